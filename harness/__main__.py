@@ -1,0 +1,125 @@
+"""Command line of the study: `python -m harness [+acq=cei lam=0.1] [dataset=[a,b]] [setting=value ...]`."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.utils import instantiate
+from omegaconf import DictConfig, ListConfig, OmegaConf
+
+from harness.cli import CONFIGS, SOME_FAILED, chosen, explain, run_cli, whole_number
+from harness.errors import BadInput
+from harness.methods import PARAMETERS, Method, study_methods, to_method
+from harness.progress import duration
+from harness.study import Grid, Report, blocks, run_study
+
+COMPONENTS = ("evaluator", "utility", "surrogate", "cost_model")
+_exit_code = 0
+
+
+def read_grid(cfg: DictConfig) -> Grid:
+    """Return the study that the configuration describes; raises BadInput for what is wrong in it."""
+    components = {name: _plain(cfg[name], name) for name in COMPONENTS}
+    for name in COMPONENTS[1:]:
+        instantiate(components[name])  # a wrong parameter is told before anything runs
+    tau = cfg.tau
+    if tau is not None and (isinstance(tau, (bool, str)) or not tau > 0):
+        raise BadInput(f"tau must be a number of seconds > 0 or null, got {tau!r}")
+    choices = HydraConfig.get().runtime.choices
+    return Grid(
+        datasets=chosen(cfg, "dataset"),
+        pipelines=chosen(cfg, "pipeline"),
+        methods=_methods(cfg),
+        seeds=_seeds(cfg.seeds),
+        iterations=whole_number("iterations", cfg.iterations, 1),
+        n_initial=whole_number("n_initial", cfg.n_initial, 1),
+        tau=None if tau is None else float(tau),
+        components=components,
+        names={name: str(choices[name]) for name in COMPONENTS},
+    )
+
+
+def _plain(node: Any, name: str) -> dict[str, Any]:
+    plain = OmegaConf.to_container(node, resolve=True) if isinstance(node, DictConfig) else None
+    if not isinstance(plain, dict) or "_target_" not in plain:
+        raise BadInput(f"{name} must name one of configs/{name}, got {node!r}")
+    return {str(key): value for key, value in plain.items()}
+
+
+def _methods(cfg: DictConfig) -> list[Method]:
+    if "acq" in cfg:
+        return [to_method(cfg)]
+    given = [name for name in PARAMETERS if cfg[name] is not None]
+    if given:
+        raise BadInput(f"{given[0]} is set but no acquisition: add +acq=..., or leave it out to run the study's list")
+    search = [o for o in HydraConfig.get().overrides.hydra if o.startswith("hydra.searchpath")]
+    return study_methods(cfg.study.methods, search)
+
+
+def _seeds(seeds: Any) -> list[int]:
+    if not isinstance(seeds, ListConfig) or not len(seeds):
+        raise BadInput(f"seeds must be a list of whole numbers >= 0, for example seeds=[0,1], got {seeds!r}")
+    checked = [whole_number("each of seeds", seed, 0) for seed in seeds]
+    if len(set(checked)) < len(checked):
+        raise BadInput(f"seeds must differ from each other, got {checked}")
+    return sorted(checked)
+
+
+def _writable(folder: Path) -> Path:
+    """Return `folder` if results can be written there; raises BadInput otherwise."""
+    existing = next(p for p in (folder, *folder.absolute().parents) if p.exists())
+    if not existing.is_dir():
+        raise BadInput(f"results_dir: {existing} is not a folder")
+    if not os.access(existing, os.W_OK | os.X_OK | os.R_OK):
+        raise BadInput(f"results_dir: cannot read and write {existing}")
+    return folder
+
+
+def _study(cfg: DictConfig) -> None:
+    global _exit_code
+    grid = read_grid(cfg)
+    results = _writable(Path(cfg.results_dir))
+    executor = instantiate(cfg.executor)
+    todo, skipped = blocks(grid, results)
+    label = grid.methods[0].label if len(grid.methods) == 1 else f"{len(grid.methods)} methods"
+    with executor:
+        report = run_study(todo, skipped, executor, label)
+    _tell(report, results)
+    if report.failed:
+        _exit_code = SOME_FAILED
+
+
+def _tell(report: Report, results: Path) -> None:
+    ms = report.engine_ms / report.proposals if report.proposals else 0.0
+    print(
+        f"{report.runs} runs, {report.steps:,} evaluations in {duration(report.wall_s)}; "
+        f"{report.skipped} runs were there already; {ms:.2f} ms per step; records in {results}/"
+    )
+    for failure in report.failed:
+        print(f"failed: {failure}", file=sys.stderr)
+
+
+def main() -> int:
+    """Run Hydra on the command line; returns the exit code."""
+    decorated = hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name="config")(_study)
+    try:
+        decorated()
+    except (BadInput, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        cause: BaseException | None = error
+        while cause is not None:  # an error in a constructor comes wrapped by Hydra
+            if isinstance(cause, BadInput):
+                raise cause from None
+            cause = cause.__cause__
+        if type(error).__module__.split(".")[0] in ("hydra", "omegaconf"):
+            raise BadInput(explain(error)) from None
+        raise
+    return _exit_code
+
+
+if __name__ == "__main__":
+    run_cli(main)

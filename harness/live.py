@@ -1,0 +1,99 @@
+"""Live evaluation: every evaluation of the optimizer trains XGBoost; the space is continuous."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from harness.errors import BadInput
+from harness.problem import OK, Candidates, Evaluation
+from harness.space import XGBOOST_SPACE
+from harness.streams import seed_sequence, stream
+from harness.training import TREE_METHODS, train
+from pipelines import Prepared, prepare
+
+
+class LiveProblem:
+    """One problem for one run: fresh Sobol candidates at each step, a training at each evaluation.
+
+    Ids count the points offered so far, so an id names its point for the whole run.
+    """
+
+    space = XGBOOST_SPACE
+
+    def __init__(
+        self, data: Prepared, seed: int, n_candidates: int, tree_method: str, time_limit_s: float | None
+    ) -> None:
+        self.name = f"{data.dataset}/{data.pipeline}"
+        self._data, self._seed, self._n = data, seed, n_candidates
+        self._tree_method, self._time_limit_s = tree_method, time_limit_s
+        self._first, self._native = 0, np.empty((0, len(self.space)))
+
+    def _offer(self, unit: np.ndarray) -> Candidates:
+        self._first += len(self._native)
+        self._native = self.space.from_unit(unit)
+        return Candidates(self._first + np.arange(len(unit)), self.space.to_unit(self._native))
+
+    def initial(self, n: int) -> Candidates:
+        """Return `n` uniform points drawn from (problem, seed)."""
+        return self._offer(stream(self._seed, "initial", self.name).random((n, len(self.space))))
+
+    def candidates(self, step: int) -> Candidates:
+        """Return the Sobol set of this step, freshly scrambled."""
+        seed = seed_sequence(self._seed, "candidates", self.name, str(step))
+        return self._offer(self.space.sobol(self._n, seed))
+
+    def evaluate(self, candidate: int) -> Evaluation:
+        """Train the candidate, one of those last offered."""
+        x = self._native[candidate - self._first]
+        result = train(self._data, x, (), self._tree_method, self._time_limit_s)
+        good = result.status == OK
+        return Evaluation(
+            error=float(result.val_error[-1]) if good else float("nan"),
+            cost_s=float(result.cpu_s[-1]) if good else result.spent_cpu_s,
+            test_error=float(result.test_error[-1]) if good else float("nan"),
+            wall_s=float(result.wall_s[-1]) if good else result.spent_wall_s,
+            status=result.status,
+        )
+
+
+@dataclass(frozen=True)
+class Live:
+    """The evaluator `live`: opens problems that train.
+
+    n_candidates: points offered per step; time_limit_s: CPU seconds a training may take, null for no limit.
+    """
+
+    n_candidates: int = 4096
+    tree_method: str = "exact"
+    time_limit_s: float | None = None
+    split_seed: int = 0
+    seeds_per_block: int = 1  # a killed block is redone whole: keep live blocks small
+
+    def __post_init__(self) -> None:
+        if self.tree_method not in TREE_METHODS:
+            allowed = ", ".join(TREE_METHODS)
+            raise BadInput(f"evaluator.tree_method must be one of {allowed}, got {self.tree_method!r}")
+        if not isinstance(self.n_candidates, int) or self.n_candidates < 1:
+            raise BadInput(f"evaluator.n_candidates must be a whole number >= 1, got {self.n_candidates!r}")
+        if self.time_limit_s is not None and not self.time_limit_s > 0:
+            raise BadInput(f"evaluator.time_limit_s must be > 0 seconds or null, got {self.time_limit_s!r}")
+
+    def fingerprint(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> str:
+        """Return the hash of the matrices that will be trained on; raises BadInput if data are missing."""
+        return self._data(dataset, pipeline).data_hash
+
+    def open(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any], seed: int) -> LiveProblem:
+        """Return the problem of one run."""
+        data = self._data(dataset, pipeline)
+        return LiveProblem(data, seed, self.n_candidates, self.tree_method, self.time_limit_s)
+
+    def _data(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> Prepared:
+        return _prepared(str(dataset["name"]), str(pipeline["name"]), self.split_seed)
+
+
+@lru_cache(maxsize=2)
+def _prepared(dataset: str, pipeline: str, split_seed: int) -> Prepared:
+    return prepare(dataset, pipeline, split_seed)

@@ -1,0 +1,65 @@
+"""Methods: what a study compares. A method is an acquisition (utility x cost rule) with its parameters."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from hydra import compose
+from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf
+
+from harness.cli import explain
+from harness.errors import BadInput
+
+PARAMETERS = ("lam", "alpha")
+
+
+@dataclass(frozen=True)
+class Method:
+    """One acquisition with its parameters: label such as ``cei(lam=0.1)``, and the cost rule's config."""
+
+    acq: str
+    label: str
+    rule: dict[str, Any]
+
+    def parameter(self, name: str) -> float | None:
+        """Return lam or alpha of the cost rule, None if the rule has none."""
+        value = self.rule.get(name)
+        return None if value is None else float(value)
+
+
+def to_method(cfg: DictConfig) -> Method:
+    """Return the method that `cfg.acq` and the top-level lam and alpha describe; raises BadInput."""
+    node = cfg.acq
+    if not isinstance(node, DictConfig) or "rule" not in node:
+        raise BadInput(f"acq must name one acquisition, for example +acq=cei, got {node!r}")
+    used = [p for p in PARAMETERS if p in node.rule and OmegaConf.is_interpolation(node.rule, p)]
+    rule = OmegaConf.to_container(node.rule, resolve=True)
+    assert isinstance(rule, dict)
+    plain = {str(key): value for key, value in rule.items()}
+    instantiate(plain)  # a wrong parameter is told before anything runs
+    shown = ",".join(f"{p}={plain[p]:g}" for p in used)
+    return Method(str(node.name), f"{node.name}({shown})" if shown else str(node.name), plain)
+
+
+def study_methods(entries: Sequence[Any], overrides: Sequence[str]) -> list[Method]:
+    """Return the methods of a study's list: entries such as ``{acq: cei, lam: [0.1, 0.3]}``.
+
+    `overrides` are passed on to Hydra (a search path, for acquisitions of the user's own).
+    """
+    methods = []
+    for entry in entries:
+        plain = OmegaConf.to_container(entry) if isinstance(entry, DictConfig) else entry
+        if not isinstance(plain, dict) or "acq" not in plain or set(plain) - {"acq", *PARAMETERS}:
+            raise BadInput(f"a study's method needs acq and may have lam, alpha; got {plain!r}")
+        grids = [value if isinstance(value, list) else [value] for key, value in plain.items() if key != "acq"]
+        keys = [key for key in plain if key != "acq"]
+        for values in product(*grids):
+            settings = [f"{key}={value}" for key, value in zip(keys, values, strict=True)]
+            try:
+                cfg = compose("method", overrides=[f"+acq={plain['acq']}", *settings, *overrides])
+            except Exception as error:
+                raise BadInput(explain(error)) from error
+            methods.append(to_method(cfg))
+    return methods

@@ -1,0 +1,71 @@
+"""What an optimizer may ask of the world: a `Problem` and the `Evaluation` it answers with.
+
+Live trainings, replayed tables, and any user's own problem implement the same protocol, so they are
+interchangeable, and wrappers (noise, cost scaling, failures) compose around any of them.
+
+Notation: m candidates at a step, d = 7 dimensions of the search space.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from harness.space import SearchSpace
+
+OK, FAILED, TIMEOUT, OUT_OF_MEMORY = "ok", "failed", "timeout", "out_of_memory"
+STATUSES = (OK, FAILED, TIMEOUT, OUT_OF_MEMORY)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One evaluation's outcome.
+
+    error: validation error (misclassification rate or RMSE); NaN unless `status` is ``"ok"``.
+    cost_s: CPU seconds of the training, finite and > 0 whatever the status.
+    test_error: error on the test rows; for reports only, no optimizer sees it.
+    wall_s: wall-clock seconds of the same training.
+    """
+
+    error: float
+    cost_s: float
+    test_error: float
+    wall_s: float
+    status: str = OK
+
+    def __post_init__(self) -> None:
+        """Refuse what no training can have: a missing cost is an error, never 0."""
+        if not (np.isfinite(self.cost_s) and self.cost_s > 0):
+            raise ValueError(f"cost_s must be finite and positive, got {self.cost_s!r}")
+        if self.status not in STATUSES:
+            raise ValueError(f"status must be one of {', '.join(STATUSES)}, got {self.status!r}")
+        if self.status == OK and not np.isfinite(self.error):
+            raise ValueError(f"an evaluation with status 'ok' needs a finite error, got {self.error!r}")
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The points an optimizer may choose among at one step: their ids and unit-cube coordinates."""
+
+    ids: Int[np.ndarray, " m"]
+    unit: Float[np.ndarray, "m d"]
+
+
+class Problem(Protocol):
+    """A minimisation problem with costs, for one run."""
+
+    name: str
+    space: SearchSpace
+
+    def initial(self, n: int) -> Candidates:
+        """Return the `n` points of the initial design; it depends on the problem and the seed only."""
+        ...
+
+    def candidates(self, step: int) -> Candidates:
+        """Return the points on offer at `step` (0-based, counted with the initial design); m = 0 ends the run."""
+        ...
+
+    def evaluate(self, candidate: int) -> Evaluation:
+        """Evaluate the candidate of that id, one of those last offered."""
+        ...

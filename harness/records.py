@@ -1,0 +1,150 @@
+"""Records: one parquet file per block, written once and never touched again.
+
+A block is one problem x one method x some seeds. Its file carries its spec; what a spec's seeds have on disk is
+complete, since a file appears under its name only when the whole block is done. The optimizer's own
+milliseconds, which no two runs share, lie in a `.timings.parquet` beside it.
+
+    results/<dataset>/<pipeline>/<method>-<spec hash>/seeds-0-9.parquet
+"""
+
+import hashlib
+import io
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from harness.errors import BadInput
+from harness.files import write_atomically
+from harness.space import XGBOOST_SPACE
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RECORD_SCHEMA = 1
+_TEXT = ("dataset", "pipeline", "acq", "method", "evaluator", "utility", "surrogate", "cost_model")
+_NUMBERS = ("lam", "alpha", "tau")
+
+TRACE = pa.schema(
+    [
+        ("seed", pa.int32()),
+        ("step", pa.int32()),
+        ("candidate", pa.int64()),
+        ("error", pa.float64()),
+        ("test_error", pa.float64()),
+        ("cost_s", pa.float64()),
+        ("wall_s", pa.float64()),
+        ("status", pa.string()),
+        ("predicted_cost_s", pa.float64()),
+        ("log_ei", pa.float64()),
+        ("effective_alpha", pa.float64()),
+        *((name, pa.float32()) for name in XGBOOST_SPACE.names),
+    ]
+)
+TIMINGS = pa.schema(
+    [("seed", pa.int32()), ("step", pa.int32()), ("fit_ms", pa.float32()), ("propose_ms", pa.float32())]
+)
+
+
+def spec_hash(spec: dict[str, Any]) -> str:
+    """Return the hash that names a spec: SHA-256 of its canonical JSON, 16 hex digits."""
+    return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def block_folder(results: Path, spec: dict[str, Any]) -> Path:
+    """Return the folder of all files of a spec, whatever their seeds."""
+    label = re.sub(r"[^A-Za-z0-9.=,+-]+", "_", spec["method"]).strip("_")
+    return results / spec["dataset"] / spec["pipeline"] / f"{label}-{spec_hash(spec)}"
+
+
+def seeds_done(results: Path, spec: dict[str, Any]) -> set[int]:
+    """Return the seeds of a spec that are on disk, complete. Raises BadInput for a damaged file."""
+    done: set[int] = set()
+    for path in _trace_files(block_folder(results, spec)):
+        done.update(_read_header(path)["seeds"])
+    return done
+
+
+def write_block(
+    results: Path, spec: dict[str, Any], seeds: list[int], trace: dict[str, Any], timings: dict[str, Any]
+) -> Path:
+    """Write the traces of one block (columns as lists) and its timings; the trace, last, makes it count."""
+    folder = block_folder(results, spec)
+    header = {"schema": RECORD_SCHEMA, "spec": spec, "seeds": sorted(seeds)}
+    stem = f"seeds-{_ranges(sorted(seeds))}"
+    write_atomically(folder / f"{stem}.timings.parquet", _parquet(timings, TIMINGS, header))
+    path = folder / f"{stem}.parquet"
+    write_atomically(path, _parquet(trace, TRACE, header))
+    return path
+
+
+def read_traces(results_dir: str | Path) -> "pd.DataFrame":
+    """Return every evaluation on disk with its block's description; see `TRACE` and the module's columns.
+
+    Adds dataset, pipeline, acq, lam, alpha, tau (NaN where they do not apply), method, evaluator and
+    iterations (the planned number). Raises BadInput when there is nothing, or a file is damaged.
+    """
+    import numpy as np
+    import pandas as pd
+
+    files = _trace_files(Path(results_dir))
+    if not files:
+        raise BadInput(f"no records in {results_dir}: run `python -m harness` first, or give results_dir=...")
+    parts, sizes, headers = [], [], []
+    for path in files:
+        headers.append(_read_header(path)["spec"])
+        parts.append(_read(path))
+        sizes.append(len(parts[-1]))
+    frame = pa.concat_tables(parts).to_pandas()
+    for name in _TEXT:
+        codes, uniques = pd.factorize(np.array([str(spec[name]) for spec in headers]))
+        frame[name] = pd.Categorical.from_codes(np.repeat(codes, sizes), categories=uniques)
+    for name in _NUMBERS:
+        values = [spec[name] if spec[name] is not None else np.nan for spec in headers]
+        frame[name] = np.repeat(np.array(values, dtype=np.float64), sizes)
+    frame["iterations"] = np.repeat([spec["iterations"] for spec in headers], sizes)
+    frame["spec"] = np.repeat([spec_hash(spec) for spec in headers], sizes)
+    return frame.drop_duplicates(["dataset", "pipeline", "spec", "seed", "step"], ignore_index=True)
+
+
+def _trace_files(folder: Path) -> list[Path]:
+    return sorted(p for p in folder.rglob("seeds-*.parquet") if not p.name.endswith(".timings.parquet"))
+
+
+def _read_header(path: Path) -> dict[str, Any]:
+    try:
+        header = json.loads((pq.read_schema(path).metadata or {})[b"block"])
+    except (OSError, KeyError, ValueError, pa.ArrowException) as error:
+        raise BadInput(f"damaged record {path} ({type(error).__name__}): move it away and run again") from None
+    if header.get("schema") != RECORD_SCHEMA:
+        raise BadInput(f"{path} has record schema {header.get('schema')}, this version reads {RECORD_SCHEMA}")
+    return dict(header)
+
+
+def _read(path: Path) -> pa.Table:
+    try:
+        return pq.read_table(path, columns=TRACE.names).cast(TRACE)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise BadInput(f"damaged record {path} ({type(error).__name__}): move it away and run again") from None
+
+
+def _parquet(columns: dict[str, Any], schema: pa.Schema, header: dict[str, Any]) -> bytes:
+    block = json.dumps(header, sort_keys=True)
+    table = pa.table(columns, schema=schema.with_metadata({"block": block}))
+    sink = io.BytesIO()
+    pq.write_table(table, sink, compression="zstd")
+    return sink.getvalue()
+
+
+def _ranges(seeds: list[int]) -> str:
+    """Return sorted seeds as 0-9 or 0-3,7."""
+    parts, start = [], 0
+    for i in range(1, len(seeds) + 1):
+        if i == len(seeds) or seeds[i] != seeds[i - 1] + 1:
+            first, last = seeds[start], seeds[i - 1]
+            parts.append(f"{first}-{last}" if last > first else f"{first}")
+            start = i
+    return ",".join(parts)

@@ -1,0 +1,101 @@
+"""The search space: seven XGBoost hyperparameters, their ranges and scales, and the unit cube.
+
+Every model of this project sees points of the unit cube [0, 1]^7; trainings and tables see native values.
+Native values are float32-representable and integers are whole, so that a value survives a table and the
+round trip native -> unit -> native exactly. Source: Guinet et al. 2020 (STUDY: "Search space").
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from scipy.stats import qmc
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One hyperparameter: range [low, high], ``log`` or ``linear`` scale, integer or real."""
+
+    name: str
+    low: float
+    high: float
+    log: bool = False
+    integer: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.low < self.high or (self.log and self.low <= 0):
+            raise ValueError(f"{self.name}: [{self.low}, {self.high}] is no range on this scale")
+
+
+@dataclass(frozen=True)
+class SearchSpace:
+    """A box of parameters and its map to the unit cube.
+
+    u = (s(x) - s(low)) / (s(high) - s(low)) with s = log or identity, per dimension.
+    """
+
+    parameters: tuple[Parameter, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameters' names, in the order of the columns."""
+        return tuple(p.name for p in self.parameters)
+
+    def __len__(self) -> int:
+        return len(self.parameters)
+
+    def to_unit(self, x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
+        """Map native values to the unit cube; raises ValueError for values outside the box."""
+        x = np.asarray(x, dtype=np.float64)
+        unit = np.empty_like(x)
+        for j, p in enumerate(self.parameters):
+            low, high = np.float32(p.low), np.float32(p.high)
+            inside = (x[:, j] >= low) & (x[:, j] <= high)
+            if not inside.all():
+                bad = x[:, j][~inside][0]
+                raise ValueError(f"{p.name} = {bad:g} is outside [{p.low:g}, {p.high:g}]")
+            unit[:, j] = _rescale(x[:, j], p)
+        return np.clip(unit, 0.0, 1.0)
+
+    def from_unit(self, unit: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
+        """Map the unit cube to native values, integers rounded and reals rounded to float32."""
+        unit = np.asarray(unit, dtype=np.float64)
+        if not ((unit >= 0) & (unit <= 1)).all():
+            raise ValueError("unit-cube points must lie in [0, 1]")
+        x = np.empty_like(unit)
+        for j, p in enumerate(self.parameters):
+            a, b = (np.log(p.low), np.log(p.high)) if p.log else (p.low, p.high)
+            value = a + unit[:, j] * (b - a)
+            value = np.exp(value) if p.log else value
+            value = np.clip(np.rint(value) if p.integer else value, p.low, p.high)
+            x[:, j] = value.astype(np.float32)
+        return x
+
+    def snap(self, unit: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
+        """Move unit-cube points onto points that a native configuration can represent."""
+        return self.to_unit(self.from_unit(unit))
+
+    def sobol(self, n: int, seed: int | np.random.SeedSequence, start: int = 0) -> Float[np.ndarray, "n d"]:
+        """Return points start .. start+n-1 of the scrambled Sobol sequence of `seed`, in the unit cube."""
+        engine = qmc.Sobol(len(self), scramble=True, rng=np.random.Generator(np.random.PCG64(seed)))
+        size = 1 << max(0, (start + n - 1).bit_length())  # a power of two, as the sequence wants
+        return np.asarray(engine.random(size)[start : start + n])
+
+
+def _rescale(x: Float[np.ndarray, " n"], p: Parameter) -> Float[np.ndarray, " n"]:
+    if p.log:
+        return np.asarray(np.log(x / p.low) / np.log(p.high / p.low))
+    return np.asarray((x - p.low) / (p.high - p.low))
+
+
+XGBOOST_SPACE = SearchSpace(
+    (
+        Parameter("n_estimators", 1, 256, log=True, integer=True),
+        Parameter("learning_rate", 0.01, 1.0, log=True),
+        Parameter("gamma", 0.0, 0.1),
+        Parameter("reg_alpha", 1e-3, 1e3, log=True),
+        Parameter("reg_lambda", 1e-3, 1e3, log=True),
+        Parameter("subsample", 0.01, 1.0),
+        Parameter("max_depth", 1, 16, integer=True),
+    )
+)

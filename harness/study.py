@@ -1,0 +1,164 @@
+"""A study: a grid of problems x methods x seeds, cut into blocks, run by any executor, written as records.
+
+A rerun does what is missing and touches nothing that is finished. A block that fails is reported and left out;
+the others go on.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from hydra.utils import instantiate
+
+from harness.executors import run_tasks
+from harness.methods import Method
+from harness.optimizer import Optimizer
+from harness.problem import Problem
+from harness.progress import Progress
+from harness.records import TIMINGS, TRACE, seeds_done, write_block
+from harness.run import run
+
+ENGINE = 1  # raise it when the same spec gives other choices than before
+Config = Mapping[str, Any]
+
+
+class Evaluator(Protocol):
+    """What `evaluator=...` names: opens problems, and tells by a fingerprint what they are made of."""
+
+    seeds_per_block: int | None
+
+    def fingerprint(self, dataset: Config, pipeline: Config) -> str:
+        """Return a hash of the problem's content; raises BadInput when it cannot be opened."""
+        ...
+
+    def open(self, dataset: Config, pipeline: Config, seed: int) -> Problem:
+        """Return the problem, fresh for one run."""
+        ...
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The whole study, as plain configuration. Names of components are those of their config files."""
+
+    datasets: dict[str, Config]
+    pipelines: dict[str, Config]
+    methods: Sequence[Method]
+    seeds: Sequence[int]
+    iterations: int
+    n_initial: int
+    tau: float | None
+    components: dict[str, Config]  # evaluator, utility, surrogate, cost_model
+    names: dict[str, str]  # of the same
+
+
+@dataclass(frozen=True)
+class Block:
+    """One problem x one method x some seeds: what a worker gets."""
+
+    spec: dict[str, Any]
+    seeds: list[int]
+    results: str
+
+
+@dataclass
+class Report:
+    """What a study did."""
+
+    runs: int = 0
+    steps: int = 0
+    proposals: int = 0
+    engine_ms: float = 0.0
+    skipped: int = 0
+    failed: list[str] = field(default_factory=list)
+    wall_s: float = 0.0
+
+
+def make_spec(grid: Grid, dataset: Config, pipeline: Config, method: Method, fingerprint: str) -> dict[str, Any]:
+    """Return all that determines the traces of one problem and method, as plain JSON values."""
+    return {
+        "dataset": str(dataset["name"]),
+        "pipeline": str(pipeline["name"]),
+        "dataset_config": dict(dataset),
+        "pipeline_config": dict(pipeline),
+        "data": fingerprint,
+        "acq": method.acq,
+        "method": method.label,
+        "rule": method.rule,
+        "lam": method.parameter("lam"),
+        "alpha": method.parameter("alpha"),
+        "tau": grid.tau,
+        "iterations": grid.iterations,
+        "n_initial": grid.n_initial,
+        **grid.names,
+        "components": {name: dict(config) for name, config in grid.components.items()},
+        "engine": ENGINE,
+    }
+
+
+def blocks(grid: Grid, results: Path) -> tuple[list[Block], int]:
+    """Return the blocks that are missing in `results` and the number of runs that are there already."""
+    evaluator: Evaluator = instantiate(grid.components["evaluator"])
+    missing, skipped = [], 0
+    for dataset in grid.datasets.values():
+        for pipeline in grid.pipelines.values():
+            fingerprint = evaluator.fingerprint(dataset, pipeline)
+            for method in grid.methods:
+                spec = make_spec(grid, dataset, pipeline, method, fingerprint)
+                done = seeds_done(results, spec)
+                todo = [seed for seed in grid.seeds if seed not in done]
+                skipped += len(grid.seeds) - len(todo)
+                size = evaluator.seeds_per_block or len(todo) or 1
+                parts = [todo[i : i + size] for i in range(0, len(todo), size)]
+                missing += [Block(spec, part, str(results)) for part in parts]
+    return missing, skipped
+
+
+def run_block(block: Block) -> dict[str, Any]:
+    """Run a block's seeds, write its record, and return its counts."""
+    spec = block.spec
+    evaluator: Evaluator = instantiate(spec["components"]["evaluator"])
+    trace: dict[str, list[Any]] = {name: [] for name in TRACE.names}
+    timings: dict[str, list[Any]] = {name: [] for name in TIMINGS.names}
+    for seed in sorted(block.seeds):
+        problem = evaluator.open(spec["dataset_config"], spec["pipeline_config"], seed)
+        one = run(problem, _optimizer(spec), seed, spec["iterations"], spec["n_initial"], spec["tau"])
+        for total, part in ((trace, one.columns), (timings, one.timings)):
+            for name, values in part.items():
+                total[name] += values
+    write_block(Path(block.results), spec, block.seeds, trace, timings)
+    engine_ms = sum(timings["fit_ms"]) + sum(timings["propose_ms"])
+    return {"steps": len(trace["step"]), "proposals": len(timings["step"]), "engine_ms": engine_ms}
+
+
+def _optimizer(spec: dict[str, Any]) -> Optimizer:
+    parts = spec["components"]
+    return Optimizer(
+        instantiate(parts["surrogate"]),
+        instantiate(parts["cost_model"]),
+        instantiate(parts["utility"]),
+        instantiate(spec["rule"]),
+        iterations=spec["iterations"],
+        n_initial=spec["n_initial"],
+        tau=spec["tau"],
+    )
+
+
+def run_study(todo: list[Block], skipped: int, executor: Executor, label: str) -> Report:
+    """Run the blocks and report; a failed block is named in the report."""
+    report, start = Report(skipped=skipped), time.monotonic()
+    with Progress(len(todo), "blocks", label) as progress:
+        for block, outcome in run_tasks(executor, run_block, todo):
+            name = f"{block.spec['dataset']}/{block.spec['pipeline']} {block.spec['method']}"
+            if isinstance(outcome, BaseException):
+                report.failed.append(f"{name}: {type(outcome).__name__}: {outcome}")
+            else:
+                report.runs += len(block.seeds)
+                report.steps += outcome["steps"]
+                report.proposals += outcome["proposals"]
+                report.engine_ms += outcome["engine_ms"]
+            progress.advance()
+    report.wall_s = time.monotonic() - start
+    return report

@@ -1,0 +1,151 @@
+"""One XGBoost training, timed: errors and cumulative cost at every requested number of boosting rounds.
+
+A training of r rounds contains every shorter one: its first k trees are the trees of a training of k rounds,
+so partial predictions give the errors, and set-up plus cumulative round time gives the cost.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xgboost as xgb
+from jaxtyping import Float, Int
+
+from harness.problem import FAILED, OK, OUT_OF_MEMORY, TIMEOUT
+from pipelines import Prepared
+
+PREFIX_GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+TREE_METHODS = ("exact", "hist", "approx")
+_SEED = 0  # one fixed seed: f(x) and c(x) are functions of x alone
+_LOG_LOSS_FLOOR = 1e-15
+
+
+@dataclass(frozen=True)
+class Training:
+    """Outcome of one training at k numbers of rounds, ascending; the last is the longest that finished.
+
+    Errors are misclassification rates or RMSE; losses are log-loss or RMSE. `cpu_s` and `wall_s` are
+    cumulative seconds: set-up plus rounds. `spent_cpu_s` and `spent_wall_s` are the whole training's,
+    also when it failed or ran out of time (status), in which case k may be 0.
+    """
+
+    rounds: Int[np.ndarray, " k"]
+    val_error: Float[np.ndarray, " k"]
+    test_error: Float[np.ndarray, " k"]
+    val_loss: Float[np.ndarray, " k"]
+    test_loss: Float[np.ndarray, " k"]
+    cpu_s: Float[np.ndarray, " k"]
+    wall_s: Float[np.ndarray, " k"]
+    status: str
+    note: str
+    spent_cpu_s: float
+    spent_wall_s: float
+
+
+class _Clock(xgb.callback.TrainingCallback):
+    """Records CPU time of this thread and wall time after each round; stops past the CPU limit."""
+
+    def __init__(self, limit_s: float | None) -> None:
+        self.limit_s, self.expired = limit_s, False
+        self.cpu: list[float] = []
+        self.wall: list[float] = []
+        self.start = (time.thread_time(), time.perf_counter())
+
+    def now(self) -> tuple[float, float]:
+        return time.thread_time() - self.start[0], time.perf_counter() - self.start[1]
+
+    def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
+        cpu, wall = self.now()
+        self.cpu.append(cpu)
+        self.wall.append(wall)
+        self.expired = self.limit_s is not None and cpu > self.limit_s
+        return self.expired
+
+
+def train(
+    data: Prepared,
+    x: Float[np.ndarray, " d"],
+    prefixes: Sequence[int] = PREFIX_GRID,
+    tree_method: str = "exact",
+    time_limit_s: float | None = None,
+) -> Training:
+    """Train XGBoost with the native hyperparameters `x` (order of XGBOOST_SPACE) on one thread.
+
+    Errors are measured at `x`'s own number of rounds and at each of `prefixes` below it. The limit, in CPU
+    seconds, is checked after every round; what was finished before it counts. Failures and time-outs come
+    back as a status, never as an exception.
+    """
+    model = make_model(data, x, tree_method)
+    clock = _Clock(time_limit_s)
+    model.set_params(callbacks=[clock])
+    status, note = OK, ""
+    try:
+        clock.start = (time.thread_time(), time.perf_counter())
+        model.fit(data.X_train, data.y_train)
+    except (xgb.core.XGBoostError, MemoryError, ValueError) as error:
+        status, note = _failure(error)
+    spent = clock.now()
+    total = int(model.n_estimators)
+    if status == OK and clock.expired and len(clock.cpu) < total:
+        status, note = TIMEOUT, f"stopped after {len(clock.cpu)} of {total} rounds, limit {time_limit_s:g} s"
+    done = len(clock.cpu) if status in (OK, TIMEOUT) else 0
+    rounds = np.array(sorted({r for r in (*prefixes, total) if r <= done}), dtype=np.int64)
+    scores = np.array([_scores(model, data, int(r)) for r in rounds]).reshape(len(rounds), 4)
+    return Training(
+        rounds,
+        *scores.T,
+        cpu_s=np.array(clock.cpu)[rounds - 1] if len(rounds) else np.empty(0),
+        wall_s=np.array(clock.wall)[rounds - 1] if len(rounds) else np.empty(0),
+        status=status,
+        note=note,
+        spent_cpu_s=spent[0],
+        spent_wall_s=spent[1],
+    )
+
+
+def make_model(data: Prepared, x: Float[np.ndarray, " d"], tree_method: str) -> Any:
+    """Return the unfitted scikit-learn estimator of the native hyperparameters `x`."""
+    if tree_method not in TREE_METHODS:
+        raise ValueError(f"tree_method must be one of {', '.join(TREE_METHODS)}, got {tree_method!r}")
+    rounds, learning_rate, gamma, reg_alpha, reg_lambda, subsample, max_depth = (float(v) for v in x)
+    kind = xgb.XGBRegressor if data.task == "regression" else xgb.XGBClassifier
+    return kind(
+        n_estimators=int(rounds),
+        learning_rate=learning_rate,
+        gamma=gamma,
+        reg_alpha=reg_alpha,
+        reg_lambda=reg_lambda,
+        subsample=subsample,
+        max_depth=int(max_depth),
+        tree_method=tree_method,
+        n_jobs=1,
+        random_state=_SEED,
+        verbosity=0,
+    )
+
+
+def _failure(error: Exception) -> tuple[str, str]:
+    text = " ".join(str(error).split())
+    memory = isinstance(error, MemoryError) or "bad_alloc" in text or "out of memory" in text.lower()
+    return (OUT_OF_MEMORY if memory else FAILED), text[:200]
+
+
+def _scores(model: Any, data: Prepared, rounds: int) -> tuple[float, float, float, float]:
+    """Return (validation error, test error, validation loss, test loss) of the first `rounds` rounds."""
+    pairs = [
+        _error_and_loss(model, features, labels, data.task, rounds)
+        for features, labels in ((data.X_valid, data.y_valid), (data.X_test, data.y_test))
+    ]
+    return pairs[0][0], pairs[1][0], pairs[0][1], pairs[1][1]
+
+
+def _error_and_loss(model: Any, features: Any, y: np.ndarray, task: str, rounds: int) -> tuple[float, float]:
+    if task == "regression":
+        residual = model.predict(features, iteration_range=(0, rounds)).astype(np.float64) - y
+        rmse = float(np.sqrt(np.mean(residual**2)))
+        return rmse, rmse
+    p = model.predict_proba(features, iteration_range=(0, rounds)).astype(np.float64)
+    likelihood = np.clip(p[np.arange(len(y)), y], _LOG_LOSS_FLOOR, 1.0)
+    return float(np.mean(p.argmax(axis=1) != y)), float(-np.mean(np.log(likelihood)))

@@ -1,0 +1,5 @@
+"""Measured trainings as tables: build them, check them, and replay them as problems."""
+
+from datasets.threads import pin_blas
+
+pin_blas()

@@ -1,0 +1,56 @@
+"""What the tables hold: one line per problem, and the whole."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tabular_cache.table import Table, read_manifest, read_table
+
+
+def summarise(table: Table) -> dict[str, Any]:
+    """Return one problem's line: sizes, costs in CPU seconds, errors.
+
+    The mean cost is over the configurations at their own rounds (or where the time limit cut them short, as
+    counted in the last column); the cost ratio is the slowest over the fastest row, prefixes included.
+    """
+    own, error, cost = table["own"], table["val_error"], table["cpu_s"]
+    return {
+        "problem": table.problem + (f" ({table.meta['mark']})" if table.meta["mark"] else ""),
+        "task": table.meta["task"],
+        "classes": table.meta["n_classes"] or None,
+        "train rows": table.meta["n_train"],
+        "width": table.meta["width_after"],
+        "configs": table.meta["configs"],
+        "rows": table.meta["rows"],
+        "mean cost s": cost[own].mean(),
+        "max cost s": cost.max(),
+        "best error": np.nanmin(error),
+        "worst error": np.nanmax(error),
+        "slowest/fastest": cost.max() / cost.min(),
+        "cut short": int((~table.measured).sum()),
+    }
+
+
+def problem_table(problems: Sequence[tuple[str, str]], folder: Path) -> pd.DataFrame:
+    """Return the lines of the problems; raises BadInput for a missing or damaged table."""
+    return pd.DataFrame([summarise(read_table.__wrapped__(f"{d}/{p}", folder)) for d, p in problems])
+
+
+def print_info(problems: Sequence[tuple[str, str]], folder: Path) -> int:
+    """Print the table of problems and the totals; returns the exit code."""
+    manifest = read_manifest(folder)
+    frame = problem_table(problems, folder)
+    frame["classes"] = frame["classes"].astype("Int64")
+    digits = {"mean cost s": "{:.3f}", "max cost s": "{:.2f}", "best error": "{:.4g}", "worst error": "{:.4g}"}
+    formats = {name: text.format for name, text in digits.items()} | {"slowest/fastest": "{:.0f}".format}
+    print(frame.to_string(index=False, na_rep="-", formatters=formats))
+    size = sum(manifest["tables"][f"{d}/{p}"]["bytes"] for d, p in problems)
+    hours = sum(c["cpu_s"] for c in manifest["campaigns"]) / 3600
+    print(
+        f"\n{len(frame)} problems, {frame['configs'].sum():,} configurations, {frame['rows'].sum():,} rows, "
+        f"{size / 1e6:.1f} MB; {hours:.2f} core-hours measured into this folder"
+    )
+    return 0

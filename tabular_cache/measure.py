@@ -1,0 +1,110 @@
+"""Measuring one training for a table: what a worker process does."""
+
+import os
+import platform
+import time
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from harness.space import XGBOOST_SPACE
+from harness.training import Training, train
+from pipelines import Prepared, prepare
+from tabular_cache.schema import METRICS, SOBOL_SEED
+
+_MOST_CONFIGS = 1 << 14
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One training to do: a problem and an index of the Sobol sequence."""
+
+    dataset: str
+    pipeline: str
+    config: int
+    tree_method: str = "exact"
+    time_limit_s: float | None = None
+    split_seed: int = 0
+
+    @property
+    def problem(self) -> str:
+        """The problem's name."""
+        return f"{self.dataset}/{self.pipeline}"
+
+
+@lru_cache(maxsize=1)
+def _configurations() -> np.ndarray:
+    return XGBOOST_SPACE.from_unit(XGBOOST_SPACE.sobol(_MOST_CONFIGS, SOBOL_SEED))
+
+
+def configuration(index: int) -> np.ndarray:
+    """Return the native hyperparameters of one configuration of the shared Sobol sequence."""
+    return np.asarray(_configurations()[index])
+
+
+@lru_cache(maxsize=3)
+def _prepared(dataset: str, pipeline: str, split_seed: int) -> Prepared:
+    return prepare(dataset, pipeline, split_seed)
+
+
+def measure(task: Measurement) -> dict[str, Any]:
+    """Train one configuration and return its journal line: plain numbers, lists over the prefixes."""
+    data = _prepared(task.dataset, task.pipeline, task.split_seed)
+    load, started = os.getloadavg()[0], int(time.time())
+    result = train(data, configuration(task.config), tree_method=task.tree_method, time_limit_s=task.time_limit_s)
+    return {
+        "config": task.config,
+        "load": round(load, 2),
+        "started": started,
+        "status": result.status,
+        "note": result.note,
+        "spent_cpu_s": result.spent_cpu_s,
+        "spent_wall_s": result.spent_wall_s,
+        "rounds": result.rounds.tolist(),
+        **{name: getattr(result, name).tolist() for name in METRICS},
+        "problem": describe(data),
+    }
+
+
+def describe(data: Prepared) -> dict[str, Any]:
+    """Return what the manifest says of a problem's data."""
+    return {
+        "data_hash": data.data_hash,
+        "task": data.task,
+        "n_classes": data.n_classes,
+        "mark": data.mark,
+        "n_train": int(data.X_train.shape[0]),
+        "n_valid": int(data.X_valid.shape[0]),
+        "n_test": int(data.X_test.shape[0]),
+        "width_before": data.width_before,
+        "width_after": data.width_after,
+        "pipeline_fit_s": round(data.fit_seconds, 4),
+    }
+
+
+def retrain(task: Measurement) -> tuple[Training, str]:
+    """Train one configuration again, for an audit; also return the hash of the data it saw."""
+    data = _prepared(task.dataset, task.pipeline, task.split_seed)
+    return train(data, configuration(task.config), tree_method=task.tree_method), data.data_hash
+
+
+def machine() -> dict[str, Any]:
+    """Return what a cost depends on: processor, threads, versions of the libraries that train."""
+    return {
+        "cpu": _cpu_model(),
+        "cores": os.cpu_count(),
+        "threads_per_training": 1,
+        "python": platform.python_version(),
+        "versions": {name: version(name) for name in ("xgboost-cpu", "scikit-learn", "numpy", "scipy", "pandas")},
+    }
+
+
+def _cpu_model() -> str:
+    try:
+        with open("/proc/cpuinfo") as lines:  # noqa: PTH123
+            return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or "unknown"

@@ -1,0 +1,107 @@
+"""Replay: a measured table as a problem. Candidates are rows; evaluating one looks it up."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harness.errors import BadInput
+from harness.problem import Candidates, Evaluation
+from harness.space import XGBOOST_SPACE
+from harness.streams import stream
+from tabular_cache.schema import problem_name
+from tabular_cache.table import TABLES, Table, read_table, table_entry
+
+_NEIGHBOURS = 200  # of the incumbent, always on offer when the rows are too many to offer all
+
+
+class ReplayProblem:
+    """A table replayed for one run: what was evaluated is not offered again.
+
+    The initial design draws configurations, each at its full number of rounds, since these fill the space
+    evenly; the shorter prefixes of the same trainings crowd its cheap end.
+    """
+
+    space = XGBOOST_SPACE
+
+    def __init__(self, table: Table, seed: int, max_candidates: int) -> None:
+        self.name = table.problem
+        self._table, self._seed, self._max = table, seed, max_candidates
+        self._free = table.measured.copy()
+        self._best = -1
+
+    def initial(self, n: int) -> Candidates:
+        """Return `n` configurations drawn without replacement from (problem, seed)."""
+        rows = np.flatnonzero(self._table.longest)
+        if len(rows) < n:
+            raise BadInput(f"the table of {self.name} has {len(rows)} configurations, the initial design needs {n}")
+        ids = stream(self._seed, "initial", self.name).choice(rows, size=n, replace=False)
+        return Candidates(ids, self._table.unit[ids])
+
+    def candidates(self, step: int) -> Candidates:
+        """Return the unevaluated rows; beyond `max_candidates`, a seeded draw and the incumbent's neighbours."""
+        ids = np.flatnonzero(self._free)
+        if len(ids) > self._max:
+            ids = self._draw(ids, step)
+        return Candidates(ids, self._table.unit[ids])
+
+    def _draw(self, ids: np.ndarray, step: int) -> np.ndarray:
+        rng = stream(self._seed, "candidates", self.name, str(step))
+        drawn = rng.choice(ids, size=self._max, replace=False)
+        if self._best < 0:
+            return np.sort(drawn)
+        distance = np.square(self._table.unit[ids] - self._table.unit[self._best]).sum(axis=1)
+        n = min(_NEIGHBOURS, self._max // 2)
+        near = ids[np.argpartition(distance, n)[:n]]
+        rest = drawn[~np.isin(drawn, near)][: self._max - n]
+        return np.sort(np.concatenate([near, rest]))
+
+    def evaluate(self, candidate: int) -> Evaluation:
+        """Look the row up and take it off the offer."""
+        table = self._table
+        self._free[candidate] = False
+        error = table["val_error"][candidate]
+        if np.isfinite(error) and (self._best < 0 or error < table["val_error"][self._best]):
+            self._best = candidate
+        return Evaluation(
+            error=float(error),
+            cost_s=float(table["cpu_s"][candidate]),
+            test_error=float(table["test_error"][candidate]),
+            wall_s=float(table["wall_s"][candidate]),
+            status=table.statuses[table.status[candidate]],
+        )
+
+
+@dataclass(frozen=True)
+class Replay:
+    """The evaluator `replay`: opens measured tables as problems.
+
+    tables: folder of the tables, null for the shipped ones; max_candidates: rows scored per step at most.
+    """
+
+    tables: str | None = None
+    max_candidates: int = 5000
+    seeds_per_block: int | None = None  # all seeds of a problem and method in one block
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.max_candidates, int) or self.max_candidates < 2:
+            raise BadInput(f"evaluator.max_candidates must be a whole number >= 2, got {self.max_candidates!r}")
+
+    @property
+    def _folder(self) -> Path:
+        return TABLES if self.tables is None else Path(self.tables)
+
+    def fingerprint(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> str:
+        """Return the table's sha256; raises BadInput when the table is missing or damaged."""
+        problem = problem_name(str(dataset["name"]), str(pipeline["name"]))
+        read_table(problem, self._folder)
+        return str(table_entry(problem, self._folder)["sha256"])
+
+    def open(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any], seed: int) -> ReplayProblem:
+        """Return the problem of one run."""
+        table = read_table(problem_name(str(dataset["name"]), str(pipeline["name"])), self._folder)
+        return ReplayProblem(table, seed, self.max_candidates)
+
+

@@ -1,0 +1,134 @@
+"""Reading the shipped tables: `Manifest` (what there is, and its checksums) and `Table` (one problem)."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from jaxtyping import Bool, Float, Int
+
+from harness.errors import BadInput
+from harness.problem import TIMEOUT
+from harness.space import XGBOOST_SPACE
+from tabular_cache.schema import SCHEMA_VERSION, file_stem
+
+TABLES = Path(__file__).parent / "tables"
+
+
+@dataclass(frozen=True)
+class Table:
+    """One problem's measured rows, as arrays of n rows.
+
+    `unit` and `native` are the hyperparameters in the unit cube and in their own units; errors are
+    validation/test error and loss; costs are seconds; `own` marks the rows at a configuration's own
+    number of rounds. Rows are sorted by (config, n_estimators). Failed rows have NaN errors.
+    """
+
+    problem: str
+    native: Float[np.ndarray, "n 7"]
+    unit: Float[np.ndarray, "n 7"]
+    columns: dict[str, np.ndarray]
+    status: Int[np.ndarray, " n"]
+    statuses: tuple[str, ...]
+    meta: dict[str, Any]
+
+    def __len__(self) -> int:
+        return len(self.native)
+
+    @property
+    def measured(self) -> Bool[np.ndarray, " n"]:
+        """Rows that can be replayed: all but those that the build's own time limit cut short."""
+        cut = [i for i, status in enumerate(self.statuses) if status == TIMEOUT]
+        return ~np.isin(self.status, cut)
+
+    @property
+    def longest(self) -> Bool[np.ndarray, " n"]:
+        """The measured row of most rounds of each configuration: its own, unless that was cut short."""
+        measured, config = self.measured, self["config"]
+        last = np.zeros(len(self), dtype=bool)
+        rows = np.flatnonzero(measured)  # sorted by (config, n_estimators)
+        last[rows[np.append(config[rows][1:] != config[rows][:-1], True)]] = True
+        return last
+
+    def __getitem__(self, column: str) -> np.ndarray:
+        return self.columns[column]
+
+
+def read_manifest(folder: Path = TABLES) -> dict[str, Any]:
+    """Return the manifest of `folder`; raises BadInput if it is missing, unreadable or of another schema."""
+    path = folder / "manifest.json"
+    try:
+        manifest = json.loads(path.read_text())
+    except FileNotFoundError:
+        raise BadInput(f"no tables in {folder}: build them with `python -m tabular_cache build`") from None
+    except (OSError, ValueError) as error:
+        raise BadInput(f"cannot read {path}: {error}") from None
+    if not isinstance(manifest, dict) or "schema" not in manifest or "tables" not in manifest:
+        raise BadInput(f"{path} is no table manifest")
+    if manifest["schema"] != SCHEMA_VERSION:
+        raise BadInput(
+            f"{path} has schema {manifest['schema']}, this version reads {SCHEMA_VERSION}: "
+            "rebuild with `python -m tabular_cache build`"
+        )
+    return dict(manifest)
+
+
+def table_entry(problem: str, folder: Path = TABLES) -> dict[str, Any]:
+    """Return the manifest's entry of a problem; raises BadInput naming it when there is none."""
+    tables = _manifest(folder, (folder / "manifest.json").stat().st_mtime_ns if folder.is_dir() else 0)["tables"]
+    if problem not in tables:
+        dataset, _, pipeline = problem.partition("/")
+        raise BadInput(
+            f"no table for {problem} in {folder}: "
+            f"build it with `python -m tabular_cache build dataset=[{dataset}] pipeline=[{pipeline}]`"
+        )
+    return dict(tables[problem])
+
+
+@lru_cache(maxsize=8)
+def _manifest(folder: Path, mtime_ns: int) -> dict[str, Any]:
+    return read_manifest(folder)
+
+
+@lru_cache(maxsize=4)
+def read_table(problem: str, folder: Path = TABLES) -> Table:
+    """Return the table of a problem, checked against the manifest.
+
+    Raises BadInput, naming the file, when it is missing, unreadable or differs from its checksum.
+    """
+    entry = table_entry(problem, folder)
+    path = folder / f"{file_stem(problem)}.parquet"
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise BadInput(f"cannot read the table of {problem}, {path}: {error.strerror}") from None
+    found = hashlib.sha256(content).hexdigest()
+    if found != entry["sha256"]:
+        raise BadInput(
+            f"the table {path} is damaged or foreign: sha256 {found[:12]}, the manifest says {entry['sha256'][:12]}; "
+            f"restore it, or rebuild with `python -m tabular_cache build`"
+        )
+    return _to_table(problem, pq.read_table(pa.BufferReader(content)), entry)
+
+
+def _to_table(problem: str, data: pa.Table, meta: dict[str, Any]) -> Table:
+    statuses = data["status"].combine_chunks()
+    if isinstance(statuses, pa.ChunkedArray):
+        statuses = statuses.chunk(0)
+    plain = {n: data[n].to_numpy() for n in data.column_names if n != "status"}
+    native = np.stack([plain[n].astype(np.float64) for n in XGBOOST_SPACE.names], axis=1)
+    columns = {n: c.astype(np.float64) if c.dtype == np.float32 else c for n, c in plain.items()}
+    return Table(
+        problem=problem,
+        native=native,
+        unit=XGBOOST_SPACE.to_unit(native),
+        columns=columns,
+        status=statuses.indices.to_numpy(),
+        statuses=tuple(statuses.dictionary.to_pylist()),
+        meta=meta,
+    )

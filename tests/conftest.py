@@ -1,0 +1,16 @@
+"""Shared test set-up: where the raw data lie, shape checks on, one BLAS thread."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+_SHARED = ROOT.parent / "shared" / "datasets"
+if "DATASETS_HOME" not in os.environ and _SHARED.is_dir():
+    os.environ["DATASETS_HOME"] = str(_SHARED)
+
+needs_data = pytest.mark.skipif(
+    not Path(os.environ.get("DATASETS_HOME", "/nonexistent")).is_dir(),
+    reason="the raw data sets are absent: set DATASETS_HOME to the folder that holds them",
+)
