@@ -1,0 +1,140 @@
+"""What a data set's record says, and the catalogue of all records: one module each in `datasets.sets`."""
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from datasets.errors import BadInput
+from datasets.origins import Origin
+
+if TYPE_CHECKING:
+    import pandas
+
+TASKS = ("regression", "binary", "multiclass")
+MARKS = ("", "partial", "stand-in", "identity uncertain")
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A data set in memory.
+
+    X: inputs, n rows; numeric, bool, pandas ``category`` (nominal) or string (text) columns.
+    y: targets (float64) for regression, else class codes 0..K-1 (int64).
+    classes: the K class labels in the order of their codes; () for regression.
+    mark: "", or the reservation under which results on it are reported (one of `MARKS`).
+    sha256: over the parsed values (see `datasets.digest`), so it is the same whichever copy they came from.
+    """
+
+    name: str
+    X: "pandas.DataFrame"
+    y: Float[np.ndarray, " n"] | Int[np.ndarray, " n"]
+    task: str
+    classes: tuple[str, ...]
+    mark: str
+    note: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class File:
+    """A raw file: its path below a data folder and its SHA-256.
+
+    sha256: "" for a file whose bytes no one can know beforehand (written by a download); its checksum then
+        lies beside it, in ``<path>.sha256``, written by the same download.
+    twin: SHA-256 of the same text with the other kind of line ends, "" where it is not accepted.
+    """
+
+    path: str
+    sha256: str
+    twin: str = ""
+
+
+@dataclass(frozen=True)
+class Source:
+    """One way to come by a data set: the files, how to read them and where they can be downloaded.
+
+    parse: reads the files, in the order of `files`, into one frame that holds the target column too.
+    origin: None if these very files cannot be downloaded.
+    sha256: of the parsed values; "" if they are not known, then `rows` and the columns decide.
+    """
+
+    files: tuple[File, ...]
+    parse: "Callable[[Sequence[Path]], pandas.DataFrame]"
+    rows: int
+    sha256: str
+    origin: Origin | None = None
+    mark: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The record of one data set; `columns` counts the inputs, `classes` is 0 for regression.
+
+    sources: in order of preference; the first whose files are at hand is used.
+    study: one of the data sets of the study (else only figures use it).
+    """
+
+    name: str
+    title: str
+    task: str
+    target: str
+    columns: int
+    classes: int
+    licence: str
+    sources: tuple[Source, ...]
+    study: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse a record that contradicts itself."""
+        if self.task not in TASKS:
+            raise ValueError(f"{self.name}: task must be one of {', '.join(TASKS)}, got {self.task!r}")
+        expected = {
+            "regression": self.classes == 0,
+            "binary": self.classes == 2,
+            "multiclass": self.classes > 2,
+        }
+        if not expected[self.task]:
+            raise ValueError(f"{self.name}: a {self.task} task cannot have {self.classes} classes")
+        if not self.sources:
+            raise ValueError(f"{self.name}: a data set needs at least one source")
+        for source in self.sources:
+            if source.mark not in MARKS:
+                raise ValueError(f"{self.name}: mark must be one of {MARKS}, got {source.mark!r}")
+
+
+@cache
+def entries() -> dict[str, Entry]:
+    """Return every record by name, sorted; found by scanning `datasets.sets`."""
+    import datasets.sets as package
+
+    found = {}
+    for module in sorted(m.name for m in pkgutil.iter_modules(package.__path__)):
+        entry = importlib.import_module(f"{package.__name__}.{module}").ENTRY
+        if entry.name != module:
+            raise ValueError(f"datasets/sets/{module}.py describes {entry.name!r}: the two names must agree")
+        found[module] = entry
+    return found
+
+
+def names(figures: bool = False) -> tuple[str, ...]:
+    """Return the names of the study's data sets, or those that only figures use."""
+    return tuple(name for name, entry in entries().items() if entry.study != figures)
+
+
+def entry_of(name: str) -> Entry:
+    """Return the record of `name`.
+
+    Raises BadInput for a name that is not in the catalogue.
+    """
+    if name not in entries():
+        known = ", ".join(entries())
+        raise BadInput(f"unknown data set {name!r}; known are: {known}")
+    return entries()[name]

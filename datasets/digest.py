@@ -1,0 +1,50 @@
+"""Checksums: of files, and of the values of a parsed data set."""
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas
+
+
+def file_sha256(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes."""
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def values_sha256(X: "pandas.DataFrame", y: np.ndarray, classes: tuple[str, ...]) -> str:
+    """Return the SHA-256 of the values of a data set, whatever file or library version they came through.
+
+    Column by column: its name and kind, then its values as little-endian float64, as level labels and
+    int64 codes, or as length-prefixed UTF-8; the class labels and targets follow.
+    """
+    sha = hashlib.sha256()
+    for name in X.columns:
+        _feed_text(sha, [str(name)])
+        _feed_column(sha, X[name])
+    _feed_text(sha, classes)
+    _feed_text(sha, [str(y.dtype)])
+    sha.update(np.ascontiguousarray(y).astype(y.dtype.newbyteorder("<"), copy=False).tobytes())
+    return sha.hexdigest()
+
+
+def _feed_column(sha: "hashlib._Hash", column: "pandas.Series") -> None:
+    if hasattr(column, "cat"):
+        _feed_text(sha, ["category", *map(str, column.cat.categories)])
+        sha.update(column.cat.codes.to_numpy().astype("<i8").tobytes())
+    elif column.dtype.kind in "biuf":
+        _feed_text(sha, ["bool" if column.dtype.kind == "b" else "numeric"])
+        sha.update(column.to_numpy().astype("<f8").tobytes())
+    else:
+        _feed_text(sha, ["text", *column])
+
+
+def _feed_text(sha: "hashlib._Hash", texts: "list[str] | tuple[str, ...]") -> None:
+    for text in texts:
+        data = text.encode()
+        sha.update(len(data).to_bytes(8, "little") + data)
+    sha.update(b"\xff" * 8)  # no length: the end of the list

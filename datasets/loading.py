@@ -1,0 +1,90 @@
+"""`load`: find, verify, parse, check."""
+
+from typing import TYPE_CHECKING
+from zipfile import BadZipFile
+
+import numpy as np
+
+from datasets.catalogue import Dataset, Entry, Source, entry_of
+from datasets.errors import BadInput
+
+if TYPE_CHECKING:
+    import pandas
+
+
+def load(name: str, download: bool = True) -> Dataset:
+    """Return the data set `name`, from DATASETS_HOME, else the cache, else downloaded into the cache.
+
+    Raises BadInput for an unknown name, a wrong checksum, values or a shape other than the catalogue's, or
+    if the data can be had nowhere (without `download`: if it is at neither place).
+    """
+    from datasets.fetching import fetch
+    from datasets.places import find, places, verify
+
+    entry = entry_of(name)
+    found = find(entry)
+    if not found and not download:
+        looked = ", ".join(str(folder) for folder in places().values())
+        raise BadInput(f"data set {name}: absent from {looked}; to get it: python -m datasets fetch {name}")
+    found = found or fetch(entry)
+    try:
+        for file, path in zip(found.source.files, found.paths, strict=True):
+            verify(file, path)
+        frame = found.source.parse(found.paths)
+    except (ValueError, KeyError, OSError, BadZipFile) as error:  # BadInput is a ValueError
+        again = f"; to replace it: python -m datasets fetch {name}" if found.place == "cache" else ""
+        raise BadInput(f"data set {name}: {error}{again}") from error
+    return _checked(entry, found.source, frame)
+
+
+def _checked(entry: Entry, source: Source, frame: "pandas.DataFrame") -> Dataset:
+    """Part inputs from target, and refuse what is not as the catalogue says."""
+    from datasets.digest import values_sha256
+
+    if entry.target not in frame.columns:
+        raise BadInput(
+            f"data set {entry.name}: no target column {entry.target!r} in {list(frame.columns)[:8]}..."
+        )
+    X, target = frame.drop(columns=entry.target), frame[entry.target]
+    if target.isna().any():
+        raise BadInput(f"data set {entry.name}: {int(target.isna().sum())} rows have no target")
+    y, classes = encode_target(target, entry.task)
+    actual = (len(X), X.shape[1], len(classes))
+    expected = (source.rows, entry.columns, entry.classes)
+    if actual != expected:
+        raise BadInput(f"data set {entry.name}: (rows, inputs, classes) are {actual}, expected {expected}")
+    sha256 = values_sha256(X, y, classes)
+    if source.sha256 and sha256 != source.sha256:
+        raise BadInput(
+            f"data set {entry.name}: parsed values have checksum {sha256[:12]}, expected {source.sha256[:12]}"
+        )
+    return Dataset(entry.name, X, y, entry.task, classes, source.mark, source.note, sha256)
+
+
+def encode_target(target: "pandas.Series", task: str) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Return (y, classes): float64 and () for regression, else int64 codes of the sorted labels.
+
+    Labels that are all integers are sorted by value, others as strings; missing targets are the caller's.
+    Raises BadInput for a regression target that is not all finite numbers.
+    """
+    if task == "regression":
+        try:
+            y = target.to_numpy(dtype=np.float64)
+        except (TypeError, ValueError):
+            raise BadInput(f"target {target.name!r} of a regression is not numeric") from None
+        if not np.isfinite(y).all():
+            raise BadInput(f"target {target.name!r} holds infinite values")
+        return y, ()
+    labels = [_plain(label) for label in target]
+    distinct = set(labels)
+    by_value = all(label.lstrip("+-").isdigit() for label in distinct)
+    classes = tuple(sorted(distinct, key=int) if by_value else sorted(distinct))
+    code = {label: i for i, label in enumerate(classes)}
+    return np.array([code[label] for label in labels], dtype=np.int64), classes
+
+
+def _plain(label: object) -> str:
+    """Write a class label one way, whether it was read as 1, 1.0 or "1"."""
+    if isinstance(label, float) and label.is_integer():
+        return str(int(label))
+    return str(label)

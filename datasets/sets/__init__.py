@@ -1,0 +1,1 @@
+"""One module per data set: its record `ENTRY` and the function that reads its files."""

@@ -1,0 +1,80 @@
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT, needs_data
+
+from datasets.__main__ import main
+from datasets.catalogue import entries
+
+
+@pytest.fixture
+def nothing_at_hand(tmp_path, monkeypatch):
+    monkeypatch.setenv("COST_AWARE_BO_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("DATASETS_MIRROR", "http://127.0.0.1:9")
+    monkeypatch.delenv("DATASETS_HOME", raising=False)
+    return tmp_path
+
+
+def test_the_list_has_every_set_and_says_what_is_absent(nothing_at_hand, capsys):
+    assert main(["list"]) == 0
+    header, *lines = capsys.readouterr().out.splitlines()
+    columns = ["name", "task", "rows", "columns", "classes", "mark", "origin", "where"]
+    assert header.split() == columns
+    assert [line.split()[0] for line in lines] == sorted(entries())
+    assert all(line.endswith("absent") for line in lines)
+    hiva = next(line for line in lines if line.startswith("hiva"))
+    assert hiva.split() == ["hiva", "binary", "3076", "1617", "2", "partial", "OpenML", "1039", "absent"]
+
+
+@needs_data
+def test_check_passes_the_sets_at_hand(capsys):
+    assert main(["check", "wine", "bach"]) == 0
+    wine, bach = capsys.readouterr().out.splitlines()
+    assert wine == f"wine: OK, 6497 x 11, sha256 {entries()['wine'].sources[0].sha256[:12]}"
+    assert bach.startswith("bach: OK, 5665 x 16, 69 classes, ")
+    assert bach.endswith("(identity uncertain)")
+
+
+@needs_data
+def test_the_list_says_where_a_set_was_found(capsys):
+    assert main(["list", "wine"]) == 0
+    assert "home: " in capsys.readouterr().out.splitlines()[1]
+
+
+def test_check_fails_on_an_absent_set_and_on_a_changed_file(nothing_at_hand, monkeypatch, capsys):
+    assert main(["check", "wine"]) == 2
+    assert "wine: FAILED, absent from " in capsys.readouterr().out
+    folder = nothing_at_hand / "home/openml_287_wine_quality"
+    folder.mkdir(parents=True)
+    for colour in ("red", "white"):
+        (folder / f"winequality-{colour}.csv").write_text("a;quality\n1;2\n")
+    monkeypatch.setenv("DATASETS_HOME", str(nothing_at_hand / "home"))
+    assert main(["check", "wine"]) == 2
+    assert "wine: FAILED, wrong checksum: expected 4a402cf041b0, got " in capsys.readouterr().out
+
+
+def test_fetch_fails_with_a_reason_where_there_is_no_network(nothing_at_hand, capsys):
+    assert main(["fetch", "wine"]) == 2
+    assert "wine: FAILED, not found in DATASETS_HOME (not set)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["list", "check", "fetch"])
+def test_an_unknown_name_gets_one_line_and_exit_code_2(command):
+    done = subprocess.run(
+        [sys.executable, "-m", "datasets", command, "wine", "nonesuch"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: unknown data set 'nonesuch'; known are: a1a, ")
+
+
+def test_a_data_folder_that_is_none_gets_one_line(monkeypatch, capsys):
+    monkeypatch.setenv("DATASETS_HOME", "/no/such/folder")
+    assert main(["list"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: DATASETS_HOME=/no/such/folder is not a folder")

@@ -1,0 +1,75 @@
+import numpy as np
+import pytest
+from fakes import prepared
+
+from harness.errors import BadInput
+from harness.live import Live, LiveProblem
+from harness.problem import OK, TIMEOUT, Evaluation
+from harness.training import train
+
+
+def problem(seed: int = 0, limit: float | None = None) -> LiveProblem:
+    return LiveProblem(prepared(), seed, 64, "exact", limit)
+
+
+def test_the_initial_design_depends_on_problem_and_seed_only() -> None:
+    a, b = problem().initial(5), problem().initial(5)
+    assert np.array_equal(a.unit, b.unit)
+    assert not np.array_equal(a.unit, problem(seed=1).initial(5).unit)
+
+
+def test_each_step_offers_a_fresh_set_whose_ids_are_new() -> None:
+    live = problem()
+    offers = [live.initial(5), live.candidates(5), live.candidates(6)]
+    ids = np.concatenate([offer.ids for offer in offers])
+    assert ids.tolist() == list(range(5 + 64 + 64))
+    assert not np.array_equal(offers[1].unit, offers[2].unit)
+
+
+def test_evaluating_trains_the_offered_point() -> None:
+    live = problem()
+    offer = live.candidates(5)
+    outcome = live.evaluate(int(offer.ids[3]))
+    expected = train(prepared(), live.space.from_unit(offer.unit[3:4])[0], ())
+    assert outcome.status == OK
+    assert outcome.error == expected.val_error[-1]
+    assert outcome.test_error == expected.test_error[-1]
+    assert outcome.cost_s > 0
+    assert outcome.wall_s > 0
+
+
+def test_a_timed_out_training_is_an_evaluation_with_its_cost() -> None:
+    data = prepared(n=2000, d=20)
+    live = LiveProblem(data, 0, 64, "exact", 0.02)
+    offer = live.candidates(5)
+    longest = int(np.argmax(offer.unit[:, 0] + offer.unit[:, 6]))
+    outcome = live.evaluate(int(offer.ids[longest]))
+    assert outcome.status == TIMEOUT
+    assert np.isnan(outcome.error)
+    assert outcome.cost_s >= 0.02
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"tree_method": "gpu"}, "tree_method must be one of exact, hist, approx, got 'gpu'"),
+        ({"n_candidates": 0}, "n_candidates must be a whole number >= 1, got 0"),
+        ({"time_limit_s": -1}, "time_limit_s must be > 0 seconds or null, got -1"),
+    ],
+)
+def test_wrong_settings_are_told(settings: dict, message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        Live(**settings)
+
+
+@pytest.mark.parametrize("cost", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_missing_cost_is_an_error(cost: float) -> None:
+    with pytest.raises(ValueError, match="cost_s must be finite and positive"):
+        Evaluation(error=0.1, cost_s=cost, test_error=0.1, wall_s=1.0)
+
+
+def test_a_missing_error_needs_a_status() -> None:
+    with pytest.raises(ValueError, match="needs a finite error"):
+        Evaluation(error=float("nan"), cost_s=1.0, test_error=0.1, wall_s=1.0)
+    with pytest.raises(ValueError, match="status must be one of ok, failed, timeout, out_of_memory"):
+        Evaluation(error=0.1, cost_s=1.0, test_error=0.1, wall_s=1.0, status="fine")

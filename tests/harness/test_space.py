@@ -1,0 +1,70 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.space import XGBOOST_SPACE as SPACE
+from harness.space import Parameter
+
+unit_points = st.lists(st.floats(0, 1), min_size=7, max_size=7).map(lambda u: np.array([u]))
+
+
+def test_the_space_is_the_papers() -> None:
+    ranges = {p.name: (p.low, p.high, p.log, p.integer) for p in SPACE.parameters}
+    assert ranges == {
+        "n_estimators": (1, 256, True, True),
+        "learning_rate": (0.01, 1.0, True, False),
+        "gamma": (0.0, 0.1, False, False),
+        "reg_alpha": (1e-3, 1e3, True, False),
+        "reg_lambda": (1e-3, 1e3, True, False),
+        "subsample": (0.01, 1.0, False, False),
+        "max_depth": (1, 16, False, True),
+    }
+
+
+@given(unit_points)
+def test_native_values_survive_the_round_trip_exactly(unit: np.ndarray) -> None:
+    native = SPACE.from_unit(unit)
+    assert np.array_equal(SPACE.from_unit(SPACE.to_unit(native)), native)
+    assert np.array_equal(native, native.astype(np.float32).astype(np.float64))
+
+
+@given(unit_points)
+def test_the_unit_cube_survives_but_for_rounding(unit: np.ndarray) -> None:
+    back = SPACE.snap(unit)
+    assert ((back >= 0) & (back <= 1)).all()
+    real = [j for j, p in enumerate(SPACE.parameters) if not p.integer]
+    assert np.abs(back[:, real] - unit[:, real]).max() < 1e-5  # float32 of the native value
+    assert np.array_equal(SPACE.snap(back), back)
+
+
+def test_scales_by_hand() -> None:
+    middle = SPACE.from_unit(np.full((1, 7), 0.5))[0]
+    assert np.allclose(middle, [16, 0.1, 0.05, 1, 1, 0.505, 8], rtol=1e-6)
+    ends = SPACE.from_unit(np.array([[0.0] * 7, [1.0] * 7]))
+    assert np.array_equal(ends[0], np.float32([1, 0.01, 0, 1e-3, 1e-3, 0.01, 1]))
+    assert np.array_equal(ends[1], np.float32([256, 1, 0.1, 1e3, 1e3, 1, 16]))
+
+
+@pytest.mark.parametrize(("start", "n"), [(0, 1), (0, 100), (37, 90), (512, 3)])
+def test_the_sobol_sequence_is_extendable(start: int, n: int) -> None:
+    whole = SPACE.sobol(1024, seed=5)
+    assert np.array_equal(SPACE.sobol(n, seed=5, start=start), whole[start : start + n])
+    assert not np.array_equal(SPACE.sobol(n, seed=6, start=start), whole[start : start + n])
+
+
+def test_the_sobol_sequence_fills_the_cube_evenly() -> None:
+    points = SPACE.sobol(1024, seed=0)
+    for j in range(7):  # each of 1,024 equal slices holds one point: the property of a (0, m, 1)-net
+        assert len(np.unique(np.floor(points[:, j] * 1024))) == 1024
+
+
+def test_values_outside_are_refused_by_name() -> None:
+    native = SPACE.from_unit(np.full((1, 7), 0.5))
+    native[0, 1] = 2.0
+    with pytest.raises(ValueError, match="learning_rate = 2 is outside"):
+        SPACE.to_unit(native)
+    with pytest.raises(ValueError, match=r"\[0, 1\]"):
+        SPACE.from_unit(np.full((1, 7), 1.1))
+    with pytest.raises(ValueError, match="no range"):
+        Parameter("x", 0.0, 1.0, log=True)

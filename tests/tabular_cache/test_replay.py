@@ -1,0 +1,114 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fakes import journal_line, make_tables
+
+from harness.errors import BadInput
+from tabular_cache.replay import Replay, ReplayProblem
+from tabular_cache.store import Store
+from tabular_cache.table import read_table
+
+NAMES = ({"name": "a"}, {"name": "p"})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return make_tables(tmp_path / "tables", ["a/p"])
+
+
+def test_candidates_are_the_unevaluated_rows_and_evaluating_looks_up(folder: Path) -> None:
+    table = read_table("a/p", folder)
+    problem = Replay(str(folder)).open(*NAMES, seed=0)
+    offer = problem.candidates(5)
+    assert np.array_equal(offer.ids, np.arange(len(table)))
+    assert np.array_equal(offer.unit, table.unit)
+    outcome = problem.evaluate(7)
+    assert outcome.error == table["val_error"][7]
+    assert outcome.cost_s == table["cpu_s"][7]
+    assert outcome.test_error == table["test_error"][7]
+    assert 7 not in problem.candidates(6).ids
+    assert len(problem.candidates(6).ids) == len(table) - 1
+
+
+def test_runs_do_not_share_what_was_evaluated(folder: Path) -> None:
+    evaluator = Replay(str(folder))
+    evaluator.open(*NAMES, seed=0).evaluate(3)
+    assert 3 in evaluator.open(*NAMES, seed=0).candidates(0).ids
+
+
+def test_an_exhausted_table_offers_nothing(folder: Path) -> None:
+    problem = Replay(str(folder)).open(*NAMES, seed=0)
+    for row in range(len(read_table("a/p", folder))):
+        problem.evaluate(row)
+    assert len(problem.candidates(0).ids) == 0
+
+
+def test_the_initial_design_draws_configurations_by_problem_and_seed(folder: Path) -> None:
+    evaluator = Replay(str(folder))
+    table = read_table("a/p", folder)
+    a = evaluator.open(*NAMES, seed=0).initial(5)
+    assert np.array_equal(a.ids, evaluator.open(*NAMES, seed=0).initial(5).ids)
+    assert len(set(table["config"][a.ids])) == 5
+    assert table["own"][a.ids].all()
+    assert not np.array_equal(a.ids, evaluator.open(*NAMES, seed=1).initial(5).ids)
+    with pytest.raises(BadInput, match="has 16 configurations, the initial design needs 17"):
+        evaluator.open(*NAMES, seed=0).initial(17)
+
+
+def test_too_many_rows_are_drawn_from_with_the_incumbents_neighbours(folder: Path) -> None:
+    table = read_table("a/p", folder)
+    problem = ReplayProblem(table, seed=0, max_candidates=20)
+    first = problem.candidates(5).ids
+    assert len(first) == len(set(first)) == 20
+    assert np.array_equal(first, ReplayProblem(table, 0, 20).candidates(5).ids)
+    best = int(np.nanargmin(table["val_error"]))
+    problem.evaluate(best)
+    offer = problem.candidates(6).ids
+    assert len(offer) == len(set(offer)) == 20
+    others = np.setdiff1d(np.arange(len(table)), [best])
+    order = others[np.argsort(np.square(table.unit[others] - table.unit[best]).sum(axis=1))]
+    assert set(order[:9]) <= set(offer)
+
+
+def test_rows_that_the_build_cut_short_are_not_replayed(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    with store.locked():
+        for config in range(8):
+            store.append("a/p", journal_line(config, status="timeout" if config == 3 else "ok"))
+        store.pack("a/p")
+    table = read_table("a/p", tmp_path)
+    cut = table["config"] == 3
+    assert (~table.measured).sum() == 1
+    assert np.isnan(table["val_error"][~table.measured]).all()
+    offered = Replay(str(tmp_path)).open(*NAMES, seed=0).candidates(0).ids
+    assert np.array_equal(offered, np.flatnonzero(table.measured))
+    prefix = np.flatnonzero(cut & table.measured)
+    assert len(prefix)  # the shorter trainings in it were measured
+    assert table.longest[prefix[-1]]
+    assert table.longest.sum() == 8
+
+
+def test_missing_and_damaged_tables_are_refused_in_one_line(folder: Path) -> None:
+    evaluator = Replay(str(folder))
+    with pytest.raises(BadInput, match=r"no table for b/p .*build dataset=\[b\] pipeline=\[p\]"):
+        evaluator.fingerprint({"name": "b"}, {"name": "p"})
+    read_table.cache_clear()
+    path = folder / "a--p.parquet"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(BadInput, match="damaged or foreign"):
+        evaluator.fingerprint(*NAMES)
+    path.unlink()
+    with pytest.raises(BadInput, match="cannot read the table of a/p"):
+        evaluator.fingerprint(*NAMES)
+    with pytest.raises(BadInput, match="no tables in"):
+        Replay(str(folder / "nowhere")).fingerprint(*NAMES)
+
+
+def test_another_schema_is_refused(folder: Path) -> None:
+    path = folder / "manifest.json"
+    path.write_text(path.read_text().replace('"schema": 1', '"schema": 0'))
+    with pytest.raises(BadInput, match="schema 0, this version reads 1: rebuild"):
+        Replay(str(folder)).fingerprint(*NAMES)
