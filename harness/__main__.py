@@ -1,7 +1,7 @@
 """Command line of the study: `python -m harness [+acq=cei lam=0.1] [dataset=[a,b]] [setting=value ...]`."""
 
-import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.utils import instantiate
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
-from harness.cli import CONFIGS, SOME_FAILED, chosen, explain, run_cli, whole_number
+from harness.cli import CONFIGS, SOME_FAILED, bad_input, chosen, refuse, run_cli, whole_number
 from harness.errors import BadInput
 from harness.methods import PARAMETERS, Method, study_methods, to_method
 from harness.progress import duration
@@ -73,8 +73,11 @@ def _writable(folder: Path) -> Path:
     existing = next(p for p in (folder, *folder.absolute().parents) if p.exists())
     if not existing.is_dir():
         raise BadInput(f"results_dir: {existing} is not a folder")
-    if not os.access(existing, os.W_OK | os.X_OK | os.R_OK):
-        raise BadInput(f"results_dir: cannot read and write {existing}")
+    try:
+        next(existing.iterdir(), None)
+        tempfile.TemporaryFile(dir=existing).close()  # leaves nothing behind
+    except OSError as error:
+        raise BadInput(f"results_dir: cannot read and write {existing}: {error.strerror}") from None
     return folder
 
 
@@ -102,22 +105,24 @@ def _tell(report: Report, results: Path) -> None:
         print(f"failed: {failure}", file=sys.stderr)
 
 
+def _job(cfg: DictConfig) -> None:
+    """Run one study; Hydra would print its own lines about any exception, but lets an exit through."""
+    try:
+        _study(cfg)
+    except Exception as error:
+        known = bad_input(error)
+        if known is None:
+            raise
+        refuse(known)
+
+
 def main() -> int:
     """Run Hydra on the command line; returns the exit code."""
-    decorated = hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name="config")(_study)
+    decorated = hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name="config")(_job)
     try:
         decorated()
-    except (BadInput, KeyboardInterrupt):
-        raise
     except Exception as error:
-        cause: BaseException | None = error
-        while cause is not None:  # an error in a constructor comes wrapped by Hydra
-            if isinstance(cause, BadInput):
-                raise cause from None
-            cause = cause.__cause__
-        if type(error).__module__.split(".")[0] in ("hydra", "omegaconf"):
-            raise BadInput(explain(error)) from None
-        raise
+        raise (bad_input(error) or error) from None
     return _exit_code
 
 

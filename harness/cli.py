@@ -21,25 +21,51 @@ def compose_config(config: str, overrides: Sequence[str]) -> Any:
         with initialize_config_dir(str(CONFIGS), version_base="1.3"):
             return compose(config, overrides=list(overrides))
     except Exception as error:
-        raise BadInput(explain(error)) from error
+        raise (bad_input(error) or error) from None
 
 
 def explain(error: BaseException) -> str:
     """Return one line for an error of Hydra or OmegaConf: what was wrong, what is allowed."""
-    text = str(error).strip()
-    missing = re.match(r"(?:In .*?: )?Could not find '(?P<what>[^']+)'", text)
+    text = f"{error} {error.__cause__ or ''}".strip()
+    missing = re.search(r"Could not (?:find|load) '(?P<what>[^']+)'", text)
     if missing:
         group, _, name = missing["what"].rpartition("/")
-        options = [line.strip() for line in text.partition("Available options in")[2].splitlines()[1:]]
-        allowed = ", ".join(o for o in options if o and not o.startswith(("Config search", "-", "provider")))
-        return f"unknown {group or 'config'} {name!r}; allowed: {allowed or 'nothing: no such group'}"
-    unknown = re.search(r"Key '(?P<key>[^']+)' is not in struct", f"{text} {error.__cause__}")
-    if unknown:
-        return f"unknown setting {unknown['key']!r}; see `--cfg job` for all settings"
-    group = re.match(r"Could not override '(?P<key>[^']+)'", text)
-    if group:
-        return f"unknown setting {group['key']!r}; see `--cfg job` for all settings"
+        return f"unknown {group or 'config'} {name!r}; allowed: {', '.join(_options(group)) or 'nothing'}"
+    key = re.search(r"full_key: (\S+)", text) or re.search(r"Could not override '([^']+)'", text)
+    if key:
+        return _unknown_setting(key[1])
     return " ".join(text.split("See https")[0].split())
+
+
+def _options(group: str) -> list[str]:
+    return sorted(path.stem for path in (CONFIGS / group).glob("*.yaml"))
+
+
+def _unknown_setting(key: str) -> str:
+    if key == "acq":
+        return f"write +acq=NAME, with a plus; allowed: {', '.join(_options('acq'))}"
+    if "." in key:
+        return f"unknown setting {key!r}; `--cfg job` shows those of {key.rpartition('.')[0]}"
+    plain = re.findall(r"^([a-z_]+):", (CONFIGS / "config.yaml").read_text(), re.MULTILINE)
+    groups = [path.name for path in CONFIGS.iterdir() if path.is_dir()]
+    allowed = sorted({*plain, *groups} - {"defaults", "hydra", "acq"})
+    return f"unknown setting {key!r}; allowed: +acq, {', '.join(allowed)}"
+
+
+def bad_input(error: BaseException) -> BadInput | None:
+    """Return the BadInput that `error` is or was caused by: Hydra wraps what a constructor raises."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, BadInput):
+        cause = cause.__cause__
+    if cause is None and type(error).__module__.split(".")[0] in ("hydra", "omegaconf"):
+        return BadInput(explain(error))
+    return cause
+
+
+def refuse(error: BadInput) -> NoReturn:
+    """Print the one line and exit with code 2."""
+    print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+    sys.exit(BAD_INPUT)
 
 
 def run_cli(main: Callable[[], int | None]) -> NoReturn:
@@ -48,8 +74,7 @@ def run_cli(main: Callable[[], int | None]) -> NoReturn:
     try:
         code = main()
     except BadInput as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(BAD_INPUT)
+        refuse(error)
     except KeyboardInterrupt:
         print("stopped; what is finished is kept", file=sys.stderr)
         sys.exit(130)
@@ -67,13 +92,9 @@ def chosen(cfg: Any, group: str) -> dict[str, Any]:
     """Return the selected configs of a multi-select group, by name; raises BadInput when there is none."""
     selected = cfg.get(group)
     if not isinstance(selected, Iterable) or not selected:
-        raise BadInput(f"{group} is empty: name at least one, for example {group}=[{_example(group)}]")
+        raise BadInput(f"{group} is empty: name at least one, for example {group}=[{_options(group)[0]}]")
     from omegaconf import OmegaConf
 
     plain = OmegaConf.to_container(selected, resolve=True)
     assert isinstance(plain, dict)
     return {str(name): entry for name, entry in plain.items()}
-
-
-def _example(group: str) -> str:
-    return sorted(path.stem for path in (CONFIGS / group).glob("*.yaml"))[0]

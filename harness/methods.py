@@ -9,7 +9,7 @@ from hydra import compose
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
-from harness.cli import explain
+from harness.cli import bad_input
 from harness.errors import BadInput
 
 PARAMETERS = ("lam", "alpha")
@@ -37,9 +37,9 @@ def to_method(cfg: DictConfig) -> Method:
     used = [p for p in PARAMETERS if p in node.rule and OmegaConf.is_interpolation(node.rule, p)]
     rule = OmegaConf.to_container(node.rule, resolve=True)
     assert isinstance(rule, dict)
-    plain = {str(key): value for key, value in rule.items()}
+    plain: dict[str, Any] = {str(key): value for key, value in rule.items()}
     instantiate(plain)  # a wrong parameter is told before anything runs
-    shown = ",".join(f"{p}={plain[p]:g}" for p in used)
+    shown = ",".join(f"{p}={float(plain[p]):g}" for p in used)
     return Method(str(node.name), f"{node.name}({shown})" if shown else str(node.name), plain)
 
 
@@ -50,7 +50,7 @@ def study_methods(entries: Sequence[Any], overrides: Sequence[str]) -> list[Meth
     """
     methods = []
     for entry in entries:
-        plain = OmegaConf.to_container(entry) if isinstance(entry, DictConfig) else entry
+        plain: Any = OmegaConf.to_container(entry) if isinstance(entry, DictConfig) else entry
         if not isinstance(plain, dict) or "acq" not in plain or set(plain) - {"acq", *PARAMETERS}:
             raise BadInput(f"a study's method needs acq and may have lam, alpha; got {plain!r}")
         grids = [value if isinstance(value, list) else [value] for key, value in plain.items() if key != "acq"]
@@ -60,6 +60,6 @@ def study_methods(entries: Sequence[Any], overrides: Sequence[str]) -> list[Meth
             try:
                 cfg = compose("method", overrides=[f"+acq={plain['acq']}", *settings, *overrides])
             except Exception as error:
-                raise BadInput(explain(error)) from error
+                raise (bad_input(error) or error) from None
             methods.append(to_method(cfg))
     return methods

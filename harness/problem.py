@@ -7,7 +7,7 @@ Notation: m candidates at a step, d = 7 dimensions of the search space.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -52,6 +52,7 @@ class Candidates:
     unit: Float[np.ndarray, "m d"]
 
 
+@runtime_checkable
 class Problem(Protocol):
     """A minimisation problem with costs, for one run."""
 

@@ -34,7 +34,12 @@ class Progress:
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
         from rich.progress import Progress as RichProgress
 
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[left]}"))
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[left]}"),
+        )
         bar = RichProgress(*columns, console=Console(stderr=True))
         self._task = bar.add_task(self.label or self.unit, total=self.total, left="")
         return bar

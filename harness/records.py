@@ -100,11 +100,11 @@ def read_traces(results_dir: str | Path) -> "pd.DataFrame":
         sizes.append(len(parts[-1]))
     frame = pa.concat_tables(parts).to_pandas()
     for name in _TEXT:
-        codes, uniques = pd.factorize(np.array([str(spec[name]) for spec in headers]))
-        frame[name] = pd.Categorical.from_codes(np.repeat(codes, sizes), categories=uniques)
+        values = pd.Categorical([str(spec[name]) for spec in headers])
+        frame[name] = values.take(np.repeat(np.arange(len(headers)), sizes))
     for name in _NUMBERS:
-        values = [spec[name] if spec[name] is not None else np.nan for spec in headers]
-        frame[name] = np.repeat(np.array(values, dtype=np.float64), sizes)
+        numbers = [np.nan if spec[name] is None else spec[name] for spec in headers]
+        frame[name] = np.repeat(np.array(numbers, dtype=np.float64), sizes)
     frame["iterations"] = np.repeat([spec["iterations"] for spec in headers], sizes)
     frame["spec"] = np.repeat([spec_hash(spec) for spec in headers], sizes)
     return frame.drop_duplicates(["dataset", "pipeline", "spec", "seed", "step"], ignore_index=True)

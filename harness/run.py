@@ -45,9 +45,7 @@ class Trace:
                 self.timings[name].append(value)
 
 
-def run(
-    problem: Problem, optimizer: Optimizer, seed: int, iterations: int, n_initial: int, tau: float | None
-) -> Trace:
+def run(problem: Problem, optimizer: Optimizer, seed: int, iterations: int, n_initial: int, tau: float | None) -> Trace:
     """Minimise `problem` and return the trace.
 
     Stops after `iterations` evaluations, the initial design included; when `tau` seconds of cost are spent

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from hydra.utils import instantiate
 
@@ -25,6 +25,7 @@ ENGINE = 1  # raise it when the same spec gives other choices than before
 Config = Mapping[str, Any]
 
 
+@runtime_checkable
 class Evaluator(Protocol):
     """What `evaluator=...` names: opens problems, and tells by a fingerprint what they are made of."""
 
@@ -43,15 +44,15 @@ class Evaluator(Protocol):
 class Grid:
     """The whole study, as plain configuration. Names of components are those of their config files."""
 
-    datasets: dict[str, Config]
-    pipelines: dict[str, Config]
+    datasets: Mapping[str, Config]
+    pipelines: Mapping[str, Config]
     methods: Sequence[Method]
     seeds: Sequence[int]
     iterations: int
     n_initial: int
     tau: float | None
-    components: dict[str, Config]  # evaluator, utility, surrogate, cost_model
-    names: dict[str, str]  # of the same
+    components: Mapping[str, Config]  # evaluator, utility, surrogate, cost_model
+    names: Mapping[str, str]  # of the same
 
 
 @dataclass(frozen=True)

@@ -94,8 +94,11 @@ def train(
     rounds = np.array(sorted({r for r in (*prefixes, total) if r <= done}), dtype=np.int64)
     scores = np.array([_scores(model, data, int(r)) for r in rounds]).reshape(len(rounds), 4)
     return Training(
-        rounds,
-        *scores.T,
+        rounds=rounds,
+        val_error=scores[:, 0],
+        test_error=scores[:, 1],
+        val_loss=scores[:, 2],
+        test_loss=scores[:, 3],
         cpu_s=np.array(clock.cpu)[rounds - 1] if len(rounds) else np.empty(0),
         wall_s=np.array(clock.wall)[rounds - 1] if len(rounds) else np.empty(0),
         status=status,

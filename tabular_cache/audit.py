@@ -34,9 +34,7 @@ def sample(table: Table, n: int, seed: int) -> list[int]:
     return sorted(int(c) for c in picked)
 
 
-def audit(
-    executor: Executor, problems: Sequence[tuple[str, str]], folder: Path, n: int, seed: int
-) -> list[AuditRow]:
+def audit(executor: Executor, problems: Sequence[tuple[str, str]], folder: Path, n: int, seed: int) -> list[AuditRow]:
     """Re-train `n` configurations of each problem; raises BadInput for a missing or damaged table."""
     tables = {f"{d}/{p}": read_table.__wrapped__(f"{d}/{p}", folder) for d, p in problems}
     tasks = [Measurement(d, p, c) for d, p in problems for c in sample(tables[f"{d}/{p}"], n, seed)]
@@ -49,7 +47,9 @@ def audit(
         mine = table["config"] == task.config
         pairs = [(table[name][mine], getattr(training, name)) for name in ("val_error", "test_error", "val_loss")]
         complete = all(len(old) == len(new) for old, new in pairs)
-        difference = max(float(np.abs(old - new.astype(np.float32)).max()) for old, new in pairs) if complete else np.inf
+        difference = (
+            max(float(np.abs(old - new.astype(np.float32)).max()) for old, new in pairs) if complete else np.inf
+        )
         rows.append(
             AuditRow(
                 problem=task.problem,

@@ -103,5 +103,3 @@ class Replay:
         """Return the problem of one run."""
         table = read_table(problem_name(str(dataset["name"]), str(pipeline["name"])), self._folder)
         return ReplayProblem(table, seed, self.max_candidates)
-
-

@@ -1,0 +1,44 @@
+"""What utilities and cost rules may know when they score the candidates of one step."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from harness.surrogates.protocol import Posterior
+
+
+@dataclass(frozen=True)
+class History:
+    """What the surrogate was fitted to: n points of the unit cube, their y, and the fitted posterior."""
+
+    X: Float[np.ndarray, "n d"]
+    y: Float[np.ndarray, " n"]
+    posterior: Posterior
+
+
+@dataclass(frozen=True)
+class Belief:
+    """The models' predictions on m candidates and the state of the run.
+
+    mean, sd: the surrogate's prediction of the error, in units of y.
+    incumbent: lowest error observed so far, f_min.
+    log_cost, log_cost_sd: the cost model's prediction of log c, c in seconds.
+    step: number of evaluations made so far (the 0-based index of the one to choose now).
+    iterations, n_initial: length of the run and, within it, of the initial design.
+    spent, initial_cost: seconds used so far and by the initial design; tau: the run's budget or None.
+    history: the data behind the prediction, for utilities that need more than it; None if not given.
+    """
+
+    mean: Float[np.ndarray, " m"]
+    sd: Float[np.ndarray, " m"]
+    incumbent: float
+    log_cost: Float[np.ndarray, " m"]
+    log_cost_sd: Float[np.ndarray, " m"]
+    step: int
+    iterations: int
+    n_initial: int
+    spent: float
+    initial_cost: float
+    tau: float | None
+    history: History | None = None

@@ -1,0 +1,79 @@
+"""Expected improvement, computed in logs.
+
+Source: Mockus 1975 and Jones et al. 1998 (EI); Ament et al. 2023, "Unexpected improvements to expected
+improvement for Bayesian optimization", equations 9 and 10 (log h).
+"""
+
+import math
+
+import numpy as np
+from jaxtyping import Float
+from scipy.special import erfcx, ndtr
+
+from harness.acquisitions.belief import Belief
+from harness.checks import number
+from harness.errors import BadInput
+
+_HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
+_SQRT_HALF_PI = math.sqrt(0.5 * math.pi)
+_FAR = -100.0  # below it the asymptotic series of log h is exact to rounding
+_CERTAIN = 40.0  # above it h(u) = u to rounding
+
+
+def log_h(u: Float[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
+    """Return log h(u), h(u) = phi(u) + u Phi(u), without underflow.
+
+    For u <= 0: h(u) = phi(u) (1 + u sqrt(pi/2) erfcx(-u/sqrt 2)); far below 0, where the bracket cancels, it
+    is u^-2 (1 - 3 u^-2 + 15 u^-4 - 105 u^-6).
+    """
+    low = np.minimum(u, 0.0)
+    near = np.maximum(low, _FAR)
+    with np.errstate(over="ignore"):  # beyond u = -1e154, log h is -inf
+        out = np.log1p(_SQRT_HALF_PI * near * erfcx(near * -math.sqrt(0.5))) - _HALF_LOG_2PI - 0.5 * low * low
+        far = u < _FAR
+        if far.any():
+            v = 1.0 / np.square(u[far])
+            bracket = np.log1p(v * (-3.0 + v * (15.0 - 105.0 * v))) - 2.0 * np.log(-u[far])
+            out[far] = bracket - _HALF_LOG_2PI - 0.5 * np.square(u[far])
+    high = u > 0.0
+    if high.any():
+        v = u[high]
+        out[high] = np.log(np.exp(-0.5 * v * v - _HALF_LOG_2PI) + v * ndtr(v))
+    return out
+
+
+def log_ei(gap: Float[np.ndarray, " m"], sd: Float[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
+    """Return log E[max(0, g)] for g ~ N(gap, sd^2): log sd + log h(gap / sd); for sd = 0 log max(0, gap)."""
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        u = gap / sd
+        certain = u > _CERTAIN
+        zero = sd == 0.0
+        out = np.log(sd) + log_h(np.where(certain | zero, 0.0, u))
+        if certain.any() or zero.any():
+            out = np.where(certain | zero, np.log(np.maximum(gap, 0.0)), out)
+    return out
+
+
+class ExpectedImprovement:
+    """EI(x) = E[max(0, f_min - jitter sd(y) - f(x))].
+
+    incumbent: f_min is the lowest ``observed`` error, or the lowest ``posterior_mean`` at the observed points
+    (GPyOpt's choice). jitter: in standard deviations of the observed y (GPyOpt's default is 0.01).
+    """
+
+    def __init__(self, incumbent: str = "observed", jitter: float = 0.0) -> None:
+        if incumbent not in ("observed", "posterior_mean"):
+            raise BadInput(f"incumbent must be one of observed, posterior_mean, got {incumbent}")
+        self.incumbent = incumbent
+        self.jitter = number("jitter", jitter, "a number >= 0", 0.0)
+
+    def log_value(self, belief: Belief) -> Float[np.ndarray, " m"]:
+        """Return log EI at the candidates; -inf only where sd = 0 and no improvement is possible."""
+        target = belief.incumbent
+        if self.incumbent == "posterior_mean" or self.jitter > 0:
+            if belief.history is None:
+                raise ValueError("posterior_mean and jitter need a belief with a history")
+            if self.incumbent == "posterior_mean":
+                target = float(belief.history.posterior.mean_sd(belief.history.X)[0].min())
+            target -= self.jitter * float(np.std(belief.history.y))
+        return log_ei(target - belief.mean, belief.sd)

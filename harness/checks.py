@@ -1,0 +1,22 @@
+"""Checks of the numbers that users set: one clear line for what is wrong."""
+
+import math
+from numbers import Real
+
+from harness.errors import BadInput
+
+
+def number(name: str, value: object, allowed: str, low: float, high: float = math.inf) -> float:
+    """Return `value` as a float if it is a finite number in [low, high]; else raise BadInput."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise BadInput(f"{name} must be {allowed}, got {value}")
+    if not (math.isfinite(value) and low <= float(value) <= high):
+        raise BadInput(f"{name} must be {allowed}, got {value}")
+    return float(value)
+
+
+def required(name: str, value: object, needs: str) -> object:
+    """Return `value`, or raise BadInput if it is not set."""
+    if value is None:
+        raise BadInput(f"{name} is not set: {needs}")
+    return value

@@ -1,0 +1,1 @@
+"""Cost models: predictors of the logarithm of an evaluation's cost."""

@@ -1,0 +1,127 @@
+"""The optimizer: tell it evaluations, ask it which candidate to evaluate next. No I/O, no randomness.
+
+Failed evaluations: the surrogate sees the worst error observed so far in their place, so that the search
+moves away from them; the cost model learns their cost like any other. A time-out's cost, only a lower bound
+of the true one, is taken as it is.
+"""
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from harness.acquisitions.alpha import effective_alpha
+from harness.acquisitions.belief import Belief, History
+from harness.acquisitions.choose import choose
+from harness.acquisitions.protocol import CostRule, Utility
+from harness.cost_models.protocol import CostModel
+from harness.errors import BadInput
+from harness.problem import Evaluation
+from harness.surrogates.protocol import Surrogate
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """The chosen candidate: index, log utility, predicted cost (exp of mean log cost), effective alpha.
+
+    fit_ms, propose_ms: milliseconds spent on fitting both models and on scoring and choosing.
+    """
+
+    index: int
+    log_ei: float
+    predicted_cost_s: float
+    effective_alpha: float
+    fit_ms: float
+    propose_ms: float
+
+
+class Optimizer:
+    """One run of Bayesian optimization: surrogate, cost model, utility and cost rule serve this run only.
+
+    iterations: evaluations of the whole run, `n_initial` of the initial design included. tau: the budget in
+    seconds, or None.
+    """
+
+    def __init__(
+        self,
+        surrogate: Surrogate,
+        cost_model: CostModel,
+        utility: Utility,
+        rule: CostRule,
+        *,
+        iterations: int,
+        n_initial: int = 5,
+        tau: float | None = None,
+    ) -> None:
+        for name, count in (("iterations", iterations), ("n_initial", n_initial)):
+            if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+                raise BadInput(f"{name} must be a whole number >= 1, got {count}")
+        if tau is not None and not (np.isfinite(tau) and tau > 0):
+            raise BadInput(f"tau must be a number of seconds > 0, or null, got {tau}")
+        self._surrogate, self._cost_model, self._utility, self._rule = surrogate, cost_model, utility, rule
+        self._iterations, self._n_initial, self._tau = iterations, n_initial, tau
+        self._x: list[Float[np.ndarray, " d"]] = []
+        self._error: list[float] = []
+        self._cost_s: list[float] = []
+
+    def tell(self, x: Float[np.ndarray, " d"], evaluation: Evaluation) -> None:
+        """Record the evaluation of unit-cube point `x`; raises ValueError for a point outside the cube."""
+        x = np.array(x, dtype=np.float64)
+        if not ((x >= 0) & (x <= 1)).all():
+            raise ValueError(f"the point must lie in the unit cube, got {x}")
+        self._x.append(x)
+        self._error.append(evaluation.error)
+        self._cost_s.append(evaluation.cost_s)
+
+    def ask(self, candidates: Float[np.ndarray, "m d"]) -> Proposal:
+        """Choose among `candidates`; raises ValueError before the first `tell` or without candidates."""
+        if not self._x:
+            raise ValueError("tell the initial design before asking")
+        if len(candidates) == 0:
+            raise ValueError("there is no candidate to choose")
+        began = time.perf_counter()
+        X, y, cost_s = np.stack(self._x), fill_failures(np.array(self._error)), np.array(self._cost_s)
+        posterior = self._surrogate.fit(X, y)
+        self._cost_model.fit(X, cost_s)
+        fitted = time.perf_counter()
+        belief = self._belief(candidates, History(X, y, posterior), cost_s)
+        log_value = self._utility.log_value(belief)
+        score = self._rule.score(log_value, belief.log_cost, belief)
+        i = choose(score, log_value, belief.log_cost)
+        alpha = effective_alpha(i, log_value, belief.log_cost)
+        done = time.perf_counter()
+        return Proposal(
+            index=i,
+            log_ei=float(log_value[i]),
+            predicted_cost_s=float(np.exp(belief.log_cost[i])),
+            effective_alpha=alpha,
+            fit_ms=1e3 * (fitted - began),
+            propose_ms=1e3 * (done - fitted),
+        )
+
+    def _belief(self, C: Float[np.ndarray, "m d"], history: History, cost_s: Float[np.ndarray, " n"]) -> Belief:
+        mean, sd = history.posterior.mean_sd(C)
+        log_cost, log_cost_sd = self._cost_model.predict(C)
+        return Belief(
+            mean=mean,
+            sd=sd,
+            incumbent=float(history.y.min()),
+            log_cost=log_cost,
+            log_cost_sd=log_cost_sd,
+            step=len(history.y),
+            iterations=self._iterations,
+            n_initial=self._n_initial,
+            spent=float(cost_s.sum()),
+            initial_cost=float(cost_s[: self._n_initial].sum()),
+            tau=self._tau,
+            history=history,
+        )
+
+
+def fill_failures(error: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """Put the worst error observed in place of NaN; all 0 while nothing has succeeded."""
+    failed = np.isnan(error)
+    if not failed.any():
+        return error
+    return np.where(failed, 0.0 if failed.all() else np.max(error, where=~failed, initial=-np.inf), error)

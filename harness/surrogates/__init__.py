@@ -1,0 +1,1 @@
+"""Surrogates: probabilistic models of the validation error."""

@@ -1,0 +1,92 @@
+"""The default surrogate: a Matern-5/2 Gaussian process, hyperparameters by maximum marginal likelihood."""
+
+import math
+
+import numpy as np
+from jaxtyping import Float
+
+from harness.checks import number
+from harness.surrogates.descent import Minimum, descend
+from harness.surrogates.likelihood import Likelihood
+from harness.surrogates.pairs import Pairs
+from harness.surrogates.posterior import GaussianPosterior
+
+LENGTH_SCALE = (0.05, 20.0)  # in units of the cube's side
+SIGNAL_VARIANCE = (1e-2, 1e2)  # of standardised y, whose variance is 1
+NOISE_VARIANCE = (1e-6, 1.0)
+_STARTS = ((1.0, 1.0, 1e-2), (0.3, 1.0, 1e-2), (3.0, 1.0, 1e-2))  # length-scale, signal and noise variance
+
+
+class GaussianProcess:
+    """z = (y - mean y) / sd y ~ GP(0, s2 Matern-5/2 + v I); (l, s2, v) maximise log p(z) at every fit.
+
+    The maximum is sought over the logarithms, inside LENGTH_SCALE, SIGNAL_VARIANCE and NOISE_VARIANCE, from
+    the last optimum and, while n <= `restart_until` and each time n has grown `restart_growth`-fold since,
+    from three fixed starts as well; the best is kept. Where y is constant the likelihood says nothing (it
+    grows as s2 -> 0): hyperparameters stay as they are, z = 0 and s = 1.
+
+    ard: one length-scale per dimension, or a shared one. noise_in_sd: predict the sd of a noisy observation
+    instead of the latent function's. tolerance: gain in log p below which a search stops; iterations: its
+    longest.
+    """
+
+    def __init__(
+        self,
+        ard: bool = True,
+        noise_in_sd: bool = False,
+        restart_until: int = 8,
+        restart_growth: float = 1.3,
+        tolerance: float = 0.05,
+        iterations: int = 12,
+    ) -> None:
+        number("restart_until", restart_until, "a number >= 0", 0.0)
+        number("restart_growth", restart_growth, "a number > 1", math.nextafter(1.0, 2.0))
+        number("tolerance", tolerance, "a number > 0", math.nextafter(0.0, 1.0))
+        number("iterations", iterations, "a number >= 1", 1.0)
+        self._ard, self._noise_in_sd = ard, noise_in_sd
+        self._restart_until, self._restart_growth = restart_until, restart_growth
+        self._tolerance, self._iterations = tolerance, int(iterations)
+        self._restarted_at = 0
+        self._pairs = Pairs(ard)
+        self._last: Minimum | None = None
+
+    def fit(self, X: Float[np.ndarray, "n d"], y: Float[np.ndarray, " n"]) -> GaussianPosterior:
+        """Fit to `y` at `X`; raises ValueError for no points, unequal lengths or values not finite."""
+        X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        if len(X) == 0 or len(X) != len(y) or not (np.isfinite(X).all() and np.isfinite(y).all()):
+            raise ValueError(f"fit needs n >= 1 finite points and values, got X {X.shape} and y {y.shape}")
+        self._pairs.update(X)
+        z, location = standardise(y)
+        p = X.shape[1] if self._ard else 1
+        likelihood = Likelihood(self._pairs, z)
+        if z.any():
+            self._last = self._maximise(likelihood, p)
+        theta = _start(_STARTS[0], p) if self._last is None else self._last.x
+        return GaussianPosterior(X, z, theta, likelihood.cholesky(theta), location, self._noise_in_sd)
+
+    def _maximise(self, likelihood: Likelihood, p: int) -> Minimum:
+        n, last = self._pairs.n, self._last
+        box = tuple(np.log(np.array([LENGTH_SCALE] * p + [SIGNAL_VARIANCE, NOISE_VARIANCE])).T)
+        starts = [] if last is None else [(last.x, last.hessian)]
+        if last is None or n <= self._restart_until or n >= self._restart_growth * self._restarted_at:
+            starts += [(_start(values, p), None) for values in _STARTS]
+            self._restarted_at = n
+        found = [descend(likelihood, x, B, box, self._tolerance, self._iterations) for x, B in starts]
+        return min(found, key=lambda minimum: minimum.value)
+
+
+def standardise(y: Float[np.ndarray, " n"]) -> tuple[Float[np.ndarray, " n"], tuple[float, float]]:
+    """Return z = (y - mean) / sd and (mean, sd), without overflow; for constant y z = 0 and sd = 1."""
+    if y.min() == y.max():
+        return np.zeros_like(y), (float(y[0]), 1.0)
+    mean = float(np.mean(y))
+    z = y - mean
+    peak = float(np.abs(z).max())
+    z /= peak
+    sd = float(np.sqrt(np.mean(z * z)))
+    return z / sd, (mean, peak * sd)
+
+
+def _start(values: tuple[float, float, float], p: int) -> Float[np.ndarray, " t"]:
+    length, signal, noise = values
+    return np.log(np.array([length] * p + [signal, noise]))

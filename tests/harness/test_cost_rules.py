@@ -1,0 +1,170 @@
+"""The study's identities of the acquisitions, and the choice against brute force."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.acquisitions.belief import Belief
+from harness.acquisitions.choose import choose
+from harness.acquisitions.contextual import Contextual
+from harness.acquisitions.cool import Cool, exponent
+from harness.acquisitions.ignore import Ignore
+from harness.acquisitions.power import Power
+from harness.acquisitions.protocol import CostRule
+from harness.checks import number
+from harness.errors import BadInput
+
+BELIEF = Belief(*(np.zeros(1),) * 2, 0.0, *(np.zeros(1),) * 2, 5, 100, 5, 10.0, 4.0, 40.0)
+INFINITE, FINITE = [-math.inf, -2.0, -1.0, 0.0, 0.5, 3.0, math.inf], [-3.0, -1.0, 0.0, 0.25, 1.0, 2.0]
+
+
+@st.composite
+def fronts(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
+    """Log values (some zero: -inf) and finite log costs, with many ties."""
+    n = draw(st.integers(1, 12))
+    value = st.one_of(st.sampled_from([-math.inf, -1.0, 0.0, 2.0]), st.floats(-50.0, 5.0))
+    cost = st.one_of(st.sampled_from(FINITE), st.floats(-14.0, 14.0))
+    return np.array(draw(st.lists(value, min_size=n, max_size=n))), np.array(
+        draw(st.lists(cost, min_size=n, max_size=n))
+    )
+
+
+RULES: list[CostRule] = [Ignore(), Cool(), *map(Power, (0.0, 0.01, 0.2, 1.0, 2.5))]
+RULES += [Contextual(lam) for lam in (0.0, 0.05, 0.5, 0.9, 1.0)]
+
+
+def pick(rule: CostRule, value: np.ndarray, cost: np.ndarray, belief: Belief = BELIEF) -> int:
+    return choose(rule.score(value, cost, belief), value, cost)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(*(st.sampled_from(INFINITE),) * 3), min_size=1, max_size=12))
+def test_choose_follows_the_tie_rule(rows: list[tuple[float, float, float]]) -> None:
+    score, value, cost = np.array(rows).T
+    brute = min(range(len(rows)), key=lambda i: (-score[i], cost[i], -value[i], i))
+    assert choose(score, value, cost) == brute
+
+
+def test_choose_names_what_is_nan_and_refuses_nothing_to_choose() -> None:
+    good, bad = np.array([1.0, 2.0]), np.array([1.0, np.nan])
+    for name, arrays in (
+        ("score", (bad, good, good)),
+        ("log_value", (good, bad, good)),
+        ("log_cost", (good, good, bad)),
+    ):
+        with pytest.raises(ValueError, match=f"{name} is NaN at candidate 1"):
+            choose(*arrays)
+    with pytest.raises(ValueError, match="no candidate"):
+        choose(*(np.empty(0),) * 3)
+
+
+@settings(deadline=None)
+@given(fronts(), st.sampled_from(RULES))
+def test_the_chosen_point_is_never_dominated(front: tuple[np.ndarray, np.ndarray], rule: CostRule) -> None:
+    value, cost = front
+    i = pick(rule, value, cost)
+    better = (value >= value[i]) & (cost <= cost[i]) & ((value > value[i]) | (cost < cost[i]))
+    assert not better.any()
+
+
+@settings(deadline=None)
+@given(fronts())
+def test_the_extremes_are_ei_and_the_cheapest(front: tuple[np.ndarray, np.ndarray]) -> None:
+    value, cost = front
+    ei = pick(Ignore(), value, cost)
+    assert value[ei] == value.max()
+    assert pick(Contextual(0.0), value, cost) == pick(Power(0.0), value, cost) == ei
+    cheapest = pick(Contextual(1.0), value, cost)
+    assert cost[cheapest] == cost.min() and value[cheapest] == value[cost == cost.min()].max()
+
+
+@settings(deadline=None)
+@given(fronts())
+def test_alpha_one_is_ei_per_unit_cost(front: tuple[np.ndarray, np.ndarray]) -> None:
+    value, cost = front
+    ratio = np.exp(value) / np.exp(cost)
+    assert ratio[pick(Power(1.0), value, cost)] >= ratio.max() * (1 - 1e-12)
+
+
+@settings(deadline=None)
+@given(fronts(), st.floats(0.0, 1.0))
+def test_contextual_is_the_cheapest_of_the_eligible(front: tuple[np.ndarray, np.ndarray], lam: float) -> None:
+    value, cost = front
+    ei = np.exp(value)
+    i = pick(Contextual(lam), value, cost)
+    assert ei[i] >= (1 - lam) * ei.max() * (1 - 1e-12)
+    assert cost[i] <= cost[ei >= (1 - lam) * ei.max() * (1 + 1e-12)].min(initial=np.inf)
+
+
+@settings(deadline=None, max_examples=25)
+@given(fronts())
+def test_zero_value_everywhere_leaves_the_cheapest(front: tuple[np.ndarray, np.ndarray]) -> None:
+    value, cost = np.full(len(front[0]), -np.inf), front[1]
+    assert {pick(rule, value, cost) for rule in RULES} == {int(cost.argmin())}
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 10**6), st.integers(-20, 20))
+def test_scaling_all_costs_changes_no_choice(seed: int, doublings: int) -> None:
+    rng = np.random.default_rng(seed)
+    value = rng.normal(0, 3, 40)
+    cost = (
+        rng.integers(-64, 64, 40) / 8.0
+    )  # exact in binary, as is the shift: no rounding makes or breaks a tie
+    scaled = cost + doublings * 2.0
+    for rule in RULES:
+        assert pick(rule, value, scaled) == pick(rule, value, cost)
+
+
+def test_infinite_costs_exclude_and_ignored_costs_do_not() -> None:
+    value, cost = np.array([1.0, 0.0]), np.array([np.inf, 0.0])
+    assert pick(Power(0.0), value, cost) == 0
+    assert pick(Power(0.1), value, cost) == 1
+    assert pick(Power(1.0), np.array([-np.inf, -9.0]), np.array([-np.inf, 0.0])) == 1
+
+
+def test_cool_exponents_by_hand() -> None:
+    assert exponent(BELIEF) == pytest.approx((40 - 10) / (40 - 4))
+    assert exponent(replace(BELIEF, spent=4.0)) == 1.0
+    assert exponent(replace(BELIEF, spent=40.0)) == 0.0
+    assert exponent(replace(BELIEF, spent=50.0)) == 0.0
+    assert exponent(replace(BELIEF, tau=3.0)) == 0.0
+    assert exponent(replace(BELIEF, tau=None)) == 1.0
+    assert exponent(replace(BELIEF, tau=None, step=24)) == pytest.approx(76 / 95)
+    assert exponent(replace(BELIEF, tau=None, step=100)) == 0.0
+    assert exponent(replace(BELIEF, tau=None, iterations=5)) == 0.0
+
+
+@settings(deadline=None)
+@given(fronts(), st.floats(4.0, 40.0))
+def test_cool_is_the_power_rule_of_its_exponent(front: tuple[np.ndarray, np.ndarray], spent: float) -> None:
+    belief = replace(BELIEF, spent=spent)
+    expected = Power(exponent(belief)).score(*front, belief)
+    np.testing.assert_array_equal(Cool().score(*front, belief), expected)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Contextual(2), r"lam must be a number in \[0, 1\], got 2"),
+        (lambda: Contextual(-0.1), r"lam must be a number in \[0, 1\], got -0.1"),
+        (lambda: Contextual(math.nan), r"lam must be a number in \[0, 1\], got nan"),
+        (lambda: number("lam", "a", "a number in [0, 1]", 0, 1), r"lam must be a number in \[0, 1\], got a"),
+        (lambda: Contextual(True), r"lam must be a number in \[0, 1\], got True"),
+        (
+            lambda: Contextual(None),
+            r"lam is not set: \+acq=cei needs a number in \[0, 1\], for example lam=0.1",
+        ),
+        (lambda: Power(-1), "alpha must be a number >= 0, got -1"),
+        (lambda: Power(math.inf), "alpha must be a number >= 0, got inf"),
+        (lambda: Power(None), r"alpha is not set: \+acq=eialpha needs a number >= 0"),
+    ],
+)
+def test_impossible_parameters_are_told_in_one_line(make: object, message: str) -> None:
+    with pytest.raises(BadInput, match=message) as caught:
+        make()  # type: ignore[operator]
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,76 @@
+"""The alpha that a choice amounts to, against a fine grid of alphas and by hand."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.acquisitions.alpha import effective_alpha
+from harness.acquisitions.choose import choose
+
+GRID = np.linspace(0.0, 4.0, 4001)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 12))
+def test_it_is_the_lowest_alpha_of_a_grid_that_chooses_the_point(seed: int, m: int) -> None:
+    rng = np.random.default_rng(seed)
+    value, cost = rng.integers(-8, 8, m) / 4.0, rng.integers(-4, 4, m) / 2.0
+    value[rng.random(m) < 0.1] = -np.inf
+    for i in range(m):
+        alpha = effective_alpha(i, value, cost)
+        if value[i] == -np.inf:
+            continue
+        score = value[:, None] - cost[:, None] * GRID
+        chosen = GRID[score[i] >= score.max(axis=0) - 1e-12]
+        if math.isnan(alpha):
+            assert len(chosen) == 0
+        else:
+            there = value - alpha * cost
+            assert there[i] >= there.max() - 1e-9
+            lower = value - max(0.0, alpha - 1e-6) * cost
+            assert alpha == 0.0 or lower[i] < lower.max()
+            assert len(chosen) == 0 or alpha - 1e-9 <= chosen[0] <= alpha + GRID[1] + 1e-9
+
+
+@settings(deadline=None)
+@given(st.integers(0, 10**6), st.floats(0.0, 3.0))
+def test_what_the_power_rule_chooses_has_an_alpha_no_higher(seed: int, alpha: float) -> None:
+    rng = np.random.default_rng(seed)
+    value, cost = rng.normal(0, 2, 30), rng.normal(0, 2, 30)
+    i = choose(value - alpha * cost, value, cost)
+    assert effective_alpha(i, value, cost) <= alpha + 1e-9
+
+
+def test_by_hand() -> None:
+    value, cost = np.log([1.0, 0.9, 0.5, 0.6]), np.log([8.0, 4.0, 1.0, 5.0])
+    assert effective_alpha(0, value, cost) == 0.0
+    assert effective_alpha(1, value, cost) == pytest.approx(np.log(1 / 0.9) / np.log(2))
+    assert effective_alpha(2, value, cost) == pytest.approx(np.log(0.9 / 0.5) / np.log(4))
+    assert math.isnan(effective_alpha(3, value, cost))  # dominated by the second
+
+
+def test_a_point_inside_the_front_has_none() -> None:
+    value, cost = np.array([0.0, -1.9, -2.0]), np.array([2.0, 1.0, 0.0])
+    assert math.isnan(effective_alpha(1, value, cost))
+
+
+def test_a_straight_front_keeps_all_its_points() -> None:
+    cost = np.arange(50) / 7.0
+    value = 0.3 * cost
+    alphas = [effective_alpha(i, value, cost) for i in range(50)]
+    np.testing.assert_allclose(alphas[:-1], 0.3, rtol=1e-9)
+    assert alphas[-1] == 0.0
+
+
+def test_equal_costs_and_zero_values() -> None:
+    inf = math.inf
+    assert math.isnan(effective_alpha(0, np.array([0.0, 1.0]), np.array([1.0, 1.0])))
+    assert effective_alpha(0, np.array([1.0, 1.0]), np.array([1.0, 1.0])) == 0.0
+    assert effective_alpha(0, np.array([1.0, -inf, -inf]), np.array([1.0, 0.0, 2.0])) == 0.0
+    assert math.isnan(effective_alpha(1, np.array([1.0, -inf]), np.array([1.0, 0.0])))
+    assert effective_alpha(1, np.array([-inf, -inf]), np.array([1.0, 0.0])) == 0.0
+    assert math.isnan(effective_alpha(0, np.array([-inf, -inf]), np.array([1.0, 0.0])))
+    assert effective_alpha(0, np.array([0.5]), np.array([1.0])) == 0.0

@@ -1,0 +1,221 @@
+"""The Gaussian process against scikit-learn, finite differences and its own definition."""
+
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime, fmin_l_bfgs_b
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
+
+from harness.errors import BadInput
+from harness.surrogates.gp import (
+    LENGTH_SCALE,
+    NOISE_VARIANCE,
+    SIGNAL_VARIANCE,
+    GaussianProcess,
+    standardise,
+)
+from harness.surrogates.likelihood import Likelihood
+from harness.surrogates.pairs import Pairs
+from harness.surrogates.posterior import GaussianPosterior
+
+D = 7
+
+
+def _data(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, D))
+    y = np.sin(5 * X[:, 0]) + 2 * (X[:, 1] - 0.5) ** 2 + 0.05 * rng.standard_normal(n)
+    return X, y
+
+
+def _theta(ard: bool, seed: int = 0, noise: float = 0.02) -> np.ndarray:
+    lengths = np.random.default_rng(seed).uniform(0.2, 3.0, D if ard else 1)
+    return np.log(np.r_[lengths, 1.7, noise])
+
+
+def _likelihood(X: np.ndarray, z: np.ndarray, ard: bool) -> Likelihood:
+    pairs = Pairs(ard)
+    pairs.update(X)
+    return Likelihood(pairs, z)
+
+
+def _sklearn(theta: np.ndarray, X: np.ndarray, z: np.ndarray) -> GaussianProcessRegressor:
+    values = np.exp(theta)
+    lengths = values[:-2] if len(values) > 3 else float(values[0])
+    kernel = ConstantKernel(values[-2]) * Matern(lengths, nu=2.5) + WhiteKernel(values[-1])
+    return GaussianProcessRegressor(kernel, alpha=0.0, optimizer=None).fit(X, z)
+
+
+@pytest.mark.parametrize("ard", [True, False])
+@pytest.mark.parametrize("n", [1, 2, 7, 33, 60])
+def test_likelihood_and_gradient_agree_with_scikit_learn(n: int, ard: bool) -> None:
+    X, z = _data(n)
+    theta = _theta(ard)
+    value, gradient = _likelihood(X, z, ard)(theta)
+    reference = _sklearn(theta, X, z)
+    lml, slopes = reference.log_marginal_likelihood(reference.kernel_.theta, eval_gradient=True)
+    assert -value == pytest.approx(lml, rel=1e-9, abs=1e-9)
+    ours = -np.r_[gradient[-2], gradient[:-2], gradient[-1]]  # scikit-learn's order: s2, lengths, noise
+    np.testing.assert_allclose(ours, slopes, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("ard", [True, False])
+def test_gradient_agrees_with_finite_differences(ard: bool) -> None:
+    X, z = _data(25)
+    likelihood, theta = _likelihood(X, z, ard), _theta(ard)
+
+    def value(t: np.ndarray) -> float:
+        return likelihood(t)[0]
+
+    numeric = approx_fprime(theta, value, 1e-6)
+    np.testing.assert_allclose(likelihood(theta)[1], numeric, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("ard", [True, False])
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (2, 5), (31, 300), (33, 1500), (100, 700)])
+def test_mean_and_sd_agree_with_scikit_learn(n: int, m: int, ard: bool) -> None:
+    X, z = _data(n)
+    C, theta = np.random.default_rng(1).random((m, D)), _theta(ard)
+    L = _likelihood(X, z, ard).cholesky(theta)
+    reference = _sklearn(theta, X, z)
+    for noise_in_sd in (True, False):
+        mean, sd = GaussianPosterior(X, z, theta, L, (0.0, 1.0), noise_in_sd).mean_sd(C)
+        expected_mean, expected_sd = reference.predict(C, return_std=True)
+        if not noise_in_sd:
+            expected_sd = np.sqrt(expected_sd**2 - np.exp(theta[-1]))
+        np.testing.assert_allclose(mean, expected_mean, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(sd, expected_sd, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("ard", [True, False])
+def test_pairs_grow_to_what_they_would_be_from_scratch(ard: bool) -> None:
+    X, _ = _data(40)
+    grown, fresh = Pairs(ard), Pairs(ard)
+    for n in (1, 2, 3, 17, 18, 40):
+        grown.update(X[:n])
+    fresh.update(X)
+    np.testing.assert_array_equal(grown.squared, fresh.squared)
+    np.testing.assert_array_equal(grown.flat, fresh.flat)
+    i, j = 29, 11
+    differences = (X[i] - X[j]) ** 2
+    expected = differences if ard else [differences.sum()]
+    np.testing.assert_allclose(grown.squared[:, i * (i - 1) // 2 + j], expected, rtol=1e-14)
+
+
+def test_pairs_follow_points_that_do_not_continue_the_last_ones() -> None:
+    X, other = _data(20)[0], _data(12, seed=5)[0]
+    used, fresh = Pairs(True), Pairs(True)
+    used.update(X)
+    used.update(other)
+    fresh.update(other)
+    np.testing.assert_array_equal(used.squared, fresh.squared)
+    np.testing.assert_array_equal(used.flat, fresh.flat)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_warm_fits_reach_the_likelihood_that_scipy_reaches(seed: int) -> None:
+    X, y = _data(80, seed)
+    process = GaussianProcess()
+    box = np.log([LENGTH_SCALE] * D + [SIGNAL_VARIANCE, NOISE_VARIANCE]).tolist()
+    start = np.log([1.0] * D + [1.0, 1e-2])
+    for n in range(5, 81):
+        process.fit(X[:n], y[:n])
+        if n in (60, 70, 80):
+            likelihood = _likelihood(X[:n], standardise(y[:n])[0], True)
+            _, lowest, _ = fmin_l_bfgs_b(likelihood, start, bounds=box)
+            assert process._last is not None
+            assert likelihood(process._last.x)[0] == pytest.approx(process._last.value, rel=1e-9)
+            assert process._last.value < lowest + 0.1  # of log-likelihood; it is about -30 to -60
+
+
+def test_the_relevant_dimensions_get_the_short_length_scales() -> None:
+    process = GaussianProcess()
+    process.fit(*_data(80))
+    assert process._last is not None
+    lengths = np.exp(process._last.x[:D])
+    assert max(lengths[0], lengths[1]) < 0.5 * min(lengths[2:])
+
+
+def test_prediction_follows_the_units_of_y() -> None:
+    X, y = _data(30)
+    C = np.random.default_rng(1).random((50, D))
+    mean, sd = GaussianProcess().fit(X, y).mean_sd(C)
+    mean2, sd2 = GaussianProcess().fit(X, 2.0**20 * y).mean_sd(C)
+    np.testing.assert_allclose(mean2, 2.0**20 * mean, rtol=1e-6)
+    np.testing.assert_allclose(sd2, 2.0**20 * sd, rtol=1e-6)
+
+
+def test_data_are_interpolated_and_far_points_are_uncertain() -> None:
+    X = np.random.default_rng(0).random((60, D))
+    y = np.sin(3 * X[:, 0]) + X[:, 1]
+    posterior = GaussianProcess().fit(X, y)
+    mean, sd = posterior.mean_sd(X)
+    np.testing.assert_allclose(mean, y, atol=0.02 * y.std())
+    assert np.median(posterior.mean_sd(np.random.default_rng(1).random((500, D)))[1]) > 2 * np.median(sd)
+
+
+def test_fits_are_deterministic() -> None:
+    X, y = _data(40)
+    C = np.random.default_rng(1).random((20, D))
+    first, second = GaussianProcess(), GaussianProcess()
+    for n in (5, 20, 40):
+        a, b = first.fit(X[:n], y[:n]).mean_sd(C), second.fit(X[:n], y[:n]).mean_sd(C)
+        np.testing.assert_array_equal(a, b)
+
+
+_RNG = np.random.default_rng(3)
+_X = _RNG.random((30, D))
+HARD = {
+    "one point": (_X[:1], np.array([0.3])),
+    "constant": (_X, np.full(30, 0.1)),
+    "constant but one": (_X, np.r_[np.full(29, 0.1), 0.1 + 1e-16 + 2e-17]),
+    "duplicates": (np.repeat(_X[:3], 10, axis=0), np.tile(np.arange(10.0), 3)),
+    "one place": (np.repeat(_X[:1], 30, axis=0), _RNG.random(30)),
+    "near duplicates": (_X[:1] + 1e-9 * _X, _X[:, 0]),
+    "twelve orders": (_X, 10.0 ** np.linspace(-6, 6, 30)),
+    "huge": (_X, 1e200 * _X[:, 0]),
+    "tiny": (_X, 1e-200 * _X[:, 0]),
+    "offset": (_X, 1e12 + _X[:, 0]),
+    "noiseless and smooth": (_X, _X.sum(axis=1)),
+    "corners": (np.rint(_X), _X[:, 0]),
+}
+
+
+@pytest.mark.parametrize("ard", [True, False])
+@pytest.mark.parametrize("case", HARD)
+def test_hard_data_give_finite_predictions(case: str, ard: bool) -> None:
+    X, y = HARD[case]
+    process = GaussianProcess(ard=ard)
+    C = np.vstack([X, np.random.default_rng(0).random((200, D))])
+    for n in sorted({1, min(5, len(y)), len(y)}):
+        mean, sd = process.fit(X[:n], y[:n]).mean_sd(C)
+        assert np.isfinite(mean).all() and np.isfinite(sd).all() and (sd > 0).all()
+
+
+def test_constant_y_predicts_itself_and_leaves_room_for_exploration() -> None:
+    mean, sd = GaussianProcess().fit(_X, np.full(30, 0.25)).mean_sd(np.vstack([_X, np.zeros((1, D))]))
+    np.testing.assert_array_equal(mean, 0.25)
+    assert sd[-1] > 3 * sd[:-1].max()
+
+
+def test_a_singular_kernel_is_factored_with_jitter() -> None:
+    X = np.repeat(_X[:1], 20, axis=0)
+    L = _likelihood(X, np.zeros(20), True).cholesky(np.log(np.r_[np.ones(D), 1.0, 1e-30]))
+    L = np.tril(L)
+    assert np.isfinite(L).all()
+    np.testing.assert_allclose(L @ L.T, np.ones((20, 20)), atol=1e-4)
+
+
+def test_impossible_data_and_settings_are_refused() -> None:
+    X, y = _data(5)
+    for bad in ((X[:0], y[:0]), (X, np.r_[y[:4], np.nan]), (X, np.r_[y[:4], np.inf]), (X * np.nan, y)):
+        with pytest.raises(ValueError, match="fit needs n >= 1 finite points and values"):
+            GaussianProcess().fit(*bad)
+    for settings, message in (
+        ({"iterations": 0}, "iterations must be a number >= 1, got 0"),
+        ({"tolerance": 0.0}, "tolerance must be a number > 0, got 0.0"),
+        ({"restart_growth": 1.0}, "restart_growth must be a number > 1, got 1.0"),
+        ({"restart_until": -1}, "restart_until must be a number >= 0, got -1"),
+    ):
+        with pytest.raises(BadInput, match=message):
+            GaussianProcess(**settings)

@@ -1,0 +1,83 @@
+"""The GPyOpt backend against GPyOpt used directly, and the traces it must not leave behind."""
+
+import builtins
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.errors import BadInput
+from harness.surrogates.gp import GaussianProcess, standardise
+from harness.surrogates.gpyopt import GPyOptProcess
+
+RNG = np.random.default_rng(0)
+X, C = RNG.random((40, 7)), RNG.random((30, 7))
+Y = np.sin(4 * X[:, 0]) + X[:, 1] ** 2 + 0.1 * RNG.standard_normal(40)
+
+
+@pytest.fixture(scope="module")
+def process() -> GPyOptProcess:
+    pytest.importorskip("GPyOpt", reason="the optional extra gpyopt is not installed")
+    made = GPyOptProcess(seed=3)
+    made.fit(X, Y)
+    return made
+
+
+def test_it_is_gpyopts_own_model_on_normalised_y(process: GPyOptProcess) -> None:
+    from GPyOpt.models import GPModel
+
+    mean, sd = process.fit(X, Y).mean_sd(C)
+    z, (mu, scale) = standardise(Y)
+    model = GPModel(max_iters=0, verbose=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.updateModel(X, z[:, None], None, None)
+    model.model[:] = process._model.model[:]
+    expected_mean, expected_sd = model.predict(C)
+    np.testing.assert_allclose(mean, mu + scale * expected_mean[:, 0], rtol=1e-8)
+    np.testing.assert_allclose(sd, scale * expected_sd[:, 0], rtol=1e-8)
+    assert model.model.kern.name == "Mat52" and not model.model.kern.ARD
+
+
+def test_ours_in_the_same_mode_predicts_the_same(process: GPyOptProcess) -> None:
+    mean, sd = process.fit(X, Y).mean_sd(C)
+    ours_mean, ours_sd = GaussianProcess(ard=False, noise_in_sd=True).fit(X, Y).mean_sd(C)
+    assert np.abs(mean - ours_mean).max() < 0.1 * Y.std()
+    np.testing.assert_allclose(ours_sd, sd, rtol=0.15)
+
+
+def test_fits_are_deterministic_and_leave_numpys_global_state_alone(process: GPyOptProcess) -> None:
+    before = np.random.get_state()[1].copy()  # type: ignore[index]  # noqa: NPY002
+    first, second = (GPyOptProcess(seed=5).fit(X[:15], Y[:15]).mean_sd(C)[0] for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    np.testing.assert_array_equal(np.random.get_state()[1], before)  # type: ignore[index]  # noqa: NPY002
+
+
+def test_warnings_and_output_are_as_before(process: GPyOptProcess, capfd: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.resetwarnings()
+        GPyOptProcess(seed=0).fit(X[:10], Y[:10])
+        assert warnings.filters == []
+    assert capfd.readouterr() == ("", "")
+
+
+def test_constant_y_is_predicted(process: GPyOptProcess) -> None:
+    mean, sd = GPyOptProcess(seed=0).fit(X, np.full(40, 0.3)).mean_sd(C)
+    np.testing.assert_allclose(mean, 0.3, rtol=1e-9)
+    assert np.isfinite(sd).all() and (sd > 0).all()
+
+
+def test_without_the_library_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def refuse(name: str, *args: Any, **kwargs: Any) -> Any:
+        if name.startswith("GPyOpt"):
+            raise ImportError("No module named 'GPyOpt'")
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(
+        BadInput, match=r"surrogate=gpyopt needs the extra packages: pip install '\.\[gpyopt\]'"
+    ):
+        GPyOptProcess(seed=0)

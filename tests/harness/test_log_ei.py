@@ -1,0 +1,102 @@
+"""Log EI against arbitrary precision, and its behaviour at the edges."""
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.acquisitions.belief import Belief, History
+from harness.acquisitions.ei import ExpectedImprovement, log_ei, log_h
+from harness.errors import BadInput
+
+
+def exact_log_h(u: float) -> float:
+    with mpmath.workdps(50):
+        x = mpmath.mpf(u)
+        return float(mpmath.log(mpmath.npdf(x) + x * mpmath.ncdf(x)))
+
+
+@pytest.mark.parametrize(
+    "u",
+    [-3000.0, -300.0, -101.0, -100.0, -99.0, -30.0, -12.5, -3.0, -1.0, -1e-3, 0.0, 1e-9, 0.3, 2.0, 8.0, 39.0],
+)
+def test_log_h_is_exact_from_far_below_to_above(u: float) -> None:
+    assert log_h(np.array([u]))[0] == pytest.approx(exact_log_h(u), rel=1e-12, abs=1e-12)
+
+
+def test_log_h_is_exact_on_a_dense_grid_down_to_minus_thirty() -> None:
+    grid = np.linspace(-30.0, 10.0, 401)
+    truth = np.array([exact_log_h(u) for u in grid])
+    np.testing.assert_allclose(log_h(grid), truth, rtol=1e-10, atol=1e-13)
+
+
+def test_log_h_increases_across_the_change_of_formula() -> None:
+    u = np.linspace(-100.5, -99.5, 5001)
+    assert (np.diff(log_h(u)) > 0).all()
+    assert log_h(np.array([-1e160]))[0] == -np.inf
+
+
+@settings(deadline=None)
+@given(st.floats(-1e6, 1e6), st.floats(1e-9, 1e6), st.floats(1e-6, 1e6))
+def test_log_ei_scales_with_the_units_of_y(gap: float, sd: float, unit: float) -> None:
+    one, other = (
+        log_ei(np.array([gap]), np.array([sd]))[0],
+        log_ei(np.array([gap * unit]), np.array([sd * unit]))[0],
+    )
+    assert other == pytest.approx(one + np.log(unit), rel=1e-9, abs=1e-9)
+
+
+@settings(deadline=None)
+@given(st.floats(-1e3, 1e3), st.floats(1e-3, 1e3), st.floats(1e-3, 10.0))
+def test_log_ei_increases_with_gap_and_with_sd(gap: float, sd: float, more: float) -> None:
+    base = log_ei(np.array([gap]), np.array([sd]))[0]
+    assert log_ei(np.array([gap + more]), np.array([sd]))[0] >= base
+    assert log_ei(np.array([gap]), np.array([sd * (1 + more)]))[0] >= base
+
+
+def test_a_known_point_improves_by_its_gap_or_not_at_all() -> None:
+    gap, sd = np.array([2.0, 0.0, -1.0, 2.0, -5.0]), np.array([0.0, 0.0, 0.0, 1e-300, 1e-300])
+    np.testing.assert_array_equal(log_ei(gap, sd), [np.log(2.0), -np.inf, -np.inf, np.log(2.0), -np.inf])
+
+
+def test_log_ei_agrees_with_monte_carlo() -> None:
+    draws = np.random.default_rng(0).standard_normal(2_000_000)
+    for gap, sd in ((0.3, 1.0), (-0.5, 0.7), (-1.5, 2.0)):
+        improvement = np.maximum(gap + sd * draws, 0.0)
+        error = 5 * improvement.std() / np.sqrt(len(draws))
+        assert np.exp(log_ei(np.array([gap]), np.array([sd]))[0]) == pytest.approx(
+            improvement.mean(), abs=error
+        )
+
+
+class _Flat:
+    def mean_sd(self, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.full(len(C), 0.25), np.ones(len(C))
+
+
+def _belief(history: History | None) -> Belief:
+    m = np.array([0.1, 0.4, 0.9])
+    return Belief(m, np.array([0.2, 0.3, 0.1]), 0.3, m, m, 5, 10, 5, 1.0, 1.0, None, history)
+
+
+def test_incumbent_and_jitter_follow_their_definitions() -> None:
+    y = np.array([0.3, 0.5, 0.7, 1.1])
+    belief = _belief(History(np.zeros((4, 7)), y, _Flat()))
+    for options, target in (
+        ({}, 0.3),
+        ({"jitter": 0.01}, 0.3 - 0.01 * y.std()),
+        ({"incumbent": "posterior_mean"}, 0.25),
+        ({"incumbent": "posterior_mean", "jitter": 0.5}, 0.25 - 0.5 * y.std()),
+    ):
+        expected = log_ei(target - belief.mean, belief.sd)
+        np.testing.assert_allclose(ExpectedImprovement(**options).log_value(belief), expected, rtol=1e-13)
+
+
+def test_wrong_settings_are_told_in_one_line() -> None:
+    with pytest.raises(BadInput, match="incumbent must be one of observed, posterior_mean, got best"):
+        ExpectedImprovement(incumbent="best")
+    with pytest.raises(BadInput, match=r"jitter must be a number >= 0, got -0\.1"):
+        ExpectedImprovement(jitter=-0.1)
+    with pytest.raises(ValueError, match="history"):
+        ExpectedImprovement(jitter=0.1).log_value(_belief(None))

@@ -1,0 +1,117 @@
+"""The low-variance cost model against least squares, and its answers at the edges."""
+
+import numpy as np
+import pytest
+
+from harness.cost_models.lv import LowVariance
+from harness.errors import BadInput
+from harness.space import XGBOOST_SPACE
+
+FEATURES = ("n_estimators", "max_depth", "reg_alpha")
+
+
+def _points(n: int, seed: int = 0) -> np.ndarray:
+    return XGBOOST_SPACE.snap(XGBOOST_SPACE.sobol(n, seed))
+
+
+def _log_native(X: np.ndarray, features: tuple[str, ...]) -> np.ndarray:
+    native = XGBOOST_SPACE.from_unit(X)
+    return np.log(np.stack([native[:, XGBOOST_SPACE.names.index(f)] for f in features], axis=1))
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_it_is_least_squares_on_logs_of_native_values(k: int) -> None:
+    X, C = _points(60), _points(200, 1)
+    cost = np.exp(np.random.default_rng(0).normal(0, 1, 60) + 3 * X[:, 0])
+    model = LowVariance(FEATURES[:k], ridge=1e-9)
+    model.fit(X, cost)
+    mean, sd = model.predict(C)
+    A = np.column_stack([np.ones(60), _log_native(X, FEATURES[:k])])
+    w, rss = np.linalg.lstsq(A, np.log(cost), rcond=None)[:2]
+    # the native values are rounded to float32, hence 1e-6
+    np.testing.assert_allclose(
+        mean, np.column_stack([np.ones(200), _log_native(C, FEATURES[:k])]) @ w, atol=1e-6
+    )
+    np.testing.assert_allclose(sd, np.sqrt(rss[0] / (60 - k - 1)), rtol=1e-6)
+
+
+def test_the_ridge_is_the_stated_penalty() -> None:
+    X, ridge = _points(9), 0.37
+    cost = np.exp(np.random.default_rng(0).normal(0, 1, 9))
+    model = LowVariance(("n_estimators", "reg_alpha"), ridge=ridge)
+    model.fit(X, cost)
+    S = X[:, [0, 3]] - X[:, [0, 3]].mean(axis=0)
+    w = np.linalg.solve(S.T @ S + ridge * np.eye(2), S.T @ (np.log(cost) - np.log(cost).mean()))
+    expected = np.log(cost).mean() + (X[:, [0, 3]] - X[:, [0, 3]].mean(axis=0)) @ w
+    np.testing.assert_allclose(model.predict(X)[0], expected, rtol=1e-10)
+
+
+def test_a_power_law_of_the_features_is_found() -> None:
+    X, C = _points(100), _points(50, 1)
+    law = lambda U: 0.01 * np.exp(_log_native(U, FEATURES[:2]) @ np.array([0.9, 0.7]))  # noqa: E731
+    model = LowVariance(FEATURES)
+    model.fit(X, law(X))
+    mean, sd = model.predict(C)
+    np.testing.assert_allclose(mean, np.log(law(C)), atol=0.01)
+    assert sd[0] < 0.01
+
+
+def test_one_point_constant_costs_and_a_feature_that_never_varied() -> None:
+    C = _points(20, 1)
+    model = LowVariance(FEATURES)
+    model.fit(_points(1), np.array([2.5]))
+    np.testing.assert_allclose(model.predict(C)[0], np.log(2.5), rtol=1e-12)
+    model.fit(_points(8), np.full(8, 1e-6))
+    np.testing.assert_allclose(model.predict(C)[0], np.log(1e-6), rtol=1e-12)
+    assert (model.predict(C)[1] < 1e-9).all()
+    X = _points(8)
+    X[:, 6] = 0.4
+    model = LowVariance(("max_depth",))
+    model.fit(X, np.exp(np.arange(8.0)))
+    np.testing.assert_allclose(model.predict(C)[0], 3.5, rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", range(1, 8))
+def test_few_and_extreme_costs_give_moderate_answers(n: int) -> None:
+    cost = 10.0 ** np.random.default_rng(n).uniform(-6, 6, n)
+    model = LowVariance(FEATURES)
+    model.fit(_points(n), cost)
+    mean, sd = model.predict(_points(500, 3))
+    assert np.isfinite(mean).all() and np.isfinite(sd).all() and (sd >= 0).all()
+    assert (np.exp(mean) > 0).all()
+
+
+def test_scaling_costs_shifts_the_prediction() -> None:
+    X, C = _points(30), _points(40, 1)
+    cost = np.exp(np.random.default_rng(0).normal(0, 1, 30))
+    one, two = LowVariance(FEATURES), LowVariance(FEATURES)
+    one.fit(X, cost)
+    two.fit(X, 1000.0 * cost)
+    np.testing.assert_allclose(two.predict(C)[0], one.predict(C)[0] + np.log(1000.0), rtol=1e-10)
+    np.testing.assert_allclose(two.predict(C)[1], one.predict(C)[1], rtol=1e-10)
+
+
+def test_equal_features_have_exactly_equal_costs() -> None:
+    model = LowVariance(FEATURES)
+    model.fit(_points(30), np.exp(np.random.default_rng(0).normal(0, 1, 30)))
+    C = _points(1013, 5)
+    C[:, [0, 3, 6]] = C[0, [0, 3, 6]]
+    assert len(set(model.predict(C)[0])) == 1
+
+
+@pytest.mark.parametrize(("bad", "shown"), [(0.0, "0.0"), (-1.0, "-1.0"), (np.nan, "nan"), (np.inf, "inf")])
+def test_impossible_costs_are_refused_by_row(bad: float, shown: str) -> None:
+    with pytest.raises(BadInput, match=f"costs must be finite and positive, got {shown} in row 2"):
+        LowVariance(FEATURES).fit(_points(4), np.array([1.0, 2.0, bad, 1.0]))
+
+
+def test_wrong_settings_are_told_in_one_line() -> None:
+    for features in (("rounds",), (), ("max_depth", "max_depth")):
+        with pytest.raises(
+            BadInput, match="features must be different names among n_estimators, learning_rate"
+        ):
+            LowVariance(features)
+    with pytest.raises(BadInput, match="ridge must be a number > 0, got 0"):
+        LowVariance(FEATURES, ridge=0)
+    with pytest.raises(ValueError, match="before fit"):
+        LowVariance(FEATURES).predict(_points(2))

@@ -1,0 +1,189 @@
+"""The optimizer end to end on a made-up problem, and what it passes to its parts."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.acquisitions.alpha import effective_alpha
+from harness.acquisitions.belief import Belief
+from harness.acquisitions.contextual import Contextual
+from harness.acquisitions.ei import ExpectedImprovement
+from harness.acquisitions.ignore import Ignore
+from harness.acquisitions.power import Power
+from harness.acquisitions.protocol import CostRule
+from harness.cost_models.lv import LowVariance
+from harness.errors import BadInput
+from harness.optimizer import Optimizer, Proposal, fill_failures
+from harness.problem import FAILED, TIMEOUT, Evaluation
+from harness.space import XGBOOST_SPACE
+from harness.surrogates.gp import GaussianProcess
+
+POINTS = XGBOOST_SPACE.snap(XGBOOST_SPACE.sobol(300, 7))
+
+
+def _error(u: np.ndarray) -> float:
+    return float(0.1 + (u[0] - 0.7) ** 2 + 0.5 * (u[1] - 0.4) ** 2 + 0.2 * (u[6] - 0.5) ** 2)
+
+
+def _evaluate(u: np.ndarray) -> Evaluation:
+    native = XGBOOST_SPACE.from_unit(u[None])[0]
+    cost = float(0.01 * native[0] ** 0.9 * native[6] ** 0.7)
+    return Evaluation(_error(u), cost, _error(u), cost)
+
+
+def _optimizer(rule: CostRule, **settings: Any) -> Optimizer:
+    cost_model = LowVariance(("n_estimators", "max_depth", "reg_alpha"))
+    return Optimizer(
+        GaussianProcess(), cost_model, ExpectedImprovement(), rule, **{"iterations": 40, **settings}
+    )
+
+
+def _run(rule: CostRule, steps: int = 25) -> tuple[list[Proposal], np.ndarray, np.ndarray]:
+    optimizer, left = _optimizer(rule), list(range(len(POINTS)))
+    errors, costs, proposals = [], [], []
+    for step in range(steps):
+        if step < 5:
+            i = left[step * 11]
+        else:
+            proposals.append(optimizer.ask(POINTS[left]))
+            i = left[proposals[-1].index]
+        outcome = _evaluate(POINTS[i])
+        optimizer.tell(POINTS[i], outcome)
+        left.remove(i)
+        errors.append(outcome.error)
+        costs.append(outcome.cost_s)
+    return proposals, np.array(errors), np.array(costs)
+
+
+def test_runs_are_deterministic() -> None:
+    first, second = _run(Contextual(0.2)), _run(Contextual(0.2))
+    np.testing.assert_array_equal(first[1], second[1])
+    for a, b in zip(first[0], second[0], strict=True):
+        np.testing.assert_equal(
+            (a.index, a.log_ei, a.effective_alpha), (b.index, b.log_ei, b.effective_alpha)
+        )
+
+
+def test_ei_finds_a_good_point() -> None:
+    everywhere = np.array([_error(u) for u in POINTS])
+    assert _run(Ignore())[1].min() <= np.quantile(everywhere, 0.01)
+
+
+@pytest.mark.parametrize("rules", [[Power(a / 4) for a in range(9)], [Contextual(k / 8) for k in range(9)]])
+def test_the_more_cost_matters_the_cheaper_the_proposal(rules: list[CostRule]) -> None:
+    proposals = []
+    for rule in rules:
+        optimizer = _optimizer(rule)
+        for x in POINTS[:8]:
+            optimizer.tell(x, _evaluate(x))
+        proposals.append(optimizer.ask(POINTS[8:]))
+    costs, values = [p.predicted_cost_s for p in proposals], [p.log_ei for p in proposals]
+    assert costs == sorted(costs, reverse=True) and values == sorted(values, reverse=True)
+    assert costs[-1] < 0.5 * costs[0]
+
+
+def test_proposals_predict_cost_and_report_the_alpha_of_their_rule() -> None:
+    proposals, _, costs = _run(Power(0.3))
+    predicted = np.array([p.predicted_cost_s for p in proposals])
+    np.testing.assert_allclose(np.log(predicted[5:]), np.log(costs[10:]), atol=0.05)
+    assert all(0 <= p.effective_alpha <= 0.3 + 1e-9 for p in proposals)
+    assert all(p.effective_alpha == 0 for p in _run(Ignore())[0])
+    assert all(p.fit_ms > 0 and p.propose_ms > 0 for p in proposals)
+
+
+class _Spy:
+    """A cost rule that keeps what it was shown and then ignores cost."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[np.ndarray, Belief]] = []
+
+    def score(self, log_value: np.ndarray, log_cost: np.ndarray, belief: Belief) -> np.ndarray:
+        self.seen.append((log_value, belief))
+        return log_value
+
+
+def test_the_belief_is_the_state_of_the_run() -> None:
+    spy = _Spy()
+    optimizer = _optimizer(spy, n_initial=3, tau=9.0, iterations=17)
+    for i, cost in enumerate((1.0, 2.0, 0.5, 4.0)):
+        optimizer.tell(POINTS[i], Evaluation(0.5 - 0.1 * i, cost, 0.0, cost))
+    proposal = optimizer.ask(POINTS[10:60])
+    value, belief = spy.seen[0]
+    assert (belief.step, belief.iterations, belief.n_initial, belief.tau) == (4, 17, 3, 9.0)
+    assert (belief.spent, belief.initial_cost, belief.incumbent) == (7.5, 3.5, pytest.approx(0.2))
+    assert proposal.index == int(value.argmax()) and proposal.log_ei == value.max()
+    assert proposal.predicted_cost_s == pytest.approx(math.exp(belief.log_cost[proposal.index]))
+    np.testing.assert_equal(proposal.effective_alpha, effective_alpha(proposal.index, value, belief.log_cost))
+    assert belief.history is not None
+    np.testing.assert_array_equal(belief.history.X, POINTS[:4])
+
+
+def _failure(cost: float, status: str = FAILED) -> Evaluation:
+    return Evaluation(math.nan, cost, math.nan, cost, status)
+
+
+def test_failures_are_seen_as_the_worst_error_and_their_costs_are_learned() -> None:
+    spy = _Spy()
+    optimizer = _optimizer(spy)
+    outcomes = [
+        Evaluation(0.2, 1.0, 0.2, 1.0),
+        _failure(3.0),
+        Evaluation(0.6, 2.0, 0.6, 2.0),
+        _failure(9.0, TIMEOUT),
+    ]
+    for x, outcome in zip(POINTS, outcomes, strict=False):
+        optimizer.tell(x, outcome)
+    optimizer.ask(POINTS[20:])
+    belief = spy.seen[0][1]
+    assert belief.history is not None
+    np.testing.assert_array_equal(belief.history.y, [0.2, 0.6, 0.6, 0.6])
+    expected = LowVariance(("n_estimators", "max_depth", "reg_alpha"))
+    expected.fit(POINTS[:4], np.array([1.0, 3.0, 2.0, 9.0]))
+    np.testing.assert_array_equal(belief.log_cost, expected.predict(POINTS[20:])[0])
+
+
+def test_before_any_success_a_choice_is_still_defined() -> None:
+    optimizer = _optimizer(Contextual(0.5))
+    for x in POINTS[:5]:
+        optimizer.tell(x, _failure(1.0))
+    proposal = optimizer.ask(POINTS[5:50])
+    assert 0 <= proposal.index < 45 and math.isfinite(proposal.log_ei)
+    np.testing.assert_array_equal(fill_failures(np.array([math.nan] * 3)), 0.0)
+
+
+def test_extreme_costs_and_equal_errors_give_a_choice() -> None:
+    for rule in (Ignore(), Power(1.0), Contextual(0.5)):
+        optimizer = _optimizer(rule)
+        for i in range(20):
+            cost = 10.0 ** (-6 + 12 * i / 19)
+            optimizer.tell(POINTS[i % 10], Evaluation(0.25, cost, 0.25, cost))
+            proposal = optimizer.ask(POINTS[10:60])
+            assert math.isfinite(proposal.log_ei) and 0 < proposal.predicted_cost_s < math.inf
+
+
+def test_the_one_candidate_on_offer_is_chosen() -> None:
+    optimizer = _optimizer(Contextual(0.1))
+    optimizer.tell(POINTS[0], _evaluate(POINTS[0]))
+    assert optimizer.ask(POINTS[1:2]).index == 0
+    assert optimizer.ask(POINTS[:1]).index == 0  # even the point already evaluated
+
+
+def test_misuse_and_wrong_settings_are_refused() -> None:
+    optimizer = _optimizer(Ignore())
+    with pytest.raises(ValueError, match="tell the initial design"):
+        optimizer.ask(POINTS)
+    with pytest.raises(ValueError, match="unit cube"):
+        optimizer.tell(POINTS[0] + 1.0, _evaluate(POINTS[0]))
+    optimizer.tell(POINTS[0], _evaluate(POINTS[0]))
+    with pytest.raises(ValueError, match="no candidate"):
+        optimizer.ask(POINTS[:0])
+    for settings, message in (
+        ({"iterations": 0}, "iterations must be a whole number >= 1, got 0"),
+        ({"n_initial": 0}, "n_initial must be a whole number >= 1, got 0"),
+        ({"tau": -1.0}, r"tau must be a number of seconds > 0, or null, got -1\.0"),
+        ({"tau": math.nan}, "tau must be a number of seconds > 0, or null, got nan"),
+    ):
+        with pytest.raises(BadInput, match=message):
+            _optimizer(Ignore(), **settings)

@@ -1,0 +1,152 @@
+"""The study: blocks, resume, determinism. Small made-up tables, the real engine."""
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from fakes import make_tables
+
+from harness.executors import local, run_tasks, serial
+from harness.methods import Method
+from harness.records import read_traces
+from harness.study import Grid, blocks, run_block, run_study
+
+IGNORE = {"_target_": "harness.acquisitions.ignore.Ignore"}
+CEI = {"_target_": "harness.acquisitions.contextual.Contextual", "lam": 0.3}
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tables(tmp_path_factory.mktemp("tables"), ["a/p", "b/p"], 24)
+
+
+def grid(tables: Path, seeds: tuple[int, ...] = (0, 1), iterations: int = 12) -> Grid:
+    return Grid(
+        datasets={name: {"name": name} for name in ("a", "b")},
+        pipelines={"p": {"name": "p"}},
+        methods=[Method("ei", "ei", IGNORE), Method("cei", "cei(lam=0.3)", CEI)],
+        seeds=seeds,
+        iterations=iterations,
+        n_initial=5,
+        tau=None,
+        components={
+            "evaluator": {"_target_": "tabular_cache.replay.Replay", "tables": str(tables)},
+            "utility": {"_target_": "harness.acquisitions.ei.ExpectedImprovement"},
+            "surrogate": {"_target_": "harness.surrogates.gp.GaussianProcess"},
+            "cost_model": {"_target_": "harness.cost_models.lv.LowVariance", "features": ["n_estimators"]},
+        },
+        names={"evaluator": "replay", "utility": "ei", "surrogate": "gp", "cost_model": "lv1"},
+    )
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    files = folder.rglob("seeds-*.parquet")
+    return {str(p.relative_to(folder)): p.read_bytes() for p in files if "timings" not in p.name}
+
+
+def do(study: Grid, results: Path, n_jobs: int = 0) -> int:
+    todo, skipped = blocks(study, results)
+    with local(n_jobs) if n_jobs else serial() as executor:
+        report = run_study(todo, skipped, executor, "test")
+    assert not report.failed
+    return report.runs
+
+
+def test_a_study_is_run_once_and_in_full(tables: Path, tmp_path: Path) -> None:
+    assert do(grid(tables), tmp_path) == 8
+    frame = read_traces(tmp_path)
+    runs = frame.groupby(["dataset", "method", "seed"], observed=True).size()
+    assert runs.tolist() == [12] * 8
+    assert frame.groupby(["dataset", "method", "seed"], observed=True)["candidate"].nunique().tolist() == [12] * 8
+    before = contents(tmp_path)
+    assert do(grid(tables), tmp_path) == 0
+    assert contents(tmp_path) == before
+
+
+def test_methods_share_the_initial_design(tables: Path, tmp_path: Path) -> None:
+    do(grid(tables), tmp_path)
+    first = read_traces(tmp_path).query("step < 5")
+    for _, part in first.groupby(["dataset", "seed"], observed=True):
+        designs = {tuple(run["candidate"]) for _, run in part.groupby("method", observed=True)}
+        assert len(designs) == 1
+    assert first["log_ei"].isna().all()
+
+
+def test_same_spec_same_bytes_whatever_the_workers_and_the_order(tables: Path, tmp_path: Path) -> None:
+    do(grid(tables), tmp_path / "serial")
+    do(grid(tables), tmp_path / "two", n_jobs=2)
+    todo, _ = blocks(grid(tables), tmp_path / "backwards")
+    for block in reversed(todo):
+        run_block(block)
+    assert contents(tmp_path / "serial") == contents(tmp_path / "two") == contents(tmp_path / "backwards")
+
+
+def test_an_interrupted_study_resumes_to_the_same_bytes(tables: Path, tmp_path: Path) -> None:
+    do(grid(tables), tmp_path / "whole")
+    todo, _ = blocks(grid(tables), tmp_path / "resumed")
+    for block in todo[:2]:
+        run_block(block)
+    kept = contents(tmp_path / "resumed")
+    assert do(grid(tables), tmp_path / "resumed") == 4
+    assert contents(tmp_path / "resumed") == contents(tmp_path / "whole")
+    assert kept.items() <= contents(tmp_path / "resumed").items()
+
+
+def test_more_seeds_run_only_the_new_ones(tables: Path, tmp_path: Path) -> None:
+    results = tmp_path / "in parts"
+    do(grid(tables, seeds=(0,)), results)
+    before = contents(results)
+    assert do(grid(tables, seeds=(0, 1, 2)), results) == 8
+    assert before.items() <= contents(results).items()
+    do(grid(tables, seeds=(0, 1, 2)), tmp_path / "at once")
+    keys = ["dataset", "method", "seed", "step"]
+    a, b = (read_traces(folder).sort_values(keys) for folder in (tmp_path / "at once", tmp_path / "in parts"))
+    assert a["candidate"].tolist() == b["candidate"].tolist()
+
+
+def test_a_changed_table_is_another_spec(tables: Path, tmp_path: Path) -> None:
+    other = make_tables(tmp_path / "other", ["b/p", "a/p"], 24)  # another noise, other costs
+    a, _ = blocks(grid(tables), tmp_path / "r")
+    b, _ = blocks(grid(other), tmp_path / "r")
+    assert {block.spec["data"] for block in a}.isdisjoint({block.spec["data"] for block in b})
+
+
+def test_a_budget_stops_a_run_after_the_evaluation_that_crosses_it(tables: Path, tmp_path: Path) -> None:
+    tau = 0.3
+    do(replace(grid(tables, iterations=100), tau=tau), tmp_path)
+    for _, run in read_traces(tmp_path).groupby(["dataset", "method", "seed"], observed=True):
+        spent = run["cost_s"].cumsum().to_numpy()
+        assert len(run) >= 5
+        assert (spent[4:-1] < tau).all()
+
+
+def test_an_exhausted_table_ends_the_run(tables: Path, tmp_path: Path) -> None:
+    small = make_tables(tmp_path / "small", ["a/p", "b/p"], 6)
+    do(grid(small, seeds=(0,), iterations=100), tmp_path / "r")
+    frame = read_traces(tmp_path / "r")
+    rows = frame.groupby(["dataset", "method"], observed=True)["candidate"].agg(["size", "nunique"])
+    assert (rows["size"] == rows["nunique"]).all()
+    assert (rows["size"] < 100).all()
+
+
+def test_a_failing_block_is_reported_and_the_others_go_on(tables: Path, tmp_path: Path) -> None:
+    study = grid(tables)
+    todo, _ = blocks(study, tmp_path)
+    (broken := dict(todo[0].spec))["rule"] = {"_target_": "harness.acquisitions.nowhere.Rule"}
+    todo[0] = replace(todo[0], spec=broken)
+    report = run_study(todo, 0, serial(), "test")
+    assert len(report.failed) == 1
+    assert "a/p ei" in report.failed[0]
+    assert report.runs == 6
+
+
+def test_run_tasks_gives_every_task_its_own_result_or_error() -> None:
+    def work(n: int) -> int:
+        if n == 7:
+            raise ValueError("seven")
+        return n * n
+
+    outcomes = dict(run_tasks(serial(), work, range(20), window=3))
+    assert isinstance(outcomes.pop(7), ValueError)
+    assert outcomes == {n: n * n for n in itertools.chain(range(7), range(8, 20))}

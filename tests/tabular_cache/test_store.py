@@ -1,0 +1,186 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from fakes import journal_line, make_tables
+
+from harness.errors import BadInput
+from tabular_cache.build import plan
+from tabular_cache.measure import configuration
+from tabular_cache.schema import METRICS, SCHEMA
+from tabular_cache.store import Store, to_rows
+from tabular_cache.table import read_table
+
+PROBLEMS = [("a", "p"), ("b", "p"), ("c", "p")]
+
+
+def test_a_journal_line_becomes_rows_to_the_last_bit() -> None:
+    line = journal_line(5)
+    rows = to_rows(line)
+    assert rows.schema.names == SCHEMA.names
+    for name in METRICS:
+        assert np.array_equal(rows[name].to_numpy(), np.float32(line[name]))
+    assert rows["n_estimators"].to_pylist() == line["rounds"]
+    assert rows["own"].to_pylist() == [r == configuration(5)[0] for r in line["rounds"]]
+    assert rows["subsample"].to_pylist() == [np.float32(configuration(5)[5])] * len(rows)
+
+
+def test_a_failed_training_is_one_row_with_its_cost_and_no_error() -> None:
+    line = journal_line(5, status="failed") | {"rounds": [], **{name: [] for name in METRICS}}
+    rows = to_rows(line)
+    assert len(rows) == 1
+    assert rows["status"].to_pylist() == ["failed"]
+    assert rows["own"].to_pylist() == [True]
+    assert np.isnan(rows["val_error"].to_numpy()).all()
+    assert rows["cpu_s"].to_pylist() == [np.float32(line["spent_cpu_s"])]
+
+
+def test_packing_in_parts_gives_the_same_bytes_as_at_once(tmp_path: Path) -> None:
+    once = make_tables(tmp_path / "once", ["a/p"], 12)
+    store = Store(tmp_path / "parts")
+    with store.locked():
+        for config in (7, 3, 11, 0, 5):
+            store.append("a/p", journal_line(config, "a/p"))
+        store.pack("a/p")
+        for config in (1, 2, 4, 6, 8, 9, 10):
+            store.append("a/p", journal_line(config, "a/p"))
+        store.pack("a/p")
+    assert (once / "a--p.parquet").read_bytes() == (tmp_path / "parts" / "a--p.parquet").read_bytes()
+
+
+def test_a_torn_last_line_loses_only_itself(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    with store.locked():
+        store.append("a/p", journal_line(0))
+        path = tmp_path / "journal" / "a--p.jsonl"
+        whole = path.read_bytes()
+        path.write_bytes(whole + json.dumps(journal_line(1)).encode()[:100])  # killed while writing
+        assert [line["config"] for line in store.lines("a/p")] == [0]
+        store.append("a/p", journal_line(2))
+        assert [line["config"] for line in store.lines("a/p")] == [0, 2]
+
+
+def test_killed_between_packing_and_dropping_the_journal(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    with store.locked():
+        for config in range(4):
+            store.append("a/p", journal_line(config))
+        journal = (tmp_path / "journal" / "a--p.jsonl").read_bytes()
+        store.pack("a/p")
+        before = (tmp_path / "a--p.parquet").read_bytes()
+        (tmp_path / "journal" / "a--p.jsonl").write_bytes(journal)
+        Store(tmp_path).pack("a/p")
+    assert (tmp_path / "a--p.parquet").read_bytes() == before
+
+
+def test_breadth_first_and_only_what_is_missing(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    with store.locked():
+        store.append("b/p", journal_line(1))
+        store.pack("b/p")
+        passes, means = plan(store, PROBLEMS, n_configs=6, pass_size=2, time_limit_s=None)
+    seen = [[(task.problem, task.config) for task in tasks] for tasks in passes]
+    assert seen[0] == [("a/p", 0), ("a/p", 1), ("b/p", 0), ("c/p", 0), ("c/p", 1)]
+    assert [config for _, config in seen[2]] == [4, 5] * 3
+    assert set(means) == {"b/p"}
+
+
+def test_what_a_limit_cut_short_is_done_again_only_under_a_higher_one(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    cut = journal_line(3, status="timeout")
+    with store.locked():
+        store.append("a/p", cut)
+        store.append("a/p", journal_line(4))
+        store.pack("a/p")
+        limit = cut["spent_cpu_s"]
+        assert set(store.done("a/p", limit * 0.9)) == {3, 4}
+        assert set(store.done("a/p", limit * 1.1)) == {4}
+        assert set(store.done("a/p", None)) == {4}
+        store.append("a/p", journal_line(3))
+        store.pack("a/p")
+        assert set(store.done("a/p", None)) == {3, 4}
+    read_table.cache_clear()
+    table = read_table("a/p", tmp_path)
+    assert table.measured.all()
+    assert table.meta["configs"] == 2
+
+
+def test_one_builder_at_a_time(tmp_path: Path) -> None:
+    with Store(tmp_path).locked(), pytest.raises(BadInput, match="another build is writing"), Store(tmp_path).locked():
+        pass
+
+
+def test_a_damaged_table_stops_the_builder(tmp_path: Path) -> None:
+    make_tables(tmp_path, ["a/p"], 2)
+    (tmp_path / "a--p.parquet").write_bytes(b"nonsense")
+    with pytest.raises(BadInput, match="is damaged"):
+        Store(tmp_path).done("a/p", None)
+
+
+BUILD = """
+import sys, time
+from pathlib import Path
+import tabular_cache.build as build_module
+from harness.executors import serial
+from tabular_cache.build import build, plan
+from tabular_cache.store import Store
+sys.path.insert(0, "tests")
+from fakes import journal_line
+
+def slow(task):  # stands in for a training: the same line for the same task
+    time.sleep(0.02)
+    return journal_line(task.config, task.problem)
+
+build_module.measure = slow
+store = Store(Path(sys.argv[1]))
+with store.locked():
+    for name in ("a/p", "b/p"):
+        store.pack(name)
+    passes, means = plan(store, [("a", "p"), ("b", "p")], 24, 8, None)
+    print("planned", sum(map(len, passes)), flush=True)
+    build(store, serial(), passes, means, 1)
+"""
+
+
+def test_kill_9_loses_and_repeats_no_finished_training(tmp_path: Path) -> None:
+    root = Path(__file__).resolve().parents[2]
+
+    def start() -> "subprocess.Popen[str]":
+        env = {**os.environ, "PYTHONPATH": str(root)}
+        command = [sys.executable, "-c", BUILD, str(tmp_path / "t")]
+        return subprocess.Popen(command, cwd=root, env=env, stdout=subprocess.PIPE, text=True)
+
+    def finished() -> int:
+        store = Store(tmp_path / "t")
+        journalled = {(p, line["config"]) for p in ("a/p", "b/p") for line in store.lines(p)}
+        packed = {(p, c) for p in ("a/p", "b/p") for c in store.done(p, None)}
+        return len(journalled | packed)
+
+    for _ in range(3):
+        before = finished() if (tmp_path / "t").exists() else 0
+        process = start()
+        assert process.stdout is not None
+        assert int(process.stdout.readline().split()[1]) == 48 - before  # nothing finished is planned again
+        time.sleep(0.2)
+        kept = finished()
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert finished() >= kept > before
+    process = start()
+    assert process.wait(timeout=60) == 0
+    undisturbed = Store(tmp_path / "undisturbed")
+    with undisturbed.locked():
+        for problem in ("a/p", "b/p"):
+            for config in range(24):
+                undisturbed.append(problem, journal_line(config, problem))
+            undisturbed.pack(problem)
+    for name in ("a--p.parquet", "b--p.parquet"):
+        assert (tmp_path / "t" / name).read_bytes() == (tmp_path / "undisturbed" / name).read_bytes()
+        assert pq.read_table(tmp_path / "t" / name)["own"].to_pylist().count(True) == 24

@@ -1,0 +1,221 @@
+"""The command line: wrong input gets one line that says what is allowed, exit code 2, and writes nothing."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fakes import make_tables
+
+from harness.records import read_traces
+
+ROOT = Path(__file__).resolve().parents[1]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tables(tmp_path_factory.mktemp("tables"), ["abalone/clean", "wine/clean"], 12)
+
+
+DEFAULTS = ["dataset=[abalone]", "pipeline=[clean]", "executor=serial", "seeds=[0]", "iterations=7"]
+# Runs many command lines in one process, each in a folder of its own; not under the type checker, as users do.
+DRIVER = """
+import contextlib, io, json, os, sys, tempfile
+from hydra.core.global_hydra import GlobalHydra
+import harness.__main__ as command
+from harness.cli import run_cli
+
+for line in sys.stdin:
+    folder, arguments = json.loads(line)
+    os.makedirs(folder, exist_ok=True)
+    os.chdir(folder)
+    sys.argv = ["harness", *arguments]
+    command._exit_code = 0
+    GlobalHydra.instance().clear()
+    out, err = io.StringIO(), io.StringIO()
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            run_cli(command.main)
+    except SystemExit as stopped:
+        code = stopped.code
+    print(json.dumps([code or 0, out.getvalue().splitlines(), err.getvalue().splitlines()]), flush=True)
+"""
+
+
+class Cli:
+    """`python -m harness` with small defaults, in a folder of the test's own."""
+
+    def __init__(self, driver: "subprocess.Popen[str]", folder: Path, tables: Path) -> None:
+        self._driver, self.folder, self._tables = driver, folder, tables
+
+    def __call__(self, *arguments: str) -> tuple[int, list[str], list[str]]:
+        settings = {a.partition("=")[0].lstrip("+"): a for a in (*DEFAULTS, *arguments)}
+        if "evaluator" not in settings:
+            settings.setdefault("evaluator.tables", f"evaluator.tables={self._tables}")
+        if settings["executor"] == "executor=serial" and "executor.n_jobs" in settings:
+            settings["executor"] = "executor=local"
+        assert self._driver.stdin is not None
+        assert self._driver.stdout is not None
+        self._driver.stdin.write(json.dumps([str(self.folder), list(settings.values())]) + "\n")
+        self._driver.stdin.flush()
+        code, out, err = json.loads(self._driver.stdout.readline())
+        return code, out, err
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator["subprocess.Popen[str]"]:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    process = subprocess.Popen([sys.executable, "-c", DRIVER], env=ENVIRONMENT, text=True, cwd=ROOT, **pipes)
+    yield process
+    process.communicate()
+
+
+@pytest.fixture
+def cli(driver: "subprocess.Popen[str]", tmp_path: Path, tables: Path) -> Cli:
+    (tmp_path / "work").mkdir()
+    return Cli(driver, tmp_path / "work", tables)
+
+
+WRONG = [
+    (["+acq=foo"], "unknown acq 'foo'; allowed: cei, ei, eialpha, eicool, eipu"),
+    (["acq=cei"], "write +acq=NAME, with a plus; allowed: cei"),
+    (["+acq=cei", "lam=2"], "lam must be a number in [0, 1], got 2"),
+    (["+acq=cei", "lam=abc"], "lam must be a number in [0, 1], got abc"),
+    (["+acq=cei", "lam=nan"], "lam must be a number in [0, 1], got nan"),
+    (["+acq=cei"], "lam is not set: +acq=cei needs a number in [0, 1], for example lam=0.1"),
+    (["+acq=eialpha", "alpha=-1"], "alpha must be a number >= 0, got -1"),
+    (["+acq=eialpha"], "alpha is not set"),
+    (["lam=0.1"], "lam is set but no acquisition"),
+    (["+acq=ei", "dataset=[nope]"], "unknown dataset 'nope'; allowed: a1a, a3a, abalone"),
+    (["+acq=ei", "dataset=[]"], "dataset is empty: name at least one"),
+    (["+acq=ei", "dataset=[abalone"], "no viable alternative"),
+    (["+acq=ei", "pipeline=[nope]"], "unknown pipeline 'nope'; allowed: clean"),
+    (["+acq=ei", "seeds=[-1]"], "each of seeds must be a whole number >= 0, got -1"),
+    (["+acq=ei", "seeds=[]"], "seeds must be a list of whole numbers >= 0"),
+    (["+acq=ei", "seeds=3"], "seeds must be a list of whole numbers >= 0"),
+    (["+acq=ei", "seeds=[1,1]"], "seeds must differ from each other"),
+    (["+acq=ei", "iterations=0"], "iterations must be a whole number >= 1, got 0"),
+    (["+acq=ei", "iterations=1.5"], "iterations must be a whole number >= 1, got 1.5"),
+    (["+acq=ei", "n_initial=0"], "n_initial must be a whole number >= 1, got 0"),
+    (["+acq=ei", "tau=-5"], "tau must be a number of seconds > 0 or null, got -5"),
+    (["+acq=ei", "surrogate=nope"], "unknown surrogate 'nope'; allowed: gp"),
+    (["+acq=ei", "cost_model=nope"], "unknown cost_model 'nope'; allowed: lv1, lv2, lv3"),
+    (["+acq=ei", "study=nope"], "unknown study 'nope'; allowed: demo, paper"),
+    (["+acq=ei", "executor.n_jobs=0"], "executor.n_jobs must be a whole number >= 1 or null, got 0"),
+    (["+acq=ei", "evaluator.max_candidates=0"], "evaluator.max_candidates must be a whole number >= 2, got 0"),
+    (["+acq=ei", "evaluator=live", "evaluator.tree_method=gpu"], "tree_method must be one of exact, hist, approx"),
+    (["+acq=ei", "iteration=5"], "unknown setting 'iteration'; allowed: +acq, alpha"),
+    (["+acq=ei", "evaluator.tables=/nowhere"], "no tables in /nowhere: build them with"),
+    (["+acq=ei", "pipeline=[onehot]"], "no table for abalone/onehot"),
+    (["+acq=ei", "results_dir=/dev/null/results"], "results_dir: /dev/null is not a folder"),
+    (["+acq=ei", "results_dir=/proc/results"], "results_dir: cannot read and write /proc"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), WRONG, ids=[" ".join(a) for a, _ in WRONG])
+def test_wrong_input(cli: Cli, arguments: list[str], message: str) -> None:
+    code, out, err = cli(*arguments)
+    assert code == 2
+    assert out == []
+    assert len(err) == 1
+    assert err[0].startswith("error: ")
+    assert message in err[0]
+    assert list(cli.folder.iterdir()) == []
+
+
+def test_a_damaged_table(cli: Cli, tmp_path: Path) -> None:
+    folder = make_tables(tmp_path / "damaged", ["abalone/clean"], 12)
+    path = folder / "abalone--clean.parquet"
+    path.write_bytes(path.read_bytes()[:-10])
+    code, out, err = cli("+acq=ei", f"evaluator.tables={folder}")
+    assert (code, out, len(err)) == (2, [], 1)
+    assert "abalone--clean.parquet is damaged or foreign" in err[0]
+    assert list(cli.folder.iterdir()) == []
+
+
+def test_a_damaged_record_is_named_and_kept(cli: Cli) -> None:
+    assert cli("+acq=ei")[0] == 0
+    path = next(p for p in cli.folder.rglob("seeds-0.parquet"))
+    path.write_bytes(b"garbage")
+    code, _, err = cli("+acq=ei")
+    assert (code, len(err)) == (2, 1)
+    assert "damaged record" in err[0]
+    assert path.read_bytes() == b"garbage"
+
+
+def test_one_acquisition_runs_and_tells_what_it_did(cli: Cli) -> None:
+    code, out, _ = cli("+acq=cei", "lam=0.1", "dataset=[abalone,wine]", "seeds=[0,1]")
+    assert code == 0
+    assert out[-1].startswith("4 runs, 28 evaluations in")
+    frame = read_traces(cli.folder / "results")
+    assert set(frame["method"]) == {"cei(lam=0.1)"}
+    assert set(frame["dataset"]) == {"abalone", "wine"}
+    again = cli("+acq=cei", "lam=0.1", "dataset=[abalone,wine]", "seeds=[0,1]")
+    assert again[0] == 0
+    assert "4 runs were there already" in again[1][-1]
+
+
+def test_without_acquisition_the_studys_list_runs(cli: Cli) -> None:
+    code, _, _ = cli("study=demo")
+    assert code == 0
+    methods = {"ei", "eialpha(alpha=0.1)", "eialpha(alpha=0.3)", "eipu", "eicool"}
+    methods |= {f"cei(lam={lam})" for lam in ("0.1", "0.3", "0.9")}
+    frame = read_traces(cli.folder / "results")
+    assert set(frame["method"]) == methods
+    assert set(frame.query("acq == 'eipu'")["alpha"]) == {1.0}
+
+
+def run(*arguments: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=cwd, env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
+
+
+def test_multirun_runs_each_acquisition(tmp_path: Path, tables: Path) -> None:
+    grid = ["dataset=[abalone]", "pipeline=[clean]", "seeds=[0]", "iterations=7", "executor=serial"]
+    grid += [f"evaluator.tables={tables}"]
+    done = run("-m", "harness", "-m", "+acq=cei,eipu", "lam=0.1", *grid, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert set(read_traces(tmp_path / "results")["method"]) == {"cei(lam=0.1)", "eipu"}
+
+
+def test_cfg_job_shows_the_settings(tmp_path: Path) -> None:
+    done = run("-m", "harness", "+acq=cei", "lam=0.1", "--cfg", "job", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "lam: 0.1" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_acquisition_of_the_users_own_needs_no_change_here(tmp_path: Path, tables: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "__init__.py").write_text("")
+    (tmp_path / "mine" / "rule.py").write_text(
+        "class Cheapest:\n    def score(self, log_value, log_cost, belief):\n        return -log_cost\n"
+    )
+    (tmp_path / "conf" / "acq").mkdir(parents=True)
+    (tmp_path / "conf" / "acq" / "mine.yaml").write_text("name: mine\nrule:\n  _target_: mine.rule.Cheapest\n")
+    grid = ["dataset=[abalone]", "pipeline=[clean]", "seeds=[0]", "iterations=7", "executor=serial"]
+    grid += [f"evaluator.tables={tables}", f"hydra.searchpath=[file://{tmp_path / 'conf'}]"]
+    done = run("-m", "harness", "+acq=mine", *grid, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert set(read_traces(tmp_path / "results")["method"]) == {"mine"}
+
+
+def test_wrong_commands_of_the_tables(tmp_path: Path) -> None:
+    for arguments, message in [
+        (["biuld"], "unknown command 'biuld'; allowed: build, audit, info"),
+        (["info", "dataset=[nope]"], "unknown dataset 'nope'; allowed:"),
+        (["info", "tables=/nowhere"], "no tables in /nowhere"),
+        (["build", "n_configs=0"], "n_configs must be a whole number >= 1, got 0"),
+        (["build", "tree_method=gpu"], "tree_method must be one of exact, hist, approx, got 'gpu'"),
+        (["build", "tables=/proc/tables"], "cannot write tables to /proc/tables"),
+    ]:
+        done = run("-m", "tabular_cache", *arguments, cwd=tmp_path)
+        assert done.returncode == 2, done.stderr
+        assert done.stdout == ""
+        assert message in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
