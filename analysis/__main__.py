@@ -1,0 +1,91 @@
+"""`python -m analysis [figures|summary|all] results_dir=results out_dir=report`: figures and summary."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from analysis.components import REFERENCE
+from harness.cli import SOME_FAILED, run_cli
+from harness.errors import BadInput
+
+COMMANDS = ("figures", "summary", "all")
+KEYS = ("results_dir", "out_dir", *REFERENCE)
+USAGE = f"python -m analysis [{'|'.join(COMMANDS)}] results_dir=results out_dir=report [evaluator=replay ...]"
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What to make, from which records, of which components (`components.choose`), and where to put it."""
+
+    command: str
+    results_dir: Path
+    out_dir: Path
+    components: dict[str, str]
+
+
+def parse(argv: Sequence[str]) -> Arguments:
+    """Return the arguments; raises BadInput, with what is allowed, for one unknown, empty or given twice."""
+    given: dict[str, str] = {}
+    for argument in argv:
+        key, equals, value = argument.partition("=")
+        if not equals:
+            key, value = "command", argument
+            if value not in COMMANDS:
+                raise BadInput(f"unknown command {value!r}; allowed: {', '.join(COMMANDS)} ({USAGE})")
+        elif key not in KEYS:
+            raise BadInput(f"unknown key {key!r}; allowed: {', '.join(KEYS)} ({USAGE})")
+        if not value:
+            raise BadInput(f"{key} is empty ({USAGE})")
+        if key in given:
+            raise BadInput(f"{key} is given twice ({USAGE})")
+        given[key] = value
+    arguments = Arguments(
+        given.pop("command", "all"),
+        Path(given.pop("results_dir", "results")),
+        Path(given.pop("out_dir", "report")),
+        given,
+    )
+    _check_folders(arguments)
+    return arguments
+
+
+def _check_folders(arguments: Arguments) -> None:
+    if not arguments.results_dir.is_dir():
+        raise BadInput(f"results_dir={arguments.results_dir} is no folder: run `python -m harness` first")
+    for folder in (arguments.out_dir, *arguments.out_dir.parents):
+        if folder.exists():
+            if not folder.is_dir():
+                raise BadInput(f"out_dir={arguments.out_dir} cannot be made: {folder} is a file")
+            break
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Make what the arguments ask for; exit code 3 when a figure could not be drawn from these records."""
+    arguments = parse(sys.argv[1:] if argv is None else argv)
+    from analysis import summary  # after the arguments: pandas and matplotlib take a second to import
+    from analysis.figures import figures
+    from analysis.plotting import Drawn
+    from analysis.provenance import provenance
+    from analysis.traces import collect
+    from harness.records import read_traces
+
+    traces = collect(read_traces(arguments.results_dir), arguments.components)
+    drawn: dict[str, Drawn | str] = {}
+    for name, draw in figures().items() if arguments.command != "summary" else ():
+        try:
+            drawn[name] = draw(traces, arguments.out_dir)
+        except BadInput as error:
+            drawn[name] = str(error)
+            print(f"error: {name} was not drawn: {error}", file=sys.stderr)
+    if arguments.command != "figures":
+        summary.write(traces, provenance(arguments.results_dir), drawn, arguments.out_dir)
+        print(arguments.out_dir / "summary.md")
+    for figure in drawn.values():
+        for path in figure.paths if isinstance(figure, Drawn) else ():
+            print(path)
+    return SOME_FAILED if any(isinstance(figure, str) for figure in drawn.values()) else 0
+
+
+if __name__ == "__main__":
+    run_cli(main)

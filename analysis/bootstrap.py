@@ -1,0 +1,119 @@
+"""95 % bootstrap intervals: hierarchical (data set, then pipeline, then seed) and plain, both paired.
+
+Notation: B resamples, n cells (one problem and seed each), K columns (methods, or points of curves). A
+resample is a count per cell; all columns share it, so that methods stay paired. A cell that a column lacks
+(NaN) is left out of that column's statistic.
+
+The eight pipelines of one data set are not independent, so the hierarchical scheme draws D data sets of D,
+then for each draw P pipelines of its P, then for each of those S seeds of its S, all with replacement.
+Source: Guinet et al. 2020 resample plainly; the hierarchical scheme is our reading (STUDY: "Confidence").
+"""
+
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from analysis.traces import CELL
+from harness.streams import stream
+
+Scheme = Literal["hierarchical", "plain"]
+Statistic = Literal["mean", "median"]
+RESAMPLES, LEVEL, SEED = 2000, 0.95, 0
+
+
+def bootstrap(
+    values: pd.DataFrame,
+    statistic: Statistic = "mean",
+    scheme: Scheme = "hierarchical",
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> pd.DataFrame:
+    """Return value, low, high (percentile interval) and n (cells) of every column of `values`.
+
+    `values` has the unique index (dataset, pipeline, seed). A column without any value gets NaN. Raises
+    ValueError for an index that is not unique.
+    """
+    if values.index.duplicated().any():
+        raise ValueError(f"cells must be unique, got {values.index[values.index.duplicated()][0]} twice")
+    x = values.to_numpy(dtype=float)
+    weights = resample(values.index.to_frame(index=False)[CELL], scheme, resamples, seed)
+    replicates = weighted(x, weights, statistic)
+    low, high = _quantiles(replicates)
+    value = weighted(x, np.ones((1, len(x))), statistic)[0]
+    n = np.isfinite(x).sum(axis=0)
+    return pd.DataFrame({"value": value, "low": low, "high": high, "n": n}, index=values.columns)
+
+
+def resample(
+    cells: pd.DataFrame, scheme: Scheme = "hierarchical", resamples: int = RESAMPLES, seed: int = SEED
+) -> Float[np.ndarray, "B n"]:
+    """Return how often each cell occurs in each resample; deterministic in the cells and `seed`.
+
+    S draws for each of k picks of a group of S are Multinomial(k S, 1/S): the nested draws need no loop over
+    resamples. Raises ValueError for an unknown scheme.
+    """
+    rng = stream(seed, "bootstrap", scheme)
+    if scheme == "plain":
+        n = len(cells)
+        return rng.multinomial(n, np.full(n, 1 / n), size=resamples).astype(float)
+    if scheme != "hierarchical":
+        raise ValueError(f"scheme must be hierarchical or plain, got {scheme!r}")
+    weights = np.empty((resamples, len(cells)))
+    pipelines = cells.groupby(CELL[:1], sort=True)["pipeline"].unique()
+    members = cells.groupby(CELL[:2], sort=True).indices
+    per_dataset = _draw(rng, np.ones(resamples, dtype=int), len(pipelines))
+    for name, picks in zip(pipelines.index, per_dataset.T, strict=True):
+        per_pipeline = _draw(rng, picks, len(pipelines[name]))
+        for pipeline, inner in zip(sorted(pipelines[name]), per_pipeline.T, strict=True):
+            inside = members[name, pipeline]
+            weights[:, inside] = _draw(rng, inner, len(inside))
+    return weights
+
+
+def _draw(rng: np.random.Generator, picks: np.ndarray, size: int) -> np.ndarray:
+    """For each resample draw `size` of `size` members, once for every time the group was picked."""
+    return rng.multinomial(picks * size, np.full(size, 1 / size))
+
+
+def weighted(
+    x: Float[np.ndarray, "n K"], weights: Float[np.ndarray, "B n"], statistic: Statistic
+) -> Float[np.ndarray, "B K"]:
+    """Return the mean or median of every column under every row of counts; NaN where nothing counts.
+
+    mean = sum w x / sum w over the cells with a value. median = the usual one of the resample written out.
+    Raises ValueError for an unknown statistic.
+    """
+    if statistic == "median":
+        return np.stack([_median(column, weights) for column in x.T], axis=1)
+    if statistic != "mean":
+        raise ValueError(f"statistic must be mean or median, got {statistic!r}")
+    there = np.isfinite(x)
+    total = weights @ there.astype(float)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(weights @ np.where(there, x, 0.0) / np.where(total > 0, total, np.nan))
+
+
+def _median(column: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Median per row of counts: the mean of the lower and the upper middle value."""
+    there = np.flatnonzero(np.isfinite(column))
+    if not there.size:
+        return np.full(len(weights), np.nan)
+    order = there[np.argsort(column[there], kind="stable")]
+    cumulative = np.cumsum(weights[:, order], axis=1)
+    twice, total = 2 * cumulative, cumulative[:, -1:]
+    lower, upper = (
+        column[order[np.argmax(twice >= total, axis=1)]],
+        column[order[np.argmax(twice > total, axis=1)]],
+    )
+    return np.where(total[:, 0] > 0, (lower + upper) / 2, np.nan)
+
+
+def _quantiles(replicates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Percentile interval per column; resamples in which a column has no value do not count."""
+    out = np.full((2, replicates.shape[1]), np.nan)
+    there = np.isfinite(replicates).any(axis=0)
+    tails = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
+    out[:, there] = np.nanquantile(replicates[:, there], tails, axis=0)
+    return out[0], out[1]

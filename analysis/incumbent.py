@@ -1,0 +1,47 @@
+"""Incumbent curves: the best error found, as a step function of iterations or of cost.
+
+Notation: R runs, T steps, B budgets. Padding and failed evaluations carry a NaN error; padding a NaN cost.
+Source: Guinet et al. 2020, optimal time allocation (best error with sum of costs <= tau).
+"""
+
+import numpy as np
+from jaxtyping import Float, Int
+
+
+def incumbents(error: Float[np.ndarray, "R T"]) -> Float[np.ndarray, "R T"]:
+    """Return y*_t = min of error_i over i <= t; NaN before the first successful evaluation."""
+    return np.fmin.accumulate(error, axis=1)
+
+
+def spent(cost_s: Float[np.ndarray, "R T"]) -> Float[np.ndarray, "R T"]:
+    """Return the cumulative cost in seconds, sum of cost_i over i <= t; NaN in the padding.
+
+    Failed evaluations cost like any other.
+    """
+    return np.cumsum(cost_s, axis=1)
+
+
+def finished_within(cost_s: Float[np.ndarray, "R T"], budgets_s: Float[np.ndarray, "R B"]) -> Int[np.ndarray, "R B"]:
+    """Count each run's evaluations that end within each of its budgets (cumulative cost <= budget).
+
+    Raises ValueError for a budget that is NaN.
+    """
+    if np.isnan(budgets_s).any():
+        raise ValueError("a budget must be a number of seconds, got NaN")
+    reached = np.where(np.isnan(cost_s), np.inf, spent(cost_s))
+    return np.stack([np.searchsorted(c, b, side="right") for c, b in zip(reached, budgets_s, strict=True)])
+
+
+def best_within(
+    error: Float[np.ndarray, "R T"],
+    cost_s: Float[np.ndarray, "R T"],
+    budgets_s: Float[np.ndarray, "R B"],
+) -> Float[np.ndarray, "R B"]:
+    """Return the best error among the evaluations that end within each budget.
+
+    A step function of cost: an evaluation that ends past the budget does not count; NaN where no
+    successful evaluation ends within the budget.
+    """
+    done = finished_within(cost_s, budgets_s)
+    padded = np.concatenate([np.full((len(error), 1), np.nan), incumbents(error)], axis=1)
+    return np.take_along_axis(padded, done, axis=1)

@@ -1,0 +1,63 @@
+"""The table of the problems: what was measured of each (rows, width, costs, errors)."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis import markdown
+from analysis.marks import footnote, marked
+from harness.errors import BadInput
+from harness.files import write_atomically
+
+NEEDED = ("val_error", "cpu_s")
+
+
+def problem(problem: str, rows: pd.DataFrame, meta: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the table's line of one problem, ``dataset/pipeline``.
+
+    rows: the measured rows of its table, with val_error (NaN if failed) and cpu_s (seconds). meta: the
+    manifest's entry, with n_train, n_valid, n_test, width_before, width_after, task and n_classes. Costs are
+    those of the successful trainings. Raises BadInput for a missing column or key, or no successful row.
+    """
+    missing = [c for c in NEEDED if c not in rows.columns]
+    if missing:
+        raise BadInput(f"the table of {problem} lacks the column(s) {', '.join(missing)}")
+    ok = rows[rows["val_error"].notna()]
+    if ok.empty:
+        raise BadInput(f"the table of {problem} has no successful row")
+    dataset, _, pipeline = problem.partition("/")
+    cost, error = ok["cpu_s"].to_numpy(dtype=float), ok["val_error"].to_numpy(dtype=float)
+    try:
+        size = {"rows": int(meta["n_train"] + meta["n_valid"] + meta["n_test"]),
+                "width before": int(meta["width_before"]), "width": int(meta["width_after"]),
+                "task": str(meta["task"]), "classes": int(meta["n_classes"])}  # fmt: skip
+    except KeyError as error_:
+        raise BadInput(f"the manifest's entry of {problem} lacks {error_.args[0]}") from None
+    return {
+        "dataset": dataset, "pipeline": pipeline, **size,
+        "measured": len(rows), "failed": len(rows) - len(ok),
+        "mean cost (s)": float(np.mean(cost)), "maximum cost (s)": float(np.max(cost)),
+        "slowest/fastest": float(np.max(cost) / np.min(cost)),
+        "best error": float(np.min(error)), "worst error": float(np.max(error)),
+    }  # fmt: skip
+
+
+def write(lines: Iterable[Mapping[str, Any]], out_dir: Path) -> pd.DataFrame:
+    """Write problems.md and problems.csv, sorted by data set and pipeline, and return the table.
+
+    Marked data sets carry a dagger and their mark. Raises BadInput when there is no line.
+    """
+    frame = pd.DataFrame(list(lines))
+    if frame.empty:
+        raise BadInput("no tables to describe: build them with `python -m tabular_cache build`")
+    frame = frame.sort_values(["dataset", "pipeline"], ignore_index=True)
+    shown = frame.assign(dataset=frame["dataset"].map(marked))
+    text = f"# The problems\n\n{markdown.table(shown)}\n\nCosts are CPU seconds of successful trainings.\n"
+    note = footnote(frame["dataset"])
+    write_atomically(out_dir / "problems.md", (text + (f"\n{note}\n" if note else "")).encode())
+    table = frame.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+    write_atomically(out_dir / "problems.csv", table.encode())
+    return frame

@@ -1,0 +1,52 @@
+"""Which runs an analysis looks at: N iterations for the bi-optimization study, the longest for budgets."""
+
+import numpy as np
+import pandas as pd
+
+from analysis.methods import PREFIX_FAMILIES
+from analysis.traces import CELL, STUDY_ITERATIONS, Traces
+from harness.errors import BadInput
+
+
+def horizon(traces: Traces) -> int:
+    """Return N: the study's 100 iterations, or the longest run's length where no run is that long."""
+    return int(min(STUDY_ITERATIONS, traces.runs["evaluations"].max()))
+
+
+def at_horizon(traces: Traces, n: int) -> tuple[Traces, int]:
+    """Return one run per (problem, method, seed), cut after `n` iterations, and how many have none.
+
+    A longer run of EI, EI^alpha or CEI begins with the shorter one, so its first `n` steps count. Any other
+    method (EI-cool) may plan with its length: its run must be planned for exactly `n` steps, without tau.
+    Raises BadInput if no run is left.
+    """
+    runs = traces.runs
+    planned = (runs["iterations"] == n) & runs["tau"].isna()
+    fits = (runs["evaluations"] >= n) & (runs["acq"].isin(PREFIX_FAMILIES) | planned)
+    if not fits.any():
+        raise BadInput(f"no recorded run has {n} iterations; the longest has {runs['evaluations'].max()}")
+    chosen = _one_each(runs[fits], by_length=True)
+    kept = pd.MultiIndex.from_frame(runs.loc[chosen, [*CELL, "method"]])
+    every = pd.MultiIndex.from_frame(runs[[*CELL, "method"]].drop_duplicates())
+    return traces.select(chosen).first(n), len(every.difference(kept))
+
+
+def longest(traces: Traces) -> Traces:
+    """Return the longest run per (problem, method, seed) of the methods that do not plan with a length."""
+    runs = traces.runs[traces.runs["acq"].isin(PREFIX_FAMILIES)]
+    return traces.select(_one_each(runs, by_length=False))
+
+
+def of_families(traces: Traces, *axes: str) -> Traces:
+    """Return the runs that lie on one of the parameter axes, ``alpha`` (EI^alpha) or ``lam`` (CEI)."""
+    return traces.select(traces.runs[list(axes)].notna().any(axis=1).to_numpy())
+
+
+def _one_each(runs: pd.DataFrame, by_length: bool) -> np.ndarray:
+    """Positions of one run per (problem, method, seed).
+
+    The shortest plan (`by_length`) or the most evaluations; `ei` and `eipu` by name go before eialpha.
+    """
+    order = runs.assign(indirect=runs["acq"] == "eialpha", fewest=-runs["evaluations"])
+    order = order.sort_values(["iterations" if by_length else "fewest", "indirect"], kind="stable")
+    return np.sort(order.drop_duplicates([*CELL, "method"]).index.to_numpy())

@@ -1,0 +1,120 @@
+"""`summary.md`: the headline numbers with intervals, what was counted and left out, and provenance."""
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from analysis import headline, markdown
+from analysis.marks import footnote, marked, marks
+from analysis.plotting import Drawn
+from analysis.provenance import lines
+from analysis.scope import pairs_left_out, ranks_left_out, scope
+from analysis.traces import Traces
+from harness.errors import BadInput
+from harness.files import write_atomically
+
+_FAMILIES = {"cei": "EI, EIpu and CEI", "eialpha": "EI^alpha among themselves"}
+
+
+def write(
+    traces: Traces,
+    settings: Mapping[str, Counter[str]],
+    figures: Mapping[str, Drawn | str],
+    out_dir: Path,
+) -> str:
+    """Write summary.md, relative.csv and ranks.csv to `out_dir`; return the summary's text.
+
+    settings: the records' provenance. figures: by name, what was drawn, or one line why it was not.
+    Sections that the records do not suffice for say so in one line.
+    """
+    present = sorted(set(traces.runs["dataset"]) & set(marks()))
+    variants: list[tuple[str, list[str]]] = [("", [])]
+    if present and set(traces.runs["dataset"]) - set(present):
+        variants.append((f", without {', '.join(present)}", present))
+    parts = ["# Summary", _counts(traces)]
+    relative_csv: list[pd.DataFrame] = []
+    ranks_csv: list[pd.DataFrame] = []
+    for title, without in variants:
+        parts += _relative(traces, title, without, relative_csv)
+    for family in _FAMILIES:
+        for title, without in variants:
+            parts += _ranks(traces, family, title, without, ranks_csv)
+    parts += ["## Data sets", _datasets(traces), footnote(traces.runs["dataset"])]
+    parts += _figures(figures)
+    parts += ["## Provenance", "\n".join(lines(dict(settings))) or "The records name no further setting."]
+    text = "\n\n".join(part for part in parts if part) + "\n"
+    for name, frames in (("relative", relative_csv), ("ranks", ranks_csv)):
+        if frames:
+            table = pd.concat(frames).to_csv(index=False, float_format="%.6g", lineterminator="\n")
+            write_atomically(out_dir / f"{name}.csv", table.encode())
+    write_atomically(out_dir / "summary.md", text.encode())
+    return text
+
+
+def _counts(traces: Traces) -> str:
+    runs = traces.runs
+    evaluations = int(runs["evaluations"].sum())
+    failed = evaluations - int(np.isfinite(traces.error).sum())
+    return (
+        f"Records: {scope(runs, traces.evaluator)}, {runs['method'].nunique()} methods, {len(runs):,} runs, "
+        f"{evaluations:,} evaluations, of which {failed:,} failed; "
+        f"{int(runs['tau'].notna().sum()):,} runs were planned for a budget tau. Components: "
+        f"{', '.join(f'{kind} {name}' for kind, name in traces.components.items())}. "
+        "Intervals: 95 %, bootstrap over data sets, pipelines and seeds (hierarchical), paired over methods."
+    )
+
+
+def _relative(traces: Traces, title: str, without: list[str], csv: list[pd.DataFrame]) -> list[str]:
+    heading = f"## Cost and error relative to EI{title}"
+    try:
+        found = headline.headline(traces, without)
+    except BadInput as error:
+        return [heading, f"Not computed: {error}."]
+    csv.append(found.numbers.assign(without=" ".join(without)))
+    return [
+        heading,
+        f"After {found.iterations} iterations, on the same problem and seed; EI = 100. "
+        f"{scope(found.pairs.table, traces.evaluator)}.",
+        markdown.table(headline.headline_table(found.numbers)),
+        pairs_left_out(found.pairs, found.short, found.iterations),
+    ]
+
+
+def _ranks(traces: Traces, family: str, title: str, without: list[str], csv: list[pd.DataFrame]) -> list[str]:
+    heading = f"## Mean rank under a budget: {_FAMILIES[family]}{title}"
+    try:
+        ranked = headline.budget_ranks(traces, family, without)
+    except BadInput as error:
+        return [heading, f"Not computed: {error}."]
+    numbers, shown = headline.rank_table(ranked)
+    csv.append(numbers.assign(family=family, without=" ".join(without)))
+    return [
+        heading,
+        f"Rank 1 is best; budgets in percent of each problem's minimal budget. "
+        f"{scope(ranked.cells, traces.evaluator)}.",
+        markdown.table(shown),
+        ranks_left_out(ranked),
+    ]
+
+
+def _datasets(traces: Traces) -> str:
+    grouped = traces.runs.groupby("dataset", sort=True)
+    table = pd.DataFrame({
+        "pipelines": grouped["pipeline"].nunique(), "seeds": grouped["seed"].nunique(),
+        "methods": grouped["method"].nunique(), "runs": grouped.size(),
+        "evaluations": grouped["evaluations"].sum(),
+    }).reset_index(names="data set")  # fmt: skip
+    return markdown.table(table.assign(**{"data set": table["data set"].map(marked)}))
+
+
+def _figures(figures: Mapping[str, Drawn | str]) -> list[str]:
+    parts = ["## Figures"] if figures else []
+    for name, drawn in figures.items():
+        if isinstance(drawn, str):
+            parts.append(f"{name.upper()} was not drawn: {drawn}.")
+        else:
+            parts += [f"![{name.upper()}]({name}.png)", drawn.caption]
+    return parts

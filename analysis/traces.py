@@ -1,0 +1,105 @@
+"""Recorded runs as dense arrays: one row per run, one column per step.
+
+Notation: R runs, T steps of the longest run (0-based, initial design included); shorter runs are padded
+with NaN on the right.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Float
+
+from analysis import methods
+from analysis.components import REFERENCE, choose
+from harness.errors import BadInput
+
+PROBLEM = ["dataset", "pipeline"]
+CELL = [*PROBLEM, "seed"]
+RUN = [*PROBLEM, "acq", "lam", "alpha", "tau", "method", "iterations", "seed"]
+ARRAYS = ["error", "cost_s", "effective_alpha", "predicted_cost_s"]
+STUDY_ITERATIONS = 100
+
+
+@dataclass(frozen=True)
+class Traces:
+    """Runs of one choice of components. `runs`: keys (`RUN`) and `evaluations`, index 0 .. R-1.
+
+    error: validation error, NaN for a failed evaluation and as padding. cost_s: seconds, NaN as padding.
+    effective_alpha: NaN where none exists. proposed: steps that the optimizer chose (no initial design).
+    components: the choice, by kind.
+    """
+
+    runs: pd.DataFrame
+    error: Float[np.ndarray, "R T"]
+    cost_s: Float[np.ndarray, "R T"]
+    effective_alpha: Float[np.ndarray, "R T"]
+    proposed: Bool[np.ndarray, "R T"]
+    components: dict[str, str]
+
+    @property
+    def evaluator(self) -> str:
+        """The evaluator of these runs, such as ``replay``."""
+        return self.components["evaluator"]
+
+    def select(self, rows: np.ndarray) -> "Traces":
+        """Return the runs at `rows` (positions, or a mask over the runs)."""
+        arrays = {k: getattr(self, k)[rows] for k in ("error", "cost_s", "effective_alpha", "proposed")}
+        return replace(self, runs=self.runs.iloc[rows].reset_index(drop=True), **arrays)
+
+    def first(self, steps: int) -> "Traces":
+        """Return the same runs cut after `steps` steps."""
+        arrays = {k: getattr(self, k)[:, :steps] for k in ("error", "cost_s", "effective_alpha", "proposed")}
+        runs = self.runs.assign(evaluations=self.runs["evaluations"].clip(upper=steps))
+        return replace(self, runs=runs, **arrays)
+
+
+def collect(frame: pd.DataFrame, wanted: Mapping[str, str] | None = None) -> Traces:
+    """Arrange a frame of evaluations (`harness.records.read_traces`) as `Traces`.
+
+    `wanted`: components whose runs to take (see `components.choose`), such as ``{"evaluator": "live"}``.
+    Raises BadInput: nothing there, a column missing, components without runs, a run recorded twice, or a
+    trace with steps missing.
+    """
+    missing = [c for c in [*RUN, *ARRAYS, *REFERENCE, "step", "spec"] if c not in frame.columns]
+    if missing:
+        raise BadInput(f"the records lack the column(s) {', '.join(missing)}")
+    if frame.empty:
+        raise BadInput("the records hold no evaluation: run a study first (python -m harness)")
+    frame, chosen = choose(frame, wanted or {})
+    keys = frame.groupby(RUN, dropna=False, observed=True, sort=True)
+    run, step = keys.ngroup().to_numpy(), frame["step"].to_numpy(dtype=np.int64)
+    first = pd.Series(run).drop_duplicates()
+    runs = frame.iloc[first.index][[*RUN, "spec"]].iloc[np.argsort(first.to_numpy())].reset_index(drop=True)
+    counts = np.bincount(run)
+    _check_steps(frame, run, step, counts)
+    dense = {}
+    for name in ARRAYS:
+        dense[name] = np.full((len(counts), counts.max()), np.nan)
+        dense[name][run, step] = frame[name].to_numpy(dtype=float)
+    predicted = dense.pop("predicted_cost_s")
+    return Traces(_canonical(runs, counts), proposed=~np.isnan(predicted), components=chosen, **dense)
+
+
+def _check_steps(frame: pd.DataFrame, run: np.ndarray, step: np.ndarray, counts: np.ndarray) -> None:
+    """Refuse a run with two evaluations of one step (two specs under one name), or with a step missing."""
+    twice = pd.Series(run * (counts.max() + step.max() + 1) + step).duplicated().to_numpy()
+    gaps = (step < 0) | (step >= counts[run])
+    if not (twice.any() or gaps.any()):
+        return
+    at = int(np.argmax(twice if twice.any() else gaps))
+    r = frame.iloc[at]
+    name = f"the run {r['method']} on {r['dataset']}/{r['pipeline']} seed {r['seed']}"
+    if not twice.any():
+        raise BadInput(f"{name} lacks steps: a trace counts 0, 1, 2, ... without gaps")
+    specs = sorted(set(frame.loc[run == run[at], "spec"].astype(str)))
+    raise BadInput(f"{name} is recorded twice (spec {', '.join(specs)}): keep one results_dir per configuration")
+
+
+def _canonical(runs: pd.DataFrame, counts: np.ndarray) -> pd.DataFrame:
+    """Give every run its place on the alpha and lambda axes and the one label of its method."""
+    runs = runs.astype(dict.fromkeys(["dataset", "pipeline", "acq", "method"], str))
+    runs = runs.assign(alpha=methods.alpha_axis(runs["acq"], runs["alpha"]),
+                       lam=methods.lambda_axis(runs["acq"], runs["lam"]), evaluations=counts)  # fmt: skip
+    return runs.assign(method=methods.labels(runs))

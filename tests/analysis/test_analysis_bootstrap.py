@@ -1,0 +1,158 @@
+"""The bootstrap against resamples written out, nested loops, and scipy."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from analysis.bootstrap import bootstrap, resample, weighted
+from analysis.traces import CELL
+
+RNG = np.random.default_rng(7)
+
+
+def cells(datasets: int, pipelines: int, seeds: int) -> pd.MultiIndex:
+    names = [[f"d{i}" for i in range(datasets)], [f"p{i}" for i in range(pipelines)], range(seeds)]
+    return pd.MultiIndex.from_product(names, names=CELL)
+
+
+def uneven() -> pd.MultiIndex:
+    """Two data sets, one and three pipelines, one to four seeds."""
+    rows = [("a", "p0", 0), ("a", "p0", 1)]
+    rows += [("b", f"p{p}", s) for p in range(3) for s in range(p + 2)]
+    return pd.MultiIndex.from_tuples(rows, names=CELL)
+
+
+@pytest.mark.parametrize("statistic", ["mean", "median"])
+def test_weighted_statistics_are_those_of_the_resample_written_out(statistic: str) -> None:
+    x = RNG.integers(0, 5, size=(9, 4)).astype(float)  # with ties
+    x[RNG.uniform(size=x.shape) < 0.2] = np.nan
+    weights = RNG.integers(0, 4, size=(50, 9)).astype(float)
+    found = weighted(x, weights, statistic)  # type: ignore[arg-type]
+    plain = {"mean": np.nanmean, "median": np.nanmedian}[statistic]
+    for b in range(50):
+        for k in range(4):
+            written = np.repeat(x[:, k], weights[b].astype(int))
+            expected = plain(written) if np.isfinite(written).any() else np.nan
+            np.testing.assert_allclose(found[b, k], expected, rtol=1e-13)
+
+
+def test_point_estimates_are_numpys() -> None:
+    values = pd.DataFrame(RNG.normal(size=(24, 3)), index=cells(3, 2, 4), columns=["a", "b", "c"])
+    values.iloc[3, 1] = np.nan
+    for statistic, expected in (("mean", values.mean()), ("median", values.median())):
+        found = bootstrap(values, statistic, resamples=50)  # type: ignore[arg-type]
+        np.testing.assert_allclose(found["value"], expected, rtol=1e-13)
+    assert found["n"].tolist() == [24, 23, 24]
+
+
+def test_weights_follow_the_hierarchy() -> None:
+    index = uneven()
+    frame = index.to_frame(index=False)
+    weights = resample(frame, resamples=500)
+    per_pipeline = pd.DataFrame(weights.T, index=index).groupby(CELL[:2]).sum()
+    sizes = frame.groupby(CELL[:2]).size()
+    picks = per_pipeline.div(sizes, axis=0)
+    assert np.array_equal(picks, np.rint(picks)), "a pipeline's weights sum to seeds x picks"
+    per_dataset = picks.groupby("dataset").sum().div(sizes.groupby("dataset").size(), axis=0)
+    assert np.array_equal(per_dataset, np.rint(per_dataset)), "a data set's picks are pipelines x picks"
+    assert (per_dataset.sum() == 2).all(), "two data sets are drawn of two"
+    assert set(np.unique(per_dataset)) == {0, 1, 2}
+
+
+def _nested_loops(values: pd.Series, resamples: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw data sets, pipelines, seeds one after the other, as the definition says."""
+    tree: dict[str, dict[str, list[float]]] = {}
+    for (dataset, pipeline, _), value in values.items():
+        tree.setdefault(dataset, {}).setdefault(pipeline, []).append(value)
+    means = []
+    for _ in range(resamples):
+        drawn: list[float] = []
+        for d in rng.choice(list(tree), len(tree)):
+            for p in rng.choice(list(tree[d]), len(tree[d])):
+                drawn += rng.choice(tree[d][p], len(tree[d][p])).tolist()
+        means.append(np.mean(drawn))
+    return np.array(means)
+
+
+@pytest.mark.parametrize("index", [cells(4, 3, 3), uneven()], ids=["even", "uneven"])
+def test_hierarchical_resamples_have_the_distribution_of_nested_loops(index: pd.MultiIndex) -> None:
+    frame = index.to_frame(index=False)
+    by_dataset = frame["dataset"].map({d: i for i, d in enumerate(frame["dataset"].unique())})
+    x = 3.0 * by_dataset + np.random.default_rng(1).normal(size=len(frame))
+    ours = weighted(x.to_numpy()[:, None], resample(frame, resamples=2000), "mean")[:, 0]
+    loops = _nested_loops(pd.Series(x.to_numpy(), index=index), 2000, np.random.default_rng(2))
+    assert stats.ks_2samp(ours.round(9), loops.round(9)).pvalue > 0.01  # equal means, whatever the rounding
+    assert np.std(ours) == pytest.approx(np.std(loops), rel=0.08)
+
+
+@pytest.mark.parametrize("statistic", ["mean", "median"])
+def test_plain_intervals_agree_with_scipy(statistic: str) -> None:
+    x = np.random.default_rng(3).gamma(2.0, size=101)
+    values = pd.DataFrame({"x": x}, index=cells(101, 1, 1))
+    ours = bootstrap(values, statistic, "plain", resamples=8000).loc["x"]  # type: ignore[arg-type]
+    theirs = stats.bootstrap(
+        (x,), {"mean": np.mean, "median": np.median}[statistic], n_resamples=8000, method="percentile",
+        rng=np.random.default_rng(4),
+    ).confidence_interval  # fmt: skip
+    tolerance = {"mean": 0.06, "median": 0.1}[statistic] * (theirs.high - theirs.low)  # medians jump
+    assert abs(ours["low"] - theirs.low) < tolerance
+    assert abs(ours["high"] - theirs.high) < tolerance
+
+
+def test_one_seed_one_pipeline_makes_the_two_schemes_agree() -> None:
+    x = np.random.default_rng(5).normal(size=80)
+    values = pd.DataFrame({"x": x}, index=cells(80, 1, 1))
+    flat, nested = (bootstrap(values, "mean", s, resamples=6000).loc["x"] for s in ("plain", "hierarchical"))
+    width = flat["high"] - flat["low"]
+    assert abs(flat["low"] - nested["low"]) < 0.06 * width
+
+
+def test_differences_between_data_sets_widen_the_hierarchical_interval() -> None:
+    index = cells(6, 8, 10)
+    level = index.get_level_values("dataset").str[1:].astype(int).to_numpy()
+    values = pd.DataFrame({"x": level + 0.1 * RNG.normal(size=480)}, index=index)
+    flat, nested = (bootstrap(values, "mean", s).loc["x"] for s in ("plain", "hierarchical"))
+    assert nested["high"] - nested["low"] > 4 * (flat["high"] - flat["low"])
+
+
+def test_columns_are_paired_in_every_resample() -> None:
+    base = RNG.normal(scale=10, size=60)
+    values = pd.DataFrame({"a": base, "b": base + 1.0}, index=cells(5, 3, 4))
+    weights = resample(values.index.to_frame(index=False), resamples=300)
+    replicates = weighted(values.to_numpy(), weights, "mean")
+    np.testing.assert_allclose(replicates[:, 1] - replicates[:, 0], 1.0, rtol=1e-10)
+
+
+def test_same_seed_same_interval_other_seed_another() -> None:
+    values = pd.DataFrame({"x": RNG.normal(size=24)}, index=cells(3, 2, 4))
+    first, again, other = (bootstrap(values, seed=s) for s in (0, 0, 1))
+    pd.testing.assert_frame_equal(first, again)
+    assert first.loc["x", "low"] != other.loc["x", "low"]
+
+
+def test_the_order_of_the_rows_does_not_matter_to_the_point_and_shape() -> None:
+    values = pd.DataFrame({"x": np.arange(24.0)}, index=cells(3, 2, 4))
+    shuffled = values.sample(frac=1, random_state=0)
+    a, b = (bootstrap(v, resamples=4000).loc["x"] for v in (values, shuffled))
+    assert a["value"] == pytest.approx(b["value"])
+    assert abs(a["low"] - b["low"]) < 0.1 * (a["high"] - a["low"])
+
+
+def test_empty_columns_and_single_cells_have_defined_answers() -> None:
+    single = pd.DataFrame({"x": [4.0], "none": [np.nan]}, index=cells(1, 1, 1))
+    found = bootstrap(single, "median", resamples=20)
+    assert found.loc["x", ["value", "low", "high", "n"]].tolist() == [4.0, 4.0, 4.0, 1]
+    assert found.loc["none", ["value", "low", "high"]].isna().all()
+    assert bootstrap(single[[]], resamples=20).empty
+
+
+def test_wrong_arguments_are_refused() -> None:
+    twice = pd.DataFrame({"x": [1.0, 2.0]}, index=pd.MultiIndex.from_tuples([("d", "p", 0)] * 2, names=CELL))
+    with pytest.raises(ValueError, match="unique"):
+        bootstrap(twice)
+    frame = cells(2, 1, 1).to_frame(index=False)
+    with pytest.raises((ValueError, TypeError), match=r"hierarchical.*plain"):
+        resample(frame, "nested")  # type: ignore[arg-type]
+    with pytest.raises((ValueError, TypeError), match=r"mean.*median"):
+        weighted(np.ones((2, 1)), np.ones((1, 2)), "mode")  # type: ignore[arg-type]

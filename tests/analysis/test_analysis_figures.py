@@ -1,0 +1,197 @@
+"""The figures on made-up records of several completeness levels: their numbers, captions and files."""
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from synthetic_records import LAMS, Way, frame
+
+import datasets
+import pipelines
+from analysis.figures import figures
+from analysis.plotting import Drawn, sequence, spread
+from analysis.traces import collect
+from harness.errors import BadInput
+
+ALL = len(datasets.names()) * len(pipelines.names())
+FEW = [Way("ei"), Way("eipu"), Way("cei", lam=0.1)]
+MORE = [
+    Way("ei"),
+    Way("eialpha", alpha=0.1),
+    Way("eipu"),
+    Way("cei", lam=0.1),
+    Way("cei", lam=0.5),
+    Way("eicool"),
+]
+
+
+@pytest.fixture(scope="module")
+def least() -> pd.DataFrame:
+    """One problem, one seed, two methods of each family."""
+    return frame([("wind", "clean")], FEW, [0], 20)
+
+
+@pytest.fixture(scope="module")
+def partial() -> pd.DataFrame:
+    """Three problems; CEI with lambda 0.5 on two of them only; failures; a run longer than the others."""
+    grid = [("wind", "clean"), ("wind", "onehot"), ("hiva", "clean")]
+    rows = frame(grid, MORE, [0, 1], 30, fail=0.1)
+    return rows[~((rows["method"] == "cei(lam=0.5)") & (rows["dataset"] == "hiva"))]
+
+
+@pytest.fixture(scope="module")
+def drawn(least: pd.DataFrame, partial: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Drawn]:
+    """The figures by level and name (F5 and F6 on one problem: see the other tests)."""
+    out = {}
+    for level, rows in (("least", least), ("partial", partial)):
+        folder = tmp_path_factory.mktemp(level)
+        for name in {"least": ["f3"], "partial": ["f3", "f5", "f6"]}[level]:
+            out[f"{level}-{name}"] = figures()[name](collect(rows), folder)
+    return out
+
+
+def ends(rows: pd.DataFrame) -> pd.DataFrame:
+    """Final error and total cost per run, by plain pandas."""
+    keys = ["dataset", "pipeline", "seed", "method"]
+    return rows.groupby(keys).agg(error=("error", "min"), cost=("cost_s", "sum")).unstack("method")
+
+
+def test_the_figures_are_found_by_scanning() -> None:
+    assert {"f3", "f5", "f6"} <= set(figures())
+
+
+@pytest.mark.parametrize("key", ["least-f3", "partial-f3", "partial-f5", "partial-f6"])
+def test_files_are_what_they_say(drawn: dict[str, Drawn], key: str) -> None:
+    figure, name = drawn[key], key.split("-")[1]
+    png, svg, csv, txt = figure.paths
+    assert [p.name for p in figure.paths] == [f"{name}.{s}" for s in ("png", "svg", "csv", "txt")]
+    assert png.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    assert ET.parse(svg).getroot().tag.endswith("svg")
+    table = pd.read_csv(csv)
+    numeric = figure.numbers.select_dtypes("number").columns
+    np.testing.assert_allclose(table[numeric], figure.numbers[numeric], rtol=1e-5)
+    assert txt.read_text() == figure.caption + "\n"
+    assert not list(png.parent.glob(".*")), "temporary files are gone"
+
+
+@pytest.mark.parametrize("level", ["least", "partial"])
+def test_f3_numbers(drawn: dict[str, Drawn], level: str, request: pytest.FixtureRequest) -> None:
+    numbers = drawn[f"{level}-f3"].numbers.set_index(["statistic", "method"])
+    found = ends(request.getfixturevalue(level))
+    for measure in ("error", "cost"):
+        percent = 100 * found[measure].div(found[measure]["ei"], axis=0)
+        for statistic, method in numbers.index:
+            expected = getattr(percent[method], statistic)()
+            row = numbers.loc[(statistic, method)]
+            assert row[f"{measure}_pct"] == pytest.approx(expected)
+            assert row[f"{measure}_pct_low"] <= expected * (1 + 1e-12)
+            assert row[f"{measure}_pct_high"] >= expected * (1 - 1e-12)
+    assert numbers["alpha"].tolist() == {"least": [0, 1] * 2, "partial": [0, 0.1, 1] * 2}[level]
+
+
+def test_f3_captions_say_what_was_averaged(drawn: dict[str, Drawn]) -> None:
+    least, partial = drawn["least-f3"].caption, drawn["partial-f3"].caption
+    assert f"1 of {ALL} problems, 1 seed (replay), 1 pair per method" in least
+    assert "20 iterations" in least and "One data set only" in least and "Marked" not in least
+    assert f"3 of {ALL} problems, 2 seeds (replay), 6 pairs per method" in partial
+    assert "One data set only" not in partial and "hiva† (partial)" in partial
+
+
+def test_f5_left_numbers_and_uneven_counts(drawn: dict[str, Drawn], partial: pd.DataFrame) -> None:
+    numbers = drawn["partial-f5"].numbers
+    left = numbers[numbers["panel"] == "left"].set_index(["statistic", "method"])
+    assert set(left.index.get_level_values("method")) == set(partial["method"]) - {"eicool"}
+    percent = ends(partial)["cost"]
+    percent = 100 * percent.div(percent["ei"], axis=0)
+    row = left.loc[("median", "cei(lam=0.5)")]
+    assert row["cost_pct"] == pytest.approx(percent["cei(lam=0.5)"].median()) and row["n"] == 4
+    assert "4 to 6 pairs per method" in drawn["partial-f5"].caption
+
+
+def test_f5_right_averages_supported_proposals_only(drawn: dict[str, Drawn], partial: pd.DataFrame) -> None:
+    numbers = drawn["partial-f5"].numbers
+    right = numbers[numbers["panel"] == "right"]
+    proposed = partial[(partial["acq"] == "cei") & (partial["step"] >= 5)]
+    expected = proposed.groupby(["method", "step"])["effective_alpha"].agg(["mean", "count", "median"])
+    found = right.set_index(["method", "iteration"]).sort_index()
+    assert found.index.get_level_values("iteration").min() == 6, "the initial design was not proposed"
+    for column, name in (("value", "mean"), ("n", "count"), ("median", "median")):
+        np.testing.assert_allclose(found[column].to_numpy(dtype=float), expected[name])
+    offered = proposed.groupby(["method", "step"]).size()
+    np.testing.assert_allclose(found["unsupported"], 1 - expected["count"] / offered)
+    caption, gone = drawn["partial-f5"].caption, proposed["effective_alpha"].isna()
+    assert 0.05 < gone.mean() < 0.5 and f"Left out are the {gone.mean():.1%} of CEI's choices" in caption
+    shares = gone.groupby(proposed["lam"]).mean()
+    assert f"(by lambda: {shares[0.1]:.0%} at 0.1, {shares[0.5]:.0%} at 0.5)" in caption
+
+
+def test_f6_compares_only_cells_that_have_every_method(drawn: dict[str, Drawn], partial: pd.DataFrame) -> None:
+    numbers = drawn["partial-f6"].numbers
+    assert set(numbers["method"]) == {"ei", "eipu", "cei(lam=0.1)", "cei(lam=0.5)"}
+    assert (numbers["n"] == 4).all()
+    np.testing.assert_allclose(numbers.groupby(["multiple", "share"])["value"].sum(), 10.0)
+    assert f"2 of {ALL} problems, 2 seeds" in drawn["partial-f6"].caption
+    assert "Left out: 2 problem-seed pairs" in drawn["partial-f6"].caption
+    assert "over 3 EI^alpha methods" in drawn["partial-f6"].caption
+
+
+def test_f6_numbers_by_plain_loops(drawn: dict[str, Drawn], partial: pd.DataFrame) -> None:
+    numbers = drawn["partial-f6"].numbers.set_index(["multiple", "share", "method"])["value"]
+    methods = ["ei", "eipu", "cei(lam=0.1)", "cei(lam=0.5)"]
+    wind = partial[partial["dataset"] == "wind"]
+    ranks, ended = [], []
+    for _, rows in wind.groupby("pipeline"):
+        front = rows[rows["acq"].isin(["ei", "eialpha", "eipu"])]
+        budget = front.groupby(["method", "seed"])["cost_s"].sum().groupby("method").median().min()
+        for _, cell in rows.groupby("seed"):
+            reached = []
+            for method in methods:
+                run = cell[cell["method"] == method].sort_values("step")
+                done = run["cost_s"].cumsum() <= 2 * budget
+                ended.append(run["cost_s"].sum() < 2 * budget)
+                reached.append(run["error"][done].min())
+            ranks.append(pd.Series(reached, index=methods).fillna(np.inf).rank())
+    for method in methods:
+        assert numbers[2.0, 1.0, method] == pytest.approx(np.mean([r[method] for r in ranks]))
+    assert f"{np.mean(ended):.1%} (200%)" in drawn["partial-f6"].caption
+
+
+def test_the_same_records_give_the_same_bytes(least: pd.DataFrame, drawn: dict[str, Drawn], tmp_path: Path) -> None:
+    again = figures()["f3"](collect(least.sample(frac=1, random_state=0)), tmp_path)
+    for first, second in zip(drawn["least-f3"].paths, again.paths, strict=True):
+        assert first.read_bytes() == second.read_bytes(), first.name
+    assert b"<dc:date>" not in again.paths[1].read_bytes()
+
+
+@pytest.mark.parametrize("name", ["f3", "f5", "f6"])
+def test_without_ei_there_is_one_clear_line(name: str, least: pd.DataFrame, tmp_path: Path) -> None:
+    without = collect(least[least["method"] != "ei"])
+    with pytest.raises(BadInput, match=rf"^{name.upper()} needs the method ei: the records hold eipu, cei"):
+        figures()[name](without, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_f5_needs_cei_and_f6_two_methods(least: pd.DataFrame, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="F5 needs a method cei: the records hold ei, eipu"):
+        figures()["f5"](collect(least[least["acq"] != "cei"]), tmp_path)
+    with pytest.raises(BadInput, match="F6 needs two methods or more, got: ei"):
+        figures()["f6"](collect(least[least["method"] == "ei"]), tmp_path)
+
+
+def test_f5_without_any_supported_choice(least: pd.DataFrame, tmp_path: Path) -> None:
+    found = figures()["f5"](collect(least.assign(effective_alpha=np.nan)), tmp_path)
+    left = found.numbers[found.numbers["panel"] == "left"]
+    assert left["method"].tolist() == ["ei", "eipu", "cei(lam=0.1)"] * 2 and (left["n"] == 1).all()
+    assert "Left out are the 100.0% of CEI's choices" in found.caption
+    assert found.numbers.loc[found.numbers["panel"] == "right", "value"].isna().all()
+
+
+def test_labels_are_spread_and_keep_their_order() -> None:
+    y = np.array([0.5, 0.1, 0.11, 0.12, 3.0])
+    placed = spread(y, 0.2)
+    assert (np.argsort(placed) == np.argsort(y)).all()
+    assert np.diff(np.sort(placed)).min() >= 0.2 * 0.999
+    np.testing.assert_allclose(spread(np.array([1.0, 2.0]), 0.5), [1.0, 2.0])
+    assert len({sequence(len(LAMS))[i] for i in range(len(LAMS))}) == len(LAMS)

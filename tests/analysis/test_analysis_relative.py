@@ -1,0 +1,159 @@
+"""Relative cost and error, minimal budgets and ranks, worked by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from analysis.budgets import MULTIPLES, minimal_budgets
+from analysis.ranks import rank_curves, ranks
+from analysis.relative import finals, relative
+from analysis.traces import Traces, collect
+from harness.errors import BadInput
+
+NAN = np.nan
+
+
+def traces(*runs: tuple[str, str, str, int, list[float], list[float]]) -> Traces:
+    """Traces of (dataset, pipeline, method, seed, errors, costs); a method is acq or acq:value."""
+    parts = []
+    for dataset, pipeline, method, seed, error, cost in runs:
+        acq, _, value = method.partition(":")
+        parts.append(pd.DataFrame({
+            "dataset": dataset, "pipeline": pipeline, "acq": acq, "method": method, "evaluator": "replay",
+            "utility": "ei", "surrogate": "gp", "cost_model": "lv3", "spec": "one",
+            "lam": float(value) if acq == "cei" else NAN, "alpha": float(value) if acq == "eialpha" else NAN,
+            "tau": NAN, "iterations": len(error), "seed": seed, "step": range(len(error)), "error": error,
+            "cost_s": cost, "effective_alpha": NAN, "predicted_cost_s": NAN,
+        }))  # fmt: skip
+    return collect(pd.concat(parts, ignore_index=True))
+
+
+def test_relative_percentages_by_hand() -> None:
+    found = relative(traces(
+        ("d", "p", "ei", 0, [0.5, 0.4, 0.45], [10, 20, 10]),
+        ("d", "p", "eipu", 0, [0.5, 0.42, NAN], [10, 2, 8]),
+        ("d", "p", "ei", 1, [0.3, 0.2, 0.1], [1, 1, 2]),
+        ("d", "p", "cei:0.1", 1, [0.3, 0.1, 0.05], [1, 1, 1]),
+    ))  # fmt: skip
+    table = found.table.set_index(["method", "seed"])[["cost_pct", "error_pct"]]
+    np.testing.assert_allclose(table.loc[("eipu", 0)], [50.0, 105.0])
+    np.testing.assert_allclose(table.loc[("cei:0.1", 1)], [75.0, 50.0])
+    np.testing.assert_allclose(table.loc["ei"], 100.0)
+    assert len(table) == 4 and (found.unpaired, found.zero, found.failed) == (0, 0, 0)
+    wide = found.wide("error_pct", ["eipu", "cei:0.1"])
+    assert wide.loc[("d", "p", 0), "eipu"] == pytest.approx(105) and np.isnan(wide.loc[("d", "p", 1), "eipu"])
+
+
+def test_pairs_that_do_not_exist_are_counted_and_left_out() -> None:
+    found = relative(traces(
+        ("d", "p", "ei", 0, [0.5, 0.0], [1, 1]), ("d", "p", "eipu", 0, [0.5, 0.1], [1, 1]),  # EI reached 0
+        ("d", "p", "ei", 1, [NAN, NAN], [1, 1]), ("d", "p", "eipu", 1, [0.5, 0.1], [1, 1]),  # EI never worked
+        ("d", "p", "ei", 2, [0.5, 0.4], [1, 1]), ("d", "p", "eipu", 2, [NAN, NAN], [1, 1]),  # EIpu never did
+        ("d", "p", "eipu", 3, [0.5, 0.4], [1, 1]), ("d", "q", "eipu", 0, [0.5, 0.4], [1, 1]),  # no EI there
+    ))  # fmt: skip
+    assert found.table[["method", "seed"]].to_numpy().tolist() == [["ei", 2]]
+    assert (found.unpaired, found.zero, found.failed) == (2, 2, 3)  # EI's own pairs count too
+
+
+def test_relative_needs_ei() -> None:
+    with pytest.raises(BadInput, match=r"^F3 needs the method ei: the records hold eipu, cei:0.1$"):
+        relative(traces(("d", "p", "cei:0.1", 0, [1.0], [1]), ("d", "p", "eipu", 0, [1.0], [1])), "F3")
+
+
+def test_finals_use_the_last_step_of_each_run() -> None:
+    found = finals(traces(("d", "p", "ei", 0, [0.5, 0.3], [1, 2]), ("d", "p", "eipu", 0, [0.5], [7])))
+    assert found.set_index("method")["final_error"].to_dict() == {"ei": 0.3, "eipu": 0.5}
+    assert found.set_index("method")["total_cost_s"].to_dict() == {"ei": 3.0, "eipu": 7.0}
+
+
+def test_minimal_budget_by_hand() -> None:
+    def run(pipeline: str, method: str, seed: int, total: float) -> tuple:
+        return ("d", pipeline, method, seed, [0.5, 0.4], [total / 2, total / 2])
+
+    budgets = minimal_budgets(traces(
+        run("p", "ei", 0, 90), run("p", "ei", 1, 100), run("p", "ei", 2, 800),  # median 100
+        run("p", "eialpha:0.2", 0, 10), run("p", "eialpha:0.2", 1, 60), run("p", "eialpha:0.2", 2, 70),  # 60
+        run("p", "eipu", 0, 40), run("p", "eipu", 1, 90),  # median of two: 65
+        run("p", "cei:0.9", 0, 1), run("p", "cei:0.9", 1, 1), run("p", "cei:0.9", 2, 1),  # not of EI^alpha
+        run("q", "eipu", 0, 8),
+    ))  # fmt: skip
+    p, q = budgets.loc[("d", "p")], budgets.loc[("d", "q")]
+    assert (p["budget_s"], p["method"], p["methods"], p["runs"]) == (60.0, "eialpha(alpha=0.2)", 3, 8)
+    assert (q["budget_s"], q["method"], q["methods"], q["runs"]) == (8.0, "eipu", 1, 1)
+    assert MULTIPLES == (0.5, 1, 2, 5, 10, 20)
+    with pytest.raises(BadInput, match=r"F6 needs a method of EI\^alpha"):
+        minimal_budgets(traces(run("p", "cei:0.9", 0, 1)), "F6")
+
+
+def budget(**seconds: float) -> pd.DataFrame:
+    index = pd.MultiIndex.from_tuples([("d", p) for p in seconds], names=["dataset", "pipeline"])
+    return pd.DataFrame({"budget_s": list(seconds.values())}, index=index)
+
+
+def test_ranks_by_hand() -> None:
+    runs = traces(
+        ("d", "p", "ei", 0, [0.5, 0.1], [4, 16]),  # 0.5 from 4 s, 0.1 from 20 s
+        (
+            "d",
+            "p",
+            "eipu",
+            0,
+            [0.5, 0.3, 0.2],
+            [4, 1, 1],
+        ),  # 0.5 at 4 s, 0.3 at 5 s, 0.2 at 6 s, no more
+        ("d", "p", "cei:0.1", 0, [NAN, 0.5, 0.2], [3, 3, 4]),  # 0.5 from 6 s, 0.2 from 10 s
+        ("d", "p", "ei", 1, [0.5], [1]),  # seed 1 lacks the others
+    )
+    found = ranks(runs, budget(p=10.0), ["ei", "eipu", "cei:0.1"], multiples=(0.5, 1.0, 2.0),
+                  shares=np.array([0.0, 0.8, 1.0]))  # fmt: skip
+    assert found.left_out == 1 and found.cells.to_numpy().tolist() == [["d", "p", 0]]
+    expected = [
+        [
+            [2, 2, 2],
+            [1.5, 1.5, 3],
+            [2, 1, 3],
+        ],  # 0, 4 and 5 s: nothing; EI and EIpu tie; EIpu leads, CEI has none
+        [[2, 2, 2], [2.5, 1, 2.5], [3, 1.5, 1.5]],  # 0, 8 and 10 s
+        [[2, 2, 2], [3, 1.5, 1.5], [1, 2.5, 2.5]],  # 0, 16 and 20 s
+    ]
+    np.testing.assert_array_equal(found.rank[0], expected)
+    np.testing.assert_array_equal(found.capped[0], [[False] * 3, [False, True, False], [False, True, True]])
+    np.testing.assert_array_equal(found.unfinished[0], [[False, False, True], [False] * 3, [False] * 3])
+
+
+def test_mean_ranks_average_over_cells_and_add_up() -> None:
+    rng = np.random.default_rng(0)
+    names = ["ei", "eialpha:0.2", "eipu", "cei:0.1"]
+    runs = traces(*(
+        ("d", p, m, s, rng.integers(1, 4, 6).tolist(), rng.uniform(1, 3, 6).tolist())
+        for p in "pq" for m in names for s in range(3)
+    ))  # fmt: skip
+    labels = ["ei", "eialpha(alpha=0.2)", "eipu", "cei:0.1"]
+    found = ranks(runs, budget(p=5.0, q=6.0), labels, multiples=(1.0,), shares=np.array([0.5, 1.0]))
+    np.testing.assert_allclose(found.rank.sum(axis=-1), 10.0)
+    curves = rank_curves(found).set_index(["share", "method"])["value"]
+    for share in (0.5, 1.0):
+        by_hand = []
+        for (_, pipeline, _), cell in runs.runs.groupby(["dataset", "pipeline", "seed"]):
+            reached = []
+            for m in labels:
+                row = cell.index[cell["method"] == m][0]
+                done = np.cumsum(runs.cost_s[row]) <= share * {"p": 5.0, "q": 6.0}[pipeline]
+                reached.append(runs.error[row][done].min(initial=np.inf))
+            by_hand.append(stats.rankdata(reached))
+        np.testing.assert_allclose(curves[share].loc[labels], np.mean(by_hand, axis=0))
+
+
+def test_cells_without_a_budget_are_left_out_and_too_little_is_refused() -> None:
+    runs = traces(
+        ("d", "p", "ei", 0, [0.5], [1]), ("d", "p", "eipu", 0, [0.5], [1]),
+        ("d", "q", "ei", 0, [0.5], [1]), ("d", "q", "eipu", 0, [0.5], [1]),
+        ("d", "q", "cei:0.1", 1, [0.5], [1]),
+    )  # fmt: skip
+    found = ranks(runs, budget(p=1.0), ["ei", "eipu"])
+    assert found.cells["pipeline"].tolist() == ["p"] and found.left_out == 2
+    with pytest.raises(BadInput, match="F6 needs two methods or more, got: ei"):
+        ranks(runs, budget(p=1.0), ["ei"], what="F6")
+    with pytest.raises(BadInput, match=r"no problem and seed has runs of all of ei, cei:0\.1"):
+        ranks(runs, budget(p=1.0), ["ei", "cei:0.1"])

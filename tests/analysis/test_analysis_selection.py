@@ -1,0 +1,130 @@
+"""Traces as arrays, canonical methods, and which runs an analysis takes."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from synthetic_records import EVERY, Way, frame
+
+from analysis.methods import ordered
+from analysis.selection import at_horizon, horizon, longest, of_families
+from analysis.traces import collect
+from harness.errors import BadInput
+
+ONE = [("wind", "clean")]
+
+
+def test_arrays_hold_what_the_frame_held_whatever_the_order_of_rows() -> None:
+    rows = frame([("wind", "clean"), ("wine", "onehot")], [Way("ei"), Way("cei", lam=0.1)], (0, 3), 12, fail=0.2)
+    traces = collect(rows.sample(frac=1, random_state=1))
+    assert len(traces.runs) == 8
+    for r, run in traces.runs.iterrows():
+        mine = rows[(rows.dataset == run.dataset) & (rows.method == run.method) & (rows.seed == run.seed)]
+        mine = mine.sort_values("step")
+        np.testing.assert_array_equal(traces.error[r], mine["error"])
+        np.testing.assert_array_equal(traces.cost_s[r], mine["cost_s"])
+        np.testing.assert_array_equal(traces.effective_alpha[r], mine["effective_alpha"])
+        np.testing.assert_array_equal(traces.proposed[r], np.arange(12) >= 5)
+        assert run.evaluations == 12
+
+
+def test_shorter_runs_are_padded() -> None:
+    rows = pd.concat([frame(ONE, [Way("ei")], [0], 8), frame(ONE, [Way("eipu")], [0], 6)])
+    traces = collect(rows)
+    eipu = int(np.flatnonzero(traces.runs["method"] == "eipu")[0])
+    assert np.isnan(traces.cost_s[eipu, 6:]).all() and np.isfinite(traces.cost_s[eipu, :6]).all()
+    assert traces.runs.loc[eipu, "evaluations"] == 6
+
+
+def test_categories_of_the_reader_make_no_difference() -> None:
+    rows = frame(ONE, [Way("ei"), Way("eipu")], [0], 6)
+    as_categories = rows.astype(dict.fromkeys(["dataset", "pipeline", "acq", "method", "evaluator"], "category"))
+    pd.testing.assert_frame_equal(collect(rows).runs, collect(as_categories).runs)
+
+
+def test_methods_have_one_name_and_an_order() -> None:
+    rows = frame(ONE, [*EVERY, Way("eialpha", alpha=1.0), Way("eialpha", alpha=0.0)], [0], 6)
+    rows.loc[(rows["alpha"] == 1.0) | (rows["alpha"] == 0.0), "iterations"] = 7  # other runs of eipu and ei
+    alphas = [f"eialpha(alpha={a:g})" for a in (0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7)]
+    lams = [f"cei(lam={v:g})" for v in (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)]
+    runs = collect(rows).runs
+    assert ordered(runs) == ["ei", *alphas, "eipu", *lams, "eicool"]
+    axis = runs.drop_duplicates("method").set_index("method")
+    assert axis.loc["ei", "alpha"] == 0 and axis.loc["eipu", "alpha"] == 1
+    assert np.isnan(axis.loc["cei(lam=0.3)", "alpha"]) and axis.loc["cei(lam=0.3)", "lam"] == 0.3
+
+
+def test_ei_and_eipu_by_name_go_before_eialpha() -> None:
+    rows = frame(ONE, [Way("eialpha", alpha=1.0), Way("eipu")], [0], 9)
+    chosen, _ = at_horizon(collect(rows), 9)
+    assert chosen.runs["acq"].tolist() == ["eipu"]
+
+
+def test_horizon_is_the_studys_or_the_longest_there_is() -> None:
+    assert horizon(collect(frame(ONE, [Way("ei")], [0], 130))) == 100
+    assert horizon(collect(frame(ONE, [Way("ei")], [0], 30))) == 30
+
+
+def test_at_horizon_cuts_long_runs_counts_short_ones_and_keeps_one_each() -> None:
+    ei, eicool = Way("ei"), Way("eicool")
+    rows = pd.concat([
+        frame(ONE, [ei], [0], 12), frame(ONE, [ei], [0], 20),  # the same run twice, once longer
+        frame(ONE, [ei], [1], 20), frame(ONE, [ei], [2], 7),  # seed 2 is too short
+        frame(ONE, [eicool], [0], 12), frame(ONE, [eicool], [1], 20),  # plans with its length: only 12 counts
+    ])  # fmt: skip
+    chosen, short = at_horizon(collect(rows), 12)
+    kept = chosen.runs[["method", "seed", "iterations", "evaluations"]].to_numpy().tolist()
+    assert sorted(kept) == [["ei", 0, 12, 12], ["ei", 1, 20, 12], ["eicool", 0, 12, 12]]
+    assert chosen.error.shape[1] == 12
+    assert short == 2, "ei of seed 2, eicool of seed 1"
+
+
+def test_a_run_planned_for_a_budget_is_no_eicool_of_n_iterations() -> None:
+    rows = frame(ONE, [Way("eicool"), Way("ei")], [0], 12)
+    rows.loc[rows["acq"] == "eicool", "tau"] = 50.0
+    chosen, _ = at_horizon(collect(rows), 12)
+    assert chosen.runs["method"].tolist() == ["ei"]
+
+
+def test_longest_takes_the_run_with_most_evaluations_and_no_eicool() -> None:
+    rows = pd.concat([frame(ONE, [Way("ei"), Way("eicool")], [0], n) for n in (6, 11)])
+    runs = longest(collect(rows)).runs
+    assert runs[["method", "evaluations"]].to_numpy().tolist() == [["ei", 11]]
+
+
+def test_families() -> None:
+    traces = collect(frame(ONE, [Way("ei"), Way("eialpha", alpha=0.2), Way("cei", lam=0.1), Way("eicool")], [0], 6))
+    assert set(of_families(traces, "alpha").runs["method"]) == {"ei", "eialpha(alpha=0.2)"}
+    assert set(of_families(traces, "lam").runs["method"]) == {"cei(lam=0.1)"}
+    assert len(of_families(traces, "alpha", "lam").runs) == 3
+
+
+def test_components_are_never_mixed() -> None:
+    both = pd.concat([frame(ONE, [Way("ei")], [0], 6, evaluator=e) for e in ("live", "replay")])
+    assert collect(both).evaluator == "replay" and len(collect(both).runs) == 1
+    assert collect(both, {"evaluator": "live"}).evaluator == "live"
+    assert collect(both[both["evaluator"] == "live"]).evaluator == "live"
+    with pytest.raises(BadInput, match=r"^no runs of evaluator=surface; the records hold: live, replay$"):
+        collect(both, {"evaluator": "surface"})
+    with pytest.raises(BadInput, match=r"^no runs of evaluator=replay; the records hold: live, surface$"):
+        collect(both.assign(evaluator=both["evaluator"].replace("replay", "surface")))
+    models = pd.concat([both, both[both["evaluator"] == "replay"].assign(cost_model="gp", spec="other")])
+    assert collect(models).components == {
+        "evaluator": "replay", "utility": "ei", "surrogate": "gp", "cost_model": "lv3"
+    }  # fmt: skip
+    assert len(collect(models, {"cost_model": "gp"}).runs) == 1
+    with pytest.raises(BadInput, match=r"no runs of cost_model=gp with evaluator=live, utility=ei, surrogate=gp;"):
+        collect(models, {"cost_model": "gp", "evaluator": "live"})
+
+
+def test_wrong_records_are_refused_in_one_line() -> None:
+    rows = frame(ONE, [Way("ei")], [0, 1], 6)
+    with pytest.raises(BadInput, match=r"run ei on wind/clean seed 1 is recorded twice \(spec [0-9a-f]{16}, other\)"):
+        collect(pd.concat([rows, rows[rows["seed"] == 1].assign(spec="other")]))
+    with pytest.raises(BadInput, match=r"run ei on wind/clean seed 0 lacks steps"):
+        collect(rows[(rows["seed"] != 0) | (rows["step"] != 3)])
+    with pytest.raises(BadInput, match="no evaluation"):
+        collect(rows.iloc[:0])
+    with pytest.raises(BadInput, match=r"lack the column\(s\) cost_s, step"):
+        collect(rows.drop(columns=["cost_s", "step"]))
+    with pytest.raises(BadInput, match="no recorded run has 7 iterations; the longest has 6"):
+        at_horizon(collect(rows), 7)

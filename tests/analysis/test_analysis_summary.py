@@ -1,0 +1,210 @@
+"""The summary, the problem table, and the command line."""
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from synthetic_records import Way, frame, on_disk
+
+from analysis import markdown, problems, summary
+from analysis.__main__ import Arguments, main, parse
+from analysis.marks import footnote, marked, marks
+from analysis.provenance import lines, provenance
+from analysis.traces import collect
+from harness.errors import BadInput
+
+ALLOWED = "results_dir, out_dir, evaluator, utility, surrogate, cost_model"
+ROOT = Path(__file__).resolve().parents[2]
+WAYS = [Way("ei"), Way("eialpha", alpha=0.2), Way("eipu"), Way("cei", lam=0.1), Way("eicool")]
+GRID = [("wind", "clean"), ("wine", "onehot"), ("hiva", "clean")]
+
+
+@pytest.fixture(scope="module")
+def rows() -> pd.DataFrame:
+    """A small grid with a marked data set and failures."""
+    return frame(GRID, WAYS, [0, 1], 25, fail=0.05)
+
+
+def cell(text: str, section: str, method: str, column: str) -> str:
+    """The entry of a printed table."""
+    table = [line for line in text.split(f"## {section}\n")[1].split("\n## ")[0].splitlines() if line.startswith("|")]
+    split = [[c.strip() for c in line.strip("|").split(" | ")] for line in table]
+    row = next(r for r in split if r[0] == method)
+    return row[split[0].index(column)]
+
+
+def test_summary_numbers_with_and_without_marked_data_sets(rows: pd.DataFrame, tmp_path: Path) -> None:
+    text = summary.write(collect(rows), {}, {}, tmp_path)
+    assert (tmp_path / "summary.md").read_text() == text
+    cost = rows.groupby(["dataset", "seed", "method"])["cost_s"].sum().unstack("method")
+    percent = 100 * cost["cei(lam=0.1)"] / cost["ei"]
+    heading = "Cost and error relative to EI"
+    assert cell(text, heading, "cei(lam=0.1)", "mean cost (%)").startswith(f"{percent.mean():.2f} [")
+    assert cell(text, heading, "cei(lam=0.1)", "median cost (%)").startswith(f"{percent.median():.2f} [")
+    assert cell(text, heading, "eicool", "pairs") == "6"
+    assert cell(text, heading, "ei", "mean error (%)") == "100.00 [100.00, 100.00]"
+    unmarked = percent.drop("hiva").mean()
+    assert cell(text, f"{heading}, without hiva", "cei(lam=0.1)", "mean cost (%)").startswith(f"{unmarked:.2f} [")
+    numbers = pd.read_csv(tmp_path / "relative.csv", keep_default_na=False)
+    assert set(numbers["without"]) == {"", "hiva"}
+    failed = int(rows["error"].isna().sum())
+    assert f"30 runs, {len(rows)} evaluations, of which {failed} failed" in text
+    assert "| hiva† (partial) |" in text and "Marked data sets: hiva† (partial)." in text
+
+
+def test_summary_ranks_are_those_of_their_family(rows: pd.DataFrame, tmp_path: Path) -> None:
+    summary.write(collect(rows), {}, {}, tmp_path)
+    ranks = pd.read_csv(tmp_path / "ranks.csv", keep_default_na=False)
+    whole = ranks[ranks["without"] == ""]
+    assert set(whole.loc[whole["family"] == "cei", "method"]) == {"ei", "eipu", "cei(lam=0.1)"}
+    assert set(whole.loc[whole["family"] == "eialpha", "method"]) == {"ei", "eialpha(alpha=0.2)", "eipu"}
+    sums = ranks.groupby(["family", "without", "multiple"])["value"].sum()
+    np.testing.assert_allclose(sums, 6.0, rtol=1e-4)
+    assert set(ranks["multiple"]) == {0.5, 1, 2, 5, 10, 20}
+
+
+def test_summary_says_what_it_cannot_compute(rows: pd.DataFrame, tmp_path: Path) -> None:
+    text = summary.write(collect(rows[rows["method"] == "eipu"]), {}, {"f3": "F3 needs the method ei"}, tmp_path)
+    assert "Not computed: the summary needs the method ei: the records hold eipu." in text
+    assert "Not computed: the summary needs two methods or more, got: eipu." in text
+    assert "F3 was not drawn: F3 needs the method ei." in text
+    assert not (tmp_path / "relative.csv").exists()
+
+
+def test_provenance_lists_what_the_grid_does_not_vary(tmp_path: Path) -> None:
+    on_disk(tmp_path, GRID, WAYS, [0, 1], 6)
+    settings = provenance(tmp_path)
+    assert settings["evaluator"] == Counter({'"replay"': 15})
+    assert "lam" not in settings and "dataset" not in settings
+    assert '- surrogate: `"gp"`' in lines(settings) and "- n_initial: `5`" in lines(settings)
+    many = {"seed": Counter({str(i): 1 for i in range(4)}), "two": Counter({"1": 2, "2": 1})}
+    assert lines(many) == ["- seed: 4 different values", "- two: `1` (2 blocks), `2` (1 blocks)"]
+
+
+def test_marks_are_the_catalogues() -> None:
+    assert marks() == {"bach": "identity uncertain", "hiva": "partial", "mtp": "stand-in"}
+    assert marked("hiva") == "hiva† (partial)" and marked("wind") == "wind"
+    assert footnote(["wind", "mtp", "mtp"]) == "Marked data sets: mtp† (stand-in)."
+    assert footnote(["wind"]) == ""
+
+
+def test_markdown() -> None:
+    table = markdown.table(pd.DataFrame({"a|b": ["x|y"], "n": [1234.0], "m": [0.012345]}))
+    assert table.splitlines() == ["| a|b | n | m |", "| --- | ---: | ---: |", "| x\\|y | 1,234 | 0.01235 |"]
+    assert markdown.number(np.nan) == "-" and markdown.interval(np.nan, 0, 1) == "-"
+
+
+META = {
+    "n_train": 60,
+    "n_valid": 20,
+    "n_test": 20,
+    "width_before": 4,
+    "width_after": 9,
+    "task": "binary",
+    "n_classes": 2,
+}
+
+
+def test_problem_lines_by_hand(tmp_path: Path) -> None:
+    rows = pd.DataFrame({"val_error": [0.5, 0.2, np.nan, 0.3], "cpu_s": [1.0, 8.0, 90.0, 3.0]})
+    line = problems.problem("hiva/clean", rows, META)
+    assert line["rows"] == 100 and line["width"] == 9 and line["classes"] == 2 and line["failed"] == 1
+    assert (line["mean cost (s)"], line["maximum cost (s)"], line["slowest/fastest"]) == (4.0, 8.0, 8.0)
+    assert (line["best error"], line["worst error"]) == (0.2, 0.5)
+    other = problems.problem("abalone/clean", rows, META)
+    found = problems.write([line, other], tmp_path)
+    assert found["dataset"].tolist() == ["abalone", "hiva"]
+    text = (tmp_path / "problems.md").read_text()
+    assert "| hiva† (partial) | clean | 100 |" in text
+    assert pd.read_csv(tmp_path / "problems.csv")["dataset"].tolist() == ["abalone", "hiva"]
+
+
+def test_problem_tables_that_say_too_little_are_refused(tmp_path: Path) -> None:
+    rows = pd.DataFrame({"val_error": [0.5], "cpu_s": [1.0]})
+    with pytest.raises(BadInput, match=r"table of a/b lacks the column\(s\) cpu_s"):
+        problems.problem("a/b", rows[["val_error"]], META)
+    with pytest.raises(BadInput, match="a/b has no successful row"):
+        problems.problem("a/b", rows.assign(val_error=np.nan), META)
+    with pytest.raises(BadInput, match="entry of a/b lacks width_after"):
+        problems.problem("a/b", rows, {k: v for k, v in META.items() if k != "width_after"})
+    with pytest.raises(BadInput, match="no tables to describe"):
+        problems.write([], tmp_path)
+
+
+def test_arguments(tmp_path: Path) -> None:
+    assert parse([f"results_dir={tmp_path}"]) == Arguments("all", tmp_path, Path("report"), {})
+    found = parse(["out_dir=x/y", "figures", f"results_dir={tmp_path}", "evaluator=live"])
+    assert found == Arguments("figures", tmp_path, Path("x/y"), {"evaluator": "live"})
+
+
+@pytest.mark.parametrize(("argv", "line"), [
+    (["figure"], r"unknown command 'figure'; allowed: figures, summary, all"),
+    (["result_dir=x"], rf"unknown key 'result_dir'; allowed: {ALLOWED}"),
+    (["out_dir="], r"out_dir is empty"),
+    (["all", "figures"], r"command is given twice"),
+    (["results_dir=nowhere"], r"results_dir=nowhere is no folder"),
+])  # fmt: skip
+def test_wrong_arguments_are_refused(argv: list[str], line: str) -> None:
+    with pytest.raises(BadInput, match=line):
+        parse(argv)
+
+
+def command(*argv: str) -> subprocess.CompletedProcess[str]:
+    """Run `python -m analysis`."""
+    return subprocess.run([sys.executable, "-m", "analysis", *argv], capture_output=True, text=True, cwd=ROOT)
+
+
+def test_command_line_errors_are_one_line_with_exit_code_2(tmp_path: Path) -> None:
+    out, empty = tmp_path / "out", tmp_path / "empty"
+    empty.mkdir()
+    for argv, said in (
+        (["reslts_dir=x", f"out_dir={out}"], f"unknown key 'reslts_dir'; allowed: {ALLOWED}"),
+        ([f"results_dir={empty}", f"out_dir={out}"], f"no records in {empty}"),
+    ):
+        done = command(*argv)
+        assert done.returncode == 2, done
+        assert done.stdout == "" and len(done.stderr.splitlines()) == 1 and said in done.stderr
+        assert not out.exists()
+
+
+def test_an_out_dir_that_cannot_be_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    for out in (file, file / "below"):
+        with pytest.raises(BadInput, match=f"out_dir={out} cannot be made: {file} is a file"):
+            parse([f"results_dir={tmp_path}", f"out_dir={out}"])
+
+
+def test_command_line_makes_the_report(tmp_path: Path) -> None:
+    results, out = tmp_path / "results", tmp_path / "out"
+    on_disk(results, [("wind", "clean")], WAYS, [0], 12)
+    done = command("all", f"results_dir={results}", f"out_dir={out}")
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    listed = {Path(line).name for line in done.stdout.splitlines()}
+    assert listed == {
+        "summary.md",
+        *(f"{f}.{s}" for f in ("f3", "f5", "f6") for s in ("png", "svg", "csv", "txt")),
+    }
+    assert {p.name for p in out.iterdir()} == listed | {"relative.csv", "ranks.csv"}
+    text = (out / "summary.md").read_text()
+    assert "![F5](f5.png)" in text and "- surrogate: " in text
+
+
+def test_figures_that_cannot_be_drawn_are_said_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results, out = tmp_path / "results", tmp_path / "out"
+    on_disk(results, [("wind", "clean")], [Way("eipu")], [0], 8)
+    assert main(["all", f"results_dir={results}", f"out_dir={out}"]) == 3
+    err = capsys.readouterr().err.splitlines()
+    assert len(err) == 3 and err[0].startswith("error: f3 was not drawn: F3 needs the method ei")
+    assert [p.name for p in out.iterdir()] == ["summary.md"]
+
+
+def test_an_evaluator_without_records_is_refused(tmp_path: Path) -> None:
+    on_disk(tmp_path, [("wind", "clean")], [Way("ei")], [0], 8)
+    with pytest.raises(BadInput, match="no runs of evaluator=live; the records hold: replay"):
+        main(["summary", f"results_dir={tmp_path}", "evaluator=live", f"out_dir={tmp_path / 'out'}"])
+    assert not (tmp_path / "out").exists()
