@@ -1,0 +1,80 @@
+"""The feature pipelines: `build(name)` makes one, `prepare(dataset, name)` gives what XGBoost trains on.
+
+A recipe is a module of this package with a line ``PLACE = <place in the study's list>`` and a ``build()``;
+the scan below finds it, so a new pipeline is one Python file (and one YAML for the command line). A recipe
+of another package is named by its dotted module name. Importing this package is light: scikit-learn and
+pandas are imported by the calls that need them.
+"""
+
+import importlib
+import re
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from datasets.errors import BadInput
+from datasets.threads import pin_blas
+
+pin_blas()  # before numpy is imported anywhere
+
+if TYPE_CHECKING:
+    from sklearn.pipeline import Pipeline
+
+    from datasets import Dataset
+    from pipelines.prepared import Prepared
+
+__all__ = ["BadInput", "Prepared", "build", "names", "prepare"]
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """Return the names of all pipelines, in the study's order."""
+    places = {}
+    for path in Path(__file__).parent.glob("*.py"):
+        if match := re.search(r"^PLACE = (\d+)$", path.read_text(encoding="utf-8"), re.MULTILINE):
+            places[path.stem] = int(match[1])
+    return tuple(sorted(places, key=lambda name: (places[name], name)))
+
+
+def module_name(name: str) -> str:
+    """Return the module of the pipeline `name`: one of `names()`, or itself if it is a dotted module name.
+
+    Raises BadInput for any other name.
+    """
+    if name in names():
+        return f"{__name__}.{name}"
+    if "." in name and all(part.isidentifier() for part in name.split(".")):
+        return name
+    raise BadInput(f"unknown pipeline {name!r}; known are: {', '.join(names())}; or package.module of your own")
+
+
+def build(name: str) -> "Pipeline":
+    """Return the pipeline `name`, unfitted; ``fit(X, y)`` takes a DataFrame and an array of targets.
+
+    Real targets mean regression, integer codes 0..K-1 classification.
+
+    Raises BadInput for an unknown name, or a module of one's own that cannot be imported or lacks `build`.
+    """
+    module = module_name(name)
+    try:
+        recipe = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise BadInput(f"pipeline {name!r}: {error}") from None
+    if not callable(getattr(recipe, "build", None)):
+        raise BadInput(f"pipeline {name!r}: module {module} has no function build()")
+    return recipe.build()
+
+
+def prepare(dataset: "str | Dataset", pipeline: str, split_seed: int = 0, cache: bool = True) -> "Prepared":
+    """Return the matrices and labels XGBoost sees; see `pipelines.prepared.prepare`."""
+    from pipelines import prepared
+
+    return prepared.prepare(dataset, pipeline, split_seed, cache)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Prepared":
+        from pipelines.prepared import Prepared
+
+        return Prepared
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

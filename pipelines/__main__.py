@@ -1,0 +1,62 @@
+"""Command line: ``python -m pipelines list|check [data sets...]``.
+
+list: the width before and after, layout and fit seconds of each problem. check: whether the training matrices
+of each data set differ pairwise by more than a monotone map of columns. Exit code 2 if the input is wrong,
+1 if a pair does not differ.
+"""
+
+import argparse
+import logging
+import sys
+from collections.abc import Sequence
+
+from datasets import names as dataset_names
+from datasets.errors import BadInput
+from pipelines import names, prepare
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m pipelines", description="The feature pipelines.")
+    parser.add_argument("command", choices=("list", "check"))
+    parser.add_argument("datasets", nargs="*", help="names of data sets; none: all of the study")
+    parser.add_argument("--verbose", action="store_true", help="log the columns that are dropped")
+    given = parser.parse_args(arguments)
+    logging.basicConfig(level=logging.INFO if given.verbose else logging.WARNING, format="%(message)s")
+    try:
+        return _list(given.datasets) if given.command == "list" else _check(given.datasets)
+    except BadInput as error:
+        print(error, file=sys.stderr)
+        return 2
+
+
+def _list(chosen: Sequence[str]) -> int:
+    from scipy import sparse
+
+    print(f"{'data set':15s}{'pipeline':16s} before  after  layout    fit s dropped")
+    for dataset in chosen or dataset_names():
+        for name in names():
+            p = prepare(dataset, name)
+            layout = "sparse" if sparse.issparse(p.X_train) else "dense"
+            print(
+                f"{dataset:15s}{name:16s}{p.width_before:7d}{p.width_after:7d}  "
+                f"{layout:7s}{p.fit_seconds:8.2f}{len(p.dropped):8d}",
+                flush=True,
+            )
+    return 0
+
+
+def _check(chosen: Sequence[str]) -> int:
+    from pipelines.compare import same_pairs
+
+    failed = False
+    for dataset in chosen or dataset_names():
+        pairs = same_pairs({name: prepare(dataset, name).X_train for name in names()})
+        failed = failed or bool(pairs)
+        verdict = "; ".join(f"{a} = {b}" for a, b in pairs)
+        print(f"{dataset:15s}{f'SAME: {verdict}' if pairs else 'all pairs differ'}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,170 @@
+"""Column kinds, decided on the training rows only, and the cast of any rows to what they promise.
+
+text: strings, mostly distinct, of several words. categorical: other strings, booleans, pandas categoricals.
+detected: numeric, but with few distinct values; a recipe chooses whether to treat these as categorical.
+numeric: the rest. Missing values count as a level of their own wherever levels are counted.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Int
+from pandas.api import types
+
+from datasets.errors import BadInput
+from pipelines.casts import finite, levels, numbers, strings
+
+TEXT_DISTINCT = 0.5  # "mostly distinct": more than this share of the non-missing values
+TEXT_WORDS = 3  # "several words": this many or more on average
+DETECTED_RATIO = 0.2
+DETECTED_LEVELS = 100
+RARE_ROWS = 10
+RARE_SHARE = 0.009
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """The positions of the columns of each kind, and why the others are dropped.
+
+    rare: a level with fewer training rows than this is rare.
+    dropped: one note per dropped column, ``name: reason``.
+    """
+
+    columns: tuple[Hashable, ...]
+    text: tuple[int, ...]
+    categorical: tuple[int, ...]
+    detected: tuple[int, ...]
+    numeric: tuple[int, ...]
+    rare: int
+    dropped: tuple[str, ...]
+
+
+def rare_rows(n: int) -> int:
+    """Return the least number of rows, of `n`, that keeps a level from being rare: max(10, 0.9 % of n)."""
+    return max(RARE_ROWS, ceil(RARE_SHARE * n))
+
+
+def decide(X: object, detect: bool) -> Kinds:
+    """Decide the kind of every column on the training rows `X`.
+
+    detect: whether numeric columns with few distinct values are told apart (else they are numeric).
+    Raises BadInput for what is no frame, no usable column, repeated names, or a dtype of no kind.
+    """
+    X = _checked(X)
+    rare = rare_rows(len(X))
+    found: dict[str, list[int]] = {"text": [], "categorical": [], "detected": [], "numeric": []}
+    dropped = []
+    for position, name in enumerate(X.columns):
+        kind, reason = _kind(X.iloc[:, position], detect, rare)
+        if reason:
+            dropped.append(f"{name}: {reason}")
+        else:
+            found[kind].append(position)
+    if not any(found.values()):
+        raise BadInput(f"no usable column in {len(X)} training rows: {'; '.join(dropped[:3])}")
+    positions = {kind: tuple(where) for kind, where in found.items()}
+    return Kinds(columns=tuple(X.columns), rare=rare, dropped=tuple(dropped), **positions)
+
+
+def same_columns(X: object, kinds: Kinds) -> pd.DataFrame:
+    """Return `X`; raise BadInput unless it is a frame with the training rows' columns, in their order."""
+    if not isinstance(X, pd.DataFrame):
+        raise BadInput(f"a pipeline takes a pandas DataFrame, got {type(X).__name__}")
+    if tuple(X.columns) == kinds.columns:
+        return X
+    missing = [str(c) for c in kinds.columns if c not in X.columns]
+    extra = [str(c) for c in X.columns if c not in kinds.columns]
+    differ = f"missing {missing}, not expected {extra}" if missing or extra else "another order, or repeated"
+    raise BadInput(f"columns differ from the training rows': {differ}")
+
+
+def tidy(X: object, kinds: Kinds) -> pd.DataFrame:
+    """Cast the kept columns: numeric and detected ones to finite float64 or NaN, the others to str or None.
+
+    Columns come kind by kind, named as `tidy_names` says. Raises BadInput for other columns than in training.
+    """
+    X = same_columns(X, kinds)
+    as_numbers, as_strings = kinds.numeric + kinds.detected, kinds.categorical + kinds.text
+    names = tidy_names(kinds)
+    frames = [
+        pd.DataFrame(finite(X, as_numbers), columns=names["numeric"] + names["detected"]),
+        pd.DataFrame(strings(X, as_strings), columns=names["categorical"] + names["text"], dtype=object),
+    ]
+    return pd.concat(frames, axis=1)
+
+
+def tidy_names(kinds: Kinds) -> dict[str, list[str]]:
+    """Return, kind by kind, the names that `tidy` gives the columns."""
+    found = {"numeric": kinds.numeric, "detected": kinds.detected}
+    found |= {"categorical": kinds.categorical, "text": kinds.text}
+    return {kind: [f"{kind}{position}" for position in positions] for kind, positions in found.items()}
+
+
+def _checked(X: object) -> pd.DataFrame:
+    if not isinstance(X, pd.DataFrame):
+        raise BadInput(f"a pipeline takes a pandas DataFrame, got {type(X).__name__}")
+    if len(X) < 2 or not X.shape[1]:
+        raise BadInput(f"a pipeline needs two training rows and one column or more, got {X.shape}")
+    if not X.columns.is_unique:
+        raise BadInput(f"repeated column names: {sorted(map(str, X.columns[X.columns.duplicated()]))}")
+    return X
+
+
+def _kind(column: pd.Series, detect: bool, rare: int) -> tuple[str, str]:
+    """Return the kind of a column and, if it is useless, the reason why."""
+    kind = _raw_kind(column)
+    if kind == "numeric":
+        values = numbers(column)
+        present = np.isfinite(values)
+        distinct, counts = np.unique(values[present], return_counts=True)
+        few = len(distinct) <= DETECTED_LEVELS and len(distinct) < DETECTED_RATIO * len(column)
+        kind = "detected" if detect and few else "numeric"
+    else:
+        names = pd.Series(levels(column))
+        present = names.notna().to_numpy()
+        counts = np.asarray(names.value_counts())
+    missing = int((~present).sum())
+    if missing == len(column):
+        return kind, "all missing"
+    counts = np.append(counts, missing) if missing else counts
+    if len(counts) == 1:
+        return kind, "constant"
+    if kind in ("categorical", "detected"):
+        return kind, _no_indicator(counts, rare)
+    return kind, ""
+
+
+def _no_indicator(counts: Int[np.ndarray, " k"], rare: int) -> str:
+    """Return why grouping rare levels leaves nothing to tell apart, "" if it does not."""
+    if counts.max() < rare:
+        return f"every level has fewer than {rare} rows"
+    off = int(counts.sum() - counts.max())
+    return f"only {off} rows off its commonest level, {rare} needed" if off < rare else ""
+
+
+def _raw_kind(column: pd.Series) -> str:
+    dtype = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype) or types.is_bool_dtype(dtype):
+        return "categorical"
+    if types.is_integer_dtype(dtype) or types.is_float_dtype(dtype):
+        return "numeric"
+    if types.is_string_dtype(dtype) or types.is_object_dtype(dtype):
+        return _object_kind(column)
+    raise BadInput(f"column {column.name!r} has dtype {dtype}; allowed are numbers, booleans, strings and categoricals")
+
+
+def _object_kind(column: pd.Series) -> str:
+    present = column.dropna()
+    if not len(present):
+        return "categorical"
+    if present.map(lambda v: isinstance(v, int | float | np.number) and not isinstance(v, bool)).all():
+        return "numeric"
+    if not present.map(lambda v: isinstance(v, str | bool | int | float | np.number | np.bool_)).all():
+        kinds = sorted({type(v).__name__ for v in present})
+        raise BadInput(f"column {column.name!r} holds {', '.join(kinds)}; allowed are numbers, booleans and strings")
+    words = present.astype(str).str.split().map(len).mean()
+    distinct = present.nunique() > TEXT_DISTINCT * len(present)
+    return "text" if distinct and words >= TEXT_WORDS else "categorical"

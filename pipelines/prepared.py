@@ -1,0 +1,171 @@
+"""`prepare`: fit a pipeline on a data set's training rows and give the matrices that XGBoost sees."""
+
+import hashlib
+import logging
+import re
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy import sparse
+
+from datasets import Dataset, load, split
+from datasets.errors import BadInput
+from pipelines import build, store
+from pipelines.matrices import Matrix, dense, density, indicators, omit_zeros
+
+SPARSE_BELOW = 0.2
+LOG = logging.getLogger(__name__)
+Labels = Float[np.ndarray, " _"] | Int[np.ndarray, " _"]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A problem's data: what XGBoost trains on and is scored on.
+
+    X_train, X_valid, X_test: float32, dense or CSR. CSR if the pipeline's output is sparse or mostly zeros of
+        indicator columns, so that less than 20 % of the training entries are stored; an absent entry of a
+        CSR matrix is "missing" to XGBoost.
+    y_train, y_valid, y_test: float64 targets, or int64 codes 0..n_classes-1. n_classes: 0 for regression.
+    width_before, width_after: columns of the data set and of the matrices.
+    fit_seconds: CPU seconds of fitting the pipeline on the training rows; recorded, charged to nobody.
+    mark: the data set's reservation ("" if none). dropped: notes on columns left out, with the reason.
+    data_hash: SHA-256 over the six arrays: it identifies exactly what XGBoost sees.
+    """
+
+    dataset: str
+    pipeline: str
+    X_train: Matrix
+    X_valid: Matrix
+    X_test: Matrix
+    y_train: Labels
+    y_valid: Labels
+    y_test: Labels
+    task: str
+    n_classes: int
+    width_before: int
+    width_after: int
+    fit_seconds: float
+    mark: str
+    data_hash: str
+    dropped: tuple[str, ...]
+
+
+def prepare(dataset: str | Dataset, pipeline: str, split_seed: int = 0, cache: bool = True) -> Prepared:
+    """Return the problem (data set, pipeline) under the split `split_seed`, from the cache if it is there.
+
+    cache: read and write the cache (see `pipelines.store`); its key covers the data's and the code's content.
+    Raises BadInput for an unknown data set or pipeline, for data no pipeline takes, or for a matrix that
+    cannot be what XGBoost should see (infinite values, no columns).
+    """
+    if isinstance(split_seed, bool) or not isinstance(split_seed, int) or split_seed < 0:
+        raise BadInput(f"split_seed must be an integer of 0 or more, got {split_seed!r}")
+    if cache and isinstance(dataset, str):
+        for sha256, mark in store.known_versions(dataset):
+            stored = store.read(store.key(dataset, sha256, mark, pipeline, split_seed))
+            if stored is not None:
+                return stored
+    data = load(dataset) if isinstance(dataset, str) else dataset
+    if not cache:
+        return compute(data, pipeline, split_seed)
+    if not re.fullmatch("[0-9a-f]{64}", data.sha256):
+        raise BadInput(f"data set {data.name!r} has no SHA-256 to cache it by; pass cache=False")
+    key = store.key(data.name, data.sha256, data.mark, pipeline, split_seed)
+    stored = store.read(key)
+    if stored is None:
+        stored = compute(data, pipeline, split_seed)
+        store.write(key, stored)
+    return stored
+
+
+def compute(data: Dataset, pipeline: str, split_seed: int) -> Prepared:
+    """Fit `pipeline` on the training rows of `data` and transform all three parts."""
+    where = f"{data.name}/{pipeline}"
+    rows = split(data, split_seed)
+    parts = (rows.train, rows.valid, rows.test)
+    kind = np.float64 if data.task == "regression" else np.int64
+    y = [np.ascontiguousarray(data.y[part], dtype=kind) for part in parts]
+    model = build(pipeline)
+    try:
+        start = time.process_time()
+        model.fit(data.X.iloc[rows.train], y[0])
+        fit_seconds = time.process_time() - start
+        raw = [model.transform(data.X.iloc[part]) for part in parts]
+    except BadInput as error:
+        raise BadInput(f"{where}: {error}") from None
+    X = _final(_sparse_where_it_pays(raw), where)
+    dropped = tuple(note for _, step in model.steps for note in getattr(step, "dropped_", ()))
+    if dropped:
+        LOG.info("%s: %d notes on dropped columns: %s", where, len(dropped), "; ".join(dropped))
+    return Prepared(
+        dataset=data.name,
+        pipeline=pipeline,
+        X_train=X[0],
+        X_valid=X[1],
+        X_test=X[2],
+        y_train=y[0],
+        y_valid=y[1],
+        y_test=y[2],
+        task=data.task,
+        n_classes=len(data.classes),
+        width_before=data.X.shape[1],
+        width_after=X[0].shape[1],
+        fit_seconds=fit_seconds,
+        mark=data.mark,
+        data_hash=content_hash([*X, *y]),
+        dropped=dropped,
+    )
+
+
+def content_hash(arrays: list[Matrix]) -> str:
+    """Return the SHA-256 over dtype, shape and bytes of arrays; of a sparse matrix, of its three arrays."""
+    sha = hashlib.sha256()
+    for array in arrays:
+        sha.update(repr(array.shape).encode())
+        parts = (array.data, array.indices, array.indptr) if sparse.issparse(array) else (array,)
+        for part in parts:
+            sha.update(f"{part.dtype.newbyteorder('<').str}{part.shape}".encode())
+            sha.update(np.ascontiguousarray(part).data)
+    return sha.hexdigest()
+
+
+def _sparse_where_it_pays(raw: list[Matrix]) -> list[Matrix]:
+    """Turn dense matrices into CSR if they are mostly zeros of indicator columns; full CSR ones into dense.
+
+    Only columns that are indicators on the training rows lose their zeros, so no other column's 0 is taken
+    for "missing". An exact-method training costs time in proportion to the stored entries.
+    """
+    train = raw[0]
+    if sparse.issparse(train):
+        return raw if density(train) < SPARSE_BELOW else [dense(matrix) for matrix in raw]
+    columns = indicators(train)
+    stored = np.where(columns, np.count_nonzero(train, axis=0), len(train)).sum()
+    if stored >= SPARSE_BELOW * train.size:
+        return raw
+    return [omit_zeros(dense(matrix), columns) for matrix in raw]
+
+
+def _final(raw: list[Matrix], where: str) -> list[Matrix]:
+    """Cast to the float32 that XGBoost computes with.
+
+    Raises BadInput for matrices without columns or with values that float32 cannot hold.
+    """
+    if not raw[0].shape[1]:
+        raise BadInput(f"{where}: the pipeline left no columns")
+    with np.errstate(over="ignore"):  # reported below
+        X: list[Matrix] = [_csr32(matrix) if sparse.issparse(matrix) else _dense32(matrix) for matrix in raw]
+    if any(np.isinf(matrix.data if sparse.issparse(matrix) else matrix).any() for matrix in X):
+        raise BadInput(f"{where}: the pipeline gave values beyond float32's range")
+    return X
+
+
+def _dense32(X: Matrix) -> np.ndarray:
+    return np.ascontiguousarray(X, dtype=np.float32)
+
+
+def _csr32(X: Matrix) -> sparse.csr_matrix:
+    out = sparse.csr_matrix(X, dtype=np.float32)
+    out.sort_indices()
+    out.indices, out.indptr = out.indices.astype(np.int32), out.indptr.astype(np.int32)
+    return out

@@ -1,0 +1,139 @@
+"""The steps that recipes share: scikit-learn components composed, and the few that it lacks.
+
+All are fitted on training rows only and are deterministic; a matrix is dense float64 or CSR.
+An absent entry of a CSR matrix means "missing" to XGBoost: only zeros of indicators and of tf-idf are left
+out, where absence is all that a zero says. `Encode` gives a dense matrix as soon as numeric columns come in as
+values; `pipelines.prepared` may thin it, and then stores the zeros of every column that is no indicator.
+"""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer, OneHotEncoder, StandardScaler
+
+from datasets.errors import BadInput
+from pipelines.kinds import decide, tidy, tidy_names
+from pipelines.matrices import Matrix, varying
+
+SPARSE_BELOW = 0.2  # share of nonzeros under which indicators and tf-idf stay sparse
+BINS = 10
+
+
+class Encode(TransformerMixin, BaseEstimator):
+    """Decide column kinds, drop useless columns, encode each kind with its own steps, stack the results.
+
+    numeric: the steps for numeric columns, (n, k) float64 with NaN -> matrix, or "passthrough".
+    text: the vectorizer of text columns (see `pipelines.text.Terms`).
+    detect: treat numeric columns with few distinct values as categorical.
+    Categorical columns are one-hot encoded; output columns constant on the training rows are left out.
+    Fitted: `kinds_`, `blocks_`, `keep_`, `dropped_` (notes). Raises BadInput as `kinds.decide` does.
+    """
+
+    def __init__(self, numeric: Any, text: Any, detect: bool = False) -> None:
+        self.numeric = numeric
+        self.text = text
+        self.detect = detect
+
+    def fit(self, X: object, y: np.ndarray | None = None) -> "Encode":
+        """Fit on the training rows."""
+        self.kinds_ = decide(X, self.detect)
+        names = tidy_names(self.kinds_)
+        levels = one_hot(self.kinds_.rare)
+        steps = {"numeric": self.numeric, "categorical": levels, "detected": levels, "text": self.text}
+        as_values = bool(names["numeric"]) and not isinstance(self.numeric, FeatureUnion)
+        self.blocks_ = ColumnTransformer(
+            [(kind, clone(step, safe=False), names[kind]) for kind, step in steps.items() if names[kind]],
+            sparse_threshold=0.0 if as_values else SPARSE_BELOW,
+        )
+        with _expected_warnings():
+            encoded = self.blocks_.fit_transform(tidy(X, self.kinds_))
+        self.keep_ = np.flatnonzero(varying(encoded))
+        if not len(self.keep_):
+            raise BadInput(f"every encoded column is constant on the {encoded.shape[0]} training rows")
+        lost = encoded.shape[1] - len(self.keep_)
+        notes = (f"{lost} encoded columns: constant on the training rows",) if lost else ()
+        self.dropped_ = self.kinds_.dropped + notes
+        return self
+
+    def transform(self, X: object) -> Matrix:
+        """Encode any rows; levels unseen in training count as rare ones."""
+        with _expected_warnings():
+            return self.blocks_.transform(tidy(X, self.kinds_))[:, self.keep_]
+
+
+class Extremes(TransformerMixin, BaseEstimator):
+    """Send heavy-tailed columns through `step`, leave the others as they are.
+
+    A column is heavy-tailed if its 2nd or 98th percentile lies more than 4 standard deviations from its mean:
+    max(|q02 - mean|, |q98 - mean|) > 4 sd, on the training rows. No NaN allowed. Fitted: `extreme_` (mask).
+    """
+
+    def __init__(self, step: Any, sds: float = 4.0) -> None:
+        self.step = step
+        self.sds = sds
+
+    def fit(self, X: np.ndarray, y: np.ndarray | None = None) -> "Extremes":
+        """Fit on the training rows."""
+        distance = np.abs(np.percentile(X, [2, 98], axis=0) - X.mean(axis=0)).max(axis=0)
+        self.extreme_ = distance > self.sds * X.std(axis=0)
+        self.step_ = clone(self.step).fit(X[:, self.extreme_]) if self.extreme_.any() else None
+        return self
+
+    def transform(self, X: np.ndarray) -> np.ndarray:
+        """Map the heavy-tailed columns of any rows."""
+        out = np.array(X, dtype=np.float64)
+        if self.step_ is not None:
+            out[:, self.extreme_] = self.step_.transform(out[:, self.extreme_])
+        return out
+
+
+def one_hot(rare: int) -> OneHotEncoder:
+    """Return a one-hot encoder that groups levels of fewer than `rare` rows; two levels need one indicator.
+
+    A level unseen in training goes to that group; where there is none, all indicators are zero.
+    """
+    return OneHotEncoder(drop="if_binary", handle_unknown="infrequent_if_exist", min_frequency=rare)
+
+
+def impute(add_indicator: bool = False) -> SimpleImputer:
+    """Return median imputation, followed by 0/1 columns that mark what was missing if asked for."""
+    return SimpleImputer(strategy="median", add_indicator=add_indicator)
+
+
+def bins() -> FeatureUnion:
+    """Return one-hot quantile bins of numeric columns, with indicators of missing values."""
+    cut = KBinsDiscretizer(
+        BINS, encode="onehot", strategy="quantile", quantile_method="averaged_inverted_cdf", subsample=None
+    )
+    missing = MissingIndicator(features="missing-only", sparse=True, error_on_new=False)
+    return FeatureUnion([("bins", make_pipeline(impute(), cut)), ("missing", missing)])
+
+
+def scale() -> StandardScaler:
+    """Return division by the standard deviation, x / sd; NaN passes, and zeros stay zeros."""
+    return StandardScaler(with_mean=False)
+
+
+def signed_log() -> FunctionTransformer:
+    """Return the map sign(x) log(1 + |x|)."""
+    return FunctionTransformer(_signed_log)
+
+
+def _signed_log(X: np.ndarray) -> np.ndarray:
+    return np.sign(X) * np.log1p(np.abs(X))
+
+
+@contextmanager
+def _expected_warnings() -> Iterator[None]:
+    """Silence what is no news here: unseen levels, narrow quantile bins, columns constant once imputed."""
+    with warnings.catch_warnings():
+        for message in ("Found unknown cat", "Bins whose width", "Feature .* is constant", "n_quantiles"):
+            warnings.filterwarnings("ignore", message=message, category=UserWarning)
+        yield
