@@ -63,7 +63,7 @@ def _check_folders(arguments: Arguments) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Make what the arguments ask for; exit code 3 when a figure could not be drawn from these records."""
     arguments = parse(sys.argv[1:] if argv is None else argv)
-    from analysis import summary  # after the arguments: pandas and matplotlib take a second to import
+    from analysis import problems, summary  # after the arguments: pandas and matplotlib take a second to import
     from analysis.figures import figures
     from analysis.plotting import Drawn
     from analysis.provenance import provenance
@@ -79,7 +79,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             drawn[name] = str(error)
             print(f"error: {name} was not drawn: {error}", file=sys.stderr)
     if arguments.command != "figures":
-        summary.write(traces, provenance(arguments.results_dir), drawn, arguments.out_dir)
+        settings = provenance(arguments.results_dir)
+        tables = problems.of_records(settings, traces, arguments.out_dir)
+        summary.write(traces, settings, drawn, arguments.out_dir, tables)
         print(arguments.out_dir / "summary.md")
     for figure in drawn.values():
         for path in figure.paths if isinstance(figure, Drawn) else ():

@@ -1,5 +1,7 @@
 """The table of the problems: what was measured of each (rows, width, costs, errors)."""
 
+import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,8 +11,10 @@ import pandas as pd
 
 from analysis import markdown
 from analysis.marks import footnote, marked
+from analysis.traces import Traces
 from harness.errors import BadInput
 from harness.files import write_atomically
+from tabular_cache.table import TABLES, read_table
 
 NEEDED = ("val_error", "cpu_s")
 
@@ -19,7 +23,7 @@ def problem(problem: str, rows: pd.DataFrame, meta: Mapping[str, Any]) -> dict[s
     """Return the table's line of one problem, ``dataset/pipeline``.
 
     rows: the measured rows of its table, with val_error (NaN if failed) and cpu_s (seconds). meta: the
-    manifest's entry, with n_train, n_valid, n_test, width_before, width_after, task and n_classes. Costs are
+    manifest's entry, with n_train, n_valid, n_test, width_before, width_after, task, n_classes and configs. Costs are
     those of the successful trainings. Raises BadInput for a missing column or key, or no successful row.
     """
     missing = [c for c in NEEDED if c not in rows.columns]
@@ -38,11 +42,39 @@ def problem(problem: str, rows: pd.DataFrame, meta: Mapping[str, Any]) -> dict[s
         raise BadInput(f"the manifest's entry of {problem} lacks {error_.args[0]}") from None
     return {
         "dataset": dataset, "pipeline": pipeline, **size,
-        "measured": len(rows), "failed": len(rows) - len(ok),
+        "configurations": int(meta["configs"]), "measured": len(rows), "failed": len(rows) - len(ok),
         "mean cost (s)": float(np.mean(cost)), "maximum cost (s)": float(np.max(cost)),
         "slowest/fastest": float(np.max(cost) / np.min(cost)),
         "best error": float(np.min(error)), "worst error": float(np.max(error)),
     }  # fmt: skip
+
+
+def measured(name: str, folder: Path) -> dict[str, Any]:
+    """Return the line of a problem's table in `folder`; rows that the build's time limit cut short are counted."""
+    table = read_table(name, folder)
+    line = problem(name, pd.DataFrame(table.columns)[table.measured], table.meta)
+    return {**line, "cut short": int((~table.measured).sum())}
+
+
+def of_records(settings: Mapping[str, Counter[str]], traces: Traces, out_dir: Path) -> str:
+    """Write the tables' lines for the problems that the records replayed; return one sentence about them.
+
+    settings: the records' provenance, which says where the tables lie. Live runs have no tables.
+    """
+    components = [json.loads(text) for text in settings.get("components", ())]
+    folders = {c["evaluator"].get("tables") for c in components if "replay" in c["evaluator"]["_target_"]}
+    if traces.evaluator != "replay" or len(folders) != 1:
+        return "The problems' table is made for replayed records of one folder of tables."
+    folder = Path(folders.pop() or TABLES)
+    names = traces.runs[["dataset", "pipeline"]].drop_duplicates().itertuples(index=False, name=None)
+    frame = write([measured(f"{d}/{p}", folder) for d, p in names], out_dir)
+    cut = int(frame["cut short"].sum())
+    rows = int(frame["measured"].sum())
+    return (
+        f"[problems.md](problems.md) describes the {len(frame)} measured tables: {rows:,} rows. "
+        f"{cut:,} of {int(frame['configurations'].sum()):,} trainings were cut short by the tables' time limit; their "
+        "finished rounds are replayed, their last ones are not."
+    )
 
 
 def write(lines: Iterable[Mapping[str, Any]], out_dir: Path) -> pd.DataFrame:

@@ -3,9 +3,8 @@
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
-import pyarrow.parquet as pq
+from harness.records import specs
 
 VARIED = {"dataset", "pipeline", "dataset_config", "pipeline_config", "acq", "method", "rule", "lam", "alpha"}
 """What the study's grid varies and the summary's tables show; the rest is provenance."""
@@ -14,10 +13,7 @@ VARIED = {"dataset", "pipeline", "dataset_config", "pipeline_config", "acq", "me
 def provenance(results_dir: Path) -> dict[str, Counter[str]]:
     """Return the values, and their block counts, of every setting that the study's grid does not vary."""
     found: dict[str, Counter[str]] = {}
-    for path in sorted(results_dir.rglob("seeds-*.parquet")):
-        if path.name.endswith(".timings.parquet"):
-            continue
-        spec: dict[str, Any] = json.loads(pq.read_schema(path).metadata[b"block"])["spec"]
+    for spec in specs(results_dir):
         for key in spec.keys() - VARIED:
             found.setdefault(key, Counter())[json.dumps(spec[key], sort_keys=True)] += 1
     return dict(sorted(found.items()))

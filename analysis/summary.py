@@ -24,10 +24,12 @@ def write(
     settings: Mapping[str, Counter[str]],
     figures: Mapping[str, Drawn | str],
     out_dir: Path,
+    tables: str = "",
 ) -> str:
     """Write summary.md, relative.csv and ranks.csv to `out_dir`; return the summary's text.
 
     settings: the records' provenance. figures: by name, what was drawn, or one line why it was not.
+    tables: a sentence about the tables that the records replayed.
     Sections that the records do not suffice for say so in one line.
     """
     present = sorted(set(traces.runs["dataset"]) & set(marks()))
@@ -42,7 +44,7 @@ def write(
     for family in _FAMILIES:
         for title, without in variants:
             parts += _ranks(traces, family, title, without, ranks_csv)
-    parts += ["## Data sets", _datasets(traces), footnote(traces.runs["dataset"])]
+    parts += ["## Data sets", _datasets(traces), footnote(traces.runs["dataset"]), tables]
     parts += _figures(figures)
     parts += ["## Provenance", "\n".join(lines(dict(settings))) or "The records name no further setting."]
     text = "\n\n".join(part for part in parts if part) + "\n"

@@ -81,6 +81,11 @@ def write_block(
     return path
 
 
+def specs(results_dir: Path) -> list[dict[str, Any]]:
+    """Return the spec of every block on disk, in the order of the files. Raises BadInput for a damaged file."""
+    return [_read_header(path)["spec"] for path in _trace_files(results_dir)]
+
+
 def read_traces(results_dir: str | Path) -> "pd.DataFrame":
     """Return every evaluation on disk with its block's description; see `TRACE` and the module's columns.
 

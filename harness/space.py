@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
-from scipy.stats import qmc
 
 
 @dataclass(frozen=True)
@@ -77,6 +76,8 @@ class SearchSpace:
 
     def sobol(self, n: int, seed: int | np.random.SeedSequence, start: int = 0) -> Float[np.ndarray, "n d"]:
         """Return points start .. start+n-1 of the scrambled Sobol sequence of `seed`, in the unit cube."""
+        from scipy.stats import qmc  # takes most of a second to import, and replay needs no new points
+
         engine = qmc.Sobol(len(self), scramble=True, rng=np.random.Generator(np.random.PCG64(seed)))
         size = 1 << max(0, (start + n - 1).bit_length())  # a power of two, as the sequence wants
         return np.asarray(engine.random(size)[start : start + n])

@@ -23,9 +23,7 @@ class LowVariance:
     sd: sqrt(RSS / max(1, n - k - 1)), the same everywhere.
     """
 
-    def __init__(
-        self, features: Sequence[str], ridge: float = 1e-3, space: SearchSpace = XGBOOST_SPACE
-    ) -> None:
+    def __init__(self, features: Sequence[str], ridge: float = 1e-3, space: SearchSpace = XGBOOST_SPACE) -> None:
         unknown = [name for name in features if name not in space.names]
         if unknown or not features or len(set(features)) < len(features):
             raise BadInput(f"features must be different names among {', '.join(space.names)}, got {features}")

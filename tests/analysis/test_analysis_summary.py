@@ -1,5 +1,6 @@
 """The summary, the problem table, and the command line."""
 
+import json
 import subprocess
 import sys
 from collections import Counter
@@ -8,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from fakes import make_tables
 from synthetic_records import Way, frame, on_disk
 
 from analysis import markdown, problems, summary
@@ -16,6 +18,7 @@ from analysis.marks import footnote, marked, marks
 from analysis.provenance import lines, provenance
 from analysis.traces import collect
 from harness.errors import BadInput
+from tabular_cache.table import read_table
 
 ALLOWED = "results_dir, out_dir, evaluator, utility, surrogate, cost_model"
 ROOT = Path(__file__).resolve().parents[2]
@@ -106,6 +109,7 @@ META = {
     "width_after": 9,
     "task": "binary",
     "n_classes": 2,
+    "configs": 3,
 }
 
 
@@ -133,6 +137,23 @@ def test_problem_tables_that_say_too_little_are_refused(tmp_path: Path) -> None:
         problems.problem("a/b", rows, {k: v for k, v in META.items() if k != "width_after"})
     with pytest.raises(BadInput, match="no tables to describe"):
         problems.write([], tmp_path)
+
+
+def test_the_problems_of_replayed_records_are_described_from_their_tables(tmp_path: Path) -> None:
+    tables = make_tables(tmp_path / "tables", ["wind/clean", "wine/onehot"], 8)
+    traces = collect(frame(GRID[:2], WAYS, [0], 12))
+    evaluator = {"_target_": "tabular_cache.replay.Replay", "tables": str(tables)}
+    settings = {"components": Counter([json.dumps({"evaluator": evaluator})])}
+    text = problems.of_records(settings, traces, tmp_path)
+    rows = sum(len(read_table(name, tables)) for name in ("wind/clean", "wine/onehot"))
+    assert f"describes the 2 measured tables: {rows} rows. 0 of 16 trainings were cut short" in text
+    found = pd.read_csv(tmp_path / "problems.csv").set_index("dataset")
+    table = read_table("wind/clean", tables)
+    assert found.loc["wind", "best error"] == pytest.approx(table["val_error"].min(), rel=1e-5)
+    assert found.loc["wind", "maximum cost (s)"] == pytest.approx(table["cpu_s"].max(), rel=1e-5)
+    assert found.loc["wind", "cut short"] == 0
+    live = collect(frame(GRID[:2], WAYS, [0], 12, evaluator="live"), {"evaluator": "live"})
+    assert "is made for replayed records" in problems.of_records(settings, live, tmp_path)
 
 
 def test_arguments(tmp_path: Path) -> None:

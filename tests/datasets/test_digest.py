@@ -10,9 +10,7 @@ Y = np.array([0, 1, 1])
 
 
 def frame() -> pandas.DataFrame:
-    return pandas.DataFrame(
-        {"a": [1.0, 2.0, np.nan], "k": pandas.Categorical(["u", "v", "u"]), "t": ["ab", "c", ""]}
-    )
+    return pandas.DataFrame({"a": [1.0, 2.0, np.nan], "k": pandas.Categorical(["u", "v", "u"]), "t": ["ab", "c", ""]})
 
 
 def digest(X: pandas.DataFrame, y: np.ndarray = Y, classes: tuple[str, ...] = ("n", "p")) -> str:

@@ -124,9 +124,7 @@ def test_a_good_download_lands_in_the_cache_and_is_not_repeated(site, cached, mo
     assert site.asked == ["/libsvm/binary/toy"]
 
 
-def test_a_data_folder_comes_before_the_cache_and_the_cache_before_the_site(
-    site, cached, tmp_path, monkeypatch
-):
+def test_a_data_folder_comes_before_the_cache_and_the_cache_before_the_site(site, cached, tmp_path, monkeypatch):
     record = entry(Libsvm("toy"))
     for folder in (cached / "toy", tmp_path / "home/toy"):
         folder.mkdir(parents=True)
@@ -303,9 +301,7 @@ FEATURES = """<oml:data_features xmlns:oml="http://openml.org/openml">
 <oml:is_row_identifier>false</oml:is_row_identifier>
 <oml:number_of_missing_values>0</oml:number_of_missing_values></oml:feature>
 </oml:data_features>"""
-ARFF = (
-    b"@relation toy\n@attribute a numeric\n@attribute t numeric\n@data\n1,0.1\n2,0.30000000000000004\n3,2\n"
-)
+ARFF = b"@relation toy\n@attribute a numeric\n@attribute t numeric\n@data\n1,0.1\n2,0.30000000000000004\n3,2\n"
 
 
 def test_openmls_table_is_kept_with_its_checksum_and_accepted_by_shape_and_target(site, cached, monkeypatch):

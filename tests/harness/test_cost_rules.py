@@ -112,9 +112,7 @@ def test_zero_value_everywhere_leaves_the_cheapest(front: tuple[np.ndarray, np.n
 def test_scaling_all_costs_changes_no_choice(seed: int, doublings: int) -> None:
     rng = np.random.default_rng(seed)
     value = rng.normal(0, 3, 40)
-    cost = (
-        rng.integers(-64, 64, 40) / 8.0
-    )  # exact in binary, as is the shift: no rounding makes or breaks a tie
+    cost = rng.integers(-64, 64, 40) / 8.0  # exact in binary, as is the shift: no rounding makes or breaks a tie
     scaled = cost + doublings * 2.0
     for rule in RULES:
         assert pick(rule, value, scaled) == pick(rule, value, cost)

@@ -40,9 +40,7 @@ def test_the_value_never_rises_whatever_curvature_is_remembered(seed: int, itera
     rng = np.random.default_rng(seed)
     f = lambda x: (float(rosen(x)), rosen_der(x))  # noqa: E731
     start, root = rng.uniform(-2, 2, 4), rng.standard_normal((4, 4))
-    found = descend(
-        f, start, root @ root.T + 1e-3 * np.eye(4), (np.full(4, -2.0), np.full(4, 2.0)), 1e-3, iterations
-    )
+    found = descend(f, start, root @ root.T + 1e-3 * np.eye(4), (np.full(4, -2.0), np.full(4, 2.0)), 1e-3, iterations)
     assert found.value <= f(start)[0]
     assert found.value == f(found.x)[0]
 

@@ -65,9 +65,7 @@ def test_log_ei_agrees_with_monte_carlo() -> None:
     for gap, sd in ((0.3, 1.0), (-0.5, 0.7), (-1.5, 2.0)):
         improvement = np.maximum(gap + sd * draws, 0.0)
         error = 5 * improvement.std() / np.sqrt(len(draws))
-        assert np.exp(log_ei(np.array([gap]), np.array([sd]))[0]) == pytest.approx(
-            improvement.mean(), abs=error
-        )
+        assert np.exp(log_ei(np.array([gap]), np.array([sd]))[0]) == pytest.approx(improvement.mean(), abs=error)
 
 
 class _Flat:

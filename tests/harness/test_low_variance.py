@@ -29,9 +29,7 @@ def test_it_is_least_squares_on_logs_of_native_values(k: int) -> None:
     A = np.column_stack([np.ones(60), _log_native(X, FEATURES[:k])])
     w, rss = np.linalg.lstsq(A, np.log(cost), rcond=None)[:2]
     # the native values are rounded to float32, hence 1e-6
-    np.testing.assert_allclose(
-        mean, np.column_stack([np.ones(200), _log_native(C, FEATURES[:k])]) @ w, atol=1e-6
-    )
+    np.testing.assert_allclose(mean, np.column_stack([np.ones(200), _log_native(C, FEATURES[:k])]) @ w, atol=1e-6)
     np.testing.assert_allclose(sd, np.sqrt(rss[0] / (60 - k - 1)), rtol=1e-6)
 
 
@@ -107,9 +105,7 @@ def test_impossible_costs_are_refused_by_row(bad: float, shown: str) -> None:
 
 def test_wrong_settings_are_told_in_one_line() -> None:
     for features in (("rounds",), (), ("max_depth", "max_depth")):
-        with pytest.raises(
-            BadInput, match="features must be different names among n_estimators, learning_rate"
-        ):
+        with pytest.raises(BadInput, match="features must be different names among n_estimators, learning_rate"):
             LowVariance(features)
     with pytest.raises(BadInput, match="ridge must be a number > 0, got 0"):
         LowVariance(FEATURES, ridge=0)

@@ -35,9 +35,7 @@ def _evaluate(u: np.ndarray) -> Evaluation:
 
 def _optimizer(rule: CostRule, **settings: Any) -> Optimizer:
     cost_model = LowVariance(("n_estimators", "max_depth", "reg_alpha"))
-    return Optimizer(
-        GaussianProcess(), cost_model, ExpectedImprovement(), rule, **{"iterations": 40, **settings}
-    )
+    return Optimizer(GaussianProcess(), cost_model, ExpectedImprovement(), rule, **{"iterations": 40, **settings})
 
 
 def _run(rule: CostRule, steps: int = 25) -> tuple[list[Proposal], np.ndarray, np.ndarray]:
@@ -61,9 +59,7 @@ def test_runs_are_deterministic() -> None:
     first, second = _run(Contextual(0.2)), _run(Contextual(0.2))
     np.testing.assert_array_equal(first[1], second[1])
     for a, b in zip(first[0], second[0], strict=True):
-        np.testing.assert_equal(
-            (a.index, a.log_ei, a.effective_alpha), (b.index, b.log_ei, b.effective_alpha)
-        )
+        np.testing.assert_equal((a.index, a.log_ei, a.effective_alpha), (b.index, b.log_ei, b.effective_alpha))
 
 
 def test_ei_finds_a_good_point() -> None:

@@ -1,0 +1,118 @@
+"""The shipped tables, and the commands that describe and audit tables."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import needs_data
+from fakes import make_tables
+
+import datasets
+import pipelines
+from harness.executors import serial
+from harness.problem import OK
+from harness.training import PREFIX_GRID
+from tabular_cache.audit import audit, print_audit, sample
+from tabular_cache.build import build, plan
+from tabular_cache.info import print_info, problem_table, summarise
+from tabular_cache.measure import configuration
+from tabular_cache.store import Store
+from tabular_cache.table import TABLES, read_manifest, read_table
+
+STUDY = [(d, p) for d in datasets.names() for p in pipelines.names()]
+
+
+def test_all_144_problems_are_shipped_with_32_configurations_or_more() -> None:
+    tables = read_manifest()["tables"]
+    assert {f"{d}/{p}" for d, p in STUDY} <= set(tables)
+    assert min(tables[f"{d}/{p}"]["configs"] for d, p in STUDY) >= 32
+
+
+def test_the_marks_travel_with_the_tables() -> None:
+    tables = read_manifest()["tables"]
+    marks = {name: {tables[f"{name}/{p}"]["mark"] for p in pipelines.names()} for name in datasets.names()}
+    marked = {"hiva": {"partial"}, "mtp": {"stand-in"}, "bach": {"identity uncertain"}}
+    assert marks == {name: marked.get(name, {""}) for name in datasets.names()}
+
+
+@pytest.mark.parametrize("dataset", datasets.names())
+def test_shipped_tables_are_what_they_say(dataset: str) -> None:
+    for pipeline in pipelines.names():
+        table = read_table(f"{dataset}/{pipeline}", TABLES)
+        meta, measured = table.meta, table.measured
+        assert len(table) == meta["rows"]
+        assert len(set(table["config"])) == meta["configs"]
+        for config in set(table["config"]):  # the hyperparameters are those of the shared sequence
+            mine = table["config"] == config
+            x = configuration(config)
+            assert (table.native[mine][:, 1:] == x[1:]).all()
+            rounds = table.native[mine & measured][:, 0]
+            assert set(rounds) <= {*PREFIX_GRID, x[0]}
+            assert (np.diff(table["cpu_s"][mine & measured]) > 0).all()
+        for name in ("val_error", "test_error", "val_loss", "test_loss"):
+            assert np.isfinite(table[name][measured]).all()
+            assert np.isnan(table[name][~measured]).all()
+        assert (table["cpu_s"] > 0).all()
+        assert (table["wall_s"] > 0).all()
+        if meta["task"] != "regression":
+            assert (table["val_error"][measured] <= 1).all()
+
+
+def test_summaries_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make_tables(tmp_path, ["a/p", "b/p"], 6)
+    table = read_table("a/p", tmp_path)
+    line = summarise(table)
+    own = [i for i in range(len(table)) if table["own"][i]]
+    assert line["mean cost s"] == pytest.approx(sum(table["cpu_s"][i] for i in own) / 6)
+    assert line["max cost s"] == max(table["cpu_s"])
+    assert line["slowest/fastest"] == max(table["cpu_s"]) / min(table["cpu_s"])
+    assert (line["best error"], line["worst error"]) == (min(table["val_error"]), max(table["val_error"]))
+    assert (line["configs"], line["rows"], line["cut short"]) == (6, len(table), 0)
+    assert len(problem_table([("a", "p"), ("b", "p")], tmp_path)) == 2
+    assert print_info([("a", "p"), ("b", "p")], tmp_path) == 0
+    assert "2 problems, 12 configurations" in capsys.readouterr().out
+
+
+@needs_data
+def test_build_measures_and_audit_confirms(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = Store(tmp_path)
+    problems = [("phoneme", "pca_small"), ("abalone", "clean")]
+    with store.locked():
+        passes, means = plan(store, problems, 3, 2, None)
+        report = build(store, serial(), passes, means, 1)
+        assert (report.trainings, report.failed) == (6, [])
+        assert plan(store, problems, 3, 2, None)[0] == []
+    campaign = read_manifest(tmp_path)["campaigns"][-1]
+    assert campaign["trainings"] == 6
+    assert campaign["versions"]["xgboost-cpu"]
+    rows = audit(serial(), problems, tmp_path, 2, seed=0)
+    assert len(rows) == 4
+    assert all(row.same_errors and row.same_data and row.worst_difference == 0 for row in rows)
+    assert print_audit(rows) == 0
+    assert "4 with identical errors, 0 not" in capsys.readouterr().out
+
+
+@needs_data
+def test_audit_finds_a_wrong_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = Store(tmp_path)
+    with store.locked():
+        passes, means = plan(store, [("abalone", "clean")], 2, 2, None)
+        build(store, serial(), passes, means, 1)
+    table = read_table("abalone/clean", tmp_path)
+    assert sample(table, 5, 0) == [0, 1]
+    assert set(np.array(table.statuses)[table.status]) == {OK}
+    table["val_error"][-1] += 1e-4
+    rows = audit(serial(), [("abalone", "clean")], tmp_path, 2, 0)
+    assert [row.same_errors for row in rows] == [True, True]  # it reads the file, not the table in memory
+    import tabular_cache.audit as module
+
+    original = module.read_table
+    try:
+        module.read_table = lambda *_: table  # type: ignore[assignment]
+        module.read_table.__wrapped__ = lambda *_: table  # type: ignore[attr-defined]
+        rows = audit(serial(), [("abalone", "clean")], tmp_path, 2, 0)
+    finally:
+        module.read_table = original
+    assert [row.same_errors for row in rows] == [True, False]
+    assert print_audit(rows) == 3
+    assert "errors differ by up to 0.0001" in capsys.readouterr().out

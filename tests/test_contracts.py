@@ -1,0 +1,130 @@
+"""Every component that a YAML names keeps its protocol's promises; a new one is picked up by itself."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hydra.utils import instantiate
+from omegaconf import OmegaConf
+
+import datasets
+import pipelines
+from harness.acquisitions.belief import Belief
+from harness.acquisitions.choose import choose
+from harness.cli import CONFIGS
+from harness.problem import Evaluation
+from harness.space import XGBOOST_SPACE as SPACE
+from harness.streams import stream
+
+PARAMETERS = {"lam": 0.3, "alpha": 0.5}
+RNG = stream(0, "contracts")
+X, C = SPACE.snap(RNG.random((12, 7))), SPACE.snap(RNG.random((40, 7)))
+Y, COST = np.sin(3 * X[:, 0]) + X[:, 1], np.exp(2 * X[:, 0] + X[:, 6])
+
+
+def configs(group: str) -> list[Path]:
+    found = sorted((CONFIGS / group).glob("*.yaml"))
+    assert found, f"configs/{group} is empty"
+    return found
+
+
+def load(path: Path):
+    return OmegaConf.to_container(OmegaConf.merge(PARAMETERS, OmegaConf.load(path)), resolve=True)
+
+
+def make(path: Path):
+    if path.stem == "gpyopt":
+        pytest.importorskip("GPyOpt", reason="the extra `gpyopt` is not installed")
+    plain = load(path)
+    for name in PARAMETERS:
+        plain.pop(name)
+    return instantiate(plain)
+
+
+def belief(m: int = 40) -> Belief:
+    rng = stream(1, "belief")
+    return Belief(
+        mean=rng.normal(size=m),
+        sd=rng.random(m) + 0.1,
+        incumbent=-1.0,
+        log_cost=rng.normal(size=m),
+        log_cost_sd=np.full(m, 0.1),
+        step=8,
+        iterations=20,
+        n_initial=5,
+        spent=3.0,
+        initial_cost=1.0,
+        tau=None,
+    )
+
+
+@pytest.mark.parametrize("path", configs("surrogate"), ids=lambda p: p.stem)
+def test_surrogates(path: Path) -> None:
+    surrogate = make(path)
+    for n in (5, 8, 12):
+        mean, sd = surrogate.fit(X[:n], Y[:n]).mean_sd(C)
+        assert mean.shape == sd.shape == (40,)
+        assert np.isfinite(mean).all()
+        assert (np.isfinite(sd) & (sd > 0)).all()
+    scaled = make(path).fit(X, 1000 * Y + 5).mean_sd(X)[0]
+    assert np.corrcoef(scaled, Y)[0, 1] > 0.9
+
+
+@pytest.mark.parametrize("path", configs("cost_model"), ids=lambda p: p.stem)
+def test_cost_models(path: Path) -> None:
+    model = make(path)
+    model.fit(X, COST)
+    mean, sd = model.predict(C)
+    assert mean.shape == sd.shape == (40,)
+    assert np.isfinite(mean).all()
+    assert (sd >= 0).all()
+    dearer = make(path)
+    dearer.fit(X, 10 * COST)
+    np.testing.assert_allclose(dearer.predict(C)[0], mean + np.log(10), rtol=0, atol=1e-8)
+    for bad in (0.0, -1.0, np.nan, np.inf):
+        with pytest.raises(ValueError, match="row 3"):
+            make(path).fit(X, np.where(np.arange(12) == 3, bad, COST))
+
+
+@pytest.mark.parametrize("path", configs("utility"), ids=lambda p: p.stem)
+def test_utilities(path: Path) -> None:
+    value = make(path).log_value(belief())
+    assert value.shape == (40,)
+    assert not np.isnan(value).any()
+
+
+@pytest.mark.parametrize("path", configs("acq"), ids=lambda p: p.stem)
+def test_cost_rules_choose_on_the_front_whatever_the_unit_of_cost(path: Path) -> None:
+    plain = load(path)
+    assert plain["name"] == path.stem
+    rule, b = instantiate(plain["rule"]), belief()
+    value = stream(2, "values").normal(size=40)
+    i = choose(rule.score(value, b.log_cost, b), value, b.log_cost)
+    better = (value >= value[i]) & (b.log_cost <= b.log_cost[i])
+    assert not (better & ((value > value[i]) | (b.log_cost < b.log_cost[i]))).any()
+    assert i == choose(rule.score(value, b.log_cost + 5.0, b), value, b.log_cost + 5.0)
+
+
+@pytest.mark.parametrize("group", ["dataset", "pipeline"])
+def test_data_sets_and_pipelines_are_keyed_by_their_name(group: str) -> None:
+    for path in configs(group):
+        assert list(load(path)) == [*PARAMETERS, path.stem]
+        assert load(path)[path.stem]["name"] == path.stem
+
+
+def test_the_default_grid_is_the_study() -> None:
+    text = OmegaConf.load(CONFIGS / "problems.yaml")
+    chosen = {key: value for entry in text.defaults for key, value in entry.items()}
+    assert set(chosen["dataset"]) == set(datasets.names())
+    assert tuple(chosen["pipeline"]) == tuple(pipelines.names())
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.rglob("*.yaml")), ids=lambda p: f"{p.parent.name}-{p.stem}")
+def test_component_files_are_short(path: Path) -> None:
+    if path.parent.name in ("acq", "utility", "surrogate", "cost_model", "dataset", "pipeline", "evaluator"):
+        assert len(path.read_text().splitlines()) <= 10
+
+
+def test_an_evaluation_needs_its_cost() -> None:
+    with pytest.raises(TypeError, match="cost_s"):
+        Evaluation(error=0.1, test_error=0.1, wall_s=1.0)  # type: ignore[call-arg]
