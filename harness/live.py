@@ -1,5 +1,6 @@
 """Live evaluation: every evaluation of the optimizer trains XGBoost; the space is continuous."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -91,9 +92,15 @@ class Live:
         return LiveProblem(data, seed, self.n_candidates, self.tree_method, self.time_limit_s)
 
     def _data(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> Prepared:
-        return _prepared(str(dataset["name"]), str(pipeline["name"]), self.split_seed)
+        return _prepared(json.dumps(dict(dataset), sort_keys=True), str(pipeline["name"]), self.split_seed)
 
 
 @lru_cache(maxsize=2)
-def _prepared(dataset: str, pipeline: str, split_seed: int) -> Prepared:
-    return prepare(dataset, pipeline, split_seed)
+def _prepared(dataset_config: str, pipeline: str, split_seed: int) -> Prepared:
+    """Prepare a problem once per process; a data set of the catalogue by its name, so that the cache knows it."""
+    config = json.loads(dataset_config)
+    if config["_target_"] == "datasets.load":
+        return prepare(config["name"], pipeline, split_seed)
+    from hydra.utils import instantiate
+
+    return prepare(instantiate(config), pipeline, split_seed, cache=False)

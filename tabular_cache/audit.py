@@ -12,7 +12,7 @@ from harness.executors import run_tasks
 from harness.problem import OK
 from harness.streams import stream
 from tabular_cache.measure import Measurement, retrain
-from tabular_cache.table import Table, read_table
+from tabular_cache.table import Table, load_table
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def sample(table: Table, n: int, seed: int) -> list[int]:
 
 def audit(executor: Executor, problems: Sequence[tuple[str, str]], folder: Path, n: int, seed: int) -> list[AuditRow]:
     """Re-train `n` configurations of each problem; raises BadInput for a missing or damaged table."""
-    tables = {f"{d}/{p}": read_table.__wrapped__(f"{d}/{p}", folder) for d, p in problems}
+    tables = {f"{d}/{p}": load_table(f"{d}/{p}", folder) for d, p in problems}
     tasks = [Measurement(d, p, c) for d, p in problems for c in sample(tables[f"{d}/{p}"], n, seed)]
     rows = []
     for task, outcome in run_tasks(executor, retrain, tasks):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tabular_cache.table import Table, read_manifest, read_table
+from tabular_cache.table import Table, load_table, read_manifest
 
 
 def summarise(table: Table) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def summarise(table: Table) -> dict[str, Any]:
 
 def problem_table(problems: Sequence[tuple[str, str]], folder: Path) -> pd.DataFrame:
     """Return the lines of the problems; raises BadInput for a missing or damaged table."""
-    return pd.DataFrame([summarise(read_table.__wrapped__(f"{d}/{p}", folder)) for d, p in problems])
+    return pd.DataFrame([summarise(load_table(f"{d}/{p}", folder)) for d, p in problems])
 
 
 def print_info(problems: Sequence[tuple[str, str]], folder: Path) -> int:

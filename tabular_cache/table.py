@@ -97,7 +97,12 @@ def _manifest(folder: Path, mtime_ns: int) -> dict[str, Any]:
 
 @lru_cache(maxsize=4)
 def read_table(problem: str, folder: Path = TABLES) -> Table:
-    """Return the table of a problem, checked against the manifest.
+    """Return the table of a problem as `load_table` does, the last few being remembered."""
+    return load_table(problem, folder)
+
+
+def load_table(problem: str, folder: Path = TABLES) -> Table:
+    """Return the table of a problem from its file, checked against the manifest.
 
     Raises BadInput, naming the file, when it is missing, unreadable or differs from its checksum.
     """

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 from fakes import prepared
@@ -73,3 +75,21 @@ def test_a_missing_error_needs_a_status() -> None:
         Evaluation(error=float("nan"), cost_s=1.0, test_error=0.1, wall_s=1.0)
     with pytest.raises(ValueError, match="status must be one of ok, failed, timeout, out_of_memory"):
         Evaluation(error=0.1, cost_s=1.0, test_error=0.1, wall_s=1.0, status="fine")
+
+
+def test_a_data_set_of_the_users_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "my_data.py").write_text(
+        "import numpy as np, pandas as pd\n"
+        "from datasets import Dataset\n"
+        "def load(name, n):\n"
+        "    x = np.linspace(0, 1, n)\n"
+        "    X = pd.DataFrame({'a': x, 'b': x[::-1] ** 2})\n"
+        "    return Dataset(name=name, X=X, y=np.sin(6 * x), task='regression', classes=(), mark='', note='',\n"
+        "                   sha256=str(n))\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    config = {"_target_": "my_data.load", "name": "mine", "n": 100}
+    live = Live(n_candidates=16).open(config, {"name": "clean"}, seed=0)
+    assert live.name == "mine/clean"
+    assert live.evaluate(int(live.initial(5).ids[0])).status == OK
+    assert Live().fingerprint(config, {"name": "clean"}) != Live().fingerprint({**config, "n": 90}, {"name": "clean"})
