@@ -55,9 +55,7 @@ def _member(archive: Path, file: File) -> bytes:
             if hashlib.sha256(data).hexdigest() in (file.sha256, file.twin):
                 return data
         held = ", ".join(opened.namelist()[:8]) or "nothing"
-    raise BadInput(
-        f"the archive has no {Path(file.path).name} with checksum {file.sha256[:12]}; it holds {held}"
-    )
+    raise BadInput(f"the archive has no {Path(file.path).name} with checksum {file.sha256[:12]}; it holds {held}")
 
 
 def _members(archive: zipfile.ZipFile, nested: bool = True) -> Iterator[bytes]:

@@ -42,9 +42,7 @@ def _checked(entry: Entry, source: Source, frame: "pandas.DataFrame") -> Dataset
     from datasets.digest import values_sha256
 
     if entry.target not in frame.columns:
-        raise BadInput(
-            f"data set {entry.name}: no target column {entry.target!r} in {list(frame.columns)[:8]}..."
-        )
+        raise BadInput(f"data set {entry.name}: no target column {entry.target!r} in {list(frame.columns)[:8]}...")
     X, target = frame.drop(columns=entry.target), frame[entry.target]
     if target.isna().any():
         raise BadInput(f"data set {entry.name}: {int(target.isna().sum())} rows have no target")

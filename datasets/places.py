@@ -27,9 +27,7 @@ def home() -> Path | None:
     if not value:
         return None
     if not Path(value).is_dir():
-        raise BadInput(
-            f"DATASETS_HOME={value} is not a folder; unset it, or name the folder of the raw files"
-        )
+        raise BadInput(f"DATASETS_HOME={value} is not a folder; unset it, or name the folder of the raw files")
     return Path(value)
 
 

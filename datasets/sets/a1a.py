@@ -29,9 +29,7 @@ ENTRY = Entry(
     study=False,
     sources=(
         Source(
-            files=(
-                File("libsvm_a1a/a1a", "eb54c45f1bdb51286f803dd092eb8202b44637a858fc6c4e533a2d64a0d94b4e"),
-            ),
+            files=(File("libsvm_a1a/a1a", "eb54c45f1bdb51286f803dd092eb8202b44637a858fc6c4e533a2d64a0d94b4e"),),
             parse=parse,
             rows=1605,
             sha256="7afe6b2b1fd6e4f45d03955a97ed6981317573a362d9a647bedbc088f34bb3cf",

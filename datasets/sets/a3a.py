@@ -29,11 +29,7 @@ ENTRY = Entry(
     study=False,
     sources=(
         Source(
-            files=(
-                File(
-                    "libsvm_a3a/a3a.txt", "2d513572f103d25e84bebe4b9f2f52ee9445764b5a393caff7db9c482cfc1ee4"
-                ),
-            ),
+            files=(File("libsvm_a3a/a3a.txt", "2d513572f103d25e84bebe4b9f2f52ee9445764b5a393caff7db9c482cfc1ee4"),),
             parse=parse,
             rows=3185,
             sha256="4f4f1180f071fa4217b523677f11b2cb9c775f2ed2582986d0c3f8019b0489bc",

@@ -40,11 +40,7 @@ ENTRY = Entry(
     licence="CC BY 4.0 (UCI)",
     sources=(
         Source(
-            files=(
-                File(
-                    "abalone/abalone.data", "de37cdcdcaaa50c309d514f248f7c2302a5f1f88c168905eba23fe2fbc78449f"
-                ),
-            ),
+            files=(File("abalone/abalone.data", "de37cdcdcaaa50c309d514f248f7c2302a5f1f88c168905eba23fe2fbc78449f"),),
             parse=parse,
             rows=4177,
             sha256="5513ea93d6c73064af1e3efa9654f3b150b9087bd0aac4c1d75881f0e4e56f5f",

@@ -32,9 +32,7 @@ def parse(files: Sequence[Path]) -> "pandas.DataFrame":
     from datasets.formats import as_categories, read_csv
 
     train = read_csv(files[0], (*INPUTS, "CARAVAN"), sep="\t")
-    evaluation = read_csv(files[1], INPUTS, sep="\t").assign(
-        CARAVAN=read_csv(files[2], ["CARAVAN"])["CARAVAN"]
-    )
+    evaluation = read_csv(files[1], INPUTS, sep="\t").assign(CARAVAN=read_csv(files[2], ["CARAVAN"])["CARAVAN"])
     frame = pandas.concat([train, evaluation], ignore_index=True)
     return as_categories(frame, CODES)
 

@@ -51,9 +51,7 @@ def _luma(png: bytes) -> UInt8[np.ndarray, "32 32"]:
     return np.asarray(colour.convert("L"))
 
 
-LIST = File(
-    "handwritten_letters/letters2.csv", "e5ba9c7659fe93a84d45b17248238effae57d95aa4b8af4b3bf5e142421eee75"
-)
+LIST = File("handwritten_letters/letters2.csv", "e5ba9c7659fe93a84d45b17248238effae57d95aa4b8af4b3bf5e142421eee75")
 ENTRY = Entry(
     name="letters",
     title="Handwritten letters",

@@ -46,8 +46,6 @@ ENTRY = Entry(
             rows=5500,
             sha256="a8d9a14c1e359a5c63de0d61d4f870cc270c71ff3417436443662c10230f59ce",
         ),
-        openml_copy(
-            "openml_125922_texture", OpenML(40499, rows=5500, columns=41, target="Class"), parse_openml
-        ),
+        openml_copy("openml_125922_texture", OpenML(40499, rows=5500, columns=41, target="Class"), parse_openml),
     ),
 )

@@ -1,5 +1,4 @@
 import dataclasses
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -109,18 +108,6 @@ def test_the_source_of_a_recipe_from_elsewhere_is_covered(tmp_path: Path, monkey
         store._sources.cache_clear()
         found.append(store._sources("outside_recipe"))
     assert found[0] != found[1]
-
-
-def test_a_stored_problem_loads_in_a_tenth_of_a_second() -> None:
-    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(2000, 1600))).add_prefix("x")
-    data = dataset_of(frame, frame["x0"].to_numpy())
-    prepare(data, "clean")
-    took = []
-    for _ in range(5):
-        start = time.process_time()
-        prepare(data, "clean")
-        took.append(time.process_time() - start)
-    assert min(took) < 0.1
 
 
 @needs_data

@@ -43,7 +43,7 @@ def test_shipped_tables_are_what_they_say(dataset: str) -> None:
         meta, measured = table.meta, table.measured
         assert len(table) == meta["rows"]
         assert len(set(table["config"])) == meta["configs"]
-        for config in set(table["config"]):  # the hyperparameters are those of the shared sequence
+        for config in {int(c) for c in table["config"]}:  # the hyperparameters are those of the shared sequence
             mine = table["config"] == config
             x = configuration(config)
             assert (table.native[mine][:, 1:] == x[1:]).all()
