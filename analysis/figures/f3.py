@@ -10,7 +10,7 @@ from analysis.relative import Relative, relative
 from analysis.scope import footnote, intervals, pairs_left_out, scope, sentence, span
 from analysis.selection import at_horizon, horizon, of_families
 from analysis.traces import Traces
-from analysis.tradeoff import finish, label_points, plot, tradeoff
+from analysis.tradeoff import THINNED, finish, label_points, plot, thin_labels, tradeoff
 
 
 def draw(traces: Traces, out_dir: Path) -> Drawn:
@@ -32,6 +32,7 @@ def draw(traces: Traces, out_dir: Path) -> Drawn:
             plot(axes, rows, colour, "EI$^\\alpha$")
             label_points(axes, rows, "alpha", colour, above=statistic == "mean")
         finish(axes, n)
+        thin_labels(axes)
         axes.set_title("EI$^\\alpha$: cost saved against error lost (numbers: $\\alpha$)", fontsize=10)
         plots.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
         return save(figure, "f3", caption, numbers, out_dir)
@@ -43,6 +44,7 @@ def _caption(traces: Traces, pairs: Relative, numbers: pd.DataFrame, n: int, sho
         "same problem and seed (EI = 100), mean and median over",
         f"{scope(pairs.table, traces.evaluator)}, {span(numbers['n'], 'pair')}.",
         f"Bars: {intervals(pairs.table)}",
+        THINNED,
         pairs_left_out(pairs, short, n),
         footnote(pairs.table["dataset"]),
     )

@@ -13,7 +13,7 @@ from analysis.relative import Relative, relative
 from analysis.scope import footnote, intervals, pairs_left_out, scope, sentence, span
 from analysis.selection import at_horizon, horizon, of_families
 from analysis.traces import Traces
-from analysis.tradeoff import finish, label_points, plot, tradeoff
+from analysis.tradeoff import THINNED, finish, label_points, plot, thin_labels, tradeoff
 from harness.errors import BadInput
 
 
@@ -36,6 +36,7 @@ def draw(traces: Traces, out_dir: Path) -> Drawn:
         left, right = plots.subplots(1, 2, width_ratios=(1.15, 1))
         _draw_tradeoffs(left, numbers, n)
         _draw_effective(right, effective.curve)
+        thin_labels(left)
         plots.legend(*left.get_legend_handles_labels(), loc="outside lower left", ncols=4)
         both = pd.concat([numbers.assign(panel="left"), effective.curve.assign(panel="right")])
         return save(figure, "f5", caption, both, out_dir)
@@ -62,13 +63,16 @@ def _draw_effective(axes: Axes, curve: pd.DataFrame) -> None:
         axes.plot(rows["iteration"], rows["value"], color=colour, linewidth=1.3)
         axes.fill_between(rows["iteration"], rows["low"], rows["high"], color=colour, alpha=0.15, linewidth=0)
         ends.append(rows["value"].iloc[-1])
-    low, high = axes.get_ylim()
-    for lam, colour, y in zip(lams, sequence(len(lams)), spread(np.array(ends), (high - low) / 26), strict=True):
-        axes.annotate(f"$\\lambda$ = {lam:g}", (1.0, y), xycoords=("axes fraction", "data"), xytext=(4, 0),
+    axes.set_yscale("symlog", linthresh=1.0)  # near-equal costs make single alphas of hundreds
+    axes.set_ylim(0.0, max(1.0, axes.get_ylim()[1]))
+    axes.axhline(1.0, color="0.6", linewidth=0.8, zorder=0)
+    points = np.column_stack([np.ones(len(ends)), ends])
+    heights = axes.transLimits.transform(axes.transScale.transform(points))[:, 1]
+    for lam, colour, y in zip(lams, sequence(len(lams)), spread(heights, 1 / 24), strict=True):
+        axes.annotate(f"$\\lambda$ = {lam:g}", (1.0, y), xycoords="axes fraction", xytext=(4, 0),
                       textcoords="offset points", fontsize=7.5, color=colour, va="center")  # fmt: skip
-    axes.set_ylim(min(low, 0), high)
     axes.set_xlabel("iteration (initial design included)")
-    axes.set_ylabel("mean effective $\\alpha$ of CEI")
+    axes.set_ylabel("mean effective $\\alpha$ of CEI (log scale above 1)")
     axes.set_title("the $\\alpha$ that CEI amounts to", fontsize=10)
 
 
@@ -82,5 +86,6 @@ def _caption(traces: Traces, pairs: Relative, numbers: pd.DataFrame, effective: 
         "choice.",
         unsupported_sentence(effective),
         f"Bars and bands: {intervals(pairs.table)}",
+        THINNED,
         footnote(pairs.table["dataset"]),
     )

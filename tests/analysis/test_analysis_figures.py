@@ -3,6 +3,7 @@
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,6 +14,7 @@ import pipelines
 from analysis.figures import figures
 from analysis.plotting import Drawn, sequence, spread
 from analysis.traces import collect
+from analysis.tradeoff import thin_labels
 from harness.errors import BadInput
 
 ALL = len(datasets.names()) * len(pipelines.names())
@@ -195,3 +197,15 @@ def test_labels_are_spread_and_keep_their_order() -> None:
     assert np.diff(np.sort(placed)).min() >= 0.2 * 0.999
     np.testing.assert_allclose(spread(np.array([1.0, 2.0]), 0.5), [1.0, 2.0])
     assert len({sequence(len(LAMS))[i] for i in range(len(LAMS))}) == len(LAMS)
+
+
+def test_of_two_labels_on_one_another_the_farther_from_ei_stays() -> None:
+    figure, axes = plt.subplots()
+    places = {"far": (80.0, 101.0), "near": (80.02, 101.001), "apart": (100.0, 100.0)}
+    for name, (x, y) in places.items():
+        axes.annotate(name, (x, y))
+    axes.set(xlim=(75, 105), ylim=(99, 102))
+    thin_labels(axes)
+    shown = {text.get_text(): text.get_visible() for text in axes.texts}
+    assert shown == {"far": True, "near": False, "apart": True}
+    plt.close(figure)
