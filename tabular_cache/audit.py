@@ -28,8 +28,8 @@ class AuditRow:
 
 
 def sample(table: Table, n: int, seed: int) -> list[int]:
-    """Return `n` random configurations among those of the table that trained well."""
-    good = np.unique(table["config"][np.array(table.statuses)[table.status] == OK])
+    """Return `n` random configurations among those of the table that trained to their own number of rounds."""
+    good = np.unique(table["config"][table["own"] & (np.array(table.statuses)[table.status] == OK)])
     picked = stream(seed, "audit", table.problem).choice(good, size=min(n, len(good)), replace=False)
     return sorted(int(c) for c in picked)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import needs_data
-from fakes import make_tables
+from fakes import journal_line, make_tables
 
 import datasets
 import pipelines
@@ -18,7 +18,7 @@ from tabular_cache.build import build, plan
 from tabular_cache.info import print_info, problem_table, summarise
 from tabular_cache.measure import configuration
 from tabular_cache.store import Store
-from tabular_cache.table import TABLES, read_manifest, read_table
+from tabular_cache.table import TABLES, load_table, read_manifest, read_table
 
 STUDY = [(d, p) for d in datasets.names() for p in pipelines.names()]
 
@@ -91,6 +91,15 @@ def test_build_measures_and_audit_confirms(tmp_path: Path, capsys: pytest.Captur
     assert all(row.same_errors and row.same_data and row.worst_difference == 0 for row in rows)
     assert print_audit(rows) == 0
     assert "4 with identical errors, 0 not" in capsys.readouterr().out
+
+
+def test_an_audit_repeats_only_what_was_measured_in_full(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    with store.locked():
+        for config in range(8):
+            store.append("a/p", journal_line(config, status="timeout" if config % 2 else "ok"))
+        store.pack("a/p")
+    assert sample(load_table("a/p", tmp_path), 8, seed=0) == [0, 2, 4, 6]
 
 
 @needs_data
