@@ -1,6 +1,8 @@
 """Executors: anything with the `concurrent.futures` interface, made by a function named in a YAML file."""
 
 import os
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from typing import Any, TypeVar
@@ -36,7 +38,18 @@ def local(n_jobs: int | None = None) -> Executor:
         raise BadInput(f"executor.n_jobs must be a whole number >= 1 or null, got {n_jobs!r}")
     from joblib.externals.loky import ProcessPoolExecutor
 
-    return ProcessPoolExecutor(max_workers=n_jobs)
+    return ProcessPoolExecutor(max_workers=n_jobs, initializer=_end_with, initargs=(os.getpid(),))
+
+
+def _end_with(parent: int) -> None:
+    """End this worker soon after its parent: a killed driver must not leave idle processes behind."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def run_tasks(

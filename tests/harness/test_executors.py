@@ -1,0 +1,54 @@
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.executors import local
+
+ROOT = Path(__file__).resolve().parents[2]
+DRIVER = """
+import os, time
+from harness.executors import local
+
+with local(2) as executor:
+    print(*{executor.submit(os.getpid).result() for _ in range(8)}, flush=True)
+    time.sleep(60)
+"""
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
+def test_workers_end_with_a_killed_driver() -> None:
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    driver = subprocess.Popen([sys.executable, "-c", DRIVER], env=env, stdout=subprocess.PIPE, text=True)
+    assert driver.stdout is not None
+    workers = [int(pid) for pid in driver.stdout.readline().split()]
+    assert workers and all(alive(pid) for pid in workers)
+    driver.kill()
+    driver.wait()
+    deadline = time.monotonic() + 30
+    while any(alive(pid) for pid in workers) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert not any(alive(pid) for pid in workers)
+
+
+@pytest.mark.parametrize("n_jobs", [0, -1, 1.5, True, "two"])
+def test_wrong_numbers_of_workers(n_jobs: object) -> None:
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    code = f"from harness.executors import local\nlocal({n_jobs!r})"
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert f"executor.n_jobs must be a whole number >= 1 or null, got {n_jobs!r}" in done.stderr
+
+
+def test_default_is_one_worker_per_available_core() -> None:
+    with local() as executor:
+        assert executor._max_workers == len(os.sched_getaffinity(0))  # type: ignore[attr-defined]
