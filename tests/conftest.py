@@ -4,6 +4,12 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A busy machine is no failure, so no deadlines; CI repeats itself exactly, other runs explore new examples.
+settings.register_profile("explore", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "explore")
 
 ROOT = Path(__file__).resolve().parents[1]
 _SHARED = ROOT.parent / "shared" / "datasets"
