@@ -10,7 +10,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.utils import instantiate
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
-from harness.cli import CONFIGS, SOME_FAILED, bad_input, chosen, refuse, run_cli, whole_number
+from harness.cli import CONFIGS, SOME_FAILED, chosen, refuse, run_cli, users_mistakes, whole_number
 from harness.errors import BadInput
 from harness.methods import PARAMETERS, Method, study_methods, to_method
 from harness.progress import duration
@@ -108,21 +108,17 @@ def _tell(report: Report, results: Path) -> None:
 def _job(cfg: DictConfig) -> None:
     """Run one study; Hydra would print its own lines about any exception, but lets an exit through."""
     try:
-        _study(cfg)
-    except Exception as error:
-        known = bad_input(error)
-        if known is None:
-            raise
-        refuse(known)
+        with users_mistakes():
+            _study(cfg)
+    except BadInput as error:
+        refuse(error)
 
 
 def main() -> int:
     """Run Hydra on the command line; returns the exit code."""
     decorated = hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name="config")(_job)
-    try:
+    with users_mistakes():
         decorated()
-    except Exception as error:
-        raise (bad_input(error) or error) from None
     return _exit_code
 
 

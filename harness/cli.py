@@ -3,7 +3,8 @@
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -17,11 +18,8 @@ def compose_config(config: str, overrides: Sequence[str]) -> Any:
     """Return the configuration `config` with Hydra overrides applied; raises BadInput with one line."""
     from hydra import compose, initialize_config_dir
 
-    try:
-        with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-            return compose(config, overrides=list(overrides))
-    except Exception as error:
-        raise (bad_input(error) or error) from None
+    with users_mistakes(), initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        return compose(config, overrides=list(overrides))
 
 
 def explain(error: BaseException) -> str:
@@ -60,6 +58,15 @@ def bad_input(error: BaseException) -> BadInput | None:
     if cause is None and type(error).__module__.split(".")[0] in ("hydra", "omegaconf"):
         return BadInput(explain(error))
     return cause
+
+
+@contextmanager
+def users_mistakes() -> Iterator[None]:
+    """Turn what Hydra makes of the user's mistakes into BadInput; every other error passes as it is."""
+    try:
+        yield
+    except Exception as error:
+        raise (bad_input(error) or error) from None
 
 
 def refuse(error: BadInput) -> NoReturn:

@@ -9,7 +9,7 @@ from hydra import compose
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
-from harness.cli import bad_input
+from harness.cli import users_mistakes
 from harness.errors import BadInput
 
 PARAMETERS = ("lam", "alpha")
@@ -57,9 +57,7 @@ def study_methods(entries: Sequence[Any], overrides: Sequence[str]) -> list[Meth
         keys = [key for key in plain if key != "acq"]
         for values in product(*grids):
             settings = [f"{key}={value}" for key, value in zip(keys, values, strict=True)]
-            try:
+            with users_mistakes():
                 cfg = compose("method", overrides=[f"+acq={plain['acq']}", *settings, *overrides])
-            except Exception as error:
-                raise (bad_input(error) or error) from None
             methods.append(to_method(cfg))
     return methods

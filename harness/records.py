@@ -11,6 +11,8 @@ import hashlib
 import io
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,9 +102,11 @@ def read_traces(results_dir: str | Path) -> "pd.DataFrame":
         raise BadInput(f"no records in {results_dir}: run `python -m harness` first, or give results_dir=...")
     parts, sizes, headers = [], [], []
     for path in files:
-        headers.append(_read_header(path)["spec"])
-        parts.append(_read(path))
-        sizes.append(len(parts[-1]))
+        with _damage_named(path):
+            table = pq.read_table(path)
+            headers.append(_header(path, table.schema)["spec"])
+            parts.append(table.select(TRACE.names).cast(TRACE))
+        sizes.append(len(table))
     frame = pa.concat_tables(parts).to_pandas()
     for name in _TEXT:
         values = pd.Categorical([str(spec[name]) for spec in headers])
@@ -119,21 +123,26 @@ def _trace_files(folder: Path) -> list[Path]:
     return sorted(p for p in folder.rglob("seeds-*.parquet") if not p.name.endswith(".timings.parquet"))
 
 
-def _read_header(path: Path) -> dict[str, Any]:
+@contextmanager
+def _damage_named(path: Path) -> Iterator[None]:
     try:
-        header = json.loads((pq.read_schema(path).metadata or {})[b"block"])
+        yield
+    except BadInput:
+        raise
     except (OSError, KeyError, ValueError, pa.ArrowException) as error:
         raise BadInput(f"damaged record {path} ({type(error).__name__}): move it away and run again") from None
+
+
+def _read_header(path: Path) -> dict[str, Any]:
+    with _damage_named(path):
+        return _header(path, pq.read_schema(path))
+
+
+def _header(path: Path, schema: pa.Schema) -> dict[str, Any]:
+    header = json.loads((schema.metadata or {})[b"block"])
     if header.get("schema") != RECORD_SCHEMA:
         raise BadInput(f"{path} has record schema {header.get('schema')}, this version reads {RECORD_SCHEMA}")
     return dict(header)
-
-
-def _read(path: Path) -> pa.Table:
-    try:
-        return pq.read_table(path, columns=TRACE.names).cast(TRACE)
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise BadInput(f"damaged record {path} ({type(error).__name__}): move it away and run again") from None
 
 
 def _parquet(columns: dict[str, Any], schema: pa.Schema, header: dict[str, Any]) -> bytes:

@@ -12,7 +12,7 @@ from harness.problem import Candidates, Evaluation
 from harness.space import XGBOOST_SPACE
 from harness.streams import stream
 from tabular_cache.schema import problem_name
-from tabular_cache.table import TABLES, Table, read_table, table_entry
+from tabular_cache.table import TABLES, Table, read_table
 
 _NEIGHBOURS = 200  # of the incumbent, always on offer when the rows are too many to offer all
 
@@ -95,11 +95,11 @@ class Replay:
 
     def fingerprint(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> str:
         """Return the table's sha256; raises BadInput when the table is missing or damaged."""
-        problem = problem_name(str(dataset["name"]), str(pipeline["name"]))
-        read_table(problem, self._folder)
-        return str(table_entry(problem, self._folder)["sha256"])
+        return str(self._table(dataset, pipeline).meta["sha256"])
 
     def open(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any], seed: int) -> ReplayProblem:
         """Return the problem of one run."""
-        table = read_table(problem_name(str(dataset["name"]), str(pipeline["name"])), self._folder)
-        return ReplayProblem(table, seed, self.max_candidates)
+        return ReplayProblem(self._table(dataset, pipeline), seed, self.max_candidates)
+
+    def _table(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> Table:
+        return read_table(problem_name(str(dataset["name"]), str(pipeline["name"])), self._folder)
