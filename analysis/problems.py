@@ -16,13 +16,13 @@ from harness.errors import BadInput
 from harness.files import write_atomically
 from tabular_cache.table import TABLES, read_table
 
-NEEDED = ("val_error", "cpu_s")
+NEEDED = ("val_error", "scaled_s")
 
 
 def problem(problem: str, rows: pd.DataFrame, meta: Mapping[str, Any]) -> dict[str, Any]:
     """Return the table's line of one problem, ``dataset/pipeline``.
 
-    rows: the measured rows of its table, with val_error (NaN if failed) and cpu_s (seconds). meta: the
+    rows: the measured rows of its table, with val_error (NaN if failed) and scaled_s (seconds). meta: the
     manifest's entry, with n_train, n_valid, n_test, width_before, width_after, task, n_classes and configs. Costs are
     those of the successful trainings. Raises BadInput for a missing column or key, or no successful row.
     """
@@ -33,7 +33,7 @@ def problem(problem: str, rows: pd.DataFrame, meta: Mapping[str, Any]) -> dict[s
     if ok.empty:
         raise BadInput(f"the table of {problem} has no successful row")
     dataset, _, pipeline = problem.partition("/")
-    cost, error = ok["cpu_s"].to_numpy(dtype=float), ok["val_error"].to_numpy(dtype=float)
+    cost, error = ok["scaled_s"].to_numpy(dtype=float), ok["val_error"].to_numpy(dtype=float)
     try:
         size = {"rows": int(meta["n_train"] + meta["n_valid"] + meta["n_test"]),
                 "width before": int(meta["width_before"]), "width": int(meta["width_after"]),

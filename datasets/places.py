@@ -31,14 +31,17 @@ def home() -> Path | None:
     return Path(value)
 
 
-def cache_folder() -> Path:
-    """Return the folder for downloads: COST_AWARE_BO_CACHE, else the user's cache folder."""
+def cache_folder(part: str = "") -> Path:
+    """Return a folder for what can be made again: that of downloads, or the one named `part`.
+
+    COST_AWARE_BO_CACHE, else the user's cache folder; it may not exist yet.
+    """
     value = os.environ.get("COST_AWARE_BO_CACHE")
     if value:
-        return Path(value)
+        return Path(value) / part
     from platformdirs import user_cache_dir
 
-    return Path(user_cache_dir("cost-aware-bo", appauthor=False)) / "datasets"
+    return Path(user_cache_dir("cost-aware-bo", appauthor=False)) / (part or "datasets")
 
 
 def places() -> dict[str, Path]:

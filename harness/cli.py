@@ -95,6 +95,13 @@ def whole_number(name: str, value: Any, least: int) -> int:
     return value
 
 
+def positive(name: str, value: Any, allowed: str = "a number") -> float:
+    """Return `value` if it is a number above 0; raises BadInput naming the setting."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+        raise BadInput(f"{name} must be {allowed} > 0, got {value!r}")
+    return float(value)
+
+
 def chosen(cfg: Any, group: str) -> dict[str, Any]:
     """Return the selected configs of a multi-select group, by name; raises BadInput when there is none."""
     selected = cfg.get(group)

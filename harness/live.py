@@ -7,48 +7,26 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
+from harness.continuous import ContinuousProblem
 from harness.errors import BadInput
-from harness.problem import OK, Candidates, Evaluation
-from harness.space import XGBOOST_SPACE
-from harness.streams import seed_sequence, stream
+from harness.problem import OK, Evaluation
 from harness.training import TREE_METHODS, train
 from pipelines import Prepared, prepare
 
 
-class LiveProblem:
-    """One problem for one run: fresh Sobol candidates at each step, a training at each evaluation.
-
-    Ids count the points offered so far, so an id names its point for the whole run.
-    """
-
-    space = XGBOOST_SPACE
+class LiveProblem(ContinuousProblem):
+    """One problem for one run: a training at each evaluation."""
 
     def __init__(
         self, data: Prepared, seed: int, n_candidates: int, tree_method: str, time_limit_s: float | None
     ) -> None:
-        self.name = f"{data.dataset}/{data.pipeline}"
-        self._data, self._seed, self._n = data, seed, n_candidates
-        self._tree_method, self._time_limit_s = tree_method, time_limit_s
-        self._first, self._native = 0, np.empty((0, len(self.space)))
+        super().__init__(f"{data.dataset}/{data.pipeline}", seed, n_candidates)
+        self._data, self._tree_method, self._time_limit_s = data, tree_method, time_limit_s
 
-    def _offer(self, unit: np.ndarray) -> Candidates:
-        self._first += len(self._native)
-        self._native = self.space.from_unit(unit)
-        return Candidates(self._first + np.arange(len(unit)), self.space.to_unit(self._native))
-
-    def initial(self, n: int) -> Candidates:
-        """Return `n` uniform points drawn from (problem, seed)."""
-        return self._offer(stream(self._seed, "initial", self.name).random((n, len(self.space))))
-
-    def candidates(self, step: int) -> Candidates:
-        """Return the Sobol set of this step, freshly scrambled."""
-        seed = seed_sequence(self._seed, "candidates", self.name, str(step))
-        return self._offer(self.space.sobol(self._n, seed))
-
-    def evaluate(self, candidate: int) -> Evaluation:
-        """Train the candidate, one of those last offered."""
-        x = self._native[candidate - self._first]
+    def measure(self, x: Float[np.ndarray, " d"]) -> Evaluation:
+        """Train with the native hyperparameters `x`."""
         result = train(self._data, x, (), self._tree_method, self._time_limit_s)
         good = result.status == OK
         return Evaluation(

@@ -5,8 +5,8 @@ so partial predictions give the errors, and set-up plus cumulative round time gi
 """
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,15 +20,17 @@ PREFIX_GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 TREE_METHODS = ("exact", "hist", "approx")
 _SEED = 0  # one fixed seed: f(x) and c(x) are functions of x alone
 _LOG_LOSS_FLOOR = 1e-15
+_PACE_EVERY_S = 0.2
 
 
 @dataclass(frozen=True)
 class Training:
     """Outcome of one training at k numbers of rounds, ascending; the last is the longest that finished.
 
-    Errors are misclassification rates or RMSE; losses are log-loss or RMSE. `cpu_s` and `wall_s` are
-    cumulative seconds: set-up plus rounds. `spent_cpu_s` and `spent_wall_s` are the whole training's,
-    also when it failed or ran out of time (status), in which case k may be 0.
+    Errors are misclassification rates or RMSE; losses are log-loss or RMSE. `cpu_s`, `wall_s` and `scaled_s` (CPU
+    seconds at the reference machine's pace; `cpu_s` where no pace was asked for) are cumulative seconds: set-up
+    plus rounds. Those `spent` are the whole training's, also when it failed or ran out of time (status), in
+    which case k may be 0.
     """
 
     rounds: Int[np.ndarray, " k"]
@@ -38,30 +40,67 @@ class Training:
     test_loss: Float[np.ndarray, " k"]
     cpu_s: Float[np.ndarray, " k"]
     wall_s: Float[np.ndarray, " k"]
+    scaled_s: Float[np.ndarray, " k"]
     status: str
     note: str
     spent_cpu_s: float
     spent_wall_s: float
+    spent_scaled_s: float
 
 
 class _Clock(xgb.callback.TrainingCallback):
-    """Records CPU time of this thread and wall time after each round; stops past the CPU limit."""
+    """Records CPU time of this thread and wall time after each round; stops past the CPU limit.
 
-    def __init__(self, limit_s: float | None) -> None:
-        self.limit_s, self.expired = limit_s, False
+    With `pace` (how many times slower the machine is now than the reference machine), it is asked before, every
+    fifth of a second within, and after the training, on time that is not counted; between two askings the
+    slowdown is taken as their geometric mean.
+    """
+
+    def __init__(self, limit_s: float | None, pace: Callable[[], float] | None = None) -> None:
+        self.limit_s, self.expired, self._pace = limit_s, False, pace
         self.cpu: list[float] = []
         self.wall: list[float] = []
-        self.start = (time.thread_time(), time.perf_counter())
+
+    def begin(self) -> None:
+        self._knots, self._scaled = [0.0], [0.0]
+        self._slow = self._pace() if self._pace else 1.0
+        self._start = (time.thread_time(), time.perf_counter())
+
+    def end(self) -> None:
+        self.spent = self.now()
+        self._close(*self.spent)
 
     def now(self) -> tuple[float, float]:
-        return time.thread_time() - self.start[0], time.perf_counter() - self.start[1]
+        return time.thread_time() - self._start[0], time.perf_counter() - self._start[1]
+
+    def _close(self, cpu: float, wall: float) -> None:
+        """End a segment of the training at `cpu`: its seconds at the reference machine's pace."""
+        slow = self._pace() if self._pace else 1.0
+        self._scaled.append(self._scaled[-1] + (cpu - self._knots[-1]) / np.sqrt(slow * self._slow))
+        self._knots.append(cpu)
+        self._slow = slow
+        self._start = (time.thread_time() - cpu, time.perf_counter() - wall)
 
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
         cpu, wall = self.now()
         self.cpu.append(cpu)
         self.wall.append(wall)
         self.expired = self.limit_s is not None and cpu > self.limit_s
+        if self._pace and cpu - self._knots[-1] > _PACE_EVERY_S:
+            self._close(cpu, wall)
         return self.expired
+
+    def at(self, rounds: Int[np.ndarray, " k"]) -> dict[str, Any]:
+        """Return the times of a `Training`: cumulative at `rounds`, and what was spent in all."""
+        cpu, wall = np.array(self.cpu, dtype=np.float64), np.array(self.wall, dtype=np.float64)
+        return {
+            "cpu_s": cpu[rounds - 1],
+            "wall_s": wall[rounds - 1],
+            "scaled_s": np.interp(cpu[rounds - 1], self._knots, self._scaled),
+            "spent_cpu_s": self.spent[0],
+            "spent_wall_s": self.spent[1],
+            "spent_scaled_s": float(self._scaled[-1]),
+        }
 
 
 def train(
@@ -70,6 +109,7 @@ def train(
     prefixes: Sequence[int] = PREFIX_GRID,
     tree_method: str = "exact",
     time_limit_s: float | None = None,
+    pace: Callable[[], float] | None = None,
 ) -> Training:
     """Train XGBoost with the native hyperparameters `x` (order of XGBOOST_SPACE) on one thread.
 
@@ -77,21 +117,9 @@ def train(
     seconds, is checked after every round; what was finished before it counts. Failures and time-outs come
     back as a status, never as an exception.
     """
-    model = make_model(data, x, tree_method)
-    clock = _Clock(time_limit_s)
-    model.set_params(callbacks=[clock])
-    status, note = OK, ""
-    try:
-        clock.start = (time.thread_time(), time.perf_counter())
-        model.fit(data.X_train, data.y_train)
-    except (xgb.core.XGBoostError, MemoryError, ValueError) as error:
-        status, note = _failure(error)
-    spent = clock.now()
-    total = int(model.n_estimators)
-    if status == OK and clock.expired and len(clock.cpu) < total:
-        status, note = TIMEOUT, f"stopped after {len(clock.cpu)} of {total} rounds, limit {time_limit_s:g} s"
+    model, clock, status, note = _fit(data, x, tree_method, time_limit_s, pace)
     done = len(clock.cpu) if status in (OK, TIMEOUT) else 0
-    rounds = np.array(sorted({r for r in (*prefixes, total) if r <= done}), dtype=np.int64)
+    rounds = np.array(sorted({r for r in (*prefixes, int(x[0])) if r <= done}), dtype=np.int64)
     scores = np.array([_scores(model, data, int(r)) for r in rounds]).reshape(len(rounds), 4)
     return Training(
         rounds=rounds,
@@ -99,13 +127,47 @@ def train(
         test_error=scores[:, 1],
         val_loss=scores[:, 2],
         test_loss=scores[:, 3],
-        cpu_s=np.array(clock.cpu)[rounds - 1] if len(rounds) else np.empty(0),
-        wall_s=np.array(clock.wall)[rounds - 1] if len(rounds) else np.empty(0),
+        **clock.at(rounds),
         status=status,
         note=note,
-        spent_cpu_s=spent[0],
-        spent_wall_s=spent[1],
     )
+
+
+def retime(
+    data: Prepared,
+    x: Float[np.ndarray, " d"],
+    like: Training,
+    tree_method: str = "exact",
+    pace: Callable[[], float] | None = None,
+) -> Training:
+    """Train `x` once more and return `like` with the new times; errors do not change, so none are measured.
+
+    Raises RuntimeError if the training fails this time.
+    """
+    _, clock, status, note = _fit(data, x, tree_method, None, pace)
+    if status != OK:
+        raise RuntimeError(f"a training that succeeded before is now {status}: {note}")
+    return replace(like, **clock.at(like.rounds))
+
+
+def _fit(
+    data: Prepared, x: Float[np.ndarray, " d"], tree_method: str, limit_s: float | None, pace: Any
+) -> tuple[Any, _Clock, str, str]:
+    """Return the fitted model, its clock, and the status with a note."""
+    model = make_model(data, x, tree_method)
+    clock = _Clock(limit_s, pace)
+    model.set_params(callbacks=[clock])
+    status, note = OK, ""
+    try:
+        clock.begin()
+        model.fit(data.X_train, data.y_train)
+    except (xgb.core.XGBoostError, MemoryError, ValueError) as error:
+        status, note = _failure(error)
+    clock.end()
+    total = int(model.n_estimators)
+    if status == OK and clock.expired and len(clock.cpu) < total:
+        status, note = TIMEOUT, f"stopped after {len(clock.cpu)} of {total} rounds, limit {limit_s:g} s"
+    return model, clock, status, note
 
 
 def make_model(data: Prepared, x: Float[np.ndarray, " d"], tree_method: str) -> Any:

@@ -9,7 +9,6 @@ import hashlib
 import importlib.util
 import json
 import logging
-import os
 import uuid
 import zipfile
 import zlib
@@ -19,13 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import platformdirs
 from scipy import sparse
 
 from datasets import splitting
 from datasets.catalogue import entry_of
 from datasets.errors import BadInput
-from datasets.places import find
+from datasets.places import cache_folder, find
 from pipelines import module_name
 from pipelines.matrices import Matrix
 
@@ -42,8 +40,7 @@ LOG = logging.getLogger(__name__)
 
 def folder() -> Path:
     """Return the folder of the cache; it may not exist yet."""
-    home = os.environ.get("COST_AWARE_BO_CACHE")
-    return Path(home or platformdirs.user_cache_dir("cost-aware-bo", appauthor=False)) / "prepared"
+    return cache_folder("prepared")
 
 
 def known_versions(dataset: str) -> tuple[tuple[str, str], ...]:

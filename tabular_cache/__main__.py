@@ -3,11 +3,14 @@
 import itertools
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from harness.cli import SOME_FAILED, chosen, compose_config, run_cli, whole_number
+from harness.cli import SOME_FAILED, chosen, compose_config, positive, run_cli, whole_number
 from harness.errors import BadInput
 from tabular_cache.table import TABLES
+
+if TYPE_CHECKING:
+    from tabular_cache.plan import Planner
 
 USAGE = "usage: python -m tabular_cache build|audit|info [dataset=[a,b]] [pipeline=[c]] [setting=value ...]"
 
@@ -34,30 +37,51 @@ def _executor(cfg: Any) -> tuple[Any, int]:
     return executor, int(getattr(executor, "_max_workers", 1))
 
 
-def _build(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> int:
+def _planner(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> "Planner":
     from harness.training import TREE_METHODS
-    from tabular_cache.build import build, plan
+    from tabular_cache.allowance import Allowance
+    from tabular_cache.plan import AUTO, Planner
     from tabular_cache.store import Store
 
-    n_configs = whole_number("n_configs", cfg.n_configs, 1)
-    pass_size = whole_number("pass_size", cfg.pass_size, 1)
     if cfg.tree_method not in TREE_METHODS:
         raise BadInput(f"tree_method must be one of {', '.join(TREE_METHODS)}, got {cfg.tree_method!r}")
-    store = Store(folder)
-    with store.locked():
+    if cfg.time_limit_s is not None and cfg.time_limit_s != AUTO:
+        positive("time_limit_s", cfg.time_limit_s, f"{AUTO}, null or seconds")
+    if cfg.n_configs is None:
+        least = whole_number("at_least", cfg.at_least, 1)
+        most = whole_number("at_most", cfg.at_most, least)
+        allowance = Allowance(positive("minutes", cfg.minutes) * 60, least, most)
+    else:
+        n = whole_number("n_configs", cfg.n_configs, 1)
+        allowance = Allowance(0.0, n, n)
+    return Planner(
+        Store(folder, cfg.tree_method),
+        problems,
+        allowance,
+        cfg.time_limit_s,
+        cfg.tree_method,
+        positive("slice_s", cfg.slice_s),
+    )
+
+
+def _build(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> int:
+    from tabular_cache.build import Builder
+    from tabular_cache.quiet import Watch
+
+    planner = _planner(cfg, problems, folder)
+    most = None if cfg.max_passes is None else whole_number("max_passes", cfg.max_passes, 1)
+    with planner.store.locked():
         for dataset, pipeline in problems:  # what an earlier, killed build left in its journal
-            store.pack(f"{dataset}/{pipeline}")
-        settings = {"tree_method": cfg.tree_method, "time_limit_s": cfg.time_limit_s}
-        passes, means = plan(store, problems, n_configs, pass_size, **settings)
-        if not passes:
-            print(f"nothing to do: {len(problems)} problems have {n_configs} configurations each")
-            return 0
+            planner.store.pack(f"{dataset}/{pipeline}")
         executor, n_jobs = _executor(cfg)
-        with executor:
-            report = build(store, executor, passes, means, n_jobs)
-    print(f"{report.trainings} trainings, {report.cpu_s:.0f} CPU s, {report.wall_s:.0f} s")
+        with executor, Watch() as watch:
+            report = Builder(planner, executor, n_jobs, watch).run(most)
+    if not report.trainings and not report.failed:
+        print(f"nothing to do: {len(problems)} problems have had their share")
+    else:
+        print(report)
     for failure in report.failed:
-        print(f"not measured well: {failure}", file=sys.stderr)
+        print(f"not measured: {failure}", file=sys.stderr)
     return SOME_FAILED if report.failed else 0
 
 

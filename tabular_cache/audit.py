@@ -12,7 +12,7 @@ from harness.executors import run_tasks
 from harness.problem import OK
 from harness.streams import stream
 from tabular_cache.measure import Measurement, retrain
-from tabular_cache.table import Table, load_table
+from tabular_cache.table import Table, load_table, read_manifest
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,8 @@ def sample(table: Table, n: int, seed: int) -> list[int]:
 def audit(executor: Executor, problems: Sequence[tuple[str, str]], folder: Path, n: int, seed: int) -> list[AuditRow]:
     """Re-train `n` configurations of each problem; raises BadInput for a missing or damaged table."""
     tables = {f"{d}/{p}": load_table(f"{d}/{p}", folder) for d, p in problems}
-    tasks = [Measurement(d, p, c) for d, p in problems for c in sample(tables[f"{d}/{p}"], n, seed)]
+    method = read_manifest(folder)["tree_method"]
+    tasks = [Measurement(d, p, c, method) for d, p in problems for c in sample(tables[f"{d}/{p}"], n, seed)]
     rows = []
     for task, outcome in run_tasks(executor, retrain, tasks):
         if isinstance(outcome, BaseException):
@@ -57,7 +58,7 @@ def audit(executor: Executor, problems: Sequence[tuple[str, str]], folder: Path,
                 same_data=data_hash == table.meta["data_hash"],
                 same_errors=difference == 0.0,
                 worst_difference=difference,
-                cost_ratio=float(training.cpu_s[-1] / table["cpu_s"][mine][-1]),
+                cost_ratio=float(training.scaled_s[-1] / table["scaled_s"][mine][-1]),
             )
         )
     return sorted(rows, key=lambda row: (row.problem, row.config))

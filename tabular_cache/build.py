@@ -1,98 +1,113 @@
-"""Building tables: trainings in breadth-first order, journalled one by one, packed after each pass."""
+"""Building tables: passes of trainings, journalled one by one, packed after each pass, repeats at its end."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness.executors import run_tasks
-from harness.problem import OK
+from harness.problem import OK, TIMEOUT
 from harness.progress import Progress, duration
 from tabular_cache.measure import Measurement, machine, measure
-from tabular_cache.store import Store
+from tabular_cache.plan import Planner
+from tabular_cache.quiet import Watch
+from tabular_cache.reference import Reference, time_reference
+from tabular_cache.rows import AGAIN, NOISE
 
 
-@dataclass(frozen=True)
+@dataclass
 class Report:
-    """What a build did: trainings finished now, failed ones, CPU seconds, wall seconds."""
+    """What a build did: trainings finished, of these repeats and cut short; failures; core, wall, paused seconds."""
 
-    trainings: int
-    failed: list[str]
-    cpu_s: float
-    wall_s: float
+    trainings: int = 0
+    repeats: int = 0
+    cut: int = 0
+    failed: list[str] = field(default_factory=list)
+    core_s: float = 0.0
+    wall_s: float = 0.0
+    paused_s: float = 0.0
 
-
-def plan(
-    store: Store,
-    problems: Sequence[tuple[str, str]],
-    n_configs: int,
-    pass_size: int,
-    time_limit_s: float | None,
-    **settings: Any,
-) -> tuple[list[list[Measurement]], dict[str, float]]:
-    """Return the trainings that are missing, pass by pass, and the mean CPU seconds known per problem.
-
-    Breadth first: pass k holds configurations k*pass_size .. of every problem, so that all problems are
-    covered evenly however early the build is stopped.
-    """
-    done = {f"{d}/{p}": store.done(f"{d}/{p}", time_limit_s) for d, p in problems}
-    settings["time_limit_s"] = time_limit_s
-    passes = []
-    for start in range(0, n_configs, pass_size):
-        configs = range(start, min(start + pass_size, n_configs))
-        tasks = [Measurement(d, p, c, **settings) for d, p in problems for c in configs]
-        missing = [task for task in tasks if task.config not in done[task.problem]]
-        if missing:
-            passes.append(missing)
-    means = {name: sum(spent.values()) / len(spent) for name, spent in done.items() if spent}
-    return passes, means
+    def __str__(self) -> str:
+        return (
+            f"{self.trainings} trainings ({self.repeats} of them repeats, {self.cut} cut short by the time limit), "
+            f"{self.core_s:.0f} core seconds in {self.wall_s:.0f} s, paused {self.paused_s:.0f} s"
+        )
 
 
-def build(
-    store: Store, executor: Executor, passes: list[list[Measurement]], means: dict[str, float], n_jobs: int
-) -> Report:
-    """Do the planned trainings; every finished one is kept whatever happens later."""
-    todo = [task for tasks in passes for task in tasks]
-    start, failed, spent = time.monotonic(), [], 0.0
-    left = _TimeLeft(todo, means, n_jobs)
-    campaign = {"date": time.strftime("%Y-%m-%d"), **machine(), "trainings": 0, "cpu_s": 0.0}
-    store.manifest["campaigns"].append(campaign)
-    with Progress(len(todo), "trainings", "tables") as progress:
-        for tasks in passes:
-            for task, line in run_tasks(executor, measure, tasks, window=2 * n_jobs):
-                if isinstance(line, BaseException):
-                    failed.append(f"{task.problem} #{task.config}: {line!r}")
-                    progress.advance(left.after(task, None))
+class Builder:
+    """One campaign: does what the planner asks for; every finished training is kept whatever happens later."""
+
+    def __init__(self, planner: Planner, executor: Executor, n_jobs: int, watch: Watch) -> None:
+        self.planner, self.store, self.executor, self.n_jobs, self.watch = (
+            planner, planner.store, executor, n_jobs, watch,
+        )  # fmt: skip
+        self.report, self.reference = Report(), Reference()
+        self.campaign: dict[str, Any] = {"date": time.strftime("%Y-%m-%d"), **machine()}
+        self.campaign |= {"workers": n_jobs, "trainings": 0, "core_s": 0.0, "reference": self.reference.timings}
+        self._listed = False
+
+    def run(self, max_passes: int | None = None) -> Report:
+        """Build until every problem has had its share, or for `max_passes` passes."""
+        start, number = time.monotonic(), 0
+        while max_passes is None or number < max_passes:
+            number += 1
+            work = self._do(self.planner.next_pass(), f"pass {number}")
+            again = self._do(self.planner.repeats(), f"repeats of pass {number}")
+            if not work and not again:
+                break
+        self.report.wall_s = time.monotonic() - start
+        return self.report
+
+    def _do(self, tasks: list[Measurement], label: str) -> int:
+        if not tasks:
+            return 0
+        if not self._listed:
+            self.watch.wait()
+            self.reference.asked()
+            self.reference.add(*self.executor.submit(time_reference).result())
+            self.store.manifest["campaigns"].append(self.campaign)
+            self._listed = True
+        left = duration(self.planner.core_seconds_left() / self.n_jobs)
+        with Progress(len(tasks), "trainings", f"{label} ({left} for all)") as progress:
+            for task, line in run_tasks(self.executor, _work, self._when_quiet(tasks), window=self.n_jobs + 1):
+                if task is None:
+                    if isinstance(line, BaseException):
+                        raise line
+                    self.reference.add(*line)
                     continue
-                store.append(task.problem, line)
-                campaign["trainings"] += 1
-                campaign["cpu_s"] = round(campaign["cpu_s"] + line["spent_cpu_s"], 3)
-                spent += line["spent_cpu_s"]
-                if line["status"] != OK:
-                    failed.append(f"{task.problem} #{task.config}: {line['status']} {line['note']}".strip())
-                note = f"({duration(spent)} of CPU time so far)"
-                progress.advance(left.after(task, line["spent_cpu_s"]), note)
-            for problem in dict.fromkeys(task.problem for task in tasks):
-                store.pack(problem)
-    return Report(len(todo), failed, spent, time.monotonic() - start)
+                self._keep(task, line)
+                progress.advance(note=f"({duration(self.report.core_s)} of core time so far)")
+        for problem in dict.fromkeys(task.problem for task in tasks):
+            self.store.pack(problem)
+        return len(tasks)
+
+    def _when_quiet(self, tasks: Iterable[Measurement]) -> Iterator[Measurement | None]:
+        """Yield the tasks while the machine is quiet, and None when the reference training is due."""
+        for task in tasks:
+            self.report.paused_s += self.watch.wait()
+            if self.reference.due:
+                self.reference.asked()
+                yield None
+            yield task
+
+    def _keep(self, task: Measurement, line: Any) -> None:
+        if isinstance(line, BaseException):
+            self.report.failed.append(f"{task.problem} #{task.config}: {line!r}")
+            self.planner.given_up.add((task.problem, task.config))
+            return
+        line["busy"] = round(self.watch.mean(line["started"], line.pop("ended")), 3)
+        self.store.append(task.problem, line)
+        self.campaign["trainings"] += 1
+        self.campaign["core_s"] = round(self.campaign["core_s"] + line["core_s"], 3)
+        self.report.trainings += 1
+        self.report.core_s += line["core_s"]
+        self.report.repeats += task.purpose in (AGAIN, NOISE)
+        if line["status"] == TIMEOUT:
+            self.report.cut += 1
+        elif line["status"] != OK:
+            self.report.failed.append(f"{task.problem} #{task.config}: {line['status']} {line['note']}".strip())
 
 
-class _TimeLeft:
-    """Estimates the time left from each problem's own mean cost, since costs differ a thousandfold."""
-
-    def __init__(self, todo: list[Measurement], means: dict[str, float], n_jobs: int) -> None:
-        self._left: dict[str, int] = {}
-        for task in todo:
-            self._left[task.problem] = self._left.get(task.problem, 0) + 1
-        self._sums = {problem: (mean, 1) for problem, mean in means.items()}
-        self._n_jobs = n_jobs
-
-    def after(self, task: Measurement, cpu_s: float | None) -> float:
-        self._left[task.problem] -= 1
-        if cpu_s is not None:
-            total, n = self._sums.get(task.problem, (0.0, 0))
-            self._sums[task.problem] = (total + cpu_s, n + 1)
-        overall = sum(t for t, _ in self._sums.values()) / max(1, sum(n for _, n in self._sums.values()))
-        means = {p: (t / n if n else overall) for p, (t, n) in self._sums.items()}
-        return sum(n * means.get(p, overall) for p, n in self._left.items()) / self._n_jobs
+def _work(task: Measurement | None) -> Any:
+    return time_reference() if task is None else measure(task)

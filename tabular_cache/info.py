@@ -11,12 +11,12 @@ from tabular_cache.table import Table, load_table, read_manifest
 
 
 def summarise(table: Table) -> dict[str, Any]:
-    """Return one problem's line: sizes, costs in CPU seconds, errors.
+    """Return one problem's line: sizes, costs in seconds on the reference machine, errors.
 
     The mean cost is over the configurations at their own rounds (or where the time limit cut them short, as
     counted in the last column); the cost ratio is the slowest over the fastest row, prefixes included.
     """
-    own, error, cost = table["own"], table["val_error"], table["cpu_s"]
+    own, error, cost = table["own"], table["val_error"], table["scaled_s"]
     return {
         "problem": table.problem + (f" ({table.meta['mark']})" if table.meta["mark"] else ""),
         "task": table.meta["task"],
@@ -48,9 +48,9 @@ def print_info(problems: Sequence[tuple[str, str]], folder: Path) -> int:
     formats = {name: text.format for name, text in digits.items()} | {"slowest/fastest": "{:.0f}".format}
     print(frame.to_string(index=False, na_rep="-", formatters=formats))
     size = sum(manifest["tables"][f"{d}/{p}"]["bytes"] for d, p in problems)
-    hours = sum(c["cpu_s"] for c in manifest["campaigns"]) / 3600
+    hours = sum(manifest["tables"][f"{d}/{p}"]["core_s"] for d, p in problems) / 3600
     print(
         f"\n{len(frame)} problems, {frame['configs'].sum():,} configurations, {frame['rows'].sum():,} rows, "
-        f"{size / 1e6:.1f} MB; {hours:.2f} core-hours measured into this folder"
+        f"{size / 1e6:.1f} MB; {hours:.2f} core-hours"
     )
     return 0

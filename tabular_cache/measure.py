@@ -3,24 +3,31 @@
 import os
 import platform
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
+from harness.problem import OK
 from harness.space import XGBOOST_SPACE
-from harness.training import Training, train
+from harness.training import Training, retime, train
 from pipelines import Prepared, prepare
+from tabular_cache.reference import pace
 from tabular_cache.schema import METRICS, SOBOL_SEED
 
 _MOST_CONFIGS = 1 << 14
+QUICK_S = 0.05  # trainings shorter than this are timed three times
+_TIMES = 3
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """One training to do: a problem and an index of the Sobol sequence."""
+    """One training to do: a problem and an index of the Sobol sequence.
+
+    purpose: "new"; "again" for one that was disturbed; "noise" to see how much its cost varies.
+    """
 
     dataset: str
     pipeline: str
@@ -28,6 +35,7 @@ class Measurement:
     tree_method: str = "exact"
     time_limit_s: float | None = None
     split_seed: int = 0
+    purpose: str = "new"
 
     @property
     def problem(self) -> str:
@@ -53,20 +61,38 @@ def _prepared(dataset: str, pipeline: str, split_seed: int) -> Prepared:
 def measure(task: Measurement) -> dict[str, Any]:
     """Train one configuration and return its journal line: plain numbers, lists over the prefixes."""
     data = _prepared(task.dataset, task.pipeline, task.split_seed)
-    load, started = os.getloadavg()[0], int(time.time())
-    result = train(data, configuration(task.config), tree_method=task.tree_method, time_limit_s=task.time_limit_s)
+    load, started, core = os.getloadavg()[0], time.time(), time.process_time()
+    x = configuration(task.config)
+    result = train(data, x, tree_method=task.tree_method, time_limit_s=task.time_limit_s, pace=pace)
+    if result.status == OK and result.spent_cpu_s < QUICK_S:
+        result = _steadied(result, data, x, task.tree_method)
     return {
         "config": task.config,
+        "purpose": task.purpose,
         "load": round(load, 2),
         "started": started,
+        "ended": time.time(),
+        "core_s": round(time.process_time() - core, 4),
         "status": result.status,
         "note": result.note,
         "spent_cpu_s": result.spent_cpu_s,
         "spent_wall_s": result.spent_wall_s,
+        "spent_scaled_s": result.spent_scaled_s,
         "rounds": result.rounds.tolist(),
         **{name: getattr(result, name).tolist() for name in METRICS},
         "problem": describe(data),
     }
+
+
+def _steadied(first: Training, data: Prepared, x: np.ndarray, tree_method: str) -> Training:
+    """Return a short training with the medians of three timings."""
+    timed = [first, *(retime(data, x, first, tree_method, pace) for _ in range(_TIMES - 1))]
+    names = ("cpu_s", "wall_s", "scaled_s", "spent_cpu_s", "spent_wall_s", "spent_scaled_s")
+    times: dict[str, Any] = {}
+    for name in names:
+        median = np.median([getattr(t, name) for t in timed], axis=0)
+        times[name] = median if median.ndim else float(median)
+    return replace(first, **times)
 
 
 def describe(data: Prepared) -> dict[str, Any]:
@@ -88,7 +114,7 @@ def describe(data: Prepared) -> dict[str, Any]:
 def retrain(task: Measurement) -> tuple[Training, str]:
     """Train one configuration again, for an audit; also return the hash of the data it saw."""
     data = _prepared(task.dataset, task.pipeline, task.split_seed)
-    return train(data, configuration(task.config), tree_method=task.tree_method), data.data_hash
+    return train(data, configuration(task.config), tree_method=task.tree_method, pace=pace), data.data_hash
 
 
 def machine() -> dict[str, Any]:

@@ -14,6 +14,7 @@ from harness.streams import stream
 from tabular_cache.schema import problem_name
 from tabular_cache.table import TABLES, Table, read_table
 
+COSTS = {"scaled": "scaled_s", "cpu": "cpu_s", "wall": "wall_s"}
 _NEIGHBOURS = 200  # of the incumbent, always on offer when the rows are too many to offer all
 
 
@@ -26,15 +27,19 @@ class ReplayProblem:
 
     space = XGBOOST_SPACE
 
-    def __init__(self, table: Table, seed: int, max_candidates: int) -> None:
+    def __init__(
+        self, table: Table, seed: int, max_candidates: int, cost: str = "scaled", n_configs: int | None = None
+    ) -> None:
         self.name = table.problem
         self._table, self._seed, self._max = table, seed, max_candidates
-        self._free = table.measured.copy()
+        self._cost = table[COSTS[cost]]
+        self._known = np.ones(len(table), dtype=bool) if n_configs is None else table["config"] < n_configs
+        self._free = table.measured & self._known
         self._best = -1
 
     def initial(self, n: int) -> Candidates:
         """Return `n` configurations drawn without replacement from (problem, seed)."""
-        rows = np.flatnonzero(self._table.longest)
+        rows = np.flatnonzero(self._table.longest & self._known)
         if len(rows) < n:
             raise BadInput(f"the table of {self.name} has {len(rows)} configurations, the initial design needs {n}")
         ids = stream(self._seed, "initial", self.name).choice(rows, size=n, replace=False)
@@ -67,7 +72,7 @@ class ReplayProblem:
             self._best = candidate
         return Evaluation(
             error=float(error),
-            cost_s=float(table["cpu_s"][candidate]),
+            cost_s=float(self._cost[candidate]),
             test_error=float(table["test_error"][candidate]),
             wall_s=float(table["wall_s"][candidate]),
             status=table.statuses[table.status[candidate]],
@@ -78,16 +83,24 @@ class ReplayProblem:
 class Replay:
     """The evaluator `replay`: opens measured tables as problems.
 
-    tables: folder of the tables, null for the shipped ones; max_candidates: rows scored per step at most.
+    tables: folder of the tables, null for the shipped ones; max_candidates: rows scored per step at most;
+    cost: "scaled" (CPU seconds on the reference machine), "cpu" or "wall" (seconds as measured); n_configs: only
+    the first so many configurations of a table, null for all.
     """
 
     tables: str | None = None
     max_candidates: int = 5000
+    cost: str = "scaled"
+    n_configs: int | None = None
     seeds_per_block: int | None = None  # all seeds of a problem and method in one block
 
     def __post_init__(self) -> None:
         if not isinstance(self.max_candidates, int) or self.max_candidates < 2:
             raise BadInput(f"evaluator.max_candidates must be a whole number >= 2, got {self.max_candidates!r}")
+        if self.cost not in COSTS:
+            raise BadInput(f"evaluator.cost must be one of {', '.join(COSTS)}, got {self.cost!r}")
+        if self.n_configs is not None and (not isinstance(self.n_configs, int) or self.n_configs < 1):
+            raise BadInput(f"evaluator.n_configs must be a whole number >= 1 or null, got {self.n_configs!r}")
 
     @property
     def _folder(self) -> Path:
@@ -99,7 +112,8 @@ class Replay:
 
     def open(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any], seed: int) -> ReplayProblem:
         """Return the problem of one run."""
-        return ReplayProblem(self._table(dataset, pipeline), seed, self.max_candidates)
+        table = self._table(dataset, pipeline)
+        return ReplayProblem(table, seed, self.max_candidates, self.cost, self.n_configs)
 
     def _table(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> Table:
         return read_table(problem_name(str(dataset["name"]), str(pipeline["name"])), self._folder)

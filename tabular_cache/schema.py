@@ -4,19 +4,36 @@ import pyarrow as pa
 
 from harness.space import XGBOOST_SPACE
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 SOBOL_SEED = 20201  # of the one sequence that all tables take their configurations from
-METRICS = ("val_error", "test_error", "val_loss", "test_loss", "cpu_s", "wall_s")
+TIMES = ("cpu_s", "wall_s", "scaled_s")
+METRICS = ("val_error", "test_error", "val_loss", "test_loss", *TIMES)
+
+
+def _field(name: str, kind: pa.DataType, doc: str) -> pa.Field:
+    return pa.field(name, kind, metadata={"doc": doc})
+
 
 SCHEMA = pa.schema(
     [
-        pa.field("config", pa.int32(), metadata={"doc": "index in the shared Sobol sequence"}),
-        pa.field("own", pa.bool_(), metadata={"doc": "the configuration's own number of rounds, not a prefix"}),
+        _field("config", pa.int32(), "index in the shared Sobol sequence"),
+        _field("own", pa.bool_(), "the configuration's own number of rounds, not a prefix"),
         *(pa.field(name, pa.float32()) for name in XGBOOST_SPACE.names),
         *(pa.field(name, pa.float32()) for name in METRICS),
         pa.field("status", pa.dictionary(pa.int8(), pa.string())),
-        pa.field("load", pa.float32(), metadata={"doc": "1-minute load average when the training began"}),
-        pa.field("started", pa.int64(), metadata={"doc": "Unix seconds when the training began"}),
+        _field("busy", pa.float32(), "mean number of busy processes per core during the training"),
+        _field("load", pa.float32(), "1-minute load average when the training began"),
+        _field("repeats", pa.int8(), "how often the training was repeated because it had been disturbed"),
+        _field("started", pa.float64(), "Unix seconds when the training began"),
+    ]
+)
+
+NOISE_SCHEMA = pa.schema(
+    [
+        pa.field("problem", pa.string()),
+        pa.field("config", pa.int32()),
+        *(pa.field(name, pa.float32()) for name in (*TIMES, "busy")),
+        pa.field("started", pa.float64()),
     ]
 )
 

@@ -7,7 +7,6 @@ the journal; a kill in between leaves the journal, and merging again is harmless
 
 import fcntl
 import hashlib
-import io
 import json
 import os
 from collections.abc import Iterator
@@ -15,29 +14,32 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from harness.errors import BadInput
 from harness.files import write_atomically
 from harness.problem import TIMEOUT
-from harness.space import XGBOOST_SPACE
-from tabular_cache.measure import configuration
-from tabular_cache.schema import METRICS, SCHEMA, SCHEMA_VERSION, SOBOL_SEED, file_stem
+from tabular_cache import noise
+from tabular_cache.rows import NOISE, merged, parquet_bytes
+from tabular_cache.schema import SCHEMA_VERSION, SOBOL_SEED, file_stem
 from tabular_cache.table import read_manifest
 
 
 class Store:
     """The tables of one folder, opened for writing. One writer at a time (see `locked`)."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, tree_method: str | None = None) -> None:
+        """Open a folder; raises BadInput if its tables were measured with another `tree_method`."""
         self.folder, self.journal = folder, folder / "journal"
         if (folder / "manifest.json").exists():
             self.manifest = read_manifest(folder)
         else:
-            self.manifest = {"schema": SCHEMA_VERSION, "sobol_seed": SOBOL_SEED, "tables": {}, "campaigns": []}
+            self.manifest = {"schema": SCHEMA_VERSION, "sobol_seed": SOBOL_SEED, "tree_method": tree_method or "exact"}
+            self.manifest |= {"tables": {}, "campaigns": []}
+        found = self.manifest["tree_method"]
+        if tree_method not in (None, found):
+            raise BadInput(f"the tables in {folder} are of tree_method {found}; give tables=DIR for {tree_method}")
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -81,7 +83,7 @@ class Store:
 
         A training that an earlier, lower time limit cut short is not finished under `limit_s`.
         """
-        table = self._packed(problem)
+        table = self.packed(problem)
         if table is None:
             return {}
         last = table.filter(table["own"])
@@ -97,23 +99,26 @@ class Store:
         lines = self.lines(problem)
         if not lines:
             return
-        fresh = {line["config"]: line for line in lines}
-        parts = [to_rows(line) for line in fresh.values()]
-        old = self._packed(problem)
-        if old is not None:
-            again = pc.is_in(old["config"], pa.array(list(fresh), pa.int32()))
-            parts.insert(0, old.filter(pc.invert(again)))
-        table = pa.concat_tables(parts).unify_dictionaries().combine_chunks()
-        table = table.sort_by([("config", "ascending"), ("n_estimators", "ascending")])
-        content = _parquet_bytes(table)
-        write_atomically(self._table_path(problem), content)
-        self.manifest["tables"][problem] = {
-            "sha256": hashlib.sha256(content).hexdigest(),
-            "bytes": len(content),
-            "configs": len(set(table["config"].to_pylist())),
-            "rows": len(table),
-            **lines[-1]["problem"],
-        }
+        old = self.packed(problem)
+        noise.keep(self.folder, problem, lines)
+        table = merged(old, [line for line in lines if line["purpose"] != NOISE])
+        if table is not None and len(table):
+            content = parquet_bytes(table)
+            write_atomically(self._table_path(problem), content)
+            entry = self.manifest["tables"].get(problem, {})
+            core_s = sum(line["core_s"] for line in lines)
+            if entry.get("last_journal") == lines[0]["started"]:  # killed after this journal was counted
+                core_s = 0.0
+            self.manifest["tables"][problem] = {
+                **entry,
+                "sha256": hashlib.sha256(content).hexdigest(),
+                "bytes": len(content),
+                "configs": len(set(table["config"].to_pylist())),
+                "rows": len(table),
+                "core_s": round(entry.get("core_s", 0.0) + core_s, 3),
+                "last_journal": lines[0]["started"],
+                **lines[-1]["problem"],
+            }
         self.write_manifest()
         self._journal_path(problem).unlink()
 
@@ -123,7 +128,8 @@ class Store:
         content = json.dumps(self.manifest, indent=1).encode() + b"\n"
         write_atomically(self.folder / "manifest.json", content)
 
-    def _packed(self, problem: str) -> pa.Table | None:
+    def packed(self, problem: str) -> pa.Table | None:
+        """Return the rows of a problem's table, None if there is none; raises BadInput if it is damaged."""
         path = self._table_path(problem)
         if not path.exists():
             return None
@@ -142,40 +148,3 @@ class Store:
 def _ends_a_line(file: Any) -> bool:
     file.seek(-1, os.SEEK_END)
     return bool(file.read(1) == b"\n")
-
-
-def to_rows(line: dict[str, Any]) -> pa.Table:
-    """Return a journal line as table rows: one per number of rounds, or one failed row when it failed."""
-    native = configuration(line["config"])
-    rounds, ok = np.array(line["rounds"]), line["status"] == "ok"
-    metrics = {name: np.array(line[name], dtype=np.float32) for name in METRICS}
-    status = np.full(len(rounds), "ok", dtype=object)
-    if not ok:  # the asked-for length was not reached: its row says so and what it cost
-        rounds = np.append(rounds, native[0])
-        last = {"cpu_s": line["spent_cpu_s"], "wall_s": line["spent_wall_s"]}
-        metrics = {name: np.append(m, np.float32(last.get(name, np.nan))) for name, m in metrics.items()}
-        status = np.append(status, line["status"])
-    n = len(rounds)
-    columns: dict[str, Any] = {
-        "config": np.full(n, line["config"]),
-        "own": rounds == native[0],
-        "n_estimators": rounds,
-        **{name: np.full(n, native[j]) for j, name in enumerate(XGBOOST_SPACE.names) if j > 0},
-        **metrics,
-        "status": pa.array(status.tolist()).dictionary_encode(),
-        "load": np.full(n, line["load"]),
-        "started": np.full(n, line["started"]),
-    }
-    arrays = [_cast(columns[field.name], field.type) for field in SCHEMA]
-    return pa.Table.from_arrays(arrays, schema=SCHEMA)
-
-
-def _cast(values: Any, kind: pa.DataType) -> pa.Array:
-    return (values if isinstance(values, pa.Array) else pa.array(values)).cast(kind)
-
-
-def _parquet_bytes(table: pa.Table) -> bytes:
-    table = table.replace_schema_metadata({"schema_version": str(SCHEMA_VERSION)})
-    sink = io.BytesIO()
-    pq.write_table(table, sink, compression="zstd", compression_level=9)
-    return sink.getvalue()

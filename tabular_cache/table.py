@@ -18,6 +18,7 @@ from harness.space import XGBOOST_SPACE
 from tabular_cache.schema import SCHEMA_VERSION, file_stem
 
 TABLES = Path(__file__).parent / "tables"
+_REBUILD = f"this version reads {SCHEMA_VERSION}: rebuild with `python -m tabular_cache build`"
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,7 @@ def read_manifest(folder: Path = TABLES) -> dict[str, Any]:
         raise BadInput(f"{path} is no table manifest")
     if manifest["schema"] != SCHEMA_VERSION:
         raise BadInput(
-            f"{path} has schema {manifest['schema']}, this version reads {SCHEMA_VERSION}: "
-            "rebuild with `python -m tabular_cache build`"
+            f"{path} has schema {manifest['schema']}, {_REBUILD} (into an empty folder, or move the old one away)"
         )
     return dict(manifest)
 
@@ -118,10 +118,15 @@ def load_table(problem: str, folder: Path = TABLES) -> Table:
             f"the table {path} is damaged or foreign: sha256 {found[:12]}, the manifest says {entry['sha256'][:12]}; "
             f"restore it, or rebuild with `python -m tabular_cache build`"
         )
-    return _to_table(problem, pq.read_table(pa.BufferReader(content)), entry)
+    rows = pq.read_table(pa.BufferReader(content))
+    version = (rows.schema.metadata or {}).get(b"schema_version", b"none").decode()
+    if version != str(SCHEMA_VERSION):
+        raise BadInput(f"the table {path} has schema {version}, {_REBUILD}")
+    return to_table(problem, rows, entry)
 
 
-def _to_table(problem: str, data: pa.Table, meta: dict[str, Any]) -> Table:
+def to_table(problem: str, data: pa.Table, meta: dict[str, Any]) -> Table:
+    """Return the rows of a problem's file as a `Table`."""
     statuses = data["status"].combine_chunks()
     if isinstance(statuses, pa.ChunkedArray):
         statuses = statuses.chunk(0)

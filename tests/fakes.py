@@ -53,15 +53,19 @@ def journal_line(config: int, problem: str = "fake", status: str = "ok", seed: i
         rounds = rounds[rounds < own]
     cost = 0.002 + 1e-4 * rounds * x[6] * (1 + 0.1 * stream(seed, "noise", problem, str(config)).random())
     error = 0.1 + 0.5 / np.sqrt(rounds) + 0.05 * abs(np.log10(x[1]) + 1) + 0.01 * abs(x[6] - 6)
-    values = dict(zip(METRICS, [error, error + 0.01, 2 * error, 2 * error, cost, 1.1 * cost], strict=True))
+    values = dict(zip(METRICS, [error, error + 0.01, 2 * error, 2 * error, cost, 1.1 * cost, 0.8 * cost], strict=True))
     return {
         "config": config,
+        "purpose": "new",
+        "busy": 0.5,
         "load": 0.5,
-        "started": 1_700_000_000 + config,
+        "started": 1_700_000_000.0 + config,
+        "core_s": float(cost[-1]) + 0.01 if len(rounds) else 0.01,
         "status": status,
         "note": "",
         "spent_cpu_s": float(cost[-1]) + 0.001 if len(rounds) else 0.001,
         "spent_wall_s": float(cost[-1]) * 1.1 + 0.001 if len(rounds) else 0.001,
+        "spent_scaled_s": float(cost[-1]) * 0.8 + 0.001 if len(rounds) else 0.001,
         "rounds": rounds.tolist(),
         **{name: value.tolist() for name, value in values.items()},
         "problem": {

@@ -114,7 +114,7 @@ META = {
 
 
 def test_problem_lines_by_hand(tmp_path: Path) -> None:
-    rows = pd.DataFrame({"val_error": [0.5, 0.2, np.nan, 0.3], "cpu_s": [1.0, 8.0, 90.0, 3.0]})
+    rows = pd.DataFrame({"val_error": [0.5, 0.2, np.nan, 0.3], "scaled_s": [1.0, 8.0, 90.0, 3.0]})
     line = problems.problem("hiva/clean", rows, META)
     assert line["rows"] == 100 and line["width"] == 9 and line["classes"] == 2 and line["failed"] == 1
     assert (line["mean cost (s)"], line["maximum cost (s)"], line["slowest/fastest"]) == (4.0, 8.0, 8.0)
@@ -128,8 +128,8 @@ def test_problem_lines_by_hand(tmp_path: Path) -> None:
 
 
 def test_problem_tables_that_say_too_little_are_refused(tmp_path: Path) -> None:
-    rows = pd.DataFrame({"val_error": [0.5], "cpu_s": [1.0]})
-    with pytest.raises(BadInput, match=r"table of a/b lacks the column\(s\) cpu_s"):
+    rows = pd.DataFrame({"val_error": [0.5], "scaled_s": [1.0]})
+    with pytest.raises(BadInput, match=r"table of a/b lacks the column\(s\) scaled_s"):
         problems.problem("a/b", rows[["val_error"]], META)
     with pytest.raises(BadInput, match="a/b has no successful row"):
         problems.problem("a/b", rows.assign(val_error=np.nan), META)
@@ -150,7 +150,7 @@ def test_the_problems_of_replayed_records_are_described_from_their_tables(tmp_pa
     found = pd.read_csv(tmp_path / "problems.csv").set_index("dataset")
     table = read_table("wind/clean", tables)
     assert found.loc["wind", "best error"] == pytest.approx(table["val_error"].min(), rel=1e-5)
-    assert found.loc["wind", "maximum cost (s)"] == pytest.approx(table["cpu_s"].max(), rel=1e-5)
+    assert found.loc["wind", "maximum cost (s)"] == pytest.approx(table["scaled_s"].max(), rel=1e-5)
     assert found.loc["wind", "cut short"] == 0
     live = collect(frame(GRID[:2], WAYS, [0], 12, evaluator="live"), {"evaluator": "live"})
     assert "is made for replayed records" in problems.of_records(settings, live, tmp_path)

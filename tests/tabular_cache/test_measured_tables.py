@@ -13,10 +13,13 @@ import tabular_cache.audit as audit_module
 from harness.executors import serial
 from harness.problem import OK
 from harness.training import PREFIX_GRID
+from tabular_cache.allowance import Allowance
 from tabular_cache.audit import audit, print_audit, sample
-from tabular_cache.build import build, plan
+from tabular_cache.build import Builder
 from tabular_cache.info import print_info, problem_table, summarise
 from tabular_cache.measure import configuration
+from tabular_cache.plan import Planner
+from tabular_cache.quiet import Watch
 from tabular_cache.store import Store
 from tabular_cache.table import TABLES, load_table, read_manifest, read_table
 
@@ -64,9 +67,9 @@ def test_summaries_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     table = read_table("a/p", tmp_path)
     line = summarise(table)
     own = [i for i in range(len(table)) if table["own"][i]]
-    assert line["mean cost s"] == pytest.approx(sum(table["cpu_s"][i] for i in own) / 6)
-    assert line["max cost s"] == max(table["cpu_s"])
-    assert line["slowest/fastest"] == max(table["cpu_s"]) / min(table["cpu_s"])
+    assert line["mean cost s"] == pytest.approx(sum(table["scaled_s"][i] for i in own) / 6)
+    assert line["max cost s"] == max(table["scaled_s"])
+    assert line["slowest/fastest"] == max(table["scaled_s"]) / min(table["scaled_s"])
     assert (line["best error"], line["worst error"]) == (min(table["val_error"]), max(table["val_error"]))
     assert (line["configs"], line["rows"], line["cut short"]) == (6, len(table), 0)
     assert len(problem_table([("a", "p"), ("b", "p")], tmp_path)) == 2
@@ -78,13 +81,14 @@ def test_summaries_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 def test_build_measures_and_audit_confirms(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store = Store(tmp_path)
     problems = [("phoneme", "pca_small"), ("abalone", "clean")]
-    with store.locked():
-        passes, means = plan(store, problems, 3, 2, None)
-        report = build(store, serial(), passes, means, 1)
-        assert (report.trainings, report.failed) == (6, [])
-        assert plan(store, problems, 3, 2, None)[0] == []
+    planner = Planner(store, problems, Allowance(0, 3, 3))
+    with store.locked(), Watch(count=lambda: 1.0) as watch:
+        report = Builder(planner, serial(), 1, watch).run()
+    assert (report.trainings - report.repeats, report.failed) == (6, [])
+    assert planner.next_pass() == []
     campaign = read_manifest(tmp_path)["campaigns"][-1]
-    assert campaign["trainings"] == 6
+    assert campaign["trainings"] == report.trainings
+    assert len(campaign["reference"]) == 1
     assert campaign["versions"]["xgboost-cpu"]
     rows = audit(serial(), problems, tmp_path, 2, seed=0)
     assert len(rows) == 4
@@ -107,9 +111,8 @@ def test_audit_finds_a_wrong_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = Store(tmp_path)
-    with store.locked():
-        passes, means = plan(store, [("abalone", "clean")], 2, 2, None)
-        build(store, serial(), passes, means, 1)
+    with store.locked(), Watch(count=lambda: 1.0) as watch:
+        Builder(Planner(store, [("abalone", "clean")], Allowance(0, 2, 2)), serial(), 1, watch).run()
     table = read_table("abalone/clean", tmp_path)
     assert sample(table, 5, 0) == [0, 1]
     assert set(np.array(table.statuses)[table.status]) == {OK}

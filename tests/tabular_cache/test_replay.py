@@ -1,6 +1,9 @@
+import hashlib
+import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from fakes import journal_line, make_tables
 
@@ -25,7 +28,7 @@ def test_candidates_are_the_unevaluated_rows_and_evaluating_looks_up(folder: Pat
     assert np.array_equal(offer.unit, table.unit)
     outcome = problem.evaluate(7)
     assert outcome.error == table["val_error"][7]
-    assert outcome.cost_s == table["cpu_s"][7]
+    assert outcome.cost_s == table["scaled_s"][7]
     assert outcome.test_error == table["test_error"][7]
     assert 7 not in problem.candidates(6).ids
     assert len(problem.candidates(6).ids) == len(table) - 1
@@ -109,6 +112,34 @@ def test_missing_and_damaged_tables_are_refused_in_one_line(folder: Path) -> Non
 
 def test_another_schema_is_refused(folder: Path) -> None:
     path = folder / "manifest.json"
-    path.write_text(path.read_text().replace('"schema": 1', '"schema": 0'))
-    with pytest.raises(BadInput, match="schema 0, this version reads 1: rebuild"):
+    path.write_text(path.read_text().replace('"schema": 2', '"schema": 1'))
+    with pytest.raises(BadInput, match="schema 1, this version reads 2: rebuild with `python -m tabular_cache build`"):
         Replay(str(folder)).fingerprint(*NAMES)
+
+
+def test_a_file_of_another_schema_is_refused(folder: Path) -> None:
+    path, manifest = folder / "a--p.parquet", folder / "manifest.json"
+    rows = pq.read_table(path)
+    pq.write_table(rows.replace_schema_metadata({"schema_version": "1"}), path)
+    entries = json.loads(manifest.read_text())
+    entries["tables"]["a/p"]["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    manifest.write_text(json.dumps(entries))
+    with pytest.raises(BadInput, match=r"a--p.parquet has schema 1, this version reads 2: rebuild"):
+        Replay(str(folder)).fingerprint(*NAMES)
+
+
+def test_the_cost_can_be_as_measured(folder: Path) -> None:
+    table = read_table("a/p", folder)
+    for cost, column in (("cpu", "cpu_s"), ("wall", "wall_s"), ("scaled", "scaled_s")):
+        assert Replay(str(folder), cost=cost).open(*NAMES, seed=0).evaluate(3).cost_s == table[column][3]
+    with pytest.raises(BadInput, match="must be one of scaled, cpu, wall, got 'money'"):
+        Replay(str(folder), cost="money")
+
+
+def test_a_part_of_the_configurations(folder: Path) -> None:
+    table = read_table("a/p", folder)
+    problem = Replay(str(folder), n_configs=6).open(*NAMES, seed=0)
+    assert set(table["config"][problem.candidates(5).ids]) == set(range(6))
+    assert set(table["config"][problem.initial(6).ids]) == set(range(6))
+    with pytest.raises(BadInput, match="n_configs must be a whole number >= 1 or null, got 0"):
+        Replay(str(folder), n_configs=0)

@@ -1,3 +1,4 @@
+import itertools
 import json
 import os
 import signal
@@ -12,10 +13,12 @@ import pytest
 from fakes import journal_line, make_tables
 
 from harness.errors import BadInput
-from tabular_cache.build import plan
+from tabular_cache.allowance import Allowance
 from tabular_cache.measure import configuration
+from tabular_cache.plan import Planner
+from tabular_cache.rows import to_rows
 from tabular_cache.schema import METRICS, SCHEMA
-from tabular_cache.store import Store, to_rows
+from tabular_cache.store import Store
 from tabular_cache.table import read_table
 
 PROBLEMS = [("a", "p"), ("b", "p"), ("c", "p")]
@@ -80,16 +83,45 @@ def test_killed_between_packing_and_dropping_the_journal(tmp_path: Path) -> None
     assert (tmp_path / "a--p.parquet").read_bytes() == before
 
 
-def test_breadth_first_and_only_what_is_missing(tmp_path: Path) -> None:
+def test_breadth_first_by_machine_time(tmp_path: Path) -> None:
+    """Each pass gives every problem about the same time: one that costs a tenth gets ten times the trainings."""
+    store = Store(tmp_path)
+    planner = Planner(store, PROBLEMS, Allowance(seconds=60, at_least=40, at_most=100), slice_s=10)
+    with store.locked():
+        for config, problem in itertools.product(range(32), ("a/p", "b/p", "c/p")):
+            if (problem, config) != ("b/p", 7):
+                core_s = {"a/p": 0.1, "b/p": 1.0, "c/p": 0.4}[problem]
+                store.append(problem, journal_line(config, problem) | {"core_s": core_s})
+        first = planner.next_pass()  # nothing is packed yet: all is to be done
+        assert [task.config for task in first if task.problem == "a/p"] == list(range(32))
+        for problem in ("a/p", "b/p", "c/p"):
+            store.pack(problem)
+        seen = {p: [task.config for task in planner.next_pass() if task.problem == p] for p in ("a/p", "b/p", "c/p")}
+    assert seen["a/p"] == list(range(32, 100))  # 10 s of 0.1 s each would be 100 more: at_most ends it
+    assert seen["b/p"] == [7]  # first the rest of its pilot
+    assert seen["c/p"] == list(range(32, 57))  # 10 s of 0.4 s each
+
+
+def test_a_problem_has_had_its_share(tmp_path: Path) -> None:
+    share = Allowance(seconds=60, at_least=40, at_most=100)
+    assert not share.done(39, 1e6)
+    assert share.done(40, 60)
+    assert not share.done(99, 59)
+    assert share.done(100, 1)
     store = Store(tmp_path)
     with store.locked():
-        store.append("b/p", journal_line(1))
-        store.pack("b/p")
-        passes, means = plan(store, PROBLEMS, n_configs=6, pass_size=2, time_limit_s=None)
-    seen = [[(task.problem, task.config) for task in tasks] for tasks in passes]
-    assert seen[0] == [("a/p", 0), ("a/p", 1), ("b/p", 0), ("c/p", 0), ("c/p", 1)]
-    assert [config for _, config in seen[2]] == [4, 5] * 3
-    assert set(means) == {"b/p"}
+        for config in range(40):
+            store.append("a/p", journal_line(config) | {"core_s": 1.0})
+        store.pack("a/p")
+        planner = Planner(store, [("a", "p")], share)
+        assert planner.core_seconds_left() == pytest.approx(20.0)
+        assert [task.config for task in planner.next_pass()] == list(range(40, 60))
+
+
+def test_what_raised_is_not_planned_again(tmp_path: Path) -> None:
+    planner = Planner(Store(tmp_path), [("a", "p")], Allowance(0, 3, 3))
+    planner.given_up.add(("a/p", 1))
+    assert [task.config for task in planner.next_pass()] == [0, 2]
 
 
 def test_what_a_limit_cut_short_is_done_again_only_under_a_higher_one(tmp_path: Path) -> None:
@@ -129,23 +161,29 @@ import sys, time
 from pathlib import Path
 import tabular_cache.build as build_module
 from harness.executors import serial
-from tabular_cache.build import build, plan
+from tabular_cache import noise
+from tabular_cache.allowance import Allowance
+from tabular_cache.build import Builder
+from tabular_cache.plan import Planner
+from tabular_cache.quiet import Watch
 from tabular_cache.store import Store
 sys.path.insert(0, "tests")
 from fakes import journal_line
 
 def slow(task):  # stands in for a training: the same line for the same task
     time.sleep(0.02)
-    return journal_line(task.config, task.problem)
+    return journal_line(task.config, task.problem) | {"ended": 1_700_000_000.1 + task.config}
 
 build_module.measure = slow
+build_module.time_reference = lambda: (0.5, 0.5)
+noise.REPEATS = 1
 store = Store(Path(sys.argv[1]))
-with store.locked():
+with store.locked(), Watch(count=lambda: 1.0) as watch:
     for name in ("a/p", "b/p"):
         store.pack(name)
-    passes, means = plan(store, [("a", "p"), ("b", "p")], 24, 8, None)
-    print("planned", sum(map(len, passes)), flush=True)
-    build(store, serial(), passes, means, 1)
+    planner = Planner(store, [("a", "p"), ("b", "p")], Allowance(0, 24, 24))
+    print("planned", len(planner.next_pass()), flush=True)
+    Builder(planner, serial(), 1, watch).run(max_passes=9)
 """
 
 
@@ -175,11 +213,12 @@ def test_kill_9_loses_and_repeats_no_finished_training(tmp_path: Path) -> None:
         assert finished() >= kept > before
     process = start()
     assert process.wait(timeout=60) == 0
+    busy = round(1 / (os.cpu_count() or 1), 3)
     undisturbed = Store(tmp_path / "undisturbed")
     with undisturbed.locked():
         for problem in ("a/p", "b/p"):
             for config in range(24):
-                undisturbed.append(problem, journal_line(config, problem))
+                undisturbed.append(problem, journal_line(config, problem) | {"busy": busy})
             undisturbed.pack(problem)
     for name in ("a--p.parquet", "b--p.parquet"):
         assert (tmp_path / "t" / name).read_bytes() == (tmp_path / "undisturbed" / name).read_bytes()

@@ -1,0 +1,119 @@
+"""The emulator: a table made continuous by an ensemble of small neural networks.
+
+    (log validation error, log test error, log cost) = mean over members of MLP(2u - 1), u in the unit cube
+
+Each is fitted to all measured rows of one problem, prefixes included, targets standardised. Its accuracy is that
+on configurations left out whole: a row's neighbours in the table are prefixes of the same training.
+"""
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from harness.streams import seed_sequence, stream
+from tabular_cache.table import Table
+
+VERSION = 1  # raise it when the same table gives another emulator
+OUTPUTS = ("val_error", "test_error", "scaled_s")
+_HIDDEN, _MEMBERS, _PASSES, _BATCH, _RATE, _DECAY = (64, 64), 4, 120, 256, 3e-3, 1e-5
+
+Layers = list[tuple[np.ndarray, np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Emulator:
+    """Fitted networks: `members` of layers (weights, biases), the targets' means and standard deviations."""
+
+    members: list[Layers]
+    mean: Float[np.ndarray, " 3"]
+    sd: Float[np.ndarray, " 3"]
+
+    def predict(self, unit: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n 3"]:
+        """Return validation error, test error and cost in seconds (`OUTPUTS`) at points of the unit cube."""
+        total = np.zeros((len(unit), len(OUTPUTS)))
+        for layers in self.members:
+            total += _forward(layers, 2.0 * unit - 1.0)
+        return np.asarray(np.exp(self.mean + self.sd * (total / len(self.members))))
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the networks' weights."""
+        content = hashlib.sha256()
+        for array in (self.mean, self.sd, *(a for layers in self.members for layer in layers for a in layer)):
+            content.update(np.ascontiguousarray(array).tobytes())
+        return content.hexdigest()
+
+
+def _forward(layers: Layers, x: np.ndarray) -> np.ndarray:
+    for weights, biases in layers[:-1]:
+        x = np.maximum(x @ weights + biases, 0.0)
+    weights, biases = layers[-1]
+    return np.asarray(x @ weights + biases)
+
+
+def targets(table: Table) -> Float[np.ndarray, "n 3"]:
+    """Return the logs of `OUTPUTS`; an error of zero counts as half a misclassified row."""
+    half = {"val_error": 0.5 / table.meta["n_valid"], "test_error": 0.5 / table.meta["n_test"], "scaled_s": 0.0}
+    return np.log(np.stack([np.maximum(table[name], half[name]) for name in OUTPUTS], axis=1))
+
+
+def fit(table: Table, rows: Bool[np.ndarray, " n"] | None = None, members: int = _MEMBERS) -> Emulator:
+    """Fit an emulator to the measured rows of a table, or to those of them in `rows`.
+
+    Raises ValueError when there are too few.
+    """
+    chosen = table.measured & np.isfinite(table["val_error"]) & (True if rows is None else rows)
+    if chosen.sum() < 50:
+        raise ValueError(f"the table of {table.problem} has {chosen.sum()} measured rows; an emulator needs 50")
+    x, y = 2.0 * table.unit[chosen] - 1.0, targets(table)[chosen]
+    mean, sd = y.mean(axis=0), y.std(axis=0) + 1e-12
+    y = (y - mean) / sd
+    return Emulator([_train(x, y, table.problem, member) for member in range(members)], mean, sd)
+
+
+def _train(x: np.ndarray, y: np.ndarray, problem: str, member: int) -> Layers:
+    """Train one network by Adam on squared error, its step falling to zero along a cosine."""
+    from sklearn.neural_network import MLPRegressor
+
+    seed = int(seed_sequence(member, "emulator", problem).generate_state(1)[0])
+    model = MLPRegressor(
+        hidden_layer_sizes=_HIDDEN,
+        batch_size=min(_BATCH, len(x)),
+        alpha=_DECAY,
+        learning_rate_init=_RATE,
+        random_state=seed,
+    )
+    for k in range(_PASSES):
+        model.partial_fit(x, y)
+        model._optimizer.learning_rate_init = _RATE * 0.5 * (1.0 + np.cos(np.pi * (k + 1) / _PASSES))
+    return [(w.astype(np.float64), b.astype(np.float64)) for w, b in zip(model.coefs_, model.intercepts_, strict=True)]
+
+
+def left_out(table: Table, share: float = 0.1, seed: int = 0) -> Bool[np.ndarray, " n"]:
+    """Return the rows of a random `share` of the configurations, whole."""
+    configs: Int[np.ndarray, " c"] = np.unique(table["config"])
+    n = max(1, round(share * len(configs)))
+    drawn = stream(seed, "left out", table.problem).choice(configs, size=n, replace=False)
+    return np.isin(table["config"], drawn)
+
+
+def accuracy(table: Table, share: float = 0.1, seed: int = 0, best: float = 0.1) -> dict[str, float]:
+    """Return the relative errors of an emulator on left-out configurations: medians over rows, as fractions.
+
+    error_all, cost_all: over all measured rows; error_best, cost_best: over those in the `best` share by error.
+    """
+    out = left_out(table, share, seed)
+    emulator = fit(table, ~out)
+    judged = out & table.measured & np.isfinite(table["val_error"])
+    truth = np.exp(targets(table)[judged])
+    relative = np.abs(emulator.predict(table.unit[judged]) / truth - 1.0)
+    good = truth[:, 0] <= np.quantile(np.exp(targets(table)[table.measured, 0]), best)
+    some = good if good.any() else truth[:, 0] == truth[:, 0].min()
+    return {
+        "error_all": float(np.median(relative[:, 0])),
+        "cost_all": float(np.median(relative[:, 2])),
+        "error_best": float(np.median(relative[some, 0])),
+        "cost_best": float(np.median(relative[some, 2])),
+    }

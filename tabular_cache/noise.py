@@ -1,0 +1,82 @@
+"""The noise of the costs: 2 % of all trainings are measured three times, hours or days apart.
+
+`noise.parquet` holds every single measurement of these, the first included; the tables keep one each.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from harness.files import write_atomically
+from harness.problem import OK
+from harness.streams import stream
+from tabular_cache.rows import AGAIN, parquet_bytes
+from tabular_cache.schema import NOISE_SCHEMA, TIMES
+
+SHARE, REPEATS = 0.02, 3
+GAP_S = 2 * 3600.0  # at least so long after the last measurement
+_MOST_CONFIGS = 1 << 14
+FILE = "noise.parquet"
+
+
+def sample(problem: str) -> set[int]:
+    """Return the configurations of a problem that belong to the 2 %."""
+    drawn = np.flatnonzero(stream(0, "noise sample", problem).random(_MOST_CONFIGS) < SHARE)
+    return {int(config) for config in drawn}
+
+
+def read(folder: Path) -> pa.Table:
+    """Return all repeated measurements of a folder of tables; empty when there are none."""
+    path = folder / FILE
+    return pq.read_table(path).cast(NOISE_SCHEMA) if path.exists() else NOISE_SCHEMA.empty_table()
+
+
+def keep(folder: Path, problem: str, lines: list[dict[str, Any]]) -> None:
+    """Add the finished measurements of the sample among journal lines; a line that is there already adds nothing."""
+    sampled = sample(problem)
+    mine = [x for x in lines if x["config"] in sampled and x["status"] == OK and x["purpose"] != AGAIN]
+    if not mine:
+        return
+    rows = [
+        {
+            "problem": problem,
+            **{name: line[name] for name in ("config", "busy", "started")},
+            **{name: line[name][-1] for name in TIMES},
+        }
+        for line in mine
+    ]
+    both = pa.concat_tables([read(folder), pa.Table.from_pylist(rows, NOISE_SCHEMA)]).to_pandas()
+    both = both.drop_duplicates(["problem", "config", "started"]).sort_values(["problem", "config", "started"])
+    write_atomically(folder / FILE, parquet_bytes(pa.Table.from_pandas(both, NOISE_SCHEMA, preserve_index=False)))
+
+
+def due(folder: Path, problems: list[str], now: float) -> list[tuple[str, int]]:
+    """Return the (problem, configuration) pairs whose next repeated measurement may be made now."""
+    frame = read(folder).to_pandas()
+    seen = frame[frame["problem"].isin(problems)].groupby(["problem", "config"])["started"].agg(["size", "max"])
+    ready = seen[(seen["size"] < REPEATS) & (seen["max"] <= now - GAP_S)]
+    return [(str(problem), int(config)) for problem, config in ready.index]
+
+
+def spread(folder: Path) -> pd.DataFrame:
+    """Return, per repeated training, its mean cost and the coefficient of variation, raw and scaled.
+
+    cv = standard deviation / mean of its measurements (n - 1 in the variance); `days` is the time between the
+    first and the last in days.
+    """
+    frame = read(folder).to_pandas()
+    groups = frame.groupby(["problem", "config"])
+    table = pd.DataFrame(
+        {
+            "n": groups.size(),
+            "cost_s": groups["scaled_s"].mean(),
+            "cv_raw": groups["cpu_s"].std() / groups["cpu_s"].mean(),
+            "cv_scaled": groups["scaled_s"].std() / groups["scaled_s"].mean(),
+            "days": (groups["started"].max() - groups["started"].min()) / 86400.0,
+        }
+    )
+    return table[table["n"] > 1].reset_index()

@@ -1,0 +1,78 @@
+"""Is the machine quiet enough to measure a cost? Counts the runnable processes and waits while they are too many.
+
+With more busy processes than cores a training's CPU time (not only its wall time) grows by up to a factor of
+three: caches are shared, and every switch empties them.
+"""
+
+import os
+import sys
+import threading
+import time
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+
+import numpy as np
+
+MOST_BUSY = 1.1  # mean busy processes per core beyond which a training counts as disturbed
+_SAMPLE_S, _RECENT = 1.0, 9
+
+
+def runnable() -> float:
+    """Return the number of processes that run or wait for a core now, this reader not counted."""
+    try:
+        with open("/proc/loadavg") as file:  # noqa: PTH123
+            return float(int(file.read().split()[3].split("/")[0]) - 1)
+    except (OSError, IndexError, ValueError):
+        return os.getloadavg()[0]  # a minute's mean, where the present number is not to be had
+
+
+class Watch:
+    """Samples the number of runnable processes once a second, from a thread of its own, while open."""
+
+    def __init__(self, cores: int | None = None, count: Callable[[], float] = runnable) -> None:
+        self.cores = cores or os.cpu_count() or 1
+        self._count = count
+        self._times: list[float] = []
+        self._busy: list[float] = []
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+
+    def __enter__(self) -> "Watch":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def _sample(self) -> None:
+        while not self._end.wait(_SAMPLE_S):
+            self._busy.append(self._count())
+            self._times.append(time.time())
+
+    @property
+    def quiet(self) -> bool:
+        """Whether, over the last seconds, no more processes were busy than there are cores."""
+        return not self._busy or float(np.median(self._busy[-_RECENT:])) <= self.cores
+
+    def wait(self) -> float:
+        """Return once the machine is quiet, with the seconds waited; says so once if it has to wait."""
+        start = time.monotonic()
+        if not self.quiet:
+            recent = np.median(self._busy[-_RECENT:])
+            text = f"paused: {recent:.0f} busy processes on {self.cores} cores disturb the costs; waiting for quiet"
+            print(text, file=sys.stderr, flush=True)
+            while not self.quiet:
+                time.sleep(_SAMPLE_S)
+        return time.monotonic() - start
+
+    def mean(self, start: float, end: float) -> float:
+        """Return the mean busy processes per core between two Unix times (the nearest sample if none is inside)."""
+        n = len(self._times)
+        if not n:
+            return self._count() / self.cores
+        low, high = bisect_left(self._times, start, 0, n), bisect_right(self._times, end, 0, n)
+        if low == high:
+            low = max(0, min(low, n - 1))
+            high = low + 1
+        return float(np.mean(self._busy[low:high])) / self.cores

@@ -1,0 +1,108 @@
+"""Surface: a table made continuous again. Candidates are fresh Sobol points; evaluating one asks the emulator."""
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from datasets.places import cache_folder
+from harness.continuous import ContinuousProblem
+from harness.errors import BadInput
+from harness.files import write_atomically
+from harness.problem import Evaluation
+from tabular_cache.emulator import VERSION, Emulator, fit
+from tabular_cache.schema import problem_name
+from tabular_cache.table import TABLES, read_table, table_entry
+
+
+class SurfaceProblem(ContinuousProblem):
+    """One emulated problem for one run; it offers the points that a live problem of this name and seed offers."""
+
+    def __init__(self, name: str, emulator: Emulator, seed: int, n_candidates: int) -> None:
+        super().__init__(name, seed, n_candidates)
+        self._emulator = emulator
+
+    def measure(self, x: Float[np.ndarray, " d"]) -> Evaluation:
+        """Return what the emulator says of the native hyperparameters `x`; its cost stands for wall time too."""
+        error, test_error, cost = self._emulator.predict(self.space.to_unit(x[None, :]))[0]
+        return Evaluation(error=float(error), cost_s=float(cost), test_error=float(test_error), wall_s=float(cost))
+
+
+@dataclass(frozen=True)
+class Surface:
+    """The evaluator `surface`: opens emulated tables as problems.
+
+    tables: folder of the tables, null for the shipped ones; n_candidates: points offered per step. The emulator of
+    a table is fitted when it is first asked for (about a minute) and kept in the cache under the table's content.
+    """
+
+    tables: str | None = None
+    n_candidates: int = 4096
+    seeds_per_block: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.n_candidates, int) or self.n_candidates < 1:
+            raise BadInput(f"evaluator.n_candidates must be a whole number >= 1, got {self.n_candidates!r}")
+
+    @property
+    def _folder(self) -> Path:
+        return TABLES if self.tables is None else Path(self.tables)
+
+    def fingerprint(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> str:
+        """Return the digest of the fitted emulator; raises BadInput when its table is missing or damaged."""
+        return self._emulator(dataset, pipeline).digest
+
+    def open(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any], seed: int) -> SurfaceProblem:
+        """Return the problem of one run."""
+        name = problem_name(str(dataset["name"]), str(pipeline["name"]))
+        return SurfaceProblem(name, self._emulator(dataset, pipeline), seed, self.n_candidates)
+
+    def _emulator(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> Emulator:
+        return emulator_of(problem_name(str(dataset["name"]), str(pipeline["name"])), self._folder)
+
+
+@lru_cache(maxsize=8)
+def emulator_of(problem: str, folder: Path = TABLES) -> Emulator:
+    """Return the emulator of a problem's table, from the cache or fitted now."""
+    sha = table_entry(problem, folder)["sha256"]
+    path = cache_folder("emulators") / f"v{VERSION}-{sha}.npz"
+    if path.exists():
+        try:
+            return load(path.read_bytes())
+        except (ValueError, KeyError, OSError, EOFError):
+            pass  # a damaged copy is only a copy: fit again
+    emulator = fit(read_table(problem, folder))
+    write_atomically(path, dump(emulator))
+    return emulator
+
+
+def dump(emulator: Emulator) -> bytes:
+    """Return an emulator as the bytes of an .npz file."""
+    arrays = {"mean": emulator.mean, "sd": emulator.sd}
+    for m, layers in enumerate(emulator.members):
+        for k, (weights, biases) in enumerate(layers):
+            arrays |= {f"w-{m}-{k}": weights, f"b-{m}-{k}": biases}
+    sink = io.BytesIO()
+    np.savez(sink, **arrays)  # type: ignore[arg-type]
+    return sink.getvalue()
+
+
+def load(content: bytes) -> Emulator:
+    """Return the emulator of `dump`; raises ValueError or KeyError for anything else. Nothing is unpickled."""
+    import zipfile
+
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            names = sorted((int(m), int(k)) for w, m, k in (n.split("-") for n in arrays if "-" in n) if w == "w")
+            members = [
+                [(arrays[f"w-{m}-{k}"], arrays[f"b-{m}-{k}"]) for mm, k in names if mm == m]
+                for m in sorted({m for m, _ in names})
+            ]
+            return Emulator(members, arrays["mean"], arrays["sd"])
+    except zipfile.BadZipFile as error:
+        raise ValueError(f"no emulator: {error}") from None

@@ -1,0 +1,166 @@
+"""What keeps costs comparable: the watch on the load, repeats, the reference machine's pace, the noise sample."""
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fakes import journal_line, prepared
+
+from harness.training import retime, train
+from tabular_cache import noise
+from tabular_cache.allowance import Allowance
+from tabular_cache.plan import Planner
+from tabular_cache.quiet import Watch, runnable
+from tabular_cache.reference import Reference, pace, probe, time_reference
+from tabular_cache.rows import merged
+from tabular_cache.store import Store
+
+X = np.array([60, 0.3, 0.01, 0.01, 1.0, 0.7, 5.0])
+
+
+def test_the_watch_waits_until_the_machine_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+    busy = iter([5.0] * 3 + [1.0] * 100)
+    with Watch(cores=2, count=lambda: next(busy)) as watch:
+        assert watch.quiet  # nothing seen yet
+        time.sleep(1.5)
+        assert not watch.quiet
+        start = time.time()
+        waited = watch.wait()
+        assert watch.quiet
+        assert waited == pytest.approx(time.time() - start, abs=0.5)
+        assert watch.wait() < 0.1
+        assert watch.mean(start - 1.5, start) > 1 > watch.mean(time.time(), time.time() + 9)
+    assert capsys.readouterr().err.count("paused: 5 busy processes on 2 cores") == 1
+
+
+def test_running_processes_are_counted() -> None:
+    assert runnable() >= 0
+
+
+def repeat(config: int, factor: float, later: float = 100.0, **changes: object) -> dict[str, object]:
+    line = journal_line(config) | {"purpose": "again", "busy": 0.5, **changes}
+    times = {name: [v * factor for v in line[name]] for name in ("cpu_s", "wall_s", "scaled_s")}
+    return line | times | {"started": line["started"] + later}
+
+
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+def test_a_repeat_keeps_the_cheaper_and_counts(factor: float) -> None:
+    first = journal_line(7) | {"busy": 2.0}
+    rows = merged(merged(None, [first]), [repeat(7, factor)])
+    assert rows["scaled_s"].to_numpy() == pytest.approx(np.array(first["scaled_s"]) * min(1.0, factor), rel=1e-6)
+    assert rows["busy"][0].as_py() == (0.5 if factor < 1 else 2.0)
+    assert set(rows["repeats"].to_pylist()) == {1}
+    assert merged(rows, [repeat(7, factor)]).equals(rows)  # packed twice after a kill
+    assert set(merged(rows, [repeat(7, factor, 200.0)])["repeats"].to_pylist()) == {2}
+
+
+def test_disturbed_trainings_are_repeated_twice_at_most(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    planner = Planner(store, [("a", "p")], Allowance(0, 4, 4))
+    stretched = journal_line(1)
+    stretched["wall_s"] = [1.3 * v for v in stretched["cpu_s"]]
+    with store.locked():
+        for line in (journal_line(0), stretched, journal_line(2) | {"busy": 1.5}, journal_line(3)):
+            store.append("a/p", line)
+        store.pack("a/p")
+        for later in (100.0, 200.0):
+            assert [(task.config, task.purpose) for task in planner.repeats()] == [(1, "again"), (2, "again")]
+            store.append("a/p", repeat(1, 2.0, later))
+            store.append("a/p", repeat(2, 2.0, later))
+            store.pack("a/p")
+        assert planner.repeats() == []
+
+
+def test_a_repeat_that_is_quiet_and_cheaper_settles_it(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    with store.locked():
+        store.append("a/p", journal_line(2) | {"busy": 1.5})
+        store.append("a/p", repeat(2, 0.9))
+        store.pack("a/p")
+        assert Planner(store, [("a", "p")], Allowance(0, 4, 4)).repeats() == []
+
+
+def test_asking_for_the_pace_changes_no_error_and_is_not_counted() -> None:
+    data = prepared(n=3000, d=20)
+
+    def slow() -> float:
+        time.sleep(0.01)
+        start = time.thread_time()
+        while time.thread_time() - start < 0.1:  # costs time that must not be counted
+            pass
+        return 4.0
+
+    plain, paced = train(data, X), train(data, X, pace=slow)
+    assert np.array_equal(plain.val_error, paced.val_error)
+    assert plain.spent_scaled_s == pytest.approx(plain.spent_cpu_s)
+    assert paced.scaled_s == pytest.approx(paced.cpu_s / 4)
+    assert paced.spent_scaled_s == pytest.approx(paced.spent_cpu_s / 4)
+    assert paced.spent_wall_s < 2 * paced.spent_cpu_s + 0.05
+    again = retime(data, X, plain, pace=slow)
+    assert np.array_equal(again.val_error, plain.val_error)
+    assert again.cpu_s[-1] != plain.cpu_s[-1]
+
+
+def test_a_changing_pace_counts_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asked after every round, with a slowdown of 1 at first and 9 from the third asking on."""
+    monkeypatch.setattr("harness.training._PACE_EVERY_S", 0.0)
+    asked: list[float] = []
+
+    def changing() -> float:
+        asked.append(1.0 if len(asked) < 2 else 9.0)
+        return asked[-1]
+
+    result = train(prepared(n=2000), np.array([3, 0.3, 0, 1, 1, 1, 6.0]), (1, 2), pace=changing)
+    rounds = np.diff(result.cpu_s, prepend=0.0)
+    assert np.diff(result.scaled_s, prepend=0.0) == pytest.approx(rounds / [1, 3, 9])
+
+
+def test_the_reference_is_timed_every_ten_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    reference, clock = Reference(), [1000.0]
+    monkeypatch.setattr("tabular_cache.reference.time.monotonic", lambda: clock[0])
+    assert reference.due
+    reference.asked()
+    clock[0] += 599
+    assert not reference.due
+    clock[0] += 1
+    assert reference.due
+    reference.add(0.7, 0.6)
+    assert reference.timings[0][1:] == (0.7, 0.6)
+    assert probe() > 0
+    assert pace() > 0.1
+    cpu, scaled = time_reference()
+    assert 0 < scaled < 20 * cpu
+
+
+def sampled_line(problem: str, started: float, factor: float = 1.0, **changes: object) -> dict[str, object]:
+    config = min(noise.sample(problem))
+    line = journal_line(config) | {"started": started, **changes}
+    return line | {name: [factor * v for v in line[name]] for name in ("cpu_s", "scaled_s")}
+
+
+def test_two_percent_are_measured_three_times_hours_apart(tmp_path: Path) -> None:
+    share = np.mean([len(noise.sample(f"d{i}/p")) for i in range(20)]) / (1 << 14)
+    assert share == pytest.approx(noise.SHARE, rel=0.05)
+    store, name, now = Store(tmp_path), "a/p", 1_700_000_000.0
+    config = min(noise.sample(name))
+    with store.locked():
+        store.append(name, journal_line(next(c for c in range(999) if c not in noise.sample(name))))
+        store.append(name, sampled_line(name, now))
+        store.pack(name)
+        assert noise.due(tmp_path, [name], now + 0.9 * noise.GAP_S) == []
+        assert noise.due(tmp_path, [name], now + noise.GAP_S) == [(name, config)]
+        assert noise.due(tmp_path, ["b/p"], now + noise.GAP_S) == []
+        before = store.packed(name)
+        for k, factor in ((1, 1.2), (2, 0.8)):
+            store.append(name, sampled_line(name, now + k * noise.GAP_S, factor, purpose="noise"))
+            store.append(
+                name, sampled_line(name, now + k * noise.GAP_S, factor, purpose="noise")
+            )  # twice, as after a kill
+            store.pack(name)
+        assert noise.due(tmp_path, [name], now + 99 * noise.GAP_S) == []
+        assert before is not None
+        assert store.packed(name).equals(before)  # the table keeps its first measurement
+    line = noise.spread(tmp_path).iloc[0]
+    assert (line["n"], line["days"]) == (3, pytest.approx(2 * noise.GAP_S / 86400))
+    assert line["cv_raw"] == pytest.approx(0.2, rel=1e-5)  # of 1, 1.2, 0.8 times a cost

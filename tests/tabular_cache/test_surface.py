@@ -1,0 +1,111 @@
+"""The emulator of a table and the evaluator that replays it on the whole space."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fakes import make_tables, prepared
+
+import harness.live as live_module
+from harness.errors import BadInput
+from harness.live import Live
+from tabular_cache import emulator as emulator_module
+from tabular_cache.emulator import accuracy, fit, left_out, targets
+from tabular_cache.surface import Surface, dump, emulator_of, load
+from tabular_cache.table import load_table
+
+NAMES = ({"name": "a"}, {"name": "p"})
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("COST_AWARE_BO_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(emulator_module, "_PASSES", 5)
+    emulator_of.cache_clear()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return make_tables(tmp_path / "tables", ["a/p"], 256)
+
+
+def test_the_emulator_learns_errors_and_costs_of_configurations_it_never_saw(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(emulator_module, "_PASSES", 120)
+    table = load_table("a/p", folder)
+    found = accuracy(table)
+    assert found["error_all"] < 0.03
+    assert found["error_best"] < 0.03
+    assert found["cost_all"] < 0.05  # the made-up costs carry noise of 3 %
+    out = left_out(table)
+    inside = {int(c) for c in table["config"][~out]}
+    assert inside.isdisjoint(int(c) for c in table["config"][out])
+    assert len(inside) == 256 - 26
+
+
+def test_what_is_left_out_is_not_learned_from(folder: Path) -> None:
+    table = load_table("a/p", folder)
+    out = left_out(table)
+    clean = fit(table, ~out, members=1)
+    table["val_error"][out] *= 50.0
+    table["scaled_s"][out] *= 50.0
+    assert fit(table, ~out, members=1).digest == clean.digest
+    assert fit(table, members=1).digest != clean.digest
+
+
+def test_the_same_table_gives_the_same_surface_and_keeps_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, emulator_train = emulator_of("a/p", folder), emulator_module._train
+    emulator_of.cache_clear()
+    monkeypatch.setattr(emulator_module, "_train", lambda *_: pytest.fail("fitted again"))
+    assert emulator_of("a/p", folder).digest == first.digest
+    monkeypatch.setattr(emulator_module, "_train", emulator_train)
+    assert fit(load_table("a/p", folder)).digest == first.digest
+    table = load_table("a/p", folder)
+    kept = load(dump(first))
+    assert np.array_equal(kept.predict(table.unit), first.predict(table.unit))
+
+
+def test_a_damaged_copy_is_fitted_again(folder: Path, tmp_path: Path) -> None:
+    first = emulator_of("a/p", folder).digest
+    (copy,) = (tmp_path / "cache" / "emulators").iterdir()
+    copy.write_bytes(copy.read_bytes()[:100])
+    emulator_of.cache_clear()
+    assert emulator_of("a/p", folder).digest == first
+
+
+def test_an_error_of_zero_is_half_a_row(folder: Path) -> None:
+    table = load_table("a/p", folder)
+    table["val_error"][0] = 0.0
+    assert np.exp(targets(table)[0, 0]) == pytest.approx(0.5 / table.meta["n_valid"])
+
+
+def test_too_small_a_table_is_refused(tmp_path: Path) -> None:
+    table = load_table("a/p", make_tables(tmp_path / "few", ["a/p"], 4))
+    with pytest.raises(ValueError, match="an emulator needs 50"):
+        fit(table)
+
+
+def test_a_surface_offers_the_points_that_live_training_offers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = prepared()
+    monkeypatch.setattr(live_module, "_prepared", lambda *_: data)
+    live = Live(n_candidates=64).open({"name": "fake", "_target_": "x"}, {"name": "raw"}, seed=3)
+    surface = Surface(str(folder), n_candidates=64).open(*NAMES, seed=3)
+    surface.name = live.name
+    for offer in (lambda p: p.initial(5), lambda p: p.candidates(7)):
+        ours, theirs = offer(surface), offer(live)
+        assert np.array_equal(ours.ids, theirs.ids)
+        assert np.array_equal(ours.unit, theirs.unit)
+
+
+def test_evaluating_asks_the_emulator_at_the_offered_point(folder: Path) -> None:
+    problem = Surface(str(folder), n_candidates=32).open(*NAMES, seed=0)
+    problem.initial(5)
+    offer = problem.candidates(5)
+    outcome = problem.evaluate(int(offer.ids[9]))
+    expected = emulator_of("a/p", folder).predict(offer.unit[9:10])[0]
+    assert (outcome.error, outcome.test_error, outcome.cost_s) == tuple(expected)
+    with pytest.raises(BadInput, match=r"n_candidates must be a whole number >= 1, got 0"):
+        Surface(n_candidates=0)
+    with pytest.raises(BadInput, match="no table for b/p"):
+        Surface(str(folder)).fingerprint({"name": "b"}, {"name": "p"})
