@@ -1,4 +1,7 @@
-"""`python -m analysis [figures|summary|all] results_dir=results out_dir=report`: figures and summary."""
+"""`python -m analysis [figures|summary|all] results_dir=results out_dir=report`: figures and summary.
+
+`density` compares replay settings with live training: results_dir holds one folder of records per setting.
+"""
 
 import sys
 from collections.abc import Sequence
@@ -9,7 +12,7 @@ from analysis.components import REFERENCE
 from harness.cli import SOME_FAILED, run_cli
 from harness.errors import BadInput
 
-COMMANDS = ("figures", "summary", "all")
+COMMANDS = ("figures", "summary", "all", "density")
 KEYS = ("results_dir", "out_dir", *REFERENCE)
 USAGE = f"python -m analysis [{'|'.join(COMMANDS)}] results_dir=results out_dir=report [evaluator=replay ...]"
 
@@ -63,6 +66,12 @@ def _check_folders(arguments: Arguments) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Make what the arguments ask for; exit code 3 when a figure could not be drawn from these records."""
     arguments = parse(sys.argv[1:] if argv is None else argv)
+    if arguments.command == "density":
+        from analysis import density_figure
+
+        for path in density_figure.draw(arguments.results_dir, arguments.out_dir).paths:
+            print(path)
+        return 0
     from analysis import problems, summary  # after the arguments: pandas and matplotlib take a second to import
     from analysis.figures import figures
     from analysis.plotting import Drawn

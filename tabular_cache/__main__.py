@@ -1,4 +1,4 @@
-"""Command line of the tables: `python -m tabular_cache build|audit|info [setting=value ...]`."""
+"""Command line of the tables: `python -m tabular_cache build|audit|info|confirm [setting=value ...]`."""
 
 import itertools
 import sys
@@ -12,13 +12,13 @@ from tabular_cache.table import TABLES
 if TYPE_CHECKING:
     from tabular_cache.plan import Planner
 
-USAGE = "usage: python -m tabular_cache build|audit|info [dataset=[a,b]] [pipeline=[c]] [setting=value ...]"
+USAGE = "usage: python -m tabular_cache build|audit|info|confirm [dataset=[a,b]] [pipeline=[c]] [setting=value ...]"
 
 
 def main() -> int:
     """Run one command; returns the exit code."""
     command, *overrides = sys.argv[1:] or [""]
-    commands = {"build": _build, "audit": _audit, "info": _info}
+    commands = {"build": _build, "audit": _audit, "info": _info, "confirm": _confirm}
     if command in ("-h", "--help", "help"):
         print(USAGE)
         return 0
@@ -99,6 +99,14 @@ def _info(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> int:
     from tabular_cache.info import print_info
 
     return print_info(problems, folder)
+
+
+def _confirm(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> int:
+    from tabular_cache.confirm import confirm, print_confirmed
+
+    executor, _ = _executor(cfg)
+    with executor:
+        return print_confirmed(confirm(executor, Path(cfg.results_dir), set(problems)))
 
 
 if __name__ == "__main__":

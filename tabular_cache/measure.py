@@ -54,13 +54,14 @@ def configuration(index: int) -> np.ndarray:
 
 
 @lru_cache(maxsize=3)
-def _prepared(dataset: str, pipeline: str, split_seed: int) -> Prepared:
+def prepared(dataset: str, pipeline: str, split_seed: int) -> Prepared:
+    """Return a prepared problem, the last few being remembered."""
     return prepare(dataset, pipeline, split_seed)
 
 
 def measure(task: Measurement) -> dict[str, Any]:
     """Train one configuration and return its journal line: plain numbers, lists over the prefixes."""
-    data = _prepared(task.dataset, task.pipeline, task.split_seed)
+    data = prepared(task.dataset, task.pipeline, task.split_seed)
     load, started, core = os.getloadavg()[0], time.time(), time.process_time()
     x = configuration(task.config)
     result = train(data, x, tree_method=task.tree_method, time_limit_s=task.time_limit_s, pace=pace)
@@ -113,7 +114,7 @@ def describe(data: Prepared) -> dict[str, Any]:
 
 def retrain(task: Measurement) -> tuple[Training, str]:
     """Train one configuration again, for an audit; also return the hash of the data it saw."""
-    data = _prepared(task.dataset, task.pipeline, task.split_seed)
+    data = prepared(task.dataset, task.pipeline, task.split_seed)
     return train(data, configuration(task.config), tree_method=task.tree_method, pace=pace), data.data_hash
 
 

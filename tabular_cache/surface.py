@@ -37,17 +37,21 @@ class SurfaceProblem(ContinuousProblem):
 class Surface:
     """The evaluator `surface`: opens emulated tables as problems.
 
-    tables: folder of the tables, null for the shipped ones; n_candidates: points offered per step. The emulator of
+    tables: folder of the tables, null for the shipped ones; n_candidates: points offered per step; n_configs: learn
+    from the first so many configurations of a table only, null for all. The emulator of
     a table is fitted when it is first asked for (about a minute) and kept in the cache under the table's content.
     """
 
     tables: str | None = None
     n_candidates: int = 4096
+    n_configs: int | None = None
     seeds_per_block: int | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.n_candidates, int) or self.n_candidates < 1:
             raise BadInput(f"evaluator.n_candidates must be a whole number >= 1, got {self.n_candidates!r}")
+        if self.n_configs is not None and (not isinstance(self.n_configs, int) or self.n_configs < 1):
+            raise BadInput(f"evaluator.n_configs must be a whole number >= 1 or null, got {self.n_configs!r}")
 
     @property
     def _folder(self) -> Path:
@@ -63,20 +67,21 @@ class Surface:
         return SurfaceProblem(name, self._emulator(dataset, pipeline), seed, self.n_candidates)
 
     def _emulator(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> Emulator:
-        return emulator_of(problem_name(str(dataset["name"]), str(pipeline["name"])), self._folder)
+        return emulator_of(problem_name(str(dataset["name"]), str(pipeline["name"])), self._folder, self.n_configs)
 
 
 @lru_cache(maxsize=8)
-def emulator_of(problem: str, folder: Path = TABLES) -> Emulator:
-    """Return the emulator of a problem's table, from the cache or fitted now."""
+def emulator_of(problem: str, folder: Path = TABLES, n_configs: int | None = None) -> Emulator:
+    """Return the emulator of a problem's table (of its first configurations), from the cache or fitted now."""
     sha = table_entry(problem, folder)["sha256"]
-    path = cache_folder("emulators") / f"v{VERSION}-{sha}.npz"
+    path = cache_folder("emulators") / f"v{VERSION}-{sha}-{n_configs or 'all'}.npz"
     if path.exists():
         try:
             return load(path.read_bytes())
         except (ValueError, KeyError, OSError, EOFError):
             pass  # a damaged copy is only a copy: fit again
-    emulator = fit(read_table(problem, folder))
+    table = read_table(problem, folder)
+    emulator = fit(table, None if n_configs is None else table["config"] < n_configs)
     write_atomically(path, dump(emulator))
     return emulator
 

@@ -1,0 +1,86 @@
+"""The density figure: effects of the methods under every setting, and how far each setting is from live training."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis import density
+from analysis.density import LIVE
+from analysis.plotting import BLACK, BLUE, ORANGE, Drawn, new_figure, save, sequence, style
+from analysis.scope import plural, sentence
+
+_LABELS = {"saved": "time saved (% of EI's cost)", "added": "error added (% of EI's error)"}
+_KINDS = (("rows", BLUE, "o"), ("surface", ORANGE, "s"))
+
+
+def draw(folder: Path, out_dir: Path) -> Drawn:
+    """Draw the comparison of the settings in `folder` (see `analysis.density`); writes its tables beside it."""
+    traces = density.settings(folder)
+    found = density.effects(traces)
+    numbers, agreement = density.compare(found), density.agreement(found)
+    shares = {name: density.exhausted(folder, name, t) for name, t in traces.items() if name != LIVE}
+    agreement["exhausted"] = agreement["setting"].map(shares)
+    caption = _caption(found)
+    with style():
+        figure, plots = new_figure(9.6, 7.4, caption)
+        axes = plots.subplots(2, 2, height_ratios=(1.25, 1))
+        for axis, effect in zip(axes[0], density.EFFECTS, strict=True):
+            _effects(axis, numbers[numbers["effect"] == effect], effect)
+        axes[0][1].legend(fontsize=7, ncols=2)
+        for effect, axis in zip(density.EFFECTS, axes[1], strict=True):
+            _distance(axis, agreement[agreement["effect"] == effect], effect)
+        drawn = save(figure, "density", caption, numbers, out_dir)
+    table = agreement.to_csv(index=False, float_format="%.5g", lineterminator="\n")
+    (out_dir / "density-agreement.csv").write_text(table)
+    return drawn
+
+
+def _effects(axis: Any, rows: pd.DataFrame, effect: str) -> None:
+    names, methods = list(dict.fromkeys(rows["setting"])), list(dict.fromkeys(rows["method"]))
+    others = [name for name in names if name != LIVE]
+    colours = dict(zip(others, sequence(len(others)), strict=True)) | {LIVE: BLACK}
+    for k, name in enumerate(names):
+        part = rows[rows["setting"] == name].set_index("method").loc[methods]
+        y = np.arange(len(methods)) + (k - (len(names) - 1) / 2) * 0.8 / len(names)
+        arms = np.maximum([part["value"] - part["low"], part["high"] - part["value"]], 0)
+        marker = "D" if name == LIVE else "s" if name.startswith("surface") else "o"
+        axis.errorbar(part["value"], y, xerr=arms, fmt=marker, markersize=3.2, elinewidth=0.8, color=colours[name],
+                      label=name.replace("-", " "))  # fmt: skip
+    axis.set_yticks(np.arange(len(methods)), [m.replace("(", " ").rstrip(")") for m in methods])
+    axis.invert_yaxis()
+    axis.axvline(0, color="0.6", linewidth=0.8, zorder=0)
+    axis.set_xlabel(_LABELS[effect])
+
+
+def _distance(axis: Any, rows: pd.DataFrame, effect: str) -> None:
+    for kind, colour, marker in _KINDS:
+        part = rows[rows["setting"].str.startswith(kind)]
+        if part.empty:
+            continue
+        x = part["setting"].map(density.density).astype(float)
+        arms = np.maximum([part["distance"] - part["low"], part["high"] - part["distance"]], 0)
+        axis.errorbar(x, part["distance"], yerr=arms, color=colour, marker=marker, markersize=4, elinewidth=0.8,
+                      label=kind)  # fmt: skip
+    axis.set_xscale("log", base=2)
+    ticks = sorted({int(n) for n in rows["setting"].map(density.density).dropna()})
+    axis.set_xticks(ticks, [str(t) for t in ticks])
+    axis.minorticks_off()
+    axis.set_ylim(bottom=0)
+    axis.set_xlabel("Sobol configurations in the table")
+    axis.set_ylabel(f"distance from live:\n{_LABELS[effect].split(' (')[0]} (points)")
+    axis.legend(fontsize=8)
+
+
+def _caption(found: dict[str, dict[str, pd.DataFrame]]) -> str:
+    cells = found[LIVE]["saved"].index.to_frame(index=False)
+    problems = cells[["dataset", "pipeline"]].drop_duplicates()
+    return sentence(
+        "Replay against live training. Above: total cost saved and final error added against EI on the same problem",
+        f"and seed, mean over {plural(len(problems), 'problem')} of {plural(cells['dataset'].nunique(), 'data set')}",
+        f"and {plural(len(cells), 'run')} per method, 95 % hierarchical paired bootstrap intervals. Below: root mean",
+        "square, over problems and methods, of the difference between a setting's and live training's mean effect,",
+        "the seeds' own scatter subtracted; 95 % bootstrap intervals over problems. Only problems and seeds that were",
+        "run under every setting.",
+    )
