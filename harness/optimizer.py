@@ -7,9 +7,10 @@ of the true one, is taken as it is.
 
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from harness.acquisitions.alpha import effective_alpha
 from harness.acquisitions.belief import Belief, History
@@ -18,7 +19,8 @@ from harness.acquisitions.protocol import CostRule, Utility
 from harness.cost_models.protocol import CostModel
 from harness.errors import BadInput
 from harness.problem import Evaluation
-from harness.surrogates.protocol import Surrogate
+from harness.screening import FEWEST, screened, shortlist
+from harness.surrogates.protocol import BoundedPosterior, Surrogate
 
 
 @dataclass(frozen=True)
@@ -60,8 +62,9 @@ class Optimizer:
         if tau is not None and not (np.isfinite(tau) and tau > 0):
             raise BadInput(f"tau must be a number of seconds > 0, or null, got {tau}")
         self._surrogate, self._cost_model, self._utility, self._rule = surrogate, cost_model, utility, rule
+        self._screened = screened(utility, rule)
         self._iterations, self._n_initial, self._tau = iterations, n_initial, tau
-        self._x: list[Float[np.ndarray, " d"]] = []
+        self._points = np.empty((0, 0))
         self._error: list[float] = []
         self._cost_s: list[float] = []
 
@@ -70,29 +73,36 @@ class Optimizer:
         x = np.array(x, dtype=np.float64)
         if not ((x >= 0) & (x <= 1)).all():
             raise ValueError(f"the point must lie in the unit cube, got {x}")
-        self._x.append(x)
+        n = len(self._error)
+        if n == len(self._points):
+            self._points = np.concatenate([self._points.reshape(n, len(x)), np.empty((n + 16, len(x)))])
+        self._points[n] = x
         self._error.append(evaluation.error)
         self._cost_s.append(evaluation.cost_s)
 
     def ask(self, candidates: Float[np.ndarray, "m d"]) -> Proposal:
         """Choose among `candidates`; raises ValueError before the first `tell` or without candidates."""
-        if not self._x:
+        if not self._error:
             raise ValueError("tell the initial design before asking")
         if len(candidates) == 0:
             raise ValueError("there is no candidate to choose")
         began = time.perf_counter()
-        X, y, cost_s = np.stack(self._x), fill_failures(np.array(self._error)), np.array(self._cost_s)
+        X, y, cost_s = (
+            self._points[: len(self._error)].copy(),
+            fill_failures(np.array(self._error)),
+            np.array(self._cost_s),
+        )
         posterior = self._surrogate.fit(X, y)
         self._cost_model.fit(X, cost_s)
         fitted = time.perf_counter()
-        belief = self._belief(candidates, History(X, y, posterior), cost_s)
+        index, belief = self._belief(candidates, History(X, y, posterior), cost_s)
         log_value = self._utility.log_value(belief)
         score = self._rule.score(log_value, belief.log_cost, belief)
         i = choose(score, log_value, belief.log_cost)
         alpha = effective_alpha(i, log_value, belief.log_cost)
         done = time.perf_counter()
         return Proposal(
-            index=i,
+            index=int(index[i]),
             log_ei=float(log_value[i]),
             predicted_cost_s=float(np.exp(belief.log_cost[i])),
             effective_alpha=alpha,
@@ -100,23 +110,30 @@ class Optimizer:
             propose_ms=1e3 * (done - fitted),
         )
 
-    def _belief(self, C: Float[np.ndarray, "m d"], history: History, cost_s: Float[np.ndarray, " n"]) -> Belief:
-        mean, sd = history.posterior.mean_sd(C)
+    def _belief(
+        self, C: Float[np.ndarray, "m d"], history: History, cost_s: Float[np.ndarray, " n"]
+    ) -> tuple[Int[np.ndarray, " k"], Belief]:
+        """Return the candidates that the choice can fall on, and the belief on them."""
+        posterior = history.posterior
         log_cost, log_cost_sd = self._cost_model.predict(C)
-        return Belief(
-            mean=mean,
-            sd=sd,
-            incumbent=float(history.y.min()),
-            log_cost=log_cost,
-            log_cost_sd=log_cost_sd,
-            step=len(history.y),
-            iterations=self._iterations,
-            n_initial=self._n_initial,
-            spent=float(cost_s.sum()),
-            initial_cost=float(cost_s[: self._n_initial].sum()),
-            tau=self._tau,
-            history=history,
-        )
+        state: dict[str, Any] = {
+            "incumbent": float(history.y.min()),
+            "step": len(history.y),
+            "iterations": self._iterations,
+            "n_initial": self._n_initial,
+            "spent": float(cost_s.sum()),
+            "initial_cost": float(cost_s[: self._n_initial].sum()),
+            "tau": self._tau,
+            "history": history,
+        }
+
+        def believe(where: Any, mean: np.ndarray, sd: np.ndarray) -> Belief:
+            return Belief(mean=mean, sd=sd, log_cost=log_cost[where], log_cost_sd=log_cost_sd[where], **state)
+
+        kept = np.arange(len(C))
+        if self._screened is not None and len(C) >= FEWEST and isinstance(posterior, BoundedPosterior):
+            kept = shortlist(self._screened, posterior, C, log_cost, believe)
+        return kept, believe(kept, *posterior.mean_sd(C[kept]))
 
 
 def fill_failures(error: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:

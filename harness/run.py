@@ -2,9 +2,12 @@
 
 from typing import Any
 
+import numpy as np
+
 from harness.optimizer import Optimizer
 from harness.problem import Candidates, Evaluation, Problem
 from harness.records import TIMINGS, TRACE
+from harness.space import SearchSpace
 
 NAN = float("nan")
 
@@ -12,15 +15,22 @@ NAN = float("nan")
 class Trace:
     """The rows of one run, as columns; `timings` holds the optimizer's own milliseconds."""
 
-    def __init__(self, seed: int, names: tuple[str, ...]) -> None:
-        self._seed, self._names = seed, names
-        self.columns: dict[str, list[Any]] = {name: [] for name in TRACE.names}
+    def __init__(self, seed: int, space: SearchSpace) -> None:
+        self._seed, self._space = seed, space
+        self._unit: list[Any] = []
+        self._columns: dict[str, list[Any]] = {name: [] for name in TRACE.names if name not in space.names}
         self.timings: dict[str, list[Any]] = {name: [] for name in TIMINGS.names}
 
     def __len__(self) -> int:
-        return len(self.columns["step"])
+        return len(self._unit)
 
-    def add(self, offered: Candidates, i: int, x: Any, outcome: Evaluation, proposal: Any = None) -> None:
+    @property
+    def columns(self) -> dict[str, list[Any]]:
+        """The columns of the trace, by name; hyperparameters in native values."""
+        native = self._space.from_unit(np.array(self._unit).reshape(-1, len(self._space)))
+        return {**self._columns, **dict(zip(self._space.names, native.T.tolist(), strict=True))}
+
+    def add(self, offered: Candidates, i: int, outcome: Evaluation, proposal: Any = None) -> None:
         """Append one evaluation; `proposal` is None for the initial design, which nothing predicted."""
         step = len(self)
         row = {
@@ -35,10 +45,10 @@ class Trace:
             "predicted_cost_s": NAN if proposal is None else proposal.predicted_cost_s,
             "log_ei": NAN if proposal is None else proposal.log_ei,
             "effective_alpha": NAN if proposal is None else proposal.effective_alpha,
-            **dict(zip(self._names, x, strict=True)),
         }
+        self._unit.append(offered.unit[i])
         for name, value in row.items():
-            self.columns[name].append(value)
+            self._columns[name].append(value)
         if proposal is not None:
             times = {"seed": self._seed, "step": step, "fit_ms": proposal.fit_ms, "propose_ms": proposal.propose_ms}
             for name, value in times.items():
@@ -52,7 +62,7 @@ def run(problem: Problem, optimizer: Optimizer, seed: int, iterations: int, n_in
     (the evaluation that crosses tau is in the trace: whether it counts is the analysis's to say); or when the
     problem has nothing left to offer.
     """
-    trace = Trace(seed, problem.space.names)
+    trace = Trace(seed, problem.space)
     spent = 0.0
     design = problem.initial(min(n_initial, iterations))
     for i, candidate in enumerate(design.ids):
@@ -72,5 +82,5 @@ def _evaluate(
 ) -> float:
     outcome = problem.evaluate(candidate)
     optimizer.tell(offered.unit[i], outcome)
-    trace.add(offered, i, problem.space.from_unit(offered.unit[i : i + 1])[0], outcome, proposal)
+    trace.add(offered, i, outcome, proposal)
     return outcome.cost_s

@@ -35,7 +35,8 @@ class ReplayProblem:
         self._cost = table[COSTS[cost]]
         self._known = np.ones(len(table), dtype=bool) if n_configs is None else table["config"] < n_configs
         self._free = table.measured & self._known
-        self._best = -1
+        self._best = self._near_to = -1
+        self._near = np.empty(0, np.intp)
 
     def initial(self, n: int) -> Candidates:
         """Return `n` configurations drawn without replacement from (problem, seed)."""
@@ -49,19 +50,31 @@ class ReplayProblem:
         """Return the unevaluated rows; beyond `max_candidates`, a seeded draw and the incumbent's neighbours."""
         ids = np.flatnonzero(self._free)
         if len(ids) > self._max:
-            ids = self._draw(ids, step)
+            ids = self._draw(step)
         return Candidates(ids, self._table.unit[ids])
 
-    def _draw(self, ids: np.ndarray, step: int) -> np.ndarray:
+    def _draw(self, step: int) -> np.ndarray:
+        offered = np.zeros(len(self._free), dtype=bool)
+        near = self._neighbours()
+        offered[near] = True
+        rest = np.flatnonzero(self._free & ~offered)
         rng = stream(self._seed, "candidates", self.name, str(step))
-        drawn = rng.choice(ids, size=self._max, replace=False)
+        offered[rng.choice(rest, size=self._max - len(near), replace=False, shuffle=False)] = True
+        return np.flatnonzero(offered)
+
+    def _neighbours(self) -> np.ndarray:
+        """Return the unevaluated rows nearest to the incumbent; none while nothing has succeeded."""
         if self._best < 0:
-            return np.sort(drawn)
-        distance = np.square(self._table.unit[ids] - self._table.unit[self._best]).sum(axis=1)
+            return np.empty(0, np.intp)
         n = min(_NEIGHBOURS, self._max // 2)
-        near = ids[np.argpartition(distance, n)[:n]]
-        rest = drawn[~np.isin(drawn, near)][: self._max - n]
-        return np.sort(np.concatenate([near, rest]))
+        near = self._near[self._free[self._near]]
+        if self._near_to != self._best or len(near) < n:
+            rows = np.flatnonzero(self._free)
+            distance = np.square(self._table.unit[rows] - self._table.unit[self._best]).sum(axis=1)
+            nearest = np.argpartition(distance, min(3 * n, len(rows) - 1))[: 3 * n]
+            self._near, self._near_to = rows[nearest[np.argsort(distance[nearest], kind="stable")]], self._best
+            near = self._near
+        return near[:n]
 
     def evaluate(self, candidate: int) -> Evaluation:
         """Look the row up and take it off the offer."""

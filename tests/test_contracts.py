@@ -1,5 +1,6 @@
 """Every component that a YAML names keeps its protocol's promises; a new one is picked up by itself."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -103,6 +104,22 @@ def test_cost_rules_choose_on_the_front_whatever_the_unit_of_cost(path: Path) ->
     better = (value >= value[i]) & (b.log_cost <= b.log_cost[i])
     assert not (better & ((value > value[i]) | (b.log_cost < b.log_cost[i]))).any()
     assert i == choose(rule.score(value, b.log_cost + 5.0, b), value, b.log_cost + 5.0)
+
+
+@pytest.mark.parametrize("path", configs("acq"), ids=lambda p: p.stem)
+def test_a_rule_that_stays_on_the_front_does_not_see_the_rest(path: Path) -> None:
+    rule, b = instantiate(load(path)["rule"]), belief()
+    if not getattr(rule, "on_front", False):
+        pytest.skip(f"{path.stem} does not declare `on_front`: every candidate is scored")
+    for seed in range(20):
+        value = np.round(stream(3, "values", str(seed)).normal(size=40), 1)  # ties
+        more, less = np.subtract.outer(value, value), np.subtract.outer(b.log_cost, b.log_cost)
+        beaten = ((more <= 0) & (less > 0)) | ((more < 0) & (less >= 0))  # [i, j]: j dominates i
+        front = np.flatnonzero(~beaten.any(axis=1))
+        part = replace(b, **{name: getattr(b, name)[front] for name in ("mean", "sd", "log_cost", "log_cost_sd")})
+        i = choose(rule.score(value, b.log_cost, b), value, b.log_cost)
+        j = choose(rule.score(value[front], part.log_cost, part), value[front], part.log_cost)
+        assert i == front[j]
 
 
 @pytest.mark.parametrize("group", ["dataset", "pipeline"])

@@ -1,6 +1,7 @@
 """CEI_lambda, contextual EI: the cheapest point among those of nearly the highest EI."""
 
 import math
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -14,6 +15,8 @@ class Contextual:
 
     lam = 0 leaves only the maximisers of EI, lam = 1 every point. Where EI is zero everywhere, all tie.
     """
+
+    on_front: ClassVar[bool] = True
 
     def __init__(self, lam: float | None) -> None:
         required("lam", lam, "+acq=cei needs a number in [0, 1], for example lam=0.1")

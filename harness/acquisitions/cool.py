@@ -1,5 +1,7 @@
 """EI-cool: cost matters fully at first and not at all when the budget is used up."""
 
+from typing import ClassVar
+
 import numpy as np
 from jaxtyping import Float
 
@@ -23,6 +25,8 @@ def exponent(belief: Belief) -> float:
 
 class Cool:
     """score = log EI - a_k log c (Lee et al. 2020, "Cost-aware Bayesian optimization", CArBO: EI-cool)."""
+
+    on_front: ClassVar[bool] = True
 
     def score(
         self, log_value: Float[np.ndarray, " m"], log_cost: Float[np.ndarray, " m"], belief: Belief

@@ -5,9 +5,11 @@ improvement for Bayesian optimization", equations 9 and 10 (log h).
 """
 
 import math
+from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Float
+from numba import njit
 from scipy.special import erfcx, ndtr
 
 from harness.acquisitions.belief import Belief
@@ -54,6 +56,37 @@ def log_ei(gap: Float[np.ndarray, " m"], sd: Float[np.ndarray, " m"]) -> Float[n
     return out
 
 
+_PER_UNIT = 64
+_KNOTS = log_h(np.linspace(-_CERTAIN, _CERTAIN, 2 * int(_CERTAIN) * _PER_UNIT + 1))
+_CHORD = 1.0 / (8.0 * _PER_UNIT**2) + 1e-9  # and rounding
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def log_ei_bound(
+    target: float,
+    mean: Float[np.ndarray, " m"],
+    sd: Float[np.ndarray, " m"],
+    knots: Float[np.ndarray, " k"],
+) -> Float[np.ndarray, " m"]:
+    """Return no less than `log_ei(target - mean, sd)`, sd > 0, and at most 4e-5 more where u = gap / sd > -40.
+
+    log h is increasing and concave with a second derivative in [-1, 0], so that a chord of width w is at most
+    w^2 / 8 below it; below -40 it is taken at -40. Several times faster than `log_ei`.
+    """
+    out = np.empty(len(mean))
+    for i in range(len(mean)):
+        u = (target - mean[i]) / sd[i]
+        if u >= _CERTAIN:
+            value = np.log(u)
+        else:
+            position = (max(u, -_CERTAIN) + _CERTAIN) * _PER_UNIT
+            k = min(int(position), len(knots) - 2)
+            value = knots[k] + (position - k) * (knots[k + 1] - knots[k])
+        out[i] = np.log(sd[i]) + value + _CHORD
+    return out
+
+
 class ExpectedImprovement:
     """EI(x) = E[max(0, f_min - jitter sd(y) - f(x))].
 
@@ -69,6 +102,13 @@ class ExpectedImprovement:
 
     def log_value(self, belief: Belief) -> Float[np.ndarray, " m"]:
         """Return log EI at the candidates; -inf only where sd = 0 and no improvement is possible."""
+        return log_ei(self._target(belief) - belief.mean, belief.sd)
+
+    def log_bound(self, belief: Belief) -> Float[np.ndarray, " m"]:
+        """Return an upper bound of `log_value`: EI falls with the mean and grows with the sd."""
+        return log_ei_bound(self._target(belief), belief.mean, belief.sd, _KNOTS)
+
+    def _target(self, belief: Belief) -> float:
         target = belief.incumbent
         if self.incumbent == "posterior_mean" or self.jitter > 0:
             if belief.history is None:
@@ -76,4 +116,4 @@ class ExpectedImprovement:
             if self.incumbent == "posterior_mean":
                 target = float(belief.history.posterior.mean_sd(belief.history.X)[0].min())
             target -= self.jitter * float(np.std(belief.history.y))
-        return log_ei(target - belief.mean, belief.sd)
+        return target

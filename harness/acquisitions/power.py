@@ -1,5 +1,7 @@
 """EI^alpha: utility per cost to the power alpha; alpha = 1 is EIpu, alpha = 0 is EI."""
 
+from typing import ClassVar
+
 import numpy as np
 from jaxtyping import Float
 
@@ -19,6 +21,8 @@ def per_cost(
 
 class Power:
     """score = log EI - alpha log c, alpha >= 0 (Guinet et al. 2020; alpha = 1: Snoek et al. 2012)."""
+
+    on_front: ClassVar[bool] = True
 
     def __init__(self, alpha: float | None) -> None:
         required("alpha", alpha, "+acq=eialpha needs a number >= 0, for example alpha=0.2")

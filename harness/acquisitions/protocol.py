@@ -1,6 +1,6 @@
 """The two halves of an acquisition: any `Utility` works with any `CostRule`; both live in log space."""
 
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -18,6 +18,15 @@ class Utility(Protocol):
 
 
 @runtime_checkable
+class BoundedUtility(Utility, Protocol):
+    """A utility that can be bounded fast, so that hopeless candidates need not be scored."""
+
+    def log_bound(self, belief: Belief) -> Float[np.ndarray, " m"]:
+        """Return no less than `log_value` does for any mean no lower and sd no higher than the belief's; sd > 0."""
+        ...
+
+
+@runtime_checkable
 class CostRule(Protocol):
     """How worth and cost make one score; the highest score is evaluated next."""
 
@@ -26,3 +35,15 @@ class CostRule(Protocol):
     ) -> Float[np.ndarray, " m"]:
         """Return the score of each candidate; -inf excludes it, never NaN."""
         ...
+
+
+@runtime_checkable
+class FrontRule(CostRule, Protocol):
+    """A cost rule whose choice does not change when dominated candidates are left out.
+
+    `on_front` is True for a rule that never chooses a candidate for which another has a higher value at no
+    higher cost (or as high a value at a lower cost), and whose scores do not depend on such candidates. It is
+    asked only about candidates that may be on the front, which saves most of a step's time.
+    """
+
+    on_front: ClassVar[bool]

@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from harness.checks import number
 from harness.errors import BadInput
-from harness.space import XGBOOST_SPACE, SearchSpace
+from harness.space import XGBOOST_SPACE, Parameter, SearchSpace
 
 
 class LowVariance:
@@ -29,24 +29,30 @@ class LowVariance:
             raise BadInput(f"features must be different names among {', '.join(space.names)}, got {features}")
         self.ridge = number("ridge", ridge, "a number > 0", math.nextafter(0.0, 1.0))
         self.features = tuple(features)
-        self._space = space
+        self._columns = [
+            (space.names.index(name), _ratio(space.parameters[space.names.index(name)])) for name in features
+        ]
         self._coefficients: tuple[float, Float[np.ndarray, " k"], float] | None = None
 
     def fit(self, X: Float[np.ndarray, "n d"], cost_s: Float[np.ndarray, " n"]) -> None:
         """Fit to costs in seconds; raises BadInput naming the first that is not finite and positive."""
         cost_s = np.asarray(cost_s, dtype=np.float64)
-        bad = ~(np.isfinite(cost_s) & (cost_s > 0))
-        if bad.any() or len(cost_s) == 0:
+        if len(cost_s) == 0 or not (cost_s.min() > 0.0 and cost_s.max() < math.inf):
+            bad = ~(np.isfinite(cost_s) & (cost_s > 0))
             where = f"{cost_s[bad][0]} in row {int(bad.argmax())}" if bad.any() else "none"
             raise BadInput(f"costs must be finite and positive, got {where}")
-        S = np.stack(self._features(X), axis=1)
+        n, k = len(cost_s), len(self.features)
+        S = np.array(self._features(np.asarray(X, dtype=np.float64)))
         target = np.log(cost_s)
-        center, level = S.mean(axis=0), target.mean()
-        F = S - center
-        weights = np.linalg.solve(F.T @ F + self.ridge * np.eye(len(center)), F.T @ (target - level))
-        residual = target - level - F @ weights
-        sd = np.sqrt(residual @ residual / max(1, len(target) - len(center) - 1))
-        self._coefficients = float(level - center @ weights), weights, float(sd)
+        center, level = S.sum(axis=1) / n, float(target.sum()) / n
+        S -= center[:, None]
+        target -= level
+        gram = S @ S.T
+        gram.flat[:: k + 1] += self.ridge
+        weights = np.linalg.solve(gram, S @ target)
+        residual = target - weights @ S
+        sd = math.sqrt(float(residual @ residual) / max(1, n - k - 1))
+        self._coefficients = level - float(center @ weights), weights, sd
 
     def predict(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
         """Return mean and sd of log cost at `C`."""
@@ -54,17 +60,23 @@ class LowVariance:
             raise ValueError("predict was called before fit")
         intercept, weights, sd = self._coefficients
         mean = np.full(len(C), intercept)
-        for weight, feature in zip(weights, self._features(C), strict=True):
+        for weight, feature in zip(weights, self._features(np.asarray(C, dtype=np.float64)), strict=True):
             mean += weight * feature  # elementwise, so that equal features give exactly equal costs
         return mean, np.full(len(C), sd)
 
     def _features(self, X: Float[np.ndarray, "n d"]) -> list[Float[np.ndarray, " n"]]:
         columns = []
-        for name in self.features:
-            j = self._space.names.index(name)
-            p, u = self._space.parameters[j], np.asarray(X, dtype=np.float64)[:, j]
-            if not p.log and p.low > 0:
-                ratio = p.high / p.low
-                u = np.log1p(u * (ratio - 1.0)) / np.log(ratio)
-            columns.append(u)
+        for j, ratio in self._columns:
+            s = X[:, j]
+            if ratio is not None:
+                s = s * (ratio - 1.0)
+                s += 1.0
+                np.log(s, out=s)
+                s *= 1.0 / math.log(ratio)
+            columns.append(s)
         return columns
+
+
+def _ratio(parameter: Parameter) -> float | None:
+    """Return high / low where the unit coordinate is to be put on a log scale; None where it stays as it is."""
+    return None if parameter.log or parameter.low <= 0 else parameter.high / parameter.low

@@ -6,14 +6,18 @@ import numpy as np
 from jaxtyping import Float
 
 from harness.checks import number
+from harness.surrogates.compiled import LARGEST, CompiledLikelihood
 from harness.surrogates.descent import Minimum, descend
 from harness.surrogates.likelihood import Likelihood
 from harness.surrogates.pairs import Pairs
 from harness.surrogates.posterior import GaussianPosterior
+from harness.surrogates.workspace import Workspace
 
 LENGTH_SCALE = (0.05, 20.0)  # in units of the cube's side
 SIGNAL_VARIANCE = (1e-2, 1e2)  # of standardised y, whose variance is 1
 NOISE_VARIANCE = (1e-6, 1.0)
+_FIRST = 4  # times `iterations` are allowed to the first fit, which continues none
+_TRIAL = 3  # iterations from each fixed start, before the best of them goes on
 _STARTS = ((1.0, 1.0, 1e-2), (0.3, 1.0, 1e-2), (3.0, 1.0, 1e-2))  # length-scale, signal and noise variance
 
 
@@ -22,8 +26,8 @@ class GaussianProcess:
 
     The maximum is sought over the logarithms, inside LENGTH_SCALE, SIGNAL_VARIANCE and NOISE_VARIANCE, from
     the last optimum and, while n <= `restart_until` and each time n has grown `restart_growth`-fold since,
-    from three fixed starts as well; the best is kept. Where y is constant the likelihood says nothing (it
-    grows as s2 -> 0): hyperparameters stay as they are, z = 0 and s = 1.
+    from the best of three fixed starts as well; the better is kept. Where y is constant the likelihood says
+    nothing (it grows as s2 -> 0): hyperparameters stay as they are, z = 0 and s = 1.
 
     ard: one length-scale per dimension, or a shared one. noise_in_sd: predict the sd of a noisy observation
     instead of the latent function's. tolerance: gain in log p below which a search stops; iterations: its
@@ -35,7 +39,7 @@ class GaussianProcess:
         ard: bool = True,
         noise_in_sd: bool = False,
         restart_until: int = 8,
-        restart_growth: float = 1.3,
+        restart_growth: float = 1.5,
         tolerance: float = 0.05,
         iterations: int = 12,
     ) -> None:
@@ -47,7 +51,7 @@ class GaussianProcess:
         self._restart_until, self._restart_growth = restart_until, restart_growth
         self._tolerance, self._iterations = tolerance, int(iterations)
         self._restarted_at = 0
-        self._pairs = Pairs(ard)
+        self._pairs, self._space = Pairs(ard), Workspace()
         self._last: Minimum | None = None
 
     def fit(self, X: Float[np.ndarray, "n d"], y: Float[np.ndarray, " n"]) -> GaussianPosterior:
@@ -58,20 +62,27 @@ class GaussianProcess:
         self._pairs.update(X)
         z, location = standardise(y)
         p = X.shape[1] if self._ard else 1
-        likelihood = Likelihood(self._pairs, z)
+        likelihood = (
+            CompiledLikelihood(self._pairs, z, self._space) if len(z) <= LARGEST else Likelihood(self._pairs, z)
+        )
         if z.any():
             self._last = self._maximise(likelihood, p)
         theta = _start(_STARTS[0], p) if self._last is None else self._last.x
-        return GaussianPosterior(X, z, theta, likelihood.cholesky(theta), location, self._noise_in_sd)
+        return GaussianPosterior(X, theta, likelihood.solution(theta), location, self._noise_in_sd, self._space)
 
-    def _maximise(self, likelihood: Likelihood, p: int) -> Minimum:
-        n, last = self._pairs.n, self._last
-        box = tuple(np.log(np.array([LENGTH_SCALE] * p + [SIGNAL_VARIANCE, NOISE_VARIANCE])).T)
-        starts = [] if last is None else [(last.x, last.hessian)]
+    def _maximise(self, likelihood: Likelihood | CompiledLikelihood, p: int) -> Minimum:
+        n, last, found = self._pairs.n, self._last, []
+        low, high = np.log(np.array([LENGTH_SCALE] * p + [SIGNAL_VARIANCE, NOISE_VARIANCE])).T
+        box = np.ascontiguousarray(low), np.ascontiguousarray(high)
+        if last is not None:
+            found.append(descend(likelihood, last.x, last.hessian, box, self._tolerance, self._iterations))
         if last is None or n <= self._restart_until or n >= self._restart_growth * self._restarted_at:
-            starts += [(_start(values, p), None) for values in _STARTS]
             self._restarted_at = n
-        found = [descend(likelihood, x, B, box, self._tolerance, self._iterations) for x, B in starts]
+            starts = (_start(values, p) for values in _STARTS)
+            tried = [descend(likelihood, x, None, box, self._tolerance, _TRIAL) for x in starts]
+            best = min(tried, key=lambda minimum: minimum.value)
+            longest = self._iterations if last is not None else _FIRST * self._iterations
+            found.append(descend(likelihood, best.x, best.hessian, box, self._tolerance, longest))
         return min(found, key=lambda minimum: minimum.value)
 
 

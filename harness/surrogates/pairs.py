@@ -41,6 +41,11 @@ class Pairs:
         return self._squared[:, : self.n * (self.n - 1) // 2]
 
     @property
+    def memory(self) -> Float[np.ndarray, "p s"]:
+        """`squared` and spare columns behind it, contiguous in memory."""
+        return self._squared
+
+    @property
     def flat(self) -> Int[np.ndarray, " q"]:
         """Where the pairs lie in an n x n matrix in Fortran order: its strict lower triangle."""
         i, j = self._index[:, : self.n * (self.n - 1) // 2]

@@ -16,6 +16,15 @@ class Posterior(Protocol):
 
 
 @runtime_checkable
+class BoundedPosterior(Posterior, Protocol):
+    """A posterior that has a fast approximation with known error."""
+
+    def bounds(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+        """Return a mean no higher and an sd > 0 no lower than those of `mean_sd`."""
+        ...
+
+
+@runtime_checkable
 class Surrogate(Protocol):
     """A model family; an object serves one run and may keep warm-start state from fit to fit."""
 

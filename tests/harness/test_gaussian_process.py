@@ -2,11 +2,14 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, fmin_l_bfgs_b
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
 from harness.errors import BadInput
+from harness.surrogates.compiled import LARGEST, CompiledLikelihood
 from harness.surrogates.gp import (
     LENGTH_SCALE,
     NOISE_VARIANCE,
@@ -14,9 +17,10 @@ from harness.surrogates.gp import (
     GaussianProcess,
     standardise,
 )
-from harness.surrogates.likelihood import Likelihood
+from harness.surrogates.likelihood import Likelihood, invert_triangle
 from harness.surrogates.pairs import Pairs
 from harness.surrogates.posterior import GaussianPosterior
+from harness.surrogates.workspace import Workspace
 
 D = 7
 
@@ -33,10 +37,10 @@ def _theta(ard: bool, seed: int = 0, noise: float = 0.02) -> np.ndarray:
     return np.log(np.r_[lengths, 1.7, noise])
 
 
-def _likelihood(X: np.ndarray, z: np.ndarray, ard: bool) -> Likelihood:
+def _likelihood(X: np.ndarray, z: np.ndarray, ard: bool, compiled: bool = False) -> Likelihood | CompiledLikelihood:
     pairs = Pairs(ard)
     pairs.update(X)
-    return Likelihood(pairs, z)
+    return CompiledLikelihood(pairs, z, Workspace()) if compiled else Likelihood(pairs, z)
 
 
 def _sklearn(theta: np.ndarray, X: np.ndarray, z: np.ndarray) -> GaussianProcessRegressor:
@@ -46,12 +50,13 @@ def _sklearn(theta: np.ndarray, X: np.ndarray, z: np.ndarray) -> GaussianProcess
     return GaussianProcessRegressor(kernel, alpha=0.0, optimizer=None).fit(X, z)
 
 
+@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("ard", [True, False])
-@pytest.mark.parametrize("n", [1, 2, 7, 33, 60])
-def test_likelihood_and_gradient_agree_with_scikit_learn(n: int, ard: bool) -> None:
+@pytest.mark.parametrize("n", [1, 2, 7, 33, 60, 131])
+def test_likelihood_and_gradient_agree_with_scikit_learn(n: int, ard: bool, compiled: bool) -> None:
     X, z = _data(n)
     theta = _theta(ard)
-    value, gradient = _likelihood(X, z, ard)(theta)
+    value, gradient = _likelihood(X, z, ard, compiled)(theta)
     reference = _sklearn(theta, X, z)
     lml, slopes = reference.log_marginal_likelihood(reference.kernel_.theta, eval_gradient=True)
     assert -value == pytest.approx(lml, rel=1e-9, abs=1e-9)
@@ -59,10 +64,11 @@ def test_likelihood_and_gradient_agree_with_scikit_learn(n: int, ard: bool) -> N
     np.testing.assert_allclose(ours, slopes, rtol=1e-8, atol=1e-9)
 
 
+@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("ard", [True, False])
-def test_gradient_agrees_with_finite_differences(ard: bool) -> None:
+def test_gradient_agrees_with_finite_differences(ard: bool, compiled: bool) -> None:
     X, z = _data(25)
-    likelihood, theta = _likelihood(X, z, ard), _theta(ard)
+    likelihood, theta = _likelihood(X, z, ard, compiled), _theta(ard)
 
     def value(t: np.ndarray) -> float:
         return likelihood(t)[0]
@@ -76,10 +82,10 @@ def test_gradient_agrees_with_finite_differences(ard: bool) -> None:
 def test_mean_and_sd_agree_with_scikit_learn(n: int, m: int, ard: bool) -> None:
     X, z = _data(n)
     C, theta = np.random.default_rng(1).random((m, D)), _theta(ard)
-    L = _likelihood(X, z, ard).cholesky(theta)
+    solution = _likelihood(X, z, ard).solution(theta)
     reference = _sklearn(theta, X, z)
     for noise_in_sd in (True, False):
-        mean, sd = GaussianPosterior(X, z, theta, L, (0.0, 1.0), noise_in_sd).mean_sd(C)
+        mean, sd = GaussianPosterior(X, theta, solution, (0.0, 1.0), noise_in_sd).mean_sd(C)
         expected_mean, expected_sd = reference.predict(C, return_std=True)
         if not noise_in_sd:
             expected_sd = np.sqrt(expected_sd**2 - np.exp(theta[-1]))
@@ -198,12 +204,52 @@ def test_constant_y_predicts_itself_and_leaves_room_for_exploration() -> None:
     assert sd[-1] > 3 * sd[:-1].max()
 
 
-def test_a_singular_kernel_is_factored_with_jitter() -> None:
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_singular_kernel_is_factored_with_jitter(compiled: bool) -> None:
     X = np.repeat(_X[:1], 20, axis=0)
-    L = _likelihood(X, np.zeros(20), True).cholesky(np.log(np.r_[np.ones(D), 1.0, 1e-30]))
-    L = np.tril(L)
+    W = _likelihood(X, np.zeros(20), True, compiled).solution(np.log(np.r_[np.ones(D), 1.0, 1e-30])).inverse
+    L = np.linalg.inv(W)
     assert np.isfinite(L).all()
     np.testing.assert_allclose(L @ L.T, np.ones((20, 20)), atol=1e-4)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 10**6), st.sampled_from([3, 9, 40, 70, 129, 160]))
+def test_the_compiled_likelihood_is_the_plain_one(seed: int, n: int) -> None:
+    rng = np.random.default_rng(seed)
+    X, z = rng.random((n, D)), rng.standard_normal(n)
+    theta = np.log(np.r_[rng.uniform(0.05, 20.0, D), rng.uniform(0.1, 10.0), 10.0 ** rng.uniform(-4, 0)])
+    plain, compiled = _likelihood(X, z, True), _likelihood(X, z, True, compiled=True)
+    (value, gradient), (value2, gradient2) = plain(theta), compiled(theta)
+    assert value2 == pytest.approx(value, rel=1e-9)
+    np.testing.assert_allclose(gradient2, gradient, rtol=1e-7, atol=1e-7 * np.abs(gradient).max())
+    expected, found = plain.solution(theta), compiled.solution(theta)
+    np.testing.assert_allclose(found.inverse, expected.inverse, atol=1e-9 * np.abs(expected.inverse).max())
+    np.testing.assert_allclose(found.a, expected.a, atol=1e-7 * np.abs(expected.a).max())
+
+
+def test_the_solution_of_another_theta_is_not_the_last_one() -> None:
+    X, z = _data(20)
+    first, second = _theta(True), _theta(True, seed=1)
+    for compiled in (True, False):
+        likelihood = _likelihood(X, z, True, compiled)
+        likelihood(second)
+        expected = _likelihood(X, z, True).solution(first).inverse
+        np.testing.assert_allclose(likelihood.solution(first).inverse, expected, atol=1e-12)
+
+
+def test_fits_agree_on_both_sides_of_the_largest_compiled_size() -> None:
+    X, y = _data(LARGEST + 1)
+    C = np.random.default_rng(1).random((50, D))
+    process = GaussianProcess()
+    means = [process.fit(X[:n], y[:n]).mean_sd(C)[0] for n in (LARGEST, LARGEST + 1)]
+    np.testing.assert_allclose(*means, atol=0.05 * y.std())
+
+
+@pytest.mark.parametrize("n", [1, 5, 64, 65, 200])
+def test_triangles_are_inverted(n: int) -> None:
+    L = np.asfortranarray(np.tril(np.random.default_rng(n).random((n, n))) + n * np.eye(n))
+    np.testing.assert_allclose(invert_triangle(L) @ L, np.eye(n), atol=1e-12)
 
 
 def test_impossible_data_and_settings_are_refused() -> None:
@@ -211,11 +257,11 @@ def test_impossible_data_and_settings_are_refused() -> None:
     for bad in ((X[:0], y[:0]), (X, np.r_[y[:4], np.nan]), (X, np.r_[y[:4], np.inf]), (X * np.nan, y)):
         with pytest.raises(ValueError, match="fit needs n >= 1 finite points and values"):
             GaussianProcess().fit(*bad)
-    for settings, message in (
+    for wrong, message in (
         ({"iterations": 0}, "iterations must be a number >= 1, got 0"),
         ({"tolerance": 0.0}, "tolerance must be a number > 0, got 0.0"),
         ({"restart_growth": 1.0}, "restart_growth must be a number > 1, got 1.0"),
         ({"restart_until": -1}, "restart_until must be a number >= 0, got -1"),
     ):
         with pytest.raises(BadInput, match=message):
-            GaussianProcess(**settings)
+            GaussianProcess(**wrong)

@@ -1,0 +1,84 @@
+"""Screening: the candidates that a step's choice can fall on, found without predicting all of them exactly.
+
+A cost rule that stays on the front (`FrontRule`) chooses a candidate that none dominates. Fast upper bounds of
+the utility, from a prediction in single precision, and the exact utility of a few leaders are enough to rule
+out most of the others; what is left is predicted exactly. The choice is that of a full evaluation.
+"""
+
+from collections.abc import Callable
+from typing import no_type_check
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from numba import njit
+
+from harness.acquisitions.belief import Belief
+from harness.acquisitions.protocol import BoundedUtility, CostRule, FrontRule, Utility
+from harness.surrogates.protocol import BoundedPosterior
+
+FEWEST = 200  # candidates below which screening costs more than it saves
+_EXPONENTS = np.array([0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 3.0])  # leaders: the best of bound / cost^alpha
+
+
+Believe = Callable[[slice | Int[np.ndarray, " k"], Float[np.ndarray, " k"], Float[np.ndarray, " k"]], Belief]
+
+
+def screened(utility: Utility, rule: CostRule) -> BoundedUtility | None:
+    """Return `utility` if its choice by `rule` can be screened, else None."""
+    return utility if isinstance(utility, BoundedUtility) and isinstance(rule, FrontRule) and rule.on_front else None
+
+
+def shortlist(
+    utility: BoundedUtility,
+    posterior: BoundedPosterior,
+    C: Float[np.ndarray, "m d"],
+    log_cost: Float[np.ndarray, " m"],
+    believe: Believe,
+) -> Int[np.ndarray, " k"]:
+    """Return, in order, the indices of candidates `C` among which all of the front is.
+
+    believe(where, mean, sd): the belief on the candidates `where`, given their prediction.
+    """
+    bound = utility.log_bound(believe(slice(None), *posterior.bounds(C)))
+    leaders = np.unique(_leaders(bound, log_cost, _EXPONENTS))
+    leaders = leaders[np.argsort(log_cost[leaders], kind="stable")]
+    value = utility.log_value(believe(leaders, *posterior.mean_sd(C[leaders])))
+    return _ahead(bound, log_cost, log_cost[leaders], np.maximum.accumulate(value)).nonzero()[0]
+
+
+@njit(cache=True)
+@no_type_check
+def _leaders(
+    bound: Float[np.ndarray, " m"], log_cost: Float[np.ndarray, " m"], exponents: Float[np.ndarray, " e"]
+) -> Int[np.ndarray, " f"]:
+    """Return the cheapest candidate and, for each alpha, the one of highest bound - alpha log cost."""
+    best = np.zeros(len(exponents) + 1, np.intp)
+    best[-1] = log_cost.argmin()
+    for k in range(len(exponents)):
+        alpha, highest = exponents[k], -np.inf
+        for i in range(len(bound)):
+            score = bound[i] - alpha * log_cost[i]
+            if score > highest:
+                best[k], highest = i, score
+    return best
+
+
+@njit(cache=True)
+@no_type_check
+def _ahead(
+    bound: Float[np.ndarray, " m"],
+    log_cost: Float[np.ndarray, " m"],
+    leader_cost: Float[np.ndarray, " k"],
+    bar: Float[np.ndarray, " k"],
+) -> Bool[np.ndarray, " m"]:
+    """Return which candidates may reach the bar of the dearest leader that costs no more than they do.
+
+    leader_cost ascends, and with it bar; the cheapest candidate is a leader, so that every one has a bar.
+    """
+    ahead = np.empty(len(bound), np.bool_)
+    for i in range(len(bound)):
+        k = len(bar) - 1
+        while leader_cost[k] > log_cost[i]:
+            k -= 1
+        ahead[i] = bound[i] >= bar[k]
+    return ahead

@@ -1,0 +1,169 @@
+"""Screened choices are those of a full evaluation; the bounds behind them hold."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import ndtr
+
+import harness.optimizer
+from harness.acquisitions.belief import Belief
+from harness.acquisitions.contextual import Contextual
+from harness.acquisitions.cool import Cool
+from harness.acquisitions.ei import _KNOTS, ExpectedImprovement, log_ei, log_ei_bound
+from harness.acquisitions.ignore import Ignore
+from harness.acquisitions.power import Power
+from harness.cost_models.lv import LowVariance
+from harness.optimizer import Optimizer
+from harness.problem import Evaluation
+from harness.screening import FEWEST, screened, shortlist
+from harness.space import XGBOOST_SPACE
+from harness.streams import stream
+from harness.surrogates.gp import GaussianProcess
+from harness.surrogates.kernels import exp_minus, matern_single
+from tabular_cache.table import read_table
+
+RULES = (Ignore(), Power(0.1), Power(1.0), Cool(), Contextual(0.05), Contextual(0.5), Contextual(1.0))
+LOW, HIGH = -40.0, 60.0
+
+
+def _posterior(seed: int, n: int, noise: float) -> tuple[Any, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 7))
+    y = np.sin(4 * X[:, 0]) + X[:, 1] * X[:, 6] + noise * rng.standard_normal(n)
+    return GaussianProcess().fit(X, y), X, y
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 10**6), st.sampled_from([1, 2, 5, 30, 120, 300]), st.sampled_from([0.0, 1e-3, 0.1, 1.0]))
+def test_the_bounds_hold(seed: int, n: int, noise: float) -> None:
+    posterior, X, _ = _posterior(seed, n, noise)
+    rng = np.random.default_rng(seed + 1)
+    C = np.vstack([rng.random((600, 7)), X, np.clip(X + 1e-3 * rng.standard_normal(X.shape), 0, 1)])
+    mean, sd = posterior.mean_sd(C)
+    low, high = posterior.bounds(C)
+    assert (low <= mean).all() and (high >= sd).all()
+
+
+@pytest.mark.parametrize("problem", ["abalone/clean", "phoneme/pca_small", "spam/onehot", "wind/quadratic"])
+def test_on_a_measured_table_the_bounds_hold_with_room_to_spare(problem: str) -> None:
+    table = read_table(problem)
+    rows = stream(0, "screening", problem).permutation(np.flatnonzero(table.measured))[:90]
+    process = GaussianProcess()
+    for n in range(5, 91, 5):
+        posterior = process.fit(table.unit[rows[:n]], table["val_error"][rows[:n]].astype(float))
+        (mean, sd), (low, high) = posterior.mean_sd(table.unit), posterior.bounds(table.unit)
+        single, scale = posterior._single, posterior._scale
+        assert single is not None
+        slack = (high**2 - sd**2) / scale**2 / single._variance_error
+        assert (mean - low).min() >= 0.25 * scale * single._mean_error
+        assert slack.min() > 0.5 or (sd / scale).min() ** 2 < 1e-12
+
+
+@settings(deadline=None)
+@given(st.integers(0, 10**6))
+def test_the_bound_of_log_ei_holds_and_is_tight(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    u, sd = rng.uniform(LOW, HIGH, 500), np.exp(rng.uniform(-20, 5, 500))
+    mean = 0.3 - u * sd
+    bound, exact = ExpectedImprovement().log_bound(_belief(mean, sd, 0.3)), log_ei(0.3 - mean, sd)
+    assert (bound >= exact).all()
+    assert (bound - exact <= 4e-5).all()
+    lower = ExpectedImprovement().log_bound(_belief(np.full(2, 1e3), np.array([1e-3, 1.0]), 0.0))
+    assert (lower >= log_ei(np.full(2, -1e3), np.array([1e-3, 1.0]))).all()
+
+
+def test_the_bound_is_what_the_method_takes() -> None:
+    """E[max(0, g)], g ~ N(gap, sd^2), by the textbook formula where that does not underflow."""
+    gap, sd = np.linspace(-3, 3, 50), np.full(50, 0.7)
+    textbook = gap * ndtr(gap / sd) + sd * np.exp(-0.5 * (gap / sd) ** 2) / np.sqrt(2 * np.pi)
+    np.testing.assert_allclose(log_ei_bound(0.0, -gap, sd, _KNOTS), np.log(textbook), atol=4e-5)
+
+
+def _belief(mean: np.ndarray, sd: np.ndarray, incumbent: float) -> Belief:
+    zero = np.zeros(len(mean))
+    return Belief(
+        mean=mean, sd=sd, incumbent=incumbent, log_cost=zero, log_cost_sd=zero, step=5, iterations=10, n_initial=5,
+        spent=1.0, initial_cost=1.0, tau=None,
+    )  # fmt: skip
+
+
+def _told(rule: Any, X: np.ndarray, y: np.ndarray, cost: np.ndarray) -> Optimizer:
+    model = LowVariance(("n_estimators", "max_depth", "subsample"))
+    optimizer = Optimizer(GaussianProcess(), model, ExpectedImprovement(), rule, iterations=100)
+    for x, error, seconds in zip(X, y, cost, strict=True):
+        optimizer.tell(x, Evaluation(float(error), float(seconds), 0.0, 0.0))
+    return optimizer
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{type(rule).__name__}-{vars(rule)}")
+@pytest.mark.parametrize("noise", [0.0, 0.02, 0.5])
+def test_screening_changes_no_proposal(rule: Any, noise: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed, n in ((0, 6), (1, 20), (2, 60)):
+        rng = np.random.default_rng(seed)
+        C = XGBOOST_SPACE.snap(rng.random((1500, 7)))
+        C[700:] = C[:800]  # ties
+        X = XGBOOST_SPACE.snap(rng.random((n, 7)))
+        y = np.sin(4 * X[:, 0]) + X[:, 1] * X[:, 6] + noise * rng.standard_normal(n)
+        cost = np.exp(3 * X[:, 0] + X[:, 6])
+        monkeypatch.setattr(harness.optimizer, "FEWEST", FEWEST)
+        fast = _told(rule, X, y, cost).ask(C)
+        monkeypatch.setattr(harness.optimizer, "FEWEST", len(C) + 1)
+        full = _told(rule, X, y, cost).ask(C)
+        assert fast.index == full.index
+        np.testing.assert_allclose(fast.log_ei, full.log_ei, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(fast.effective_alpha, full.effective_alpha, rtol=1e-6, atol=1e-9)
+
+
+def test_the_shortlist_holds_the_front_and_leaves_out_most() -> None:
+    posterior, _, y = _posterior(3, 50, 0.1)
+    C = np.random.default_rng(0).random((4000, 7))
+    log_cost = np.round(3 * C[:, 0] + C[:, 6], 2)
+
+    def believe(where: Any, mean: np.ndarray, sd: np.ndarray) -> Belief:
+        return _belief(mean, sd, float(y.min()))
+
+    kept = shortlist(ExpectedImprovement(), posterior, C, log_cost, believe)
+    value = ExpectedImprovement().log_value(believe(None, *posterior.mean_sd(C)))
+    front = [
+        i
+        for i in range(len(C))
+        if not (
+            ((value >= value[i]) & (log_cost < log_cost[i])) | ((value > value[i]) & (log_cost <= log_cost[i]))
+        ).any()
+    ]
+    assert set(front) <= set(kept.tolist())
+    assert len(kept) < len(C) / 4
+
+
+def test_only_what_declares_itself_is_screened() -> None:
+    class Frugal:
+        def score(self, log_value: np.ndarray, log_cost: np.ndarray, belief: Belief) -> np.ndarray:
+            return np.where(log_cost <= np.median(log_cost), log_value, -np.inf)
+
+    assert screened(ExpectedImprovement(), Frugal()) is None
+    for rule in RULES:
+        assert screened(ExpectedImprovement(), rule) is not None
+
+
+def test_kernel_entries_in_single_precision() -> None:
+    squares = np.random.default_rng(0).random((7, 333)) * np.array([[1e-12, 1e-6, 1e-2, 1.0, 30.0, 1e3, 1e5]]).T
+    squares[0, :5] = -1e-17, 0.0, 1e-30, 6400.0, 1e9
+    out = np.empty(squares.shape, np.float32)
+    r, s, bits = np.empty(333, np.float32), np.empty(333, np.float32), np.empty(333, np.int32)
+    matern_single(squares, out, r, s, bits, bits.view(np.float32))
+    root = np.minimum(np.sqrt(np.abs(squares)), 80.0)
+    expected = (1 + root + np.abs(squares) / 3) * np.exp(-root)
+    near = np.abs(squares) < 80.0**2
+    np.testing.assert_allclose(out, expected, rtol=0, atol=4e-7)
+    np.testing.assert_allclose(out[near], expected[near], rtol=1e-5)
+    assert (out[~near] < 1e-24).all()
+
+
+def test_exponentials_in_double_precision() -> None:
+    x = np.r_[0.0, 1e-300, np.logspace(-10, 2.8, 500), 699.0]
+    out, bits = np.empty(len(x)), np.empty(len(x), np.int64)
+    exp_minus(x, len(x), out, bits, bits.view(np.float64))
+    np.testing.assert_allclose(out, np.exp(-x), rtol=3e-14)
