@@ -101,7 +101,7 @@ def _evaluate(
     return True, 0.5 * fit + half_log_det + 0.5 * n * LOG_2PI, half_log_det
 
 
-@njit(cache=True, fastmath=True, error_model="numpy")
+@njit(inline="always", fastmath=True, error_model="numpy")
 @no_type_check
 def _kernel(squared, weights, signal, diagonal, A, slope, r, bits, power):  # type: ignore[no-untyped-def]
     """Put K into the lower triangle of A and s2 (1 + r) exp(-r) of the pairs into `slope`."""
@@ -124,7 +124,7 @@ def _kernel(squared, weights, signal, diagonal, A, slope, r, bits, power):  # ty
         row[i] = diagonal
 
 
-@njit(cache=True, fastmath=True, error_model="numpy")
+@njit(inline="always", fastmath=True, error_model="numpy")
 @no_type_check
 def _cholesky(A):  # type: ignore[no-untyped-def]
     """Replace the lower triangle of A by that of L, A = L L^T; return whether A is positive definite."""
@@ -144,7 +144,7 @@ def _cholesky(A):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, fastmath=True, error_model="numpy")
+@njit(inline="always", fastmath=True, error_model="numpy")
 @no_type_check
 def _invert(L, W):  # type: ignore[no-untyped-def]
     """Put L^-1 into W, zeros above the diagonal; rows of W are subtracted four at a time."""
@@ -169,7 +169,7 @@ def _invert(L, W):  # type: ignore[no-untyped-def]
         row[i] = scale
 
 
-@njit(cache=True, fastmath=True, error_model="numpy")
+@njit(inline="always", fastmath=True, error_model="numpy")
 @no_type_check
 def _slopes(W, a, squared, slope, row, gradient):  # type: ignore[no-untyped-def]
     """Put the sums of G_ij slope_ij squared_kij over i > j into `gradient`; return tr G, G = W^T W - a a^T."""

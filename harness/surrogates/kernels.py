@@ -1,4 +1,9 @@
-"""Compiled loops over kernel entries, where NumPy would pass over memory once per operation."""
+"""Compiled loops over kernel entries, where NumPy would pass over memory once per operation.
+
+With fastmath, the order of a sum is the compiler's choice, and it may choose differently for a function called and
+for the same function loaded from the cache. So such functions are inlined into one that is compiled as a whole:
+a process that compiles and one that loads give the same bytes, which a test repeats.
+"""
 
 from typing import no_type_check
 
@@ -11,42 +16,38 @@ _LOG2_E, _LN2_HIGH, _LN2_LOW = _f4(1.44269504), _f4(0.693359375), _f4(-2.1219444
 _FARTHEST = _f4(80.0)  # exp(-80) is nothing beside 1, and still a normal number
 
 
-@njit(cache=True, fastmath=True, error_model="numpy")
+@njit(inline="always", fastmath=True, error_model="numpy")
 @no_type_check
 def matern_single(
-    squares: Float[np.ndarray, "n b"],
-    out: Float[np.ndarray, "n b"],
+    squares: Float[np.ndarray, " b"],
+    out: Float[np.ndarray, " b"],
     r: Float[np.ndarray, " b"],
-    s: Float[np.ndarray, " b"],
     bits: Int[np.ndarray, " b"],
     power: Float[np.ndarray, " b"],
 ) -> None:
-    """Put (1 + r + r^2 / 3) exp(-r) into `out`, r^2 = |squares|, all in single precision.
+    """Put (1 + r + r^2 / 3) exp(-r) into `out`, r^2 = squares >= 0, all in single precision.
 
-    squares (n, b) float64, out (n, b) float32; r, s (b,) float32, bits (b,) int32 and `power`, the same memory
-    as float32, are work space. exp(-r) = 2^-k exp(f), f = k ln 2 - r in [-0.35, 0.35], its series to f^6, which
-    the processor's vectors take 8 at a time; error below 4e-7 of 1.
+    r float32, bits int32 and `power`, the same memory as float32, are work space. exp(-r) = 2^-k exp(f),
+    f = k ln 2 - r in [-0.35, 0.35], its series to f^6, which the processor's vectors take 8 at a time; error
+    below 4e-7 of 1.
     """
-    n, b = squares.shape
-    for i in range(n):
-        row, given = out[i], squares[i]
-        for j in range(b):
-            s[j] = abs(given[j])
-            r[j] = np.sqrt(s[j])
-        for j in range(b):
-            x = r[j] if r[j] < _FARTHEST else _FARTHEST
-            k = np.floor(x * _LOG2_E + _f4(0.5))
-            f = k * _LN2_HIGH - x
-            f = f + k * _LN2_LOW
-            bits[j] = (_i4(127) - _i4(k)) << _i4(23)
-            series = _f4(1 / 6) + f * (_f4(1 / 24) + f * (_f4(1 / 120) + f * _f4(1 / 720)))
-            series = _f4(1.0) + f * (_f4(1.0) + f * (_f4(0.5) + f * series))
-            row[j] = (_f4(1.0) + x + s[j] * _f4(1 / 3)) * series
-        for j in range(b):
-            row[j] *= power[j]
+    b = len(squares)
+    for j in range(b):
+        r[j] = np.sqrt(squares[j])
+    for j in range(b):
+        x = r[j] if r[j] < _FARTHEST else _FARTHEST
+        k = np.floor(x * _LOG2_E + _f4(0.5))
+        f = k * _LN2_HIGH - x
+        f = f + k * _LN2_LOW
+        bits[j] = (_i4(127) - _i4(k)) << _i4(23)
+        series = _f4(1 / 6) + f * (_f4(1 / 24) + f * (_f4(1 / 120) + f * _f4(1 / 720)))
+        series = _f4(1.0) + f * (_f4(1.0) + f * (_f4(0.5) + f * series))
+        out[j] = (_f4(1.0) + x + squares[j] * _f4(1 / 3)) * series
+    for j in range(b):
+        out[j] *= power[j]
 
 
-@njit(cache=True, fastmath=True, error_model="numpy")
+@njit(inline="always", fastmath=True, error_model="numpy")
 @no_type_check
 def exp_minus(
     x: Float[np.ndarray, " n"],

@@ -37,8 +37,8 @@ class GaussianPosterior:
         self._added = noise if noise_in_sd else 0.0
         self._mu, self._scale = location
         self._weight = np.broadcast_to(math.sqrt(5.0) * np.exp(-theta[:-2]), X.shape[1])
-        A = (X - 0.5) * self._weight
-        self._left = np.column_stack([-2.0 * A, np.square(A).sum(axis=1), np.ones(len(X))])
+        self._A = (X - 0.5) * self._weight
+        self._left = np.column_stack([-2.0 * self._A, np.square(self._A).sum(axis=1), np.ones(len(X))])
         self._rows = self._signal * np.vstack([solution.inverse, solution.a])
         self._single: SinglePrecision | None = None
 
@@ -65,8 +65,8 @@ class GaussianPosterior:
     def bounds(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
         """Return a mean no higher and an sd no lower than `mean_sd` does, at a third of its price."""
         if self._single is None:
-            self._single = SinglePrecision(self._left, self._rows, self._signal, self._space)
-        mean, variance = self._single.bounds(self._right(C))
+            self._single = SinglePrecision(self._A, self._weight, self._rows, self._signal, self._space)
+        mean, variance = self._single.bounds(C)
         return self._mu + self._scale * mean, self._scale * np.sqrt(variance + self._added)
 
     def _right(self, C: Float[np.ndarray, "m d"]) -> Float[np.ndarray, "e m"]:

@@ -149,14 +149,16 @@ def test_only_what_declares_itself_is_screened() -> None:
 
 
 def test_kernel_entries_in_single_precision() -> None:
-    squares = np.random.default_rng(0).random((7, 333)) * np.array([[1e-12, 1e-6, 1e-2, 1.0, 30.0, 1e3, 1e5]]).T
-    squares[0, :5] = -1e-17, 0.0, 1e-30, 6400.0, 1e9
-    out = np.empty(squares.shape, np.float32)
-    r, s, bits = np.empty(333, np.float32), np.empty(333, np.float32), np.empty(333, np.int32)
-    matern_single(squares, out, r, s, bits, bits.view(np.float32))
-    root = np.minimum(np.sqrt(np.abs(squares)), 80.0)
-    expected = (1 + root + np.abs(squares) / 3) * np.exp(-root)
-    near = np.abs(squares) < 80.0**2
+    squares = (np.random.default_rng(0).random((7, 333)) * 10.0 ** np.array([[-12, -6, -2, 0, 1.5, 3, 5]]).T).ravel()
+    squares[:5] = 0.0, 1e-30, 0.0, 6400.0, 1e9
+    squares = squares.astype(np.float32)
+    m = len(squares)
+    out, r, bits = np.empty(m, np.float32), np.empty(m, np.float32), np.empty(m, np.int32)
+    matern_single(squares, out, r, bits, bits.view(np.float32))
+    squares = squares.astype(float)
+    root = np.minimum(np.sqrt(squares), 80.0)
+    expected = (1 + root + squares / 3) * np.exp(-root)
+    near = squares < 80.0**2
     np.testing.assert_allclose(out, expected, rtol=0, atol=4e-7)
     np.testing.assert_allclose(out[near], expected[near], rtol=1e-5)
     assert (out[~near] < 1e-24).all()

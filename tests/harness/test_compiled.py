@@ -1,0 +1,32 @@
+"""Compiled functions: the same bytes from a process that compiles them and from one that loads them."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+DRIVER = """
+import hashlib
+import numpy as np
+from harness.surrogates.gp import GaussianProcess
+rng, process, digest = np.random.default_rng(0), GaussianProcess(), hashlib.sha256()
+for n in range(5, 45, 5):
+    X = np.random.default_rng(1).random((n, 7))
+    posterior = process.fit(X, np.sin(9 * X).sum(axis=1))
+    for values in (*posterior.mean_sd(X), *posterior.bounds(rng.random((500, 7)))):
+        digest.update(values.tobytes())
+print(digest.hexdigest())
+"""
+
+
+def test_compiling_and_loading_give_the_same_bytes(tmp_path: Path) -> None:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", DRIVER]
+
+    def run() -> str:
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=300).stdout
+
+    compiled = run()
+    assert list(tmp_path.rglob("*.nbc"))
+    assert run() == compiled
