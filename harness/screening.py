@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import no_type_check
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from numba import njit
 
 from harness.acquisitions.belief import Belief
@@ -39,11 +39,23 @@ def shortlist(
 
     believe(where, mean, sd): the belief on the candidates `where`, given their prediction.
     """
-    bound = utility.log_bound(believe(slice(None), *posterior.bounds(C)))
-    leaders = np.unique(_leaders(bound, log_cost, _EXPONENTS))
-    leaders = leaders[np.argsort(log_cost[leaders], kind="stable")]
-    value = utility.log_value(believe(leaders, *posterior.mean_sd(C[leaders])))
-    return _ahead(bound, log_cost, log_cost[leaders], np.maximum.accumulate(value)).nonzero()[0]
+    bound = utility.log_bound(believe(slice(None), *posterior.bounds(C, rough=True)))
+
+    def bars(kept: Int[np.ndarray, " k"]) -> tuple[Float[np.ndarray, " l"], Float[np.ndarray, " l"]]:
+        """Return cost and exact utility of some of the `kept`, best by `bound`; both ascend."""
+        leaders = kept[np.unique(_leaders(bound, log_cost[kept], _EXPONENTS))]
+        leaders = leaders[np.argsort(log_cost[leaders], kind="stable")]
+        value = utility.log_value(believe(leaders, *posterior.mean_sd(C[leaders])))
+        return log_cost[leaders], np.maximum.accumulate(value)
+
+    first = bars(np.arange(len(C)))
+    kept = _ahead(bound, log_cost, *first)
+    bound = utility.log_bound(believe(kept, *posterior.bounds(C[kept])))
+    ahead = _ahead(bound, log_cost[kept], *first)
+    if len(ahead) > FEWEST:  # the rough bounds led astray: better leaders are worth their price
+        kept, bound = kept[ahead], bound[ahead]
+        ahead = _ahead(bound, log_cost[kept], *bars(kept))
+    return kept[ahead]
 
 
 @njit(cache=True)
@@ -70,15 +82,16 @@ def _ahead(
     log_cost: Float[np.ndarray, " m"],
     leader_cost: Float[np.ndarray, " k"],
     bar: Float[np.ndarray, " k"],
-) -> Bool[np.ndarray, " m"]:
-    """Return which candidates may reach the bar of the dearest leader that costs no more than they do.
+) -> Int[np.ndarray, " k"]:
+    """Return, in order, the indices of those that may reach the bar of the dearest leader costing no more than they.
 
     leader_cost ascends, and with it bar; the cheapest candidate is a leader, so that every one has a bar.
     """
-    ahead = np.empty(len(bound), np.bool_)
+    ahead, found = np.empty(len(bound), np.intp), 0
     for i in range(len(bound)):
         k = len(bar) - 1
         while leader_cost[k] > log_cost[i]:
             k -= 1
-        ahead[i] = bound[i] >= bar[k]
-    return ahead
+        ahead[found] = i
+        found += bound[i] >= bar[k]
+    return ahead[:found]

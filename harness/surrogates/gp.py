@@ -16,7 +16,8 @@ from harness.surrogates.workspace import Workspace
 LENGTH_SCALE = (0.05, 20.0)  # in units of the cube's side
 SIGNAL_VARIANCE = (1e-2, 1e2)  # of standardised y, whose variance is 1
 NOISE_VARIANCE = (1e-6, 1.0)
-_FIRST = 4  # times `iterations` are allowed to the first fit, which continues none
+_FIRST = 4  # times `iterations` are allowed to the first fit, which continues none,
+_STRICT = 0.1  # and this share of `tolerance`
 _TRIAL = 3  # iterations from each fixed start, before the best of them goes on
 _STARTS = ((1.0, 1.0, 1e-2), (0.3, 1.0, 1e-2), (3.0, 1.0, 1e-2))  # length-scale, signal and noise variance
 
@@ -40,7 +41,7 @@ class GaussianProcess:
         noise_in_sd: bool = False,
         restart_until: int = 8,
         restart_growth: float = 1.5,
-        tolerance: float = 0.05,
+        tolerance: float = 0.1,
         iterations: int = 12,
     ) -> None:
         number("restart_until", restart_until, "a number >= 0", 0.0)
@@ -81,8 +82,10 @@ class GaussianProcess:
             starts = (_start(values, p) for values in _STARTS)
             tried = [descend(likelihood, x, None, box, self._tolerance, _TRIAL) for x in starts]
             best = min(tried, key=lambda minimum: minimum.value)
-            longest = self._iterations if last is not None else _FIRST * self._iterations
-            found.append(descend(likelihood, best.x, best.hessian, box, self._tolerance, longest))
+            strict, longest = (1.0, 1) if last is not None else (_STRICT, _FIRST)
+            found.append(
+                descend(likelihood, best.x, best.hessian, box, strict * self._tolerance, longest * self._iterations)
+            )
         return min(found, key=lambda minimum: minimum.value)
 
 

@@ -21,21 +21,19 @@ _FARTHEST = _f4(80.0)  # exp(-80) is nothing beside 1, and still a normal number
 def matern_single(
     squares: Float[np.ndarray, " b"],
     out: Float[np.ndarray, " b"],
-    r: Float[np.ndarray, " b"],
     bits: Int[np.ndarray, " b"],
     power: Float[np.ndarray, " b"],
 ) -> None:
     """Put (1 + r + r^2 / 3) exp(-r) into `out`, r^2 = squares >= 0, all in single precision.
 
-    r float32, bits int32 and `power`, the same memory as float32, are work space. exp(-r) = 2^-k exp(f),
+    bits int32 and `power`, the same memory as float32, are work space. exp(-r) = 2^-k exp(f),
     f = k ln 2 - r in [-0.35, 0.35], its series to f^6, which the processor's vectors take 8 at a time; error
     below 4e-7 of 1.
     """
     b = len(squares)
     for j in range(b):
-        r[j] = np.sqrt(squares[j])
-    for j in range(b):
-        x = r[j] if r[j] < _FARTHEST else _FARTHEST
+        r = np.sqrt(squares[j])
+        x = r if r < _FARTHEST else _FARTHEST
         k = np.floor(x * _LOG2_E + _f4(0.5))
         f = k * _LN2_HIGH - x
         f = f + k * _LN2_LOW

@@ -19,8 +19,10 @@ class Posterior(Protocol):
 class BoundedPosterior(Posterior, Protocol):
     """A posterior that has a fast approximation with known error."""
 
-    def bounds(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
-        """Return a mean no higher and an sd > 0 no lower than those of `mean_sd`."""
+    def bounds(
+        self, C: Float[np.ndarray, "m d"], rough: bool = False
+    ) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+        """Return a mean no higher and an sd > 0 no lower than those of `mean_sd`; `rough`: faster and wider."""
         ...
 
 

@@ -3,20 +3,14 @@
 It serves to find the few candidates that are worth a prediction in double precision.
 """
 
-from typing import no_type_check
-
 import numpy as np
-from jaxtyping import Float, Int
-from numba import njit
+from jaxtyping import Float
 
-from harness.surrogates.kernels import matern_single
+from harness.surrogates.predict import Predictor
 from harness.surrogates.workspace import Workspace
 
-_BLOCK = 1 << 15  # kernel entries per block: its work space stays in the processor's cache
-_WIDEST = 2048  # candidates per block at most
 _UNIT = 2.0**-24  # rounding unit of single precision
 _SAFETY = 4.0
-_LANE = 4  # dimensions are taken four at a time, absent ones as zeros
 
 
 class SinglePrecision:
@@ -38,70 +32,23 @@ class SinglePrecision:
         signal: float,
         space: Workspace,
     ) -> None:
-        n, d = A.shape
-        self._weight, self._signal, self._space = np.ascontiguousarray(weight), signal, space
-        self._A = np.zeros((n, -(-d // _LANE) * _LANE), np.float32)
-        self._A[:, :d] = A
-        self._top, self._bottom = rows[: n // 2, : n // 2].astype(np.float32), rows[n // 2 :].astype(np.float32)
+        n, self._signal = len(A), signal
+        self._predict = Predictor(A, weight, rows, space, np.float32)
         sums = np.abs(rows).sum(axis=1)
         root = float(np.sqrt(sums[:n] @ sums[:n] * signal))
-        unit = _SAFETY * _UNIT * (2.0 + 0.1 * float(self._weight.max()))
+        unit = _SAFETY * _UNIT * (2.0 + 0.1 * float(weight.max()))
         self._variance_error = unit * (root + signal)
         self._mean_error = unit * float(sums[n])
 
-    def bounds(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
-        """Return a lower bound of the mean and an upper bound > 0 of the latent variance."""
-        (n, padded), m = self._A.shape, len(C)
-        width = min(m, max(64, min(_WIDEST, _BLOCK // n)))
-        single = np.float32
-        mean, explained = np.empty(m), np.zeros(m, single)
-        memory = self._space.take("single", (2 * n + 3 + padded, width), single)
-        bits = self._space.take("bits", (width,), np.int32)
-        C = np.ascontiguousarray(C)
-        _predict(self._A, C, self._weight, self._top, self._bottom, memory, bits, bits.view(single), mean, explained)
-        mean -= self._mean_error
-        return mean, np.maximum(self._signal - explained.astype(np.float64), 0.0) + self._variance_error
+    def bounds(
+        self, C: Float[np.ndarray, "m d"], rough: bool
+    ) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+        """Return a lower bound of the mean and an upper bound > 0 of the latent variance.
 
-
-@njit(cache=True, fastmath=True, error_model="numpy")
-@no_type_check
-def _predict(
-    A: Float[np.ndarray, "n p"],
-    C: Float[np.ndarray, "m d"],
-    weight: Float[np.ndarray, " d"],
-    top: Float[np.ndarray, "h h"],
-    bottom: Float[np.ndarray, "l n"],
-    memory: Float[np.ndarray, "e b"],
-    bits: Int[np.ndarray, " b"],
-    power: Float[np.ndarray, " b"],
-    mean: Float[np.ndarray, " m"],
-    explained: Float[np.ndarray, " m"],
-) -> None:
-    """Put the means and the sums of V^2 of all candidates into `mean` and `explained`, block by block."""
-    n, padded = A.shape
-    (m, d), h, width = C.shape, len(top), memory.shape[1]
-    flat, r, s, points = memory[: 2 * n + 1].reshape(-1), memory[2 * n + 1], memory[2 * n + 2], memory[2 * n + 3 :]
-    points[:] = 0.0
-    for start in range(0, m, width):
-        b = min(width, m - start)
-        for j in range(b):
-            for q in range(d):
-                points[q, j] = (C[start + j, q] - 0.5) * weight[q]
-        k, V = flat[: n * b].reshape(n, b), flat[n * b : (2 * n + 1) * b].reshape(n + 1, b)
-        for i in range(n):
-            s[:b] = 0.0
-            for q in range(0, padded, 4):
-                a0, a1, a2, a3 = A[i, q], A[i, q + 1], A[i, q + 2], A[i, q + 3]
-                c0, c1, c2, c3 = points[q], points[q + 1], points[q + 2], points[q + 3]
-                for j in range(b):
-                    s[j] += (a0 - c0[j]) ** 2 + (a1 - c1[j]) ** 2 + (a2 - c2[j]) ** 2 + (a3 - c3[j]) ** 2
-            matern_single(s[:b], k[i], r, bits, power)
-        np.dot(top, k[:h], V[:h])
-        np.dot(bottom, k, V[h:])
-        total = explained[start : start + b]
-        for i in range(n):
-            row = V[i]
-            for j in range(b):
-                total[j] += row[j] * row[j]
-        for j in range(b):
-            mean[start + j] = V[n, j]
+        rough: the variance given only the first half of the points, faster and never less.
+        """
+        mean, explained = self._predict(C, rough)
+        return (
+            mean.astype(np.float64) - self._mean_error,
+            np.maximum(self._signal - explained.astype(np.float64), 0.0) + self._variance_error,
+        )

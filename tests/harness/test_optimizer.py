@@ -38,12 +38,12 @@ def _optimizer(rule: CostRule, **settings: Any) -> Optimizer:
     return Optimizer(GaussianProcess(), cost_model, ExpectedImprovement(), rule, **{"iterations": 40, **settings})
 
 
-def _run(rule: CostRule, steps: int = 25) -> tuple[list[Proposal], np.ndarray, np.ndarray]:
+def _run(rule: CostRule, steps: int = 25, first: int = 0) -> tuple[list[Proposal], np.ndarray, np.ndarray]:
     optimizer, left = _optimizer(rule), list(range(len(POINTS)))
     errors, costs, proposals = [], [], []
     for step in range(steps):
         if step < 5:
-            i = left[step * 11]
+            i = left[first + step * 11]
         else:
             proposals.append(optimizer.ask(POINTS[left]))
             i = left[proposals[-1].index]
@@ -64,7 +64,8 @@ def test_runs_are_deterministic() -> None:
 
 def test_ei_finds_a_good_point() -> None:
     everywhere = np.array([_error(u) for u in POINTS])
-    assert _run(Ignore())[1].min() <= np.quantile(everywhere, 0.01)
+    found = [_run(Ignore(), first=first)[1].min() for first in range(0, 250, 50)]
+    assert np.median(found) <= np.quantile(everywhere, 0.01) and max(found) <= np.quantile(everywhere, 0.03)
 
 
 @pytest.mark.parametrize("rules", [[Power(a / 4) for a in range(9)], [Contextual(k / 8) for k in range(9)]])

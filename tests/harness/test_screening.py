@@ -43,8 +43,22 @@ def test_the_bounds_hold(seed: int, n: int, noise: float) -> None:
     rng = np.random.default_rng(seed + 1)
     C = np.vstack([rng.random((600, 7)), X, np.clip(X + 1e-3 * rng.standard_normal(X.shape), 0, 1)])
     mean, sd = posterior.mean_sd(C)
-    low, high = posterior.bounds(C)
-    assert (low <= mean).all() and (high >= sd).all()
+    for rough in (False, True):
+        low, high = posterior.bounds(C, rough)
+        assert (low <= mean).all() and (high >= sd).all()
+
+
+@pytest.mark.parametrize("n", [3, 20, 47, 95, 170])
+def test_equal_candidates_get_equal_values_wherever_they_stand(n: int) -> None:
+    posterior, _, _ = _posterior(n, n, 0.1)
+    c = np.random.default_rng(0).random((1, 7))
+    alone = (*posterior.mean_sd(c), *posterior.bounds(c), *posterior.bounds(c, rough=True))
+    for m in (7, 31, 33, 1000, 3011):
+        C = np.repeat(c, m, axis=0)
+        for value, values in zip(
+            alone, (*posterior.mean_sd(C), *posterior.bounds(C), *posterior.bounds(C, rough=True)), strict=True
+        ):
+            assert (values == value).all()
 
 
 @pytest.mark.parametrize("problem", ["abalone/clean", "phoneme/pca_small", "spam/onehot", "wind/quadratic"])
@@ -153,8 +167,8 @@ def test_kernel_entries_in_single_precision() -> None:
     squares[:5] = 0.0, 1e-30, 0.0, 6400.0, 1e9
     squares = squares.astype(np.float32)
     m = len(squares)
-    out, r, bits = np.empty(m, np.float32), np.empty(m, np.float32), np.empty(m, np.int32)
-    matern_single(squares, out, r, bits, bits.view(np.float32))
+    out, bits = np.empty(m, np.float32), np.empty(m, np.int32)
+    matern_single(squares, out, bits, bits.view(np.float32))
     squares = squares.astype(float)
     root = np.minimum(np.sqrt(squares), 80.0)
     expected = (1 + root + squares / 3) * np.exp(-root)
