@@ -22,11 +22,14 @@ from harness.problem import Evaluation
 from harness.screening import FEWEST, screened, shortlist
 from harness.surrogates.protocol import BoundedPosterior, Surrogate
 
+_LARGEST = 700.0  # exp of it is finite, of its negative positive
+
 
 @dataclass(frozen=True)
 class Proposal:
     """The chosen candidate: index, log utility, predicted cost (exp of mean log cost), effective alpha.
 
+    predicted_cost_s: finite and positive however far a cost model extrapolates.
     fit_ms, propose_ms: milliseconds spent on fitting both models and on scoring and choosing.
     """
 
@@ -104,7 +107,7 @@ class Optimizer:
         return Proposal(
             index=int(index[i]),
             log_ei=float(log_value[i]),
-            predicted_cost_s=float(np.exp(belief.log_cost[i])),
+            predicted_cost_s=float(np.exp(np.clip(belief.log_cost[i], -_LARGEST, _LARGEST))),
             effective_alpha=alpha,
             fit_ms=1e3 * (fitted - began),
             propose_ms=1e3 * (done - fitted),

@@ -9,6 +9,8 @@ from jaxtyping import Float
 from harness.acquisitions.belief import Belief
 from harness.checks import number, required
 
+_DEAREST = float(np.finfo(np.float64).max)
+
 
 class Contextual:
     """score = -log c where EI >= (1 - lam) max EI, else -inf; lam in [0, 1] (Guinet et al. 2020).
@@ -26,7 +28,8 @@ class Contextual:
     def score(
         self, log_value: Float[np.ndarray, " m"], log_cost: Float[np.ndarray, " m"], belief: Belief
     ) -> Float[np.ndarray, " m"]:
-        """Return -log c of the eligible points, -inf for the others."""
+        """Return -log c of the eligible points, -inf for the others; eligible at infinite cost beats the others."""
+        price = np.minimum(log_cost, _DEAREST)
         if self.lam == 1.0:
-            return -log_cost
-        return np.where(log_value >= log_value.max() + self._log_share, -log_cost, -np.inf)
+            return -price
+        return np.where(log_value >= log_value.max() + self._log_share, -price, -np.inf)

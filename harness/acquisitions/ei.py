@@ -15,6 +15,7 @@ from scipy.special import erfcx, ndtr
 from harness.acquisitions.belief import Belief
 from harness.checks import number
 from harness.errors import BadInput
+from harness.surrogates.gp import standardise
 
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 _SQRT_HALF_PI = math.sqrt(0.5 * math.pi)
@@ -91,7 +92,8 @@ class ExpectedImprovement:
     """EI(x) = E[max(0, f_min - jitter sd(y) - f(x))].
 
     incumbent: f_min is the lowest ``observed`` error, or the lowest ``posterior_mean`` at the observed points
-    (GPyOpt's choice). jitter: in standard deviations of the observed y (GPyOpt's default is 0.01).
+    (GPyOpt's choice). jitter: in standard deviations of the observed y, or as it is where they are all equal
+    (GPyOpt's default is 0.01).
     """
 
     def __init__(self, incumbent: str = "observed", jitter: float = 0.0) -> None:
@@ -115,5 +117,5 @@ class ExpectedImprovement:
                 raise ValueError("posterior_mean and jitter need a belief with a history")
             if self.incumbent == "posterior_mean":
                 target = float(belief.history.posterior.mean_sd(belief.history.X)[0].min())
-            target -= self.jitter * float(np.std(belief.history.y))
+            target -= self.jitter * standardise(belief.history.y)[1][1]
         return target

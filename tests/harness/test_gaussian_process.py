@@ -1,10 +1,10 @@
-"""The Gaussian process against scikit-learn, finite differences and its own definition."""
+"""The Gaussian process against scikit-learn and its own definition."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import approx_fprime, fmin_l_bfgs_b
+from scipy.optimize import fmin_l_bfgs_b
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
@@ -62,19 +62,6 @@ def test_likelihood_and_gradient_agree_with_scikit_learn(n: int, ard: bool, comp
     assert -value == pytest.approx(lml, rel=1e-9, abs=1e-9)
     ours = -np.r_[gradient[-2], gradient[:-2], gradient[-1]]  # scikit-learn's order: s2, lengths, noise
     np.testing.assert_allclose(ours, slopes, rtol=1e-8, atol=1e-9)
-
-
-@pytest.mark.parametrize("compiled", [True, False])
-@pytest.mark.parametrize("ard", [True, False])
-def test_gradient_agrees_with_finite_differences(ard: bool, compiled: bool) -> None:
-    X, z = _data(25)
-    likelihood, theta = _likelihood(X, z, ard, compiled), _theta(ard)
-
-    def value(t: np.ndarray) -> float:
-        return likelihood(t)[0]
-
-    numeric = approx_fprime(theta, value, 1e-6)
-    np.testing.assert_allclose(likelihood(theta)[1], numeric, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("ard", [True, False])

@@ -1,0 +1,106 @@
+"""Hard inputs through the public Gaussian process and the whole optimizer: answers are finite, and right.
+
+Right means: as in arbitrary precision at the fitted hyperparameters, and the choice a full evaluation would make.
+"""
+
+import math
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from hard_cases import CLUSTERS, Case, D, cases
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from harness.acquisitions.belief import Belief
+from harness.acquisitions.choose import choose
+from harness.acquisitions.contextual import Contextual
+from harness.acquisitions.cool import Cool
+from harness.acquisitions.ei import ExpectedImprovement, log_ei
+from harness.acquisitions.ignore import Ignore
+from harness.acquisitions.power import Power
+from harness.acquisitions.protocol import CostRule
+from harness.cost_models.lv import LowVariance
+from harness.optimizer import Optimizer
+from harness.problem import Evaluation
+from harness.screening import FEWEST
+from harness.surrogates.gp import GaussianProcess, standardise
+
+RULES = [Ignore(), Power(0.1), Power(1.0), Cool(), Contextual(0.0), Contextual(0.3), Contextual(1.0)]
+TOLERANCE = 1e-8
+LV3 = ("n_estimators", "max_depth", "subsample")
+
+
+def exact_posterior(
+    X: np.ndarray, y: np.ndarray, location: tuple[float, float], theta: np.ndarray, C: np.ndarray
+) -> tuple[list[mpmath.mpf], list[mpmath.mpf], mpmath.mpf]:
+    """Return mean and latent variance at `C` and log p(z), z = (y - mu) / scale, by the textbook, to 40 digits."""
+    with mpmath.workdps(40):
+        n, (mu, scale) = len(y), location
+        z = mpmath.matrix([(mpmath.mpf(v) - mu) / scale for v in y.tolist()])
+        *lengths, signal, noise = (mpmath.exp(mpmath.mpf(t)) for t in theta.tolist())
+
+        def kernel(a: np.ndarray, b: np.ndarray) -> mpmath.mpf:
+            scaled = [(mpmath.mpf(p) - q) / s for p, q, s in zip(a.tolist(), b.tolist(), lengths, strict=True)]
+            r = mpmath.sqrt(5 * mpmath.fsum(s * s for s in scaled))
+            return signal * (1 + r + r * r / 3) * mpmath.exp(-r)
+
+        K = mpmath.matrix(n)
+        for i in range(n):
+            for j in range(i + 1):
+                K[i, j] = K[j, i] = kernel(X[i], X[j]) + (noise if i == j else 0)
+        inverse = K**-1
+        k = [mpmath.matrix([kernel(c, x) for x in X]) for c in C]
+        mean = [mu + scale * (row.T * inverse * z)[0] for row in k]
+        variance = [scale**2 * (signal - (row.T * inverse * row)[0]) for row in k]
+        lml = -((z.T * inverse * z)[0] + mpmath.log(mpmath.det(K)) + n * mpmath.log(2 * mpmath.pi)) / 2
+        return mean, variance, lml
+
+
+@settings(max_examples=25)
+@given(cases())
+def test_fits_to_hard_data_are_exact(case: Case) -> None:
+    X, y, _ = case
+    process: Any = GaussianProcess()
+    C = np.vstack([np.random.default_rng(0).random((3, D)), X[:2], np.clip(X[:1] + 1e-6, 0.0, 1.0)])
+    mean, sd = process.fit(X, y).mean_sd(C)
+    constant = y.min() == y.max()  # the likelihood says nothing then, and hyperparameters are the first start's
+    theta = np.log(np.r_[np.ones(D), 1.0, 1e-2]) if constant else process._last.x
+    location = standardise(y)[1]  # a mean in floating point; of y close together its last digits matter
+    exact_mean, exact_variance, lml = exact_posterior(X, y, location, theta, C)
+    scale = location[1]
+    np.testing.assert_allclose(mean, np.array(exact_mean, float), rtol=1e-15, atol=TOLERANCE * scale)
+    np.testing.assert_allclose(sd**2, np.array(exact_variance, float), rtol=0, atol=TOLERANCE * scale**2)
+    if not constant:
+        assert process._last.value == pytest.approx(-float(lml), rel=TOLERANCE)
+
+
+def told(rule: CostRule, tau: float | None, case: Case) -> Optimizer:
+    optimizer = Optimizer(GaussianProcess(), LowVariance(LV3), ExpectedImprovement(), rule, iterations=30, tau=tau)
+    for x, error, cost in zip(*case, strict=True):
+        optimizer.tell(x, Evaluation(float(error), float(cost), float(error), float(cost)))
+    return optimizer
+
+
+@settings(max_examples=40)
+@given(cases(), st.sampled_from(RULES), st.sampled_from([None, 1e-5, 1.0, 1e7]))
+@example(CLUSTERS, Power(1.0), None)
+def test_the_optimizer_chooses_as_a_full_evaluation_would(case: Case, rule: CostRule, tau: float | None) -> None:
+    X, y, cost = case
+    spread = np.random.default_rng(len(X)).random((FEWEST, D))  # enough for screening
+    C = np.vstack([spread, X, np.zeros((1, D)), np.ones((1, D))])
+    proposal = told(rule, tau, case).ask(C)
+
+    mean, sd = GaussianProcess().fit(X, y).mean_sd(C)
+    model = LowVariance(LV3)
+    model.fit(X, cost)
+    log_cost, log_cost_sd = model.predict(C)
+    spent, initial = float(cost.sum()), float(cost[:5].sum())
+    belief = Belief(mean, sd, float(y.min()), log_cost, log_cost_sd, len(y), 30, 5, spent, initial, tau)
+    value = log_ei(y.min() - mean, sd)
+    for answers in (mean, sd, value, log_cost, log_cost_sd):
+        assert np.isfinite(answers).all()
+    assert proposal.index == choose(rule.score(value, log_cost, belief), value, log_cost)
+    assert proposal.log_ei == pytest.approx(value[proposal.index], rel=1e-9, abs=1e-9)
+    assert 0.0 < proposal.predicted_cost_s < math.inf
