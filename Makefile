@@ -10,7 +10,7 @@ RESULTS ?= results
 REPORT ?= report
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce demo test check
+.PHONY: help setup reproduce demo test check bench
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -35,6 +35,9 @@ demo: $(READY) ## the same in about two minutes: 12 problems, 3 seeds, 9 methods
 
 test: $(READY) ## the test suite
 	$(BIN)/python -m pytest -n 2
+
+bench: $(READY) ## how fast: steps against other libraries, whole runs, look-ups, workers, memory (some 10 minutes)
+	$(BIN)/python tests/bench
 
 check: $(READY) ## lint, format, types
 	$(BIN)/ruff check .

@@ -1,0 +1,32 @@
+"""`make bench`: how fast everything is, as ratios from one run on one thread. No test: machines differ and are noisy.
+
+Usage: python tests/bench [step|parts|runs|replay|workers|memory ...]; without arguments, all of them.
+"""
+
+import sys
+
+import memory
+import replay
+import runs
+import steps
+from rich.console import Console
+
+import harness  # noqa: F401 - pins one BLAS thread per process before NumPy is loaded
+
+PARTS = {
+    "step": steps.table,
+    "parts": steps.parts,
+    "runs": runs.whole,
+    "replay": replay.table,
+    "workers": runs.workers,
+    "memory": memory.growth,
+}
+
+if __name__ == "__main__":
+    chosen = sys.argv[1:] or list(PARTS)
+    unknown = [name for name in chosen if name not in PARTS]
+    if unknown:
+        sys.exit(f"error: unknown benchmark {', '.join(unknown)}; allowed: {', '.join(PARTS)}")
+    console = Console(width=110)
+    for name in chosen:
+        PARTS[name](console)

@@ -1,0 +1,125 @@
+"""Milliseconds per step of Bayesian optimization, ours and others', on the same data."""
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+import rivals
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+from sequence import CANDIDATES, FEATURES, PROBLEM, Sequence, optimizer, sequence
+
+from harness.acquisitions.alpha import effective_alpha
+from harness.acquisitions.belief import Belief
+from harness.acquisitions.choose import choose
+from harness.acquisitions.contextual import Contextual
+from harness.acquisitions.ei import ExpectedImprovement
+from harness.cost_models.lv import LowVariance
+from harness.problem import Evaluation
+from harness.screening import shortlist
+from harness.surrogates.gp import GaussianProcess
+
+SIZES = (20, 50, 100, 200, 300)
+WINDOW, ROUNDS = 10, 5  # steps before each size that are timed, since a run's refits are warm
+
+
+def milliseconds(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return 1e3 * (time.perf_counter() - start)
+
+
+def table(console: Console) -> None:
+    """Print ms per step at each n, for every library, and how many times ours each one takes."""
+    data = sequence(SIZES[-1])
+    ours(data, SIZES[0])  # compiles and warms up
+    names = {"GPyOpt (5 starts)": rivals.gpyopt(5), "GPyOpt (1 start)": rivals.gpyopt(1)}
+    names["scikit-learn (1 start)"] = rivals.scikit_learn()
+    others = {**names, "Optuna GPSampler": rivals.optuna()}
+    spent: dict[str, dict[int, list[float]]] = {name: {n: [] for n in SIZES} for name in ("ours", *others)}
+    for n in track(SIZES, "steps", console=console, transient=True):
+        for _ in range(ROUNDS):  # in turns, so that all meet the machine's slower and faster minutes
+            spent["ours"][n].append(ours(data, n))
+            for name, step in others.items():
+                if step is not None:
+                    spent[name][n].append(rival(step, data, n))
+    times = {name: {n: float(np.median(ms)) for n, ms in row.items() if ms} for name, row in spent.items()}
+    out = Table("ms per step", *(f"n = {n}" for n in SIZES), *(f"x ours, {n}" for n in SIZES))
+    for name, row in times.items():
+        if row:
+            out.add_row(name, *(f"{row[n]:.1f}" for n in SIZES), *(f"{row[n] / times['ours'][n]:.0f}" for n in SIZES))
+    console.print(out)
+    console.print(
+        f"A step: refit (maximum marginal likelihood), then the choice among {CANDIDATES} rows of {'/'.join(PROBLEM)}. "
+        f"Medians of {ROUNDS} rounds in turns; ours in each the median of the {WINDOW} steps up to n of a run. "
+        "Optuna makes its own candidates."
+    )
+    missing = [name for name, step in others.items() if step is None]
+    if missing:
+        console.print(f"Not installed, so not timed: {', '.join(missing)}")
+
+
+def ours(data: Sequence, n: int) -> float:
+    """Return the median ms of our steps just before and at n evaluations, in a run that is that far."""
+    method, spent = optimizer(SIZES[-1] + 1), []
+    first = max(5, n - WINDOW + 1)
+    for i in range(n):
+        method.tell(data.X[i], Evaluation(data.y[i], data.cost_s[i], 0.0, 0.0))
+        if i + 1 >= 5:  # every step is taken, so that refits are as warm as in a run
+            took = milliseconds(lambda i=i: method.ask(data.candidates[i + 1]))  # type: ignore[misc]
+            spent += [took] if i + 1 >= first else []
+    return float(np.median(spent))
+
+
+def rival(step: rivals.Step, data: Sequence, n: int) -> float:
+    """Return the ms of another library's step at n evaluations."""
+    return milliseconds(lambda: step(data.X[:n], data.y[:n], data.candidates[n]))
+
+
+def parts(console: Console) -> None:
+    """Print where a step of ours goes."""
+    data = sequence(SIZES[-1])
+    out = Table("ms of a step of ours", *(f"n = {n}" for n in SIZES))
+    rows: dict[str, list[float]] = {}
+    for n in SIZES:
+        for name, value in _parts(data, n).items():
+            rows.setdefault(name, []).append(value)
+    for name, values in rows.items():
+        out.add_row(name, *(f"{v:.2f}" for v in values))
+    console.print(out)
+
+
+def _parts(data: Sequence, n: int) -> dict[str, float]:
+    process, model, utility, rule = GaussianProcess(), LowVariance(FEATURES), ExpectedImprovement(), Contextual(0.1)
+    for k in range(max(5, n - 20), n):
+        process.fit(data.X[:k], data.y[:k])
+    X, y, C = data.X[:n], data.y[:n], data.candidates[n]
+    posterior = process.fit(X, y)
+    model.fit(X, data.cost_s[:n])
+    log_cost, log_cost_sd = model.predict(C)
+
+    def believe(where: object, mean: np.ndarray, sd: np.ndarray) -> Belief:
+        return Belief(
+            mean=mean, sd=sd, incumbent=float(y.min()), log_cost=log_cost[where], log_cost_sd=log_cost_sd[where],
+            step=n, iterations=400, n_initial=5, spent=1.0, initial_cost=1.0, tau=None,
+        )  # fmt: skip
+
+    kept = shortlist(utility, posterior, C, log_cost, believe)
+    belief = believe(kept, *posterior.mean_sd(C[kept]))
+    value = utility.log_value(belief)
+    calls: dict[str, Callable[[], object]] = {
+        "fit: surrogate, nothing new": lambda: process.fit(X, y),
+        "fit: cost model": lambda: model.fit(X, data.cost_s[:n]),
+        "cost of all candidates": lambda: model.predict(C),
+        "score: bounds of all candidates": lambda: posterior.bounds(C),
+        "score: shortlist, bounds included": lambda: shortlist(utility, posterior, C, log_cost, believe),
+        f"score: the shortlist exactly ({len(kept)} at n = {n})": lambda: posterior.mean_sd(C[kept]),
+        "score: log EI": lambda: utility.log_value(belief),
+        "choose: rule, tie rule, effective alpha": lambda: effective_alpha(
+            choose(rule.score(value, belief.log_cost, belief), value, belief.log_cost), value, belief.log_cost
+        ),
+        "(all candidates exactly, which the shortlist saves)": lambda: posterior.mean_sd(C),
+    }
+    spent = {name: float(np.median([milliseconds(call) for _ in range(15)])) for name, call in calls.items()}
+    return {name.split(" (")[0] if name.startswith("score: the") else name: ms for name, ms in spent.items()}
