@@ -1,6 +1,7 @@
 """`python -m analysis [figures|summary|all] results_dir=results out_dir=report`: figures and summary.
 
-`density` compares replay settings with live training: results_dir holds one folder of records per setting.
+`density` compares replay settings with live training, `engines` surrogates and fits with the default: there results_dir
+holds one folder of records per setting.
 """
 
 import sys
@@ -12,7 +13,7 @@ from analysis.components import REFERENCE
 from harness.cli import SOME_FAILED, run_cli
 from harness.errors import BadInput
 
-COMMANDS = ("figures", "summary", "all", "density")
+COMMANDS = ("figures", "summary", "all", "density", "engines")
 KEYS = ("results_dir", "out_dir", *REFERENCE)
 USAGE = f"python -m analysis [{'|'.join(COMMANDS)}] results_dir=results out_dir=report [evaluator=replay ...]"
 
@@ -71,6 +72,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         for path in density_figure.draw(arguments.results_dir, arguments.out_dir).paths:
             print(path)
+        return 0
+    if arguments.command == "engines":
+        from analysis import engines
+
+        print(engines.report(arguments.results_dir, arguments.out_dir))
         return 0
     from analysis import problems, summary  # after the arguments: pandas and matplotlib take a second to import
     from analysis.figures import figures

@@ -28,20 +28,22 @@ LIVE = "live"
 EFFECTS = ("saved", "added")
 
 
-def settings(folder: Path) -> dict[str, Traces]:
-    """Return the traces of each setting, live first, then rows and surfaces by density.
+def settings(folder: Path, reference: str = LIVE) -> dict[str, Traces]:
+    """Return the traces of each setting, the reference first, then rows and surfaces by density.
 
-    Raises BadInput without `live`.
+    Raises BadInput without the reference.
     """
     names = sorted((p.name for p in folder.iterdir() if p.is_dir()), key=_order)
-    if LIVE not in names:
-        raise BadInput(f"{folder} needs a folder {LIVE!r} of live records to compare with; found {', '.join(names)}")
+    if reference not in names:
+        found = ", ".join(names) or "none"
+        raise BadInput(f"{folder} needs a folder {reference!r} of records to compare with; folders there: {found}")
+    names.sort(key=lambda name: name != reference)
     return {name: collect(read_traces(folder / name)) for name in names}
 
 
-def _order(name: str) -> tuple[int, str, int]:
+def _order(name: str) -> tuple[str, int]:
     kind, _, n = name.partition("-")
-    return (name != LIVE, kind, int(n) if n.isdigit() else 0)
+    return (kind, int(n) if n.isdigit() else 0)
 
 
 def density(name: str) -> int | None:
@@ -50,10 +52,10 @@ def density(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def effects(all_traces: Mapping[str, Traces]) -> dict[str, dict[str, pd.DataFrame]]:
+def effects(all_traces: Mapping[str, Traces], reference: str = LIVE) -> dict[str, dict[str, pd.DataFrame]]:
     """Return, per setting and effect, one row per cell (those of all settings) and one column per method but EI."""
     pairs = {name: relative(traces, f"setting {name}") for name, traces in all_traces.items()}
-    methods = [m for m in ordered(pairs[LIVE].table) if m != EI]
+    methods = [m for m in ordered(pairs[reference].table) if m != EI]
     tables = {}
     for name, pair in pairs.items():
         saved, added = 100 - pair.wide("cost_pct", methods), pair.wide("error_pct", methods) - 100
@@ -68,13 +70,13 @@ def effects(all_traces: Mapping[str, Traces]) -> dict[str, dict[str, pd.DataFram
     return {name: {effect: frame.loc[shared] for effect, frame in frames.items()} for name, frames in tables.items()}
 
 
-def compare(found: Mapping[str, Mapping[str, pd.DataFrame]]) -> pd.DataFrame:
-    """Return one row per setting, effect and method: mean with interval, and the same of its difference to live."""
+def compare(found: Mapping[str, Mapping[str, pd.DataFrame]], reference: str = LIVE) -> pd.DataFrame:
+    """Return one row per setting, effect and method: mean with interval, and the same of its difference to live's."""
     rows = []
     for name, frames in found.items():
         for effect in EFFECTS:
             own = bootstrap(frames[effect])
-            off = bootstrap(frames[effect] - found[LIVE][effect]).add_prefix("off_")
+            off = bootstrap(frames[effect] - found[reference][effect]).add_prefix("off_")
             part = own.join(off[["off_value", "off_low", "off_high"]])
             rows.append(part.rename_axis("method").reset_index().assign(setting=name, effect=effect))
     return pd.concat(rows, ignore_index=True)

@@ -19,7 +19,7 @@ NOISE_VARIANCE = (1e-6, 1.0)
 _FIRST = 4  # times `iterations` are allowed to the first fit, which continues none,
 _STRICT = 0.1  # and this share of `tolerance`
 _TRIAL = 3  # iterations from each fixed start, before the best of them goes on
-_STARTS = ((1.0, 1.0, 1e-2), (0.3, 1.0, 1e-2), (3.0, 1.0, 1e-2))  # length-scale, signal and noise variance
+_STARTS = (1.0, 0.3, 3.0, 0.1, 10.0)  # length-scales; signal variance 1 and noise variance 0.01 with each
 
 
 class GaussianProcess:
@@ -27,7 +27,7 @@ class GaussianProcess:
 
     The maximum is sought over the logarithms, inside LENGTH_SCALE, SIGNAL_VARIANCE and NOISE_VARIANCE, from
     the last optimum and, while n <= `restart_until` and each time n has grown `restart_growth`-fold since,
-    from the best of three fixed starts as well; the better is kept. Where y is constant the likelihood says
+    from the best of `starts` fixed starts as well; the better is kept. Where y is constant the likelihood says
     nothing (it grows as s2 -> 0): hyperparameters stay as they are, z = 0 and s = 1.
 
     ard: one length-scale per dimension, or a shared one. noise_in_sd: predict the sd of a noisy observation
@@ -41,15 +41,17 @@ class GaussianProcess:
         noise_in_sd: bool = False,
         restart_until: int = 8,
         restart_growth: float = 1.5,
+        starts: int = 3,
         tolerance: float = 0.1,
         iterations: int = 12,
     ) -> None:
         number("restart_until", restart_until, "a number >= 0", 0.0)
-        number("restart_growth", restart_growth, "a number > 1", math.nextafter(1.0, 2.0))
+        number("restart_growth", restart_growth, "a number >= 1", 1.0)
+        number("starts", starts, f"a whole number from 1 to {len(_STARTS)}", 1.0, float(len(_STARTS)))
         number("tolerance", tolerance, "a number > 0", math.nextafter(0.0, 1.0))
         number("iterations", iterations, "a number >= 1", 1.0)
         self._ard, self._noise_in_sd = ard, noise_in_sd
-        self._restart_until, self._restart_growth = restart_until, restart_growth
+        self._restart_until, self._restart_growth, self._starts = restart_until, restart_growth, int(starts)
         self._tolerance, self._iterations = tolerance, int(iterations)
         self._restarted_at = 0
         self._pairs, self._space = Pairs(ard), Workspace()
@@ -79,7 +81,7 @@ class GaussianProcess:
             found.append(descend(likelihood, last.x, last.hessian, box, self._tolerance, self._iterations))
         if last is None or n <= self._restart_until or n >= self._restart_growth * self._restarted_at:
             self._restarted_at = n
-            starts = (_start(values, p) for values in _STARTS)
+            starts = (_start(length, p) for length in _STARTS[: self._starts])
             tried = [descend(likelihood, x, None, box, self._tolerance, _TRIAL) for x in starts]
             best = min(tried, key=lambda minimum: minimum.value)
             strict, longest = (1.0, 1) if last is not None else (_STRICT, _FIRST)
@@ -101,6 +103,5 @@ def standardise(y: Float[np.ndarray, " n"]) -> tuple[Float[np.ndarray, " n"], tu
     return z / sd, (mean, peak * sd)
 
 
-def _start(values: tuple[float, float, float], p: int) -> Float[np.ndarray, " t"]:
-    length, signal, noise = values
-    return np.log(np.array([length] * p + [signal, noise]))
+def _start(length: float, p: int) -> Float[np.ndarray, " t"]:
+    return np.log(np.array([length] * p + [1.0, 1e-2]))

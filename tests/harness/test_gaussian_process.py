@@ -247,7 +247,8 @@ def test_impossible_data_and_settings_are_refused() -> None:
     for wrong, message in (
         ({"iterations": 0}, "iterations must be a number >= 1, got 0"),
         ({"tolerance": 0.0}, "tolerance must be a number > 0, got 0.0"),
-        ({"restart_growth": 1.0}, "restart_growth must be a number > 1, got 1.0"),
+        ({"restart_growth": 0.9}, "restart_growth must be a number >= 1, got 0.9"),
+        ({"starts": 6}, "starts must be a whole number from 1 to 5, got 6"),
         ({"restart_until": -1}, "restart_until must be a number >= 0, got -1"),
     ):
         with pytest.raises(BadInput, match=message):

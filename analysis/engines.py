@@ -1,0 +1,95 @@
+"""Do conclusions depend on the engine? The same study under several surrogates and fits, compared with the default.
+
+A folder holds one folder of records per engine: `fast` (the default, the reference) and others of any name, such
+as `fit-gpyopt` and `gpyopt`. Everything is paired by problem and seed; intervals are 95 %, by resampling data sets,
+then pipelines, then seeds.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from analysis.bootstrap import bootstrap
+from analysis.density import compare, effects, settings
+from analysis.markdown import interval, table
+from analysis.methods import ordered
+from analysis.relative import finals
+from analysis.scope import plural
+from analysis.traces import CELL, PROBLEM, Traces
+from harness.errors import BadInput
+from harness.files import write_atomically
+
+REFERENCE = "fast"
+_MEASURES = {"final_error": "final error", "total_cost_s": "total cost"}
+
+
+def ratios(traces: Mapping[str, Traces]) -> pd.DataFrame:
+    """Return one row per engine, measure and method: percent above the reference's, 100 (exp mean log ratio - 1).
+
+    value, low, high, n: the mean over cells, its interval, and the cells that both engines have. Cells with an error of
+    0 under either have no ratio and are left out.
+    """
+    tables = {name: finals(t).set_index([*CELL, "method"]) for name, t in traces.items()}
+    rows = []
+    for name, frame in tables.items():
+        if name == REFERENCE:
+            continue
+        for measure in _MEASURES:
+            both = pd.concat([frame[measure], tables[REFERENCE][measure]], axis=1, keys=["own", "reference"])
+            both = both[(both > 0).all(axis=1)].dropna()
+            logs = (np.log(both["own"]) - np.log(both["reference"])).unstack("method")
+            part = bootstrap(logs.reindex(columns=[m for m in ordered(finals(traces[name])) if m in logs]))
+            part[["value", "low", "high"]] = 100 * np.expm1(part[["value", "low", "high"]])
+            rows.append(part.rename_axis("method").reset_index().assign(engine=name, measure=measure))
+    return pd.concat(rows, ignore_index=True)
+
+
+def report(folder: Path, out_dir: Path) -> Path:
+    """Write `engines.md` with its tables; raises BadInput without the reference or without another engine."""
+    traces = settings(folder, REFERENCE)
+    if len(traces) < 2:
+        raise BadInput(f"{folder} holds only {REFERENCE!r}: there is no engine to compare with it")
+    text = "\n\n".join([_heading(traces), _ratio_table(ratios(traces)), *_effect_tables(traces)])
+    path = out_dir / "engines.md"
+    write_atomically(path, f"{text}\n".encode())
+    return path
+
+
+def _heading(traces: Mapping[str, Traces]) -> str:
+    cells = finals(traces[REFERENCE])[CELL].drop_duplicates()
+    problems = plural(len(cells[PROBLEM].drop_duplicates()), "problem")
+    steps = " and ".join(str(n) for n in sorted({int(n) for t in traces.values() for n in t.runs["iterations"]}))
+    return (
+        f"# Engines\n\n{problems}, {plural(cells['seed'].nunique(), 'seed')}, {steps} evaluations. Paired by problem "
+        "and seed; 95 % intervals by resampling data sets, then pipelines, then seeds."
+    )
+
+
+def _ratio_table(found: pd.DataFrame) -> str:
+    rows = []
+    for (engine, method), part in found.groupby(["engine", "method"], sort=False):
+        cells = part.set_index("measure")
+        row = {"engine": engine, "method": method}
+        for measure, title in _MEASURES.items():
+            bounds = cells.loc[[measure], ["value", "low", "high"]].to_numpy(float)[0]
+            row[f"{title}, % above `{REFERENCE}`"] = interval(*bounds, 2)
+        rows.append({**row, "pairs": int(cells["n"].min())})
+    return (
+        f"## The same method under another engine\n\nGeometric means of paired ratios.\n\n{table(pd.DataFrame(rows))}"
+    )
+
+
+def _effect_tables(traces: Mapping[str, Traces]) -> list[str]:
+    numbers = compare(effects(traces, REFERENCE), REFERENCE).sort_values("method", kind="stable")
+    off = f"difference from `{REFERENCE}`"
+    parts = ["## What each engine says of the methods\n\nAgainst EI under the same engine."]
+    for effect, title in (("saved", "Time saved, % of EI's cost"), ("added", "Error added, % of EI's error")):
+        rows = numbers[numbers["effect"] == effect]
+        shown = rows[["method", "setting"]].rename(columns={"setting": "engine"})
+        shown[title] = [interval(*v) for v in rows[["value", "low", "high"]].to_numpy(float)]
+        shown[off] = [interval(*v) for v in rows[["off_value", "off_low", "off_high"]].to_numpy(float)]
+        shown.loc[shown["engine"] == REFERENCE, off] = "-"
+        parts.append(f"### {title}\n\n{table(shown)}")
+    return parts
