@@ -73,8 +73,8 @@ def _ratio_table(found: pd.DataFrame) -> str:
         cells = part.set_index("measure")
         row = {"engine": engine, "method": method}
         for measure, title in _MEASURES.items():
-            bounds = cells.loc[[measure], ["value", "low", "high"]].to_numpy(float)[0]
-            row[f"{title}, % above `{REFERENCE}`"] = interval(*bounds, 2)
+            value, low, high = cells.loc[[measure], ["value", "low", "high"]].to_numpy(float)[0].tolist()
+            row[f"{title}, % above `{REFERENCE}`"] = interval(value, low, high, 2)
         rows.append({**row, "pairs": int(cells["n"].min())})
     return (
         f"## The same method under another engine\n\nGeometric means of paired ratios.\n\n{table(pd.DataFrame(rows))}"
