@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from harness.continuous import ContinuousProblem
 from harness.errors import BadInput
-from harness.problem import OK, Evaluation
+from harness.problem import OK, About, Evaluation
 from harness.training import TREE_METHODS, train
 from pipelines import Prepared, prepare
 
@@ -23,6 +23,8 @@ class LiveProblem(ContinuousProblem):
         self, data: Prepared, seed: int, n_candidates: int, tree_method: str, time_limit_s: float | None
     ) -> None:
         super().__init__(f"{data.dataset}/{data.pipeline}", seed, n_candidates)
+        rows, columns = data.X_train.shape
+        self.about = About(data.dataset, data.pipeline, data.task, rows, columns, data.n_classes)
         self._data, self._tree_method, self._time_limit_s = data, tree_method, time_limit_s
 
     def measure(self, x: Float[np.ndarray, " d"]) -> Evaluation:

@@ -16,9 +16,9 @@ from harness.acquisitions.alpha import effective_alpha
 from harness.acquisitions.belief import Belief, History
 from harness.acquisitions.choose import choose
 from harness.acquisitions.protocol import CostRule, Utility
-from harness.cost_models.protocol import CostModel
+from harness.cost_models.protocol import CostModel, ProblemAware
 from harness.errors import BadInput
-from harness.problem import Evaluation
+from harness.problem import Evaluation, Problem
 from harness.screening import FEWEST, screened, shortlist
 from harness.surrogates.protocol import BoundedPosterior, Surrogate
 
@@ -70,6 +70,11 @@ class Optimizer:
         self._points = np.empty((0, 0))
         self._error: list[float] = []
         self._cost_s: list[float] = []
+
+    def start(self, problem: Problem) -> None:
+        """Show the problem to a cost model that asks for it; raises BadInput if that cannot serve it."""
+        if isinstance(self._cost_model, ProblemAware):
+            self._cost_model.start(problem)
 
     def tell(self, x: Float[np.ndarray, " d"], evaluation: Evaluation) -> None:
         """Record the evaluation of unit-cube point `x`; raises ValueError for a point outside the cube."""

@@ -52,6 +52,38 @@ class Candidates:
     unit: Float[np.ndarray, "m d"]
 
 
+@dataclass(frozen=True)
+class About:
+    """What is known of a problem before its first evaluation.
+
+    task: regression, binary or multiclass. rows: of the training part; columns: after the pipeline; classes: 0 for
+    regression.
+    """
+
+    dataset: str
+    pipeline: str
+    task: str
+    rows: int
+    columns: int
+    classes: int
+
+
+@runtime_checkable
+class Described(Protocol):
+    """A problem that says what it is, which cost models that learned from other problems need."""
+
+    about: About
+
+
+@runtime_checkable
+class KnownCosts(Protocol):
+    """A problem whose costs are known beforehand: a table, or a surface."""
+
+    def true_cost_s(self, C: Float[np.ndarray, "m d"]) -> Float[np.ndarray, " m"]:
+        """Return the cost in seconds that evaluating each of the points `C` on offer will have."""
+        ...
+
+
 @runtime_checkable
 class Problem(Protocol):
     """A minimisation problem with costs, for one run."""

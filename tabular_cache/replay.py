@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from harness.errors import BadInput
 from harness.problem import Candidates, Evaluation
 from harness.space import XGBOOST_SPACE
 from harness.streams import stream
 from tabular_cache.schema import problem_name
-from tabular_cache.table import TABLES, Table, read_table
+from tabular_cache.table import TABLES, Table, about, read_table
 
 COSTS = {"scaled": "scaled_s", "cpu": "cpu_s", "wall": "wall_s"}
 _NEIGHBOURS = 200  # of the incumbent, always on offer when the rows are too many to offer all
@@ -30,7 +31,8 @@ class ReplayProblem:
     def __init__(
         self, table: Table, seed: int, max_candidates: int, cost: str = "scaled", n_configs: int | None = None
     ) -> None:
-        self.name = table.problem
+        self.name, self.about = table.problem, about(table.problem, table.meta)
+        self._price: dict[bytes, float] | None = None
         self._table, self._seed, self._max = table, seed, max_candidates
         self._cost = table[COSTS[cost]]
         self._known = np.ones(len(table), dtype=bool) if n_configs is None else table["config"] < n_configs
@@ -76,6 +78,15 @@ class ReplayProblem:
             near = self._near
         return near[:n]
 
+    def true_cost_s(self, C: Float[np.ndarray, "m d"]) -> Float[np.ndarray, " m"]:
+        """Return the costs in seconds of points that are rows of the table; raises ValueError for others."""
+        if self._price is None:
+            self._price = dict(zip(_keys(self._table.unit), self._cost.tolist(), strict=True))
+        try:
+            return np.array([self._price[key] for key in _keys(C)])
+        except KeyError:
+            raise ValueError(f"the table of {self.name} does not hold all of these points") from None
+
     def evaluate(self, candidate: int) -> Evaluation:
         """Look the row up and take it off the offer."""
         table = self._table
@@ -90,6 +101,11 @@ class ReplayProblem:
             wall_s=float(table["wall_s"][candidate]),
             status=table.statuses[table.status[candidate]],
         )
+
+
+def _keys(unit: Float[np.ndarray, "m d"]) -> list[bytes]:
+    unit = np.ascontiguousarray(unit, dtype=np.float64)
+    return [bytes(key) for key in unit.view(f"V{unit.itemsize * unit.shape[1]}").ravel()]
 
 
 @dataclass(frozen=True)

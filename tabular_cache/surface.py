@@ -17,15 +17,19 @@ from harness.files import write_atomically
 from harness.problem import Evaluation
 from tabular_cache.emulator import VERSION, Emulator, fit
 from tabular_cache.schema import problem_name
-from tabular_cache.table import TABLES, read_table, table_entry
+from tabular_cache.table import TABLES, about, read_table, table_entry
 
 
 class SurfaceProblem(ContinuousProblem):
     """One emulated problem for one run; it offers the points that a live problem of this name and seed offers."""
 
-    def __init__(self, name: str, emulator: Emulator, seed: int, n_candidates: int) -> None:
+    def __init__(self, name: str, emulator: Emulator, seed: int, n_candidates: int, entry: Mapping[str, Any]) -> None:
         super().__init__(name, seed, n_candidates)
-        self._emulator = emulator
+        self._emulator, self.about = emulator, about(name, entry)
+
+    def true_cost_s(self, C: Float[np.ndarray, "m d"]) -> Float[np.ndarray, " m"]:
+        """Return the emulator's costs in seconds."""
+        return self._emulator.predict(C)[:, 2]
 
     def measure(self, x: Float[np.ndarray, " d"]) -> Evaluation:
         """Return what the emulator says of the native hyperparameters `x`; its cost stands for wall time too."""
@@ -64,7 +68,8 @@ class Surface:
     def open(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any], seed: int) -> SurfaceProblem:
         """Return the problem of one run."""
         name = problem_name(str(dataset["name"]), str(pipeline["name"]))
-        return SurfaceProblem(name, self._emulator(dataset, pipeline), seed, self.n_candidates)
+        entry = table_entry(name, self._folder)
+        return SurfaceProblem(name, self._emulator(dataset, pipeline), seed, self.n_candidates, entry)
 
     def _emulator(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> Emulator:
         return emulator_of(problem_name(str(dataset["name"]), str(pipeline["name"])), self._folder, self.n_configs)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -13,7 +14,7 @@ import pyarrow.parquet as pq
 from jaxtyping import Bool, Float, Int
 
 from harness.errors import BadInput
-from harness.problem import TIMEOUT
+from harness.problem import TIMEOUT, About
 from harness.space import XGBOOST_SPACE
 from tabular_cache.schema import SCHEMA_VERSION, file_stem
 
@@ -88,6 +89,14 @@ def table_entry(problem: str, folder: Path = TABLES) -> dict[str, Any]:
             f"build it with `python -m tabular_cache build dataset=[{dataset}] pipeline=[{pipeline}]`"
         )
     return dict(tables[problem])
+
+
+def about(problem: str, entry: Mapping[str, Any]) -> About:
+    """Return what a manifest's entry says of its problem."""
+    dataset, _, pipeline = problem.partition("/")
+    return About(
+        dataset, pipeline, str(entry["task"]), int(entry["n_train"]), int(entry["width_after"]), int(entry["n_classes"])
+    )
 
 
 @lru_cache(maxsize=8)

@@ -103,7 +103,7 @@ WRONG = [
     (["+acq=ei", "n_initial=0"], "n_initial must be a whole number >= 1, got 0"),
     (["+acq=ei", "tau=-5"], "tau must be a number of seconds > 0 or null, got -5"),
     (["+acq=ei", "surrogate=nope"], "unknown surrogate 'nope'; allowed: gp"),
-    (["+acq=ei", "cost_model=nope"], "unknown cost_model 'nope'; allowed: lv1, lv2, lv3"),
+    (["+acq=ei", "cost_model=nope"], "unknown cost_model 'nope'; allowed: gp, gp3, gp_lv, "),
     (["+acq=ei", "study=nope"], "unknown study 'nope'; allowed: demo, density, engine, paper"),
     (["+acq=ei", "executor.n_jobs=0"], "executor.n_jobs must be a whole number >= 1 or null, got 0"),
     (["+acq=ei", "evaluator.max_candidates=0"], "evaluator.max_candidates must be a whole number >= 2, got 0"),

@@ -5,17 +5,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fakes import make_tables
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
 import datasets
 import pipelines
-from harness.acquisitions.belief import Belief
+from harness.acquisitions.belief import Belief, History
 from harness.acquisitions.choose import choose
 from harness.cli import CONFIGS
-from harness.problem import Evaluation
+from harness.cost_models.protocol import CostModel, ProblemAware
+from harness.problem import About, Candidates, Evaluation
 from harness.space import XGBOOST_SPACE as SPACE
 from harness.streams import stream
+from harness.surrogates.gp import GaussianProcess
 
 PARAMETERS = {"lam": 0.3, "alpha": 0.5}
 RNG = stream(0, "contracts")
@@ -56,6 +59,7 @@ def belief(m: int = 40) -> Belief:
         spent=3.0,
         initial_cost=1.0,
         tau=None,
+        history=History(X, Y, GaussianProcess().fit(X, Y)),
     )
 
 
@@ -71,20 +75,85 @@ def test_surrogates(path: Path) -> None:
     assert np.corrcoef(scaled, Y)[0, 1] > 0.9
 
 
+class Priced:
+    """A problem as cost models see it: it says what it is, and knows its costs."""
+
+    name, space = "a/p", SPACE
+    about = About("a", "p", "binary", 60, 3, 2)
+
+    def true_cost_s(self, points: np.ndarray) -> np.ndarray:
+        return np.exp(2 * points[:, 0] + points[:, 6])
+
+    def initial(self, n: int) -> Candidates:
+        raise NotImplementedError
+
+    def candidates(self, step: int) -> Candidates:
+        raise NotImplementedError
+
+    def evaluate(self, candidate: int) -> Evaluation:
+        raise NotImplementedError
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tables(tmp_path_factory.mktemp("tables"), ["a/p", "b/p", "b/q", "c/p"], 8)
+
+
+def cost_model(path: Path, tables: Path) -> CostModel:
+    """A cost model that knows the problem, if it asks; where it learns from tables, from these."""
+
+    def elsewhere(node: object) -> None:
+        if isinstance(node, dict):
+            node |= {"tables": str(tables)} if "tables" in node else {}
+            for part in node.values():
+                elsewhere(part)
+
+    plain = load(path)
+    elsewhere(plain)
+    model = instantiate({k: v for k, v in plain.items() if k not in PARAMETERS})
+    if isinstance(model, ProblemAware):
+        model.start(Priced())
+    assert isinstance(model, CostModel)
+    return model
+
+
 @pytest.mark.parametrize("path", configs("cost_model"), ids=lambda p: p.stem)
-def test_cost_models(path: Path) -> None:
-    model = make(path)
-    model.fit(X, COST)
-    mean, sd = model.predict(C)
-    assert mean.shape == sd.shape == (40,)
-    assert np.isfinite(mean).all()
-    assert (sd >= 0).all()
-    dearer = make(path)
-    dearer.fit(X, 10 * COST)
-    np.testing.assert_allclose(dearer.predict(C)[0], mean + np.log(10), rtol=0, atol=1e-8)
+def test_cost_models(path: Path, tables: Path) -> None:
+    same = np.full_like(X, 0.4)
+    one = X.copy()
+    one[:, 6] = 0.4
+    for points, cost in (
+        (X, COST),
+        (X[:1], COST[:1]),
+        (X, np.full(12, 3.0)),
+        (one, COST),
+        (same, COST),
+        (same, same[:, 0]),
+    ):
+        model = cost_model(path, tables)
+        for n in sorted({1, len(points) // 2 or 1, len(points)}):
+            model.fit(points[:n], cost[:n])
+            mean, sd = model.predict(C)
+            assert mean.shape == sd.shape == (40,)
+            assert np.isfinite(mean).all()
+            assert (np.isfinite(sd) & (sd >= 0)).all()
+    if not isinstance(model, ProblemAware):
+        model, dearer = cost_model(path, tables), cost_model(path, tables)
+        model.fit(X, COST)
+        dearer.fit(X, 10 * COST)
+        np.testing.assert_allclose(dearer.predict(C)[0], model.predict(C)[0] + np.log(10), rtol=0, atol=1e-6)
     for bad in (0.0, -1.0, np.nan, np.inf):
-        with pytest.raises(ValueError, match="row 3"):
-            make(path).fit(X, np.where(np.arange(12) == 3, bad, COST))
+        with pytest.raises(ValueError, match=f"got {bad} in row 3"):
+            cost_model(path, tables).fit(X, np.where(np.arange(12) == 3, bad, COST))
+
+
+@pytest.mark.parametrize("path", configs("cost_model"), ids=lambda p: p.stem)
+def test_cost_models_are_deterministic(path: Path, tables: Path) -> None:
+    first, second = cost_model(path, tables), cost_model(path, tables)
+    for n in (5, 8, 12):
+        first.fit(X[:n], COST[:n])
+        second.fit(X[:n], COST[:n])
+        np.testing.assert_array_equal(first.predict(C), second.predict(C))
 
 
 @pytest.mark.parametrize("path", configs("utility"), ids=lambda p: p.stem)

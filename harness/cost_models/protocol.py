@@ -5,6 +5,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
+from harness.problem import Problem
+
 
 @runtime_checkable
 class CostModel(Protocol):
@@ -16,4 +18,13 @@ class CostModel(Protocol):
 
     def predict(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
         """Return mean and standard deviation of log cost at `C`; both finite."""
+        ...
+
+
+@runtime_checkable
+class ProblemAware(CostModel, Protocol):
+    """A cost model that wants to know the problem before its first evaluation."""
+
+    def start(self, problem: Problem) -> None:
+        """Take the problem of this run; raises BadInput for one that the model cannot serve."""
         ...
