@@ -8,7 +8,13 @@ from harness.errors import BadInput
 if TYPE_CHECKING:  # the command line reads `REFERENCE` before it needs pandas
     import pandas as pd
 
-REFERENCE = {"evaluator": "replay", "utility": "ei", "surrogate": "gp", "cost_model": "lv3"}
+REFERENCE = {
+    "evaluator": "replay",
+    "utility": "ei",
+    "surrogate": "gp",
+    "cost_model": "lv3",
+    "cost_statistic": "exp_mean",
+}
 """The study's own components (STUDY: "Optimizer", "Cost models"); taken where the records hold several."""
 
 

@@ -11,6 +11,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from harness.cli import CONFIGS, SOME_FAILED, chosen, refuse, run_cli, users_mistakes, whole_number
+from harness.cost_models.statistics import check
 from harness.errors import BadInput
 from harness.methods import PARAMETERS, Method, study_methods, to_method
 from harness.progress import duration
@@ -39,6 +40,7 @@ def read_grid(cfg: DictConfig) -> Grid:
         tau=None if tau is None else float(tau),
         components=components,
         names={name: str(choices[name]) for name in COMPONENTS},
+        cost_statistic=check(cfg.cost_statistic),
     )
 
 

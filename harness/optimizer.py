@@ -15,7 +15,8 @@ from jaxtyping import Float, Int
 from harness.acquisitions.alpha import effective_alpha
 from harness.acquisitions.belief import Belief, History
 from harness.acquisitions.choose import choose
-from harness.acquisitions.protocol import CostRule, Utility
+from harness.acquisitions.protocol import CostRule, PowerRule, Utility
+from harness.cost_models import statistics
 from harness.cost_models.protocol import CostModel, ProblemAware
 from harness.errors import BadInput
 from harness.problem import Evaluation, Problem
@@ -45,7 +46,7 @@ class Optimizer:
     """One run of Bayesian optimization: surrogate, cost model, utility and cost rule serve this run only.
 
     iterations: evaluations of the whole run, `n_initial` of the initial design included. tau: the budget in
-    seconds, or None.
+    seconds, or None. cost_statistic: what the rule takes for the cost, one of `cost_models.statistics`.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Optimizer:
         iterations: int,
         n_initial: int = 5,
         tau: float | None = None,
+        cost_statistic: str = statistics.DEFAULT,
     ) -> None:
         for name, count in (("iterations", iterations), ("n_initial", n_initial)):
             if isinstance(count, bool) or not isinstance(count, int) or count < 1:
@@ -65,6 +67,11 @@ class Optimizer:
         if tau is not None and not (np.isfinite(tau) and tau > 0):
             raise BadInput(f"tau must be a number of seconds > 0, or null, got {tau}")
         self._surrogate, self._cost_model, self._utility, self._rule = surrogate, cost_model, utility, rule
+        self._statistic = statistics.check(cost_statistic)
+        if cost_statistic == "expected_inverse" and not isinstance(rule, PowerRule):
+            raise BadInput(
+                "cost_statistic=expected_inverse needs a rule that divides by a power of the cost, such as eipu"
+            )
         self._screened = screened(utility, rule)
         self._iterations, self._n_initial, self._tau = iterations, n_initial, tau
         self._points = np.empty((0, 0))
@@ -103,7 +110,7 @@ class Optimizer:
         posterior = self._surrogate.fit(X, y)
         self._cost_model.fit(X, cost_s)
         fitted = time.perf_counter()
-        index, belief = self._belief(candidates, History(X, y, posterior), cost_s)
+        index, belief, mean_log_cost = self._belief(candidates, History(X, y, posterior), cost_s)
         log_value = self._utility.log_value(belief)
         score = self._rule.score(log_value, belief.log_cost, belief)
         i = choose(score, log_value, belief.log_cost)
@@ -112,7 +119,7 @@ class Optimizer:
         return Proposal(
             index=int(index[i]),
             log_ei=float(log_value[i]),
-            predicted_cost_s=float(np.exp(np.clip(belief.log_cost[i], -_LARGEST, _LARGEST))),
+            predicted_cost_s=float(np.exp(np.clip(mean_log_cost[i], -_LARGEST, _LARGEST))),
             effective_alpha=alpha,
             fit_ms=1e3 * (fitted - began),
             propose_ms=1e3 * (done - fitted),
@@ -120,10 +127,10 @@ class Optimizer:
 
     def _belief(
         self, C: Float[np.ndarray, "m d"], history: History, cost_s: Float[np.ndarray, " n"]
-    ) -> tuple[Int[np.ndarray, " k"], Belief]:
-        """Return the candidates that the choice can fall on, and the belief on them."""
+    ) -> tuple[Int[np.ndarray, " k"], Belief, Float[np.ndarray, " k"]]:
+        """Return the candidates that the choice can fall on, the belief on them, and their mean log cost."""
         posterior = history.posterior
-        log_cost, log_cost_sd = self._cost_model.predict(C)
+        mean_log_cost, log_cost_sd = self._cost_model.predict(C)
         state: dict[str, Any] = {
             "incumbent": float(history.y.min()),
             "step": len(history.y),
@@ -135,13 +142,23 @@ class Optimizer:
             "history": history,
         }
 
+        log_cost = self._log_cost(mean_log_cost, log_cost_sd, state)
+
         def believe(where: Any, mean: np.ndarray, sd: np.ndarray) -> Belief:
             return Belief(mean=mean, sd=sd, log_cost=log_cost[where], log_cost_sd=log_cost_sd[where], **state)
 
         kept = np.arange(len(C))
         if self._screened is not None and len(C) >= FEWEST and isinstance(posterior, BoundedPosterior):
             kept = shortlist(self._screened, posterior, C, log_cost, believe)
-        return kept, believe(kept, *posterior.mean_sd(C[kept]))
+        return kept, believe(kept, *posterior.mean_sd(C[kept])), mean_log_cost[kept]
+
+    def _log_cost(
+        self, mean: Float[np.ndarray, " m"], sd: Float[np.ndarray, " m"], state: dict[str, Any]
+    ) -> Float[np.ndarray, " m"]:
+        exponent, none = None, np.empty(0)
+        if self._statistic == "expected_inverse" and isinstance(self._rule, PowerRule):
+            exponent = self._rule.exponent(Belief(mean=none, sd=none, log_cost=none, log_cost_sd=none, **state))
+        return statistics.log_statistic(self._statistic, mean, sd, exponent)
 
 
 def fill_failures(error: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:

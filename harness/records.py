@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RECORD_SCHEMA = 1
-_TEXT = ("dataset", "pipeline", "acq", "method", "evaluator", "utility", "surrogate", "cost_model")
+_TEXT = ("dataset", "pipeline", "acq", "method", "evaluator", "utility", "surrogate", "cost_model", "cost_statistic")
+_BEFORE = {"cost_statistic": "exp_mean"}  # what records from before a setting was written down were made with
 _NUMBERS = ("lam", "alpha", "tau")
 
 TRACE = pa.schema(
@@ -109,7 +110,7 @@ def read_traces(results_dir: str | Path) -> "pd.DataFrame":
         sizes.append(len(table))
     frame = pa.concat_tables(parts).to_pandas()
     for name in _TEXT:
-        values = pd.Categorical([str(spec[name]) for spec in headers])
+        values = pd.Categorical([str({**_BEFORE, **spec}[name]) for spec in headers])
         frame[name] = values.take(np.repeat(np.arange(len(headers)), sizes))
     for name in _NUMBERS:
         numbers = [np.nan if spec[name] is None else spec[name] for spec in headers]

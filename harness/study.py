@@ -13,6 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from hydra.utils import instantiate
 
+from harness.cost_models.statistics import DEFAULT
 from harness.executors import run_tasks
 from harness.methods import Method
 from harness.optimizer import Optimizer
@@ -53,6 +54,7 @@ class Grid:
     tau: float | None
     components: Mapping[str, Config]  # evaluator, utility, surrogate, cost_model
     names: Mapping[str, str]  # of the same
+    cost_statistic: str = DEFAULT
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,7 @@ def make_spec(grid: Grid, dataset: Config, pipeline: Config, method: Method, fin
         "iterations": grid.iterations,
         "n_initial": grid.n_initial,
         **grid.names,
+        "cost_statistic": grid.cost_statistic,
         "components": {name: dict(config) for name, config in grid.components.items()},
         "engine": ENGINE,
     }
@@ -144,6 +147,7 @@ def _optimizer(spec: dict[str, Any]) -> Optimizer:
         iterations=spec["iterations"],
         n_initial=spec["n_initial"],
         tau=spec["tau"],
+        cost_statistic=spec["cost_statistic"],
     )
 
 

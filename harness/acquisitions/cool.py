@@ -33,3 +33,7 @@ class Cool:
     ) -> Float[np.ndarray, " m"]:
         """Return log EI - a_k log c with `exponent(belief)`."""
         return per_cost(log_value, log_cost, exponent(belief))
+
+    def exponent(self, belief: Belief) -> float:
+        """Return a_k."""
+        return exponent(belief)

@@ -33,3 +33,7 @@ class Power:
     ) -> Float[np.ndarray, " m"]:
         """Return log EI - alpha log c."""
         return per_cost(log_value, log_cost, self.alpha)
+
+    def exponent(self, belief: Belief) -> float:
+        """Return alpha."""
+        return self.alpha

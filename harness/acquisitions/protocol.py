@@ -47,3 +47,12 @@ class FrontRule(CostRule, Protocol):
     """
 
     on_front: ClassVar[bool]
+
+
+@runtime_checkable
+class PowerRule(CostRule, Protocol):
+    """A cost rule that divides by a power of the cost."""
+
+    def exponent(self, belief: Belief) -> float:
+        """Return the power at this step; it depends on the state of the run only, not on candidates."""
+        ...

@@ -73,7 +73,7 @@ def block(dataset: str, pipeline: str, way: Way, seeds: Sequence[int], steps: in
     return columns
 
 
-NAMES = {"utility": "ei", "surrogate": "gp", "cost_model": "lv3"}
+NAMES = {"utility": "ei", "surrogate": "gp", "cost_model": "lv3", "cost_statistic": "exp_mean"}
 
 
 def spec(dataset: str, pipeline: str, way: Way, iterations: int, evaluator: str = "replay") -> dict[str, Any]:

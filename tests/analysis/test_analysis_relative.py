@@ -21,7 +21,7 @@ def traces(*runs: tuple[str, str, str, int, list[float], list[float]]) -> Traces
         acq, _, value = method.partition(":")
         parts.append(pd.DataFrame({
             "dataset": dataset, "pipeline": pipeline, "acq": acq, "method": method, "evaluator": "replay",
-            "utility": "ei", "surrogate": "gp", "cost_model": "lv3", "spec": "one",
+            "utility": "ei", "surrogate": "gp", "cost_model": "lv3", "cost_statistic": "exp_mean", "spec": "one",
             "lam": float(value) if acq == "cei" else NAN, "alpha": float(value) if acq == "eialpha" else NAN,
             "tau": NAN, "iterations": len(error), "seed": seed, "step": range(len(error)), "error": error,
             "cost_s": cost, "effective_alpha": NAN, "predicted_cost_s": NAN,

@@ -109,7 +109,7 @@ def test_components_are_never_mixed() -> None:
         collect(both.assign(evaluator=both["evaluator"].replace("replay", "surface")))
     models = pd.concat([both, both[both["evaluator"] == "replay"].assign(cost_model="gp", spec="other")])
     assert collect(models).components == {
-        "evaluator": "replay", "utility": "ei", "surrogate": "gp", "cost_model": "lv3"
+        "evaluator": "replay", "utility": "ei", "surrogate": "gp", "cost_model": "lv3", "cost_statistic": "exp_mean"
     }  # fmt: skip
     assert len(collect(models, {"cost_model": "gp"}).runs) == 1
     with pytest.raises(BadInput, match=r"no runs of cost_model=gp with evaluator=live, utility=ei, surrogate=gp;"):

@@ -20,7 +20,7 @@ from analysis.traces import collect
 from harness.errors import BadInput
 from tabular_cache.table import read_table
 
-ALLOWED = "results_dir, out_dir, evaluator, utility, surrogate, cost_model"
+ALLOWED = "results_dir, out_dir, evaluator, utility, surrogate, cost_model, cost_statistic"
 ROOT = Path(__file__).resolve().parents[2]
 WAYS = [Way("ei"), Way("eialpha", alpha=0.2), Way("eipu"), Way("cei", lam=0.1), Way("eicool")]
 GRID = [("wind", "clean"), ("wine", "onehot"), ("hiva", "clean")]

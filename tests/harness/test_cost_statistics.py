@@ -1,0 +1,66 @@
+"""Statistics of an uncertain cost against Monte Carlo, and what the optimizer makes of them."""
+
+import numpy as np
+import pytest
+
+from harness.acquisitions.contextual import Contextual
+from harness.acquisitions.cool import Cool
+from harness.acquisitions.ei import ExpectedImprovement
+from harness.acquisitions.power import Power
+from harness.acquisitions.protocol import CostRule
+from harness.cost_models.statistics import log_statistic
+from harness.errors import BadInput
+from harness.optimizer import Optimizer, Proposal
+from harness.problem import Evaluation
+from harness.surrogates.gp import GaussianProcess
+
+
+@pytest.mark.parametrize("a", [0.1, 0.5, 1.0, 2.0])
+def test_they_are_the_moments_of_a_log_normal_cost(a: float) -> None:
+    m, s = -1.3, 0.6
+    cost = np.exp(m + s * np.random.default_rng(0).standard_normal(4_000_000))
+    mean, sd = np.array([m]), np.array([s])
+    assert np.exp(log_statistic("exp_mean", mean, sd, None))[0] == pytest.approx(np.median(cost), rel=2e-3)
+    assert np.exp(log_statistic("expected", mean, sd, None))[0] == pytest.approx(cost.mean(), rel=2e-3)
+    inverse = np.exp(log_statistic("expected_inverse", mean, sd, a))[0] ** -a
+    assert inverse == pytest.approx((cost**-a).mean(), rel=5e-3)
+
+
+class TwoSided:
+    """The same mean log cost everywhere; uncertain where x_0 > 1/2."""
+
+    def fit(self, X: np.ndarray, cost_s: np.ndarray) -> None:
+        pass
+
+    def predict(self, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.full(len(C), 0.7), np.where(C[:, 0] > 0.5, 2.0, 0.1)
+
+
+def propose(rule: CostRule, statistic: str) -> tuple[np.ndarray, Proposal]:
+    X, C = np.random.default_rng(0).random((8, 7)), np.random.default_rng(1).random((400, 7))
+    optimizer = Optimizer(
+        GaussianProcess(), TwoSided(), ExpectedImprovement(), rule, iterations=20, cost_statistic=statistic
+    )
+    for x in X:
+        optimizer.tell(x, Evaluation(float(np.sin(5 * x[1])), 1.0, 0.0, 1.0))
+    proposal = optimizer.ask(C)
+    return C[proposal.index], proposal
+
+
+def test_an_uncertain_cost_is_dear_in_expectation_and_cheap_by_its_inverse() -> None:
+    assert propose(Contextual(1.0), "expected")[0][0] < 0.5
+    assert propose(Power(20.0), "expected")[0][0] < 0.5
+    for rule in (Power(3.0), Cool()):
+        plain = propose(rule, "exp_mean")[1]
+        inverse = propose(rule, "expected_inverse")[1]
+        assert plain.predicted_cost_s == inverse.predicted_cost_s == pytest.approx(np.exp(0.7))
+    assert propose(Power(3.0), "expected_inverse")[0][0] > 0.5
+
+
+def test_a_rule_without_an_exponent_has_no_inverse() -> None:
+    with pytest.raises(BadInput, match="cost_statistic=expected_inverse needs a rule that divides by a power"):
+        propose(Contextual(0.1), "expected_inverse")
+    with pytest.raises(
+        BadInput, match="cost_statistic must be one of exp_mean, expected, expected_inverse, got 'mean'"
+    ):
+        propose(Power(1.0), "mean")
