@@ -1,4 +1,4 @@
-"""Command line of the tables: `python -m tabular_cache build|audit|info|confirm [setting=value ...]`."""
+"""Command line of the tables: `python -m tabular_cache COMMAND [setting=value ...]`."""
 
 import itertools
 import sys
@@ -12,19 +12,30 @@ from tabular_cache.table import TABLES
 if TYPE_CHECKING:
     from tabular_cache.plan import Planner
 
-USAGE = "usage: python -m tabular_cache build|audit|info|confirm [dataset=[a,b]] [pipeline=[c]] [setting=value ...]"
+USAGE = """usage: python -m tabular_cache COMMAND [dataset=[a,b]] [pipeline=[c]] [setting=value ...]
+
+build         measure: live trainings to tables       info          the table of problems
+audit         train a random sample again             confirm       train what the runs of results_dir chose
+costs         how well the cost models predict        significance  which features and ridge a linear one should have"""
 
 
 def main() -> int:
     """Run one command; returns the exit code."""
     command, *overrides = sys.argv[1:] or [""]
-    commands = {"build": _build, "audit": _audit, "info": _info, "confirm": _confirm}
+    commands = {
+        "build": _build,
+        "audit": _audit,
+        "info": _info,
+        "confirm": _confirm,
+        "costs": _costs,
+        "significance": _significance,
+    }
     if command in ("-h", "--help", "help"):
         print(USAGE)
         return 0
     if command not in commands:
         raise BadInput(f"unknown command {command!r}; allowed: {', '.join(commands)}")
-    cfg = compose_config("tables", overrides)
+    cfg = compose_config("costs" if command == "costs" else "tables", overrides)
     problems = list(itertools.product(chosen(cfg, "dataset"), chosen(cfg, "pipeline")))
     folder = TABLES if cfg.tables is None else Path(cfg.tables)
     return commands[command](cfg, problems, folder)
@@ -107,6 +118,19 @@ def _confirm(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> int:
     executor, _ = _executor(cfg)
     with executor:
         return print_confirmed(confirm(executor, Path(cfg.results_dir), set(problems)))
+
+
+def _costs(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> int:
+    from tabular_cache.cost_commands import costs
+
+    executor, _ = _executor(cfg)
+    return costs(cfg, problems, folder, executor)
+
+
+def _significance(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> int:
+    from tabular_cache.cost_commands import significance
+
+    return significance(problems, folder)
 
 
 if __name__ == "__main__":

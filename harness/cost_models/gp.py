@@ -45,7 +45,7 @@ class ResidualGaussianProcess:
     The linear part is fitted first (`LowVariance`), the GP to what it leaves; sd is the GP's, noise included.
     """
 
-    def __init__(self, features: Sequence[str], ridge: float = 1e-3, space: SearchSpace = XGBOOST_SPACE) -> None:
+    def __init__(self, features: Sequence[str], ridge: float = 0.03, space: SearchSpace = XGBOOST_SPACE) -> None:
         self._linear = LowVariance(features, ridge, space)
         self._process = GaussianProcess(noise_in_sd=True)
         self._posterior: Posterior | None = None

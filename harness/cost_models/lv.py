@@ -19,10 +19,11 @@ class LowVariance:
 
     The features are those of `Features`, in [0, 1]. (b, w) minimise sum (log c_i - b - w s_i)^2 + ridge |w|^2 after
     centring, which also answers for n = 1 and for features that never varied (w = 0: the mean log cost).
-    sd: sqrt(RSS / max(1, n - k - 1)), the same everywhere.
+    sd: sqrt(RSS / max(1, n - k - 1)), the same everywhere. The default ridge predicts best from 4 to 32 evaluations,
+    whichever data set is left out (`python -m tabular_cache significance`).
     """
 
-    def __init__(self, features: Sequence[str], ridge: float = 1e-3, space: SearchSpace = XGBOOST_SPACE) -> None:
+    def __init__(self, features: Sequence[str], ridge: float = 0.03, space: SearchSpace = XGBOOST_SPACE) -> None:
         self.ridge = number("ridge", ridge, "a number > 0", math.nextafter(0.0, 1.0))
         self._features = Features(features, space)
         self.features = self._features.names

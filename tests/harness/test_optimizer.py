@@ -33,8 +33,12 @@ def _evaluate(u: np.ndarray) -> Evaluation:
     return Evaluation(_error(u), cost, _error(u), cost)
 
 
+def _cost_model() -> LowVariance:
+    return LowVariance(("n_estimators", "max_depth", "reg_alpha"), ridge=1e-3)
+
+
 def _optimizer(rule: CostRule, **settings: Any) -> Optimizer:
-    cost_model = LowVariance(("n_estimators", "max_depth", "reg_alpha"))
+    cost_model = _cost_model()
     return Optimizer(GaussianProcess(), cost_model, ExpectedImprovement(), rule, **{"iterations": 40, **settings})
 
 
@@ -136,7 +140,7 @@ def test_failures_are_seen_as_the_worst_error_and_their_costs_are_learned() -> N
     belief = spy.seen[0][1]
     assert belief.history is not None
     np.testing.assert_array_equal(belief.history.y, [0.2, 0.6, 0.6, 0.6])
-    expected = LowVariance(("n_estimators", "max_depth", "reg_alpha"))
+    expected = _cost_model()
     expected.fit(POINTS[:4], np.array([1.0, 3.0, 2.0, 9.0]))
     np.testing.assert_array_equal(belief.log_cost, expected.predict(POINTS[20:])[0])
 

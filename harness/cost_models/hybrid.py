@@ -1,0 +1,103 @@
+"""The hybrid: starts as a model that knows other problems, and becomes an online one as evaluations arrive."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from harness.checks import number
+from harness.cost_models.features import Features, log_costs
+from harness.cost_models.protocol import CostModel, ProblemAware
+from harness.errors import BadInput
+from harness.problem import Problem
+from harness.space import XGBOOST_SPACE, SearchSpace
+
+_GRID = 4096  # midpoints per dimension, for the features' means and sds over the unit cube
+
+
+class Hybrid:
+    """log c(x) = m(x) + t(x) (phi(x) . b + e), m and t the prior model's mean and sd, phi = (1, z_1, ..., z_K).
+
+    z: the features in units of their sd over the unit cube, centred. Conjugate prior, so that the mean of t(x)^2 is
+    split in three, offset + slopes + noise = 1:
+        e ~ N(0, s2),  b | s2 ~ N(0, s2 V),  V = diag(offset, slopes/K, ..., slopes/K) / noise,
+        s2 ~ inverse gamma(a, (a - 1) noise), whose mean is `noise`.
+    After n costs, u_i = (log c_i - m(x_i)) / t(x_i), Phi (n, K + 1):
+        V_n = (V^-1 + Phi' Phi)^-1,  b_n = V_n Phi' u,  A = a + n / 2,
+        B = (a - 1) noise + (|u - Phi b_n|^2 + b_n' V^-1 b_n) / 2,
+        mean = m + t phi . b_n,  sd = t sqrt(B / (A - 1) (1 + phi' V_n phi)), that of a Student t with 2 A degrees.
+    With n = 0 it is the prior model (sd: on average over the cube), with few evaluations it has learned the offset,
+    with many it is the linear model of `features`, plus what the prior model knows beyond it.
+    Source: Gelman et al., Bayesian Data Analysis, 3rd edition, sections 14.2 and 14.8; Bishop 2006, equations
+    3.49-3.51 and exercises 3.12-3.13.
+
+    prior: a cost model that can predict once it has been started, and learns nothing from this run's costs itself;
+    noise, slopes: shares in (0, 1) of its variance on a new problem; a > 1: half as many evaluations as the prior on
+    the noise counts for.
+    """
+
+    def __init__(
+        self,
+        prior: CostModel,
+        features: Sequence[str],
+        noise: float = 0.1,
+        slopes: float = 0.2,
+        a: float = 2.0,
+        space: SearchSpace = XGBOOST_SPACE,
+    ) -> None:
+        least, most = math.nextafter(0.0, 1.0), math.nextafter(1.0, 0.0)
+        self.noise = number("noise", noise, "a share between 0 and 1", least, most)
+        self.slopes = number("slopes", slopes, "a share between 0 and 1", least, most)
+        if self.noise + self.slopes >= 1.0:
+            raise BadInput(f"noise + slopes must leave a share for the offset, got {noise} + {slopes}")
+        self._a = number("a", a, "a number > 1", math.nextafter(1.0, 2.0))
+        self._prior, self._features = prior, Features(features, space)
+        midpoints = np.repeat((np.arange(_GRID)[:, None] + 0.5) / _GRID, len(space), axis=1)
+        columns = self._features.columns(midpoints)
+        self._center, self._scale = [float(s.mean()) for s in columns], [float(s.std()) for s in columns]
+        k = len(self._features)
+        shares = np.array([1.0 - self.noise - self.slopes, *[self.slopes / k] * k])
+        self._precision = np.diag(self.noise / shares)
+        self._forget()
+
+    def start(self, problem: Problem) -> None:
+        """Pass the problem on to the prior model, and forget all evaluations; raises BadInput where that does."""
+        if isinstance(self._prior, ProblemAware):
+            self._prior.start(problem)
+        self._forget()
+
+    def fit(self, X: Float[np.ndarray, "n d"], cost_s: Float[np.ndarray, " n"]) -> None:
+        """Fit to costs in seconds; raises BadInput naming the first that is not finite and positive."""
+        target = log_costs(cost_s)
+        X = np.asarray(X, dtype=np.float64)
+        mean, sd = self._believed(X)
+        u, Phi = (target - mean) / sd, self._phi(X)
+        precision = self._precision + Phi.T @ Phi
+        self._weights = np.linalg.solve(precision, Phi.T @ u)
+        misfit, size = u - Phi @ self._weights, self._weights @ self._precision @ self._weights
+        spread = (self._a - 1.0) * self.noise + 0.5 * float(misfit @ misfit + size)
+        self._variance = spread / (self._a + 0.5 * len(u) - 1.0)
+        self._root = np.linalg.inv(np.linalg.cholesky(precision))  # V_n = root' root
+
+    def predict(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+        """Return mean and sd of log cost at `C`; before the first fit, from the prior alone."""
+        C = np.asarray(C, dtype=np.float64)
+        mean, sd = self._believed(C)
+        phi = self._phi(C)
+        spread = 1.0 + np.square(phi @ self._root.T).sum(axis=1)
+        return mean + sd * (phi @ self._weights), sd * np.sqrt(self._variance * spread)
+
+    def _forget(self) -> None:
+        self._weights, self._variance = np.zeros(len(self._precision)), self.noise
+        self._root = np.diag(1.0 / np.sqrt(np.diag(self._precision)))
+
+    def _believed(self, X: Float[np.ndarray, "n d"]) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+        mean, sd = self._prior.predict(X)
+        if not (sd > 0.0).all():
+            raise BadInput(f"the prior of a hybrid cost model needs a predictive sd > 0, got {sd.min()}")
+        return mean, sd
+
+    def _phi(self, X: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n k"]:
+        columns = zip(self._features.columns(X), self._center, self._scale, strict=True)
+        return np.column_stack([np.ones(len(X)), *((s - center) / scale for s, center, scale in columns)])

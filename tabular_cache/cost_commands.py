@@ -1,0 +1,53 @@
+"""The commands about cost models: `costs` and `significance`."""
+
+import sys
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import Any
+
+from harness.cli import CONFIGS, SOME_FAILED, compose_config, whole_number
+from harness.errors import BadInput
+
+
+def costs(cfg: Any, problems: list[tuple[str, str]], folder: Path, executor: Executor) -> int:
+    """Score the cost models of `cfg` on the problems; returns the exit code."""
+    from tabular_cache.costs import Trial, run_all
+
+    sizes = tuple(sorted({whole_number("each of sizes", n, 1) for n in cfg.sizes}))
+    seeds = tuple(sorted({whole_number("each of seeds", seed, 0) for seed in cfg.seeds}))
+    if not sizes or not seeds:
+        raise BadInput("sizes and seeds must not be empty")
+    configs = {str(name): _cost_model(str(name)) for name in cfg.cost_models}
+    trials = [
+        Trial(f"{dataset}/{pipeline}", name, config, seeds, sizes, str(folder), str(cfg.results_dir))
+        for dataset, pipeline in problems
+        for name, config in configs.items()
+    ]
+    with executor:
+        failed = run_all(executor, trials)
+    for failure in failed:
+        print(f"failed: {failure}", file=sys.stderr)
+    print(f"{len(trials) - len(failed)} of {len(trials)} records in {Path(cfg.results_dir) / 'costs'}/")
+    return SOME_FAILED if failed else 0
+
+
+def significance(problems: list[tuple[str, str]], folder: Path) -> int:
+    """Print which features and ridge a linear cost model should have; returns the exit code."""
+    from hydra.utils import instantiate
+
+    from tabular_cache.significance import load_all, report
+
+    features = instantiate(_cost_model("lv3")).features
+    print(report(load_all([f"{dataset}/{pipeline}" for dataset, pipeline in problems], folder), features))
+    return 0
+
+
+def _cost_model(name: str) -> dict[str, Any]:
+    from omegaconf import OmegaConf
+
+    allowed = sorted(path.stem for path in (CONFIGS / "cost_model").glob("*.yaml"))
+    if name not in allowed:
+        raise BadInput(f"unknown cost_model {name!r}; allowed: {', '.join(allowed)}")
+    plain = OmegaConf.to_container(compose_config("costs", [f"+cost_model@one={name}"]).one, resolve=True)
+    assert isinstance(plain, dict)
+    return {str(key): value for key, value in plain.items()}

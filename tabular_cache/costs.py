@@ -1,0 +1,125 @@
+"""How well do cost models predict? Each learns from n evaluations of a table and is asked about the rest of it.
+
+Evaluations are configurations at their own number of rounds, since these fill the space evenly, in an order drawn
+from (problem, seed); the first n are learned from, for each n. Asked about: the configurations beyond the largest n,
+the same ones for every n. Results are records: one parquet file per problem and cost model; a rerun does what is
+missing.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from hydra.utils import instantiate
+from jaxtyping import Float
+from scipy.special import ndtri
+
+from harness.cost_models.protocol import CostModel, ProblemAware
+from harness.executors import run_tasks
+from harness.files import write_atomically
+from harness.progress import Progress
+from harness.streams import stream
+from tabular_cache.replay import COSTS, ReplayProblem
+from tabular_cache.schema import file_stem
+from tabular_cache.table import Table, read_table
+
+LEVELS = (50, 80, 95)  # percent: intervals whose coverage is counted
+LEAST = 32  # configurations to ask about; sizes that leave fewer are not run
+MOST = 1000
+VERSION = 1  # raise it when the same settings give other numbers than before
+
+COLUMNS = pa.schema(
+    [
+        ("seed", pa.int32()),
+        ("n", pa.int32()),
+        ("asked", pa.int32()),
+        ("rmse", pa.float64()),
+        ("bias", pa.float64()),
+        *((f"cover{level}", pa.float64()) for level in LEVELS),
+        ("sd", pa.float64()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One cost model on one problem, for some seeds. name: of the cost model; config: its YAML's content."""
+
+    problem: str
+    name: str
+    config: Mapping[str, Any]
+    seeds: tuple[int, ...]
+    sizes: tuple[int, ...]
+    tables: str
+    results: str
+
+    def spec(self) -> dict[str, Any]:
+        """Return all that determines the numbers, as plain JSON values."""
+        table = read_table(self.problem, Path(self.tables))
+        return {
+            "problem": self.problem, "cost_model": self.name, "config": dict(self.config), "seeds": list(self.seeds),
+            "sizes": list(self.sizes), "data": table.meta["sha256"], "task": table.meta["task"], "version": VERSION,
+        }  # fmt: skip
+
+    def path(self, spec: Mapping[str, Any]) -> Path:
+        """Return where the record of `spec` belongs."""
+        digest = hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:16]
+        return Path(self.results) / "costs" / file_stem(self.problem) / f"{self.name}-{digest}.parquet"
+
+
+def run_all(executor: Executor, trials: Sequence[Trial]) -> list[str]:
+    """Run the trials that have no record yet; returns a line for each that failed."""
+    todo = [trial for trial in trials if not trial.path(trial.spec()).exists()]
+    failed = []
+    with Progress(len(todo), "trials", "costs") as progress:
+        for trial, outcome in run_tasks(executor, run_trial, todo):
+            if isinstance(outcome, BaseException):
+                failed.append(f"{trial.problem} {trial.name}: {type(outcome).__name__}: {outcome}")
+            progress.advance()
+    return failed
+
+
+def run_trial(trial: Trial) -> None:
+    """Run one trial and write its record."""
+    table, spec = read_table(trial.problem, Path(trial.tables)), trial.spec()
+    rows = [row for seed in trial.seeds for row in learn(table, trial.config, seed, trial.sizes)]
+    columns = {name: [row[name] for row in rows] for name in COLUMNS.names}
+    sink = pa.BufferOutputStream()
+    schema = COLUMNS.with_metadata({"spec": json.dumps(spec, sort_keys=True)})
+    pq.write_table(pa.table(columns, schema=schema), sink, compression="zstd")
+    write_atomically(trial.path(spec), sink.getvalue().to_pybytes())
+
+
+def learn(table: Table, config: Mapping[str, Any], seed: int, sizes: Sequence[int]) -> list[dict[str, Any]]:
+    """Return the scores of one cost model and one order of evaluations, one row per size that the table allows."""
+    order = stream(seed, "cost evaluations", table.problem).permutation(np.flatnonzero(table.longest))
+    known = [n for n in sizes if n + LEAST <= len(order)]
+    if not known:
+        return []
+    asked = order[max(known) :][:MOST]
+    cost = table[COSTS["scaled"]]
+    model: CostModel = instantiate(dict(config))
+    if isinstance(model, ProblemAware):
+        model.start(ReplayProblem(table, seed, max_candidates=MOST))
+    rows = []
+    for n in known:  # in order, since models may continue from their last fit, as they do in a run
+        model.fit(table.unit[order[:n]], cost[order[:n]])
+        rows.append({"seed": seed, "n": n, **score(np.log(cost[asked]), *model.predict(table.unit[asked]))})
+    return rows
+
+
+def score(
+    log_cost: Float[np.ndarray, " m"], mean: Float[np.ndarray, " m"], sd: Float[np.ndarray, " m"]
+) -> dict[str, Any]:
+    """Return RMSE and bias of the predicted log cost, the share within mean -/+ z sd per level, and the median sd."""
+    error = mean - log_cost
+    cover = {f"cover{p}": float(np.mean(np.abs(error) <= ndtri(0.5 + p / 200) * sd)) for p in LEVELS}
+    rmse, bias = float(np.sqrt(np.mean(np.square(error)))), float(np.mean(error))
+    return {"asked": len(error), "rmse": rmse, "bias": bias, **cover, "sd": float(np.median(sd))}
