@@ -1,7 +1,7 @@
 """`python -m analysis [figures|summary|all] results_dir=results out_dir=report`: figures and summary.
 
 `density` compares replay settings with live training, `engines` surrogates and fits with the default: there results_dir
-holds one folder of records per setting.
+holds one folder of records per setting. `costs` draws F2 and F8 from the records of `python -m tabular_cache costs`.
 """
 
 import sys
@@ -13,7 +13,7 @@ from analysis.components import REFERENCE
 from harness.cli import SOME_FAILED, run_cli
 from harness.errors import BadInput
 
-COMMANDS = ("figures", "summary", "all", "density", "engines")
+COMMANDS = ("figures", "summary", "all", "density", "engines", "costs")
 KEYS = ("results_dir", "out_dir", *REFERENCE)
 USAGE = f"python -m analysis [{'|'.join(COMMANDS)}] results_dir=results out_dir=report [evaluator=replay ...]"
 
@@ -78,6 +78,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         print(engines.report(arguments.results_dir, arguments.out_dir))
         return 0
+    if arguments.command == "costs":
+        return _costs(arguments)
     from analysis import problems, summary  # after the arguments: pandas and matplotlib take a second to import
     from analysis.figures import figures
     from analysis.plotting import Drawn
@@ -102,6 +104,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         for path in figure.paths if isinstance(figure, Drawn) else ():
             print(path)
     return SOME_FAILED if any(isinstance(figure, str) for figure in drawn.values()) else 0
+
+
+def _costs(arguments: Arguments) -> int:
+    from analysis import costs_figures, costs_report
+    from analysis.costs import read_costs
+
+    costs, failed = read_costs(arguments.results_dir), False
+    for draw in (costs_figures.f2, costs_figures.f8):
+        try:
+            for path in draw(costs, arguments.out_dir).paths:
+                print(path)
+        except BadInput as error:
+            print(f"error: {draw.__name__} was not drawn: {error}", file=sys.stderr)
+            failed = True
+    print(costs_report.write(costs, arguments.out_dir))
+    return SOME_FAILED if failed else 0
 
 
 if __name__ == "__main__":

@@ -39,6 +39,7 @@ COLUMNS = pa.schema(
     [
         ("seed", pa.int32()),
         ("n", pa.int32()),
+        ("trained_on", pa.int64()),
         ("asked", pa.int32()),
         ("rmse", pa.float64()),
         ("bias", pa.float64()),
@@ -111,7 +112,15 @@ def learn(table: Table, config: Mapping[str, Any], seed: int, sizes: Sequence[in
     rows = []
     for n in known:  # in order, since models may continue from their last fit, as they do in a run
         model.fit(table.unit[order[:n]], cost[order[:n]])
-        rows.append({"seed": seed, "n": n, **score(np.log(cost[asked]), *model.predict(table.unit[asked]))})
+        trained_on = getattr(model, "trained_on", n)  # rows of other problems' tables, for a transferred model
+        rows.append(
+            {
+                "seed": seed,
+                "n": n,
+                "trained_on": trained_on,
+                **score(np.log(cost[asked]), *model.predict(table.unit[asked])),
+            }
+        )
     return rows
 
 

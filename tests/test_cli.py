@@ -206,7 +206,7 @@ def test_an_acquisition_of_the_users_own_needs_no_change_here(tmp_path: Path, ta
 
 def test_wrong_commands_of_the_tables(tmp_path: Path) -> None:
     for arguments, message in [
-        (["biuld"], "unknown command 'biuld'; allowed: build, audit, info, confirm"),
+        (["biuld"], "unknown command 'biuld'; allowed: build, audit, info, confirm, costs, significance"),
         (["info", "dataset=[nope]"], "unknown dataset 'nope'; allowed:"),
         (["info", "tables=/nowhere"], "no tables in /nowhere"),
         (["build", "n_configs=0"], "n_configs must be a whole number >= 1, got 0"),

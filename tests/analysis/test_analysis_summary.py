@@ -163,7 +163,7 @@ def test_arguments(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("argv", "line"), [
-    (["figure"], r"unknown command 'figure'; allowed: figures, summary, all, density"),
+    (["figure"], r"unknown command 'figure'; allowed: figures, summary, all, density, engines, costs"),
     (["result_dir=x"], rf"unknown key 'result_dir'; allowed: {ALLOWED}"),
     (["out_dir="], r"out_dir is empty"),
     (["all", "figures"], r"command is given twice"),

@@ -1,0 +1,80 @@
+"""How well cost models predict, from the records of `python -m tabular_cache costs`: numbers of F2 and F8."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from analysis.bootstrap import bootstrap
+from analysis.traces import CELL, PROBLEM
+from harness.errors import BadInput
+
+ONLINE = ("lv1", "lv2", "lv3", "gp", "gp3", "gp_lv", "warped_gp")  # F2's order; others follow by name
+REFERENCE = "lv3"
+COVERAGE = ("cover50", "cover80", "cover95")
+
+
+def read_costs(results_dir: Path) -> pd.DataFrame:
+    """Return one row per problem, seed, cost model and n, with `task`; raises BadInput where there is nothing.
+
+    Records of one model and problem under two settings (two table versions, say) are refused.
+    """
+    parts, seen = [], dict[tuple[str, str], str]()
+    for path in sorted((results_dir / "costs").rglob("*.parquet")):
+        try:
+            table = pq.read_table(path)
+            spec: dict[str, Any] = json.loads(table.schema.metadata[b"spec"])
+        except (OSError, KeyError, TypeError, ValueError, pa.ArrowException) as error:
+            raise BadInput(f"damaged record {path} ({type(error).__name__}): move it away and run again") from None
+        key = (spec["problem"], spec["cost_model"])
+        if key in seen:
+            raise BadInput(
+                f"{key[1]} on {key[0]} is recorded under two settings: {seen[key]} and {path}; move one away"
+            )
+        seen[key] = str(path)
+        dataset, _, pipeline = spec["problem"].partition("/")
+        words = {"dataset": dataset, "pipeline": pipeline, "cost_model": key[1], "task": spec["task"]}
+        parts.append(table.to_pandas().assign(**words))
+    if not parts:
+        raise BadInput(f"no records in {results_dir}/costs: run `python -m tabular_cache costs` first")
+    return pd.concat(parts, ignore_index=True)
+
+
+def models(costs: pd.DataFrame) -> list[str]:
+    """Return the cost models in the records, those of F2 first."""
+    present = set(costs["cost_model"])
+    return [m for m in ONLINE if m in present] + sorted(present - set(ONLINE))
+
+
+def learning_curves(costs: pd.DataFrame, column: str = "rmse") -> pd.DataFrame:
+    """Return, per model and n: the mean of `column` over problems and seeds with its interval, and the cells.
+
+    Only cells that every model has at that n count, so that models are paired; off_*: mean and interval of
+    the paired difference to LV-3, where that is among the models.
+    """
+    rows = []
+    for n, part in costs.groupby("n"):
+        wide = part.pivot(index=CELL, columns="cost_model", values=column)[models(part)].dropna()
+        if wide.empty:
+            continue
+        found = bootstrap(wide).rename(columns={"n": "cells"}).rename_axis("cost_model").reset_index()
+        if REFERENCE in wide:
+            off = bootstrap(wide.sub(wide[REFERENCE], axis=0)).add_prefix("off_").drop(columns="off_n")
+            found = found.merge(off, left_on="cost_model", right_index=True)
+        rows.append(found.assign(n=int(str(n))))
+    return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame()
+
+
+def calibration(costs: pd.DataFrame) -> pd.DataFrame:
+    """Return, per model and n, the mean share of costs inside the 50, 80 and 95 % intervals."""
+    return costs.groupby(["cost_model", "n"], as_index=False)[list(COVERAGE)].mean()
+
+
+def per_problem(costs: pd.DataFrame, n: int | None) -> pd.DataFrame:
+    """Return the RMSE of every model and problem, mean over seeds, after n evaluations (None: the fewest recorded)."""
+    size = int(costs["n"].min()) if n is None else n
+    part = costs[costs["n"] == size]
+    return part.groupby([*PROBLEM, "task", "cost_model"], as_index=False)["rmse"].mean().assign(n=size)
