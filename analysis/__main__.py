@@ -1,7 +1,8 @@
 """`python -m analysis [figures|summary|all] results_dir=results out_dir=report`: figures and summary.
 
 `density` compares replay settings with live training, `engines` surrogates and fits with the default: there results_dir
-holds one folder of records per setting. `costs` draws F2 and F8 from the records of `python -m tabular_cache costs`.
+holds one folder of records per setting. `costs` draws F2 and F8 from the records of `python -m tabular_cache costs`,
+and F9 from runs under several cost models.
 """
 
 import sys
@@ -109,14 +110,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _costs(arguments: Arguments) -> int:
     from analysis import costs_figures, costs_report
     from analysis.costs import read_costs
+    from analysis.costs_fronts import f9
+    from harness.records import read_traces
 
     costs, failed = read_costs(arguments.results_dir), False
-    for draw in (costs_figures.f2, costs_figures.f8):
+    drawings = {
+        "F2": lambda: costs_figures.f2(costs, arguments.out_dir),
+        "F8": lambda: costs_figures.f8(costs, arguments.out_dir),
+        "F9": lambda: f9(read_traces(arguments.results_dir), arguments.out_dir),
+    }
+    for name, draw in drawings.items():
         try:
-            for path in draw(costs, arguments.out_dir).paths:
+            for path in draw().paths:
                 print(path)
         except BadInput as error:
-            print(f"error: {draw.__name__} was not drawn: {error}", file=sys.stderr)
+            print(f"error: {name} was not drawn: {error}", file=sys.stderr)
             failed = True
     print(costs_report.write(costs, arguments.out_dir))
     return SOME_FAILED if failed else 0

@@ -5,10 +5,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from synthetic_records import Way, frame
 
 from analysis import costs_figures
 from analysis.__main__ import main
 from analysis.costs import calibration, learning_curves, models, per_problem, read_costs
+from analysis.costs_fronts import f9, trade_offs
 from harness.errors import BadInput
 from harness.executors import serial
 from tabular_cache.costs import Trial, run_all
@@ -63,13 +65,34 @@ def test_from_records_to_the_page(tables: Path, tmp_path: Path, capsys: pytest.C
     config = {"_target_": "harness.cost_models.lv.LowVariance", "features": ["n_estimators"]}
     trials = [Trial("a/p", name, config, (0, 1), SIZES, str(tables), str(tmp_path)) for name in ("lv1", "lv3")]
     assert run_all(serial(), trials) == []
-    frame = read_costs(tmp_path)
-    assert len(frame) == 8 and set(frame["task"]) == {"binary"} and np.isfinite(frame["rmse"]).all()
+    rows = read_costs(tmp_path)
+    assert len(rows) == 8 and set(rows["task"]) == {"binary"} and np.isfinite(rows["rmse"]).all()
     assert main(["costs", f"results_dir={tmp_path}", f"out_dir={tmp_path / 'out'}"]) == 3  # F8 has nothing to draw
     out, err = capsys.readouterr()
     assert "F8 needs records of transferred models" in err
     text = Path(out.split()[-1]).read_text()
     assert "| model | n = 4 | n = 8 |" in text and "| lv1 |" in text and "50 / 80 / 95 %" in text
+
+
+def test_f9_pairs_every_cost_model_with_the_same_runs_of_ei(tmp_path: Path) -> None:
+    problems, ways = [("a", "p"), ("a", "q"), ("b", "p")], (Way("ei"), Way("eialpha", alpha=0.3), Way("eipu"))
+    plain = frame(problems, ways, (0, 1), 30)
+    gp = frame(problems[:2], ways[1:], (0, 1), 30).assign(cost_model="gp", spec="other")
+    gp["cost_s"] *= 2.0
+    numbers, kept, n, evaluator = trade_offs(pd.concat([plain, gp], ignore_index=True))
+    assert (n, evaluator, list(kept)) == (30, "replay", ["lv3", "gp"])
+    assert (numbers["n"] == 4).all()  # b/p was not run under both
+    found = numbers[numbers["statistic"] == "mean"].set_index(["cost_model", "method"])
+    assert found.loc[("gp", "ei"), "cost_pct"] == pytest.approx(100)
+    for method in ("eialpha(alpha=0.3)", "eipu"):
+        assert found.loc[("gp", method), "cost_pct"] == pytest.approx(2 * found.loc[("lv3", method), "cost_pct"])
+        assert found.loc[("gp", method), "error_pct"] == pytest.approx(found.loc[("lv3", method), "error_pct"])
+    drawn = f9(pd.concat([plain, gp], ignore_index=True), tmp_path)
+    assert "2 seeds (replay), 4 pairs per method" in drawn.caption and (tmp_path / "f9.svg").exists()
+    with pytest.raises(BadInput, match=r"F9 needs records of EI\^alpha under two cost models or more; there are: lv3"):
+        trade_offs(plain)
+    with pytest.raises(BadInput, match="F9 needs the method ei"):
+        trade_offs(pd.concat([plain, gp])[lambda f: f["acq"] != "ei"])
 
 
 def test_records_of_two_settings_and_damaged_ones_are_refused(tables: Path, tmp_path: Path) -> None:
