@@ -32,17 +32,18 @@ class Hybrid:
     Source: Gelman et al., Bayesian Data Analysis, 3rd edition, sections 14.2 and 14.8; Bishop 2006, equations
     3.49-3.51 and exercises 3.12-3.13.
 
-    prior: a cost model that can predict once it has been started, and learns nothing from this run's costs itself;
-    noise, slopes: shares in (0, 1) of its variance on a new problem; a > 1: half as many evaluations as the prior on
-    the noise counts for.
+    prior: a cost model that can predict once it has been started; it is not shown this run's costs.
+    features: names, None for all. noise, slopes: shares of t^2, in (0, 1). Of XGBoost's squared errors on data sets
+    that it has not seen, noise has 0.08 and slopes 0.03 on average over problems; since problems differ, 0.15 and 0.1
+    predict best after few evaluations. a > 1: what is known of the noise beforehand counts for 2 a evaluations.
     """
 
     def __init__(
         self,
         prior: CostModel,
-        features: Sequence[str],
-        noise: float = 0.1,
-        slopes: float = 0.2,
+        features: Sequence[str] | None = None,
+        noise: float = 0.15,
+        slopes: float = 0.1,
         a: float = 2.0,
         space: SearchSpace = XGBOOST_SPACE,
     ) -> None:
@@ -52,7 +53,7 @@ class Hybrid:
         if self.noise + self.slopes >= 1.0:
             raise BadInput(f"noise + slopes must leave a share for the offset, got {noise} + {slopes}")
         self._a = number("a", a, "a number > 1", math.nextafter(1.0, 2.0))
-        self._prior, self._features = prior, Features(features, space)
+        self._prior, self._features = prior, Features(space.names if features is None else features, space)
         midpoints = np.repeat((np.arange(_GRID)[:, None] + 0.5) / _GRID, len(space), axis=1)
         columns = self._features.columns(midpoints)
         self._center, self._scale = [float(s.mean()) for s in columns], [float(s.std()) for s in columns]

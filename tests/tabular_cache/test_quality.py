@@ -23,13 +23,13 @@ def test_the_watch_waits_until_the_machine_is_quiet(capsys: pytest.CaptureFixtur
     busy = iter([5.0] * 3 + [1.0] * 100)
     with Watch(cores=2, count=lambda: next(busy)) as watch:
         assert watch.quiet  # nothing seen yet
-        time.sleep(1.5)
+        while not watch._busy:  # once a second it looks
+            time.sleep(0.05)
         assert not watch.quiet
-        start = time.time()
+        start, began = time.time(), time.monotonic()
         waited = watch.wait()
         assert watch.quiet
-        assert waited == pytest.approx(time.time() - start, abs=0.5)
-        assert watch.wait() < 0.1
+        assert 0 < waited <= time.monotonic() - began
         assert watch.mean(start - 1.5, start) > 1 > watch.mean(time.time(), time.time() + 9)
     assert capsys.readouterr().err.count("paused: 5 busy processes on 2 cores") == 1
 
@@ -84,19 +84,24 @@ def test_a_repeat_that_is_quiet_and_cheaper_settles_it(tmp_path: Path) -> None:
 def test_asking_for_the_pace_changes_no_error_and_is_not_counted() -> None:
     data = prepared(n=3000, d=20)
 
+    asking = 0.0
+
     def slow() -> float:
-        time.sleep(0.01)
-        start = time.thread_time()
+        nonlocal asking
+        began, start = time.perf_counter(), time.thread_time()
         while time.thread_time() - start < 0.1:  # costs time that must not be counted
             pass
+        asking += time.perf_counter() - began
         return 4.0
 
-    plain, paced = train(data, X), train(data, X, pace=slow)
+    plain, began = train(data, X), time.perf_counter()
+    paced = train(data, X, pace=slow)
+    whole = time.perf_counter() - began
     assert np.array_equal(plain.val_error, paced.val_error)
     assert plain.spent_scaled_s == pytest.approx(plain.spent_cpu_s)
     assert paced.scaled_s == pytest.approx(paced.cpu_s / 4)
     assert paced.spent_scaled_s == pytest.approx(paced.spent_cpu_s / 4)
-    assert paced.spent_wall_s < 2 * paced.spent_cpu_s + 0.05
+    assert 0.1 < asking < whole and paced.spent_wall_s <= whole - asking
     again = retime(data, X, plain, pace=slow)
     assert np.array_equal(again.val_error, plain.val_error)
     assert again.cpu_s[-1] != plain.cpu_s[-1]
