@@ -13,6 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from hydra.utils import instantiate
 
+from harness.cost_models.protocol import CostModel, ProblemAware, known_beforehand
 from harness.cost_models.statistics import DEFAULT
 from harness.executors import run_tasks
 from harness.methods import Method
@@ -79,8 +80,14 @@ class Report:
     wall_s: float = 0.0
 
 
-def make_spec(grid: Grid, dataset: Config, pipeline: Config, method: Method, fingerprint: str) -> dict[str, Any]:
-    """Return all that determines the traces of one problem and method, as plain JSON values."""
+def make_spec(
+    grid: Grid, dataset: Config, pipeline: Config, method: Method, fingerprint: str, known: str | None = None
+) -> dict[str, Any]:
+    """Return all that determines the traces of one problem and method, as plain JSON values.
+
+    fingerprint: of the problem's content; known: of what the cost model has learned elsewhere, None if nothing.
+    """
+    beforehand = {} if known is None else {"cost_model_data": known}
     return {
         "dataset": str(dataset["name"]),
         "pipeline": str(pipeline["name"]),
@@ -99,18 +106,23 @@ def make_spec(grid: Grid, dataset: Config, pipeline: Config, method: Method, fin
         "cost_statistic": grid.cost_statistic,
         "components": {name: dict(config) for name, config in grid.components.items()},
         "engine": ENGINE,
+        **beforehand,
     }
 
 
 def blocks(grid: Grid, results: Path) -> tuple[list[Block], int]:
     """Return the blocks that are missing in `results` and the number of runs that are there already."""
     evaluator: Evaluator = instantiate(grid.components["evaluator"])
+    cost_model: CostModel = instantiate(grid.components["cost_model"])
     missing, skipped = [], 0
     for dataset in grid.datasets.values():
         for pipeline in grid.pipelines.values():
             fingerprint = evaluator.fingerprint(dataset, pipeline)
+            known = None
+            if isinstance(cost_model, ProblemAware):
+                known = known_beforehand(cost_model, evaluator.open(dataset, pipeline, 0))
             for method in grid.methods:
-                spec = make_spec(grid, dataset, pipeline, method, fingerprint)
+                spec = make_spec(grid, dataset, pipeline, method, fingerprint, known)
                 done = seeds_done(results, spec)
                 todo = [seed for seed in grid.seeds if seed not in done]
                 skipped += len(grid.seeds) - len(todo)

@@ -21,7 +21,7 @@ from hydra.utils import instantiate
 from jaxtyping import Float
 from scipy.special import ndtri
 
-from harness.cost_models.protocol import CostModel, ProblemAware
+from harness.cost_models.protocol import CostModel, ProblemAware, known_beforehand
 from harness.executors import run_tasks
 from harness.files import write_atomically
 from harness.progress import Progress
@@ -64,9 +64,12 @@ class Trial:
     def spec(self) -> dict[str, Any]:
         """Return all that determines the numbers, as plain JSON values."""
         table = read_table(self.problem, Path(self.tables))
+        model: CostModel = instantiate(dict(self.config))
+        known = known_beforehand(model, ReplayProblem(table, 0, max_candidates=MOST))
         return {
             "problem": self.problem, "cost_model": self.name, "config": dict(self.config), "seeds": list(self.seeds),
             "sizes": list(self.sizes), "data": table.meta["sha256"], "task": table.meta["task"], "version": VERSION,
+            "known": known,
         }  # fmt: skip
 
     def path(self, spec: Mapping[str, Any]) -> Path:
@@ -77,10 +80,9 @@ class Trial:
 
 def run_all(executor: Executor, trials: Sequence[Trial]) -> list[str]:
     """Run the trials that have no record yet; returns a line for each that failed."""
-    todo = [trial for trial in trials if not trial.path(trial.spec()).exists()]
     failed = []
-    with Progress(len(todo), "trials", "costs") as progress:
-        for trial, outcome in run_tasks(executor, run_trial, todo):
+    with Progress(len(trials), "trials", "costs") as progress:
+        for trial, outcome in run_tasks(executor, run_trial, trials):
             if isinstance(outcome, BaseException):
                 failed.append(f"{trial.problem} {trial.name}: {type(outcome).__name__}: {outcome}")
             progress.advance()
@@ -88,8 +90,10 @@ def run_all(executor: Executor, trials: Sequence[Trial]) -> list[str]:
 
 
 def run_trial(trial: Trial) -> None:
-    """Run one trial and write its record."""
+    """Run one trial and write its record, unless it is there."""
     table, spec = read_table(trial.problem, Path(trial.tables)), trial.spec()
+    if trial.path(spec).exists():
+        return
     rows = [row for seed in trial.seeds for row in learn(table, trial.config, seed, trial.sizes)]
     columns = {name: [row[name] for row in rows] for name in COLUMNS.names}
     sink = pa.BufferOutputStream()

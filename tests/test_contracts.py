@@ -1,5 +1,6 @@
 """Every component that a YAML names keeps its protocol's promises; a new one is picked up by itself."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -95,8 +96,10 @@ class Priced:
 
 
 @pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_tables(tmp_path_factory.mktemp("tables"), ["a/p", "b/p", "b/q", "c/p"], 8)
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COST_AWARE_BO_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield make_tables(tmp_path_factory.mktemp("tables"), ["a/p", "b/p", "b/q", "c/p"], 8)
 
 
 def cost_model(path: Path, tables: Path) -> CostModel:

@@ -1,87 +1,18 @@
 """F6: mean rank of EI, EIpu and CEI under time budgets (STUDY: F6)."""
 
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-import pandas as pd
-from matplotlib.axes import Axes
-
-from analysis.budgets import minimal_budgets
-from analysis.methods import EI, EIPU, ordered, require
-from analysis.plotting import BLACK, RED, Drawn, new_figure, save, sequence, style
-from analysis.ranks import Ranks, rank_curves, ranks
-from analysis.scope import footnote, intervals, ranks_left_out, scope, sentence
-from analysis.selection import at_horizon, horizon, longest, of_families
+from analysis import rank_panels
+from analysis.methods import EI, EIPU, ordered
+from analysis.plotting import Drawn
+from analysis.rank_panels import Family
 from analysis.traces import Traces
 
-Colours = dict[str, tuple[Any, str]]
+FAMILY = Family("F6", "EI, EIpu and CEI (number: lambda)", "lam", lambda lam: f"CEI {lam:g}")
 
 
 def draw(traces: Traces, out_dir: Path) -> Drawn:
-    """Draw F6: mean rank against the share of the budget spent, one panel per multiple of the minimal budget.
-
-    Raises BadInput without runs of `ei`, or with fewer than two of the methods EI, EIpu and CEI.
-    """
-    require(traces.runs, EI, "F6")
-    n = horizon(traces)
-    equal, _ = at_horizon(of_families(traces, "alpha"), n)
-    budgets = minimal_budgets(equal, "F6")
+    """Draw F6; raises BadInput without runs of `ei`, or with fewer than two of the methods EI, EIpu and CEI."""
     runs = traces.runs
     methods = ordered(runs[runs["method"].isin([EI, EIPU]) | runs["lam"].notna()])
-    ranked = ranks(longest(traces), budgets, methods, what="F6")
-    lams = runs.drop_duplicates("method").set_index("method")["lam"]
-    curves = rank_curves(ranked)
-    curves = curves.assign(lam=curves["method"].map(lams))
-    caption = _caption(traces, ranked, budgets, n)
-    with style():
-        figure, plots = new_figure(10.0, 6.2, caption)
-        panels = plots.subplots(2, 3, sharex=True, sharey=True).ravel()
-        colours = _colours(methods)
-        for axes, multiple in zip(panels, ranked.multiples, strict=True):
-            _draw_panel(axes, curves[curves["multiple"] == multiple], colours, multiple)
-        for axes in panels[3:]:
-            axes.set_xlabel("share of the budget spent")
-        for axes in panels[::3]:
-            axes.set_ylabel(f"mean rank of {len(methods)} methods (1 = best)")
-        handles, names = panels[0].get_legend_handles_labels()
-        plots.legend(handles, names, loc="outside lower center", ncols=len(methods))
-        return save(figure, "f6", caption, curves, out_dir)
-
-
-def _colours(methods: list[str]) -> Colours:
-    """EI black, EIpu red and dashed, CEI from dark to light with lambda."""
-    inner = [m for m in methods if m not in (EI, EIPU)]
-    fixed: Colours = {EI: (BLACK, "-"), EIPU: (RED, "--")}
-    return fixed | {m: (c, "-") for m, c in zip(inner, sequence(len(inner)), strict=True)}
-
-
-def _draw_panel(axes: Axes, curves: pd.DataFrame, colours: Colours, multiple: float) -> None:
-    """Curves with faint bands; beside the panel, the intervals at the whole budget."""
-    for place, (method, rows) in enumerate(curves.groupby("method", sort=False)):
-        colour, line = colours[str(method)]
-        name = {EI: "EI", EIPU: "EIpu"}.get(str(method), f"CEI {rows['lam'].iloc[0]:g}")
-        axes.plot(rows["share"], rows["value"], line, color=colour, linewidth=1.4, label=name)
-        axes.fill_between(rows["share"], rows["low"], rows["high"], color=colour, alpha=0.1, linewidth=0)
-        whole = rows.iloc[-1]
-        x = 1.03 + 0.02 * place
-        axes.plot([x, x], [whole["low"], whole["high"]], line, color=colour, linewidth=1.2)
-        axes.plot([x], [whole["value"]], ".", color=colour, markersize=4)
-    axes.set_title(f"{multiple:.0%} of the minimal budget", fontsize=9)
-    axes.set_xlim(0, 1.04 + 0.02 * len(colours))
-    axes.set_xticks(np.linspace(0, 1, 6))
-
-
-def _caption(traces: Traces, ranked: Ranks, budgets: pd.DataFrame, n: int) -> str:
-    fewest, most = int(budgets["methods"].min()), int(budgets["methods"].max())
-    over = f"{most}" if fewest == most else f"{fewest} to {most}"
-    return sentence(
-        "F6. Mean rank of EI, EIpu and CEI (number: lambda) by the best validation error among the",
-        "evaluations that end within the spent share of the budget; ties share the mean rank. Minimal budget",
-        f"of a problem: least median (over seeds) total cost of {n} iterations, over {over} EI^alpha",
-        "methods. Mean over",
-        f"{scope(ranked.cells, traces.evaluator)}; bands, and bars for the whole",
-        f"budget: {intervals(ranked.cells)}",
-        ranks_left_out(ranked),
-        footnote(ranked.cells["dataset"]),
-    )
+    return rank_panels.draw(traces, out_dir, FAMILY, methods)

@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from harness.checks import number
 from harness.cost_models.features import Features, log_costs
-from harness.cost_models.protocol import CostModel, ProblemAware
+from harness.cost_models.protocol import CostModel, ProblemAware, known_beforehand
 from harness.errors import BadInput
 from harness.problem import Problem
 from harness.space import XGBOOST_SPACE, SearchSpace
@@ -67,6 +67,10 @@ class Hybrid:
         if isinstance(self._prior, ProblemAware):
             self._prior.start(problem)
         self._forget()
+
+    def fingerprint(self, problem: Problem) -> str:
+        """Return a hash of what the prior model knows beforehand."""
+        return known_beforehand(self._prior, problem) or "nothing"
 
     def fit(self, X: Float[np.ndarray, "n d"], cost_s: Float[np.ndarray, " n"]) -> None:
         """Fit to costs in seconds; raises BadInput naming the first that is not finite and positive."""

@@ -28,3 +28,21 @@ class ProblemAware(CostModel, Protocol):
     def start(self, problem: Problem) -> None:
         """Take the problem of this run; raises BadInput for one that the model cannot serve."""
         ...
+
+
+@runtime_checkable
+class Fingerprinted(ProblemAware, Protocol):
+    """A cost model that knows something beforehand, which belongs to the description of a run."""
+
+    def fingerprint(self, problem: Problem) -> str:
+        """Return a hash of all that the model knows before `problem`; raises BadInput as `start` does."""
+        ...
+
+
+def known_beforehand(model: CostModel, problem: Problem) -> str | None:
+    """Return the fingerprint of what `model` knows before `problem`, None if nothing; raises BadInput as `start`."""
+    if isinstance(model, Fingerprinted):
+        return model.fingerprint(problem)
+    if isinstance(model, ProblemAware):
+        model.start(problem)
+    return None

@@ -49,7 +49,7 @@ def drawn(least: pd.DataFrame, partial: pd.DataFrame, tmp_path_factory: pytest.T
     out = {}
     for level, rows in (("least", least), ("partial", partial)):
         folder = tmp_path_factory.mktemp(level)
-        for name in {"least": ["f3"], "partial": ["f3", "f5", "f6"]}[level]:
+        for name in {"least": ["f3"], "partial": ["f3", "f4", "f5", "f6"]}[level]:
             out[f"{level}-{name}"] = figures()[name](collect(rows), folder)
     return out
 
@@ -61,10 +61,10 @@ def ends(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def test_the_figures_are_found_by_scanning() -> None:
-    assert {"f3", "f5", "f6"} <= set(figures())
+    assert {"f3", "f4", "f5", "f6"} <= set(figures())
 
 
-@pytest.mark.parametrize("key", ["least-f3", "partial-f3", "partial-f5", "partial-f6"])
+@pytest.mark.parametrize("key", ["least-f3", "partial-f3", "partial-f4", "partial-f5", "partial-f6"])
 def test_files_are_what_they_say(drawn: dict[str, Drawn], key: str) -> None:
     figure, name = drawn[key], key.split("-")[1]
     png, svg, csv, txt = figure.paths
@@ -139,12 +139,18 @@ def test_f6_compares_only_cells_that_have_every_method(drawn: dict[str, Drawn], 
     assert "over 3 EI^alpha methods" in drawn["partial-f6"].caption
 
 
-def test_f6_numbers_by_plain_loops(drawn: dict[str, Drawn], partial: pd.DataFrame) -> None:
-    numbers = drawn["partial-f6"].numbers.set_index(["multiple", "share", "method"])["value"]
-    methods = ["ei", "eipu", "cei(lam=0.1)", "cei(lam=0.5)"]
-    wind = partial[partial["dataset"] == "wind"]
+@pytest.mark.parametrize(
+    ("name", "methods"),
+    [("f4", ["ei", "eialpha(alpha=0.1)", "eipu"]), ("f6", ["ei", "eipu", "cei(lam=0.1)", "cei(lam=0.5)"])],
+)
+def test_rank_numbers_by_plain_loops(
+    name: str, methods: list[str], drawn: dict[str, Drawn], partial: pd.DataFrame
+) -> None:
+    numbers = drawn[f"partial-{name}"].numbers.set_index(["multiple", "share", "method"])["value"]
+    assert set(numbers.index.get_level_values("method")) == set(methods)
+    complete = partial if name == "f4" else partial[partial["dataset"] == "wind"]  # the cells that have every method
     ranks, ended = [], []
-    for _, rows in wind.groupby("pipeline"):
+    for _, rows in complete.groupby(["dataset", "pipeline"]):
         front = rows[rows["acq"].isin(["ei", "eialpha", "eipu"])]
         budget = front.groupby(["method", "seed"])["cost_s"].sum().groupby("method").median().min()
         for _, cell in rows.groupby("seed"):
@@ -157,7 +163,7 @@ def test_f6_numbers_by_plain_loops(drawn: dict[str, Drawn], partial: pd.DataFram
             ranks.append(pd.Series(reached, index=methods).fillna(np.inf).rank())
     for method in methods:
         assert numbers[2.0, 1.0, method] == pytest.approx(np.mean([r[method] for r in ranks]))
-    assert f"{np.mean(ended):.1%} (200%)" in drawn["partial-f6"].caption
+    assert f"{np.mean(ended):.1%} (200%)" in drawn[f"partial-{name}"].caption
 
 
 def test_the_same_records_give_the_same_bytes(least: pd.DataFrame, drawn: dict[str, Drawn], tmp_path: Path) -> None:
@@ -167,7 +173,7 @@ def test_the_same_records_give_the_same_bytes(least: pd.DataFrame, drawn: dict[s
     assert b"<dc:date>" not in again.paths[1].read_bytes()
 
 
-@pytest.mark.parametrize("name", ["f3", "f5", "f6"])
+@pytest.mark.parametrize("name", ["f3", "f4", "f5", "f6"])
 def test_without_ei_there_is_one_clear_line(name: str, least: pd.DataFrame, tmp_path: Path) -> None:
     without = collect(least[least["method"] != "ei"])
     with pytest.raises(BadInput, match=rf"^{name.upper()} needs the method ei: the records hold eipu, cei"):

@@ -4,11 +4,15 @@ import itertools
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from fakes import make_tables
 
+from harness.continuous import ContinuousProblem
+from harness.errors import BadInput
 from harness.executors import local, run_tasks, serial
 from harness.methods import Method
+from harness.problem import Evaluation, Problem
 from harness.records import read_traces
 from harness.study import Grid, blocks, run_block, run_study
 
@@ -150,3 +154,60 @@ def test_run_tasks_gives_every_task_its_own_result_or_error() -> None:
     outcomes = dict(run_tasks(serial(), work, range(20), window=3))
     assert isinstance(outcomes.pop(7), ValueError)
     assert outcomes == {n: n * n for n in itertools.chain(range(7), range(8, 20))}
+
+
+class Taught:
+    """A cost model that knows something beforehand."""
+
+    known = "one"
+
+    def start(self, problem: Problem) -> None:
+        self.name = problem.name
+
+    def fingerprint(self, problem: Problem) -> str:
+        return f"{self.known} {problem.name}"
+
+    def fit(self, X: np.ndarray, cost_s: np.ndarray) -> None:
+        pass
+
+    def predict(self, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.zeros(len(C)), np.ones(len(C))
+
+
+def test_what_a_cost_model_knows_beforehand_belongs_to_the_spec(
+    tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.cost_models.lv.LowVariance", Taught)
+    plain = grid(tables)
+    taught = {**plain.components, "cost_model": {"_target_": "harness.cost_models.lv.LowVariance"}}
+    study = replace(plain, components=taught)
+    todo, _ = blocks(study, tmp_path)
+    assert {block.spec["cost_model_data"] for block in todo} == {"one a/p", "one b/p"}
+    assert do(study, tmp_path) == 8 and do(study, tmp_path) == 0
+    monkeypatch.setattr(Taught, "known", "two")
+    assert len(blocks(study, tmp_path)[0]) == len(todo)
+
+
+def test_a_cost_model_that_cannot_serve_a_problem_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    plain = grid(tmp_path)
+    parts = {**plain.components, "evaluator": {"_target_": f"{__name__}.Unknown"}}
+    parts["cost_model"] = {"_target_": "harness.cost_models.oracle.Oracle"}
+    with pytest.raises(BadInput, match="cost_model=oracle needs costs known beforehand"):
+        blocks(replace(plain, components=parts), tmp_path)
+
+
+class Unknown:
+    """An evaluator of problems that do not know their costs."""
+
+    seeds_per_block = None
+
+    def fingerprint(self, dataset: object, pipeline: object) -> str:
+        return "none"
+
+    def open(self, dataset: object, pipeline: object, seed: int) -> Problem:
+        return Measured("unknown", seed, 10)
+
+
+class Measured(ContinuousProblem):
+    def measure(self, x: np.ndarray) -> Evaluation:
+        return Evaluation(0.1, 1.0, 0.1, 1.0)

@@ -1,0 +1,97 @@
+"""Mean rank of a family of methods under time budgets: what F4 and F6 share."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from analysis.budgets import minimal_budgets
+from analysis.methods import EI, EIPU, require
+from analysis.plotting import BLACK, RED, Drawn, new_figure, save, sequence, style
+from analysis.ranks import Ranks, rank_curves, ranks
+from analysis.scope import footnote, intervals, ranks_left_out, scope, sentence
+from analysis.selection import at_horizon, horizon, longest, of_families
+from analysis.traces import Traces
+
+Colours = dict[str, tuple[Any, str]]
+
+
+@dataclass(frozen=True)
+class Family:
+    """Methods ranked against each other. title: of the figure; axis: alpha or lam; label: of a value on that axis."""
+
+    title: str
+    who: str
+    axis: str
+    label: Callable[[float], str]
+
+
+def draw(traces: Traces, out_dir: Path, family: Family, methods: list[str]) -> Drawn:
+    """Draw mean rank against the share of the budget spent, one panel per multiple of the minimal budget.
+
+    Raises BadInput without runs of `ei`, or with fewer than two methods.
+    """
+    require(traces.runs, EI, family.title)
+    n = horizon(traces)
+    equal, _ = at_horizon(of_families(traces, "alpha"), n)
+    budgets = minimal_budgets(equal, family.title)
+    ranked = ranks(longest(traces), budgets, methods, what=family.title)
+    values = traces.runs.drop_duplicates("method").set_index("method")[family.axis]
+    curves = rank_curves(ranked)
+    curves = curves.assign(**{family.axis: curves["method"].map(values)})
+    caption = _caption(traces, ranked, budgets, n, family)
+    with style():
+        figure, plots = new_figure(10.0, 6.2, caption)
+        panels = plots.subplots(2, 3, sharex=True, sharey=True).ravel()
+        colours = _colours(methods)
+        for axes, multiple in zip(panels, ranked.multiples, strict=True):
+            _draw_panel(axes, curves[curves["multiple"] == multiple], colours, multiple, family)
+        for axes in panels[3:]:
+            axes.set_xlabel("share of the budget spent")
+        for axes in panels[::3]:
+            axes.set_ylabel(f"mean rank of {len(methods)} methods (1 = best)")
+        handles, names = panels[0].get_legend_handles_labels()
+        plots.legend(handles, names, loc="outside lower center", ncols=min(len(methods), 9))
+        return save(figure, family.title.lower(), caption, curves, out_dir)
+
+
+def _colours(methods: list[str]) -> Colours:
+    """EI black, EIpu red and dashed, the others from dark to light with their parameter."""
+    inner = [m for m in methods if m not in (EI, EIPU)]
+    fixed: Colours = {EI: (BLACK, "-"), EIPU: (RED, "--")}
+    return fixed | {m: (c, "-") for m, c in zip(inner, sequence(len(inner)), strict=True)}
+
+
+def _draw_panel(axes: Axes, curves: pd.DataFrame, colours: Colours, multiple: float, family: Family) -> None:
+    """Curves with faint bands; beside the panel, the intervals at the whole budget."""
+    for place, (method, rows) in enumerate(curves.groupby("method", sort=False)):
+        colour, line = colours[str(method)]
+        name = {EI: "EI", EIPU: "EIpu"}.get(str(method)) or family.label(float(rows[family.axis].iloc[0]))
+        axes.plot(rows["share"], rows["value"], line, color=colour, linewidth=1.4, label=name)
+        axes.fill_between(rows["share"], rows["low"], rows["high"], color=colour, alpha=0.1, linewidth=0)
+        whole = rows.iloc[-1]
+        x = 1.03 + 0.02 * place
+        axes.plot([x, x], [whole["low"], whole["high"]], line, color=colour, linewidth=1.2)
+        axes.plot([x], [whole["value"]], ".", color=colour, markersize=4)
+    axes.set_title(f"{multiple:.0%} of the minimal budget", fontsize=9)
+    axes.set_xlim(0, 1.04 + 0.02 * len(colours))
+    axes.set_xticks(np.linspace(0, 1, 6))
+
+
+def _caption(traces: Traces, ranked: Ranks, budgets: pd.DataFrame, n: int, family: Family) -> str:
+    fewest, most = int(budgets["methods"].min()), int(budgets["methods"].max())
+    over = f"{most}" if fewest == most else f"{fewest} to {most}"
+    return sentence(
+        f"{family.title}. Mean rank of {family.who} by the best validation error among the",
+        "evaluations that end within the spent share of the budget; ties share the mean rank. Minimal budget",
+        f"of a problem: least median (over seeds) total cost of {n} iterations, over {over} EI^alpha",
+        "methods. Mean over",
+        f"{scope(ranked.cells, traces.evaluator)}; bands, and bars for the whole",
+        f"budget: {intervals(ranked.cells)}",
+        ranks_left_out(ranked),
+        footnote(ranked.cells["dataset"]),
+    )

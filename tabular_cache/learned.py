@@ -1,0 +1,80 @@
+"""Learning log cost from other problems' tables: once for what it is learned from, then from the cache."""
+
+import math
+import pickle
+import warnings
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GroupKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
+
+from datasets.places import cache_folder
+from harness.streams import seed_sequence
+from tabular_cache.lesson import Lesson, inputs
+from tabular_cache.sampled import kin, sampled
+from tabular_cache.sealed import read_sealed, write_sealed
+
+FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A fitted pipeline from `inputs` to log cost; sd: of its error on a data set that it has not seen."""
+
+    model: Any
+    sd: float
+
+
+@lru_cache(maxsize=8)
+def learn(lesson: Lesson) -> Learned:
+    """Return what the lesson teaches, from the cache or trained now; the last few are remembered.
+
+    The cache holds pickles that this function wrote itself, under the lesson's digest and sealed with their own, so
+    damaged ones are trained again. Unpickling runs code: the folder must be as trusted as the program.
+    """
+    path = cache_folder("transfer") / f"{lesson.digest}.pickle"
+    content = read_sealed(path)
+    if content is None:
+        content = pickle.dumps(_train(lesson), protocol=5)
+        write_sealed(path, content)
+    found = pickle.loads(content)  # also when just trained, so that both ways give the same
+    assert isinstance(found, Learned)
+    return found
+
+
+def _train(lesson: Lesson) -> Learned:
+    """Fit to all rows; sd is the root mean square of out-of-fold errors, folds being whole data sets."""
+    parts, log_cost, groups = [], [], []
+    for problem, source in lesson.sources.items():
+        rows = sampled(problem, source.sha256, lesson.folder, lesson.rows, lesson.seed)
+        parts.append(inputs(rows[:, :-1], source.about, lesson.meta))
+        log_cost.append(rows[:, -1])
+        groups += [min(kin(source.about.dataset))] * len(rows)
+    X, y = np.concatenate(parts), np.concatenate(log_cost)
+    model = make_pipeline(StandardScaler(), _seeded(lesson.regressor, lesson.seed))
+    error = np.empty_like(y)
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a network's number of passes is its regularisation
+        for known, new in GroupKFold(min(FOLDS, len(set(groups)))).split(X, y, groups):
+            error[new] = y[new] - clone(model).fit(X[known], y[known]).predict(X[new])
+        model.fit(X, y)
+    return Learned(model, math.sqrt(float(error @ error) / len(error)))
+
+
+def _seeded(regressor: Any, seed: int) -> Any:
+    """Return an unfitted copy whose random states, where they are not set, come from `seed`."""
+    copy = clone(regressor)
+    unset = [name for name, value in copy.get_params(deep=True).items() if value is None and _is_state(name)]
+    state = int(seed_sequence(seed, "transfer", "regressor").generate_state(1)[0] >> 1)  # some want 31 bits
+    return copy.set_params(**dict.fromkeys(unset, state))
+
+
+def _is_state(name: str) -> bool:
+    return name.split("__")[-1] == "random_state"
