@@ -42,7 +42,8 @@ def workers(console: Console) -> None:
             times[n_jobs].append(_study(n_jobs))
     one, two = (float(np.median(times[n])) for n in (1, 2))
     console.print(
-        f"A study of {RUNS} runs, start-up included: {one:.1f} s with 1 worker, {two:.1f} s with 2: {one / two:.2f} times as fast."
+        f"A study of {RUNS} runs, start-up included: {one:.1f} s with 1 worker, {two:.1f} s with 2: "
+        f"{one / two:.2f} times as fast."
     )
 
 
