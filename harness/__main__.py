@@ -15,7 +15,7 @@ from harness.cost_models.statistics import check
 from harness.errors import BadInput
 from harness.methods import PARAMETERS, Method, study_methods, to_method
 from harness.progress import duration
-from harness.study import Grid, Report, blocks, run_study
+from harness.study import Grid, Report, blocks, make_optimizer, run_study
 
 COMPONENTS = ("evaluator", "utility", "surrogate", "cost_model")
 _exit_code = 0
@@ -24,13 +24,11 @@ _exit_code = 0
 def read_grid(cfg: DictConfig) -> Grid:
     """Return the study that the configuration describes; raises BadInput for what is wrong in it."""
     components = {name: _plain(cfg[name], name) for name in COMPONENTS}
-    for name in COMPONENTS[1:]:
-        instantiate(components[name])  # a wrong parameter is told before anything runs
     tau = cfg.tau
     if tau is not None and (isinstance(tau, (bool, str)) or not tau > 0):
         raise BadInput(f"tau must be a number of seconds > 0 or null, got {tau!r}")
     choices = HydraConfig.get().runtime.choices
-    return Grid(
+    grid = Grid(
         datasets=chosen(cfg, "dataset"),
         pipelines=chosen(cfg, "pipeline"),
         methods=_methods(cfg),
@@ -42,6 +40,9 @@ def read_grid(cfg: DictConfig) -> Grid:
         names={name: str(choices[name]) for name in COMPONENTS},
         cost_statistic=check(cfg.cost_statistic),
     )
+    for method in grid.methods:
+        make_optimizer(components, method.rule, grid.settings())  # what is wrong is told before anything runs
+    return grid
 
 
 def _plain(node: Any, name: str) -> dict[str, Any]:

@@ -15,6 +15,13 @@ def number(name: str, value: object, allowed: str, low: float, high: float = mat
     return float(value)
 
 
+def flag(name: str, value: object) -> bool:
+    """Return `value` if it is true or false; else raise BadInput."""
+    if not isinstance(value, bool):
+        raise BadInput(f"{name} must be true or false, got {value}")
+    return value
+
+
 def required(name: str, value: object, needs: str) -> object:
     """Return `value`, or raise BadInput if it is not set."""
     if value is None:

@@ -18,12 +18,12 @@ def compose_config(config: str, overrides: Sequence[str]) -> Any:
     """Return the configuration `config` with Hydra overrides applied; raises BadInput with one line."""
     from hydra import compose, initialize_config_dir
 
-    with users_mistakes(), initialize_config_dir(str(CONFIGS), version_base="1.3"):
+    with users_mistakes(config), initialize_config_dir(str(CONFIGS), version_base="1.3"):
         return compose(config, overrides=list(overrides))
 
 
-def explain(error: BaseException) -> str:
-    """Return one line for an error of Hydra or OmegaConf: what was wrong, what is allowed."""
+def explain(error: BaseException, config: str = "config") -> str:
+    """Return one line for an error of Hydra or OmegaConf in composing `config`: what was wrong, what is allowed."""
     text = f"{error} {error.__cause__ or ''}".strip()
     missing = re.search(r"Could not (?:find|load) '(?P<what>[^']+)'", text)
     if missing:
@@ -31,7 +31,7 @@ def explain(error: BaseException) -> str:
         return f"unknown {group or 'config'} {name!r}; allowed: {', '.join(_options(group)) or 'nothing'}"
     key = re.search(r"full_key: (\S+)", text) or re.search(r"Could not override '([^']+)'", text)
     if key:
-        return _unknown_setting(key[1])
+        return _unknown_setting(key[1], config)
     return " ".join(text.split("See https")[0].split())
 
 
@@ -39,34 +39,36 @@ def _options(group: str) -> list[str]:
     return sorted(path.stem for path in (CONFIGS / group).glob("*.yaml"))
 
 
-def _unknown_setting(key: str) -> str:
+def _unknown_setting(key: str, config: str) -> str:
     if key == "acq":
         return f"write +acq=NAME, with a plus; allowed: {', '.join(_options('acq'))}"
     if "." in key:
         return f"unknown setting {key!r}; `--cfg job` shows those of {key.rpartition('.')[0]}"
-    plain = re.findall(r"^([a-z_]+):", (CONFIGS / "config.yaml").read_text(), re.MULTILINE)
-    groups = [path.name for path in CONFIGS.iterdir() if path.is_dir()]
-    allowed = sorted({*plain, *groups} - {"defaults", "hydra", "acq"})
-    return f"unknown setting {key!r}; allowed: +acq, {', '.join(allowed)}"
+    text = (CONFIGS / f"{config}.yaml").read_text()
+    plain = re.findall(r"^([a-z_]+):", text, re.MULTILINE)
+    groups = re.findall(r"^  - ([a-z_]+):", text, re.MULTILINE)
+    problems = ["dataset", "pipeline"] if "- problems" in text else []
+    allowed = sorted({*plain, *groups, *problems} - {"defaults", "hydra", "acq"})
+    return f"unknown setting {key!r}; allowed: {'+acq, ' if config == 'config' else ''}{', '.join(allowed)}"
 
 
-def bad_input(error: BaseException) -> BadInput | None:
+def bad_input(error: BaseException, config: str = "config") -> BadInput | None:
     """Return the BadInput that `error` is or was caused by: Hydra wraps what a constructor raises."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, BadInput):
         cause = cause.__cause__
     if cause is None and type(error).__module__.split(".")[0] in ("hydra", "omegaconf"):
-        return BadInput(explain(error))
+        return BadInput(explain(error, config))
     return cause
 
 
 @contextmanager
-def users_mistakes() -> Iterator[None]:
-    """Turn what Hydra makes of the user's mistakes into BadInput; every other error passes as it is."""
+def users_mistakes(config: str = "config") -> Iterator[None]:
+    """Turn what Hydra makes of the user's mistakes in `config` into BadInput; every other error passes as it is."""
     try:
         yield
     except Exception as error:
-        raise (bad_input(error) or error) from None
+        raise (bad_input(error, config) or error) from None
 
 
 def refuse(error: BadInput) -> NoReturn:

@@ -24,6 +24,7 @@ from harness.records import TIMINGS, TRACE, seeds_done, write_block
 from harness.run import run
 
 ENGINE = 2  # raise it when the same spec gives other choices than before
+SETTINGS = ("iterations", "n_initial", "tau", "cost_statistic")  # of every run's optimizer
 Config = Mapping[str, Any]
 
 
@@ -56,6 +57,10 @@ class Grid:
     components: Mapping[str, Config]  # evaluator, utility, surrogate, cost_model
     names: Mapping[str, str]  # of the same
     cost_statistic: str = DEFAULT
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings of every run's optimizer."""
+        return {name: getattr(self, name) for name in SETTINGS}
 
 
 @dataclass(frozen=True)
@@ -99,11 +104,8 @@ def make_spec(
         "rule": method.rule,
         "lam": method.parameter("lam"),
         "alpha": method.parameter("alpha"),
-        "tau": grid.tau,
-        "iterations": grid.iterations,
-        "n_initial": grid.n_initial,
+        **grid.settings(),
         **grid.names,
-        "cost_statistic": grid.cost_statistic,
         "components": {name: dict(config) for name, config in grid.components.items()},
         "engine": ENGINE,
         **beforehand,
@@ -150,17 +152,13 @@ def run_block(block: Block) -> dict[str, Any]:
 
 
 def _optimizer(spec: dict[str, Any]) -> Optimizer:
-    parts = spec["components"]
-    return Optimizer(
-        instantiate(parts["surrogate"]),
-        instantiate(parts["cost_model"]),
-        instantiate(parts["utility"]),
-        instantiate(spec["rule"]),
-        iterations=spec["iterations"],
-        n_initial=spec["n_initial"],
-        tau=spec["tau"],
-        cost_statistic=spec["cost_statistic"],
-    )
+    return make_optimizer(spec["components"], spec["rule"], {name: spec[name] for name in SETTINGS})
+
+
+def make_optimizer(components: Mapping[str, Config], rule: Config, settings: Mapping[str, Any]) -> Optimizer:
+    """Return a new optimizer of these components; raises BadInput for what is wrong in any of them."""
+    surrogate, cost_model, utility = (instantiate(components[name]) for name in ("surrogate", "cost_model", "utility"))
+    return Optimizer(surrogate, cost_model, utility, instantiate(rule), **settings)
 
 
 def run_study(todo: list[Block], skipped: int, executor: Executor, label: str) -> Report:

@@ -15,8 +15,8 @@ def costs(cfg: Any, problems: list[tuple[str, str]], folder: Path, executor: Exe
 
     sizes = tuple(sorted({whole_number("each of sizes", n, 1) for n in cfg.sizes}))
     seeds = tuple(sorted({whole_number("each of seeds", seed, 0) for seed in cfg.seeds}))
-    if not sizes or not seeds:
-        raise BadInput("sizes and seeds must not be empty")
+    if not sizes or not seeds or not cfg.cost_models:
+        raise BadInput("sizes, seeds and cost_models must not be empty")
     configs = {str(name): _cost_model(str(name)) for name in cfg.cost_models}
     trials = [
         Trial(f"{dataset}/{pipeline}", name, config, seeds, sizes, str(folder), str(cfg.results_dir))

@@ -104,6 +104,15 @@ WRONG = [
     (["+acq=ei", "tau=-5"], "tau must be a number of seconds > 0 or null, got -5"),
     (["+acq=ei", "surrogate=nope"], "unknown surrogate 'nope'; allowed: gp"),
     (["+acq=ei", "cost_model=nope"], "unknown cost_model 'nope'; allowed: gp, gp3, gp_lv, "),
+    (["+acq=ei", "surrogate.ard=3"], "ard must be true or false, got 3"),
+    (
+        ["+acq=cei", "lam=0.1", "cost_statistic=expected_inverse"],
+        "expected_inverse needs a rule that divides by a power",
+    ),
+    (
+        ["+acq=ei", "cost_statistic=mean"],
+        "cost_statistic must be one of exp_mean, expected, expected_inverse, got 'mean'",
+    ),
     (["+acq=ei", "study=nope"], "unknown study 'nope'; allowed: demo, density, engine, paper"),
     (["+acq=ei", "executor.n_jobs=0"], "executor.n_jobs must be a whole number >= 1 or null, got 0"),
     (["+acq=ei", "evaluator.max_candidates=0"], "evaluator.max_candidates must be a whole number >= 2, got 0"),
@@ -210,6 +219,8 @@ def test_wrong_commands_of_the_tables(tmp_path: Path) -> None:
         (["info", "dataset=[nope]"], "unknown dataset 'nope'; allowed:"),
         (["info", "tables=/nowhere"], "no tables in /nowhere"),
         (["build", "n_configs=0"], "n_configs must be a whole number >= 1, got 0"),
+        (["costs", "cost_model=gp"], "unknown setting 'cost_model'; allowed: cost_models, dataset, executor"),
+        (["costs", "cost_models=[nope]"], "unknown cost_model 'nope'; allowed: gp, gp3"),
         (["build", "tree_method=gpu"], "tree_method must be one of exact, hist, approx, got 'gpu'"),
         (["build", "tables=/proc/tables"], "cannot write tables to /proc/tables"),
     ]:

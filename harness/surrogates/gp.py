@@ -5,7 +5,7 @@ import math
 import numpy as np
 from jaxtyping import Float
 
-from harness.checks import number
+from harness.checks import flag, number
 from harness.surrogates.compiled import LARGEST, CompiledLikelihood
 from harness.surrogates.descent import Minimum, descend
 from harness.surrogates.likelihood import Likelihood
@@ -50,7 +50,7 @@ class GaussianProcess:
         number("starts", starts, f"a whole number from 1 to {len(_STARTS)}", 1.0, float(len(_STARTS)))
         number("tolerance", tolerance, "a number > 0", math.nextafter(0.0, 1.0))
         number("iterations", iterations, "a number >= 1", 1.0)
-        self._ard, self._noise_in_sd = ard, noise_in_sd
+        self._ard, self._noise_in_sd = flag("ard", ard), flag("noise_in_sd", noise_in_sd)
         self._restart_until, self._restart_growth, self._starts = restart_until, restart_growth, int(starts)
         self._tolerance, self._iterations = tolerance, int(iterations)
         self._restarted_at = 0
