@@ -103,7 +103,7 @@ def read_traces(results_dir: str | Path) -> "pd.DataFrame":
         raise BadInput(f"no records in {results_dir}: run `python -m harness` first, or give results_dir=...")
     parts, sizes, headers = [], [], []
     for path in files:
-        with _damage_named(path):
+        with damage_named(path):
             table = pq.read_table(path)
             headers.append(_header(path, table.schema)["spec"])
             parts.append(table.select(TRACE.names).cast(TRACE))
@@ -125,7 +125,8 @@ def _trace_files(folder: Path) -> list[Path]:
 
 
 @contextmanager
-def _damage_named(path: Path) -> Iterator[None]:
+def damage_named(path: Path) -> Iterator[None]:
+    """Turn what reading a damaged record raises into BadInput that names the file."""
     try:
         yield
     except BadInput:
@@ -135,7 +136,7 @@ def _damage_named(path: Path) -> Iterator[None]:
 
 
 def _read_header(path: Path) -> dict[str, Any]:
-    with _damage_named(path):
+    with damage_named(path):
         return _header(path, pq.read_schema(path))
 
 

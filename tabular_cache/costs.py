@@ -6,7 +6,6 @@ the same ones for every n. Results are records: one parquet file per problem and
 missing.
 """
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
@@ -25,6 +24,7 @@ from harness.cost_models.protocol import CostModel, ProblemAware, known_beforeha
 from harness.executors import run_tasks
 from harness.files import write_atomically
 from harness.progress import Progress
+from harness.records import spec_hash
 from harness.streams import stream
 from tabular_cache.replay import COSTS, ReplayProblem
 from tabular_cache.schema import file_stem
@@ -72,10 +72,9 @@ class Trial:
             "known": known,
         }  # fmt: skip
 
-    def path(self, spec: Mapping[str, Any]) -> Path:
+    def path(self, spec: dict[str, Any]) -> Path:
         """Return where the record of `spec` belongs."""
-        digest = hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:16]
-        return Path(self.results) / "costs" / file_stem(self.problem) / f"{self.name}-{digest}.parquet"
+        return Path(self.results) / "costs" / file_stem(self.problem) / f"{self.name}-{spec_hash(spec)}.parquet"
 
 
 def run_all(executor: Executor, trials: Sequence[Trial]) -> list[str]:
