@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from harness.problem import Candidates, Evaluation
 from harness.streams import stream
 from pipelines import Prepared
 from tabular_cache.measure import configuration
@@ -92,3 +93,16 @@ def make_tables(folder: Path, problems: list[str], n_configs: int = 16) -> Path:
                 store.append(problem, journal_line(config, problem, seed=number))
             store.pack(problem)
     return folder
+
+
+class Unasked:
+    """The part of a problem that cost models never ask: whoever does fails."""
+
+    def initial(self, n: int) -> Candidates:
+        raise NotImplementedError
+
+    def candidates(self, step: int) -> Candidates:
+        raise NotImplementedError
+
+    def evaluate(self, candidate: int) -> Evaluation:
+        raise NotImplementedError

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fakes import make_tables
+from fakes import Unasked, make_tables
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
@@ -16,7 +16,7 @@ from harness.acquisitions.belief import Belief, History
 from harness.acquisitions.choose import choose
 from harness.cli import CONFIGS
 from harness.cost_models.protocol import CostModel, ProblemAware
-from harness.problem import About, Candidates, Evaluation
+from harness.problem import About, Evaluation
 from harness.space import XGBOOST_SPACE as SPACE
 from harness.streams import stream
 from harness.surrogates.gp import GaussianProcess
@@ -76,7 +76,7 @@ def test_surrogates(path: Path) -> None:
     assert np.corrcoef(scaled, Y)[0, 1] > 0.9
 
 
-class Priced:
+class Priced(Unasked):
     """A problem as cost models see it: it says what it is, and knows its costs."""
 
     name, space = "a/p", SPACE
@@ -84,15 +84,6 @@ class Priced:
 
     def true_cost_s(self, points: np.ndarray) -> np.ndarray:
         return np.exp(2 * points[:, 0] + points[:, 6])
-
-    def initial(self, n: int) -> Candidates:
-        raise NotImplementedError
-
-    def candidates(self, step: int) -> Candidates:
-        raise NotImplementedError
-
-    def evaluate(self, candidate: int) -> Evaluation:
-        raise NotImplementedError
 
 
 @pytest.fixture(scope="module")

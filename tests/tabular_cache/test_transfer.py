@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fakes import journal_line
+from fakes import Unasked, journal_line
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 from sklearn.linear_model import LinearRegression
@@ -24,7 +24,7 @@ from harness.cost_models.hybrid import Hybrid
 from harness.cost_models.protocol import known_beforehand
 from harness.errors import BadInput
 from harness.optimizer import Optimizer
-from harness.problem import About, Candidates, Evaluation
+from harness.problem import About
 from harness.run import run
 from harness.space import XGBOOST_SPACE as SPACE
 from harness.streams import stream
@@ -98,19 +98,10 @@ def started(folder: Path, problem: Any = "a/p", regressor: Any = None, **setting
     return model
 
 
-class Silent:
+class Silent(Unasked):
     """A problem that says nothing of itself."""
 
     name, space = "mine/p", SPACE
-
-    def initial(self, n: int) -> Candidates:
-        raise NotImplementedError
-
-    def candidates(self, step: int) -> Candidates:
-        raise NotImplementedError
-
-    def evaluate(self, candidate: int) -> Evaluation:
-        raise NotImplementedError
 
 
 class Described(Silent):
