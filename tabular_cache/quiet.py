@@ -1,7 +1,8 @@
 """Is the machine quiet enough to measure a cost? Counts the runnable processes and waits while they are too many.
 
 With more busy processes than cores a training's CPU time (not only its wall time) grows by up to a factor of
-three: caches are shared, and every switch empties them.
+three: caches are shared, and every switch empties them. Where the process is bound to some of the cores (taskset,
+a cluster's job), only these count, and only what runs or waits on them.
 """
 
 import os
@@ -10,6 +11,7 @@ import threading
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
@@ -17,20 +19,33 @@ MOST_BUSY = 1.1  # mean busy processes per core beyond which a training counts a
 _SAMPLE_S, _RECENT = 1.0, 9
 
 
+def own_cores() -> set[int]:
+    """Return the cores that this process may run on."""
+    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
+
+
 def runnable() -> float:
-    """Return the number of processes that run or wait for a core now, this reader not counted."""
-    try:
-        with open("/proc/loadavg") as file:  # noqa: PTH123
-            return float(int(file.read().split()[3].split("/")[0]) - 1)
-    except (OSError, IndexError, ValueError):
+    """Return the number of threads that run or wait for one of `own_cores` now, this reader not counted."""
+    if not Path("/proc/self/task").is_dir():
         return os.getloadavg()[0]  # a minute's mean, where the present number is not to be had
+    cores, reader = own_cores(), str(threading.get_native_id())
+    tasks = (task for task in Path("/proc").glob("[0-9]*/task/[0-9]*") if task.name != reader)
+    return float(sum(_waits_on(task, cores) for task in tasks))
+
+
+def _waits_on(task: Path, cores: set[int]) -> bool:
+    try:
+        fields = (task / "stat").read_bytes().rpartition(b")")[2].split()  # after the name, which may hold anything
+    except OSError:  # it has ended meanwhile
+        return False
+    return fields[0] == b"R" and int(fields[36]) in cores
 
 
 class Watch:
     """Samples the number of runnable processes once a second, from a thread of its own, while open."""
 
     def __init__(self, cores: int | None = None, count: Callable[[], float] = runnable) -> None:
-        self.cores = cores or os.cpu_count() or 1
+        self.cores = cores or len(own_cores())
         self._count = count
         self._times: list[float] = []
         self._busy: list[float] = []

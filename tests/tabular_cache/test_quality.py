@@ -1,5 +1,8 @@
 """What keeps costs comparable: the watch on the load, repeats, the reference machine's pace, the noise sample."""
 
+import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -11,7 +14,7 @@ from harness.training import retime, train
 from tabular_cache import noise
 from tabular_cache.allowance import Allowance
 from tabular_cache.plan import Planner
-from tabular_cache.quiet import Watch, runnable
+from tabular_cache.quiet import Watch, _waits_on, runnable
 from tabular_cache.reference import Reference, pace, probe, time_reference
 from tabular_cache.rows import merged
 from tabular_cache.store import Store
@@ -34,8 +37,33 @@ def test_the_watch_waits_until_the_machine_is_quiet(capsys: pytest.CaptureFixtur
     assert capsys.readouterr().err.count("paused: 5 busy processes on 2 cores") == 1
 
 
-def test_running_processes_are_counted() -> None:
-    assert runnable() >= 0
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system binds no process to a core")
+def test_only_what_shares_the_own_cores_is_counted() -> None:
+    """Three busy processes on one core are seen by a reader bound to it, whatever else the machine does."""
+    cores = os.sched_getaffinity(0)
+    code = f"import os; os.sched_setaffinity(0, {{{min(cores)}}}); print(flush=True)\nwhile True: pass"
+    busy = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) for _ in range(3)]
+    try:
+        for process in busy:
+            assert process.stdout is not None
+            process.stdout.readline()
+        os.sched_setaffinity(0, {min(cores)})
+        assert runnable() >= 3
+        assert Watch().cores == 1
+        for process in busy[1:]:
+            process.kill()
+            process.wait()
+        bound = [task for task in Path("/proc").glob("[0-9]*/task/[0-9]*") if _waits_on(task, {min(cores)})]
+        assert str(busy[0].pid) in {task.name for task in bound}
+        assert not {str(process.pid) for process in busy[1:]} & {task.name for task in bound}
+        assert str(busy[0].pid) not in {
+            task.name for task in Path("/proc").glob("[0-9]*/task/[0-9]*") if _waits_on(task, {max(cores) + 1})
+        }
+    finally:
+        os.sched_setaffinity(0, cores)
+        for process in busy:
+            process.kill()
+            process.wait()
 
 
 def repeat(config: int, factor: float, later: float = 100.0, **changes: object) -> dict[str, object]:
