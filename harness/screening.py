@@ -1,7 +1,7 @@
 """Screening: the candidates that a step's choice can fall on, found without predicting all of them exactly.
 
 A cost rule that stays on the front (`FrontRule`) chooses a candidate that none dominates. Fast upper bounds of
-the utility, from a prediction in single precision, and the exact utility of a few leaders are enough to rule
+the utility, from a prediction in single precision, and lower bounds of it at a few leaders are enough to rule
 out most of the others; what is left is predicted exactly. The choice is that of a full evaluation.
 """
 
@@ -42,10 +42,10 @@ def shortlist(
     bound = utility.log_bound(believe(slice(None), *posterior.bounds(C, rough=True)))
 
     def bars(kept: Int[np.ndarray, " k"]) -> tuple[Float[np.ndarray, " l"], Float[np.ndarray, " l"]]:
-        """Return cost and exact utility of some of the `kept`, best by `bound`; both ascend."""
+        """Return cost and least utility of some of the `kept`, best by `bound`; both ascend."""
         leaders = kept[np.unique(_leaders(bound, log_cost[kept], _EXPONENTS))]
         leaders = leaders[np.argsort(log_cost[leaders], kind="stable")]
-        value = utility.log_value(believe(leaders, *posterior.mean_sd(C[leaders])))
+        value = utility.log_floor(believe(leaders, *posterior.mean_sd(C[leaders])))
         return log_cost[leaders], np.maximum.accumulate(value)
 
     first = bars(np.arange(len(C)))

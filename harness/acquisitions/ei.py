@@ -59,32 +59,38 @@ def log_ei(gap: Float[np.ndarray, " m"], sd: Float[np.ndarray, " m"]) -> Float[n
 
 _PER_UNIT = 64
 _KNOTS = log_h(np.linspace(-_CERTAIN, _CERTAIN, 2 * int(_CERTAIN) * _PER_UNIT + 1))
-_CHORD = 1.0 / (8.0 * _PER_UNIT**2) + 1e-9  # and rounding
+_CHORD = 1.0 / (8.0 * _PER_UNIT**2)
+_ROUNDING = 1e-9
 
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def log_ei_bound(
+def log_ei_chord(
     target: float,
     mean: Float[np.ndarray, " m"],
     sd: Float[np.ndarray, " m"],
     knots: Float[np.ndarray, " k"],
+    least: bool,
 ) -> Float[np.ndarray, " m"]:
-    """Return no less than `log_ei(target - mean, sd)`, sd > 0, and at most 4e-5 more where u = gap / sd > -40.
+    """Return `log_ei(target - mean, sd)`, sd > 0, within 4e-5 and a few times faster: no less, or if `least` no more.
 
     log h is increasing and concave with a second derivative in [-1, 0], so that a chord of width w is at most
-    w^2 / 8 below it; below -40 it is taken at -40. Several times faster than `log_ei`.
+    w^2 / 8 below it. Below u = -40, h lies between phi u^-2 and phi u^-2 (1 - 3 u^-2).
     """
+    above = -_ROUNDING if least else _CHORD + _ROUNDING
     out = np.empty(len(mean))
     for i in range(len(mean)):
         u = (target - mean[i]) / sd[i]
         if u >= _CERTAIN:
             value = np.log(u)
+        elif u < -_CERTAIN:
+            value = -0.5 * u * u - _HALF_LOG_2PI - 2.0 * np.log(-u)
+            value = (1.0 + 1e-14) * value + np.log1p(-3.0 / (u * u)) if least else (1.0 - 1e-14) * value
         else:
-            position = (max(u, -_CERTAIN) + _CERTAIN) * _PER_UNIT
+            position = (u + _CERTAIN) * _PER_UNIT
             k = min(int(position), len(knots) - 2)
             value = knots[k] + (position - k) * (knots[k + 1] - knots[k])
-        out[i] = np.log(sd[i]) + value + _CHORD
+        out[i] = np.log(sd[i]) + value + above
     return out
 
 
@@ -108,7 +114,11 @@ class ExpectedImprovement:
 
     def log_bound(self, belief: Belief) -> Float[np.ndarray, " m"]:
         """Return an upper bound of `log_value`: EI falls with the mean and grows with the sd."""
-        return log_ei_bound(self._target(belief), belief.mean, belief.sd, _KNOTS)
+        return log_ei_chord(self._target(belief), belief.mean, belief.sd, _KNOTS, False)
+
+    def log_floor(self, belief: Belief) -> Float[np.ndarray, " m"]:
+        """Return a lower bound of `log_value`, at most 4e-5 below it."""
+        return log_ei_chord(self._target(belief), belief.mean, belief.sd, _KNOTS, True)
 
     def _target(self, belief: Belief) -> float:
         target = belief.incumbent

@@ -25,6 +25,10 @@ class BoundedUtility(Utility, Protocol):
         """Return no less than `log_value` does for any mean no lower and sd no higher than the belief's; sd > 0."""
         ...
 
+    def log_floor(self, belief: Belief) -> Float[np.ndarray, " m"]:
+        """Return no more than `log_value` does, -inf at worst; sd > 0."""
+        ...
+
 
 @runtime_checkable
 class CostRule(Protocol):

@@ -52,5 +52,4 @@ class GaussianPosterior:
         """Return a mean no higher and an sd no lower than `mean_sd` does, at a third of its price; less if `rough`."""
         if self._single is None:
             self._single = SinglePrecision(self._A, self._weight, self._rows, self._signal, self._space)
-        mean, variance = self._single.bounds(C, rough)
-        return self._mu + self._scale * mean, self._scale * np.sqrt(variance + self._added)
+        return self._single.bounds(C, rough, self._added, (self._mu, self._scale))

@@ -3,8 +3,11 @@
 It serves to find the few candidates that are worth a prediction in double precision.
 """
 
+from typing import no_type_check
+
 import numpy as np
 from jaxtyping import Float
+from numba import njit
 
 from harness.surrogates.predict import Predictor
 from harness.surrogates.workspace import Workspace
@@ -14,7 +17,7 @@ _SAFETY = 4.0
 
 
 class SinglePrecision:
-    """Bounds of mean and variance, in units of standardised y.
+    """Bounds of mean and sd.
 
     A: (n, d) observed points, centred and divided by the length-scales over sqrt(5). rows: s2 [L^-1; K^-1 z],
     (n + 1, n). Every kernel entry is off by a few units u = 2^-24, the more so the shorter the length-scales,
@@ -41,14 +44,23 @@ class SinglePrecision:
         self._mean_error = unit * float(sums[n])
 
     def bounds(
-        self, C: Float[np.ndarray, "m d"], rough: bool
+        self, C: Float[np.ndarray, "m d"], rough: bool, added: float, location: tuple[float, float]
     ) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
-        """Return a lower bound of the mean and an upper bound > 0 of the latent variance.
+        """Return a lower bound of the mean and an upper bound > 0 of the sd, in units of y.
 
-        rough: the variance given only the first half of the points, faster and never less.
+        rough: the variance given only the first half of the points, faster and never less. added: to the latent
+        variance. location: mean and sd of y.
         """
         mean, explained = self._predict(C, rough)
-        return (
-            mean.astype(np.float64) - self._mean_error,
-            np.maximum(self._signal - explained.astype(np.float64), 0.0) + self._variance_error,
-        )
+        return _widened(mean, explained, self._mean_error, self._signal, self._variance_error + added, *location)
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def _widened(mean, explained, mean_error, signal, added, mu, scale):  # type: ignore[no-untyped-def]
+    """Return mu + scale (mean - its error) and scale sqrt(max(0, signal - explained) + added)."""
+    low, high = np.empty(len(mean)), np.empty(len(mean))
+    for i in range(len(mean)):
+        low[i] = mu + scale * (np.float64(mean[i]) - mean_error)
+        high[i] = scale * np.sqrt(max(signal - np.float64(explained[i]), 0.0) + added)
+    return low, high

@@ -12,7 +12,7 @@ import harness.optimizer
 from harness.acquisitions.belief import Belief
 from harness.acquisitions.contextual import Contextual
 from harness.acquisitions.cool import Cool
-from harness.acquisitions.ei import _KNOTS, ExpectedImprovement, log_ei, log_ei_bound
+from harness.acquisitions.ei import _KNOTS, ExpectedImprovement, log_ei, log_ei_chord
 from harness.acquisitions.ignore import Ignore
 from harness.acquisitions.power import Power
 from harness.cost_models.lv import LowVariance
@@ -82,18 +82,28 @@ def test_the_bound_of_log_ei_holds_and_is_tight(seed: int) -> None:
     rng = np.random.default_rng(seed)
     u, sd = rng.uniform(LOW, HIGH, 500), np.exp(rng.uniform(-20, 5, 500))
     mean = 0.3 - u * sd
-    bound, exact = ExpectedImprovement().log_bound(_belief(mean, sd, 0.3)), log_ei(0.3 - mean, sd)
-    assert (bound >= exact).all()
-    assert (bound - exact <= 4e-5).all()
-    lower = ExpectedImprovement().log_bound(_belief(np.full(2, 1e3), np.array([1e-3, 1.0]), 0.0))
-    assert (lower >= log_ei(np.full(2, -1e3), np.array([1e-3, 1.0]))).all()
+    belief, exact = _belief(mean, sd, 0.3), log_ei(0.3 - mean, sd)
+    bound, floor = ExpectedImprovement().log_bound(belief), ExpectedImprovement().log_floor(belief)
+    assert (floor <= exact).all() and (exact <= bound).all()
+    assert (exact - floor <= 4e-5).all() and (bound - exact <= 4e-5).all()
+
+
+def test_far_from_any_improvement_the_bounds_of_log_ei_stay_close() -> None:
+    """Down to u = -1e8 and where u^2 overflows; from -40 on, 3 / u^2 lies between them."""
+    u, sd = -np.concatenate([np.linspace(39.9, 110.0, 2000), np.logspace(2, 8, 500), [1e154, 1e200]]), 0.25
+    belief, exact = _belief(-u * sd, np.full(len(u), sd), 0.0), log_ei(u * sd, np.full(len(u), sd))
+    bound, floor = ExpectedImprovement().log_bound(belief), ExpectedImprovement().log_floor(belief)
+    assert (floor <= exact).all() and (exact <= bound).all()
+    assert np.isfinite(exact[:-1]).all() and exact[-1] == -np.inf
+    u, width = u[:-2], bound[:-2] - floor[:-2]
+    assert (width <= 3.1 / np.square(u) + 1e-4 + 1e-13 * np.square(u)).all()
 
 
 def test_the_bound_is_what_the_method_takes() -> None:
     """E[max(0, g)], g ~ N(gap, sd^2), by the textbook formula where that does not underflow."""
     gap, sd = np.linspace(-3, 3, 50), np.full(50, 0.7)
     textbook = gap * ndtr(gap / sd) + sd * np.exp(-0.5 * (gap / sd) ** 2) / np.sqrt(2 * np.pi)
-    np.testing.assert_allclose(log_ei_bound(0.0, -gap, sd, _KNOTS), np.log(textbook), atol=4e-5)
+    np.testing.assert_allclose(log_ei_chord(0.0, -gap, sd, _KNOTS, False), np.log(textbook), atol=4e-5)
 
 
 def _belief(mean: np.ndarray, sd: np.ndarray, incumbent: float) -> Belief:
