@@ -10,6 +10,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.utils import instantiate
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
+from harness.budgets import read_budgets
 from harness.cli import CONFIGS, SOME_FAILED, chosen, refuse, run_cli, users_mistakes, whole_number
 from harness.cost_models.statistics import check
 from harness.errors import BadInput
@@ -27,6 +28,10 @@ def read_grid(cfg: DictConfig) -> Grid:
     tau = cfg.tau
     if tau is not None and (isinstance(tau, (bool, str)) or not tau > 0):
         raise BadInput(f"tau must be a number of seconds > 0 or null, got {tau!r}")
+    if cfg.budgets is not None and tau is None:
+        raise BadInput("budgets is given, so tau must say how many times the budget, for example tau=20")
+    if not isinstance(cfg.fronts, bool):
+        raise BadInput(f"fronts must be true or false, got {cfg.fronts!r}")
     choices = HydraConfig.get().runtime.choices
     grid = Grid(
         datasets=chosen(cfg, "dataset"),
@@ -39,6 +44,8 @@ def read_grid(cfg: DictConfig) -> Grid:
         components=components,
         names={name: str(choices[name]) for name in COMPONENTS},
         cost_statistic=check(cfg.cost_statistic),
+        budgets=None if cfg.budgets is None else read_budgets(Path(str(cfg.budgets))),
+        fronts=cfg.fronts,
     )
     for method in grid.methods:
         make_optimizer(components, method.rule, grid.settings())  # what is wrong is told before anything runs

@@ -77,6 +77,7 @@ class Optimizer:
         self._points = np.empty((0, 0))
         self._error: list[float] = []
         self._cost_s: list[float] = []
+        self._asked: tuple[History, Float[np.ndarray, " n"]] | None = None
 
     def start(self, problem: Problem) -> None:
         """Show the problem to a cost model that asks for it; raises BadInput if that cannot serve it."""
@@ -110,7 +111,8 @@ class Optimizer:
         posterior = self._surrogate.fit(X, y)
         self._cost_model.fit(X, cost_s)
         fitted = time.perf_counter()
-        index, belief, mean_log_cost = self._belief(candidates, History(X, y, posterior), cost_s)
+        self._asked = History(X, y, posterior), cost_s
+        index, belief, mean_log_cost = self._belief(candidates, *self._asked)
         log_value = self._utility.log_value(belief)
         score = self._rule.score(log_value, belief.log_cost, belief)
         i = choose(score, log_value, belief.log_cost)
@@ -125,8 +127,18 @@ class Optimizer:
             propose_ms=1e3 * (done - fitted),
         )
 
+    def outlook(self, points: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+        """Return log utility and log cost of any points, by the models as the last `ask` fitted them.
+
+        It changes nothing. Raises ValueError before the first `ask`.
+        """
+        if self._asked is None:
+            raise ValueError("ask before looking at what the models say")
+        _, belief, _ = self._belief(points, *self._asked, screen=False)
+        return self._utility.log_value(belief), belief.log_cost
+
     def _belief(
-        self, C: Float[np.ndarray, "m d"], history: History, cost_s: Float[np.ndarray, " n"]
+        self, C: Float[np.ndarray, "m d"], history: History, cost_s: Float[np.ndarray, " n"], screen: bool = True
     ) -> tuple[Int[np.ndarray, " k"], Belief, Float[np.ndarray, " k"]]:
         """Return the candidates that the choice can fall on, the belief on them, and their mean log cost."""
         posterior = history.posterior
@@ -148,7 +160,7 @@ class Optimizer:
             return Belief(mean=mean, sd=sd, log_cost=log_cost[where], log_cost_sd=log_cost_sd[where], **state)
 
         kept = np.arange(len(C))
-        if self._screened is not None and len(C) >= FEWEST and isinstance(posterior, BoundedPosterior):
+        if screen and self._screened is not None and len(C) >= FEWEST and isinstance(posterior, BoundedPosterior):
             kept = shortlist(self._screened, posterior, C, log_cost, believe)
         return kept, believe(kept, *posterior.mean_sd(C[kept])), mean_log_cost[kept]
 

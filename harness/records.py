@@ -2,7 +2,8 @@
 
 A block is one problem x one method x some seeds. Its file carries its spec; what a spec's seeds have on disk is
 complete, since a file appears under its name only when the whole block is done. The optimizer's own
-milliseconds, which no two runs share, lie in a `.timings.parquet` beside it.
+milliseconds, which no two runs share, lie in a `.timings.parquet` beside it, and where they were asked for, the
+EI-cost fronts of every step (`harness.fronts`) in a `.fronts.parquet`.
 
     results/<dataset>/<pipeline>/<method>-<spec hash>/seeds-0-9.parquet
 """
@@ -30,6 +31,7 @@ RECORD_SCHEMA = 1
 _TEXT = ("dataset", "pipeline", "acq", "method", "evaluator", "utility", "surrogate", "cost_model", "cost_statistic")
 _BEFORE = {"cost_statistic": "exp_mean"}  # what records from before a setting was written down were made with
 _NUMBERS = ("lam", "alpha", "tau")
+_TIMINGS, _FRONTS = ".timings.parquet", ".fronts.parquet"
 
 TRACE = pa.schema(
     [
@@ -50,6 +52,19 @@ TRACE = pa.schema(
 TIMINGS = pa.schema(
     [("seed", pa.int32()), ("step", pa.int32()), ("fit_ms", pa.float32()), ("propose_ms", pa.float32())]
 )
+FRONTS = pa.schema(
+    [
+        ("seed", pa.int32()),
+        ("step", pa.int32()),
+        ("candidate", pa.int64()),
+        ("log_ei", pa.float64()),
+        ("log_cost", pa.float64()),
+        ("chosen", pa.bool_()),
+        ("then_log_ei", pa.float64()),
+        ("then_log_cost", pa.float64()),
+        ("stays", pa.bool_()),
+    ]
+)
 
 
 def spec_hash(spec: dict[str, Any]) -> str:
@@ -63,30 +78,45 @@ def block_folder(results: Path, spec: dict[str, Any]) -> Path:
     return results / spec["dataset"] / spec["pipeline"] / f"{label}-{spec_hash(spec)}"
 
 
-def seeds_done(results: Path, spec: dict[str, Any]) -> set[int]:
-    """Return the seeds of a spec that are on disk, complete. Raises BadInput for a damaged file."""
-    done: set[int] = set()
-    for path in _trace_files(block_folder(results, spec)):
-        done.update(_read_header(path)["seeds"])
+def seeds_done(results: Path, spec: dict[str, Any], fronts: bool = False) -> set[int]:
+    """Return the seeds of a spec that are on disk, complete: their traces, or their `fronts`.
+
+    Raises BadInput for a damaged file.
+    """
+    folder, done = block_folder(results, spec), set[int]()
+    for path in front_files(folder) if fronts else _trace_files(folder):
+        done.update(read_header(path)["seeds"])
     return done
 
 
 def write_block(
-    results: Path, spec: dict[str, Any], seeds: list[int], trace: dict[str, Any], timings: dict[str, Any]
+    results: Path,
+    spec: dict[str, Any],
+    seeds: list[int],
+    trace: dict[str, Any],
+    timings: dict[str, Any],
+    fronts: dict[str, Any] | None = None,
 ) -> Path:
-    """Write the traces of one block (columns as lists) and its timings; the trace, last, makes it count."""
+    """Write the traces of one block (columns as lists) and its timings; the trace, last, makes it count.
+
+    With `fronts`, these are written; a trace that is there already, the same run's, stays untouched.
+    """
     folder = block_folder(results, spec)
     header = {"schema": RECORD_SCHEMA, "spec": spec, "seeds": sorted(seeds)}
     stem = f"seeds-{_ranges(sorted(seeds))}"
-    write_atomically(folder / f"{stem}.timings.parquet", _parquet(timings, TIMINGS, header))
     path = folder / f"{stem}.parquet"
+    if fronts is not None:
+        write_atomically(folder / f"{stem}{_FRONTS}", _parquet(fronts, FRONTS, header))
+        if seeds_done(results, spec) >= set(seeds):
+            return path
+    write_atomically(folder / f"{stem}{_TIMINGS}", _parquet(timings, TIMINGS, header))
     write_atomically(path, _parquet(trace, TRACE, header))
     return path
 
 
 def specs(results_dir: Path) -> list[dict[str, Any]]:
     """Return the spec of every block on disk, in the order of the files. Raises BadInput for a damaged file."""
-    return [_read_header(path)["spec"] for path in _trace_files(results_dir)]
+    return [read_header(path)["spec"] for path in _trace_files(results_dir)]
 
 
 def read_traces(results_dir: str | Path) -> "pd.DataFrame":
@@ -121,7 +151,12 @@ def read_traces(results_dir: str | Path) -> "pd.DataFrame":
 
 
 def _trace_files(folder: Path) -> list[Path]:
-    return sorted(p for p in folder.rglob("seeds-*.parquet") if not p.name.endswith(".timings.parquet"))
+    return sorted(p for p in folder.rglob("seeds-*.parquet") if not p.name.endswith((_TIMINGS, _FRONTS)))
+
+
+def front_files(folder: Path) -> list[Path]:
+    """Return the files of fronts under `folder`, sorted."""
+    return sorted(folder.rglob(f"seeds-*{_FRONTS}"))
 
 
 @contextmanager
@@ -135,7 +170,8 @@ def damage_named(path: Path) -> Iterator[None]:
         raise BadInput(f"damaged record {path} ({type(error).__name__}): move it away and run again") from None
 
 
-def _read_header(path: Path) -> dict[str, Any]:
+def read_header(path: Path) -> dict[str, Any]:
+    """Return what a record says of itself: schema, spec and seeds. Raises BadInput for a damaged file."""
     with damage_named(path):
         return _header(path, pq.read_schema(path))
 

@@ -15,12 +15,14 @@ from hydra.utils import instantiate
 
 from harness.cost_models.protocol import CostModel, ProblemAware, known_beforehand
 from harness.cost_models.statistics import DEFAULT
+from harness.errors import BadInput
 from harness.executors import run_tasks
+from harness.fronts import Watched
 from harness.methods import Method
 from harness.optimizer import Optimizer
 from harness.problem import Problem
 from harness.progress import Progress
-from harness.records import TIMINGS, TRACE, seeds_done, write_block
+from harness.records import FRONTS, TIMINGS, TRACE, seeds_done, write_block
 from harness.run import run
 
 ENGINE = 2  # raise it when the same spec gives other choices than before
@@ -57,10 +59,20 @@ class Grid:
     components: Mapping[str, Config]  # evaluator, utility, surrogate, cost_model
     names: Mapping[str, str]  # of the same
     cost_statistic: str = DEFAULT
+    budgets: Mapping[str, float] | None = None  # seconds by problem; tau is then a multiple of them
+    fronts: bool = False  # keep the EI-cost fronts of every step beside the traces
 
-    def settings(self) -> dict[str, Any]:
-        """Return the settings of every run's optimizer."""
-        return {name: getattr(self, name) for name in SETTINGS}
+    def settings(self, problem: str | None = None) -> dict[str, Any]:
+        """Return the settings of every run's optimizer; with `budgets`, those of runs on a `problem`.
+
+        Raises BadInput for a problem without a budget.
+        """
+        settings = {name: getattr(self, name) for name in SETTINGS}
+        if problem is not None and self.budgets is not None and self.tau is not None:
+            if problem not in self.budgets:
+                raise BadInput(f"budgets: no budget for {problem}, only for {', '.join(sorted(self.budgets)[:3])}, ...")
+            settings["tau"] = self.tau * self.budgets[problem]
+        return settings
 
 
 @dataclass(frozen=True)
@@ -70,6 +82,7 @@ class Block:
     spec: dict[str, Any]
     seeds: list[int]
     results: str
+    fronts: bool = False
 
 
 @dataclass
@@ -104,7 +117,7 @@ def make_spec(
         "rule": method.rule,
         "lam": method.parameter("lam"),
         "alpha": method.parameter("alpha"),
-        **grid.settings(),
+        **grid.settings(f"{dataset['name']}/{pipeline['name']}"),
         **grid.names,
         "components": {name: dict(config) for name, config in grid.components.items()},
         "engine": ENGINE,
@@ -126,11 +139,13 @@ def blocks(grid: Grid, results: Path) -> tuple[list[Block], int]:
             for method in grid.methods:
                 spec = make_spec(grid, dataset, pipeline, method, fingerprint, known)
                 done = seeds_done(results, spec)
+                if grid.fronts:
+                    done &= seeds_done(results, spec, fronts=True)
                 todo = [seed for seed in grid.seeds if seed not in done]
                 skipped += len(grid.seeds) - len(todo)
                 size = evaluator.seeds_per_block or len(todo) or 1
                 parts = [todo[i : i + size] for i in range(0, len(todo), size)]
-                missing += [Block(spec, part, str(results)) for part in parts]
+                missing += [Block(spec, part, str(results), grid.fronts) for part in parts]
     return missing, skipped
 
 
@@ -140,13 +155,15 @@ def run_block(block: Block) -> dict[str, Any]:
     evaluator: Evaluator = instantiate(spec["components"]["evaluator"])
     trace: dict[str, list[Any]] = {name: [] for name in TRACE.names}
     timings: dict[str, list[Any]] = {name: [] for name in TIMINGS.names}
+    fronts: dict[str, list[Any]] = {name: [] for name in FRONTS.names}
     for seed in sorted(block.seeds):
-        problem = evaluator.open(spec["dataset_config"], spec["pipeline_config"], seed)
-        one = run(problem, _optimizer(spec), seed, spec["iterations"], spec["n_initial"], spec["tau"])
-        for total, part in ((trace, one.columns), (timings, one.timings)):
+        problem, optimizer = evaluator.open(spec["dataset_config"], spec["pipeline_config"], seed), _optimizer(spec)
+        watched = Watched(problem, optimizer, seed) if block.fronts else None
+        one = run(watched or problem, optimizer, seed, spec["iterations"], spec["n_initial"], spec["tau"])
+        for total, part in ((trace, one.columns), (timings, one.timings), (fronts, watched.columns if watched else {})):
             for name, values in part.items():
                 total[name] += values
-    write_block(Path(block.results), spec, block.seeds, trace, timings)
+    write_block(Path(block.results), spec, block.seeds, trace, timings, fronts if block.fronts else None)
     engine_ms = sum(timings["fit_ms"]) + sum(timings["propose_ms"])
     return {"steps": len(trace["step"]), "proposals": len(timings["step"]), "engine_ms": engine_ms}
 
