@@ -9,6 +9,10 @@ then for each draw P pipelines of its P, then for each of those S seeds of its S
 Source: Guinet et al. 2020 resample plainly; the hierarchical scheme is our reading (STUDY: "Confidence").
 """
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -21,12 +25,29 @@ from harness.streams import stream
 Scheme = Literal["hierarchical", "plain"]
 Statistic = Literal["mean", "median"]
 RESAMPLES, LEVEL, SEED = 2000, 0.95, 0
+SCHEMES: tuple[Scheme, ...] = ("hierarchical", "plain")
+_scheme: ContextVar[Scheme] = ContextVar("scheme", default="hierarchical")
+
+
+@contextmanager
+def resampling(scheme: Scheme) -> Iterator[None]:
+    """Within, every interval that names no scheme of its own is made by this one."""
+    token = _scheme.set(scheme)
+    try:
+        yield
+    finally:
+        _scheme.reset(token)
+
+
+def in_use() -> Scheme:
+    """Return the scheme that intervals are made by where none is named."""
+    return _scheme.get()
 
 
 def bootstrap(
     values: pd.DataFrame,
     statistic: Statistic = "mean",
-    scheme: Scheme = "hierarchical",
+    scheme: Scheme | None = None,
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> pd.DataFrame:
@@ -40,20 +61,51 @@ def bootstrap(
     x = values.to_numpy(dtype=float)
     weights = resample(values.index.to_frame(index=False)[CELL], scheme, resamples, seed)
     replicates = weighted(x, weights, statistic)
-    low, high = _quantiles(replicates)
+    low, high = percentiles(replicates)
     value = weighted(x, np.ones((1, len(x))), statistic)[0]
     n = np.isfinite(x).sum(axis=0)
     return pd.DataFrame({"value": value, "low": low, "high": high, "n": n}, index=values.columns)
 
 
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def of_means(
+    values: pd.DataFrame,
+    function: Callable[[Float[np.ndarray, "B K"]], Float[np.ndarray, " B"]],
+    scheme: Scheme | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> Estimate:
+    """Return function(means of the K columns) with its percentile interval; `values` as in `bootstrap`.
+
+    function: from one row of means per resample to one number each. For what is no mean itself: the place of a
+    curve's lowest point, say.
+    """
+    x = values.to_numpy(dtype=float)
+    weights = resample(values.index.to_frame(index=False)[CELL], scheme, resamples, seed)
+    low, high = percentiles(function(weighted(x, weights, "mean"))[:, None])
+    value = function(weighted(x, np.ones((1, len(x))), "mean"))[0]
+    return Estimate(float(value), float(low[0]), float(high[0]))
+
+
 def resample(
-    cells: pd.DataFrame, scheme: Scheme = "hierarchical", resamples: int = RESAMPLES, seed: int = SEED
+    cells: pd.DataFrame, scheme: Scheme | None = None, resamples: int = RESAMPLES, seed: int = SEED
 ) -> Float[np.ndarray, "B n"]:
     """Return how often each cell occurs in each resample; deterministic in the cells and `seed`.
+
+    scheme: None for the one in use (`resampling`).
 
     S draws for each of k picks of a group of S are Multinomial(k S, 1/S): the nested draws need no loop over
     resamples. Raises ValueError for an unknown scheme.
     """
+    scheme = in_use() if scheme is None else scheme
     rng = stream(seed, "bootstrap", scheme)
     if scheme == "plain":
         n = len(cells)
@@ -110,8 +162,8 @@ def _median(column: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return np.where(total[:, 0] > 0, (lower + upper) / 2, np.nan)
 
 
-def _quantiles(replicates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Percentile interval per column; resamples in which a column has no value do not count."""
+def percentiles(replicates: Float[np.ndarray, "B K"]) -> tuple[Float[np.ndarray, " K"], Float[np.ndarray, " K"]]:
+    """Return the 95 % percentile interval per column; resamples in which a column has no value do not count."""
     out = np.full((2, replicates.shape[1]), np.nan)
     there = np.isfinite(replicates).any(axis=0)
     tails = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]

@@ -24,7 +24,7 @@ class Effective:
     by_lambda: pd.Series
 
 
-def effective_alpha(traces: Traces, scheme: Scheme = "hierarchical") -> Effective:
+def effective_alpha(traces: Traces, scheme: Scheme | None = None) -> Effective:
     """Average the effective alpha over runs, for every method and iteration with at least one proposal.
 
     Points of the initial design were not proposed and do not count, nor do alphas that are not finite.

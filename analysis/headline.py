@@ -10,7 +10,7 @@ from analysis.budgets import minimal_budgets
 from analysis.methods import EI, EIPU, ordered
 from analysis.ranks import Ranks, rank_curves, ranks
 from analysis.relative import Relative, relative
-from analysis.selection import at_horizon, horizon, longest, of_families
+from analysis.selection import at_horizon, for_budgets, horizon, of_families
 from analysis.traces import Traces
 from analysis.tradeoff import tradeoff
 
@@ -58,7 +58,7 @@ def budget_ranks(traces: Traces, family: str, without: list[str]) -> Ranks:
     runs = traces.runs
     member = runs["lam"].notna() | runs["method"].isin([EI, EIPU]) if family == "cei" else runs["alpha"].notna()
     budgets = minimal_budgets(equal, "the summary")
-    return ranks(longest(traces), budgets, ordered(runs[member]), shares=np.ones(1), what="the summary")
+    return ranks(for_budgets(traces), budgets, ordered(runs[member]), shares=np.ones(1), what="the summary")
 
 
 def rank_table(ranked: Ranks) -> tuple[pd.DataFrame, pd.DataFrame]:

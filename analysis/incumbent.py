@@ -13,6 +13,18 @@ def incumbents(error: Float[np.ndarray, "R T"]) -> Float[np.ndarray, "R T"]:
     return np.fmin.accumulate(error, axis=1)
 
 
+def of_the_best(error: Float[np.ndarray, "R T"], other: Float[np.ndarray, "R T"]) -> Float[np.ndarray, "R T"]:
+    """Return `other` (the test error, say) of the step of lowest `error` up to each step, the first of equal ones.
+
+    NaN before the first successful evaluation.
+    """
+    best = incumbents(error)
+    before = np.concatenate([np.full((len(error), 1), np.nan), best[:, :-1]], axis=1)
+    improves = ~np.isnan(best) & (np.isnan(before) | (best < before))
+    at = np.maximum.accumulate(np.where(improves, np.arange(error.shape[1]), -1), axis=1)
+    return np.where(at >= 0, np.take_along_axis(other, np.maximum(at, 0), axis=1), np.nan)
+
+
 def spent(cost_s: Float[np.ndarray, "R T"]) -> Float[np.ndarray, "R T"]:
     """Return the cumulative cost in seconds, sum of cost_i over i <= t; NaN in the padding.
 
@@ -42,6 +54,15 @@ def best_within(
     A step function of cost: an evaluation that ends past the budget does not count; NaN where no
     successful evaluation ends within the budget.
     """
+    return at_budgets(incumbents(error), cost_s, budgets_s)
+
+
+def at_budgets(
+    curve: Float[np.ndarray, "R T"],
+    cost_s: Float[np.ndarray, "R T"],
+    budgets_s: Float[np.ndarray, "R B"],
+) -> Float[np.ndarray, "R B"]:
+    """Return a curve over steps at its last step that ends within each budget; NaN where none does."""
     done = finished_within(cost_s, budgets_s)
-    padded = np.concatenate([np.full((len(error), 1), np.nan), incumbents(error)], axis=1)
+    padded = np.concatenate([np.full((len(curve), 1), np.nan), curve], axis=1)
     return np.take_along_axis(padded, done, axis=1)

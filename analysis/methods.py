@@ -9,7 +9,7 @@ import pandas as pd
 
 from harness.errors import BadInput
 
-EI, EIPU = "ei", "eipu"
+EI, EIPU, EICOOL = "ei", "eipu", "eicool"
 PREFIX_FAMILIES = ("ei", "eialpha", "eipu", "cei")
 """Families whose choices do not depend on the planned length: a longer run begins with the shorter one."""
 

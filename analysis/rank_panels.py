@@ -10,14 +10,15 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from analysis.budgets import minimal_budgets
-from analysis.methods import EI, EIPU, require
-from analysis.plotting import BLACK, RED, Drawn, new_figure, save, sequence, style
+from analysis.methods import EI, EICOOL, EIPU, require
+from analysis.plotting import BLACK, BLUE, RED, Drawn, new_figure, save, sequence, style
 from analysis.ranks import Ranks, rank_curves, ranks
 from analysis.scope import footnote, intervals, ranks_left_out, scope, sentence
-from analysis.selection import at_horizon, horizon, longest, of_families
+from analysis.selection import at_horizon, for_budgets, horizon, of_families
 from analysis.traces import Traces
 
 Colours = dict[str, tuple[Any, str]]
+_NAMES = {EI: "EI", EIPU: "EIpu", EICOOL: "EI-cool"}
 
 
 @dataclass(frozen=True)
@@ -33,13 +34,15 @@ class Family:
 def draw(traces: Traces, out_dir: Path, family: Family, methods: list[str]) -> Drawn:
     """Draw mean rank against the share of the budget spent, one panel per multiple of the minimal budget.
 
-    Raises BadInput without runs of `ei`, or with fewer than two methods.
+    EI-cool, which plans with its budget, is ranked with the others where it has runs for that budget. Raises BadInput
+    without runs of `ei`, or with fewer than two methods.
     """
+    methods = methods + planning(traces)
     require(traces.runs, EI, family.title)
     n = horizon(traces)
     equal, _ = at_horizon(of_families(traces, "alpha"), n)
     budgets = minimal_budgets(equal, family.title)
-    ranked = ranks(longest(traces), budgets, methods, what=family.title)
+    ranked = ranks(for_budgets(traces), budgets, methods, what=family.title)
     values = traces.runs.drop_duplicates("method").set_index("method")[family.axis]
     curves = rank_curves(ranked)
     curves = curves.assign(**{family.axis: curves["method"].map(values)})
@@ -53,16 +56,24 @@ def draw(traces: Traces, out_dir: Path, family: Family, methods: list[str]) -> D
         for axes in panels[3:]:
             axes.set_xlabel("share of the budget spent")
         for axes in panels[::3]:
-            axes.set_ylabel(f"mean rank of {len(methods)} methods (1 = best)")
-        handles, names = panels[0].get_legend_handles_labels()
-        plots.legend(handles, names, loc="outside lower center", ncols=min(len(methods), 9))
+            axes.set_ylabel("mean rank (1 = best)")
+        entries = {
+            name: handle for axes in panels for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)
+        }
+        plots.legend(list(entries.values()), list(entries), loc="outside lower center", ncols=min(len(methods), 9))
         return save(figure, family.title.lower(), caption, curves, out_dir)
 
 
+def planning(traces: Traces) -> list[str]:
+    """Return the methods that plan with a budget and have runs for one: EI-cool, or none."""
+    runs = traces.runs
+    return [EICOOL] if ((runs["method"] == EICOOL) & runs["tau"].notna()).any() else []
+
+
 def _colours(methods: list[str]) -> Colours:
-    """EI black, EIpu red and dashed, the others from dark to light with their parameter."""
-    inner = [m for m in methods if m not in (EI, EIPU)]
-    fixed: Colours = {EI: (BLACK, "-"), EIPU: (RED, "--")}
+    """EI black, EIpu red and dashed, EI-cool blue and dash-dotted, the others dark to light with their parameter."""
+    fixed: Colours = {EI: (BLACK, "-"), EIPU: (RED, "--"), EICOOL: (BLUE, "-.")}
+    inner = [m for m in methods if m not in fixed]
     return fixed | {m: (c, "-") for m, c in zip(inner, sequence(len(inner)), strict=True)}
 
 
@@ -70,7 +81,7 @@ def _draw_panel(axes: Axes, curves: pd.DataFrame, colours: Colours, multiple: fl
     """Curves with faint bands; beside the panel, the intervals at the whole budget."""
     for place, (method, rows) in enumerate(curves.groupby("method", sort=False)):
         colour, line = colours[str(method)]
-        name = {EI: "EI", EIPU: "EIpu"}.get(str(method)) or family.label(float(rows[family.axis].iloc[0]))
+        name = _NAMES.get(str(method)) or family.label(float(rows[family.axis].iloc[0]))
         axes.plot(rows["share"], rows["value"], line, color=colour, linewidth=1.4, label=name)
         axes.fill_between(rows["share"], rows["low"], rows["high"], color=colour, alpha=0.1, linewidth=0)
         whole = rows.iloc[-1]
@@ -82,11 +93,18 @@ def _draw_panel(axes: Axes, curves: pd.DataFrame, colours: Colours, multiple: fl
     axes.set_xticks(np.linspace(0, 1, 6))
 
 
+def _cool(traces: Traces) -> str:
+    if planning(traces):
+        return " and EI-cool"
+    left = " (EI-cool, which plans with its budget, has no runs for these budgets)"
+    return left if (traces.runs["method"] == EICOOL).any() else ""
+
+
 def _caption(traces: Traces, ranked: Ranks, budgets: pd.DataFrame, n: int, family: Family) -> str:
     fewest, most = int(budgets["methods"].min()), int(budgets["methods"].max())
     over = f"{most}" if fewest == most else f"{fewest} to {most}"
     return sentence(
-        f"{family.title}. Mean rank of {family.who} by the best validation error among the",
+        f"{family.title}. Mean rank of {family.who}{_cool(traces)} by the best validation error among the",
         "evaluations that end within the spent share of the budget; ties share the mean rank. Minimal budget",
         f"of a problem: least median (over seeds) total cost of {n} iterations, over {over} EI^alpha",
         "methods. Mean over",

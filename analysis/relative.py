@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.incumbent import incumbents, spent
+from analysis.incumbent import spent
 from analysis.methods import EI, require
 from analysis.traces import CELL, Traces
 
@@ -44,7 +44,7 @@ def finals(traces: Traces) -> pd.DataFrame:
     """Return the runs with `final_error` and `total_cost_s` after their last step."""
     last = traces.runs["evaluations"].to_numpy()[:, None] - 1
     return traces.runs.assign(
-        final_error=np.take_along_axis(incumbents(traces.error), last, axis=1)[:, 0],
+        final_error=np.take_along_axis(traces.incumbent, last, axis=1)[:, 0],
         total_cost_s=np.take_along_axis(spent(traces.cost_s), last, axis=1)[:, 0],
     )
 

@@ -1,11 +1,13 @@
 """Sentences that say what a number was taken over: problems, seeds, methods, evaluator, what was left out."""
 
+import numpy as np
 import pandas as pd
 
 import datasets
 import pipelines
+from analysis.bootstrap import in_use
 from analysis.marks import footnote
-from analysis.ranks import Ranks
+from analysis.ranks import CAP, Ranks
 from analysis.relative import Relative
 from analysis.traces import PROBLEM
 
@@ -30,7 +32,10 @@ def scope(cells: pd.DataFrame, evaluator: str) -> str:
 def intervals(cells: pd.DataFrame) -> str:
     """Return what the intervals are, and what they cannot cover when there is only one data set."""
     one = " One data set only: they do not cover differences between data sets."
-    name = "95 % hierarchical paired bootstrap intervals."
+    name = {
+        "hierarchical": "95 % hierarchical paired bootstrap intervals.",
+        "plain": "95 % plain paired bootstrap intervals (single runs resampled).",
+    }[in_use()]
     return name + (one if cells["dataset"].nunique() == 1 else "")
 
 
@@ -62,11 +67,25 @@ def pairs_left_out(pairs: Relative, short: int, n: int) -> str:
 def ranks_left_out(ranked: Ranks) -> str:
     """Return the sentences on capped and unfinished runs per budget, and on the cells left out."""
     names = [f"{m:.0%}" for m in ranked.multiples]
-    capped = [f"{share:.1%} ({name})" for name, share in zip(names, ranked.capped.mean((0, 2)), strict=True)]
-    none = [f"{share:.1%} ({name})" for name, share in zip(names, ranked.unfinished.mean((0, 2)), strict=True)]
+    capped = [f"{share:.1%} ({name})" for name, share in zip(names, ranked.part(ranked.capped), strict=True)]
+    none = [f"{share:.1%} ({name})" for name, share in zip(names, ranked.part(ranked.unfinished), strict=True)]
+    short = int(np.where(ranked.present, ranked.short, False).any(axis=1).sum())
+    planned = f" ({plural(short, 'run')} planned for fewer than {CAP} iterations)" if short else ""
     return (
-        "Runs that ended before the budget was spent and count with their final incumbent: "
+        f"Runs that ended before the budget was spent{planned} and count with their final incumbent: "
         f"{', '.join(capped)}. "
         f"Runs without a successful evaluation within the budget, which rank last: {', '.join(none)}. "
         f"Left out: {plural(ranked.left_out, 'problem-seed pair')} without runs of every method."
+        f"{_planning(ranked)}"
     )
+
+
+def _planning(ranked: Ranks) -> str:
+    """Return the sentence on the methods that plan with the budget, and take part at some budgets only."""
+    absent = [m for k, m in enumerate(ranked.methods) if not ranked.present[:, k].all()]
+    parts: list[str] = []
+    for method in absent:
+        there = ranked.present[:, ranked.methods.index(method)]
+        at = ", ".join(f"{m:.0%}" for m in ranked.multiples[there]) or "no budget"
+        parts.append(f" {method} plans with its budget and takes part where every pair has its run: at {at}.")
+    return "".join(parts)

@@ -37,6 +37,18 @@ def longest(traces: Traces) -> Traces:
     return traces.select(_one_each(runs, by_length=False))
 
 
+def for_budgets(traces: Traces) -> Traces:
+    """Return what budgets are judged by: the `longest` runs, and of methods that plan, those planned for a budget.
+
+    Of several runs of one method planned for the same budget, that of the longest plan.
+    """
+    runs = traces.runs
+    own = runs[~runs["acq"].isin(PREFIX_FAMILIES) & runs["tau"].notna()]
+    own = own.sort_values("iterations", ascending=False, kind="stable").drop_duplicates([*CELL, "method", "tau"])
+    prefix = runs[runs["acq"].isin(PREFIX_FAMILIES)]
+    return traces.select(np.sort(np.concatenate([_one_each(prefix, by_length=False), own.index.to_numpy()])))
+
+
 def of_families(traces: Traces, *axes: str) -> Traces:
     """Return the runs that lie on one of the parameter axes, ``alpha`` (EI^alpha) or ``lam`` (CEI)."""
     return traces.select(traces.runs[list(axes)].notna().any(axis=1).to_numpy())

@@ -11,7 +11,7 @@ from analysis import headline, markdown
 from analysis.marks import footnote, marked, marks
 from analysis.plotting import Drawn
 from analysis.provenance import lines
-from analysis.scope import pairs_left_out, ranks_left_out, scope
+from analysis.scope import intervals, pairs_left_out, ranks_left_out, scope
 from analysis.traces import Traces
 from harness.errors import BadInput
 from harness.files import write_atomically
@@ -65,7 +65,7 @@ def _counts(traces: Traces) -> str:
         f"{evaluations:,} evaluations, of which {failed:,} failed; "
         f"{int(runs['tau'].notna().sum()):,} runs were planned for a budget tau. Components: "
         f"{', '.join(f'{kind} {name}' for kind, name in traces.components.items())}. "
-        "Intervals: 95 %, bootstrap over data sets, pipelines and seeds (hierarchical), paired over methods."
+        f"{intervals(runs)}"
     )
 
 

@@ -6,6 +6,7 @@ with NaN on the right.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -13,12 +14,15 @@ from jaxtyping import Bool, Float
 
 from analysis import methods
 from analysis.components import REFERENCE, choose
+from analysis.incumbent import incumbents, of_the_best
 from harness.errors import BadInput
 
 PROBLEM = ["dataset", "pipeline"]
 CELL = [*PROBLEM, "seed"]
 RUN = [*PROBLEM, "acq", "lam", "alpha", "tau", "method", "iterations", "seed"]
-ARRAYS = ["error", "cost_s", "effective_alpha", "predicted_cost_s"]
+ARRAYS = ["error", "test_error", "cost_s", "effective_alpha", "predicted_cost_s"]
+Judge = Literal["validation", "test"]
+_KEPT = ("error", "test_error", "cost_s", "effective_alpha", "proposed")
 STUDY_ITERATIONS = 100
 
 
@@ -26,17 +30,26 @@ STUDY_ITERATIONS = 100
 class Traces:
     """Runs of one choice of components. `runs`: keys (`RUN`) and `evaluations`, index 0 .. R-1.
 
-    error: validation error, NaN for a failed evaluation and as padding. cost_s: seconds, NaN as padding.
+    error, test_error: NaN for a failed evaluation and as padding. cost_s: seconds, NaN as padding.
     effective_alpha: NaN where none exists. proposed: steps that the optimizer chose (no initial design).
-    components: the choice, by kind.
+    components: the choice, by kind. judge: which error of the chosen configurations counts.
     """
 
     runs: pd.DataFrame
     error: Float[np.ndarray, "R T"]
+    test_error: Float[np.ndarray, "R T"]
     cost_s: Float[np.ndarray, "R T"]
     effective_alpha: Float[np.ndarray, "R T"]
     proposed: Bool[np.ndarray, "R T"]
     components: dict[str, str]
+    judge: Judge = "validation"
+
+    @property
+    def incumbent(self) -> Float[np.ndarray, "R T"]:
+        """The error, by `judge`, of each run's best configuration so far; best is by validation error."""
+        if self.judge == "test":
+            return of_the_best(self.error, self.test_error)
+        return incumbents(self.error)
 
     @property
     def evaluator(self) -> str:
@@ -45,20 +58,21 @@ class Traces:
 
     def select(self, rows: np.ndarray) -> "Traces":
         """Return the runs at `rows` (positions, or a mask over the runs)."""
-        arrays = {k: getattr(self, k)[rows] for k in ("error", "cost_s", "effective_alpha", "proposed")}
+        arrays = {k: getattr(self, k)[rows] for k in _KEPT}
         return replace(self, runs=self.runs.iloc[rows].reset_index(drop=True), **arrays)
 
     def first(self, steps: int) -> "Traces":
         """Return the same runs cut after `steps` steps."""
-        arrays = {k: getattr(self, k)[:, :steps] for k in ("error", "cost_s", "effective_alpha", "proposed")}
+        arrays = {k: getattr(self, k)[:, :steps] for k in _KEPT}
         runs = self.runs.assign(evaluations=self.runs["evaluations"].clip(upper=steps))
         return replace(self, runs=runs, **arrays)
 
 
-def collect(frame: pd.DataFrame, wanted: Mapping[str, str] | None = None) -> Traces:
+def collect(frame: pd.DataFrame, wanted: Mapping[str, str] | None = None, judge: Judge = "validation") -> Traces:
     """Arrange a frame of evaluations (`harness.records.read_traces`) as `Traces`.
 
-    `wanted`: components whose runs to take (see `components.choose`), such as ``{"evaluator": "live"}``.
+    `wanted`: components whose runs to take (see `components.choose`), such as ``{"evaluator": "live"}``. `judge`: the
+    error of the configurations chosen that counts, ``validation`` or ``test``.
     Raises BadInput: nothing there, a column missing, components without runs, a run recorded twice, or a
     trace with steps missing.
     """
@@ -79,7 +93,7 @@ def collect(frame: pd.DataFrame, wanted: Mapping[str, str] | None = None) -> Tra
         dense[name] = np.full((len(counts), counts.max()), np.nan)
         dense[name][run, step] = frame[name].to_numpy(dtype=float)
     predicted = dense.pop("predicted_cost_s")
-    return Traces(_canonical(runs, counts), proposed=~np.isnan(predicted), components=chosen, **dense)
+    return Traces(_canonical(runs, counts), proposed=~np.isnan(predicted), components=chosen, judge=judge, **dense)
 
 
 def _check_steps(frame: pd.DataFrame, run: np.ndarray, step: np.ndarray, counts: np.ndarray) -> None:

@@ -15,7 +15,7 @@ THINNED = "Labels that would lie on one another are left out; the CSV beside the
 STATISTICS: tuple[Statistic, ...] = ("mean", "median")
 
 
-def tradeoff(pairs: Relative, methods: list[str], scheme: Scheme = "hierarchical") -> pd.DataFrame:
+def tradeoff(pairs: Relative, methods: list[str], scheme: Scheme | None = None) -> pd.DataFrame:
     """Return one row per method and statistic: alpha, lam, n (pairs), cost_pct and error_pct with intervals.
 
     Columns cost_pct, cost_pct_low, cost_pct_high and the same for error_pct, in percent of EI (EI = 100).

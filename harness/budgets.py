@@ -16,7 +16,9 @@ def read_budgets(path: Path) -> dict[str, float]:
             lines = csv.DictReader(file)
             missing = [c for c in COLUMNS if c not in (lines.fieldnames or ())]
             if missing:
-                raise BadInput(f"budgets: {path} lacks the column(s) {', '.join(missing)}; needed: {', '.join(COLUMNS)}")
+                raise BadInput(
+                    f"budgets: {path} lacks the column(s) {', '.join(missing)}; needed: {', '.join(COLUMNS)}"
+                )
             rows = list(lines)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise BadInput(f"budgets: cannot read {path}: {getattr(error, 'strerror', None) or error}") from None

@@ -24,6 +24,7 @@ def traces(*runs: tuple[str, str, str, int, list[float], list[float]]) -> Traces
             "utility": "ei", "surrogate": "gp", "cost_model": "lv3", "cost_statistic": "exp_mean", "spec": "one",
             "lam": float(value) if acq == "cei" else NAN, "alpha": float(value) if acq == "eialpha" else NAN,
             "tau": NAN, "iterations": len(error), "seed": seed, "step": range(len(error)), "error": error,
+            "test_error": np.add(error, 1.0),
             "cost_s": cost, "effective_alpha": NAN, "predicted_cost_s": NAN,
         }))  # fmt: skip
     return collect(pd.concat(parts, ignore_index=True))

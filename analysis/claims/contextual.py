@@ -1,0 +1,71 @@
+"""Claims 7 and 8: contextual EI against EI^alpha, EI and EIpu."""
+
+from analysis.claims.decide import Claim, Condition, Finding, Missing
+from analysis.claims.evidence import Evidence, counting, mean, need
+from analysis.hypervolume import hypervolumes
+from analysis.methods import EI, EIPU, ordered
+from analysis.scope import plural
+
+MARGIN = 0.02  # of the hypervolume: 2 % of EI's time at no loss
+INNER = (0.1, 0.7)  # lambdas that are not extreme, fixed beforehand
+FEWEST = 3  # members of a family, EI included
+
+
+def claim_7(evidence: Evidence) -> Finding:
+    """Hypervolumes of the two families' trade-offs, problem by problem."""
+    runs = evidence.equal.runs
+    families = {
+        "alpha": ordered(runs[runs["alpha"].notna()]),
+        "lam": [EI, *ordered(runs[runs["lam"].notna()])],
+    }
+    few = [name for name, methods in families.items() if len(methods) < FEWEST]
+    if few or EI not in families["alpha"]:
+        raise Missing(f"needs ei and two values or more of alpha and of lambda; there are {', '.join(ordered(runs))}")
+    found = hypervolumes(evidence.equal, families)
+    values = found.per_problem.assign(seed=0).set_index("seed", append=True)
+    shares = found.per_problem.mean()
+    also = (
+        f"hypervolumes {shares['lam']:.3f} ({len(families['lam'])} methods) and {shares['alpha']:.3f} "
+        f"({len(families['alpha'])} methods); CEI's is larger on {(values['lam'] > values['alpha']).mean():.0%} of the "
+        "problems"
+    )
+    left = f"; left out {plural(found.flat, 'pair')} in which no method gains on the initial design"
+    gap = Condition(
+        "hypervolume of CEI minus that of EI^alpha", mean(values["lam"] - values["alpha"]), -MARGIN, digits=3
+    )
+    return Finding([gap], evidence.over(found.cells) + left, barred=evidence.barred(found.cells), also=also)
+
+
+def claim_8(evidence: Evidence) -> Finding:
+    """Mean rank of CEI, over its inner lambdas, against both rivals at every budget."""
+    ranked = evidence.ranked("lam")
+    axis = evidence.traces.runs.drop_duplicates("method").set_index("method")["lam"]
+    inner = [m for m in ranked.methods if INNER[0] <= axis[m] <= INNER[1]]
+    if not inner or not {EI, EIPU} <= set(ranked.methods):
+        raise Missing(
+            f"needs ei, eipu and cei with lambda in {INNER[0]} to {INNER[1]}; got {', '.join(ranked.methods)}"
+        )
+    if not counting(ranked).any():
+        need(ranked, tuple(ranked.multiples))
+    wide = ranked.wide().droplevel("share", axis=1)
+    conditions, doubts = [], []
+    for multiple, counts in zip(ranked.multiples, counting(ranked), strict=True):
+        if not counts:
+            doubts.append(f"too many runs were planned too short for {multiple:.0%} (python -m harness study=time)")
+            continue
+        at = wide[multiple]
+        for rival, name in ((EI, "EI"), (EIPU, "EIpu")):
+            gap = mean(at[inner].mean(axis=1) - at[rival])
+            conditions.append(Condition(f"rank of CEI minus {name}'s at {multiple:.0%}", gap, at_most=0.0, digits=2))
+    return Finding(conditions, evidence.over_ranks(ranked), barred=evidence.barred(ranked.cells), doubts=doubts)
+
+
+CLAIMS = (
+    Claim(7, "CEI's trade-offs are on par with or better than EI^alpha's", "in words",
+          "mean over problems of the difference of two hypervolumes of (cost, error): of CEI over lambda, "
+          "of EI^alpha over alpha, EI in both, means over seeds; reference: EI's total cost and the initial design's error",
+          f"the difference is above -{MARGIN} (2 % of EI's time at no loss)", claim_7),
+    Claim(8, "CEI outranks EI and EIpu at every budget, extreme lambda aside, and beats EI even at large budgets",
+          "in words", "mean rank of CEI, averaged over lambda in 0.1 to 0.7, minus EI's and minus EIpu's, at budgets "
+          "of 50, 100, 200, 500, 1000 and 2000 % of the minimal one", "all twelve differences are below 0", claim_8),
+)  # fmt: skip

@@ -1,0 +1,140 @@
+"""From estimates to a verdict: conditions, and the one rule that all claims share."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from analysis.bootstrap import Estimate
+
+if TYPE_CHECKING:
+    from analysis.claims.evidence import Evidence
+
+Word = Literal["holds", "does not hold", "undecided"]
+HOLDS: Word = "holds"
+FAILS: Word = "does not hold"
+UNDECIDED: Word = "undecided"
+
+
+class Missing(Exception):
+    """What a claim needs and the records do not contain; its text is the verdict's `why`."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What an estimate has to be: above `at_least`, or below `at_most` (both exclusive).
+
+    what: the estimate in words. digits, unit: how it is printed.
+    """
+
+    what: str
+    estimate: Estimate
+    at_least: float | None = None
+    at_most: float | None = None
+    unit: str = ""
+    digits: int = 1
+
+    @property
+    def word(self) -> Word:
+        """Whether the interval lies inside, wholly outside, or across."""
+        lower = -float("inf") if self.at_least is None else self.at_least
+        upper = float("inf") if self.at_most is None else self.at_most
+        if lower < self.estimate.low and self.estimate.high < upper:
+            return HOLDS
+        if self.estimate.high < lower or self.estimate.low > upper:
+            return FAILS
+        return UNDECIDED
+
+    def __str__(self) -> str:
+        value, low, high = (
+            f"{v:.{self.digits}f}" for v in (self.estimate.value, self.estimate.low, self.estimate.high)
+        )
+        return f"{self.what} {value}{self.unit} [{low}, {high}]"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the records say of a claim.
+
+    conditions: all must hold. any_of: further conditions, in groups of which one group must hold in full. barred:
+    reasons why no verdict may be given at all; doubts: what is missing for it to hold, though it may already fail.
+    """
+
+    conditions: Sequence[Condition]
+    taken_over: str
+    any_of: Sequence[Sequence[Condition]] = ()
+    barred: Sequence[str] = ()
+    doubts: Sequence[str] = field(default_factory=tuple)
+    also: str = ""
+
+    def word(self) -> Word:
+        """Return the verdict."""
+        words = [condition.word for condition in self.conditions]
+        if self.any_of:
+            groups = [_all([c.word for c in group]) for group in self.any_of]
+            words.append(HOLDS if HOLDS in groups else FAILS if set(groups) == {FAILS} else UNDECIDED)
+        word = _all(words)
+        return UNDECIDED if self.barred or (word == HOLDS and self.doubts) else word
+
+    def why(self) -> str:
+        """Return what decided, or what stands against deciding."""
+        if self.barred:
+            return "; ".join(self.barred)
+        every = [*self.conditions, *(c for group in self.any_of for c in group)]
+        named = {word: [c.what for c in every if c.word == word] for word in (FAILS, UNDECIDED)}
+        parts = [f"outside: {'; '.join(named[FAILS])}"] if named[FAILS] else []
+        parts += [f"interval across the limit: {'; '.join(named[UNDECIDED])}"] if named[UNDECIDED] else []
+        return "; ".join([*parts, *self.doubts]) or "every condition holds"
+
+
+def _all(words: Sequence[Word]) -> Word:
+    if FAILS in words:
+        return FAILS
+    return HOLDS if words and set(words) == {HOLDS} else UNDECIDED
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One claim of the paper. examine: what the records say of it; raises Missing or BadInput."""
+
+    number: int
+    claim: str
+    paper: str
+    statistic: str
+    rule: str
+    examine: "Callable[[Evidence], Finding]"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim as it came out. ours: the estimates; low, high: the interval of the first of them.
+
+    why: what decided, or what is missing. taken_over: problems, seeds, runs.
+    """
+
+    number: int
+    claim: str
+    paper: str
+    statistic: str
+    rule: str
+    ours: str
+    low: float | None
+    high: float | None
+    verdict: str
+    why: str
+    taken_over: str
+
+
+def verdict(claim: Claim, finding: Finding) -> Verdict:
+    """Return the verdict on a claim by what was found."""
+    every = [*finding.conditions, *(c for group in finding.any_of for c in group)]
+    first = every[0].estimate
+    ours = "; ".join([*map(str, every), *([finding.also] if finding.also else [])])
+    return Verdict(claim.number, claim.claim, claim.paper, claim.statistic, claim.rule, ours, first.low, first.high,
+                   finding.word(), finding.why(), finding.taken_over)  # fmt: skip
+
+
+def without_evidence(claim: Claim, why: str) -> Verdict:
+    """Return the verdict on a claim for which something is missing."""
+    return Verdict(
+        claim.number, claim.claim, claim.paper, claim.statistic, claim.rule, "-", None, None, UNDECIDED, why, "-"
+    )

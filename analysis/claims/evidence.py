@@ -1,0 +1,122 @@
+"""What claims are decided by: the records, arranged once for all of them."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from analysis.bootstrap import Estimate, bootstrap
+from analysis.budgets import MULTIPLES, minimal_budgets
+from analysis.claims.decide import Missing
+from analysis.methods import EI, EIPU, ordered
+from analysis.ranks import CAP, Ranks, ranks
+from analysis.relative import Relative, relative
+from analysis.scope import plural, scope
+from analysis.selection import at_horizon, for_budgets, horizon, of_families
+from analysis.traces import STUDY_ITERATIONS, Judge, Traces, collect
+
+FEWEST_DATASETS = 5  # with fewer, resampling data sets says nothing of other data sets
+MOST_SHORT = 0.1  # share of runs that may have been planned too short for a budget
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """frame: `read_traces`; costs: `costs.read_costs`; fronts: `fronts.read_fronts`; the last two may be None."""
+
+    frame: pd.DataFrame
+    costs: pd.DataFrame | None = None
+    fronts: pd.DataFrame | None = None
+    judge: Judge = "validation"
+
+    @cached_property
+    def traces(self) -> Traces:
+        """The runs of the study's own components."""
+        return collect(self.frame, judge=self.judge)
+
+    @cached_property
+    def equal(self) -> Traces:
+        """All runs cut after the study's N iterations."""
+        return at_horizon(self.traces, horizon(self.traces))[0]
+
+    @cached_property
+    def pairs(self) -> Relative:
+        """Cost and error relative to EI."""
+        return relative(self.equal, "the claim")
+
+    def change(self, method: str, measure: str) -> Estimate:
+        """Return the mean of `saved` (percent of EI's time) or `added` (percent of EI's error) by a method.
+
+        Raises Missing without runs of it.
+        """
+        if method not in set(self.pairs.table["method"]):
+            raise Missing(f"no pairs of {method} with ei: the records hold {', '.join(ordered(self.traces.runs))}")
+        values = self.pairs.wide("cost_pct" if measure == "saved" else "error_pct", [method])
+        return mean(100 - values[method] if measure == "saved" else values[method] - 100)
+
+    def median(self, method: str, measure: str) -> float:
+        """Return the median over pairs, as `change` does the mean."""
+        values = self.pairs.wide("cost_pct" if measure == "saved" else "error_pct", [method])[method].dropna()
+        return float((100 - values).median() if measure == "saved" else (values - 100).median())
+
+    def ranked(self, family: str) -> Ranks:
+        """Rank a family at the whole budgets: ``alpha``: EI^alpha among themselves, ``lam``: CEI with EI and EIpu."""
+        runs = self.traces.runs
+        member = runs["alpha"].notna() if family == "alpha" else runs["lam"].notna() | runs["method"].isin([EI, EIPU])
+        budgets = minimal_budgets(of_families(self.equal, "alpha"), "the claim")
+        return ranks(for_budgets(self.traces), budgets, ordered(runs[member]), MULTIPLES, np.ones(1), "the claim")
+
+    def barred(self, cells: pd.DataFrame) -> list[str]:
+        """Return why no verdict may be given on these cells; empty if it may."""
+        n, found = horizon(self.traces), []
+        if n < STUDY_ITERATIONS:
+            found.append(f"runs of {STUDY_ITERATIONS} iterations are needed; the longest has {n}")
+        return [*found, *too_few(cells)]
+
+    def over(self, cells: pd.DataFrame) -> str:
+        """Return what numbers on these cells were taken over."""
+        return f"{scope(cells, self.traces.evaluator)}, {horizon(self.traces)} iterations, {self.judge} error"
+
+    def over_ranks(self, ranked: Ranks) -> str:
+        """Return what ranks were taken over, with the runs that ended before the budget was spent."""
+        names = [
+            f"{share:.0%} at {m:.0%}" for share, m in zip(ranked.part(ranked.capped), ranked.multiples, strict=True)
+        ]
+        longest = int(self.traces.runs["iterations"].max())
+        return (
+            f"{scope(ranked.cells, self.traces.evaluator)}, runs of up to {longest} iterations, {self.judge} error; "
+            f"ended before the budget was spent: {', '.join(names)}"
+        )
+
+
+def counting(ranked: Ranks) -> np.ndarray:
+    """Return which budgets count: those that at most a tenth of the runs was planned too short for.
+
+    A run is too short if it ended unspent with fewer than the study's 300 iterations planned.
+    """
+    return ranked.part(ranked.short) <= MOST_SHORT
+
+
+def need(ranked: Ranks, multiples: tuple[float, ...]) -> None:
+    """Raise Missing unless all of these budgets count."""
+    there = set(ranked.multiples[counting(ranked)])
+    lacking = [f"{m:.0%}" for m in multiples if m not in there]
+    if lacking:
+        raise Missing(
+            f"more than {MOST_SHORT:.0%} of the runs were planned too short for {', '.join(lacking)} of the minimal "
+            f"budget: runs have to go on to 20 times that or {CAP} iterations (python -m harness study=time)"
+        )
+
+
+def too_few(cells: pd.DataFrame) -> list[str]:
+    """Return the reason against a verdict that too few data sets give."""
+    n = cells["dataset"].nunique()
+    if n >= FEWEST_DATASETS:
+        return []
+    return [f"{plural(n, 'data set')} only: intervals over fewer than {FEWEST_DATASETS} say nothing of others"]
+
+
+def mean(values: pd.Series) -> Estimate:
+    """Return the mean over cells with its interval."""
+    row = bootstrap(values.to_frame("value")).iloc[0]
+    return Estimate(float(row["value"]), float(row["low"]), float(row["high"]))

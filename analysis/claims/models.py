@@ -1,0 +1,77 @@
+"""Claim 11: what the cost model does to the trade-off of EI^alpha."""
+
+import pandas as pd
+
+from analysis.claims.decide import Claim, Condition, Finding, Missing
+from analysis.claims.evidence import Evidence, mean, too_few
+from analysis.costs_fronts import trade_offs
+from analysis.methods import EI, ordered
+from analysis.scope import scope
+from analysis.traces import STUDY_ITERATIONS
+
+LINEAR, GP, TRANSFER = "lv3", "gp", "transfer_linear"
+ERROR, TIME = 1.0, 5.0  # points of EI's error and time within which two models are as good
+LARGE = 0.5  # alphas from here on are large
+
+
+def _differences(evidence: Evidence, one: str, other: str) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, str]:
+    """Return time saved and error added by `one` minus by `other` (cells x methods), the cells and what it is over."""
+    frame = evidence.frame[evidence.frame["cost_model"].isin([one, other])]
+    held = set(frame["cost_model"])
+    if {one, other} - held:
+        raise Missing(f"no runs under cost_model={', '.join(sorted({one, other} - held))}")
+    _, kept, n, evaluator = trade_offs(frame)
+    shared = set.intersection(*(set(pairs.table["method"]) for pairs in kept.values()))
+    methods = [m for m in ordered(kept[one].table) if m in shared and m != EI]
+    saved = kept[other].wide("cost_pct", methods) - kept[one].wide("cost_pct", methods)
+    added = kept[one].wide("error_pct", methods) - kept[other].wide("error_pct", methods)
+    saved, added = saved.dropna(), added.dropna()
+    if saved.empty or not methods:
+        raise Missing(f"no problem and seed with the same EI^alpha under {one} and {other}")
+    cells = saved.index.to_frame(index=False)
+    return saved, added, cells, f"{scope(cells, evaluator)}, {n} iterations"
+
+
+def claim_11(evidence: Evidence) -> Finding:
+    """LV-3 against GP over all alphas and large ones, and the transferred model against LV-3."""
+    saved, added, cells, over = _differences(evidence, LINEAR, GP)
+    alpha = evidence.frame.assign(method=evidence.frame["method"].astype(str)).groupby("method")["alpha"].first()
+    large = [m for m in saved if m == "eipu" or alpha.get(m, 0.0) >= LARGE]
+    conditions = [
+        Condition("error added, LV-3 minus GP", mean(added.mean(axis=1)), at_most=ERROR, digits=2, unit=" points"),
+        Condition("time saved, LV-3 minus GP", mean(saved.mean(axis=1)), -TIME, unit=" points"),
+    ]
+    doubts = []
+    if large:
+        conditions += [
+            Condition(f"error added, alpha >= {LARGE}, LV-3 minus GP", mean(added[large].mean(axis=1)), at_most=0.0,
+                      digits=2, unit=" points"),
+            Condition(f"time saved, alpha >= {LARGE}, LV-3 minus GP", mean(saved[large].mean(axis=1)), -TIME,
+                      unit=" points"),
+        ]  # fmt: skip
+    else:
+        doubts.append(f"no alpha of {LARGE} or more under both cost models")
+    try:
+        saved, added, _, over_transfer = _differences(evidence, TRANSFER, LINEAR)
+        conditions += [
+            Condition("time saved, transferred minus LV-3", mean(saved.mean(axis=1)), -TIME, unit=" points"),
+            Condition("error added, transferred minus LV-3", mean(added.mean(axis=1)), 0.0, digits=2, unit=" points"),
+        ]
+        over = f"{over}; transfer: {over_transfer}"
+    except Missing as missing:
+        doubts.append(str(missing))
+    barred = too_few(cells)
+    if evidence.frame["iterations"].max() < STUDY_ITERATIONS:
+        barred.append(f"runs of {STUDY_ITERATIONS} iterations are needed")
+    return Finding(conditions, over, barred=barred, doubts=doubts)
+
+
+CLAIMS = (
+    Claim(11, "LV-3 in BO is at least as good as GP, clearly better for large alpha; transfer saves as much time but "
+          "loses more accuracy", "in words",
+          "paired differences of time saved and error added against EI, mean over problems, seeds and the alphas > 0 "
+          "that both cost models were run with",
+          f"LV-3 minus GP: less than {ERROR:g} point more error and {TIME:g} points less time saved; for alpha >= "
+          f"{LARGE}: less error, and less than {TIME:g} points less time saved; transferred linear minus LV-3: less "
+          f"than {TIME:g} points less time saved, and more error", claim_11),
+)  # fmt: skip

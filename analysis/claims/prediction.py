@@ -1,0 +1,96 @@
+"""Claims 9 and 10: how well cost models predict, online and transferred."""
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from analysis.bootstrap import of_means
+from analysis.claims.decide import Claim, Condition, Finding, Missing
+from analysis.claims.evidence import Evidence, mean, too_few
+from analysis.costs import REFERENCE
+from analysis.scope import scope
+from analysis.traces import CELL
+
+FEW, MANY = 10, 64
+GPS = {"gp": "GP", "warped_gp": "warped GP"}
+TRANSFER = "transfer_"
+
+
+def _costs(evidence: Evidence) -> pd.DataFrame:
+    if evidence.costs is None:
+        raise Missing("no records of cost models: run `python -m tabular_cache costs`")
+    if REFERENCE not in set(evidence.costs["cost_model"]):
+        raise Missing(f"the records of cost models hold no {REFERENCE}")
+    return evidence.costs
+
+
+def _wide(costs: pd.DataFrame, model: str) -> pd.DataFrame:
+    """RMSE of one model: one row per cell, one column per n."""
+    return costs[costs["cost_model"] == model].pivot(index=CELL, columns="n", values="rmse")
+
+
+def _sizes(wide: pd.DataFrame) -> list[int]:
+    return sorted(int(str(n)) for n in wide.columns)
+
+
+def claim_9(evidence: Evidence) -> Finding:
+    """RMSE of LV-3 minus that of GPs, from few and from many evaluations."""
+    costs = _costs(evidence)
+    linear = _wide(costs, REFERENCE)
+    conditions, doubts, cells = [], [], None
+    for model, name in GPS.items():
+        if model not in set(costs["cost_model"]):
+            doubts.append(f"no records of the {name}")
+            continue
+        gap = (linear - _wide(costs, model)).dropna(axis=1, how="all").dropna()
+        few, many = [n for n in _sizes(gap) if n <= FEW], max(_sizes(gap), default=0)
+        if not few or many < MANY or gap.empty:
+            raise Missing(f"needs records from {FEW} evaluations or fewer and from {MANY} or more")
+        low, high = gap[few].mean(axis=1), gap[many]
+        words = f"RMSE of LV-3 minus that of the {name}"
+        conditions += [
+            Condition(f"{words}, n <= {FEW}", mean(low), at_most=0.0, digits=3),
+            Condition(f"{words}, n = {many}", mean(high), at_most=0.0, digits=3),
+            Condition(f"the former minus the latter ({name})", mean(low - high), at_most=0.0, digits=3),
+        ]
+        cells = gap.index.to_frame(index=False)
+    if cells is None:
+        raise Missing("; ".join(doubts))
+    return Finding(conditions, scope(cells, "tables"), barred=too_few(cells), doubts=doubts)
+
+
+def claim_10(evidence: Evidence) -> Finding:
+    """How many online evaluations LV-3 needs to predict as well as the best transferred model."""
+    costs = _costs(evidence)
+    transferred = sorted(m for m in set(costs["cost_model"]) if m.startswith(TRANSFER))
+    if not transferred:
+        raise Missing("no records of transferred cost models: `python -m tabular_cache costs` with transfer_* models")
+    online = _wide(costs, REFERENCE)
+    fixed = pd.DataFrame({m: _wide(costs, m).iloc[:, 0] for m in transferred})
+    common = online.index.intersection(fixed.dropna().index)
+    sizes = [n for n in _sizes(online) if not online.loc[common, n].isna().any()]
+    if len(common) == 0 or not sizes or sizes[0] > 5 or sizes[-1] < 20:
+        raise Missing("needs LV-3's records from 5 evaluations to 20 or more on the problems of a transferred model")
+    values = online.loc[common, sizes].join(fixed.loc[common])
+    never = 2 * sizes[-1]
+
+    def first(means: Float[np.ndarray, "B K"]) -> Float[np.ndarray, " B"]:
+        reached = means[:, : len(sizes)] <= means[:, len(sizes) :].min(axis=1, keepdims=True)
+        return np.where(reached.any(axis=1), np.array(sizes)[reached.argmax(axis=1)], never).astype(float)
+
+    found = Condition("online evaluations that LV-3 needs", of_means(values, first), 4.5, 20.5, digits=0)
+    best = fixed.loc[common].mean().idxmin()
+    also = f"best transferred: {best}; {never} stands for more than {sizes[-1]}"
+    cells = common.to_frame(index=False)
+    return Finding([found], scope(cells, "tables"), barred=too_few(cells), also=also)
+
+
+CLAIMS = (
+    Claim(9, "linear cost models predict training time better than GPs, most of all from few evaluations", "in words",
+          "paired differences of RMSE of log cost, LV-3 minus GP and minus warped GP",
+          f"all are below 0: from at most {FEW} evaluations, from the most recorded ({MANY} or more), and the former "
+          "minus the latter", claim_9),
+    Claim(10, "about ten online evaluations equal transfer", "10 evaluations",
+          "least number of online evaluations from which LV-3's mean RMSE of log cost is no worse than the best "
+          "transferred model's", "its interval lies in 5 to 20", claim_10),
+)  # fmt: skip

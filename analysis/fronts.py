@@ -1,0 +1,61 @@
+"""Reading the EI-cost fronts that `python -m harness fronts=true` keeps: the numbers of F1 and F7."""
+
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+
+from analysis.methods import EI
+from analysis.traces import CELL
+from harness.errors import BadInput
+from harness.records import FRONTS, damage_named, front_files, read_header
+
+_WORDS = ("dataset", "pipeline", "acq", "method", "evaluator", "surrogate", "cost_model", "iterations")
+
+
+def read_fronts(results_dir: Path) -> pd.DataFrame:
+    """Return every point of every front on disk, with its run's description; empty where there is none.
+
+    Columns: those of `harness.records.FRONTS` (see `harness.fronts.Watched`), and the run's dataset, pipeline, acq,
+    method, evaluator, surrogate, cost_model and iterations. Raises BadInput for a damaged file.
+    """
+    parts = []
+    for path in front_files(results_dir):
+        with damage_named(path):
+            spec = read_header(path)["spec"]
+            rows = pq.read_table(path).select(FRONTS.names).cast(FRONTS).to_pandas()
+            parts.append(rows.assign(**{name: spec[name] for name in _WORDS}))
+    if not parts:
+        return pd.DataFrame(columns=[*FRONTS.names, *_WORDS])
+    return pd.concat(parts, ignore_index=True)
+
+
+def reference(fronts: pd.DataFrame) -> pd.DataFrame:
+    """Return the fronts of EI's runs under one evaluator (replay, where there are several), the longest run of each.
+
+    Raises BadInput where EI has none.
+    """
+    own = fronts[fronts["acq"] == EI]
+    if own.empty:
+        found = ", ".join(sorted(set(fronts["method"]))) or "none"
+        raise BadInput(f"no fronts of ei; there are: {found} (python -m harness +acq=ei fronts=true)")
+    evaluators = sorted(set(own["evaluator"]), key=lambda name: (name != "replay", name))
+    own = own[own["evaluator"] == evaluators[0]]
+    models = sorted(set(own["cost_model"]), key=lambda name: (name != "lv3", name))
+    own = own[own["cost_model"] == models[0]]
+    longest = own.groupby(CELL)["iterations"].transform("max")
+    own = own[own["iterations"] == longest]
+    return own.drop_duplicates([*CELL, "step", "candidate"]).sort_values([*CELL, "step", "log_cost"], ignore_index=True)
+
+
+def persistence(fronts: pd.DataFrame) -> pd.Series:
+    """Return, per (dataset, pipeline, seed), the mean over steps of the share of a front's points that stay on it.
+
+    The point evaluated since, and the last front, have no next step and do not count. Raises BadInput where nothing
+    is left.
+    """
+    known = fronts[fronts["stays"].notna()]
+    if known.empty:
+        raise BadInput("no front has a next step: run two iterations or more past the initial design")
+    per_step = known.assign(stays=known["stays"].astype(float)).groupby([*CELL, "step"])["stays"].mean()
+    return per_step.groupby(level=CELL).mean().rename("stays")
