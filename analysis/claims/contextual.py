@@ -62,8 +62,8 @@ def claim_8(evidence: Evidence) -> Finding:
 
 CLAIMS = (
     Claim(7, "CEI's trade-offs are on par with or better than EI^alpha's", "in words",
-          "mean over problems of the difference of two hypervolumes of (cost, error): of CEI over lambda, "
-          "of EI^alpha over alpha, EI in both, means over seeds; reference: EI's total cost and the initial design's error",
+          "mean over problems of the difference of two hypervolumes of (cost, error), means over seeds: of CEI over "
+          "lambda and of EI^alpha over alpha, EI in both; reference: EI's total cost and the initial design's error",
           f"the difference is above -{MARGIN} (2 % of EI's time at no loss)", claim_7),
     Claim(8, "CEI outranks EI and EIpu at every budget, extreme lambda aside, and beats EI even at large budgets",
           "in words", "mean rank of CEI, averaged over lambda in 0.1 to 0.7, minus EI's and minus EIpu's, at budgets "
