@@ -2,31 +2,40 @@
 
 `density` compares replay settings with live training, `engines` surrogates and fits with the default: there results_dir
 holds one folder of records per setting. `costs` draws F2 and F8 from the records of `python -m tabular_cache costs`,
-and F9 from runs under several cost models.
+and F9 from runs under several cost models. `claims` holds the paper's claims against the records, `budgets` writes
+the minimal budget of every problem, `fronts` draws F1 and F7 from the fronts that `python -m harness fronts=true`
+keeps, and `sensitivities` asks whether a claim's verdict depends on a setting (one folder of records per setting).
 """
 
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from analysis.components import REFERENCE
 from harness.cli import SOME_FAILED, run_cli
 from harness.errors import BadInput
 
-COMMANDS = ("figures", "summary", "all", "density", "engines", "costs")
-KEYS = ("results_dir", "out_dir", *REFERENCE)
+OTHERS = ("claims", "budgets", "fronts", "sensitivities")  # each a function of `analysis.commands`
+COMMANDS = ("figures", "summary", "all", "density", "engines", "costs", *OTHERS)
+OPTIONS = {"bootstrap": ("hierarchical", "plain"), "judge": ("validation", "test")}
+KEYS = ("results_dir", "out_dir", *OPTIONS, *REFERENCE)
 USAGE = f"python -m analysis [{'|'.join(COMMANDS)}] results_dir=results out_dir=report [evaluator=replay ...]"
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """What to make, from which records, of which components (`components.choose`), and where to put it."""
+    """What to make, from which records, of which components (`components.choose`), and where to put it.
+
+    options: how intervals are made (bootstrap), and by which error methods are judged (judge).
+    """
 
     command: str
     results_dir: Path
     out_dir: Path
     components: dict[str, str]
+    options: dict[str, Any]
 
 
 def parse(argv: Sequence[str]) -> Arguments:
@@ -45,11 +54,16 @@ def parse(argv: Sequence[str]) -> Arguments:
         if key in given:
             raise BadInput(f"{key} is given twice ({USAGE})")
         given[key] = value
+    options = {key: given.pop(key, allowed[0]) for key, allowed in OPTIONS.items()}
+    for key, value in options.items():
+        if value not in OPTIONS[key]:
+            raise BadInput(f"{key} must be one of {', '.join(OPTIONS[key])}, got {value!r}")
     arguments = Arguments(
         given.pop("command", "all"),
         Path(given.pop("results_dir", "results")),
         Path(given.pop("out_dir", "report")),
         given,
+        options,
     )
     _check_folders(arguments)
     return arguments
@@ -68,6 +82,17 @@ def _check_folders(arguments: Arguments) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Make what the arguments ask for; exit code 3 when a figure could not be drawn from these records."""
     arguments = parse(sys.argv[1:] if argv is None else argv)
+    from analysis.bootstrap import resampling
+
+    with resampling(arguments.options["bootstrap"]):
+        return _run(arguments)
+
+
+def _run(arguments: Arguments) -> int:
+    if arguments.command in OTHERS:
+        from analysis import commands
+
+        return int(getattr(commands, arguments.command)(arguments))
     if arguments.command == "density":
         from analysis import density_figure
 
@@ -88,7 +113,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from analysis.traces import collect
     from harness.records import read_traces
 
-    traces = collect(read_traces(arguments.results_dir), arguments.components)
+    traces = collect(read_traces(arguments.results_dir), arguments.components, arguments.options["judge"])
     drawn: dict[str, Drawn | str] = {}
     for name, draw in figures().items() if arguments.command != "summary" else ():
         try:

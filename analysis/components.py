@@ -34,3 +34,13 @@ def choose(frame: "pd.DataFrame", wanted: Mapping[str, str]) -> "tuple[pd.DataFr
         frame = frame[frame[component] == name]
         chosen[component] = name
     return frame, chosen
+
+
+def only(frame: "pd.DataFrame", wanted: Mapping[str, str]) -> "pd.DataFrame":
+    """Return the evaluations whose components are those `wanted`, whatever the others; raises BadInput for none."""
+    for component, name in wanted.items():
+        names = sorted(str(found) for found in frame[component].unique())
+        if name not in names:
+            raise BadInput(f"no runs of {component}={name}; the records hold: {', '.join(names)}")
+        frame = frame[frame[component] == name]
+    return frame

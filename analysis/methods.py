@@ -4,6 +4,8 @@
 was asked for; both names are used everywhere, so that a method is never counted twice.
 """
 
+import re
+
 import numpy as np
 import pandas as pd
 
@@ -39,6 +41,14 @@ def ordered(runs: pd.DataFrame) -> list[str]:
     """List the methods present: EI^alpha by alpha (ei first, eipu last), then CEI by lambda, then others."""
     seen = runs[["method", "alpha", "lam"]].drop_duplicates("method")
     return [str(m) for m in seen.sort_values(["alpha", "lam", "method"], na_position="last")["method"]]
+
+
+def short(method: str) -> str:
+    """Return a method's name for a crowded axis: ``EI^0.1``, ``CEI 0.3``, ``EI-cool``; others as they are."""
+    found = re.fullmatch(r"(eialpha|cei)\((?:alpha|lam)=([^,)]*)\)", method)
+    if found:
+        return f"EI$^{{{found[2]}}}$" if found[1] == "eialpha" else f"CEI {found[2]}"
+    return {EI: "EI", EIPU: "EIpu", EICOOL: "EI-cool"}.get(method, method)
 
 
 def require(runs: pd.DataFrame, name: str, what: str) -> None:

@@ -78,12 +78,13 @@ def _colours(methods: list[str]) -> Colours:
 
 
 def _draw_panel(axes: Axes, curves: pd.DataFrame, colours: Colours, multiple: float, family: Family) -> None:
-    """Curves with faint bands; beside the panel, the intervals at the whole budget."""
+    """Curves, faint bands for the methods with a name; beside the panel, all intervals at the whole budget."""
     for place, (method, rows) in enumerate(curves.groupby("method", sort=False)):
         colour, line = colours[str(method)]
         name = _NAMES.get(str(method)) or family.label(float(rows[family.axis].iloc[0]))
         axes.plot(rows["share"], rows["value"], line, color=colour, linewidth=1.4, label=name)
-        axes.fill_between(rows["share"], rows["low"], rows["high"], color=colour, alpha=0.1, linewidth=0)
+        if method in _NAMES:
+            axes.fill_between(rows["share"], rows["low"], rows["high"], color=colour, alpha=0.12, linewidth=0)
         whole = rows.iloc[-1]
         x = 1.03 + 0.02 * place
         axes.plot([x, x], [whole["low"], whole["high"]], line, color=colour, linewidth=1.2)
@@ -108,8 +109,8 @@ def _caption(traces: Traces, ranked: Ranks, budgets: pd.DataFrame, n: int, famil
         "evaluations that end within the spent share of the budget; ties share the mean rank. Minimal budget",
         f"of a problem: least median (over seeds) total cost of {n} iterations, over {over} EI^alpha",
         "methods. Mean over",
-        f"{scope(ranked.cells, traces.evaluator)}; bands, and bars for the whole",
-        f"budget: {intervals(ranked.cells)}",
+        f"{scope(ranked.cells, traces.evaluator)}; bands (EI, EIpu, EI-cool), and bars",
+        f"for the whole budget: {intervals(ranked.cells)}",
         ranks_left_out(ranked),
         footnote(ranked.cells["dataset"]),
     )

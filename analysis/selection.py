@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from analysis.methods import PREFIX_FAMILIES
+from analysis.methods import EICOOL, PREFIX_FAMILIES
 from analysis.traces import CELL, STUDY_ITERATIONS, Traces
 from harness.errors import BadInput
 
@@ -52,6 +52,13 @@ def for_budgets(traces: Traces) -> Traces:
 def of_families(traces: Traces, *axes: str) -> Traces:
     """Return the runs that lie on one of the parameter axes, ``alpha`` (EI^alpha) or ``lam`` (CEI)."""
     return traces.select(traces.runs[list(axes)].notna().any(axis=1).to_numpy())
+
+
+def and_cool(traces: Traces, n: int, *axes: str) -> Traces:
+    """Return the runs of `of_families`, and beside them those of EI-cool that were planned for `n` iterations."""
+    runs = traces.runs
+    cool = (runs["method"] == EICOOL) & (runs["iterations"] == n) & runs["tau"].isna() & (runs["evaluations"] >= n)
+    return traces.select((runs[list(axes)].notna().any(axis=1) | cool).to_numpy())
 
 
 def _one_each(runs: pd.DataFrame, by_length: bool) -> np.ndarray:

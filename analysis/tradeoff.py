@@ -9,6 +9,8 @@ from matplotlib.text import Annotation
 from matplotlib.transforms import Bbox
 
 from analysis.bootstrap import Scheme, Statistic, bootstrap
+from analysis.methods import EICOOL
+from analysis.plotting import GREEN
 from analysis.relative import MEASURES, Relative
 
 THINNED = "Labels that would lie on one another are left out; the CSV beside the figure has every number."
@@ -42,6 +44,21 @@ def plot(axes: Axes, rows: pd.DataFrame, colour: str, label: str) -> None:
     axes.errorbar(x, y, xerr=arms[0], yerr=arms[1], fmt="none", ecolor=colour, alpha=0.35, elinewidth=0.9)
     axes.plot(x, y, color=colour, linewidth=1.1, linestyle=line, marker=marker, markersize=size,
               label=f"{label}, {statistic}")  # fmt: skip
+
+
+def plot_cool(axes: Axes, numbers: pd.DataFrame) -> None:
+    """Draw EI-cool's mean as a diamond, with its intervals, where it is among the methods."""
+    rows = numbers[(numbers["method"] == EICOOL) & (numbers["statistic"] == "mean")]
+    if len(rows):
+        x, y = rows["cost_pct"].to_numpy(), rows["error_pct"].to_numpy()
+        arms = [_arms(rows, measure) for measure in MEASURES]
+        axes.errorbar(x, y, xerr=arms[0], yerr=arms[1], fmt="D", color=GREEN, markersize=5.5, elinewidth=0.9,
+                      label="EI-cool, mean")  # fmt: skip
+
+
+def and_of_cool(numbers: pd.DataFrame) -> str:
+    """Return the words for EI-cool beside another family; "" where it has no runs."""
+    return " and of EI-cool, by the share of iterations left" if EICOOL in set(numbers["method"]) else ""
 
 
 def _arms(rows: pd.DataFrame, measure: str) -> np.ndarray:

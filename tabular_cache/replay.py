@@ -16,6 +16,7 @@ from tabular_cache.schema import problem_name
 from tabular_cache.table import TABLES, Table, about, read_table
 
 COSTS = {"scaled": "scaled_s", "cpu": "cpu_s", "wall": "wall_s"}
+OBJECTIVES = ("error", "loss")
 _NEIGHBOURS = 200  # of the incumbent, always on offer when the rows are too many to offer all
 
 
@@ -29,12 +30,19 @@ class ReplayProblem:
     space = XGBOOST_SPACE
 
     def __init__(
-        self, table: Table, seed: int, max_candidates: int, cost: str = "scaled", n_configs: int | None = None
+        self,
+        table: Table,
+        seed: int,
+        max_candidates: int,
+        cost: str = "scaled",
+        n_configs: int | None = None,
+        objective: str = "error",
     ) -> None:
         self.name, self.about = table.problem, about(table.problem, table.meta)
         self._price: dict[bytes, float] | None = None
         self._table, self._seed, self._max = table, seed, max_candidates
         self._cost = table[COSTS[cost]]
+        self._error, self._test_error = table[f"val_{objective}"], table[f"test_{objective}"]
         self._known = np.ones(len(table), dtype=bool) if n_configs is None else table["config"] < n_configs
         self._free = table.measured & self._known
         self._best = self._near_to = -1
@@ -91,13 +99,13 @@ class ReplayProblem:
         """Look the row up and take it off the offer."""
         table = self._table
         self._free[candidate] = False
-        error = table["val_error"][candidate]
-        if np.isfinite(error) and (self._best < 0 or error < table["val_error"][self._best]):
+        error = self._error[candidate]
+        if np.isfinite(error) and (self._best < 0 or error < self._error[self._best]):
             self._best = candidate
         return Evaluation(
             error=float(error),
             cost_s=float(self._cost[candidate]),
-            test_error=float(table["test_error"][candidate]),
+            test_error=float(self._test_error[candidate]),
             wall_s=float(table["wall_s"][candidate]),
             status=table.statuses[table.status[candidate]],
         )
@@ -114,13 +122,15 @@ class Replay:
 
     tables: folder of the tables, null for the shipped ones; max_candidates: rows scored per step at most;
     cost: "scaled" (CPU seconds on the reference machine), "cpu" or "wall" (seconds as measured); n_configs: only
-    the first so many configurations of a table, null for all.
+    the first so many configurations of a table, null for all; objective: what is minimised and recorded as the error,
+    "error" (misclassification rate or RMSE) or "loss" (log-loss or RMSE).
     """
 
     tables: str | None = None
     max_candidates: int = 5000
     cost: str = "scaled"
     n_configs: int | None = None
+    objective: str = "error"
     seeds_per_block: int | None = None  # all seeds of a problem and method in one block
 
     def __post_init__(self) -> None:
@@ -128,6 +138,8 @@ class Replay:
             raise BadInput(f"evaluator.max_candidates must be a whole number >= 2, got {self.max_candidates!r}")
         if self.cost not in COSTS:
             raise BadInput(f"evaluator.cost must be one of {', '.join(COSTS)}, got {self.cost!r}")
+        if self.objective not in OBJECTIVES:
+            raise BadInput(f"evaluator.objective must be one of {', '.join(OBJECTIVES)}, got {self.objective!r}")
         if self.n_configs is not None and (not isinstance(self.n_configs, int) or self.n_configs < 1):
             raise BadInput(f"evaluator.n_configs must be a whole number >= 1 or null, got {self.n_configs!r}")
 
@@ -142,7 +154,7 @@ class Replay:
     def open(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any], seed: int) -> ReplayProblem:
         """Return the problem of one run."""
         table = self._table(dataset, pipeline)
-        return ReplayProblem(table, seed, self.max_candidates, self.cost, self.n_configs)
+        return ReplayProblem(table, seed, self.max_candidates, self.cost, self.n_configs, self.objective)
 
     def _table(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> Table:
         return read_table(problem_name(str(dataset["name"]), str(pipeline["name"])), self._folder)

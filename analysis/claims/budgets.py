@@ -45,7 +45,7 @@ def wrong_way(rank: Float[np.ndarray, "B M"]) -> Float[np.ndarray, " B"]:
 
 def claim_4(evidence: Evidence) -> Finding:
     """The valley of ranks over alpha, averaged over the budgets that count."""
-    ranked = evidence.ranked("alpha")
+    ranked = evidence.of_alpha()
     alphas = _alphas(evidence, ranked)
     budgets = ranked.multiples[counting(ranked)]
     if len(budgets) < FEWEST_BUDGETS:
@@ -73,7 +73,7 @@ def claim_4(evidence: Evidence) -> Finding:
 
 def claim_5(evidence: Evidence) -> Finding:
     """EIpu's place among EI^alpha at the two lowest budgets."""
-    ranked = evidence.ranked("alpha")
+    ranked = evidence.of_alpha()
     _alphas(evidence, ranked)
     need(ranked, (0.5, 1.0))
     middle = (len(ranked.methods) + 1) / 2
@@ -87,7 +87,7 @@ def claim_5(evidence: Evidence) -> Finding:
 
 def claim_6(evidence: Evidence) -> Finding:
     """EI's rank at a large budget against its rank at the lowest."""
-    ranked = evidence.ranked("alpha")
+    ranked = evidence.of_alpha()
     _alphas(evidence, ranked)
     usable = [m for m in LARGE if m in set(ranked.multiples[counting(ranked)])]
     if not usable:

@@ -9,7 +9,7 @@ import pandas as pd
 from analysis.bootstrap import Estimate, bootstrap
 from analysis.budgets import MULTIPLES, minimal_budgets
 from analysis.claims.decide import Missing
-from analysis.methods import EI, EIPU, ordered
+from analysis.methods import ordered
 from analysis.ranks import CAP, Ranks, ranks
 from analysis.relative import Relative, relative
 from analysis.scope import plural, scope
@@ -59,12 +59,14 @@ class Evidence:
         values = self.pairs.wide("cost_pct" if measure == "saved" else "error_pct", [method])[method].dropna()
         return float((100 - values).median() if measure == "saved" else (values - 100).median())
 
-    def ranked(self, family: str) -> Ranks:
-        """Rank a family at the whole budgets: ``alpha``: EI^alpha among themselves, ``lam``: CEI with EI and EIpu."""
-        runs = self.traces.runs
-        member = runs["alpha"].notna() if family == "alpha" else runs["lam"].notna() | runs["method"].isin([EI, EIPU])
+    def ranked(self, methods: list[str]) -> Ranks:
+        """Rank methods at the whole budgets."""
         budgets = minimal_budgets(of_families(self.equal, "alpha"), "the claim")
-        return ranks(for_budgets(self.traces), budgets, ordered(runs[member]), MULTIPLES, np.ones(1), "the claim")
+        return ranks(for_budgets(self.traces), budgets, methods, MULTIPLES, np.ones(1), "the claim")
+
+    def of_alpha(self) -> Ranks:
+        """Rank EI^alpha among themselves at the whole budgets."""
+        return self.ranked(ordered(self.traces.runs[self.traces.runs["alpha"].notna()]))
 
     def barred(self, cells: pd.DataFrame) -> list[str]:
         """Return why no verdict may be given on these cells; empty if it may."""

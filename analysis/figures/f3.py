@@ -8,9 +8,9 @@ from analysis.methods import EI, ordered, require
 from analysis.plotting import BLUE, RED, Drawn, new_figure, save, style
 from analysis.relative import Relative, relative
 from analysis.scope import footnote, intervals, pairs_left_out, scope, sentence, span
-from analysis.selection import at_horizon, horizon, of_families
+from analysis.selection import and_cool, at_horizon, horizon
 from analysis.traces import Traces
-from analysis.tradeoff import THINNED, finish, label_points, plot, thin_labels, tradeoff
+from analysis.tradeoff import THINNED, and_of_cool, finish, label_points, plot, plot_cool, thin_labels, tradeoff
 
 
 def draw(traces: Traces, out_dir: Path) -> Drawn:
@@ -20,7 +20,7 @@ def draw(traces: Traces, out_dir: Path) -> Drawn:
     """
     require(traces.runs, EI, "F3")
     n = horizon(traces)
-    equal, short = at_horizon(of_families(traces, "alpha"), n)
+    equal, short = at_horizon(and_cool(traces, n, "alpha"), n)
     pairs = relative(equal, "F3")
     numbers = tradeoff(pairs, ordered(pairs.table))
     caption = _caption(traces, pairs, numbers, n, short)
@@ -28,9 +28,10 @@ def draw(traces: Traces, out_dir: Path) -> Drawn:
         figure, plots = new_figure(6.4, 4.4, caption)
         axes = plots.subplots()
         for statistic, colour in (("mean", BLUE), ("median", RED)):
-            rows = numbers[numbers["statistic"] == statistic]
+            rows = numbers[(numbers["statistic"] == statistic) & numbers["alpha"].notna()]
             plot(axes, rows, colour, "EI$^\\alpha$")
             label_points(axes, rows, "alpha", colour, above=statistic == "mean")
+        plot_cool(axes, numbers)
         finish(axes, n)
         thin_labels(axes)
         axes.set_title("EI$^\\alpha$: cost saved against error lost (numbers: $\\alpha$)", fontsize=10)
@@ -40,7 +41,7 @@ def draw(traces: Traces, out_dir: Path) -> Drawn:
 
 def _caption(traces: Traces, pairs: Relative, numbers: pd.DataFrame, n: int, short: int) -> str:
     return sentence(
-        f"F3. Total cost and best validation error of {n} iterations of EI^alpha, in percent of EI's on the",
+        f"F3. Total cost and best validation error of {n} iterations of EI^alpha{and_of_cool(numbers)}, in percent of EI's on the",
         "same problem and seed (EI = 100), mean and median over",
         f"{scope(pairs.table, traces.evaluator)}, {span(numbers['n'], 'pair')}.",
         f"Bars: {intervals(pairs.table)}",

@@ -11,9 +11,9 @@ from analysis.methods import EI, ordered, require
 from analysis.plotting import BLUE, RED, Drawn, new_figure, save, sequence, spread, style
 from analysis.relative import Relative, relative
 from analysis.scope import footnote, intervals, pairs_left_out, scope, sentence, span
-from analysis.selection import at_horizon, horizon, of_families
+from analysis.selection import and_cool, at_horizon, horizon, of_families
 from analysis.traces import Traces
-from analysis.tradeoff import THINNED, finish, label_points, plot, thin_labels, tradeoff
+from analysis.tradeoff import THINNED, and_of_cool, finish, label_points, plot, plot_cool, thin_labels, tradeoff
 from harness.errors import BadInput
 
 
@@ -26,7 +26,7 @@ def draw(traces: Traces, out_dir: Path) -> Drawn:
     if traces.runs["lam"].isna().all():
         raise BadInput(f"F5 needs a method cei: the records hold {', '.join(ordered(traces.runs))}")
     n = horizon(traces)
-    equal, short = at_horizon(of_families(traces, "alpha", "lam"), n)
+    equal, short = at_horizon(and_cool(traces, n, "alpha", "lam"), n)
     pairs = relative(equal, "F5")
     numbers = tradeoff(pairs, ordered(pairs.table))
     effective = effective_alpha(of_families(equal, "lam"))
@@ -50,6 +50,7 @@ def _draw_tradeoffs(axes: Axes, numbers: pd.DataFrame, n: int) -> None:
             plot(axes, rows, colour, name)
             if statistic == "mean":
                 label_points(axes, rows, parameter, colour, above=parameter == "lam")
+    plot_cool(axes, numbers)
     finish(axes, n)
     axes.set_title("CEI beside EI$^\\alpha$ (numbers: $\\lambda$, $\\alpha$)", fontsize=10)
 
@@ -79,7 +80,7 @@ def _draw_effective(axes: Axes, curve: pd.DataFrame) -> None:
 def _caption(traces: Traces, pairs: Relative, numbers: pd.DataFrame, effective: Effective, n: int, short: int) -> str:
     return sentence(
         f"F5. Left: total cost and best validation error of {n} iterations of CEI over lambda and of",
-        "EI^alpha, in percent of EI's on the same problem and seed (EI = 100), mean and median over",
+        f"EI^alpha{and_of_cool(numbers)}, in percent of EI's on the same problem and seed (EI = 100), mean and median over",
         f"{scope(pairs.table, traces.evaluator)}, {span(numbers['n'], 'pair')}.",
         pairs_left_out(pairs, short, n),
         "Right: mean over problems and seeds of the least alpha with which EI^alpha would have made CEI's",

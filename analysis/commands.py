@@ -1,0 +1,75 @@
+"""What `python -m analysis claims|budgets|fronts|sensitivities` do; each returns the exit code."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.cli import SOME_FAILED
+from harness.errors import BadInput
+from harness.files import write_atomically
+
+if TYPE_CHECKING:
+    from analysis.__main__ import Arguments
+
+
+def claims(arguments: "Arguments") -> int:
+    """Hold the paper's claims against the records: print the table, write claims.md and claims.csv."""
+    from analysis.claims import evaluate
+    from analysis.claims.evaluate import table, write
+    from analysis.components import only
+    from analysis.costs import read_costs
+    from analysis.fronts import read_fronts
+    from analysis.scope import intervals
+    from harness.records import read_traces
+
+    folder = arguments.results_dir
+    traces = only(read_traces(folder), arguments.components)
+    costs = read_costs(folder) if (folder / "costs").is_dir() else None
+    verdicts = evaluate(traces, costs, read_fronts(folder), arguments.options["judge"])
+    print(table(verdicts))
+    for path in write(verdicts, intervals(traces), arguments.out_dir):
+        print(path)
+    return 0
+
+
+def budgets(arguments: "Arguments") -> int:
+    """Write budgets.csv, the minimal budget of every problem, for `python -m harness budgets=...`."""
+    from analysis.budgets import minimal_budgets
+    from analysis.selection import at_horizon, horizon, of_families
+    from analysis.traces import collect
+    from harness.records import read_traces
+
+    traces = of_families(collect(read_traces(arguments.results_dir), arguments.components), "alpha")
+    n = horizon(traces)
+    found = minimal_budgets(at_horizon(traces, n)[0]).reset_index()
+    path = arguments.out_dir / "budgets.csv"
+    text = found.to_csv(index=False, float_format="%.17g", lineterminator="\n")
+    write_atomically(path, text.encode())
+    print(f"{len(found)} problems, minimal budget of {n} iterations: {path}")
+    return 0
+
+
+def fronts(arguments: "Arguments") -> int:
+    """Draw F1 and F7; exit code 3 when one could not be drawn from these records."""
+    from analysis.figures import front_figures
+    from analysis.fronts import read_fronts
+
+    found, failed = read_fronts(arguments.results_dir), False
+    for name, draw in front_figures().items():
+        try:
+            for path in draw(found, arguments.out_dir).paths:
+                print(path)
+        except BadInput as error:
+            print(f"error: {name} was not drawn: {error}", file=sys.stderr)
+            failed = True
+    return SOME_FAILED if failed else 0
+
+
+def sensitivities(arguments: "Arguments") -> int:
+    """Write sensitivities.md and .csv from one folder of records per setting."""
+    from analysis import sensitivities as comparison
+
+    paths: tuple[Path, ...] = comparison.report(arguments.results_dir, arguments.out_dir)
+    for path in paths:
+        print(path)
+    return 0

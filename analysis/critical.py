@@ -1,0 +1,90 @@
+"""Which methods differ over data sets: mean ranks, Friedman's test, and pairwise Wilcoxon tests corrected by Holm.
+
+Notation: N data sets, k methods. The values compared are one number per data set and method, the mean over its
+pipelines and seeds, so that N counts what is independent. Sources: Demsar 2006, "Statistical comparisons of classifiers
+over multiple data sets" (mean ranks over data sets, Friedman's test, the diagram); Benavoli, Corani and Mangili 2016,
+"Should we really use post-hoc tests based on mean-ranks?" (Wilcoxon's signed-rank test with Holm's correction rather
+than Nemenyi's critical difference, which lets the verdict on two methods depend on the others).
+"""
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from scipy import stats
+
+from harness.errors import BadInput
+
+LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class Critical:
+    """Mean ranks of k methods over N data sets (1 = best), best first, and what tests say of them.
+
+    friedman_p: that all are equal; NaN for fewer than three methods. p: Holm-corrected, by pair of methods, NaN on
+    the diagonal. cliques: the largest runs of neighbours by rank in which no pair differs.
+    """
+
+    ranks: pd.Series
+    datasets: int
+    friedman_p: float
+    p: pd.DataFrame
+    cliques: list[list[str]]
+
+
+def critical(values: pd.DataFrame) -> Critical:
+    """Compare methods (columns) over data sets (rows); low values are good.
+
+    Raises BadInput for fewer than two data sets or methods, ValueError for NaN.
+    """
+    if values.shape[0] < 2 or values.shape[1] < 2:
+        raise BadInput(f"comparing over data sets needs two of them and two methods, got {values.shape}")
+    if values.isna().any(axis=None):
+        raise ValueError("every data set needs a value of every method")
+    mean_ranks = values.rank(axis=1).mean().sort_values(kind="stable")
+    values = values[mean_ranks.index]
+    several = values.shape[1] >= 3 and not (values.nunique(axis=1) == 1).all()
+    friedman = float(stats.friedmanchisquare(*values.to_numpy().T).pvalue) if several else np.nan
+    p = pairwise(values)
+    return Critical(mean_ranks, len(values), friedman, p, cliques(list(p.columns), p.to_numpy() < LEVEL))
+
+
+def pairwise(values: pd.DataFrame) -> pd.DataFrame:
+    """Return Holm-corrected two-sided p-values of Wilcoxon's signed-rank test for every pair of columns."""
+    names = list(values.columns)
+    pairs = list(combinations(range(len(names)), 2))
+    raw = np.array([_wilcoxon((values.iloc[:, i] - values.iloc[:, j]).to_numpy()) for i, j in pairs])
+    out = np.full((len(names), len(names)), np.nan)
+    for (i, j), p in zip(pairs, holm(raw), strict=True):
+        out[i, j] = out[j, i] = p
+    return pd.DataFrame(out, index=names, columns=names)
+
+
+def _wilcoxon(difference: Float[np.ndarray, " N"]) -> float:
+    """Two-sided p-value; zero differences are dropped (Wilcoxon's own way), and 1 if nothing is left."""
+    difference = difference[difference != 0]
+    return float(stats.wilcoxon(difference).pvalue) if len(difference) else 1.0
+
+
+def holm(p: Float[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
+    """Return p-values corrected for m tests: max over smaller ones of (m - rank + 1) p, at most 1 (Holm 1979)."""
+    order = np.argsort(p, kind="stable")
+    corrected = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
+    out = np.empty_like(corrected)
+    out[order] = corrected
+    return out
+
+
+def cliques(names: list[str], differ: np.ndarray) -> list[list[str]]:
+    """Return the largest runs of two or more neighbours (in the order of `names`) without a pair that differs."""
+    found: list[tuple[int, int]] = []
+    for start in range(len(names)):
+        end = start
+        while end + 1 < len(names) and not differ[start : end + 1, end + 1].any():
+            end += 1
+        if end > start and not any(first <= start and end <= last for first, last in found):
+            found.append((start, end))
+    return [names[start : end + 1] for start, end in found]

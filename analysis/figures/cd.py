@@ -1,0 +1,101 @@
+"""CD: which methods differ over data sets, after N iterations and within a budget (critical-difference view)."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from scipy.stats import rankdata
+
+from analysis.budgets import minimal_budgets
+from analysis.critical import LEVEL, Critical, critical
+from analysis.methods import EI, ordered, require, short
+from analysis.plotting import BLACK, RED, Drawn, new_figure, save, style
+from analysis.ranks import ranks
+from analysis.relative import finals
+from analysis.scope import footnote, plural, scope, sentence
+from analysis.selection import at_horizon, for_budgets, horizon, of_families
+from analysis.traces import CELL, Traces
+from harness.errors import BadInput
+
+BUDGET = 1.0  # of the minimal budget
+Panel = tuple[str, Critical, pd.DataFrame]
+
+
+def draw(traces: Traces, out_dir: Path) -> Drawn:
+    """Draw the diagrams; raises BadInput without runs of `ei`, or with fewer than two data sets or methods."""
+    require(traces.runs, EI, "CD")
+    panels = [_after_iterations(traces), *_within_budget(traces)]
+    numbers = pd.concat([_numbers(title, found) for title, found, _ in panels], ignore_index=True)
+    caption = _caption(traces, panels)
+    most = max(len(found.ranks) for _, found, _ in panels)
+    with style():
+        figure, plots = new_figure(5.0 * len(panels), 0.25 * most + 1.0, caption)
+        for axes, (title, found, _) in zip(plots.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+            _diagram(axes, found, title)
+        return save(figure, "cd", caption, numbers, out_dir)
+
+
+def _after_iterations(traces: Traces) -> Panel:
+    n = horizon(traces)
+    wide = finals(at_horizon(traces, n)[0]).pivot(index=CELL, columns="method", values="final_error")
+    wide = wide.reindex(columns=ordered(traces.runs)).dropna(axis=1, how="all")
+    ran = wide.notna().all(axis=1)
+    if not ran.any():
+        raise BadInput("CD: no problem and seed has a successful run of every method")
+    rank = pd.DataFrame(rankdata(wide[ran], axis=1), index=wide.index[ran], columns=wide.columns)
+    return f"best error after {n} iterations", _compare(rank), rank.index.to_frame(index=False)
+
+
+def _within_budget(traces: Traces) -> list[Panel]:
+    """The panel of budgets; none where no two methods were run on a common problem and seed."""
+    budgets = minimal_budgets(at_horizon(of_families(traces, "alpha"), horizon(traces))[0], "CD")
+    methods = ordered(for_budgets(traces).runs)
+    try:
+        ranked = ranks(for_budgets(traces), budgets, methods, (BUDGET,), np.ones(1), "CD")
+    except BadInput:
+        return []
+    rank = ranked.wide().set_axis(ranked.methods, axis=1).dropna(axis=1)
+    return [(f"best error within {BUDGET:.0%} of the minimal budget", _compare(rank), ranked.cells)]
+
+
+def _compare(rank: pd.DataFrame) -> Critical:
+    return critical(rank.groupby(level="dataset").mean())
+
+
+def _diagram(axes: Axes, found: Critical, title: str) -> None:
+    """One line per method, best on top, at its mean rank; bars join neighbours that do not differ."""
+    y = np.arange(len(found.ranks))
+    axes.plot(found.ranks, y, "o", color=BLACK, markersize=4)
+    place = {name: k for k, name in enumerate(found.ranks.index)}
+    left = float(found.ranks.min())
+    step = 0.03 * max(float(found.ranks.max()) - left, 1e-9)
+    for k, clique in enumerate(found.cliques):
+        x = left - step * (k + 2)
+        axes.plot([x, x], [place[clique[0]] - 0.2, place[clique[-1]] + 0.2], "-", color=RED, linewidth=2.2)
+    axes.set_yticks(y, [short(str(name)) for name in found.ranks.index], fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xlabel("mean rank over data sets (1 = best)")
+    axes.set_title(title, fontsize=9)
+
+
+def _numbers(title: str, found: Critical) -> pd.DataFrame:
+    rows = found.ranks.rename("mean_rank").rename_axis("method").reset_index().assign(panel=title)
+    return rows.merge(found.p.rename_axis("method").add_prefix("p_").reset_index(), on="method")
+
+
+def _caption(traces: Traces, panels: list[Panel]) -> str:
+    parts = []
+    for title, found, cells in panels:
+        p = "not to be had" if np.isnan(found.friedman_p) else f"p = {found.friedman_p:.2g}"
+        parts.append(
+            f"{title.capitalize()}: {scope(cells, traces.evaluator)}, {plural(found.datasets, 'data set')}, "
+            f"Friedman's test {p}."
+        )
+    return sentence(
+        "CD. Mean rank of the methods over data sets, each data set's value being the mean rank over its problems and",
+        "seeds. Bars join neighbours of which no pair differs: Wilcoxon's signed-rank test over data sets with Holm's",
+        f"correction, {LEVEL:.0%} (Demsar 2006; Benavoli et al. 2016). With few data sets no pair can differ.",
+        *parts,
+        footnote(panels[0][2]["dataset"]),
+    )
