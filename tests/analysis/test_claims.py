@@ -1,0 +1,261 @@
+"""The claims' conditions and verdicts, on records made so that the verdict is known."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from synthetic_records import ALPHAS, EVERY, LAMS, Way, frame, on_disk
+
+from analysis.__main__ import main
+from analysis.bootstrap import Estimate
+from analysis.claims import Verdict, evaluate
+from analysis.claims.budgets import wrong_way
+from analysis.claims.decide import FAILS, HOLDS, UNDECIDED, Condition, Finding
+from analysis.claims.evaluate import CLAIMS
+from harness.records import TRACE
+
+DATASETS = ("wind", "wine", "abalone", "spam", "letters")
+STEPS = 300
+Outcome = tuple[float, float]  # total cost of 100 iterations and final error, in percent of EI's
+
+
+def records(outcomes: Mapping[Way, Outcome], datasets: tuple[str, ...] = DATASETS, steps: int = STEPS) -> pd.DataFrame:
+    """Runs that reach their final error at step 50, at the same cost per step; EI costs 1 s a step and ends at 0.1."""
+    parts = []
+    step = np.arange(steps)
+    for dataset in datasets:
+        for way, (cost, error) in outcomes.items():
+            columns = {name: np.full(steps, 0.5) for name in TRACE.names}
+            columns |= {"seed": 0 * step, "step": step, "cost_s": np.full(steps, cost / 100)}
+            columns["error"] = np.where(step < 50, 0.2, 0.1 * error / 100)
+            columns["test_error"] = 0.4 - columns["error"]
+            columns["predicted_cost_s"] = np.where(step < 5, np.nan, 1.0)
+            described = {"dataset": dataset, "pipeline": "clean", "acq": way.acq, "lam": way.lam, "alpha": way.alpha}
+            described |= {"tau": None, "method": way.method, "evaluator": "replay", "utility": "ei", "surrogate": "gp"}
+            described |= {"cost_model": "lv3", "cost_statistic": "exp_mean", "iterations": steps, "spec": way.method}
+            values = {k: np.nan if v is None else v for k, v in described.items()}
+            parts.append(pd.DataFrame(columns).assign(**values))
+    return pd.concat(parts, ignore_index=True)
+
+
+def verdicts(found: list[Verdict]) -> dict[int, Verdict]:
+    assert [v.number for v in found] == list(range(1, 13))
+    return {v.number: v for v in found}
+
+
+def outcomes(**changes: Outcome) -> dict[Way, Outcome]:
+    """Every claim about runs holds: alpha trades cost for error, and CEI does as well everywhere."""
+    costs = {0.01: 78.0, 0.05: 60.0, 0.1: 48.0, 0.2: 40.0, 0.3: 35.0, 0.5: 30.0, 0.7: 25.0}
+    errors = {0.01: 100.1, 0.05: 100.3, 0.1: 101.0, 0.2: 102.0, 0.3: 103.0, 0.5: 106.0, 0.7: 110.0}
+    found: dict[Way, Outcome] = {Way("ei"): (100.0, 100.0), Way("eipu"): (20.0, 120.0)}
+    found |= {Way("eialpha", alpha=a): (costs[a], errors[a]) for a in ALPHAS}
+    found |= {Way("cei", lam=v): (100 - 85 * v, 99.9 + v) for v in LAMS}
+    for name, outcome in changes.items():
+        found[next(way for way in found if way.method.replace("(", "_").replace("=", "_").startswith(name))] = outcome
+    return found
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "word"),
+    [(3, 5, HOLDS), (2, 5, UNDECIDED), (1, 5, UNDECIDED), (0, 1.9, FAILS), (9, 11, UNDECIDED), (10.1, 12, FAILS)],
+)
+def test_a_condition_by_hand(low: float, high: float, word: str) -> None:
+    assert Condition("x", Estimate((low + high) / 2, low, high), at_least=2.0, at_most=10.0).word == word
+
+
+def test_verdicts_of_several_conditions() -> None:
+    good, bad, open_ = (
+        Condition(w, Estimate(v, v - 1, v + 1), at_least=0.0) for w, v in (("g", 2), ("b", -2), ("o", 0))
+    )
+    assert Finding([good, good], "").word() == HOLDS
+    assert Finding([good, open_], "").word() == UNDECIDED
+    assert Finding([open_, bad], "").word() == FAILS and "outside: b" in Finding([open_, bad], "").why()
+    assert Finding([good], "", any_of=[[bad], [good, good]]).word() == HOLDS
+    assert Finding([good], "", any_of=[[bad], [good, bad]]).word() == FAILS
+    assert Finding([good], "", any_of=[[bad], [open_]]).word() == UNDECIDED
+    assert Finding([good], "", barred=["too few"]).word() == UNDECIDED
+    assert Finding([bad], "", barred=["too few"]).why() == "too few"
+    assert Finding([good], "", doubts=["one is missing"]).word() == UNDECIDED
+    assert Finding([bad], "", doubts=["one is missing"]).word() == FAILS
+
+
+@pytest.fixture(scope="module")
+def as_claimed() -> dict[int, Verdict]:
+    return verdicts(evaluate(records(outcomes())))
+
+
+def test_trade_offs_as_claimed(as_claimed: dict[int, Verdict]) -> None:
+    one = as_claimed[1]
+    assert (one.verdict, one.low, one.high) == (HOLDS, pytest.approx(52.0), pytest.approx(52.0))
+    assert (
+        "time saved at alpha = 0.1 52.0 % [52.0, 52.0]" in one.ours and "error added at alpha = 0.1 1.00 %" in one.ours
+    )
+    assert "5 of 144 problems, 1 seed (replay), 100 iterations, validation error" in one.taken_over
+    assert as_claimed[2].verdict == HOLDS and as_claimed[2].low == pytest.approx(22.0)
+    assert as_claimed[3].verdict == HOLDS and as_claimed[3].low == pytest.approx(20.0)
+
+
+@pytest.mark.parametrize(
+    ("number", "change"),
+    [
+        (1, {"eialpha_alpha_0.1": (65.0, 100.0)}),  # 35 % saved only
+        (1, {"eialpha_alpha_0.1": (48.0, 103.0)}),  # 3 % lost
+        (2, {"eialpha_alpha_0.01": (95.0, 100.0)}),
+        (3, {"eipu": (20.0, 101.0)}),
+    ],
+)
+def test_trade_offs_otherwise(number: int, change: dict[str, Outcome]) -> None:
+    few = {way: o for way, o in outcomes(**change).items() if way.acq != "cei"}
+    assert verdicts(evaluate(records(few, steps=100)))[number].verdict == FAILS
+
+
+def test_ranks_by_hand(as_claimed: dict[int, Verdict]) -> None:
+    """The minimal budget is EIpu's 20 s. At 10 s nobody has reached its final error; at 20 s alpha = 0.3 and more have.
+
+    At 400 s everybody has, and ranks follow the final errors.
+    """
+    five, six, eight = as_claimed[5], as_claimed[6], as_claimed[8]
+    assert "at 50% above the middle one (5 of 9) by 0.00 [0.00, 0.00]" in five.ours
+    assert "at 100% above the middle one (5 of 9) by -1.00 [-1.00, -1.00]" in five.ours and five.verdict == FAILS
+    assert (six.verdict, six.low) == (HOLDS, pytest.approx(1 - 5))
+    assert "rank of CEI minus EI's at 2000% 2.00 [2.00, 2.00]" in eight.ours and eight.verdict == FAILS
+    assert as_claimed[4].verdict == FAILS and "rank of alpha = 0 above that of 0.2" in as_claimed[4].why
+
+
+def test_short_runs_decide_nothing_about_large_budgets() -> None:
+    found = verdicts(evaluate(records(outcomes(), steps=100)))
+    assert found[6].verdict == UNDECIDED and "planned too short for 1000%" in found[6].why
+    assert found[4].verdict == UNDECIDED and "study=time" in found[4].why
+
+
+def test_hypervolumes_of_the_two_families(as_claimed: dict[int, Verdict]) -> None:
+    seven = as_claimed[7]
+    assert seven.verdict == HOLDS and "CEI's is larger on 100% of the problems" in seven.ours
+    worse = {way: (c, e + 60) if way.acq == "cei" else (c, e) for way, (c, e) in outcomes().items()}
+    assert verdicts(evaluate(records(worse, steps=100)))[7].verdict == FAILS
+
+
+def test_test_error_as_the_judge() -> None:
+    """The test error is 0.4 - error: 0.3 for EI, 0.299 for alpha = 0.1."""
+    few = {Way("ei"): (100.0, 100.0), Way("eialpha", alpha=0.1): (48.0, 101.0)}
+    found = verdicts(evaluate(records(few, steps=100), judge="test"))
+    assert "error added at alpha = 0.1 -0.33 %" in found[1].ours and "test error" in found[1].taken_over
+
+
+def test_a_curve_with_one_valley_goes_no_wrong_way() -> None:
+    curves = np.array([[5, 3, 1, 2, 4], [1, 2, 3, 4, 5], [5, 1, 5, 1, 5], [2, 2, 2, 2, 2]], dtype=float)
+    np.testing.assert_allclose(wrong_way(curves), [0.0, 0.0, 4 / 16, 0.0])
+    rng = np.random.default_rng(0)
+    for curve in rng.normal(size=(20, 9)):
+        best, wrong, way = int(np.argmin(curve)), 0.0, 0.0
+        for i in range(8):
+            step = curve[i + 1] - curve[i]
+            way += abs(step)
+            wrong += max(step, 0) if i < best else max(-step, 0)
+        assert wrong_way(curve[None, :])[0] == pytest.approx(wrong / way)
+
+
+@pytest.mark.parametrize(
+    ("ways", "problems", "seeds"),
+    [
+        ([Way("ei"), Way("eipu")], [("wind", "clean")], [0]),
+        ([Way("ei"), Way("eipu")], [(d, "clean") for d in DATASETS], [0, 1]),
+        ([Way("eipu"), Way("cei", lam=0.1)], [("wind", "clean")], [0, 1]),
+        (EVERY, [("wind", "clean")], [0]),
+    ],
+)
+def test_too_little_is_undecided_and_says_what_is_missing(
+    ways: list[Way], problems: list[tuple[str, str]], seeds: list[int]
+) -> None:
+    found = verdicts(evaluate(frame(problems, ways, seeds, 20)))
+    assert {v.verdict for v in found.values()} == {UNDECIDED}
+    assert all(v.why and v.why != "every condition holds" for v in found.values())
+    if len(problems) == 1 and len(ways) > 3:
+        assert "runs of 100 iterations are needed" in found[1].why and "1 data set only" in found[1].why
+
+
+def costs(level: Mapping[str, float], sizes: tuple[int, ...] = (4, 8, 10, 16, 20, 64)) -> pd.DataFrame:
+    """RMSE level / n for online models (GPs from few evaluations twice that), level itself for transferred ones."""
+    rows = []
+    for dataset in DATASETS:
+        for model, value in level.items():
+            for n in sizes:
+                online = not model.startswith("transfer")
+                rmse = value / n * (2 if "gp" in model and n <= 10 else 1) if online else value
+                cell = {"dataset": dataset, "pipeline": "clean", "seed": 0, "task": "regression"}
+                rows.append({**cell, "cost_model": model, "n": n, "trained_on": n, "rmse": rmse})
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize(
+    ("level", "nine", "ten"),
+    [
+        ({"lv3": 1.0, "gp": 1.2, "warped_gp": 1.1, "transfer_linear": 0.1, "transfer_tree": 0.5}, HOLDS, HOLDS),
+        ({"lv3": 1.0, "gp": 1.2, "transfer_linear": 0.05}, UNDECIDED, HOLDS),  # no warped GP; 20 evaluations
+        ({"lv3": 1.0, "gp": 0.4, "warped_gp": 1.1, "transfer_linear": 0.25}, FAILS, FAILS),  # 4 evaluations
+        ({"lv3": 1.0, "gp": 1.2, "warped_gp": 1.1, "transfer_linear": 0.001}, HOLDS, FAILS),  # never
+        ({"lv3": 1.0}, UNDECIDED, UNDECIDED),
+    ],
+)
+def test_cost_models_by_hand(level: dict[str, float], nine: str, ten: str) -> None:
+    little = frame([("wind", "clean")], [Way("ei")], [0], 6)
+    found = verdicts(evaluate(little, costs(level)))
+    assert (found[9].verdict, found[10].verdict) == (nine, ten)
+    if ten == HOLDS:
+        assert "best transferred: transfer_linear" in found[10].ours
+
+
+def test_cost_models_in_runs() -> None:
+    parts = []
+    for model, error in (("lv3", 101.0), ("gp", 110.0), ("transfer_linear", 105.0)):
+        ways = {Way("ei"): (100.0, 100.0), Way("eialpha", alpha=0.5): (50.0, error), Way("eipu"): (20.0, error + 5)}
+        parts.append(records(ways, steps=100).assign(cost_model=model, spec=model))
+    found = verdicts(evaluate(pd.concat(parts, ignore_index=True)))[11]
+    assert found.verdict == HOLDS and "error added, LV-3 minus GP -9.00 points" in found.ours
+    swapped = pd.concat(parts).replace({"cost_model": {"lv3": "gp", "gp": "lv3"}})
+    assert verdicts(evaluate(swapped))[11].verdict == FAILS
+    assert "no runs under cost_model=transfer_linear" in verdicts(evaluate(pd.concat(parts[:2])))[11].why
+
+
+def test_persistence_by_hand() -> None:
+    rows = [
+        {
+            "dataset": d,
+            "pipeline": "clean",
+            "seed": 0,
+            "step": step,
+            "candidate": k,
+            "log_cost": float(k),
+            "stays": stays,
+        }
+        for d in DATASETS
+        for step, kept in ((5, [True, False, False, None]), (6, [False, False, None]), (7, [None]))
+        for k, stays in enumerate(kept)
+    ]
+    words = {"acq": "ei", "method": "ei", "evaluator": "replay", "cost_model": "lv3", "iterations": 8}
+    fronts = pd.DataFrame(rows).assign(**words)
+    little = frame([("wind", "clean")], [Way("ei")], [0], 6)
+    twelve = verdicts(evaluate(little, fronts=fronts))[12]
+    assert twelve.low == pytest.approx(100 * (1 / 3 + 0) / 2) and twelve.verdict == HOLDS
+    most = fronts.assign(stays=[None if s is None else True for s in fronts["stays"]])
+    assert verdicts(evaluate(little, fronts=most))[12].verdict == FAILS
+
+
+def test_the_command_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    on_disk(tmp_path / "r", [("wind", "clean"), ("wine", "clean")], [Way("ei"), Way("eipu")], (0, 1), 12)
+    assert main(["claims", f"results_dir={tmp_path / 'r'}", f"out_dir={tmp_path / 'o'}"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("**undecided**") == 12 and "no pairs of eialpha(alpha=0.1) with ei" in out
+    written = pd.read_csv(tmp_path / "o" / "claims.csv")
+    assert (
+        written["number"].tolist() == list(range(1, 13)) and (tmp_path / "o" / "claims.md").read_text().count("|") > 60
+    )
+    assert main(["claims", "bootstrap=plain", f"results_dir={tmp_path / 'r'}", f"out_dir={tmp_path / 'p'}"]) == 0
+    assert "plain paired bootstrap" in (tmp_path / "p" / "claims.md").read_text()
+
+
+def test_every_claim_says_what_decides() -> None:
+    assert [claim.number for claim in CLAIMS] == list(range(1, 13))
+    assert all(claim.claim and claim.paper and claim.statistic and claim.rule for claim in CLAIMS)
