@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.bootstrap import bootstrap, resample, weighted
+from analysis.bootstrap import bootstrap, of_means, resample, resampling, weighted
+from analysis.scope import intervals
 from analysis.traces import CELL
 
 RNG = np.random.default_rng(7)
@@ -156,3 +157,32 @@ def test_wrong_arguments_are_refused() -> None:
         resample(frame, "nested")  # type: ignore[arg-type]
     with pytest.raises((ValueError, TypeError), match=r"mean.*median"):
         weighted(np.ones((2, 1)), np.ones((1, 2)), "mode")  # type: ignore[arg-type]
+
+
+def test_a_function_of_means_against_nested_draws_written_out() -> None:
+    """The place of the lowest mean: draws of data sets, then pipelines, then seeds, one by one."""
+    rng = np.random.default_rng(5)
+    index = pd.MultiIndex.from_product([["a", "b", "c"], ["p", "q"], [0, 1, 2]], names=CELL)
+    values = pd.DataFrame(rng.normal(size=(18, 4)) + [0.6, 0.3, 0.1, 0.4], index=index)
+    found = of_means(values, lambda means: means.argmin(axis=1).astype(float))
+    assert found.value == values.mean().to_numpy().argmin()
+    places = []
+    for _ in range(3000):
+        rows = []
+        for d in rng.integers(0, 3, 3):
+            for p in rng.integers(0, 2, 2):
+                rows += [6 * d + 3 * p + s for s in rng.integers(0, 3, 3)]
+        places.append(values.to_numpy()[rows].mean(axis=0).argmin())
+    assert (found.low, found.high) == tuple(np.quantile(places, [0.025, 0.975]))
+
+
+def test_the_scheme_in_use_is_the_one_named() -> None:
+    rng = np.random.default_rng(6)
+    index = pd.MultiIndex.from_product([list("abcd"), ["p"], range(5)], names=CELL)
+    values = pd.DataFrame({"x": np.repeat(rng.normal(size=4), 5) + 0.01 * rng.normal(size=20)}, index=index)
+    named, default = bootstrap(values, scheme="plain"), bootstrap(values)
+    with resampling("plain"):
+        pd.testing.assert_frame_equal(bootstrap(values), named)
+        assert "plain paired" in intervals(index.to_frame(index=False))
+    pd.testing.assert_frame_equal(bootstrap(values), default)
+    assert named["high"].iloc[0] - named["low"].iloc[0] < default["high"].iloc[0] - default["low"].iloc[0]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.incumbent import best_within, finished_within, incumbents, spent
+from analysis.incumbent import best_within, finished_within, incumbents, of_the_best, spent
 
 NAN = np.nan
 
@@ -58,3 +58,14 @@ def test_best_within_agrees_with_a_loop(run: list[tuple[float, float]], budgets:
                 best = e
         expected.append(best)
     np.testing.assert_array_equal(best_within(error, cost, np.array([budgets])), [expected])
+
+
+def test_the_test_error_of_the_best_so_far_by_plain_loops() -> None:
+    rng = np.random.default_rng(3)
+    error, other = rng.integers(0, 5, (20, 12)).astype(float), rng.uniform(size=(20, 12))
+    error[rng.uniform(size=error.shape) < 0.3] = np.nan
+    found = of_the_best(error, other)
+    for r, t in np.ndindex(error.shape):
+        seen = error[r, : t + 1]
+        expected = np.nan if np.isnan(seen).all() else other[r, int(np.nanargmin(seen))]
+        np.testing.assert_equal(found[r, t], expected)

@@ -4,11 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from synthetic_records import Way, frame
 
 from analysis.budgets import MULTIPLES, minimal_budgets
 from analysis.ranks import rank_curves, ranks
 from analysis.relative import finals, relative
-from analysis.traces import Traces, collect
+from analysis.scope import ranks_left_out
+from analysis.selection import for_budgets
+from analysis.traces import PROBLEM, Traces, collect
 from harness.errors import BadInput
 
 NAN = np.nan
@@ -158,3 +161,46 @@ def test_cells_without_a_budget_are_left_out_and_too_little_is_refused() -> None
         ranks(runs, budget(p=1.0), ["ei"], what="F6")
     with pytest.raises(BadInput, match=r"no problem and seed has runs of all of ei, cei:0\.1"):
         ranks(runs, budget(p=1.0), ["ei", "cei:0.1"])
+
+
+def planned(tau: float, seed: int, error: list[float], cost: list[float], iterations: int = 300) -> pd.DataFrame:
+    """A run of EI-cool planned for a budget, as `collect` takes it."""
+    found = frame([("wind", "clean")], [Way("eicool")], [seed], len(error))
+    return found.assign(tau=tau, iterations=iterations, error=error, cost_s=cost, spec=f"cool-{tau}")
+
+
+def test_ei_cool_is_ranked_where_it_has_a_run_for_the_budget() -> None:
+    """Budgets of 3 s (50 %) and 6 s (100 %): EI reaches 0.4 and 0.2, EIpu 0.3 and 0.3; EI-cool 0.1 and 0.25."""
+    parts = []
+    for way, error, cost in (
+        (Way("ei"), [0.5, 0.4, 0.2], [1.0, 2.0, 3.0]),
+        (Way("eipu"), [0.5, 0.3, 0.3], [1.0, 2.0, 4.0]),
+    ):
+        parts.append(frame([("wind", "clean")], [way], [0, 1], 3).assign(error=2 * error, cost_s=2 * cost))
+    budget = pd.DataFrame({"budget_s": 6.0}, index=pd.MultiIndex.from_tuples([("wind", "clean")], names=PROBLEM))
+    cool = [planned(3.0, s, [0.5, 0.1], [1.0, 1.5]) for s in (0, 1)] + [planned(6.0, 0, [0.5, 0.25], [1.0, 6.0])]
+    methods = ["ei", "eipu", "eicool"]
+    both = collect(pd.concat([*parts, *cool, planned(6.0 * (1 + 1e-9), 1, [0.5, 0.25], [1.0, 4.0])]))
+    found = ranks(for_budgets(both), budget, methods, (0.5, 1.0), np.ones(1))
+    assert found.present.all() and found.left_out == 0
+    np.testing.assert_array_equal(found.rank[0, :, 0], [[3, 2, 1], [1, 2, 3]])  # 0.25 ends at 7 s: not yet at 6 s
+    np.testing.assert_array_equal(found.rank[1, :, 0], [[3, 2, 1], [1, 3, 2]])
+    np.testing.assert_array_equal(found.capped[:, :, 2], [[True, False], [True, True]])
+    assert not found.short[:, :, 2].any() and not found.short[:, :, 0].any(), "EI spends 6 s, EI-cool had 300 planned"
+    lacking = collect(pd.concat([*parts, *cool]))
+    found = ranks(for_budgets(lacking), budget, methods, (0.5, 1.0), np.ones(1))
+    np.testing.assert_array_equal(found.present, [[True] * 3, [True, True, False]])
+    np.testing.assert_array_equal(found.rank[:, 1, 0], [[1, 2, np.nan]] * 2)
+    curves = rank_curves(found)
+    assert len(curves) == 5 and "takes part where every pair has its run: at 50%" in ranks_left_out(found)
+    with pytest.raises(BadInput, match="no problem and seed has runs of all"):
+        ranks(for_budgets(lacking), budget, ["ei", "eicool"])
+
+
+def test_runs_planned_too_short_are_told_from_capped_ones() -> None:
+    rows = frame([("wind", "clean")], [Way("ei"), Way("eipu")], [0], 12)
+    budget = minimal_budgets(collect(rows))
+    found = ranks(for_budgets(collect(rows)), budget, ["ei", "eipu"], (20.0,), np.ones(1))
+    assert found.capped.all() and found.short.all() and found.part(found.short).tolist() == [1.0]
+    found = ranks(for_budgets(collect(rows.assign(iterations=300))), budget, ["ei", "eipu"], (20.0,), np.ones(1))
+    assert found.capped.all() and not found.short.any()

@@ -143,3 +143,23 @@ def test_a_part_of_the_configurations(folder: Path) -> None:
     assert set(table["config"][problem.initial(6).ids]) == set(range(6))
     with pytest.raises(BadInput, match="n_configs must be a whole number >= 1 or null, got 0"):
         Replay(str(folder), n_configs=0)
+
+
+def test_log_loss_as_what_is_minimised(folder: Path) -> None:
+    table = read_table("a/p", folder)
+    outcome = Replay(str(folder), objective="loss").open(*NAMES, seed=0).evaluate(7)
+    assert (outcome.error, outcome.test_error) == (table["val_loss"][7], table["test_loss"][7])
+    assert outcome.error != table["val_error"][7] and outcome.cost_s == table["scaled_s"][7]
+    with pytest.raises(BadInput, match="objective must be one of error, loss, got 'auc'"):
+        Replay(str(folder), objective="auc")
+
+
+def test_the_incumbent_whose_neighbours_are_on_offer_is_that_of_the_objective(folder: Path) -> None:
+    table = read_table("a/p", folder)
+    low = int(np.argmin(table["val_loss"]))
+    problem = ReplayProblem(table, 0, 12, objective="loss")
+    problem.evaluate(0)
+    problem.evaluate(low)
+    near = np.square(table.unit - table.unit[low]).sum(axis=1)
+    near[[0, low]] = np.inf
+    assert int(np.argmin(near)) in problem.candidates(2).ids

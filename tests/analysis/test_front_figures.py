@@ -1,0 +1,108 @@
+"""F1, F7 and the critical-difference view, on small real runs and on made-up records."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from fakes import make_tables
+from synthetic_records import Way, frame, on_disk
+
+from analysis.__main__ import main
+from analysis.figures import figures, front_figures
+from analysis.figures.f1 import ALPHAS, maximiser
+from analysis.fronts import persistence, read_fronts, reference
+from analysis.traces import collect
+from harness import __main__ as harness
+from harness.budgets import read_budgets
+from harness.errors import BadInput
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Fronts of EI on two made-up tables of the study's names, by the project's own command."""
+    folder = tmp_path_factory.mktemp("fronts")
+    tables = make_tables(folder / "tables", ["a1a/clean", "splice/clean"], 12)
+    with pytest.MonkeyPatch.context() as patch:
+        settings = ["dataset=[a1a,splice]", "pipeline=[clean]", "seeds=[0,1]", "iterations=9", "executor=serial"]
+        where = [f"evaluator.tables={tables}", f"results_dir={folder / 'results'}", "+acq=ei", "fronts=true"]
+        patch.setattr(sys, "argv", ["harness", *settings, *where])
+        assert harness.main() == 0
+    return folder / "results"
+
+
+def test_the_command_draws_both(results: Path, tmp_path: Path) -> None:
+    assert main(["fronts", f"results_dir={results}", f"out_dir={tmp_path}"]) == 0
+    assert set(front_figures()) == {"f1", "f7"} and not set(front_figures()) & set(figures())
+    caption = (tmp_path / "f7.txt").read_text()
+    assert "Not in the records: a3a." in caption and "splice/clean (seed 0, replay, 9 iterations)" in caption
+    assert "0 of 144 problems and 2 outside the study, 2 seeds" in caption
+    assert (tmp_path / "f1.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_f1_shows_each_alphas_maximiser(results: Path, tmp_path: Path) -> None:
+    fronts = read_fronts(results)
+    drawn = front_figures()["f1"](fronts, tmp_path).numbers
+    for (dataset, iteration), points in drawn.groupby(["dataset", "iteration"]):
+        mine = fronts[(fronts.dataset == dataset) & (fronts.seed == 0) & (fronts.step == iteration - 1)]
+        now = points[points["front"] == "now"]
+        assert set(now["candidate"]) == set(mine["candidate"]) and now["y"].max() == pytest.approx(1.0)
+        for alpha in ALPHAS:
+            score = mine["log_ei"] - alpha * mine["log_cost"]
+            marked = now[[f"{alpha:g}" in alphas.split() for alphas in now["alphas"]]]
+            assert len(marked) == 1
+            best = score.max()
+            assert score[mine["candidate"] == marked["candidate"].iloc[0]].iloc[0] == pytest.approx(best)
+
+
+def test_ties_on_the_front_go_to_the_cheaper() -> None:
+    points = pd.DataFrame({"log_ei": [0.0, 1.0, 2.0], "log_cost": [0.0, 1.0, 3.0]})
+    assert [maximiser(points, alpha) for alpha in (0.0, 0.5, 1.0, 2.0)] == [2, 1, 0, 0]
+
+
+def test_persistence_by_plain_loops(results: Path) -> None:
+    fronts = reference(read_fronts(results))
+    found = persistence(fronts)
+    for (dataset, seed), run in fronts.groupby(["dataset", "seed"]):
+        shares = []
+        for step in range(5, 8):
+            stays = [s for s in run.loc[run["step"] == step, "stays"] if s is not None and not pd.isna(s)]
+            shares += [np.mean(stays)] if stays else []
+        assert found[dataset, "clean", seed] == pytest.approx(np.mean(shares))
+
+
+def test_without_fronts_there_is_one_clear_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    on_disk(tmp_path / "r", [("wind", "clean")], [Way("ei")], [0], 6)
+    assert main(["fronts", f"results_dir={tmp_path / 'r'}", f"out_dir={tmp_path / 'o'}"]) == 3
+    assert "F1 needs fronts: run `python -m harness +acq=ei fronts=true`" in capsys.readouterr().err
+    with pytest.raises(BadInput, match="no fronts of ei; there are: eipu"):
+        reference(pd.DataFrame({"acq": ["eipu"], "method": ["eipu"]}))
+
+
+def test_critical_differences_say_what_they_compare(tmp_path: Path) -> None:
+    problems = [(d, p) for d in ("wind", "wine", "spam") for p in ("clean", "onehot")]
+    rows = frame(problems, [Way("ei"), Way("eipu"), Way("cei", lam=0.3), Way("eicool")], [0, 1], 20)
+    drawn = figures()["cd"](collect(rows), tmp_path)
+    first = drawn.numbers[drawn.numbers["panel"] == "best error after 20 iterations"].set_index("method")
+    ends = rows.groupby(["dataset", "pipeline", "seed", "method"])["error"].min().unstack("method")
+    by_dataset = ends.rank(axis=1).groupby(level="dataset").mean()
+    expected = by_dataset.rank(axis=1).mean()
+    np.testing.assert_allclose(first["mean_rank"].loc[expected.index], expected)
+    assert "3 data sets" in drawn.caption and "Friedman's test p" in drawn.caption
+    assert set(drawn.numbers.loc[drawn.numbers["panel"] != first["panel"].iloc[0], "method"]) == {
+        "ei", "eipu", "cei(lam=0.3)"
+    }, "EI-cool has no run for a budget"  # fmt: skip
+    with pytest.raises(BadInput, match="needs two of them"):
+        figures()["cd"](collect(rows[rows["dataset"] == "wind"]), tmp_path)
+
+
+def test_minimal_budgets_for_the_time_study(tmp_path: Path) -> None:
+    on_disk(tmp_path / "r", [("wind", "clean"), ("wine", "clean")], [Way("ei"), Way("eipu")], (0, 1, 2), 12)
+    assert main(["budgets", f"results_dir={tmp_path / 'r'}", f"out_dir={tmp_path / 'o'}"]) == 0
+    rows = frame([("wind", "clean"), ("wine", "clean")], [Way("ei"), Way("eipu")], (0, 1, 2), 12)
+    total = rows.groupby(["dataset", "method", "seed"])["cost_s"].sum().groupby(["dataset", "method"]).median()
+    found = read_budgets(tmp_path / "o" / "budgets.csv")
+    assert set(found) == {"wind/clean", "wine/clean"}
+    for dataset in ("wind", "wine"):
+        assert found[f"{dataset}/clean"] == pytest.approx(total[dataset].min(), rel=1e-12)

@@ -1,0 +1,147 @@
+"""Fronts of a run: the definition by brute force, what is noted, and that a run is not changed by being watched."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from fakes import make_tables
+
+from harness.budgets import read_budgets
+from harness.errors import BadInput
+from harness.executors import serial
+from harness.fronts import Watched, front
+from harness.methods import Method
+from harness.problem import Described, KnownCosts
+from harness.records import FRONTS, front_files, read_traces, seeds_done
+from harness.run import run
+from harness.study import Grid, blocks, make_optimizer, run_study
+from tabular_cache.replay import Replay
+
+COMPONENTS = {
+    "utility": {"_target_": "harness.acquisitions.ei.ExpectedImprovement"},
+    "surrogate": {"_target_": "harness.surrogates.gp.GaussianProcess"},
+    "cost_model": {"_target_": "harness.cost_models.lv.LowVariance", "features": ["n_estimators"]},
+}
+RULE = {"_target_": "harness.acquisitions.power.Power", "alpha": 0.3}
+SETTINGS = {"iterations": 9, "n_initial": 5, "tau": None, "cost_statistic": "exp_mean"}
+A, P = {"name": "a"}, {"name": "p"}
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tables(tmp_path_factory.mktemp("tables"), ["a/p"], 24)
+
+
+def grid(tables: Path, **changes: object) -> Grid:
+    study = Grid(
+        datasets={"a": A},
+        pipelines={"p": P},
+        methods=[Method("eialpha", "eialpha(alpha=0.3)", RULE)],
+        seeds=(0, 1),
+        iterations=9,
+        n_initial=5,
+        tau=None,
+        components={"evaluator": {"_target_": "tabular_cache.replay.Replay", "tables": str(tables)}, **COMPONENTS},
+        names={"evaluator": "replay", "utility": "ei", "surrogate": "gp", "cost_model": "lv1"},
+    )
+    return replace(study, **changes)
+
+
+def do(study: Grid, results: Path) -> int:
+    todo, skipped = blocks(study, results)
+    with serial() as executor:
+        report = run_study(todo, skipped, executor, "test")
+    assert not report.failed
+    return report.runs
+
+
+def dominated(value: np.ndarray, cost: np.ndarray) -> np.ndarray:
+    better = (value[:, None] >= value) & (cost[:, None] <= cost) & ((value[:, None] > value) | (cost[:, None] < cost))
+    return better.any(axis=0)
+
+
+def test_the_front_by_brute_force() -> None:
+    rng = np.random.default_rng(0)
+    for m in (1, 2, 7, 40):
+        for _ in range(20):
+            value, cost = rng.integers(0, 6, m).astype(float), rng.integers(0, 6, m).astype(float)
+            value[rng.uniform(size=m) < 0.1] = -np.inf
+            np.testing.assert_array_equal(front(value, cost), ~dominated(value, cost))
+    with pytest.raises(ValueError, match="NaN"):
+        front(np.array([np.nan]), np.zeros(1))
+
+
+def test_what_is_noted_agrees_with_the_optimizer(tables: Path) -> None:
+    problem = Replay(str(tables)).open(A, P, 0)
+    optimizer = make_optimizer(COMPONENTS, RULE, SETTINGS)
+    with pytest.raises(ValueError, match="ask before looking"):
+        optimizer.outlook(problem.candidates(0).unit)
+    watched = Watched(problem, optimizer, 0)
+    assert isinstance(watched, Described) and isinstance(watched, KnownCosts)
+    trace = run(watched, optimizer, 0, 9, 5, None)
+    seen = {name: np.array(values) for name, values in watched.columns.items()}
+    assert sorted(set(seen["step"])) == [5, 6, 7, 8]
+    for step in (5, 6, 7, 8):
+        at = seen["step"] == step
+        value, cost = seen["log_ei"][at], seen["log_cost"][at]
+        assert not dominated(value, cost).any()
+        chosen = seen["candidate"][at][np.argmax(value - 0.3 * cost)]
+        assert chosen == trace.columns["candidate"][step], "EI^alpha's maximiser lies on the front"
+        assert seen["candidate"][at][seen["chosen"][at]].tolist() == [chosen]
+        stays = seen["stays"][at]
+        unknown = [s is None for s in stays]
+        assert unknown == (seen["candidate"][at] == chosen).tolist() if step < 8 else all(unknown)
+        again = set(seen["candidate"][seen["step"] == step + 1])
+        known = [k for k, s in zip(seen["candidate"][at], stays, strict=True) if s]
+        assert set(known) <= again, "the candidates are the same rows, so who stays is on the next front"
+        left = [k for k, s in zip(seen["candidate"][at], stays, strict=True) if s is False]
+        assert not set(left) & again
+
+
+def test_watching_changes_no_trace_and_can_come_later(tables: Path, tmp_path: Path) -> None:
+    plain, watched = tmp_path / "plain", tmp_path / "watched"
+    assert do(grid(tables), plain) == 2 and do(grid(tables, fronts=True), watched) == 2
+    names = [p.relative_to(plain) for p in plain.rglob("seeds-0-1.parquet")]
+    assert names and all((plain / n).read_bytes() == (watched / n).read_bytes() for n in names)
+    before = (plain / names[0]).stat().st_mtime_ns
+    assert not front_files(plain)
+    assert do(grid(tables, fronts=True), plain) == 2
+    assert (plain / names[0]).stat().st_mtime_ns == before, "the trace that was there is untouched"
+    assert [p.read_bytes() for p in front_files(plain)] == [p.read_bytes() for p in front_files(watched)]
+    assert do(grid(tables, fronts=True), plain) == 0
+    todo, _ = blocks(grid(tables, fronts=True, seeds=(0, 1, 2)), plain)
+    assert [block.seeds for block in todo] == [[2]]
+    assert seeds_done(plain, todo[0].spec, fronts=True) == {0, 1}
+    assert pq.read_schema(front_files(plain)[0]).names == FRONTS.names
+    assert len(read_traces(plain)) == 18, "fronts are no traces"
+
+
+def test_tau_in_multiples_of_each_problems_budget(tables: Path, tmp_path: Path) -> None:
+    path = tmp_path / "budgets.csv"
+    path.write_text("dataset,pipeline,budget_s,method\na,p,0.04,ei\n")
+    budgets = read_budgets(path)
+    assert budgets == {"a/p": 0.04}
+    same = blocks(grid(tables, tau=0.5 * 0.04), tmp_path)[0][0].spec
+    assert blocks(grid(tables, tau=0.5, budgets=budgets), tmp_path)[0][0].spec == same
+    with pytest.raises(BadInput, match="no budget for a/p, only for b/p"):
+        blocks(grid(tables, tau=0.5, budgets={"b/p": 1.0}), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("dataset,budget_s\na,1\n", "lacks the column\\(s\\) pipeline"),
+        ("dataset,pipeline,budget_s\n", "names no problem"),
+        ("dataset,pipeline,budget_s\na,p,x\n", "line 2: budget_s must be a number of seconds > 0, got 'x'"),
+        ("dataset,pipeline,budget_s\na,p,1\na,p,2\n", "line 3 names a/p a second time"),
+        ("dataset,pipeline,budget_s\na,p\n", "line 2: budget_s must be"),
+    ],
+)
+def test_wrong_budgets_are_told(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "b.csv").write_text(text)
+    with pytest.raises(BadInput, match=message):
+        read_budgets(tmp_path / "b.csv")
+    with pytest.raises(BadInput, match="cannot read"):
+        read_budgets(tmp_path / "none.csv")
