@@ -10,7 +10,7 @@ RESULTS ?= results
 REPORT ?= report
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce demo test check bench
+.PHONY: help setup reproduce demo time fronts sensitivities test check bench
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -32,6 +32,25 @@ demo: $(READY) ## the same in about two minutes: 12 problems, 3 seeds, 9 methods
 	$(BIN)/python -m harness results_dir=$(RESULTS)/demo study=demo 'seeds=[0,1,2]' \
 	  'dataset=[abalone,wine,phoneme,kin8nm]' 'pipeline=[clean,onehot,pca_small]'
 	$(BIN)/python -m analysis all results_dir=$(RESULTS)/demo out_dir=$(REPORT)/demo
+
+time: $(READY) ## the time study, after reproduce: runs to 20 x the minimal budget or 300 iterations; EI-cool per budget
+	$(BIN)/python -m analysis budgets results_dir=$(RESULTS) out_dir=$(REPORT)
+	$(BIN)/python -m harness study=time iterations=300 tau=20 budgets=$(REPORT)/budgets.csv results_dir=$(RESULTS) $(GRID)
+	$(BIN)/python -m harness -m +acq=eicool iterations=300 tau=0.5,1,2,5,10,20 budgets=$(REPORT)/budgets.csv \
+	  results_dir=$(RESULTS) $(GRID)
+
+fronts: $(READY) ## F1 and F7 on a1a, a3a and splice, from their shipped tables
+	$(BIN)/python -m harness +acq=ei fronts=true 'dataset=[a1a,a3a,splice]' 'pipeline=[clean]' \
+	  evaluator.tables=tabular_cache/tables_figures results_dir=$(RESULTS)-fronts
+	$(BIN)/python -m analysis fronts results_dir=$(RESULTS)-fronts out_dir=$(REPORT)
+
+sensitivities: $(READY) ## the study under other settings (GRID= chooses a part); hist tables of two pipelines are built first
+	for s in base ard_off wall log_loss coarse surface; do $(BIN)/python -m harness study=sensitivity setting=$$s \
+	  results_dir=$(RESULTS)-sensitivities/$$s $(GRID) || exit; done
+	$(BIN)/python -m tabular_cache build tree_method=hist tables=$(RESULTS)-hist 'pipeline=[clean,pca_small]'
+	$(BIN)/python -m harness study=sensitivity evaluator.tables=$(RESULTS)-hist 'pipeline=[clean,pca_small]' \
+	  results_dir=$(RESULTS)-sensitivities/hist
+	$(BIN)/python -m analysis sensitivities results_dir=$(RESULTS)-sensitivities out_dir=$(REPORT)
 
 test: $(READY) ## the test suite
 	$(BIN)/python -m pytest -n 2

@@ -163,7 +163,7 @@ def test_a_function_of_means_against_nested_draws_written_out() -> None:
     """The place of the lowest mean: draws of data sets, then pipelines, then seeds, one by one."""
     rng = np.random.default_rng(5)
     index = pd.MultiIndex.from_product([["a", "b", "c"], ["p", "q"], [0, 1, 2]], names=CELL)
-    values = pd.DataFrame(rng.normal(size=(18, 4)) + [0.6, 0.3, 0.1, 0.4], index=index)
+    values = pd.DataFrame(rng.normal(size=(18, 4)) + np.array([0.6, 0.3, 0.1, 0.4]), index=index)
     found = of_means(values, lambda means: means.argmin(axis=1).astype(float))
     assert found.value == values.mean().to_numpy().argmin()
     places = []

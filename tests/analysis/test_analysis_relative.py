@@ -165,7 +165,7 @@ def test_cells_without_a_budget_are_left_out_and_too_little_is_refused() -> None
 
 def planned(tau: float, seed: int, error: list[float], cost: list[float], iterations: int = 300) -> pd.DataFrame:
     """A run of EI-cool planned for a budget, as `collect` takes it."""
-    found = frame([("wind", "clean")], [Way("eicool")], [seed], len(error))
+    found = frame([("wind", "clean")], [Way("eicool")], [seed], 5).query(f"step < {len(error)}")
     return found.assign(tau=tau, iterations=iterations, error=error, cost_s=cost, spec=f"cool-{tau}")
 
 
@@ -176,7 +176,8 @@ def test_ei_cool_is_ranked_where_it_has_a_run_for_the_budget() -> None:
         (Way("ei"), [0.5, 0.4, 0.2], [1.0, 2.0, 3.0]),
         (Way("eipu"), [0.5, 0.3, 0.3], [1.0, 2.0, 4.0]),
     ):
-        parts.append(frame([("wind", "clean")], [way], [0, 1], 3).assign(error=2 * error, cost_s=2 * cost))
+        rows = frame([("wind", "clean")], [way], [0, 1], 5).query("step < 3")
+        parts.append(rows.assign(error=2 * error, cost_s=2 * cost))
     budget = pd.DataFrame({"budget_s": 6.0}, index=pd.MultiIndex.from_tuples([("wind", "clean")], names=PROBLEM))
     cool = [planned(3.0, s, [0.5, 0.1], [1.0, 1.5]) for s in (0, 1)] + [planned(6.0, 0, [0.5, 0.25], [1.0, 6.0])]
     methods = ["ei", "eipu", "eicool"]
