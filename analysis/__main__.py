@@ -17,7 +17,7 @@ from analysis.components import REFERENCE
 from harness.cli import SOME_FAILED, run_cli
 from harness.errors import BadInput
 
-OTHERS = ("claims", "budgets", "fronts", "sensitivities")  # each a function of `analysis.commands`
+OTHERS = ("report", "claims", "budgets", "fronts", "sensitivities", "best")  # each a function of `analysis.commands`
 COMMANDS = ("figures", "summary", "all", "density", "engines", "costs", *OTHERS)
 OPTIONS = {"bootstrap": ("hierarchical", "plain"), "judge": ("validation", "test")}
 KEYS = ("results_dir", "out_dir", *OPTIONS, *REFERENCE)

@@ -16,7 +16,7 @@ from harness.cost_models.statistics import check
 from harness.errors import BadInput
 from harness.methods import PARAMETERS, Method, study_methods, to_method
 from harness.progress import duration
-from harness.study import Grid, Report, blocks, make_optimizer, run_study
+from harness.study import Grid, Report, all_specs, blocks, make_optimizer, run_study
 
 COMPONENTS = ("evaluator", "utility", "surrogate", "cost_model")
 _exit_code = 0
@@ -101,6 +101,9 @@ def _study(cfg: DictConfig) -> None:
     with executor:
         report = run_study(todo, skipped, executor, label)
     _tell(report, results)
+    if cfg.finish is not None:
+        evaluator = instantiate(grid.components["evaluator"])
+        instantiate(cfg.finish)(results, list(all_specs(grid, evaluator)), grid.seeds)
     if report.failed:
         _exit_code = SOME_FAILED
 

@@ -105,7 +105,10 @@ def positive(name: str, value: Any, allowed: str = "a number") -> float:
 
 
 def chosen(cfg: Any, group: str) -> dict[str, Any]:
-    """Return the selected configs of a multi-select group, by name; raises BadInput when there is none."""
+    """Return the selected configs of a multi-select group, by name; raises BadInput when there is none.
+
+    A file that is not keyed by its name (dataset/csv.yaml) fills the whole group: one entry, called after its file.
+    """
     selected = cfg.get(group)
     if not isinstance(selected, Iterable) or not selected:
         raise BadInput(f"{group} is empty: name at least one, for example {group}=[{_options(group)[0]}]")
@@ -113,4 +116,14 @@ def chosen(cfg: Any, group: str) -> dict[str, Any]:
 
     plain = OmegaConf.to_container(selected, resolve=True)
     assert isinstance(plain, dict)
+    if "_target_" in plain:
+        return _lone(plain, group)
     return {str(name): entry for name, entry in plain.items()}
+
+
+def _lone(entry: dict[Any, Any], group: str) -> dict[str, Any]:
+    others = [str(name) for name, value in entry.items() if isinstance(value, dict)]
+    if others:
+        raise BadInput(f"{group}: {others[0]} cannot be chosen together with a file of your own: run one at a time")
+    name = entry.get("name") or Path(str(entry.get("path"))).name
+    return {str(name): {**entry, "name": str(name)}}

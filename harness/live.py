@@ -64,14 +64,15 @@ class Live:
 
     def fingerprint(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> str:
         """Return the hash of the matrices that will be trained on; raises BadInput if data are missing."""
-        return self._data(dataset, pipeline).data_hash
+        return self.data(dataset, pipeline).data_hash
 
     def open(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any], seed: int) -> LiveProblem:
         """Return the problem of one run."""
-        data = self._data(dataset, pipeline)
+        data = self.data(dataset, pipeline)
         return LiveProblem(data, seed, self.n_candidates, self.tree_method, self.time_limit_s)
 
-    def _data(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> Prepared:
+    def data(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> Prepared:
+        """Return what XGBoost trains on and is scored on."""
         return _prepared(json.dumps(dict(dataset), sort_keys=True), str(pipeline["name"]), self.split_seed)
 
 

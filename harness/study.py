@@ -5,7 +5,7 @@ the others go on.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -125,11 +125,9 @@ def make_spec(
     }
 
 
-def blocks(grid: Grid, results: Path) -> tuple[list[Block], int]:
-    """Return the blocks that are missing in `results` and the number of runs that are there already."""
-    evaluator: Evaluator = instantiate(grid.components["evaluator"])
+def all_specs(grid: Grid, evaluator: Evaluator) -> Iterator[dict[str, Any]]:
+    """Yield the spec of every problem and method; raises BadInput for a problem that cannot be opened."""
     cost_model: CostModel = instantiate(grid.components["cost_model"])
-    missing, skipped = [], 0
     for dataset in grid.datasets.values():
         for pipeline in grid.pipelines.values():
             fingerprint = evaluator.fingerprint(dataset, pipeline)
@@ -137,15 +135,22 @@ def blocks(grid: Grid, results: Path) -> tuple[list[Block], int]:
             if isinstance(cost_model, ProblemAware):
                 known = known_beforehand(cost_model, evaluator.open(dataset, pipeline, 0))
             for method in grid.methods:
-                spec = make_spec(grid, dataset, pipeline, method, fingerprint, known)
-                done = seeds_done(results, spec)
-                if grid.fronts:
-                    done &= seeds_done(results, spec, fronts=True)
-                todo = [seed for seed in grid.seeds if seed not in done]
-                skipped += len(grid.seeds) - len(todo)
-                size = evaluator.seeds_per_block or len(todo) or 1
-                parts = [todo[i : i + size] for i in range(0, len(todo), size)]
-                missing += [Block(spec, part, str(results), grid.fronts) for part in parts]
+                yield make_spec(grid, dataset, pipeline, method, fingerprint, known)
+
+
+def blocks(grid: Grid, results: Path) -> tuple[list[Block], int]:
+    """Return the blocks that are missing in `results` and the number of runs that are there already."""
+    evaluator: Evaluator = instantiate(grid.components["evaluator"])
+    missing, skipped = [], 0
+    for spec in all_specs(grid, evaluator):
+        done = seeds_done(results, spec)
+        if grid.fronts:
+            done &= seeds_done(results, spec, fronts=True)
+        todo = [seed for seed in grid.seeds if seed not in done]
+        skipped += len(grid.seeds) - len(todo)
+        size = evaluator.seeds_per_block or len(todo) or 1
+        parts = [todo[i : i + size] for i in range(0, len(todo), size)]
+        missing += [Block(spec, part, str(results), grid.fronts) for part in parts]
     return missing, skipped
 
 

@@ -14,6 +14,7 @@ import xgboost as xgb
 from jaxtyping import Float, Int
 
 from harness.problem import FAILED, OK, OUT_OF_MEMORY, TIMEOUT
+from harness.space import XGBOOST_SPACE
 from pipelines import Prepared
 
 PREFIX_GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
@@ -174,21 +175,25 @@ def make_model(data: Prepared, x: Float[np.ndarray, " d"], tree_method: str) -> 
     """Return the unfitted scikit-learn estimator of the native hyperparameters `x`."""
     if tree_method not in TREE_METHODS:
         raise ValueError(f"tree_method must be one of {', '.join(TREE_METHODS)}, got {tree_method!r}")
-    rounds, learning_rate, gamma, reg_alpha, reg_lambda, subsample, max_depth = (float(v) for v in x)
     kind = xgb.XGBRegressor if data.task == "regression" else xgb.XGBClassifier
-    return kind(
-        n_estimators=int(rounds),
-        learning_rate=learning_rate,
-        gamma=gamma,
-        reg_alpha=reg_alpha,
-        reg_lambda=reg_lambda,
-        subsample=subsample,
-        max_depth=int(max_depth),
-        tree_method=tree_method,
-        n_jobs=1,
-        random_state=_SEED,
-        verbosity=0,
-    )
+    return kind(**parameters(x, tree_method), verbosity=0)
+
+
+def parameters(x: Float[np.ndarray, " d"], tree_method: str) -> dict[str, Any]:
+    """Return the estimator's arguments for the native hyperparameters `x`, the fixed ones included."""
+    native = dict(zip(XGBOOST_SPACE.names, (float(v) for v in x), strict=True))
+    whole = {p.name: int(native[p.name]) for p in XGBOOST_SPACE.parameters if p.integer}
+    return {**native, **whole, "tree_method": tree_method, "n_jobs": 1, "random_state": _SEED}
+
+
+def model_line(task: str, x: Float[np.ndarray, " d"], tree_method: str) -> str:
+    """Return the line of Python that makes this estimator, ``XGBRegressor(n_estimators=87, ...)``.
+
+    Values are the shortest that name the same float32, which is all that XGBoost keeps.
+    """
+    short = np.array([float(str(np.float32(v))) for v in x])
+    given = ", ".join(f"{name}={value!r}" for name, value in parameters(short, tree_method).items())
+    return f"XGB{'Regressor' if task == 'regression' else 'Classifier'}({given})"
 
 
 def _failure(error: Exception) -> tuple[str, str]:

@@ -1,0 +1,101 @@
+"""The inputs of a user's own table: dates become numbers, row numbers are left out, the rest stays as it is."""
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+import pandas
+from pandas.api import types
+
+from datasets.errors import BadInput
+
+DAY_FIRST, MONTH_FIRST = "%d/%m/%Y", "%m/%d/%Y"
+FORMATS = ("ISO8601", "%d.%m.%Y", "%d.%m.%Y %H:%M", "%Y/%m/%d", MONTH_FIRST, DAY_FIRST)
+_DAY_S = 86_400.0
+
+
+def inputs(frame: pandas.DataFrame, drop: Sequence[str], keep: Sequence[str]) -> tuple[pandas.DataFrame, list[str]]:
+    """Return the columns to predict from, and notes on those left out or converted.
+
+    Numbers, strings and yes/no columns stay (the pipelines decide their kinds, and drop constant ones). Raises
+    BadInput for a name in `drop` or `keep` that is no column, and where no column remains.
+    """
+    for setting, listed in (("drop", drop), ("keep", keep)):
+        unknown = [name for name in listed if name not in frame.columns]
+        if unknown:
+            raise BadInput(f"dataset.{setting}: {unknown[0]!r} is none of the inputs {', '.join(frame.columns[:12])}")
+    columns: dict[str, pandas.Series] = {}
+    notes: list[str] = []
+    for name in frame.columns:
+        if name in drop:
+            continue
+        if name not in keep and is_row_number(frame[name]):
+            notes.append(f"{name} left out: it numbers the rows")
+            continue
+        parts, note = dates(frame[name])
+        notes += [note] if note else []
+        columns |= {str(name): _plain(frame[name])} if parts is None else parts
+    if not columns:
+        raise BadInput(f"no column is left to predict from: {'; '.join(notes) or 'all are dropped'}")
+    return pandas.DataFrame(columns), notes
+
+
+def is_row_number(column: pandas.Series) -> bool:
+    """Return whether the values are n consecutive whole numbers in any order, each once, or an id by name and nature.
+
+    By name: id, index, or ending in _id or " id"; by nature: no two rows share a value and none is a fraction.
+    """
+    if column.isna().any() or not column.is_unique:
+        return False
+    name = str(column.name).strip().lower()
+    called_id = name in ("id", "index", "uuid", "key") or name.endswith(("_id", " id"))
+    if not types.is_numeric_dtype(column) or types.is_bool_dtype(column):
+        return called_id
+    values = column.to_numpy(dtype=np.float64)
+    whole = bool(np.all(np.mod(values, 1) == 0))
+    return whole and (called_id or values.max() - values.min() == len(values) - 1)
+
+
+def dates(column: pandas.Series) -> tuple[dict[str, pandas.Series] | None, str]:
+    """Return a column of dates as days since 1970, month and weekday (and hour, if times differ), and a note.
+
+    (None, "") for a column that is not all dates, missing values aside, of one of `FORMATS`. Days and months that
+    could be either way round are read month first, which the note says.
+    """
+    if types.is_numeric_dtype(column) or types.is_bool_dtype(column):
+        return None, ""
+    present = column.dropna()
+    if present.empty or not present.map(lambda v: isinstance(v, str) and any(c.isdigit() for c in v)).all():
+        return None, ""
+    fitting = [form for form in FORMATS if _parsed(present, form) is not None]
+    if not fitting:
+        return None, ""
+    found = _parsed(column, fitting[0])
+    assert found is not None
+    name = str(column.name)
+    parts = {
+        f"{name} (day)": (found - pandas.Timestamp("1970-01-01")).dt.total_seconds() / _DAY_S,
+        f"{name} (month)": found.dt.month.astype(np.float64),
+        f"{name} (weekday)": found.dt.weekday.astype(np.float64),
+    }
+    if found.dt.hour.nunique() > 1:
+        parts[f"{name} (hour)"] = found.dt.hour.astype(np.float64)
+    either = " (month first: the file leaves it open)" if {MONTH_FIRST, DAY_FIRST} <= set(fitting) else ""
+    return parts, f"{name} read as dates{either}: {', '.join(part.rpartition('(')[2][:-1] for part in parts)}"
+
+
+def _parsed(values: pandas.Series, form: str) -> pandas.Series | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            found = pandas.to_datetime(values, format=form, utc=True)
+        except (ValueError, TypeError, OverflowError):
+            return None
+    return found.dt.tz_localize(None)
+
+
+def _plain(column: pandas.Series) -> pandas.Series:
+    """Return strings as objects, missing ones None, whatever string type pandas chose for them."""
+    if types.is_numeric_dtype(column) or types.is_bool_dtype(column):
+        return column
+    return column.astype(object).where(column.notna(), None)

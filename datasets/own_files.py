@@ -1,0 +1,100 @@
+"""Reading a delimited text file of unknown origin: its separator, its header, and what cannot be read."""
+
+import csv
+import io
+import warnings
+from collections import Counter
+from pathlib import Path
+
+import pandas
+
+from datasets.errors import BadInput
+
+SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+MISSING = ("?",)  # beside what pandas takes for missing: empty, NA, N/A, NaN, null, None, ...
+_LINES = 50  # looked at to find the separator
+_BROKEN = (pandas.errors.ParserError, pandas.errors.EmptyDataError, pandas.errors.ParserWarning)
+
+
+def read(path: Path, sep: str, decimal: str, encoding: str) -> pandas.DataFrame:
+    """Return the file as a frame with the column names of its first line, blanks around them stripped.
+
+    Raises BadInput for a file that is absent, empty, in another encoding, or no table of two columns or more
+    with different names.
+    """
+    if decimal not in (".", ","):
+        raise BadInput(f"dataset.decimal must be '.' or ',', got {decimal!r}")
+    text = _text(path, encoding)
+    mark = _named(sep) or find_separator(text, path)
+    names = _header(text, mark, path)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pandas.errors.ParserWarning)
+            frame = pandas.read_csv(io.StringIO(text), sep=mark, decimal=decimal, header=0, names=names,
+                                    index_col=False, skipinitialspace=True, na_values=list(MISSING),
+                                    low_memory=False)  # fmt: skip
+    except _BROKEN as error:
+        reason = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")
+        raise BadInput(f"{path} is no table separated by {SEPARATORS.get(mark, mark)}: {reason}") from None
+    return frame
+
+
+def find_separator(text: str, path: Path) -> str:
+    """Return the separator that parts most of the first lines into equally many fields, and into the most.
+
+    Raises BadInput where none parts them into two or more.
+    """
+    head = [line for line in text.splitlines()[: _LINES + 1] if line.strip()][:_LINES]
+    best = (0.0, 1, "")
+    for mark in SEPARATORS:
+        widths = [len(fields) for fields in csv.reader(head, delimiter=mark, skipinitialspace=True)]
+        width, lines = Counter(widths).most_common(1)[0]
+        if width > 1 and widths[0] > 1:
+            best = max(best, (lines / len(widths), width, mark))
+    if not best[2]:
+        known = ", ".join(SEPARATORS.values())
+        raise BadInput(f"{path} has one column only, parted by none of {known}: set dataset.sep=... if it has others")
+    return best[2]
+
+
+def _text(path: Path, encoding: str) -> str:
+    try:
+        text = path.read_bytes().decode("utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding)
+    except UnicodeDecodeError as error:
+        raise BadInput(
+            f"{path} is not {encoding} (byte 0x{error.object[error.start]:02x} at place {error.start}): set "
+            "dataset.encoding=..., for example latin-1, cp1252 or utf-16"
+        ) from None
+    except LookupError:
+        raise BadInput(f"dataset.encoding={encoding} is no encoding: for example utf-8, latin-1, utf-16") from None
+    except OSError as error:
+        raise BadInput(f"dataset.path: cannot read {path}: {error.strerror}") from None
+    if not text.strip():
+        raise BadInput(f"{path} is empty")
+    if "\0" in text:
+        raise BadInput(f"{path} is not plain text (it holds zero bytes)")
+    return text
+
+
+def _named(sep: str) -> str:
+    """Return the separator that a setting names, "" for auto."""
+    if sep == "auto":
+        return ""
+    marks = {name: mark for mark, name in SEPARATORS.items()} | {"\\t": "\t"}
+    mark = marks.get(sep, sep)
+    if len(mark) != 1:
+        raise BadInput(f"dataset.sep must be auto, one character, or one of {', '.join(marks)}, got {sep!r}")
+    return mark
+
+
+def _header(text: str, mark: str, path: Path) -> list[str]:
+    """Return the column names; nameless columns are called column_1, ... by their place."""
+    row: list[str] = next(fields for fields in csv.reader(text.splitlines(), delimiter=mark, skipinitialspace=True)
+                          if any(field.strip() for field in fields))  # fmt: skip
+    names = [name.strip() or f"column_{place}" for place, name in enumerate(row, start=1)]
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise BadInput(f"{path}: the column name {twice[0]!r} occurs {names.count(twice[0])} times; names must differ")
+    if len(names) < 2:
+        raise BadInput(f"{path} has one column only with this separator: set dataset.sep=auto or another")
+    return names
