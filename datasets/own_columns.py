@@ -53,7 +53,7 @@ def is_row_number(column: pandas.Series) -> bool:
         return called_id
     values = column.to_numpy(dtype=np.float64)
     whole = bool(np.all(np.mod(values, 1) == 0))
-    return whole and (called_id or values.max() - values.min() == len(values) - 1)
+    return whole and (called_id or bool(values.max() - values.min() == len(values) - 1))
 
 
 def dates(column: pandas.Series) -> tuple[dict[str, pandas.Series] | None, str]:
@@ -76,7 +76,7 @@ def dates(column: pandas.Series) -> tuple[dict[str, pandas.Series] | None, str]:
     parts = {
         f"{name} (day)": (found - pandas.Timestamp("1970-01-01")).dt.total_seconds() / _DAY_S,
         f"{name} (month)": found.dt.month.astype(np.float64),
-        f"{name} (weekday)": found.dt.weekday.astype(np.float64),
+        f"{name} (weekday)": found.dt.day_of_week.astype(np.float64),
     }
     if found.dt.hour.nunique() > 1:
         parts[f"{name} (hour)"] = found.dt.hour.astype(np.float64)

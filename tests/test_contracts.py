@@ -188,6 +188,8 @@ def test_a_rule_that_stays_on_the_front_does_not_see_the_rest(path: Path) -> Non
 @pytest.mark.parametrize("group", ["dataset", "pipeline"])
 def test_data_sets_and_pipelines_are_keyed_by_their_name(group: str) -> None:
     for path in configs(group):
+        if "@package _global_" in path.read_text():
+            continue  # dataset=csv, which tests/test_own_file.py runs
         assert list(load(path)) == [*PARAMETERS, path.stem]
         assert load(path)[path.stem]["name"] == path.stem
 

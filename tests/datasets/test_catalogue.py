@@ -73,6 +73,7 @@ def test_an_unknown_mark_is_refused():
 
 def test_each_data_set_has_one_configuration_that_names_it():
     files = {path.stem: yaml.safe_load(path.read_text()) for path in (ROOT / "configs/dataset").glob("*.yaml")}
+    del files["csv"]  # a file of the user's own
     assert set(files) == set(entries())
     for name, content in files.items():
         assert content == {name: {"_target_": "datasets.load", "name": name}}

@@ -1,0 +1,202 @@
+"""A user's own file: what is inferred, what is left out, and one clear line for what cannot be used."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from datasets.errors import BadInput
+from datasets.own import infer_task, load_csv
+from datasets.own_columns import dates, is_row_number
+from datasets.own_files import find_separator
+from pipelines import names, prepare
+
+N = 60
+
+
+def houses(n: int = N) -> pd.DataFrame:
+    """Numbers, whole numbers, words, a yes/no column, dates, and a price that depends on them."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({
+        "area": rng.uniform(20, 200, n).round(1), "rooms": rng.integers(1, 7, n),
+        "town": rng.choice(["Ulm", "Köln", "Bonn"], n), "garden": rng.choice([True, False], n),
+        "sold": pd.date_range("2021-03-01", periods=n, freq="5D").strftime("%Y-%m-%d"),
+    })  # fmt: skip
+    return frame.assign(price=(3000 * frame["area"] + 2e4 * frame["rooms"] + rng.normal(0, 1e3, n)).round(2))
+
+
+def written(folder: Path, frame: pd.DataFrame, name: str = "my.csv", **settings: object) -> str:
+    frame.to_csv(folder / name, index=False, **settings)  # type: ignore[call-overload]
+    return str(folder / name)
+
+
+def test_what_is_read_is_what_was_written(tmp_path: Path) -> None:
+    frame = houses()
+    found = load_csv(None, written(tmp_path, frame), "price")
+    assert (found.name, found.task, found.classes, found.mark) == ("my.csv", "regression", (), "")
+    np.testing.assert_array_equal(found.y, frame["price"])
+    assert list(found.X) == ["area", "rooms", "town", "garden", "sold (day)", "sold (month)", "sold (weekday)"]
+    for name in ("area", "rooms", "town", "garden"):
+        assert found.X[name].tolist() == frame[name].tolist()
+    days = pd.to_datetime(frame["sold"])
+    assert found.X["sold (weekday)"].tolist() == days.dt.day_of_week.tolist()
+    assert np.diff(found.X["sold (day)"]).tolist() == [5.0] * (N - 1)
+    assert found.note == "sold read as dates: day, month, weekday"
+    assert load_csv(None, written(tmp_path, frame), "price").sha256 == found.sha256
+    frame.loc[3, "town"] = "Ulm" if frame.loc[3, "town"] != "Ulm" else "Bonn"
+    assert load_csv(None, written(tmp_path, frame), "price").sha256 != found.sha256
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
+def test_separators_are_found(mark: str, tmp_path: Path) -> None:
+    frame = houses().assign(town="a, b; c")
+    found = load_csv(None, written(tmp_path, frame, sep=mark), "price")
+    assert found.X["town"].tolist() == ["a, b; c"] * N
+    named = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}[mark]
+    assert load_csv(None, str(tmp_path / "my.csv"), "price", sep=named).sha256 == found.sha256
+
+
+def test_a_separator_inside_words_does_not_count() -> None:
+    assert find_separator('a;b\n"1,2,3";4\n"5,6";7\n', Path("x")) == ";"
+    assert find_separator("a,b,c\n1;2,3,4\n", Path("x")) == ","
+
+
+def test_missing_values_of_every_kind_reach_the_pipelines_as_missing(tmp_path: Path) -> None:
+    frame = houses(200).astype({"garden": object, "town": object})
+    frame.loc[::7, "area"], frame.loc[::9, "town"], frame.loc[::11, "garden"] = np.nan, None, None
+    frame.loc[::13, "sold"] = ""
+    found = load_csv(None, written(tmp_path, frame, na_rep="?"), "price")
+    for name in ("area", "town", "garden"):
+        assert found.X[name].isna().tolist() == frame[name].isna().tolist()
+    assert found.X["sold (day)"].isna().sum() == len(frame.loc[::13])
+    for pipeline in names():
+        data = prepare(found, pipeline, cache=False)
+        assert data.X_train.shape[0] == 120 and data.task == "regression"
+
+
+def test_rows_without_target_are_left_out_and_said(tmp_path: Path) -> None:
+    frame = houses()
+    frame.loc[[1, 5], "price"] = np.nan
+    found = load_csv(None, written(tmp_path, frame), "price")
+    np.testing.assert_array_equal(found.y, frame["price"].dropna())
+    assert found.note.startswith("2 rows without price left out; ")
+
+
+@pytest.mark.parametrize(("values", "task", "kind"), [
+    ([0.5, 1.5, 2.25] * 20, "auto", "regression"),
+    (list(range(10)) * 6, "auto", "multiclass"),
+    (list(range(12)) * 5, "auto", "regression"),
+    ([0.5, 1.5] * 30, "auto", "binary"),
+    (["low", "high", "mid"] * 20, "auto", "multiclass"),
+    ([True, False] * 30, "auto", "binary"),
+    (list(range(10)) * 6, "regression", "regression"),
+    (list(range(12)) * 5, "classification", "multiclass"),
+])  # fmt: skip
+def test_the_task_follows_the_stated_rule_and_can_be_set(
+    values: list, task: str, kind: str, tmp_path: Path
+) -> None:
+    path = written(tmp_path, houses().assign(price=values))
+    found = load_csv(None, path, "price", task)
+    assert found.task == kind
+    if kind == "regression":
+        np.testing.assert_array_equal(found.y, values)
+    else:
+        assert [found.classes[code] for code in found.y] == [str(v) for v in values]
+
+
+def test_the_rule_by_hand() -> None:
+    assert infer_task(pd.Series([1.0, 2.0, 3.0])) == "classification"
+    assert infer_task(pd.Series([1.0, 2.5, 3.0])) == "regression"
+
+
+def test_row_numbers_are_left_out_unless_kept(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    ids = {"nr": rng.permutation(N) + 100, "customer_id": 10 * np.arange(N) ** 2, "id": [f"x{i}" for i in range(N)]}
+    path = written(tmp_path, houses().assign(**ids))
+    found = load_csv(None, path, "price")
+    assert not set(ids) & set(found.X)
+    assert all(f"{name} left out: it numbers the rows" in found.note for name in ids)
+    kept = load_csv(None, path, "price", keep=["nr"], drop=["customer_id"])
+    assert "nr" in kept.X and "id" not in kept.X and "customer_id" not in kept.note
+    assert not is_row_number(pd.Series([1, 2, 3, 3], name="id"))
+    assert not is_row_number(pd.Series([10, 12, 14], name="size"))
+    assert not is_row_number(pd.Series([0.5, 1.5, 2.5], name="id"))
+
+
+def test_dates_in_several_forms() -> None:
+    def parts(values: list[str]) -> tuple:
+        found, note = dates(pd.Series(values, name="t"))
+        return (None if found is None else {k: v.tolist() for k, v in found.items()}), note
+
+    assert parts(["31.12.2020", "01.02.2021"])[0]["t (month)"] == [12.0, 2.0]
+    assert parts(["13/02/2020", "01/03/2021"])[0]["t (month)"] == [2.0, 3.0]
+    found, note = parts(["01/02/2020", "03/04/2021"])
+    assert found["t (month)"] == [1.0, 3.0] and "month first" in note
+    found, note = parts(["2020-01-01T06:00", "2020-01-02T18:00"])
+    assert found["t (hour)"] == [6.0, 18.0] and found["t (day)"] == [18262.25, 18263.75]
+    for other in (["2020-01-01", "soon"], ["A1", "B2"], ["", ""], ["1.2", "3"]):
+        assert parts(other)[0] is None
+
+
+def test_a_decimal_comma_is_a_setting(tmp_path: Path) -> None:
+    frame = houses()
+    path = written(tmp_path, frame, sep=";", decimal=",")
+    np.testing.assert_array_equal(load_csv(None, path, "price", decimal=",").X["area"], frame["area"])
+    with pytest.raises(BadInput, match=r"those with a decimal comma dataset.decimal=','"):
+        load_csv(None, path, "price")
+
+
+def test_other_encodings(tmp_path: Path) -> None:
+    path = written(tmp_path, houses(), encoding="latin-1")
+    with pytest.raises(BadInput, match=r"my.csv is not utf-8 \(byte 0xf6 at place \d+\): set dataset.encoding="):
+        load_csv(None, path, "price")
+    assert "Köln" in set(load_csv(None, path, "price", encoding="latin-1").X["town"])
+    assert "area" in load_csv(None, written(tmp_path, houses(), encoding="utf-8-sig"), "price").X
+
+
+def test_constant_columns_and_odd_names_are_no_trouble(tmp_path: Path) -> None:
+    frame = houses().assign(one=1, empty=np.nan, **{"[a] <b>": range(3, 63), "": np.arange(N) % 7})
+    found = load_csv(None, written(tmp_path, frame), "price")
+    assert "column_10" in found.X
+    data = prepare(found, "clean", cache=False)
+    assert {"one: constant", "empty: all missing"} <= set(data.dropped)
+
+
+WRONG = [
+    ("", {}, r"my.csv is empty"),
+    ("a,b\n", {}, r"0 rows with a value in 'b'; 20 or more are needed"),
+    ("a,b\n1,2\n3,4\n", {}, r"2 rows with a value in 'b'; 20 or more are needed"),
+    ("a\n1\n2\n", {"target": "a"}, r"has one column only, parted by none of comma, semicolon, tab, bar"),
+    ("a,b\n" * 30, {"target": "c"}, r"has no column 'c'; its columns: a, b"),
+    ("a,b,a\n" + "1,2,3\n" * 30, {}, r"the column name 'a' occurs 2 times; names must differ"),
+    ("a,b\n" + "1,2\n" * 29 + "1,2,3\n", {}, r"is no table separated by comma: Expected 2 fields in line 31, saw 3"),
+    ("a,b\n" + "1,2\n" * 30, {}, r"'b' is always 2: there is nothing to predict"),
+    ("id,b\n" + "".join(f"{i},{i / 3}\n" for i in range(30)), {}, r"no column is left to predict from: id left out"),
+    ("a,b\n" + "".join(f"{i},w{i}\n" for i in range(30)), {}, r"'b' has 30 different values, such as 'w0': too many"),
+    ("a,b\n" + "".join(f"{i},w{i % 3}\n" for i in range(30)), {"task": "regression"}, r"is not numeric, for example 'w0'"),
+    ("a,b\n" + "".join(f"{i},{i}e999\n" for i in range(1, 31)), {"task": "regression"}, r"infinite values|is always inf"),
+    ("a,b\n" + "1,2\n1,3\n" * 30, {"task": "ranking"}, r"task must be one of auto, regression, classification, got"),
+    ("a,b\n" + "1,2\n1,3\n" * 30, {"sep": "::"}, r"dataset.sep must be auto, one character, or one of comma"),
+    ("a,b\n" + "1,2\n1,3\n" * 30, {"sep": ";"}, r"one column only with this separator"),
+    ("a,b\n" + "1,2\n1,3\n" * 30, {"decimal": "x"}, r"dataset.decimal must be '.' or ','"),
+    ("a,b\n" + "1,2\n1,3\n" * 30, {"encoding": "klingon"}, r"dataset.encoding=klingon is no encoding"),
+    ("a,b\n" + "1,2\n1,3\n" * 30, {"drop": ["z"]}, r"dataset.drop: 'z' is none of the inputs a"),
+    ("a,b\n" + "1,2\n1,3\n" * 30, {"drop": ["a"]}, r"no column is left to predict from"),
+    ("a,b\n" + "1,2\n1,3\n" * 30, {"name": "wine"}, r"dataset.name=wine is one of the study's data sets"),
+    ("a,b\n" + "1,2\n1,3\n" * 30, {"name": "../x"}, r"must be a plain name without slashes"),
+    ("a,b\n" + "1,2\n1,3\n" * 30, {"path": "nowhere.csv"}, r"cannot read nowhere.csv: No such file"),
+    ("a,b\n" + "1,2\n1,3\n" * 30, {"target": None}, r"dataset.target is not set: dataset.path=my.csv dataset.target="),
+    ("a,b\n\0\0", {}, r"is not plain text"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "settings", "message"), WRONG)
+def test_what_cannot_be_tuned_on_is_refused_in_one_line(
+    text: str, settings: dict, message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "my.csv").write_text(text)
+    given = {"path": str(tmp_path / "my.csv"), "target": "b", **settings}
+    with pytest.raises(BadInput, match=message) as caught:
+        load_csv(**given)
+    assert len(str(caught.value).splitlines()) == 1

@@ -1,0 +1,117 @@
+"""`dataset=csv`: from a user's file on the command line to the best configuration, its line of Python and its picture."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from xgboost import XGBClassifier, XGBRegressor
+
+from analysis.__main__ import main
+from analysis.best_figure import front
+from datasets.own import load_csv
+from harness.records import read_traces
+from harness.space import XGBOOST_SPACE
+from pipelines import prepare
+
+ROOT = Path(__file__).resolve().parents[1]
+RUN = ["+acq=cei", "lam=0.1", "iterations=8", "executor=serial", "evaluator.n_candidates=64"]
+
+
+def command(module: str, *arguments: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
+    given = [sys.executable, "-m", module, *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(given, cwd=cwd, env=environment, capture_output=True, text=True, timeout=120)
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """A folder with a tuned file, and what the command line said."""
+    folder, rng = tmp_path_factory.mktemp("own"), np.random.default_rng(0)
+    x = rng.uniform(size=(120, 2))
+    frame = pd.DataFrame({"id": range(120), "x": x[:, 0], "z": x[:, 1], "price": 10 * x[:, 0] + x[:, 1]})
+    frame.to_csv(folder / "my.csv", index=False, sep=";")
+    done = command("harness", "evaluator=live", "dataset=csv", "dataset.path=my.csv", "dataset.target=price", *RUN,
+                   cwd=folder)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return folder, done.stdout.splitlines()
+
+
+def test_the_best_configuration_is_that_of_the_records(tuned: tuple[Path, list[str]]) -> None:
+    folder, out = tuned
+    found = json.loads((folder / "results/my.csv/best.json").read_text())
+    frame = read_traces(folder / "results")
+    assert set(frame["pipeline"]) == {"clean"} and set(frame["seed"]) == {0} and len(frame) == 8
+    row = frame.loc[frame["error"].idxmin()]
+    assert found["validation_error"] == row["error"] == frame["error"].min()
+    assert found["test_error"] == row["test_error"]
+    assert found["found_by"] == {"method": "cei(lam=0.1)", "seed": 0, "evaluation": row["step"] + 1}
+    assert found["spent_cpu_s"] == pytest.approx(frame["cost_s"].sum())
+    for name in XGBOOST_SPACE.names:
+        assert np.float32(found["configuration"][name]) == row[name]
+    assert "id left out: it numbers the rows" in found["notes"]
+    assert f"  {found['model']}" in out and f"  {json.dumps(found['configuration'])}" in out
+
+
+def test_the_line_of_python_makes_the_model_that_had_this_error(tuned: tuple[Path, list[str]]) -> None:
+    folder, _ = tuned
+    found = json.loads((folder / "results/my.csv/best.json").read_text())
+    data = prepare(load_csv(None, str(folder / "my.csv"), "price"), found["pipeline"], cache=False)
+    model = eval(found["model"], {"XGBRegressor": XGBRegressor}).fit(data.X_train, data.y_train)
+    for X, y, error in (
+        (data.X_valid, data.y_valid, "validation_error"),
+        (data.X_test, data.y_test, "test_error"),
+    ):
+        assert np.sqrt(np.mean((model.predict(X).astype(float) - y) ** 2)) == pytest.approx(found[error], rel=1e-9)
+
+
+def test_the_picture_is_there(tuned: tuple[Path, list[str]]) -> None:
+    folder = tuned[0] / "results/my.csv"
+    assert (folder / "best.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    assert ET.parse(folder / "best.svg").getroot().tag.endswith("svg")
+    assert pd.read_csv(folder / "best.csv")["step"].tolist() == list(range(8))
+
+
+def test_a_rerun_trains_nothing_and_a_classification_goes_as_well(
+    tuned: tuple[Path, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, out = tuned
+    base = ["dataset=csv", "dataset.path=my.csv", "dataset.target=price", *RUN]  # live and clean by itself
+    again = command("harness", *base, cwd=folder)
+    assert again.returncode == 0 and "1 runs were there already" in again.stdout
+    assert again.stdout.splitlines()[1:] == out[1:]
+    frame = pd.read_csv(folder / "my.csv", sep=";").assign(price=lambda f: np.where(f["price"] > 5, "dear", "cheap"))
+    frame.to_csv(folder / "kinds.csv", index=False)
+    base[1] = "dataset.path=kinds.csv"
+    done = command("harness", *base, "pipeline=[pca_small]", "results_dir=other", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    found = json.loads((folder / "other/kinds.csv/best.json").read_text())
+    assert (found["task"], found["metric"], found["pipeline"]) == ("binary", "share misclassified", "pca_small")
+    assert type(eval(found["model"], {"XGBClassifier": XGBClassifier})) is XGBClassifier
+    with contextlib.chdir(folder):
+        assert main(["best", "results_dir=other"]) == 0
+    assert capsys.readouterr().out.splitlines() == done.stdout.splitlines()[1:]
+
+
+def test_a_mistake_is_one_line(tuned: tuple[Path, list[str]]) -> None:
+    wrong = ["dataset.path=my.csv", "dataset.target=prize", "results_dir=wrong"]
+    done = command("harness", "dataset=csv", *wrong, *RUN, cwd=tuned[0])
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+    assert "my.csv has no column 'prize'; its columns: id, x, z, price" in done.stderr
+    assert not (tuned[0] / "wrong").exists()
+
+
+def test_the_front_by_brute_force() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        cost, error = rng.integers(0, 8, 30).astype(float), rng.integers(0, 8, 30).astype(float)
+        points = sorted({(c, e) for c, e in zip(cost, error, strict=True)})
+        undominated = [p for p in points if not any(q != p and q[0] <= p[0] and q[1] <= p[1] for q in points)]
+        rows = front(cost, error)
+        assert [(cost[r], error[r]) for r in rows] == undominated
