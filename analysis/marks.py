@@ -23,3 +23,12 @@ def footnote(names: Iterable[str]) -> str:
     """Return the sentence that names the marked data sets among `names`; "" if there is none."""
     listed = [marked(name) for name in sorted(set(names)) if name in marks()]
     return f"Marked data sets: {', '.join(listed)}." if listed else ""
+
+
+def marked_reasons(names: Iterable[str]) -> list[tuple[str, str]]:
+    """Return (name, what is reserved about it) of the marked data sets among `names`, in the catalogue's words."""
+    found = []
+    for name in sorted(set(names) & set(marks())):
+        sources = [source for source in entries()[name].sources if source.mark]
+        found.append((name, " ".join(dict.fromkeys(s.note for s in sources if s.note)) or marks()[name]))
+    return found

@@ -61,17 +61,31 @@ def of_records(settings: Mapping[str, Counter[str]], traces: Traces, out_dir: Pa
 
     settings: the records' provenance, which says where the tables lie. Live runs have no tables.
     """
+    folder = folder_of(settings, traces)
+    if folder is None:
+        return "The problems' table is made for replayed records of one folder of tables."
+    frame = write(lines_of(traces, folder), out_dir)
+    return f"[problems.md](problems.md) describes the {counted(frame)}"
+
+
+def folder_of(settings: Mapping[str, Counter[str]], traces: Traces) -> Path | None:
+    """Return the folder of the tables that these runs replayed; None for live runs, or where there are several."""
     components = [json.loads(text) for text in settings.get("components", ())]
     folders = {c["evaluator"].get("tables") for c in components if "replay" in c["evaluator"]["_target_"]}
-    if traces.evaluator != "replay" or len(folders) != 1:
-        return "The problems' table is made for replayed records of one folder of tables."
-    folder = Path(folders.pop() or TABLES)
+    return Path(folders.pop() or TABLES) if traces.evaluator == "replay" and len(folders) == 1 else None
+
+
+def lines_of(traces: Traces, folder: Path) -> list[dict[str, Any]]:
+    """Return the line of every problem in the runs, from its table in `folder`."""
     names = traces.runs[["dataset", "pipeline"]].drop_duplicates().itertuples(index=False, name=None)
-    frame = write([measured(f"{d}/{p}", folder) for d, p in names], out_dir)
-    cut = int(frame["cut short"].sum())
-    rows = int(frame["measured"].sum())
+    return [measured(f"{d}/{p}", folder) for d, p in names]
+
+
+def counted(frame: pd.DataFrame) -> str:
+    """Return what the tables hold together: rows, trainings, and how many of these were cut short."""
+    cut, rows = int(frame["cut short"].sum()), int(frame["measured"].sum())
     return (
-        f"[problems.md](problems.md) describes the {len(frame)} measured tables: {rows:,} rows. "
+        f"{len(frame)} measured tables: {rows:,} rows. "
         f"{cut:,} of {int(frame['configurations'].sum()):,} trainings were cut short by the tables' time limit; their "
         "finished rounds are replayed, their last ones are not."
     )
@@ -93,3 +107,20 @@ def write(lines: Iterable[Mapping[str, Any]], out_dir: Path) -> pd.DataFrame:
     table = frame.to_csv(index=False, float_format="%.6g", lineterminator="\n")
     write_atomically(out_dir / "problems.csv", table.encode())
     return frame
+
+
+def seen(traces: Traces) -> pd.DataFrame:
+    """Return what the runs themselves saw of each problem: runs, evaluations, failures, costs and errors."""
+    lines = []
+    for (dataset, pipeline), rows in traces.runs.groupby(["dataset", "pipeline"], sort=True):
+        error, cost = traces.error[rows.index], traces.cost_s[rows.index]
+        there = np.isfinite(cost)
+        lines.append({
+            "dataset": marked(str(dataset)), "pipeline": pipeline, "runs": len(rows),
+            "evaluations": int(there.sum()), "failed": int((there & np.isnan(error)).sum()),
+            "mean cost (s)": float(cost[there].mean()), "maximum cost (s)": float(cost[there].max()),
+            "slowest/fastest": float(cost[there].max() / cost[there].min()),
+            "best error": float(np.nanmin(error, initial=np.inf)),
+            "worst error": float(np.nanmax(error, initial=-np.inf)),
+        })  # fmt: skip
+    return pd.DataFrame(lines)

@@ -16,7 +16,7 @@ from analysis.traces import Traces
 from harness.errors import BadInput
 from harness.files import write_atomically
 
-_FAMILIES = {"cei": "EI, EIpu and CEI", "eialpha": "EI^alpha among themselves"}
+FAMILIES = {"cei": "EI, EIpu and CEI", "eialpha": "EI^alpha among themselves"}
 
 
 def write(
@@ -36,27 +36,33 @@ def write(
     variants: list[tuple[str, list[str]]] = [("", [])]
     if present and set(traces.runs["dataset"]) - set(present):
         variants.append((f", without {', '.join(present)}", present))
-    parts = ["# Summary", _counts(traces)]
+    parts = ["# Summary", counts(traces)]
     relative_csv: list[pd.DataFrame] = []
     ranks_csv: list[pd.DataFrame] = []
     for title, without in variants:
-        parts += _relative(traces, title, without, relative_csv)
-    for family in _FAMILIES:
+        parts += relative_section(traces, title, without, relative_csv)
+    for family in FAMILIES:
         for title, without in variants:
-            parts += _ranks(traces, family, title, without, ranks_csv)
-    parts += ["## Data sets", _datasets(traces), footnote(traces.runs["dataset"]), tables]
+            parts += ranks_section(traces, family, title, without, ranks_csv)
+    parts += ["## Data sets", datasets_table(traces), footnote(traces.runs["dataset"]), tables]
     parts += _figures(figures)
     parts += ["## Provenance", "\n".join(lines(dict(settings))) or "The records name no further setting."]
     text = "\n\n".join(part for part in parts if part) + "\n"
-    for name, frames in (("relative", relative_csv), ("ranks", ranks_csv)):
-        if frames:
-            table = pd.concat(frames).to_csv(index=False, float_format="%.6g", lineterminator="\n")
-            write_atomically(out_dir / f"{name}.csv", table.encode())
+    write_numbers(out_dir, relative_csv, ranks_csv)
     write_atomically(out_dir / "summary.md", text.encode())
     return text
 
 
-def _counts(traces: Traces) -> str:
+def write_numbers(out_dir: Path, relative: list[pd.DataFrame], ranks: list[pd.DataFrame]) -> None:
+    """Write relative.csv and ranks.csv, each where there is something in it."""
+    for name, frames in (("relative", relative), ("ranks", ranks)):
+        if frames:
+            table = pd.concat(frames).to_csv(index=False, float_format="%.6g", lineterminator="\n")
+            write_atomically(out_dir / f"{name}.csv", table.encode())
+
+
+def counts(traces: Traces) -> str:
+    """Return the sentence on the records: problems, seeds, methods, runs, evaluations, failures, components."""
     runs = traces.runs
     evaluations = int(runs["evaluations"].sum())
     failed = evaluations - int(np.isfinite(traces.error).sum())
@@ -69,7 +75,8 @@ def _counts(traces: Traces) -> str:
     )
 
 
-def _relative(traces: Traces, title: str, without: list[str], csv: list[pd.DataFrame]) -> list[str]:
+def relative_section(traces: Traces, title: str, without: list[str], csv: list[pd.DataFrame]) -> list[str]:
+    """Return heading, scope, table of cost and error relative to EI, and what was left out; adds numbers to `csv`."""
     heading = f"## Cost and error relative to EI{title}"
     try:
         found = headline.headline(traces, without)
@@ -85,8 +92,9 @@ def _relative(traces: Traces, title: str, without: list[str], csv: list[pd.DataF
     ]
 
 
-def _ranks(traces: Traces, family: str, title: str, without: list[str], csv: list[pd.DataFrame]) -> list[str]:
-    heading = f"## Mean rank under a budget: {_FAMILIES[family]}{title}"
+def ranks_section(traces: Traces, family: str, title: str, without: list[str], csv: list[pd.DataFrame]) -> list[str]:
+    """Return heading, scope, table of mean ranks per budget, and what was left out; adds numbers to `csv`."""
+    heading = f"## Mean rank under a budget: {FAMILIES[family]}{title}"
     try:
         ranked = headline.budget_ranks(traces, family, without)
     except BadInput as error:
@@ -102,7 +110,8 @@ def _ranks(traces: Traces, family: str, title: str, without: list[str], csv: lis
     ]
 
 
-def _datasets(traces: Traces) -> str:
+def datasets_table(traces: Traces) -> str:
+    """Return the table of data sets with their pipelines, seeds, methods, runs and evaluations."""
     grouped = traces.runs.groupby("dataset", sort=True)
     table = pd.DataFrame({
         "pipelines": grouped["pipeline"].nunique(), "seeds": grouped["seed"].nunique(),

@@ -1,0 +1,173 @@
+"""The sections of the report, from what the analyses return; each says in its place what could not be made."""
+
+import hashlib
+import platform
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import pandas as pd
+
+from analysis import markdown, summary
+from analysis import problems as problem_tables
+from analysis.marks import footnote, marked_reasons
+from analysis.marks import marked as with_mark
+from analysis.provenance import lines
+from analysis.report.parts import Figure, Section, plain
+from analysis.report.verdicts import Evaluate, Verdict, compared, count, reasons, table, verdicts
+from analysis.scope import plural
+from analysis.traces import Traces
+from harness.errors import BadInput
+from harness.records import spec_hash, specs
+from tabular_cache.table import TABLES, read_manifest
+
+Settings = Mapping[str, Counter[str]]
+LIBRARIES = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "xgboost-cpu", "numba", "matplotlib", "hydra-core")
+EXTRAS = {"sensitivities": "Sensitivities", "costs": "Cost models in numbers"}
+"""Pages of Markdown that other commands may have left in the report's folder, by file name, with their headings."""
+
+
+def claims(found: list[Verdict] | str) -> list[Section]:
+    """Return the table of the claims, and how each was decided."""
+    if isinstance(found, str):
+        return [Section("claims", "The paper's claims", [found])]
+    lead = f"{count(found)}. The rules were fixed before the results; a claim that does not hold is a result."
+    how = Section("verdicts", "How each claim was decided", reasons(found), level=3)
+    return [Section("claims", "The paper's claims", [lead, table(found)]), how]
+
+
+def headline(traces: Traces, relative: list[pd.DataFrame], ranks: list[pd.DataFrame]) -> list[Section]:
+    """Return the headline numbers over all data sets."""
+    return [Section("numbers", "Headline numbers"), *_numbers(traces, "", [], relative, ranks, "")]
+
+
+def figures(drawn: Sequence[Figure]) -> list[Section]:
+    """Return one section per figure."""
+    each = [Section(f.name, f"{f.name.upper()}: {f.title}", level=3, figure=f) for f in drawn]
+    missing = sum(1 for f in drawn if f.missing)
+    lead = f"{plural(missing, 'figure')} could not be drawn from these records; each says why." if missing else ""
+    return [Section("figures", "Figures", [lead] if lead else []), *each]
+
+
+def marked(
+    traces: Traces,
+    costs: pd.DataFrame | None,
+    present: list[str],
+    evaluate: Evaluate,
+    every: list[Verdict] | str,
+    relative: list[pd.DataFrame],
+    ranks: list[pd.DataFrame],
+) -> list[Section]:
+    """Return what is reserved about some data sets, their numbers apart, and the headline numbers without them."""
+    head = Section("marked", "Data sets with a reservation")
+    if not present:
+        head.text.append("None of the data sets in these records carries a reservation.")
+        return [head]
+    head.text.append("\n".join(f"- **{with_mark(name)}**: {plain(why)}" for name, why in marked_reasons(present)))
+    others = sorted(set(traces.runs["dataset"]) - set(present))
+    if not others:
+        head.text.append("The records hold no other data sets: all numbers above rest on these alone.")
+        return [head]
+    apart = summary.relative_section(traces, f", {', '.join(present)} only", others, relative)
+    without = verdicts(evaluate, traces, costs, present)
+    again = [Section("without-claims", "The claims without them", [without] if isinstance(without, str) else [], 3)]
+    if not isinstance(without, str) and not isinstance(every, str):
+        again[0].text.extend([f"{count(without)}.", compared(every, without)])
+    title = f", without {', '.join(present)}"
+    return [head, _section("marked-apart", apart), *again, *_numbers(traces, title, present, relative, ranks, "without-")]
+
+
+def extras(out_dir: Path) -> list[Section]:
+    """Return the pages that other commands left in `out_dir` (see `EXTRAS`)."""
+    found = []
+    for stem, title in EXTRAS.items():
+        path = out_dir / f"{stem}.md"
+        if path.is_file():
+            text = path.read_text(encoding="utf-8").strip()
+            body = text.split("\n", 1)[1].strip() if text.startswith("# ") and "\n" in text else text
+            found.append(Section(stem, title, [_deeper(body)]))
+    return found
+
+
+def problems(settings: Settings, traces: Traces, out_dir: Path) -> list[Section]:
+    """Return the table of the problems: from the measured tables, or for live runs from the runs themselves."""
+    folder = problem_tables.folder_of(settings, traces)
+    note = footnote(traces.runs["dataset"])
+    if folder is None:
+        text = ["What the runs saw of each problem: these records are not replays of one folder of tables.",
+                markdown.table(problem_tables.seen(traces))]  # fmt: skip
+    else:
+        frame = problem_tables.write(problem_tables.lines_of(traces, folder), out_dir)
+        shown = frame.assign(dataset=frame["dataset"].map(with_mark))
+        text = [f"{problem_tables.counted(frame)} Costs are CPU seconds of successful trainings.", markdown.table(shown)]
+    sets = Section("datasets", "Data sets", [summary.datasets_table(traces), *([note] if note else [])], level=3)
+    return [Section("problems", "The problems", text), sets]
+
+
+def provenance(results_dir: Path, settings: Settings, traces: Traces) -> list[Section]:
+    """Return where the numbers come from: specs, settings, tables, versions."""
+    hashes = sorted({spec_hash(spec) for spec in specs(results_dir)})
+    whole = spec_hash({"specs": hashes})
+    head = f"Spec hash of these records: `{whole}` (over the hashes of {plural(len(hashes), 'spec')})."
+    shown = {key: counts for key, counts in settings.items() if key != "data"}
+    return [
+        Section("provenance", "Provenance", [head]),
+        Section("settings", "Settings of the runs", ["\n".join(lines(shown))], level=3),
+        Section("tables", "Measured tables", _tables(settings, traces), level=3),
+        Section("versions", "Versions", [_versions()], level=3),
+    ]
+
+
+def _numbers(
+    traces: Traces, title: str, without: list[str], relative: list[pd.DataFrame], ranks: list[pd.DataFrame], prefix: str
+) -> list[Section]:
+    out = [_section(f"{prefix}relative", summary.relative_section(traces, title, without, relative))]
+    for family in summary.FAMILIES:
+        out.append(_section(f"{prefix}ranks-{family}", summary.ranks_section(traces, family, title, without, ranks)))
+    return out
+
+
+def _section(name: str, parts: list[str]) -> Section:
+    """Return what the summary wrote as a section; its first part is the heading."""
+    return Section(name, parts[0].lstrip("# "), [part for part in parts[1:] if part], level=3)
+
+
+def _deeper(text: str) -> str:
+    """Return Markdown with its headings one level further down."""
+    return "\n".join(f"#{line}" if line.startswith("#") else line for line in text.splitlines())
+
+
+def _tables(settings: Settings, traces: Traces) -> list[str]:
+    folder = problem_tables.folder_of(settings, traces)
+    if folder is None:
+        return ["These records are not replays of one folder of tables."]
+    try:
+        manifest = read_manifest(folder)
+    except BadInput as error:
+        return [f"The manifest cannot be read now: {plain(str(error))}."]
+    digest = hashlib.sha256((folder / "manifest.json").read_bytes()).hexdigest()
+    where = "the shipped tables" if folder == TABLES else f"`{folder}`"
+    head = (
+        f"{len(manifest['tables'])} tables in {where}, schema {manifest['schema']}, tree method "
+        f"{manifest['tree_method']}, Sobol seed {manifest['sobol_seed']}; SHA-256 of manifest.json: `{digest}`."
+    )
+    rows = [
+        {"date": c["date"], "processor": c["cpu"], "workers": c["workers"], "trainings": c["trainings"],
+         "core seconds": c["core_s"], "versions": ", ".join(f"{k} {v}" for k, v in sorted(c["versions"].items()))}
+        for c in manifest["campaigns"]
+    ]  # fmt: skip
+    return [head, "Measured in:", markdown.table(pd.DataFrame(rows))] if rows else [head]
+
+
+def _versions() -> str:
+    found = [("Python", platform.python_version()), ("this project", _version("cost-aware-bo"))]
+    found += [(name, _version(name)) for name in LIBRARIES]
+    return "This page was made with " + ", ".join(f"{name} {number}" for name, number in found) + "."
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "(not installed)"

@@ -1,0 +1,90 @@
+"""The claims on the page: asking for the verdicts, and the tables made of them."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import pandas as pd
+
+from analysis import markdown
+from analysis.report.parts import plain
+from analysis.traces import Traces
+from harness.errors import BadInput
+
+HOLDS, FAILS, OPEN = "holds", "does not hold", "undecided"
+
+
+class Verdict(Protocol):
+    """One claim with the paper's number, ours with its interval, and what the rule made of it."""
+
+    number: int
+    claim: str
+    paper: str
+    statistic: str
+    rule: str
+    ours: str
+    low: float | None
+    high: float | None
+    verdict: str
+    why: str
+    taken_over: str
+
+
+Evaluate = Callable[[Traces, pd.DataFrame | None], Sequence[Verdict]]
+
+
+def verdicts(
+    evaluate: Evaluate, traces: Traces, costs: pd.DataFrame | None, without: list[str]
+) -> list[Verdict] | str:
+    """Return the verdicts on these records, the data sets `without` aside, or one line why there are none."""
+    kept = traces.select(~traces.runs["dataset"].isin(without).to_numpy())
+    rows = None if costs is None else costs[~costs["dataset"].isin(without)]
+    try:
+        return sorted(evaluate(kept, rows), key=lambda verdict: verdict.number)
+    except BadInput as error:
+        return f"The claims could not be decided: {plain(str(error))}."
+
+
+def count(found: Sequence[Verdict]) -> str:
+    """Return e.g. ``7 hold, 2 do not hold, 3 are undecided``."""
+    n = Counter(verdict.verdict for verdict in found)
+    words = {HOLDS: ("holds", "hold"), FAILS: ("does not hold", "do not hold"), OPEN: ("is undecided", "are undecided")}
+    return ", ".join(f"{n[kind]} {one if n[kind] == 1 else many}" for kind, (one, many) in words.items())
+
+
+def number(verdict: Verdict) -> str:
+    """Return our number with its interval, where there is one."""
+    if verdict.low is None or verdict.high is None or "[" in verdict.ours:
+        return verdict.ours or "-"
+    return f"{verdict.ours} [{markdown.number(verdict.low)}, {markdown.number(verdict.high)}]"
+
+
+def table(found: Sequence[Verdict]) -> str:
+    """Return the headline table: claim, the paper's number, ours, verdict."""
+    rows = [{"#": str(v.number), "claim": plain(v.claim), "paper": plain(v.paper), "ours [95 %]": plain(number(v)),
+             "verdict": v.verdict} for v in found]  # fmt: skip
+    return markdown.table(pd.DataFrame(rows))
+
+
+def reasons(found: Sequence[Verdict]) -> list[str]:
+    """Return, claim by claim, how it was decided: statistic, rule, what it came to, over which runs."""
+    return [
+        f"**{v.number}. {plain(v.claim)}** Statistic: {_ended(v.statistic)} Rule: {_ended(v.rule)} "
+        f"Ours: {plain(number(v))}. Verdict: **{v.verdict}**. {_ended(v.why)} Taken over: {_ended(v.taken_over)}"
+        for v in found
+    ]
+
+
+def compared(found: Sequence[Verdict], without: Sequence[Verdict]) -> str:
+    """Return the table of verdicts with and without some data sets, and whether they differ."""
+    others = {v.number: v for v in without}
+    rows = [{"#": str(v.number), "claim": plain(v.claim), "ours without them [95 %]": plain(number(others[v.number])),
+             "all": v.verdict, "without": others[v.number].verdict,
+             "differs": "yes" if others[v.number].verdict != v.verdict else "no"}
+            for v in found if v.number in others]  # fmt: skip
+    return markdown.table(pd.DataFrame(rows))
+
+
+def _ended(text: str) -> str:
+    text = plain(text) or "-"
+    return text if text.endswith((".", "!", "?")) else f"{text}."
