@@ -10,6 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
+from analysis.report.colours import definitions, used
 from analysis.report.parts import Figure, Section
 from analysis.report.svg import inline
 from analysis.report.verdicts import FAILS, HOLDS, OPEN
@@ -34,7 +35,21 @@ def html(title: str, lead: str, sections: Sequence[Section]) -> str:
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     shown = [(section, _body(section), section.figure and _drawing(section.figure)) for section in sections]
-    return environment.get_template("report.html.j2").render(title=title, lead=lead, sections=shown) + "\n"
+    colours = used("".join(str(drawing) for _, _, drawing in shown if drawing))
+    style = {"colours": colours, "light": definitions(colours, dark=False), "dark": definitions(colours, dark=True)}
+    template = environment.get_template("report.html.j2")
+    return template.render(title=title, lead=lead, contents=_contents(sections), sections=shown, **style) + "\n"
+
+
+def _contents(sections: Sequence[Section]) -> list[tuple[Section, list[Section]]]:
+    """Return the page's sections, each with those below it."""
+    found: list[tuple[Section, list[Section]]] = []
+    for section in sections:
+        if section.level == 2:
+            found.append((section, []))
+        else:
+            found[-1][1].append(section)
+    return found
 
 
 def _figure(figure: Figure) -> list[str]:

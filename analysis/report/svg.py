@@ -1,8 +1,10 @@
-"""Figures for the inside of a page: one SVG element, its ids its own, no caption, no paper, nothing from elsewhere."""
+"""Figures for the inside of a page: one SVG element, its ids its own, its colours the page's, no caption, no paper."""
 
 import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
+
+from analysis.report.colours import as_variables
 
 _SVG, _XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}"
 _PAPER = "fill: #ffffff"
@@ -59,10 +61,10 @@ def _clean(element: ET.Element, prefix: str) -> None:
         name = key.removeprefix(_XLINK).removeprefix(_SVG)
         if name == "id":
             value = f"{prefix}-{value}"
-        elif name == "href":
+        elif name == "href" and value.startswith("#"):
             value = f"#{prefix}-{value.removeprefix('#')}"
         elif name == "d":
             value = re.sub(r"(\.\d\d)\d+", r"\1", " ".join(value.split()))
-        elif name == "style" and value.startswith(_PAPER):
-            value = value.replace(_PAPER, "fill: none", 1)
+        elif name == "style":
+            value = as_variables(value.replace(_PAPER, "fill: none", 1) if value.startswith(_PAPER) else value)
         element.set(name, value.replace("url(#", f"url(#{prefix}-"))

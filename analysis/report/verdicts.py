@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import pandas as pd
 
@@ -14,6 +14,7 @@ from harness.errors import BadInput
 HOLDS, FAILS, OPEN = "holds", "does not hold", "undecided"
 
 
+@runtime_checkable
 class Verdict(Protocol):
     """One claim with the paper's number, ours with its interval, and what the rule made of it."""
 
@@ -61,16 +62,17 @@ def number(verdict: Verdict) -> str:
 
 def table(found: Sequence[Verdict]) -> str:
     """Return the headline table: claim, the paper's number, ours, verdict."""
-    rows = [{"#": str(v.number), "claim": plain(v.claim), "paper": plain(v.paper), "ours [95 %]": plain(number(v)),
-             "verdict": v.verdict} for v in found]  # fmt: skip
+    rows = [{"#": str(v.number), "verdict": v.verdict, "claim": plain(v.claim), "ours [95 %]": plain(number(v)),
+             "paper": plain(v.paper)} for v in found]  # fmt: skip
     return markdown.table(pd.DataFrame(rows))
 
 
 def reasons(found: Sequence[Verdict]) -> list[str]:
     """Return, claim by claim, how it was decided: statistic, rule, what it came to, over which runs."""
     return [
-        f"**{v.number}. {plain(v.claim)}** Statistic: {_ended(v.statistic)} Rule: {_ended(v.rule)} "
-        f"Ours: {plain(number(v))}. Verdict: **{v.verdict}**. {_ended(v.why)} Taken over: {_ended(v.taken_over)}"
+        f"**{v.number}. {_ended(v.claim)}** **{v.verdict.capitalize()}:** {_ended(v.why)} "
+        f"Statistic: {_ended(v.statistic)} Rule: {_ended(v.rule)} Ours: {_ended(number(v))} "
+        f"The paper's: {_ended(v.paper)} Taken over: {_ended(v.taken_over)}"
         for v in found
     ]
 
@@ -78,9 +80,9 @@ def reasons(found: Sequence[Verdict]) -> list[str]:
 def compared(found: Sequence[Verdict], without: Sequence[Verdict]) -> str:
     """Return the table of verdicts with and without some data sets, and whether they differ."""
     others = {v.number: v for v in without}
-    rows = [{"#": str(v.number), "claim": plain(v.claim), "ours without them [95 %]": plain(number(others[v.number])),
-             "all": v.verdict, "without": others[v.number].verdict,
-             "differs": "yes" if others[v.number].verdict != v.verdict else "no"}
+    rows = [{"#": str(v.number), "all": v.verdict, "without": others[v.number].verdict,
+             "differs": "yes" if others[v.number].verdict != v.verdict else "no",
+             "claim": plain(v.claim), "ours without them [95 %]": plain(number(others[v.number]))}
             for v in found if v.number in others]  # fmt: skip
     return markdown.table(pd.DataFrame(rows))
 

@@ -1,0 +1,226 @@
+"""The report: one page that needs nothing else, says what it could not make, and is the same for the same records."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import html5lib
+import pandas as pd
+import pytest
+from synthetic_records import Way, frame, on_disk
+
+from analysis import report
+from analysis.__main__ import main
+from analysis.report import page
+from analysis.report.colours import LEAST_CONTRAST, contrast, on_dark
+from analysis.report.figures import TITLES
+from analysis.report.parts import Figure, Section, plain
+from analysis.report.svg import inline
+from analysis.report.verdicts import compared, count, number, reasons, table
+from analysis.traces import Traces, collect
+from harness.errors import BadInput
+
+WAYS = [Way("ei"), Way("eialpha", alpha=0.2), Way("eipu"), Way("cei", lam=0.1), Way("eicool")]
+GRID = [("wind", "clean"), ("wine", "onehot"), ("hiva", "clean")]
+NS = "{http://www.w3.org/1999/xhtml}"
+
+
+@dataclass(frozen=True)
+class Told:
+    number: int
+    claim: str
+    paper: str
+    statistic: str
+    rule: str
+    ours: str
+    low: float | None
+    high: float | None
+    verdict: str
+    why: str
+    taken_over: str
+
+
+def evaluate(traces: Traces, costs: pd.DataFrame | None) -> list[Told]:
+    """Verdicts that depend on the records: without hiva the second differs."""
+    marked = "hiva" in set(traces.runs["dataset"])
+    same = {"statistic": "mean", "rule": "low > 1 | 2", "taken_over": f"{len(traces.runs)} runs"}
+    return [
+        Told(2, "EI <is> *costly*", "-", ours="3", low=None, high=None, why="no cost records",
+             verdict="undecided" if marked else "does not hold", **same),
+        Told(1, "a | b", "50 %", ours="14.5", low=12.0, high=16.25, verdict="holds", why="so", **same),
+    ]  # fmt: skip
+
+
+def tree(path: Path):
+    """The page as a browser parses it; every departure from HTML is an error."""
+    parser = html5lib.HTMLParser(strict=True, namespaceHTMLElements=True)
+    return parser.parse(path.read_bytes())
+
+
+def cells(element) -> list[list[str]]:
+    return [["".join(cell.itertext()) for cell in row] for row in element.iter(f"{NS}tr")]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, list[str]]:
+    """A report of a small grid with a marked data set: results, its folder, and what was said."""
+    results, out, said = tmp_path_factory.mktemp("results"), tmp_path_factory.mktemp("out"), list[str]()
+    on_disk(results, GRID, WAYS, [0, 1], 15)
+    report.write(results, out, {}, evaluate, said.append)
+    return results, out, said
+
+
+def section(made: tuple[Path, Path, list[str]], name: str):
+    return next(e for e in tree(made[1] / "report.html").iter(f"{NS}section") if e.get("id") == name)
+
+
+def test_the_page_is_valid_and_needs_nothing_else(made: tuple[Path, Path, list[str]]) -> None:
+    root, ids = tree(made[1] / "report.html"), list[str]()
+    for element in root.iter():
+        if not isinstance(element.tag, str):
+            continue
+        assert element.tag.removeprefix(NS) not in ("script", "link", "img", "iframe", "object", "embed", "base")
+        for key, value in element.attrib.items():
+            if key.split("}")[-1] in ("href", "src", "srcset", "data", "action"):
+                assert value.startswith("#"), f"{element.tag} refers to {value}"
+        ids += [element.get("id")] if element.get("id") else []
+    assert len(ids) == len(set(ids)), "every id once"
+    text = (made[1] / "report.html").read_text()
+    assert "@import" not in text and "url(http" not in text and "//fonts" not in text
+    references = set(re.findall(r'(?:href="#|url\(#|aria-labelledby=")([^")]+)', text))
+    assert {part for reference in references for part in reference.split()} <= set(ids)
+
+
+def test_the_claims_come_first_and_figures_have_text_for_those_who_cannot_see_them(
+    made: tuple[Path, Path, list[str]],
+) -> None:
+    root = tree(made[1] / "report.html")
+    first = [s.get("id") for s in root.iter(f"{NS}section")]
+    assert first[:2] == ["claims", "verdicts"] and set(TITLES) <= set(first)
+    assert cells(section(made, "claims")) == [
+        ["#", "verdict", "claim", "ours [95 %]", "paper"],
+        ["1", "holds", "a | b", "14.5 [12, 16.25]", "50 %"],
+        ["2", "undecided", "EI <is> *costly*", "3", "-"],
+    ]
+    names = {e.get("id"): "".join(e.itertext()) for e in root.iter() if isinstance(e.tag, str) and e.get("id")}
+    drawings = [e for e in root.iter() if isinstance(e.tag, str) and e.tag.endswith("}svg")]
+    assert len(drawings) == len([line for line in made[2] if line.endswith(".svg")]) >= 4
+    for drawing in drawings:
+        assert drawing.get("role") == "img"
+        assert all(names[part] for part in drawing.get("aria-labelledby").split())
+    captions = ["".join(e.itertext()) for e in root.iter(f"{NS}figcaption")]
+    assert captions == [(made[1] / f"{line}").with_suffix(".txt").read_text().strip()
+                        for line in made[2] if line.endswith(".svg")]  # fmt: skip
+    for table_ in root.iter(f"{NS}table"):
+        assert all(head.get("scope") == "col" for head in table_.iter(f"{NS}th"))
+
+
+def test_what_could_not_be_made_says_why_in_its_place(made: tuple[Path, Path, list[str]]) -> None:
+    text = "".join(section(made, "f2").itertext())
+    assert "Not drawn: F2 needs records of cost models: python -m tabular_cache costs" in text
+    assert "f2 was not drawn: F2 needs records of cost models" in "\n".join(made[2])
+    assert "Not drawn: F9 needs records of EI^alpha under two cost models" in "".join(section(made, "f9").itertext())
+    markdown = (made[1] / "report.md").read_text()
+    assert "### F2: How fast cost models learn\n\nNot drawn: F2 needs records" in markdown
+
+
+def test_marked_data_sets_stand_apart_and_numbers_are_given_without_them(made: tuple[Path, Path, list[str]]) -> None:
+    assert "hiva† (partial): 3076 of OpenML's 4229 rows" in "".join(section(made, "marked").itertext())
+    apart, every, without = (cells(section(made, name)) for name in ("marked-apart", "relative", "without-relative"))
+    rows = frame(GRID, WAYS, [0, 1], 15).groupby(["dataset", "seed", "method"])["cost_s"].sum().unstack("method")
+    percent = 100 * rows["cei(lam=0.1)"] / rows["ei"]
+    column = every[0].index("mean cost (%)")
+    for found, kept in ((apart, ["hiva"]), (every, ["hiva", "wind", "wine"]), (without, ["wind", "wine"])):
+        row = next(r for r in found if r[0] == "cei(lam=0.1)")
+        assert row[column].startswith(f"{percent.loc[kept].mean():.2f} [")
+        assert row[1] == str(2 * len(kept))
+    assert cells(section(made, "without-claims"))[1:] == [
+        ["1", "holds", "holds", "no", "a | b", "14.5 [12, 16.25]"],
+        ["2", "undecided", "does not hold", "yes", "EI <is> *costly*", "3"],
+    ]
+    numbers = pd.read_csv(made[1] / "relative.csv", keep_default_na=False)
+    assert set(numbers["without"]) == {"", "hiva", "wind wine"}
+
+
+def test_the_same_records_give_the_same_bytes(made: tuple[Path, Path, list[str]], tmp_path: Path) -> None:
+    again = tmp_path / "again"
+    report.write(made[0], again, {}, evaluate, lambda line: None)
+    for name in ("report.html", "report.md"):
+        assert (again / name).read_bytes() == (made[1] / name).read_bytes()
+    assert str(again) not in (again / "report.html").read_text()
+
+
+@pytest.mark.parametrize(("grid", "ways"), [
+    ([("wind", "clean")], [Way("eipu"), Way("cei", lam=0.1)]),
+    ([("hiva", "clean")], [Way("ei"), Way("eipu")]),
+    ([("my.csv", "clean")], [Way("cei", lam=0.1)]),
+])  # fmt: skip
+def test_one_problem_one_seed_and_two_methods_or_one(grid: list, ways: list[Way], tmp_path: Path) -> None:
+    on_disk(tmp_path / "results", grid, ways, [0], 7)
+
+    def undecidable(traces: Traces, costs: pd.DataFrame | None) -> Sequence[Told]:
+        raise BadInput("the claims need the method ei")
+
+    report.write(tmp_path / "results", tmp_path / "out", {}, undecidable, lambda line: None)
+    tree(tmp_path / "out/report.html")
+    text = (tmp_path / "out/report.md").read_text()
+    assert "The claims could not be decided: the claims need the method ei." in text
+    assert ("Not computed: the summary needs the method ei" in text) == (ways[0].acq != "ei")
+    assert "| wind | clean |" in text or grid[0][0] != "wind"
+
+
+def test_the_command_makes_it(made: tuple[Path, Path, list[str]], tmp_path: Path,
+                              monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
+    monkeypatch.setattr("analysis.report._claims", lambda: evaluate)
+    assert main(["report", f"results_dir={made[0]}", f"out_dir={tmp_path / 'out'}"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == str(tmp_path / "out/report.html")
+    assert (tmp_path / "out/report.html").read_bytes() == (made[1] / "report.html").read_bytes()
+
+
+def test_text_from_anywhere_is_shown_as_it_is(tmp_path: Path) -> None:
+    nasty = "<script>alert(1)</script> & *a* `b` [c](http://d.e) | <http://f.g>"
+    verdict = Told(1, nasty, nasty, nasty, nasty, nasty, None, None, nasty, nasty, nasty)
+    sections = [Section("claims", nasty, [table([verdict]), *reasons([verdict])])]
+    sections.append(Section("f1", nasty, figure=Figure("f1", nasty, missing=nasty)))
+    (tmp_path / "page.html").write_text(page.html(nasty, nasty, sections))
+    root = tree(tmp_path / "page.html")
+    assert not [e for e in root.iter(f"{NS}script")]
+    assert [e.get("href") for e in root.iter(f"{NS}a") if not e.get("href").startswith("#")] == []
+    shown = cells(root)[1]
+    assert shown[2].startswith("<script>alert(1)</script> & *a* `b` ") and "|" in shown[2]
+    assert nasty in "".join(next(root.iter(f"{NS}h1")).itertext())
+    assert plain("a\n b") == "a b"
+
+
+def test_verdicts_in_words() -> None:
+    found = evaluate(collect(frame(GRID, WAYS[:1], [0], 6)), None)
+    assert count(found) == "1 holds, 0 do not hold, 1 is undecided"
+    assert number(found[1]) == "14.5 [12, 16.25]" and number(found[0]) == "3"
+    assert reasons(found)[1].startswith("**1. a | b.** **Holds:** so. Statistic: mean. Rule: low > 1 | 2.")
+    assert "| 1 | holds | holds | no |" in compared(found, found)
+
+
+def test_a_figure_goes_into_the_page_with_ids_of_its_own_and_without_its_caption(tmp_path: Path) -> None:
+    on_disk(tmp_path, [("wind", "clean")], WAYS[:2], [0], 7)
+    from analysis.figures import figures
+    from harness.records import read_traces
+
+    drawn = figures()["f3"](collect(read_traces(tmp_path)), tmp_path)
+    svg = next(p for p in drawn.paths if p.suffix == ".svg")
+    text = inline(svg, "x", "A <b>", "c & d")
+    assert "A &lt;b&gt;" in text and "c &amp; d" in text
+    assert all(name.startswith("x-") for name in re.findall(r'\bid="([^"]+)"', text))
+    assert all(name.startswith("x-") for name in re.findall(r'(?:url\(#|href="#)([^")]+)', text))
+    assert "F3. Total" not in text and "subfigure_2" not in text and "#ffffff" not in text and "<style" not in text
+    heights = [float(re.search(r'viewBox="(\S+) (\S+) (\S+) (\S+)"', t)[4]) for t in (text, svg.read_text())]  # type: ignore[index]
+    assert 0.7 < heights[0] / heights[1] < 0.95
+
+
+def test_colours_can_be_read_on_a_dark_page() -> None:
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.478, abs=1e-3)
+    for colour in ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#440154", "#3b528b", "#21918c", "#c0df25"):
+        assert contrast(on_dark(colour), "#14171a") >= LEAST_CONTRAST
+    assert contrast(on_dark("#000000"), "#14171a") > 12 and contrast(on_dark("#e6e6e6"), "#14171a") < 2
+    assert on_dark("#e69f00") == "#e69f00"
