@@ -2,15 +2,16 @@
 
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
 from analysis import costs_figures
 from analysis.costs_fronts import f9
-from analysis.figures import figures
+from analysis.figures import figures, front_figures
 from analysis.plotting import Drawn
-from analysis.report.parts import Figure
+from analysis.report.parts import Figure, Records
 from analysis.traces import Traces
 from harness.errors import BadInput
 
@@ -24,20 +25,28 @@ TITLES = {
     "f7": "Where the points of the front are one iteration later",
     "f8": "Transferred against online cost models",
     "f9": "EI^alpha under several cost models",
+    "cd": "Which methods differ over data sets",
 }
+_NO_FRONTS = "{} needs fronts: python -m harness +acq=ei fronts=true, with the same results_dir"
 _NO_COSTS = "{} needs records of cost models: python -m tabular_cache costs, with the same results_dir"
 
 
-def draw_all(traces: Traces, frame: pd.DataFrame, costs: pd.DataFrame | None, out_dir: Path) -> list[Figure]:
-    """Draw the figures into `out_dir`. frame: all evaluations on disk (F9 compares cost models); costs: or None."""
-    drawings: dict[str, Callable[[], Drawn]] = {
-        name: lambda draw=draw: draw(traces, out_dir)  # type: ignore[misc]
-        for name, draw in figures().items()
-    }
-    drawings["f2"] = lambda: costs_figures.f2(_there(costs, "F2"), out_dir)
-    drawings["f8"] = lambda: costs_figures.f8(_there(costs, "F8"), out_dir)
-    drawings["f9"] = lambda: f9(_comparable(frame, traces), out_dir)
+def draw_all(records: Records, traces: Traces, out_dir: Path) -> list[Figure]:
+    """Draw the figures into `out_dir`; traces: the runs among the records that the study's figures are about."""
+    drawings = {name: partial(draw, traces, out_dir) for name, draw in figures().items()}
+    for name, draw in front_figures().items():
+        drawings[name] = partial(_of, records.fronts, draw, out_dir, _NO_FRONTS.format(name.upper()))
+    for name, draw in {"f2": costs_figures.f2, "f8": costs_figures.f8}.items():
+        drawings[name] = partial(_of, records.costs, draw, out_dir, _NO_COSTS.format(name.upper()))
+    drawings["f9"] = partial(f9, _comparable(records.frame, traces), out_dir)
     return [_figure(name, drawings[name]) for name in sorted(drawings, key=_place)]
+
+
+def _of(records: pd.DataFrame | None, draw: Callable[[pd.DataFrame, Path], Drawn], out_dir: Path, none: str) -> Drawn:
+    """Draw from a kind of records; raises BadInput, saying `none`, where there are none."""
+    if records is None or records.empty:
+        raise BadInput(none)
+    return draw(records, out_dir)
 
 
 def _figure(name: str, draw: Callable[[], Drawn]) -> Figure:
@@ -46,12 +55,6 @@ def _figure(name: str, draw: Callable[[], Drawn]) -> Figure:
         return Figure(name, title, draw())
     except BadInput as error:
         return Figure(name, title, missing=str(error))
-
-
-def _there(costs: pd.DataFrame | None, name: str) -> pd.DataFrame:
-    if costs is None:
-        raise BadInput(_NO_COSTS.format(name))
-    return costs
 
 
 def _comparable(frame: pd.DataFrame, traces: Traces) -> pd.DataFrame:

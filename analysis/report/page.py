@@ -10,12 +10,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
+from analysis.claims.decide import FAILS, HOLDS, UNDECIDED
 from analysis.report.colours import definitions, used
 from analysis.report.parts import Figure, Section
 from analysis.report.svg import inline
-from analysis.report.verdicts import FAILS, HOLDS, OPEN
 
-VERDICTS = {HOLDS: "holds", FAILS: "fails", OPEN: "open"}
+VERDICTS = {HOLDS: "holds", FAILS: "fails", UNDECIDED: "open"}
 
 
 def markdown(title: str, lead: str, sections: Sequence[Section]) -> str:

@@ -1,8 +1,25 @@
 """What the report is made of, whatever it is written as: sections of Markdown, each perhaps with a figure."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import pandas as pd
 
 from analysis.plotting import Drawn
+
+
+@dataclass(frozen=True)
+class Records:
+    """All that the report is made from: evaluations (`read_traces`), records of cost models, fronts; None: none."""
+
+    frame: pd.DataFrame
+    costs: pd.DataFrame | None = None
+    fronts: pd.DataFrame | None = None
+
+    def without(self, datasets: list[str]) -> "Records":
+        """Return the records of the other data sets."""
+        parts = {"frame": self.frame, "costs": self.costs, "fronts": self.fronts}
+        kept = {k: None if rows is None else rows[~rows["dataset"].isin(datasets)] for k, rows in parts.items()}
+        return replace(self, **kept)
 
 
 @dataclass(frozen=True)

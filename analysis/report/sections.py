@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis import markdown, summary
+from analysis import costs_report, markdown, summary
 from analysis import problems as problem_tables
-from analysis.marks import footnote, marked_reasons
+from analysis.claims import Verdict
+from analysis.marks import footnote, marked_reasons, marks
 from analysis.marks import marked as with_mark
 from analysis.provenance import lines
-from analysis.report.parts import Figure, Section, plain
-from analysis.report.verdicts import Evaluate, Verdict, compared, count, reasons, table, verdicts
+from analysis.report.parts import Figure, Records, Section, plain
+from analysis.report.verdicts import Evaluate, compared, count, reasons, table, verdicts
 from analysis.scope import plural
 from analysis.traces import Traces
 from harness.errors import BadInput
@@ -24,8 +25,6 @@ from tabular_cache.table import TABLES, read_manifest
 
 Settings = Mapping[str, Counter[str]]
 LIBRARIES = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "xgboost-cpu", "numba", "matplotlib", "hydra-core")
-EXTRAS = {"sensitivities": "Sensitivities", "costs": "Cost models in numbers"}
-"""Pages of Markdown that other commands may have left in the report's folder, by file name, with their headings."""
 
 
 def claims(found: list[Verdict] | str) -> list[Section]:
@@ -51,15 +50,15 @@ def figures(drawn: Sequence[Figure]) -> list[Section]:
 
 
 def marked(
+    records: Records,
     traces: Traces,
-    costs: pd.DataFrame | None,
-    present: list[str],
     evaluate: Evaluate,
     every: list[Verdict] | str,
     relative: list[pd.DataFrame],
     ranks: list[pd.DataFrame],
 ) -> list[Section]:
     """Return what is reserved about some data sets, their numbers apart, and the headline numbers without them."""
+    present = sorted(set(traces.runs["dataset"]) & set(marks()))
     head = Section("marked", "Data sets with a reservation")
     if not present:
         head.text.append("None of the data sets in these records carries a reservation.")
@@ -70,7 +69,7 @@ def marked(
         head.text.append("The records hold no other data sets: all numbers above rest on these alone.")
         return [head]
     apart = summary.relative_section(traces, f", {', '.join(present)} only", others, relative)
-    without = verdicts(evaluate, traces, costs, present)
+    without = verdicts(evaluate, records.without(present))
     again = [Section("without-claims", "The claims without them", [without] if isinstance(without, str) else [], 3)]
     if not isinstance(without, str) and not isinstance(every, str):
         again[0].text.extend([f"{count(without)}.", compared(every, without)])
@@ -78,16 +77,27 @@ def marked(
     return [head, _section("marked-apart", apart), *again, *_numbers(traces, title, present, relative, ranks, "without-")]
 
 
-def extras(out_dir: Path) -> list[Section]:
-    """Return the pages that other commands left in `out_dir` (see `EXTRAS`)."""
-    found = []
-    for stem, title in EXTRAS.items():
-        path = out_dir / f"{stem}.md"
-        if path.is_file():
-            text = path.read_text(encoding="utf-8").strip()
-            body = text.split("\n", 1)[1].strip() if text.startswith("# ") and "\n" in text else text
-            found.append(Section(stem, title, [_deeper(body)]))
-    return found
+def cost_models(costs: pd.DataFrame | None, out_dir: Path) -> list[Section]:
+    """Return the numbers on how well cost models predict, which are written to costs.md as well."""
+    if costs is None:
+        return []
+    return [_page("cost-models", "Cost models in numbers", costs_report.write(costs, out_dir))]
+
+
+def sensitivities(out_dir: Path) -> list[Section]:
+    """Return what `python -m analysis sensitivities` left in `out_dir`, or how to make it."""
+    title, path = "Sensitivities", out_dir / "sensitivities.md"
+    if path.is_file():
+        return [_page("sensitivities", title, path)]
+    how = "Not made: `python -m analysis sensitivities`, with the same out_dir, compares several settings."
+    return [Section("sensitivities", title, [how])]
+
+
+def _page(name: str, title: str, path: Path) -> Section:
+    """Return a page of Markdown as a section, its headings one level further down."""
+    lines = path.read_text(encoding="utf-8").strip().splitlines()
+    body = lines[1:] if lines and lines[0].startswith("# ") else lines
+    return Section(name, title, ["\n".join(f"#{line}" if line.startswith("#") else line for line in body).strip()])
 
 
 def problems(settings: Settings, traces: Traces, out_dir: Path) -> list[Section]:
@@ -131,11 +141,6 @@ def _numbers(
 def _section(name: str, parts: list[str]) -> Section:
     """Return what the summary wrote as a section; its first part is the heading."""
     return Section(name, parts[0].lstrip("# "), [part for part in parts[1:] if part], level=3)
-
-
-def _deeper(text: str) -> str:
-    """Return Markdown with its headings one level further down."""
-    return "\n".join(f"#{line}" if line.startswith("#") else line for line in text.splitlines())
 
 
 def _tables(settings: Settings, traces: Traces) -> list[str]:

@@ -2,46 +2,22 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Protocol, runtime_checkable
 
 import pandas as pd
 
 from analysis import markdown
-from analysis.report.parts import plain
-from analysis.traces import Traces
+from analysis.claims import Verdict
+from analysis.claims.decide import FAILS, HOLDS, UNDECIDED
+from analysis.report.parts import Records, plain
 from harness.errors import BadInput
 
-HOLDS, FAILS, OPEN = "holds", "does not hold", "undecided"
+Evaluate = Callable[[Records], Sequence[Verdict]]
 
 
-@runtime_checkable
-class Verdict(Protocol):
-    """One claim with the paper's number, ours with its interval, and what the rule made of it."""
-
-    number: int
-    claim: str
-    paper: str
-    statistic: str
-    rule: str
-    ours: str
-    low: float | None
-    high: float | None
-    verdict: str
-    why: str
-    taken_over: str
-
-
-Evaluate = Callable[[Traces, pd.DataFrame | None], Sequence[Verdict]]
-
-
-def verdicts(
-    evaluate: Evaluate, traces: Traces, costs: pd.DataFrame | None, without: list[str]
-) -> list[Verdict] | str:
-    """Return the verdicts on these records, the data sets `without` aside, or one line why there are none."""
-    kept = traces.select(~traces.runs["dataset"].isin(without).to_numpy())
-    rows = None if costs is None else costs[~costs["dataset"].isin(without)]
+def verdicts(evaluate: Evaluate, records: Records) -> list[Verdict] | str:
+    """Return the verdicts on these records, or one line why there are none."""
     try:
-        return sorted(evaluate(kept, rows), key=lambda verdict: verdict.number)
+        return sorted(evaluate(records), key=lambda verdict: verdict.number)
     except BadInput as error:
         return f"The claims could not be decided: {plain(str(error))}."
 
@@ -49,7 +25,7 @@ def verdicts(
 def count(found: Sequence[Verdict]) -> str:
     """Return e.g. ``7 hold, 2 do not hold, 3 are undecided``."""
     n = Counter(verdict.verdict for verdict in found)
-    words = {HOLDS: ("holds", "hold"), FAILS: ("does not hold", "do not hold"), OPEN: ("is undecided", "are undecided")}
+    words = {HOLDS: ("holds", "hold"), FAILS: ("does not hold", "do not hold"), UNDECIDED: ("is undecided", "are undecided")}
     return ", ".join(f"{n[kind]} {one if n[kind] == 1 else many}" for kind, (one, many) in words.items())
 
 
