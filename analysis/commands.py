@@ -1,4 +1,4 @@
-"""What `python -m analysis claims|budgets|fronts|sensitivities` do; each returns the exit code."""
+"""What `python -m analysis report|claims|budgets|fronts|sensitivities|best` do; each returns the exit code."""
 
 import sys
 from pathlib import Path
@@ -72,4 +72,20 @@ def sensitivities(arguments: "Arguments") -> int:
     paths: tuple[Path, ...] = comparison.report(arguments.results_dir, arguments.out_dir)
     for path in paths:
         print(path)
+    return 0
+
+
+def report(arguments: "Arguments") -> int:
+    """Write report.html and report.md with all figures, claims and numbers; they say what could not be made."""
+    from analysis import report as page
+
+    page.write(arguments.results_dir, arguments.out_dir, arguments.components, arguments.options["judge"])
+    return 0
+
+
+def best(arguments: "Arguments") -> int:
+    """Tell the best configuration found on every data set; best.json and its picture lie beside the records."""
+    from analysis import best as configurations
+
+    configurations.of_records(arguments.results_dir)
     return 0

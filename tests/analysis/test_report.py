@@ -1,8 +1,6 @@
 """The report: one page that needs nothing else, says what it could not make, and is the same for the same records."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import html5lib
@@ -15,10 +13,11 @@ from analysis.__main__ import main
 from analysis.report import page
 from analysis.report.colours import LEAST_CONTRAST, contrast, on_dark
 from analysis.report.figures import TITLES
-from analysis.report.parts import Figure, Section, plain
+from analysis.claims import Verdict
+from analysis.report.parts import Figure, Records, Section, plain
 from analysis.report.svg import inline
-from analysis.report.verdicts import compared, count, number, reasons, table
-from analysis.traces import Traces, collect
+from analysis.report.verdicts import compared, count, number, reasons, table, verdicts
+from analysis.traces import collect
 from harness.errors import BadInput
 
 WAYS = [Way("ei"), Way("eialpha", alpha=0.2), Way("eipu"), Way("cei", lam=0.1), Way("eicool")]
@@ -26,29 +25,14 @@ GRID = [("wind", "clean"), ("wine", "onehot"), ("hiva", "clean")]
 NS = "{http://www.w3.org/1999/xhtml}"
 
 
-@dataclass(frozen=True)
-class Told:
-    number: int
-    claim: str
-    paper: str
-    statistic: str
-    rule: str
-    ours: str
-    low: float | None
-    high: float | None
-    verdict: str
-    why: str
-    taken_over: str
-
-
-def evaluate(traces: Traces, costs: pd.DataFrame | None) -> list[Told]:
+def evaluate(records: Records) -> list[Verdict]:
     """Verdicts that depend on the records: without hiva the second differs."""
-    marked = "hiva" in set(traces.runs["dataset"])
-    same = {"statistic": "mean", "rule": "low > 1 | 2", "taken_over": f"{len(traces.runs)} runs"}
+    marked = "hiva" in set(records.frame["dataset"])
+    same = {"statistic": "mean", "rule": "low > 1 | 2", "taken_over": f"{len(records.frame)} rows"}
     return [
-        Told(2, "EI <is> *costly*", "-", ours="3", low=None, high=None, why="no cost records",
-             verdict="undecided" if marked else "does not hold", **same),
-        Told(1, "a | b", "50 %", ours="14.5", low=12.0, high=16.25, verdict="holds", why="so", **same),
+        Verdict(2, "EI <is> *costly*", "-", ours="3", low=None, high=None, why="no cost records",
+                verdict="undecided" if marked else "does not hold", **same),
+        Verdict(1, "a | b", "50 %", ours="14.5", low=12.0, high=16.25, verdict="holds", why="so", **same),
     ]  # fmt: skip
 
 
@@ -67,7 +51,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, list[str
     """A report of a small grid with a marked data set: results, its folder, and what was said."""
     results, out, said = tmp_path_factory.mktemp("results"), tmp_path_factory.mktemp("out"), list[str]()
     on_disk(results, GRID, WAYS, [0, 1], 15)
-    report.write(results, out, {}, evaluate, said.append)
+    report.write(results, out, {}, evaluate=evaluate, say=said.append)
     return results, out, said
 
 
@@ -145,7 +129,7 @@ def test_marked_data_sets_stand_apart_and_numbers_are_given_without_them(made: t
 
 def test_the_same_records_give_the_same_bytes(made: tuple[Path, Path, list[str]], tmp_path: Path) -> None:
     again = tmp_path / "again"
-    report.write(made[0], again, {}, evaluate, lambda line: None)
+    report.write(made[0], again, {}, evaluate=evaluate, say=lambda line: None)
     for name in ("report.html", "report.md"):
         assert (again / name).read_bytes() == (made[1] / name).read_bytes()
     assert str(again) not in (again / "report.html").read_text()
@@ -159,28 +143,36 @@ def test_the_same_records_give_the_same_bytes(made: tuple[Path, Path, list[str]]
 def test_one_problem_one_seed_and_two_methods_or_one(grid: list, ways: list[Way], tmp_path: Path) -> None:
     on_disk(tmp_path / "results", grid, ways, [0], 7)
 
-    def undecidable(traces: Traces, costs: pd.DataFrame | None) -> Sequence[Told]:
-        raise BadInput("the claims need the method ei")
-
-    report.write(tmp_path / "results", tmp_path / "out", {}, undecidable, lambda line: None)
+    report.write(tmp_path / "results", tmp_path / "out", {}, say=lambda line: None)
     tree(tmp_path / "out/report.html")
     text = (tmp_path / "out/report.md").read_text()
-    assert "The claims could not be decided: the claims need the method ei." in text
+    assert [f"| {n} | undecided | " in text for n in range(1, 13)] == [True] * 12
     assert ("Not computed: the summary needs the method ei" in text) == (ways[0].acq != "ei")
     assert "| wind | clean |" in text or grid[0][0] != "wind"
 
 
-def test_the_command_makes_it(made: tuple[Path, Path, list[str]], tmp_path: Path,
-                              monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
-    monkeypatch.setattr("analysis.report._claims", lambda: evaluate)
+def test_the_command_makes_it_with_the_claims(
+    made: tuple[Path, Path, list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["report", f"results_dir={made[0]}", f"out_dir={tmp_path / 'out'}"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == str(tmp_path / "out/report.html")
-    assert (tmp_path / "out/report.html").read_bytes() == (made[1] / "report.html").read_bytes()
+    verdicts = pd.read_csv(tmp_path / "out/claims.csv")
+    assert verdicts["number"].tolist() == list(range(1, 13))
+    root = tree(tmp_path / "out/report.html")
+    assert [row[:2] for row in cells(root)[1:13]] == [[str(v.number), v.verdict] for v in verdicts.itertuples()]
+
+
+def test_claims_that_cannot_be_asked_say_why() -> None:
+    def refuse(records: Records) -> list[Verdict]:
+        raise BadInput("the records are <odd>")
+
+    found = verdicts(refuse, Records(pd.DataFrame()))
+    assert found == "The claims could not be decided: the records are \\<odd>."
 
 
 def test_text_from_anywhere_is_shown_as_it_is(tmp_path: Path) -> None:
     nasty = "<script>alert(1)</script> & *a* `b` [c](http://d.e) | <http://f.g>"
-    verdict = Told(1, nasty, nasty, nasty, nasty, nasty, None, None, nasty, nasty, nasty)
+    verdict = Verdict(1, nasty, nasty, nasty, nasty, nasty, None, None, nasty, nasty, nasty)
     sections = [Section("claims", nasty, [table([verdict]), *reasons([verdict])])]
     sections.append(Section("f1", nasty, figure=Figure("f1", nasty, missing=nasty)))
     (tmp_path / "page.html").write_text(page.html(nasty, nasty, sections))
@@ -194,7 +186,7 @@ def test_text_from_anywhere_is_shown_as_it_is(tmp_path: Path) -> None:
 
 
 def test_verdicts_in_words() -> None:
-    found = evaluate(collect(frame(GRID, WAYS[:1], [0], 6)), None)
+    found = evaluate(Records(frame(GRID, WAYS[:1], [0], 6)))
     assert count(found) == "1 holds, 0 do not hold, 1 is undecided"
     assert number(found[1]) == "14.5 [12, 16.25]" and number(found[0]) == "3"
     assert reasons(found)[1].startswith("**1. a | b.** **Holds:** so. Statistic: mean. Rule: low > 1 | 2.")
