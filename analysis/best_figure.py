@@ -13,6 +13,7 @@ from analysis.plotting import BLACK, BLUE, ORANGE, RED, Drawn, new_figure, save,
 from analysis.scope import plural, sentence
 
 _RUN = ["pipeline", "spec", "seed"]
+_COLUMNS = ["pipeline", "method", "seed", "step", "cost_s", "error", "test_error", "predicted_cost_s", "log_ei"]
 _FLOOR = 1e-6  # of EI, as a share of the highest: what is lower is drawn there
 
 
@@ -21,7 +22,9 @@ def draw(frame: pd.DataFrame, found: Mapping[str, Any], folder: Path) -> Drawn:
     good = frame[frame["error"].notna()].reset_index(drop=True)
     proposed = frame[frame["log_ei"].notna()].reset_index(drop=True)
     caption = _caption(frame, proposed, found)
-    numbers = frame[["pipeline", "method", "seed", "step", "cost_s", "error", "test_error", "predicted_cost_s", "log_ei"]]
+    numbers = frame[
+        ["pipeline", "method", "seed", "step", "cost_s", "error", "test_error", "predicted_cost_s", "log_ei"]
+    ]
     with style():
         figure, plots = new_figure(11.0, 3.8, caption)
         left, middle, right = plots.subplots(1, 3)
@@ -84,7 +87,7 @@ def _caption(frame: pd.DataFrame, proposed: pd.DataFrame, found: Mapping[str, An
     return sentence(
         f"{found['dataset']}, {plural(runs, 'run')}, {plural(len(frame), 'evaluation')}, {found['failed']} of which",
         "failed and are left out on the left. Left: cost and validation error of every training, the front of those",
-        "that none beats in both, and the best. Middle: best error so far against training time spent, one line per run.",
+        "that none beats in both, and the best. Middle: best error so far against training time spent, a line per run.",
         "Right: expected improvement and predicted cost of each choice; the initial design was not chosen.",
         f"{plural(below, 'choice')} of an expected improvement below a millionth of the highest lie on the lower edge."
         if below else "",

@@ -66,7 +66,8 @@ def infer_task(target: "pandas.Series") -> str:
     distinct = target.nunique()
     if is_bool_dtype(target) or not is_numeric_dtype(target) or distinct == 2:
         return "classification"
-    whole = bool(np.all(np.mod(target.to_numpy(dtype=np.float64), 1) == 0))
+    values = target.to_numpy(dtype=np.float64)
+    whole = bool(np.all(values == np.rint(values)))
     return "classification" if whole and distinct <= FEW_VALUES else "regression"
 
 

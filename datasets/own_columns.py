@@ -52,7 +52,7 @@ def is_row_number(column: pandas.Series) -> bool:
     if not types.is_numeric_dtype(column) or types.is_bool_dtype(column):
         return called_id
     values = column.to_numpy(dtype=np.float64)
-    whole = bool(np.all(np.mod(values, 1) == 0))
+    whole = bool(np.isfinite(values).all() and np.all(values == np.rint(values)))
     return whole and (called_id or bool(values.max() - values.min() == len(values) - 1))
 
 

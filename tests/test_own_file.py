@@ -1,4 +1,4 @@
-"""`dataset=csv`: from a user's file on the command line to the best configuration, its line of Python and its picture."""
+"""`dataset=csv`: from a user's file on the command line to the best configuration, its line and its picture."""
 
 import contextlib
 import json

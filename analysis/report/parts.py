@@ -1,6 +1,6 @@
 """What the report is made of, whatever it is written as: sections of Markdown, each perhaps with a figure."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pandas as pd
 
@@ -17,9 +17,12 @@ class Records:
 
     def without(self, datasets: list[str]) -> "Records":
         """Return the records of the other data sets."""
-        parts = {"frame": self.frame, "costs": self.costs, "fronts": self.fronts}
-        kept = {k: None if rows is None else rows[~rows["dataset"].isin(datasets)] for k, rows in parts.items()}
-        return replace(self, **kept)
+
+        def others(rows: pd.DataFrame | None) -> pd.DataFrame | None:
+            return None if rows is None else rows[~rows["dataset"].isin(datasets)]
+
+        frame = self.frame[~self.frame["dataset"].isin(datasets)]
+        return Records(frame, others(self.costs), others(self.fronts))
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,12 @@ def marked(
     if not isinstance(without, str) and not isinstance(every, str):
         again[0].text.extend([f"{count(without)}.", compared(every, without)])
     title = f", without {', '.join(present)}"
-    return [head, _section("marked-apart", apart), *again, *_numbers(traces, title, present, relative, ranks, "without-")]
+    return [
+        head,
+        _section("marked-apart", apart),
+        *again,
+        *_numbers(traces, title, present, relative, ranks, "without-"),
+    ]
 
 
 def cost_models(costs: pd.DataFrame | None, out_dir: Path) -> list[Section]:
@@ -110,7 +115,10 @@ def problems(settings: Settings, traces: Traces, out_dir: Path) -> list[Section]
     else:
         frame = problem_tables.write(problem_tables.lines_of(traces, folder), out_dir)
         shown = frame.assign(dataset=frame["dataset"].map(with_mark))
-        text = [f"{problem_tables.counted(frame)} Costs are CPU seconds of successful trainings.", markdown.table(shown)]
+        text = [
+            f"{problem_tables.counted(frame)} Costs are CPU seconds of successful trainings.",
+            markdown.table(shown),
+        ]
     sets = Section("datasets", "Data sets", [summary.datasets_table(traces), *([note] if note else [])], level=3)
     return [Section("problems", "The problems", text), sets]
 

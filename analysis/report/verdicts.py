@@ -25,7 +25,11 @@ def verdicts(evaluate: Evaluate, records: Records) -> list[Verdict] | str:
 def count(found: Sequence[Verdict]) -> str:
     """Return e.g. ``7 hold, 2 do not hold, 3 are undecided``."""
     n = Counter(verdict.verdict for verdict in found)
-    words = {HOLDS: ("holds", "hold"), FAILS: ("does not hold", "do not hold"), UNDECIDED: ("is undecided", "are undecided")}
+    words = {
+        HOLDS: ("holds", "hold"),
+        FAILS: ("does not hold", "do not hold"),
+        UNDECIDED: ("is undecided", "are undecided"),
+    }
     return ", ".join(f"{n[kind]} {one if n[kind] == 1 else many}" for kind, (one, many) in words.items())
 
 

@@ -93,9 +93,7 @@ def test_rows_without_target_are_left_out_and_said(tmp_path: Path) -> None:
     (list(range(10)) * 6, "regression", "regression"),
     (list(range(12)) * 5, "classification", "multiclass"),
 ])  # fmt: skip
-def test_the_task_follows_the_stated_rule_and_can_be_set(
-    values: list, task: str, kind: str, tmp_path: Path
-) -> None:
+def test_the_task_follows_the_stated_rule_and_can_be_set(values: list, task: str, kind: str, tmp_path: Path) -> None:
     path = written(tmp_path, houses().assign(price=values))
     found = load_csv(None, path, "price", task)
     assert found.task == kind
@@ -174,8 +172,8 @@ WRONG = [
     ("a,b\n" + "1,2\n" * 30, {}, r"'b' is always 2: there is nothing to predict"),
     ("id,b\n" + "".join(f"{i},{i / 3}\n" for i in range(30)), {}, r"no column is left to predict from: id left out"),
     ("a,b\n" + "".join(f"{i},w{i}\n" for i in range(30)), {}, r"'b' has 30 different values, such as 'w0': too many"),
-    ("a,b\n" + "".join(f"{i},w{i % 3}\n" for i in range(30)), {"task": "regression"}, r"is not numeric, for example 'w0'"),
-    ("a,b\n" + "".join(f"{i},{i}e999\n" for i in range(1, 31)), {"task": "regression"}, r"infinite values|is always inf"),
+    ("a,b\n" + "".join(f"{i},w{i % 3}\n" for i in range(30)), {"task": "regression"}, r"is not numeric, for example"),
+    ("a,b\n" + "".join(f"{i},{i / 7}\n" for i in range(30)) + "31,inf\n", {}, r"'b' holds infinite values"),
     ("a,b\n" + "1,2\n1,3\n" * 30, {"task": "ranking"}, r"task must be one of auto, regression, classification, got"),
     ("a,b\n" + "1,2\n1,3\n" * 30, {"sep": "::"}, r"dataset.sep must be auto, one character, or one of comma"),
     ("a,b\n" + "1,2\n1,3\n" * 30, {"sep": ";"}, r"one column only with this separator"),
