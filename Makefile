@@ -24,14 +24,14 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[gpyopt,dev]'
 	@touch $@
 
-reproduce: $(READY) ## the study from the shipped tables, then figures and summary (GRID= chooses a part)
+reproduce: $(READY) ## the study from the shipped tables, then the report: claims, figures, numbers (GRID= chooses a part)
 	$(BIN)/python -m harness results_dir=$(RESULTS) $(GRID)
-	$(BIN)/python -m analysis all results_dir=$(RESULTS) out_dir=$(REPORT)
+	$(BIN)/python -m analysis report results_dir=$(RESULTS) out_dir=$(REPORT)
 
 demo: $(READY) ## the same in about two minutes: 12 problems, 3 seeds, 9 methods
 	$(BIN)/python -m harness results_dir=$(RESULTS)/demo study=demo 'seeds=[0,1,2]' \
 	  'dataset=[abalone,wine,phoneme,kin8nm]' 'pipeline=[clean,onehot,pca_small]'
-	$(BIN)/python -m analysis all results_dir=$(RESULTS)/demo out_dir=$(REPORT)/demo
+	$(BIN)/python -m analysis report results_dir=$(RESULTS)/demo out_dir=$(REPORT)/demo
 
 time: $(READY) ## the time study, after reproduce: runs to 20 x the minimal budget or 300 iterations; EI-cool per budget
 	$(BIN)/python -m analysis budgets results_dir=$(RESULTS) out_dir=$(REPORT)

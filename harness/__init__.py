@@ -1,5 +1,36 @@
-"""Cost-aware Bayesian optimization: search space, problems, optimizer, runs, studies, records."""
+"""Cost-aware Bayesian optimization: search space, problems, optimizer, runs, studies, records.
+
+The names in `__all__` are what a loop of one's own needs (README: "Ask and tell"); they are imported when asked for.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from datasets.threads import pin_blas
 
 pin_blas()
+
+if TYPE_CHECKING:
+    from harness.acquisitions.ei import ExpectedImprovement
+    from harness.cost_models.lv import LowVariance
+    from harness.optimizer import Optimizer
+    from harness.problem import Evaluation
+    from harness.space import XGBOOST_SPACE
+    from harness.surrogates.gp import GaussianProcess
+
+__all__ = ["XGBOOST_SPACE", "Evaluation", "ExpectedImprovement", "GaussianProcess", "LowVariance", "Optimizer"]
+
+_MODULES = {
+    "XGBOOST_SPACE": "space",
+    "Evaluation": "problem",
+    "ExpectedImprovement": "acquisitions.ei",
+    "GaussianProcess": "surrogates.gp",
+    "LowVariance": "cost_models.lv",
+    "Optimizer": "optimizer",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
