@@ -21,7 +21,7 @@ def test_the_example_tunes_with_its_own_acquisition() -> None:
     seen: list[dict[str, float]] = []
 
     def train(**x: float) -> tuple[float, float]:
-        """A made-up training whose best is at many rounds and a learning rate of 0.1, and whose cost grows with both."""
+        """A made-up training, best at many rounds and a learning rate of 0.1; rounds and depth cost."""
         seen.append(x)
         error = abs(np.log10(x["learning_rate"]) + 1) + 1 / np.sqrt(x["n_estimators"])
         return error, 0.001 * x["n_estimators"] * x["max_depth"]
