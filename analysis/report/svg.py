@@ -7,6 +7,7 @@ from pathlib import Path
 from analysis.report.colours import as_variables
 
 _SVG, _XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}"
+_REM_PER_POINT = 1.15 * 96 / 72 / 16  # letters of 9 points as large as small print on the page
 _PAPER = "fill: #ffffff"
 _CAPTION, _PLOTS = "subfigure_2", "subfigure_1"  # as `plotting.new_figure` parts a figure
 
@@ -29,6 +30,8 @@ def inline(path: Path, prefix: str, label: str, description: str) -> str:
         _clean(element, prefix)
     for name in ("width", "height", "version"):
         root.attrib.pop(name, None)
+    width = float(root.get("viewBox", "").split()[2]) * _REM_PER_POINT
+    root.attrib |= {"style": f"max-width: {width:.1f}rem"}
     root.attrib |= {"role": "img", "aria-labelledby": f"{prefix}-label {prefix}-about", "class": "plot"}
     for tag, text in (("desc", description), ("title", label)):
         element = ET.Element(tag, {"id": f"{prefix}-{'label' if tag == 'title' else 'about'}"})

@@ -48,13 +48,13 @@ def table(found: Sequence[Verdict]) -> str:
 
 
 def reasons(found: Sequence[Verdict]) -> list[str]:
-    """Return, claim by claim, how it was decided: statistic, rule, what it came to, over which runs."""
-    return [
-        f"**{v.number}. {_ended(v.claim)}** **{v.verdict.capitalize()}:** {_ended(v.why)} "
-        f"Statistic: {_ended(v.statistic)} Rule: {_ended(v.rule)} Ours: {_ended(number(v))} "
-        f"The paper's: {_ended(v.paper)} Taken over: {_ended(v.taken_over)}"
-        for v in found
-    ]
+    """Return, claim by claim, how it was decided: why, by which statistic and rule, over which runs."""
+    out = []
+    for v in found:
+        over = "" if v.taken_over in ("", "-") else f" *Taken over:* {_ended(v.taken_over)}"
+        out.append(f"**{v.number}. {_ended(v.claim)}** **{v.verdict.capitalize()}:** {_ended(v.why)}")
+        out.append(f"*Statistic:* {_ended(v.statistic)} *Rule:* {_ended(v.rule)}{over}")
+    return out
 
 
 def compared(found: Sequence[Verdict], without: Sequence[Verdict]) -> str:
