@@ -10,7 +10,7 @@ RESULTS ?= results
 REPORT ?= report
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce demo time fronts sensitivities test check bench
+.PHONY: help setup reproduce report models demo time fronts sensitivities test check bench
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -26,6 +26,9 @@ $(READY): pyproject.toml constraints.txt
 
 reproduce: $(READY) ## the study from the shipped tables, then the report: claims, figures, numbers (GRID= chooses a part)
 	$(BIN)/python -m harness results_dir=$(RESULTS) $(GRID)
+	$(MAKE) --no-print-directory fronts report
+
+report: $(READY) ## the report again, with whatever time, models and sensitivities have added
 	$(BIN)/python -m analysis report results_dir=$(RESULTS) out_dir=$(REPORT)
 
 demo: $(READY) ## the same in about two minutes: 12 problems, 3 seeds, 9 methods
@@ -43,6 +46,12 @@ fronts: $(READY) ## F1 and F7 on a1a, a3a and splice, from their shipped tables
 	$(BIN)/python -m harness +acq=ei fronts=true 'dataset=[a1a,a3a,splice]' 'pipeline=[clean]' \
 	  evaluator.tables=tabular_cache/tables_figures results_dir=$(RESULTS)-fronts
 	$(BIN)/python -m analysis fronts results_dir=$(RESULTS)-fronts out_dir=$(REPORT)
+
+models: $(READY) ## the cost models compared: F2, F8, F9 and the claims about them
+	$(BIN)/python -m tabular_cache costs results_dir=$(RESULTS) $(GRID)
+	$(BIN)/python -m harness -m +acq=eialpha alpha=0.1,0.2,0.3,0.5,0.7 cost_model=gp,transfer_linear \
+	  results_dir=$(RESULTS) $(GRID)
+	$(BIN)/python -m harness -m +acq=eipu cost_model=gp,transfer_linear results_dir=$(RESULTS) $(GRID)
 
 sensitivities: $(READY) ## the study under other settings (GRID= chooses a part); hist tables of two pipelines are built first
 	for s in base ard_off wall log_loss coarse surface; do $(BIN)/python -m harness study=sensitivity setting=$$s \

@@ -1,10 +1,12 @@
-"""`python -m analysis [figures|summary|all] results_dir=results out_dir=report`: figures and summary.
+"""`python -m analysis [report|figures|summary|all] results_dir=results out_dir=report`: records to figures and numbers.
 
+`report` makes one page of everything, report.html, and the same as report.md; `all` the figures and a plain summary.
 `density` compares replay settings with live training, `engines` surrogates and fits with the default: there results_dir
 holds one folder of records per setting. `costs` draws F2 and F8 from the records of `python -m tabular_cache costs`,
 and F9 from runs under several cost models. `claims` holds the paper's claims against the records, `budgets` writes
 the minimal budget of every problem, `fronts` draws F1 and F7 from the fronts that `python -m harness fronts=true`
 keeps, and `sensitivities` asks whether a claim's verdict depends on a setting (one folder of records per setting).
+`best` tells the best configuration found on each data set.
 """
 
 import sys

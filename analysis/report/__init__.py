@@ -41,7 +41,7 @@ def write(
     frame = read_traces(results_dir)
     traces, settings = collect(frame, wanted, judge), provenance(results_dir)
     costs = read_costs(results_dir) if (results_dir / "costs").is_dir() else None
-    records = Records(only(frame, wanted), costs, read_fronts(results_dir))
+    records = Records(only(frame, wanted), costs, _fronts(results_dir))
     evaluate = evaluate or partial(_claims, judge)
     relative_csv: list[pd.DataFrame] = []
     ranks_csv: list[pd.DataFrame] = []
@@ -70,3 +70,11 @@ def write(
 
 def _claims(judge: Judge, records: Records) -> list[claims.Verdict]:
     return claims.evaluate(records.frame, records.costs, records.fronts, judge)
+
+
+def _fronts(results_dir: Path) -> pd.DataFrame:
+    """Return the fronts in the folder and in the one that `make fronts` keeps beside it, ``<results_dir>-fronts``."""
+    beside = Path(f"{results_dir}-fronts")
+    found = [read_fronts(folder) for folder in (results_dir, beside) if folder.is_dir()]
+    held = [fronts for fronts in found if len(fronts)]
+    return pd.concat(held, ignore_index=True) if held else found[0]

@@ -27,8 +27,8 @@ TITLES = {
     "f9": "EI^alpha under several cost models",
     "cd": "Which methods differ over data sets",
 }
-_NO_FRONTS = "{} needs fronts: python -m harness +acq=ei fronts=true, with the same results_dir"
-_NO_COSTS = "{} needs records of cost models: python -m tabular_cache costs, with the same results_dir"
+_NO_FRONTS = "{} needs fronts: make fronts, or python -m harness +acq=ei fronts=true with the same results_dir"
+_NO_COSTS = "{} needs records of cost models: make models, or python -m tabular_cache costs with the same results_dir"
 
 
 def draw_all(records: Records, traces: Traces, out_dir: Path) -> list[Figure]:

@@ -103,7 +103,7 @@ def test_the_claims_come_first_and_figures_have_text_for_those_who_cannot_see_th
 
 def test_what_could_not_be_made_says_why_in_its_place(made: tuple[Path, Path, list[str]]) -> None:
     text = "".join(section(made, "f2").itertext())
-    assert "Not drawn: F2 needs records of cost models: python -m tabular_cache costs" in text
+    assert "Not drawn: F2 needs records of cost models: make models, or" in text
     assert "f2 was not drawn: F2 needs records of cost models" in "\n".join(made[2])
     assert "Not drawn: F9 needs records of EI^alpha under two cost models" in "".join(section(made, "f9").itertext())
     markdown = (made[1] / "report.md").read_text()
