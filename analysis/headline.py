@@ -13,6 +13,7 @@ from analysis.relative import Relative, relative
 from analysis.selection import at_horizon, for_budgets, horizon, of_families
 from analysis.traces import Traces
 from analysis.tradeoff import tradeoff
+from harness.errors import BadInput
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,11 @@ def budget_ranks(traces: Traces, family: str, without: list[str]) -> Ranks:
     Raises BadInput where the methods are too few.
     """
     traces = _without(traces, without)
-    equal, _ = at_horizon(of_families(traces, "alpha"), horizon(traces))
-    runs = traces.runs
+    runs, own = traces.runs, of_families(traces, "alpha")
+    if own.runs.empty:
+        found = ", ".join(ordered(runs)) or "no run"
+        raise BadInput(f"the minimal budget needs a method of EI^alpha: the records hold {found}")
+    equal, _ = at_horizon(own, horizon(traces))
     member = runs["lam"].notna() | runs["method"].isin([EI, EIPU]) if family == "cei" else runs["alpha"].notna()
     budgets = minimal_budgets(equal, "the summary")
     return ranks(for_budgets(traces), budgets, ordered(runs[member]), shares=np.ones(1), what="the summary")

@@ -11,7 +11,7 @@ from analysis import headline, markdown
 from analysis.marks import footnote, marked, marks
 from analysis.plotting import Drawn
 from analysis.provenance import lines
-from analysis.scope import intervals, pairs_left_out, ranks_left_out, scope
+from analysis.scope import intervals, pairs_left_out, plural, ranks_left_out, scope
 from analysis.traces import Traces
 from harness.errors import BadInput
 from harness.files import write_atomically
@@ -67,8 +67,9 @@ def counts(traces: Traces) -> str:
     evaluations = int(runs["evaluations"].sum())
     failed = evaluations - int(np.isfinite(traces.error).sum())
     return (
-        f"Records: {scope(runs, traces.evaluator)}, {runs['method'].nunique()} methods, {len(runs):,} runs, "
-        f"{evaluations:,} evaluations, of which {failed:,} failed; "
+        f"Records: {scope(runs, traces.evaluator)}, "
+        f"{plural(runs['method'].nunique(), 'method')}, {plural(len(runs), 'run')}, "
+        f"{plural(evaluations, 'evaluation')}, of which {failed:,} failed; "
         f"{int(runs['tau'].notna().sum()):,} runs were planned for a budget tau. Components: "
         f"{', '.join(f'{kind} {name}' for kind, name in traces.components.items())}. "
         f"{intervals(runs)}"
