@@ -6,7 +6,7 @@ holds one folder of records per setting. `costs` draws F2 and F8 from the record
 and F9 from runs under several cost models. `claims` holds the paper's claims against the records, `budgets` writes
 the minimal budget of every problem, `fronts` draws F1 and F7 from the fronts that `python -m harness fronts=true`
 keeps, and `sensitivities` asks whether a claim's verdict depends on a setting (one folder of records per setting).
-`best` tells the best configuration found on each data set.
+`best` tells the best configuration found on each data set; `tables` draws the measured tables.
 """
 
 import sys
@@ -19,7 +19,15 @@ from analysis.components import REFERENCE
 from harness.cli import SOME_FAILED, run_cli
 from harness.errors import BadInput
 
-OTHERS = ("report", "claims", "budgets", "fronts", "sensitivities", "best")  # each a function of `analysis.commands`
+OTHERS = (
+    "report",
+    "claims",
+    "budgets",
+    "fronts",
+    "sensitivities",
+    "best",
+    "tables",
+)  # each a function of `analysis.commands`
 COMMANDS = ("figures", "summary", "all", "density", "engines", "costs", *OTHERS)
 OPTIONS = {"bootstrap": ("hierarchical", "plain"), "judge": ("validation", "test")}
 KEYS = ("results_dir", "out_dir", *OPTIONS, *REFERENCE)
@@ -72,7 +80,7 @@ def parse(argv: Sequence[str]) -> Arguments:
 
 
 def _check_folders(arguments: Arguments) -> None:
-    if not arguments.results_dir.is_dir():
+    if arguments.command != "tables" and not arguments.results_dir.is_dir():
         raise BadInput(f"results_dir={arguments.results_dir} is no folder: run `python -m harness` first")
     for folder in (arguments.out_dir, *arguments.out_dir.parents):
         if folder.exists():

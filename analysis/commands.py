@@ -1,4 +1,4 @@
-"""What `python -m analysis report|claims|budgets|fronts|sensitivities|best` do; each returns the exit code."""
+"""What `python -m analysis report|claims|budgets|fronts|sensitivities|best|tables` do; each returns the exit code."""
 
 import sys
 from pathlib import Path
@@ -88,4 +88,13 @@ def best(arguments: "Arguments") -> int:
     from analysis import best as configurations
 
     configurations.of_records(arguments.results_dir)
+    return 0
+
+
+def tables(arguments: "Arguments") -> int:
+    """Draw the Pareto front of every shipped table; no records are needed."""
+    from analysis import tables_figure
+
+    for path in tables_figure.draw(arguments.out_dir).paths:
+        print(path)
     return 0
