@@ -60,7 +60,12 @@ def draw(traces: Traces, out_dir: Path, family: Family, methods: list[str]) -> D
         entries = {
             name: handle for axes in panels for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)
         }
-        plots.legend(list(entries.values()), list(entries), loc="outside lower center", ncols=min(len(methods), 9))
+        plots.legend(
+            list(entries.values()),
+            list(entries),
+            loc="outside lower center",
+            ncols=len(methods) if len(methods) <= 9 else -(-len(methods) // 2),
+        )
         return save(figure, family.title.lower(), caption, curves, out_dir)
 
 

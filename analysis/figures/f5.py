@@ -37,7 +37,7 @@ def draw(traces: Traces, out_dir: Path) -> Drawn:
         _draw_tradeoffs(left, numbers, n)
         _draw_effective(right, effective.curve)
         thin_labels(left)
-        plots.legend(*left.get_legend_handles_labels(), loc="outside lower left", ncols=4)
+        plots.legend(*left.get_legend_handles_labels(), loc="outside lower left", ncols=5)
         both = pd.concat([numbers.assign(panel="left"), effective.curve.assign(panel="right")])
         return save(figure, "f5", caption, both, out_dir)
 
