@@ -9,6 +9,8 @@ from harness.errors import BadInput
 from harness.files import write_atomically
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from analysis.__main__ import Arguments
 
 
@@ -27,9 +29,26 @@ def claims(arguments: "Arguments") -> int:
     costs = read_costs(folder) if (folder / "costs").is_dir() else None
     verdicts = evaluate(traces, costs, read_fronts(folder), arguments.options["judge"])
     print(table(verdicts))
-    for path in write(verdicts, intervals(traces), arguments.out_dir):
+    paths = [*write(verdicts, intervals(traces), arguments.out_dir)]
+    for path in [*paths, *_hypervolumes(arguments, traces)]:
         print(path)
     return 0
+
+
+def _hypervolumes(arguments: "Arguments", frame: "pd.DataFrame") -> list[Path]:
+    """Write hypervolumes.csv, those of EI^alpha and CEI per problem; nothing where the records hold none."""
+    from analysis.claims.contextual import families_of
+    from analysis.claims.evidence import Evidence
+    from analysis.hypervolume import hypervolumes
+
+    try:
+        equal = Evidence(frame, judge=arguments.options["judge"]).equal
+        found = hypervolumes(equal, families_of(equal.runs)).per_problem.reset_index()
+    except BadInput:
+        return []
+    path = arguments.out_dir / "hypervolumes.csv"
+    write_atomically(path, found.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode())
+    return [path]
 
 
 def budgets(arguments: "Arguments") -> int:

@@ -1,5 +1,7 @@
 """Claims 7 and 8: contextual EI against EI^alpha, EI and EIpu."""
 
+import pandas as pd
+
 from analysis.claims.decide import Claim, Condition, Finding, Missing
 from analysis.claims.evidence import Evidence, counting, mean, need
 from analysis.hypervolume import hypervolumes
@@ -11,13 +13,18 @@ INNER = (0.1, 0.7)  # lambdas that are not extreme, fixed beforehand
 FEWEST = 3  # members of a family, EI included
 
 
-def claim_7(evidence: Evidence) -> Finding:
-    """Hypervolumes of the two families' trade-offs, problem by problem."""
-    runs = evidence.equal.runs
-    families = {
+def families_of(runs: pd.DataFrame) -> dict[str, list[str]]:
+    """Return the methods present of EI^alpha (``alpha``), and of CEI with EI, which is its lambda = 0 (``lam``)."""
+    return {
         "alpha": ordered(runs[runs["alpha"].notna()]),
         "lam": [EI, *ordered(runs[runs["lam"].notna()])],
     }
+
+
+def claim_7(evidence: Evidence) -> Finding:
+    """Hypervolumes of the two families' trade-offs, problem by problem."""
+    runs = evidence.equal.runs
+    families = families_of(runs)
     few = [name for name, methods in families.items() if len(methods) < FEWEST]
     if few or EI not in families["alpha"]:
         raise Missing(f"needs ei and two values or more of alpha and of lambda; there are {', '.join(ordered(runs))}")

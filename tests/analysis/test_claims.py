@@ -260,6 +260,9 @@ def test_the_command_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["claims", f"results_dir={tmp_path / 'r'}", f"out_dir={tmp_path / 'o'}"]) == 0
     out = capsys.readouterr().out
     assert out.count("**undecided**") == 12 and "no pairs of eialpha(alpha=0.1) with ei" in out
+    areas = pd.read_csv(tmp_path / "o" / "hypervolumes.csv")
+    assert areas["dataset"].tolist() == ["wind", "wine"] and (areas["alpha"] > areas["lam"]).all()
+    assert (areas["lam"] == 0).all(), "EI alone lies on the reference"
     written = pd.read_csv(tmp_path / "o" / "claims.csv")
     assert (
         written["number"].tolist() == list(range(1, 13)) and (tmp_path / "o" / "claims.md").read_text().count("|") > 60
