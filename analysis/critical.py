@@ -24,7 +24,7 @@ LEVEL = 0.05
 class Critical:
     """Mean ranks of k methods over N data sets (1 = best), best first, and what tests say of them.
 
-    friedman_p: that all are equal; NaN for fewer than three methods. p: Holm-corrected, by pair of methods, NaN on
+    friedman_p: that all are equal; NaN for fewer than three methods or two data sets. p: Holm-corrected, by pair of methods, NaN on
     the diagonal. cliques: the largest runs of neighbours by rank in which no pair differs.
     """
 
@@ -38,15 +38,15 @@ class Critical:
 def critical(values: pd.DataFrame) -> Critical:
     """Compare methods (columns) over data sets (rows); low values are good.
 
-    Raises BadInput for fewer than two data sets or methods, ValueError for NaN.
+    On one data set no pair can differ. Raises BadInput for fewer than two methods, ValueError for NaN.
     """
-    if values.shape[0] < 2 or values.shape[1] < 2:
-        raise BadInput(f"comparing over data sets needs two of them and two methods, got {values.shape}")
+    if values.shape[1] < 2:
+        raise BadInput(f"comparing over data sets needs two methods or more, got: {', '.join(values) or 'none'}")
     if values.isna().any(axis=None):
         raise ValueError("every data set needs a value of every method")
     mean_ranks = values.rank(axis=1).mean().sort_values(kind="stable")
     values = values[mean_ranks.index]
-    several = values.shape[1] >= 3 and not (values.nunique(axis=1) == 1).all()
+    several = min(values.shape[1] - 1, len(values)) >= 2 and not (values.nunique(axis=1) == 1).all()
     friedman = float(stats.friedmanchisquare(*values.to_numpy().T).pvalue) if several else np.nan
     p = pairwise(values)
     return Critical(mean_ranks, len(values), friedman, p, cliques(list(p.columns), p.to_numpy() < LEVEL))

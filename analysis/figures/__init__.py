@@ -6,6 +6,7 @@ A module's `draw(traces, out_dir)` draws from `Traces`; one with `RECORDS = "fro
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -15,12 +16,13 @@ import pandas as pd
 from analysis.plotting import Drawn
 from analysis.traces import Traces
 
+_NUMBERED = re.compile(r"f\d+$")
 Draw = Callable[[Traces, Path], Drawn]
 DrawFronts = Callable[[pd.DataFrame, Path], Drawn]
 
 
 def figures() -> dict[str, Draw]:
-    """Return the `draw` of every figure that is drawn from traces, by the figure's name (f3, f5, ...), sorted."""
+    """Return the `draw` of every figure drawn from traces, by its name; the study's numbered ones (f3, ...) first."""
     return {name: module.draw for name, module in _modules("traces").items()}
 
 
@@ -30,6 +32,6 @@ def front_figures() -> dict[str, DrawFronts]:
 
 
 def _modules(records: str) -> dict[str, ModuleType]:
-    names = sorted(module.name for module in pkgutil.iter_modules(__path__))
+    names = sorted((m.name for m in pkgutil.iter_modules(__path__)), key=lambda name: (not _NUMBERED.match(name), name))
     every = {name: importlib.import_module(f"{__name__}.{name}") for name in names}
     return {name: module for name, module in every.items() if getattr(module, "RECORDS", "traces") == records}

@@ -23,7 +23,7 @@ Panel = tuple[str, Critical, pd.DataFrame]
 
 
 def draw(traces: Traces, out_dir: Path) -> Drawn:
-    """Draw the diagrams; raises BadInput without runs of `ei`, or with fewer than two data sets or methods."""
+    """Draw the diagrams; raises BadInput without runs of `ei`, or with fewer than two methods."""
     require(traces.runs, EI, "CD")
     panels = [_after_iterations(traces), *_within_budget(traces)]
     numbers = pd.concat([_numbers(title, found) for title, found, _ in panels], ignore_index=True)

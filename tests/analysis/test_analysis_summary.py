@@ -12,15 +12,15 @@ import pytest
 from fakes import make_tables
 from synthetic_records import Way, frame, on_disk
 
-from analysis import markdown, problems, summary
-from analysis.__main__ import Arguments, main, parse
+from analysis import commands, markdown, problems, summary
+from analysis.__main__ import OTHERS, Arguments, main, parse
 from analysis.marks import footnote, marked, marks
 from analysis.provenance import lines, provenance
 from analysis.traces import collect
 from harness.errors import BadInput
 from tabular_cache.table import read_table
 
-ALLOWED = "results_dir, out_dir, evaluator, utility, surrogate, cost_model, cost_statistic"
+ALLOWED = "results_dir, out_dir, bootstrap, judge, evaluator, utility, surrogate, cost_model, cost_statistic"
 ROOT = Path(__file__).resolve().parents[2]
 WAYS = [Way("ei"), Way("eialpha", alpha=0.2), Way("eipu"), Way("cei", lam=0.1), Way("eicool")]
 GRID = [("wind", "clean"), ("wine", "onehot"), ("hiva", "clean")]
@@ -157,9 +157,11 @@ def test_the_problems_of_replayed_records_are_described_from_their_tables(tmp_pa
 
 
 def test_arguments(tmp_path: Path) -> None:
-    assert parse([f"results_dir={tmp_path}"]) == Arguments("all", tmp_path, Path("report"), {})
-    found = parse(["out_dir=x/y", "figures", f"results_dir={tmp_path}", "evaluator=live"])
-    assert found == Arguments("figures", tmp_path, Path("x/y"), {"evaluator": "live"})
+    usual = {"bootstrap": "hierarchical", "judge": "validation"}
+    assert parse([f"results_dir={tmp_path}"]) == Arguments("all", tmp_path, Path("report"), {}, usual)
+    found = parse(["out_dir=x/y", "figures", f"results_dir={tmp_path}", "evaluator=live", "judge=test"])
+    assert found == Arguments("figures", tmp_path, Path("x/y"), {"evaluator": "live"}, {**usual, "judge": "test"})
+    assert all(callable(getattr(commands, name)) for name in OTHERS)
 
 
 @pytest.mark.parametrize(("argv", "line"), [
@@ -168,6 +170,8 @@ def test_arguments(tmp_path: Path) -> None:
     (["out_dir="], r"out_dir is empty"),
     (["all", "figures"], r"command is given twice"),
     (["results_dir=nowhere"], r"results_dir=nowhere is no folder"),
+    (["bootstrap=both"], r"bootstrap must be one of hierarchical, plain, got 'both'"),
+    (["judge=me"], r"judge must be one of validation, test, got 'me'"),
 ])  # fmt: skip
 def test_wrong_arguments_are_refused(argv: list[str], line: str) -> None:
     with pytest.raises(BadInput, match=line):
@@ -208,7 +212,7 @@ def test_command_line_makes_the_report(tmp_path: Path) -> None:
     listed = {Path(line).name for line in done.stdout.splitlines()}
     assert listed == {
         "summary.md",
-        *(f"{f}.{s}" for f in ("f3", "f4", "f5", "f6") for s in ("png", "svg", "csv", "txt")),
+        *(f"{f}.{s}" for f in ("f3", "f4", "f5", "f6", "cd") for s in ("png", "svg", "csv", "txt")),
     }
     assert {p.name for p in out.iterdir()} == listed | {"relative.csv", "ranks.csv"}
     text = (out / "summary.md").read_text()
@@ -220,7 +224,7 @@ def test_figures_that_cannot_be_drawn_are_said_and_counted(tmp_path: Path, capsy
     on_disk(results, [("wind", "clean")], [Way("eipu")], [0], 8)
     assert main(["all", f"results_dir={results}", f"out_dir={out}"]) == 3
     err = capsys.readouterr().err.splitlines()
-    assert len(err) == 4 and err[0].startswith("error: f3 was not drawn: F3 needs the method ei")
+    assert len(err) == 5 and err[0].startswith("error: f3 was not drawn: F3 needs the method ei")
     assert [p.name for p in out.iterdir()] == ["summary.md"]
 
 

@@ -67,7 +67,9 @@ def test_few_methods_ties_and_what_is_refused() -> None:
     assert np.isnan(two.friedman_p) and two.cliques == []
     same = critical(pd.DataFrame({"a": [1.0, 2.0], "b": [1.0, 2.0], "c": [1.0, 2.0]}))
     assert same.ranks.tolist() == [2.0] * 3 and same.cliques == [["a", "b", "c"]] and np.isnan(same.friedman_p)
-    with pytest.raises(BadInput, match="needs two of them"):
-        critical(values(1))
+    one = critical(values(1))
+    assert len(one.cliques) == 1 and (one.p.fillna(1.0) == 1.0).all(axis=None) and np.isnan(one.friedman_p)
+    with pytest.raises(BadInput, match="needs two methods or more, got: m0"):
+        critical(values(5, (0.0,)))
     with pytest.raises(ValueError, match="every data set"):
         critical(values().where(lambda frame: frame < 3))
