@@ -24,8 +24,8 @@ LEVEL = 0.05
 class Critical:
     """Mean ranks of k methods over N data sets (1 = best), best first, and what tests say of them.
 
-    friedman_p: that all are equal; NaN for fewer than three methods or two data sets. p: Holm-corrected, by pair of methods, NaN on
-    the diagonal. cliques: the largest runs of neighbours by rank in which no pair differs.
+    friedman_p: that all are equal; NaN for fewer than three methods or two data sets. p: Holm-corrected, by pair of
+    methods, NaN on the diagonal. cliques: the largest runs of neighbours by rank in which no pair differs.
     """
 
     ranks: pd.Series
