@@ -184,7 +184,7 @@ def test_verdicts_in_words() -> None:
     assert count(found) == "1 holds, 0 do not hold, 1 is undecided"
     assert number(found[1]) == "14.5 [12, 16.25]" and number(found[0]) == "3"
     assert reasons(found)[2:] == ["**1. a | b.** **Holds:** so.",
-                                  "*Statistic:* mean. *Rule:* low > 1 | 2. *Taken over:* 6 rows."]  # fmt: skip
+                                  "*Statistic:* mean. *Rule:* low > 1 | 2. *Taken over:* 18 rows."]  # fmt: skip
     assert "| 1 | holds | holds | no |" in compared(found, found)
 
 
