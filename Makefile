@@ -49,9 +49,7 @@ fronts: $(READY) ## F1 and F7 on a1a, a3a and splice, from their shipped tables
 
 models: $(READY) ## the cost models compared: F2, F8, F9 and the claims about them
 	$(BIN)/python -m tabular_cache costs results_dir=$(RESULTS) $(GRID)
-	$(BIN)/python -m harness -m +acq=eialpha alpha=0.1,0.2,0.3,0.5,0.7 cost_model=gp,transfer_linear \
-	  results_dir=$(RESULTS) $(GRID)
-	$(BIN)/python -m harness -m +acq=eipu cost_model=gp,transfer_linear results_dir=$(RESULTS) $(GRID)
+	$(BIN)/python -m harness -m study=cost_models cost_model=gp,transfer_linear results_dir=$(RESULTS) $(GRID)
 
 sensitivities: $(READY) ## the study under other settings (GRID= chooses a part); hist tables of two pipelines are built first
 	for s in base ard_off wall log_loss coarse surface; do $(BIN)/python -m harness study=sensitivity setting=$$s \
