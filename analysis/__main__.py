@@ -6,7 +6,8 @@ holds one folder of records per setting. `costs` draws F2 and F8 from the record
 and F9 from runs under several cost models. `claims` holds the paper's claims against the records, `budgets` writes
 the minimal budget of every problem, `fronts` draws F1 and F7 from the fronts that `python -m harness fronts=true`
 keeps, and `sensitivities` asks whether a claim's verdict depends on a setting (one folder of records per setting).
-`best` tells the best configuration found on each data set; `tables` draws the measured tables.
+`best` tells the best configuration found on each data set; `tables` draws the measured tables; `utilities` ranks
+utilities and cost rules together (study=utilities), with the time that the optimizer itself takes.
 """
 
 import sys
@@ -27,6 +28,7 @@ OTHERS = (
     "sensitivities",
     "best",
     "tables",
+    "utilities",
 )  # each a function of `analysis.commands`
 COMMANDS = ("figures", "summary", "all", "density", "engines", "costs", *OTHERS)
 OPTIONS = {"bootstrap": ("hierarchical", "plain"), "judge": ("validation", "test")}

@@ -117,3 +117,11 @@ def tables(arguments: "Arguments") -> int:
     for path in tables_figure.draw(arguments.out_dir).paths:
         print(path)
     return 0
+
+
+def utilities(arguments: "Arguments") -> int:
+    """Write utilities.md: ranks of utilities and cost rules, and training and thinking time side by side."""
+    from analysis import utilities as comparison
+
+    print(comparison.report(arguments.results_dir, arguments.out_dir))
+    return 0

@@ -1,4 +1,4 @@
-"""The optimizer: tell it evaluations, ask it which candidate to evaluate next. No I/O, no randomness.
+"""The optimizer: tell it evaluations, ask it which candidate to evaluate next. No I/O, no global randomness.
 
 Failed evaluations: the surrogate sees the worst error observed so far in their place, so that the search
 moves away from them; the cost model learns their cost like any other. A time-out's cost, only a lower bound
@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 from harness.acquisitions.alpha import effective_alpha
 from harness.acquisitions.belief import Belief, History
 from harness.acquisitions.choose import choose
-from harness.acquisitions.protocol import CostRule, PowerRule, Utility
+from harness.acquisitions.protocol import CostRule, DemandingUtility, PowerRule, Setup, Utility
 from harness.cost_models import statistics
 from harness.cost_models.protocol import CostModel, ProblemAware
 from harness.errors import BadInput
@@ -46,7 +46,8 @@ class Optimizer:
     """One run of Bayesian optimization: surrogate, cost model, utility and cost rule serve this run only.
 
     iterations: evaluations of the whole run, `n_initial` of the initial design included. tau: the budget in
-    seconds, or None. cost_statistic: what the rule takes for the cost, one of `cost_models.statistics`.
+    seconds, or None. cost_statistic: what the rule takes for the cost, one of `cost_models.statistics`. seed: of the
+    utility's random draws, if it makes any.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Optimizer:
         n_initial: int = 5,
         tau: float | None = None,
         cost_statistic: str = statistics.DEFAULT,
+        seed: int = 0,
     ) -> None:
         for name, count in (("iterations", iterations), ("n_initial", n_initial)):
             if isinstance(count, bool) or not isinstance(count, int) or count < 1:
@@ -72,6 +74,9 @@ class Optimizer:
             raise BadInput(
                 "cost_statistic=expected_inverse needs a rule that divides by a power of the cost, such as eipu"
             )
+        if isinstance(utility, DemandingUtility):
+            utility.check(Setup(surrogate, cost_model, rule, tau))
+        self._seed, self._problem = seed, ""
         self._screened = screened(utility, rule)
         self._iterations, self._n_initial, self._tau = iterations, n_initial, tau
         self._points = np.empty((0, 0))
@@ -81,6 +86,7 @@ class Optimizer:
 
     def start(self, problem: Problem) -> None:
         """Show the problem to a cost model that asks for it; raises BadInput if that cannot serve it."""
+        self._problem = problem.name
         if isinstance(self._cost_model, ProblemAware):
             self._cost_model.start(problem)
 
@@ -152,12 +158,15 @@ class Optimizer:
             "initial_cost": float(cost_s[: self._n_initial].sum()),
             "tau": self._tau,
             "history": history,
+            "seed": self._seed,
+            "problem": self._problem,
         }
 
         log_cost = self._log_cost(mean_log_cost, log_cost_sd, state)
 
         def believe(where: Any, mean: np.ndarray, sd: np.ndarray) -> Belief:
-            return Belief(mean=mean, sd=sd, log_cost=log_cost[where], log_cost_sd=log_cost_sd[where], **state)
+            costs = {"log_cost": log_cost[where], "log_cost_sd": log_cost_sd[where]}
+            return Belief(mean=mean, sd=sd, points=C[where], **costs, **state)
 
         kept = np.arange(len(C))
         if screen and self._screened is not None and len(C) >= FEWEST and isinstance(posterior, BoundedPosterior):

@@ -150,6 +150,20 @@ def read_traces(results_dir: str | Path) -> "pd.DataFrame":
     return frame.drop_duplicates(["dataset", "pipeline", "spec", "seed", "step"], ignore_index=True)
 
 
+def read_timings(results_dir: Path) -> "pd.DataFrame":
+    """Return the optimizer's own milliseconds: spec, seed, step, fit_ms, propose_ms. Raises BadInput for damage."""
+    import pandas as pd
+
+    parts = [pd.DataFrame({"spec": pd.Series(dtype=str), **{name: [] for name in TIMINGS.names}})]
+    for path in _trace_files(results_dir):
+        path = path.with_suffix(".timings.parquet")
+        with damage_named(path):
+            table = pq.read_table(path)
+            spec = _header(path, table.schema)["spec"]
+            parts.append(table.select(TIMINGS.names).to_pandas().assign(spec=spec_hash(spec)))
+    return pd.concat(parts, ignore_index=True).drop_duplicates(["spec", "seed", "step"], ignore_index=True)
+
+
 def _trace_files(folder: Path) -> list[Path]:
     return sorted(p for p in folder.rglob("seeds-*.parquet") if not p.name.endswith((_TIMINGS, _FRONTS)))
 

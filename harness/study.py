@@ -162,7 +162,8 @@ def run_block(block: Block) -> dict[str, Any]:
     timings: dict[str, list[Any]] = {name: [] for name in TIMINGS.names}
     fronts: dict[str, list[Any]] = {name: [] for name in FRONTS.names}
     for seed in sorted(block.seeds):
-        problem, optimizer = evaluator.open(spec["dataset_config"], spec["pipeline_config"], seed), _optimizer(spec)
+        problem = evaluator.open(spec["dataset_config"], spec["pipeline_config"], seed)
+        optimizer = _optimizer(spec, seed)
         watched = Watched(problem, optimizer, seed) if block.fronts else None
         one = run(watched or problem, optimizer, seed, spec["iterations"], spec["n_initial"], spec["tau"])
         for total, part in ((trace, one.columns), (timings, one.timings), (fronts, watched.columns if watched else {})):
@@ -173,8 +174,9 @@ def run_block(block: Block) -> dict[str, Any]:
     return {"steps": len(trace["step"]), "proposals": len(timings["step"]), "engine_ms": engine_ms}
 
 
-def _optimizer(spec: dict[str, Any]) -> Optimizer:
-    return make_optimizer(spec["components"], spec["rule"], {name: spec[name] for name in SETTINGS})
+def _optimizer(spec: dict[str, Any], seed: int) -> Optimizer:
+    settings = {name: spec[name] for name in SETTINGS}
+    return make_optimizer(spec["components"], spec["rule"], {**settings, "seed": seed})
 
 
 def make_optimizer(components: Mapping[str, Config], rule: Config, settings: Mapping[str, Any]) -> Optimizer:

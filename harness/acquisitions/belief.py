@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from harness.streams import stream
 from harness.surrogates.protocol import Posterior
 
 
@@ -28,6 +29,8 @@ class Belief:
     iterations, n_initial: length of the run and, within it, of the initial design.
     spent, initial_cost: seconds used so far and by the initial design; tau: the run's budget or None.
     history: the data behind the prediction, for utilities that need more than it; None if not given.
+    points: the candidates' unit-cube coordinates, for the same; None if not given.
+    seed, problem: the run's, which name its random streams.
     """
 
     mean: Float[np.ndarray, " m"]
@@ -42,3 +45,10 @@ class Belief:
     initial_cost: float
     tau: float | None
     history: History | None = None
+    points: Float[np.ndarray, "m d"] | None = None
+    seed: int = 0
+    problem: str = ""
+
+    def rng(self, purpose: str) -> np.random.Generator:
+        """Return a fresh generator for `purpose` at this step: asked twice, it draws the same again."""
+        return stream(self.seed, "utility", purpose, self.problem, str(self.step))

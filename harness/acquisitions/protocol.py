@@ -1,11 +1,14 @@
 """The two halves of an acquisition: any `Utility` works with any `CostRule`; both live in log space."""
 
+from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
 
 from harness.acquisitions.belief import Belief
+from harness.cost_models.protocol import CostModel
+from harness.surrogates.protocol import Surrogate
 
 
 @runtime_checkable
@@ -59,4 +62,23 @@ class PowerRule(CostRule, Protocol):
 
     def exponent(self, belief: Belief) -> float:
         """Return the power at this step; it depends on the state of the run only, not on candidates."""
+        ...
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a utility is about to be combined with: the other components, and the run's budget tau or None."""
+
+    surrogate: Surrogate
+    cost_model: CostModel
+    rule: CostRule
+    tau: float | None
+
+
+@runtime_checkable
+class DemandingUtility(Utility, Protocol):
+    """A utility that does not go with everything."""
+
+    def check(self, setup: Setup) -> None:
+        """Raise BadInput, in one line that says which and why, for components that make no sense with it."""
         ...

@@ -1,6 +1,7 @@
 """The default surrogate: a Matern-5/2 Gaussian process, hyperparameters by maximum marginal likelihood."""
 
 import math
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -34,6 +35,8 @@ class GaussianProcess:
     instead of the latent function's. tolerance: gain in log p below which a search stops; iterations: its
     longest.
     """
+
+    joint: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -5,7 +5,9 @@ import math
 import numpy as np
 from jaxtyping import Float
 
+from harness.surrogates.joint import Joint
 from harness.surrogates.likelihood import Solution
+from harness.surrogates.matern import matern
 from harness.surrogates.predict import Predictor
 from harness.surrogates.single import SinglePrecision
 from harness.surrogates.workspace import Workspace
@@ -39,6 +41,8 @@ class GaussianPosterior:
         self._rows = self._signal * np.vstack([solution.inverse, solution.a])
         self._predict = Predictor(self._A, self._weight, self._rows, self._space, np.float64)
         self._single: SinglePrecision | None = None
+        self._X, self._theta, self._noise_in_sd = X, theta, noise_in_sd
+        self._noise = self._scale * self._scale * noise
 
     def mean_sd(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
         """Return mean and standard deviation at `C`, in units of y; sd > 0."""
@@ -53,3 +57,50 @@ class GaussianPosterior:
         if self._single is None:
             self._single = SinglePrecision(self._A, self._weight, self._rows, self._signal, self._space)
         return self._single.bounds(C, rough, self._added, (self._mu, self._scale))
+
+    @property
+    def noise(self) -> float:
+        """Variance of the observation noise, in units of y."""
+        return self._noise
+
+    def moments(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+        """Return mean and variance >= 0 of the latent function at `C`, in units of y."""
+        mean, explained = self._predict(C)
+        variance = np.maximum(self._signal - explained, _FLOOR * self._signal)
+        return self._mu + self._scale * mean, self._scale * self._scale * variance
+
+    def covariance(self, A: Float[np.ndarray, "a d"], B: Float[np.ndarray, "b d"]) -> Float[np.ndarray, "a b"]:
+        """Return s^2 (k(A, B) - k(A)^T K^-1 k(B)), in units of y."""
+        explained = self._whitened(A).T @ self._whitened(B)
+        return self._scale * self._scale * (self._kernel(A, B) - explained)
+
+    def joint(self, C: Float[np.ndarray, "m d"]) -> Joint:
+        """Return the joint distribution of the latent function at `C`."""
+        covariance = self.covariance(C, C)
+        return Joint(self.moments(C)[0], 0.5 * (covariance + covariance.T), self._noise)
+
+    def condition(self, x: Float[np.ndarray, " d"], y: float) -> "GaussianPosterior":
+        """Return the posterior after one more noisy observation `y` at `x`; theta and location stay as they are.
+
+        W = L^-1 grows by the row (-v^T W, 1) / d and a = K^-1 z to (a - W^T v b, b), with v = W k(x),
+        d^2 = k(x, x) + noise - v^T v and b = (z - k(x)^T a) / d^2: O(n^2).
+        """
+        n, point = len(self._X), x[None]
+        W, a = self._rows[:n] / self._signal, self._rows[n] / self._signal
+        v = self._whitened(point)[:, 0]
+        variance = self._signal + math.exp(self._theta[-1]) - float(v @ v)
+        floor = _FLOOR * self._signal
+        d = math.sqrt(max(variance, floor))
+        b = ((y - self._mu) / self._scale - float(self._kernel(self._X, point)[:, 0] @ a)) / (d * d)
+        inverse = np.zeros((n + 1, n + 1))
+        inverse[:n, :n], inverse[n, :n], inverse[n, n] = W, -(v @ W) / d, 1.0 / d
+        solution = Solution(inverse, np.append(a - (v @ W) * b, b), math.nan)
+        location = (self._mu, self._scale)
+        return GaussianPosterior(np.vstack([self._X, point]), self._theta, solution, location, self._noise_in_sd)
+
+    def _whitened(self, C: Float[np.ndarray, "m d"]) -> Float[np.ndarray, "n m"]:
+        """Return L^-1 k(X, C)."""
+        return (self._rows[:-1] / self._signal) @ self._kernel(self._X, C)
+
+    def _kernel(self, A: Float[np.ndarray, "a d"], B: Float[np.ndarray, "b d"]) -> Float[np.ndarray, "a b"]:
+        return matern(A, B, self._weight, self._signal)

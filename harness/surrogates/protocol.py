@@ -1,9 +1,11 @@
 """What a surrogate is: `fit` gives a `Posterior`, which predicts mean and sd anywhere in the unit cube."""
 
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
+
+from harness.surrogates.joint import Joint
 
 
 @runtime_checkable
@@ -27,9 +29,42 @@ class BoundedPosterior(Posterior, Protocol):
 
 
 @runtime_checkable
+class JointPosterior(Posterior, Protocol):
+    """A posterior that knows how the values at different points go together; all in units of y."""
+
+    @property
+    def noise(self) -> float:
+        """Variance of the observation noise."""
+        ...
+
+    def moments(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+        """Return mean and variance of the latent function at `C`, whatever `mean_sd` says of the noise."""
+        ...
+
+    def covariance(self, A: Float[np.ndarray, "a d"], B: Float[np.ndarray, "b d"]) -> Float[np.ndarray, "a b"]:
+        """Return the latent function's posterior covariances between `A` and `B`."""
+        ...
+
+    def joint(self, C: Float[np.ndarray, "m d"]) -> Joint:
+        """Return the joint distribution of the latent function at `C`."""
+        ...
+
+    def condition(self, x: Float[np.ndarray, " d"], y: float) -> "JointPosterior":
+        """Return the posterior after one more noisy observation `y` at `x`, hyperparameters as they are."""
+        ...
+
+
+@runtime_checkable
 class Surrogate(Protocol):
     """A model family; an object serves one run and may keep warm-start state from fit to fit."""
 
     def fit(self, X: Float[np.ndarray, "n d"], y: Float[np.ndarray, " n"]) -> Posterior:
         """Fit to n >= 1 observations `y` (finite) at unit-cube points `X`."""
         ...
+
+
+@runtime_checkable
+class JointSurrogate(Surrogate, Protocol):
+    """A surrogate whose `fit` gives a `JointPosterior`, as `joint` = True declares."""
+
+    joint: ClassVar[bool]

@@ -1,0 +1,117 @@
+"""Budgeted multi-step expected improvement: the best plan of a few evaluations that the budget allows."""
+
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy.special import logsumexp, ndtr, ndtri
+
+from harness.acquisitions.belief import Belief
+from harness.acquisitions.ei import log_ei
+from harness.acquisitions.lookahead import (
+    Clock,
+    LookAhead,
+    latent_log_ei,
+    leaders,
+    pooled,
+    refuse_second_discount,
+    spread,
+)
+from harness.acquisitions.protocol import Setup
+from harness.checks import whole
+from harness.surrogates.joint import Joint
+
+
+class BudgetedMultiStepEI(LookAhead):
+    """Q_n(x | D, b): the expected fall of the incumbent by the best n evaluations that budget b allows, x first.
+
+    Q_1(x | D, b) = EI(x) P(c(x) <= b), and
+    Q_n(x | D, b) = Q_1(x | D, b) + E_{y, c}[1{c <= b} max_x' Q_{n-1}(x' | D + (x, y), b - c)].
+
+    steps = 1: the one-step form, every candidate in closed form. steps > 1: the recursion itself, not the paper's
+    joint optimisation of a sampled tree, which is for continuous spaces: y by a Gauss-Hermite rule of `outcomes` nodes,
+    the log-normal c by `costs` equally likely values below b (1 where it is known), x the `shortlist` best candidates,
+    x' the `pool` best, and deeper in the tree the `branch` best by Q_1. f(x') is as independent of c as the models say.
+    Budget: tau in seconds; without tau, evaluations.
+    Source: Astudillo, Jiang, Balandat, Bakshy and Frazier 2021, "Multi-step budgeted Bayesian optimization with unknown
+    evaluation costs", section 4, equations 4 to 7.
+    """
+
+    name: ClassVar[str] = "bmsei"
+
+    def __init__(
+        self, steps: int = 2, shortlist: int = 20, pool: int = 60, outcomes: int = 8, costs: int = 3, branch: int = 3
+    ) -> None:
+        self.steps, self.shortlist = whole("utility.steps", steps, 1), whole("utility.shortlist", shortlist, 1)
+        self.pool, self.branch = whole("utility.pool", pool, 1), whole("utility.branch", branch, 1)
+        z, weight = np.polynomial.hermite_e.hermegauss(whole("utility.outcomes", outcomes, 2))
+        self._z, self._log_weight = z, np.log(weight / weight.sum())
+        self.costs = whole("utility.costs", costs, 1)
+
+    def check(self, setup: Setup) -> None:
+        """Refuse, besides, rules that divide by the cost when the budget counts it already."""
+        super().check(setup)
+        if setup.tau is not None:
+            refuse_second_discount("bmsei with a budget (tau)", setup)
+
+    def log_value(self, belief: Belief) -> Float[np.ndarray, " m"]:
+        """Return log Q_steps in units of y; -inf where nothing fits and, for steps > 1, off the shortlist."""
+        clock = Clock.of(belief)
+        first = latent_log_ei(belief) + clock.log_chance()
+        if self.steps == 1 or not np.isfinite(first).any():
+            return first
+        chosen = leaders(first, clock.log_cost, self.shortlist, (0.0, 1.0))
+        pool = np.union1d(chosen, leaders(first, clock.log_cost, self.pool, (0.0, 1.0)))
+        plan = self._plan(
+            pooled(belief, pool), clock.at(pool), belief.incumbent, self.steps, np.searchsorted(pool, chosen)
+        )
+        return spread(chosen, plan, len(first))
+
+    def _plan(
+        self, joint: Joint, clock: Clock, best: float, steps: int, chosen: Int[np.ndarray, " k"]
+    ) -> Float[np.ndarray, " k"]:
+        """Return log Q_steps of the points `chosen` of the pool that `joint` and `clock` describe."""
+        first = _log_q1(joint.mean, joint.covariance, best) + clock.log_chance()
+        if steps == 1:
+            return first[chosen]
+        out = first[chosen]
+        for k, i in enumerate(chosen):
+            chance = clock.log_chance()[i]
+            if chance > -np.inf:
+                out[k] = np.logaddexp(out[k], chance + self._later(joint, clock, best, steps - 1, int(i)))
+        return out
+
+    def _later(self, joint: Joint, clock: Clock, best: float, steps: int, i: int) -> float:
+        """Return log E[max Q_steps] after an evaluation of point i that fits."""
+        sd = float(np.sqrt(max(joint.covariance[i, i], 0.0) + joint.noise))
+        rest = np.delete(np.arange(len(joint.mean)), i)
+        if len(rest) == 0:
+            return -np.inf
+        terms = []
+        spent = self._costs(clock, i)
+        for z, log_weight in zip(self._z, self._log_weight, strict=True):
+            y = float(joint.mean[i] + sd * z)
+            after = joint.condition(i, y)
+            then = Joint(after.mean[rest], after.covariance[np.ix_(rest, rest)], after.noise)
+            for cost in spent:
+                clock_then = clock.at(rest, clock.left - cost)
+                value = _log_q1(then.mean, then.covariance, min(best, y)) + clock_then.log_chance()
+                if steps > 1:
+                    order = np.argsort(-value, kind="stable")[: self.branch]
+                    value = self._plan(then, clock_then, min(best, y), steps, order)
+                terms.append(log_weight - np.log(len(spent)) + value.max())
+        return float(logsumexp(terms))
+
+    def _costs(self, clock: Clock, i: int) -> Float[np.ndarray, " c"]:
+        """Return equally likely costs of point i, given that it fits."""
+        mean, sd = clock.log_cost[i], clock.log_cost_sd[i]
+        if sd == 0.0:
+            return np.exp([mean])
+        below = ndtr((clock.log_left() - mean) / sd)
+        return np.exp(mean + sd * ndtri(below * (np.arange(self.costs) + 0.5) / self.costs))
+
+
+def _log_q1(
+    mean: Float[np.ndarray, " m"], covariance: Float[np.ndarray, "m m"], best: float
+) -> Float[np.ndarray, " m"]:
+    return log_ei(best - mean, np.sqrt(np.maximum(covariance.diagonal(), 0.0)))

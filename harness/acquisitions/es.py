@@ -1,0 +1,93 @@
+"""Entropy search: how much an observation is expected to narrow down where the minimum lies."""
+
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Float
+from scipy.special import entr
+
+from harness.acquisitions.belief import Belief
+from harness.acquisitions.lookahead import LookAhead, latent_log_ei, leaders, prior, spread
+from harness.checks import whole
+from harness.surrogates.joint import Joint, root
+from harness.surrogates.protocol import JointPosterior
+
+
+class EntropySearch(LookAhead):
+    """ES(x) = H[p_min] - E_y H[p_min | y at x] in nats, p_min the distribution of argmin f over representer points.
+
+    Representer points: the observed point of lowest posterior mean, the candidate of lowest mean, and others drawn
+    from the candidates with probability proportional to EI, without replacement. p_min: relative frequencies of
+    the argmin of `draws` joint draws, the same normal numbers for every candidate and outcome. The expectation over y
+    is a Gauss-Hermite rule of `outcomes` nodes; H[p_min] is that of the mixture of its outcomes, so that ES >= 0.
+    Only the `shortlist` best candidates by EI and EI per cost are scored, the others count as 0.
+    Source: Bischl et al., AutoML lecture, "Computationally expensive acquisition functions", entropy search by
+    sampling; Hennig and Schuler 2012, equations 1 and 9.
+    """
+
+    name: ClassVar[str] = "es"
+
+    def __init__(self, representers: int = 50, draws: int = 512, outcomes: int = 7, shortlist: int = 100) -> None:
+        self.representers = whole("utility.representers", representers, 1)
+        self.draws, self.outcomes = whole("utility.draws", draws, 1), whole("utility.outcomes", outcomes, 2)
+        self.shortlist = whole("utility.shortlist", shortlist, 1)
+
+    def log_value(self, belief: Belief) -> Float[np.ndarray, " m"]:
+        """Return log ES; -inf where nothing is learned of the minimum's place, and off the shortlist."""
+        posterior, _, C = prior(belief)
+        chosen = leaders(latent_log_ei(belief), belief.log_cost, self.shortlist)
+        support = self._support(belief, posterior)
+        normals = belief.rng("es draws").standard_normal((self.draws, len(support)))
+        value = information(posterior, support, C[chosen], normals, self.outcomes)
+        with np.errstate(divide="ignore"):
+            return spread(chosen, np.log(np.maximum(value, 0.0)), len(C))
+
+    def _support(self, belief: Belief, posterior: JointPosterior) -> Float[np.ndarray, "r d"]:
+        _, X, C = prior(belief)
+        best = X[posterior.moments(X)[0].argmin()][None]
+        lowest = int(posterior.moments(C)[0].argmin())
+        if self.representers == 1:
+            return best
+        log_weight = np.maximum(latent_log_ei(belief), -1e300)
+        gumbel = belief.rng("es representers").gumbel(size=len(C))
+        order = np.argsort(-(log_weight + gumbel), kind="stable")  # Gumbel top-k: draws without replacement
+        others = order[order != lowest][: max(0, self.representers - 2)]
+        return np.vstack([best, C[np.append(lowest, others)]])
+
+
+def information(
+    posterior: JointPosterior,
+    support: Float[np.ndarray, "r d"],
+    C: Float[np.ndarray, "m d"],
+    normals: Float[np.ndarray, "s r"],
+    outcomes: int,
+) -> Float[np.ndarray, " m"]:
+    """Return the mutual information of argmin f over `support` and an observation at each of `C`, in nats.
+
+    Given the outcome z sd above its mean, f at the support is N(mu + sigma~ z, Sigma - sigma~ sigma~^T).
+    """
+    joint = posterior.joint(support)
+    influence = posterior.covariance(C, support)
+    sd = np.sqrt(posterior.moments(C)[1] + posterior.noise)
+    z, weight = np.polynomial.hermite_e.hermegauss(outcomes)
+    return np.array(
+        [_one(joint, row / s, z, weight / weight.sum(), normals) for row, s in zip(influence, sd, strict=True)]
+    )
+
+
+def _one(
+    joint: Joint,
+    influence: Float[np.ndarray, " r"],
+    z: Float[np.ndarray, " j"],
+    weight: Float[np.ndarray, " j"],
+    normals: Float[np.ndarray, "s r"],
+) -> float:
+    scale = float(joint.covariance.diagonal().max())
+    draws = joint.mean + normals @ root(joint.covariance - np.outer(influence, influence), scale).T
+    shares = np.array([p_min(draws + influence * outcome) for outcome in z])
+    return float(entr(weight @ shares).sum() - weight @ entr(shares).sum(axis=1))
+
+
+def p_min(draws: Float[np.ndarray, "s r"]) -> Float[np.ndarray, " r"]:
+    """Return how often each of r points has the lowest of its draw's values."""
+    return np.bincount(draws.argmin(axis=1), minlength=draws.shape[1]) / len(draws)

@@ -1,0 +1,64 @@
+"""Opportunity cost: what a candidate is worth if myopic EI goes on after it until the deadline."""
+
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Float
+
+from harness.acquisitions.belief import Belief
+from harness.acquisitions.lookahead import (
+    Clock,
+    LookAhead,
+    latent_log_ei,
+    leaders,
+    pooled,
+    refuse_second_discount,
+    spread,
+)
+from harness.acquisitions.paths import path_values
+from harness.acquisitions.protocol import Setup
+from harness.checks import whole
+
+
+class MonteCarloMultiStep(LookAhead):
+    """MCMS(x): the expected fall of the incumbent until the deadline, x first, then myopic EI, over `paths` paths.
+
+    Along a path: draw the candidate's value from the GP, take its run time off what is left, update the posterior, go
+    on with the point of highest EI that still fits. The deadline is tau in seconds; without tau, the run's last
+    iteration. At most `steps` evaluations ahead. Scored are the `shortlist` best candidates by EI and by EI per second,
+    the others count as 0; the next points of a path come from the `pool` best. Run times: known where the cost model
+    is sure (cost_model=oracle), else drawn from its prediction, log-normal. Where nothing ends in time, all count as 0,
+    and the tie rule takes the cheapest.
+    Source: Snoek, Larochelle and Adams 2011, "Opportunity cost in Bayesian optimization", algorithm 1 (MCMS).
+    """
+
+    name: ClassVar[str] = "mcms"
+
+    def __init__(self, shortlist: int = 20, paths: int = 32, steps: int = 10, pool: int = 100) -> None:
+        self.shortlist, self.paths = whole("utility.shortlist", shortlist, 1), whole("utility.paths", paths, 1)
+        self.steps, self.pool = whole("utility.steps", steps, 1), whole("utility.pool", pool, 1)
+
+    def check(self, setup: Setup) -> None:
+        """Refuse, besides, rules that divide by the cost when the deadline counts it already."""
+        super().check(setup)
+        if setup.tau is not None:
+            refuse_second_discount("mcms with a deadline (tau)", setup)
+
+    def log_value(self, belief: Belief) -> Float[np.ndarray, " m"]:
+        """Return log MCMS in units of y; -inf off the shortlist and where the deadline is too close."""
+        clock, log_value = Clock.of(belief), latent_log_ei(belief)
+        fits = clock.fits()
+        if len(fits) == 0:
+            return np.full(len(log_value), -np.inf)
+        chosen, pool = (
+            fits[leaders(log_value[fits], clock.log_cost[fits], size, (0.0, 1.0))]
+            for size in (self.shortlist, self.pool)
+        )
+        pool = np.union1d(chosen, pool)
+        normals = belief.rng("mcms").standard_normal((self.paths, self.steps, 3))
+        later = path_values(
+            pooled(belief, pool), clock.at(pool), np.searchsorted(pool, chosen), belief.incumbent, normals
+        ).mean(axis=1)
+        with np.errstate(divide="ignore"):
+            value = np.logaddexp((log_value + clock.log_chance())[chosen], np.log(later))
+        return spread(chosen, value, len(log_value))
