@@ -48,7 +48,7 @@ def read_grid(cfg: DictConfig) -> Grid:
         fronts=cfg.fronts,
     )
     for method in grid.methods:
-        make_optimizer(components, method.rule, grid.settings())  # what is wrong is told before anything runs
+        make_optimizer(grid.parts(method), method.rule, grid.settings())  # what is wrong is told before anything runs
     return grid
 
 

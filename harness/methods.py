@@ -1,4 +1,7 @@
-"""Methods: what a study compares. A method is an acquisition (utility x cost rule) with its parameters."""
+"""Methods: what a study compares. A method is an acquisition (utility x cost rule) with its parameters.
+
+The utility is the run's own setting; a study's list may name others, to compare them.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,11 +20,15 @@ PARAMETERS = ("lam", "alpha")
 
 @dataclass(frozen=True)
 class Method:
-    """One acquisition with its parameters: label such as ``cei(lam=0.1)``, and the cost rule's config."""
+    """One acquisition with its parameters: label such as ``cei(lam=0.1)``, and the cost rule's config.
+
+    utility: name and config of the method's own utility, None for the run's.
+    """
 
     acq: str
     label: str
     rule: dict[str, Any]
+    utility: tuple[str, dict[str, Any]] | None = None
 
     def parameter(self, name: str) -> float | None:
         """Return lam or alpha of the cost rule, None if the rule has none."""
@@ -29,8 +36,11 @@ class Method:
         return None if value is None else float(value)
 
 
-def to_method(cfg: DictConfig) -> Method:
-    """Return the method that `cfg.acq` and the top-level lam and alpha describe; raises BadInput."""
+def to_method(cfg: DictConfig, utility: str | None = None) -> Method:
+    """Return the method that `cfg.acq` and the top-level lam and alpha describe; raises BadInput.
+
+    utility: the name of `cfg.utility` if that belongs to the method.
+    """
     node = cfg.acq
     if not isinstance(node, DictConfig) or "rule" not in node:
         raise BadInput(f"acq must name one acquisition, for example +acq=cei, got {node!r}")
@@ -40,24 +50,26 @@ def to_method(cfg: DictConfig) -> Method:
     plain: dict[str, Any] = {str(key): value for key, value in rule.items()}
     instantiate(plain)  # a wrong parameter is told before anything runs
     shown = ",".join(f"{p}={float(plain[p]):g}" for p in used)
-    return Method(str(node.name), f"{node.name}({shown})" if shown else str(node.name), plain)
+    own: Any = None if utility is None else (utility, OmegaConf.to_container(cfg.utility, resolve=True))
+    return Method(str(node.name), f"{node.name}({shown})" if shown else str(node.name), plain, own)
 
 
 def study_methods(entries: Sequence[Any], overrides: Sequence[str]) -> list[Method]:
-    """Return the methods of a study's list: entries such as ``{acq: cei, lam: [0.1, 0.3]}``.
+    """Return the methods of a study's list: entries such as ``{acq: cei, lam: [0.1, 0.3], utility: [ei, kg]}``.
 
     `overrides` are passed on to Hydra (a search path, for acquisitions of the user's own).
     """
     methods = []
     for entry in entries:
         plain: Any = OmegaConf.to_container(entry) if isinstance(entry, DictConfig) else entry
-        if not isinstance(plain, dict) or "acq" not in plain or set(plain) - {"acq", *PARAMETERS}:
-            raise BadInput(f"a study's method needs acq and may have lam, alpha; got {plain!r}")
+        if not isinstance(plain, dict) or "acq" not in plain or set(plain) - {"acq", "utility", *PARAMETERS}:
+            raise BadInput(f"a study's method needs acq and may have lam, alpha, utility; got {plain!r}")
         grids = [value if isinstance(value, list) else [value] for key, value in plain.items() if key != "acq"]
         keys = [key for key in plain if key != "acq"]
         for values in product(*grids):
-            settings = [f"{key}={value}" for key, value in zip(keys, values, strict=True)]
+            given = dict(zip(keys, values, strict=True))
+            settings = [f"{'+' * (key == 'utility')}{key}={value}" for key, value in given.items()]
             with users_mistakes():
                 cfg = compose("method", overrides=[f"+acq={plain['acq']}", *settings, *overrides])
-            methods.append(to_method(cfg))
+            methods.append(to_method(cfg, given.get("utility")))
     return methods

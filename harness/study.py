@@ -74,6 +74,11 @@ class Grid:
             settings["tau"] = self.tau * self.budgets[problem]
         return settings
 
+    def parts(self, method: Method) -> dict[str, Config]:
+        """Return the components of a method's runs: the study's, its own utility apart."""
+        own = {} if method.utility is None else {"utility": method.utility[1]}
+        return {**self.components, **own}
+
 
 @dataclass(frozen=True)
 class Block:
@@ -119,7 +124,8 @@ def make_spec(
         "alpha": method.parameter("alpha"),
         **grid.settings(f"{dataset['name']}/{pipeline['name']}"),
         **grid.names,
-        "components": {name: dict(config) for name, config in grid.components.items()},
+        **({} if method.utility is None else {"utility": method.utility[0]}),
+        "components": {name: dict(config) for name, config in grid.parts(method).items()},
         "engine": ENGINE,
         **beforehand,
     }

@@ -14,8 +14,16 @@ import datasets
 import pipelines
 from harness.acquisitions.belief import Belief, History
 from harness.acquisitions.choose import choose
+from harness.acquisitions.contextual import Contextual
+from harness.acquisitions.cool import Cool
+from harness.acquisitions.ignore import Ignore
+from harness.acquisitions.power import Power
+from harness.acquisitions.protocol import CostRule
 from harness.cli import CONFIGS
+from harness.cost_models.lv import LowVariance
 from harness.cost_models.protocol import CostModel, ProblemAware
+from harness.errors import BadInput
+from harness.optimizer import Optimizer
 from harness.problem import About, Evaluation
 from harness.space import XGBOOST_SPACE as SPACE
 from harness.streams import stream
@@ -47,11 +55,12 @@ def make(path: Path):
 
 
 def belief(m: int = 40) -> Belief:
-    rng = stream(1, "belief")
+    rng, posterior = stream(1, "belief"), GaussianProcess().fit(X, Y)
+    mean, sd = posterior.mean_sd(C[:m])
     return Belief(
-        mean=rng.normal(size=m),
-        sd=rng.random(m) + 0.1,
-        incumbent=-1.0,
+        mean=mean,
+        sd=sd,
+        incumbent=float(Y.min()),
         log_cost=rng.normal(size=m),
         log_cost_sd=np.full(m, 0.1),
         step=8,
@@ -60,7 +69,8 @@ def belief(m: int = 40) -> Belief:
         spent=3.0,
         initial_cost=1.0,
         tau=None,
-        history=History(X, Y, GaussianProcess().fit(X, Y)),
+        history=History(X, Y, posterior),
+        points=C[:m],
     )
 
 
@@ -157,6 +167,57 @@ def test_utilities(path: Path) -> None:
     assert not np.isnan(value).any()
 
 
+@pytest.mark.parametrize("path", configs("utility"), ids=lambda p: p.stem)
+def test_utilities_are_deterministic_and_defined_for_one_candidate(path: Path) -> None:
+    np.testing.assert_array_equal(make(path).log_value(belief()), make(path).log_value(belief()))
+    one = make(path).log_value(belief(1))
+    assert one.shape == (1,)
+    assert not np.isnan(one).any()
+
+
+@pytest.mark.parametrize("path", configs("utility"), ids=lambda p: p.stem)
+def test_the_identities_of_the_cost_rules_hold_for_every_utility(path: Path) -> None:
+    b, dearer = belief(), replace(belief(), log_cost=belief().log_cost + 5.0, initial_cost=np.exp(5.0), spent=450.0)
+    value = make(path).log_value(b)
+    assert np.isfinite(value).sum() >= 5
+
+    def pick(rule: CostRule, where: Belief = b, of: np.ndarray = value) -> int:
+        return choose(rule.score(of, where.log_cost, where), of, where.log_cost)
+
+    best = pick(Ignore())
+    assert value[best] == value.max()
+    assert pick(Contextual(0.0)) == pick(Power(0.0)) == best
+    assert pick(Contextual(1.0)) == int(b.log_cost.argmin())
+    near = np.flatnonzero(value >= value.max() + np.log(0.7))
+    assert pick(Contextual(0.3)) == near[b.log_cost[near].argmin()]
+    assert pick(Power(1.0)) == int((value - b.log_cost).argmax())
+    other = make(path).log_value(dearer)
+    np.testing.assert_allclose(other, value, rtol=1e-9)  # without a budget, the unit of cost means nothing to a utility
+    for rule in (Contextual(0.3), Power(1.0), Cool()):
+        assert pick(rule, dearer, other) == pick(rule)
+
+
+@pytest.mark.parametrize("acq", configs("acq"), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", configs("utility"), ids=lambda p: p.stem)
+def test_any_utility_goes_with_any_rule_or_says_in_one_line_why_not(path: Path, acq: Path) -> None:
+    for tau in (None, 500.0):
+        parts = GaussianProcess(), LowVariance(("n_estimators", "max_depth", "subsample"))
+        rule = instantiate(load(acq)["rule"])
+        try:
+            optimizer = Optimizer(*parts, make(path), rule, iterations=20, tau=tau)
+        except BadInput as refusal:
+            assert "utility=" in str(refusal)
+            assert "use +acq=ei" in str(refusal)
+            assert "\n" not in str(refusal)
+            assert acq.stem != "ei"
+            continue
+        for x, y, cost in zip(X, Y, COST, strict=True):
+            optimizer.tell(x, Evaluation(float(y), float(cost), 0.0, 0.0))
+        proposal = optimizer.ask(C)
+        assert 0 <= proposal.index < 40
+        assert np.isfinite(proposal.log_ei)
+
+
 @pytest.mark.parametrize("path", configs("acq"), ids=lambda p: p.stem)
 def test_cost_rules_choose_on_the_front_whatever_the_unit_of_cost(path: Path) -> None:
     plain = load(path)
@@ -179,7 +240,8 @@ def test_a_rule_that_stays_on_the_front_does_not_see_the_rest(path: Path) -> Non
         more, less = np.subtract.outer(value, value), np.subtract.outer(b.log_cost, b.log_cost)
         beaten = ((more <= 0) & (less > 0)) | ((more < 0) & (less >= 0))  # [i, j]: j dominates i
         front = np.flatnonzero(~beaten.any(axis=1))
-        part = replace(b, **{name: getattr(b, name)[front] for name in ("mean", "sd", "log_cost", "log_cost_sd")})
+        names = ("mean", "sd", "log_cost", "log_cost_sd", "points")
+        part = replace(b, **{name: getattr(b, name)[front] for name in names})
         i = choose(rule.score(value, b.log_cost, b), value, b.log_cost)
         j = choose(rule.score(value[front], part.log_cost, part), value[front], part.log_cost)
         assert i == front[j]

@@ -12,11 +12,12 @@ from harness.checks import whole
 
 
 class KnowledgeGradient(LookAhead):
-    """KG(x) = min_A mu - E[min_{A'} (mu + sigma~(., x) Z)], Z ~ N(0, 1), over the finite set A = A_0 and x itself.
+    """KG(x) = min_A mu - E[min_{A, x} (mu + sigma~(., x) Z)], Z ~ N(0, 1), over a finite set A, and x itself after it.
 
-    sigma~(a, x) = cov(a, x) / sqrt(var(x) + noise). A_0: the observed points, and of the candidates the `points` best
+    sigma~(a, x) = cov(a, x) / sqrt(var(x) + noise). A: the observed points, and of the candidates the `points` best
     ones, half by EI and half by posterior mean (all of them where they are no more). Exact on A by the upper envelope
-    of the lines -mu_a - sigma~_a Z. draws > 0: the mean over so many draws of Z instead, which is its check.
+    of the lines -mu_a - sigma~_a Z. With points = 0 and no noise it is EI. draws > 0: the mean over so many draws of Z
+    instead, which is its check.
     Source: Frazier et al. 2009, equations 11 to 14; Frazier 2018, "A tutorial on Bayesian optimization", equation 11;
     Bischl et al., AutoML lecture, "Computationally expensive acquisition functions" (the form with draws).
     """
@@ -34,9 +35,12 @@ class KnowledgeGradient(LookAhead):
         sd = np.sqrt(variance + posterior.noise)
         level, slope = posterior.moments(A)[0], posterior.covariance(C, A) / sd[:, None]
         if self.draws == 0:
-            return log_expected_gain(-level, -slope, -mean, -variance / sd)
-        z = belief.rng("kg").standard_normal(self.draws)
-        return log_gain_by_sampling(level, slope, mean, variance / sd, z)
+            gain = log_expected_gain(-level, -slope, -mean, -variance / sd)
+        else:
+            z = belief.rng("kg").standard_normal(self.draws)
+            gain = log_gain_by_sampling(level, slope, mean, variance / sd, z)
+        with np.errstate(divide="ignore"):  # the gain is over the lowest mean with x, which counts from now on
+            return np.logaddexp(gain, np.log(np.maximum(level.min() - mean, 0.0)))
 
     def _leaders(self, belief: Belief, mean: Float[np.ndarray, " m"]) -> np.ndarray:
         if self.points == 0:

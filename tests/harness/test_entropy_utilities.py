@@ -1,0 +1,172 @@
+"""MES, GIBBON, ES and PES against their formulas, numerical integration, brute force, and each other."""
+
+import mpmath
+import numpy as np
+import pytest
+from lookahead_cases import believe, data, grid, posterior
+from scipy.integrate import quad
+from scipy.special import entr
+from scipy.stats import norm, truncnorm
+
+from harness.acquisitions.es import EntropySearch, information, p_min
+from harness.acquisitions.gibbon import Gibbon
+from harness.acquisitions.mes import MaxValueEntropySearch, log_information
+from harness.acquisitions.minima import gumbel, minima
+from harness.acquisitions.pes import PredictiveEntropySearch, conditioned_variance
+from harness.errors import BadInput
+
+GAPS = [-40.0, -8.0, -2.0, -0.3, 0.0, 0.5, 2.0, 5.9, 6.1, 12.0, 30.0, 60.0, 300.0]
+
+
+@pytest.mark.parametrize("g", GAPS)
+def test_one_term_of_mes_is_its_formula_to_fifty_digits(g: float) -> None:
+    with mpmath.workdps(60):
+        x = mpmath.mpf(g)
+        log_cdf = mpmath.log1p(-mpmath.ncdf(-x)) if g > 0 else mpmath.log(mpmath.ncdf(x))
+        exact = float(mpmath.log(x * mpmath.npdf(x) / (2 * mpmath.exp(log_cdf)) - log_cdf))
+    assert log_information(np.array([[g]]))[0, 0] == pytest.approx(exact, rel=1e-12, abs=1e-10)
+
+
+@pytest.mark.parametrize("g", [-3.0, -1.0, 0.0, 0.7, 2.5])
+def test_one_term_of_mes_is_the_entropy_that_knowing_the_minimum_takes_away(g: float) -> None:
+    """H[N(0, 1)] - H[N(0, 1) | f >= -g], by integration: f's minimum lies g sd below its mean."""
+    entropy, _ = quad(lambda x: float(entr(norm.pdf(x) / norm.sf(-g))), -g, 12.0, epsabs=1e-13, epsrel=1e-12)
+    difference = 0.5 * np.log(2 * np.pi * np.e) - entropy
+    assert np.exp(log_information(np.array([[g]]))[0, 0]) == pytest.approx(difference, rel=1e-9)
+
+
+def test_mes_is_the_mean_over_the_samples() -> None:
+    mean, variance, lowest = np.array([1.0, 2.0]), np.array([0.5, 2.0]), np.array([0.3, -0.4, 0.8])
+    found = MaxValueEntropySearch().given(mean, variance, 0.1, lowest)
+    for i in range(2):
+        g = (mean[i] - lowest) / np.sqrt(variance[i])
+        expected = (g * norm.pdf(g) / (2 * norm.cdf(g)) - norm.logcdf(g)).mean()
+        assert np.exp(found[i]) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("noise", [1e-9, 0.2, 3.0])
+def test_gibbon_is_its_formula_and_a_lower_bound(noise: float) -> None:
+    mean, variance, lowest = np.array([1.0, 2.0, 0.2]), np.array([0.5, 2.0, 0.9]), np.array([0.3, -0.4, 0.8])
+    found = np.exp(Gibbon().given(mean, variance, noise, lowest))
+    for i in range(3):
+        terms, truth = [], []
+        for low in lowest:
+            above = truncnorm((low - mean[i]) / np.sqrt(variance[i]), np.inf, mean[i], np.sqrt(variance[i]))
+            terms.append(0.5 * np.log((variance[i] + noise) / (above.var() + noise)))
+            y = np.linspace(low - 9 * np.sqrt(noise) - 1e-9, mean[i] + 9 * np.sqrt(variance[i] + noise), 20_001)
+            post = variance[i] * noise / (variance[i] + noise)  # of f given y
+            center = mean[i] + variance[i] / (variance[i] + noise) * (y - mean[i])
+            share = norm.sf((low - center) / np.sqrt(post)) / norm.sf((low - mean[i]) / np.sqrt(variance[i]))
+            density = norm.pdf(y, mean[i], np.sqrt(variance[i] + noise)) * share
+            truth.append(0.5 * np.log(2 * np.pi * np.e * (variance[i] + noise)) - np.trapezoid(entr(density), y))
+        assert found[i] == pytest.approx(np.mean(terms), rel=1e-9)
+        assert found[i] <= np.mean(truth) + 1e-6
+
+
+def test_gibbon_keeps_its_logarithm_where_the_value_underflows() -> None:
+    gap, signal = np.array([[24.9], [25.1], [60.0]]), np.array([[0.5]] * 3)
+    found = Gibbon().log_term(gap, signal)[:, 0]
+    with mpmath.workdps(60):
+        for g, value in zip((24.9, 25.1, 60.0), found, strict=True):
+            r = mpmath.npdf(g) / mpmath.ncdf(g)
+            exact = mpmath.log(-mpmath.log1p(-mpmath.mpf(0.5) * r * (mpmath.mpf(g) + r)) / 2)
+            assert value == pytest.approx(float(exact), rel=1e-12)
+
+
+def test_the_gumbel_has_the_quartiles_of_the_minimum_of_independent_normals() -> None:
+    rng = np.random.default_rng(0)
+    mean, sd = rng.normal(0, 1, 300), rng.uniform(0.1, 1.0, 300)
+    samples = np.quantile(gumbel(mean, sd, (np.arange(20_000) + 0.5) / 20_000), [0.25, 0.5, 0.75])
+    draws = (mean[:, None] + sd[:, None] * rng.standard_normal((300, 40_000))).min(axis=0)
+    np.testing.assert_allclose(samples[1], np.median(draws), atol=0.02)
+    np.testing.assert_allclose(np.diff(samples).sum(), np.diff(np.quantile(draws, [0.25, 0.75]))[0], rtol=0.04)
+    certain = gumbel(np.array([1.0, 2.0]), np.array([0.0, 0.0]), np.array([0.1, 0.9]))
+    np.testing.assert_allclose(certain, 1.0, atol=1e-9)
+
+
+def test_joint_samples_of_the_minimum_are_minima_of_joint_draws() -> None:
+    X, y = data(8)
+    belief = believe(np.random.default_rng(1).random((60, 2)), X, y)
+    found = minima(belief, "joint", 4000, 60)
+    joint = belief.history.posterior.joint(np.vstack([X, belief.points]))
+    draws = joint.draw(np.random.default_rng(9).standard_normal((4000, 68))).min(axis=1)
+    assert abs(found.mean() - draws.mean()) < 5 * draws.std() / np.sqrt(4000)
+    assert found.std() == pytest.approx(draws.std(), rel=0.1)
+    np.testing.assert_array_equal(found, minima(belief, "joint", 4000, 60))
+
+
+def brute_force(model, points: np.ndarray, c: np.ndarray) -> float:
+    """I(argmin f; y at c) on a grid: y integrated finely, p_min by many draws of its own for every y."""
+    joint, rng = model.joint(np.vstack([points, c])), np.random.default_rng(5)
+    sd, r = np.sqrt(joint.covariance[-1, -1] + joint.noise), len(points)
+    shares = []
+    for z in grid(24):
+        after = joint.condition(r, float(joint.mean[-1] + sd * z))
+        values, vectors = np.linalg.eigh(after.covariance[:r, :r])
+        half = vectors * np.sqrt(np.maximum(values, 0.0))
+        shares.append(p_min(after.mean[:r] + rng.standard_normal((6000, r)) @ half.T))
+    return float(entr(np.mean(shares, axis=0)).sum() - np.mean([entr(s).sum() for s in shares]))
+
+
+def test_entropy_search_is_brute_force_on_a_line() -> None:
+    X = np.array([[0.1], [0.45], [0.9]])
+    y = np.array([0.3, -0.2, 0.4])
+    model, points = posterior(X, y, length=0.25), np.linspace(0, 1, 12)[:, None]
+    C = np.linspace(0.02, 0.98, 9)[:, None]
+    expected = np.array([brute_force(model, points, c) for c in C])
+    found = information(model, points, C, np.random.default_rng(0).standard_normal((6000, 12)), 15)
+    np.testing.assert_allclose(found, expected, atol=0.03)
+    assert np.corrcoef(found, expected)[0, 1] > 0.99
+    assert expected.max() > 0.3
+    default = np.exp(EntropySearch(representers=13, outcomes=9).log_value(believe(points, X, y, model)))
+    own = np.array([brute_force(model, np.vstack([points, X[1:2]]), c) for c in points])
+    np.testing.assert_allclose(default, own, atol=0.12)
+
+
+def test_the_variance_given_the_minimiser_is_that_of_accepted_draws() -> None:
+    """Two factors, f(x*) <= incumbent + noise and f(x*) <= f(x), one at a time by rejection."""
+    rng, noise, incumbent = np.random.default_rng(0), 0.04, -0.3
+    cov = np.array([[1.0, 0.4], [0.4, 0.7]])
+    mean = np.array([0.5, 0.1])
+    draws = mean + rng.standard_normal((400_000, 2)) @ np.linalg.cholesky(cov).T
+    kept = draws[draws[:, 1] <= incumbent + np.sqrt(noise) * rng.standard_normal(len(draws))]
+    second = kept.mean(axis=0) + rng.standard_normal((400_000, 2)) @ np.linalg.cholesky(np.cov(kept.T)).T
+    expected = second[second[:, 1] <= second[:, 0], 0].var()
+    found = conditioned_variance(mean[:1], cov[0, :1], mean[1:], cov[1, 1:], cov[:1, 1:], incumbent, noise)
+    assert found[0, 0] == pytest.approx(expected, rel=0.02)
+    both = draws[(draws[:, 1] <= incumbent) & (draws[:, 1] <= draws[:, 0]), 0].var()
+    assert found[0, 0] == pytest.approx(both, rel=0.15)  # the Gaussian in between costs accuracy, not the sense
+
+
+def test_es_and_pes_approximate_the_same_information() -> None:
+    X, y = data(6, 1)
+    model, points = posterior(X, y, length=0.3, noise=0.5), np.linspace(0, 1, 40)[:, None]
+    belief = believe(points, X, y, model)
+    es = np.exp(EntropySearch(representers=41, draws=4000).log_value(belief))
+    pes = np.exp(PredictiveEntropySearch(samples=4000).log_value(belief))
+    assert np.corrcoef(es, pes)[0, 1] > 0.9
+    assert es[pes.argmax()] > 0.75 * es.max()
+
+
+def test_where_nothing_can_be_learned_the_value_is_zero() -> None:
+    X, y = data()
+    one = believe(np.array([[0.3, 0.4]]), X, y)
+    assert EntropySearch(representers=1).log_value(one)[0] == -np.inf
+    assert np.isfinite(EntropySearch().log_value(one)[0])  # the candidate or the best point so far
+    for utility in (MaxValueEntropySearch(), MaxValueEntropySearch("joint"), Gibbon(), PredictiveEntropySearch()):
+        assert not np.isnan(utility.log_value(one)).any()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: EntropySearch(representers=0), "utility.representers must be a whole number >= 1, got 0"),
+        (lambda: EntropySearch(outcomes=1), "utility.outcomes must be a whole number >= 2, got 1"),
+        (lambda: MaxValueEntropySearch("exact"), "utility.sampler must be one of gumbel, joint, got exact"),
+        (lambda: Gibbon(samples=0), "utility.samples must be a whole number >= 1, got 0"),
+        (lambda: PredictiveEntropySearch(points=0), "utility.points must be a whole number >= 1, got 0"),
+    ],
+)
+def test_wrong_settings_are_told_in_one_line(make, message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        make()

@@ -1,0 +1,87 @@
+"""The Pandora's box Gittins index against its defining equation, and what its price means."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lookahead_cases import believe, data
+from scipy.optimize import brentq
+
+from harness.acquisitions.ei import log_ei, log_h
+from harness.acquisitions.pbgi import PandorasBoxGittinsIndex, gittins, inverse_log_h
+from harness.errors import BadInput
+
+
+@given(st.floats(-1e3, 1e3), st.floats(1e-6, 1e4), st.floats(-40.0, 12.0))
+def test_the_index_satisfies_its_equation(mean: float, sd: float, log_price: float) -> None:
+    m, s, t = np.array([mean]), np.array([sd]), np.array([log_price])
+    index = gittins(m, s, t)
+    rounding = 8 * np.finfo(float).eps * max(abs(mean), sd) / sd  # of index - mean, in sd
+    slope = max(1.0, 2.0 * np.sqrt(max(0.0, -2.0 * (log_price - np.log(sd)))))  # of log h
+    assert abs(log_ei(index - m, s)[0] - log_price) < 1e-10 + slope * rounding
+
+
+def test_the_residual_is_below_1e_10_and_the_root_is_brents() -> None:
+    rng = np.random.default_rng(0)
+    mean, sd = rng.normal(0, 2, 300), 10.0 ** rng.uniform(-3, 1, 300)
+    price = 10.0 ** rng.uniform(-8, 1, 300)
+    index = gittins(mean, sd, np.log(price))
+    residual = np.exp(log_ei(index - mean, sd)) / price - 1.0
+    assert np.abs(residual).max() < 1e-10
+    for m, s, p, g in zip(mean[:30], sd[:30], price[:30], index[:30], strict=True):
+        root = brentq(lambda u, p=p, s=s: log_h(np.array([u]))[0] - np.log(p / s), -50.0, 1e5, xtol=1e-13)
+        assert g == pytest.approx(m + s * root, rel=1e-10, abs=1e-10)
+
+
+def test_the_inverse_of_log_h_reaches_from_far_below_to_far_above() -> None:
+    u = np.r_[-np.logspace(2.5, -3, 200), 0.0, np.logspace(-3, 2, 200)]
+    np.testing.assert_allclose(inverse_log_h(log_h(u)), u, rtol=1e-11, atol=1e-11)
+
+
+def test_certain_and_infinite_costs() -> None:
+    found = gittins(np.array([1.0, 1.0, 1.0]), np.array([0.0, 1.0, 1e-9]), np.log(np.array([0.5, np.inf, 2.0])))
+    np.testing.assert_allclose(found, [1.5, np.inf, 3.0])
+
+
+def test_the_choice_depends_neither_on_the_unit_of_cost_nor_on_that_of_error() -> None:
+    X, y = data(9)
+    C = np.random.default_rng(1).random((80, 2))
+    cost = np.random.default_rng(2).normal(0, 1.5, 80)
+    first = PandorasBoxGittinsIndex().log_value(believe(C, X, y, log_cost=cost))
+    dearer = believe(C, X, y, log_cost=cost + np.log(60.0), initial_cost=4.0 * 60.0)
+    np.testing.assert_allclose(PandorasBoxGittinsIndex().log_value(dearer), first, rtol=1e-9)
+    larger = PandorasBoxGittinsIndex().log_value(believe(C, X, 1000 * y, log_cost=cost))
+    np.testing.assert_allclose(larger, first, rtol=1e-7)
+
+
+def test_a_low_price_explores_and_a_high_one_saves() -> None:
+    X, y = data(9)
+    C = np.random.default_rng(1).random((80, 2))
+    cost = np.random.default_rng(2).normal(0, 1.5, 80)
+    belief = believe(C, X, y, log_cost=cost)
+    chosen = [int(PandorasBoxGittinsIndex(p).log_value(belief).argmax()) for p in (1e-8, 1e-3, 1e3)]
+    assert belief.sd[chosen[0]] > np.quantile(belief.sd, 0.9)
+    assert cost[chosen[2]] < np.quantile(cost, 0.05)
+
+
+def test_with_decay_the_price_halves_until_an_index_is_below_the_incumbent() -> None:
+    X, y = data(9)
+    C = np.random.default_rng(1).random((80, 2))
+    belief = believe(C, X, y)
+    utility = PandorasBoxGittinsIndex(price=1e4, halve=True)
+    value = utility.log_value(belief)
+    halved = utility._halvings
+    assert halved > 5
+    assert -value.max() * y.std() < belief.incumbent
+    before = PandorasBoxGittinsIndex(1e4 * 0.5 ** (halved - 1)).log_value(belief)
+    assert -before.max() * y.std() >= belief.incumbent
+    np.testing.assert_allclose(PandorasBoxGittinsIndex(1e4 * 0.5**halved).log_value(belief), value, rtol=1e-9)
+    utility.log_value(replace(belief, incumbent=1e9))
+    assert utility._halvings == halved  # for good
+
+
+def test_wrong_settings_are_told_in_one_line() -> None:
+    with pytest.raises(BadInput, match=r"utility.price must be a number > 0, got 0\.0"):
+        PandorasBoxGittinsIndex(price=0.0)

@@ -1,0 +1,85 @@
+"""Joint predictions against scikit-learn and against refitting; rank-1 updates; draws."""
+
+import numpy as np
+import pytest
+from lookahead_cases import data, posterior
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
+
+from harness.surrogates.gp import GaussianProcess
+from harness.surrogates.joint import Joint, root
+from harness.surrogates.protocol import JointPosterior, JointSurrogate
+
+
+@pytest.mark.parametrize("n", [1, 2, 9, 40])
+def test_means_and_covariances_are_those_of_scikit_learn(n: int) -> None:
+    X, y = data(n, 3)
+    C = np.vstack([np.random.default_rng(1).random((30, 3)), X])
+    ours = posterior(X, y)
+    scale = y.std() if n > 1 else 1.0
+    kernel = ConstantKernel(1.3) * Matern(np.full(3, 0.4), nu=2.5) + WhiteKernel(0.01)
+    theirs = GaussianProcessRegressor(kernel, alpha=0.0, optimizer=None).fit(X, (y - y.mean()) / scale)
+    latent = kernel.k1(C) - kernel.k1(C, X) @ np.linalg.solve(kernel(X), kernel.k1(X, C))
+    joint = ours.joint(C)
+    np.testing.assert_allclose(joint.mean, y.mean() + scale * theirs.predict(C), rtol=1e-10)
+    np.testing.assert_allclose(joint.covariance, scale**2 * latent, rtol=0, atol=1e-11 * scale**2)
+    np.testing.assert_allclose(ours.covariance(C[:4], C[4:]), joint.covariance[:4, 4:], rtol=0, atol=1e-12 * scale**2)
+    mean, variance = ours.moments(C)
+    np.testing.assert_array_equal(mean, ours.mean_sd(C)[0])
+    np.testing.assert_allclose(variance, joint.covariance.diagonal(), rtol=0, atol=1e-11 * scale**2)
+    assert ours.noise == pytest.approx(0.01 * scale**2)
+
+
+def test_conditioning_is_fitting_with_one_point_more() -> None:
+    X, y = data(12, 3)
+    C = np.random.default_rng(2).random((25, 3))
+    scale, center = y[:10].std(), y[:10].mean()
+    grown = posterior(X[:10], y[:10]).condition(X[10], float(y[10])).condition(X[11], float(y[11]))
+    z = (y - center) / scale
+    k = ConstantKernel(1.3) * Matern(np.full(3, 0.4), nu=2.5)
+    K = k(X) + 0.01 * np.eye(12)
+    np.testing.assert_allclose(grown.moments(C)[0], center + scale * k(C, X) @ np.linalg.solve(K, z), rtol=1e-10)
+    expected = scale**2 * (k(C) - k(C, X) @ np.linalg.solve(K, k(X, C)))
+    np.testing.assert_allclose(grown.joint(C).covariance, expected, rtol=0, atol=1e-10 * scale**2)
+    assert (grown.bounds(C)[0] <= grown.mean_sd(C)[0]).all()
+
+
+def test_a_rank_one_update_is_conditioning() -> None:
+    X, y = data()
+    C = np.random.default_rng(3).random((20, 2))
+    model = posterior(X, y)
+    updated, expected = model.joint(C).condition(7, 3.0), model.condition(C[7], 3.0).joint(C)
+    np.testing.assert_allclose(updated.mean, expected.mean, rtol=1e-10)
+    np.testing.assert_allclose(updated.covariance, expected.covariance, rtol=0, atol=1e-10)
+
+
+def test_where_nothing_is_left_to_learn_nothing_changes() -> None:
+    joint = Joint(np.array([1.0, 2.0]), np.diag([0.0, 1.0]), 0.0)
+    same = joint.condition(0, 5.0)
+    np.testing.assert_array_equal(same.mean, joint.mean)
+    np.testing.assert_array_equal(same.covariance, joint.covariance)
+
+
+def test_draws_have_the_mean_and_the_covariance() -> None:
+    X, y = data()
+    joint = posterior(X, y).joint(np.random.default_rng(4).random((5, 2)))
+    draws = joint.draw(np.random.default_rng(5).standard_normal((200_000, 5)))
+    scale = np.sqrt(joint.covariance.diagonal())
+    np.testing.assert_allclose(draws.mean(axis=0), joint.mean, rtol=0, atol=5 * scale.max() / np.sqrt(200_000))
+    np.testing.assert_allclose(np.cov(draws.T), joint.covariance, rtol=0, atol=0.02 * scale.max() ** 2)
+
+
+def test_a_singular_covariance_has_a_root_and_a_negative_one_has_not() -> None:
+    ones = np.ones((6, 6))
+    np.testing.assert_allclose(root(ones) @ root(ones).T, ones, atol=1e-9)
+    assert np.abs(root(np.zeros((3, 3)))).max() < 1e-15
+    with pytest.raises(FloatingPointError, match="semidefinite"):
+        root(np.array([[1.0, 2.0], [2.0, 1.0]]))
+
+
+def test_the_default_surrogate_declares_joint_predictions() -> None:
+    process = GaussianProcess()
+    X, y = data(8, 7)
+    assert isinstance(process, JointSurrogate)
+    assert process.joint
+    assert isinstance(process.fit(X, y), JointPosterior)
