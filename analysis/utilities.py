@@ -35,17 +35,17 @@ def runs(results_dir: Path) -> pd.DataFrame:
     frame["label"] = frame["utility"].astype(str) + " x " + frame["method"].astype(str)
     thinking = read_timings(results_dir)
     thinking["ms"] = thinking[list(_THINKING)].sum(axis=1)
-    spent = thinking.groupby(["spec", "seed"])["ms"].agg(["sum", "median"])
+    spent = {key: ms.to_numpy(float) for key, ms in thinking.groupby(["spec", "seed"])["ms"]}
     rows = []
     for (spec, seed), part in frame.sort_values("step").groupby(["spec", "seed"], sort=False):
         first, cost = part.iloc[0], part["cost_s"].to_numpy(float)
         inside = np.cumsum(cost) <= (np.inf if np.isnan(first["tau"]) else float(first["tau"]))
-        total, median = spent.loc[(spec, seed)] if (spec, seed) in spent.index else (0.0, np.nan)
+        ms = spent.get((spec, seed), np.empty(0))
         key = {name: first[name] for name in ("dataset", "pipeline", "label", "tau")}
         rows.append(
             {
                 **key, "seed": seed, "evaluations": int(inside.sum()), "training_s": float(cost[inside].sum()),
-                "thinking_s": float(total) / 1e3, "ms_per_step": float(median),
+                "thinking_s": float(ms.sum()) / 1e3, "ms_per_step": float(np.median(ms)) if len(ms) else np.nan,
                 "errors": part["error"].to_numpy(float)[inside], "costs": cost[inside],
             }
         )  # fmt: skip
@@ -105,8 +105,8 @@ def report(results_dir: Path, out_dir: Path) -> Path:
     cells = first.index.to_frame(index=False)
     text = (
         f"# Utilities\n\nMean ranks (1 is best, ties share) of {len(shown)} methods over "
-        f"{scope(cells, 'recorded runs')}; {plural(len(cells), 'cell')} with every method. {intervals(cells)} Times are "
-        "means per run; ms per step, of this host, is the mean of the runs' medians.\n\n"
+        f"{scope(cells, 'recorded runs')}; {plural(len(cells), 'cell')} with every method. {intervals(cells)} Times "
+        "are means per run; ms per step, of this host, is the mean of the runs' medians.\n\n"
         f"{table(shown.iloc[order])}\n"
     )
     path = out_dir / "utilities.md"

@@ -17,7 +17,6 @@ from harness.errors import BadInput
 from harness.surrogates.joint import Joint
 from harness.surrogates.protocol import JointPosterior, JointSurrogate
 
-
 _ROUNDING = 1e-12  # an evaluation that takes exactly what is left fits, whatever sums have been rounded
 
 

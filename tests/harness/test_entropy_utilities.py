@@ -160,11 +160,11 @@ def test_where_nothing_can_be_learned_the_value_is_zero() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: EntropySearch(representers=0), "utility.representers must be a whole number >= 1, got 0"),
-        (lambda: EntropySearch(outcomes=1), "utility.outcomes must be a whole number >= 2, got 1"),
-        (lambda: MaxValueEntropySearch("exact"), "utility.sampler must be one of gumbel, joint, got exact"),
-        (lambda: Gibbon(samples=0), "utility.samples must be a whole number >= 1, got 0"),
-        (lambda: PredictiveEntropySearch(points=0), "utility.points must be a whole number >= 1, got 0"),
+        (lambda: EntropySearch(representers=0), r"utility\.representers must be a whole number >= 1, got 0"),
+        (lambda: EntropySearch(outcomes=1), r"utility\.outcomes must be a whole number >= 2, got 1"),
+        (lambda: MaxValueEntropySearch("exact"), r"utility\.sampler must be one of gumbel, joint, got exact"),
+        (lambda: Gibbon(samples=0), r"utility\.samples must be a whole number >= 1, got 0"),
+        (lambda: PredictiveEntropySearch(points=0), r"utility\.points must be a whole number >= 1, got 0"),
     ],
 )
 def test_wrong_settings_are_told_in_one_line(make, message: str) -> None:

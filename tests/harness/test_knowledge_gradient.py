@@ -103,5 +103,5 @@ def test_one_candidate_and_wrong_settings() -> None:
     assert np.isfinite(KnowledgeGradient().log_value(believe(np.array([[0.2, 0.9]]), X, y))).all()
     with pytest.raises(BadInput, match=r"utility.points must be a whole number >= 0, got -1"):
         KnowledgeGradient(points=-1)
-    with pytest.raises(BadInput, match="utility.draws must be a whole number >= 0, got True"):
+    with pytest.raises(BadInput, match=r"utility\.draws must be a whole number >= 0, got True"):
         KnowledgeGradient(draws=True)

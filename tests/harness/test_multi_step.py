@@ -121,7 +121,7 @@ def test_paths_draw_costs_from_the_prediction() -> None:
     rng = np.random.default_rng(0)
     normals = rng.standard_normal((200_000, 2, 3))
     found = path_values(joint, clock, np.array([0]), 0.0, normals)[0]
-    fits = 1.0 <= 2.5 - np.exp(0.5 * normals[:, 0, 2])
+    fits = 2.5 - np.exp(0.5 * normals[:, 0, 2]) >= 1.0
     fits &= np.exp(0.5 * normals[:, 0, 2]) + np.exp(0.5 * normals[:, 1, 2]) <= 2.5
     expected = np.where(fits, ei(np.minimum(0.0, normals[:, 0, 0]), 1.0), 0.0)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-15)
@@ -194,7 +194,7 @@ def test_leaders_hold_the_cheapest_and_the_best_by_value_per_cost() -> None:
 
 
 def test_wrong_settings_are_told_in_one_line() -> None:
-    with pytest.raises(BadInput, match="utility.paths must be a whole number >= 1, got 0"):
+    with pytest.raises(BadInput, match=r"utility\.paths must be a whole number >= 1, got 0"):
         MonteCarloMultiStep(paths=0)
-    with pytest.raises(BadInput, match="utility.outcomes must be a whole number >= 2, got 1"):
+    with pytest.raises(BadInput, match=r"utility\.outcomes must be a whole number >= 2, got 1"):
         BudgetedMultiStepEI(outcomes=1)
