@@ -22,7 +22,7 @@ def known_sampler(name: str) -> str:
 
 
 def minima(belief: Belief, sampler: str, samples: int, points: int) -> Float[np.ndarray, " k"]:
-    """Return `samples` samples of f*: by the Gumbel approximation, or by joint draws at no more than `points` points."""
+    """Return `samples` samples of f*: by the Gumbel approximation, or by joint draws at up to `points` candidates."""
     posterior, X, C = prior(belief)
     rng = belief.rng(f"minima {sampler}")
     if sampler == "gumbel":

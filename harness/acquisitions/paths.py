@@ -26,8 +26,8 @@ def path_values(
 ) -> Float[np.ndarray, "s p"]:
     """Return the expected improvement gathered after the start on each of p paths, at most t evaluations in all.
 
-    By the clock, an evaluation of point i takes exp(log_cost_i + log_cost_sd_i z); one that ends after the deadline counts for
-    nothing and ends the path. After one that ends in time, f(i) and its noisy observation are drawn, the posterior is
+    By the clock, an evaluation of point i takes exp(log_cost_i + log_cost_sd_i z); one that ends after the deadline
+    counts for nothing and ends the path. After one in time, f(i) and its noisy observation are drawn, the posterior is
     updated, and the next point is the unvisited one of highest EI among those whose predicted cost, exp(log_cost),
     still fits (ties: the first in the pool); none ends the path. It adds EI under the path's posterior: since
     E[max(0, best - f)] = EI, the mean over paths is the expected fall of the incumbent, with less variance than the

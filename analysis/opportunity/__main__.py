@@ -1,0 +1,99 @@
+"""`python -m analysis.opportunity [branin|svm|network ...] [seeds=10] [evaluations=30] [out_dir=report]`."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from analysis.markdown import table
+from analysis.opportunity.branin import DEADLINE_S, Branin
+from analysis.opportunity.timed import Timed, sequences, summary
+from harness.cli import run_cli
+from harness.cost_models.gp import GaussianProcessCost
+from harness.cost_models.oracle import Oracle
+from harness.errors import BadInput
+from harness.files import write_atomically
+
+PARTS = ("branin", "svm", "network")
+SVM_SETS = ("ionosphere", "w1a", "australian", "sonar")
+PUBLISHED = {  # test error in percent (Snoek et al. 2011)
+    "EI": (13.7, 2.61, 32.0, 13.8), "EI/s": (9.40, 2.20, 30.0, 13.0), "MCMS": (10.4, 2.36, 30.8, 12.8),
+}  # fmt: skip
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the parts named (all, if none is) and write one page and the sequences of each."""
+    parts, settings = [], {"seeds": "10", "evaluations": "30", "out_dir": "report"}
+    for argument in sys.argv[1:] if argv is None else argv:
+        key, equals, value = argument.partition("=")
+        if not equals and key in PARTS:
+            parts.append(key)
+        elif equals and key in settings and value:
+            settings[key] = value
+        else:
+            raise BadInput(f"cannot read {argument!r}; allowed: {', '.join(PARTS)}, seeds=, evaluations=, out_dir=")
+    for name in ("seeds", "evaluations"):
+        if not settings[name].isdigit() or int(settings[name]) < 1:
+            raise BadInput(f"{name} must be a whole number >= 1, got {settings[name]}")
+    out = Path(settings["out_dir"])
+    for part in parts or PARTS:
+        path = out / f"opportunity_{part}.md"
+        write_atomically(path, _page(part, int(settings["seeds"]), int(settings["evaluations"]), out).encode())
+        print(path)
+    return 0
+
+
+def _page(part: str, seeds: int, evaluations: int, out: Path) -> str:
+    if part == "branin":
+        found = sequences(Branin, Oracle, DEADLINE_S, range(seeds), 2)
+        _save(out, part, found)
+        rows = [{"method": name, **summary(runs)} for name, runs in found.items()]
+        return (
+            f"# Branin-Hoo, deadline {DEADLINE_S:g} s\n\nHalf the space (x1 > 7.5) takes 10 s, the other 1 s; known. "
+            f"{seeds} seeds, 2 random points first; means ± standard errors.\n\n{table(pd.DataFrame(rows))}\n"
+        )
+    lines: list[dict[str, object]] = []
+    for number, name in enumerate(SVM_SETS if part == "svm" else ("digits",)):
+        lines += _learner(part, name, number, seeds, evaluations, out)
+    rule = f"the deadline is {evaluations} times the median CPU seconds of 12 random configurations on this machine"
+    return (
+        f"# {'Two-kernel SVM' if part == 'svm' else 'Pretrained network on digits'}\n\nTest error in percent, half the "
+        f"rows held out; {rule}. {seeds} seeds (splits), 3 random points first; means ± standard errors.\n\n"
+        f"{table(pd.DataFrame(lines))}\n"
+    )
+
+
+def _learner(part: str, name: str, number: int, seeds: int, evaluations: int, out: Path) -> list[dict[str, object]]:
+    from analysis.opportunity.learners import MultipleKernelSvm, PretrainedNetwork, deadline_s
+    from analysis.opportunity.sources import split
+
+    kind = MultipleKernelSvm if part == "svm" else PretrainedNetwork
+    tau = deadline_s(kind(split(name, 0), 0), evaluations)
+    space = kind.space
+    found = sequences(
+        lambda seed: kind(split(name, seed), seed), lambda: GaussianProcessCost(space=space), tau, range(seeds), 3
+    )
+    _save(out, f"{part}_{name}", found)
+    rows: list[dict[str, object]] = []
+    for method, runs in found.items():
+        row: dict[str, object] = {"data set": name, "deadline (s)": tau, "method": method, **summary(runs)}
+        rows.append({**row, "published": PUBLISHED[method][number]} if part == "svm" else row)
+    return rows
+
+
+def _save(out: Path, name: str, found: dict[str, list[Timed]]) -> None:
+    """Write every run's sequence: method, seed, step, error, the best so far, seconds, when it ended, and if in time."""
+    parts = []
+    for method, runs in found.items():
+        for seed, one in enumerate(runs):
+            frame = pd.DataFrame({"error": one.errors, "best": np.fmin.accumulate(one.errors), "cost_s": one.cost_s})
+            frame["ended_s"], frame["in_time"] = one.cost_s.cumsum(), np.arange(len(frame)) < one.done
+            parts.append(frame.rename_axis("step").reset_index().assign(method=method, seed=seed))
+    text = pd.concat(parts).to_csv(index=False, float_format="%.6g", lineterminator="\n")
+    write_atomically(out / f"opportunity_{name}.csv", text.encode())
+
+
+if __name__ == "__main__":
+    run_cli(main)
