@@ -84,7 +84,7 @@ def _learner(part: str, name: str, number: int, seeds: int, evaluations: int, ou
 
 
 def _save(out: Path, name: str, found: dict[str, list[Timed]]) -> None:
-    """Write every run's sequence: method, seed, step, error, the best so far, seconds, when it ended, and if in time."""
+    """Write every run's sequence: method, seed, step, error, the best so far, seconds, when it ended, if in time."""
     parts = []
     for method, runs in found.items():
         for seed, one in enumerate(runs):

@@ -9,6 +9,9 @@ ROOT = Path(__file__).resolve().parents[2]
 DRIVER = """
 import hashlib
 import numpy as np
+from harness.acquisitions.envelope import log_expected_gain
+from harness.acquisitions.lookahead import Clock
+from harness.acquisitions.paths import path_values
 from harness.surrogates.gp import GaussianProcess
 rng, process, digest = np.random.default_rng(0), GaussianProcess(), hashlib.sha256()
 for n in range(5, 45, 5):
@@ -16,6 +19,9 @@ for n in range(5, 45, 5):
     posterior = process.fit(X, np.sin(9 * X).sum(axis=1))
     for values in (*posterior.mean_sd(X), *posterior.bounds(rng.random((500, 7)))):
         digest.update(values.tobytes())
+    joint, clock = posterior.joint(X), Clock(3.5, np.zeros(n), np.full(n, 0.3))
+    digest.update(path_values(joint, clock, np.arange(n), 0.0, rng.standard_normal((8, 4, 3))).tobytes())
+    digest.update(log_expected_gain(-joint.mean, joint.covariance, -joint.mean, joint.covariance[0]).tobytes())
 print(digest.hexdigest())
 """
 

@@ -1,0 +1,114 @@
+"""The experiments of Snoek et al. 2011: their problems by their definitions, and whole runs on a small scale."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import needs_data
+from scipy.optimize import minimize
+from sklearn.neural_network import BernoulliRBM
+from sklearn.svm import SVC
+
+from analysis.opportunity import __main__ as command
+from analysis.opportunity.branin import MINIMUM, Branin, branin
+from analysis.opportunity.learners import DecayedRbm, Learner, MultipleKernelSvm, PretrainedNetwork
+from analysis.opportunity.sources import Split, split
+from analysis.opportunity.timed import Timed, sequences, summary
+from harness.cost_models.oracle import Oracle
+from harness.errors import BadInput
+from harness.problem import KnownCosts
+
+
+def test_branin_has_its_three_minima_inside_the_box() -> None:
+    for x in ([12.275, -np.pi], [2.275, np.pi], [2.475, 9.42478]):
+        found = minimize(lambda v: float(branin(v[None])[0]), x, bounds=[(0, 15), (-5, 10)])
+        assert found.fun == pytest.approx(MINIMUM, abs=1e-9)
+        np.testing.assert_allclose(found.x, x, atol=1e-2)
+    grid = np.stack(np.meshgrid(np.linspace(0, 15, 200), np.linspace(-5, 10, 200)), -1).reshape(-1, 2)
+    assert branin(grid).min() >= MINIMUM
+
+
+def test_one_half_of_the_space_is_ten_times_dearer_and_that_is_known() -> None:
+    problem = Branin(0)
+    assert isinstance(problem, KnownCosts)
+    offered = problem.candidates(5)
+    cost = problem.true_cost_s(offered.unit)
+    assert set(cost.tolist()) == {1.0, 10.0}
+    assert abs((cost == 10.0).mean() - 0.5) < 0.02
+    assert [problem.evaluate(int(i)).cost_s for i in offered.ids[:20]] == cost[:20].tolist()
+
+
+def test_runs_end_at_the_deadline_and_what_ends_later_does_not_count() -> None:
+    found = sequences(lambda seed: Branin(seed, 64), Oracle, 15.0, [0, 1], 2)
+    assert set(found) == {"EI", "EI/s", "MCMS"}
+    for runs in found.values():
+        for one in runs:
+            assert one.cost_s[: one.done].sum() <= 15.0
+            assert one.done == len(one.cost_s) or one.cost_s[: one.done + 1].sum() > 15.0
+            assert one.best == one.errors[: one.done].min()
+    first = {tuple(runs[0].errors[:2]) for runs in found.values()}
+    assert len(first) == 1  # the same initial design for all
+
+
+def test_summaries_are_means_with_standard_errors() -> None:
+    runs = [Timed(np.array([2.0, 1.0]), np.array([1.0, 3.0]), 2), Timed(np.array([4.0, 1.0]), np.array([2.0, 9.0]), 1)]
+    assert summary(runs) == {"evaluations": "1.5 ± 0.5", "seconds each": "2 ± 0", "best": "2.5 ± 1.5"}
+    none = Timed(np.array([1.0]), np.array([9.0]), 0)
+    assert np.isnan(none.best) and np.isnan(none.seconds)
+
+
+def small(seed: int = 0) -> Split:
+    rng = np.random.default_rng(seed)
+    X = rng.random((120, 5))
+    y = (X[:, 0] + X[:, 1] ** 2 > 0.9).astype(int)
+    return Split("small", X[:60], X[60:], y[:60], y[60:])
+
+
+def test_the_two_kernels_are_those_of_scikit_learn() -> None:
+    s, problem = small(), MultipleKernelSvm(small(), 0, 16)
+    for rbf, linear, kernel in ((1.0, 0.0, "rbf"), (0.0, 5.0, "linear")):
+        width, C = 0.6, 10.0
+        expected = SVC(C=C, kernel=kernel, gamma=1 / (2 * width**2), tol=1e-4).fit(s.X_train, s.y_train)
+        wrong = problem.wrong(np.array([rbf, linear, width, C, 1e-4]))
+        np.testing.assert_array_equal(wrong, expected.predict(s.X_test) != s.y_test)
+
+
+def test_weight_decay_shrinks_the_machine_and_without_it_nothing_changes() -> None:
+    X = np.random.default_rng(0).random((40, 6))
+    plain = BernoulliRBM(4, learning_rate=0.1, n_iter=3, random_state=0).fit(X)
+    np.testing.assert_array_equal(DecayedRbm(0.0, 4, 0.1, 3, 0).fit(X).components_, plain.components_)
+    assert np.abs(DecayedRbm(2.0, 4, 0.1, 3, 0).fit(X).components_).sum() < 0.8 * np.abs(plain.components_).sum()
+
+
+@pytest.mark.parametrize("kind", [MultipleKernelSvm, PretrainedNetwork])
+def test_learners_learn_and_tell_their_cost(kind: type[Learner]) -> None:
+    problem = kind(small(), 0, 16)
+    outcomes = [problem.evaluate(int(i)) for i in problem.initial(8).ids]
+    assert min(o.error for o in outcomes) < 30.0
+    assert all(o.cost_s > 0 for o in outcomes)
+
+
+@needs_data
+@pytest.mark.parametrize(("name", "rows", "columns"), [("ionosphere", 351, 34), ("w1a", 2477, 300),
+                                                       ("australian", 690, 14), ("sonar", 208, 60)])  # fmt: skip
+def test_the_data_sets_have_their_known_sizes(name: str, rows: int, columns: int) -> None:
+    s = split(name, 0)
+    assert len(s.y_train) + len(s.y_test) == rows
+    assert s.X_train.shape[1] == columns
+    assert set(np.unique(s.y_train)) == {0, 1}
+    assert s.X_train.min() >= 0.0 and s.X_test.max() <= 1.0
+    assert (split(name, 0).y_test == s.y_test).all()
+
+
+def test_wrong_input_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for arguments, message in (
+        (["brain"], "cannot read 'brain'; allowed: branin, svm, network"),
+        (["branin", "seeds=0"], "seeds must be a whole number >= 1, got 0"),
+    ):
+        with pytest.raises(BadInput, match=message):
+            command.main([*arguments, f"out_dir={tmp_path}"])
+    with pytest.raises(BadInput, match="unknown data set 'iris'; allowed: ionosphere"):
+        split("iris", 0)
+    monkeypatch.setenv("DATASETS_HOME", str(tmp_path))
+    with pytest.raises(BadInput, match="set DATASETS_HOME to the folder that holds sonar"):
+        split("sonar", 0)
