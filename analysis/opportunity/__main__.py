@@ -1,4 +1,4 @@
-"""`python -m analysis.opportunity [branin|svm|network ...] [seeds=10] [evaluations=30] [out_dir=report]`."""
+"""`python -m analysis.opportunity [branin|svm|network|pictures ...] [seeds=10] [evaluations=30] [out_dir=report]`."""
 
 import sys
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from harness.cost_models.oracle import Oracle
 from harness.errors import BadInput
 from harness.files import write_atomically
 
-PARTS = ("branin", "svm", "network")
+PARTS = ("branin", "svm", "network", "pictures")
 SVM_SETS = ("ionosphere", "w1a", "australian", "sonar")
 PUBLISHED = {  # test error in percent (Snoek et al. 2011)
     "EI": (13.7, 2.61, 32.0, 13.8), "EI/s": (9.40, 2.20, 30.0, 13.0), "MCMS": (10.4, 2.36, 30.8, 12.8),
@@ -39,6 +39,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise BadInput(f"{name} must be a whole number >= 1, got {settings[name]}")
     out = Path(settings["out_dir"])
     for part in parts or PARTS:
+        if part == "pictures":
+            from analysis.opportunity.pictures import draw
+
+            print(*draw(out).paths, sep="\n")
+            continue
         path = out / f"opportunity_{part}.md"
         write_atomically(path, _page(part, int(settings["seeds"]), int(settings["evaluations"]), out).encode())
         print(path)

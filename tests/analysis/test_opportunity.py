@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import needs_data
+from lookahead_cases import grid
 from scipy.optimize import minimize
 from sklearn.neural_network import BernoulliRBM
 from sklearn.svm import SVC
@@ -12,6 +13,7 @@ from sklearn.svm import SVC
 from analysis.opportunity import __main__ as command
 from analysis.opportunity.branin import MINIMUM, Branin, branin
 from analysis.opportunity.learners import DecayedRbm, Learner, MultipleKernelSvm, PretrainedNetwork
+from analysis.opportunity.pictures import ASKED, draw, look_ahead
 from analysis.opportunity.sources import Split, split
 from analysis.opportunity.timed import Timed, sequences, summary
 from harness.cost_models.oracle import Oracle
@@ -100,9 +102,20 @@ def test_the_data_sets_have_their_known_sizes(name: str, rows: int, columns: int
     assert (split(name, 0).y_test == s.y_test).all()
 
 
+def test_the_pictures_show_what_the_utilities_compute(tmp_path: Path) -> None:
+    joint, numbers = look_ahead()
+    assert numbers["p_min"].sum() == pytest.approx(1.0)
+    i = ASKED[0]
+    sd = np.sqrt(joint.covariance[i, i] + joint.noise)
+    fall = [joint.condition(i, float(joint.mean[i] + sd * z)).mean.min() for z in grid(400)]
+    assert numbers["kg"][i] == pytest.approx(joint.mean.min() - np.mean(fall), abs=2e-4)
+    drawn = draw(tmp_path)
+    assert all(path.stat().st_size > 0 for path in drawn.paths)
+
+
 def test_wrong_input_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for arguments, message in (
-        (["brain"], "cannot read 'brain'; allowed: branin, svm, network"),
+        (["brain"], "cannot read 'brain'; allowed: branin, svm, network, pictures"),
         (["branin", "seeds=0"], "seeds must be a whole number >= 1, got 0"),
     ):
         with pytest.raises(BadInput, match=message):

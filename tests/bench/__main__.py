@@ -1,6 +1,6 @@
 """`make bench`: how fast everything is, as ratios from one run on one thread. No test: machines differ and are noisy.
 
-Usage: python tests/bench [step|parts|runs|replay|workers|memory ...]; without arguments, all of them.
+Usage: python tests/bench [step|parts|runs|replay|workers|memory|utilities ...]; without arguments, all of them.
 """
 
 import sys
@@ -9,6 +9,7 @@ import memory
 import replay
 import runs
 import steps
+import utilities
 from rich.console import Console
 
 import harness  # noqa: F401 - pins one BLAS thread per process before NumPy is loaded
@@ -20,6 +21,7 @@ PARTS = {
     "replay": replay.table,
     "workers": runs.workers,
     "memory": memory.growth,
+    "utilities": utilities.table,
 }
 
 if __name__ == "__main__":
