@@ -1,6 +1,7 @@
 """What looking ahead means, on a line: the AutoML lecture's pictures of KG and entropy search, for the docs."""
 
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -49,7 +50,7 @@ def draw(out_dir: Path) -> Drawn:
     )
     with style():
         figure, plots = new_figure(8.0, 4.6, caption)
-        top, bottom = plots.subfigures(2, 1)
+        top, bottom = cast(np.ndarray, plots.subfigures(2, 1))
         _surrogates(top, joint, numbers)
         left, right = bottom.subplots(1, 2)
         left.plot(numbers["x"], numbers["kg"], color=GREEN)
