@@ -108,11 +108,11 @@ class PretrainedNetwork(Learner):
             (int(hidden),), "logistic", alpha=alpha, learning_rate_init=rate, random_state=self._seed
         )
         classes = np.unique(s.y_train)
-        network.partial_fit(s.X_train, s.y_train, classes)  # makes the weights, which are then replaced
+        network.partial_fit(s.X_train, s.y_train, classes=classes)  # makes the weights, which are then replaced
         network.coefs_[0][...] = rbm.components_.T
         network.intercepts_[0][...] = rbm.intercept_hidden_
         for _ in range(int(epochs)):
-            network.partial_fit(s.X_train, s.y_train)
+            network.partial_fit(s.X_train, s.y_train, classes=classes)
         predicted = network.predict(s.X_test)
         return (predicted != s.y_test).astype(float)
 
