@@ -113,7 +113,11 @@ WRONG = [
         ["+acq=ei", "cost_statistic=mean"],
         "cost_statistic must be one of exp_mean, expected, expected_inverse, got 'mean'",
     ),
-    (["+acq=ei", "study=nope"], "unknown study 'nope'; allowed: deadlines, demo, density, engine, paper, utilities"),
+    (
+        ["+acq=ei", "study=nope"],
+        "unknown study 'nope'; allowed: cost_models, deadlines, demo, density, engine, paper, sensitivity, time, "
+        "utilities",
+    ),
     (["+acq=ei", "utility=nope"], "unknown utility 'nope'; allowed: bmsei, ei, ei_gpyopt, es, gibbon, kg, logei, mcms"),
     (["+acq=cei", "lam=0.3", "utility=pbgi"], "utility=pbgi has the cost inside its index"),
     (["+acq=eipu", "utility=mcms", "tau=10"], "utility=mcms with a deadline (tau) has the cost inside its value"),
