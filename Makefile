@@ -10,7 +10,7 @@ RESULTS ?= results
 REPORT ?= report
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce report models demo time fronts sensitivities test check bench
+.PHONY: help setup reproduce report models demo time fronts sensitivities test check bench chaos
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -69,3 +69,6 @@ check: $(READY) ## lint, format, types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+chaos: $(READY) ## faults injected into a small study and its bytes compared; hostile inputs (some minutes)
+	$(BIN)/python tests/chaos

@@ -31,7 +31,7 @@ OTHERS = (
     "utilities",
 )  # each a function of `analysis.commands`
 COMMANDS = ("figures", "summary", "all", "density", "engines", "costs", *OTHERS)
-OPTIONS = {"bootstrap": ("hierarchical", "plain"), "judge": ("validation", "test")}
+OPTIONS = {"bootstrap": ("hierarchical", "plain"), "judge": ("validation", "test"), "mixed": ("false", "true")}
 KEYS = ("results_dir", "out_dir", *OPTIONS, *REFERENCE)
 USAGE = f"python -m analysis [{'|'.join(COMMANDS)}] results_dir=results out_dir=report [evaluator=replay ...]"
 
@@ -40,7 +40,8 @@ USAGE = f"python -m analysis [{'|'.join(COMMANDS)}] results_dir=results out_dir=
 class Arguments:
     """What to make, from which records, of which components (`components.choose`), and where to put it.
 
-    options: how intervals are made (bootstrap), and by which error methods are judged (judge).
+    options: how intervals are made (bootstrap), by which error methods are judged (judge), whether records of
+    different tables or engines may stand together (mixed).
     """
 
     command: str
@@ -125,7 +126,8 @@ def _run(arguments: Arguments) -> int:
     from analysis.traces import collect
     from harness.records import read_traces
 
-    traces = collect(read_traces(arguments.results_dir), arguments.components, arguments.options["judge"])
+    judge, mixed = arguments.options["judge"], arguments.options["mixed"] == "true"
+    traces = collect(read_traces(arguments.results_dir), arguments.components, judge, mixed)
     drawn: dict[str, Drawn | str] = {}
     for name, draw in figures().items() if arguments.command != "summary" else ():
         try:
@@ -148,13 +150,21 @@ def _costs(arguments: Arguments) -> int:
     from analysis import costs_figures, costs_report
     from analysis.costs import read_costs
     from analysis.costs_fronts import f9
+    from analysis.mixing import check_same_origin
     from harness.records import read_traces
 
     costs, failed = read_costs(arguments.results_dir), False
+
+    def fronts() -> Any:
+        frame = read_traces(arguments.results_dir)
+        if arguments.options["mixed"] != "true":
+            check_same_origin(frame)
+        return f9(frame, arguments.out_dir)
+
     drawings = {
         "F2": lambda: costs_figures.f2(costs, arguments.out_dir),
         "F8": lambda: costs_figures.f8(costs, arguments.out_dir),
-        "F9": lambda: f9(read_traces(arguments.results_dir), arguments.out_dir),
+        "F9": fronts,
     }
     for name, draw in drawings.items():
         try:

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow.parquet as pq
 
 from analysis.bootstrap import bootstrap
 from analysis.traces import CELL, PROBLEM
 from harness.errors import BadInput
 from harness.records import damage_named
+from tabular_cache.costs import checked_costs
 
 ONLINE = ("lv1", "lv2", "lv3", "gp", "gp3", "gp_lv", "warped_gp")  # F2's order; others follow by name
 REFERENCE = "lv3"
@@ -25,7 +25,7 @@ def read_costs(results_dir: Path) -> pd.DataFrame:
     parts, seen = [], dict[tuple[str, str], str]()
     for path in sorted((results_dir / "costs").rglob("*.parquet")):
         with damage_named(path):
-            table = pq.read_table(path)
+            table = checked_costs(path.read_bytes())
             spec: dict[str, Any] = json.loads((table.schema.metadata or {})[b"spec"])
         key = (spec["problem"], spec["cost_model"])
         if key in seen:

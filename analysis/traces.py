@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float
 from analysis import methods
 from analysis.components import REFERENCE, choose
 from analysis.incumbent import incumbents, of_the_best
+from analysis.mixing import check_same_origin
 from harness.errors import BadInput
 
 PROBLEM = ["dataset", "pipeline"]
@@ -68,13 +69,19 @@ class Traces:
         return replace(self, runs=runs, **arrays)
 
 
-def collect(frame: pd.DataFrame, wanted: Mapping[str, str] | None = None, judge: Judge = "validation") -> Traces:
+def collect(
+    frame: pd.DataFrame,
+    wanted: Mapping[str, str] | None = None,
+    judge: Judge = "validation",
+    mixed: bool = False,
+) -> Traces:
     """Arrange a frame of evaluations (`harness.records.read_traces`) as `Traces`.
 
     `wanted`: components whose runs to take (see `components.choose`), such as ``{"evaluator": "live"}``. `judge`: the
-    error of the configurations chosen that counts, ``validation`` or ``test``.
-    Raises BadInput: nothing there, a column missing, components without runs, a run recorded twice, or a
-    trace with steps missing.
+    error of the configurations chosen that counts, ``validation`` or ``test``. `mixed`: whether runs of different
+    tables or engines are meant to stand together.
+    Raises BadInput: nothing there, a column missing, components without runs, runs mixed without saying so, a run
+    recorded twice, or a trace with steps missing.
     """
     missing = [c for c in [*RUN, *ARRAYS, *REFERENCE, "step", "spec"] if c not in frame.columns]
     if missing:
@@ -82,6 +89,8 @@ def collect(frame: pd.DataFrame, wanted: Mapping[str, str] | None = None, judge:
     if frame.empty:
         raise BadInput("the records hold no evaluation: run a study first (python -m harness)")
     frame, chosen = choose(frame, wanted or {})
+    if not mixed:
+        check_same_origin(frame)
     keys = frame.groupby(RUN, dropna=False, observed=True, sort=True)
     run, step = keys.ngroup().to_numpy(), frame["step"].to_numpy(dtype=np.int64)
     first = pd.Series(run).drop_duplicates()

@@ -12,7 +12,7 @@ from datasets.catalogue import File
 from datasets.errors import BadInput
 from datasets.origins import Kaggle, Libsvm, OpenML, Origin, Uci
 
-_LARGEST = 500_000_000  # bytes of one archive member, unpacked: none of the data sets comes near
+_LARGEST = 500_000_000  # bytes of one archive's members together, unpacked: none of the data sets comes near
 
 
 def download(origin: Origin, files: Sequence[File], folder: Path) -> tuple[Path, ...]:
@@ -60,11 +60,13 @@ def _member(archive: Path, file: File) -> bytes:
 
 def _members(archive: zipfile.ZipFile, nested: bool = True) -> Iterator[bytes]:
     """Yield the content of each member, and of the members of archives within the archive."""
+    unpacked = 0
     for info in archive.infolist():
         if info.is_dir():
             continue
-        if info.file_size > _LARGEST:
-            raise BadInput(f"archive member {info.filename} unpacks to {info.file_size} bytes: refused")
+        unpacked += info.file_size  # zipfile unpacks no more than a member declares
+        if unpacked > _LARGEST:
+            raise BadInput(f"archive member {info.filename} unpacks to {unpacked} bytes in all: refused")
         data = archive.read(info)
         yield data
         if nested and info.filename.lower().endswith(".zip"):

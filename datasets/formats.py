@@ -62,7 +62,7 @@ def read_arff(path: Path) -> pandas.DataFrame:
     attributes: list[tuple[str, str]] = []
     rows: list[list[str]] = []
     in_data = False
-    for number, raw in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, raw in enumerate(_text(path, "utf-8").splitlines(), start=1):
         line = raw.strip()
         if not line or line.startswith("%"):
             continue
@@ -90,6 +90,8 @@ def _arff_column(path: Path, name: str, kind: str, values: Sequence[str]) -> pan
             raise BadInput(f"{path}, attribute {name}: {error}") from None
     if kind.startswith("{") and kind.endswith("}"):
         levels = [level.strip().strip("'\"") for level in kind[1:-1].split(",")]
+        if len(set(levels)) < len(levels):
+            raise BadInput(f"{path}, attribute {name}: a level stands twice in {levels}")
         plain = [value.strip("'\"") for value in values]
         unknown = sorted(set(plain) - set(levels) - {"?"})
         if unknown:
@@ -102,18 +104,32 @@ def read_libsvm(path: Path, columns: int, limit: int | None = None) -> pandas.Da
     """Read the first `limit` rows of a LIBSVM file (``label index:value ...``, indices from 1).
 
     Returns columns f1..f<columns>, zero where a row is silent, and `label`; rows without any feature stay.
-    Raises BadInput for a malformed field or an index outside 1..`columns`.
+    Raises BadInput for a malformed field, an index outside 1..`columns`, or what is no number.
     """
-    lines = [line.split() for line in path.read_text(encoding="ascii").splitlines() if line.strip()][:limit]
+    lines = [line.split() for line in _text(path, "ascii").splitlines() if line.strip()][:limit]
     values = np.zeros((len(lines), columns))
     for row, (_, *fields) in enumerate(lines):
         for field in fields:
             index, _, value = field.partition(":")
             if not (index.isdigit() and 1 <= int(index) <= columns and value):
                 raise BadInput(f"{path}, row {row + 1}: {field!r} is no index:value with index 1..{columns}")
-            values[row, int(index) - 1] = float(value)
+            values[row, int(index) - 1] = _number(value, path, row)
     frame = pandas.DataFrame(values, columns=[f"f{i + 1}" for i in range(columns)])
-    return frame.assign(label=[int(line[0]) for line in lines])
+    return frame.assign(label=[int(_number(line[0], path, row)) for row, line in enumerate(lines)])
+
+
+def _text(path: Path, encoding: str) -> str:
+    try:
+        return path.read_text(encoding=encoding)
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path} is no text in {encoding}: {error.reason} at byte {error.start}") from None
+
+
+def _number(text: str, path: Path, row: int) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise BadInput(f"{path}, row {row + 1}: {text!r} is no number") from None
 
 
 def as_categories(frame: pandas.DataFrame, columns: Iterable[str]) -> pandas.DataFrame:

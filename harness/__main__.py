@@ -14,9 +14,14 @@ from harness.budgets import read_budgets
 from harness.cli import CONFIGS, SOME_FAILED, chosen, refuse, run_cli, users_mistakes, whole_number
 from harness.cost_models.statistics import check
 from harness.errors import BadInput
+from harness.interrupts import stops_soon
+from harness.ledger import locked, mend, write_plan
 from harness.methods import PARAMETERS, Method, study_methods, to_method
 from harness.progress import duration
-from harness.study import Grid, Report, all_specs, blocks, make_optimizer, run_study
+from harness.strangers import check_strangers, no_secrets
+from harness.study import Grid, Report, Stopped, all_specs, blocks, make_optimizer, run_study
+from harness.supervise import slots
+from harness.targets import check_targets, given_on_command_line
 
 COMPONENTS = ("evaluator", "utility", "surrogate", "cost_model")
 _exit_code = 0
@@ -24,7 +29,9 @@ _exit_code = 0
 
 def read_grid(cfg: DictConfig) -> Grid:
     """Return the study that the configuration describes; raises BadInput for what is wrong in it."""
+    check_targets(OmegaConf.to_container(cfg, resolve=False), _allowed())
     components = {name: _plain(cfg[name], name) for name in COMPONENTS}
+    no_secrets(components)
     tau = cfg.tau
     if tau is not None and (isinstance(tau, (bool, str)) or not tau > 0):
         raise BadInput(f"tau must be a number of seconds > 0 or null, got {tau!r}")
@@ -52,6 +59,10 @@ def read_grid(cfg: DictConfig) -> Grid:
     return grid
 
 
+def _allowed() -> list[str]:
+    return given_on_command_line(HydraConfig.get().overrides.task)
+
+
 def _plain(node: Any, name: str) -> dict[str, Any]:
     plain = OmegaConf.to_container(node, resolve=True) if isinstance(node, DictConfig) else None
     if not isinstance(plain, dict) or "_target_" not in plain:
@@ -61,12 +72,12 @@ def _plain(node: Any, name: str) -> dict[str, Any]:
 
 def _methods(cfg: DictConfig) -> list[Method]:
     if "acq" in cfg:
-        return [to_method(cfg)]
+        return [to_method(cfg, _allowed())]
     given = [name for name in PARAMETERS if cfg[name] is not None]
     if given:
         raise BadInput(f"{given[0]} is set but no acquisition: add +acq=..., or leave it out to run the study's list")
     search = [o for o in HydraConfig.get().overrides.hydra if o.startswith("hydra.searchpath")]
-    return study_methods(cfg.study.methods, search)
+    return study_methods(cfg.study.methods, search, _allowed())
 
 
 def _seeds(seeds: Any) -> list[int]:
@@ -95,11 +106,18 @@ def _study(cfg: DictConfig) -> None:
     global _exit_code
     grid = read_grid(cfg)
     results = _writable(Path(cfg.results_dir))
-    executor = instantiate(cfg.executor)
-    todo, skipped = blocks(grid, results)
     label = grid.methods[0].label if len(grid.methods) == 1 else f"{len(grid.methods)} methods"
-    with executor:
-        report = run_study(todo, skipped, executor, label)
+    with locked(results):
+        for line in mend(results):
+            print(line, file=sys.stderr)
+        todo, skipped = blocks(grid, results)
+        try:
+            with instantiate(cfg.executor) as executor:
+                write_plan(results, [block.row() for block in todo], slots(executor))
+                report = run_study(todo, skipped, executor, label)
+        except Stopped as stopped:
+            report, _exit_code = stopped.report, SOME_FAILED
+            print(f"error: {stopped}; what is finished is kept: run the same command again", file=sys.stderr)
     _tell(report, results)
     if cfg.finish is not None:
         evaluator = instantiate(grid.components["evaluator"])
@@ -115,7 +133,9 @@ def _tell(report: Report, results: Path) -> None:
         f"{report.skipped} runs were there already; {ms:.2f} ms per step; records in {results}/"
     )
     for failure in report.failed:
-        print(f"failed: {failure}", file=sys.stderr)
+        print(f"set aside: {failure}", file=sys.stderr)
+    if report.failed:
+        print(f"{len(report.failed)} blocks set aside; the same command tries them again", file=sys.stderr)
 
 
 def _job(cfg: DictConfig) -> None:
@@ -129,8 +149,9 @@ def _job(cfg: DictConfig) -> None:
 
 def main() -> int:
     """Run Hydra on the command line; returns the exit code."""
+    check_strangers(sys.argv[1:])
     decorated = hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name="config")(_job)
-    with users_mistakes():
+    with users_mistakes(), stops_soon():
         decorated()
     return _exit_code
 

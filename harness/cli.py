@@ -15,11 +15,22 @@ BAD_INPUT, SOME_FAILED = 2, 3  # exit codes
 
 
 def compose_config(config: str, overrides: Sequence[str]) -> Any:
-    """Return the configuration `config` with Hydra overrides applied; raises BadInput with one line."""
-    from hydra import compose, initialize_config_dir
+    """Return the configuration `config` with Hydra overrides applied; raises BadInput with one line.
 
+    Targets of other projects are refused unless `allow_targets=[...]` is among the overrides (`harness.targets`).
+    """
+    from hydra import compose, initialize_config_dir
+    from omegaconf import OmegaConf
+
+    from harness.strangers import check_strangers
+    from harness.targets import SETTING, check_targets, given_on_command_line
+
+    check_strangers(overrides)
+    plain = [o for o in overrides if o.partition("=")[0] != SETTING]
     with users_mistakes(config), initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        return compose(config, overrides=list(overrides))
+        cfg = compose(config, overrides=plain)
+    check_targets(OmegaConf.to_container(cfg, resolve=False), given_on_command_line(overrides))
+    return cfg
 
 
 def explain(error: BaseException, config: str = "config") -> str:
@@ -84,9 +95,9 @@ def run_cli(main: Callable[[], int | None]) -> NoReturn:
         code = main()
     except BadInput as error:
         refuse(error)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         print("stopped; what is finished is kept", file=sys.stderr)
-        sys.exit(130)
+        sys.exit(130 if type(error) is KeyboardInterrupt else 143)
     sys.exit(code or 0)
 
 

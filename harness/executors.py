@@ -1,10 +1,9 @@
 """Executors: anything with the `concurrent.futures` interface, made by a function named in a YAML file."""
 
 import os
-import threading
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from pathlib import Path
 from typing import Any, TypeVar
 
 from harness.errors import BadInput
@@ -30,26 +29,58 @@ def serial() -> Executor:
     return SerialExecutor()
 
 
-def local(n_jobs: int | None = None) -> Executor:
-    """Return a pool of `n_jobs` worker processes (null: one per available core)."""
+def local(n_jobs: int | None = None, limit_s: float | None = None) -> Executor:
+    """Return `n_jobs` worker processes (null: one per available core), see `harness.lanes`.
+
+    limit_s: seconds that a task may take before its process is ended and it is tried again; null for no limit.
+    """
     if n_jobs is None:
         n_jobs = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if not isinstance(n_jobs, int) or isinstance(n_jobs, bool) or n_jobs < 1:
         raise BadInput(f"executor.n_jobs must be a whole number >= 1 or null, got {n_jobs!r}")
-    from joblib.externals.loky import ProcessPoolExecutor
+    from harness.lanes import Lanes
 
-    return ProcessPoolExecutor(max_workers=n_jobs, initializer=_end_with, initargs=(os.getpid(),))
+    return Lanes(n_jobs, seconds_or_none("executor.limit_s", limit_s))
 
 
-def _end_with(parent: int) -> None:
-    """End this worker soon after its parent: a killed driver must not leave idle processes behind."""
+def dask(
+    address: str | None = None, n_workers: int = 2, limit_s: float | None = None, wait_s: float = 30.0
+) -> Executor:
+    """Return the workers of a Dask scheduler at `address`; null: `n_workers` of a scheduler of our own, for trying.
 
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1.0)
-        os._exit(1)
+    wait_s: how long to wait for the scheduler and its first worker. Raises BadInput if there is none by then, or
+    without the extra `dask`.
+    """
+    from harness.dask_workers import DaskWorkers
 
-    threading.Thread(target=watch, daemon=True).start()
+    return DaskWorkers(address, n_workers, seconds_or_none("executor.limit_s", limit_s), wait_s)
+
+
+def slurm(
+    folder: str,
+    cluster: str = "slurm",
+    max_jobs: int = 100,
+    limit_s: float | None = None,
+    parameters: Mapping[str, Any] | None = None,
+) -> Executor:
+    """Return a cluster that starts a job for every task, through submitit; see `harness.slurm_jobs`.
+
+    folder: on a disk that all nodes share, for the jobs' papers. cluster: slurm, or local (processes of this machine).
+    parameters: submitit's, such as timeout_min, mem_gb, slurm_partition. Raises BadInput without the extra `slurm`.
+    """
+    from harness.slurm_jobs import SlurmJobs
+
+    limit_s = seconds_or_none("executor.limit_s", limit_s)
+    return SlurmJobs(Path(folder), cluster, max_jobs, limit_s, dict(parameters or {}))
+
+
+def seconds_or_none(name: str, value: Any) -> float | None:
+    """Return `value` if it is a number of seconds > 0 or None; raises BadInput naming the setting."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+        raise BadInput(f"{name} must be a number of seconds > 0 or null, got {value!r}")
+    return float(value)
 
 
 def run_tasks(

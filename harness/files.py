@@ -1,5 +1,6 @@
 """Atomic writes: a file is either as it was or complete, whatever happens in between."""
 
+import contextlib
 import os
 import tempfile
 from pathlib import Path
@@ -16,6 +17,17 @@ def write_atomically(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         Path(temporary).chmod(0o644)
         Path(temporary).replace(path)
+        _sync_folder(path.parent)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename outlast a power cut, where the file system lets folders be synced."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):
+            os.fsync(handle)
+    finally:
+        os.close(handle)

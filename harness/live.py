@@ -12,6 +12,7 @@ from jaxtyping import Float
 from harness.continuous import ContinuousProblem
 from harness.errors import BadInput
 from harness.problem import OK, About, Evaluation
+from harness.trainer import Limits, train_within
 from harness.training import TREE_METHODS, train
 from pipelines import Prepared, prepare
 
@@ -20,16 +21,25 @@ class LiveProblem(ContinuousProblem):
     """One problem for one run: a training at each evaluation."""
 
     def __init__(
-        self, data: Prepared, seed: int, n_candidates: int, tree_method: str, time_limit_s: float | None
+        self,
+        data: Prepared,
+        seed: int,
+        n_candidates: int,
+        tree_method: str,
+        time_limit_s: float | None,
+        memory_limit_mb: float | None = None,
     ) -> None:
         super().__init__(f"{data.dataset}/{data.pipeline}", seed, n_candidates)
         rows, columns = data.X_train.shape
         self.about = About(data.dataset, data.pipeline, data.task, rows, columns, data.n_classes)
-        self._data, self._tree_method, self._time_limit_s = data, tree_method, time_limit_s
+        self._data, self._tree_method, self._limits = data, tree_method, Limits(time_limit_s, memory_limit_mb)
 
     def measure(self, x: Float[np.ndarray, " d"]) -> Evaluation:
-        """Train with the native hyperparameters `x`."""
-        result = train(self._data, x, (), self._tree_method, self._time_limit_s)
+        """Train with the native hyperparameters `x`; in a child process where there are limits to hold."""
+        if self._limits == Limits():
+            result = train(self._data, x, (), self._tree_method)
+        else:
+            result = train_within(self._data, x, self._tree_method, self._limits)
         good = result.status == OK
         return Evaluation(
             error=float(result.val_error[-1]) if good else float("nan"),
@@ -44,12 +54,14 @@ class LiveProblem(ContinuousProblem):
 class Live:
     """The evaluator `live`: opens problems that train.
 
-    n_candidates: points offered per step; time_limit_s: CPU seconds a training may take, null for no limit.
+    n_candidates: points offered per step; time_limit_s: CPU seconds a training may take, memory_limit_mb: megabytes it
+    may take besides the data, null for no limit. With a limit, trainings run in a child process (`harness.trainer`).
     """
 
     n_candidates: int = 4096
     tree_method: str = "exact"
     time_limit_s: float | None = None
+    memory_limit_mb: float | None = None
     split_seed: int = 0
     seeds_per_block: int = 1  # a killed block is redone whole: keep live blocks small
 
@@ -61,6 +73,8 @@ class Live:
             raise BadInput(f"evaluator.n_candidates must be a whole number >= 1, got {self.n_candidates!r}")
         if self.time_limit_s is not None and not self.time_limit_s > 0:
             raise BadInput(f"evaluator.time_limit_s must be > 0 seconds or null, got {self.time_limit_s!r}")
+        if self.memory_limit_mb is not None and not self.memory_limit_mb > 0:
+            raise BadInput(f"evaluator.memory_limit_mb must be > 0 or null, got {self.memory_limit_mb!r}")
 
     def fingerprint(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> str:
         """Return the hash of the matrices that will be trained on; raises BadInput if data are missing."""
@@ -69,7 +83,7 @@ class Live:
     def open(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any], seed: int) -> LiveProblem:
         """Return the problem of one run."""
         data = self.data(dataset, pipeline)
-        return LiveProblem(data, seed, self.n_candidates, self.tree_method, self.time_limit_s)
+        return LiveProblem(data, seed, self.n_candidates, self.tree_method, self.time_limit_s, self.memory_limit_mb)
 
     def data(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> Prepared:
         """Return what XGBoost trains on and is scored on."""

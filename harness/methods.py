@@ -14,6 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from harness.cli import users_mistakes
 from harness.errors import BadInput
+from harness.targets import check_targets
 
 PARAMETERS = ("lam", "alpha")
 
@@ -36,10 +37,11 @@ class Method:
         return None if value is None else float(value)
 
 
-def to_method(cfg: DictConfig, utility: str | None = None) -> Method:
+def to_method(cfg: DictConfig, utility: str | None = None, allowed: Sequence[str] = ()) -> Method:
     """Return the method that `cfg.acq` and the top-level lam and alpha describe; raises BadInput.
 
-    utility: the name of `cfg.utility` if that belongs to the method.
+    utility: the name of `cfg.utility` if that belongs to the method. allowed: packages whose classes it may name
+    besides the project's, see `harness.targets`.
     """
     node = cfg.acq
     if not isinstance(node, DictConfig) or "rule" not in node:
@@ -47,17 +49,19 @@ def to_method(cfg: DictConfig, utility: str | None = None) -> Method:
     used = [p for p in PARAMETERS if p in node.rule and OmegaConf.is_interpolation(node.rule, p)]
     rule = OmegaConf.to_container(node.rule, resolve=True)
     assert isinstance(rule, dict)
+    check_targets(rule, allowed)
     plain: dict[str, Any] = {str(key): value for key, value in rule.items()}
     instantiate(plain)  # a wrong parameter is told before anything runs
     shown = ",".join(f"{p}={float(plain[p]):g}" for p in used)
     own: Any = None if utility is None else (utility, OmegaConf.to_container(cfg.utility, resolve=True))
+    check_targets(own and own[1], allowed)
     return Method(str(node.name), f"{node.name}({shown})" if shown else str(node.name), plain, own)
 
 
-def study_methods(entries: Sequence[Any], overrides: Sequence[str]) -> list[Method]:
+def study_methods(entries: Sequence[Any], overrides: Sequence[str], allowed: Sequence[str] = ()) -> list[Method]:
     """Return the methods of a study's list: entries such as ``{acq: cei, lam: [0.1, 0.3], utility: [ei, kg]}``.
 
-    `overrides` are passed on to Hydra (a search path, for acquisitions of the user's own).
+    `overrides` are passed on to Hydra (a search path, for acquisitions of the user's own); `allowed`: see `to_method`.
     """
     methods = []
     for entry in entries:
@@ -71,5 +75,5 @@ def study_methods(entries: Sequence[Any], overrides: Sequence[str]) -> list[Meth
             settings = [f"{'+' * (key == 'utility')}{key}={value}" for key, value in given.items()]
             with users_mistakes():
                 cfg = compose("method", overrides=[f"+acq={plain['acq']}", *settings, *overrides])
-            methods.append(to_method(cfg, given.get("utility")))
+            methods.append(to_method(cfg, given.get("utility"), allowed))
     return methods

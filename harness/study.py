@@ -1,13 +1,14 @@
 """A study: a grid of problems x methods x seeds, cut into blocks, run by any executor, written as records.
 
-A rerun does what is missing and touches nothing that is finished. A block that fails is reported and left out;
-the others go on.
+A rerun does what is missing and touches nothing that is finished. A block that fails, or whose workers keep dying,
+is set aside with its reason; the others go on.
 """
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -16,17 +17,20 @@ from hydra.utils import instantiate
 from harness.cost_models.protocol import CostModel, ProblemAware, known_beforehand
 from harness.cost_models.statistics import DEFAULT
 from harness.errors import BadInput
-from harness.executors import run_tasks
 from harness.fronts import Watched
+from harness.ledger import write_failed
 from harness.methods import Method
 from harness.optimizer import Optimizer
 from harness.problem import Problem
 from harness.progress import Progress
-from harness.records import FRONTS, TIMINGS, TRACE, seeds_done, write_block
+from harness.records import FRONTS, TIMINGS, TRACE, block_folder, seeds_done, write_block
 from harness.run import run
+from harness.shipping import Absent, Delivery, Parcel, receive, with_cargo, work
+from harness.supervise import ExecutorGone, supervised
 
 ENGINE = 2  # raise it when the same spec gives other choices than before
 SETTINGS = ("iterations", "n_initial", "tau", "cost_statistic")  # of every run's optimizer
+YOUNGER = ("memory_limit_mb",)  # settings from after the first records: in a spec only where they are set
 Config = Mapping[str, Any]
 
 
@@ -82,12 +86,21 @@ class Grid:
 
 @dataclass(frozen=True)
 class Block:
-    """One problem x one method x some seeds: what a worker gets."""
+    """One problem x one method x some seeds: what a worker gets.
+
+    overrides: of the evaluator's settings on this worker, such as where it keeps its tables; no part of the spec.
+    """
 
     spec: dict[str, Any]
     seeds: list[int]
     results: str
     fronts: bool = False
+    overrides: dict[str, Any] = field(default_factory=dict)
+
+    def row(self) -> dict[str, Any]:
+        """Return what the study's plan says of the block."""
+        words = {name: self.spec[name] for name in ("dataset", "pipeline", "method")}
+        return {**words, "folder": block_folder(Path(), self.spec).name, "seeds": sorted(self.seeds)}
 
 
 @dataclass
@@ -101,6 +114,14 @@ class Report:
     skipped: int = 0
     failed: list[str] = field(default_factory=list)
     wall_s: float = 0.0
+
+
+class Stopped(Exception):
+    """The study cannot go on; `report` says what it did until then."""
+
+    def __init__(self, reason: str, report: Report) -> None:
+        super().__init__(reason)
+        self.report = report
 
 
 def make_spec(
@@ -125,10 +146,14 @@ def make_spec(
         **grid.settings(f"{dataset['name']}/{pipeline['name']}"),
         **grid.names,
         **({} if method.utility is None else {"utility": method.utility[0]}),
-        "components": {name: dict(config) for name, config in grid.parts(method).items()},
+        "components": {name: _settings(config) for name, config in grid.parts(method).items()},
         "engine": ENGINE,
         **beforehand,
     }
+
+
+def _settings(config: Config) -> dict[str, Any]:
+    return {name: value for name, value in config.items() if value is not None or name not in YOUNGER}
 
 
 def all_specs(grid: Grid, evaluator: Evaluator) -> Iterator[dict[str, Any]]:
@@ -162,8 +187,8 @@ def blocks(grid: Grid, results: Path) -> tuple[list[Block], int]:
 
 def run_block(block: Block) -> dict[str, Any]:
     """Run a block's seeds, write its record, and return its counts."""
-    spec = block.spec
-    evaluator: Evaluator = instantiate(spec["components"]["evaluator"])
+    spec, start = block.spec, time.perf_counter()
+    evaluator: Evaluator = instantiate({**spec["components"]["evaluator"], **block.overrides})
     trace: dict[str, list[Any]] = {name: [] for name in TRACE.names}
     timings: dict[str, list[Any]] = {name: [] for name in TIMINGS.names}
     fronts: dict[str, list[Any]] = {name: [] for name in FRONTS.names}
@@ -175,7 +200,10 @@ def run_block(block: Block) -> dict[str, Any]:
         for total, part in ((trace, one.columns), (timings, one.timings), (fronts, watched.columns if watched else {})):
             for name, values in part.items():
                 total[name] += values
-    write_block(Path(block.results), spec, block.seeds, trace, timings, fronts if block.fronts else None)
+    seconds = round(time.perf_counter() - start, 3)
+    write_block(
+        Path(block.results), spec, block.seeds, trace, timings, fronts if block.fronts else None, seconds=seconds
+    )
     engine_ms = sum(timings["fit_ms"]) + sum(timings["propose_ms"])
     return {"steps": len(trace["step"]), "proposals": len(timings["step"]), "engine_ms": engine_ms}
 
@@ -192,18 +220,53 @@ def make_optimizer(components: Mapping[str, Config], rule: Config, settings: Map
 
 
 def run_study(todo: list[Block], skipped: int, executor: Executor, label: str) -> Report:
-    """Run the blocks and report; a failed block is named in the report."""
+    """Run the blocks and report; a block that fails for good is named in the report.
+
+    Raises Stopped when records cannot be written, or the executor has ended.
+    """
     report, start = Report(skipped=skipped), time.monotonic()
+    tasks = supervised(executor, partial(work, run_block), map(Parcel, todo), _shipped)
     with Progress(len(todo), "blocks", label) as progress:
-        for block, outcome in run_tasks(executor, run_block, todo):
-            name = f"{block.spec['dataset']}/{block.spec['pipeline']} {block.spec['method']}"
-            if isinstance(outcome, BaseException):
-                report.failed.append(f"{name}: {type(outcome).__name__}: {outcome}")
-            else:
-                report.runs += len(block.seeds)
-                report.steps += outcome["steps"]
-                report.proposals += outcome["proposals"]
-                report.engine_ms += outcome["engine_ms"]
-            progress.advance()
-    report.wall_s = time.monotonic() - start
+        try:
+            for parcel, outcome in tasks:
+                _settle(report, parcel, outcome)
+                progress.advance()
+        except ExecutorGone as error:
+            raise Stopped(str(error), report) from None
+        finally:
+            report.wall_s = time.monotonic() - start
     return report
+
+
+def _shipped(parcel: Parcel, outcome: Any) -> Parcel | None:
+    """Return the block together with its problem's files if a worker asks for them."""
+    if not isinstance(outcome, Absent) or parcel.cargo:
+        return None
+    try:
+        return with_cargo(parcel)
+    except BadInput:
+        return None
+
+
+def _settle(report: Report, parcel: Parcel, outcome: Any) -> None:
+    """Store what a worker sent, or note why there is nothing."""
+    block, reason = parcel.block, ""
+    results = Path(block.results)
+    if isinstance(outcome, Delivery):
+        try:
+            receive(results, parcel, outcome)
+        except BadInput as error:
+            reason = str(error)
+        except OSError as error:
+            raise Stopped(f"cannot write records to {results}: {error.strerror}", report) from None
+    elif isinstance(outcome, Absent):
+        reason = f"a worker has not the table of the study ({outcome.where}), and it could not be sent"
+    else:
+        reason = f"{type(outcome).__name__}: {' '.join(str(outcome).split())}"
+    if reason:
+        report.failed.append(f"{block.spec['dataset']}/{block.spec['pipeline']} {block.spec['method']}: {reason}")
+        write_failed(results, block.row(), reason)
+        return
+    report.runs += len(block.seeds)
+    for name in ("steps", "proposals", "engine_ms"):
+        setattr(report, name, getattr(report, name) + outcome.counts[name])

@@ -44,8 +44,10 @@ def main() -> int:
 def _executor(cfg: Any) -> tuple[Any, int]:
     from hydra.utils import instantiate
 
+    from harness.supervise import slots
+
     executor = instantiate(cfg.executor)
-    return executor, int(getattr(executor, "_max_workers", 1))
+    return executor, slots(executor)
 
 
 def _planner(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> "Planner":

@@ -25,6 +25,7 @@ from harness.executors import run_tasks
 from harness.files import write_atomically
 from harness.progress import Progress
 from harness.records import spec_hash
+from harness.sealing import check_seal, has_seal, sealed_parquet
 from harness.streams import stream
 from tabular_cache.replay import COSTS, ReplayProblem
 from tabular_cache.schema import file_stem
@@ -91,14 +92,32 @@ def run_all(executor: Executor, trials: Sequence[Trial]) -> list[str]:
 def run_trial(trial: Trial) -> None:
     """Run one trial and write its record, unless it is there."""
     table, spec = read_table(trial.problem, Path(trial.tables)), trial.spec()
-    if trial.path(spec).exists():
+    if is_whole(trial.path(spec)):
         return
     rows = [row for seed in trial.seeds for row in learn(table, trial.config, seed, trial.sizes)]
     columns = {name: [row[name] for row in rows] for name in COLUMNS.names}
-    sink = pa.BufferOutputStream()
-    schema = COLUMNS.with_metadata({"spec": json.dumps(spec, sort_keys=True)})
-    pq.write_table(pa.table(columns, schema=schema), sink, compression="zstd")
-    write_atomically(trial.path(spec), sink.getvalue().to_pybytes())
+    schema = COLUMNS.with_metadata({"spec": json.dumps(spec, sort_keys=True), "sealed": "1"})
+    write_atomically(trial.path(spec), sealed_parquet(pa.table(columns, schema=schema)))
+
+
+def is_whole(path: Path) -> bool:
+    """Say whether a record of these is there, undamaged; a damaged one is moved aside as `.damaged`."""
+    try:
+        checked_costs(path.read_bytes())
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError, pa.ArrowException):
+        path.rename(path.with_name(f"{path.name}.damaged"))
+        return False
+    return True
+
+
+def checked_costs(content: bytes) -> pa.Table:
+    """Return the table of such a record; raises ValueError if a byte of it has changed since it was sealed."""
+    table = pq.read_table(pa.BufferReader(content))
+    if has_seal(content) or b"sealed" in (table.schema.metadata or {}):  # those from before seals have neither
+        check_seal(content)
+    return table
 
 
 def learn(table: Table, config: Mapping[str, Any], seed: int, sizes: Sequence[int]) -> list[dict[str, Any]]:

@@ -1,13 +1,14 @@
 """Learning log cost from other problems' tables: once for what it is learned from, then from the cache."""
 
 import math
-import pickle
 import warnings
+import zipfile
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import skops.io
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GroupKFold
@@ -22,6 +23,16 @@ from tabular_cache.sampled import kin, sampled
 from tabular_cache.sealed import read_sealed, write_sealed
 
 FOLDS = 5
+# What the regressors of the shipped cost models hold besides what skops itself trusts: compiled state, no code.
+TRUSTED = (
+    "sklearn.metrics._dist_metrics.EuclideanDistance64",
+    "sklearn.metrics._dist_metrics.ManhattanDistance64",
+    "sklearn.neighbors._kd_tree.KDTree",
+    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+    "sklearn.tree._tree.Tree",
+    "xgboost.core.Booster",
+    "xgboost.sklearn.XGBRegressor",
+)
 
 
 @dataclass(frozen=True)
@@ -36,17 +47,33 @@ class Learned:
 def learn(lesson: Lesson) -> Learned:
     """Return what the lesson teaches, from the cache or trained now; the last few are remembered.
 
-    The cache holds pickles that this function wrote itself, under the lesson's digest and sealed with their own, so
-    damaged ones are trained again. Unpickling runs code: the folder must be as trusted as the program.
+    The cache holds skops files under the lesson's digest, sealed with their own; damaged ones are trained again.
+    Nothing is unpickled: types other than skops' own and TRUSTED are not loaded, so a regressor of the user's own is
+    trained anew in every process.
     """
-    path = cache_folder("transfer") / f"{lesson.digest}.pickle"
+    path = cache_folder("transfer") / f"{lesson.digest}.skops"
     content = read_sealed(path)
-    if content is None:
-        content = pickle.dumps(_train(lesson), protocol=5)
-        write_sealed(path, content)
-    found = pickle.loads(content)  # also when just trained, so that both ways give the same
-    assert isinstance(found, Learned)
+    found = None if content is None else _loaded(content)
+    if found is not None:
+        return found
+    trained = _train(lesson)
+    content = skops.io.dumps({"model": trained.model, "sd": trained.sd})
+    found = _loaded(content)  # what was read and what was just trained are to be the same
+    if found is None:
+        return trained
+    write_sealed(path, content)
     return found
+
+
+def _loaded(content: bytes) -> Learned | None:
+    """Return what the file holds; None if that is of other types, or no such file at all."""
+    try:
+        if set(skops.io.get_untrusted_types(data=content)) - set(TRUSTED):
+            return None
+        found = skops.io.loads(content, trusted=TRUSTED)
+        return Learned(found["model"], float(found["sd"]))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, zipfile.BadZipFile):
+        return None
 
 
 def _train(lesson: Lesson) -> Learned:

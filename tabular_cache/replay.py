@@ -12,6 +12,7 @@ from harness.errors import BadInput
 from harness.problem import Candidates, Evaluation
 from harness.space import XGBOOST_SPACE
 from harness.streams import stream
+from tabular_cache.cargo import cargo
 from tabular_cache.schema import problem_name
 from tabular_cache.table import TABLES, Table, about, read_table
 
@@ -155,6 +156,14 @@ class Replay:
         """Return the problem of one run."""
         table = self._table(dataset, pipeline)
         return ReplayProblem(table, seed, self.max_candidates, self.cost, self.n_configs, self.objective)
+
+    def cargo(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> dict[str, bytes]:
+        """Return the files of the problem's table, for workers that do not have it."""
+        return cargo(problem_name(str(dataset["name"]), str(pipeline["name"])), self._folder)
+
+    def settings_at(self, folder: Path) -> dict[str, Any]:
+        """Return the settings that find tables in `folder`."""
+        return {"tables": str(folder)}
 
     def _table(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> Table:
         return read_table(problem_name(str(dataset["name"]), str(pipeline["name"])), self._folder)

@@ -15,6 +15,7 @@ from harness.continuous import ContinuousProblem
 from harness.errors import BadInput
 from harness.files import write_atomically
 from harness.problem import Evaluation
+from tabular_cache.cargo import cargo
 from tabular_cache.emulator import VERSION, Emulator, fit
 from tabular_cache.schema import problem_name
 from tabular_cache.table import TABLES, about, read_table, table_entry
@@ -70,6 +71,14 @@ class Surface:
         name = problem_name(str(dataset["name"]), str(pipeline["name"]))
         entry = table_entry(name, self._folder)
         return SurfaceProblem(name, self._emulator(dataset, pipeline), seed, self.n_candidates, entry)
+
+    def cargo(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> dict[str, bytes]:
+        """Return the files of the problem's table, for workers that do not have it."""
+        return cargo(problem_name(str(dataset["name"]), str(pipeline["name"])), self._folder)
+
+    def settings_at(self, folder: Path) -> dict[str, Any]:
+        """Return the settings that find tables in `folder`."""
+        return {"tables": str(folder)}
 
     def _emulator(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> Emulator:
         return emulator_of(problem_name(str(dataset["name"]), str(pipeline["name"])), self._folder, self.n_configs)

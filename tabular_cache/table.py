@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int
 from harness.errors import BadInput
 from harness.problem import TIMEOUT, About
 from harness.space import XGBOOST_SPACE
-from tabular_cache.schema import SCHEMA_VERSION, file_stem
+from tabular_cache.schema import METRICS, SCHEMA_VERSION, TIMES, file_stem
 
 TABLES = Path(__file__).parent / "tables"
 _REBUILD = f"this version reads {SCHEMA_VERSION}: rebuild with `python -m tabular_cache build`"
@@ -68,9 +68,9 @@ def read_manifest(folder: Path = TABLES) -> dict[str, Any]:
         manifest = json.loads(path.read_text())
     except FileNotFoundError:
         raise BadInput(f"no tables in {folder}: build them with `python -m tabular_cache build`") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise BadInput(f"cannot read {path}: {error}") from None
-    if not isinstance(manifest, dict) or "schema" not in manifest or "tables" not in manifest:
+    if not isinstance(manifest, dict) or "schema" not in manifest or not isinstance(manifest.get("tables"), dict):
         raise BadInput(f"{path} is no table manifest")
     if manifest["schema"] != SCHEMA_VERSION:
         raise BadInput(
@@ -88,7 +88,10 @@ def table_entry(problem: str, folder: Path = TABLES) -> dict[str, Any]:
             f"no table for {problem} in {folder}: "
             f"build it with `python -m tabular_cache build dataset=[{dataset}] pipeline=[{pipeline}]`"
         )
-    return dict(tables[problem])
+    entry = tables[problem]
+    if not isinstance(entry, dict) or not isinstance(entry.get("sha256"), str):
+        raise BadInput(f"{folder / 'manifest.json'}: the entry of {problem} has no sha256")
+    return dict(entry)
 
 
 def about(problem: str, entry: Mapping[str, Any]) -> About:
@@ -127,11 +130,32 @@ def load_table(problem: str, folder: Path = TABLES) -> Table:
             f"the table {path} is damaged or foreign: sha256 {found[:12]}, the manifest says {entry['sha256'][:12]}; "
             f"restore it, or rebuild with `python -m tabular_cache build`"
         )
-    rows = pq.read_table(pa.BufferReader(content))
-    version = (rows.schema.metadata or {}).get(b"schema_version", b"none").decode()
-    if version != str(SCHEMA_VERSION):
-        raise BadInput(f"the table {path} has schema {version}, {_REBUILD}")
-    return to_table(problem, rows, entry)
+    try:
+        rows = pq.read_table(pa.BufferReader(content))
+        version = (rows.schema.metadata or {}).get(b"schema_version", b"none").decode()
+        if version != str(SCHEMA_VERSION):
+            raise BadInput(f"the table {path} has schema {version}, {_REBUILD}")
+        table = to_table(problem, rows, entry)
+        _check_values(table)
+    except BadInput:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, pa.ArrowException) as error:
+        raise BadInput(f"{path} is no table of measurements ({type(error).__name__}: {error})") from None
+    return table
+
+
+def _check_values(table: Table) -> None:
+    """Raise ValueError for what no measurement can be; the manifest vouches for the bytes, not for their sense."""
+    if not len(table):
+        raise ValueError("no rows")
+    for name in TIMES:
+        if not (np.isfinite(table[name]) & (table[name] > 0)).all():
+            raise ValueError(f"{name} must be finite and > 0 in every row")
+    for name in METRICS:
+        if not np.issubdtype(table[name].dtype, np.floating):
+            raise ValueError(f"{name} must be numbers")
+    if not np.issubdtype(table["config"].dtype, np.integer):
+        raise ValueError("config must be whole numbers")
 
 
 def to_table(problem: str, data: pa.Table, meta: dict[str, Any]) -> Table:

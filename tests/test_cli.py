@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -127,7 +129,7 @@ WRONG = [
     (["+acq=ei", "executor.n_jobs=0"], "executor.n_jobs must be a whole number >= 1 or null, got 0"),
     (["+acq=ei", "evaluator.max_candidates=0"], "evaluator.max_candidates must be a whole number >= 2, got 0"),
     (["+acq=ei", "evaluator=live", "evaluator.tree_method=gpu"], "tree_method must be one of exact, hist, approx"),
-    (["+acq=ei", "iteration=5"], "unknown setting 'iteration'; allowed: +acq, alpha"),
+    (["+acq=ei", "iteration=5"], "unknown setting 'iteration'; allowed: +acq, allow_targets, alpha"),
     (["+acq=ei", "evaluator.tables=/nowhere"], "no tables in /nowhere: build them with"),
     (["+acq=ei", "pipeline=[onehot]"], "no table for abalone/onehot"),
     (["+acq=ei", "results_dir=/dev/null/results"], "results_dir: /dev/null is not a folder"),
@@ -156,14 +158,16 @@ def test_a_damaged_table(cli: Cli, tmp_path: Path) -> None:
     assert list(cli.folder.iterdir()) == []
 
 
-def test_a_damaged_record_is_named_and_kept(cli: Cli) -> None:
+def test_a_damaged_record_is_named_kept_aside_and_done_again(cli: Cli) -> None:
     assert cli("+acq=ei")[0] == 0
     path = next(p for p in cli.folder.rglob("seeds-0.parquet"))
+    whole = path.read_bytes()
     path.write_bytes(b"garbage")
     code, _, err = cli("+acq=ei")
-    assert (code, len(err)) == (2, 1)
-    assert "damaged record" in err[0]
-    assert path.read_bytes() == b"garbage"
+    assert code == 0
+    assert "damaged record" in err[0] and "moved to seeds-0.parquet.damaged" in err[0]
+    assert path.read_bytes() == whole
+    assert path.with_name("seeds-0.parquet.damaged").read_bytes() == b"garbage"
 
 
 def test_one_acquisition_runs_and_tells_what_it_did(cli: Cli) -> None:
@@ -218,6 +222,10 @@ def test_an_acquisition_of_the_users_own_needs_no_change_here(tmp_path: Path, ta
     (tmp_path / "conf" / "acq" / "mine.yaml").write_text("name: mine\nrule:\n  _target_: mine.rule.Cheapest\n")
     grid = ["dataset=[abalone]", "pipeline=[clean]", "seeds=[0]", "iterations=7", "executor=serial"]
     grid += [f"evaluator.tables={tables}", f"hydra.searchpath=[file://{tmp_path / 'conf'}]"]
+    refused = run("-m", "harness", "+acq=mine", *grid, cwd=tmp_path)
+    assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1)
+    assert "_target_ mine.rule.Cheapest" in refused.stderr and "add allow_targets=[mine]" in refused.stderr
+    grid += ["allow_targets=[mine]"]
     done = run("-m", "harness", "+acq=mine", *grid, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert set(read_traces(tmp_path / "results")["method"]) == {"mine"}
@@ -240,3 +248,50 @@ def test_wrong_commands_of_the_tables(tmp_path: Path) -> None:
         assert message in done.stderr
         assert len(done.stderr.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+MORE = ["dataset=[abalone,wine]", "pipeline=[clean]", "seeds=[0,1,2]", "iterations=30", "study=demo"]
+
+
+def begun(folder: Path, tables: Path) -> "subprocess.Popen[str]":
+    """A study in a process of its own that has written a record."""
+    there = set(folder.rglob("seeds-*.parquet"))
+    settings = [*MORE, f"evaluator.tables={tables}", "executor=local", "executor.n_jobs=1", "results_dir=r"]
+    command = [sys.executable, "-m", "harness", *settings]
+    started = subprocess.Popen(command, cwd=folder, env=ENVIRONMENT, text=True, stderr=subprocess.PIPE)
+    while set(folder.rglob("seeds-*.parquet")) == there and started.poll() is None:
+        time.sleep(0.02)
+    return started
+
+
+def traces(folder: Path) -> dict[str, bytes]:
+    files = (p for p in folder.rglob("seeds-*.parquet") if "timings" not in p.name)
+    return {str(p.relative_to(folder)): p.read_bytes() for p in files}
+
+
+def test_a_study_survives_kill_interrupt_and_damage_and_gives_the_same_bytes(cli: Cli, tables: Path) -> None:
+    first = begun(cli.folder, tables)
+    code, _, err = cli(*MORE, "results_dir=r")
+    assert (code, len(err)) == (2, 1)
+    assert f"another study is writing to r (process {first.pid} on " in err[0]
+    first.kill()
+    first.communicate()
+    second = begun(cli.folder, tables)
+    second.send_signal(signal.SIGINT)
+    assert second.communicate()[1].splitlines()[-1] == "stopped; what is finished is kept"
+    assert second.returncode == 130
+    path = sorted(p for p in (cli.folder / "r").rglob("seeds-*.parquet") if "timings" not in p.name)[0]
+    path.write_bytes(path.read_bytes()[:-9])
+    code, out, err = cli(*MORE, "results_dir=r")
+    assert code == 0
+    assert "damaged record" in err[0]
+    assert " 0 runs were there already" not in out[-1]
+    assert cli(*MORE, "results_dir=whole")[0] == 0
+    assert traces(cli.folder / "r") == traces(cli.folder / "whole")
+    assert len(traces(cli.folder / "r")) == 16
+    told = run("-m", "harness.status", "results_dir=r", "--json", cwd=cli.folder)
+    status = json.loads(told.stdout)
+    assert (status["total"]["done"], status["total"]["missing"], status["running"]) == (48, 0, False)
+    assert status["by_dataset"]["wine"]["done"] == 24
+    wrong = run("-m", "harness.status", "results_dir=nowhere", cwd=cli.folder)
+    assert (wrong.returncode, len(wrong.stderr.splitlines())) == (2, 1)

@@ -1,10 +1,12 @@
 """`make bench`: how fast everything is, as ratios from one run on one thread. No test: machines differ and are noisy.
 
-Usage: python tests/bench [step|parts|runs|replay|workers|memory|utilities ...]; without arguments, all of them.
+Usage: python tests/bench [step|parts|runs|replay|workers|executors|memory|utilities|estimate ...]; without arguments,
+all of them. `estimate` needs replayed runs in the folder `results`.
 """
 
 import sys
 
+import cluster
 import memory
 import replay
 import runs
@@ -20,8 +22,10 @@ PARTS = {
     "runs": runs.whole,
     "replay": replay.table,
     "workers": runs.workers,
+    "executors": cluster.executors,
     "memory": memory.growth,
     "utilities": utilities.table,
+    "estimate": cluster.estimate,
 }
 
 if __name__ == "__main__":

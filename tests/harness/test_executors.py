@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.executors import local
+from harness.supervise import slots
 
 ROOT = Path(__file__).resolve().parents[2]
 DRIVER = """
@@ -51,4 +52,4 @@ def test_wrong_numbers_of_workers(n_jobs: object) -> None:
 
 def test_default_is_one_worker_per_available_core() -> None:
     with local() as executor:
-        assert executor._max_workers == len(os.sched_getaffinity(0))  # type: ignore[attr-defined]
+        assert slots(executor) == len(os.sched_getaffinity(0))

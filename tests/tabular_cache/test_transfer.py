@@ -198,7 +198,7 @@ def test_trained_once_for_all_problems_of_a_data_set_then_kept(
     monkeypatch.setattr(learned.clone.__globals__["np"], "__version__", "0")
     started(folder)
     assert len(set(trained)) == len(trained) == 8
-    assert sum(path.suffix == ".pickle" for path in cache.iterdir()) == 8
+    assert sum(path.suffix == ".skops" for path in cache.iterdir()) == 8
     assert not list(cache.glob("*.tmp"))
 
 
@@ -206,7 +206,7 @@ def test_trained_once_for_all_problems_of_a_data_set_then_kept(
 def test_damaged_files_are_made_again(harm: str, folder: Path, cache: Path, trained: list[str]) -> None:
     before = started(folder, regressor=DecisionTreeRegressor()).predict(C)
     contents = {path: path.read_bytes() for path in cache.iterdir()}
-    assert {path.suffix for path in contents} == {".pickle", ".rows"}
+    assert {path.suffix for path in contents} == {".skops", ".rows"}
     for path, content in contents.items():
         flipped = content[:-9] + bytes([content[-9] ^ 1]) + content[-8:]
         path.write_bytes({"flip": flipped, "cut": content[:-1], "empty": b""}[harm])

@@ -1,0 +1,172 @@
+"""What a study keeps beside its records, in `results/.study`: the lock, the plan, the blocks set aside and why.
+
+Only the process that holds the lock writes records. The plan says what is missing, for `python -m harness.status`;
+nothing is computed from either file, so losing them loses nothing.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from harness.errors import BadInput
+from harness.files import write_atomically
+from harness.records import DamagedRecord, checked_header, record_files
+
+FOLDER, PLAN, FAILED, LOCK = ".study", "plan.json", "failed.json", "lock"
+BLOCK = "*/*/*"  # dataset, pipeline, method: only there, whatever folder `results` may be
+
+
+@contextmanager
+def locked(results: Path) -> Iterator[None]:
+    """Hold `results` for this process; raises BadInput naming the holder when another study writes there.
+
+    The system lets go of the lock when the process ends, however it ends. What was made here and stayed empty is
+    removed again.
+    """
+    made = not results.exists()
+    folder = results / FOLDER
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = _open_lock(folder / LOCK)
+    except OSError as error:
+        raise BadInput(f"results_dir: cannot write to {results}: {error.strerror}") from None
+    with file:
+        try:
+            yield
+        except BaseException:
+            if made:
+                _remove_if_empty(results)
+            raise
+
+
+def _open_lock(path: Path) -> Any:
+    while True:
+        file = path.open("a+")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.seek(0)
+            holder = file.read(200).strip()
+            file.close()
+            raise BadInput(
+                f"another study is writing to {path.parents[1]} ({holder}): wait for it, or stop it"
+            ) from None
+        if path.exists() and path.stat().st_ino == os.fstat(file.fileno()).st_ino:
+            with contextlib.suppress(OSError):  # a full disk: the name is for people only
+                file.truncate(0)
+                file.write(f"process {os.getpid()} on {socket.gethostname()}")
+                file.flush()
+            return file
+        file.close()  # removed by its last holder between our opening and locking it
+
+
+def _remove_if_empty(results: Path) -> None:
+    with contextlib.suppress(OSError):
+        if [path.name for path in results.rglob("*")] != [FOLDER, LOCK]:
+            return
+        (results / FOLDER / LOCK).unlink()
+        (results / FOLDER).rmdir()
+        results.rmdir()
+
+
+def is_locked(results: Path) -> bool:
+    """Say whether a study is writing to `results` now."""
+    try:
+        with (results / FOLDER / LOCK).open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def mend(results: Path) -> list[str]:
+    """Remove what killed writers left, and move damaged records aside as `.damaged`, so that they are run again.
+
+    Returns a line for each record moved. Raises BadInput for a record that does not belong where it lies, or of a
+    newer version: these are somebody's results.
+    """
+    for stale in (*results.glob(f"{BLOCK}/.seeds-*.tmp"), *results.glob(f"{FOLDER}/.*.json.*.tmp")):
+        stale.unlink(missing_ok=True)
+    lines = []
+    for path in [p for folder in sorted(results.glob(BLOCK)) for p in record_files(folder)]:
+        try:
+            checked_header(path, path.read_bytes())
+        except DamagedRecord as damage:
+            aside = _free(path.with_name(f"{path.name}.damaged"))
+            path.rename(aside)
+            lines.append(f"{str(damage).rpartition(':')[0]}: moved to {aside.name}, its runs are done again")
+    return lines
+
+
+def _free(path: Path) -> Path:
+    candidates = (path, *(path.with_name(f"{path.name}.{k}") for k in range(2, 10_000)))
+    return next(candidate for candidate in candidates if not candidate.exists())
+
+
+def write_plan(results: Path, rows: Iterable[dict[str, Any]], workers: int) -> None:
+    """Add the blocks of a study that are missing (dataset, pipeline, method, folder, seeds) to the plan.
+
+    Blocks set aside before that are to be run now are no longer listed as failed.
+    """
+    known = {key(row): row for row in read_plan(results)["blocks"]} | {key(row): row for row in rows}
+    failed = [row for row in read_failed(results) if key(row) not in {key(row) for row in rows}]
+    plan = {"planned": time.time(), "workers": workers, "blocks": list(known.values())}
+    write_atomically(results / FOLDER / PLAN, json.dumps(plan).encode())
+    write_atomically(results / FOLDER / FAILED, json.dumps(failed).encode())
+
+
+def write_failed(results: Path, row: dict[str, Any], reason: str) -> None:
+    """Note that a block was set aside and why; on a full disk only standard error tells it."""
+    rows = [old for old in read_failed(results) if key(old) != key(row)]
+    try:
+        content = json.dumps([*rows, {**row, "reason": reason}]).encode()
+        write_atomically(results / FOLDER / FAILED, content)
+    except OSError as error:
+        print(f"cannot note a failed block in {results / FOLDER}: {error.strerror}", file=sys.stderr)
+
+
+def read_plan(results: Path) -> dict[str, Any]:
+    """Return the plan: workers, and the blocks that were missing when a study was last started."""
+    plan = _read(results / FOLDER / PLAN, {})
+    blocks = plan.get("blocks") if isinstance(plan, dict) else None
+    good = [row for row in blocks if _is_row(row)] if isinstance(blocks, list) else []
+    workers = plan.get("workers") if good else 1
+    return {"workers": workers if isinstance(workers, int) and workers > 0 else 1, "blocks": good}
+
+
+def read_failed(results: Path) -> list[dict[str, Any]]:
+    """Return the blocks that were set aside, each with its reason."""
+    rows = _read(results / FOLDER / FAILED, [])
+    return [row for row in rows if _is_row(row) and "reason" in row] if isinstance(rows, list) else []
+
+
+def key(row: dict[str, Any]) -> tuple[str, str]:
+    """Return what names a block among those of one folder of results."""
+    return str(row["folder"]), ",".join(str(seed) for seed in row["seeds"])
+
+
+def _is_row(row: Any) -> bool:
+    words = ("dataset", "pipeline", "method", "folder")
+    return (
+        isinstance(row, dict)
+        and all(isinstance(row.get(name), str) for name in words)
+        and isinstance(row.get("seeds"), list)
+        and all(isinstance(seed, int) for seed in row["seeds"])
+    )
+
+
+def _read(path: Path, otherwise: Any) -> Any:
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return otherwise

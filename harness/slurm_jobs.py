@@ -1,0 +1,108 @@
+"""A Slurm job per task, through submitit, as a `concurrent.futures` executor (the optional extra `slurm`).
+
+submitit hands function and result over as pickles in a folder. That folder is new for every study, readable by
+nobody else, and removed at the end: nothing that was there before is ever loaded.
+"""
+
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from harness.errors import BadInput
+from harness.limits import within
+from harness.supervise import WorkerLost
+
+_LOOK_S = {"slurm": 5.0}  # between looks at the jobs; submitit asks Slurm itself less often
+CLUSTERS = ("slurm", "local")
+
+
+class SlurmJobs(Executor):
+    """At most `slots` jobs at a time; a thread looks which are done."""
+
+    def __init__(
+        self, folder: Path, cluster: str, max_jobs: int, limit_s: float | None, parameters: dict[str, Any]
+    ) -> None:
+        try:
+            import submitit
+        except ImportError:
+            raise BadInput("executor=slurm needs submitit: pip install 'cost-aware-bo[slurm]'") from None
+        if cluster not in CLUSTERS:
+            raise BadInput(f"executor.cluster must be one of {', '.join(CLUSTERS)}, got {cluster!r}")
+        if isinstance(max_jobs, bool) or not isinstance(max_jobs, int) or max_jobs < 1:
+            raise BadInput(f"executor.max_jobs must be a whole number >= 1, got {max_jobs!r}")
+        if cluster == "slurm" and shutil.which("srun") is None:
+            raise BadInput("executor=slurm: there is no Slurm here (no srun); executor.cluster=local runs jobs here")
+        self.slots, self._limit_s, self._look_s = max_jobs, limit_s, _LOOK_S.get(cluster, 0.1)
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = Path(tempfile.mkdtemp(prefix="study-", dir=folder))  # for its owner only
+        try:
+            self._submitit = submitit.AutoExecutor(folder=self._folder, cluster=cluster)
+            self._submitit.update_parameters(**parameters)
+        except (TypeError, ValueError, NameError, RuntimeError, AssertionError) as error:
+            self._clear()
+            raise BadInput(f"executor.parameters: {' '.join(str(error).split())[:300]}") from None
+        self._running: dict[Future[Any], Any] = {}
+        self._lock, self._stop = threading.Lock(), threading.Event()
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+        self._watcher.start()
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        """Run `fn` as a job; the future has WorkerLost if the job ended without a result."""
+        future: Future[Any] = Future()
+        with self._lock:
+            self._running[future] = self._submitit.submit(_job, self._limit_s, fn, args, kwargs)
+        return future
+
+    def _watch(self) -> None:
+        while not self._stop.wait(self._look_s):
+            with self._lock:
+                done = [(future, job) for future, job in self._running.items() if job.done()]
+                for future, _ in done:
+                    del self._running[future]
+            for future, job in done:
+                self._settle(future, job)
+
+    def _settle(self, future: "Future[Any]", job: Any) -> None:
+        try:
+            value, error = job.result()
+        except Exception as ended:  # submitit's: killed, timed out, out of memory, or not even started
+            lines = [line.strip() for line in str(ended).splitlines() if line.strip()]
+            future.set_exception(WorkerLost(f"its job {job.job_id} ended without a result: {' '.join(lines)[:200]}"))
+            return
+        if error is None:
+            future.set_result(value)
+        else:
+            future.set_exception(error)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Let the jobs end, or cancel them."""
+        while wait and not cancel_futures and self._running:
+            time.sleep(self._look_s)
+        self._stop.set()
+        with self._lock:
+            for job in self._running.values():
+                job.cancel(check=False)
+        self._clear()
+
+    def _clear(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close; after an exception, Ctrl-C among them, without waiting for what is running."""
+        self.shutdown(wait=kind is None, cancel_futures=kind is not None)
+
+
+def _job(limit_s: float | None, fn: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, BaseException | None]:
+    """Run in the job: an exception comes back as itself, not as a text."""
+    try:
+        return within(limit_s, lambda: fn(*args, **kwargs)), None
+    except Exception as error:
+        return None, error

@@ -1,0 +1,165 @@
+"""`python -m harness.status [results_dir=results] [--json]`: what of a study is done, missing, set aside.
+
+Done is what lies in the folder, checked byte by byte; missing is what the plan of the last start names besides;
+a run counts once, whatever files it lies in. Time is the workers' own: seconds of the blocks, as their timings say.
+"""
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from harness.cli import run_cli
+from harness.errors import BadInput
+from harness.ledger import FOLDER, is_locked, key, read_failed, read_plan
+from harness.progress import duration
+from harness.records import DamagedRecord, checked_header, trace_files
+
+USAGE = "python -m harness.status [results_dir=results] [--json]"
+AXES = ("method", "dataset")
+
+
+@dataclass
+class Count:
+    """Runs (problem, method, seed) of one method or data set, and the seconds that those done took."""
+
+    done: int = 0
+    missing: int = 0
+    failed: int = 0
+    seconds: float = 0.0
+    timed: int = 0  # of those done, the runs whose seconds are known
+
+
+@dataclass
+class Status:
+    """The state of one folder of results. seconds_left: of the workers together; None where nothing was timed."""
+
+    results_dir: str
+    running: bool
+    workers: int
+    total: Count = field(default_factory=Count)
+    by: dict[str, dict[str, Count]] = field(default_factory=lambda: {axis: {} for axis in AXES})
+    seconds_left: float | None = None
+    failed: list[dict[str, Any]] = field(default_factory=list)
+    damaged: list[str] = field(default_factory=list)
+
+    def add(self, words: Mapping[str, Any], **amounts: float) -> None:
+        """Count some runs of the method and data set that `words` names."""
+        counts = [self.total, *(self.by[axis].setdefault(str(words[axis]), Count()) for axis in AXES)]
+        for count in counts:
+            for name, amount in amounts.items():
+                setattr(count, name, getattr(count, name) + amount)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return everything as plain JSON values."""
+        by = {f"by_{axis}": {name: vars(c) for name, c in sorted(self.by[axis].items())} for axis in AXES}
+        left = None if self.seconds_left is None else self.seconds_left / self.workers
+        plain = {k: v for k, v in vars(self).items() if k not in ("by", "total")}
+        return {**plain, "wall_seconds_left": left, "total": vars(self.total), **by}
+
+
+def read_status(results: Path) -> Status:
+    """Return the state of `results`; raises BadInput where no study was ever begun."""
+    if not results.is_dir() or not ((results / FOLDER).is_dir() or trace_files(results)):
+        raise BadInput(f"no study in {results}: run `python -m harness` first, or give results_dir=...")
+    plan = read_plan(results)
+    status = Status(str(results), is_locked(results), plan["workers"])
+    done = _count_done(status, results)
+    failed = {key(row): row for row in read_failed(results)}
+    for row in plan["blocks"]:
+        seeds = [seed for seed in row["seeds"] if (row["dataset"], row["pipeline"], row["folder"], seed) not in done]
+        if seeds and key(row) in failed:
+            status.add(row, failed=len(seeds))
+            status.failed.append(failed[key(row)])
+        elif seeds:
+            status.add(row, missing=len(seeds))
+    status.seconds_left = _seconds_left(status)
+    return status
+
+
+def _count_done(status: Status, results: Path) -> set[tuple[str, str, str, int]]:
+    done: set[tuple[str, str, str, int]] = set()
+    for path in trace_files(results):
+        try:
+            header = checked_header(path, path.read_bytes())
+        except (DamagedRecord, BadInput, OSError) as error:
+            status.damaged.append(str(error))
+            continue
+        spec = header["spec"]
+        runs = {(spec["dataset"], spec["pipeline"], path.parent.name, seed) for seed in header["seeds"]}
+        seconds = _seconds(path)
+        known = {} if seconds is None else {"seconds": seconds, "timed": len(runs)}
+        status.add(spec, done=len(runs - done), **known)
+        done |= runs
+    return done
+
+
+def _seconds(path: Path) -> float | None:
+    """Return the seconds that a block took; None for records from before they were kept, or damaged timings."""
+    try:
+        metadata = pq.read_schema(path.with_suffix(".timings.parquet")).metadata or {}
+        value = json.loads(metadata[b"block"])["seconds"]
+    except (OSError, KeyError, ValueError, TypeError, pa.ArrowException):
+        return None
+    return float(value) if isinstance(value, int | float) and value >= 0 else None
+
+
+def _seconds_left(status: Status) -> float | None:
+    """Return the missing runs times what a run took, by method where that is known, else over all."""
+    if not status.total.timed:
+        return None if status.total.missing else 0.0
+    mean = status.total.seconds / status.total.timed
+    return sum(c.missing * (c.seconds / c.timed if c.timed else mean) for c in status.by["method"].values())
+
+
+def lines(status: Status) -> Iterable[str]:
+    """Yield the status as people read it."""
+    state = "a study is running" if status.running else "no study is running"
+    total, left = status.total, status.seconds_left
+    yield (
+        f"{status.results_dir}: {state}; {total.done} runs done, {total.missing} missing, {total.failed} set aside, "
+        f"{len(status.damaged)} damaged files"
+    )
+    spent = f"{duration(total.seconds)} of worker time spent"
+    rest = "" if left is None else f", {duration(left)} left: {duration(left / status.workers)}"
+    yield spent + (f"{rest} with {status.workers} workers" if rest else "")
+    for axis in AXES:
+        counts = sorted(status.by[axis].items())
+        width = max([len(axis), *(len(name) for name, _ in counts)])
+        yield f"\n{axis:{width}}  {'done':>7} {'missing':>7} {'aside':>7}  time"
+        for name, c in counts:
+            yield f"{name:{width}}  {c.done:7} {c.missing:7} {c.failed:7}  {duration(c.seconds)}"
+    for row in status.failed:
+        yield f"\nset aside: {row['dataset']}/{row['pipeline']} {row['method']} seeds {row['seeds']}: {row['reason']}"
+    yield from status.damaged
+
+
+def main() -> int:
+    """Print the status; returns the exit code."""
+    folder, as_json = "results", False
+    for argument in sys.argv[1:]:
+        name, _, value = argument.partition("=")
+        if argument in ("-h", "--help"):
+            print(USAGE)
+            return 0
+        if argument == "--json":
+            as_json = True
+        elif name == "results_dir" and value:
+            folder = value
+        else:
+            raise BadInput(f"unknown argument {argument!r} ({USAGE})")
+    status = read_status(Path(folder))
+    if as_json:
+        print(json.dumps(status.as_json(), indent=1))
+    else:
+        print("\n".join(lines(status)))
+    return 0
+
+
+if __name__ == "__main__":
+    run_cli(main)

@@ -1,0 +1,92 @@
+"""Which `_target_` a configuration may name: whatever a config file names there is code that will run.
+
+Allowed are what the shipped configs name, the classes of this project's components, and what lies in the packages
+of `allow_targets=[my.pkg]`, which only the command line can give: a file cannot vouch for itself.
+"""
+
+import importlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from harness.errors import BadInput
+
+COMPONENTS = (  # where classes may be named that no shipped config names; their constructors touch nothing
+    "harness.acquisitions.", "harness.surrogates.", "harness.cost_models.", "harness.live.", "tabular_cache.replay.",
+    "tabular_cache.surface.", "tabular_cache.transfer.", "pipelines.",
+)  # fmt: skip
+SETTING = "allow_targets"
+_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+
+
+def check_targets(config: Any, allowed: Sequence[str]) -> None:
+    """Raise BadInput naming the first target anywhere in `config` (containers, resolved or not) that is not allowed."""
+    for target in _targets(config):
+        if not (isinstance(target, str) and _is_allowed(target, allowed)):
+            package = str(target).split(".")[0]
+            own = any(name.startswith(f"{package}.") for name in _shipped())
+            trust = "" if own else f"; if you trust it, add {SETTING}=[{package}]"
+            raise BadInput(f"_target_ {target} is none of this project's components: it would run as code{trust}")
+
+
+def given_on_command_line(overrides: Sequence[str]) -> list[str]:
+    """Return the packages of `allow_targets=[...]` among a command line's overrides; raises BadInput for others."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    from harness.cli import users_mistakes
+
+    given: list[str] = []
+    wanted = [o for o in overrides if o.lstrip("+~").partition("=")[0] == SETTING]
+    with users_mistakes():
+        values = [o.value() for o in OverridesParser.create().parse_overrides(wanted)]
+    for value in values:
+        if not isinstance(value, list) or not all(isinstance(v, str) and _NAME.fullmatch(v) for v in value):
+            raise BadInput(f"{SETTING} must be a list of packages, for example {SETTING}=[my.pkg], got {value!r}")
+        given = value
+    return given
+
+
+def _targets(node: Any) -> Iterator[Any]:
+    if isinstance(node, Mapping):
+        for key, value in node.items():
+            if key == "_target_":
+                yield value
+            else:
+                yield from _targets(value)
+    elif isinstance(node, list | tuple):
+        for value in node:
+            yield from _targets(value)
+
+
+def _is_allowed(target: str, allowed: Sequence[str]) -> bool:
+    if not _NAME.fullmatch(target):
+        return False
+    return target in _shipped() or trusted(target, allowed) or (target.startswith(COMPONENTS) and _is_class(target))
+
+
+def trusted(name: str, allowed: Sequence[str]) -> bool:
+    """Say whether `name` lies in one of the packages that the command line vouches for."""
+    return any(name == package or name.startswith(f"{package}.") for package in allowed)
+
+
+@cache
+def _shipped() -> frozenset[str]:
+    """Return the targets that the project's own config files name."""
+    import yaml
+
+    from harness.cli import CONFIGS
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    trees = [yaml.load(path.read_bytes(), loader) for path in sorted(CONFIGS.rglob("*.yaml"))]
+    return frozenset(target for tree in trees for target in _targets(tree) if isinstance(target, str))
+
+
+def _is_class(target: str) -> bool:
+    """Say whether `target` is a class, in the module that defines it: not something that a module imports."""
+    module, _, name = target.rpartition(".")
+    try:
+        found = getattr(importlib.import_module(module), name, None)
+    except ImportError:
+        return False
+    return isinstance(found, type) and found.__module__ == module

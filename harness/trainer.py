@@ -1,0 +1,183 @@
+"""Trainings in a child process with limits that hold: the system itself ends what exceeds them.
+
+CPU seconds: checked after every round by the training itself; RLIMIT_CPU ends the child in a round that does not end.
+Memory: RLIMIT_AS, what the child holds with the data loaded plus the limit; XGBoost then fails, or the child dies.
+Wall seconds: the parent ends a child that neither answers nor works. One child per process; it is started again after
+it died. Parent and child speak in pickles over pipes of their own, which nobody else can write to.
+"""
+
+import atexit
+import math
+import os
+import pickle
+import resource
+import select
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from jaxtyping import Float
+
+from harness.problem import FAILED, OUT_OF_MEMORY, TIMEOUT
+from harness.training import Training, train
+from pipelines import Prepared
+
+START_S = 300.0  # for the child to start and load, on a busy machine
+_SLACK = 20.0  # wall seconds per CPU second before a child counts as hung
+_MB = 1 << 20
+_SCORING_S = 2  # CPU seconds beyond the limit, which is the rounds', before the system steps in
+SERVE = "from harness.trainer import serve; serve()"
+_DEATHS = {signal.SIGXCPU: TIMEOUT, signal.SIGKILL: OUT_OF_MEMORY, signal.SIGABRT: OUT_OF_MEMORY}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one training may take: CPU seconds, and MB of memory beyond the data's; None: no limit."""
+
+    seconds: float | None = None
+    memory_mb: float | None = None
+
+
+class Trainer:
+    """A child process that trains; `train` never raises for what a training does."""
+
+    def __init__(self) -> None:
+        self._child: subprocess.Popen[bytes] | None = None
+        self._data: Prepared | None = None
+        self._child_cpu_s = 0.0  # when it last answered
+
+    def train(self, data: Prepared, x: Float[np.ndarray, " d"], tree_method: str, limits: Limits) -> Training:
+        """Return the training of `x`; past a limit, or if the child dies, one with that status and no rounds."""
+        ended, start = _cpu_of_ended(), time.perf_counter()
+        try:
+            child = self._ready(data)
+            _send(child.stdin, (x, tree_method, limits))
+            wall = None if limits.seconds is None else START_S + _SLACK * limits.seconds
+            result: Training = self._answer(child, wall)
+            return result
+        except (EOFError, OSError, TimeoutError) as error:
+            status, note = self._ended(error, limits)
+            spent = _cpu_of_ended() - ended - self._child_cpu_s
+            if status == TIMEOUT:
+                spent = max(spent, limits.seconds or 0.0)
+            return _nothing(status, note, max(spent, 1e-6), time.perf_counter() - start)
+
+    def close(self) -> None:
+        """End the child."""
+        if self._child is not None:
+            self._child.kill()
+            self._child.communicate()
+        self._child = self._data = None
+
+    def _answer(self, child: "subprocess.Popen[bytes]", wall_s: float | None) -> Any:
+        answer, self._child_cpu_s = _receive(child.stdout, wall_s)
+        return answer
+
+    def _ready(self, data: Prepared) -> "subprocess.Popen[bytes]":
+        if self._child is None or self._child.poll() is not None:
+            command = [sys.executable, "-c", SERVE]
+            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+            pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+            self._child, self._data, self._child_cpu_s = subprocess.Popen(command, env=environment, **pipes), None, 0.0
+        if self._data is not data:
+            _send(self._child.stdin, data)
+            self._answer(self._child, START_S)
+            self._data = data
+        return self._child
+
+    def _ended(self, error: BaseException, limits: Limits) -> tuple[str, str]:
+        assert self._child is not None
+        self._child.kill() if isinstance(error, TimeoutError) else None
+        self._child.communicate()
+        number, self._child = self._child.returncode, None
+        if isinstance(error, TimeoutError):
+            return TIMEOUT, "the training process did not answer"
+        status = _DEATHS.get(signal.Signals(-number), FAILED) if number < 0 else FAILED
+        if status == OUT_OF_MEMORY and -number == signal.SIGABRT and limits.memory_mb is None:
+            status = FAILED
+        return status, f"the training process ended with {signal.Signals(-number).name if number < 0 else number}"
+
+
+_trainer: Trainer | None = None
+
+
+def train_within(data: Prepared, x: Float[np.ndarray, " d"], tree_method: str, limits: Limits) -> Training:
+    """Train in this process's child, which is started when it is first needed and ends with this process."""
+    global _trainer
+    if _trainer is None:
+        _trainer = Trainer()
+        atexit.register(_trainer.close)
+    return _trainer.train(data, x, tree_method, limits)
+
+
+def serve() -> None:
+    """Be the child: take data, then trainings, until the parent closes its end."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's; our end follows from its
+    requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints is no answer
+    data: Any = None
+    while True:
+        try:
+            request = pickle.load(requests)
+        except EOFError:
+            return
+        if isinstance(request, Prepared):
+            data = request
+            _send(answers, ("ready", time.process_time()))
+            continue
+        _send(answers, (_train(data, *request), time.process_time()))
+
+
+def _train(data: Prepared, x: Float[np.ndarray, " d"], tree_method: str, limits: Limits) -> Training:
+    cpu, wall = time.process_time(), time.perf_counter()
+    seconds, memory = limits.seconds, limits.memory_mb
+    _limit(resource.RLIMIT_CPU, None if seconds is None else math.ceil(cpu + seconds) + _SCORING_S)
+    _limit(resource.RLIMIT_AS, None if memory is None else _address_space() + int(memory * _MB))
+    try:
+        return train(data, x, (), tree_method, seconds)
+    except MemoryError:  # in scoring
+        _limit(resource.RLIMIT_AS, None)
+        spent = time.process_time() - cpu
+        return _nothing(OUT_OF_MEMORY, "no memory left for scoring", spent, time.perf_counter() - wall)
+    finally:
+        _limit(resource.RLIMIT_AS, None)
+
+
+def _limit(what: int, most: int | None) -> None:
+    resource.setrlimit(what, (resource.RLIM_INFINITY if most is None else most, resource.getrlimit(what)[1]))
+
+
+def _address_space() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+
+
+def _cpu_of_ended() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _send(stream: IO[bytes] | None, message: Any) -> None:
+    assert stream is not None
+    pickle.dump(message, stream, protocol=5)
+    stream.flush()
+
+
+def _receive(stream: IO[bytes] | None, wall_s: float | None) -> Any:
+    assert stream is not None
+    if not select.select([stream], [], [], wall_s)[0]:
+        raise TimeoutError
+    return pickle.load(stream)
+
+
+def _nothing(status: str, note: str, cpu_s: float, wall_s: float) -> Training:
+    none = np.empty(0)
+    names = ("val_error", "test_error", "val_loss", "test_loss", "cpu_s", "wall_s", "scaled_s")
+    return Training(
+        rounds=np.empty(0, np.int64), **dict.fromkeys(names, none), status=status, note=note,
+        spent_cpu_s=cpu_s, spent_wall_s=wall_s, spent_scaled_s=cpu_s,
+    )  # fmt: skip

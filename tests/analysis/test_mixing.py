@@ -1,0 +1,29 @@
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from analysis.__main__ import parse
+from analysis.mixing import check_same_origin
+from harness.errors import BadInput
+
+ROW = {"evaluator": "replay", "dataset": "a", "pipeline": "p", "data": "0" * 64, "engine": "2"}
+
+
+def frame(*changes: dict[str, str]) -> pd.DataFrame:
+    return pd.DataFrame([{**ROW, **change} for change in changes]).astype("category")
+
+
+def test_one_table_per_problem_and_evaluator_and_one_engine() -> None:
+    check_same_origin(frame({}, {}, {"dataset": "b", "data": "1" * 64}, {"evaluator": "live", "data": "2" * 64}))
+    with pytest.raises(BadInput, match=r"records of a/p are of different tables \(0{12}, 1{12}\).*mixed=true"):
+        check_same_origin(frame({}, {"data": "1" * 64}))
+    with pytest.raises(BadInput, match=r"engines 1, 2, which choose differently.*mixed=true"):
+        check_same_origin(frame({}, {"engine": "1"}))
+
+
+def test_the_word_that_allows_it(tmp_path: Path) -> None:
+    assert parse([f"results_dir={tmp_path}"]).options["mixed"] == "false"
+    assert parse([f"results_dir={tmp_path}", "mixed=true"]).options["mixed"] == "true"
+    with pytest.raises(BadInput, match="mixed must be one of false, true, got 'yes'"):
+        parse([f"results_dir={tmp_path}", "mixed=yes"])

@@ -1,0 +1,108 @@
+"""One writer at a time, what is damaged is moved aside, and the status tells what there is."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from fakes import make_tables
+from test_study import contents, grid
+
+from harness.errors import BadInput
+from harness.executors import serial
+from harness.ledger import FOLDER, is_locked, locked, mend, read_failed, write_failed, write_plan
+from harness.status import lines, read_status
+from harness.study import blocks, run_block, run_study
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tables(tmp_path_factory.mktemp("tables"), ["a/p", "b/p"], 24)
+
+
+def test_one_writer_at_a_time(tmp_path: Path) -> None:
+    results = tmp_path / "r"
+    assert not is_locked(results)
+    with locked(results):
+        assert is_locked(results)
+        with pytest.raises(BadInput, match=rf"another study is writing to .*process {os.getpid()} on .*wait for it"):
+            locked(results).__enter__()
+    assert not is_locked(results)
+    with locked(results):
+        pass
+
+
+def test_what_was_made_for_nothing_is_removed(tmp_path: Path) -> None:
+    with pytest.raises(BadInput), locked(tmp_path / "r"):
+        raise BadInput("no such table")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "r").mkdir()
+    with pytest.raises(BadInput), locked(tmp_path / "r"):
+        raise BadInput("no such table")
+    assert (tmp_path / "r").exists()
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match="results_dir: cannot write to"):
+        locked(tmp_path / "file").__enter__()
+
+
+def test_damaged_records_are_moved_aside_and_done_again_to_the_same_bytes(tables: Path, tmp_path: Path) -> None:
+    study = grid(tables, iterations=6)
+    run_study(blocks(study, tmp_path)[0], 0, serial(), "test")
+    before = contents(tmp_path)
+    paths = sorted(p for p in tmp_path.rglob("seeds-*.parquet") if "timings" not in p.name)
+    flipped = bytearray(paths[0].read_bytes())
+    flipped[len(flipped) // 2] ^= 1
+    paths[0].write_bytes(flipped)
+    paths[1].write_bytes(paths[1].read_bytes()[:-100])
+    (paths[0].parent / ".seeds-9.parquet.abc.tmp").write_bytes(b"half")
+    (tmp_path / ".mine.tmp").write_bytes(b"not ours")
+    notes = mend(tmp_path)
+    assert [note.partition(" (")[0] for note in notes] == [f"damaged record {p}" for p in paths[:2]]
+    assert paths[0].with_name(f"{paths[0].name}.damaged").read_bytes() == flipped
+    assert not list(tmp_path.rglob(".seeds*.tmp")) and (tmp_path / ".mine.tmp").exists()
+    todo, skipped = blocks(study, tmp_path)
+    assert (len(todo), skipped) == (2, 4)
+    run_study(todo, skipped, serial(), "test")
+    assert contents(tmp_path) == before
+    paths[1].rename(paths[1].with_name("seeds-7.parquet"))
+    paths[2].rename(paths[1])
+    with pytest.raises(BadInput, match=r"foreign record .*its spec is [0-9a-f]{16}, its folder's"):
+        mend(tmp_path)
+
+
+def test_status(tables: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no study in"):
+        read_status(tmp_path / "r")
+    results = tmp_path / "r"
+    todo, _ = blocks(grid(tables, iterations=6), results)
+    rows = [block.row() for block in todo]
+    with locked(results):
+        write_plan(results, rows, 2)
+        run_block(todo[0])
+        write_failed(results, rows[1], "its workers died")
+        status = read_status(results)
+    assert status.running
+    assert (status.total.done, status.total.missing, status.total.failed) == (2, 4, 2)
+    assert (status.by["dataset"]["a"].failed, status.by["dataset"]["b"].missing) == (2, 4)
+    assert status.by["method"]["ei"].done == 2
+    assert status.total.seconds > 0
+    assert status.seconds_left == pytest.approx(4 * status.total.seconds / 2)
+    plain = json.loads(json.dumps(status.as_json()))
+    assert plain["wall_seconds_left"] == pytest.approx(plain["seconds_left"] / 2)
+    text = "\n".join(lines(status))
+    assert "2 runs done, 4 missing, 2 set aside" in text and "its workers died" in text
+    with locked(results):
+        write_plan(results, rows[1:], 2)  # the next start tries again what was set aside
+    assert read_failed(results) == []
+    for block in todo:
+        run_block(block)
+    status = read_status(results)
+    assert (status.running, status.total.done, status.total.missing, status.total.failed) == (False, 8, 0, 0)
+    path = next(p for p in results.rglob("seeds-*.parquet") if "timings" not in p.name)
+    path.write_bytes(b"garbage")
+    (results / FOLDER / "plan.json").write_text('{"blocks": [3, {"folder": 1}], "workers": -1}')
+    status = read_status(results)
+    assert (status.total.done, len(status.damaged), status.workers) == (6, 1, 1)

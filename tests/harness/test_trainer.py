@@ -1,0 +1,97 @@
+"""Limits on trainings hold whatever the training does: the system ends the child process."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fakes import prepared
+
+from harness.live import LiveProblem
+from harness.problem import OK, OUT_OF_MEMORY, TIMEOUT
+from harness.trainer import Limits, Trainer
+from harness.training import train
+
+X = np.array([20, 0.3, 0.0, 0.01, 1.0, 1.0, 3])
+DATA = prepared()
+
+
+@pytest.fixture(scope="module")
+def trainer() -> Iterator[Trainer]:
+    made = Trainer()
+    yield made
+    made.close()
+
+
+def pid(trainer: Trainer) -> int:
+    assert trainer._child is not None
+    return trainer._child.pid
+
+
+def test_a_child_trains_as_this_process_does_and_is_kept(trainer: Trainer) -> None:
+    here = train(DATA, X, ())
+    there = trainer.train(DATA, X, "exact", Limits(60.0, 500.0))
+    first = pid(trainer)
+    assert there.status == OK
+    assert there.val_error.tolist() == here.val_error.tolist()
+    assert there.test_error.tolist() == here.test_error.tolist()
+    other = prepared(n=60)
+    assert trainer.train(other, X, "exact", Limits(60.0)).val_error.tolist() == train(other, X, ()).val_error.tolist()
+    assert pid(trainer) == first != os.getpid()
+
+
+def test_too_little_memory_is_a_status_and_the_next_training_succeeds(trainer: Trainer) -> None:
+    data = prepared("multiclass", n=20_000, d=20, classes=12)
+    deep = np.array([30, 0.3, 0.0, 1e-3, 1e-3, 1.0, 16])
+    result = trainer.train(data, deep, "exact", Limits(memory_mb=1.0))
+    assert result.status == OUT_OF_MEMORY
+    assert len(result.rounds) == 0 and result.spent_cpu_s > 0
+    assert trainer.train(DATA, X, "exact", Limits(60.0)).status == OK
+
+
+def test_live_problems_with_a_memory_limit(trainer: Trainer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.trainer._trainer", trainer)
+    live = LiveProblem(prepared("multiclass", n=20_000, d=20, classes=12), 0, 64, "exact", None, 1.0)
+    offer = live.candidates(5)
+    longest = int(np.argmax(offer.unit[:, 0] + offer.unit[:, 6] + offer.unit[:, 5]))
+    outcome = live.evaluate(int(offer.ids[longest]))
+    assert outcome.status == OUT_OF_MEMORY
+    assert np.isnan(outcome.error) and outcome.cost_s > 0
+
+
+def test_a_child_that_is_killed_was_out_of_memory(trainer: Trainer) -> None:
+    child = trainer._ready(DATA)
+    os.kill(child.pid, signal.SIGKILL)
+    while Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+        time.sleep(0.01)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trainer, "_ready", lambda data: child)
+        result = trainer.train(DATA, X, "exact", Limits(5.0))
+    assert (result.status, result.note) == (OUT_OF_MEMORY, "the training process ended with SIGKILL")
+    assert result.spent_cpu_s > 0
+
+
+def test_the_system_ends_a_round_that_does_not_end(trainer: Trainer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A child that works on without ever looking at the clock: the kernel's CPU limit ends it."""
+    trainer.close()
+    monkeypatch.setattr("harness.trainer.SERVE", ENDLESS)
+    result = trainer.train(DATA, X, "exact", Limits(seconds=0.1))
+    assert result.status == TIMEOUT
+    assert "SIGXCPU" in result.note
+    assert 0.1 <= result.spent_cpu_s < 30
+
+
+ENDLESS = """
+import harness.trainer as trainer
+
+def endless(*arguments):
+    while True:
+        pass
+
+trainer.train = endless
+trainer._SCORING_S = 0
+trainer.serve()
+"""
