@@ -63,9 +63,10 @@ def _kill(cluster: Any, pid: int, rng: random.Random, most: int, results: Path) 
     killed = 0
     while killed < most and os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
         time.sleep(rng.uniform(0.2, 2.0))
-        if not (results / ".study" / "plan.json").exists() or not cluster.scheduler_info["workers"]:
-            continue  # the driver is still starting, or all workers are dead and on their way back
-        workers = [nanny.pid for nanny in cluster.workers.values() if nanny.pid]
+        if not (results / ".study" / "plan.json").exists():
+            continue  # the driver is still starting
+        ready = set(cluster.scheduler.workers)  # a nanny gives up if its worker dies before it is ready
+        workers = [nanny.pid for nanny in cluster.workers.values() if nanny.pid and nanny.worker_address in ready]
         if workers:
             try:
                 os.kill(rng.choice(workers), signal.SIGKILL)
@@ -73,5 +74,4 @@ def _kill(cluster: Any, pid: int, rng: random.Random, most: int, results: Path) 
                 continue
             killed += 1
             print(f"  worker killed, {killed} in this study", flush=True)
-            time.sleep(rng.uniform(0.0, 3.0))
     return killed
