@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 DRIVER = """
 import hashlib
@@ -24,11 +26,23 @@ for n in range(5, 45, 5):
     digest.update(log_expected_gain(-joint.mean, joint.covariance, -joint.mean, joint.covariance[0]).tobytes())
 print(digest.hexdigest())
 """
+FOREST = """
+import hashlib
+import numpy as np
+from harness.surrogates.forest import RandomForest
+rng, digest = np.random.default_rng(0), hashlib.sha256()
+X, C = rng.random((60, 4)), rng.random((300, 4))
+X[:, 3], C[:, 3] = np.floor(5 * X[:, 3]), np.floor(5 * C[:, 3])
+for values in RandomForest(trees=20, categories=[0, 0, 0, 5]).fit(X, np.sin(9 * X).sum(axis=1)).mean_sd(C):
+    digest.update(values.tobytes())
+print(digest.hexdigest())
+"""
 
 
-def test_compiling_and_loading_give_the_same_bytes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("driver", [DRIVER, FOREST], ids=["gp", "rf"])
+def test_compiling_and_loading_give_the_same_bytes(tmp_path: Path, driver: str) -> None:
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", DRIVER]
+    command = [sys.executable, "-c", driver]
 
     def run() -> str:
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=1800).stdout
