@@ -1,0 +1,115 @@
+"""Algorithm 1: what it imputes, what it leaves alone, and that it recovers what censoring hides."""
+
+import numpy as np
+import pytest
+from scipy.stats import truncnorm
+
+from harness.errors import BadInput
+from harness.streams import stream
+from harness.surrogates.censored import BOUND, DROPPED, MEAN, SAMPLED, TREATMENTS, CensoredForest
+from harness.surrogates.forest import RandomForest
+
+RNG = stream(0, "test censored")
+N = 60
+X = RNG.random((N, 2))
+TRUE = 3 * X[:, 0] + np.sin(4 * X[:, 1])
+CAP = np.quantile(TRUE, 0.6)
+CENSORED = TRUE > CAP
+Y = np.where(CENSORED, CAP, TRUE)
+C = RNG.random((40, 2))
+
+
+@pytest.mark.parametrize("treatment", TREATMENTS)
+def test_without_a_censored_point_it_is_the_plain_forest_to_the_bit(treatment: str) -> None:
+    plain = RandomForest(trees=30).fit(X, TRUE)
+    fitted = CensoredForest(RandomForest(trees=30), treatment).fit(X, TRUE, np.zeros(N, bool)).posterior
+    for a, b in zip(plain.trees, fitted.trees, strict=True):
+        assert a.tobytes() == b.tobytes()
+    assert plain.each(C).tobytes() == fitted.each(C).tobytes()
+
+
+@pytest.mark.parametrize("treatment", [SAMPLED, MEAN])
+def test_imputations_are_never_below_their_bound_and_the_sd_there_stays_above_zero(treatment: str) -> None:
+    bounds = np.where(CENSORED, RNG.uniform(-1, CAP, N), TRUE)  # different bounds, some far below the truth
+    fit = CensoredForest(RandomForest(), treatment).fit(X, bounds, CENSORED)
+    assert (fit.imputed[:, CENSORED] >= bounds[CENSORED]).all()
+    np.testing.assert_array_equal(fit.imputed[:, ~CENSORED], np.tile(bounds[~CENSORED], (100, 1)))
+    assert (fit.posterior.mean_sd(X[CENSORED])[1] > 0).all()
+
+
+def test_the_trees_disagree_about_a_censored_point_as_much_as_the_truncated_normal() -> None:
+    """One E-step by hand: quantiles in the order of the trees, without a bootstrap (every tree has every point once)."""
+    forest = RandomForest(trees=50, bootstrap=False)
+    first = forest.fit_each(
+        X, np.tile(Y, (50, 1)), np.tile((~CENSORED).astype(int), (50, 1)), forest.sample(X), (Y.mean(), Y.std())
+    )
+    mean, sd = first.mean_sd(X[CENSORED])
+    fit = CensoredForest(forest, SAMPLED, iterations=1).fit(X, Y, CENSORED)
+    q = np.arange(1, 51)[:, None] / 51
+    expected = truncnorm((CAP - mean) / sd, np.inf, loc=mean, scale=sd).ppf(q)
+    np.testing.assert_allclose(fit.imputed[:, CENSORED], np.maximum(expected, CAP), rtol=1e-8)
+    assert (np.diff(fit.imputed[:, CENSORED], axis=0) >= 0).all()
+    np.testing.assert_allclose(fit.posterior.each(X)[:, CENSORED], fit.imputed[:, CENSORED])
+    one = CensoredForest(forest, MEAN, iterations=1).fit(X, Y, CENSORED).imputed[:, CENSORED]
+    np.testing.assert_allclose(one, np.tile(truncnorm((CAP - mean) / sd, np.inf, mean, sd).mean(), (50, 1)), rtol=1e-6)
+    assert fit.posterior.mean_sd(X[CENSORED])[1].mean() > 3 * CensoredForest(forest, MEAN, iterations=1).fit(
+        X, Y, CENSORED
+    ).posterior.mean_sd(X[CENSORED])[1].mean()
+
+
+def test_copies_of_a_point_in_a_tree_share_its_quantiles() -> None:
+    forest = RandomForest(trees=7, seed=3)
+    counts = forest.sample(X).counts
+    fit = CensoredForest(forest, SAMPLED, iterations=1).fit(X, Y, CENSORED)
+    i = int(np.flatnonzero(CENSORED)[np.argmax((counts[:, CENSORED] > 1).sum(axis=0))])
+    own = counts[:, i]
+    first = np.where(CENSORED, 0, counts)
+    mean, sd = (v[0] for v in forest.fit_each(
+        X, np.tile(Y, (7, 1)), first, forest.sample(X), (Y.mean(), Y.std())
+    ).mean_sd(X[i : i + 1]))  # fmt: skip
+    drawn = truncnorm((CAP - mean) / sd, np.inf, mean, sd).ppf(np.arange(1, own.sum() + 1) / (own.sum() + 1))
+    parts = np.split(drawn, np.cumsum(own)[:-1])
+    assert own.max() > 1
+    for b in np.flatnonzero(own):
+        assert fit.imputed[b, i] == pytest.approx(parts[b].mean())
+
+
+def test_no_mean_imputation_is_above_kappa_max() -> None:
+    limit = CAP + 0.05
+    free = CensoredForest(RandomForest(), SAMPLED).fit(X, Y, CENSORED)
+    fit = CensoredForest(RandomForest(), SAMPLED).fit(X, Y, CENSORED, limit)
+    counts = RandomForest().sample(X).counts
+
+    def means(imputed: np.ndarray) -> np.ndarray:
+        return ((counts * imputed).sum(axis=0) / counts.sum(axis=0))[CENSORED]
+
+    assert (means(free.imputed) > limit).sum() > 5
+    assert (means(fit.imputed) <= limit + 1e-12).all()
+    assert (fit.imputed[:, CENSORED] >= CAP).all()
+    assert fit.imputed[:, CENSORED].max() > limit  # single imputations may be: what is not known stays
+    with pytest.raises(ValueError, match="above kappa_max"):
+        CensoredForest(RandomForest()).fit(X, Y, CENSORED, CAP - 0.1)
+
+
+def test_imputing_predicts_better_than_dropping_and_that_better_than_bounds_where_all_costly_points_are_cut() -> None:
+    far = RNG.random((400, 2))
+    truth = 3 * far[:, 0] + np.sin(4 * far[:, 1])
+    rmse = {}
+    for treatment in TREATMENTS:
+        mean = CensoredForest(RandomForest(), treatment).fit(X, Y, CENSORED).posterior.mean_sd(far)[0]
+        rmse[treatment] = np.sqrt(np.mean(np.square(mean - truth)))
+    assert min(rmse[SAMPLED], rmse[MEAN]) < min(rmse[DROPPED], rmse[BOUND])
+
+
+def test_it_converges_and_says_so() -> None:
+    fit = CensoredForest(RandomForest(), SAMPLED, tolerance=0.05, iterations=50).fit(X, Y, CENSORED)
+    assert fit.converged and 1 < fit.refits < 50
+    assert not CensoredForest(RandomForest(), SAMPLED, tolerance=1e-9, iterations=2).fit(X, Y, CENSORED).converged
+
+
+def test_bounds_are_all_there_is_where_everything_is_censored_and_bad_settings_are_told() -> None:
+    for treatment in TREATMENTS:
+        fit = CensoredForest(RandomForest(trees=20), treatment).fit(X, Y, np.ones(N, bool)).posterior
+        assert fit.each(C).tobytes() == RandomForest(trees=20).fit(X, Y).each(C).tobytes()
+    with pytest.raises(BadInput, match="treatment must be one of sampled, mean, dropped, bound"):
+        CensoredForest(RandomForest(), "guess")
