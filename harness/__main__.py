@@ -12,6 +12,7 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from harness.budgets import read_budgets
 from harness.cli import CONFIGS, SOME_FAILED, chosen, refuse, run_cli, users_mistakes, whole_number
+from harness.cost_models import censored
 from harness.cost_models.statistics import check
 from harness.errors import BadInput
 from harness.interrupts import stops_soon
@@ -53,6 +54,7 @@ def read_grid(cfg: DictConfig) -> Grid:
         cost_statistic=check(cfg.cost_statistic),
         budgets=None if cfg.budgets is None else read_budgets(Path(str(cfg.budgets))),
         fronts=cfg.fronts,
+        censored_costs=censored.check(cfg.censored_costs),
     )
     for method in grid.methods:
         make_optimizer(grid.parts(method), method.rule, grid.settings())  # what is wrong is told before anything runs

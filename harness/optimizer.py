@@ -1,8 +1,8 @@
 """The optimizer: tell it evaluations, ask it which candidate to evaluate next. No I/O, no global randomness.
 
 Failed evaluations: the surrogate sees the worst error observed so far in their place, so that the search
-moves away from them; the cost model learns their cost like any other. A time-out's cost, only a lower bound
-of the true one, is taken as it is.
+moves away from them; the cost model learns their cost like any other. A time-out's cost is only a lower bound
+of the true one, and the cost model learns it as such (`cost_models.censored`).
 """
 
 import time
@@ -16,7 +16,7 @@ from harness.acquisitions.alpha import effective_alpha
 from harness.acquisitions.belief import Belief, History
 from harness.acquisitions.choose import choose
 from harness.acquisitions.protocol import CostRule, DemandingUtility, PowerRule, Setup, Utility
-from harness.cost_models import statistics
+from harness.cost_models import censored, statistics
 from harness.cost_models.protocol import CostModel, ProblemAware
 from harness.errors import BadInput
 from harness.problem import Evaluation, Problem
@@ -47,7 +47,8 @@ class Optimizer:
 
     iterations: evaluations of the whole run, `n_initial` of the initial design included. tau: the budget in
     seconds, or None. cost_statistic: what the rule takes for the cost, one of `cost_models.statistics`. seed: of the
-    utility's random draws, if it makes any.
+    utility's random draws, if it makes any. censored_costs: what becomes of costs that are only lower bounds, one of
+    `cost_models.censored`.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class Optimizer:
         tau: float | None = None,
         cost_statistic: str = statistics.DEFAULT,
         seed: int = 0,
+        censored_costs: str = censored.IMPUTED,
     ) -> None:
         for name, count in (("iterations", iterations), ("n_initial", n_initial)):
             if isinstance(count, bool) or not isinstance(count, int) or count < 1:
@@ -69,7 +71,7 @@ class Optimizer:
         if tau is not None and not (np.isfinite(tau) and tau > 0):
             raise BadInput(f"tau must be a number of seconds > 0, or null, got {tau}")
         self._surrogate, self._cost_model, self._utility, self._rule = surrogate, cost_model, utility, rule
-        self._statistic = statistics.check(cost_statistic)
+        self._statistic, self._treatment = statistics.check(cost_statistic), censored.check(censored_costs)
         if cost_statistic == "expected_inverse" and not isinstance(rule, PowerRule):
             raise BadInput(
                 "cost_statistic=expected_inverse needs a rule that divides by a power of the cost, such as eipu"
@@ -83,6 +85,7 @@ class Optimizer:
         self._error: list[float] = []
         self._cost_s: list[float] = []
         self._asked: tuple[History, Float[np.ndarray, " n"]] | None = None
+        self._censored: list[bool] = []
 
     def start(self, problem: Problem) -> None:
         """Show the problem to a cost model that asks for it; raises BadInput if that cannot serve it."""
@@ -101,6 +104,7 @@ class Optimizer:
         self._points[n] = x
         self._error.append(evaluation.error)
         self._cost_s.append(evaluation.cost_s)
+        self._censored.append(evaluation.censored)
 
     def ask(self, candidates: Float[np.ndarray, "m d"]) -> Proposal:
         """Choose among `candidates`; raises ValueError before the first `tell` or without candidates."""
@@ -115,7 +119,7 @@ class Optimizer:
             np.array(self._cost_s),
         )
         posterior = self._surrogate.fit(X, y)
-        self._cost_model.fit(X, cost_s)
+        censored.learn(self._cost_model, X, cost_s, np.array(self._censored), self._treatment)
         fitted = time.perf_counter()
         self._asked = History(X, y, posterior), cost_s
         index, belief, mean_log_cost = self._belief(candidates, *self._asked)

@@ -34,6 +34,11 @@ class Evaluation:
     wall_s: float
     status: str = OK
 
+    @property
+    def censored(self) -> bool:
+        """Whether it was stopped before its end, so that `cost_s` is only a lower bound of its true cost."""
+        return self.status == TIMEOUT
+
     def __post_init__(self) -> None:
         """Refuse what no training can have: a missing cost is an error, never 0."""
         if not (np.isfinite(self.cost_s) and self.cost_s > 0):
@@ -81,6 +86,15 @@ class KnownCosts(Protocol):
 
     def true_cost_s(self, C: Float[np.ndarray, "m d"]) -> Float[np.ndarray, " m"]:
         """Return the cost in seconds that evaluating each of the points `C` on offer will have."""
+        ...
+
+
+@runtime_checkable
+class Cappable(Protocol):
+    """A problem whose evaluations can be stopped."""
+
+    def evaluate_capped(self, candidate: int, cap_s: float) -> Evaluation:
+        """Evaluate the candidate for at most `cap_s` seconds of cost; past it, a censored evaluation of cost cap_s."""
         ...
 
 

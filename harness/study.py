@@ -14,6 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from hydra.utils import instantiate
 
+from harness.cost_models.censored import IMPUTED
 from harness.cost_models.protocol import CostModel, ProblemAware, known_beforehand
 from harness.cost_models.statistics import DEFAULT
 from harness.errors import BadInput
@@ -65,6 +66,7 @@ class Grid:
     cost_statistic: str = DEFAULT
     budgets: Mapping[str, float] | None = None  # seconds by problem; tau is then a multiple of them
     fronts: bool = False  # keep the EI-cost fronts of every step beside the traces
+    censored_costs: str = IMPUTED
 
     def settings(self, problem: str | None = None) -> dict[str, Any]:
         """Return the settings of every run's optimizer; with `budgets`, those of runs on a `problem`.
@@ -82,6 +84,11 @@ class Grid:
         """Return the components of a method's runs: the study's, its own utility apart."""
         own = {} if method.utility is None else {"utility": method.utility[1]}
         return {**self.components, **own}
+
+    def censoring(self) -> dict[str, str]:
+        """Return what becomes of censored costs, where trainings have a time limit; nothing where none is stopped."""
+        limited = self.components["evaluator"].get("time_limit_s") is not None
+        return {"censored_costs": self.censored_costs} if limited else {}
 
 
 @dataclass(frozen=True)
@@ -144,6 +151,7 @@ def make_spec(
         "lam": method.parameter("lam"),
         "alpha": method.parameter("alpha"),
         **grid.settings(f"{dataset['name']}/{pipeline['name']}"),
+        **grid.censoring(),
         **grid.names,
         **({} if method.utility is None else {"utility": method.utility[0]}),
         "components": {name: _settings(config) for name, config in grid.parts(method).items()},
@@ -209,7 +217,7 @@ def run_block(block: Block) -> dict[str, Any]:
 
 
 def _optimizer(spec: dict[str, Any], seed: int) -> Optimizer:
-    settings = {name: spec[name] for name in SETTINGS}
+    settings = {name: spec[name] for name in (*SETTINGS, "censored_costs") if name in spec}
     return make_optimizer(spec["components"], spec["rule"], {**settings, "seed": seed})
 
 

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
+from harness.cost_models.censored import fit_process
 from harness.cost_models.features import Features, log_costs
 from harness.cost_models.lv import LowVariance
 from harness.space import XGBOOST_SPACE, SearchSpace
@@ -27,6 +28,12 @@ class GaussianProcessCost:
     def fit(self, X: Float[np.ndarray, "n d"], cost_s: Float[np.ndarray, " n"]) -> None:
         """Fit to costs in seconds; raises BadInput naming the first that is not finite and positive."""
         self._posterior = self._process.fit(self._inputs(X), log_costs(cost_s))
+
+    def fit_censored(
+        self, X: Float[np.ndarray, "n d"], cost_s: Float[np.ndarray, " n"], censored: Bool[np.ndarray, " n"]
+    ) -> None:
+        """Fit to costs in seconds, where censored only lower bounds, imputed by `fit_process`."""
+        self._posterior = fit_process(self._process, self._inputs(X), log_costs(cost_s), censored)
 
     def predict(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
         """Return mean and sd of log cost at `C`."""
@@ -54,6 +61,14 @@ class ResidualGaussianProcess:
         """Fit to costs in seconds; raises BadInput naming the first that is not finite and positive."""
         self._linear.fit(X, cost_s)
         self._posterior = self._process.fit(X, log_costs(cost_s) - self._linear.predict(X)[0])
+
+    def fit_censored(
+        self, X: Float[np.ndarray, "n d"], cost_s: Float[np.ndarray, " n"], censored: Bool[np.ndarray, " n"]
+    ) -> None:
+        """Fit to costs in seconds, where censored only lower bounds: of the linear model's residuals, too."""
+        self._linear.fit_censored(X, cost_s, censored)
+        residual = log_costs(cost_s) - self._linear.predict(X)[0]
+        self._posterior = fit_process(self._process, np.asarray(X, dtype=np.float64), residual, censored)
 
     def predict(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
         """Return mean and sd of log cost at `C`."""

@@ -7,11 +7,15 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from harness.checks import number
 from harness.cost_models.features import Features, log_costs
 from harness.space import XGBOOST_SPACE, SearchSpace
+from harness.truncated import mean_variance
+
+_MOST, _CONVERGED = 200, 1e-6  # rounds of EM, and the change of an imputed log cost that ends them
+_SMALLEST_SD = 1e-9
 
 
 class LowVariance:
@@ -31,7 +35,32 @@ class LowVariance:
 
     def fit(self, X: Float[np.ndarray, "n d"], cost_s: Float[np.ndarray, " n"]) -> None:
         """Fit to costs in seconds; raises BadInput naming the first that is not finite and positive."""
-        target = log_costs(cost_s)
+        self._regress(X, log_costs(cost_s))
+
+    def fit_censored(
+        self, X: Float[np.ndarray, "n d"], cost_s: Float[np.ndarray, " n"], censored: Bool[np.ndarray, " n"]
+    ) -> None:
+        """Fit to costs in seconds, where censored only lower bounds a_i, by EM, begun at the fit to what is known.
+
+        E-step: log c_i ~ N(b + w s_i, v) given log c_i >= log a_i, its mean and variance. M-step: the regression on
+        these means, the variances add to RSS, v = RSS / n. With ridge -> 0 it ends at the maximum of the censored
+        likelihood, which v = RSS / (n - k - 1), that of sd, would overshoot without end where n is small. Source: Aitkin 1981; Schmee and Hahn 1979 (who leave the variances out).
+        """
+        target, X = log_costs(cost_s), np.asarray(X, dtype=np.float64)
+        bound = target[censored]
+        spread = self._regress(X[~censored], target[~censored])
+        for _ in range(_MOST):
+            mean = self.predict(X[censored])[0]
+            new, variance = mean_variance(mean, np.full(len(mean), max(spread, _SMALLEST_SD)), bound)
+            change = float(np.abs(new - target[censored]).max())
+            target[censored] = new
+            spread = self._regress(X, target, float(variance.sum()))
+            if change <= _CONVERGED:
+                break
+
+    def _regress(self, X: Float[np.ndarray, "n d"], log_cost: Float[np.ndarray, " n"], hidden: float = 0.0) -> float:
+        """Set the coefficients and return sqrt(RSS / n); hidden: the part of RSS that imputed values do not show."""
+        target = log_cost.copy()
         n, k = len(target), len(self._features)
         S = np.array(self._features.columns(np.asarray(X, dtype=np.float64)))
         center, level = S.sum(axis=1) / n, float(target.sum()) / n
@@ -41,8 +70,10 @@ class LowVariance:
         gram.flat[:: k + 1] += self.ridge
         weights = np.linalg.solve(gram, S @ target)
         residual = target - weights @ S
-        sd = math.sqrt(float(residual @ residual) / max(1, n - k - 1))
+        squares = float(residual @ residual) + hidden
+        sd = math.sqrt(squares / max(1, n - k - 1))
         self._coefficients = level - float(center @ weights), weights, sd
+        return math.sqrt(squares / n)
 
     def predict(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
         """Return mean and sd of log cost at `C`."""

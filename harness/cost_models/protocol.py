@@ -3,7 +3,7 @@
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from harness.problem import Problem
 
@@ -18,6 +18,17 @@ class CostModel(Protocol):
 
     def predict(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
         """Return mean and standard deviation of log cost at `C`; both finite."""
+        ...
+
+
+@runtime_checkable
+class CensoredCostModel(CostModel, Protocol):
+    """A cost model with a way of its own to learn from lower bounds."""
+
+    def fit_censored(
+        self, X: Float[np.ndarray, "n d"], cost_s: Float[np.ndarray, " n"], censored: Bool[np.ndarray, " n"]
+    ) -> None:
+        """Fit to costs in seconds, where censored (some, not all) only lower bounds; raises BadInput as `fit`."""
         ...
 
 

@@ -141,7 +141,7 @@ def test_failures_are_seen_as_the_worst_error_and_their_costs_are_learned() -> N
     assert belief.history is not None
     np.testing.assert_array_equal(belief.history.y, [0.2, 0.6, 0.6, 0.6])
     expected = _cost_model()
-    expected.fit(POINTS[:4], np.array([1.0, 3.0, 2.0, 9.0]))
+    expected.fit_censored(POINTS[:4], np.array([1.0, 3.0, 2.0, 9.0]), np.array([False, False, False, True]))
     np.testing.assert_array_equal(belief.log_cost, expected.predict(POINTS[20:])[0])
 
 
