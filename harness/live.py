@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -36,10 +36,19 @@ class LiveProblem(ContinuousProblem):
 
     def measure(self, x: Float[np.ndarray, " d"]) -> Evaluation:
         """Train with the native hyperparameters `x`; in a child process where there are limits to hold."""
-        if self._limits == Limits():
+        return self._measure(x, self._limits)
+
+    def evaluate_capped(self, candidate: int, cap_s: float) -> Evaluation:
+        """Train in a child process that the kernel ends soon after `cap_s` CPU seconds, even within a round."""
+        own = self._limits.seconds
+        limits = replace(self._limits, seconds=cap_s if own is None else min(cap_s, own))
+        return self._measure(self._native[candidate - self._first], limits)
+
+    def _measure(self, x: Float[np.ndarray, " d"], limits: Limits) -> Evaluation:
+        if limits == Limits():
             result = train(self._data, x, (), self._tree_method)
         else:
-            result = train_within(self._data, x, self._tree_method, self._limits)
+            result = train_within(self._data, x, self._tree_method, limits)
         good = result.status == OK
         return Evaluation(
             error=float(result.val_error[-1]) if good else float("nan"),

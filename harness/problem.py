@@ -94,7 +94,7 @@ class Cappable(Protocol):
     """A problem whose evaluations can be stopped."""
 
     def evaluate_capped(self, candidate: int, cap_s: float) -> Evaluation:
-        """Evaluate the candidate for at most `cap_s` seconds of cost; past it, a censored evaluation of cost cap_s."""
+        """Evaluate the candidate, stopped past `cap_s` seconds of cost: then censored, its cost no less than that."""
         ...
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from harness.errors import BadInput
-from harness.problem import Candidates, Evaluation
+from harness.problem import TIMEOUT, Candidates, Evaluation
 from harness.space import XGBOOST_SPACE
 from harness.streams import stream
 from tabular_cache.cargo import cargo
@@ -110,6 +110,14 @@ class ReplayProblem:
             wall_s=float(table["wall_s"][candidate]),
             status=table.statuses[table.status[candidate]],
         )
+
+    def evaluate_capped(self, candidate: int, cap_s: float) -> Evaluation:
+        """Look the row up, as a training stopped at `cap_s` seconds would have ended."""
+        whole = self.evaluate(candidate)
+        if whole.cost_s <= cap_s:
+            return whole
+        nan = float("nan")
+        return Evaluation(nan, cap_s, nan, whole.wall_s * cap_s / whole.cost_s, TIMEOUT)
 
 
 def _keys(unit: Float[np.ndarray, "m d"]) -> list[bytes]:

@@ -8,6 +8,7 @@ import pytest
 from fakes import journal_line, make_tables
 
 from harness.errors import BadInput
+from harness.problem import Cappable
 from tabular_cache.replay import Replay, ReplayProblem
 from tabular_cache.store import Store
 from tabular_cache.table import read_table
@@ -163,3 +164,15 @@ def test_the_incumbent_whose_neighbours_are_on_offer_is_that_of_the_objective(fo
     near = np.square(table.unit - table.unit[low]).sum(axis=1)
     near[[0, low]] = np.inf
     assert int(np.argmin(near)) in problem.candidates(2).ids
+
+
+def test_a_capped_look_up_is_censored_past_the_cap(folder: Path) -> None:
+    problem, again = (Replay(str(folder)).open({"name": "a"}, {"name": "p"}, 0) for _ in range(2))
+    assert isinstance(problem, Cappable)
+    for i in problem.initial(5).ids:
+        whole = again.evaluate(int(i))
+        capped = problem.evaluate_capped(int(i), 0.01)
+        if whole.cost_s <= 0.01:
+            assert capped == whole
+        else:
+            assert (capped.status, capped.cost_s, capped.censored) == ("timeout", 0.01, True)

@@ -1,0 +1,26 @@
+"""Capping: stopping an evaluation once it has cost more than would make it interesting.
+
+Source: Hutter, Hoos and Leyton-Brown 2013, section 4: the threshold is the best value so far times a slack factor;
+1 learns only that a point is no better, more learns by how much, at its price.
+"""
+
+import math
+
+from harness.checks import number
+
+SLACKS: tuple[float | None, ...] = (1.0, 1.1, 1.3, 1.5, 2.0, None)  # those of the study; None: never before kappa_max
+
+
+def slack_factor(value: object) -> float | None:
+    """Return a slack factor, None for no capping; raises BadInput for anything but a number >= 1 or null."""
+    return None if value is None else number("slack", value, "a number >= 1, or null for no capping", 1.0)
+
+
+def threshold(slack: float | None, best_s: float | None, kappa_max_s: float = math.inf) -> float:
+    """Return the cost in seconds at which to stop: min(slack x best_s, kappa_max_s).
+
+    best_s: the lowest cost so far, None while there is none. slack None: kappa_max_s.
+    """
+    if slack is None or best_s is None:
+        return kappa_max_s
+    return min(slack * best_s, kappa_max_s)

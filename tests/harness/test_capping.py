@@ -1,0 +1,85 @@
+"""Caps: thresholds, children that the kernel ends at their limit, and capped evaluations of live problems."""
+
+import os
+import sys
+import time
+
+import numpy as np
+import pytest
+from fakes import prepared
+
+from harness import child
+from harness.capping import SLACKS, slack_factor, threshold
+from harness.errors import BadInput
+from harness.live import LiveProblem
+from harness.problem import OK, TIMEOUT, Cappable
+
+
+def busy(seconds: float) -> float:
+    began = time.process_time()
+    while time.process_time() - began < seconds:
+        pass
+    return seconds
+
+
+def in_compiled_code() -> None:
+    np.linalg.svd(np.random.default_rng(0).normal(size=(6000, 3000)))  # one call that does not return for seconds
+
+
+def wrong() -> None:
+    raise ValueError("wrong")
+
+
+def test_the_threshold_is_slack_times_the_best() -> None:
+    assert SLACKS == (1.0, 1.1, 1.3, 1.5, 2.0, None)
+    assert threshold(1.3, 2.0) == 2.6
+    assert threshold(1.3, 2.0, 2.5) == 2.5
+    assert threshold(None, 2.0, 9.0) == threshold(1.1, None, 9.0) == 9.0
+    assert slack_factor(None) is None
+    for bad in (0.9, True, "2", float("nan")):
+        with pytest.raises(BadInput, match="slack must be a number >= 1, or null"):
+            slack_factor(bad)
+
+
+def test_a_child_is_ended_at_its_limit_and_not_before() -> None:
+    done = child.call(busy, (0.05,), 5.0)
+    assert (done.status, done.value) == (child.DONE, 0.05)
+    assert 0.05 <= done.cpu_s < 5.0
+    for function, args in ((busy, (60.0,)), (in_compiled_code, ())):
+        capped = child.call(function, args, 0.1)
+        assert (capped.status, capped.cpu_s) == (child.CAPPED, 0.1)
+
+
+def test_a_child_that_breaks_says_why() -> None:
+    assert child.call(wrong, (), 5.0).note == "ValueError: wrong"
+    ended = child.call(os._exit, (7,), 5.0)
+    assert (ended.status, ended.note) == (child.BROKEN, "ended with exit code 7")
+    with pytest.raises(ValueError, match="cap_s must be a finite number of seconds > 0"):
+        child.call(busy, (1.0,), 0.0)
+
+
+def test_a_program_is_ended_at_its_limit() -> None:
+    capped = child.program([sys.executable, "-c", "while True: pass"], 0.3)
+    assert (capped.status, capped.cpu_s) == (child.CAPPED, 0.3)
+    done = child.program([sys.executable, "-c", "raise SystemExit(20)"], 30.0)
+    assert (done.status, done.value) == (child.DONE, 20)
+    assert 0 < done.cpu_s < 30.0
+    aborted = child.program([sys.executable, "-c", "import os; os.abort()"], 30.0)
+    assert (aborted.status, aborted.note) == (child.BROKEN, "ended by signal 6")
+    with pytest.raises(BadInput, match="cannot run no-such-program"):
+        child.program(["no-such-program"], 1.0)
+
+
+def test_a_live_training_is_capped_or_the_same_as_ever() -> None:
+    data = prepared(n=3000, d=20)
+    live = LiveProblem(data, 0, 64, "exact", None)
+    offer = live.candidates(5)
+    assert isinstance(live, Cappable)
+    longest = int(offer.ids[np.argmax(offer.unit[:, 0] + offer.unit[:, 6])])
+    capped = live.evaluate_capped(longest, 0.02)
+    assert capped.status == TIMEOUT and capped.censored
+    assert capped.cost_s >= 0.02 and np.isnan(capped.error)
+    quick = int(offer.ids[np.argmin(offer.unit[:, 0] + offer.unit[:, 6])])
+    whole, plain = live.evaluate_capped(quick, 60.0), live.evaluate(quick)
+    assert (whole.status, whole.error, whole.test_error) == (OK, plain.error, plain.test_error)
+    assert not whole.censored
