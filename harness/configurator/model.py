@@ -18,6 +18,7 @@ from harness.surrogates.forest import ForestPosterior, RandomForest
 
 TREES, MIN_SPLIT, SHARE = 10, 10, 5.0 / 6.0  # SMAC's forest
 _RANDOM, _STARTS, _STEPS = 1000, 5, 20  # random candidates; local searches from the best runs, steps of each
+_OFFERED = 500  # promising challengers, many more than are ever raced
 
 
 class RuntimeModel:
@@ -80,6 +81,6 @@ def challengers(
             here, best = around[values.argmax()], float(values.max())
     rows = np.unique(np.concatenate(found), axis=0)
     ordered = rows[np.argsort(-value(rows), kind="stable")]
-    promising = [row for row in ordered if not history.seen(row)]
+    promising = [row for row in ordered[: _OFFERED + len(known)] if not history.seen(row)]
     mixed = [row for pair in zip(promising, space.sample(rng, len(promising)), strict=True) for row in pair]
     return [row for row in mixed if not history.seen(row)]

@@ -100,5 +100,8 @@ class OptionSpace:
         rows = rows.copy()
         for j, option in enumerate(self.options):
             if option.integer:
-                rows[:, j] = [option.place(option.value(place)) for place in rows[:, j]]
+                low, high = (np.log(x) if option.log else x for x in (option.low, option.high))
+                value = low + np.clip(rows[:, j], 0.0, 1.0) * (high - low)
+                whole = np.rint(np.clip(np.exp(value) if option.log else value, option.low, option.high))
+                rows[:, j] = ((np.log(whole) if option.log else whole) - low) / (high - low)
         return rows

@@ -1,0 +1,51 @@
+"""Command line of the configuration experiment: `python -m harness.configurator [scenario=[a,b]] [setting=value ...]`."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.cli import SOME_FAILED, chosen, compose_config, positive, run_cli, whole_number
+from harness.errors import BadInput
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run what is missing of the experiment; returns the exit code."""
+    from hydra.utils import instantiate
+
+    from harness.capping import slack_factor
+    from harness.configurator.experiment import run_all, trials
+
+    cfg = compose_config("configurator", sys.argv[1:] if argv is None else argv)
+    scenarios = chosen(cfg, "scenario")
+    for scenario in scenarios.values():
+        instantiate(scenario["solver"])  # what is not installed is told before anything runs
+    slacks = [slack_factor(value) for value in cfg.slack]
+    if not slacks or len(set(slacks)) < len(slacks):
+        raise BadInput(f"slack must be different factors, for example slack=[1,1.3,null], got {list(cfg.slack)}")
+    todo = trials(scenarios, slacks, whole_number("runs", cfg.runs, 0), _settings(cfg), str(cfg.results_dir))
+    executor: Any = instantiate(cfg.executor)
+    with executor:
+        failed = run_all(executor, todo)
+    for failure in failed:
+        print(f"failed: {failure}", file=sys.stderr)
+    print(f"{len(todo) - len(failed)} of {len(todo)} records in {Path(cfg.results_dir) / 'configurator'}/")
+    return SOME_FAILED if failed else 0
+
+
+def _settings(cfg: Any) -> dict[str, Any]:
+    from harness.surrogates.censored import CensoredForest
+    from harness.surrogates.forest import RandomForest
+
+    CensoredForest(RandomForest(), cfg.treatment)
+    return {
+        "budget_s": positive("budget_s", cfg.budget_s),
+        "kappa_max_s": positive("kappa_max_s", cfg.kappa_max_s),
+        "train": whole_number("train", cfg.train, 2),
+        "test": whole_number("test", cfg.test, 1),
+        "treatment": str(cfg.treatment),
+    }
+
+
+if __name__ == "__main__":
+    run_cli(main)

@@ -1,0 +1,153 @@
+"""The configuration experiment: scenarios x slack factors x runs, each a record, with times on unseen instances.
+
+    results/configurator/<scenario>/slack-<factor>-run-<k>-<spec hash>.json     one configuration run, tested
+    results/configurator/<scenario>/default-<spec hash>.json                    the solver's own defaults, tested
+
+A rerun does what is missing. Instances are generated from their numbers: 0.. to configure on, from TEST on to test.
+Measured seconds differ from run to run; all else depends on the spec only.
+"""
+
+import hashlib
+import json
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hydra.utils import instantiate
+from jaxtyping import Float
+
+from harness.configurator.configure import Result, Settings, configure
+from harness.configurator.history import Pair
+from harness.executors import run_tasks
+from harness.files import write_atomically
+from harness.progress import Progress
+from harness.records import spec_hash
+from harness.solvers.protocol import SOLVED, InstanceSet, Run, Solver
+
+TEST = 10_000  # number of the first test instance
+VERSION = 1  # raise it when the same settings mean something else than before
+DEFAULT = "default"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One record to make. slack: a factor, None for no capping, or DEFAULT: time the solver's defaults only."""
+
+    scenario: str
+    config: Mapping[str, Any]
+    slack: float | str | None
+    run: int
+    settings: Mapping[str, Any]
+    results: str
+
+    def spec(self) -> dict[str, Any]:
+        """Return all that determines what is done, as plain JSON values."""
+        own = {} if self.slack == DEFAULT else {"slack": self.slack, "run": self.run}
+        used = {k: v for k, v in self.settings.items() if self.slack != DEFAULT or k in ("kappa_max_s", "test")}
+        return {"scenario": self.scenario, "config": dict(self.config), **own, **used, "version": VERSION}
+
+    def path(self) -> Path:
+        """Return where the record belongs."""
+        spec = self.spec()
+        slack = "none" if self.slack is None else f"{self.slack:g}" if not isinstance(self.slack, str) else ""
+        stem = DEFAULT if self.slack == DEFAULT else f"slack-{slack}-run-{self.run}"
+        return Path(self.results) / "configurator" / self.scenario / f"{stem}-{spec_hash(spec)}.json"
+
+
+def trials(
+    scenarios: Mapping[str, Any], slacks: Sequence[float | None], runs: int, settings: Mapping[str, Any], results: str
+) -> list[Trial]:
+    """Return every trial of the experiment: run by run, so that one stopped early has as much of each factor."""
+    found = [Trial(name, config, DEFAULT, 0, settings, results) for name, config in scenarios.items()]
+    return found + [
+        Trial(name, config, slack, run, settings, results)
+        for run in range(runs)
+        for name, config in scenarios.items()
+        for slack in slacks
+    ]
+
+
+def run_all(executor: Executor, todo: Sequence[Trial]) -> list[str]:
+    """Run the trials that have no record yet; returns a line for each that failed."""
+    failed, missing = [], [trial for trial in todo if not trial.path().exists()]
+    with Progress(len(missing), "runs", "configurator") as progress:
+        for trial, outcome in run_tasks(executor, run_trial, missing):
+            if isinstance(outcome, BaseException):
+                failed.append(f"{trial.path().stem}: {type(outcome).__name__}: {outcome}")
+            progress.advance()
+    return failed
+
+
+def run_trial(trial: Trial) -> None:
+    """Configure, time what was found on the test instances, and write the record."""
+    solver, instances = instantiate(trial.config["solver"]), instantiate(trial.config["instances"])
+    settings, record = trial.settings, dict[str, Any]()
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="instances-") as name:
+        folder, row = Path(name), solver.space.default
+        if trial.slack != DEFAULT:
+            assert not isinstance(trial.slack, str)
+            paths, features = _write(instances, range(int(settings["train"])), folder)
+            own = Settings(settings["budget_s"], settings["kappa_max_s"], trial.slack, trial.run, settings["treatment"])
+
+            def target(row: Float[np.ndarray, " d"], pair: Pair, cap_s: float) -> Run:
+                return solver.run(row, paths[pair[0]], pair[1], cap_s)
+
+            result = configure(solver.space, features, target, own)
+            row, record = result.incumbent, _described(result, features, solver)
+        times = _timed(solver, instances, row, settings, folder)
+    record |= {"spec": trial.spec(), "settings": solver.space.settings(row), "test": times}
+    record["wall_s"] = round(time.perf_counter() - began, 3)
+    body = json.dumps(record, sort_keys=True)
+    write_atomically(trial.path(), json.dumps({"sha256": _digest(body), "record": body}).encode())
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Return a record; raises ValueError for a file that is damaged or none."""
+    sealed = json.loads(path.read_text())
+    if not isinstance(sealed, dict) or _digest(str(sealed.get("record"))) != sealed.get("sha256"):
+        raise ValueError(f"{path} does not match its checksum")
+    return dict(json.loads(sealed["record"]))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _write(instances: InstanceSet, numbers: range, folder: Path) -> tuple[list[Path], Float[np.ndarray, "i k"]]:
+    paths = [folder / f"{i}.{instances.suffix}" for i in numbers]
+    return paths, np.array([instances.write(i, path) for i, path in zip(numbers, paths, strict=True)])
+
+
+def _timed(
+    solver: Solver, instances: InstanceSet, row: Float[np.ndarray, " d"], settings: Mapping[str, Any], folder: Path
+) -> list[dict[str, Any]]:
+    """Time a configuration on the test instances, solver seed = number of the instance; see `History` for what counts."""
+    paths, _ = _write(instances, range(TEST, TEST + int(settings["test"])), folder)
+    runs = [solver.run(row, path, int(path.stem), settings["kappa_max_s"]) for path in paths]
+    return [
+        {"seconds": run.cpu_s if run.status == SOLVED else settings["kappa_max_s"], "status": run.status, "note": run.note}
+        for run in runs
+    ]
+
+
+def _described(result: Result, features: Float[np.ndarray, "i k"], solver: Solver) -> dict[str, Any]:
+    entries = result.history.entries
+    return {
+        "target_s": result.target_s,
+        "model_s": result.model_s,
+        "models": result.models,
+        "trajectory": result.trajectory,
+        "features": features.tolist(),
+        "categories": list(solver.space.categories),
+        "rows": np.array(result.history.rows).tolist(),
+        "runs": [
+            {"row": e.configuration, "instance": e.pair[0], "seed": e.pair[1], "cap_s": e.cap_s, **asdict(e.run)}
+            for e in entries
+        ],
+    }
