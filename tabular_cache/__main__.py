@@ -16,7 +16,8 @@ USAGE = """usage: python -m tabular_cache COMMAND [dataset=[a,b]] [pipeline=[c]]
 
 build         measure: live trainings to tables       info          the table of problems
 audit         train a random sample again             confirm       train what the runs of results_dir chose
-costs         how well the cost models predict        significance  which features and ridge a linear one should have"""
+costs         how well the cost models predict        significance  which features and ridge a linear one should have
+censored      treatments of capped and timed-out costs"""
 
 
 def main() -> int:
@@ -29,13 +30,14 @@ def main() -> int:
         "confirm": _confirm,
         "costs": _costs,
         "significance": _significance,
+        "censored": _censored,
     }
     if command in ("-h", "--help", "help"):
         print(USAGE)
         return 0
     if command not in commands:
         raise BadInput(f"unknown command {command!r}; allowed: {', '.join(commands)}")
-    cfg = compose_config("costs" if command == "costs" else "tables", overrides)
+    cfg = compose_config(command if command in ("costs", "censored") else "tables", overrides)
     problems = list(itertools.product(chosen(cfg, "dataset"), chosen(cfg, "pipeline")))
     folder = TABLES if cfg.tables is None else Path(cfg.tables)
     return commands[command](cfg, problems, folder)
@@ -133,6 +135,13 @@ def _significance(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> in
     from tabular_cache.cost_commands import significance
 
     return significance(problems, folder)
+
+
+def _censored(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> int:
+    from tabular_cache.cost_commands import censored
+
+    executor, _ = _executor(cfg)
+    return censored(cfg, problems, folder, executor)
 
 
 if __name__ == "__main__":

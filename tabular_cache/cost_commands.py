@@ -1,4 +1,4 @@
-"""The commands about cost models: `costs` and `significance`."""
+"""The commands about cost models: `costs`, `significance` and `censored`."""
 
 import sys
 from concurrent.futures import Executor
@@ -40,6 +40,44 @@ def significance(problems: list[tuple[str, str]], folder: Path) -> int:
     features = instantiate(_cost_model("lv3")).features
     print(report(load_all([f"{dataset}/{pipeline}" for dataset, pipeline in problems], folder), features))
     return 0
+
+
+def censored(cfg: Any, problems: list[tuple[str, str]], folder: Path, executor: Executor) -> int:
+    """Score the treatments of censored costs of `cfg` on the problems; returns the exit code."""
+    from harness.capping import slack_factor
+    from harness.checks import number
+    from harness.executors import run_tasks
+    from harness.progress import Progress
+    from tabular_cache.censored import SLACK, TIMEOUT, Case, run_case
+
+    for experiment in cfg.experiments:
+        if experiment not in (SLACK, TIMEOUT):
+            raise BadInput(f"each of experiments must be one of {SLACK}, {TIMEOUT}, got {experiment!r}")
+    sizes = tuple(sorted({whole_number("each of sizes", n, 4) for n in cfg.sizes}))
+    seeds = tuple(sorted({whole_number("each of seeds", seed, 0) for seed in cfg.seeds}))
+    slacks = tuple(slack_factor(value) for value in cfg.slack)
+    models = {str(name): _cost_model(str(name)) for name in cfg.cost_models}
+    if not (sizes and seeds and slacks and models and cfg.experiments):
+        raise BadInput("experiments, sizes, seeds, slack and cost_models must not be empty")
+    share, trees = number("share", cfg.share, "a share in [0.01, 0.9]", 0.01, 0.9), whole_number("trees", cfg.trees, 1)
+    cases = [
+        Case(
+            str(experiment), f"{dataset}/{pipeline}", seeds, sizes, slacks, trees, models, share, str(folder),
+            str(cfg.results_dir),
+        )
+        for dataset, pipeline in problems
+        for experiment in cfg.experiments
+    ]  # fmt: skip
+    failed = []
+    with executor, Progress(len(cases), "problems", "censored") as progress:
+        for case, outcome in run_tasks(executor, run_case, cases):
+            if isinstance(outcome, BaseException):
+                failed.append(f"{case.problem} {case.experiment}: {type(outcome).__name__}: {outcome}")
+            progress.advance()
+    for failure in failed:
+        print(f"failed: {failure}", file=sys.stderr)
+    print(f"{len(cases) - len(failed)} of {len(cases)} records in {Path(cfg.results_dir) / 'censored'}/")
+    return SOME_FAILED if failed else 0
 
 
 def _cost_model(name: str) -> dict[str, Any]:
