@@ -7,7 +7,9 @@ and F9 from runs under several cost models. `claims` holds the paper's claims ag
 the minimal budget of every problem, `fronts` draws F1 and F7 from the fronts that `python -m harness fronts=true`
 keeps, and `sensitivities` asks whether a claim's verdict depends on a setting (one folder of records per setting).
 `best` tells the best configuration found on each data set; `tables` draws the measured tables; `utilities` ranks
-utilities and cost rules together (study=utilities), with the time that the optimizer itself takes.
+utilities and cost rules together (study=utilities), with the time that the optimizer itself takes. `censored` draws C1
+to C3 and writes their tables from the records of `python -m tabular_cache censored` and of
+`python -m harness.configurator`.
 """
 
 import sys
@@ -30,7 +32,7 @@ OTHERS = (
     "tables",
     "utilities",
 )  # each a function of `analysis.commands`
-COMMANDS = ("figures", "summary", "all", "density", "engines", "costs", *OTHERS)
+COMMANDS = ("figures", "summary", "all", "density", "engines", "costs", "censored", *OTHERS)
 OPTIONS = {"bootstrap": ("hierarchical", "plain"), "judge": ("validation", "test"), "mixed": ("false", "true")}
 KEYS = ("results_dir", "out_dir", *OPTIONS, *REFERENCE)
 USAGE = f"python -m analysis [{'|'.join(COMMANDS)}] results_dir=results out_dir=report [evaluator=replay ...]"
@@ -119,6 +121,8 @@ def _run(arguments: Arguments) -> int:
         return 0
     if arguments.command == "costs":
         return _costs(arguments)
+    if arguments.command == "censored":
+        return _censored(arguments)
     from analysis import problems, summary  # after the arguments: pandas and matplotlib take a second to import
     from analysis.figures import figures
     from analysis.plotting import Drawn
@@ -174,6 +178,42 @@ def _costs(arguments: Arguments) -> int:
             print(f"error: {name} was not drawn: {error}", file=sys.stderr)
             failed = True
     print(costs_report.write(costs, arguments.out_dir))
+    return SOME_FAILED if failed else 0
+
+
+def _censored(arguments: Arguments) -> int:
+    from analysis import censored, censored_example, censored_figures, censored_report, configurator
+    from analysis.plotting import Drawn
+    from harness.capping import SLACKS
+
+    out, parts, failed = arguments.out_dir, list[str](), False
+    drawn: list[Drawn] = [censored_example.draw(out)]
+    try:
+        found = censored.read_censored(arguments.results_dir)
+        slack, models = censored.by_slack(found), censored.by_model(found)
+        if not slack.empty:
+            drawn.append(censored_figures.c2(found, slack, out))
+            parts.append(censored_report.slack_table(slack, found[found["experiment"] == "slack"]))
+        if not models.empty:
+            parts.append(censored_report.model_table(models, found[found["experiment"] == "timeout"]))
+    except BadInput as error:
+        print(f"error: C2 was not drawn: {error}", file=sys.stderr)
+        failed = True
+    try:
+        records = configurator.read_runs(arguments.results_dir)
+        times = configurator.test_times(records)
+        drawn.append(censored_figures.c3(times, out))
+        solvers = configurator.solver_slack_rows(records, SLACKS)
+        parts += [] if solvers.empty else [censored_report.solver_table(solvers)]
+        parts.append(censored_report.configured_table(configurator.medians(times)))
+    except BadInput as error:
+        print(f"error: C3 was not drawn: {error}", file=sys.stderr)
+        failed = True
+    if parts:
+        print(censored_report.write(parts, out))
+    for figure in drawn:
+        for path in figure.paths:
+            print(path)
     return SOME_FAILED if failed else 0
 
 

@@ -25,8 +25,8 @@ class Outcome:
     """How work in a child ended.
 
     status: ``done``; ``capped``: ended at its limit; ``broken``: by itself, with an error or a signal, or it hung.
-    value: what the function returned, or a program's exit code, if done; note: why, if broken. cpu_s: CPU seconds of the
-    work; the limit, if it was capped. wall_s: wall seconds, start-up included.
+    value: what the function returned, or a program's exit code, if done; note: why, if broken. cpu_s: CPU seconds of
+    the work; the limit, if it was capped. wall_s: wall seconds, start-up included.
     """
 
     status: str
@@ -86,7 +86,7 @@ def _work(answers: Connection, function: Callable[..., Any], args: tuple[Any, ..
 
 
 def program(command: Sequence[str], cap_s: float) -> Outcome:
-    """Run a program, its output thrown away, for at most `cap_s` CPU seconds; raises BadInput if it cannot be started."""
+    """Run a program, its output thrown away, for at most `cap_s` CPU seconds; raises BadInput if it cannot start."""
     _check(cap_s)
     began = time.perf_counter()
     try:

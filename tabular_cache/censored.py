@@ -4,8 +4,8 @@ A problem's configurations are halved at random. From the rows of one half n are
 rows of the other half (up to 1,000) are asked about, their true costs known. Nothing of a training that is asked
 about is learned from. Two experiments, each one record per problem:
 
-    slack     evaluations capped at a slack factor times the lowest cost so far; a random forest on log cost under the four
-              treatments of `CensoredForest`
+    slack     evaluations capped at a slack factor times the lowest cost so far; a random forest on log cost under the
+              four treatments of `CensoredForest`
     timeout   a time limit that a share of the learned trainings would exceed; cost models under the treatments of
               `harness.cost_models.censored`, and `known`: as if there were no limit
 """

@@ -1,4 +1,4 @@
-"""Command line of the configuration experiment: `python -m harness.configurator [scenario=[a,b]] [setting=value ...]`."""
+"""Command line of the configuration experiment: `python -m harness.configurator [scenario=[a]] [setting=value ...]`."""
 
 import sys
 from collections.abc import Sequence

@@ -43,9 +43,7 @@ class Result:
     trajectory: list[tuple[float, int]] = field(default_factory=list)  # seconds spent, number of the incumbent
 
 
-def configure(
-    space: OptionSpace, features: Float[np.ndarray, "i k"], target: Target, settings: Settings
-) -> Result:
+def configure(space: OptionSpace, features: Float[np.ndarray, "i k"], target: Target, settings: Settings) -> Result:
     """Search for the configuration of least mean runtime on the instances that `features` has rows for.
 
     A model is fitted, challengers are chosen, and these are raced for at least as long as that took and at least two
@@ -78,7 +76,7 @@ def configure(
 
 
 def draw_pairs(instances: int, most: int, seed: int) -> list[Pair]:
-    """Return the sequence of (instance, solver seed): every instance once, in random order, then again with new seeds."""
+    """Return the sequence of (instance, solver seed): every instance once, in random order, then again."""
     rng, found = stream(seed, "configurator", "pairs"), list[Pair]()
     while len(found) < most:
         found += [(int(i), int(rng.integers(1 << 20))) for i in rng.permutation(instances)]

@@ -127,11 +127,15 @@ def _write(instances: InstanceSet, numbers: range, folder: Path) -> tuple[list[P
 def _timed(
     solver: Solver, instances: InstanceSet, row: Float[np.ndarray, " d"], settings: Mapping[str, Any], folder: Path
 ) -> list[dict[str, Any]]:
-    """Time a configuration on the test instances, solver seed = number of the instance; see `History` for what counts."""
+    """Time a configuration on the test instances, the solver's seed being the instance's number, as `History` counts."""
     paths, _ = _write(instances, range(TEST, TEST + int(settings["test"])), folder)
     runs = [solver.run(row, path, int(path.stem), settings["kappa_max_s"]) for path in paths]
     return [
-        {"seconds": run.cpu_s if run.status == SOLVED else settings["kappa_max_s"], "status": run.status, "note": run.note}
+        {
+            "seconds": run.cpu_s if run.status == SOLVED else settings["kappa_max_s"],
+            "status": run.status,
+            "note": run.note,
+        }
         for run in runs
     ]
 

@@ -65,7 +65,9 @@ class History:
         """Whether only a lower bound is known: a run stopped before kappa_max."""
         return entry.run.status == CUT and entry.cap_s < self.kappa_max_s
 
-    def data(self) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"], Float[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
+    def data(
+        self,
+    ) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"], Float[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
         """Return, per run, configuration, instance, log10 of its seconds, and whether that is a lower bound."""
         configuration = np.array([entry.configuration for entry in self.entries], np.int64)
         instance = np.array([entry.pair[0] for entry in self.entries], np.int64)

@@ -44,7 +44,8 @@ class LowVariance:
 
         E-step: log c_i ~ N(b + w s_i, v) given log c_i >= log a_i, its mean and variance. M-step: the regression on
         these means, the variances add to RSS, v = RSS / n. With ridge -> 0 it ends at the maximum of the censored
-        likelihood, which v = RSS / (n - k - 1), that of sd, would overshoot without end where n is small. Source: Aitkin 1981; Schmee and Hahn 1979 (who leave the variances out).
+        likelihood; v = RSS / (n - k - 1), that of sd, would overshoot it without end where n is small.
+        Source: Aitkin 1981; Schmee and Hahn 1979 (who leave the variances out).
         """
         target, X = log_costs(cost_s), np.asarray(X, dtype=np.float64)
         bound = target[censored]

@@ -46,7 +46,9 @@ class Auctions:
             for _ in range(int(rng.integers(1, _ALTERNATIVES + 1))):
                 own.add(tuple(_bundle(rng, first, private, related)))
             for bundle in sorted(own):
-                prices.append(float(private[list(bundle)].sum() + len(bundle) ** (1.0 + _ADDITIVITY) * common.mean() / 10))
+                prices.append(
+                    float(private[list(bundle)].sum() + len(bundle) ** (1.0 + _ADDITIVITY) * common.mean() / 10)
+                )
                 bundles.append(np.array([*bundle, rows] if len(own) > 1 else bundle))
             rows += len(own) > 1
         bundles, value = bundles[:bids], np.round(np.array(prices[:bids]), 2)

@@ -7,8 +7,8 @@ import numpy as np
 from jaxtyping import Float
 
 from harness import child
-from harness.solvers.options import Option, OptionSpace
 from harness.errors import BadInput
+from harness.solvers.options import Option, OptionSpace
 from harness.solvers.protocol import Run, ended
 
 _OFF_ON, _FLAGS = ("off", "on"), (False, True)

@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Float
 
 from harness import child
-from harness.solvers.options import Option, OptionSpace
 from harness.errors import BadInput
+from harness.solvers.options import Option, OptionSpace
 from harness.solvers.protocol import Run, ended
 
 _FLAGS = (0, 1)
@@ -39,7 +39,7 @@ _SATISFIABLE, _UNSATISFIABLE = 10, 20  # exit codes
 
 
 class Kissat:
-    """The program `kissat`, from the path or from the package passagemath-kissat; raises BadInput where there is none."""
+    """The program `kissat`, from the path or the package passagemath-kissat; raises BadInput where there is none."""
 
     def __init__(self) -> None:
         self.space = OptionSpace(OPTIONS)

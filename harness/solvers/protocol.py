@@ -16,7 +16,7 @@ SOLVED, CUT, CRASHED = "solved", "capped", "crashed"
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a solver: CPU seconds, the cap if it was reached; ``solved``, ``capped`` or ``crashed`` (note: why)."""
+    """One run of a solver: CPU seconds (the cap, if reached); ``solved``, ``capped`` or ``crashed`` (note: why)."""
 
     cpu_s: float
     status: str

@@ -67,8 +67,10 @@ class CensoredForest:
         censored: Bool[np.ndarray, " n"],
         kappa_max: float = math.inf,
     ) -> CensoredFit:
-        """Fit to `y` at `X`, y_i a lower bound where censored; raises ValueError as the forest does, or for a bound
-        above kappa_max."""
+        """Fit to `y` at `X`, y_i a lower bound where censored.
+
+        Raises ValueError as the forest does, and for a bound above kappa_max.
+        """
         X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
         if censored.any() and y[censored].max() > kappa_max:
             raise ValueError(f"a bound of {y[censored].max()} is above kappa_max = {kappa_max}")

@@ -50,9 +50,7 @@ class GaussianPosterior:
         variance = np.maximum(self._signal - explained, _FLOOR * self._signal) + self._added
         return self._mu + self._scale * mean, self._scale * np.sqrt(variance)
 
-    def leave_one_out(
-        self, y: Float[np.ndarray, " n"]
-    ) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+    def leave_one_out(self, y: Float[np.ndarray, " n"]) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
         """Return mean and sd, noise included, of each of the observed `y` given all others at these hyperparameters.
 
         y_i - s [K^-1 z]_i / [K^-1]_ii and s / sqrt([K^-1]_ii). Source: Rasmussen and Williams 2006, equation 5.12.

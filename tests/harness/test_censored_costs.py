@@ -56,7 +56,7 @@ def test_a_linear_model_ends_at_the_maximum_of_the_censored_likelihood() -> None
     ids=["lv", "gp", "gp_lv", "warped"],
 )
 def test_imputing_predicts_high_costs_better_than_bounds_or_dropping(model: CostModel) -> None:
-    X, observed, censored, truth = data(64, noise=0.05, share=0.3)
+    X, observed, censored, _ = data(64, noise=0.05, share=0.3)
     rmse: dict[str, float] = {}
     for treatment in (IMPUTED, BOUND, DROPPED):
         learn(model, X, np.exp(observed), censored, treatment)

@@ -38,7 +38,7 @@ def test_imputations_are_never_below_their_bound_and_the_sd_there_stays_above_ze
 
 
 def test_the_trees_disagree_about_a_censored_point_as_much_as_the_truncated_normal() -> None:
-    """One E-step by hand: quantiles in the order of the trees, without a bootstrap (every tree has every point once)."""
+    """One E-step by hand: quantiles in the order of the trees, without a bootstrap (each tree has each point once)."""
     forest = RandomForest(trees=50, bootstrap=False)
     first = forest.fit_each(
         X, np.tile(Y, (50, 1)), np.tile((~CENSORED).astype(int), (50, 1)), forest.sample(X), (Y.mean(), Y.std())
@@ -52,9 +52,10 @@ def test_the_trees_disagree_about_a_censored_point_as_much_as_the_truncated_norm
     np.testing.assert_allclose(fit.posterior.each(X)[:, CENSORED], fit.imputed[:, CENSORED])
     one = CensoredForest(forest, MEAN, iterations=1).fit(X, Y, CENSORED).imputed[:, CENSORED]
     np.testing.assert_allclose(one, np.tile(truncnorm((CAP - mean) / sd, np.inf, mean, sd).mean(), (50, 1)), rtol=1e-6)
-    assert fit.posterior.mean_sd(X[CENSORED])[1].mean() > 3 * CensoredForest(forest, MEAN, iterations=1).fit(
-        X, Y, CENSORED
-    ).posterior.mean_sd(X[CENSORED])[1].mean()
+    assert (
+        fit.posterior.mean_sd(X[CENSORED])[1].mean()
+        > 3 * CensoredForest(forest, MEAN, iterations=1).fit(X, Y, CENSORED).posterior.mean_sd(X[CENSORED])[1].mean()
+    )
 
 
 def test_copies_of_a_point_in_a_tree_share_its_quantiles() -> None:

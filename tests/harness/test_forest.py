@@ -120,8 +120,10 @@ def test_a_forest_is_what_its_seed_says() -> None:
 
 def test_an_absent_category_goes_either_way() -> None:
     points = np.array([[0.0], [0.0], [2.0], [2.0]])
-    each = RandomForest(trees=200, bootstrap=False, categories=[4]).fit(points, np.array([0, 0, 1, 1.0])).each(
-        np.array([[0.0], [1.0], [2.0], [3.0]])
+    each = (
+        RandomForest(trees=200, bootstrap=False, categories=[4])
+        .fit(points, np.array([0, 0, 1, 1.0]))
+        .each(np.array([[0.0], [1.0], [2.0], [3.0]]))
     )
     assert (each[:, 0] == 0).all() and (each[:, 2] == 1).all()
     for j in (1, 3):

@@ -1,0 +1,78 @@
+"""Numbers about censored costs, from the records of `python -m tabular_cache censored`."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+
+from analysis.bootstrap import bootstrap
+from analysis.traces import CELL
+from harness.errors import BadInput
+from harness.records import damage_named
+
+TREATMENTS = ("sampled", "mean", "dropped", "bound")
+COST_TREATMENTS = ("imputed", "dropped", "bound", "known")
+
+
+def read_censored(results_dir: Path) -> pd.DataFrame:
+    """Return one row per problem, seed, n, model, treatment and slack factor; raises BadInput where there is none.
+
+    Records of one experiment and problem under two settings are refused.
+    """
+    parts, seen = [], dict[tuple[str, str], str]()
+    for path in sorted((results_dir / "censored").rglob("*.parquet")):
+        with damage_named(path):
+            table = pq.read_table(path)
+            spec: dict[str, Any] = json.loads((table.schema.metadata or {})[b"spec"])
+        key = (spec["experiment"], spec["problem"])
+        if key in seen:
+            raise BadInput(
+                f"{key[0]} on {key[1]} is recorded under two settings: {seen[key]} and {path}; move one away"
+            )
+        seen[key] = str(path)
+        dataset, _, pipeline = spec["problem"].partition("/")
+        words = {"experiment": key[0], "dataset": dataset, "pipeline": pipeline, "share": spec.get("share", np.nan)}
+        parts.append(table.to_pandas().assign(**words))
+    if not parts:
+        raise BadInput(f"no records in {results_dir}/censored: run `python -m tabular_cache censored` first")
+    return pd.concat(parts, ignore_index=True)
+
+
+def by_slack(found: pd.DataFrame) -> pd.DataFrame:
+    """Return, per n, slack factor (NaN: none) and treatment: the share censored, RMSE with its interval, and LL.
+
+    rmse: mean over cells of the RMSE of log cost; off_*: its paired difference from ``sampled``; log_likelihood: the
+    median over cells of the mean log density of a true log cost (a mean would show only the worst cells).
+    """
+    rows = []
+    part = found[found["experiment"] == "slack"]
+    for (n, slack), group in part.groupby(["n", part["slack"].fillna(np.inf)]):
+        wide = group.pivot(index=CELL, columns="treatment", values="rmse")[list(TREATMENTS)]
+        rmse = bootstrap(wide).rename(columns={"value": "rmse", "n": "cells"})
+        off = bootstrap(wide.sub(wide["sampled"], axis=0)).add_prefix("off_").drop(columns="off_n")
+        density = group.groupby("treatment")["log_likelihood"].median().rename("log_likelihood")
+        whole = {"n": int(str(n)), "slack": float(str(slack)), "censored": float(group["censored"].mean())}
+        rows.append(rmse.join(off).join(density).rename_axis("treatment").reset_index().assign(**whole))
+    return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame()
+
+
+def by_model(found: pd.DataFrame) -> pd.DataFrame:
+    """Return, per n and cost model, the mean RMSE under each treatment of timed-out costs, and of all and long costs.
+
+    gain_*: RMSE of ``bound`` minus that of ``imputed``, paired, with its interval.
+    """
+    rows = []
+    part = found[found["experiment"] == "timeout"]
+    for (n, model), group in part.groupby(["n", "model"], sort=False):
+        wide = group.pivot(index=CELL, columns="treatment", values="rmse")[list(COST_TREATMENTS)]
+        beyond = group.groupby("treatment")["rmse_beyond"].mean()
+        gain = bootstrap((wide["bound"] - wide["imputed"]).to_frame("gain")).iloc[0]
+        mean = wide.mean()
+        row = {"n": int(str(n)), "model": model, "cells": len(wide), "censored": float(group["censored"].mean())}
+        row |= {t: float(mean[t]) for t in COST_TREATMENTS} | {f"{t}_beyond": float(beyond[t]) for t in COST_TREATMENTS}
+        row |= {"gain": gain["value"], "gain_low": gain["low"], "gain_high": gain["high"]}
+        rows.append(row)
+    return pd.DataFrame(rows)

@@ -1,0 +1,118 @@
+"""Numbers about the configuration experiment, from the records of `python -m harness.configurator`."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import mannwhitneyu
+
+from harness.configurator.experiment import read
+from harness.errors import BadInput
+from harness.records import damage_named
+from harness.surrogates.forest import RandomForest
+from tabular_cache.censored import Case, Data, slack_rows
+
+SIGNIFICANT = 0.05
+_FEWEST = 20  # runs on either side, to score treatments on solver runtimes
+_TREES = 30
+
+
+def read_runs(results_dir: Path) -> list[dict[str, Any]]:
+    """Return every record; raises BadInput where there is none, for a damaged one, and for a mix of settings."""
+    found, seen = list[dict[str, Any]](), dict[tuple[Any, ...], Path]()
+    for path in sorted((results_dir / "configurator").rglob("*.json")):
+        with damage_named(path):
+            record = read(path)
+            spec = record["spec"]
+            key = (spec["scenario"], spec.get("slack", "default"), spec.get("run"))
+        if key in seen:
+            raise BadInput(f"{key} is recorded under two settings: {seen[key]} and {path}; move one away")
+        seen[key] = path
+        found.append(record)
+    if not found:
+        raise BadInput(f"no records in {results_dir}/configurator: run `python -m harness.configurator` first")
+    return found
+
+
+def test_times(records: list[dict[str, Any]]) -> pd.DataFrame:
+    """Return one row per record: scenario, slack (inf: none, NaN: the solver's defaults), run, mean test seconds."""
+    rows = []
+    for record in records:
+        spec = record["spec"]
+        slack = spec.get("slack", float("nan"))
+        rows.append(
+            {
+                "scenario": spec["scenario"],
+                "slack": float("inf") if slack is None else float(slack),
+                "run": spec.get("run", -1),
+                "test_s": float(np.mean([t["seconds"] for t in record["test"]])),
+                "unsolved": sum(t["status"] != "solved" for t in record["test"]),
+                "target_runs": len(record.get("runs", [])),
+                "configurations": len(record.get("rows", [])),
+                "own_share": record["model_s"] / (record["model_s"] + record["target_s"])
+                if "runs" in record
+                else np.nan,
+                "kappa_max_s": spec["kappa_max_s"],
+                "budget_s": spec.get("budget_s", np.nan),
+            }
+        )
+    return pd.DataFrame(rows).sort_values(["scenario", "slack", "run"], ignore_index=True)
+
+
+def medians(times: pd.DataFrame) -> pd.DataFrame:
+    """Return, per scenario and slack factor, the median test time over runs, and whether it is among the best.
+
+    The best group has the lowest median; another is marked with it unless a two-sided Mann-Whitney U test against it
+    has p < 0.05, as in the paper. p: that test's, NaN for the best group itself.
+    """
+    rows = []
+    for scenario, part in times.dropna(subset="slack").groupby("scenario"):
+        groups = {float(str(slack)): g["test_s"].to_numpy() for slack, g in part.groupby("slack")}
+        best = min(groups, key=lambda slack: float(np.median(groups[slack])))
+        default = times.loc[(times["scenario"] == scenario) & times["slack"].isna(), "test_s"]
+        for slack, seconds in groups.items():
+            p = float("nan") if slack == best else float(mannwhitneyu(seconds, groups[best]).pvalue)
+            own = part[part["slack"] == slack]
+            rows.append(
+                {
+                    "scenario": scenario, "slack": slack, "runs": len(seconds), "median_s": float(np.median(seconds)),
+                    "best": slack == best or p >= SIGNIFICANT, "p": p,
+                    "default_s": float(default.iloc[0]) if len(default) else np.nan,
+                    "target_runs": float(own["target_runs"].median()),
+                    "configurations": float(own["configurations"].median()),
+                    "own_share": float(own["own_share"].mean()),
+                }
+            )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def solver_slack_rows(records: list[dict[str, Any]], slacks: tuple[float | None, ...]) -> pd.DataFrame:
+    """Return the scores of the four treatments on solver runtimes, as `tabular_cache.censored` does on tables.
+
+    Data: the runs of configurators that stopped nothing before kappa_max (slack none). Half of the configurations are
+    learned from, in the order of their runs, stopped at a slack factor times the lowest time so far on the same
+    instance; the others are asked about. Runs that crashed are left out.
+    """
+    case = Case("slack", "", (), (), slacks, _TREES, {}, 0.0, "", "")
+    rows = []
+    for record in records:
+        if "runs" not in record or record["spec"]["slack"] is not None:
+            continue
+        features = np.array(record["features"])
+        spread = features.std(axis=0)
+        features = (features - features.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+        runs = [run for run in record["runs"] if run["status"] != "crashed"]
+        row, instance = (np.array([run[name] for run in runs], np.int64) for name in ("row", "instance"))
+        X = np.hstack([np.array(record["rows"])[row], features[instance]])
+        y = np.log([run["cpu_s"] for run in runs])
+        mine = row % 2 == 0
+        if min(mine.sum(), (~mine).sum()) < _FEWEST:
+            continue
+        forest = RandomForest(_TREES, categories=[*record["categories"], *[0] * features.shape[1]])
+        data = Data(X[mine], y[mine], X[~mine], y[~mine])
+        limit = float(np.log(record["spec"]["kappa_max_s"]))
+        own = slack_rows(data, case, forest, max(limit, float(y.max())), instance[mine])
+        spec = record["spec"]
+        rows += [{"scenario": spec["scenario"], "run": spec["run"], "n": int(mine.sum()), **found} for found in own]
+    return pd.DataFrame(rows)
