@@ -12,6 +12,7 @@ import pandas as pd
 from jaxtyping import Bool, Float
 
 from analysis.plotting import BLUE, GREEN, ORANGE, RED, Drawn, new_figure, save, style
+from analysis.scope import sentence
 from harness.acquisitions.ei import log_ei
 from harness.capping import threshold
 from harness.streams import seed_sequence
@@ -77,12 +78,12 @@ def draw(out_dir: Path) -> Drawn:
     """Draw the two states: costs known and capped, mean and band of one sd either way, and EI below."""
     both = steps()
     known, capped = int((~both[0].censored).sum()), int(both[0].censored.sum())
-    caption = (
-        f"C1. Minimising a runtime on [0, 1] whose evaluations are stopped at {SLACK:g} times the best so far. Left: "
-        f"after a Latin hypercube design of {START} points ({known} known, {capped} stopped); right: one step later, at "
-        f"the point of highest EI. Mean and band (one sd either way) over {TREES:,} trees by Algorithm 1 of Hutter et al. "
-        "2013: at a stopped point the mean lies above the bound, and the band does not close. After its figure 1, with a "
-        "function of our own."
+    caption = sentence(
+        f"C1. Minimising a runtime on [0, 1] whose evaluations are stopped at {SLACK:g} times the best so far. Left:",
+        f"after a Latin hypercube design of {START} points ({known} known, {capped} stopped); right: one step later,",
+        f"at the point of highest EI. Mean and band (one sd either way) over {TREES:,} trees by Algorithm 1 of",
+        "Hutter et al. 2013: at a stopped point the mean lies above the bound, and the band does not close. After its",
+        "figure 1, with a function of our own.",
     )
     numbers = []
     with style():

@@ -35,7 +35,7 @@ def c2(found: pd.DataFrame, numbers: pd.DataFrame, out_dir: Path) -> Drawn:
     cells = found[(found["experiment"] == "slack") & (found["n"] == n)]
     caption = sentence(
         f"C2. A random forest on log cost learned from {n} evaluations, each stopped at the slack factor times the",
-        "lowest cost so far: RMSE (mean) and mean log-likelihood (median over cells), on configurations not learned from;",
+        "lowest cost so far: RMSE (mean) and mean log-likelihood (median over cells), on configurations held out:",
         f"{scope(cells, 'tables')}.",
         f"Bars: {intervals(cells)}",
         "Above each factor: the share of evaluations that was stopped.",

@@ -29,8 +29,9 @@ def slack_table(numbers: pd.DataFrame, cells: pd.DataFrame) -> str:
             row[f"RMSE {t}"] = interval(value, low, high, 2)
         rows.append(row | {f"LL {t}": number(float(own.loc[t, "log_likelihood"])) for t in TREATMENTS})  # type: ignore[arg-type]
     return (
-        f"## Capped evaluations, on the tables\n\n{scope(cells, 'tables')}. RMSE of log cost (natural log; mean and "
-        "95 % interval over cells), LL: mean log-likelihood of a true log cost, median over cells, sd at least 0.01.\n\n"
+        f"## Capped evaluations, on the tables\n\n{scope(cells, 'tables')}. RMSE of log cost (natural log; mean "
+        "and 95 % interval over cells), LL: mean log-likelihood of a true log cost, median over cells, sd at least "
+        "0.01.\n\n"
         f"{table(pd.DataFrame(rows))}"
     )
 

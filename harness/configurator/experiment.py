@@ -127,7 +127,7 @@ def _write(instances: InstanceSet, numbers: range, folder: Path) -> tuple[list[P
 def _timed(
     solver: Solver, instances: InstanceSet, row: Float[np.ndarray, " d"], settings: Mapping[str, Any], folder: Path
 ) -> list[dict[str, Any]]:
-    """Time a configuration on the test instances, the solver's seed being the instance's number, as `History` counts."""
+    """Time a configuration on the test instances, the solver's seed being the instance's number."""
     paths, _ = _write(instances, range(TEST, TEST + int(settings["test"])), folder)
     runs = [solver.run(row, path, int(path.stem), settings["kappa_max_s"]) for path in paths]
     return [

@@ -74,6 +74,8 @@ def challengers(
         here, best = known[start], -math.inf
         for _ in range(_STEPS):
             around = space.neighbours(here, rng)
+            if not len(around):
+                break
             values = value(around)
             found.append(around)
             if values.max() <= best:

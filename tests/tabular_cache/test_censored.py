@@ -1,0 +1,93 @@
+"""Censoring on tables: the sequence of caps, what is learned from and asked, and records that are not redone."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from fakes import make_tables
+
+from tabular_cache.__main__ import main
+from tabular_cache.censored import SLACK, TIMEOUT, Case, cap_sequence, halves, run_case, slack_rows, timeout_rows
+from tabular_cache.table import load_table
+
+LV = {"_target_": "harness.cost_models.lv.LowVariance", "features": ["n_estimators", "max_depth"]}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tables(tmp_path_factory.mktemp("tables"), ["a/p"], 60)
+
+
+def case(folder: Path, results: Path, experiment: str = SLACK) -> Case:
+    return Case(experiment, "a/p", (0,), (40,), (1.0, 2.0, None), 10, {"lv2": LV}, 0.25, str(folder), str(results))
+
+
+def test_each_evaluation_is_stopped_at_slack_times_the_lowest_cost_so_far_of_its_group() -> None:
+    y = np.log([4.0, 2.0, 2.5, 5.0, 1.0, 9.0])
+    observed, censored = cap_sequence(y, 1.5, np.log(8.0))
+    np.testing.assert_allclose(np.exp(observed), [4, 2, 2.5, 3, 1, 1.5])
+    assert censored.tolist() == [False, False, False, True, False, True]
+    observed, censored = cap_sequence(y, None, np.log(8.0))
+    np.testing.assert_allclose(np.exp(observed), [4, 2, 2.5, 5, 1, 8])
+    assert not censored.any()  # kappa_max is what the last counts for
+    observed, censored = cap_sequence(y, 1.0, np.log(8.0), np.array([0, 1, 0, 1, 2, 2]))
+    np.testing.assert_allclose(np.exp(observed), [4, 2, 2.5, 2, 1, 1])
+    assert censored.tolist() == [False, False, False, True, False, True]
+
+
+def test_no_configuration_is_both_learned_from_and_asked_about(folder: Path) -> None:
+    table = load_table("a/p", folder)
+    data = halves(table, 0)
+    rows = {tuple(u): c for u, c in zip(table.unit, table["config"], strict=True)}
+    known, asked = ({rows[tuple(u)] for u in part} for part in (data.X, data.C))
+    assert len(known) == len(asked) == 30 and not known & asked
+    assert not np.array_equal(data.X[:5], halves(table, 1).X[:5])
+
+
+def test_scores_know_the_truth_and_treatments_are_one_where_nothing_is_stopped(folder: Path, tmp_path: Path) -> None:
+    table, one = load_table("a/p", folder), case(folder, tmp_path)
+    rows = slack_rows(halves(table, 0), one)
+    assert [(r["slack"], r["treatment"]) for r in rows[:2]] == [(1.0, "sampled"), (1.0, "mean")]
+    free = [r for r in rows if np.isnan(r["slack"])]
+    assert len(free) == 4 and len({r["rmse"] for r in free}) == 1 and free[0]["censored"] == 0
+    stopped = {r["treatment"]: r for r in rows if r["slack"] == 1.0}
+    assert stopped["sampled"]["censored"] > 0.5
+    assert stopped["sampled"]["rmse"] < stopped["bound"]["rmse"]
+    assert stopped["sampled"]["log_likelihood"] > stopped["bound"]["log_likelihood"]
+
+
+def test_timeouts_cost_a_linear_model_accuracy_that_imputing_gives_back(folder: Path, tmp_path: Path) -> None:
+    table, one = load_table("a/p", folder), case(folder, tmp_path, TIMEOUT)
+    rows = {r["treatment"]: r for r in timeout_rows(halves(table, 0), one, table, 0)}
+    assert rows["known"]["censored"] == pytest.approx(0.25, abs=0.01)
+    assert rows["known"]["rmse"] <= rows["imputed"]["rmse"] < rows["bound"]["rmse"]
+    assert rows["imputed"]["rmse_beyond"] < rows["bound"]["rmse_beyond"]
+
+
+def test_records_are_the_same_bytes_and_are_not_redone(folder: Path, tmp_path: Path) -> None:
+    contents = []
+    for name in ("one", "two"):
+        run_case(case(folder, tmp_path / name))
+        (path,) = (tmp_path / name).rglob("*.parquet")
+        contents.append(path.read_bytes())
+        before = path.stat().st_mtime_ns
+        run_case(case(folder, tmp_path / name))
+        assert path.stat().st_mtime_ns == before
+    assert contents[0] == contents[1]
+    assert len(pq.read_table(path)) == 3 * 4
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("experiments=[all]", "each of experiments must be one of slack, timeout, got 'all'"),
+        ("share=2", "share must be a share"),
+        ("slack=[0.5]", "slack must be a number >= 1, or null"),
+        ("cost_models=[]", "must not be empty"),
+    ],
+)
+def test_wrong_settings_are_told(setting: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["tabular_cache", "censored", setting, "executor=serial"])
+    with pytest.raises(ValueError, match=message):
+        main()
