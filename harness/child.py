@@ -17,6 +17,7 @@ from typing import Any
 from harness.errors import BadInput
 
 DONE, CAPPED, BROKEN = "done", "capped", "broken"
+_LEAST_CPU_S = 1e-6  # work that the clock does not notice
 _PATIENCE, _LEAST_S = 20.0, 20.0  # wall seconds allowed: at least so many, and so many times the CPU limit
 
 
@@ -66,7 +67,7 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], cap_s: float, prel
     process.close()
     if answer is not None:
         status, value, cpu_s, note = answer
-        return Outcome(status, value, cpu_s, wall_s, note)
+        return Outcome(status, value, max(cpu_s, _LEAST_CPU_S), wall_s, note)
     if code == -signal.SIGPROF:
         return Outcome(CAPPED, None, cap_s, wall_s)
     return Outcome(BROKEN, None, cap_s, wall_s, f"ended with exit code {code}")
@@ -105,8 +106,8 @@ def program(command: Sequence[str], cap_s: float) -> Outcome:
         return Outcome(CAPPED, None, cap_s, wall_s)
     if hung or code < 0:
         note = "hung: no CPU time and no answer" if hung else f"ended by signal {-code}"
-        return Outcome(BROKEN, None, max(cpu_s, 1e-6), wall_s, note)
-    return Outcome(DONE, code, max(cpu_s, 1e-6), wall_s)
+        return Outcome(BROKEN, None, max(cpu_s, _LEAST_CPU_S), wall_s, note)
+    return Outcome(DONE, code, max(cpu_s, _LEAST_CPU_S), wall_s)
 
 
 def _reap(process: "subprocess.Popen[bytes]", patience_s: float) -> tuple[int, Any, bool]:

@@ -1,0 +1,129 @@
+"""C1 to C3 and their tables: what they count, what they mark, and that they are drawn from records."""
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from fakes import make_tables
+from scipy.stats import mannwhitneyu
+
+from analysis.__main__ import main
+from analysis.censored import by_model, by_slack, read_censored
+from analysis.censored_example import GRID, SLACK, cost, steps
+from analysis.configurator import medians, read_runs, solver_slack_rows, test_times
+from harness.configurator.experiment import run_all as run_trials
+from harness.configurator.experiment import trials
+from harness.errors import BadInput
+from harness.executors import serial
+from tabular_cache.censored import Case, run_case
+
+test_times.__test__ = False  # type: ignore[attr-defined]
+LV = {"_target_": "harness.cost_models.lv.LowVariance", "features": ["n_estimators", "max_depth"]}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("results")
+    problems = ["a/p", "a/q", "b/p"]
+    tables = make_tables(tmp_path_factory.mktemp("tables"), problems, 24)
+    for problem, experiment in itertools.product(problems, ("slack", "timeout")):
+        run_case(
+            Case(experiment, problem, (0,), (20,), (1.0, None), 5, {"lv2": LV}, 0.25, str(tables), str(out)),
+        )
+    part = "test_configurator_experiment"
+    config = {
+        "made": {"name": "made", "solver": {"_target_": f"{part}.Made"}, "instances": {"_target_": f"{part}.Sizes"}}
+    }
+    settings = {"budget_s": 12.0, "kappa_max_s": 2.0, "train": 4, "test": 3, "treatment": "sampled"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(Path(__file__).parents[1] / "harness"))
+        assert run_trials(serial(), trials(config, (1.0, None), 1, settings, str(out))) == []
+    return out
+
+
+def test_the_example_caps_as_it_says_and_steps_to_the_highest_ei() -> None:
+    before, after = steps()
+    best = np.inf
+    for x, y, censored in zip(after.x, after.y, after.censored, strict=True):
+        true = float(cost(np.array([x]))[0])
+        assert y == pytest.approx(min(true, SLACK * best) if np.isfinite(best) else true)
+        assert censored == (y < true)
+        best = min(best, y)
+    assert before.censored.sum() >= 3 and len(after.x) == len(before.x) + 1
+    assert after.x[-1] == GRID[np.argmax(before.ei)]
+    for one in (before, after):
+        at = np.abs(GRID[:, None] - one.x[one.censored]).argmin(axis=0)
+        assert (one.mean[at] > one.y[one.censored]).all() and (one.sd[at] > 0.02).all() and (one.ei >= 0).all()
+
+
+def test_medians_are_marked_by_mann_whitney_against_the_best() -> None:
+    rng = np.random.default_rng(0)
+    groups = {1.0: rng.normal(1.0, 0.1, 10), 1.3: rng.normal(1.03, 0.1, 10), np.inf: rng.normal(2.0, 0.1, 10)}
+    rows = [
+        {
+            "scenario": "s",
+            "slack": slack,
+            "run": k,
+            "test_s": v,
+            "target_runs": 5,
+            "configurations": 3,
+            "own_share": 0.1,
+        }
+        for slack, values in groups.items()
+        for k, v in enumerate(values)
+    ]
+    rows.append({"scenario": "s", "slack": np.nan, "run": -1, "test_s": 3.0, "target_runs": 0, "configurations": 0})
+    found = medians(pd.DataFrame(rows)).set_index("slack")
+    best = min(groups, key=lambda s: float(np.median(groups[s])))
+    for slack, values in groups.items():
+        assert found.loc[slack, "median_s"] == np.median(values)
+        if slack != best:
+            p = mannwhitneyu(values, groups[best]).pvalue
+            assert found.loc[slack, "p"] == pytest.approx(p) and found.loc[slack, "best"] == (p >= 0.05)
+    assert found["best"].tolist() == [True, True, False] and (found["default_s"] == 3.0).all()
+
+
+def test_numbers_are_those_of_the_records(results: Path) -> None:
+    found = read_censored(results)
+    slack = by_slack(found)
+    own = found[(found["experiment"] == "slack") & (found["slack"] == 1.0) & (found["treatment"] == "bound")]
+    row = slack[(slack["slack"] == 1.0) & (slack["treatment"] == "bound")].iloc[0]
+    assert row["rmse"] == pytest.approx(own["rmse"].mean()) and row["cells"] == 3
+    assert row["log_likelihood"] == pytest.approx(own["log_likelihood"].median())
+    free = slack[np.isinf(slack["slack"])]
+    assert free["rmse"].nunique() == 1 and (free["censored"] == 0).all()
+    model = by_model(found).iloc[0]
+    times = found[found["experiment"] == "timeout"].groupby("treatment")["rmse"].mean()
+    assert model["gain"] == pytest.approx(times["bound"] - times["imputed"])
+    records = read_runs(results)
+    shown = test_times(records)
+    assert shown["slack"].isna().sum() == 1 and np.isinf(shown["slack"]).sum() == 1
+    rows = solver_slack_rows(records, (1.0, None))
+    assert set(rows["treatment"]) == {"sampled", "mean", "dropped", "bound"}
+    assert rows.loc[rows["slack"].isna(), "rmse"].nunique() == 1
+
+
+def test_everything_is_drawn_and_says_what_is_missing(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["censored", f"results_dir={results}", f"out_dir={tmp_path}"]) == 0
+    assert {p.name for p in tmp_path.glob("*.png")} == {"c1.png", "c2.png", "c3.png"}
+    text = (tmp_path / "censored.md").read_text()
+    for title in ("on the tables", "on solver runtimes", "25 % of the trainings time out", "Configured solvers"):
+        assert title in text
+    (tmp_path / "nothing").mkdir()
+    assert main(["censored", f"results_dir={tmp_path / 'nothing'}", f"out_dir={tmp_path}"]) == 3
+    assert "run `python -m tabular_cache censored` first" in capsys.readouterr().err
+
+
+def test_two_settings_are_not_mixed(results: Path, tmp_path: Path) -> None:
+    for k, path in enumerate(sorted((results / "configurator").rglob("default*.json")) * 2):
+        (tmp_path / "configurator").mkdir(exist_ok=True)
+        (tmp_path / "configurator" / f"{k}.json").write_bytes(path.read_bytes())
+    with pytest.raises(BadInput, match="recorded under two settings"):
+        read_runs(tmp_path)
+    (tmp_path / "configurator" / "1.json").write_text("{}")
+    with pytest.raises(BadInput, match="damaged record"):
+        read_runs(tmp_path)
