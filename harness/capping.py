@@ -7,6 +7,7 @@ Source: Hutter, Hoos and Leyton-Brown 2013, section 4: the threshold is the best
 import math
 
 from harness.checks import number
+from harness.problem import TIMEOUT, Evaluation
 
 SLACKS: tuple[float | None, ...] = (1.0, 1.1, 1.3, 1.5, 2.0, None)  # those of the study; None: never before kappa_max
 
@@ -14,6 +15,14 @@ SLACKS: tuple[float | None, ...] = (1.0, 1.1, 1.3, 1.5, 2.0, None)  # those of t
 def slack_factor(value: object) -> float | None:
     """Return a slack factor, None for no capping; raises BadInput for anything but a number >= 1 or null."""
     return None if value is None else number("slack", value, "a number >= 1, or null for no capping", 1.0)
+
+
+def stopped(whole: Evaluation, cap_s: float) -> Evaluation:
+    """Return the evaluation as it would have ended at `cap_s` seconds of cost: itself, or censored at the cap."""
+    if whole.cost_s <= cap_s:
+        return whole
+    nan = float("nan")
+    return Evaluation(nan, cap_s, nan, whole.wall_s * cap_s / whole.cost_s, TIMEOUT)
 
 
 def threshold(slack: float | None, best_s: float | None, kappa_max_s: float = math.inf) -> float:

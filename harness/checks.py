@@ -15,6 +15,14 @@ def number(name: str, value: object, allowed: str, low: float, high: float = mat
     return float(value)
 
 
+def whole(name: str, value: object, least: int, most: int | None = None) -> int:
+    """Return `value` if it is a whole number in [least, most]; else raise BadInput."""
+    allowed = f"a whole number >= {least}" if most is None else f"a whole number from {least} to {most}"
+    if not float(number(name, value, allowed, least, math.inf if most is None else most)).is_integer():
+        raise BadInput(f"{name} must be {allowed}, got {value}")
+    return int(number(name, value, allowed, least))
+
+
 def flag(name: str, value: object) -> bool:
     """Return `value` if it is true or false; else raise BadInput."""
     if not isinstance(value, bool):

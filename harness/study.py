@@ -86,9 +86,18 @@ class Grid:
         return {**self.components, **own}
 
     def censoring(self) -> dict[str, str]:
-        """Return what becomes of censored costs, where trainings have a time limit; nothing where none is stopped."""
-        limited = self.components["evaluator"].get("time_limit_s") is not None
-        return {"censored_costs": self.censored_costs} if limited else {}
+        """Return what becomes of censored costs, where trainings have a time limit; nothing where none is stopped.
+
+        A treatment other than the default is part of the cost model's name, so that an analysis never mixes the two.
+        """
+        if self.components["evaluator"].get("time_limit_s") is None:
+            return {}
+        own = (
+            {}
+            if self.censored_costs == IMPUTED
+            else {"cost_model": f"{self.names['cost_model']}:{self.censored_costs}"}
+        )
+        return {"censored_costs": self.censored_costs, **own}
 
 
 @dataclass(frozen=True)
@@ -151,9 +160,9 @@ def make_spec(
         "lam": method.parameter("lam"),
         "alpha": method.parameter("alpha"),
         **grid.settings(f"{dataset['name']}/{pipeline['name']}"),
-        **grid.censoring(),
         **grid.names,
         **({} if method.utility is None else {"utility": method.utility[0]}),
+        **grid.censoring(),
         "components": {name: _settings(config) for name, config in grid.parts(method).items()},
         "engine": ENGINE,
         **beforehand,

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from harness.capping import stopped
 from harness.errors import BadInput
-from harness.problem import TIMEOUT, Candidates, Evaluation
+from harness.problem import Candidates, Evaluation
 from harness.space import XGBOOST_SPACE
 from harness.streams import stream
 from tabular_cache.cargo import cargo
@@ -113,11 +114,7 @@ class ReplayProblem:
 
     def evaluate_capped(self, candidate: int, cap_s: float) -> Evaluation:
         """Look the row up, as a training stopped at `cap_s` seconds would have ended."""
-        whole = self.evaluate(candidate)
-        if whole.cost_s <= cap_s:
-            return whole
-        nan = float("nan")
-        return Evaluation(nan, cap_s, nan, whole.wall_s * cap_s / whole.cost_s, TIMEOUT)
+        return stopped(self.evaluate(candidate), cap_s)
 
 
 def _keys(unit: Float[np.ndarray, "m d"]) -> list[bytes]:

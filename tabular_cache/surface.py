@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from datasets.places import cache_folder
+from harness.capping import stopped
 from harness.continuous import ContinuousProblem
 from harness.errors import BadInput
 from harness.files import write_atomically
@@ -36,6 +37,10 @@ class SurfaceProblem(ContinuousProblem):
         """Return what the emulator says of the native hyperparameters `x`; its cost stands for wall time too."""
         error, test_error, cost = self._emulator.predict(self.space.to_unit(x[None, :]))[0]
         return Evaluation(error=float(error), cost_s=float(cost), test_error=float(test_error), wall_s=float(cost))
+
+    def evaluate_capped(self, candidate: int, cap_s: float) -> Evaluation:
+        """Look the surface up, as a training stopped at `cap_s` seconds would have ended."""
+        return stopped(self.evaluate(candidate), cap_s)
 
 
 @dataclass(frozen=True)

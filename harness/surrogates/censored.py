@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
-from harness.checks import number
+from harness.checks import number, whole
 from harness.errors import BadInput
 from harness.surrogates.forest import ForestPosterior, RandomForest, Sample
 from harness.surrogates.gp import standardise
@@ -57,7 +57,7 @@ class CensoredForest:
         if treatment not in TREATMENTS:
             raise BadInput(f"treatment must be one of {', '.join(TREATMENTS)}, got {treatment!r}")
         self._tolerance = number("tolerance", tolerance, "a number > 0", math.nextafter(0.0, 1.0))
-        self._iterations = int(number("iterations", iterations, "a whole number >= 1", 1.0))
+        self._iterations = whole("iterations", iterations, 1)
         self._forest, self._treatment = forest, treatment
 
     def fit(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from harness.checks import flag, number
+from harness.checks import flag, number, whole
 from harness.errors import BadInput
 from harness.streams import stream
 from harness.surrogates.gp import standardise
@@ -78,15 +78,14 @@ class RandomForest:
         categories: Sequence[int] | None = None,
         seed: int = 0,
     ) -> None:
-        self.trees = int(number("trees", trees, "a whole number >= 1", 1.0))
-        self._min_split = number("min_split", min_split, "a whole number >= 2", 2.0)
+        self.trees, self._min_split = whole("trees", trees, 1), whole("min_split", min_split, 2)
         self._features = number("features", features, "a share in (0, 1]", math.nextafter(0.0, 1.0), 1.0)
         self._bootstrap, self._seed = flag("bootstrap", bootstrap), seed
         if split not in ("uniform", "midpoint"):
             raise BadInput(f"split must be one of uniform, midpoint, got {split!r}")
         self._midpoint = split == "midpoint"
         for k in categories or ():
-            number("each of categories", k, f"0 or a number of categories up to {MOST_CATEGORIES}", 0, MOST_CATEGORIES)
+            whole("each of categories", k, 0, MOST_CATEGORIES)
         self._categories = None if categories is None else np.array(categories, dtype=np.int64)
 
     def fit(self, X: Float[np.ndarray, "n d"], y: Float[np.ndarray, " n"]) -> ForestPosterior:

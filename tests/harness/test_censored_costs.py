@@ -129,9 +129,12 @@ def test_the_optimizer_tells_which_costs_are_bounds() -> None:
 
 
 def test_only_a_study_with_a_time_limit_says_what_becomes_of_censored_costs() -> None:
-    def grid(**evaluator: Any) -> Grid:
-        return Grid({}, {}, [], [0], 9, 5, None, {"evaluator": evaluator}, {}, censored_costs=BOUND)
+    def grid(treatment: str = BOUND, **evaluator: Any) -> Grid:
+        return Grid(
+            {}, {}, [], [0], 9, 5, None, {"evaluator": evaluator}, {"cost_model": "lv3"}, censored_costs=treatment
+        )
 
     assert grid(time_limit_s=None).censoring() == grid().censoring() == {}
-    assert grid(time_limit_s=3.0).censoring() == {"censored_costs": BOUND}
+    assert grid(time_limit_s=3.0).censoring() == {"censored_costs": BOUND, "cost_model": "lv3:bound"}
+    assert grid(IMPUTED, time_limit_s=3.0).censoring() == {"censored_costs": IMPUTED}
     assert hasattr(Live(time_limit_s=3.0), "time_limit_s")

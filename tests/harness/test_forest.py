@@ -139,11 +139,12 @@ def test_inputs_are_checked() -> None:
     with pytest.raises(ValueError, match="the forest has 3 inputs"):
         RandomForest().fit(X, Y).mean_sd(X[:, :2])
     for settings, message in (
+        ({"trees": 2.5}, "trees must be a whole number >= 1, got 2.5"),
         ({"trees": 0}, "trees must be a whole number >= 1"),
         ({"features": 0.0}, r"features must be a share in \(0, 1\]"),
         ({"split": "best"}, "split must be one of uniform, midpoint"),
         ({"min_split": 1}, "min_split must be a whole number >= 2"),
-        ({"categories": [99]}, "each of categories must be 0 or a number of categories up to 50"),
+        ({"categories": [99]}, "each of categories must be a whole number from 0 to 50"),
     ):
         with pytest.raises(BadInput, match=message):
             RandomForest(**settings)
