@@ -1,6 +1,6 @@
 """Capping: stopping an evaluation once it has cost more than would make it interesting.
 
-Source: Hutter, Hoos and Leyton-Brown 2013, section 4: the threshold is the best value so far times a slack factor;
+Source: Hutter, Hoos and Leyton-Brown 2013: the threshold is the best value so far times a slack factor;
 1 learns only that a point is no better, more learns by how much, at its price.
 """
 

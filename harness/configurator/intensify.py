@@ -1,7 +1,7 @@
 """Intensification: does a challenger beat the incumbent, over instances and seeds, and may it be stopped early?
 
-Source: Hutter, Hoos and Leyton-Brown 2011, Algorithm 3 of that paper (blocked comparison on ever more of the
-incumbent's runs, doubling); 2013, section 4 and Algorithm 3 (a challenger's run is stopped once its total exceeds the
+Source: Hutter, Hoos and Leyton-Brown 2011, procedure Intensify (blocked comparison on ever more of the incumbent's
+runs, doubling); 2013, Algorithm 3 (a challenger's run is stopped once its total exceeds the
 incumbent's on the same pairs by the slack factor, and is then a censored observation).
 """
 

@@ -1,7 +1,7 @@
 """The runtime model and the choice of promising configurations.
 
-Source: Hutter, Hoos and Leyton-Brown 2011, "Sequential model-based optimization for general algorithm configuration",
-section 4 (features of instances, averaging each tree's predictions over them, local search on EI, every second
+Source: Hutter, Hoos and Leyton-Brown 2011, "Sequential model-based optimization for general algorithm configuration"
+(features of instances, averaging each tree's predictions over them, local search on EI, every second
 challenger random); 2013, Algorithm 1 (censored runs).
 """
 

@@ -1,7 +1,7 @@
 """Combinatorial auctions: which bids on bundles of items win the most, if no item is sold twice?
 
-Source: Leyton-Brown, Pearson and Shoham 2000, "Towards a universal test suite for combinatorial auction algorithms",
-section 4.3 (arbitrary relationships), in a form of our own.
+Source: Leyton-Brown, Pearson and Shoham 2000, "Towards a universal test suite for combinatorial auction algorithms"
+(distribution `arbitrary`), in a form of our own.
 """
 
 from dataclasses import dataclass

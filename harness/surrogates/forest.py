@@ -1,6 +1,6 @@
 """Random forest surrogate: mean and variance over trees whose split points are drawn from the best interval.
 
-Source: Hutter, Hoos and Leyton-Brown 2013, "Bayesian optimization with censored response data", section 3;
+Source: Hutter, Hoos and Leyton-Brown 2013, "Bayesian optimization with censored response data";
 Breiman 2001. At each node the split point is uniform over the interval between the two neighbours that the best
 split parts, so that in one dimension the mean over ever more trees (no bootstrap, leaves of one point) is the
 linear interpolation of the data, and the variance grows with the distance to them.

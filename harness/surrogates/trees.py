@@ -141,7 +141,7 @@ def _numeric(X, y, w, line, start, stop, j, weight, total):  # type: ignore[no-u
 def _categorical(X, y, w, line, start, stop, j, k, weight, total, draw, counts, sums, codes):  # type: ignore[no-untyped-def]
     """Return gain and left-hand codes (bits) of the best subset: a prefix of the codes sorted by their mean y.
 
-    Absent codes go to either side by the bits of `draw`. Source: Fisher 1958; Breiman et al. 1984, section 4.2.
+    Absent codes go to either side by the bits of `draw`. Source: Fisher 1958; Breiman et al. 1984.
     """
     counts[:k], sums[:k] = 0.0, 0.0
     for at in range(start, stop):
