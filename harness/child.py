@@ -18,7 +18,7 @@ from harness.errors import BadInput
 
 DONE, CAPPED, BROKEN = "done", "capped", "broken"
 _LEAST_CPU_S = 1e-6  # work that the clock does not notice
-_PATIENCE, _LEAST_S = 20.0, 20.0  # wall seconds allowed: at least so many, and so many times the CPU limit
+_PATIENCE, _LEAST_S = 100.0, 300.0  # wall seconds allowed: so many times the CPU limit, and at least so many
 
 
 @dataclass(frozen=True)
