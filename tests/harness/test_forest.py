@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeRegressor
 
+from harness.checks import whole
 from harness.errors import BadInput
 from harness.streams import stream
 from harness.surrogates.forest import ForestPosterior, RandomForest
@@ -139,7 +140,6 @@ def test_inputs_are_checked() -> None:
     with pytest.raises(ValueError, match="the forest has 3 inputs"):
         RandomForest().fit(X, Y).mean_sd(X[:, :2])
     for settings, message in (
-        ({"trees": 2.5}, "trees must be a whole number >= 1, got 2.5"),
         ({"trees": 0}, "trees must be a whole number >= 1"),
         ({"features": 0.0}, r"features must be a share in \(0, 1\]"),
         ({"split": "best"}, "split must be one of uniform, midpoint"),
@@ -148,3 +148,6 @@ def test_inputs_are_checked() -> None:
     ):
         with pytest.raises(BadInput, match=message):
             RandomForest(**settings)
+    with pytest.raises(BadInput, match=r"trees must be a whole number >= 1, got 2\.5"):
+        whole("trees", 2.5, 1)
+    assert whole("trees", 2, 1, 2) == 2
