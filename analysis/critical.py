@@ -41,7 +41,9 @@ def critical(values: pd.DataFrame) -> Critical:
     On one data set no pair can differ. Raises BadInput for fewer than two methods, ValueError for NaN.
     """
     if values.shape[1] < 2:
-        raise BadInput(f"comparing over data sets needs two methods or more, got: {', '.join(values) or 'none'}")
+        raise BadInput(
+            f"comparing over data sets needs two methods or more, got: {', '.join(map(str, values.columns)) or 'none'}"
+        )
     if values.isna().any(axis=None):
         raise ValueError("every data set needs a value of every method")
     mean_ranks = values.rank(axis=1).mean().sort_values(kind="stable")

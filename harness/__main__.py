@@ -74,7 +74,7 @@ def _plain(node: Any, name: str) -> dict[str, Any]:
 
 def _methods(cfg: DictConfig) -> list[Method]:
     if "acq" in cfg:
-        return [to_method(cfg, _allowed())]
+        return [to_method(cfg, allowed=_allowed())]
     given = [name for name in PARAMETERS if cfg[name] is not None]
     if given:
         raise BadInput(f"{given[0]} is set but no acquisition: add +acq=..., or leave it out to run the study's list")

@@ -35,10 +35,3 @@ def required(name: str, value: object, needs: str) -> object:
     if value is None:
         raise BadInput(f"{name} is not set: {needs}")
     return value
-
-
-def whole(name: str, value: object, low: int) -> int:
-    """Return `value` if it is a whole number >= low; else raise BadInput."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < low:
-        raise BadInput(f"{name} must be a whole number >= {low}, got {value}")
-    return value
