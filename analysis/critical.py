@@ -41,9 +41,8 @@ def critical(values: pd.DataFrame) -> Critical:
     On one data set no pair can differ. Raises BadInput for fewer than two methods, ValueError for NaN.
     """
     if values.shape[1] < 2:
-        raise BadInput(
-            f"comparing over data sets needs two methods or more, got: {', '.join(map(str, values.columns)) or 'none'}"
-        )
+        got = ", ".join(map(str, values.columns)) or "none"
+        raise BadInput(f"comparing over data sets needs two methods or more, got: {got}")
     if values.isna().any(axis=None):
         raise ValueError("every data set needs a value of every method")
     mean_ranks = values.rank(axis=1).mean().sort_values(kind="stable")
