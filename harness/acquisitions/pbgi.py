@@ -27,7 +27,7 @@ class PandorasBoxGittinsIndex:
     costs, with cost_model=oracle the known cost. The log value is -g / sd(y), which any order-preserving map would do:
     it has no zero and no ratios, so that only the rule that ignores cost makes sense on top.
     halve: PBGI-D, where Lambda is halved for good whenever no index is below the incumbent (the paper's stopping rule).
-    It is the one utility that remembers: a second look at a step (fronts=true) on other candidates may halve it earlier.
+    It is the one utility that remembers: another look at a step (fronts=true) at other candidates may halve it sooner.
     Source: Xie, Astudillo, Frazier, Scully and Terenin 2024, "Cost-aware Bayesian optimization via the Pandora's box
     Gittins index", equations 5 to 7 and section 3.3 (PBGI-D).
     """
