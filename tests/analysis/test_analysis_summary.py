@@ -20,7 +20,7 @@ from analysis.traces import collect
 from harness.errors import BadInput
 from tabular_cache.table import read_table
 
-ALLOWED = "results_dir, out_dir, bootstrap, judge, evaluator, utility, surrogate, cost_model, cost_statistic"
+ALLOWED = "results_dir, out_dir, bootstrap, judge, mixed, evaluator, utility, surrogate, cost_model, cost_statistic"
 ROOT = Path(__file__).resolve().parents[2]
 WAYS = [Way("ei"), Way("eialpha", alpha=0.2), Way("eipu"), Way("cei", lam=0.1), Way("eicool")]
 GRID = [("wind", "clean"), ("wine", "onehot"), ("hiva", "clean")]
@@ -157,7 +157,7 @@ def test_the_problems_of_replayed_records_are_described_from_their_tables(tmp_pa
 
 
 def test_arguments(tmp_path: Path) -> None:
-    usual = {"bootstrap": "hierarchical", "judge": "validation"}
+    usual = {"bootstrap": "hierarchical", "judge": "validation", "mixed": "false"}
     assert parse([f"results_dir={tmp_path}"]) == Arguments("all", tmp_path, Path("report"), {}, usual)
     found = parse(["out_dir=x/y", "figures", f"results_dir={tmp_path}", "evaluator=live", "judge=test"])
     assert found == Arguments("figures", tmp_path, Path("x/y"), {"evaluator": "live"}, {**usual, "judge": "test"})
