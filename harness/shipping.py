@@ -16,6 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 from hydra.utils import instantiate
 
 from datasets.places import cache_folder
+from harness.cost_models.protocol import known_beforehand
 from harness.errors import BadInput
 from harness.files import write_atomically
 from harness.records import block_folder, checked_header, is_front, seeds_done, spec_hash
@@ -68,6 +69,7 @@ def work(run_block: Callable[[Any], dict[str, Any]], parcel: Parcel) -> Delivery
         settings = _found(spec, parcel.cargo)
         if settings is None:
             return Absent(str(cache_folder("tables")))
+        _check_lessons(spec, settings)
         with tempfile.TemporaryDirectory(prefix="block-") as folder:
             counts = run_block(replace(parcel.block, results=folder, overrides=settings))
             root = Path(folder)
@@ -105,6 +107,22 @@ def _found(spec: Mapping[str, Any], cargo: Mapping[str, bytes]) -> dict[str, Any
     if cargo:
         raise BadInput(f"the table sent to this worker does not have the hash {spec['data'][:12]}")
     return None
+
+
+def _check_lessons(spec: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
+    """Raise BadInput if the cost model would learn from other data here than the spec's, such as other tables."""
+    wanted = spec.get("cost_model_data")
+    if wanted is None:
+        return
+    evaluator = instantiate({**spec["components"]["evaluator"], **settings})
+    problem = evaluator.open(spec["dataset_config"], spec["pipeline_config"], 0)
+    found = known_beforehand(instantiate(spec["components"]["cost_model"]), problem)
+    if found != wanted:
+        has = "none" if found is None else found[:12]
+        raise BadInput(
+            f"cost_model={spec['cost_model']} would learn from other data on this worker: {has}, the study's is "
+            f"{wanted[:12]}; install the same tables there"
+        )
 
 
 def with_cargo(parcel: Parcel) -> Parcel:

@@ -57,6 +57,19 @@ def test_a_worker_with_another_table_of_that_name_does_not_use_it(parcel: Parcel
         with_cargo(parcel)
 
 
+def test_a_worker_whose_cost_model_would_learn_from_other_data_refuses(
+    parcel: Parcel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taught = Parcel(replace(parcel.block, spec={**parcel.block.spec, "cost_model_data": "0123456789abcdef"}))
+    with pytest.raises(BadInput, match="cost_model=lv1 would learn from other data on this worker: none"):
+        work(run_block, taught)
+    monkeypatch.setattr("harness.shipping.known_beforehand", lambda model, problem: "fedcba9876543210")
+    with pytest.raises(BadInput, match="on this worker: fedcba987654, the study's is 0123456789ab"):
+        work(run_block, taught)
+    monkeypatch.setattr("harness.shipping.known_beforehand", lambda model, problem: "0123456789abcdef")
+    assert isinstance(work(run_block, taught), Delivery)
+
+
 def test_a_study_whose_workers_have_no_tables(parcel: Parcel, tmp_path: Path) -> None:
     study = grid(tmp_path / "tables", iterations=7)
     todo, _ = blocks(study, tmp_path / "results")
