@@ -36,7 +36,7 @@ def test_dask_workers_killed_at_random_and_the_same_bytes(tmp_path: Path) -> Non
     do(grid(tables), tmp_path / "serial")
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster,
-        dask(cluster.scheduler_address) as executor,
+        dask(cluster.scheduler_address, wait_s=5.0) as executor,
     ):
         assert slots(executor) == 2
         (tmp_path / "pids").mkdir()
@@ -78,11 +78,10 @@ def test_jobs_of_submitit(tmp_path: Path) -> None:
     with slurm(str(tmp_path / "jobs"), cluster="local", max_jobs=2, parameters={"timeout_min": 5}) as executor:
         (folder,) = (tmp_path / "jobs").iterdir()
         assert folder.stat().st_mode & 0o077 == 0
-        tasks = ["6*7", "1/0", "__import__('os').kill(__import__('os').getpid(), 9)"]
+        tasks = ["6*7", "__import__('os').kill(__import__('os').getpid(), 9)"]
         jobs = {task: executor.submit(eval, task) for task in tasks}
         assert jobs["6*7"].result() == 42
-        assert isinstance(jobs["1/0"].exception(), ZeroDivisionError)
-        assert "ended without a result" in str(jobs[tasks[2]].exception())
+        assert "ended without a result" in str(jobs[tasks[1]].exception())
     assert list((tmp_path / "jobs").iterdir()) == []
 
 
