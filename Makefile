@@ -60,7 +60,7 @@ sensitivities: $(READY) ## the study under other settings (GRID= chooses a part)
 	$(BIN)/python -m analysis sensitivities results_dir=$(RESULTS)-sensitivities out_dir=$(REPORT)
 
 test: $(READY) ## the test suite
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 bench: $(READY) ## how fast: steps against other libraries, whole runs, look-ups, workers, memory (some 10 minutes)
 	$(BIN)/python tests/bench
