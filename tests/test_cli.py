@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from fakes import make_tables
 
+import tabular_cache.__main__
+from harness.cli import run_cli
 from harness.records import read_traces
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -231,7 +233,12 @@ def test_an_acquisition_of_the_users_own_needs_no_change_here(tmp_path: Path, ta
     assert set(read_traces(tmp_path / "results")["method"]) == {"mine"}
 
 
-def test_wrong_commands_of_the_tables(tmp_path: Path) -> None:
+def test_wrong_commands_of_the_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = run("-m", "tabular_cache", "biuld", cwd=tmp_path)
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+    monkeypatch.chdir(tmp_path)
     for arguments, message in [
         (["biuld"], "unknown command 'biuld'; allowed: build, audit, info, confirm, costs, significance"),
         (["info", "dataset=[nope]"], "unknown dataset 'nope'; allowed:"),
@@ -242,11 +249,12 @@ def test_wrong_commands_of_the_tables(tmp_path: Path) -> None:
         (["build", "tree_method=gpu"], "tree_method must be one of exact, hist, approx, got 'gpu'"),
         (["build", "tables=/proc/tables"], "cannot write tables to /proc/tables"),
     ]:
-        done = run("-m", "tabular_cache", *arguments, cwd=tmp_path)
-        assert done.returncode == 2, done.stderr
-        assert done.stdout == ""
-        assert message in done.stderr
-        assert len(done.stderr.splitlines()) == 1
+        monkeypatch.setattr(sys, "argv", ["tabular_cache", *arguments])
+        with pytest.raises(SystemExit) as stopped:
+            run_cli(tabular_cache.__main__.main)
+        out, err = capsys.readouterr()
+        assert (stopped.value.code, out, len(err.splitlines())) == (2, "", 1)
+        assert message in err
     assert list(tmp_path.iterdir()) == []
 
 
