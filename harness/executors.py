@@ -1,12 +1,13 @@
 """Executors: anything with the `concurrent.futures` interface, made by a function named in a YAML file."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from pathlib import Path
 from typing import Any, TypeVar
 
 from harness.errors import BadInput
+from harness.progress import Progress
 
 Task = TypeVar("Task")
 
@@ -103,3 +104,21 @@ def run_tasks(
         for future in done:
             error = future.exception()
             yield running.pop(future), (future.result() if error is None else error)
+
+
+def run_all(
+    executor: Executor,
+    fn: Callable[[Task], Any],
+    tasks: Sequence[Task],
+    name: Callable[[Task], str],
+    unit: str,
+    label: str,
+) -> list[str]:
+    """Run `fn`, which keeps its own result, on every task, with progress; returns a line for each that failed."""
+    failed = []
+    with Progress(len(tasks), unit, label) as progress:
+        for task, outcome in run_tasks(executor, fn, tasks):
+            if isinstance(outcome, BaseException):
+                failed.append(f"{name(task)}: {type(outcome).__name__}: {outcome}")
+            progress.advance()
+    return failed

@@ -46,8 +46,7 @@ def censored(cfg: Any, problems: list[tuple[str, str]], folder: Path, executor: 
     """Score the treatments of censored costs of `cfg` on the problems; returns the exit code."""
     from harness.capping import slack_factor
     from harness.checks import number
-    from harness.executors import run_tasks
-    from harness.progress import Progress
+    from harness.executors import run_all
     from tabular_cache.censored import SLACK, TIMEOUT, Case, run_case
 
     for experiment in cfg.experiments:
@@ -68,12 +67,8 @@ def censored(cfg: Any, problems: list[tuple[str, str]], folder: Path, executor: 
         for dataset, pipeline in problems
         for experiment in cfg.experiments
     ]  # fmt: skip
-    failed = []
-    with executor, Progress(len(cases), "problems", "censored") as progress:
-        for case, outcome in run_tasks(executor, run_case, cases):
-            if isinstance(outcome, BaseException):
-                failed.append(f"{case.problem} {case.experiment}: {type(outcome).__name__}: {outcome}")
-            progress.advance()
+    with executor:
+        failed = run_all(executor, run_case, cases, lambda c: f"{c.problem} {c.experiment}", "problems", "censored")
     for failure in failed:
         print(f"failed: {failure}", file=sys.stderr)
     print(f"{len(cases) - len(failed)} of {len(cases)} records in {Path(cfg.results_dir) / 'censored'}/")

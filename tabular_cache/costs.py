@@ -20,10 +20,9 @@ from hydra.utils import instantiate
 from jaxtyping import Float
 from scipy.special import ndtri
 
+from harness import executors
 from harness.cost_models.protocol import CostModel, ProblemAware, known_beforehand
-from harness.executors import run_tasks
 from harness.files import write_atomically
-from harness.progress import Progress
 from harness.records import spec_hash
 from harness.sealing import check_seal, has_seal, sealed_parquet
 from harness.streams import stream
@@ -80,13 +79,7 @@ class Trial:
 
 def run_all(executor: Executor, trials: Sequence[Trial]) -> list[str]:
     """Run the trials that have no record yet; returns a line for each that failed."""
-    failed = []
-    with Progress(len(trials), "trials", "costs") as progress:
-        for trial, outcome in run_tasks(executor, run_trial, trials):
-            if isinstance(outcome, BaseException):
-                failed.append(f"{trial.problem} {trial.name}: {type(outcome).__name__}: {outcome}")
-            progress.advance()
-    return failed
+    return executors.run_all(executor, run_trial, trials, lambda t: f"{t.problem} {t.name}", "trials", "costs")
 
 
 def run_trial(trial: Trial) -> None:

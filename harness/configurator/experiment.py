@@ -21,11 +21,10 @@ import numpy as np
 from hydra.utils import instantiate
 from jaxtyping import Float
 
+from harness import executors
 from harness.configurator.configure import Result, Settings, configure
 from harness.configurator.history import Pair
-from harness.executors import run_tasks
 from harness.files import write_atomically
-from harness.progress import Progress
 from harness.records import spec_hash
 from harness.solvers.protocol import SOLVED, InstanceSet, Run, Solver
 
@@ -74,13 +73,8 @@ def trials(
 
 def run_all(executor: Executor, todo: Sequence[Trial]) -> list[str]:
     """Run the trials that have no record yet; returns a line for each that failed."""
-    failed, missing = [], [trial for trial in todo if not trial.path().exists()]
-    with Progress(len(missing), "runs", "configurator") as progress:
-        for trial, outcome in run_tasks(executor, run_trial, missing):
-            if isinstance(outcome, BaseException):
-                failed.append(f"{trial.path().stem}: {type(outcome).__name__}: {outcome}")
-            progress.advance()
-    return failed
+    missing = [trial for trial in todo if not trial.path().exists()]
+    return executors.run_all(executor, run_trial, missing, lambda t: t.path().stem, "runs", "configurator")
 
 
 def run_trial(trial: Trial) -> None:
