@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, no_type_check
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
+from numba import njit
 
 from harness.capping import stopped
 from harness.errors import BadInput
@@ -56,23 +57,24 @@ class ReplayProblem:
         if len(rows) < n:
             raise BadInput(f"the table of {self.name} has {len(rows)} configurations, the initial design needs {n}")
         ids = stream(self._seed, "initial", self.name).choice(rows, size=n, replace=False)
-        return Candidates(ids, self._table.unit[ids])
+        return Candidates(ids, self._table.unit.take(ids, axis=0))
 
     def candidates(self, step: int) -> Candidates:
         """Return the unevaluated rows; beyond `max_candidates`, a seeded draw and the incumbent's neighbours."""
         ids = np.flatnonzero(self._free)
         if len(ids) > self._max:
             ids = self._draw(step)
-        return Candidates(ids, self._table.unit[ids])
+        return Candidates(ids, self._table.unit.take(ids, axis=0))
 
     def _draw(self, step: int) -> np.ndarray:
-        offered = np.zeros(len(self._free), dtype=bool)
-        near = self._neighbours()
-        offered[near] = True
-        rest = np.flatnonzero(self._free & ~offered)
+        near, mask = self._neighbours(), self._free.copy()
+        mask[near] = False
+        rest = np.flatnonzero(mask)
         rng = stream(self._seed, "candidates", self.name, str(step))
-        offered[rng.choice(rest, size=self._max - len(near), replace=False, shuffle=False)] = True
-        return np.flatnonzero(offered)
+        drawn = rng.choice(rest, size=self._max - len(near), replace=False, shuffle=False)
+        mask[:] = False
+        mask[near] = mask[drawn] = True
+        return np.flatnonzero(mask)
 
     def _neighbours(self) -> np.ndarray:
         """Return the unevaluated rows nearest to the incumbent; none while nothing has succeeded."""
@@ -82,7 +84,7 @@ class ReplayProblem:
         near = self._near[self._free[self._near]]
         if self._near_to != self._best or len(near) < n:
             rows = np.flatnonzero(self._free)
-            distance = np.square(self._table.unit[rows] - self._table.unit[self._best]).sum(axis=1)
+            distance = _squared_distances(self._table.unit, rows, self._best)
             nearest = np.argpartition(distance, min(3 * n, len(rows) - 1))[: 3 * n]
             self._near, self._near_to = rows[nearest[np.argsort(distance[nearest], kind="stable")]], self._best
             near = self._near
@@ -115,6 +117,17 @@ class ReplayProblem:
     def evaluate_capped(self, candidate: int, cap_s: float) -> Evaluation:
         """Look the row up, as a training stopped at `cap_s` seconds would have ended."""
         return stopped(self.evaluate(candidate), cap_s)
+
+
+@njit(cache=True)
+@no_type_check
+def _squared_distances(unit: Float[np.ndarray, "r d"], rows: Int[np.ndarray, " m"], to: int) -> Float[np.ndarray, " m"]:
+    """Return |u_i - u_to|^2 of `rows`, in one pass over a table that no cache holds."""
+    out = np.zeros(len(rows))
+    for i in range(len(rows)):
+        for j in range(unit.shape[1]):
+            out[i] += (unit[rows[i], j] - unit[to, j]) ** 2
+    return out
 
 
 def _keys(unit: Float[np.ndarray, "m d"]) -> list[bytes]:
