@@ -5,9 +5,11 @@ Source: Guinet et al. 2020 (LV-1, LV-2, LV-3); LV-3, learned online, is the pape
 
 import math
 from collections.abc import Sequence
+from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Bool, Float
+from numba import njit
 
 from harness.checks import number
 from harness.cost_models.features import Features, log_costs
@@ -61,19 +63,10 @@ class LowVariance:
 
     def _regress(self, X: Float[np.ndarray, "n d"], log_cost: Float[np.ndarray, " n"], hidden: float = 0.0) -> float:
         """Set the coefficients and return sqrt(RSS / n); hidden: the part of RSS that imputed values do not show."""
-        target = log_cost.copy()
-        n, k = len(target), len(self._features)
-        S = np.array(self._features.columns(np.asarray(X, dtype=np.float64)))
-        center, level = S.sum(axis=1) / n, float(target.sum()) / n
-        S -= center[:, None]
-        target -= level
-        gram = S @ S.T
-        gram.flat[:: k + 1] += self.ridge
-        weights = np.linalg.solve(gram, S @ target)
-        residual = target - weights @ S
-        squares = float(residual @ residual) + hidden
-        sd = math.sqrt(squares / max(1, n - k - 1))
-        self._coefficients = level - float(center @ weights), weights, sd
+        n, S = len(log_cost), self._features.columns(np.asarray(X, dtype=np.float64))
+        intercept, weights, squares = _least_squares(np.array(S), log_cost, self.ridge)
+        squares += hidden
+        self._coefficients = intercept, weights, math.sqrt(squares / max(1, n - len(weights) - 1))
         return math.sqrt(squares / n)
 
     def predict(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
@@ -85,3 +78,28 @@ class LowVariance:
         for weight, feature in zip(weights, self._features.columns(np.asarray(C, dtype=np.float64)), strict=True):
             mean += weight * feature  # elementwise, so that equal features give exactly equal costs
         return mean, np.full(len(C), sd)
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def _least_squares(
+    S: Float[np.ndarray, "k n"], target: Float[np.ndarray, " n"], ridge: float
+) -> tuple[float, Float[np.ndarray, " k"], float]:
+    """Return b, w that minimise RSS + ridge |w|^2, and RSS = sum (target_i - b - w s_i)^2: once per step of a run."""
+    (k, n), level = S.shape, target.mean()
+    center, gram, product = np.empty(k), np.empty((k, k)), np.empty(k)
+    for a in range(k):
+        center[a] = S[a].mean()
+    for a in range(k):
+        product[a] = ((S[a] - center[a]) * (target - level)).sum()
+        for b in range(a + 1):
+            gram[a, b] = gram[b, a] = ((S[a] - center[a]) * (S[b] - center[b])).sum()
+        gram[a, a] += ridge
+    weights = np.linalg.solve(gram, product)
+    intercept, squares = level - (center * weights).sum(), 0.0
+    for i in range(n):
+        residual = target[i] - intercept
+        for a in range(k):
+            residual -= weights[a] * S[a, i]
+        squares += residual * residual
+    return intercept, weights, squares
