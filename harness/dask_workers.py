@@ -15,6 +15,7 @@ from harness.limits import within
 from harness.supervise import ExecutorGone, WorkerLost
 
 _LOOK_S = 1.0  # how old the number of workers may be
+_LOST_S = 600.0  # a worker that died is given so long to be back, instead of 15 s: machines can be very busy
 _ALIVE = ("undefined", "created", "init", "starting", "running", "paused")  # a nanny's states
 
 
@@ -27,6 +28,7 @@ class DaskWorkers(Executor):
 
     def __init__(self, address: str | None, n_workers: int, limit_s: float | None, wait_s: float) -> None:
         try:
+            import dask
             import distributed
         except ImportError:
             raise BadInput("executor=dask needs Dask: pip install 'cost-aware-bo[dask]'") from None
@@ -36,6 +38,7 @@ class DaskWorkers(Executor):
         self._limit_s, self._seen, self._told = limit_s, (0, -1e9), False
         self._cluster: Any = None
         if address is None:
+            dask.config.set({"distributed.deploy.lost-worker-timeout": _LOST_S})
             self._cluster = distributed.LocalCluster(
                 n_workers=n_workers, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
             )

@@ -1,5 +1,6 @@
 """Studies on a real Dask scheduler with two worker processes on loopback, killed at random."""
 
+import contextlib
 import os
 import random
 import signal
@@ -13,11 +14,17 @@ from typing import Any
 from drivers import finish, start, traces
 
 GRID = ["study=demo", "dataset=[abalone,wine]", "pipeline=[clean]", "seeds=[0,1]", "iterations=20"]
-PATIENT = ("DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT", "DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP")
+_LONGEST_S = 300.0
+PATIENT = (
+    "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT",
+    "DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP",
+    "DASK_DISTRIBUTED__DEPLOY__LOST_WORKER_TIMEOUT",  # a cluster closes the nanny of a worker that is gone for longer
+)
 
 
 def main(settings: dict[str, int]) -> list[str]:
     """Kill workers until enough are dead, then let the study end; compare bytes with a serial run's."""
+    os.environ |= dict.fromkeys(PATIENT, "300s")  # before Dask reads it: on a busy machine all takes its time
     import distributed
 
     rng, failures, kills, rounds, aside = random.Random(settings["seed"]), [], 0, 0, 0
@@ -27,7 +34,6 @@ def main(settings: dict[str, int]) -> list[str]:
             return [f"the undisturbed run failed: {log.read_text()[-800:]!r}"]
         reference = traces(Path(top) / "serial")
         os.environ["COST_AWARE_BO_CACHE"] = f"{top}/cache"
-        os.environ |= dict.fromkeys(PATIENT, "300s")  # on a busy machine a worker takes its time to come back
         cluster = distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50, local_directory=top
         )
@@ -59,19 +65,26 @@ def _driver(arguments: list[str]) -> int:
 
 
 def _kill(cluster: Any, pid: int, rng: random.Random, most: int, results: Path) -> int:
-    """Kill random workers at random moments while the driver `pid` works; returns how many."""
-    killed = 0
-    while killed < most and os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+    """Kill random workers at random moments while the driver `pid` works, for some minutes; returns how many.
+
+    Only processes that both the scheduler and their nanny take for running: one that dies on the way there is not
+    started again.
+    """
+    killed: set[int] = set()
+    end = time.monotonic() + _LONGEST_S
+    while len(killed) < most and os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        if time.monotonic() > end:
+            print(f"  no more kills in this study: it has lasted {_LONGEST_S:g} s", flush=True)
+            break
         time.sleep(rng.uniform(0.2, 2.0))
         if not (results / ".study" / "plan.json").exists():
             continue  # the driver is still starting
-        ready = set(cluster.scheduler.workers)  # a nanny gives up if its worker dies before it is ready
-        workers = [nanny.pid for nanny in cluster.workers.values() if nanny.pid and nanny.worker_address in ready]
-        if workers:
-            try:
-                os.kill(rng.choice(workers), signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-            killed += 1
-            print(f"  worker killed, {killed} in this study", flush=True)
-    return killed
+        known = {worker.pid for worker in list(cluster.scheduler.workers.values())} - killed
+        ready = known & {nanny.pid for nanny in cluster.workers.values() if nanny.status.name == "running"}
+        if ready:
+            worker = rng.choice(sorted(ready))
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(worker, signal.SIGKILL)
+            killed.add(worker)
+            print(f"  worker killed, {len(killed)} in this study", flush=True)
+    return len(killed)
