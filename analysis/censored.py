@@ -1,17 +1,13 @@
 """Numbers about censored costs, from the records of `python -m tabular_cache censored`."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet as pq
 
 from analysis.bootstrap import bootstrap
 from analysis.traces import CELL
-from harness.errors import BadInput
-from harness.records import damage_named
+from harness.records.experiments import read_all, read_record
 
 TREATMENTS = ("sampled", "mean", "dropped", "bound")
 COST_TREATMENTS = ("imputed", "dropped", "bound", "known")
@@ -22,22 +18,12 @@ def read_censored(results_dir: Path) -> pd.DataFrame:
 
     Records of one experiment and problem under two settings are refused.
     """
-    parts, seen = [], dict[tuple[str, str], str]()
-    for path in sorted((results_dir / "censored").rglob("*.parquet")):
-        with damage_named(path):
-            table = pq.read_table(path)
-            spec: dict[str, Any] = json.loads((table.schema.metadata or {})[b"spec"])
-        key = (spec["experiment"], spec["problem"])
-        if key in seen:
-            raise BadInput(
-                f"{key[0]} on {key[1]} is recorded under two settings: {seen[key]} and {path}; move one away"
-            )
-        seen[key] = str(path)
+    parts = []
+    folder, command = results_dir / "censored", "python -m tabular_cache censored"
+    for spec, table in read_all(folder, read_record, lambda s: f"{s['experiment']} on {s['problem']}", command):
         dataset, _, pipeline = spec["problem"].partition("/")
-        words = {"experiment": key[0], "dataset": dataset, "pipeline": pipeline, "share": spec.get("share", np.nan)}
-        parts.append(table.to_pandas().assign(**words))
-    if not parts:
-        raise BadInput(f"no records in {results_dir}/censored: run `python -m tabular_cache censored` first")
+        words = {"dataset": dataset, "pipeline": pipeline, "share": spec.get("share", np.nan)}
+        parts.append(table.to_pandas().assign(experiment=spec["experiment"], **words))
     return pd.concat(parts, ignore_index=True)
 
 

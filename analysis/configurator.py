@@ -8,10 +8,9 @@ import pandas as pd
 from scipy.stats import mannwhitneyu
 
 from harness.configurator.experiment import read
-from harness.errors import BadInput
-from harness.records import damage_named
+from harness.records.experiments import read_all
 from harness.surrogates.forest import RandomForest
-from tabular_cache.censored import Case, Data, slack_rows
+from tabular_cache.censoring import Data, slack_rows
 
 SIGNIFICANT = 0.05
 _FEWEST = 20  # runs on either side, to score treatments on solver runtimes
@@ -20,19 +19,12 @@ _TREES = 30
 
 def read_runs(results_dir: Path) -> list[dict[str, Any]]:
     """Return every record; raises BadInput where there is none, for a damaged one, and for a mix of settings."""
-    found, seen = list[dict[str, Any]](), dict[tuple[Any, ...], Path]()
-    for path in sorted((results_dir / "configurator").rglob("*.json")):
-        with damage_named(path):
-            record = read(path)
-            spec = record["spec"]
-            key = (spec["scenario"], spec.get("slack", "default"), spec.get("run"))
-        if key in seen:
-            raise BadInput(f"{key} is recorded under two settings: {seen[key]} and {path}; move one away")
-        seen[key] = path
-        found.append(record)
-    if not found:
-        raise BadInput(f"no records in {results_dir}/configurator: run `python -m harness.configurator` first")
-    return found
+
+    def name(spec: dict[str, Any]) -> str:
+        return f"{spec['scenario']}, slack {spec.get('slack', 'default')}, run {spec.get('run')},"
+
+    found = read_all(results_dir / "configurator", read, name, "python -m harness.configurator")
+    return [record for _, record in found]
 
 
 def test_times(records: list[dict[str, Any]]) -> pd.DataFrame:
@@ -88,13 +80,12 @@ def medians(times: pd.DataFrame) -> pd.DataFrame:
 
 
 def solver_slack_rows(records: list[dict[str, Any]], slacks: tuple[float | None, ...]) -> pd.DataFrame:
-    """Return the scores of the four treatments on solver runtimes, as `tabular_cache.censored` does on tables.
+    """Return the scores of the four treatments on solver runtimes, as `tabular_cache.censoring` does on tables.
 
     Data: the runs of configurators that stopped nothing before kappa_max (slack none). Half of the configurations are
     learned from, in the order of their runs, stopped at a slack factor times the lowest time so far on the same
     instance; the others are asked about. Runs that crashed are left out.
     """
-    case = Case("slack", "", (), (), slacks, _TREES, {}, 0.0, "", "")
     rows = []
     for record in records:
         if "runs" not in record or record["spec"]["slack"] is not None:
@@ -112,7 +103,7 @@ def solver_slack_rows(records: list[dict[str, Any]], slacks: tuple[float | None,
         forest = RandomForest(_TREES, categories=[*record["categories"], *[0] * features.shape[1]])
         data = Data(X[mine], y[mine], X[~mine], y[~mine])
         limit = float(np.log(record["spec"]["kappa_max_s"]))
-        own = slack_rows(data, case, forest, max(limit, float(y.max())), instance[mine])
+        own = slack_rows(data, slacks, forest, max(limit, float(y.max())), instance[mine])
         spec = record["spec"]
         rows += [{"scenario": spec["scenario"], "run": spec["run"], "n": int(mine.sum()), **found} for found in own]
     return pd.DataFrame(rows)

@@ -1,16 +1,12 @@
 """How well cost models predict, from the records of `python -m tabular_cache costs`: numbers of F2 and F8."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from analysis.bootstrap import bootstrap
 from analysis.traces import CELL, PROBLEM
-from harness.errors import BadInput
-from harness.records import damage_named
-from tabular_cache.costs import checked_costs
+from harness.records.experiments import read_all, read_record
 
 ONLINE = ("lv1", "lv2", "lv3", "gp", "gp3", "gp_lv", "warped_gp")  # F2's order; others follow by name
 REFERENCE = "lv3"
@@ -22,22 +18,12 @@ def read_costs(results_dir: Path) -> pd.DataFrame:
 
     Records of one model and problem under two settings (two table versions, say) are refused.
     """
-    parts, seen = [], dict[tuple[str, str], str]()
-    for path in sorted((results_dir / "costs").rglob("*.parquet")):
-        with damage_named(path):
-            table = checked_costs(path.read_bytes())
-            spec: dict[str, Any] = json.loads((table.schema.metadata or {})[b"spec"])
-        key = (spec["problem"], spec["cost_model"])
-        if key in seen:
-            raise BadInput(
-                f"{key[1]} on {key[0]} is recorded under two settings: {seen[key]} and {path}; move one away"
-            )
-        seen[key] = str(path)
+    parts = []
+    folder, command = results_dir / "costs", "python -m tabular_cache costs"
+    for spec, table in read_all(folder, read_record, lambda s: f"{s['cost_model']} on {s['problem']}", command):
         dataset, _, pipeline = spec["problem"].partition("/")
-        words = {"dataset": dataset, "pipeline": pipeline, "cost_model": key[1], "task": spec["task"]}
+        words = {"dataset": dataset, "pipeline": pipeline, "cost_model": spec["cost_model"], "task": spec["task"]}
         parts.append(table.to_pandas().assign(**words))
-    if not parts:
-        raise BadInput(f"no records in {results_dir}/costs: run `python -m tabular_cache costs` first")
     return pd.concat(parts, ignore_index=True)
 
 

@@ -15,12 +15,13 @@ from harness.cli import CONFIGS, SOME_FAILED, chosen, refuse, run_cli, users_mis
 from harness.cost_models import censored
 from harness.cost_models.statistics import check
 from harness.errors import BadInput
+from harness.grid import Grid, all_specs, blocks
 from harness.interrupts import stops_soon
 from harness.ledger import locked, mend, write_plan
 from harness.methods import PARAMETERS, Method, study_methods, to_method
 from harness.progress import duration
 from harness.strangers import check_strangers, no_secrets
-from harness.study import Grid, Report, Stopped, all_specs, blocks, make_optimizer, run_study
+from harness.study import Report, Stopped, make_optimizer, run_study
 from harness.supervise import slots
 from harness.targets import check_targets, given_on_command_line
 

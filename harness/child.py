@@ -73,15 +73,20 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], cap_s: float, prel
     return Outcome(BROKEN, None, cap_s, wall_s, f"ended with exit code {code}")
 
 
-def _work(answers: Connection, function: Callable[..., Any], args: tuple[Any, ...], cap_s: float) -> None:
+def limit_cpu(seconds: float | None) -> None:
+    """Have the kernel end this process, by SIGPROF, after `seconds` more of CPU time; None: lift that limit."""
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_PROF, cap_s)
+    signal.setitimer(signal.ITIMER_PROF, seconds or 0.0)
+
+
+def _work(answers: Connection, function: Callable[..., Any], args: tuple[Any, ...], cap_s: float) -> None:
+    limit_cpu(cap_s)
     began = time.process_time()
     try:
         answer = (DONE, function(*args), time.process_time() - began, "")
     except Exception as error:  # belongs to the caller, as a status
         answer = (BROKEN, None, time.process_time() - began, f"{type(error).__name__}: {error}")
-    signal.setitimer(signal.ITIMER_PROF, 0.0)
+    limit_cpu(None)
     answers.send(answer)
     answers.close()
 
@@ -96,7 +101,7 @@ def program(command: Sequence[str], cap_s: float) -> Outcome:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            preexec_fn=lambda: signal.setitimer(signal.ITIMER_PROF, cap_s),  # survives exec
+            preexec_fn=lambda: limit_cpu(cap_s),  # survives exec
         )
     except OSError as error:
         raise BadInput(f"cannot run {command[0]}: {error}") from None

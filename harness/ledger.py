@@ -18,7 +18,7 @@ from typing import Any
 
 from harness.errors import BadInput
 from harness.files import write_atomically
-from harness.records import DamagedRecord, checked_header, record_files
+from harness.records import DamagedRecord, checked_header, record_files, set_aside
 
 FOLDER, PLAN, FAILED, LOCK = ".study", "plan.json", "failed.json", "lock"
 BLOCK = "*/*/*"  # dataset, pipeline, method: only there, whatever folder `results` may be
@@ -102,15 +102,8 @@ def mend(results: Path) -> list[str]:
         try:
             checked_header(path, path.read_bytes())
         except DamagedRecord as damage:
-            aside = _free(path.with_name(f"{path.name}.damaged"))
-            path.rename(aside)
-            lines.append(f"{str(damage).rpartition(':')[0]}: moved to {aside.name}, its runs are done again")
+            lines.append(set_aside(path, damage))
     return lines
-
-
-def _free(path: Path) -> Path:
-    candidates = (path, *(path.with_name(f"{path.name}.{k}") for k in range(2, 10_000)))
-    return next(candidate for candidate in candidates if not candidate.exists())
 
 
 def write_plan(results: Path, rows: Iterable[dict[str, Any]], workers: int) -> None:

@@ -6,8 +6,9 @@ interchangeable, and wrappers (noise, cost scaling, failures) compose around any
 Notation: m candidates at a step, d = 7 dimensions of the search space.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -115,4 +116,19 @@ class Problem(Protocol):
 
     def evaluate(self, candidate: int) -> Evaluation:
         """Evaluate the candidate of that id, one of those last offered."""
+        ...
+
+
+@runtime_checkable
+class Evaluator(Protocol):
+    """What `evaluator=...` names: opens problems, and tells by a fingerprint what they are made of."""
+
+    seeds_per_block: int | None
+
+    def fingerprint(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> str:
+        """Return a hash of the problem's content; raises BadInput when it cannot be opened."""
+        ...
+
+    def open(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any], seed: int) -> Problem:
+        """Return the problem, fresh for one run."""
         ...

@@ -1,13 +1,16 @@
 """Trainings in a child process with limits that hold: the system itself ends what exceeds them.
 
-CPU seconds: checked after every round by the training itself; RLIMIT_CPU ends the child in a round that does not end.
-Memory: RLIMIT_AS, what the child holds with the data loaded plus the limit; XGBoost then fails, or the child dies.
-Wall seconds: the parent ends a child that neither answers nor works. One child per process; it is started again after
-it died. Parent and child speak in pickles over pipes of their own, which nobody else can write to.
+CPU seconds: checked after every round by the training itself; the kernel ends the child in a round that does not end
+(`harness.child.limit_cpu`). Memory: RLIMIT_AS, what the child holds with the data loaded plus the limit; XGBoost then
+fails, or the child dies. Wall seconds: the parent ends a child that neither answers nor works. One child per process;
+it is started again after it died. Parent and child speak in pickles over pipes of their own, which nobody else can
+write to.
+
+`harness.child.call` starts a new child for every piece of work; here one is kept, since loading the data takes longer
+than most trainings do, and a limit on memory beyond the data needs a process that holds them.
 """
 
 import atexit
-import math
 import os
 import pickle
 import resource
@@ -23,6 +26,7 @@ from typing import IO, Any
 import numpy as np
 from jaxtyping import Float
 
+from harness.child import limit_cpu
 from harness.problem import FAILED, OUT_OF_MEMORY, TIMEOUT
 from harness.training import Training, train
 from pipelines import Prepared
@@ -32,7 +36,7 @@ _SLACK = 20.0  # wall seconds per CPU second before a child counts as hung
 _MB = 1 << 20
 _SCORING_S = 2  # CPU seconds beyond the limit, which is the rounds', before the system steps in
 SERVE = "from harness.trainer import serve; serve()"
-_DEATHS = {signal.SIGXCPU: TIMEOUT, signal.SIGKILL: OUT_OF_MEMORY, signal.SIGABRT: OUT_OF_MEMORY}
+_DEATHS = {signal.SIGPROF: TIMEOUT, signal.SIGKILL: OUT_OF_MEMORY, signal.SIGABRT: OUT_OF_MEMORY}
 
 
 @dataclass(frozen=True)
@@ -136,20 +140,22 @@ def serve() -> None:
 def _train(data: Prepared, x: Float[np.ndarray, " d"], tree_method: str, limits: Limits) -> Training:
     cpu, wall = time.process_time(), time.perf_counter()
     seconds, memory = limits.seconds, limits.memory_mb
-    _limit(resource.RLIMIT_CPU, None if seconds is None else math.ceil(cpu + seconds) + _SCORING_S)
-    _limit(resource.RLIMIT_AS, None if memory is None else _address_space() + int(memory * _MB))
+    limit_cpu(None if seconds is None else seconds + _SCORING_S)
+    _limit_memory(None if memory is None else _address_space() + int(memory * _MB))
     try:
         return train(data, x, (), tree_method, seconds)
     except MemoryError:  # in scoring
-        _limit(resource.RLIMIT_AS, None)
+        _limit_memory(None)
         spent = time.process_time() - cpu
         return _nothing(OUT_OF_MEMORY, "no memory left for scoring", spent, time.perf_counter() - wall)
     finally:
-        _limit(resource.RLIMIT_AS, None)
+        _limit_memory(None)
+        limit_cpu(None)
 
 
-def _limit(what: int, most: int | None) -> None:
-    resource.setrlimit(what, (resource.RLIM_INFINITY if most is None else most, resource.getrlimit(what)[1]))
+def _limit_memory(most: int | None) -> None:
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY if most is None else most, hard))
 
 
 def _address_space() -> int:

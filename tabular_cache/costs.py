@@ -2,11 +2,9 @@
 
 Evaluations are configurations at their own number of rounds, since these fill the space evenly, in an order drawn
 from (problem, seed); the first n are learned from, for each n. Asked about: the configurations beyond the largest n,
-the same ones for every n. Results are records: one parquet file per problem and cost model; a rerun does what is
-missing.
+the same ones for every n. Results are records (`harness.records.experiments`), one per problem and cost model.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -15,16 +13,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from hydra.utils import instantiate
 from jaxtyping import Float
 from scipy.special import ndtri
 
 from harness import executors
 from harness.cost_models.protocol import CostModel, ProblemAware, known_beforehand
-from harness.files import write_atomically
-from harness.records import spec_hash
-from harness.sealing import check_seal, has_seal, sealed_parquet
+from harness.records.experiments import is_done, record_path, write_record
 from harness.streams import stream
 from tabular_cache.replay import COSTS, ReplayProblem
 from tabular_cache.schema import file_stem
@@ -74,7 +69,7 @@ class Trial:
 
     def path(self, spec: dict[str, Any]) -> Path:
         """Return where the record of `spec` belongs."""
-        return Path(self.results) / "costs" / file_stem(self.problem) / f"{self.name}-{spec_hash(spec)}.parquet"
+        return record_path(Path(self.results) / "costs" / file_stem(self.problem), self.name, spec)
 
 
 def run_all(executor: Executor, trials: Sequence[Trial]) -> list[str]:
@@ -85,32 +80,10 @@ def run_all(executor: Executor, trials: Sequence[Trial]) -> list[str]:
 def run_trial(trial: Trial) -> None:
     """Run one trial and write its record, unless it is there."""
     table, spec = read_table(trial.problem, Path(trial.tables)), trial.spec()
-    if is_whole(trial.path(spec)):
+    if is_done(trial.path(spec)):
         return
     rows = [row for seed in trial.seeds for row in learn(table, trial.config, seed, trial.sizes)]
-    columns = {name: [row[name] for row in rows] for name in COLUMNS.names}
-    schema = COLUMNS.with_metadata({"spec": json.dumps(spec, sort_keys=True), "sealed": "1"})
-    write_atomically(trial.path(spec), sealed_parquet(pa.table(columns, schema=schema)))
-
-
-def is_whole(path: Path) -> bool:
-    """Say whether a record of these is there, undamaged; a damaged one is moved aside as `.damaged`."""
-    try:
-        checked_costs(path.read_bytes())
-    except FileNotFoundError:
-        return False
-    except (OSError, ValueError, pa.ArrowException):
-        path.rename(path.with_name(f"{path.name}.damaged"))
-        return False
-    return True
-
-
-def checked_costs(content: bytes) -> pa.Table:
-    """Return the table of such a record; raises ValueError if a byte of it has changed since it was sealed."""
-    table = pq.read_table(pa.BufferReader(content))
-    if has_seal(content) or b"sealed" in (table.schema.metadata or {}):  # those from before seals have neither
-        check_seal(content)
-    return table
+    write_record(trial.path(spec), rows, COLUMNS, spec)
 
 
 def learn(table: Table, config: Mapping[str, Any], seed: int, sizes: Sequence[int]) -> list[dict[str, Any]]:

@@ -25,7 +25,8 @@ from harness import executors
 from harness.configurator.configure import Result, Settings, configure
 from harness.configurator.history import Pair
 from harness.files import write_atomically
-from harness.records import spec_hash
+from harness.records import check_place, damage_named
+from harness.records.experiments import Spec, is_done, record_path
 from harness.solvers.protocol import SOLVED, InstanceSet, Run, Solver
 
 TEST = 10_000  # number of the first test instance
@@ -52,10 +53,9 @@ class Trial:
 
     def path(self) -> Path:
         """Return where the record belongs."""
-        spec = self.spec()
         slack = "none" if self.slack is None else f"{self.slack:g}" if not isinstance(self.slack, str) else ""
         stem = DEFAULT if self.slack == DEFAULT else f"slack-{slack}-run-{self.run}"
-        return Path(self.results) / "configurator" / self.scenario / f"{stem}-{spec_hash(spec)}.json"
+        return record_path(Path(self.results) / "configurator" / self.scenario, stem, self.spec(), "json")
 
 
 def trials(
@@ -73,7 +73,7 @@ def trials(
 
 def run_all(executor: Executor, todo: Sequence[Trial]) -> list[str]:
     """Run the trials that have no record yet; returns a line for each that failed."""
-    missing = [trial for trial in todo if not trial.path().exists()]
+    missing = [trial for trial in todo if not is_done(trial.path(), read)]
     return executors.run_all(executor, run_trial, missing, lambda t: t.path().stem, "runs", "configurator")
 
 
@@ -101,12 +101,16 @@ def run_trial(trial: Trial) -> None:
     write_atomically(trial.path(), json.dumps({"sha256": _digest(body), "record": body}).encode())
 
 
-def read(path: Path) -> dict[str, Any]:
-    """Return a record; raises ValueError for a file that is damaged or none."""
-    sealed = json.loads(path.read_text())
-    if not isinstance(sealed, dict) or _digest(str(sealed.get("record"))) != sealed.get("sha256"):
-        raise ValueError(f"{path} does not match its checksum")
-    return dict(json.loads(sealed["record"]))
+def read(path: Path) -> tuple[Spec, dict[str, Any]]:
+    """Return a record's spec, and the record. Raises DamagedRecord, or BadInput if its spec is not its name's."""
+    with damage_named(path):
+        sealed = json.loads(path.read_text())
+        if not isinstance(sealed, dict) or _digest(str(sealed.get("record"))) != sealed.get("sha256"):
+            raise ValueError("it does not match its checksum")
+        record: dict[str, Any] = json.loads(sealed["record"])
+        spec: Spec = record["spec"]
+    check_place(path, path.stem, spec)
+    return spec, record
 
 
 def _digest(text: str) -> str:

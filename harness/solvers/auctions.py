@@ -12,6 +12,7 @@ from jaxtyping import Float
 from scipy.sparse import csc_array
 
 from harness.solvers.models import write_binary_program
+from harness.solvers.sizes import draw_sizes
 from harness.streams import stream
 
 _MORE = 0.65  # probability of one more item in a bundle
@@ -35,8 +36,7 @@ class Auctions:
     def write(self, i: int, path: Path) -> Float[np.ndarray, " k"]:
         """Write instance `i` and return its features."""
         rng = stream(self.seed, "auctions", str(i))
-        size = rng.uniform(1.0 - _SPREAD, 1.0 + _SPREAD)
-        items, bids = max(4, round(self.items * size)), max(4, round(self.bids * size))
+        items, bids = draw_sizes(rng, (self.items, self.bids), _SPREAD)
         common, related = rng.uniform(1.0, 100.0, items), rng.random((items, items))
         bundles, prices = list[np.ndarray](), list[float]()
         rows = items  # a bidder with alternatives adds a row of his own

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from harness.files import write_atomically
+from harness.solvers.sizes import draw_sizes
 from harness.streams import stream
 
 _SPREAD = 0.15  # instances differ in the number of nodes by so much either way
@@ -32,7 +33,7 @@ class Colouring:
     def write(self, i: int, path: Path) -> Float[np.ndarray, " k"]:
         """Write instance `i` (x(v, c): node v has colour c) and return its features."""
         rng = stream(self.seed, "colouring", str(i))
-        nodes = max(2 * self.near + 2, round(self.nodes * rng.uniform(1.0 - _SPREAD, 1.0 + _SPREAD)))
+        (nodes,) = draw_sizes(rng, (self.nodes,), _SPREAD, least=2 * self.near + 2)
         linked = self._graph(rng, nodes)
         ends, k = np.argwhere(np.triu(linked)), self.colours
         names = rng.permutation(nodes)  # of the variables, so that their order does not follow the ring

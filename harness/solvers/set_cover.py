@@ -12,6 +12,7 @@ from jaxtyping import Float
 from scipy.sparse import csc_array
 
 from harness.solvers.models import write_binary_program
+from harness.solvers.sizes import draw_sizes
 from harness.streams import stream
 
 _SPREAD = 0.3  # instances differ in size by so much either way
@@ -32,8 +33,7 @@ class SetCover:
     def write(self, i: int, path: Path) -> Float[np.ndarray, " k"]:
         """Write instance `i` and return its features."""
         rng = stream(self.seed, "set cover", str(i))
-        size = rng.uniform(1.0 - _SPREAD, 1.0 + _SPREAD)
-        elements, sets = max(4, round(self.elements * size)), max(4, round(self.sets * size))
+        elements, sets = draw_sizes(rng, (self.elements, self.sets), _SPREAD)
         member = rng.random((elements, sets)) < self.density
         member[rng.integers(elements, size=sets), np.arange(sets)] = True
         for element in np.flatnonzero(member.sum(axis=1) < 2):

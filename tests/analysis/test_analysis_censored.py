@@ -119,11 +119,12 @@ def test_everything_is_drawn_and_says_what_is_missing(
 
 
 def test_two_settings_are_not_mixed(results: Path, tmp_path: Path) -> None:
-    for k, path in enumerate(sorted((results / "configurator").rglob("default*.json")) * 2):
+    (path,) = (results / "configurator").rglob("default*.json")
+    for k in range(2):
         (tmp_path / "configurator").mkdir(exist_ok=True)
-        (tmp_path / "configurator" / f"{k}.json").write_bytes(path.read_bytes())
+        (tmp_path / "configurator" / f"{k}-{path.name}").write_bytes(path.read_bytes())
     with pytest.raises(BadInput, match="recorded under two settings"):
         read_runs(tmp_path)
-    (tmp_path / "configurator" / "1.json").write_text("{}")
+    (tmp_path / "configurator" / f"1-{path.name}").write_text("{}")
     with pytest.raises(BadInput, match="damaged record"):
         read_runs(tmp_path)

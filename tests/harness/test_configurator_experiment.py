@@ -9,8 +9,10 @@ import pytest
 
 from harness.configurator.__main__ import main
 from harness.configurator.experiment import TEST, read, run_all, trials
+from harness.errors import BadInput
 from harness.executors import serial
 from harness.files import write_atomically
+from harness.records import DamagedRecord
 from harness.solvers.options import Option, OptionSpace
 from harness.solvers.protocol import CUT, SOLVED, InstanceSet, Run, Solver
 
@@ -49,7 +51,7 @@ def test_records_hold_what_was_done_and_are_not_redone(tmp_path: Path) -> None:
     todo = trials(CONFIG, (1.0, None), 1, SETTINGS, str(tmp_path))
     assert [trial.slack for trial in todo] == ["default", 1.0, None]
     assert run_all(serial(), todo) == []
-    default, capped, free = (read(trial.path()) for trial in todo)
+    default, capped, free = (read(trial.path())[1] for trial in todo)
     seconds = [0.3 * 0.5 * (1.0 + (i * 0.37) % 1.0) for i in range(TEST, TEST + 3)]
     np.testing.assert_allclose([t["seconds"] for t in default["test"]], seconds)
     for record in (capped, free):
@@ -65,14 +67,22 @@ def test_records_hold_what_was_done_and_are_not_redone(tmp_path: Path) -> None:
     assert before == {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*.json")}
 
 
-def test_a_damaged_record_is_refused(tmp_path: Path) -> None:
+def test_a_damaged_record_is_refused_and_done_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (trial,) = trials(CONFIG, (1.0,), 0, SETTINGS, str(tmp_path))
+    path = trial.path()
     run_all(serial(), [trial])
-    sealed: dict[str, Any] = json.loads(trial.path().read_text())
+    sealed: dict[str, Any] = json.loads(path.read_text())
     sealed["record"] = sealed["record"].replace("0.", "1.", 1)
-    trial.path().write_text(json.dumps(sealed))
-    with pytest.raises(ValueError, match="does not match its checksum"):
-        read(trial.path())
+    path.write_text(json.dumps(sealed))
+    with pytest.raises(DamagedRecord, match="does not match its checksum"):
+        read(path)
+    assert run_all(serial(), [trial]) == []
+    assert read(path)[0] == trial.spec() and path.with_name(f"{path.name}.damaged").exists()
+    assert f"moved to {path.name}.damaged" in capsys.readouterr().err
+    foreign = path.with_name(f"default-{'0' * 16}.json")
+    path.rename(foreign)
+    with pytest.raises(BadInput, match="foreign record"):
+        read(foreign)
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def test_damaged_records_are_moved_aside_and_done_again_to_the_same_bytes(tables
     assert contents(tmp_path) == before
     paths[1].rename(paths[1].with_name("seeds-7.parquet"))
     paths[2].rename(paths[1])
-    with pytest.raises(BadInput, match=r"foreign record .*its spec is [0-9a-f]{16}, its folder's"):
+    with pytest.raises(BadInput, match=r"foreign record .*its spec is [0-9a-f]{16}, its name says"):
         mend(tmp_path)
 
 

@@ -9,13 +9,13 @@ from harness.errors import BadInput
 from harness.records import (
     TIMINGS,
     TRACE,
-    _ranges,
     block_folder,
     read_traces,
     seeds_done,
     spec_hash,
     write_block,
 )
+from harness.records.writing import _ranges
 
 SPEC = {
     "dataset": "abalone",

@@ -7,8 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 from fakes import make_tables
 
+from harness.surrogates.forest import RandomForest
 from tabular_cache.__main__ import main
-from tabular_cache.censored import SLACK, TIMEOUT, Case, cap_sequence, halves, run_case, slack_rows, timeout_rows
+from tabular_cache.censored import SLACK, Case, run_case
+from tabular_cache.censoring import cap_sequence, halves, slack_rows, timeout_rows
 from tabular_cache.table import load_table
 
 LV = {"_target_": "harness.cost_models.lv.LowVariance", "features": ["n_estimators", "max_depth"]}
@@ -19,8 +21,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tables(tmp_path_factory.mktemp("tables"), ["a/p"], 60)
 
 
-def case(folder: Path, results: Path, experiment: str = SLACK) -> Case:
-    return Case(experiment, "a/p", (0,), (40,), (1.0, 2.0, None), 10, {"lv2": LV}, 0.25, str(folder), str(results))
+def case(folder: Path, results: Path) -> Case:
+    return Case(SLACK, "a/p", (0,), (40,), (1.0, 2.0, None), 10, {"lv2": LV}, 0.25, str(folder), str(results))
 
 
 def test_each_evaluation_is_stopped_at_slack_times_the_lowest_cost_so_far_of_its_group() -> None:
@@ -45,9 +47,8 @@ def test_no_configuration_is_both_learned_from_and_asked_about(folder: Path) -> 
     assert not np.array_equal(data.X[:5], halves(table, 1).X[:5])
 
 
-def test_scores_know_the_truth_and_treatments_are_one_where_nothing_is_stopped(folder: Path, tmp_path: Path) -> None:
-    table, one = load_table("a/p", folder), case(folder, tmp_path)
-    rows = slack_rows(halves(table, 0), one)
+def test_scores_know_the_truth_and_treatments_are_one_where_nothing_is_stopped(folder: Path) -> None:
+    rows = slack_rows(halves(load_table("a/p", folder), 0), (1.0, 2.0, None), RandomForest(trees=10))
     assert [(r["slack"], r["treatment"]) for r in rows[:2]] == [(1.0, "sampled"), (1.0, "mean")]
     free = [r for r in rows if np.isnan(r["slack"])]
     assert len(free) == 4 and len({r["rmse"] for r in free}) == 1 and free[0]["censored"] == 0
@@ -57,9 +58,9 @@ def test_scores_know_the_truth_and_treatments_are_one_where_nothing_is_stopped(f
     assert stopped["sampled"]["log_likelihood"] > stopped["bound"]["log_likelihood"]
 
 
-def test_timeouts_cost_a_linear_model_accuracy_that_imputing_gives_back(folder: Path, tmp_path: Path) -> None:
-    table, one = load_table("a/p", folder), case(folder, tmp_path, TIMEOUT)
-    rows = {r["treatment"]: r for r in timeout_rows(halves(table, 0), one, table, 0)}
+def test_timeouts_cost_a_linear_model_accuracy_that_imputing_gives_back(folder: Path) -> None:
+    table = load_table("a/p", folder)
+    rows = {r["treatment"]: r for r in timeout_rows(halves(table, 0), {"lv2": LV}, 0.25, table, 0)}
     assert rows["known"]["censored"] == pytest.approx(0.25, abs=0.01)
     assert rows["known"]["rmse"] <= rows["imputed"]["rmse"] < rows["bound"]["rmse"]
     assert rows["imputed"]["rmse_beyond"] < rows["bound"]["rmse_beyond"]

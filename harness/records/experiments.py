@@ -1,0 +1,90 @@
+"""Records of the experiments beside the study: one sealed file per case, with its spec inside.
+
+    <folder>/<label>-<spec hash>.parquet
+
+What is there, whole, is not done again. A damaged record is named and kept aside, and its case done again, by the
+command that makes it; whatever reads records refuses it. One whose spec is not that of its name, both refuse.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from harness.errors import BadInput
+from harness.files import write_atomically
+from harness.records.checks import DamagedRecord, check_place, damage_named, set_aside
+from harness.records.layout import spec_hash
+from harness.sealing import check_seal, has_seal, sealed_parquet
+
+Spec = dict[str, Any]
+Content = TypeVar("Content")
+
+
+def record_path(folder: Path, label: str, spec: Spec, suffix: str = "parquet") -> Path:
+    """Return where the record of `spec` belongs."""
+    return folder / f"{label}-{spec_hash(spec)}.{suffix}"
+
+
+def write_record(path: Path, rows: Sequence[Mapping[str, Any]], columns: pa.Schema, spec: Spec) -> None:
+    """Write the record of `spec`; equal rows, columns and specs give equal bytes."""
+    values = {name: [row[name] for row in rows] for name in columns.names}
+    schema = columns.with_metadata({"spec": json.dumps(spec, sort_keys=True), "sealed": "1"})
+    write_atomically(path, sealed_parquet(pa.table(values, schema=schema)))
+
+
+def read_record(path: Path) -> tuple[Spec, pa.Table]:
+    """Return a record's spec and table.
+
+    Raises DamagedRecord if a byte of it has changed since it was sealed, BadInput if its spec is not its name's.
+    """
+    with damage_named(path):
+        content = path.read_bytes()
+        table = pq.read_table(pa.BufferReader(content))
+        metadata = table.schema.metadata or {}
+        if has_seal(content) or b"sealed" in metadata:  # those from before seals have neither
+            check_seal(content)
+        spec: Spec = json.loads(metadata[b"spec"])
+    check_place(path, path.stem, spec)
+    return spec, table
+
+
+def is_done(path: Path, read: Callable[[Path], Any] = read_record) -> bool:
+    """Say whether a record is there, whole; a damaged one is moved aside, which standard error tells.
+
+    read: what reads such a record, raising DamagedRecord for a damaged one. Raises what it raises for another's.
+    """
+    if not path.exists():
+        return False
+    try:
+        read(path)
+    except DamagedRecord as damage:
+        print(set_aside(path, damage), file=sys.stderr)
+        return False
+    return True
+
+
+def read_all(
+    folder: Path, read: Callable[[Path], tuple[Spec, Content]], name: Callable[[Spec], str], command: str
+) -> list[tuple[Spec, Content]]:
+    """Return spec and content of every record in `folder`, those of `command`, in the order of the files.
+
+    name: what a spec is about, such as a problem. Raises BadInput where there is none, DamagedRecord for one that is
+    damaged, and BadInput for another's, or for two about the same under two settings.
+    """
+    found, seen = list[tuple[Spec, Content]](), dict[str, Path]()
+    for path in sorted(p for p in folder.rglob("*") if p.suffix in (".parquet", ".json")):
+        spec, content = read(path)
+        with damage_named(path):
+            about = name(spec)
+        if about in seen:
+            raise BadInput(f"{about} is recorded under two settings: {seen[about]} and {path}; move one away")
+        seen[about] = path
+        found.append((spec, content))
+    if not found:
+        raise BadInput(f"no records in {folder}: run `{command}` first")
+    return found
