@@ -90,8 +90,10 @@ def save(figure: Figure, name: str, caption: str, numbers: pd.DataFrame, out_dir
 
     The bytes depend on the figure only: no dates, fixed ids.
     """
-    figure.draw_without_rendering()  # lays out, once for both files
-    figure.set_layout_engine("none")
+    engine = figure.get_layout_engine()
+    if engine is not None:  # lay out once for both files; `savefig` would draw everything twice to do so each time
+        engine.execute(figure)
+        figure.set_layout_engine(None)
     paths = []
     for suffix, metadata in (("png", {"Software": None}), ("svg", {"Date": None, "Creator": None})):
         buffer = io.BytesIO()

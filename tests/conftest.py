@@ -1,9 +1,11 @@
 """Shared test set-up: where the raw data lie, shape checks on, one BLAS thread."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from command_lines import CommandLines
 from hypothesis import settings
 
 # A busy machine is no failure, so no deadlines; CI repeats itself exactly, other runs explore new examples.
@@ -20,3 +22,11 @@ needs_data = pytest.mark.skipif(
     not Path(os.environ.get("DATASETS_HOME", "/nonexistent")).is_dir(),
     reason="the raw data sets are absent: set DATASETS_HOME to the folder that holds them",
 )
+
+
+@pytest.fixture(scope="session")
+def command_line() -> Iterator[CommandLines]:
+    """Run command lines as users do, in one process."""
+    made = CommandLines()
+    yield made
+    made.close()

@@ -1,23 +1,19 @@
 """The command line: wrong input gets one line that says what is allowed, exit code 2, and writes nothing."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from command_lines import ENVIRONMENT, CommandLines
 from fakes import make_tables
 
 import tabular_cache.__main__
 from harness.cli import run_cli
 from harness.records import read_traces
-
-ROOT = Path(__file__).resolve().parents[1]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
 @pytest.fixture(scope="module")
@@ -26,35 +22,13 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 DEFAULTS = ["dataset=[abalone]", "pipeline=[clean]", "executor=serial", "seeds=[0]", "iterations=7"]
-# Runs many command lines in one process, each in a folder of its own; not under the type checker, as users do.
-DRIVER = """
-import contextlib, io, json, os, sys, tempfile
-from hydra.core.global_hydra import GlobalHydra
-import harness.__main__ as command
-from harness.cli import run_cli
-
-for line in sys.stdin:
-    folder, arguments = json.loads(line)
-    os.makedirs(folder, exist_ok=True)
-    os.chdir(folder)
-    sys.argv = ["harness", *arguments]
-    command._exit_code = 0
-    GlobalHydra.instance().clear()
-    out, err = io.StringIO(), io.StringIO()
-    try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            run_cli(command.main)
-    except SystemExit as stopped:
-        code = stopped.code
-    print(json.dumps([code or 0, out.getvalue().splitlines(), err.getvalue().splitlines()]), flush=True)
-"""
 
 
 class Cli:
     """`python -m harness` with small defaults, in a folder of the test's own."""
 
-    def __init__(self, driver: "subprocess.Popen[str]", folder: Path, tables: Path) -> None:
-        self._driver, self.folder, self._tables = driver, folder, tables
+    def __init__(self, command_line: CommandLines, folder: Path, tables: Path) -> None:
+        self._run, self.folder, self._tables = command_line, folder, tables
 
     def __call__(self, *arguments: str) -> tuple[int, list[str], list[str]]:
         settings = {a.partition("=")[0].lstrip("+"): a for a in (*DEFAULTS, *arguments)}
@@ -62,26 +36,14 @@ class Cli:
             settings.setdefault("evaluator.tables", f"evaluator.tables={self._tables}")
         if settings["executor"] == "executor=serial" and "executor.n_jobs" in settings:
             settings["executor"] = "executor=local"
-        assert self._driver.stdin is not None
-        assert self._driver.stdout is not None
-        self._driver.stdin.write(json.dumps([str(self.folder), list(settings.values())]) + "\n")
-        self._driver.stdin.flush()
-        code, out, err = json.loads(self._driver.stdout.readline())
-        return code, out, err
-
-
-@pytest.fixture(scope="module")
-def driver() -> Iterator["subprocess.Popen[str]"]:
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    process = subprocess.Popen([sys.executable, "-c", DRIVER], env=ENVIRONMENT, text=True, cwd=ROOT, **pipes)
-    yield process
-    process.communicate()
+        done = self._run("harness", *settings.values(), cwd=self.folder)
+        return done.returncode, done.stdout.splitlines(), done.stderr.splitlines()
 
 
 @pytest.fixture
-def cli(driver: "subprocess.Popen[str]", tmp_path: Path, tables: Path) -> Cli:
+def cli(command_line: CommandLines, tmp_path: Path, tables: Path) -> Cli:
     (tmp_path / "work").mkdir()
-    return Cli(driver, tmp_path / "work", tables)
+    return Cli(command_line, tmp_path / "work", tables)
 
 
 WRONG = [
@@ -199,10 +161,10 @@ def run(*arguments: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, cwd=cwd, env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
 
 
-def test_multirun_runs_each_acquisition(tmp_path: Path, tables: Path) -> None:
+def test_multirun_runs_each_acquisition(command_line: CommandLines, tmp_path: Path, tables: Path) -> None:
     grid = ["dataset=[abalone]", "pipeline=[clean]", "seeds=[0]", "iterations=7", "executor=serial"]
     grid += [f"evaluator.tables={tables}"]
-    done = run("-m", "harness", "-m", "+acq=cei,eipu", "lam=0.1", *grid, cwd=tmp_path)
+    done = command_line("harness", "-m", "+acq=cei,eipu", "lam=0.1", *grid, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert set(read_traces(tmp_path / "results")["method"]) == {"cei(lam=0.1)", "eipu"}
 
@@ -214,7 +176,9 @@ def test_cfg_job_shows_the_settings(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_acquisition_of_the_users_own_needs_no_change_here(tmp_path: Path, tables: Path) -> None:
+def test_an_acquisition_of_the_users_own_needs_no_change_here(
+    command_line: CommandLines, tmp_path: Path, tables: Path
+) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "__init__.py").write_text("")
     (tmp_path / "mine" / "rule.py").write_text(
@@ -224,11 +188,11 @@ def test_an_acquisition_of_the_users_own_needs_no_change_here(tmp_path: Path, ta
     (tmp_path / "conf" / "acq" / "mine.yaml").write_text("name: mine\nrule:\n  _target_: mine.rule.Cheapest\n")
     grid = ["dataset=[abalone]", "pipeline=[clean]", "seeds=[0]", "iterations=7", "executor=serial"]
     grid += [f"evaluator.tables={tables}", f"hydra.searchpath=[file://{tmp_path / 'conf'}]"]
-    refused = run("-m", "harness", "+acq=mine", *grid, cwd=tmp_path)
+    refused = command_line("harness", "+acq=mine", *grid, cwd=tmp_path)
     assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1)
     assert "_target_ mine.rule.Cheapest" in refused.stderr and "add allow_targets=[mine]" in refused.stderr
     grid += ["allow_targets=[mine]"]
-    done = run("-m", "harness", "+acq=mine", *grid, cwd=tmp_path)
+    done = command_line("harness", "+acq=mine", *grid, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert set(read_traces(tmp_path / "results")["method"]) == {"mine"}
 

@@ -2,15 +2,13 @@
 
 import contextlib
 import json
-import os
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from command_lines import CommandLines
 from xgboost import XGBClassifier, XGBRegressor
 
 from analysis.__main__ import main
@@ -20,25 +18,18 @@ from harness.records import read_traces
 from harness.space import XGBOOST_SPACE
 from pipelines import prepare
 
-ROOT = Path(__file__).resolve().parents[1]
 RUN = ["+acq=cei", "lam=0.1", "iterations=8", "executor=serial", "evaluator.n_candidates=64"]
 
 
-def command(module: str, *arguments: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
-    given = [sys.executable, "-m", module, *arguments]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(given, cwd=cwd, env=environment, capture_output=True, text=True, timeout=120)
-
-
 @pytest.fixture(scope="module")
-def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+def tuned(tmp_path_factory: pytest.TempPathFactory, command_line: CommandLines) -> tuple[Path, list[str]]:
     """A folder with a tuned file, and what the command line said."""
     folder, rng = tmp_path_factory.mktemp("own"), np.random.default_rng(0)
     x = rng.uniform(size=(120, 2))
     frame = pd.DataFrame({"id": range(120), "x": x[:, 0], "z": x[:, 1], "price": 10 * x[:, 0] + x[:, 1]})
     frame.to_csv(folder / "my.csv", index=False, sep=";")
-    done = command("harness", "evaluator=live", "dataset=csv", "dataset.path=my.csv", "dataset.target=price", *RUN,
-                   cwd=folder)  # fmt: skip
+    mine = ["evaluator=live", "dataset=csv", "dataset.path=my.csv", "dataset.target=price"]
+    done = command_line("harness", *mine, *RUN, cwd=folder)
     assert done.returncode == 0, done.stderr
     return folder, done.stdout.splitlines()
 
@@ -79,17 +70,17 @@ def test_the_picture_is_there(tuned: tuple[Path, list[str]]) -> None:
 
 
 def test_a_rerun_trains_nothing_and_a_classification_goes_as_well(
-    tuned: tuple[Path, list[str]], capsys: pytest.CaptureFixture[str]
+    tuned: tuple[Path, list[str]], command_line: CommandLines, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder, out = tuned
     base = ["dataset=csv", "dataset.path=my.csv", "dataset.target=price", *RUN]  # live and clean by itself
-    again = command("harness", *base, cwd=folder)
+    again = command_line("harness", *base, cwd=folder)
     assert again.returncode == 0 and "1 runs were there already" in again.stdout
     assert again.stdout.splitlines()[1:] == out[1:]
     frame = pd.read_csv(folder / "my.csv", sep=";").assign(price=lambda f: np.where(f["price"] > 5, "dear", "cheap"))
     frame.to_csv(folder / "kinds.csv", index=False)
     base[1] = "dataset.path=kinds.csv"
-    done = command("harness", *base, "pipeline=[pca_small]", "results_dir=other", cwd=folder)
+    done = command_line("harness", *base, "pipeline=[pca_small]", "results_dir=other", cwd=folder)
     assert done.returncode == 0, done.stderr
     found = json.loads((folder / "other/kinds.csv/best.json").read_text())
     assert (found["task"], found["metric"], found["pipeline"]) == ("binary", "share misclassified", "pca_small")
@@ -99,9 +90,9 @@ def test_a_rerun_trains_nothing_and_a_classification_goes_as_well(
     assert capsys.readouterr().out.splitlines() == done.stdout.splitlines()[1:]
 
 
-def test_a_mistake_is_one_line(tuned: tuple[Path, list[str]]) -> None:
+def test_a_mistake_is_one_line(tuned: tuple[Path, list[str]], command_line: CommandLines) -> None:
     wrong = ["dataset.path=my.csv", "dataset.target=prize", "results_dir=wrong"]
-    done = command("harness", "dataset=csv", *wrong, *RUN, cwd=tuned[0])
+    done = command_line("harness", "dataset=csv", *wrong, *RUN, cwd=tuned[0])
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
     assert "my.csv has no column 'prize'; its columns: id, x, z, price" in done.stderr
     assert not (tuned[0] / "wrong").exists()

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from command_lines import ENVIRONMENT, CommandLines
 from fakes import make_tables
 from synthetic_records import Way, frame, on_disk
 
@@ -21,7 +22,6 @@ from harness.errors import BadInput
 from tabular_cache.table import read_table
 
 ALLOWED = "results_dir, out_dir, bootstrap, judge, mixed, evaluator, utility, surrogate, cost_model, cost_statistic"
-ROOT = Path(__file__).resolve().parents[2]
 WAYS = [Way("ei"), Way("eialpha", alpha=0.2), Way("eipu"), Way("cei", lam=0.1), Way("eicool")]
 GRID = [("wind", "clean"), ("wine", "onehot"), ("hiva", "clean")]
 
@@ -178,19 +178,18 @@ def test_wrong_arguments_are_refused(argv: list[str], line: str) -> None:
         parse(argv)
 
 
-def command(*argv: str) -> subprocess.CompletedProcess[str]:
-    """Run `python -m analysis`."""
-    return subprocess.run([sys.executable, "-m", "analysis", *argv], capture_output=True, text=True, cwd=ROOT)
+def test_command_line_errors_are_one_line_with_exit_code_2(command_line: CommandLines, tmp_path: Path) -> None:
+    def process(module: str, *argv: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
+        command = [sys.executable, "-m", module, *argv]
+        return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=ENVIRONMENT)
 
-
-def test_command_line_errors_are_one_line_with_exit_code_2(tmp_path: Path) -> None:
     out, empty = tmp_path / "out", tmp_path / "empty"
     empty.mkdir()
-    for argv, said in (
-        (["reslts_dir=x", f"out_dir={out}"], f"unknown key 'reslts_dir'; allowed: {ALLOWED}"),
-        ([f"results_dir={empty}", f"out_dir={out}"], f"no records in {empty}"),
+    for run, argv, said in (
+        (process, ["reslts_dir=x", f"out_dir={out}"], f"unknown key 'reslts_dir'; allowed: {ALLOWED}"),
+        (command_line, [f"results_dir={empty}", f"out_dir={out}"], f"no records in {empty}"),
     ):
-        done = command(*argv)
+        done = run("analysis", *argv, cwd=tmp_path)
         assert done.returncode == 2, done
         assert done.stdout == "" and len(done.stderr.splitlines()) == 1 and said in done.stderr
         assert not out.exists()
@@ -204,10 +203,10 @@ def test_an_out_dir_that_cannot_be_is_refused_before_anything_is_read(tmp_path: 
             parse([f"results_dir={tmp_path}", f"out_dir={out}"])
 
 
-def test_command_line_makes_the_report(tmp_path: Path) -> None:
+def test_command_line_makes_the_report(command_line: CommandLines, tmp_path: Path) -> None:
     results, out = tmp_path / "results", tmp_path / "out"
     on_disk(results, [("wind", "clean")], WAYS, [0], 12)
-    done = command("all", f"results_dir={results}", f"out_dir={out}")
+    done = command_line("analysis", "all", f"results_dir={results}", f"out_dir={out}", cwd=tmp_path)
     assert done.returncode == 0 and done.stderr == "", done.stderr
     listed = {Path(line).name for line in done.stdout.splitlines()}
     assert listed == {

@@ -1,6 +1,8 @@
 """Replay settings against live training, on made-up records."""
 
+import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,11 +22,19 @@ WAYS = (Way("ei"), Way("eialpha", alpha=0.3), Way("cei", lam=0.3))
 PROBLEMS = [("a", "p"), ("a", "q"), ("b", "p"), ("b", "q"), ("c", "p"), ("c", "q")]
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    for name in ("surface-512", "rows-1024", "rows-128", "live"):
-        on_disk(tmp_path / "all" / name, PROBLEMS, WAYS, (0, 1, 2, 3), 30)
-    return tmp_path / "all"
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same records in four settings; a test that changes them does so in a copy."""
+    made = tmp_path_factory.mktemp("settings") / "all"
+    on_disk(made / "live", PROBLEMS, WAYS, (0, 1, 2, 3), 30)
+    for name in ("surface-512", "rows-1024", "rows-128"):
+        shutil.copytree(made / "live", made / name)
+    return made
+
+
+@pytest.fixture(scope="module")
+def effects(folder: Path) -> dict[str, Any]:
+    return density.effects(density.settings(folder))
 
 
 def table_of(values: np.ndarray, names: list[str]) -> pd.DataFrame:
@@ -39,18 +49,17 @@ def test_settings_come_in_order_with_live_first(folder: Path) -> None:
     assert [density.density(n) for n in ("live", "rows-128", "surface-512")] == [None, 128, 512]
 
 
-def test_without_live_there_is_nothing_to_compare_with(folder: Path) -> None:
-    (folder / "live").rename(folder / "dead")
+def test_without_live_there_is_nothing_to_compare_with(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "live", tmp_path / "all/dead")
     with pytest.raises(BadInput, match="needs a folder 'live'"):
-        density.settings(folder)
+        density.settings(tmp_path / "all")
 
 
-def test_equal_records_are_at_no_distance(folder: Path) -> None:
-    found = density.effects(density.settings(folder))
-    numbers = density.compare(found)
+def test_equal_records_are_at_no_distance(effects: dict[str, Any]) -> None:
+    numbers = density.compare(effects)
     assert (numbers["off_value"] == 0).all()
     assert set(numbers["method"]) == {"eialpha(alpha=0.3)", "cei(lam=0.3)"}
-    agreement = density.agreement(found)
+    agreement = density.agreement(effects)
     assert (agreement["distance"] == 0).all()
     assert agreement["same_sign"].dropna().eq(1).all()
 
@@ -86,6 +95,8 @@ def test_distance_is_of_the_means_without_the_scatter_of_the_seeds() -> None:
 
 
 def test_only_runs_that_every_setting_has_count(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "all")
+    folder = tmp_path / "all"
     on_disk(folder / "rows-2048", PROBLEMS[:2], WAYS, (1, 2), 30)
     found = density.effects(density.settings(folder))
     assert {len(frame) for frames in found.values() for frame in frames.values()} == {4}

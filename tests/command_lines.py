@@ -1,0 +1,61 @@
+"""Command lines in one process of their own, not under the type checker, as users run them; it starts up only once."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+_DRIVER = """
+import contextlib, importlib, io, json, os, sys
+from hydra.core.global_hydra import GlobalHydra
+import harness.__main__
+from harness.cli import run_cli
+
+for line in sys.stdin:
+    folder, module, arguments = json.loads(line)
+    os.makedirs(folder, exist_ok=True)
+    os.chdir(folder)
+    sys.argv = [module, *arguments]
+    main = importlib.import_module(module + ".__main__").main
+    harness.__main__._exit_code = 0
+    GlobalHydra.instance().clear()
+    code, out, err = 0, io.StringIO(), io.StringIO()
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            run_cli(main)
+    except SystemExit as stopped:
+        code = stopped.code or 0
+    print(json.dumps([code, out.getvalue(), err.getvalue()]), flush=True)
+"""
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command line ended, as `subprocess.CompletedProcess` says it."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+class CommandLines:
+    """`python -m MODULE ARGUMENTS` in a folder, one after the other."""
+
+    def __init__(self) -> None:
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self._process = subprocess.Popen([sys.executable, "-c", _DRIVER], env=ENVIRONMENT, text=True, cwd=ROOT, **pipes)
+
+    def __call__(self, module: str, *arguments: str, cwd: Path) -> Done:
+        """Run one command line to its end."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(json.dumps([str(cwd), module, arguments]) + "\n")
+        self._process.stdin.flush()
+        return Done(*json.loads(self._process.stdout.readline()))
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.communicate()
