@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 _DRIVER = """
-import contextlib, importlib, io, json, os, sys
+import contextlib, importlib.util, io, json, os, sys
 from hydra.core.global_hydra import GlobalHydra
 import harness.__main__
 from harness.cli import run_cli
@@ -20,7 +20,8 @@ for line in sys.stdin:
     os.makedirs(folder, exist_ok=True)
     os.chdir(folder)
     sys.argv = [module, *arguments]
-    main = importlib.import_module(module + ".__main__").main
+    package = importlib.util.find_spec(module).submodule_search_locations is not None
+    main = importlib.import_module(module + ".__main__" if package else module).main
     harness.__main__._exit_code = 0
     GlobalHydra.instance().clear()
     code, out, err = 0, io.StringIO(), io.StringIO()

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import compile_once
 import pytest
 from command_lines import CommandLines
 from hypothesis import settings
@@ -22,6 +23,17 @@ needs_data = pytest.mark.skipif(
     not Path(os.environ.get("DATASETS_HOME", "/nonexistent")).is_dir(),
     reason="the raw data sets are absent: set DATASETS_HOME to the folder that holds them",
 )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin a run."""
+    compile_once.start(config)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Begin the tests, in a worker."""
+    if hasattr(session.config, "workerinput"):
+        compile_once.wait()
 
 
 @pytest.fixture(scope="session")

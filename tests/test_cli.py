@@ -241,7 +241,9 @@ def traces(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in files}
 
 
-def test_a_study_survives_kill_interrupt_and_damage_and_gives_the_same_bytes(cli: Cli, tables: Path) -> None:
+def test_a_study_survives_kill_interrupt_and_damage_and_gives_the_same_bytes(
+    cli: Cli, command_line: CommandLines, tables: Path
+) -> None:
     first = begun(cli.folder, tables)
     code, _, err = cli(*MORE, "results_dir=r")
     assert (code, len(err)) == (2, 1)
@@ -265,5 +267,5 @@ def test_a_study_survives_kill_interrupt_and_damage_and_gives_the_same_bytes(cli
     status = json.loads(told.stdout)
     assert (status["total"]["done"], status["total"]["missing"], status["running"]) == (48, 0, False)
     assert status["by_dataset"]["wine"]["done"] == 24
-    wrong = run("-m", "harness.status", "results_dir=nowhere", cwd=cli.folder)
+    wrong = command_line("harness.status", "results_dir=nowhere", cwd=cli.folder)
     assert (wrong.returncode, len(wrong.stderr.splitlines())) == (2, 1)

@@ -1,49 +1,13 @@
 """Compiled functions: the same bytes from a process that compiles them and from one that loads them."""
 
-import os
-import subprocess
-import sys
+import re
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-DRIVER = """
-import hashlib
-import numpy as np
-from harness.acquisitions.envelope import log_expected_gain
-from harness.acquisitions.lookahead import Clock
-from harness.acquisitions.paths import path_values
-from harness.surrogates.gp import GaussianProcess
-rng, process, digest = np.random.default_rng(0), GaussianProcess(), hashlib.sha256()
-for n in range(5, 45, 5):
-    X = np.random.default_rng(1).random((n, 7))
-    posterior = process.fit(X, np.sin(9 * X).sum(axis=1))
-    for values in (*posterior.mean_sd(X), *posterior.bounds(rng.random((500, 7)))):
-        digest.update(values.tobytes())
-    joint, clock = posterior.joint(X), Clock(3.5, np.zeros(n), np.full(n, 0.3))
-    digest.update(path_values(joint, clock, np.arange(n), 0.0, rng.standard_normal((8, 4, 3))).tobytes())
-    digest.update(log_expected_gain(-joint.mean, joint.covariance, -joint.mean, joint.covariance[0]).tobytes())
-print(digest.hexdigest())
-"""
-FOREST = """
-import hashlib
-import numpy as np
-from harness.surrogates.forest import RandomForest
-rng, digest = np.random.default_rng(0), hashlib.sha256()
-X, C = rng.random((60, 4)), rng.random((300, 4))
-X[:, 3], C[:, 3] = np.floor(5 * X[:, 3]), np.floor(5 * C[:, 3])
-for values in RandomForest(trees=20, categories=[0, 0, 0, 5]).fit(X, np.sin(9 * X).sum(axis=1)).mean_sd(C):
-    digest.update(values.tobytes())
-print(digest.hexdigest())
-"""
+from compile_once import call, compiled
 
 
 def test_compiling_and_loading_give_the_same_bytes(tmp_path: Path) -> None:
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", DRIVER + FOREST]
-
-    def run() -> str:
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=1800).stdout
-
-    compiled = run()
-    assert list(tmp_path.rglob("*.nbc"))
-    assert run() == compiled
+    folder, said = compiled(tmp_path)
+    assert re.fullmatch(r"[0-9a-f]{64}\n", said), said
+    assert list(folder.rglob("*.nbc"))
+    assert call(folder) == said

@@ -1,0 +1,61 @@
+"""Compiling once: a process calls the compiled functions with an empty cache of its own, which others then load from.
+
+When several workers run the whole suite, that process starts before they do, and its cache is everybody's: else each
+of them would compile what it needs, which takes longer than most tests.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+_SHARED = "COMPILED_BY_THE_TESTS"  # names the folder of a whole run's cache to its workers
+_SAID = "said"
+
+
+def call(folder: Path) -> str:
+    """Call the compiled functions in a fresh process with the cache in `folder` and return what it printed."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, str(ROOT / "tests" / "compiled_functions.py")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1800)
+    return done.stdout if done.returncode == 0 else done.stderr
+
+
+def compiled(folder: Path) -> tuple[Path, str]:
+    """Return a cache and what the process that filled it printed: this run's own, or else a new one in `folder`."""
+    if _SHARED in os.environ:
+        folder = Path(os.environ[_SHARED])
+        return folder, (folder / _SAID).read_text()
+    return folder, call(folder)
+
+
+def start(config: pytest.Config) -> None:
+    """In the process that starts the workers of a whole run, begin to compile for them."""
+    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    if whole and config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        folder = Path(tempfile.mkdtemp(prefix="compiled-"))
+        os.environ[_SHARED] = os.environ["NUMBA_CACHE_DIR"] = str(folder)
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+        threading.Thread(target=_compile, args=(folder,), daemon=True).start()
+
+
+def _compile(folder: Path) -> None:
+    said = "not called"
+    try:
+        said = call(folder)
+    finally:
+        (folder / f".{_SAID}").write_text(said)
+        (folder / f".{_SAID}").rename(folder / _SAID)
+
+
+def wait() -> None:
+    """Wait until what a whole run shares is compiled."""
+    while _SHARED in os.environ and not (Path(os.environ[_SHARED]) / _SAID).exists():
+        time.sleep(0.05)
