@@ -44,25 +44,15 @@ def finished_within(cost_s: Float[np.ndarray, "R T"], budgets_s: Float[np.ndarra
     return np.stack([np.searchsorted(c, b, side="right") for c, b in zip(reached, budgets_s, strict=True)])
 
 
-def best_within(
-    error: Float[np.ndarray, "R T"],
-    cost_s: Float[np.ndarray, "R T"],
-    budgets_s: Float[np.ndarray, "R B"],
-) -> Float[np.ndarray, "R B"]:
-    """Return the best error among the evaluations that end within each budget.
-
-    A step function of cost: an evaluation that ends past the budget does not count; NaN where no
-    successful evaluation ends within the budget.
-    """
-    return at_budgets(incumbents(error), cost_s, budgets_s)
-
-
 def at_budgets(
     curve: Float[np.ndarray, "R T"],
     cost_s: Float[np.ndarray, "R T"],
     budgets_s: Float[np.ndarray, "R B"],
 ) -> Float[np.ndarray, "R B"]:
-    """Return a curve over steps at its last step that ends within each budget; NaN where none does."""
+    """Return a curve over steps at its last step that ends within each budget; NaN where none does.
+
+    Of `incumbents`, the best error within each budget: an evaluation that ends past it does not count.
+    """
     done = finished_within(cost_s, budgets_s)
     padded = np.concatenate([np.full((len(curve), 1), np.nan), curve], axis=1)
     return np.take_along_axis(padded, done, axis=1)

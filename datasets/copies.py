@@ -6,22 +6,16 @@ from typing import TYPE_CHECKING
 
 from datasets.catalogue import File, Source
 from datasets.origins import OpenML
+from datasets.parsers import csv_table
 
 if TYPE_CHECKING:
     import pandas
 
 
-def read_table(files: Sequence[Path]) -> "pandas.DataFrame":
-    """Read one comma separated file with a header."""
-    from datasets.formats import read_csv
-
-    return read_csv(files[0])
-
-
 def openml_copy(
     folder: str,
     origin: OpenML,
-    parse: "Callable[[Sequence[Path]], pandas.DataFrame]" = read_table,
+    parse: "Callable[[Sequence[Path]], pandas.DataFrame]" = csv_table,
     mark: str = "",
     note: str = "",
 ) -> Source:

@@ -1,4 +1,4 @@
-"""Cost-aware Bayesian optimization: search space, problems, optimizer, runs, studies, records.
+"""Cost-aware Bayesian optimization: search space, problems, optimizer, runs, grids, studies, records.
 
 The names in `__all__` are what a loop of one's own needs (README: "Ask and tell"); they are imported when asked for.
 """

@@ -101,6 +101,14 @@ def run_cli(main: Callable[[], int | None]) -> NoReturn:
     sys.exit(code or 0)
 
 
+def tell_records(failed: Sequence[str], asked: int, folder: Path) -> int:
+    """Print what of `asked` records is in `folder`, and on standard error what failed; returns the exit code."""
+    for failure in failed:
+        print(f"failed: {failure}", file=sys.stderr)
+    print(f"{asked - len(failed)} of {asked} records in {folder}/")
+    return SOME_FAILED if failed else 0
+
+
 def whole_number(name: str, value: Any, least: int) -> int:
     """Return `value` if it is a whole number of at least `least`; raises BadInput naming the setting."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:

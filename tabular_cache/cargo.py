@@ -1,11 +1,13 @@
-"""One problem's table with its own small manifest: what a worker without the table is sent."""
+"""One problem's table with its own small manifest: what a worker without the table is sent, and by which evaluators."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from harness.errors import BadInput
-from tabular_cache.schema import file_stem
-from tabular_cache.table import load_table, read_manifest
+from tabular_cache.schema import file_stem, problem_name
+from tabular_cache.table import TABLES, load_table, read_manifest
 
 
 def cargo(problem: str, folder: Path) -> dict[str, bytes]:
@@ -19,3 +21,30 @@ def cargo(problem: str, folder: Path) -> dict[str, bytes]:
     except OSError as error:
         raise BadInput(f"cannot read the table of {problem}, {folder / name}: {error.strerror}") from None
     return {name: content, "manifest.json": json.dumps(manifest).encode()}
+
+
+class OnTables:
+    """What evaluators on a folder of tables share: where it lies, and how a problem's part of it goes elsewhere.
+
+    tables: the folder, None for the shipped one; n_configs: use the first so many configurations of a table only,
+    None for all. Raises BadInput for less than one.
+    """
+
+    tables: str | None
+    n_configs: int | None
+
+    def __post_init__(self) -> None:
+        if self.n_configs is not None and (not isinstance(self.n_configs, int) or self.n_configs < 1):
+            raise BadInput(f"evaluator.n_configs must be a whole number >= 1 or null, got {self.n_configs!r}")
+
+    @property
+    def _folder(self) -> Path:
+        return TABLES if self.tables is None else Path(self.tables)
+
+    def cargo(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> dict[str, bytes]:
+        """Return the files of the problem's table, for workers that do not have it."""
+        return cargo(problem_name(str(dataset["name"]), str(pipeline["name"])), self._folder)
+
+    def settings_at(self, folder: Path) -> dict[str, Any]:
+        """Return the settings that find tables in `folder`."""
+        return {"tables": str(folder)}

@@ -1,11 +1,10 @@
 """The commands about cost models: `costs`, `significance` and `censored`."""
 
-import sys
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
-from harness.cli import SOME_FAILED, compose_config, whole_number
+from harness.cli import compose_config, tell_records, whole_number
 from harness.errors import BadInput
 
 
@@ -25,10 +24,7 @@ def costs(cfg: Any, problems: list[tuple[str, str]], folder: Path, executor: Exe
     ]
     with executor:
         failed = run_all(executor, trials)
-    for failure in failed:
-        print(f"failed: {failure}", file=sys.stderr)
-    print(f"{len(trials) - len(failed)} of {len(trials)} records in {Path(cfg.results_dir) / 'costs'}/")
-    return SOME_FAILED if failed else 0
+    return tell_records(failed, len(trials), Path(cfg.results_dir) / "costs")
 
 
 def significance(problems: list[tuple[str, str]], folder: Path) -> int:
@@ -69,10 +65,7 @@ def censored(cfg: Any, problems: list[tuple[str, str]], folder: Path, executor: 
     ]  # fmt: skip
     with executor:
         failed = run_all(executor, run_case, cases, lambda c: f"{c.problem} {c.experiment}", "problems", "censored")
-    for failure in failed:
-        print(f"failed: {failure}", file=sys.stderr)
-    print(f"{len(cases) - len(failed)} of {len(cases)} records in {Path(cfg.results_dir) / 'censored'}/")
-    return SOME_FAILED if failed else 0
+    return tell_records(failed, len(cases), Path(cfg.results_dir) / "censored")
 
 
 def _cost_model(name: str) -> dict[str, Any]:

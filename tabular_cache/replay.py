@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, no_type_check
 
 import numpy as np
@@ -14,9 +13,9 @@ from harness.errors import BadInput
 from harness.problem import Candidates, Evaluation
 from harness.space import XGBOOST_SPACE
 from harness.streams import stream
-from tabular_cache.cargo import cargo
+from tabular_cache.cargo import OnTables
 from tabular_cache.schema import problem_name
-from tabular_cache.table import TABLES, Table, about, read_table
+from tabular_cache.table import Table, about, read_table
 
 COSTS = {"scaled": "scaled_s", "cpu": "cpu_s", "wall": "wall_s"}
 OBJECTIVES = ("error", "loss")
@@ -136,7 +135,7 @@ def _keys(unit: Float[np.ndarray, "m d"]) -> list[bytes]:
 
 
 @dataclass(frozen=True)
-class Replay:
+class Replay(OnTables):
     """The evaluator `replay`: opens measured tables as problems.
 
     tables: folder of the tables, null for the shipped ones; max_candidates: rows scored per step at most;
@@ -159,12 +158,7 @@ class Replay:
             raise BadInput(f"evaluator.cost must be one of {', '.join(COSTS)}, got {self.cost!r}")
         if self.objective not in OBJECTIVES:
             raise BadInput(f"evaluator.objective must be one of {', '.join(OBJECTIVES)}, got {self.objective!r}")
-        if self.n_configs is not None and (not isinstance(self.n_configs, int) or self.n_configs < 1):
-            raise BadInput(f"evaluator.n_configs must be a whole number >= 1 or null, got {self.n_configs!r}")
-
-    @property
-    def _folder(self) -> Path:
-        return TABLES if self.tables is None else Path(self.tables)
+        super().__post_init__()
 
     def fingerprint(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> str:
         """Return the table's sha256; raises BadInput when the table is missing or damaged."""
@@ -174,14 +168,6 @@ class Replay:
         """Return the problem of one run."""
         table = self._table(dataset, pipeline)
         return ReplayProblem(table, seed, self.max_candidates, self.cost, self.n_configs, self.objective)
-
-    def cargo(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> dict[str, bytes]:
-        """Return the files of the problem's table, for workers that do not have it."""
-        return cargo(problem_name(str(dataset["name"]), str(pipeline["name"])), self._folder)
-
-    def settings_at(self, folder: Path) -> dict[str, Any]:
-        """Return the settings that find tables in `folder`."""
-        return {"tables": str(folder)}
 
     def _table(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> Table:
         return read_table(problem_name(str(dataset["name"]), str(pipeline["name"])), self._folder)

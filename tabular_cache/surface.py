@@ -16,7 +16,7 @@ from harness.continuous import ContinuousProblem
 from harness.errors import BadInput
 from harness.files import write_atomically
 from harness.problem import Evaluation
-from tabular_cache.cargo import cargo
+from tabular_cache.cargo import OnTables
 from tabular_cache.emulator import VERSION, Emulator, fit
 from tabular_cache.schema import problem_name
 from tabular_cache.table import TABLES, about, read_table, table_entry
@@ -44,7 +44,7 @@ class SurfaceProblem(ContinuousProblem):
 
 
 @dataclass(frozen=True)
-class Surface:
+class Surface(OnTables):
     """The evaluator `surface`: opens emulated tables as problems.
 
     tables: folder of the tables, null for the shipped ones; n_candidates: points offered per step; n_configs: learn
@@ -60,12 +60,7 @@ class Surface:
     def __post_init__(self) -> None:
         if not isinstance(self.n_candidates, int) or self.n_candidates < 1:
             raise BadInput(f"evaluator.n_candidates must be a whole number >= 1, got {self.n_candidates!r}")
-        if self.n_configs is not None and (not isinstance(self.n_configs, int) or self.n_configs < 1):
-            raise BadInput(f"evaluator.n_configs must be a whole number >= 1 or null, got {self.n_configs!r}")
-
-    @property
-    def _folder(self) -> Path:
-        return TABLES if self.tables is None else Path(self.tables)
+        super().__post_init__()
 
     def fingerprint(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> str:
         """Return the digest of the fitted emulator; raises BadInput when its table is missing or damaged."""
@@ -76,14 +71,6 @@ class Surface:
         name = problem_name(str(dataset["name"]), str(pipeline["name"]))
         entry = table_entry(name, self._folder)
         return SurfaceProblem(name, self._emulator(dataset, pipeline), seed, self.n_candidates, entry)
-
-    def cargo(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> dict[str, bytes]:
-        """Return the files of the problem's table, for workers that do not have it."""
-        return cargo(problem_name(str(dataset["name"]), str(pipeline["name"])), self._folder)
-
-    def settings_at(self, folder: Path) -> dict[str, Any]:
-        """Return the settings that find tables in `folder`."""
-        return {"tables": str(folder)}
 
     def _emulator(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> Emulator:
         return emulator_of(problem_name(str(dataset["name"]), str(pipeline["name"])), self._folder, self.n_configs)

@@ -1,23 +1,9 @@
 """Bank32nh (OpenML 558): the share of customers turned away, in a simulation of banks."""
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 from datasets.catalogue import Entry, File, Source
 from datasets.copies import openml_copy
 from datasets.origins import OpenML
-
-if TYPE_CHECKING:
-    import pandas
-
-
-def parse(files: Sequence[Path]) -> "pandas.DataFrame":
-    """Read the ARFF file."""
-    from datasets.formats import read_arff
-
-    return read_arff(files[0])
-
+from datasets.parsers import arff_table
 
 ENTRY = Entry(
     name="bank32nh",
@@ -35,7 +21,7 @@ ENTRY = Entry(
                     "981ee722b3d562d454ecaba52b0eb2fa5b145f43b8dd986dcc9beefe70f988e0",
                 ),
             ),
-            parse=parse,
+            parse=arff_table,
             rows=8192,
             sha256="c2fadec45965e7e68e59ee8abb8ad72513d1a3ad38d0968ed57e6748d668554a",
         ),

@@ -1,23 +1,9 @@
 """Kin8nm (OpenML 189): how far the end of an eight-link robot arm is from a target."""
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 from datasets.catalogue import Entry, File, Source
 from datasets.copies import openml_copy
 from datasets.origins import OpenML
-
-if TYPE_CHECKING:
-    import pandas
-
-
-def parse(files: Sequence[Path]) -> "pandas.DataFrame":
-    """Read the ARFF file."""
-    from datasets.formats import read_arff
-
-    return read_arff(files[0])
-
+from datasets.parsers import arff_table
 
 ENTRY = Entry(
     name="kin8nm",
@@ -35,7 +21,7 @@ ENTRY = Entry(
                     "64a4d839e3ce2fd57f57a21d612392170a57f9612fdd56a8fc35b4e7a5d59881",
                 ),
             ),
-            parse=parse,
+            parse=arff_table,
             rows=8192,
             sha256="89679b123fc811f44f15712c13bd2ca99a3df1ce562ab50d8b332ee35f6c1f8d",
         ),

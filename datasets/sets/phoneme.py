@@ -1,23 +1,9 @@
 """Phoneme (OpenML 1489): nasal or oral vowel, from the amplitudes of five harmonics."""
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 from datasets.catalogue import Entry, File, Source
 from datasets.copies import openml_copy
 from datasets.origins import OpenML
-
-if TYPE_CHECKING:
-    import pandas
-
-
-def parse(files: Sequence[Path]) -> "pandas.DataFrame":
-    """Read the ARFF file."""
-    from datasets.formats import read_arff
-
-    return read_arff(files[0])
-
+from datasets.parsers import arff_table
 
 ENTRY = Entry(
     name="phoneme",
@@ -35,7 +21,7 @@ ENTRY = Entry(
                     "8dcd1c5236cea66cdc4e75cb84fbb4da7a4b1e8b1fe5ad5cd3fd825a1ae4c48b",
                 ),
             ),
-            parse=parse,
+            parse=arff_table,
             rows=5404,
             sha256="43d30626a61d71cac8f71db924d1b4a13968c18a148bf9b6486683293049565e",
         ),

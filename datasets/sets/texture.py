@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from datasets.catalogue import Entry, File, Source
 from datasets.copies import openml_copy
 from datasets.origins import OpenML
+from datasets.parsers import csv_table
 
 if TYPE_CHECKING:
     import pandas
@@ -14,16 +15,9 @@ if TYPE_CHECKING:
 COLUMNS = (*(f"A{i}" for i in range(1, 41)), "Class")
 
 
-def parse(files: Sequence[Path]) -> "pandas.DataFrame":
-    """Read the KEEL rows: comma separated, below one line of names."""
-    from datasets.formats import read_csv
-
-    return read_csv(files[0])
-
-
 def parse_openml(files: Sequence[Path]) -> "pandas.DataFrame":
     """Read OpenML's table, which calls the inputs V1 to V40."""
-    return parse(files).set_axis(list(COLUMNS), axis=1)
+    return csv_table(files).set_axis(list(COLUMNS), axis=1)
 
 
 ENTRY = Entry(
@@ -42,7 +36,7 @@ ENTRY = Entry(
                     "46072d41079d514daf08b82eeb0734ef624dcf3952b8b33c3b3c5ea4c744cd9d",
                 ),
             ),
-            parse=parse,
+            parse=csv_table,
             rows=5500,
             sha256="a8d9a14c1e359a5c63de0d61d4f870cc270c71ff3417436443662c10230f59ce",
         ),

@@ -1,22 +1,8 @@
 """Turkiye Student Evaluation (UCI 262): how difficult students found a course, from their answers."""
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 from datasets.catalogue import Entry, File, Source
 from datasets.origins import Uci
-
-if TYPE_CHECKING:
-    import pandas
-
-
-def parse(files: Sequence[Path]) -> "pandas.DataFrame":
-    """Read the comma separated file with its header."""
-    from datasets.formats import read_csv
-
-    return read_csv(files[0])
-
+from datasets.parsers import csv_table
 
 ENTRY = Entry(
     name="turkiye",
@@ -34,7 +20,7 @@ ENTRY = Entry(
                     "e5c4bf0f98af39adbc0bd23ddbc7ab1d5ffbcf028e7540a464ff6d725cb5f2eb",
                 ),
             ),
-            parse=parse,
+            parse=csv_table,
             rows=5820,
             sha256="7237c3c9185860c66ca2c268fd960739ce8eafd9331b24d97ef0b65edccc3415",
             origin=Uci(262, "turkiye+student+evaluation"),

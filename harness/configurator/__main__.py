@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.cli import SOME_FAILED, chosen, compose_config, positive, run_cli, whole_number
+from harness.cli import chosen, compose_config, positive, run_cli, tell_records, whole_number
 from harness.errors import BadInput
 
 
@@ -27,10 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     executor: Any = instantiate(cfg.executor)
     with executor:
         failed = run_all(executor, todo)
-    for failure in failed:
-        print(f"failed: {failure}", file=sys.stderr)
-    print(f"{len(todo) - len(failed)} of {len(todo)} records in {Path(cfg.results_dir) / 'configurator'}/")
-    return SOME_FAILED if failed else 0
+    return tell_records(failed, len(todo), Path(cfg.results_dir) / "configurator")
 
 
 def _settings(cfg: Any) -> dict[str, Any]:

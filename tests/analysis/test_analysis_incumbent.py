@@ -5,9 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.incumbent import best_within, finished_within, incumbents, of_the_best, spent
+from analysis.incumbent import at_budgets, finished_within, incumbents, of_the_best, spent
 
 NAN = np.nan
+
+
+def best_within(error: np.ndarray, cost: np.ndarray, budgets: np.ndarray) -> np.ndarray:
+    return at_budgets(incumbents(error), cost, budgets)
 
 
 def test_incumbents_by_hand() -> None:
