@@ -19,32 +19,20 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from jaxtyping import Float
 
-from harness.child import limit_cpu
 from harness.problem import FAILED, OUT_OF_MEMORY, TIMEOUT
-from harness.training import Training, train
+from harness.trainee import Limits, nothing, send
+from harness.training import Training
 from pipelines import Prepared
 
 START_S = 300.0  # for the child to start and load, on a busy machine
 _SLACK = 20.0  # wall seconds per CPU second before a child counts as hung
-_MB = 1 << 20
-_SCORING_S = 2  # CPU seconds beyond the limit, which is the rounds', before the system steps in
-SERVE = "from harness.trainer import serve; serve()"
+SERVE = "from harness.trainee import serve; serve()"
 _DEATHS = {signal.SIGPROF: TIMEOUT, signal.SIGKILL: OUT_OF_MEMORY, signal.SIGABRT: OUT_OF_MEMORY}
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What one training may take: CPU seconds, and MB of memory beyond the data's; None: no limit."""
-
-    seconds: float | None = None
-    memory_mb: float | None = None
 
 
 class Trainer:
@@ -60,7 +48,7 @@ class Trainer:
         ended, start = _cpu_of_ended(), time.perf_counter()
         try:
             child = self._ready(data)
-            _send(child.stdin, (x, tree_method, limits))
+            send(child.stdin, (x, tree_method, limits))
             wall = None if limits.seconds is None else START_S + _SLACK * limits.seconds
             result: Training = self._answer(child, wall)
             return result
@@ -69,7 +57,7 @@ class Trainer:
             spent = _cpu_of_ended() - ended - self._child_cpu_s
             if status == TIMEOUT:
                 spent = max(spent, limits.seconds or 0.0)
-            return _nothing(status, note, max(spent, 1e-6), time.perf_counter() - start)
+            return nothing(status, note, max(spent, 1e-6), time.perf_counter() - start)
 
     def close(self) -> None:
         """End the child."""
@@ -89,7 +77,7 @@ class Trainer:
             pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
             self._child, self._data, self._child_cpu_s = subprocess.Popen(command, env=environment, **pipes), None, 0.0
         if self._data is not data:
-            _send(self._child.stdin, data)
+            send(self._child.stdin, data)
             self._answer(self._child, START_S)
             self._data = data
         return self._child
@@ -119,58 +107,9 @@ def train_within(data: Prepared, x: Float[np.ndarray, " d"], tree_method: str, l
     return _trainer.train(data, x, tree_method, limits)
 
 
-def serve() -> None:
-    """Be the child: take data, then trainings, until the parent closes its end."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's; our end follows from its
-    requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints is no answer
-    data: Any = None
-    while True:
-        try:
-            request = pickle.load(requests)
-        except EOFError:
-            return
-        if isinstance(request, Prepared):
-            data = request
-            _send(answers, ("ready", time.process_time()))
-            continue
-        _send(answers, (_train(data, *request), time.process_time()))
-
-
-def _train(data: Prepared, x: Float[np.ndarray, " d"], tree_method: str, limits: Limits) -> Training:
-    cpu, wall = time.process_time(), time.perf_counter()
-    seconds, memory = limits.seconds, limits.memory_mb
-    limit_cpu(None if seconds is None else seconds + _SCORING_S)
-    _limit_memory(None if memory is None else _address_space() + int(memory * _MB))
-    try:
-        return train(data, x, (), tree_method, seconds)
-    except MemoryError:  # in scoring
-        _limit_memory(None)
-        spent = time.process_time() - cpu
-        return _nothing(OUT_OF_MEMORY, "no memory left for scoring", spent, time.perf_counter() - wall)
-    finally:
-        _limit_memory(None)
-        limit_cpu(None)
-
-
-def _limit_memory(most: int | None) -> None:
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY if most is None else most, hard))
-
-
-def _address_space() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-
-
 def _cpu_of_ended() -> float:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
-
-
-def _send(stream: IO[bytes] | None, message: Any) -> None:
-    assert stream is not None
-    pickle.dump(message, stream, protocol=5)
-    stream.flush()
 
 
 def _receive(stream: IO[bytes] | None, wall_s: float | None) -> Any:
@@ -178,12 +117,3 @@ def _receive(stream: IO[bytes] | None, wall_s: float | None) -> Any:
     if not select.select([stream], [], [], wall_s)[0]:
         raise TimeoutError
     return pickle.load(stream)
-
-
-def _nothing(status: str, note: str, cpu_s: float, wall_s: float) -> Training:
-    none = np.empty(0)
-    names = ("val_error", "test_error", "val_loss", "test_loss", "cpu_s", "wall_s", "scaled_s")
-    return Training(
-        rounds=np.empty(0, np.int64), **dict.fromkeys(names, none), status=status, note=note,
-        spent_cpu_s=cpu_s, spent_wall_s=wall_s, spent_scaled_s=cpu_s,
-    )  # fmt: skip

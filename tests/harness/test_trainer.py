@@ -85,13 +85,13 @@ def test_the_system_ends_a_round_that_does_not_end(trainer: Trainer, monkeypatch
 
 
 ENDLESS = """
-import harness.trainer as trainer
+import harness.trainee as trainee
 
 def endless(*arguments):
     while True:
         pass
 
-trainer.train = endless
-trainer._SCORING_S = 0
-trainer.serve()
+trainee.train = endless
+trainee._SCORING_S = 0
+trainee.serve()
 """
