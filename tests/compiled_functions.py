@@ -4,11 +4,18 @@ import hashlib
 
 import numpy as np
 
+from harness.acquisitions.contextual import Contextual
+from harness.acquisitions.ei import ExpectedImprovement
 from harness.acquisitions.envelope import log_expected_gain
 from harness.acquisitions.lookahead import Clock
 from harness.acquisitions.paths import path_values
+from harness.cost_models.lv import LowVariance
+from harness.optimizer import Optimizer
+from harness.run import run
 from harness.surrogates.forest import RandomForest
 from harness.surrogates.gp import GaussianProcess
+from tabular_cache.replay import ReplayProblem
+from tabular_cache.table import load_table
 
 
 def main() -> None:
@@ -26,6 +33,11 @@ def main() -> None:
     X[:, 3], C[:, 3] = np.floor(5 * X[:, 3]), np.floor(5 * C[:, 3])
     for values in RandomForest(trees=20, categories=[0, 0, 0, 5]).fit(X, np.sin(9 * X).sum(axis=1)).mean_sd(C):
         digest.update(values.tobytes())
+    problem = ReplayProblem(load_table("abalone/clean"), 0, max_candidates=500)
+    parts = process, LowVariance(("n_estimators", "max_depth")), ExpectedImprovement(), Contextual(0.3)
+    columns = run(problem, Optimizer(*parts, iterations=8), 0, 8, 5, None).columns
+    for name in ("candidate", "predicted_cost_s", "log_ei"):
+        digest.update(np.array(columns[name]).tobytes())
     print(digest.hexdigest())
 
 
