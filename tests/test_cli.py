@@ -158,7 +158,7 @@ def test_without_acquisition_the_studys_list_runs(cli: Cli) -> None:
 
 def run(*arguments: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, *arguments]
-    return subprocess.run(command, cwd=cwd, env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, cwd=cwd, env=ENVIRONMENT, capture_output=True, text=True, timeout=600)
 
 
 def test_multirun_runs_each_acquisition(command_line: CommandLines, tmp_path: Path, tables: Path) -> None:
