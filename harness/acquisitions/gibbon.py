@@ -25,9 +25,11 @@ class Gibbon(MaxValueEntropySearch):
         """Return log(-log(1 - rho^2 r (g + r)) / 2), rho^2 = `signal`."""
         log_r = log_pdf(gap) - log_ndtr(gap)
         near = np.minimum(gap, _FAR)
-        r = np.exp(log_pdf(near) - log_ndtr(near))
+        r = np.exp(log_r)
         share = np.clip(signal * r * (near + r), 0.0, 1.0 - 2.0**-53)
         with np.errstate(divide="ignore"):
             exact = np.log(-0.5 * np.log1p(-share))
+        if not (gap > _FAR).any():
+            return exact
         far = np.log(0.5 * signal) + log_r + np.log(np.maximum(gap, _FAR))
         return np.where(gap > _FAR, far, exact)

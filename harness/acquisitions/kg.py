@@ -30,7 +30,7 @@ class KnowledgeGradient(LookAhead):
     def log_value(self, belief: Belief) -> Float[np.ndarray, " m"]:
         """Return log KG in units of y; -inf where no observation can move the minimum."""
         posterior, X, C = prior(belief)
-        mean, variance = posterior.moments(C)
+        mean, variance = belief.latent
         A = np.vstack([X, C[self._leaders(belief, mean)]])
         sd = np.sqrt(variance + posterior.noise)
         level, slope = posterior.moments(A)[0], posterior.covariance(C, A) / sd[:, None]

@@ -38,7 +38,7 @@ class PredictiveEntropySearch(LookAhead):
         where = posterior.joint(support).draw(normals).argmin(axis=1)
         places, count = np.unique(where, return_counts=True)
         star = support[places]
-        mean, variance = posterior.moments(C)
+        mean, variance = belief.latent
         given = conditioned_variance(
             mean, variance, *posterior.moments(star), posterior.covariance(C, star), belief.incumbent, posterior.noise
         )
