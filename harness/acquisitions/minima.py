@@ -65,7 +65,8 @@ def _quartiles(
     for _ in range(_NEWTON):
         u = (mean[:, None] - y) / sd[:, None]
         log_cdf = log_ndtr(u)
-        slope = (np.exp(-0.5 * u * u - _HALF_LOG_2PI - log_cdf) / sd[:, None]).sum(axis=0)
+        with np.errstate(over="ignore"):  # of points known to 300 digits
+            slope = (np.exp(-0.5 * u * u - _HALF_LOG_2PI - log_cdf) / sd[:, None]).sum(axis=0)
         step = np.maximum((wanted - log_cdf.sum(axis=0)) / slope, 0.0)
         y = y - step
         if (step <= _EXACT * np.abs(y - mean.min()) + _EXACT * sd.min()).all():
