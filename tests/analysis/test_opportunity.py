@@ -120,8 +120,10 @@ def test_wrong_input_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     ):
         with pytest.raises(BadInput, match=message):
             command.main([*arguments, f"out_dir={tmp_path}"])
-    with pytest.raises(BadInput, match="unknown data set 'iris'; allowed: ionosphere"):
+    with pytest.raises(BadInput, match="unknown data set 'iris'; allowed: australian, ionosphere, sonar, w1a, digits"):
         split("iris", 0)
     monkeypatch.setenv("DATASETS_HOME", str(tmp_path))
-    with pytest.raises(BadInput, match="set DATASETS_HOME to the folder that holds sonar"):
+    monkeypatch.setenv("COST_AWARE_BO_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("DATASETS_MIRROR", "http://127.0.0.1:9")
+    with pytest.raises(BadInput, match=r"data set sonar: not found in DATASETS_HOME .* python -m datasets fetch sonar"):
         split("sonar", 0)
