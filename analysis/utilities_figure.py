@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullLocator
 
 from analysis.plotting import Drawn, new_figure, save, style
 from analysis.scope import footnote, intervals, scope, sentence
@@ -60,13 +61,16 @@ def _front(axes: Axes, numbers: pd.DataFrame, measure: str, looks: dict[str, tup
     for label, (colour, marker) in looks.items():
         at = [(part.loc[label, "value"], part.loc[label, "low"], part.loc[label, "high"]) for part in (x, y)]
         arms = [np.maximum([[v - low], [high - v]], 0.0) for v, low, high in at]
-        axes.errorbar(at[0][0], at[1][0], xerr=arms[0], yerr=arms[1], fmt=marker, color=colour, markersize=4.5,
-                      elinewidth=0.7, alpha=0.85)  # fmt: skip
+        axes.errorbar(
+            at[0][0], at[1][0], xerr=arms[0], yerr=arms[1], fmt="none", ecolor=colour, elinewidth=0.7, alpha=0.3
+        )
+        axes.plot(at[0][0], at[1][0], marker, color=colour, markersize=5)
     axes.axhline(100, color="0.6", linewidth=0.8, zorder=0)
     axes.axvline(100, color="0.6", linewidth=0.8, zorder=0)
     axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.xaxis.set_major_formatter("{x:g}")
-    axes.xaxis.set_minor_formatter("")
+    axes.xaxis.set_minor_locator(NullLocator())
 
 
 def _ranks(axes: Axes, numbers: pd.DataFrame, looks: dict[str, tuple[str, str]]) -> None:
