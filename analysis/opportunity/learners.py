@@ -44,7 +44,7 @@ class Learner(ContinuousProblem):
 
 
 class MultipleKernelSvm(Learner):
-    """SVM with the kernel a exp(-|x - x'|^2 / (2 w^2)) + b x^T x' / d (Snoek et al. 2011, section 4)."""
+    """SVM with the kernel a exp(-|x - x'|^2 / (2 w^2)) + b x^T x' / d (Snoek et al. 2011)."""
 
     space = SearchSpace(
         (

@@ -34,7 +34,7 @@ class BudgetedMultiStepEI(LookAhead):
     x' the `pool` best, and deeper in the tree the `branch` best by Q_1. f(x') is as independent of c as the models say.
     Budget: tau in seconds; without tau, evaluations.
     Source: Astudillo, Jiang, Balandat, Bakshy and Frazier 2021, "Multi-step budgeted Bayesian optimization with unknown
-    evaluation costs", section 4, equations 4 to 7.
+    evaluation costs" (B-MS-EI).
     """
 
     name: ClassVar[str] = "bmsei"

@@ -16,7 +16,8 @@ class Gibbon(MaxValueEntropySearch):
 
     rho^2 = sd^2 / (sd^2 + noise). The variance of the observation given f* is that of a truncated Gaussian plus noise;
     the entropy of a Gaussian of that variance bounds its entropy from above, so this bounds MES with noise from below.
-    Source: Moss, Leslie, Gonzalez and Rayson 2021, "GIBBON", equation 13 with batch size 1.
+    Source: Moss, Leslie, Gonzalez and Rayson 2021, "GIBBON: general-purpose information-based Bayesian optimisation",
+    with batch size 1.
     """
 
     name: ClassVar[str] = "gibbon"

@@ -20,7 +20,8 @@ class MaxValueEntropySearch(LookAhead):
 
     This is the mutual information of f(x) and f* in nats, given `samples` samples f*_k of the minimum: by a ``gumbel``
     fitted to the marginals, or ``joint`` draws at the observed points and the `points` best candidates by EI.
-    Source: Wang and Jegelka 2017, equation 6 with signs for a minimum.
+    Source: Wang and Jegelka 2017, "Max-value entropy search for efficient Bayesian optimization" (the closed form of
+    MES), with signs for a minimum.
     """
 
     name: ClassVar[str] = "mes"

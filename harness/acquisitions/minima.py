@@ -41,7 +41,7 @@ def gumbel(
 
     P(min > y) = prod Phi((mean_i - y) / sd_i). With r its value at a sample, -min ~ Gumbel(a, b):
     y = -a + b log(-log r); (a, b) match the quartiles 1 and 3 in spread and the median in place.
-    Source: Wang and Jegelka 2017, "Max-value entropy search", section 3.1 and appendix B.
+    Source: Wang and Jegelka 2017, "Max-value entropy search for efficient Bayesian optimization", Gumbel sampling.
     """
     sd = np.maximum(sd, 1e-12 * max(float(sd.max()), 1e-300))
     highest = float((mean + 0.675 * sd).min())  # P(min > highest) <= 1/4
