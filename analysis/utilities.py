@@ -23,6 +23,8 @@ REFERENCE = "ei x ei"
 PLANNING = ("mcms", "bmsei")
 """Utilities whose choices depend on the planned length or deadline: only runs planned for it count."""
 NONE = "these records hold no utility but ei: python -m harness study=utilities, with the same results_dir"
+LONGEST = 10.0
+"""A step counts for at most so many times its run's median: compilation and stalls of the host are not thinking."""
 _SAME = 1e-6  # relative: budgets are written as text
 
 
@@ -97,7 +99,9 @@ def arrange(
     counts, step = np.bincount(run), frame["step"].to_numpy(int)
     if (step >= counts[run]).any():
         raise BadInput("a recorded run lacks steps: a trace counts 0, 1, 2, ... without gaps")
-    ms = (frame["fit_ms"] + frame["propose_ms"]).to_numpy(float)
+    spent = frame["fit_ms"] + frame["propose_ms"]
+    median = spent.groupby(run).median().to_numpy(float)
+    ms = np.minimum(spent.to_numpy(float), LONGEST * median[run])
 
     def dense(values: np.ndarray) -> np.ndarray:
         out = np.full((len(counts), counts.max()), np.nan)
@@ -110,7 +114,7 @@ def arrange(
     columns = [*CELL, "acq", "utility", "rule", "tau", "iterations"]
     table = first[columns].astype(dict.fromkeys([*PROBLEM, "acq", "rule"], str))
     table = table.assign(label=table["utility"] + " x " + table["rule"], evaluations=counts,
-                         ms_per_step=pd.Series(ms).groupby(run).median().to_numpy())  # fmt: skip
+                         ms_per_step=median)  # fmt: skip
     thinking = np.where(np.isnan(cost), np.nan, np.nan_to_num(dense(ms / 1e3)))
     return Runs(table, curve, cost, thinking, chosen["evaluator"])
 

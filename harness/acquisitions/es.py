@@ -24,7 +24,7 @@ class EntropySearch(LookAhead):
     is a Gauss-Hermite rule of `outcomes` nodes; H[p_min] is that of the mixture of its outcomes, so that ES >= 0.
     Only the `shortlist` best candidates by EI and EI per cost are scored, the others count as 0.
     Source: Bischl et al., AutoML lecture, "Computationally expensive acquisition functions", entropy search by
-    sampling; Hennig and Schuler 2012, "Entropy search for information-efficient global optimization" (p_min, its entropy).
+    sampling; Hennig and Schuler 2012, "Entropy search for information-efficient global optimization".
     """
 
     name: ClassVar[str] = "es"

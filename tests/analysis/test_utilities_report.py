@@ -63,6 +63,15 @@ def test_ranks_fronts_and_both_totals(tmp_path: Path) -> None:
     assert len(pd.read_csv(tmp_path / "utilities_numbers.csv")) == len(ranks)
 
 
+def test_a_stall_of_the_host_is_not_thinking(tmp_path: Path) -> None:
+    record(tmp_path, "kg", 0)
+    timings = pd.DataFrame({"spec": read_traces(tmp_path)["spec"].iloc[0], "seed": 0, "step": [0, 1, 2],
+                            "fit_ms": 1.0, "propose_ms": [1.0, 1.0, 99_999.0]})  # fmt: skip
+    runs = utilities.arrange(read_traces(tmp_path), timings)
+    assert runs.thought_s.tolist() == pytest.approx([0.024])
+    assert runs.table["ms_per_step"].tolist() == [2.0]
+
+
 def test_with_a_deadline_only_what_ends_in_time_counts_and_the_deadline_has_a_name(tmp_path: Path) -> None:
     for utility in ERRORS:
         record(tmp_path, utility, 0, tau=3.0)
