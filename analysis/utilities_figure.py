@@ -59,12 +59,11 @@ def _front(axes: Axes, numbers: pd.DataFrame, measure: str, looks: dict[str, tup
         axes.plot(rows["value"], y.loc[rows.index, "value"], color=looks[str(rows.index[0])][0], linewidth=0.7,
                   alpha=0.6, label=str(utility))  # fmt: skip
     for label, (colour, marker) in looks.items():
-        at = [(part.loc[label, "value"], part.loc[label, "low"], part.loc[label, "high"]) for part in (x, y)]
+        at = [part.loc[label, ["value", "low", "high"]].to_numpy(dtype=float) for part in (x, y)]
         arms = [np.maximum([[v - low], [high - v]], 0.0) for v, low, high in at]
-        axes.errorbar(
-            at[0][0], at[1][0], xerr=arms[0], yerr=arms[1], fmt="none", ecolor=colour, elinewidth=0.7, alpha=0.3
-        )
-        axes.plot(at[0][0], at[1][0], marker, color=colour, markersize=5)
+        (a, b), bars = (at[0][0], at[1][0]), {"xerr": arms[0], "yerr": arms[1]}
+        axes.errorbar(a, b, **bars, fmt="none", ecolor=colour, elinewidth=0.7, alpha=0.3)
+        axes.plot(a, b, marker, color=colour, markersize=5)
     axes.axhline(100, color="0.6", linewidth=0.8, zorder=0)
     axes.axvline(100, color="0.6", linewidth=0.8, zorder=0)
     axes.set_xscale("log")
@@ -83,9 +82,9 @@ def _ranks(axes: Axes, numbers: pd.DataFrame, looks: dict[str, tuple[str, str]])
     for place, label in enumerate(order):
         colour, marker = looks[str(label)]
         for part, filled, shift in ((end, True, 0.14), (timed, False, -0.14)):
-            row = part.loc[label]
-            axes.plot([row["low"], row["high"]], [place + shift] * 2, color=colour, linewidth=0.8, alpha=0.6)
-            axes.plot(row["value"], place + shift, marker, color=colour, markersize=3.8,
+            value, low, high = part.loc[label, ["value", "low", "high"]].to_numpy(dtype=float)
+            axes.plot([low, high], [place + shift] * 2, color=colour, linewidth=0.8, alpha=0.6)
+            axes.plot(value, place + shift, marker, color=colour, markersize=3.8,
                       markerfacecolor=colour if filled else "white")  # fmt: skip
     axes.set_yticks(range(len(order)), [str(label) for label in order], fontsize=6.5)
     axes.set_ylim(-0.7, len(order) - 0.3)

@@ -59,8 +59,8 @@ def tables(runs: Runs, budgets: pd.Series | None = None) -> tuple[list[tuple[str
 
 TIMES = (
     "Times are means per run. Thinking is fitting both models and choosing, on the host that made the records (ms per "
-    "step: mean of the runs' medians; a step counts for at most 10 times its run's median, so that compiling and stalls of "
-    "the host do not); cost + thinking: what both take together, in percent of EI's."
+    "step: mean of the runs' medians; a step counts for at most 10 times its run's median, since compiling and stalls "
+    "of the host are not thinking); cost + thinking: what both take together, in percent of EI's."
 )
 RANKS = (
     "Mean rank of the best error (1 is best, ties share): at the end, within shares of EI's mean training time on the "
