@@ -50,8 +50,8 @@ class Runs:
     def cut(self, kept: np.ndarray) -> "Runs":
         """Return the runs with `kept` (R,) first steps of each."""
         beyond = np.arange(self.curve.shape[1]) >= kept[:, None]
-        arrays = [np.where(beyond, np.nan, a) for a in (self.curve, self.cost_s, self.thinking_s)]
-        return Runs(self.table.assign(evaluations=kept), *arrays, self.evaluator)
+        curve, cost, thinking = (np.where(beyond, np.nan, a) for a in (self.curve, self.cost_s, self.thinking_s))
+        return Runs(self.table.assign(evaluations=kept), curve, cost, thinking, self.evaluator)
 
     @property
     def training_s(self) -> Float[np.ndarray, " R"]:
@@ -195,8 +195,8 @@ def complete(runs: Runs) -> Complete:
     present = runs.wide(np.ones(len(runs.table))).notna()
     if REFERENCE not in present:
         raise BadInput(f"comparing utilities needs runs of {REFERENCE}: run study=utilities")
-    cells = present.sum()
-    order = sorted((name for name in present if name != REFERENCE), key=lambda name: (cells[name], name))
+    cells = {str(name): int(n) for name, n in present.sum().items()}
+    order = sorted((name for name in cells if name != REFERENCE), key=lambda name: (cells[name], name))
     best: tuple[int, int] | None = None
     for gone in range(len(order)):
         size = int(present[[REFERENCE, *order[gone:]]].all(axis=1).sum()) * (1 + len(order) - gone)
@@ -207,7 +207,7 @@ def complete(runs: Runs) -> Complete:
     labels = sorted([REFERENCE, *order[best[1] :]])
     whole = present[labels].all(axis=1)
     rows = runs.table["label"].isin(labels) & pd.MultiIndex.from_frame(runs.table[CELL]).isin(whole[whole].index)
-    missing = {name: int(cells[name]) for name in order[: best[1]]}
+    missing = {name: cells[name] for name in order[: best[1]]}
     return Complete(runs.select(rows.to_numpy()), labels, missing, int((~whole & present.any(axis=1)).sum()))
 
 

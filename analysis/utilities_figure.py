@@ -61,8 +61,8 @@ def _front(axes: Axes, numbers: pd.DataFrame, measure: str, looks: dict[str, tup
     for label, (colour, marker) in looks.items():
         at = [part.loc[label, ["value", "low", "high"]].to_numpy(dtype=float) for part in (x, y)]
         arms = [np.maximum([[v - low], [high - v]], 0.0) for v, low, high in at]
-        (a, b), bars = (at[0][0], at[1][0]), {"xerr": arms[0], "yerr": arms[1]}
-        axes.errorbar(a, b, **bars, fmt="none", ecolor=colour, elinewidth=0.7, alpha=0.3)
+        a, b = at[0][0], at[1][0]
+        axes.errorbar(a, b, yerr=arms[1], xerr=arms[0], fmt="none", ecolor=colour, elinewidth=0.7, alpha=0.3)
         axes.plot(a, b, marker, color=colour, markersize=5)
     axes.axhline(100, color="0.6", linewidth=0.8, zorder=0)
     axes.axvline(100, color="0.6", linewidth=0.8, zorder=0)

@@ -122,7 +122,7 @@ def _shown(numbers: pd.DataFrame, labels: Sequence[str], digits: int) -> pd.Data
     out = pd.DataFrame(index=list(labels))
     for measure, rows in numbers.groupby("measure", sort=False):
         triples = rows.set_index("label").loc[list(labels), ["value", "low", "high"]].to_numpy(float)
-        out[measure] = [markdown.interval(*row, digits=digits) for row in triples]
+        out[measure] = [markdown.interval(v, low, high, digits) for v, low, high in triples]
     return out
 
 
