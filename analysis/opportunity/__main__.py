@@ -85,8 +85,8 @@ def _learners(part: str, seeds: int, evaluations: int, out: Path) -> tuple[str, 
             lines.append({**row, "published (%)": PUBLISHED[method][number]} if part == "svm" else row)
     rule = (
         f"The deadline is {evaluations} times the median CPU seconds of 12 random configurations on this machine, so "
-        f"that a method that does not look at cost, as EI, gets about {evaluations} evaluations; the paper gives "
-        "deadlines in seconds of its own machines."
+        f"that EI, which does not look at cost, gets about {evaluations} evaluations unless it prefers dear ones; the "
+        "paper's deadlines are in seconds of its own machines."
     )
     text = (
         f"# {'Two-kernel SVM' if part == 'svm' else 'Pretrained network on digits'}\n\nTest error in percent, half the "

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator, NullLocator
 
 from analysis.opportunity.branin import DEADLINE_S, MINIMUM, branin, seconds
 from analysis.opportunity.timed import Timed
@@ -69,7 +70,8 @@ def draw_learners(
         panels = plots.subplots(1, len(found), squeeze=False)[0]
         for ax, name in zip(panels, found, strict=True):
             _curves(ax, numbers[numbers["dataset"] == name])
-            ax.set(xlabel="seconds")
+            ax.set(xlabel="seconds", yscale="log")
+            ax.yaxis.set(major_locator=MaxNLocator(6), major_formatter="{x:g}", minor_locator=NullLocator())
             ax.set_title(name, fontsize=9)
         panels[0].set_ylabel("test error (%)")
         panels[-1].legend(fontsize=8)

@@ -55,7 +55,7 @@ class MaxValueEntropySearch(LookAhead):
 
 def log_information(g: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
     """Return log(g psi(g) / (2 Psi(g)) - log Psi(g)) without underflow for large g."""
-    out, far = np.empty_like(g), g > _SMALL
+    out, far = np.empty(g.shape), g > _SMALL
     low, high = g[~far], g[far]
     log_cdf = log_ndtr(low)
     plain = 0.5 * low * np.exp(log_pdf(low) - log_cdf) - log_cdf
