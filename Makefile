@@ -10,7 +10,7 @@ RESULTS ?= results
 REPORT ?= report
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce report models demo time fronts sensitivities test check bench chaos
+.PHONY: help setup reproduce report models demo time fronts sensitivities utilities test check bench chaos
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -58,6 +58,12 @@ sensitivities: $(READY) ## the study under other settings (GRID= chooses a part)
 	$(BIN)/python -m harness study=sensitivity evaluator.tables=$(RESULTS)-hist 'pipeline=[clean,pca_small]' \
 	  results_dir=$(RESULTS)-sensitivities/hist
 	$(BIN)/python -m analysis sensitivities results_dir=$(RESULTS)-sensitivities out_dir=$(REPORT)
+
+utilities: $(READY) ## after reproduce: every utility under three cost rules, 3 seeds; the same against a deadline (hours)
+	$(BIN)/python -m harness study=utilities 'seeds=[0,1,2]' results_dir=$(RESULTS) $(GRID)
+	$(BIN)/python -m analysis budgets results_dir=$(RESULTS) out_dir=$(REPORT)
+	$(BIN)/python -m harness study=deadlines 'seeds=[0,1,2]' iterations=300 tau=1 budgets=$(REPORT)/budgets.csv \
+	  results_dir=$(RESULTS) $(GRID)
 
 test: $(READY) ## the test suite
 	$(BIN)/python -m pytest -n 2 --dist worksteal

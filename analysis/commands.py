@@ -120,8 +120,22 @@ def tables(arguments: "Arguments") -> int:
 
 
 def utilities(arguments: "Arguments") -> int:
-    """Write utilities.md: ranks of utilities and cost rules, and training and thinking time side by side."""
+    """Write utilities.md and draw its figure: ranks of utilities and cost rules, training and thinking time."""
     from analysis import utilities as comparison
+    from analysis import utilities_figure, utilities_report
+    from analysis.report.utilities import budgets
+    from analysis.traces import collect
+    from harness.records import read_timings, read_traces
 
-    print(comparison.report(arguments.results_dir, arguments.out_dir))
+    frame, out = read_traces(arguments.results_dir), arguments.out_dir
+    judge = arguments.options["judge"]
+    runs = comparison.arrange(frame, read_timings(arguments.results_dir), arguments.components, judge)
+    known = budgets(collect(frame, {"utility": "ei"})) if "ei" in set(frame["utility"]) else None
+    print(utilities_report.write(*utilities_report.tables(runs, known), out))
+    try:
+        paths = utilities_figure.draw(runs, out).paths
+    except BadInput as error:
+        print(f"error: the figure was not drawn: {error}", file=sys.stderr)
+        return SOME_FAILED
+    print(*paths, sep="\n")
     return 0

@@ -1,6 +1,6 @@
 """Whose runs an analysis looks at: one evaluator, utility, surrogate and cost model, never a mix."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING
 
 from harness.errors import BadInput
@@ -18,14 +18,18 @@ REFERENCE = {
 """The study's own components (STUDY: "Optimizer", "Cost models"); taken where the records hold several."""
 
 
-def choose(frame: "pd.DataFrame", wanted: Mapping[str, str]) -> "tuple[pd.DataFrame, dict[str, str]]":
-    """Return the evaluations of one choice of components, and that choice.
+def choose(
+    frame: "pd.DataFrame", wanted: Mapping[str, str], free: Container[str] = ()
+) -> "tuple[pd.DataFrame, dict[str, str]]":
+    """Return the evaluations of one choice of components, and that choice; those `free` may be mixed.
 
     Component by component: the one `wanted`, else the only one there is, else the reference. Raises BadInput
     for a component that no run has, or when there are several and the reference is not among them.
     """
     chosen: dict[str, str] = {}
     for component, reference in REFERENCE.items():
+        if component in free:
+            continue
         names = sorted(str(name) for name in frame[component].unique())
         name = wanted.get(component, names[0] if len(names) == 1 else reference)
         if name not in names:

@@ -1,120 +1,216 @@
-"""Utilities and cost rules side by side: ranks, training time, and the time that the optimizer itself takes.
+"""Runs of several utilities under cost rules, side by side: which of them can be compared, and how far each got.
 
-A method that saves ten seconds of training and thinks for twenty has saved nothing: both totals are shown. A method is
-a utility with a cost rule, such as ``kg x cei(lam=0.3)``; everything is paired by problem and seed.
+A method is a utility with a cost rule, such as ``kg x cei(lam=0.3)``. Everything is paired by problem and seed.
+Notation: R runs, T steps of the longest; padding is NaN.
 """
 
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from scipy.stats import rankdata
+from jaxtyping import Float
 
-from analysis.bootstrap import bootstrap
-from analysis.markdown import interval, table
-from analysis.scope import intervals, plural, scope
-from analysis.traces import CELL, PROBLEM
+from analysis import methods
+from analysis.budgets import MULTIPLES
+from analysis.components import choose
+from analysis.incumbent import incumbents, of_the_best
+from analysis.mixing import check_same_origin
+from analysis.traces import CELL, PROBLEM, STUDY_ITERATIONS, Judge
 from harness.errors import BadInput
-from harness.files import write_atomically
-from harness.records import read_timings, read_traces
 
-SHARES = (0.25, 0.5, 1.0)  # of the mean training cost of `REFERENCE` on the problem
 REFERENCE = "ei x ei"
-_THINKING = ("fit_ms", "propose_ms")
+PLANNING = ("mcms", "bmsei")
+"""Utilities whose choices depend on the planned length or deadline: only runs planned for it count."""
+NONE = "these records hold no utility but ei: python -m harness study=utilities, with the same results_dir"
+LONGEST = 10.0
+"""A step counts for at most so many times its run's median: compilation and stalls of the host are not thinking."""
+_SAME = 1e-6  # relative: budgets are written as text
 
 
-def runs(results_dir: Path) -> pd.DataFrame:
-    """Return one row per run: cell, label, tau, evaluations, training_s, thinking_s, ms_per_step and its curve.
+@dataclass(frozen=True)
+class Runs:
+    """table: one row per run: dataset, pipeline, seed, utility, rule, label, tau, iterations, evaluations, ms_per_step.
 
-    errors, costs: lists, step by step; with a tau, only evaluations that end within it. Raises BadInput for records of
-    several evaluators, or of a method recorded twice.
+    curve: the best error so far, by `judge`; cost_s: training seconds; thinking_s: the optimizer's own before the step.
+    evaluator: of all runs. ms_per_step: median over the run's proposals.
     """
-    frame = read_traces(results_dir)
-    if frame["evaluator"].nunique() > 1:
-        raise BadInput(f"the records mix evaluators: {', '.join(sorted(frame['evaluator'].unique()))}")
-    frame["label"] = frame["utility"].astype(str) + " x " + frame["method"].astype(str)
-    thinking = read_timings(results_dir)
-    thinking["ms"] = thinking[list(_THINKING)].sum(axis=1)
-    spent = {key: ms.to_numpy(float) for key, ms in thinking.groupby(["spec", "seed"])["ms"]}
-    rows = []
-    for (spec, seed), part in frame.sort_values("step").groupby(["spec", "seed"], sort=False):
-        first, cost = part.iloc[0], part["cost_s"].to_numpy(float)
-        inside = np.cumsum(cost) <= (np.inf if np.isnan(first["tau"]) else float(first["tau"]))
-        ms = spent.get((spec, seed), np.empty(0))
-        key = {name: first[name] for name in ("dataset", "pipeline", "label", "tau")}
-        rows.append(
-            {
-                **key, "seed": seed, "evaluations": int(inside.sum()), "training_s": float(cost[inside].sum()),
-                "thinking_s": float(ms.sum()) / 1e3, "ms_per_step": float(np.median(ms)) if len(ms) else np.nan,
-                "errors": part["error"].to_numpy(float)[inside], "costs": cost[inside],
-            }
-        )  # fmt: skip
-    found = pd.DataFrame(rows)
-    if found.duplicated([*CELL, "label"]).any():
-        raise BadInput("a method is recorded twice with different settings: keep one results_dir per study")
+
+    table: pd.DataFrame
+    curve: Float[np.ndarray, "R T"]
+    cost_s: Float[np.ndarray, "R T"]
+    thinking_s: Float[np.ndarray, "R T"]
+    evaluator: str
+
+    def select(self, rows: np.ndarray) -> "Runs":
+        """Return the runs at `rows` (positions, or a mask)."""
+        arrays = (self.curve[rows], self.cost_s[rows], self.thinking_s[rows])
+        return Runs(self.table.iloc[rows].reset_index(drop=True), *arrays, self.evaluator)
+
+    def cut(self, kept: np.ndarray) -> "Runs":
+        """Return the runs with `kept` (R,) first steps of each."""
+        beyond = np.arange(self.curve.shape[1]) >= kept[:, None]
+        curve, cost, thinking = (np.where(beyond, np.nan, a) for a in (self.curve, self.cost_s, self.thinking_s))
+        return Runs(self.table.assign(evaluations=kept), curve, cost, thinking, self.evaluator)
+
+    @property
+    def training_s(self) -> Float[np.ndarray, " R"]:
+        """Training seconds of each run."""
+        return np.asarray(np.nansum(self.cost_s, axis=1))
+
+    @property
+    def thought_s(self) -> Float[np.ndarray, " R"]:
+        """Seconds that the optimizer took in each run."""
+        return np.asarray(np.nansum(self.thinking_s, axis=1))
+
+    @property
+    def final(self) -> Float[np.ndarray, " R"]:
+        """The best error of each run; NaN where nothing succeeded."""
+        last = np.maximum(self.table["evaluations"].to_numpy(int) - 1, 0)[:, None]
+        found = np.take_along_axis(self.curve, last, axis=1)[:, 0]
+        return np.where(self.table["evaluations"] > 0, found, np.nan)
+
+    def wide(self, values: np.ndarray) -> pd.DataFrame:
+        """Return `values` of the runs as cells x methods; NaN where a cell lacks the method."""
+        return self.table.assign(value=values).pivot(index=CELL, columns="label", values="value")
+
+
+def arrange(
+    frame: pd.DataFrame, timings: pd.DataFrame, wanted: Mapping[str, str] | None = None, judge: Judge = "validation"
+) -> Runs:
+    """Return the runs of all utilities that are recorded under a rule which some utility other than EI has, too.
+
+    frame, timings: as `harness.records` reads them. wanted: as for `components.choose`; a utility is never chosen.
+    Raises BadInput where there is no other utility, or the records mix tables or engines.
+    """
+    others = {key: name for key, name in (wanted or {}).items() if key != "utility"}
+    frame, chosen = choose(frame, others, free=("utility",))
+    frame = frame.assign(utility=frame["utility"].astype(str))
+    if set(frame["utility"]) <= {"ei"}:
+        raise BadInput(NONE)
+    frame = frame.assign(alpha=methods.alpha_axis(frame["acq"], frame["alpha"]))
+    frame = frame.assign(rule=methods.labels(frame))
+    frame = frame[frame["rule"].isin(frame.loc[frame["utility"] != "ei", "rule"].unique())]
+    check_same_origin(frame)
+    frame = frame.sort_values(["spec", "seed", "step"], kind="stable", ignore_index=True)
+    frame = frame.merge(timings, on=["spec", "seed", "step"], how="left", validate="one_to_one")
+    run = frame.groupby(["spec", "seed"], sort=False).ngroup().to_numpy()
+    first = frame.drop_duplicates(["spec", "seed"]).reset_index(drop=True)
+    counts, step = np.bincount(run), frame["step"].to_numpy(int)
+    if (step >= counts[run]).any():
+        raise BadInput("a recorded run lacks steps: a trace counts 0, 1, 2, ... without gaps")
+    spent = frame["fit_ms"] + frame["propose_ms"]
+    median = spent.groupby(run).median().to_numpy(float)
+    ms = np.minimum(spent.to_numpy(float), LONGEST * median[run])
+
+    def dense(values: np.ndarray) -> np.ndarray:
+        out = np.full((len(counts), counts.max()), np.nan)
+        out[run, step] = values
+        return out
+
+    error, cost = dense(frame["error"].to_numpy(float)), dense(frame["cost_s"].to_numpy(float))
+    test = dense(frame["test_error"].to_numpy(float))
+    curve = of_the_best(error, test) if judge == "test" else incumbents(error)
+    columns = [*CELL, "acq", "utility", "rule", "tau", "iterations"]
+    table = first[columns].astype(dict.fromkeys([*PROBLEM, "acq", "rule"], str))
+    table = table.assign(label=table["utility"] + " x " + table["rule"], evaluations=counts,
+                         ms_per_step=median)  # fmt: skip
+    thinking = np.where(np.isnan(cost), np.nan, np.nan_to_num(dense(ms / 1e3)))
+    return Runs(table, curve, cost, thinking, chosen["evaluator"])
+
+
+def at_horizon(runs: Runs) -> tuple[Runs, int]:
+    """Return one run per method and cell, cut after N evaluations without a deadline, and N: 100, or fewer.
+
+    Of a method that does not plan, the first N steps of a longer run count, as far as its deadline allowed it.
+    Raises BadInput where no utility but EI has such runs.
+    """
+    table = runs.table
+    own = table[(table["utility"] != "ei") & table["tau"].isna()]
+    if own.empty:
+        raise BadInput("the runs of utilities other than ei all have a deadline")
+    n = int(min(STUDY_ITERATIONS, own["evaluations"].max()))
+    fits = (table["evaluations"] >= n) & (~_plans(table) | (table["tau"].isna() & (table["iterations"] == n)))
+    if REFERENCE not in set(table.loc[fits, "label"]):
+        raise BadInput(f"comparing utilities needs runs of {REFERENCE} with {n} evaluations: run study=utilities")
+    kept = table[fits].sort_values(["iterations", "acq"], kind="stable").drop_duplicates([*CELL, "label"])
+    found = runs.select(np.sort(kept.index.to_numpy()))
+    return found.cut(np.full(len(found.table), n)), n
+
+
+def with_deadlines(runs: Runs, budgets: pd.Series | None = None) -> dict[str, Runs]:
+    """Return, by the deadline's name, the runs planned for it, cut after what ends in time.
+
+    budgets: the minimal budget in seconds by (dataset, pipeline), if it is known; deadlines that are a multiple of it
+    are named by that, others by their seconds. Only deadlines for which another utility than EI has runs.
+    """
+    timed = runs.select(runs.table["tau"].notna().to_numpy())
+    names, found = _names(timed.table, budgets), dict[str, Runs]()
+    for name in dict.fromkeys(names[np.argsort(timed.table["tau"], kind="stable")]):
+        part = timed.select(names == name)
+        longest = part.table.sort_values(["iterations", "acq"], ascending=[False, True], kind="stable")
+        part = part.select(np.sort(longest.drop_duplicates([*CELL, "label"]).index.to_numpy()))
+        if set(part.table["utility"]) > {"ei"}:
+            spent = np.cumsum(np.where(np.isnan(part.cost_s), np.inf, part.cost_s), axis=1)
+            found[name] = part.cut((spent <= part.table["tau"].to_numpy(float)[:, None]).sum(axis=1))
     return found
 
 
-def scores(found: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return the best error by the end, and within shares of the reference's cost: cells x methods, complete cells.
+def _names(table: pd.DataFrame, budgets: pd.Series | None) -> np.ndarray:
+    tau = table["tau"].to_numpy(float)
+    names = np.array([f"{t:g} s" for t in tau], dtype=object)
+    if budgets is not None and len(table):
+        share = tau / budgets.reindex(pd.MultiIndex.from_frame(table[PROBLEM])).to_numpy(float)
+        for multiple in MULTIPLES:
+            names[np.isclose(share, multiple, rtol=_SAME)] = f"{multiple:.0%} of the minimal budget"
+    loose = np.array([str(name).endswith(" s") for name in names], dtype=bool)
+    per_problem = table[loose].assign(name=names[loose]).groupby(PROBLEM)["name"].nunique()
+    if len(per_problem) > 1 and per_problem.max() == 1 and len(set(names[loose])) == len(per_problem):
+        names[loose] = "each problem's own deadline"
+    return names
 
-    With a deadline (tau) only the first. NaN: no successful evaluation in time. Raises BadInput without `REFERENCE`, or
-    when no cell has every method.
+
+def _plans(table: pd.DataFrame) -> pd.Series:
+    return table["utility"].isin(PLANNING) | ~table["acq"].isin(methods.PREFIX_FAMILIES)
+
+
+@dataclass(frozen=True)
+class Complete:
+    """The runs of `labels` on the cells that have them all; missing: methods left out, with how many cells they have.
+
+    partial: cells left out, since they lack one of `labels`.
     """
-    if REFERENCE not in set(found["label"]):
-        raise BadInput(f"ranking utilities needs the method {REFERENCE}: run study=utilities")
-    budget = found[found["label"] == REFERENCE].groupby(PROBLEM)["training_s"].mean()
-    out = {"at the end": found.assign(score=[_best(e, c, np.inf) for e, c in _curves(found)])}
-    if found["tau"].isna().all():
-        whole = budget.reindex(pd.MultiIndex.from_frame(found[PROBLEM])).to_numpy(float)
-        for share in SHARES:
-            values = [_best(e, c, share * b) for (e, c), b in zip(_curves(found), whole, strict=True)]
-            out[f"within {share:.0%} of EI's time"] = found.assign(score=values)
-    wide = {name: part.pivot(index=CELL, columns="label", values="score") for name, part in out.items()}
-    present = found.assign(one=1).pivot(index=CELL, columns="label", values="one").notna().all(axis=1)
-    if not present.any():
-        raise BadInput("no problem and seed has a run of every method")
-    return {name: part[present] for name, part in wide.items()}
+
+    runs: Runs
+    labels: list[str]
+    missing: dict[str, int]
+    partial: int
 
 
-def _curves(found: pd.DataFrame) -> list[tuple[np.ndarray, np.ndarray]]:
-    return list(zip(found["errors"], found["costs"], strict=True))
+def complete(runs: Runs) -> Complete:
+    """Choose methods and cells so that every cell has every method, and as many runs as possible are compared.
+
+    Methods go in the order of their number of cells, fewest first; the reference stays. Raises BadInput without it.
+    """
+    present = runs.wide(np.ones(len(runs.table))).notna()
+    if REFERENCE not in present:
+        raise BadInput(f"comparing utilities needs runs of {REFERENCE}: run study=utilities")
+    cells = {str(name): int(n) for name, n in present.sum().items()}
+    order = sorted((name for name in cells if name != REFERENCE), key=lambda name: (cells[name], name))
+    best: tuple[int, int] | None = None
+    for gone in range(len(order)):
+        size = int(present[[REFERENCE, *order[gone:]]].all(axis=1).sum()) * (1 + len(order) - gone)
+        if size and (best is None or size > best[0]):
+            best = (size, gone)
+    if best is None:
+        raise BadInput(f"no problem and seed has runs of {REFERENCE} and of another utility")
+    labels = sorted([REFERENCE, *order[best[1] :]])
+    whole = present[labels].all(axis=1)
+    rows = runs.table["label"].isin(labels) & pd.MultiIndex.from_frame(runs.table[CELL]).isin(whole[whole].index)
+    missing = {name: cells[name] for name in order[: best[1]]}
+    return Complete(runs.select(rows.to_numpy()), labels, missing, int((~whole & present.any(axis=1)).sum()))
 
 
-def _best(errors: np.ndarray, costs: np.ndarray, budget: float) -> float:
-    done = errors[np.cumsum(costs) <= budget]
-    done = done[np.isfinite(done)]
-    return float(done.min()) if len(done) else float("nan")
-
-
-def report(results_dir: Path, out_dir: Path) -> Path:
-    """Write `utilities.md`: mean ranks with 95 % intervals, and both totals per method; return its path."""
-    found = runs(results_dir)
-    ranked = {name: _ranks(part) for name, part in scores(found).items()}
-    first = next(iter(ranked.values()))
-    totals = found.groupby("label")[["evaluations", "training_s", "thinking_s", "ms_per_step"]].mean()
-    shown = pd.DataFrame({"method": first.columns})
-    for name, part in ranked.items():
-        numbers = bootstrap(part)[["value", "low", "high"]].to_numpy(float)
-        shown[f"rank {name}"] = [interval(*row) for row in numbers]
-    order = np.argsort(first.mean().to_numpy(), kind="stable")
-    part = totals.reindex(shown["method"])
-    shown["evaluations"], shown["ms per step"] = part["evaluations"].to_numpy(), part["ms_per_step"].to_numpy()
-    shown["training (s)"], shown["thinking (s)"] = part["training_s"].to_numpy(), part["thinking_s"].to_numpy()
-    shown["both (s)"] = shown["training (s)"] + shown["thinking (s)"]
-    cells = first.index.to_frame(index=False)
-    text = (
-        f"# Utilities\n\nMean ranks (1 is best, ties share) of {len(shown)} methods over "
-        f"{scope(cells, 'recorded runs')}; {plural(len(cells), 'cell')} with every method. {intervals(cells)} Times "
-        "are means per run; ms per step, of this host, is the mean of the runs' medians.\n\n"
-        f"{table(shown.iloc[order])}\n"
-    )
-    path = out_dir / "utilities.md"
-    write_atomically(path, text.encode())
-    return path
-
-
-def _ranks(score: pd.DataFrame) -> pd.DataFrame:
-    values = score.to_numpy(float)
-    ranks = rankdata(np.where(np.isnan(values), np.inf, values), method="average", axis=1)
-    return pd.DataFrame(ranks, index=score.index, columns=score.columns)
+def thinking_counted(runs: Runs) -> Runs:
+    """Return the same runs with the optimizer's own seconds added to those of training."""
+    return replace(runs, cost_s=runs.cost_s + runs.thinking_s)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pandas
 
 TASKS = ("regression", "binary", "multiclass")
+USES = ("study", "figures", "opportunity")
 MARKS = ("", "partial", "stand-in", "identity uncertain")
 
 
@@ -79,7 +80,7 @@ class Entry:
     """The record of one data set; `columns` counts the inputs, `classes` is 0 for regression.
 
     sources: in order of preference; the first whose files are at hand is used.
-    study: one of the data sets of the study (else only figures use it).
+    use: what it is for, one of `USES`: the study, its figures alone, or the experiments of `analysis.opportunity`.
     """
 
     name: str
@@ -90,7 +91,7 @@ class Entry:
     classes: int
     licence: str
     sources: tuple[Source, ...]
-    study: bool = True
+    use: str = "study"
 
     def __post_init__(self) -> None:
         """Refuse a record that contradicts itself."""
@@ -103,6 +104,8 @@ class Entry:
         }
         if not expected[self.task]:
             raise ValueError(f"{self.name}: a {self.task} task cannot have {self.classes} classes")
+        if self.use not in USES:
+            raise ValueError(f"{self.name}: use must be one of {', '.join(USES)}, got {self.use!r}")
         if not self.sources:
             raise ValueError(f"{self.name}: a data set needs at least one source")
         for source in self.sources:
@@ -124,9 +127,9 @@ def entries() -> dict[str, Entry]:
     return found
 
 
-def names(figures: bool = False) -> tuple[str, ...]:
-    """Return the names of the study's data sets, or those that only figures use."""
-    return tuple(name for name, entry in entries().items() if entry.study != figures)
+def names(use: str = "study") -> tuple[str, ...]:
+    """Return the names of the data sets of the study, or those of another use (one of `USES`)."""
+    return tuple(name for name, entry in entries().items() if entry.use == use)
 
 
 def entry_of(name: str) -> Entry:

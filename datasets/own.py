@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from datasets.catalogue import Dataset, names
+from datasets.catalogue import Dataset, entries
 from datasets.errors import BadInput
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _checked_name(name: str) -> str:
     """Return the name under which records are kept: a plain file name, and none of the study's."""
     if not re.fullmatch(r"[^/\\\0.][^/\\\0]*", name):
         raise BadInput(f"dataset.name must be a plain name without slashes or a leading dot, got {name!r}")
-    if name in names() or name in names(figures=True):
+    if name in entries():
         raise BadInput(f"dataset.name={name} is one of the study's data sets: give another, dataset.name=my_{name}")
     return name
 

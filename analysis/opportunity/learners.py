@@ -44,7 +44,7 @@ class Learner(ContinuousProblem):
 
 
 class MultipleKernelSvm(Learner):
-    """SVM with the kernel a exp(-|x - x'|^2 / (2 w^2)) + b x^T x' / d (Snoek et al. 2011, section 4)."""
+    """SVM with the kernel a exp(-|x - x'|^2 / (2 w^2)) + b x^T x' / d (Snoek et al. 2011)."""
 
     space = SearchSpace(
         (
@@ -56,20 +56,22 @@ class MultipleKernelSvm(Learner):
         )
     )
 
+    def __init__(self, split: Split, seed: int, n_candidates: int = 512) -> None:
+        super().__init__(split, seed, n_candidates)
+        train, test = split.X_train, split.X_test
+        # what no hyperparameter changes is no part of a training's cost
+        self._square = [pairwise_distances(A, train, metric="sqeuclidean") for A in (train, test)]
+        self._linear = [A @ train.T / train.shape[1] for A in (train, test)]
+
     def wrong(self, x: Float[np.ndarray, " d"]) -> Float[np.ndarray, " n"]:
         """Return 1 for the misclassified test rows."""
         rbf, linear, width, C, tolerance = (float(v) for v in x)
-        s = self._split
-        train, test = (self._kernel(A, s.X_train, rbf, linear, width) for A in (s.X_train, s.X_test))
-        machine = SVC(C=C, kernel="precomputed", tol=tolerance, max_iter=_LONGEST).fit(train, s.y_train)
-        return (machine.predict(test) != s.y_test).astype(float)
-
-    @staticmethod
-    def _kernel(
-        A: Float[np.ndarray, "a q"], B: Float[np.ndarray, "b q"], rbf: float, linear: float, width: float
-    ) -> Float[np.ndarray, "a b"]:
-        square = pairwise_distances(A, B, metric="sqeuclidean")
-        return rbf * np.exp(-square / (2.0 * width**2)) + linear * (A @ B.T) / A.shape[1]
+        train, test = (
+            rbf * np.exp(square / (-2.0 * width**2)) + linear * product
+            for square, product in zip(self._square, self._linear, strict=True)
+        )
+        machine = SVC(C=C, kernel="precomputed", tol=tolerance, max_iter=_LONGEST).fit(train, self._split.y_train)
+        return (machine.predict(test) != self._split.y_test).astype(float)
 
 
 class DecayedRbm(BernoulliRBM):

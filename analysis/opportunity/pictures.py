@@ -1,12 +1,11 @@
 """What looking ahead means, on a line: the AutoML lecture's pictures of KG and entropy search, for the docs."""
 
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import SubFigure
+from scipy.special import entr
 
 from analysis.plotting import BLACK, BLUE, GREEN, ORANGE, RED, Drawn, new_figure, save, style
 from harness.acquisitions.envelope import log_expected_gain
@@ -18,7 +17,7 @@ from harness.surrogates.joint import Joint
 X = np.array([[0.08], [0.3], [0.42], [0.66], [0.93]])
 GRID = np.linspace(0.0, 1.0, 81)[:, None]
 ASKED = (20, 44, 62)  # of the grid, where an observation is looked ahead to
-_OUTCOMES, _DRAWS = (-1.5, 0.0, 1.5), 20_000
+_OUTCOMES, _DRAWS = (-1.5, 1.5), 20_000
 
 
 def objective(x: np.ndarray) -> np.ndarray:
@@ -44,45 +43,64 @@ def draw(out_dir: Path) -> Drawn:
     joint, numbers = look_ahead()
     caption = (
         "Looking ahead on a line, five evaluations (dots). Top: posterior mean (black, band: 2 sd), and the mean after "
-        "an observation at each of three candidates, 1.5 sd below, at, and 1.5 sd above its mean. Bottom left: the "
-        "knowledge gradient, by how much the lowest mean is expected to fall. Bottom right: draws of the function with "
-        f"their minima, and how often each point is the lowest (p_min, {_DRAWS:,} draws), whose entropy ES lowers."
+        f"an observation (diamond) at each of three candidates, {_OUTCOMES[1]:g} sd below and above its mean; dotted: "
+        "the lowest mean before and after, whose difference, averaged over observations, is KG. Bottom left: KG, by "
+        "how much the lowest mean is expected to fall; circles: the three candidates. Bottom middle: draws of the "
+        f"function with their minima. Bottom right: how often each point is the lowest (p_min, {_DRAWS:,} draws) now "
+        f"and after an observation at x = {GRID[ASKED[1], 0]:.2f}, {_OUTCOMES[1]:g} sd below its mean; entropy search "
+        "values a candidate by how much it is expected to lower the entropy H."
     )
     with style():
-        figure, plots = new_figure(8.0, 4.6, caption)
-        top, bottom = cast(np.ndarray, plots.subfigures(2, 1))
-        _surrogates(top, joint, numbers)
-        left, right = bottom.subplots(1, 2)
-        left.plot(numbers["x"], numbers["kg"], color=GREEN)
-        left.set(xlabel="x", ylabel="KG: expected fall of min mean")
-        _minima(right, joint, numbers)
+        figure, plots = new_figure(9.5, 5.4, caption)
+        panels = plots.subplots(2, 3, sharex=True)
+        _surrogates(panels[0], joint, numbers)
+        _gradient(panels[1, 0], numbers)
+        _minima(panels[1, 1], joint, numbers)
+        _places(panels[1, 2], joint, numbers)
+        for ax in panels[1]:
+            ax.set(xlabel="x")
         return save(figure, "lookahead", caption, numbers, out_dir)
 
 
-def _surrogates(part: SubFigure, joint: Joint, numbers: pd.DataFrame) -> None:
-    panels = part.subplots(1, len(ASKED), sharey=True)
+def _surrogates(panels: np.ndarray, joint: Joint, numbers: pd.DataFrame) -> None:
     for ax, i in zip(panels, ASKED, strict=True):
         ax.fill_between(
             numbers["x"], numbers["mean"] - 2 * numbers["sd"], numbers["mean"] + 2 * numbers["sd"], color="0.9"
         )
-        ax.plot(numbers["x"], numbers["mean"], color=BLACK, linewidth=1.0)
-        ax.plot(X[:, 0], objective(X), "o", color=BLACK, markersize=3)
-        for z, colour in zip(_OUTCOMES, (BLUE, GREEN, ORANGE), strict=True):
+        ax.plot(numbers["x"], numbers["mean"], color=BLACK, linewidth=1.2)
+        ax.axhline(numbers["mean"].min(), color=BLACK, linewidth=0.8, linestyle=":")
+        for z, colour in zip(_OUTCOMES, (BLUE, ORANGE), strict=True):
             y = float(joint.mean[i] + z * np.sqrt(joint.covariance[i, i]))
             after = joint.condition(i, y).mean
             ax.plot(numbers["x"], after, color=colour, linewidth=1.0)
-            ax.plot(numbers["x"][i], y, "D", color=colour, markersize=3)
-            ax.axhline(after.min(), color=colour, linewidth=0.6, linestyle=":")
-        ax.set(xlabel="x", title=f"observing x = {GRID[i, 0]:.2f}")
+            ax.plot(numbers["x"][i], y, "D", color=colour, markersize=4)
+            ax.axhline(after.min(), color=colour, linewidth=0.8, linestyle=":")
+        ax.plot(X[:, 0], objective(X), "o", color=BLACK, markersize=3.5)
+        ax.set_title(f"observing x = {GRID[i, 0]:.2f} (KG {numbers['kg'][i]:.3f})", fontsize=9)
+        ax.sharey(panels[0])
     panels[0].set_ylabel("error")
+
+
+def _gradient(ax: Axes, numbers: pd.DataFrame) -> None:
+    ax.plot(numbers["x"], numbers["kg"], color=GREEN)
+    ax.plot(numbers["x"][list(ASKED)], numbers["kg"][list(ASKED)], "o", color=GREEN, markersize=5)
+    ax.set(ylabel="KG: expected fall of the lowest mean", ylim=(0, None))
 
 
 def _minima(ax: Axes, joint: Joint, numbers: pd.DataFrame) -> None:
     for one in joint.draw(stream(1, "pictures").standard_normal((12, len(GRID)))):
-        ax.plot(numbers["x"], one, color="0.8", linewidth=0.6)
-        ax.plot(numbers["x"][one.argmin()], one.min(), ".", color=RED, markersize=5)
-    ax.set(xlabel="x", ylabel="draws of the function")
-    other = ax.twinx()
-    other.grid(visible=False)
-    other.bar(numbers["x"], numbers["p_min"], width=1 / 80, color=BLUE, alpha=0.5)
-    other.set(ylabel="p_min", ylim=(0, 3 * numbers["p_min"].max()))
+        ax.plot(numbers["x"], one, color="0.75", linewidth=0.7)
+        ax.plot(numbers["x"][one.argmin()], one.min(), "o", color=RED, markersize=4, zorder=3)
+    ax.plot(X[:, 0], objective(X), "o", color=BLACK, markersize=3.5, zorder=3)
+    ax.set(ylabel="draws of the function")
+
+
+def _places(ax: Axes, joint: Joint, numbers: pd.DataFrame) -> None:
+    i, z = ASKED[1], _OUTCOMES[0]
+    after = joint.condition(i, float(joint.mean[i] + z * np.sqrt(joint.covariance[i, i])))
+    later = p_min(after.draw(stream(2, "pictures").standard_normal((_DRAWS, len(GRID)))))
+    now = numbers["p_min"].to_numpy()
+    ax.bar(numbers["x"], now, width=1 / 80, color=BLUE, alpha=0.55, label=f"now, H = {entr(now).sum():.2f}")
+    ax.step(numbers["x"], later, where="mid", color=ORANGE, linewidth=1.2, label=f"after, H = {entr(later).sum():.2f}")
+    ax.set(ylabel="p_min: share of draws lowest here")
+    ax.legend(fontsize=8)

@@ -2,16 +2,21 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Float
 
+from analysis.incumbent import best_within
 from harness.acquisitions.ei import ExpectedImprovement
 from harness.acquisitions.ignore import Ignore
 from harness.acquisitions.mcms import MonteCarloMultiStep
 from harness.acquisitions.power import Power
 from harness.acquisitions.protocol import CostRule, Utility
 from harness.cost_models.protocol import CostModel
+from harness.files import write_atomically
 from harness.optimizer import Optimizer
 from harness.problem import Problem
 from harness.run import run
@@ -27,11 +32,16 @@ _MOST = 400  # evaluations, whatever the deadline
 
 @dataclass(frozen=True)
 class Timed:
-    """One run: errors and seconds of the evaluations, of which the first `done` end within the deadline."""
+    """One run: errors and seconds of the evaluations, of which the first `done` end within the deadline; X: where."""
 
     errors: Float[np.ndarray, " t"]
     cost_s: Float[np.ndarray, " t"]
     done: int
+    X: Float[np.ndarray, "t d"]
+
+    def best_at(self, seconds: Float[np.ndarray, " s"]) -> Float[np.ndarray, " s"]:
+        """Return the lowest error found by each time, a step function; NaN before the first evaluation has ended."""
+        return best_within(self.errors[None], self.cost_s[None], seconds[None])[0]
 
     @property
     def best(self) -> float:
@@ -50,33 +60,66 @@ def sequences(
     deadline_s: float,
     seeds: Sequence[int],
     n_initial: int,
+    folder: Path | None = None,
 ) -> dict[str, list[Timed]]:
     """Return each method's runs, one per seed; `make` opens the problem of a seed.
 
     The initial design counts in time and evaluations; an evaluation that ends after the deadline does not count.
+    folder: where every run is kept as soon as it is over, and taken from if it is there; None keeps nothing.
     """
-    found: dict[str, list[Timed]] = {}
-    for name, parts in METHODS.items():
-        for seed in seeds:
-            utility, rule = parts()
-            optimizer = Optimizer(
-                GaussianProcess(), cost_model(), utility, rule,
-                iterations=_MOST, n_initial=n_initial, tau=deadline_s, seed=seed,
-            )  # fmt: skip
-            trace = run(make(seed), optimizer, seed, _MOST, n_initial, deadline_s).columns
-            errors, cost = np.array(trace["error"], dtype=float), np.array(trace["cost_s"], dtype=float)
-            done = int((np.cumsum(cost) <= deadline_s + 1e-9).sum())
-            found.setdefault(name, []).append(Timed(errors, cost, done))
+    found: dict[str, list[Timed]] = {name: [] for name in METHODS}
+    for seed in seeds:  # method by method within a seed, so that what an interruption leaves is balanced
+        for name in METHODS:
+            path = None if folder is None else folder / f"{name.replace('/', '_per_')}-{seed}.csv"
+            run_of = partial(_sequence, name, make, cost_model, deadline_s, seed, n_initial)
+            found[name].append(run_of() if path is None else _kept(path, deadline_s, run_of))
     return found
 
 
+def _sequence(
+    name: str,
+    make: Callable[[int], Problem],
+    cost_model: Callable[[], CostModel],
+    deadline_s: float,
+    seed: int,
+    n_initial: int,
+) -> Timed:
+    utility, rule = METHODS[name]()
+    optimizer = Optimizer(
+        GaussianProcess(), cost_model(), utility, rule, iterations=_MOST, n_initial=n_initial, tau=deadline_s, seed=seed
+    )
+    problem = make(seed)
+    trace = run(problem, optimizer, seed, _MOST, n_initial, deadline_s).columns
+    X = np.array([trace[parameter] for parameter in problem.space.names], dtype=float).T
+    return _timed(np.array(trace["error"], dtype=float), np.array(trace["cost_s"], dtype=float), X, deadline_s)
+
+
+def _timed(errors: np.ndarray, cost_s: np.ndarray, X: np.ndarray, deadline_s: float) -> Timed:
+    return Timed(errors, cost_s, int((np.cumsum(cost_s) <= deadline_s + 1e-9).sum()), X)
+
+
+def _kept(path: Path, deadline_s: float, make: Callable[[], Timed]) -> Timed:
+    """Return the run kept at `path`; if there is none, make it and keep it, to the last digit."""
+    if not path.is_file():
+        one = make()
+        columns = {"error": one.errors, "cost_s": one.cost_s, **{f"x{k}": x for k, x in enumerate(one.X.T)}}
+        text = pd.DataFrame(columns).to_csv(index=False, float_format="%.17g", lineterminator="\n")
+        write_atomically(path, text.encode())
+    values = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
+    return _timed(values[:, 0], values[:, 1], values[:, 2:], deadline_s)
+
+
 def summary(runs: Sequence[Timed]) -> dict[str, str]:
-    """Return means with standard errors over seeds: evaluations in time, seconds of each, lowest error."""
+    """Return means with standard errors over seeds: evaluations in time, seconds of each, lowest error.
+
+    For one seed, its own numbers.
+    """
 
     def shown(values: Sequence[float]) -> str:
         x = np.array(values, dtype=float)
-        error = x.std(ddof=1) / np.sqrt(len(x)) if len(x) > 1 else float("nan")
-        return f"{x.mean():.4g} ± {error:.2g}"
+        if len(x) == 1:
+            return f"{x[0]:.4g}"
+        return f"{x.mean():.4g} ± {x.std(ddof=1) / np.sqrt(len(x)):.2g}"
 
     return {
         "evaluations": shown([r.done for r in runs]),

@@ -12,7 +12,7 @@ from analysis.components import only
 from analysis.costs import read_costs
 from analysis.fronts import read_fronts
 from analysis.provenance import provenance
-from analysis.report import page, sections
+from analysis.report import page, sections, utilities
 from analysis.report.figures import draw_all
 from analysis.report.parts import Records
 from analysis.report.verdicts import Evaluate, verdicts
@@ -50,6 +50,7 @@ def write(
     parts = [
         *sections.claims(every),
         *sections.headline(traces, relative_csv, ranks_csv),
+        *utilities.sections(frame, results_dir, wanted, judge, traces, out_dir),
         *sections.figures(figures),
         *sections.marked(records, traces, evaluate, every, relative_csv, ranks_csv),
         *sections.cost_models(costs, out_dir),
@@ -62,7 +63,7 @@ def write(
         write_claims(every, intervals(traces.runs), out_dir)
     write_atomically(out_dir / "report.md", page.markdown(TITLE, summary.counts(traces), parts).encode())
     write_atomically(out_dir / "report.html", page.html(TITLE, summary.counts(traces), parts).encode())
-    for figure in figures:
+    for figure in [*figures, *(s.figure for s in parts if s.id == "utilities-figure" and s.figure)]:
         say(f"{figure.name} was not drawn: {figure.missing}" if figure.missing else str(out_dir / f"{figure.name}.svg"))
     say(str(out_dir / "report.md"))
     say(str(out_dir / "report.html"))

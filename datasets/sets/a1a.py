@@ -12,7 +12,7 @@ ENTRY = Entry(
     columns=123,
     classes=2,
     licence="none stated (LIBSVM; from UCI Adult)",
-    study=False,
+    use="figures",
     sources=(
         Source(
             files=(File("libsvm_a1a/a1a", "eb54c45f1bdb51286f803dd092eb8202b44637a858fc6c4e533a2d64a0d94b4e"),),

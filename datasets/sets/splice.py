@@ -31,7 +31,7 @@ ENTRY = Entry(
     columns=60,
     classes=2,
     licence="none stated (LIBSVM; from Delve and UCI)",
-    study=False,
+    use="figures",
     sources=(
         Source(
             files=(

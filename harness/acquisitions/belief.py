@@ -1,12 +1,13 @@
 """What utilities and cost rules may know when they score the candidates of one step."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float
 
 from harness.streams import stream
-from harness.surrogates.protocol import Posterior
+from harness.surrogates.protocol import JointPosterior, Posterior
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,18 @@ class Belief:
     points: Float[np.ndarray, "m d"] | None = None
     seed: int = 0
     problem: str = ""
+
+    @cached_property
+    def latent(self) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+        """Mean and variance of the latent function at the candidates, whether or not `sd` has the noise in it.
+
+        Calculated once per belief. Raises ValueError if the belief lacks the points or a joint posterior.
+        """
+        if self.history is None or self.points is None:
+            raise ValueError("a utility that looks ahead needs a belief with a history and points")
+        if not isinstance(self.history.posterior, JointPosterior):
+            raise ValueError(f"{type(self.history.posterior).__name__} makes no joint predictions")
+        return self.history.posterior.moments(self.points)
 
     def rng(self, purpose: str) -> np.random.Generator:
         """Return a fresh generator for `purpose` at this step: asked twice, it draws the same again."""

@@ -34,7 +34,7 @@ class BudgetedMultiStepEI(LookAhead):
     x' the `pool` best, and deeper in the tree the `branch` best by Q_1. f(x') is as independent of c as the models say.
     Budget: tau in seconds; without tau, evaluations.
     Source: Astudillo, Jiang, Balandat, Bakshy and Frazier 2021, "Multi-step budgeted Bayesian optimization with unknown
-    evaluation costs", section 4, equations 4 to 7.
+    evaluation costs" (B-MS-EI).
     """
 
     name: ClassVar[str] = "bmsei"
@@ -74,11 +74,9 @@ class BudgetedMultiStepEI(LookAhead):
         first = _log_q1(joint.mean, joint.covariance, best) + clock.log_chance()
         if steps == 1:
             return first[chosen]
-        out = first[chosen]
-        for k, i in enumerate(chosen):
-            chance = clock.log_chance()[i]
-            if chance > -np.inf:
-                out[k] = np.logaddexp(out[k], chance + self._later(joint, clock, best, steps - 1, int(i)))
+        out, chance = first[chosen], clock.log_chance()[chosen]
+        for k in np.flatnonzero(chance > -np.inf):
+            out[k] = np.logaddexp(out[k], chance[k] + self._later(joint, clock, best, steps - 1, int(chosen[k])))
         return out
 
     def _later(self, joint: Joint, clock: Clock, best: float, steps: int, i: int) -> float:
@@ -87,20 +85,22 @@ class BudgetedMultiStepEI(LookAhead):
         rest = np.delete(np.arange(len(joint.mean)), i)
         if len(rest) == 0:
             return -np.inf
-        terms = []
-        spent = self._costs(clock, i)
-        for z, log_weight in zip(self._z, self._log_weight, strict=True):
-            y = float(joint.mean[i] + sd * z)
-            after = joint.condition(i, y)
-            then = Joint(after.mean[rest], after.covariance[np.ix_(rest, rest)], after.noise)
-            for cost in spent:
-                clock_then = clock.at(rest, clock.left - cost)
-                value = _log_q1(then.mean, then.covariance, min(best, y)) + clock_then.log_chance()
-                if steps > 1:
-                    order = np.argsort(-value, kind="stable")[: self.branch]
-                    value = self._plan(then, clock_then, min(best, y), steps, order)
-                terms.append(log_weight - np.log(len(spent)) + value.max())
-        return float(logsumexp(terms))
+        y = joint.mean[i] + sd * self._z
+        low = np.minimum(best, y)
+        clocks = [clock.at(rest, clock.left - cost) for cost in self._costs(clock, i)]
+        after = joint.condition(i, float(joint.mean[i]))  # the covariance does not depend on the outcome
+        covariance = after.covariance[np.ix_(rest, rest)]
+        mean = joint.mean[rest] + joint.influence(i)[rest] * self._z[:, None]
+        spread_out = np.tile(np.sqrt(np.maximum(covariance.diagonal(), 0.0)), len(y))
+        first = log_ei((low[:, None] - mean).ravel(), spread_out).reshape(mean.shape)
+        value = first[:, None] + np.array([then.log_chance() for then in clocks])  # (outcome, cost, point)
+        highest = value.max(axis=2)
+        if steps > 1:
+            for k, c in np.ndindex(highest.shape):
+                order = np.argsort(-value[k, c], kind="stable")[: self.branch]
+                then = Joint(mean[k], covariance, joint.noise)
+                highest[k, c] = self._plan(then, clocks[c], float(low[k]), steps, order).max()
+        return float(logsumexp((self._log_weight - np.log(len(clocks)))[:, None] + highest))
 
     def _costs(self, clock: Clock, i: int) -> Float[np.ndarray, " c"]:
         """Return equally likely costs of point i, given that it fits."""

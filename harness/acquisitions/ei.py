@@ -1,7 +1,7 @@
 """Expected improvement, computed in logs.
 
 Source: Mockus 1975 and Jones et al. 1998 (EI); Ament et al. 2023, "Unexpected improvements to expected
-improvement for Bayesian optimization", equations 9 and 10 (log h).
+improvement for Bayesian optimization" (log h by cases: LogEI).
 """
 
 import math

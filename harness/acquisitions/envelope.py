@@ -1,7 +1,7 @@
 """E[max_k (a_k + b_k Z)] - max_k a_k, Z ~ N(0, 1), exactly: the upper envelope of finitely many lines.
 
-Source: Frazier, Powell and Dayanik 2009, "The knowledge-gradient policy for correlated normal beliefs", algorithm 1
-and equation 14: with the envelope's lines in the order of their slopes, consecutive ones crossing at c_i, the
+Source: Frazier, Powell and Dayanik 2009, "The knowledge-gradient policy for correlated normal beliefs" (their algorithm
+1 finds the same lines): with the envelope's lines in the order of their slopes, consecutive ones crossing at c_i, the
 expectation is sum_i (b_{i+1} - b_i) h(-|c_i|), h(u) = phi(u) + u Phi(u).
 """
 
@@ -39,36 +39,38 @@ def log_expected_gain(
     return out
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 @no_type_check
 def _envelopes(intercept, slope, own_intercept, own_slope):  # type: ignore[no-untyped-def]
-    """Return slope differences and crossings of consecutive lines, all problems in turn, and where each begins."""
+    """Return slope differences and crossings of consecutive lines, all problems in turn, and where each begins.
+
+    From the line that is highest far to the left, to the one that crosses it first, and so on: envelopes are short.
+    """
     m, lines = len(slope), len(intercept) + 1
     widths, cuts, first = np.empty(m * (lines - 1)), np.empty(m * (lines - 1)), np.zeros(m + 1, np.intp)
-    a, b = np.empty(lines), np.empty(lines)
-    stack, start = np.empty(lines, np.intp), np.empty(lines)
+    a, b, crossing = np.empty(lines), np.empty(lines), np.empty(lines)
     total = 0
     for j in range(m):
         a[:-1], a[-1] = intercept, own_intercept[j]
         b[:-1], b[-1] = slope[j], own_slope[j]
-        found = 0
-        for k in np.argsort(b):
-            if found > 0 and b[k] == b[stack[found - 1]]:  # parallel: the higher one counts
-                if a[k] <= a[stack[found - 1]]:
-                    continue
-                found -= 1
-            cut = -np.inf
-            while found > 0:
-                top = stack[found - 1]
-                cut = (a[top] - a[k]) / (b[k] - b[top])
-                if found > 1 and cut <= start[found - 1]:
-                    found -= 1  # hidden below its neighbours
-                else:
-                    break
-            stack[found], start[found] = k, cut if found > 0 else -np.inf
-            found += 1
-        for k in range(1, found):
-            widths[total], cuts[total] = b[stack[k]] - b[stack[k - 1]], start[k]
-            total += 1
+        here = 0
+        for k in range(1, lines):
+            if b[k] < b[here] or (b[k] == b[here] and a[k] > a[here]):
+                here = k
+        while True:
+            for k in range(lines):
+                crossing[k] = (a[here] - a[k]) / (b[k] - b[here]) if b[k] > b[here] else np.inf
+            following = -1
+            for k in range(lines):  # of lines that cross at the same place, the steepest stays highest
+                if b[k] > b[here] and (
+                    following < 0
+                    or crossing[k] < crossing[following]
+                    or (crossing[k] == crossing[following] and b[k] > b[following])
+                ):
+                    following = k
+            if following < 0:
+                break
+            widths[total], cuts[total] = b[following] - b[here], crossing[following]
+            total, here = total + 1, following
         first[j + 1] = total
     return widths[:total], cuts[:total], first

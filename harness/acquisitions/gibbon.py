@@ -16,7 +16,8 @@ class Gibbon(MaxValueEntropySearch):
 
     rho^2 = sd^2 / (sd^2 + noise). The variance of the observation given f* is that of a truncated Gaussian plus noise;
     the entropy of a Gaussian of that variance bounds its entropy from above, so this bounds MES with noise from below.
-    Source: Moss, Leslie, Gonzalez and Rayson 2021, "GIBBON", equation 13 with batch size 1.
+    Source: Moss, Leslie, Gonzalez and Rayson 2021, "GIBBON: general-purpose information-based Bayesian optimisation",
+    with batch size 1.
     """
 
     name: ClassVar[str] = "gibbon"
@@ -25,9 +26,11 @@ class Gibbon(MaxValueEntropySearch):
         """Return log(-log(1 - rho^2 r (g + r)) / 2), rho^2 = `signal`."""
         log_r = log_pdf(gap) - log_ndtr(gap)
         near = np.minimum(gap, _FAR)
-        r = np.exp(log_pdf(near) - log_ndtr(near))
+        r = np.exp(log_r)
         share = np.clip(signal * r * (near + r), 0.0, 1.0 - 2.0**-53)
         with np.errstate(divide="ignore"):
             exact = np.log(-0.5 * np.log1p(-share))
+        if not (gap > _FAR).any():
+            return exact
         far = np.log(0.5 * signal) + log_r + np.log(np.maximum(gap, _FAR))
         return np.where(gap > _FAR, far, exact)

@@ -18,7 +18,8 @@ class KnowledgeGradient(LookAhead):
     ones, half by EI and half by posterior mean (all of them where they are no more). Exact on A by the upper envelope
     of the lines -mu_a - sigma~_a Z. With points = 0 and no noise it is EI. draws > 0: the mean over so many draws of Z
     instead, which is its check.
-    Source: Frazier et al. 2009, equations 11 to 14; Frazier 2018, "A tutorial on Bayesian optimization", equation 11;
+    Source: Frazier, Powell and Dayanik 2009, "The knowledge-gradient policy for correlated normal beliefs" (the exact
+    form); Frazier 2018, "A tutorial on Bayesian optimization", the section on the knowledge gradient;
     Bischl et al., AutoML lecture, "Computationally expensive acquisition functions" (the form with draws).
     """
 
@@ -30,7 +31,7 @@ class KnowledgeGradient(LookAhead):
     def log_value(self, belief: Belief) -> Float[np.ndarray, " m"]:
         """Return log KG in units of y; -inf where no observation can move the minimum."""
         posterior, X, C = prior(belief)
-        mean, variance = posterior.moments(C)
+        mean, variance = belief.latent
         A = np.vstack([X, C[self._leaders(belief, mean)]])
         sd = np.sqrt(variance + posterior.noise)
         level, slope = posterior.moments(A)[0], posterior.covariance(C, A) / sd[:, None]

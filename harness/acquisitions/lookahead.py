@@ -58,8 +58,7 @@ def prior(belief: Belief) -> tuple[JointPosterior, Float[np.ndarray, "n d"], Flo
 
 def latent_log_ei(belief: Belief) -> Float[np.ndarray, " m"]:
     """Return log EI of the latent function over the lowest observed error, noise in the belief's sd or not."""
-    posterior, _, C = prior(belief)
-    mean, variance = posterior.moments(C)
+    mean, variance = belief.latent
     return log_ei(belief.incumbent - mean, np.sqrt(variance))
 
 

@@ -29,7 +29,8 @@ class MonteCarloMultiStep(LookAhead):
     the others count as 0; the next points of a path come from the `pool` best. Run times: known where the cost model
     is sure (cost_model=oracle), else drawn from its prediction, log-normal. Where nothing ends in time, all count as 0,
     and the tie rule takes the cheapest.
-    Source: Snoek, Larochelle and Adams 2011, "Opportunity cost in Bayesian optimization", algorithm 1 (MCMS).
+    Source: Snoek, Larochelle and Adams 2011, "Opportunity cost in Bayesian optimization" (Monte Carlo
+    multi-step myopic EI, MCMS).
     """
 
     name: ClassVar[str] = "mcms"

@@ -20,7 +20,8 @@ class MaxValueEntropySearch(LookAhead):
 
     This is the mutual information of f(x) and f* in nats, given `samples` samples f*_k of the minimum: by a ``gumbel``
     fitted to the marginals, or ``joint`` draws at the observed points and the `points` best candidates by EI.
-    Source: Wang and Jegelka 2017, equation 6 with signs for a minimum.
+    Source: Wang and Jegelka 2017, "Max-value entropy search for efficient Bayesian optimization" (the closed form of
+    MES), with signs for a minimum.
     """
 
     name: ClassVar[str] = "mes"
@@ -31,10 +32,8 @@ class MaxValueEntropySearch(LookAhead):
 
     def log_value(self, belief: Belief) -> Float[np.ndarray, " m"]:
         """Return log MES of each candidate."""
-        posterior, _, C = prior(belief)
         lowest = minima(belief, self.sampler, self.samples, self.points)
-        mean, variance = posterior.moments(C)
-        return self.given(mean, variance, posterior.noise, lowest)
+        return self.given(*belief.latent, prior(belief)[0].noise, lowest)
 
     def given(
         self,
@@ -56,16 +55,17 @@ class MaxValueEntropySearch(LookAhead):
 
 def log_information(g: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
     """Return log(g psi(g) / (2 Psi(g)) - log Psi(g)) without underflow for large g."""
-    low = np.minimum(g, _SMALL)
+    out, far = np.empty(g.shape), g > _SMALL
+    low, high = g[~far], g[far]
     log_cdf = log_ndtr(low)
     plain = 0.5 * low * np.exp(log_pdf(low) - log_cdf) - log_cdf
-    high = np.maximum(g, _SMALL)
+    with np.errstate(divide="ignore"):
+        out[~far] = np.log(np.maximum(plain, 0.0))
     tail = math.sqrt(0.5 * math.pi) * erfcx(high * math.sqrt(0.5))  # (1 - Psi) / psi
     upper = np.exp(log_pdf(high)) * tail
     # -log Psi = u + u^2 / 2, u = 1 - Psi < 1e-9; and 1 / Psi = 1 + u
-    far = log_pdf(high) + np.log(0.5 * high * (1.0 + upper) + tail * (1.0 + 0.5 * upper))
-    with np.errstate(divide="ignore"):
-        return np.where(g > _SMALL, far, np.log(np.maximum(plain, 0.0)))
+    out[far] = log_pdf(high) + np.log(0.5 * high * (1.0 + upper) + tail * (1.0 + 0.5 * upper))
+    return out
 
 
 def log_pdf(x: Float[np.ndarray, "*s"]) -> Float[np.ndarray, "*s"]:

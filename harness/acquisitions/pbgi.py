@@ -29,7 +29,7 @@ class PandorasBoxGittinsIndex:
     halve: PBGI-D, where Lambda is halved for good whenever no index is below the incumbent (the paper's stopping rule).
     It is the one utility that remembers: another look at a step (fronts=true) at other candidates may halve it sooner.
     Source: Xie, Astudillo, Frazier, Scully and Terenin 2024, "Cost-aware Bayesian optimization via the Pandora's box
-    Gittins index", equations 5 to 7 and section 3.3 (PBGI-D).
+    Gittins index" (PBGI, PBGI-D, and the index with unknown costs).
     """
 
     name: ClassVar[str] = "pbgi"

@@ -22,7 +22,8 @@ class PredictiveEntropySearch(LookAhead):
     f(x*) <= lowest observation, softened by the noise; then f(x*) <= f(x). Each truncated Gaussian is replaced by the
     Gaussian of its first two moments. Left out of the paper's method: the gradient and Hessian at x* (candidates are
     finitely many, some dimensions integer), and expectation propagation's iterations over all observations.
-    Source: Hernandez-Lobato, Hoffman and Ghahramani 2014, equation 2, conditions C2 and C3, equations 7 to 10.
+    Source: Hernandez-Lobato, Hoffman and Ghahramani 2014, "Predictive entropy search for efficient global optimization
+    of black-box functions": its objective, and of its conditions on the minimiser those on values.
     """
 
     name: ClassVar[str] = "pes"
@@ -38,7 +39,7 @@ class PredictiveEntropySearch(LookAhead):
         where = posterior.joint(support).draw(normals).argmin(axis=1)
         places, count = np.unique(where, return_counts=True)
         star = support[places]
-        mean, variance = posterior.moments(C)
+        mean, variance = belief.latent
         given = conditioned_variance(
             mean, variance, *posterior.moments(star), posterior.covariance(C, star), belief.incumbent, posterior.noise
         )

@@ -20,7 +20,7 @@ class Joint:
     def influence(self, i: int) -> Float[np.ndarray, " m"]:
         """Return sigma~(i): an observation of point i, z sd above its mean, moves the means by sigma~ z.
 
-        sigma~ = cov(., i) / sqrt(var_i + noise) (Frazier et al. 2009, equation 12); zeros if nothing is left to learn.
+        sigma~ = cov(., i) / sqrt(var_i + noise) (Frazier et al. 2009); zeros if nothing is left to learn.
         """
         variance = max(float(self.covariance[i, i]), 0.0) + self.noise
         return self.covariance[:, i] / math.sqrt(variance) if variance > 0.0 else np.zeros_like(self.mean)

@@ -12,6 +12,7 @@ from sklearn.svm import SVC
 
 from analysis.opportunity import __main__ as command
 from analysis.opportunity.branin import MINIMUM, Branin, branin
+from analysis.opportunity.figures import curves
 from analysis.opportunity.learners import DecayedRbm, Learner, MultipleKernelSvm, PretrainedNetwork
 from analysis.opportunity.pictures import ASKED, draw, look_ahead
 from analysis.opportunity.sources import Split, split
@@ -52,11 +53,63 @@ def test_runs_end_at_the_deadline_and_what_ends_later_does_not_count() -> None:
     assert len(first) == 1  # the same initial design for all
 
 
+def timed(errors: list[float], cost_s: list[float], done: int) -> Timed:
+    return Timed(np.array(errors), np.array(cost_s), done, np.zeros((len(errors), 2)))
+
+
 def test_summaries_are_means_with_standard_errors() -> None:
-    runs = [Timed(np.array([2.0, 1.0]), np.array([1.0, 3.0]), 2), Timed(np.array([4.0, 1.0]), np.array([2.0, 9.0]), 1)]
+    runs = [timed([2.0, 1.0], [1.0, 3.0], 2), timed([4.0, 1.0], [2.0, 9.0], 1)]
     assert summary(runs) == {"evaluations": "1.5 ± 0.5", "seconds each": "2 ± 0", "best": "2.5 ± 1.5"}
-    none = Timed(np.array([1.0]), np.array([9.0]), 0)
+    assert summary(runs[:1]) == {"evaluations": "2", "seconds each": "2", "best": "1"}
+    none = timed([1.0], [9.0], 0)
     assert np.isnan(none.best) and np.isnan(none.seconds)
+
+
+def test_curves_are_means_of_step_functions_of_time() -> None:
+    found = curves({"EI": [timed([2.0, 1.0], [1.0, 3.0], 2), timed([4.0, 1.0], [2.0, 9.0], 1)]}, 12.0)
+    assert found["seconds"].min() == pytest.approx(2.0)  # before, one run has nothing
+    at = [np.abs(found["seconds"] - t).argmin() for t in (2.0, 3.95, 4.05, 10.95, 11.05)]
+    assert found["value"].iloc[at].tolist() == [3.0, 3.0, 2.5, 2.5, 1.0]
+    assert found["error"].iloc[at[2]] == pytest.approx(1.5)
+
+
+def test_an_interrupted_experiment_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stopped(Exception):
+        pass
+
+    def make(seed: int) -> Branin:
+        if seed == 1:
+            raise Stopped
+        return Branin(seed, 64)
+
+    with pytest.raises(Stopped):
+        sequences(make, Oracle, 8.0, [0, 1], 2, tmp_path)
+    kept = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert set(kept) == {"EI-0.csv", "EI_per_s-0.csv", "MCMS-0.csv"}
+    again = sequences(
+        lambda seed: Branin(seed, 64) if seed else pytest.fail("made again"), Oracle, 8.0, [0, 1], 2, tmp_path
+    )
+    whole = sequences(lambda seed: Branin(seed, 64), Oracle, 8.0, [0, 1], 2)
+    for name, runs in whole.items():
+        for one, other in zip(runs, again[name], strict=True):
+            np.testing.assert_array_equal(one.errors, other.errors)
+            np.testing.assert_array_equal(one.X, other.X)
+            assert one.done == other.done
+    assert all((tmp_path / name).read_bytes() == content for name, content in kept.items())
+
+
+def test_the_command_writes_tables_and_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "SVM_SETS", ("made",))
+    monkeypatch.setattr("analysis.opportunity.sources.split", lambda name, seed: small(seed))
+    monkeypatch.setattr(command, "DEADLINE_S", 4.0)
+    for _ in range(2):
+        assert command.main(["branin", "svm", "seeds=1", "evaluations=4", f"out_dir={tmp_path}"]) == 0
+        page = (tmp_path / "opportunity_svm.md").read_text()
+        assert "| made |" in page and "published (%)" in page and "1 split, 3 random points first" in page
+    for name in ("branin", "svm"):
+        assert (tmp_path / f"opportunity_{name}.png").stat().st_size > 0
+    assert (tmp_path / "opportunity/svm-made-4/MCMS-0.csv").is_file()
+    assert "1 seed, 2 random points first" in (tmp_path / "opportunity_branin.md").read_text()
 
 
 def small(seed: int = 0) -> Split:
@@ -120,8 +173,10 @@ def test_wrong_input_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     ):
         with pytest.raises(BadInput, match=message):
             command.main([*arguments, f"out_dir={tmp_path}"])
-    with pytest.raises(BadInput, match="unknown data set 'iris'; allowed: ionosphere"):
+    with pytest.raises(BadInput, match="unknown data set 'iris'; allowed: australian, ionosphere, sonar, w1a, digits"):
         split("iris", 0)
     monkeypatch.setenv("DATASETS_HOME", str(tmp_path))
-    with pytest.raises(BadInput, match="set DATASETS_HOME to the folder that holds sonar"):
+    monkeypatch.setenv("COST_AWARE_BO_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("DATASETS_MIRROR", "http://127.0.0.1:9")
+    with pytest.raises(BadInput, match=r"data set sonar: not found in DATASETS_HOME .* python -m datasets fetch sonar"):
         split("sonar", 0)

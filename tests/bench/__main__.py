@@ -1,7 +1,7 @@
 """`make bench`: how fast everything is, as ratios from one run on one thread. No test: machines differ and are noisy.
 
-Usage: python tests/bench [step|parts|runs|replay|workers|executors|memory|utilities|estimate ...]; without arguments,
-all of them. `estimate` needs replayed runs in the folder `results`.
+Usage: python tests/bench [step|parts|runs|replay|workers|executors|memory|utilities|truth|estimate ...]; without any,
+all of them. `estimate` needs replayed runs in the folder `results`; `truth` prints parity errors instead of times.
 """
 
 import sys
@@ -11,6 +11,7 @@ import memory
 import replay
 import runs
 import steps
+import truth
 import utilities
 from rich.console import Console
 
@@ -25,6 +26,7 @@ PARTS = {
     "executors": cluster.executors,
     "memory": memory.growth,
     "utilities": utilities.table,
+    "truth": truth.table,
     "estimate": cluster.estimate,
 }
 

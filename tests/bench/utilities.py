@@ -1,13 +1,18 @@
-"""Milliseconds per step of every utility, and of MCMS's paths alone."""
+"""Milliseconds per step of every utility, of MCMS's paths alone, and what studies of all utilities will take.
+
+CPU time of one thread, so that a busy machine tells the same.
+"""
 
 import time
+from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 from rich.console import Console
 from rich.table import Table
-from sequence import CANDIDATES, FEATURES, sequence
+from sequence import CANDIDATES, FEATURES, Sequence, sequence
 
 from harness.acquisitions.ignore import Ignore
 from harness.acquisitions.lookahead import Clock
@@ -17,39 +22,86 @@ from harness.cost_models.lv import LowVariance
 from harness.optimizer import Optimizer
 from harness.problem import Evaluation
 from harness.surrogates.gp import GaussianProcess
+from tabular_cache.table import TABLES, read_manifest
 
 SIZES, ROUNDS = (20, 50, 100), 5
+STUDIES, SEEDS, EVALUATIONS = ("utilities", "deadlines"), 3, 100
+_AT, _OFFERED = (6, 35, 70, 100), (300, 1000, CANDIDATES)  # evaluations and candidates between which is interpolated
 
 
 def table(console: Console) -> None:
     """Print ms per step, fit included, at each n."""
     data = sequence(SIZES[-1])
-    out = Table("ms per step", *(f"n = {n}" for n in SIZES))
-    for path in sorted((CONFIGS / "utility").glob("*.yaml")):
-        row = []
-        for n in SIZES:
-            config = OmegaConf.to_container(OmegaConf.load(path))
-            optimizer = Optimizer(
-                GaussianProcess(), LowVariance(FEATURES), instantiate(config), Ignore(), iterations=SIZES[-1] + 20
-            )
-            for i in range(n):
-                optimizer.tell(data.X[i], Evaluation(data.y[i], data.cost_s[i], 0.0, 0.0))
-            optimizer.ask(data.candidates[n])  # compiles, and fits for the first time
-            steps = [optimizer.ask(data.candidates[n]) for _ in range(ROUNDS)]
-            row.append(float(np.median([p.fit_ms + p.propose_ms for p in steps])))
-        out.add_row(path.stem, *(f"{ms:.1f}" for ms in row))
+    out = Table("CPU ms per step", *(f"n = {n}" for n in SIZES))
+    for name in names():
+        out.add_row(name, *(f"{_step(data, name, n, CANDIDATES):.1f}" for n in SIZES))
     console.print(out)
     console.print(f"{CANDIDATES} candidates; medians of {ROUNDS} steps.")
-    _paths(console)
+    _paths(console, data)
+    _studies(console, data)
 
 
-def _paths(console: Console) -> None:
-    data, n = sequence(50), 50
+def names() -> list[str]:
+    """Return the utilities that there are."""
+    return sorted(path.stem for path in (CONFIGS / "utility").glob("*.yaml"))
+
+
+def _step(data: Sequence, name: str, n: int, candidates: int, deadline: bool = False) -> float:
+    """Return the median CPU ms of a step after n evaluations; deadline: as much time is left as has been spent."""
+    utility = instantiate(OmegaConf.to_container(OmegaConf.load(CONFIGS / "utility" / f"{name}.yaml")))
+    tau = 2.0 * float(data.cost_s[:n].sum()) if deadline else None
+    iterations = max(EVALUATIONS, n) + 20
+    optimizer = Optimizer(GaussianProcess(), LowVariance(FEATURES), utility, Ignore(), iterations=iterations, tau=tau)
+    for i in range(n):
+        optimizer.tell(data.X[i], Evaluation(data.y[i], data.cost_s[i], 0.0, 0.0))
+    offered = data.candidates[n][:candidates]
+    return _median(lambda: optimizer.ask(offered))
+
+
+def _median(call: Callable[[], object]) -> float:
+    call()  # compiles, and fits for the first time
+    spent = []
+    for _ in range(ROUNDS):
+        start = time.thread_time()
+        call()
+        spent.append(1e3 * (time.thread_time() - start))
+    return float(np.median(spent))
+
+
+def _paths(console: Console, data: Sequence) -> None:
+    n = 50
     posterior = GaussianProcess().fit(data.X[:n], data.y[:n])
     joint, clock = posterior.joint(data.candidates[n][:100]), Clock(10.0, np.zeros(100), np.zeros(100))
-    normals, spent = np.random.default_rng(0).standard_normal((32, 10, 3)), []
-    for _ in range(ROUNDS + 1):
-        start = time.perf_counter()
-        path_values(joint, clock, np.arange(20), float(data.y.min()), normals)
-        spent.append(1e3 * (time.perf_counter() - start))
-    console.print(f"MCMS, 20 candidates x 32 paths x 10 steps over a pool of 100, n = 50: {min(spent):.0f} ms.")
+    normals, best = np.random.default_rng(0).standard_normal((32, 10, 3)), float(data.y[:n].min())
+    ms = _median(lambda: path_values(joint, clock, np.arange(20), best, normals))
+    console.print(f"MCMS, 20 candidates x 32 paths x 10 steps over a pool of 100, n = 50: {ms:.0f} ms.")
+
+
+def _studies(console: Console, data: Sequence) -> None:
+    """Print the CPU hours of the shipped studies of utilities over all problems with a table."""
+    offered = np.array([min(entry["rows"], CANDIDATES) for entry in read_manifest(TABLES)["tables"].values()])
+    out = Table("CPU hours", "ms per step", *(h for study in STUDIES for h in (f"{study}: rules", "hours")))
+    rows: dict[str, list[float]] = {}
+    for study in STUDIES:
+        methods = OmegaConf.to_container(OmegaConf.load(CONFIGS / "study" / f"{study}.yaml"))["methods"]  # type: ignore[index,call-overload]
+        rules = Counter(name for method in methods for name in method["utility"])
+        for name, count in rules.items():
+            ms = _mean(data, name, offered, study == "deadlines")
+            hours = ms * count * len(offered) * SEEDS * (EVALUATIONS - 5) / 3.6e6
+            rows.setdefault(name, [ms]).extend([count, hours])
+    for name, (ms, *numbers) in sorted(rows.items(), key=lambda row: -row[1][2]):
+        out.add_row(name, f"{ms:.1f}", *(f"{v:.2f}" if k % 2 else f"{v:.0f}" for k, v in enumerate(numbers)))
+    totals = [sum(row[k] for row in rows.values()) for k in range(1, 5)]
+    out.add_row("all", "", *(f"{v:.2f}" if k % 2 else f"{v:.0f}" for k, v in enumerate(totals)), style="bold")
+    console.print(out)
+    console.print(
+        f"{len(offered)} problems, as many rows as their tables have (at most {CANDIDATES}), {SEEDS} seeds, "
+        f"{EVALUATIONS} evaluations; with deadlines: if none of the runs ends before. Starting workers not included."
+    )
+
+
+def _mean(data: Sequence, name: str, offered: np.ndarray, deadline: bool) -> float:
+    """Return the mean CPU ms of a step over the problems and the steps of a run, between what is measured."""
+    ms = [[_step(data, name, n, m, deadline) for m in _OFFERED] for n in _AT]
+    by_problem = np.array([np.interp(offered, _OFFERED, row).mean() for row in ms])
+    return float(np.interp(np.arange(5, EVALUATIONS), _AT, by_problem).mean())

@@ -24,10 +24,11 @@ def record(**changes: object) -> Entry:
     return Entry(**(given | {"licence": "none", "sources": (source,)} | changes))
 
 
-def test_the_study_has_its_18_data_sets_and_the_figures_three_more():
+def test_the_study_has_its_18_data_sets_the_figures_three_and_the_opportunity_experiments_four_more():
     assert set(names()) == STUDY
     assert len(names()) == len(STUDY) == 18
-    assert names(figures=True) == ("a1a", "a3a", "splice")
+    assert names("figures") == ("a1a", "a3a", "splice")
+    assert names("opportunity") == ("australian", "ionosphere", "sonar", "w1a")
 
 
 def test_an_unknown_name_is_told_what_is_known():
@@ -58,6 +59,7 @@ def test_marks_are_on_the_reference_copies_that_need_them():
         ({"task": "multiclass"}, "multiclass task cannot have 2 classes"),
         ({"classes": 3}, "binary task cannot have 3 classes"),
         ({"sources": ()}, "at least one source"),
+        ({"use": "fun"}, "use must be one of study, figures, opportunity, got 'fun'"),
     ],
 )
 def test_a_record_that_contradicts_itself_is_refused(changes, message):

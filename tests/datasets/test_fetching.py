@@ -420,7 +420,9 @@ def test_a_fetch_killed_midway_leaves_nothing_that_counts(site, cached, number):
 
 
 @needs_data
-@pytest.mark.parametrize("name", ["abalone", "satimage_code", "a3a", "splice"])
+@pytest.mark.parametrize(
+    "name", ["abalone", "satimage_code", "a3a", "splice", "w1a", "sonar", "ionosphere", "australian"]
+)
 def test_real_sets_download_to_the_same_values_as_the_reference_copy(site, cached, name):
     from datasets.catalogue import entry_of
 
@@ -429,9 +431,15 @@ def test_real_sets_download_to_the_same_values_as_the_reference_copy(site, cache
         site.answers["/libsvm/binary/splice"] = b"".join(lines[:1000])
     elif name == "a3a":
         site.answers["/libsvm/binary/a3a"] = (RAW / "libsvm_a3a/a3a.txt").read_bytes()
+    elif name == "w1a":  # LIBSVM's own file has the other line ends
+        site.answers["/libsvm/binary/w1a"] = (RAW / "libsvm_w1a/w1a.txt").read_bytes().replace(b"\r\n", b"\n")
     else:
-        folder = RAW / {"abalone": "abalone", "satimage_code": "statlog_landsat_satellite"}[name]
-        number = {"abalone": "1/abalone", "satimage_code": "146/statlog+landsat+satellite"}[name]
+        folder = RAW / {"satimage_code": "statlog_landsat_satellite"}.get(name, name)
+        number = {
+            "abalone": "1/abalone", "satimage_code": "146/statlog+landsat+satellite", "ionosphere": "52/ionosphere",
+            "sonar": "151/connectionist+bench+sonar+mines+vs+rocks",
+            "australian": "143/statlog+australian+credit+approval",
+        }[name]  # fmt: skip
         site.answers[f"/uci/{number}.zip"] = packed({p.name: p.read_bytes() for p in folder.iterdir()})
     assert load(name).sha256 == entry_of(name).sources[0].sha256
     assert len(site.asked) == 1

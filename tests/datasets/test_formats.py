@@ -5,6 +5,7 @@ import pandas
 import pytest
 from sklearn.datasets import dump_svmlight_file
 
+from datasets.catalogue import entry_of
 from datasets.errors import BadInput
 from datasets.formats import as_categories, read_arff, read_csv, read_libsvm
 
@@ -128,3 +129,28 @@ def test_levels_of_categories_are_sorted_and_the_frame_given_stays_as_it_was():
     assert list(made["code"].cat.categories) == [9, 10]
     assert list(made["text"].cat.categories) == ["a", "b"]
     assert made["x"].dtype == frame["code"].dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "columns", "labels"),
+    [
+        ("ionosphere", "".join(f"1,0,{','.join(['0.5'] * 32)},{c}\n" for c in "gb"), 34, ["g", "b"]),
+        ("sonar", "".join(f"{','.join(['0.02'] * 60)},{c}\n" for c in "RM"), 60, ["R", "M"]),
+        (
+            "australian",
+            "1 22.08 11.46 2 4 4 1.585 0 0 0 1 2 100 1213 0\n0 22.67 7 2 8 4 0.165 0 0 0 0 2 160 1 1\n",
+            14,
+            [0, 1],
+        ),
+        ("w1a", "-1 41:1 300:1 \r\n+1 \r\n", 300, [-1, 1]),
+    ],
+)
+def test_the_sets_of_the_opportunity_experiments_are_read(tmp_path, name, text, columns, labels):
+    """Two rows as the files have them; a row of w1a may hold a label alone."""
+    path = tmp_path / name
+    path.write_bytes(text.encode())
+    entry = entry_of(name)
+    frame = entry.sources[0].parse([path])
+    assert frame.shape == (2, columns + 1) == (2, entry.columns + 1)
+    assert frame[entry.target].tolist() == labels
+    assert frame.drop(columns=entry.target).to_numpy(dtype=float).shape == (2, columns)

@@ -1,0 +1,180 @@
+"""Utilities and cost rules in tables: cost and error relative to EI, ranks, and what thinking adds to training.
+
+A method that saves ten seconds of training and thinks for twenty has saved nothing: both totals are shown, and budgets
+are counted without and with the optimizer's own time.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.stats import rankdata
+
+from analysis import markdown
+from analysis.bootstrap import bootstrap
+from analysis.incumbent import at_budgets
+from analysis.marks import footnote
+from analysis.scope import intervals, plural, scope
+from analysis.traces import PROBLEM
+from analysis.utilities import REFERENCE, Complete, Runs, at_horizon, complete, thinking_counted, with_deadlines
+from harness.errors import BadInput
+from harness.files import write_atomically
+
+_ROUNDED = 1 + 1e-9  # a run ends within its own total, whatever order the sums were taken in
+SHARES = (0.25, 0.5, 1.0)  # of the mean time of `REFERENCE` on the problem
+
+
+def tables(runs: Runs, budgets: pd.Series | None = None) -> tuple[list[tuple[str, list[str]]], pd.DataFrame]:
+    """Return titled parts of Markdown and all their numbers; a part that cannot be made says why.
+
+    budgets: as for `utilities.with_deadlines`.
+    """
+    parts: list[tuple[str, list[str]]] = []
+    numbers: list[pd.DataFrame] = []
+    try:
+        whole, n = at_horizon(runs)
+        found = complete(whole)
+        front, ranked = relative(found), ranks(found)
+        numbers += [front.assign(part="relative"), ranked.assign(part="ranks")]
+        lead = _scope(found, f"after {n} evaluations")
+        parts += [
+            ("Utilities and cost rules: cost, error and thinking time", [*lead, _front_table(found, front), TIMES]),
+            ("Utilities and cost rules: mean ranks", [RANKS, _rank_table(found, ranked)]),
+        ]
+    except BadInput as error:
+        parts.append(("Utilities and cost rules", [f"Not computed: {error}."]))
+    for name, part in with_deadlines(runs, budgets).items():
+        title = f"Utilities and cost rules within a deadline: {name}"
+        try:
+            found = complete(part)
+        except BadInput as error:
+            parts.append((title, [f"Not computed: {error}."]))
+            continue
+        ranked = _ranked({"best error in time": found.runs.wide(found.runs.final)})
+        numbers.append(ranked.assign(part=f"deadline {name}"))
+        parts.append((title, [*_scope(found, "by what ends in time"), _deadline_table(found, ranked)]))
+    return parts, pd.concat(numbers, ignore_index=True) if numbers else pd.DataFrame()
+
+
+TIMES = (
+    "Times are means per run. Thinking is fitting both models and choosing, on the host that made the records (ms per "
+    "step: mean of the runs' medians; a step counts for at most 10 times its run's median, since compiling and stalls "
+    "of the host are not thinking); cost + thinking: what both take together, in percent of EI's."
+)
+RANKS = (
+    "Mean rank of the best error (1 is best, ties share): at the end, within shares of EI's mean training time on the "
+    "problem, and within EI's training and thinking time together, where every method's thinking counts as well."
+)
+
+
+def relative(found: Complete) -> pd.DataFrame:
+    """Return label, measure (cost, error, both: percent of the reference's, same problem and seed), value, low, high.
+
+    Pairs in which either run has no successful evaluation, or the reference's error is 0, are left out of `error`.
+    """
+    runs, out = found.runs, []
+    both = runs.training_s + runs.thought_s
+    for measure, values in (("cost", runs.training_s), ("error", runs.final), ("both", both)):
+        wide = runs.wide(values)[found.labels]
+        base = wide[REFERENCE].where(wide[REFERENCE] > 0)
+        percent = 100.0 * wide.div(base, axis=0)
+        out.append(bootstrap(percent).rename_axis("label").reset_index().assign(measure=measure))
+    return pd.concat(out, ignore_index=True)
+
+
+def ranks(found: Complete) -> pd.DataFrame:
+    """Return label, measure (when the rank is taken), value, low, high, n: mean ranks with their intervals."""
+    score = {"at the end": found.runs.wide(found.runs.final)}
+    for share in SHARES:
+        score[f"within {share:.0%} of EI's training"] = _within(found.runs, share)
+    score["within EI's training + thinking"] = _within(thinking_counted(found.runs), 1.0)
+    return _ranked({name: wide[found.labels] for name, wide in score.items()})
+
+
+def _within(runs: Runs, share: float) -> pd.DataFrame:
+    """Return the best error, cells x methods, within a share of the reference's mean time on the problem."""
+    total = runs.table.assign(total=runs.training_s)
+    budget = total[total["label"] == REFERENCE].groupby(PROBLEM)["total"].mean()
+    own = budget.reindex(pd.MultiIndex.from_frame(runs.table[PROBLEM])).to_numpy(float)
+    return runs.wide(at_budgets(runs.curve, runs.cost_s, share * own[:, None] * _ROUNDED)[:, 0])
+
+
+def _ranked(score: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    out = []
+    for name, wide in score.items():
+        values = wide.to_numpy(float)
+        rank = rankdata(np.where(np.isnan(values), np.inf, values), method="average", axis=1)
+        estimate = bootstrap(pd.DataFrame(rank, index=wide.index, columns=wide.columns))
+        out.append(estimate.rename_axis("label").reset_index().assign(measure=name))
+    return pd.concat(out, ignore_index=True)
+
+
+def _totals(found: Complete) -> pd.DataFrame:
+    runs = found.runs
+    totals = runs.table.assign(training=runs.training_s, thinking=runs.thought_s)
+    mean = totals.groupby("label")[["evaluations", "ms_per_step", "training", "thinking"]].mean()
+    return mean.rename(columns={"ms_per_step": "ms per step", "training": "training (s)", "thinking": "thinking (s)"})
+
+
+def _shown(numbers: pd.DataFrame, labels: Sequence[str], digits: int) -> pd.DataFrame:
+    """Return ``value [low, high]``, labels x measures."""
+    out = pd.DataFrame(index=list(labels))
+    for measure, rows in numbers.groupby("measure", sort=False):
+        triples = rows.set_index("label").loc[list(labels), ["value", "low", "high"]].to_numpy(float)
+        out[measure] = [markdown.interval(v, low, high, digits) for v, low, high in triples]
+    return out
+
+
+def _front_table(found: Complete, numbers: pd.DataFrame) -> str:
+    order = numbers[numbers["measure"] == "error"].sort_values(["value", "label"])["label"].tolist()
+    totals, text = _totals(found).loc[order], _shown(numbers, order, 1)
+    out = pd.DataFrame({"method": order, "cost (%)": text["cost"].to_numpy()})
+    out["error (%)"], out["ms per step"] = text["error"].to_numpy(), totals["ms per step"].to_numpy()
+    for name in ("training (s)", "thinking (s)"):
+        out[name] = totals[name].to_numpy()
+    out["both (s)"] = out["training (s)"] + out["thinking (s)"]
+    out["cost + thinking (%)"] = text["both"].to_numpy()
+    return markdown.table(out)
+
+
+def _rank_table(found: Complete, numbers: pd.DataFrame) -> str:
+    first = numbers[numbers["measure"] == numbers["measure"].iloc[0]].sort_values(["value", "label"])["label"].tolist()
+    return markdown.table(_shown(numbers, first, 1).rename_axis("method").reset_index())
+
+
+def _deadline_table(found: Complete, numbers: pd.DataFrame) -> str:
+    order = numbers.sort_values(["value", "label"])["label"].tolist()
+    totals = _totals(found).loc[order]
+    out = pd.DataFrame({"method": order, "mean rank": _shown(numbers, order, 1).iloc[:, 0].to_numpy()})
+    for name in ("evaluations", "ms per step", "training (s)", "thinking (s)"):
+        out["evaluations in time" if name == "evaluations" else name] = totals[name].to_numpy()
+    out["both (s)"] = out["training (s)"] + out["thinking (s)"]
+    return markdown.table(out)
+
+
+def _scope(found: Complete, what: str) -> list[str]:
+    """Return which part of the study the numbers are about: methods, problems, seeds, and what was left out."""
+    cells = found.runs.table[[*PROBLEM, "seed"]].drop_duplicates()
+    gone = ", ".join(f"{name} ({plural(n, 'cell')})" for name, n in sorted(found.missing.items()))
+    parts = [
+        f"{plural(len(found.labels), 'method')} {what}, over {scope(cells, found.runs.evaluator)}, "
+        f"{plural(len(cells), 'cell')} with every one of them.",
+        f"Left out: {plural(found.partial, 'cell')} that lack one." if found.partial else "",
+        f"Left out, with fewer cells: {gone}." if gone else "",
+        intervals(cells),
+        footnote(cells["dataset"]),
+    ]
+    return [" ".join(part for part in parts if part)]
+
+
+def write(parts: Sequence[tuple[str, list[str]]], numbers: pd.DataFrame, out_dir: Path) -> Path:
+    """Write utilities.md, and utilities_numbers.csv where there is something in it; return the page's path."""
+    text = "\n\n".join(["# Utilities", *(f"## {title}\n\n" + "\n\n".join(body) for title, body in parts)])
+    path = out_dir / "utilities.md"
+    write_atomically(path, f"{text}\n".encode())
+    if len(numbers):
+        table = numbers[["part", "measure", "label", "value", "low", "high", "n"]]
+        text = table.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+        write_atomically(out_dir / "utilities_numbers.csv", text.encode())
+    return path
