@@ -5,7 +5,6 @@ uses the problem only if its content has the hash that the block names: from whe
 own cache, else it asks for the files, which then come with the block and stay in the cache.
 """
 
-import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
@@ -19,7 +18,7 @@ from datasets.places import cache_folder
 from harness.cost_models.protocol import known_beforehand
 from harness.errors import BadInput
 from harness.files import write_atomically
-from harness.records import block_folder, checked_header, is_front, seeds_done, spec_hash
+from harness.records import block_folder, checked_header, is_front, seeds_done, spec_hash, write_block
 from harness.versions import versions
 
 _ONE = threading.Lock()  # blocks at a time per process: costs and limits are a process's
@@ -62,7 +61,7 @@ class Delivery:
     versions: Mapping[str, str]
 
 
-def work(run_block: Callable[[Any], dict[str, Any]], parcel: Parcel) -> Delivery | Absent:
+def work(run_block: Callable[[Any], tuple[dict[str, bytes], dict[str, Any]]], parcel: Parcel) -> Delivery | Absent:
     """Run a block where this is called and return its records; `Absent` if the problem is not there."""
     with _ONE if threading.current_thread() is not threading.main_thread() else nullcontext():
         spec = parcel.block.spec
@@ -70,10 +69,7 @@ def work(run_block: Callable[[Any], dict[str, Any]], parcel: Parcel) -> Delivery
         if settings is None:
             return Absent(str(cache_folder("tables")))
         _check_lessons(spec, settings)
-        with tempfile.TemporaryDirectory(prefix="block-") as folder:
-            counts = run_block(replace(parcel.block, results=folder, overrides=settings))
-            root = Path(folder)
-            files = {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("seeds-*.parquet"))}
+        files, counts = run_block(replace(parcel.block, overrides=settings))
         return Delivery(files, counts, versions())
 
 
@@ -147,10 +143,9 @@ def receive(results: Path, parcel: Parcel, delivery: Delivery) -> None:
         raise BadInput(f"the worker has other versions, so other bytes are to be expected: {'; '.join(other)}")
     spec, seeds = parcel.block.spec, sorted(parcel.block.seeds)
     folder, there = block_folder(Path(), spec), seeds_done(results, spec) >= set(seeds)
-    for name in sorted(delivery.files, key=lambda name: Path(name).name.count("."), reverse=True):
-        path, content = Path(name), delivery.files[name]
-        header = checked_header(path, content)
+    for name, content in delivery.files.items():
+        path, header = Path(name), checked_header(Path(name), content)
         if path.parent != folder or spec_hash(header["spec"]) != spec_hash(spec) or header["seeds"] != seeds:
             raise BadInput(f"the worker sent {name}, which is not of this block")
-        if not there or is_front(path):
-            write_atomically(results / path, content)
+    new = {name: content for name, content in delivery.files.items() if not there or is_front(Path(name))}
+    write_block(results, dict(sorted(new.items(), key=lambda file: file[0].count("."), reverse=True)))

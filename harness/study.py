@@ -21,7 +21,7 @@ from harness.ledger import write_failed
 from harness.optimizer import Optimizer
 from harness.problem import Evaluator
 from harness.progress import Progress
-from harness.records import FRONTS, TIMINGS, TRACE, write_block
+from harness.records import FRONTS, TIMINGS, TRACE, block_files
 from harness.run import run
 from harness.shipping import Absent, Delivery, Parcel, receive, with_cargo, work
 from harness.supervise import ExecutorGone, supervised
@@ -61,8 +61,8 @@ class Stopped(Exception):
         self.report = report
 
 
-def run_block(block: Block) -> dict[str, Any]:
-    """Run a block's seeds, write its record, and return its counts."""
+def run_block(block: Block) -> tuple[dict[str, bytes], dict[str, Any]]:
+    """Run a block's seeds and return the files of its record and its counts."""
     spec, start = block.spec, time.perf_counter()
     evaluator: Evaluator = instantiate({**spec["components"]["evaluator"], **block.overrides})
     trace: dict[str, list[Any]] = {name: [] for name in TRACE.names}
@@ -77,11 +77,9 @@ def run_block(block: Block) -> dict[str, Any]:
             for name, values in part.items():
                 total[name] += values
     seconds = round(time.perf_counter() - start, 3)
-    write_block(
-        Path(block.results), spec, block.seeds, trace, timings, fronts if block.fronts else None, seconds=seconds
-    )
+    files = block_files(spec, block.seeds, trace, timings, fronts if block.fronts else None, seconds)
     engine_ms = sum(timings["fit_ms"]) + sum(timings["propose_ms"])
-    return {"steps": len(trace["step"]), "proposals": len(timings["step"]), "engine_ms": engine_ms}
+    return files, {"steps": len(trace["step"]), "proposals": len(timings["step"]), "engine_ms": engine_ms}
 
 
 def _optimizer(spec: dict[str, Any], seed: int) -> Optimizer:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from analysis.incumbent import best_within
+from analysis.incumbent import at_budgets, incumbents
 from harness.acquisitions.ei import ExpectedImprovement
 from harness.acquisitions.ignore import Ignore
 from harness.acquisitions.mcms import MonteCarloMultiStep
@@ -41,7 +41,7 @@ class Timed:
 
     def best_at(self, seconds: Float[np.ndarray, " s"]) -> Float[np.ndarray, " s"]:
         """Return the lowest error found by each time, a step function; NaN before the first evaluation has ended."""
-        return best_within(self.errors[None], self.cost_s[None], seconds[None])[0]
+        return at_budgets(incumbents(self.errors[None]), self.cost_s[None], seconds[None])[0]
 
     @property
     def best(self) -> float:

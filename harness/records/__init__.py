@@ -31,13 +31,14 @@ from harness.records.layout import (
     trace_files,
 )
 from harness.records.reading import read_timings, read_traces, specs
-from harness.records.writing import write_block
+from harness.records.writing import block_files, write_block
 
 __all__ = [
     "FRONTS",
     "TIMINGS",
     "TRACE",
     "DamagedRecord",
+    "block_files",
     "block_folder",
     "check_place",
     "checked_header",

@@ -1,43 +1,42 @@
 """Writing records: a file appears under its name only when its whole block is done."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from harness.files import write_atomically
-from harness.records.checks import RECORD_SCHEMA, seeds_done
+from harness.records.checks import RECORD_SCHEMA
 from harness.records.layout import FRONTS, FRONTS_SUFFIX, TIMINGS, TIMINGS_SUFFIX, TRACE, block_folder
 from harness.sealing import sealed_parquet
 from harness.versions import versions
 
 
-def write_block(
-    results: Path,
+def block_files(
     spec: dict[str, Any],
     seeds: list[int],
     trace: dict[str, Any],
     timings: dict[str, Any],
     fronts: dict[str, Any] | None = None,
     seconds: float | None = None,
-) -> Path:
-    """Write the traces of one block (columns as lists) and its timings; the trace, last, makes it count.
+) -> dict[str, bytes]:
+    """Return the files of one block (columns as lists) by their path below the results, the trace last.
 
-    With `fronts`, these are written; a trace that is there already, the same run's, stays untouched.
     seconds: what computing the block took on its worker, kept with the timings.
     """
-    folder = block_folder(results, spec)
     header = {"schema": RECORD_SCHEMA, "spec": spec, "seeds": sorted(seeds), "versions": versions()}
-    stem = f"seeds-{_ranges(sorted(seeds))}"
-    path = folder / f"{stem}.parquet"
-    if fronts is not None:
-        write_atomically(folder / f"{stem}{FRONTS_SUFFIX}", _parquet(fronts, FRONTS, header))
-        if seeds_done(results, spec) >= set(seeds):
-            return path
-    write_atomically(folder / f"{stem}{TIMINGS_SUFFIX}", _parquet(timings, TIMINGS, header | {"seconds": seconds}))
-    write_atomically(path, _parquet(trace, TRACE, header))
-    return path
+    stem = block_folder(Path(), spec) / f"seeds-{_ranges(sorted(seeds))}"
+    files = {} if fronts is None else {f"{stem}{FRONTS_SUFFIX}": _parquet(fronts, FRONTS, header)}
+    files[f"{stem}{TIMINGS_SUFFIX}"] = _parquet(timings, TIMINGS, header | {"seconds": seconds})
+    return {**files, f"{stem}.parquet": _parquet(trace, TRACE, header)}
+
+
+def write_block(results: Path, files: Mapping[str, bytes]) -> None:
+    """Write the files of one block in their order, so that the trace, last, makes it count; OSError if that fails."""
+    for name, content in files.items():
+        write_atomically(results / name, content)
 
 
 def _parquet(columns: dict[str, Any], schema: pa.Schema, header: dict[str, Any]) -> bytes:

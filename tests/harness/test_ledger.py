@@ -12,7 +12,7 @@ from harness.errors import BadInput
 from harness.executors import serial
 from harness.ledger import FOLDER, is_locked, locked, mend, read_failed, write_failed, write_plan
 from harness.status import lines, read_status
-from harness.study import blocks, run_block, run_study
+from harness.study import blocks, run_study
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def test_status(tables: Path, tmp_path: Path) -> None:
     rows = [block.row() for block in todo]
     with locked(results):
         write_plan(results, rows, 2)
-        run_block(todo[0])
+        run_study([todo[0]], 0, serial(), "")
         write_failed(results, rows[1], "its workers died")
         status = read_status(results)
     assert status.running
@@ -98,7 +98,7 @@ def test_status(tables: Path, tmp_path: Path) -> None:
         write_plan(results, rows[1:], 2)  # the next start tries again what was set aside
     assert read_failed(results) == []
     for block in todo:
-        run_block(block)
+        run_study([block], 0, serial(), "")
     status = read_status(results)
     assert (status.running, status.total.done, status.total.missing, status.total.failed) == (False, 8, 0, 0)
     path = next(p for p in results.rglob("seeds-*.parquet") if "timings" not in p.name)

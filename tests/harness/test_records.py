@@ -9,6 +9,7 @@ from harness.errors import BadInput
 from harness.records import (
     TIMINGS,
     TRACE,
+    block_files,
     block_folder,
     read_traces,
     seeds_done,
@@ -42,8 +43,14 @@ def columns(seeds: list[int], steps: int = 3) -> tuple[dict, dict]:
     return trace, timings
 
 
+def write(results: Path, seeds: list[int]) -> Path:
+    files = block_files(SPEC, seeds, *columns(seeds))
+    write_block(results, files)
+    return results / list(files)[-1]
+
+
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
-    write_block(tmp_path, SPEC, [0, 1], *columns([0, 1]))
+    write(tmp_path, [0, 1])
     frame = read_traces(tmp_path)
     assert len(frame) == 6
     first = frame.iloc[0]
@@ -56,14 +63,14 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
 
 
 def test_the_same_block_is_the_same_bytes(tmp_path: Path) -> None:
-    a = write_block(tmp_path / "a", SPEC, [0, 1], *columns([0, 1])).read_bytes()
-    assert a == write_block(tmp_path / "b", SPEC, [0, 1], *columns([0, 1])).read_bytes()
+    a = write(tmp_path / "a", [0, 1]).read_bytes()
+    assert a == write(tmp_path / "b", [0, 1]).read_bytes()
 
 
 def test_more_seeds_add_a_file_and_leave_the_first_alone(tmp_path: Path) -> None:
-    first = write_block(tmp_path, SPEC, [0, 1], *columns([0, 1]))
+    first = write(tmp_path, [0, 1])
     before = (first.read_bytes(), first.stat().st_mtime_ns)
-    write_block(tmp_path, SPEC, [2, 5], *columns([2, 5]))
+    write(tmp_path, [2, 5])
     assert (first.read_bytes(), first.stat().st_mtime_ns) == before
     assert seeds_done(tmp_path, SPEC) == {0, 1, 2, 5}
     assert sorted(p.name for p in block_folder(tmp_path, SPEC).iterdir()) == [
@@ -75,13 +82,13 @@ def test_more_seeds_add_a_file_and_leave_the_first_alone(tmp_path: Path) -> None
 
 
 def test_overlapping_files_count_once(tmp_path: Path) -> None:
-    write_block(tmp_path, SPEC, [0, 1], *columns([0, 1]))
-    write_block(tmp_path, SPEC, [1, 2], *columns([1, 2]))
+    write(tmp_path, [0, 1])
+    write(tmp_path, [1, 2])
     assert read_traces(tmp_path).groupby("seed").size().to_dict() == {0: 3, 1: 3, 2: 3}
 
 
 def test_unfinished_writes_do_not_count(tmp_path: Path) -> None:
-    folder = write_block(tmp_path, SPEC, [0], *columns([0])).parent
+    folder = write(tmp_path, [0]).parent
     (folder / ".seeds-1.parquet.abc.tmp").write_bytes(b"half")
     assert seeds_done(tmp_path, SPEC) == {0}
     assert len(read_traces(tmp_path)) == 3
@@ -89,7 +96,7 @@ def test_unfinished_writes_do_not_count(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", ["truncate", "foreign"])
 def test_damaged_records_are_named(tmp_path: Path, damage: str) -> None:
-    path = write_block(tmp_path, SPEC, [0], *columns([0]))
+    path = write(tmp_path, [0])
     path.write_bytes(path.read_bytes()[:-40] if damage == "truncate" else b"not a record")
     for read in (lambda: seeds_done(tmp_path, SPEC), lambda: read_traces(tmp_path)):
         with pytest.raises(BadInput, match=rf"damaged record .*{path.name}"):

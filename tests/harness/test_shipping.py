@@ -126,7 +126,7 @@ def test_a_full_disk_stops_the_study_and_keeps_what_is_there(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
 
-    monkeypatch.setattr("harness.shipping.write_atomically", full)
+    monkeypatch.setattr("harness.records.writing.write_atomically", full)
     with pytest.raises(Stopped, match=r"cannot write records to .*: No space left on device") as stopped:
         run_study(todo, 0, serial(), "test")
     assert stopped.value.report.runs == 4

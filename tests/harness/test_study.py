@@ -14,7 +14,7 @@ from harness.executors import local, run_tasks, serial
 from harness.methods import Method
 from harness.problem import Evaluation, Problem
 from harness.records import read_traces
-from harness.study import Grid, blocks, run_block, run_study
+from harness.study import Grid, blocks, run_study
 
 IGNORE = {"_target_": "harness.acquisitions.ignore.Ignore"}
 CEI = {"_target_": "harness.acquisitions.contextual.Contextual", "lam": 0.3}
@@ -82,7 +82,7 @@ def test_same_spec_same_bytes_whatever_the_workers_and_the_order(tables: Path, t
     do(grid(tables), tmp_path / "two", n_jobs=2)
     todo, _ = blocks(grid(tables), tmp_path / "backwards")
     for block in reversed(todo):
-        run_block(block)
+        run_study([block], 0, serial(), "")
     assert contents(tmp_path / "serial") == contents(tmp_path / "two") == contents(tmp_path / "backwards")
 
 
@@ -90,7 +90,7 @@ def test_an_interrupted_study_resumes_to_the_same_bytes(tables: Path, tmp_path: 
     do(grid(tables), tmp_path / "whole")
     todo, _ = blocks(grid(tables), tmp_path / "resumed")
     for block in todo[:2]:
-        run_block(block)
+        run_study([block], 0, serial(), "")
     kept = contents(tmp_path / "resumed")
     assert do(grid(tables), tmp_path / "resumed") == 4
     assert contents(tmp_path / "resumed") == contents(tmp_path / "whole")
