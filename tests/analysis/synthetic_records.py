@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.records import TRACE, spec_hash, write_block
+from harness.records import TRACE, block_files, spec_hash, write_block
 
 ALPHAS = (0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7)
 LAMS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
@@ -123,4 +123,4 @@ def on_disk(
                 "fit_ms": [1.0] * n,
                 "propose_ms": [1.0] * n,
             }
-            write_block(results, spec(dataset, pipeline, way, steps), list(seeds), trace, timings)
+            write_block(results, block_files(spec(dataset, pipeline, way, steps), list(seeds), trace, timings))

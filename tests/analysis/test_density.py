@@ -14,7 +14,7 @@ from analysis import density, density_figure
 from analysis.__main__ import main
 from analysis.traces import collect
 from harness.errors import BadInput
-from harness.records import TRACE, write_block
+from harness.records import TRACE, block_files, write_block
 from harness.streams import stream
 from tabular_cache.table import load_table
 
@@ -115,9 +115,8 @@ def test_runs_that_found_the_best_row_exhausted_the_table(tmp_path: Path) -> Non
     trace["error"] = errors.ravel().tolist()
     evaluator = {"_target_": "x", "tables": str(tables), "n_configs": 4}
     full = spec("a", "p", WAYS[0], 10) | {"components": {"evaluator": evaluator}}
-    write_block(
-        tmp_path / "r" / "rows-4", full, [0, 1, 2], trace, {n: [] for n in ("seed", "step", "fit_ms", "propose_ms")}
-    )
+    files = block_files(full, [0, 1, 2], trace, {n: [] for n in ("seed", "step", "fit_ms", "propose_ms")})
+    write_block(tmp_path / "r" / "rows-4", files)
     frame = pd.DataFrame(trace).assign(**{k: v for k, v in spec("a", "p", WAYS[0], 10).items() if v is not None})
     frame = frame.assign(spec="s", lam=np.nan, alpha=np.nan, tau=np.nan)
     assert set(TRACE.names) <= set(frame.columns)

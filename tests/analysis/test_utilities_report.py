@@ -8,7 +8,7 @@ import pytest
 from analysis import report, utilities, utilities_figure, utilities_report
 from analysis.__main__ import main
 from harness.errors import BadInput
-from harness.records import TIMINGS, TRACE, read_timings, read_traces, write_block
+from harness.records import TIMINGS, TRACE, block_files, read_timings, read_traces, write_block
 
 ERRORS = {"ei": [0.5, 0.4, 0.2], "kg": [0.5, 0.1, 0.1], "mes": [0.5, 0.4, 0.2]}
 COSTS = {"ei": [1.0, 1.0, 2.0], "kg": [1.0, 4.0, 1.0], "mes": [1.0, 0.5, 0.5]}
@@ -28,7 +28,7 @@ def record(folder: Path, utility: str, seed: int, **changes: object) -> None:
         "surrogate": "gp", "cost_model": "lv3", "cost_statistic": "exp_mean", "lam": None, "alpha": None, "tau": None,
         "iterations": 3, **changes,
     }  # fmt: skip
-    write_block(folder, spec, [seed], trace, timings)
+    write_block(folder, block_files(spec, [seed], trace, timings))
 
 
 def arranged(folder: Path) -> utilities.Runs:

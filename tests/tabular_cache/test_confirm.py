@@ -10,7 +10,7 @@ from fakes import prepared
 import tabular_cache.confirm as confirm_module
 from harness.errors import BadInput
 from harness.executors import serial
-from harness.records import TRACE, write_block
+from harness.records import TRACE, block_files, write_block
 from harness.space import XGBOOST_SPACE
 from harness.training import train
 from tabular_cache.confirm import choices, confirm, print_confirmed
@@ -31,7 +31,7 @@ def record(results: Path, method: str, errors: list[float], rounds: list[int]) -
         "surrogate": "gp",
         "cost_model": "lv3",
     }
-    write_block(results, spec, [0], trace, {"seed": [], "step": [], "fit_ms": [], "propose_ms": []})
+    write_block(results, block_files(spec, [0], trace, {"seed": [], "step": [], "fit_ms": [], "propose_ms": []}))
 
 
 def test_final_choices_are_trained_once_each(
