@@ -132,7 +132,7 @@ def with_cargo(parcel: Parcel) -> Parcel:
 
 
 def receive(results: Path, parcel: Parcel, delivery: Delivery) -> None:
-    """Check what a worker sent and store it, traces last; a record that is there whole stays as it is.
+    """Check what a worker sent and store it in its order, traces last; a record that is there whole stays as it is.
 
     Raises BadInput for files that are damaged or not this block's, or from a worker of other versions; OSError
     when they cannot be written.
@@ -148,4 +148,4 @@ def receive(results: Path, parcel: Parcel, delivery: Delivery) -> None:
         if path.parent != folder or spec_hash(header["spec"]) != spec_hash(spec) or header["seeds"] != seeds:
             raise BadInput(f"the worker sent {name}, which is not of this block")
     new = {name: content for name, content in delivery.files.items() if not there or is_front(Path(name))}
-    write_block(results, dict(sorted(new.items(), key=lambda file: file[0].count("."), reverse=True)))
+    write_block(results, new)

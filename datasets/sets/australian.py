@@ -1,23 +1,15 @@
-"""Statlog, Australian credit approval (UCI 143): granted or not, from 14 attributes without names."""
+"""Statlog, Australian credit approval (UCI 143): granted or not, from 14 attributes without names.
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+Blank separated; categorical attributes come as codes and are taken as numbers.
+"""
+
+from functools import partial
 
 from datasets.catalogue import Entry, File, Source
 from datasets.origins import Uci
-
-if TYPE_CHECKING:
-    import pandas
+from datasets.parsers import csv_table
 
 COLUMNS = (*(f"A{i}" for i in range(1, 15)), "class")
-
-
-def parse(files: Sequence[Path]) -> "pandas.DataFrame":
-    """Read the blank separated file; categorical attributes come as codes and are taken as numbers."""
-    from datasets.formats import read_csv
-
-    return read_csv(files[0], COLUMNS, sep=" ")
 
 
 ENTRY = Entry(
@@ -38,7 +30,7 @@ ENTRY = Entry(
                     twin="ad7cd87fbb605230882af6afa462a4a9baf91f2ac3d08d146c251ed16ccf38be",
                 ),
             ),
-            parse=parse,
+            parse=partial(csv_table, names=COLUMNS, sep=" "),
             rows=690,
             sha256="a8d0f31616e66becbf706dba87d52d395f18bf10e277f85f0010a7bfbb9d390c",
             origin=Uci(143, "statlog+australian+credit+approval"),

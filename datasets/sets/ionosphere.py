@@ -1,23 +1,12 @@
 """Ionosphere (UCI 52): radar returns that show structure in the ionosphere (g) or none (b)."""
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from functools import partial
 
 from datasets.catalogue import Entry, File, Source
 from datasets.origins import Uci
-
-if TYPE_CHECKING:
-    import pandas
+from datasets.parsers import csv_table
 
 COLUMNS = (*(f"a{i}" for i in range(1, 35)), "class")
-
-
-def parse(files: Sequence[Path]) -> "pandas.DataFrame":
-    """Read the comma separated file."""
-    from datasets.formats import read_csv
-
-    return read_csv(files[0], COLUMNS)
 
 
 ENTRY = Entry(
@@ -38,7 +27,7 @@ ENTRY = Entry(
                     twin="b9cabd8b2ecc1cdbe84dff147d5f79cb059d1511f232d4855c9f226f2e71c057",
                 ),
             ),
-            parse=parse,
+            parse=partial(csv_table, names=COLUMNS),
             rows=351,
             sha256="6619ac354fae4ffcdceed580a52a29fed5bd4352919c19323d3e8c4edf552a1c",
             origin=Uci(52, "ionosphere"),

@@ -1,23 +1,12 @@
 """Connectionist Bench, sonar (UCI 151): a mine (M) or a rock (R), from the energy in 60 frequency bands."""
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from functools import partial
 
 from datasets.catalogue import Entry, File, Source
 from datasets.origins import Uci
-
-if TYPE_CHECKING:
-    import pandas
+from datasets.parsers import csv_table
 
 COLUMNS = (*(f"band{i}" for i in range(1, 61)), "class")
-
-
-def parse(files: Sequence[Path]) -> "pandas.DataFrame":
-    """Read the comma separated file."""
-    from datasets.formats import read_csv
-
-    return read_csv(files[0], COLUMNS)
 
 
 ENTRY = Entry(
@@ -38,7 +27,7 @@ ENTRY = Entry(
                     twin="9d5d57092020ff968568705889fc1b6bc917dac6ff53ace87693e2e2010f4d70",
                 ),
             ),
-            parse=parse,
+            parse=partial(csv_table, names=COLUMNS),
             rows=208,
             sha256="a662352f38e8aed84851114b3ccd737749ebb875c9ab38f5d41206f17f3332ff",
             origin=Uci(151, "connectionist+bench+sonar+mines+vs+rocks"),

@@ -1,22 +1,10 @@
 """Web pages w1a (LIBSVM): whether a page belongs to a category, from 300 binary keyword features."""
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from functools import partial
 
 from datasets.catalogue import Entry, File, Source
 from datasets.origins import Libsvm
-
-if TYPE_CHECKING:
-    import pandas
-
-
-def parse(files: Sequence[Path]) -> "pandas.DataFrame":
-    """Read the LIBSVM file; its highest index may be below the number of features."""
-    from datasets.formats import read_libsvm
-
-    return read_libsvm(files[0], columns=300)
-
+from datasets.parsers import libsvm_table
 
 ENTRY = Entry(
     name="w1a",
@@ -36,7 +24,7 @@ ENTRY = Entry(
                     twin="0ae2b1c40f6a99061d1c6f4a1f3b50eea58a2f3b8bf851a337c25c2a65a49d32",
                 ),
             ),
-            parse=parse,
+            parse=partial(libsvm_table, columns=300),
             rows=2477,
             sha256="47b5878b8137f0309876df9f5e313421348fdd9705059762d45991975aef9b9f",
             origin=Libsvm("binary/w1a"),
