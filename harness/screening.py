@@ -16,7 +16,7 @@ from harness.acquisitions.belief import Belief
 from harness.acquisitions.protocol import BoundedUtility, CostRule, FrontRule, Utility
 from harness.surrogates.protocol import BoundedPosterior
 
-FEWEST = 200  # candidates below which screening costs more than it saves
+FEWEST = 200  # candidates below which (further) screening costs more than it saves
 _EXPONENTS = np.array([0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 3.0])  # leaders: the best of bound / cost^alpha
 
 
@@ -50,6 +50,8 @@ def shortlist(
 
     first = bars(np.arange(len(C)))
     kept = _ahead(bound, log_cost, *first)
+    if len(kept) <= FEWEST:
+        return kept
     bound = utility.log_bound(believe(kept, *posterior.bounds(C[kept])))
     ahead = _ahead(bound, log_cost[kept], *first)
     if len(ahead) > FEWEST:  # the rough bounds led astray: better leaders are worth their price

@@ -7,7 +7,7 @@ over for large n, where LAPACK is faster.
 from typing import no_type_check
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from numba import njit
 
 from harness.surrogates.kernels import exp_minus
@@ -26,15 +26,14 @@ class CompiledLikelihood:
         self._squared, self._z = pairs.memory, z
         self._A, self._W = space.take("A", (n, n)), space.take("W", (n, n))
         self._slope, self._a = space.take("slope", (n * (n - 1) // 2,)), np.empty(n)
-        self._row, self._bits = space.take("row", (2, n)), space.take("long bits", (n,), np.int64)
+        self._row = space.take("row", (n,))
         self._solved: tuple[bytes, Solution] | None = None
 
     def __call__(self, theta: Float[np.ndarray, " t"]) -> tuple[float, Float[np.ndarray, " t"]]:
         """Return -log p(z | theta) and its gradient."""
         gradient = np.empty(len(theta))
         positive, value, half_log_det = _evaluate(
-            theta, self._squared, self._z, _JITTERS, self._A, self._W, self._a, self._slope, self._row, self._bits,
-            self._bits.view(np.float64), gradient,
+            theta, self._squared, self._z, _JITTERS, self._A, self._W, self._a, self._slope, self._row, gradient,
         )  # fmt: skip
         if not positive:
             raise FloatingPointError("the kernel matrix is not positive definite, even with jitter 1e-2")
@@ -63,9 +62,7 @@ def _evaluate(
     W: Float[np.ndarray, "n n"],
     a: Float[np.ndarray, " n"],
     slope: Float[np.ndarray, " q"],
-    rows: Float[np.ndarray, "2 n"],
-    bits: Int[np.ndarray, " n"],
-    power: Float[np.ndarray, " n"],
+    space: Float[np.ndarray, " n"],
     gradient: Float[np.ndarray, " t"],
 ) -> tuple[bool, float, float]:
     """Fill W, a and `gradient`; return whether some jitter was enough, -log p and the sum of log L_ii."""
@@ -73,7 +70,7 @@ def _evaluate(
     weights, signal, noise = 5.0 * np.exp(-2.0 * theta[:p]), np.exp(theta[p]), np.exp(theta[p + 1])
     positive = False
     for jitter in jitters:
-        _kernel(squared, weights, signal, (signal + noise) * (1.0 + jitter), A, slope, rows[0], bits, power)
+        _kernel(squared, weights, signal, (signal + noise) * (1.0 + jitter), A, slope, space)
         positive = _cholesky(A)
         if positive:
             break
@@ -82,7 +79,7 @@ def _evaluate(
     half_log_det = 0.0
     for i in range(n):
         half_log_det += np.log(A[i, i])
-    _invert(A, W)
+    invert(A, W)
     a[:] = 0.0
     for i in range(n):
         row, value = W[i], 0.0
@@ -93,7 +90,7 @@ def _evaluate(
     fit = 0.0
     for i in range(n):
         fit += z[i] * a[i]
-    trace = _slopes(W, a, squared, slope, rows[0], gradient)
+    trace = _slopes(W, a, squared, slope, space, gradient)
     for k in range(p):
         gradient[k] *= weights[k] / 3.0
     gradient[p + 1] = 0.5 * noise * trace
@@ -103,7 +100,7 @@ def _evaluate(
 
 @njit(inline="always", fastmath=True, error_model="numpy")
 @no_type_check
-def _kernel(squared, weights, signal, diagonal, A, slope, r, bits, power):  # type: ignore[no-untyped-def]
+def _kernel(squared, weights, signal, diagonal, A, slope, r):  # type: ignore[no-untyped-def]
     """Put K into the lower triangle of A and s2 (1 + r) exp(-r) of the pairs into `slope`."""
     for i in range(len(A)):
         first = i * (i - 1) // 2
@@ -116,7 +113,7 @@ def _kernel(squared, weights, signal, diagonal, A, slope, r, bits, power):  # ty
                 part[j] += weight * column[j]
         for j in range(i):
             r[j] = np.sqrt(part[j])
-        exp_minus(r, i, row, bits, power)
+        exp_minus(r[:i], row[:i])
         for j in range(i):
             decay = signal * row[j]
             row[j] = (1.0 + r[j] + part[j] * (1.0 / 3.0)) * decay
@@ -146,7 +143,7 @@ def _cholesky(A):  # type: ignore[no-untyped-def]
 
 @njit(inline="always", fastmath=True, error_model="numpy")
 @no_type_check
-def _invert(L, W):  # type: ignore[no-untyped-def]
+def invert(L, W):  # type: ignore[no-untyped-def]
     """Put L^-1 into W, zeros above the diagonal; rows of W are subtracted four at a time."""
     n = len(L)
     for i in range(n):

@@ -8,62 +8,58 @@ a process that compiles and one that loads give the same bytes, which a test rep
 from typing import no_type_check
 
 import numpy as np
-from jaxtyping import Float, Int
-from numba import njit
+from jaxtyping import Float
+from numba import njit, types
+from numba.extending import intrinsic
 
 _f4, _i4 = np.float32, np.int32
-_LOG2_E, _LN2_HIGH, _LN2_LOW = _f4(1.44269504), _f4(0.693359375), _f4(-2.12194440e-4)  # ln 2 = high + low
-_FARTHEST = _f4(80.0)  # exp(-80) is nothing beside 1, and still a normal number
+_LN2, _LN2_SQUARED_3 = _f4(0.693147181), _f4(0.160151007)
+_FARTHEST = _f4(115.0)  # 2^-115 is nothing beside 1, and still a normal number
+_ONE, _BINADE = _f4(0x3F800000), _f4(1 << 23)  # 2^-k has the bits of the integer 127 2^23 - k 2^23
+# the polynomial of degree 5 nearest to 2^f, relatively, on [-1/2, 1/2]: error below 7.5e-8
+_C0, _C1, _C2 = _f4(1.00000007), _f4(0.693146967), _f4(0.240221197)
+_C3, _C4, _C5 = _f4(0.0555071327), _f4(0.00967554133), _f4(0.0013276472)
+
+
+@intrinsic
+def _as_float(typing_context, bits):  # type: ignore[no-untyped-def]
+    """Return the floating-point number with the bits of an int32 or int64."""
+    result = types.float32 if bits == types.int32 else types.float64
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.bitcast(arguments[0], context.get_value_type(result))
+
+    return result(bits), generate
 
 
 @njit(inline="always", fastmath=True, error_model="numpy")
 @no_type_check
-def matern_single(
-    squares: Float[np.ndarray, " b"],
-    out: Float[np.ndarray, " b"],
-    bits: Int[np.ndarray, " b"],
-    power: Float[np.ndarray, " b"],
-) -> None:
-    """Put (1 + r + r^2 / 3) exp(-r) into `out`, r^2 = squares >= 0, all in single precision.
+def matern_single(squares: Float[np.ndarray, " b"], out: Float[np.ndarray, " b"]) -> None:
+    """Put (1 + r + r^2 / 3) exp(-r) into `out`, in single precision; squares = (r log2 e)^2 >= 0.
 
-    bits int32 and `power`, the same memory as float32, are work space. exp(-r) = 2^-k exp(f),
-    f = k ln 2 - r in [-0.35, 0.35], its series to f^6, which the processor's vectors take 8 at a time; error
-    below 4e-7 of 1.
+    exp(-r) = 2^-k 2^f, f = k - r log2 e in [-1/2, 1/2]; without a call or a branch, so that the processor's vectors
+    take 8 or 16 entries at a time. Error below 4e-7 of 1.
     """
-    b = len(squares)
-    for j in range(b):
-        r = np.sqrt(squares[j])
-        x = r if r < _FARTHEST else _FARTHEST
-        k = np.floor(x * _LOG2_E + _f4(0.5))
-        f = k * _LN2_HIGH - x
-        f = f + k * _LN2_LOW
-        bits[j] = (_i4(127) - _i4(k)) << _i4(23)
-        series = _f4(1 / 6) + f * (_f4(1 / 24) + f * (_f4(1 / 120) + f * _f4(1 / 720)))
-        series = _f4(1.0) + f * (_f4(1.0) + f * (_f4(0.5) + f * series))
-        out[j] = (_f4(1.0) + x + squares[j] * _f4(1 / 3)) * series
-    for j in range(b):
-        out[j] *= power[j]
+    for j in range(len(squares)):
+        t = np.sqrt(squares[j])
+        t = t if t < _FARTHEST else _FARTHEST
+        k = np.rint(t)
+        f = k - t
+        series = _C0 + f * (_C1 + f * (_C2 + f * (_C3 + f * (_C4 + f * _C5))))
+        power = _as_float(_i4(_ONE - k * _BINADE))
+        out[j] = (_f4(1.0) + t * _LN2 + squares[j] * _LN2_SQUARED_3) * series * power
 
 
 @njit(inline="always", fastmath=True, error_model="numpy")
 @no_type_check
-def exp_minus(
-    x: Float[np.ndarray, " n"],
-    n: int,
-    out: Float[np.ndarray, " m"],
-    bits: Int[np.ndarray, " n"],
-    power: Float[np.ndarray, " n"],
-) -> None:
-    """Put exp(-x) into out[:n], x >= 0; as above in double precision, to f^11; relative error below 2e-14."""
-    for j in range(n):
+def exp_minus(x: Float[np.ndarray, " n"], out: Float[np.ndarray, " n"]) -> None:
+    """Put exp(-x) into `out`, x >= 0, in double precision: 2^-k and a series to f^11; relative error below 2e-14."""
+    for j in range(len(x)):
         y = x[j] if x[j] < 700.0 else 700.0
-        k = np.floor(y * 1.4426950408889634 + 0.5)
+        k = np.rint(y * 1.4426950408889634)
         f = k * 0.6931471803691238 - y
         f = f + k * 1.9082149292705877e-10
-        bits[j] = (1023 - np.int64(k)) << 52
         g = f * f
         tail = (1 / 40320 + f * (1 / 362880)) + g * (1 / 3628800 + f * (1 / 39916800))
         tail = (1 / 24 + f * (1 / 120)) + g * ((1 / 720 + f * (1 / 5040)) + g * tail)
-        out[j] = (1.0 + f) + g * ((0.5 + f * (1 / 6)) + g * tail)
-    for j in range(n):
-        out[j] *= power[j]
+        out[j] = ((1.0 + f) + g * ((0.5 + f * (1 / 6)) + g * tail)) * _as_float((1023 - np.int64(k)) << 52)

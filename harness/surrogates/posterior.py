@@ -5,6 +5,7 @@ import math
 import numpy as np
 from jaxtyping import Float
 
+from harness.surrogates.informative import informative
 from harness.surrogates.joint import Joint
 from harness.surrogates.likelihood import Solution
 from harness.surrogates.matern import matern
@@ -39,8 +40,8 @@ class GaussianPosterior:
         self._weight = np.broadcast_to(math.sqrt(5.0) * np.exp(-theta[:-2]), X.shape[1])
         self._A = (X - 0.5) * self._weight
         self._rows = self._signal * np.vstack([solution.inverse, solution.a])
-        self._predict = Predictor(self._A, self._weight, self._rows, self._space, np.float64)
-        self._single: SinglePrecision | None = None
+        self._predict = Predictor(self._A, self._weight, self._rows[:-1], self._rows[-1], self._space, np.float64)
+        self._single: dict[bool, SinglePrecision] = {}
         self._X, self._theta, self._noise_in_sd = X, theta, noise_in_sd
         self._noise = self._scale * self._scale * noise
 
@@ -62,10 +63,21 @@ class GaussianPosterior:
     def bounds(
         self, C: Float[np.ndarray, "m d"], rough: bool = False
     ) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
-        """Return a mean no higher and an sd no lower than `mean_sd` does, at a third of its price; less if `rough`."""
-        if self._single is None:
-            self._single = SinglePrecision(self._A, self._weight, self._rows, self._signal, self._space)
-        return self._single.bounds(C, rough, self._added, (self._mu, self._scale))
+        """Return a mean no higher and an sd no lower than `mean_sd` does, at a third of its price.
+
+        rough: the sd given only half of the observations, the most informative ones, for half of that price.
+        """
+        if rough not in self._single:
+            self._single[rough] = self._in_single_precision(rough)
+        return self._single[rough].bounds(C, self._added, (self._mu, self._scale))
+
+    def _in_single_precision(self, rough: bool) -> SinglePrecision:
+        A, W, a = self._A, self._rows[:-1], self._rows[-1]
+        if rough:
+            diagonal = (self._signal / float(W[0, 0])) ** 2  # noise and jitter included
+            order, inverse = informative(A, self._signal, diagonal - self._signal, (len(A) + 1) // 2)
+            A, W, a = A[order], self._signal * inverse, a[order]
+        return SinglePrecision(A, self._weight, W, a, self._signal, self._space)
 
     @property
     def noise(self) -> float:

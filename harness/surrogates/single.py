@@ -17,41 +17,40 @@ _SAFETY = 4.0
 
 
 class SinglePrecision:
-    """Bounds of mean and sd.
+    """Bounds of mean and sd, from all observations or, for the sd, from some of them.
 
-    A: (n, d) observed points, centred and divided by the length-scales over sqrt(5). rows: s2 [L^-1; K^-1 z],
-    (n + 1, n). Every kernel entry is off by a few units u = 2^-24, the more so the shorter the length-scales,
-    and so is V = s2 L^-1 k, in units of the sums of |L^-1|; where n such errors add up at random rather than all
-    one way, the explained variance |V|^2 / s2 is off by 2 u |sums| sqrt(s2) and the mean by 2 u sum |K^-1 z|. The
-    bounds allow for four times that: four to thirty times what is seen on the study's runs, which a test
-    repeats, but no proof.
+    A: (n, d) observed points, centred and divided by the length-scales over sqrt(5). W: s2 times the inverse Cholesky
+    factor of the first r observations, (r, r); a: s2 K^-1 z of all. Every kernel entry is off by a few units
+    u = 2^-24, the more so the shorter the length-scales, and so is V = W k, in units of the sums of |W|; where r such
+    errors add up at random rather than all one way, the explained variance |V|^2 / s2 is off by 2 u |sums| sqrt(s2)
+    and the mean by 2 u sum |a|. The bounds allow for four times that: four to thirty times what is seen on the
+    study's runs, which a test repeats, but no proof.
     """
 
     def __init__(
         self,
         A: Float[np.ndarray, "n d"],
         weight: Float[np.ndarray, " d"],
-        rows: Float[np.ndarray, "w n"],
+        W: Float[np.ndarray, "r r"],
+        a: Float[np.ndarray, " n"],
         signal: float,
         space: Workspace,
     ) -> None:
-        n, self._signal = len(A), signal
-        self._predict = Predictor(A, weight, rows, space, np.float32)
-        sums = np.abs(rows).sum(axis=1)
-        root = float(np.sqrt(sums[:n] @ sums[:n] * signal))
+        self._signal = signal
+        self._predict = Predictor(A, weight, W, a, space, np.float32)
+        sums = np.abs(W).sum(axis=1)
         unit = _SAFETY * _UNIT * (2.0 + 0.1 * float(weight.max()))
-        self._variance_error = unit * (root + signal)
-        self._mean_error = unit * float(sums[n])
+        self._variance_error = unit * (float(np.sqrt(sums @ sums * signal)) + signal)
+        self._mean_error = unit * float(np.abs(a).sum())
 
     def bounds(
-        self, C: Float[np.ndarray, "m d"], rough: bool, added: float, location: tuple[float, float]
+        self, C: Float[np.ndarray, "m d"], added: float, location: tuple[float, float]
     ) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
         """Return a lower bound of the mean and an upper bound > 0 of the sd, in units of y.
 
-        rough: the variance given only the first half of the points, faster and never less. added: to the latent
-        variance. location: mean and sd of y.
+        added: to the latent variance. location: mean and sd of y.
         """
-        mean, explained = self._predict(C, rough)
+        mean, explained = self._predict(C)
         return _widened(mean, explained, self._mean_error, self._signal, self._variance_error + added, *location)
 
 

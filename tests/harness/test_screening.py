@@ -22,6 +22,7 @@ from harness.screening import FEWEST, screened, shortlist
 from harness.space import XGBOOST_SPACE
 from harness.streams import stream
 from harness.surrogates.gp import GaussianProcess
+from harness.surrogates.informative import informative
 from harness.surrogates.kernels import exp_minus, matern_single
 from tabular_cache.table import read_table
 
@@ -69,8 +70,7 @@ def test_on_a_measured_table_the_bounds_hold_with_room_to_spare(problem: str) ->
     for n in range(5, 91, 5):
         posterior = process.fit(table.unit[rows[:n]], table["val_error"][rows[:n]].astype(float))
         (mean, sd), (low, high) = posterior.mean_sd(table.unit), posterior.bounds(table.unit)
-        single, scale = posterior._single, posterior._scale
-        assert single is not None
+        single, scale = posterior._single[False], posterior._scale
         slack = (high**2 - sd**2) / scale**2 / single._variance_error
         assert (mean - low).min() >= 0.25 * scale * single._mean_error
         assert slack.min() > 0.5 or (sd / scale).min() ** 2 < 1e-12
@@ -177,9 +177,9 @@ def test_kernel_entries_in_single_precision() -> None:
     squares[:5] = 0.0, 1e-30, 0.0, 6400.0, 1e9
     squares = squares.astype(np.float32)
     m = len(squares)
-    out, bits = np.empty(m, np.float32), np.empty(m, np.int32)
-    matern_single(squares, out, bits, bits.view(np.float32))
-    squares = squares.astype(float)
+    out = np.empty(m, np.float32)
+    matern_single(squares, out)
+    squares = squares.astype(float) * np.log(2.0) ** 2  # the function's unit of length is ln 2
     root = np.minimum(np.sqrt(squares), 80.0)
     expected = (1 + root + squares / 3) * np.exp(-root)
     near = squares < 80.0**2
@@ -190,6 +190,27 @@ def test_kernel_entries_in_single_precision() -> None:
 
 def test_exponentials_in_double_precision() -> None:
     x = np.r_[0.0, 1e-300, np.logspace(-10, 2.8, 500), 699.0]
-    out, bits = np.empty(len(x)), np.empty(len(x), np.int64)
-    exp_minus(x, len(x), out, bits, bits.view(np.float64))
+    out = np.empty(len(x))
+    exp_minus(x, out)
     np.testing.assert_allclose(out, np.exp(-x), rtol=3e-14)
+
+
+@pytest.mark.parametrize("noise", [1e-6, 0.1])
+def test_the_informative_points_are_those_least_certain_given_the_ones_before(noise: float) -> None:
+    A, signal = 2.0 * np.random.default_rng(1).standard_normal((30, 3)), 1.7
+    r = np.sqrt(np.square(A[:, None] - A[None]).sum(axis=2))
+    K = signal * (1 + r + r * r / 3) * np.exp(-r) + noise * np.eye(30)
+    order, inverse = informative(A, signal, noise, 12)
+    assert sorted(order) == list(range(30)) and list(order[12:]) == sorted(order[12:])
+    for h in range(1, 12):
+        seen = order[:h]
+        left = np.diag(K) - np.einsum("ij,ik,kj->j", K[seen], np.linalg.inv(K[np.ix_(seen, seen)]), K[seen])
+        left[seen] = -1.0
+        assert left[order[h]] >= left.max() * (1 - 1e-9)
+    L = np.linalg.cholesky(K[np.ix_(order[:12], order[:12])])
+    np.testing.assert_allclose(inverse @ L, np.eye(12), atol=1e-9)
+
+
+def test_points_that_repeat_others_to_the_last_digit_are_not_informative() -> None:
+    order, inverse = informative(np.zeros((9, 2)), 1.0, 0.0, 5)
+    assert sorted(order) == list(range(9)) and inverse.shape == (1, 1)
