@@ -6,10 +6,10 @@ import logging
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import CancelledError, Executor, Future
-from types import TracebackType
+from concurrent.futures import CancelledError, Future
 from typing import Any
 
+from harness.closing import HastyExecutor
 from harness.errors import BadInput
 from harness.limits import within
 from harness.supervise import ExecutorGone, WorkerLost
@@ -18,7 +18,7 @@ _LOOK_S = 1.0  # how old the number of workers may be
 _ALIVE = ("undefined", "created", "init", "starting", "running", "paused")  # a nanny's states
 
 
-class DaskWorkers(Executor):
+class DaskWorkers(HastyExecutor):
     """The workers known to a scheduler, which may come and go; a task for each, one at a time.
 
     Dask itself tries a task whose worker died on others, 3 times by default (`distributed.scheduler.allowed-failures`),
@@ -95,12 +95,6 @@ class DaskWorkers(Executor):
         self._client.close(timeout=1)
         if self._cluster is not None:
             self._cluster.close(timeout=5)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close; after an exception, Ctrl-C among them, without waiting for what is running."""
-        self.shutdown(wait=kind is None, cancel_futures=kind is not None)
 
 
 def _settings(environ: dict[str, Any]) -> dict[str, Any]:

@@ -7,14 +7,14 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
-from types import TracebackType
+from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor, wait
 from typing import Any
 
+from harness.closing import HastyExecutor
 from harness.supervise import WorkerLost
 
 
-class Lanes(Executor):
+class Lanes(HastyExecutor):
     """`slots` loky pools of one process each, all behind one `submit`.
 
     One pool of several would break whole when a process dies, and say of every task that it may have done it.
@@ -70,12 +70,6 @@ class Lanes(Executor):
         self._threads.shutdown(wait=wait, cancel_futures=cancel_futures)
         for pool in list(self._pools):
             pool.shutdown(wait=wait, kill_workers=cancel_futures)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close; after an exception, Ctrl-C among them, without waiting for what is running."""
-        self.shutdown(wait=kind is None, cancel_futures=kind is not None)
 
 
 def _begin(parent: int) -> None:

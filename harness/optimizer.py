@@ -20,7 +20,7 @@ from harness.cost_models import censored, statistics
 from harness.cost_models.protocol import CostModel, ProblemAware
 from harness.errors import BadInput
 from harness.problem import Evaluation, Problem
-from harness.screening import FEWEST, screened, shortlist
+from harness.screening import FEWEST, MANY, screened, shortlist
 from harness.surrogates.protocol import BoundedPosterior, Surrogate
 
 _LARGEST = 700.0  # exp of it is finite, of its negative positive
@@ -174,7 +174,7 @@ class Optimizer:
 
         kept = np.arange(len(C))
         if screen and self._screened is not None and len(C) >= FEWEST and isinstance(posterior, BoundedPosterior):
-            kept = shortlist(self._screened, posterior, C, log_cost, believe)
+            kept = shortlist(self._screened, posterior, C, log_cost, believe, rough=len(history.y) >= MANY)
         return kept, believe(kept, *posterior.mean_sd(C[kept])), mean_log_cost[kept]
 
     def _log_cost(

@@ -17,6 +17,7 @@ from harness.acquisitions.protocol import BoundedUtility, CostRule, FrontRule, U
 from harness.surrogates.protocol import BoundedPosterior
 
 FEWEST = 200  # candidates below which (further) screening costs more than it saves
+MANY = 70  # observations from which the exact variance costs more than a second look at what passed rough bounds
 _EXPONENTS = np.array([0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 3.0])  # leaders: the best of bound / cost^alpha
 
 
@@ -34,12 +35,14 @@ def shortlist(
     C: Float[np.ndarray, "m d"],
     log_cost: Float[np.ndarray, " m"],
     believe: Believe,
+    rough: bool,
 ) -> Int[np.ndarray, " k"]:
     """Return, in order, the indices of candidates `C` among which all of the front is.
 
-    believe(where, mean, sd): the belief on the candidates `where`, given their prediction.
+    believe(where, mean, sd): the belief on the candidates `where`, given their prediction. rough: screen first by
+    bounds from half of the observations, worth it from `MANY` on.
     """
-    bound = utility.log_bound(believe(slice(None), *posterior.bounds(C, rough=True)))
+    bound = utility.log_bound(believe(slice(None), *posterior.bounds(C, rough)))
 
     def bars(kept: Int[np.ndarray, " k"]) -> tuple[Float[np.ndarray, " l"], Float[np.ndarray, " l"]]:
         """Return cost and least utility of some of the `kept`, best by `bound`; both ascend."""
@@ -50,7 +53,7 @@ def shortlist(
 
     first = bars(np.arange(len(C)))
     kept = _ahead(bound, log_cost, *first)
-    if len(kept) <= FEWEST:
+    if not rough or len(kept) <= FEWEST:
         return kept
     bound = utility.log_bound(believe(kept, *posterior.bounds(C[kept])))
     ahead = _ahead(bound, log_cost[kept], *first)

@@ -9,11 +9,11 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
+from harness.closing import HastyExecutor
 from harness.errors import BadInput
 from harness.limits import within
 from harness.supervise import WorkerLost
@@ -22,7 +22,7 @@ _LOOK_S = {"slurm": 5.0}  # between looks at the jobs; submitit asks Slurm itsel
 CLUSTERS = ("slurm", "local")
 
 
-class SlurmJobs(Executor):
+class SlurmJobs(HastyExecutor):
     """At most `slots` jobs at a time; a thread looks which are done."""
 
     def __init__(
@@ -92,12 +92,6 @@ class SlurmJobs(Executor):
 
     def _clear(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close; after an exception, Ctrl-C among them, without waiting for what is running."""
-        self.shutdown(wait=kind is None, cancel_futures=kind is not None)
 
 
 def _job(limit_s: float | None, fn: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, BaseException | None]:

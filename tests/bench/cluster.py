@@ -25,7 +25,7 @@ PROBLEMS = {"datasets": ("abalone", "phoneme", "kin8nm", "wine"), "pipelines": (
 SEEDS = range(5)
 VCPUS, USD_PER_H = 4, 0.20  # of an m4.xlarge (STUDY.md)
 RUNS = 144 * 17 * 10
-IGNORE = {"_target_": "harness.acquisitions.ignore.Ignore"}
+POWERS = (0.0, 0.1, 0.3, 1.0)  # enough blocks for no worker to idle long at the end
 
 
 def _plain(path: str) -> dict:
@@ -37,7 +37,10 @@ def _grid(seeds: range, iterations: int) -> Grid:
     return Grid(
         datasets={name: {"name": name} for name in PROBLEMS["datasets"]},
         pipelines={name: {"name": name} for name in PROBLEMS["pipelines"]},
-        methods=[Method("ei", "ei", IGNORE)],
+        methods=[
+            Method("power", f"power(alpha={alpha})", {"_target_": "harness.acquisitions.power.Power", "alpha": alpha})
+            for alpha in POWERS
+        ],
         seeds=list(seeds),
         iterations=iterations,
         n_initial=5,
@@ -70,7 +73,7 @@ def _timed(executor: Executor) -> tuple[float, float]:
 
 def executors(console: Console) -> None:
     """Print runs per second by executor, and the share of worker time that is spent outside the blocks."""
-    runs = len(PROBLEMS["datasets"]) * len(PROBLEMS["pipelines"]) * len(SEEDS)
+    runs = len(PROBLEMS["datasets"]) * len(PROBLEMS["pipelines"]) * len(SEEDS) * len(POWERS)
     out = Table("executor", "workers", "runs/s", "records and scheduling, % of time")
     for name, workers, make in (
         ("serial", 1, serial),

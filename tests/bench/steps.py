@@ -17,7 +17,7 @@ from harness.acquisitions.contextual import Contextual
 from harness.acquisitions.ei import ExpectedImprovement
 from harness.cost_models.lv import LowVariance
 from harness.problem import Evaluation
-from harness.screening import shortlist
+from harness.screening import MANY, shortlist
 from harness.surrogates.gp import GaussianProcess
 
 SIZES = (20, 50, 100, 200, 300)
@@ -105,7 +105,7 @@ def _parts(data: Sequence, n: int) -> dict[str, float]:
             step=n, iterations=400, n_initial=5, spent=1.0, initial_cost=1.0, tau=None,
         )  # fmt: skip
 
-    kept = shortlist(utility, posterior, C, log_cost, believe)
+    kept = shortlist(utility, posterior, C, log_cost, believe, n >= MANY)
     belief = believe(kept, *posterior.mean_sd(C[kept]))
     value = utility.log_value(belief)
     calls: dict[str, Callable[[], object]] = {
@@ -113,7 +113,7 @@ def _parts(data: Sequence, n: int) -> dict[str, float]:
         "fit: cost model": lambda: model.fit(X, data.cost_s[:n]),
         "cost of all candidates": lambda: model.predict(C),
         "score: bounds of all candidates": lambda: posterior.bounds(C),
-        "score: shortlist, bounds included": lambda: shortlist(utility, posterior, C, log_cost, believe),
+        "score: shortlist, bounds included": lambda: shortlist(utility, posterior, C, log_cost, believe, n >= MANY),
         f"score: the shortlist exactly ({len(kept)} at n = {n})": lambda: posterior.mean_sd(C[kept]),
         "score: log EI": lambda: utility.log_value(belief),
         "choose: rule, tie rule, effective alpha": lambda: effective_alpha(
