@@ -23,7 +23,8 @@ def stops_soon() -> Iterator[None]:
     """Within this context, Ctrl-C and SIGTERM raise KeyboardInterrupt; GRACE_S later the process ends regardless.
 
     A compiled training keeps Python from raising anything until it returns, so a thread of our own does the counting.
-    Does nothing outside the main thread, where signals cannot be handled.
+    Where a library has made an error of its own of the interruption, as OmegaConf does when interrupted while it cleans
+    up, the interruption is raised in its place. Does nothing outside the main thread, where signals cannot be handled.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -32,18 +33,24 @@ def stops_soon() -> Iterator[None]:
     python.setblocking(False)
     threading.Thread(target=_count, args=(ours,), daemon=True).start()
     before = signal.set_wakeup_fd(python.fileno(), warn_on_full_buffer=False)
-    old = {number: signal.signal(number, _raise) for number in _CODES}
+    received: list[type[KeyboardInterrupt]] = []
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        received.append(Terminated if number == signal.SIGTERM else KeyboardInterrupt)
+        raise received[0]
+
+    old = {number: signal.signal(number, interrupt) for number in _CODES}
     try:
         yield
+    except Exception:
+        if received:
+            raise received[0] from None
+        raise
     finally:
         for number, handler in old.items():
             signal.signal(number, handler)
         signal.set_wakeup_fd(before)
         python.close()
-
-
-def _raise(number: int, frame: FrameType | None) -> None:
-    raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
 
 
 def _count(ours: socket.socket) -> None:
