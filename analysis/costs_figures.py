@@ -60,14 +60,16 @@ def _curves(axis: Any, curves: pd.DataFrame) -> None:
 def _caption_f2(costs: pd.DataFrame, curves: pd.DataFrame) -> str:
     most = int(curves["cells"].max())
     fewer = curves[curves["cells"] < most].groupby("n")["cells"].max()
-    left = f"Fewer problems, whose tables are long enough, from n = {fewer.index.min()} on." if len(fewer) else ""
+    last = int(curves["n"].max())
+    long = costs.loc[costs["n"] == last, ["dataset", "pipeline"]].drop_duplicates()
+    left = f"Fewer, those whose tables are long enough, from n = {fewer.index.min()} on: {len(long)} at {last}."
     return sentence(
         "F2. Root mean square error of predicted log cost on configurations not learned from (up to 1,000 per problem,",
         "the same for every n), against the number of evaluations learned from, drawn at random from the same table;",
         "mean over",
         f"{scope(costs, 'tables')}.",
         f"Bands: {intervals(costs)}",
-        left,
+        left if len(fewer) else "",
         footnote(costs["dataset"]),
     )
 
