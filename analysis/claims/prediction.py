@@ -12,6 +12,7 @@ from analysis.scope import scope
 from analysis.traces import CELL
 
 FEW, MANY = 10, 64
+ENOUGH = 20  # evaluations that claim 10 has to be followed to
 GPS = {"gp": "GP", "warped_gp": "warped GP"}
 TRANSFER = "transfer_"
 
@@ -67,10 +68,13 @@ def claim_10(evidence: Evidence) -> Finding:
         raise Missing("no records of transferred cost models: `python -m tabular_cache costs` with transfer_* models")
     online = _wide(costs, REFERENCE)
     fixed = pd.DataFrame({m: _wide(costs, m).iloc[:, 0] for m in transferred})
-    common = online.index.intersection(fixed.dropna().index)
+    decisive = [n for n in _sizes(online) if n <= ENOUGH]
+    common = online[decisive].dropna().index.intersection(fixed.dropna().index)  # tables long enough to decide
     sizes = [n for n in _sizes(online) if not online.loc[common, n].isna().any()]
-    if len(common) == 0 or not sizes or sizes[0] > 5 or sizes[-1] < 20:
-        raise Missing("needs LV-3's records from 5 evaluations to 20 or more on the problems of a transferred model")
+    if len(common) == 0 or not sizes or sizes[0] > 5 or sizes[-1] < ENOUGH:
+        raise Missing(
+            f"needs LV-3's records from 5 evaluations to {ENOUGH} or more on the problems of a transferred model"
+        )
     values = online.loc[common, sizes].join(fixed.loc[common])
     never = 2 * sizes[-1]
 

@@ -219,6 +219,14 @@ def test_cost_models_by_hand(level: dict[str, float], nine: str, ten: str) -> No
         assert "best transferred: transfer_linear" in found[10].ours
 
 
+def test_a_table_too_short_for_twenty_evaluations_is_left_out_of_claim_10_and_said_to_be() -> None:
+    measured = costs({"lv3": 1.0, "gp": 1.2, "warped_gp": 1.1, "transfer_linear": 0.1})
+    short = measured[measured["n"] <= 8].replace({"dataset": {"wind": "kin8nm"}})  # a sixth data set
+    both = pd.concat([measured, short[short["dataset"] == "kin8nm"]])
+    finding = verdicts(evaluate(frame([("wind", "clean")], [Way("ei")], [0], 6), both))[10]
+    assert finding.verdict == HOLDS and "5 of 144 problems" in finding.taken_over
+
+
 def test_cost_models_in_runs() -> None:
     parts = []
     for model, error in (("lv3", 101.0), ("gp", 110.0), ("transfer_linear", 105.0)):
