@@ -94,6 +94,8 @@ def _ahead(
     """
     ahead, found = np.empty(len(bound), np.intp), 0
     for i in range(len(bound)):
+        if bound[i] < bar[0]:  # of most of them
+            continue
         k = len(bar) - 1
         while leader_cost[k] > log_cost[i]:
             k -= 1
