@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from numba import njit
 
 from harness.surrogates.compiled import invert
-from harness.surrogates.kernels import exp_minus
+from harness.surrogates.kernels import matern_double
 
 
 @njit(cache=True, fastmath=True, error_model="numpy")
@@ -38,12 +38,10 @@ def informative(
             column, a = columns[q], A[i, q]
             for j in range(n):
                 s[j] += (column[j] - a) ** 2
-        for j in range(n):
-            r[j] = np.sqrt(s[j])
         row = G[h]
-        exp_minus(r, row)
+        matern_double(s, r, row)
         for j in range(n):
-            row[j] *= signal * (1.0 + r[j] + s[j] * (1.0 / 3.0))
+            row[j] *= signal
         row[i] += noise
         for k in range(h):
             earlier = G[k]

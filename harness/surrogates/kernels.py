@@ -63,3 +63,16 @@ def exp_minus(x: Float[np.ndarray, " n"], out: Float[np.ndarray, " n"]) -> None:
         tail = (1 / 40320 + f * (1 / 362880)) + g * (1 / 3628800 + f * (1 / 39916800))
         tail = (1 / 24 + f * (1 / 120)) + g * ((1 / 720 + f * (1 / 5040)) + g * tail)
         out[j] = ((1.0 + f) + g * ((0.5 + f * (1 / 6)) + g * tail)) * _as_float((1023 - np.int64(k)) << 52)
+
+
+@njit(inline="always", fastmath=True, error_model="numpy")
+@no_type_check
+def matern_double(
+    squares: Float[np.ndarray, " n"], root: Float[np.ndarray, " n"], out: Float[np.ndarray, " n"]
+) -> None:
+    """Put r into `root` and (1 + r + r^2 / 3) exp(-r) into `out`, in double precision; squares = r^2 >= 0."""
+    for j in range(len(squares)):
+        root[j] = np.sqrt(squares[j])
+    exp_minus(root, out)
+    for j in range(len(squares)):
+        out[j] *= 1.0 + root[j] + squares[j] * (1.0 / 3.0)

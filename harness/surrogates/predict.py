@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 from numba import njit
 
-from harness.surrogates.kernels import exp_minus, matern_single
+from harness.surrogates.kernels import matern_double, matern_single
 from harness.surrogates.workspace import Workspace
 
 _BLOCK = 1 << 17  # bytes of kernel values per block
@@ -85,12 +85,7 @@ def _double(A, C, weight, top, bottom, a, memory, mean, explained):  # type: ign
         _scale(C, start, b, weight, points)
         for i in range(n):
             _squares(A[i], points, b, s)
-            for j in range(b):
-                root[j] = np.sqrt(s[j])
-            row = k[i]
-            exp_minus(root[:b], row)
-            for j in range(b):
-                row[j] *= 1.0 + root[j] + s[j] * (1.0 / 3.0)
+            matern_double(s[:b], root[:b], k[i])
         _products(top, bottom, a, k, V, mean[start : start + b], explained[start : start + b])
 
 
