@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkServerContext
 from typing import Any
 
 from harness.errors import BadInput
@@ -43,7 +44,7 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], cap_s: float, prel
     Children come from one server process that has imported the modules `preload`, which costs them no time.
     """
     _check(cap_s)
-    context = multiprocessing.get_context("forkserver")
+    context = _context()
     context.set_forkserver_preload(["harness.child", *preload])
     began = time.perf_counter()
     ours, theirs = context.Pipe(duplex=False)
@@ -71,6 +72,16 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], cap_s: float, prel
     if code == -signal.SIGPROF:
         return Outcome(CAPPED, None, cap_s, wall_s)
     return Outcome(BROKEN, None, cap_s, wall_s, f"ended with exit code {code}")
+
+
+def _context() -> ForkServerContext:
+    """Return the context of children; a child is told its parent's default method, which it must know to start.
+
+    In a worker of loky that is "loky", known only where loky has been imported.
+    """
+    if multiprocessing.get_start_method(allow_none=True) not in (None, *multiprocessing.get_all_start_methods()):
+        multiprocessing.set_start_method("forkserver", force=True)
+    return multiprocessing.get_context("forkserver")
 
 
 def limit_cpu(seconds: float | None) -> None:

@@ -13,6 +13,7 @@ from harness.configurator.history import History, Pair
 from harness.configurator.intensify import Intensifier, Target
 from harness.configurator.model import RuntimeModel, challengers
 from harness.solvers.options import OptionSpace
+from harness.solvers.protocol import CRASHED
 from harness.streams import stream
 from harness.surrogates.censored import SAMPLED
 
@@ -55,6 +56,9 @@ def configure(space: OptionSpace, features: Float[np.ndarray, "i k"], target: Ta
     race = Intensifier(target, history, pairs, settings.slack, stream(settings.seed, "configurator", "race"))
     model = RuntimeModel(space, features, settings.seed, settings.treatment)
     race.start(space.default)
+    first = history.entries[0]
+    if first.run.status == CRASHED:
+        raise RuntimeError(f"the solver crashes with its defaults, on instance {first.pair[0]}: {first.run.note}")
     trajectory, own_s, models = [(race.spent_s, race.incumbent)], 0.0, 0
     while race.spent_s + own_s < settings.budget_s:
         began = time.process_time()

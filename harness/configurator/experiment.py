@@ -27,7 +27,7 @@ from harness.configurator.history import Pair
 from harness.files import write_atomically
 from harness.records import check_place, damage_named
 from harness.records.experiments import Spec, is_done, record_path
-from harness.solvers.protocol import SOLVED, InstanceSet, Run, Solver
+from harness.solvers.protocol import CRASHED, SOLVED, InstanceSet, Run, Solver
 
 TEST = 10_000  # number of the first test instance
 VERSION = 1  # raise it when the same settings mean something else than before
@@ -125,9 +125,14 @@ def _write(instances: InstanceSet, numbers: range, folder: Path) -> tuple[list[P
 def _timed(
     solver: Solver, instances: InstanceSet, row: Float[np.ndarray, " d"], settings: Mapping[str, Any], folder: Path
 ) -> list[dict[str, Any]]:
-    """Time a configuration on the test instances, the solver's seed being the instance's number."""
+    """Time a configuration on the test instances, the solver's seed being the instance's number.
+
+    Raises RuntimeError if it crashes on every one: nothing is known of its runtime then.
+    """
     paths, _ = _write(instances, range(TEST, TEST + int(settings["test"])), folder)
     runs = [solver.run(row, path, int(path.stem), settings["kappa_max_s"]) for path in paths]
+    if all(run.status == CRASHED for run in runs):
+        raise RuntimeError(f"the solver crashes on every test instance: {runs[0].note}")
     return [
         {
             "seconds": run.cpu_s if run.status == SOLVED else settings["kappa_max_s"],

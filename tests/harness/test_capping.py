@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from fakes import prepared
 
-from harness import child
+from harness import child, executors
 from harness.capping import SLACKS, slack_factor, threshold
 from harness.errors import BadInput
 from harness.live import LiveProblem
@@ -48,6 +48,12 @@ def test_a_child_is_ended_at_its_limit_and_not_before() -> None:
     for function, args in ((busy, (60.0,)), (in_compiled_code, ())):
         capped = child.call(function, args, 0.1)
         assert (capped.status, capped.cpu_s) == (child.CAPPED, 0.1)
+
+
+def test_children_start_in_workers_too() -> None:
+    with executors.local(1) as worker:
+        done = worker.submit(child.call, busy, (0.01,), 5.0).result()
+    assert (done.status, done.value, done.note) == (child.DONE, 0.01, "")
 
 
 def test_a_child_that_breaks_says_why() -> None:

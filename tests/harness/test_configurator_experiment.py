@@ -14,7 +14,7 @@ from harness.executors import serial
 from harness.files import write_atomically
 from harness.records import DamagedRecord
 from harness.solvers.options import Option, OptionSpace
-from harness.solvers.protocol import CUT, SOLVED, InstanceSet, Run, Solver
+from harness.solvers.protocol import CRASHED, CUT, SOLVED, InstanceSet, Run, Solver
 
 SETTINGS = {"budget_s": 6.0, "kappa_max_s": 2.0, "train": 4, "test": 3, "treatment": "sampled"}
 
@@ -65,6 +65,29 @@ def test_records_hold_what_was_done_and_are_not_redone(tmp_path: Path) -> None:
     assert len(before) == 3
     run_all(serial(), todo)
     assert before == {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*.json")}
+
+
+class Crashing(Made):
+    """Runs with its defaults on the instances to configure on, if at all, and on no other."""
+
+    def __init__(self, trained: bool) -> None:
+        super().__init__()
+        self.trained = trained
+
+    def run(self, row: np.ndarray, instance: Path, seed: int, cap_s: float) -> Run:
+        works = self.trained and int(instance.stem) < TEST
+        return super().run(row, instance, seed, cap_s) if works else Run(0.01, CRASHED, "no licence")
+
+
+@pytest.mark.parametrize(
+    ("trained", "where"), [(False, "with its defaults, on instance "), (True, "on every test instance: ")]
+)
+def test_a_solver_that_only_crashes_is_a_failure_and_no_record(tmp_path: Path, trained: bool, where: str) -> None:
+    solver = {"_target_": f"{__name__}.Crashing", "trained": trained}
+    todo = trials({"made": CONFIG["made"] | {"solver": solver}}, (1.0,), 1, SETTINGS, str(tmp_path))[1:]
+    (line,) = run_all(serial(), todo)
+    assert f"the solver crashes {where}" in line and "no licence" in line
+    assert not list(tmp_path.rglob("*.json"))
 
 
 def test_a_damaged_record_is_refused_and_done_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
