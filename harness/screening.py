@@ -44,14 +44,12 @@ def shortlist(
     """
     bound = utility.log_bound(believe(slice(None), *posterior.bounds(C, rough)))
 
-    def bars(kept: Int[np.ndarray, " k"]) -> tuple[Float[np.ndarray, " l"], Float[np.ndarray, " l"]]:
-        """Return cost and least utility of some of the `kept`, best by `bound`; both ascend."""
-        leaders = kept[np.unique(_leaders(bound, log_cost[kept], _EXPONENTS))]
-        leaders = leaders[np.argsort(log_cost[leaders], kind="stable")]
+    def bars(leaders: Int[np.ndarray, " l"]) -> tuple[Float[np.ndarray, " l"], Float[np.ndarray, " l"]]:
+        """Return cost and least utility of the leaders; both ascend."""
         value = utility.log_floor(believe(leaders, *posterior.mean_sd(C[leaders])))
         return log_cost[leaders], np.maximum.accumulate(value)
 
-    first = bars(np.arange(len(C)))
+    first = bars(_leaders(bound, log_cost, _EXPONENTS))
     kept = _ahead(bound, log_cost, *first)
     if not rough or len(kept) <= FEWEST:
         return kept
@@ -59,7 +57,7 @@ def shortlist(
     ahead = _ahead(bound, log_cost[kept], *first)
     if len(ahead) > FEWEST:  # the rough bounds led astray: better leaders are worth their price
         kept, bound = kept[ahead], bound[ahead]
-        ahead = _ahead(bound, log_cost[kept], *bars(kept))
+        ahead = _ahead(bound, log_cost[kept], *bars(kept[_leaders(bound, log_cost[kept], _EXPONENTS)]))
     return kept[ahead]
 
 
@@ -68,16 +66,17 @@ def shortlist(
 def _leaders(
     bound: Float[np.ndarray, " m"], log_cost: Float[np.ndarray, " m"], exponents: Float[np.ndarray, " e"]
 ) -> Int[np.ndarray, " f"]:
-    """Return the cheapest candidate and, for each alpha, the one of highest bound - alpha log cost."""
-    best = np.zeros(len(exponents) + 1, np.intp)
-    best[-1] = log_cost.argmin()
+    """Return the cheapest candidate and, for each alpha, the one of highest bound - alpha log cost: once, by cost."""
+    best = np.empty(len(exponents) + 1, np.intp)
+    best[:] = log_cost.argmin()
     for k in range(len(exponents)):
         alpha, highest = exponents[k], -np.inf
         for i in range(len(bound)):
             score = bound[i] - alpha * log_cost[i]
             if score > highest:
                 best[k], highest = i, score
-    return best
+    leaders = np.unique(best)
+    return leaders[np.argsort(log_cost[leaders], kind="mergesort")]
 
 
 @njit(cache=True)

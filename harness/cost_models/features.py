@@ -2,12 +2,16 @@
 
 import math
 from collections.abc import Sequence
+from typing import no_type_check
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
+from numba import njit
 
 from harness.errors import BadInput
 from harness.space import XGBOOST_SPACE, Parameter, SearchSpace
+
+_AS_IT_IS = 1.0  # instead of a ratio
 
 
 def log_costs(cost_s: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
@@ -32,25 +36,37 @@ class Features:
         if unknown or not names or len(set(names)) < len(names):
             raise BadInput(f"features must be different names among {', '.join(space.names)}, got {names}")
         self.names = tuple(names)
-        self._columns = [(space.names.index(name), _ratio(space.parameters[space.names.index(name)])) for name in names]
+        chosen = [space.names.index(name) for name in names]
+        self._columns = np.array(chosen)
+        self._ratios = np.array([_ratio(space.parameters[j]) for j in chosen])
+        self._logs = [(k, 1.0 / math.log(ratio)) for k, ratio in enumerate(self._ratios) if ratio != _AS_IT_IS]
 
     def __len__(self) -> int:
         return len(self.names)
 
-    def columns(self, X: Float[np.ndarray, "n d"]) -> list[Float[np.ndarray, " n"]]:
-        """Return the features of unit-cube points, one array each."""
-        out = []
-        for j, ratio in self._columns:
-            s = X[:, j]
-            if ratio is not None:
-                s = s * (ratio - 1.0)
-                s += 1.0
-                np.log(s, out=s)
-                s *= 1.0 / math.log(ratio)
-            out.append(s)
+    def columns(self, X: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "k n"]:
+        """Return the features of unit-cube points, one row each."""
+        out = _native(X, self._columns, self._ratios)
+        for k, scale in self._logs:
+            np.log(out[k], out=out[k])
+            out[k] *= scale
         return out
 
 
-def _ratio(parameter: Parameter) -> float | None:
-    """Return high / low where the unit coordinate is to be put on a log scale; None where it stays as it is."""
-    return None if parameter.log or parameter.low <= 0 else parameter.high / parameter.low
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def _native(
+    X: Float[np.ndarray, "n d"], columns: Int[np.ndarray, " k"], ratios: Float[np.ndarray, " k"]
+) -> Float[np.ndarray, "k n"]:
+    """Return 1 + (ratio - 1) x, the native value in units of its lowest, or x itself where there is no ratio."""
+    out = np.empty((len(columns), len(X)))
+    for k in range(len(columns)):
+        factor, start = (ratios[k] - 1.0, 1.0) if ratios[k] != _AS_IT_IS else (1.0, 0.0)
+        for i in range(len(X)):
+            out[k, i] = X[i, columns[k]] * factor + start
+    return out
+
+
+def _ratio(parameter: Parameter) -> float:
+    """Return high / low where the unit coordinate is to be put on a log scale; `_AS_IT_IS` where it stays as it is."""
+    return _AS_IT_IS if parameter.log or parameter.low <= 0 else parameter.high / parameter.low

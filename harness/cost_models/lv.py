@@ -64,7 +64,7 @@ class LowVariance:
     def _regress(self, X: Float[np.ndarray, "n d"], log_cost: Float[np.ndarray, " n"], hidden: float = 0.0) -> float:
         """Set the coefficients and return sqrt(RSS / n); hidden: the part of RSS that imputed values do not show."""
         n, S = len(log_cost), self._features.columns(np.asarray(X, dtype=np.float64))
-        intercept, weights, squares = _least_squares(np.array(S), log_cost, self.ridge)
+        intercept, weights, squares = _least_squares(S, log_cost, self.ridge)
         squares += hidden
         self._coefficients = intercept, weights, math.sqrt(squares / max(1, n - len(weights) - 1))
         return math.sqrt(squares / n)
@@ -74,10 +74,18 @@ class LowVariance:
         if self._coefficients is None:
             raise ValueError("predict was called before fit")
         intercept, weights, sd = self._coefficients
-        mean = np.full(len(C), intercept)
-        for weight, feature in zip(weights, self._features.columns(np.asarray(C, dtype=np.float64)), strict=True):
-            mean += weight * feature  # elementwise, so that equal features give exactly equal costs
-        return mean, np.full(len(C), sd)
+        return _linear(intercept, weights, self._features.columns(np.asarray(C, dtype=np.float64))), np.full(len(C), sd)
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def _linear(intercept: float, weights: Float[np.ndarray, " k"], S: Float[np.ndarray, "k m"]) -> Float[np.ndarray, " m"]:
+    """Return b + sum_k w_k s_k, feature by feature, so that equal features give exactly equal costs."""
+    mean = np.full(S.shape[1], intercept)
+    for k in range(len(S)):
+        for i in range(len(mean)):
+            mean[i] += weights[k] * S[k, i]
+    return mean
 
 
 @njit(cache=True, error_model="numpy")

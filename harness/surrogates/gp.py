@@ -1,10 +1,12 @@
 """The default surrogate: a Matern-5/2 Gaussian process, hyperparameters by maximum marginal likelihood."""
 
 import math
-from typing import ClassVar
+from functools import cache
+from typing import ClassVar, no_type_check
 
 import numpy as np
 from jaxtyping import Float
+from numba import njit
 
 from harness.checks import flag, number
 from harness.surrogates.compiled import LARGEST, CompiledLikelihood
@@ -77,9 +79,7 @@ class GaussianProcess:
         return GaussianPosterior(X, theta, likelihood.solution(theta), location, self._noise_in_sd, self._space)
 
     def _maximise(self, likelihood: Likelihood | CompiledLikelihood, p: int) -> Minimum:
-        n, last, found = self._pairs.n, self._last, []
-        low, high = np.log(np.array([LENGTH_SCALE] * p + [SIGNAL_VARIANCE, NOISE_VARIANCE])).T
-        box = np.ascontiguousarray(low), np.ascontiguousarray(high)
+        n, last, found, box = self._pairs.n, self._last, [], _box(p)
         if last is not None:
             found.append(descend(likelihood, last.x, last.hessian, box, self._tolerance, self._iterations))
         if last is None or n <= self._restart_until or n >= self._restart_growth * self._restarted_at:
@@ -96,14 +96,38 @@ class GaussianProcess:
 
 def standardise(y: Float[np.ndarray, " n"]) -> tuple[Float[np.ndarray, " n"], tuple[float, float]]:
     """Return z = (y - mean) / sd and (mean, sd), without overflow; for constant y z = 0 and sd = 1."""
-    if y.min() == y.max():
-        return np.zeros_like(y), (float(y[0]), 1.0)
-    mean = float(np.mean(y))
-    z = y - mean
-    peak = float(np.abs(z).max())
-    z /= peak
-    sd = float(np.sqrt(np.mean(z * z)))
-    return z / sd, (mean, peak * sd)
+    z = np.empty(len(y))
+    return z, _standardise(np.asarray(y, np.float64), z)
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def _standardise(y: Float[np.ndarray, " n"], z: Float[np.ndarray, " n"]) -> tuple[float, float]:
+    """Fill z and return (mean, sd): once per step of a run."""
+    low, high, total = y[0], y[0], 0.0
+    for value in y:
+        low, high, total = min(low, value), max(high, value), total + value
+    if low == high:
+        z[:] = 0.0
+        return y[0], 1.0
+    mean, peak, squares = total / len(y), 0.0, 0.0
+    for i in range(len(y)):
+        z[i] = y[i] - mean
+        peak = max(peak, abs(z[i]))
+    for i in range(len(y)):
+        z[i] /= peak
+        squares += z[i] * z[i]
+    sd = np.sqrt(squares / len(y))
+    for i in range(len(y)):
+        z[i] /= sd
+    return mean, peak * sd
+
+
+@cache
+def _box(p: int) -> tuple[Float[np.ndarray, " t"], Float[np.ndarray, " t"]]:
+    """Return the lowest and the highest theta for p length-scales."""
+    low, high = np.log(np.array([LENGTH_SCALE] * p + [SIGNAL_VARIANCE, NOISE_VARIANCE])).T
+    return np.ascontiguousarray(low), np.ascontiguousarray(high)
 
 
 def _start(length: float, p: int) -> Float[np.ndarray, " t"]:

@@ -32,6 +32,18 @@ def _as_float(typing_context, bits):  # type: ignore[no-untyped-def]
     return result(bits), generate
 
 
+@intrinsic
+def wide_vectors(typing_context):  # type: ignore[no-untyped-def]
+    """Let the function that says so use vectors of 512 bits where the processor has them; otherwise LLVM takes 256."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        # `add` of the attributes' own class knows no attributes with values
+        set.add(builder.function.attributes, '"prefer-vector-width"="512"')
+        return context.get_dummy_value()
+
+    return types.none(), generate
+
+
 @njit(inline="always", fastmath=True, error_model="numpy")
 @no_type_check
 def matern_single(squares: Float[np.ndarray, " b"], out: Float[np.ndarray, " b"]) -> None:

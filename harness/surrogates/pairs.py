@@ -1,7 +1,10 @@
 """Squared differences of all pairs of observed points, kept from fit to fit."""
 
+from typing import no_type_check
+
 import numpy as np
 from jaxtyping import Float, Int
+from numba import njit
 
 
 class Pairs:
@@ -15,7 +18,6 @@ class Pairs:
         self._ard = ard
         self._X = np.empty((0, 0))
         self._squared = np.empty((0, 0))
-        self._index = np.empty((2, 0), np.intp)
 
     def update(self, X: Float[np.ndarray, "n d"]) -> None:
         """Hold the pairs of `X`, whether or not it continues the points of the last call."""
@@ -23,12 +25,8 @@ class Pairs:
         if known > len(X) or self._X.shape[1] != X.shape[1] or not np.array_equal(self._X, X[:known]):
             known = 0
         self._reserve(known, len(X), X.shape[1] if self._ard else 1)
-        for i in range(known, len(X)):
-            new = slice(i * (i - 1) // 2, i * (i + 1) // 2)
-            squares = np.square(X[:i] - X[i]).T
-            self._squared[:, new] = squares if self._ard else squares.sum(axis=0)
-            self._index[0, new], self._index[1, new] = i, np.arange(i)
         self._X = X.copy()
+        _append(self._X, known, self._squared)
 
     @property
     def n(self) -> int:
@@ -48,13 +46,36 @@ class Pairs:
     @property
     def flat(self) -> Int[np.ndarray, " q"]:
         """Where the pairs lie in an n x n matrix in Fortran order: its strict lower triangle."""
-        i, j = self._index[:, : self.n * (self.n - 1) // 2]
-        return j * self.n + i
+        return _flat(self.n)
 
     def _reserve(self, known: int, n: int, p: int) -> None:
         need, kept = n * (n - 1) // 2, known * (known - 1) // 2
         if need > self._squared.shape[1] or len(self._squared) != p:
-            squared, index = np.empty((p, 2 * need)), np.empty((2, 2 * need), np.intp)
+            squared = np.empty((p, 2 * need))
             if kept:
-                squared[:, :kept], index[:, :kept] = self._squared[:, :kept], self._index[:, :kept]
-            self._squared, self._index = squared, index
+                squared[:, :kept] = self._squared[:, :kept]
+            self._squared = squared
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def _append(X: Float[np.ndarray, "n d"], known: int, squared: Float[np.ndarray, "p s"]) -> None:
+    """Put the pairs of the points from `known` on into `squared`, summed over dimensions if p = 1 < d."""
+    (n, d), p = X.shape, len(squared)
+    for i in range(known, n):
+        first = i * (i - 1) // 2
+        for j in range(i):
+            for k in range(p):
+                squared[k, first + j] = (X[i, k] - X[j, k]) ** 2
+            for k in range(p, d):
+                squared[0, first + j] += (X[i, k] - X[j, k]) ** 2
+
+
+@njit(cache=True)
+@no_type_check
+def _flat(n: int) -> Int[np.ndarray, " q"]:
+    out = np.empty(n * (n - 1) // 2, np.intp)
+    for i in range(n):
+        for j in range(i):
+            out[i * (i - 1) // 2 + j] = j * n + i
+    return out

@@ -37,9 +37,12 @@ class GaussianPosterior:
         self._signal, noise = math.exp(theta[-2]), math.exp(theta[-1])
         self._added = noise if noise_in_sd else 0.0
         self._mu, self._scale = location
-        self._weight = np.broadcast_to(math.sqrt(5.0) * np.exp(-theta[:-2]), X.shape[1])
+        self._weight = np.empty(X.shape[1])
+        self._weight[:] = math.sqrt(5.0) * np.exp(-theta[:-2])
         self._A = (X - 0.5) * self._weight
-        self._rows = self._signal * np.vstack([solution.inverse, solution.a])
+        self._rows = np.empty((len(X) + 1, len(X)))
+        np.multiply(solution.inverse, self._signal, out=self._rows[:-1])
+        np.multiply(solution.a, self._signal, out=self._rows[-1])
         self._predict = Predictor(self._A, self._weight, self._rows[:-1], self._rows[-1], self._space, np.float64)
         self._single: dict[bool, SinglePrecision] = {}
         self._X, self._theta, self._noise_in_sd = X, theta, noise_in_sd

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 from numba import njit
 
-from harness.surrogates.kernels import matern_double, matern_single
+from harness.surrogates.kernels import matern_double, matern_single, wide_vectors
 from harness.surrogates.workspace import Workspace
 
 _BLOCK = 1 << 17  # bytes of kernel values per block
@@ -63,6 +63,7 @@ class Predictor:
 @no_type_check
 def _single(A, C, weight, top, bottom, a, memory, mean, explained):  # type: ignore[no-untyped-def]
     """Fill `mean` and `explained` in single precision."""
+    wide_vectors()
     (n, d), r, width = A.shape, bottom.shape[1], memory.shape[1]
     for start in range(0, len(mean), width):
         b = min(width, len(mean) - start)
@@ -78,6 +79,7 @@ def _single(A, C, weight, top, bottom, a, memory, mean, explained):  # type: ign
 @no_type_check
 def _double(A, C, weight, top, bottom, a, memory, mean, explained):  # type: ignore[no-untyped-def]
     """Fill `mean` and `explained` in double precision."""
+    wide_vectors()
     (n, d), r, width = A.shape, bottom.shape[1], memory.shape[1]
     for start in range(0, len(mean), width):
         b = min(width, len(mean) - start)
@@ -115,15 +117,22 @@ def _scale(C, start, b, weight, points):  # type: ignore[no-untyped-def]
 @no_type_check
 def _squares(a, points, b, s):  # type: ignore[no-untyped-def]
     """Put |a - c|^2 into s[:b]."""
-    s[:b] = 0.0
-    for q in range(0, len(a), 8):
-        a0, a1, a2, a3, a4, a5, a6, a7 = a[q], a[q + 1], a[q + 2], a[q + 3], a[q + 4], a[q + 5], a[q + 6], a[q + 7]
-        c0, c1, c2, c3 = points[q], points[q + 1], points[q + 2], points[q + 3]
-        c4, c5, c6, c7 = points[q + 4], points[q + 5], points[q + 6], points[q + 7]
-        for j in range(b):
-            near = (a0 - c0[j]) ** 2 + (a1 - c1[j]) ** 2 + (a2 - c2[j]) ** 2 + (a3 - c3[j]) ** 2
-            far = (a4 - c4[j]) ** 2 + (a5 - c5[j]) ** 2 + (a6 - c6[j]) ** 2 + (a7 - c7[j]) ** 2
-            s[j] += near + far
+    _eight_dimensions(a, 0, points, b, s, False)
+    for q in range(8, len(a), 8):
+        _eight_dimensions(a, q, points, b, s, True)
+
+
+@njit(inline="always")
+@no_type_check
+def _eight_dimensions(a, q, points, b, s, add):  # type: ignore[no-untyped-def]
+    """Put what the dimensions from q on contribute into s[:b], or add it."""
+    a0, a1, a2, a3, a4, a5, a6, a7 = a[q], a[q + 1], a[q + 2], a[q + 3], a[q + 4], a[q + 5], a[q + 6], a[q + 7]
+    c0, c1, c2, c3 = points[q], points[q + 1], points[q + 2], points[q + 3]
+    c4, c5, c6, c7 = points[q + 4], points[q + 5], points[q + 6], points[q + 7]
+    for j in range(b):
+        near = (a0 - c0[j]) ** 2 + (a1 - c1[j]) ** 2 + (a2 - c2[j]) ** 2 + (a3 - c3[j]) ** 2
+        far = (a4 - c4[j]) ** 2 + (a5 - c5[j]) ** 2 + (a6 - c6[j]) ** 2 + (a7 - c7[j]) ** 2
+        s[j] = s[j] + (near + far) if add else near + far
 
 
 @njit(inline="always")

@@ -3,6 +3,7 @@
 It serves to find the few candidates that are worth a prediction in double precision.
 """
 
+import math
 from typing import no_type_check
 
 import numpy as np
@@ -38,10 +39,10 @@ class SinglePrecision:
     ) -> None:
         self._signal = signal
         self._predict = Predictor(A, weight, W, a, space, np.float32)
-        sums = np.abs(W).sum(axis=1)
         unit = _SAFETY * _UNIT * (2.0 + 0.1 * float(weight.max()))
-        self._variance_error = unit * (float(np.sqrt(sums @ sums * signal)) + signal)
-        self._mean_error = unit * float(np.abs(a).sum())
+        squares, total = _sums(W, a)
+        self._variance_error = unit * (math.sqrt(squares * signal) + signal)
+        self._mean_error = unit * total
 
     def bounds(
         self, C: Float[np.ndarray, "m d"], added: float, location: tuple[float, float]
@@ -52,6 +53,21 @@ class SinglePrecision:
         """
         mean, explained = self._predict(C)
         return _widened(mean, explained, self._mean_error, self._signal, self._variance_error + added, *location)
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def _sums(W, a):  # type: ignore[no-untyped-def]
+    """Return sum_i (sum_j |W_ij|)^2 of a lower triangle, and sum |a|."""
+    squares, total = 0.0, 0.0
+    for i in range(len(W)):
+        row = 0.0
+        for j in range(i + 1):
+            row += abs(W[i, j])
+        squares += row * row
+    for value in a:
+        total += abs(value)
+    return squares, total
 
 
 @njit(cache=True, error_model="numpy")
