@@ -43,7 +43,7 @@ class GaussianProcessCost:
 
     def _inputs(self, X: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n k"]:
         X = np.asarray(X, dtype=np.float64)
-        return X if self._features is None else np.stack(self._features.columns(X), axis=1)
+        return X if self._features is None else np.ascontiguousarray(self._features.columns(X).T)
 
 
 class ResidualGaussianProcess:
