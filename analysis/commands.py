@@ -1,9 +1,10 @@
-"""What `python -m analysis report|claims|budgets|fronts|sensitivities|best|tables` do; each returns the exit code."""
+"""What the commands of `python -m analysis` that read one folder of records do; each returns the exit code."""
 
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from analysis.arguments import Arguments
 from harness.cli import SOME_FAILED
 from harness.errors import BadInput
 from harness.files import write_atomically
@@ -11,10 +12,48 @@ from harness.files import write_atomically
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analysis.__main__ import Arguments
+
+def do_all(arguments: Arguments) -> int:
+    """Draw the figures and write the summary; `figures` and `summary` do their part only."""
+    from analysis import problems, summary
+    from analysis.figures import figures
+    from analysis.plotting import Drawn
+    from analysis.provenance import provenance
+    from analysis.traces import collect
+    from harness.records import read_traces
+
+    judge, mixed = arguments.options["judge"], arguments.options["mixed"] == "true"
+    traces = collect(read_traces(arguments.results_dir), arguments.components, judge, mixed)
+    drawn: dict[str, Drawn | str] = {}
+    for name, draw in figures().items() if arguments.command != "summary" else ():
+        try:
+            drawn[name] = draw(traces, arguments.out_dir)
+        except BadInput as error:
+            drawn[name] = str(error)
+            print(f"error: {name} was not drawn: {error}", file=sys.stderr)
+    if arguments.command != "figures":
+        settings = provenance(arguments.results_dir)
+        tables = problems.of_records(settings, traces, arguments.out_dir)
+        summary.write(traces, settings, drawn, arguments.out_dir, tables)
+        print(arguments.out_dir / "summary.md")
+    for figure in drawn.values():
+        for path in figure.paths if isinstance(figure, Drawn) else ():
+            print(path)
+    return SOME_FAILED if any(isinstance(figure, str) for figure in drawn.values()) else 0
 
 
-def claims(arguments: "Arguments") -> int:
+do_figures = do_summary = do_all
+
+
+def do_report(arguments: Arguments) -> int:
+    """Write report.html and report.md with all figures, claims and numbers; they say what could not be made."""
+    from analysis import report as page
+
+    page.write(arguments.results_dir, arguments.out_dir, arguments.components, arguments.options["judge"])
+    return 0
+
+
+def do_claims(arguments: Arguments) -> int:
     """Hold the paper's claims against the records: print the table, write claims.md and claims.csv."""
     from analysis.claims import evaluate
     from analysis.claims.evaluate import table, write
@@ -35,7 +74,7 @@ def claims(arguments: "Arguments") -> int:
     return 0
 
 
-def _hypervolumes(arguments: "Arguments", frame: "pd.DataFrame") -> list[Path]:
+def _hypervolumes(arguments: Arguments, frame: "pd.DataFrame") -> list[Path]:
     """Write hypervolumes.csv, those of EI^alpha and CEI per problem; nothing where the records hold none."""
     from analysis.claims.contextual import families_of
     from analysis.claims.evidence import Evidence
@@ -51,7 +90,7 @@ def _hypervolumes(arguments: "Arguments", frame: "pd.DataFrame") -> list[Path]:
     return [path]
 
 
-def budgets(arguments: "Arguments") -> int:
+def do_budgets(arguments: Arguments) -> int:
     """Write budgets.csv, the minimal budget of every problem, for `python -m harness budgets=...`."""
     from analysis.budgets import minimal_budgets
     from analysis.selection import at_horizon, horizon, of_families
@@ -68,7 +107,7 @@ def budgets(arguments: "Arguments") -> int:
     return 0
 
 
-def fronts(arguments: "Arguments") -> int:
+def do_fronts(arguments: Arguments) -> int:
     """Draw F1 and F7; exit code 3 when one could not be drawn from these records."""
     from analysis.figures import front_figures
     from analysis.fronts import read_fronts
@@ -84,25 +123,7 @@ def fronts(arguments: "Arguments") -> int:
     return SOME_FAILED if failed else 0
 
 
-def sensitivities(arguments: "Arguments") -> int:
-    """Write sensitivities.md and .csv from one folder of records per setting."""
-    from analysis import sensitivities as comparison
-
-    paths: tuple[Path, ...] = comparison.report(arguments.results_dir, arguments.out_dir)
-    for path in paths:
-        print(path)
-    return 0
-
-
-def report(arguments: "Arguments") -> int:
-    """Write report.html and report.md with all figures, claims and numbers; they say what could not be made."""
-    from analysis import report as page
-
-    page.write(arguments.results_dir, arguments.out_dir, arguments.components, arguments.options["judge"])
-    return 0
-
-
-def best(arguments: "Arguments") -> int:
+def do_best(arguments: Arguments) -> int:
     """Tell the best configuration found on every data set; best.json and its picture lie beside the records."""
     from analysis import best as configurations
 
@@ -110,16 +131,7 @@ def best(arguments: "Arguments") -> int:
     return 0
 
 
-def tables(arguments: "Arguments") -> int:
-    """Draw the Pareto front of every shipped table; no records are needed."""
-    from analysis import tables_figure
-
-    for path in tables_figure.draw(arguments.out_dir).paths:
-        print(path)
-    return 0
-
-
-def utilities(arguments: "Arguments") -> int:
+def do_utilities(arguments: Arguments) -> int:
     """Write utilities.md and draw its figure: ranks of utilities and cost rules, training and thinking time."""
     from analysis import utilities as comparison
     from analysis import utilities_figure, utilities_report

@@ -13,8 +13,9 @@ from command_lines import ENVIRONMENT, CommandLines
 from fakes import make_tables
 from synthetic_records import Way, frame, on_disk
 
-from analysis import commands, markdown, problems, summary
-from analysis.__main__ import OTHERS, Arguments, main, parse
+from analysis import commands, comparisons, markdown, problems, summary
+from analysis.__main__ import main
+from analysis.arguments import OF_COMPARISONS, OF_RECORDS, Arguments, parse
 from analysis.marks import footnote, marked, marks
 from analysis.provenance import lines, provenance
 from analysis.traces import collect
@@ -161,11 +162,12 @@ def test_arguments(tmp_path: Path) -> None:
     assert parse([f"results_dir={tmp_path}"]) == Arguments("all", tmp_path, Path("report"), {}, usual)
     found = parse(["out_dir=x/y", "figures", f"results_dir={tmp_path}", "evaluator=live", "judge=test"])
     assert found == Arguments("figures", tmp_path, Path("x/y"), {"evaluator": "live"}, {**usual, "judge": "test"})
-    assert all(callable(getattr(commands, name)) for name in OTHERS)
+    assert all(callable(getattr(commands, f"do_{name}")) for name in OF_RECORDS)
+    assert all(callable(getattr(comparisons, f"do_{name}")) for name in OF_COMPARISONS)
 
 
 @pytest.mark.parametrize(("argv", "line"), [
-    (["figure"], r"unknown command 'figure'; allowed: figures, summary, all, density, engines, costs"),
+    (["figure"], r"unknown command 'figure'; allowed: all, figures, summary, report, claims"),
     (["result_dir=x"], rf"unknown key 'result_dir'; allowed: {ALLOWED}"),
     (["out_dir="], r"out_dir is empty"),
     (["all", "figures"], r"command is given twice"),

@@ -3,7 +3,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis.__main__ import parse
+from analysis.arguments import parse
 from analysis.mixing import check_same_origin
 from harness.errors import BadInput
 

@@ -137,7 +137,7 @@ def test_asking_for_the_pace_changes_no_error_and_is_not_counted() -> None:
 
 def test_a_changing_pace_counts_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     """Asked after every round, with a slowdown of 1 at first and 9 from the third asking on."""
-    monkeypatch.setattr("harness.training._PACE_EVERY_S", 0.0)
+    monkeypatch.setattr("harness.clock._PACE_EVERY_S", 0.0)
     asked: list[float] = []
 
     def changing() -> float:
