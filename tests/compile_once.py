@@ -1,7 +1,7 @@
-"""Compiling once: a process calls the compiled functions with an empty cache of its own, which others then load from.
+"""Compiling once: two processes call the compiled functions with an empty cache, which others then load from.
 
-When several workers run the whole suite, that process starts before they do, and its cache is everybody's: else each
-of them would compile what it needs, which takes longer than most tests.
+When several workers run the whole suite, these processes start before they do, and their cache is everybody's: else
+each worker would compile what it needs, which takes longer than most tests.
 """
 
 import os
@@ -21,15 +21,18 @@ _SAID = "said"
 
 
 def call(folder: Path) -> str:
-    """Call the compiled functions in a fresh process with the cache in `folder` and return what it printed."""
+    """Call the compiled functions in fresh processes with the cache in `folder` and return what these printed."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder), "PYTHONPATH": str(ROOT)}
     command = [sys.executable, str(ROOT / "tests" / "compiled_functions.py")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1800)
-    return done.stdout if done.returncode == 0 else done.stderr
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    running = [subprocess.Popen([*command, part], env=environment, text=True, **pipes) for part in "01"]
+    said = [process.communicate(timeout=1800) for process in running]
+    failed = [err for process, (_, err) in zip(running, said, strict=True) if process.returncode != 0]
+    return "".join(failed) or "".join(out for out, _ in said)
 
 
 def compiled(folder: Path) -> tuple[Path, str]:
-    """Return a cache and what the process that filled it printed: this run's own, or else a new one in `folder`."""
+    """Return a cache and what the processes that filled it printed: this run's own, or else a new one in `folder`."""
     if _SHARED in os.environ:
         folder = Path(os.environ[_SHARED])
         return folder, (folder / _SAID).read_text()
