@@ -260,7 +260,7 @@ def test_a_study_survives_kill_interrupt_and_damage_and_gives_the_same_bytes(
     assert code == 0
     assert "damaged record" in err[0]
     assert " 0 runs were there already" not in out[-1]
-    assert cli(*MORE, "results_dir=whole")[0] == 0
+    assert cli(*MORE, "results_dir=whole", "executor=serial")[0] == 0
     assert traces(cli.folder / "r") == traces(cli.folder / "whole")
     assert len(traces(cli.folder / "r")) == 16
     told = run("-m", "harness.status", "results_dir=r", "--json", cwd=cli.folder)

@@ -13,6 +13,7 @@ from numba import njit
 from harness.surrogates.kernels import exp_minus
 from harness.surrogates.likelihood import JITTERS, LOG_2PI, Solution
 from harness.surrogates.pairs import Pairs
+from harness.surrogates.triangles import cholesky, invert
 from harness.surrogates.workspace import Workspace
 
 LARGEST = 160  # observations; beyond, LAPACK's blocked routines win
@@ -26,14 +27,14 @@ class CompiledLikelihood:
         self._squared, self._z = pairs.memory, z
         self._A, self._W = space.take("A", (n, n)), space.take("W", (n, n))
         self._slope, self._a = space.take("slope", (n * (n - 1) // 2,)), np.empty(n)
-        self._row = space.take("row", (n,))
+        self._rows = space.take("rows", (2, n))
         self._solved: tuple[bytes, Solution] | None = None
 
     def __call__(self, theta: Float[np.ndarray, " t"]) -> tuple[float, Float[np.ndarray, " t"]]:
         """Return -log p(z | theta) and its gradient."""
         gradient = np.empty(len(theta))
         positive, value, half_log_det = _evaluate(
-            theta, self._squared, self._z, _JITTERS, self._A, self._W, self._a, self._slope, self._row, gradient,
+            theta, self._squared, self._z, _JITTERS, self._A, self._W, self._a, self._slope, self._rows, gradient,
         )  # fmt: skip
         if not positive:
             raise FloatingPointError("the kernel matrix is not positive definite, even with jitter 1e-2")
@@ -62,7 +63,7 @@ def _evaluate(
     W: Float[np.ndarray, "n n"],
     a: Float[np.ndarray, " n"],
     slope: Float[np.ndarray, " q"],
-    space: Float[np.ndarray, " n"],
+    rows: Float[np.ndarray, "2 n"],
     gradient: Float[np.ndarray, " t"],
 ) -> tuple[bool, float, float]:
     """Fill W, a and `gradient`; return whether some jitter was enough, -log p and the sum of log L_ii."""
@@ -70,8 +71,8 @@ def _evaluate(
     weights, signal, noise = 5.0 * np.exp(-2.0 * theta[:p]), np.exp(theta[p]), np.exp(theta[p + 1])
     positive = False
     for jitter in jitters:
-        _kernel(squared, weights, signal, (signal + noise) * (1.0 + jitter), A, slope, space)
-        positive = _cholesky(A)
+        _kernel(squared, weights, signal, (signal + noise) * (1.0 + jitter), A, slope, rows[0])
+        positive = cholesky(A)
         if positive:
             break
     if not positive:
@@ -90,7 +91,7 @@ def _evaluate(
     fit = 0.0
     for i in range(n):
         fit += z[i] * a[i]
-    trace = _slopes(W, a, squared, slope, space, gradient)
+    trace = _slopes(W, a, squared, slope, rows, gradient)
     for k in range(p):
         gradient[k] *= weights[k] / 3.0
     gradient[p + 1] = 0.5 * noise * trace
@@ -123,78 +124,56 @@ def _kernel(squared, weights, signal, diagonal, A, slope, r):  # type: ignore[no
 
 @njit(inline="always", fastmath=True, error_model="numpy")
 @no_type_check
-def _cholesky(A):  # type: ignore[no-untyped-def]
-    """Replace the lower triangle of A by that of L, A = L L^T; return whether A is positive definite."""
-    for i in range(len(A)):
-        row = A[i]
-        for j in range(i):
-            other, value = A[j], row[j]
-            for k in range(j):
-                value -= row[k] * other[k]
-            row[j] = value / other[j]
-        value = row[i]
-        for k in range(i):
-            value -= row[k] * row[k]
-        if not value > 0.0:
-            return False
-        row[i] = np.sqrt(value)
-    return True
+def _slopes(W, a, squared, slope, rows, gradient):  # type: ignore[no-untyped-def]
+    """Put the sums of G_ij slope_ij squared_kij over i > j into `gradient`; return tr G, G = W^T W - a a^T.
 
-
-@njit(inline="always", fastmath=True, error_model="numpy")
-@no_type_check
-def invert(L, W):  # type: ignore[no-untyped-def]
-    """Put L^-1 into W, zeros above the diagonal; rows of W are subtracted four at a time."""
-    n = len(L)
-    for i in range(n):
-        row = W[i]
-        row[:] = 0.0
-        k = 0
-        while k + 4 <= i:
-            c0, c1, c2, c3 = L[i, k], L[i, k + 1], L[i, k + 2], L[i, k + 3]
-            w0, w1, w2, w3 = W[k], W[k + 1], W[k + 2], W[k + 3]
-            for j in range(k + 4):
-                row[j] -= c0 * w0[j] + c1 * w1[j] + c2 * w2[j] + c3 * w3[j]
-            k += 4
-        for m in range(k, i):
-            c, w = L[i, m], W[m]
-            for j in range(m + 1):
-                row[j] -= c * w[j]
-        scale = 1.0 / L[i, i]
-        for j in range(i):
-            row[j] *= scale
-        row[i] = scale
-
-
-@njit(inline="always", fastmath=True, error_model="numpy")
-@no_type_check
-def _slopes(W, a, squared, slope, row, gradient):  # type: ignore[no-untyped-def]
-    """Put the sums of G_ij slope_ij squared_kij over i > j into `gradient`; return tr G, G = W^T W - a a^T."""
-    n, p = len(a), len(gradient) - 2
+    Rows of G are made two at a time, of four rows of W at a time.
+    """
+    n, trace, i = len(a), 0.0, 0
+    row, next_row = rows[0], rows[1]
     gradient[:] = 0.0
-    trace = 0.0
-    for i in range(n):
+    if n % 2 == 1:
+        row[0] = -a[0] * a[0]
+        for k in range(n):
+            row[0] += W[k, 0] * W[k, 0]
+        trace, i = row[0], 1
+    while i < n:
         for j in range(i + 1):
-            row[j] = -a[i] * a[j]
-        k = i
+            row[j] = W[i, i] * W[i, j] - a[i] * a[j]
+            next_row[j] = -a[i + 1] * a[j]
+        next_row[i + 1] = -a[i + 1] * a[i + 1]
+        k = i + 1
         while k + 4 <= n:
             c0, c1, c2, c3 = W[k, i], W[k + 1, i], W[k + 2, i], W[k + 3, i]
+            d0, d1, d2, d3 = W[k, i + 1], W[k + 1, i + 1], W[k + 2, i + 1], W[k + 3, i + 1]
             w0, w1, w2, w3 = W[k], W[k + 1], W[k + 2], W[k + 3]
-            for j in range(i + 1):
-                row[j] += c0 * w0[j] + c1 * w1[j] + c2 * w2[j] + c3 * w3[j]
+            for j in range(i + 2):
+                x0, x1, x2, x3 = w0[j], w1[j], w2[j], w3[j]
+                row[j] += c0 * x0 + c1 * x1 + c2 * x2 + c3 * x3
+                next_row[j] += d0 * x0 + d1 * x1 + d2 * x2 + d3 * x3
             k += 4
         for m in range(k, n):
-            c, w = W[m, i], W[m]
-            for j in range(i + 1):
+            c, d, w = W[m, i], W[m, i + 1], W[m]
+            for j in range(i + 2):
                 row[j] += c * w[j]
-        trace += row[i]
-        first = i * (i - 1) // 2
-        part = slope[first : first + i]
-        for j in range(i):
-            row[j] *= part[j]
-        for k in range(p):
-            column, total = squared[k, first : first + i], 0.0
-            for j in range(i):
-                total += row[j] * column[j]
-            gradient[k] += total
+                next_row[j] += d * w[j]
+        trace += row[i] + next_row[i + 1]
+        _add_slopes(row, i, squared, slope, gradient)
+        _add_slopes(next_row, i + 1, squared, slope, gradient)
+        i += 2
     return trace
+
+
+@njit(inline="always", fastmath=True, error_model="numpy")
+@no_type_check
+def _add_slopes(row, i, squared, slope, gradient):  # type: ignore[no-untyped-def]
+    """Add what row i of G contributes to the gradient."""
+    first = i * (i - 1) // 2
+    part = slope[first : first + i]
+    for j in range(i):
+        row[j] *= part[j]
+    for k in range(len(gradient) - 2):
+        column, total = squared[k, first : first + i], 0.0
+        for j in range(i):
+            total += row[j] * column[j]
+        gradient[k] += total

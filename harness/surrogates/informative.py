@@ -11,8 +11,8 @@ import numpy as np
 from jaxtyping import Float, Int
 from numba import njit
 
-from harness.surrogates.compiled import invert
 from harness.surrogates.kernels import matern_double
+from harness.surrogates.triangles import invert
 
 
 @njit(cache=True, fastmath=True, error_model="numpy")
