@@ -7,7 +7,7 @@ import pandas as pd
 
 from analysis.bootstrap import bootstrap
 from analysis.traces import CELL
-from harness.records.experiments import read_all, read_record
+from harness.records.experiments import check_same, read_all, read_record
 
 TREATMENTS = ("sampled", "mean", "dropped", "bound")
 COST_TREATMENTS = ("imputed", "dropped", "bound", "known")
@@ -16,11 +16,15 @@ COST_TREATMENTS = ("imputed", "dropped", "bound", "known")
 def read_censored(results_dir: Path) -> pd.DataFrame:
     """Return one row per problem, seed, n, model, treatment and slack factor; raises BadInput where there is none.
 
-    Records of one experiment and problem under two settings are refused.
+    Records of one experiment under two settings are refused.
     """
     parts = []
     folder, command = results_dir / "censored", "python -m tabular_cache censored"
-    for spec, table in read_all(folder, read_record, lambda s: f"{s['experiment']} on {s['problem']}", command):
+    found = read_all(folder, read_record, lambda s: f"{s['experiment']} on {s['problem']}", command)
+    for experiment in ("slack", "timeout"):
+        specs = [spec for spec, _ in found if spec["experiment"] == experiment]
+        check_same(specs, ("sizes", "slacks", "trees", "models", "share", "version"), folder)
+    for spec, table in found:
         dataset, _, pipeline = spec["problem"].partition("/")
         words = {"dataset": dataset, "pipeline": pipeline, "share": spec.get("share", np.nan)}
         parts.append(table.to_pandas().assign(experiment=spec["experiment"], **words))

@@ -8,11 +8,13 @@ import pandas as pd
 from scipy.stats import mannwhitneyu
 
 from harness.configurator.experiment import read
-from harness.records.experiments import read_all
+from harness.records.experiments import check_same, read_all
+from harness.streams import stream
 from harness.surrogates.forest import RandomForest
 from tabular_cache.censoring import Data, slack_rows
 
 SIGNIFICANT = 0.05
+SETTINGS = ("budget_s", "kappa_max_s", "train", "test", "treatment", "version")  # the same in all runs compared
 _FEWEST = 20  # runs on either side, to score treatments on solver runtimes
 _TREES = 30
 
@@ -23,8 +25,14 @@ def read_runs(results_dir: Path) -> list[dict[str, Any]]:
     def name(spec: dict[str, Any]) -> str:
         return f"{spec['scenario']}, slack {spec.get('slack', 'default')}, run {spec.get('run')},"
 
-    found = read_all(results_dir / "configurator", read, name, "python -m harness.configurator")
-    return [record for _, record in found]
+    folder = results_dir / "configurator"
+    found = read_all(folder, read, name, "python -m harness.configurator")
+    check_same([spec for spec, _ in found], SETTINGS, folder)
+    records = [record for _, record in found]
+    for scenario in {record["spec"]["scenario"] for record in records}:
+        of_it = [record for record in records if record["spec"]["scenario"] == scenario]
+        check_same([{"release": record.get("release")} for record in of_it], ("release",), folder / scenario)
+    return records
 
 
 def test_times(records: list[dict[str, Any]]) -> pd.DataFrame:
@@ -73,7 +81,7 @@ def medians(times: pd.DataFrame) -> pd.DataFrame:
                     "default_s": float(default.iloc[0]) if len(default) else np.nan,
                     "target_runs": float(own["target_runs"].median()),
                     "configurations": float(own["configurations"].median()),
-                    "own_share": float(own["own_share"].mean()),
+                    "own_share": float(own["own_share"].mean()), "unsolved": float(own["unsolved"].mean()),
                 }
             )  # fmt: skip
     return pd.DataFrame(rows)
@@ -82,9 +90,9 @@ def medians(times: pd.DataFrame) -> pd.DataFrame:
 def solver_slack_rows(records: list[dict[str, Any]], slacks: tuple[float | None, ...]) -> pd.DataFrame:
     """Return the scores of the four treatments on solver runtimes, as `tabular_cache.censoring` does on tables.
 
-    Data: the runs of configurators that stopped nothing before kappa_max (slack none). Half of the configurations are
-    learned from, in the order of their runs, stopped at a slack factor times the lowest time so far on the same
-    instance; the others are asked about. Runs that crashed are left out.
+    Data: the runs of configurators that stopped nothing before kappa_max (slack none). A random half of the
+    configurations is learned from, in the order of their runs, stopped at a slack factor times the lowest time so far
+    on the same instance; the others are asked about, every run counting. Runs that crashed are left out.
     """
     rows = []
     for record in records:
@@ -97,13 +105,13 @@ def solver_slack_rows(records: list[dict[str, Any]], slacks: tuple[float | None,
         row, instance = (np.array([run[name] for run in runs], np.int64) for name in ("row", "instance"))
         X = np.hstack([np.array(record["rows"])[row], features[instance]])
         y = np.log([run["cpu_s"] for run in runs])
-        mine = row % 2 == 0
+        spec = record["spec"]
+        configurations = stream(spec["run"], "solver halves", spec["scenario"]).permutation(np.unique(row))
+        mine = np.isin(row, configurations[: (len(configurations) + 1) // 2])
         if min(mine.sum(), (~mine).sum()) < _FEWEST:
             continue
         forest = RandomForest(_TREES, categories=[*record["categories"], *[0] * features.shape[1]])
         data = Data(X[mine], y[mine], X[~mine], y[~mine])
-        limit = float(np.log(record["spec"]["kappa_max_s"]))
-        own = slack_rows(data, slacks, forest, max(limit, float(y.max())), instance[mine])
-        spec = record["spec"]
+        own = slack_rows(data, slacks, forest, float(np.log(spec["kappa_max_s"])), instance[mine])
         rows += [{"scenario": spec["scenario"], "run": spec["run"], "n": int(mine.sum()), **found} for found in own]
     return pd.DataFrame(rows)

@@ -11,10 +11,17 @@ from harness.problem import TIMEOUT, Evaluation
 
 SLACKS: tuple[float | None, ...] = (1.0, 1.1, 1.3, 1.5, 2.0, None)  # those of the study; None: never before kappa_max
 
+_LEAST_S = math.nextafter(0.0, 1.0)
+
 
 def slack_factor(value: object) -> float | None:
     """Return a slack factor, None for no capping; raises BadInput for anything but a number >= 1 or null."""
     return None if value is None else number("slack", value, "a number >= 1, or null for no capping", 1.0)
+
+
+def cap(cap_s: float) -> float:
+    """Return `cap_s`, a number of seconds, inf for no cap; raises BadInput for anything not above 0."""
+    return cap_s if cap_s == math.inf else number("cap_s", cap_s, "a number of seconds > 0, or inf", _LEAST_S)
 
 
 def stopped(whole: Evaluation, cap_s: float) -> Evaluation:

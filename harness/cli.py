@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -114,6 +114,13 @@ def whole_number(name: str, value: Any, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise BadInput(f"{name} must be a whole number >= {least}, got {value!r}")
     return value
+
+
+def listed(name: str, value: Any) -> list[Any]:
+    """Return the entries of a setting that is a list; raises BadInput naming the setting."""
+    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+        raise BadInput(f"{name} must be a list, [a,b], got {value!r}")
+    return list(value)
 
 
 def positive(name: str, value: Any, allowed: str = "a number") -> float:

@@ -1,6 +1,7 @@
 """Live evaluation: every evaluation of the optimizer trains XGBoost; the space is continuous."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -9,9 +10,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from harness.capping import cap
 from harness.continuous import ContinuousProblem
 from harness.errors import BadInput
-from harness.problem import OK, About, Evaluation
+from harness.problem import OK, TIMEOUT, About, Evaluation
 from harness.trainer import Limits, train_within
 from harness.training import TREE_METHODS, train
 from pipelines import Prepared, prepare
@@ -40,9 +42,12 @@ class LiveProblem(ContinuousProblem):
 
     def evaluate_capped(self, candidate: int, cap_s: float) -> Evaluation:
         """Train in a child process that the kernel ends soon after `cap_s` CPU seconds, even within a round."""
-        own = self._limits.seconds
-        limits = replace(self._limits, seconds=cap_s if own is None else min(cap_s, own))
-        return self._measure(self._native[candidate - self._first], limits)
+        seconds = min(cap(cap_s), math.inf if self._limits.seconds is None else self._limits.seconds)
+        limits = replace(self._limits, seconds=seconds if seconds < math.inf else None)
+        found = self._measure(self._native[candidate - self._first], limits)
+        if found.status == OK and found.cost_s > cap_s:  # its last round went past the cap
+            return replace(found, error=math.nan, test_error=math.nan, status=TIMEOUT)
+        return found
 
     def _measure(self, x: Float[np.ndarray, " d"], limits: Limits) -> Evaluation:
         if limits == Limits():

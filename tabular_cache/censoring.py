@@ -1,5 +1,6 @@
 """What censoring costs a model on one order of evaluations: caps, time limits, and the scores under each treatment."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -64,20 +65,19 @@ def slack_rows(
     data: Data,
     slacks: Sequence[float | None],
     forest: RandomForest,
-    kappa_max: float | None = None,
+    kappa_max: float = math.inf,
     group: np.ndarray | None = None,
 ) -> list[dict[str, Any]]:
     """Return the scores of a forest under every slack factor and treatment.
 
-    slacks: None for no cap; kappa_max: log cost at which everything is stopped, None for the largest; group: of each
-    evaluation learned from, see `cap_sequence`.
+    slacks: None for no cap; kappa_max: log cost at which everything is stopped, and above which nothing is imputed;
+    group: of each evaluation learned from, see `cap_sequence`.
     """
-    limit = float(max(data.y.max(), data.truth.max())) if kappa_max is None else kappa_max
     rows = []
     for slack in slacks:
-        y, censored = cap_sequence(data.y, slack, limit, group)
+        y, censored = cap_sequence(data.y, slack, kappa_max, group)
         for treatment in forests.TREATMENTS:
-            posterior = forests.CensoredForest(forest, treatment).fit(data.X, y, censored, limit).posterior
+            posterior = forests.CensoredForest(forest, treatment).fit(data.X, y, censored, kappa_max).posterior
             found = _score(data.truth, *posterior.mean_sd(data.C), float(y.max()))
             shared = {"model": "rf", "treatment": treatment, "slack": np.nan if slack is None else slack}
             rows.append({**shared, "censored": float(censored.mean()), **found})

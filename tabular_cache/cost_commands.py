@@ -4,7 +4,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
-from harness.cli import compose_config, tell_records, whole_number
+from harness.cli import compose_config, listed, tell_records, whole_number
 from harness.errors import BadInput
 
 
@@ -12,8 +12,8 @@ def costs(cfg: Any, problems: list[tuple[str, str]], folder: Path, executor: Exe
     """Score the cost models of `cfg` on the problems; returns the exit code."""
     from tabular_cache.costs import Trial, run_all
 
-    sizes = tuple(sorted({whole_number("each of sizes", n, 1) for n in cfg.sizes}))
-    seeds = tuple(sorted({whole_number("each of seeds", seed, 0) for seed in cfg.seeds}))
+    sizes = tuple(sorted({whole_number("each of sizes", n, 1) for n in listed("sizes", cfg.sizes)}))
+    seeds = tuple(sorted({whole_number("each of seeds", seed, 0) for seed in listed("seeds", cfg.seeds)}))
     if not sizes or not seeds or not cfg.cost_models:
         raise BadInput("sizes, seeds and cost_models must not be empty")
     configs = {str(name): _cost_model(str(name)) for name in cfg.cost_models}
@@ -45,14 +45,15 @@ def censored(cfg: Any, problems: list[tuple[str, str]], folder: Path, executor: 
     from harness.executors import run_all
     from tabular_cache.censored import SLACK, TIMEOUT, Case, run_case
 
-    for experiment in cfg.experiments:
+    experiments = listed("experiments", cfg.experiments)
+    for experiment in experiments:
         if experiment not in (SLACK, TIMEOUT):
             raise BadInput(f"each of experiments must be one of {SLACK}, {TIMEOUT}, got {experiment!r}")
-    sizes = tuple(sorted({whole_number("each of sizes", n, 4) for n in cfg.sizes}))
-    seeds = tuple(sorted({whole_number("each of seeds", seed, 0) for seed in cfg.seeds}))
-    slacks = tuple(slack_factor(value) for value in cfg.slack)
-    models = {str(name): _cost_model(str(name)) for name in cfg.cost_models}
-    if not (sizes and seeds and slacks and models and cfg.experiments):
+    sizes = tuple(sorted({whole_number("each of sizes", n, 4) for n in listed("sizes", cfg.sizes)}))
+    seeds = tuple(sorted({whole_number("each of seeds", seed, 0) for seed in listed("seeds", cfg.seeds)}))
+    slacks = tuple(slack_factor(value) for value in listed("slack", cfg.slack))
+    models = {str(name): _cost_model(str(name)) for name in listed("cost_models", cfg.cost_models)}
+    if not (sizes and seeds and slacks and models and experiments):
         raise BadInput("experiments, sizes, seeds, slack and cost_models must not be empty")
     share, trees = number("share", cfg.share, "a share in [0.01, 0.9]", 0.01, 0.9), whole_number("trees", cfg.trees, 1)
     cases = [
@@ -61,7 +62,7 @@ def censored(cfg: Any, problems: list[tuple[str, str]], folder: Path, executor: 
             str(cfg.results_dir),
         )
         for dataset, pipeline in problems
-        for experiment in cfg.experiments
+        for experiment in experiments
     ]  # fmt: skip
     with executor:
         failed = run_all(executor, run_case, cases, lambda c: f"{c.problem} {c.experiment}", "problems", "censored")

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from numba import njit
 
-from harness.capping import stopped
+from harness.capping import cap, stopped
 from harness.errors import BadInput
 from harness.problem import Candidates, Evaluation
 from harness.space import XGBOOST_SPACE
@@ -100,13 +100,16 @@ class ReplayProblem:
 
     def evaluate(self, candidate: int) -> Evaluation:
         """Look the row up and take it off the offer."""
-        table = self._table
-        self._free[candidate] = False
         error = self._error[candidate]
         if np.isfinite(error) and (self._best < 0 or error < self._error[self._best]):
             self._best = candidate
+        return self._look_up(candidate)
+
+    def _look_up(self, candidate: int) -> Evaluation:
+        table = self._table
+        self._free[candidate] = False
         return Evaluation(
-            error=float(error),
+            error=float(self._error[candidate]),
             cost_s=float(self._cost[candidate]),
             test_error=float(self._test_error[candidate]),
             wall_s=float(table["wall_s"][candidate]),
@@ -115,7 +118,9 @@ class ReplayProblem:
 
     def evaluate_capped(self, candidate: int, cap_s: float) -> Evaluation:
         """Look the row up, as a training stopped at `cap_s` seconds would have ended."""
-        return stopped(self.evaluate(candidate), cap_s)
+        if self._cost[candidate] <= cap(cap_s):
+            return self.evaluate(candidate)
+        return stopped(self._look_up(candidate), cap_s)  # its error stays unseen, by the choice of candidates too
 
 
 @njit(cache=True)

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from datasets.places import cache_folder
-from harness.capping import stopped
+from harness.capping import cap, stopped
 from harness.continuous import ContinuousProblem
 from harness.errors import BadInput
 from harness.files import write_atomically
@@ -40,7 +40,7 @@ class SurfaceProblem(ContinuousProblem):
 
     def evaluate_capped(self, candidate: int, cap_s: float) -> Evaluation:
         """Look the surface up, as a training stopped at `cap_s` seconds would have ended."""
-        return stopped(self.evaluate(candidate), cap_s)
+        return stopped(self.evaluate(candidate), cap(cap_s))
 
 
 @dataclass(frozen=True)

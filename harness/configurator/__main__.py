@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.cli import chosen, compose_config, positive, run_cli, tell_records, whole_number
+from harness.cli import chosen, compose_config, listed, positive, run_cli, tell_records, whole_number
 from harness.errors import BadInput
 
 
@@ -20,7 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     scenarios = chosen(cfg, "scenario")
     for scenario in scenarios.values():
         instantiate(scenario["solver"])  # what is not installed is told before anything runs
-    slacks = [slack_factor(value) for value in cfg.slack]
+    slacks = [slack_factor(value) for value in listed("slack", cfg.slack)]
     if not slacks or len(set(slacks)) < len(slacks):
         raise BadInput(f"slack must be different factors, for example slack=[1,1.3,null], got {list(cfg.slack)}")
     todo = trials(scenarios, slacks, whole_number("runs", cfg.runs, 0), _settings(cfg), str(cfg.results_dir))

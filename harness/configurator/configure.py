@@ -80,7 +80,12 @@ def configure(space: OptionSpace, features: Float[np.ndarray, "i k"], target: Ta
 
 
 def draw_pairs(instances: int, most: int, seed: int) -> list[Pair]:
-    """Return the sequence of (instance, solver seed): every instance once, in random order, then again."""
+    """Return the sequence of (instance, solver seed): every instance once, in random order, then again.
+
+    Raises ValueError where there is no instance.
+    """
+    if instances < 1:
+        raise ValueError("there is no instance to configure on")
     rng, found = stream(seed, "configurator", "pairs"), list[Pair]()
     while len(found) < most:
         found += [(int(i), int(rng.integers(1 << 20))) for i in rng.permutation(instances)]

@@ -4,7 +4,8 @@
     results/configurator/<scenario>/default-<spec hash>.json                    the solver's own defaults, tested
 
 A rerun does what is missing. Instances are generated from their numbers: 0.. to configure on, from TEST on to test.
-Measured seconds differ from run to run; all else depends on the spec only.
+Measured seconds differ from run to run; all else depends on the spec and on the solver's release, which the record
+names (`release`, an attribute that a solver may have) and which must be one in all that is compared.
 """
 
 import hashlib
@@ -24,6 +25,7 @@ from jaxtyping import Float
 from harness import executors
 from harness.configurator.configure import Result, Settings, configure
 from harness.configurator.history import Pair
+from harness.configurator.model import warm_up
 from harness.files import write_atomically
 from harness.records import check_place, damage_named
 from harness.records.experiments import Spec, is_done, record_path
@@ -79,6 +81,7 @@ def run_all(executor: Executor, todo: Sequence[Trial]) -> list[str]:
 
 def run_trial(trial: Trial) -> None:
     """Configure, time what was found on the test instances, and write the record."""
+    warm_up()
     solver, instances = instantiate(trial.config["solver"]), instantiate(trial.config["instances"])
     settings, record = trial.settings, dict[str, Any]()
     began = time.perf_counter()
@@ -95,7 +98,12 @@ def run_trial(trial: Trial) -> None:
             result = configure(solver.space, features, target, own)
             row, record = result.incumbent, _described(result, features, solver)
         times = _timed(solver, instances, row, settings, folder)
-    record |= {"spec": trial.spec(), "settings": solver.space.settings(row), "test": times}
+    record |= {
+        "spec": trial.spec(),
+        "release": getattr(solver, "release", None),
+        "settings": solver.space.settings(row),
+        "test": times,
+    }
     record["wall_s"] = round(time.perf_counter() - began, 3)
     body = json.dumps(record, sort_keys=True)
     write_atomically(trial.path(), json.dumps({"sha256": _digest(body), "record": body}).encode())

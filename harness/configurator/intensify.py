@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from harness.capping import threshold
 from harness.configurator.history import Entry, History, Pair
-from harness.solvers.protocol import CUT, Run
+from harness.solvers.protocol import CRASHED, CUT, Run
 
 Target = Callable[[Float[np.ndarray, " d"], Pair, float], Run]
 """Runs a configuration on a pair with a cap in CPU seconds."""
@@ -46,7 +46,7 @@ class Intensifier:
         rivals = history.pairs(self.incumbent)
         waiting = [rivals[i] for i in self._rng.permutation(len(rivals))]
         done: list[Pair] = []
-        size = 1
+        size, crashed = 1, False
         while True:
             compared, waiting = done + waiting[:size], waiting[size:]
             for pair in compared[len(done) :]:
@@ -59,9 +59,11 @@ class Intensifier:
                     return False
                 entry = self._run(challenger, pair, threshold(1.0, left, history.kappa_max_s))
                 done.append(pair)
+                crashed |= entry.run.status == CRASHED
                 if entry.run.status == CUT and history.censored(entry):
                     return False
-            if history.total(challenger, compared) > history.total(self.incumbent, compared):
+            ahead = history.total(self.incumbent, compared) - history.total(challenger, compared)
+            if ahead < 0.0 or (crashed and ahead == 0.0):  # a crash is no better than a run that takes kappa_max
                 return False
             if not waiting:
                 self.incumbent = challenger

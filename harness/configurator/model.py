@@ -86,3 +86,10 @@ def challengers(
     promising = [row for row in ordered[: _OFFERED + len(known)] if not history.seen(row)]
     mixed = [row for pair in zip(promising, space.sample(rng, len(promising)), strict=True) for row in pair]
     return [row for row in mixed if not history.seen(row)]
+
+
+def warm_up() -> None:
+    """Fit and ask a small forest, so that no run's budget pays for compiling it."""
+    X = np.tile(np.arange(8.0)[:, None], 2)
+    X[:, 1] %= 2
+    RandomForest(trees=2, categories=[0, 2]).fit(X, X[:, 0]).mean_sd(X)

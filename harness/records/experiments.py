@@ -68,6 +68,17 @@ def is_done(path: Path, read: Callable[[Path], Any] = read_record) -> bool:
     return True
 
 
+def check_same(specs: Sequence[Spec], keys: Sequence[str], folder: Path) -> None:
+    """Raise BadInput, naming them, if a setting among `keys` has two values in the specs that have it."""
+    for key in keys:
+        values = {json.dumps(spec[key], sort_keys=True) for spec in specs if key in spec}
+        if len(values) > 1:
+            raise BadInput(
+                f"the records in {folder} do not compare, {key} is {' and '.join(sorted(values))}: "
+                "move those of one setting away, or give each a results_dir of its own"
+            )
+
+
 def read_all(
     folder: Path, read: Callable[[Path], tuple[Spec, Content]], name: Callable[[Spec], str], command: str
 ) -> list[tuple[Spec, Content]]:

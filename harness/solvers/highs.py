@@ -1,5 +1,6 @@
 """HiGHS, the mixed-integer solver, with its options on search, presolve, cuts, heuristics and the simplex method."""
 
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,8 @@ class Highs:
         self.space = OptionSpace(OPTIONS)
         try:
             import highspy  # noqa: F401
+
+            self.release = f"highspy {version('highspy')}"
         except ImportError as error:
             raise BadInput(f"HiGHS needs the extra packages: pip install '.[solvers]' ({error})") from error
 

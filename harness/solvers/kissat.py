@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -44,6 +45,8 @@ class Kissat:
     def __init__(self) -> None:
         self.space = OptionSpace(OPTIONS)
         self._program = find_program()
+        said = subprocess.run([self._program, "--version"], capture_output=True, text=True, timeout=60)
+        self.release = f"kissat {said.stdout.strip()}"
 
     def run(self, row: Float[np.ndarray, " d"], instance: Path, seed: int, cap_s: float) -> Run:
         """Solve the formula at `instance` (DIMACS); reading it counts."""

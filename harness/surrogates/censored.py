@@ -45,8 +45,8 @@ class CensoredForest:
 
     kappa_max, in units of y: no mean of a point's imputations is above it; where one would be, they are drawn towards
     the bound, v -> bound + r (v - bound), which keeps their order and never leaves them below the bound (our reading:
-    the paper caps the mean, and does not say how). tolerance: largest change of a point's mean imputation, in sds of
-    y, at which it has converged; iterations: refits at most.
+    the paper caps the mean, and does not say how). tolerance: largest change of a point's mean imputation over all
+    trees (those without the point hold its bound), in sds of y, at which it has converged; iterations: refits at most.
 
     Where nothing is uncensored the bounds are all there is to learn from, whatever the treatment.
     """
@@ -69,12 +69,14 @@ class CensoredForest:
     ) -> CensoredFit:
         """Fit to `y` at `X`, y_i a lower bound where censored.
 
-        Raises ValueError as the forest does, and for a bound above kappa_max.
+        Raises ValueError as the forest does, for kappa_max = NaN, and for a bound above kappa_max.
         """
         X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        if math.isnan(kappa_max):
+            raise ValueError("kappa_max is NaN; without a limit it is inf")
         if censored.any() and y[censored].max() > kappa_max:
             raise ValueError(f"a bound of {y[censored].max()} is above kappa_max = {kappa_max}")
-        if not censored.any() or censored.all() or self._treatment == BOUND:
+        if censored.all() or self._treatment == BOUND:
             return CensoredFit(self._forest.fit(X, y), np.tile(y, (self._forest.trees, 1)), 0, True)
         if self._treatment == DROPPED:
             kept = self._forest.fit(X[~censored], y[~censored])
@@ -86,7 +88,7 @@ class CensoredForest:
     ) -> CensoredFit:
         sample, location = self._forest.sample(X), standardise(y)[1]
         posterior = self._first(X, y, censored, sample, location)
-        Y, change, step = np.tile(y, (self._forest.trees, 1)), math.inf, 0
+        Y, change, step = np.tile(y, (self._forest.trees, 1)), math.inf if censored.any() else 0.0, 0
         while step < self._iterations and change > self._tolerance:
             before = Y[:, censored].mean(axis=0)
             mean, sd = posterior.mean_sd(X[censored])

@@ -1,6 +1,8 @@
 """C1 to C3 and their tables: what they count, what they mark, and that they are drawn from records."""
 
+import hashlib
 import itertools
+import json
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +15,13 @@ from analysis.__main__ import main
 from analysis.censored import by_model, by_slack, read_censored
 from analysis.censored_example import GRID, SLACK, cost, steps
 from analysis.configurator import medians, read_runs, solver_slack_rows, test_times
+from harness.configurator.experiment import read, trials
 from harness.configurator.experiment import run_all as run_trials
-from harness.configurator.experiment import trials
 from harness.errors import BadInput
 from harness.executors import serial
-from tabular_cache.censored import Case, run_case
+from harness.records.experiments import read_record, record_path, write_record
+from harness.records.layout import spec_hash
+from tabular_cache.censored import COLUMNS, Case, run_case
 
 test_times.__test__ = False  # type: ignore[attr-defined]
 LV = {"_target_": "harness.cost_models.lv.LowVariance", "features": ["n_estimators", "max_depth"]}
@@ -70,6 +74,7 @@ def test_medians_are_marked_by_mann_whitney_against_the_best() -> None:
             "target_runs": 5,
             "configurations": 3,
             "own_share": 0.1,
+            "unsolved": k % 2,
         }
         for slack, values in groups.items()
         for k, v in enumerate(values)
@@ -78,7 +83,7 @@ def test_medians_are_marked_by_mann_whitney_against_the_best() -> None:
     found = medians(pd.DataFrame(rows)).set_index("slack")
     best = min(groups, key=lambda s: float(np.median(groups[s])))
     for slack, values in groups.items():
-        assert found.loc[slack, "median_s"] == np.median(values)
+        assert found.loc[slack, "median_s"] == np.median(values) and found.loc[slack, "unsolved"] == 0.5
         if slack != best:
             p = mannwhitneyu(values, groups[best]).pvalue
             assert found.loc[slack, "p"] == pytest.approx(p) and found.loc[slack, "best"] == (p >= 0.05)
@@ -118,6 +123,30 @@ def test_everything_is_drawn_and_says_what_is_missing(
     assert "run `python -m tabular_cache censored` first" in capsys.readouterr().err
 
 
+def test_the_halves_of_solver_runs_do_not_go_by_how_configurations_were_found(results: Path) -> None:
+    """Challengers alternate, promising and random: by order, one half would be the promising ones."""
+    records = [r for r in read_runs(results) if r["spec"].get("slack", 0) is None]
+    asked: list[np.ndarray] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("analysis.configurator.slack_rows", lambda data, *rest: asked.append(data.X[:, 0]) or [])
+        for k in range(2):
+            solver_slack_rows([{**r, "spec": {**r["spec"], "run": k}} for r in records], (None,))
+    rows = np.array(records[0]["rows"])[:, 0]
+    for half in asked:
+        odd = np.isin(rows[1::2], half).mean()
+        assert 0.2 < odd < 0.8
+    assert not np.array_equal(*[np.unique(half) for half in asked])
+
+
+def test_tables_under_two_settings_are_not_mixed(results: Path, tmp_path: Path) -> None:
+    for path in (results / "censored").rglob("slack-*.parquet"):
+        spec, _ = read_record(path)
+        spec |= {"trees": 7} if spec["problem"] == "b/p" else {}
+        write_record(record_path(tmp_path / "censored", "slack", spec), [], COLUMNS, spec)
+    with pytest.raises(BadInput, match="do not compare, trees is 5 and 7"):
+        read_censored(tmp_path)
+
+
 def test_two_settings_are_not_mixed(results: Path, tmp_path: Path) -> None:
     (path,) = (results / "configurator").rglob("default*.json")
     for k in range(2):
@@ -125,6 +154,19 @@ def test_two_settings_are_not_mixed(results: Path, tmp_path: Path) -> None:
         (tmp_path / "configurator" / f"{k}-{path.name}").write_bytes(path.read_bytes())
     with pytest.raises(BadInput, match="recorded under two settings"):
         read_runs(tmp_path)
+    (tmp_path / "configurator" / f"1-{path.name}").unlink()
+    spec, record = read(path)
+    for change, line in (
+        ({"spec": {**spec, "slack": 1.3, "run": 0, "test": 5}}, "test is 3 and 5"),
+        ({"spec": {**spec, "slack": 1.3, "run": 0}, "release": "made 2"}, 'release is "made 2" and null'),
+    ):
+        body = json.dumps({**record, **change})
+        other = tmp_path / "configurator" / "made" / f"slack-1.3-run-0-{spec_hash(change['spec'])}.json"
+        other.parent.mkdir(exist_ok=True)
+        other.write_text(json.dumps({"sha256": hashlib.sha256(body.encode()).hexdigest(), "record": body}))
+        with pytest.raises(BadInput, match=f"do not compare, {line}"):
+            read_runs(tmp_path)
+        other.unlink()
     (tmp_path / "configurator" / f"1-{path.name}").write_text("{}")
     with pytest.raises(BadInput, match="damaged record"):
         read_runs(tmp_path)

@@ -127,6 +127,19 @@ def test_a_run_that_reaches_kappa_max_or_crashes_counts_for_kappa_max_and_is_no_
     assert censored.tolist() == [False, False, False, True] and instance.tolist() == [0, 1, 2, 3]
 
 
+def test_a_challenger_that_crashes_does_not_take_over_from_one_that_takes_kappa_max() -> None:
+    race, _, history = racer(None, kappa=0.05)  # nothing finishes in time
+    race.start(row("slow", 0.9))
+    assert not race.challenge(row("crash", 0.5), 100.0)
+    assert history.total(1, history.pairs(1)) == history.total(0, history.pairs(1))
+    assert race.challenge(row("slow", 0.8), 100.0)  # another that takes as long may
+
+
+def test_there_must_be_an_instance() -> None:
+    with pytest.raises(ValueError, match="no instance to configure on"):
+        draw_pairs(0, 10, 0)
+
+
 def test_the_model_averages_over_instances_and_challengers_are_new_and_alternate() -> None:
     race, _, history = racer(None)
     race.start(SPACE.default)

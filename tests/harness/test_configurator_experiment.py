@@ -114,6 +114,8 @@ def test_a_damaged_record_is_refused_and_done_again(tmp_path: Path, capsys: pyte
         ("scenario=[none]", "unknown scenario 'none'; allowed: highs_auctions, highs_set_cover, kissat_colouring"),
         ("scenario=[]", "scenario is empty"),
         ("budget_s=0", "budget_s must be a number > 0"),
+        ("slack=1.3", r"slack must be a list, \[a,b\], got 1.3"),
+        ("slack=null", r"slack must be a list, \[a,b\], got None"),
         ("treatment=guess", "treatment must be one of sampled, mean, dropped, bound"),
         ("bogus=1", "unknown setting 'bogus'; allowed: budget_s, executor"),
     ],

@@ -1,15 +1,29 @@
 """The random forest against brute force, scikit-learn and linear interpolation."""
 
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
+from fakes import make_tables
 from sklearn.tree import DecisionTreeRegressor
 
+from harness.acquisitions.contextual import Contextual
+from harness.acquisitions.cool import Cool
+from harness.acquisitions.ei import ExpectedImprovement
+from harness.acquisitions.ignore import Ignore
+from harness.acquisitions.power import Power
+from harness.acquisitions.protocol import CostRule
 from harness.checks import whole
+from harness.cost_models.lv import LowVariance
 from harness.errors import BadInput
+from harness.optimizer import Optimizer
+from harness.run import run
 from harness.streams import stream
 from harness.surrogates.forest import ForestPosterior, RandomForest
+from harness.surrogates.gp import GaussianProcess
+from tabular_cache.replay import ReplayProblem
+from tabular_cache.table import load_table
 
 RNG = stream(0, "test forest")
 X = RNG.random((40, 3))
@@ -151,3 +165,19 @@ def test_inputs_are_checked() -> None:
     with pytest.raises(BadInput, match=r"trees must be a whole number >= 1, got 2\.5"):
         whole("trees", 2.5, 1)
     assert whole("trees", 2, 1, 2) == 2
+
+
+@pytest.mark.parametrize("rule", [Ignore(), Power(1.0), Cool(), Contextual(0.3)], ids=lambda r: type(r).__name__)
+def test_a_run_takes_a_forest_for_its_surrogate_under_every_cost_rule(rule: CostRule, tmp_path: Path) -> None:
+    table = load_table("a/p", make_tables(tmp_path, ["a/p"], 24))
+    runs = []
+    for surrogate in (RandomForest(trees=10, seed=1), RandomForest(trees=10, seed=1), GaussianProcess()):
+        parts = surrogate, LowVariance(("n_estimators", "max_depth")), ExpectedImprovement(), rule
+        tau = 50.0 if isinstance(rule, Cool) else None
+        runs.append(
+            run(
+                ReplayProblem(table, 0, max_candidates=500), Optimizer(*parts, iterations=12, tau=tau), 0, 12, 5, tau
+            ).columns
+        )
+    assert list(runs[0]["candidate"]) == list(runs[1]["candidate"]) != list(runs[2]["candidate"])
+    assert np.isfinite(runs[0]["log_ei"][5:]).any() and len(set(runs[0]["candidate"])) == 12

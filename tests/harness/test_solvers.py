@@ -1,6 +1,7 @@
 """Solvers and instances: answers are right, settings arrive, generators repeat themselves."""
 
 import itertools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,7 @@ def test_highs_solves_is_capped_and_gets_its_settings(tmp_path: Path) -> None:
     from harness.solvers.highs import Highs, solve
 
     solver, path = Highs(), tmp_path / "0.mps"
-    assert len(solver.space) >= 10
+    assert len(solver.space) >= 10 and re.fullmatch(r"highspy \d+\.\d+\.\d+", solver.release)
     SetCover(60, 120, 0.05).write(0, path)
     assert solver.run(solver.space.default, path, 0, 60.0).status == SOLVED
     assert solver.run(solver.space.default, path, 0, 0.005) == Run(0.005, CUT)
@@ -117,6 +118,7 @@ def test_kissat_decides_is_capped_and_gets_its_settings(tmp_path: Path) -> None:
         pytest.skip("the extra `solvers` is not installed")
     from harness import child
 
+    assert re.fullmatch(r"kissat \d+\.\d+\.\d+", solver.release)
     answers = set()
     for colours in (2, 3):
         path = tmp_path / f"{colours}.cnf"

@@ -10,7 +10,7 @@ from fakes import make_tables
 from harness.surrogates.forest import RandomForest
 from tabular_cache.__main__ import main
 from tabular_cache.censored import SLACK, Case, run_case
-from tabular_cache.censoring import cap_sequence, halves, slack_rows, timeout_rows
+from tabular_cache.censoring import Data, cap_sequence, halves, slack_rows, timeout_rows
 from tabular_cache.table import load_table
 
 LV = {"_target_": "harness.cost_models.lv.LowVariance", "features": ["n_estimators", "max_depth"]}
@@ -58,6 +58,22 @@ def test_scores_know_the_truth_and_treatments_are_one_where_nothing_is_stopped(f
     assert stopped["sampled"]["log_likelihood"] > stopped["bound"]["log_likelihood"]
 
 
+def test_costs_that_nobody_was_told_make_no_difference(folder: Path) -> None:
+    """What lies beyond the bounds, among what is learned from or asked about, may be anything: the forests stay."""
+    data = halves(load_table("a/p", folder), 0)
+    observed, hidden = cap_sequence(data.y, 1.0, np.inf)
+    far = Data(
+        data.X, data.y + 5.0 * hidden, data.C, np.where(data.truth > observed.max(), data.truth + 5.0, data.truth)
+    )
+    assert hidden.mean() > 0.5 and (far.truth > data.truth).any()
+    below = [
+        [r["rmse_below"] for r in slack_rows(part, (1.0,), RandomForest(trees=10), kappa_max)]
+        for part, kappa_max in ((data, np.inf), (far, np.inf), (far, float(observed.max())))
+    ]
+    assert below[0] == below[1]
+    assert below[1] != below[2]  # as they would if what is imputed were limited
+
+
 def test_timeouts_cost_a_linear_model_accuracy_that_imputing_gives_back(folder: Path) -> None:
     table = load_table("a/p", folder)
     rows = {r["treatment"]: r for r in timeout_rows(halves(table, 0), {"lv2": LV}, 0.25, table, 0)}
@@ -86,6 +102,8 @@ def test_records_are_the_same_bytes_and_are_not_redone(folder: Path, tmp_path: P
         ("share=2", "share must be a share"),
         ("slack=[0.5]", "slack must be a number >= 1, or null"),
         ("cost_models=[]", "must not be empty"),
+        ("slack=1.3", r"slack must be a list, \[a,b\], got 1.3"),
+        ("sizes=40", r"sizes must be a list, \[a,b\], got 40"),
     ],
 )
 def test_wrong_settings_are_told(setting: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:

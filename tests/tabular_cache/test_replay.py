@@ -176,3 +176,18 @@ def test_a_capped_look_up_is_censored_past_the_cap(folder: Path) -> None:
             assert capped == whole
         else:
             assert (capped.status, capped.cost_s, capped.censored) == ("timeout", 0.01, True)
+    with pytest.raises(BadInput, match="cap_s must be a number of seconds > 0, or inf"):
+        problem.evaluate_capped(0, float("nan"))
+
+
+def test_a_capped_look_up_does_not_tell_where_the_hidden_error_is_low(folder: Path) -> None:
+    table = read_table("a/p", folder)
+    best = int(np.argmin(table["val_error"]))
+    capped, untold, told = (ReplayProblem(table, 0, 12) for _ in range(3))
+    for problem in (capped, untold, told):
+        problem.evaluate(0)
+    capped.evaluate_capped(best, 1e-9)
+    told.evaluate(best)
+    untold._free[best] = False
+    assert capped.candidates(2).ids.tolist() == untold.candidates(2).ids.tolist() != told.candidates(2).ids.tolist()
+    assert best not in capped.candidates(2).ids
