@@ -49,7 +49,7 @@ def do_costs(arguments: Arguments) -> int:
         frame = read_traces(arguments.results_dir)
         if arguments.options["mixed"] != "true":
             check_same_origin(frame)
-        return f9(frame, arguments.out_dir)
+        return f9(frame, arguments.out_dir, arguments.options["judge"])
 
     drawings = {
         "F2": lambda: costs_figures.f2(costs, arguments.out_dir),

@@ -34,7 +34,7 @@ def models(costs: pd.DataFrame) -> list[str]:
 
 
 def learning_curves(costs: pd.DataFrame, column: str = "rmse") -> pd.DataFrame:
-    """Return, per model and n: the mean of `column` over problems and seeds with its interval, and the cells.
+    """Return, per model and n: the mean of `column` over problems and seeds with its interval; cells and problems.
 
     Only cells that every model has at that n count, so that models are paired; off_*: mean and interval of
     the paired difference to LV-3, where that is among the models.
@@ -45,6 +45,7 @@ def learning_curves(costs: pd.DataFrame, column: str = "rmse") -> pd.DataFrame:
         if wide.empty:
             continue
         found = bootstrap(wide).rename(columns={"n": "cells"}).rename_axis("cost_model").reset_index()
+        found["problems"] = len(wide.index.to_frame()[PROBLEM].drop_duplicates())
         if REFERENCE in wide:
             off = bootstrap(wide.sub(wide[REFERENCE], axis=0)).add_prefix("off_").drop(columns="off_n")
             found = found.merge(off, left_on="cost_model", right_index=True)
@@ -53,8 +54,18 @@ def learning_curves(costs: pd.DataFrame, column: str = "rmse") -> pd.DataFrame:
 
 
 def calibration(costs: pd.DataFrame) -> pd.DataFrame:
-    """Return, per model and n, the mean share of costs inside the 50, 80 and 95 % intervals."""
-    return costs.groupby(["cost_model", "n"], as_index=False)[list(COVERAGE)].mean()
+    """Return, per model and n, the mean share of costs inside the 50, 80 and 95 % intervals, and their intervals.
+
+    Over the cells that every model has at that n, as in `learning_curves`; columns cover50, cover50_low, ...
+    """
+    found: pd.DataFrame | None = None
+    for column in COVERAGE:
+        curves = learning_curves(costs, column).rename(columns={"value": column})
+        own = curves.rename(columns={end: f"{column}_{end}" for end in ("low", "high")})
+        own = own[["cost_model", "n", column, f"{column}_low", f"{column}_high"]]
+        found = own if found is None else found.merge(own, on=["cost_model", "n"])
+    assert found is not None
+    return found
 
 
 def per_problem(costs: pd.DataFrame, n: int | None) -> pd.DataFrame:

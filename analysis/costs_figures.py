@@ -9,6 +9,7 @@ from analysis import costs as numbers_of
 from analysis.marks import footnote
 from analysis.plotting import BLACK, BLUE, GREEN, ORANGE, RED, Drawn, new_figure, save, style
 from analysis.scope import intervals, plural, scope, sentence
+from analysis.traces import PROBLEM
 from harness.errors import BadInput
 
 FEW = 12  # evaluations: the second panel of F2
@@ -62,7 +63,8 @@ def _caption_f2(costs: pd.DataFrame, curves: pd.DataFrame) -> str:
     fewer = curves[curves["cells"] < most].groupby("n")["cells"].max()
     last = int(curves["n"].max())
     long = costs.loc[costs["n"] == last, ["dataset", "pipeline"]].drop_duplicates()
-    left = f"Fewer, those whose tables are long enough, from n = {fewer.index.min()} on: {len(long)} at {last}."
+    left = f"Fewer, those whose tables are long enough, from n = {fewer.index.min()} on: {len(long)} at {last}, so that"
+    left += " steps of a curve are not of learning only."
     return sentence(
         "F2. Root mean square error of predicted log cost on configurations not learned from (up to 1,000 per problem,",
         "the same for every n), against the number of evaluations learned from, drawn at random from the same table;",
@@ -93,6 +95,10 @@ def f8(costs: pd.DataFrame, out_dir: Path) -> Drawn:
                 patch.set(facecolor=ORANGE if is_online else BLUE, alpha=0.45)
             for median in drawn["medians"]:
                 median.set(color=BLACK)
+            own = part[pd.MultiIndex.from_frame(part[PROBLEM]).isin(_in_every_box(boxes))]
+            medians = own.groupby("box")["rmse"].median()
+            places = [k for k, box in enumerate(order, start=1) if box in medians]
+            axis.plot([medians[order[k - 1]] for k in places], places, "D", color=BLACK, markersize=4, zorder=4)
             problems = len(part[["dataset", "pipeline"]].drop_duplicates())
             axis.set_title(f"{title} ({plural(problems, 'problem')})", fontsize=10)
             axis.set_xlabel("RMSE of log cost (natural log)")
@@ -120,8 +126,14 @@ def _boxes(costs: pd.DataFrame) -> pd.DataFrame:
         rows = numbers_of.per_problem(own, n)
         size = f"{n}" if n is not None else f"{own['trained_on'].median():,.0f}"
         label = _LOOK[name][0] if name in _LOOK else name.removeprefix(_TRANSFER).replace("_", " ")
-        parts.append(rows.assign(box=f"{label} [{size}]", transferred=n is None))
+        parts.append(rows.assign(box=f"{label} [{size}], {len(rows)}", transferred=n is None))
     return pd.concat(parts, ignore_index=True)
+
+
+def _in_every_box(boxes: pd.DataFrame) -> pd.Index:
+    """Return the problems (dataset, pipeline) that every box has."""
+    count = boxes.groupby(PROBLEM)["box"].nunique()
+    return count.index[count == boxes["box"].nunique()]
 
 
 def _caption_f8(costs: pd.DataFrame, boxes: pd.DataFrame) -> str:
@@ -129,6 +141,8 @@ def _caption_f8(costs: pd.DataFrame, boxes: pd.DataFrame) -> str:
     return sentence(
         "F8. Online (orange) and transferred (blue) cost models: RMSE of predicted log cost per problem, mean over",
         "seeds, as in F2. In brackets the training size: evaluations of the problem itself, or rows of the tables of",
-        f"the other data sets (median). {scope(cells, 'tables')}, box: quartiles, whiskers: 1.5 times their distance.",
+        "the other data sets (median); then the number of problems, those whose tables are long enough.",
+        f"{scope(cells, 'tables')}, box: quartiles, whiskers: 1.5 times their distance. Diamonds: medians over the",
+        f"{plural(len(_in_every_box(boxes)), 'problem')} that every box has.",
         footnote(cells["dataset"]),
     )

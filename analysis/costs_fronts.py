@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pandas as pd
 
+from analysis.components import choose
 from analysis.methods import EI, ordered, require
 from analysis.plotting import BLACK, BLUE, GREEN, ORANGE, RED, Drawn, new_figure, save, style
 from analysis.relative import Relative, relative
 from analysis.scope import footnote, intervals, pairs_left_out, scope, sentence, span
 from analysis.selection import at_horizon, horizon, of_families
-from analysis.traces import CELL, collect
+from analysis.traces import CELL, Judge, collect
 from analysis.tradeoff import THINNED, finish, label_points, plot, thin_labels, tradeoff
 from harness.errors import BadInput
 
@@ -22,12 +23,14 @@ _LOOK = {
 }
 
 
-def trade_offs(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Relative], int, str]:
+def trade_offs(frame: pd.DataFrame, judge: Judge = "validation") -> tuple[pd.DataFrame, dict[str, Relative], int, str]:
     """Return the numbers of F9, the pairs of each cost model, the number of iterations, and the evaluator.
 
     EI does not look at cost, so its runs under whichever cost model serve all of them. Only cells (problem, seed)
-    that every cost model has are taken. Raises BadInput with fewer than two cost models, or without EI.
+    that every cost model has are taken, and of everything but cost models one choice (`components.choose`).
+    judge: whose error counts. Raises BadInput with fewer than two cost models, or without EI.
     """
+    frame, _ = choose(frame, {}, free=("cost_model",))
     names = sorted(set(frame["cost_model"]), key=lambda m: (list(_LOOK).index(m) if m in _LOOK else len(_LOOK), m))
     if len(names) < 2:
         raise BadInput(f"F9 needs records of EI^alpha under two cost models or more; there are: {', '.join(names)}")
@@ -37,7 +40,9 @@ def trade_offs(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Relative], 
     parts, n = {}, 0
     for name in names:
         own = frame[(frame["cost_model"] == name) & (frame["acq"] != EI)]
-        traces = of_families(collect(pd.concat([own, ei.assign(cost_model=name)]), {"cost_model": name}), "alpha")
+        traces = of_families(
+            collect(pd.concat([own, ei.assign(cost_model=name)]), {"cost_model": name}, judge), "alpha"
+        )
         n = horizon(traces)
         parts[name] = (relative(at_horizon(traces, n)[0], "F9"), traces.evaluator)
     shared: pd.MultiIndex | None = None
@@ -55,17 +60,21 @@ def trade_offs(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Relative], 
     return pd.concat(numbers, ignore_index=True), kept, n, next(iter(parts.values()))[1]
 
 
-def f9(frame: pd.DataFrame, out_dir: Path) -> Drawn:
+def f9(frame: pd.DataFrame, out_dir: Path, judge: Judge = "validation") -> Drawn:
     """Draw F9: mean cost and error per alpha, one curve per cost model."""
-    numbers, kept, n, evaluator = trade_offs(frame)
+    numbers, kept, n, evaluator = trade_offs(frame, judge)
     table = next(iter(kept.values())).table
     caption = sentence(
-        f"F9. Total cost and best validation error of {n} iterations of EI^alpha under several cost models, in percent",
+        f"F9. Total cost and best {judge} error of {n} iterations of EI^alpha under several cost models, in percent",
         f"of EI's on the same problem and seed, mean over {scope(table, evaluator)}, {span(numbers['n'], 'pair')};",
         "only problems and seeds that were run under every cost model.",
         f"Bars: {intervals(table)}",
         THINNED,
-        *(f"{_LOOK.get(m, (m,))[0]}: {pairs_left_out(p, 0, n)}" for m, p in kept.items() if p.zero or p.failed),
+        *(
+            f"{_LOOK.get(m, (m,))[0]}: {pairs_left_out(p, 0, n)}"
+            for m, p in kept.items()
+            if p.zero or p.failed or p.unpaired
+        ),
         footnote(table["dataset"]),
     )
     with style():

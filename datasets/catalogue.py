@@ -81,6 +81,7 @@ class Entry:
 
     sources: in order of preference; the first whose files are at hand is used.
     use: what it is for, one of `USES`: the study, its figures alone, or the experiments of `analysis.opportunity`.
+    kin: data sets that share rows with this one although no file is the same.
     """
 
     name: str
@@ -92,6 +93,7 @@ class Entry:
     licence: str
     sources: tuple[Source, ...]
     use: str = "study"
+    kin: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse a record that contradicts itself."""

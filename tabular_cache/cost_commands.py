@@ -14,9 +14,10 @@ def costs(cfg: Any, problems: list[tuple[str, str]], folder: Path, executor: Exe
 
     sizes = tuple(sorted({whole_number("each of sizes", n, 1) for n in listed("sizes", cfg.sizes)}))
     seeds = tuple(sorted({whole_number("each of seeds", seed, 0) for seed in listed("seeds", cfg.seeds)}))
-    if not sizes or not seeds or not cfg.cost_models:
+    names = [str(name) for name in listed("cost_models", cfg.cost_models)]
+    if not sizes or not seeds or not names:
         raise BadInput("sizes, seeds and cost_models must not be empty")
-    configs = {str(name): _cost_model(str(name)) for name in cfg.cost_models}
+    configs = {name: _cost_model(name) for name in names}
     trials = [
         Trial(f"{dataset}/{pipeline}", name, config, seeds, sizes, str(folder), str(cfg.results_dir))
         for dataset, pipeline in problems

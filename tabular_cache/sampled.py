@@ -39,7 +39,7 @@ def sources(folder: Path) -> dict[str, Source]:
 
 @cache
 def kin(dataset: str) -> frozenset[str]:
-    """Return the data sets made of a raw file that `dataset` is made of, itself included.
+    """Return the data sets made of a raw file that `dataset` is made of, those that share rows, and itself.
 
     `satimage_code` is `satellite` with another target: the same rows and columns. A data set that is not in the
     catalogue has no kin but itself.
@@ -48,8 +48,9 @@ def kin(dataset: str) -> frozenset[str]:
         name: {file.sha256 for source in entry.sources for file in source.files if file.sha256}
         for name, entry in entries().items()
     }
-    mine = files.get(dataset, set())
-    return frozenset({dataset, *(name for name, theirs in files.items() if mine & theirs)})
+    mine, told = files.get(dataset, set()), {name: set(entry.kin) for name, entry in entries().items()}
+    same_file = {name for name, theirs in files.items() if mine & theirs}
+    return frozenset({dataset, *same_file, *told.get(dataset, ()), *(name for name in told if dataset in told[name])})
 
 
 def sampled(problem: str, sha256: str, folder: Path, rows: int, seed: int) -> Float[np.ndarray, "rows 8"]:

@@ -149,8 +149,10 @@ def _check_values(table: Table) -> None:
     if not len(table):
         raise ValueError("no rows")
     for name in TIMES:
-        if not (np.isfinite(table[name]) & (table[name] > 0)).all():
-            raise ValueError(f"{name} must be finite and > 0 in every row")
+        bad = ~(np.isfinite(table[name]) & (table[name] > 0))
+        if bad.any():
+            row = int(bad.argmax())
+            raise ValueError(f"{name} must be finite and > 0 in every row, row {row} has {table[name][row]}")
     for name in METRICS:
         if not np.issubdtype(table[name].dtype, np.floating):
             raise ValueError(f"{name} must be numbers")

@@ -84,7 +84,7 @@ class Transfer:
 
     def fit(self, X: Float[np.ndarray, "n d"], cost_s: Float[np.ndarray, " n"]) -> None:
         """Check the costs, and learn nothing; raises BadInput naming the first that is not finite and positive."""
-        log_costs(cost_s)
+        log_costs(cost_s, len(X))
 
     def predict(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
         """Return mean and sd of log cost at `C`; what was asked before in this run is remembered."""

@@ -209,6 +209,7 @@ def test_wrong_commands_of_the_tables(
         (["info", "tables=/nowhere"], "no tables in /nowhere"),
         (["build", "n_configs=0"], "n_configs must be a whole number >= 1, got 0"),
         (["costs", "cost_model=gp"], "unknown setting 'cost_model'; allowed: cost_models, dataset, executor"),
+        (["costs", "cost_models=lv3"], "cost_models must be a list, [a,b], got 'lv3'"),
         (["costs", "cost_models=[nope]"], "unknown cost_model 'nope'; allowed: gp, gp3"),
         (["build", "tree_method=gpu"], "tree_method must be one of exact, hist, approx, got 'gpu'"),
         (["build", "tables=/proc/tables"], "cannot write tables to /proc/tables"),

@@ -20,7 +20,7 @@ def _differences(evidence: Evidence, one: str, other: str) -> tuple[pd.DataFrame
     held = set(frame["cost_model"])
     if {one, other} - held:
         raise Missing(f"no runs under cost_model={', '.join(sorted({one, other} - held))}")
-    _, kept, n, evaluator = trade_offs(frame)
+    _, kept, n, evaluator = trade_offs(frame, evidence.judge)
     shared = set.intersection(*(set(pairs.table["method"]) for pairs in kept.values()))
     methods = [m for m in ordered(kept[one].table) if m in shared and m != EI]
     saved = kept[other].wide("cost_pct", methods) - kept[one].wide("cost_pct", methods)
@@ -29,7 +29,7 @@ def _differences(evidence: Evidence, one: str, other: str) -> tuple[pd.DataFrame
     if saved.empty or not methods:
         raise Missing(f"no problem and seed with the same EI^alpha under {one} and {other}")
     cells = saved.index.to_frame(index=False)
-    return saved, added, cells, f"{scope(cells, evaluator)}, {n} iterations"
+    return saved, added, cells, f"{scope(cells, evaluator)}, {n} iterations, {evidence.judge} error"
 
 
 def claim_11(evidence: Evidence) -> Finding:

@@ -15,6 +15,7 @@ ENTRY = Entry(
     classes=2,
     licence="none stated (LIBSVM; from UCI Adult)",
     use="figures",
+    kin=("a1a",),
     sources=(
         Source(
             files=(File("libsvm_a3a/a3a.txt", "2d513572f103d25e84bebe4b9f2f52ee9445764b5a393caff7db9c482cfc1ee4"),),

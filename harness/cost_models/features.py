@@ -14,9 +14,15 @@ from harness.space import XGBOOST_SPACE, Parameter, SearchSpace
 _AS_IT_IS = 1.0  # instead of a ratio
 
 
-def log_costs(cost_s: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """Return log cost; raises BadInput naming the first row that is not finite and positive, or for no rows."""
+def log_costs(cost_s: Float[np.ndarray, " n"], points: int | None = None) -> Float[np.ndarray, " n"]:
+    """Return log cost; raises BadInput naming the first row that is not finite and positive, or for no rows.
+
+    points: how many costs there have to be, if that is known; raises BadInput naming the first row without one.
+    """
     cost_s = np.asarray(cost_s, dtype=np.float64)
+    if points is not None and len(cost_s) != points:
+        missing = f"row {len(cost_s)} has none" if len(cost_s) < points else f"there are {len(cost_s)}"
+        raise BadInput(f"{points} points need {points} costs, {missing}")
     if len(cost_s) == 0 or not (cost_s.min() > 0.0 and cost_s.max() < math.inf):
         bad = ~(np.isfinite(cost_s) & (cost_s > 0))
         where = f"{cost_s[bad][0]} in row {int(bad.argmax())}" if bad.any() else "none"

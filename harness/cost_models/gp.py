@@ -27,7 +27,7 @@ class GaussianProcessCost:
 
     def fit(self, X: Float[np.ndarray, "n d"], cost_s: Float[np.ndarray, " n"]) -> None:
         """Fit to costs in seconds; raises BadInput naming the first that is not finite and positive."""
-        self._posterior = self._process.fit(self._inputs(X), log_costs(cost_s))
+        self._posterior = self._process.fit(self._inputs(X), log_costs(cost_s, len(X)))
 
     def fit_censored(
         self, X: Float[np.ndarray, "n d"], cost_s: Float[np.ndarray, " n"], censored: Bool[np.ndarray, " n"]

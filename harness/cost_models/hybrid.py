@@ -74,7 +74,7 @@ class Hybrid:
 
     def fit(self, X: Float[np.ndarray, "n d"], cost_s: Float[np.ndarray, " n"]) -> None:
         """Fit to costs in seconds; raises BadInput naming the first that is not finite and positive."""
-        target = log_costs(cost_s)
+        target = log_costs(cost_s, len(X))
         X = np.asarray(X, dtype=np.float64)
         mean, sd = self._believed(X)
         u, Phi = (target - mean) / sd, self._phi(X)

@@ -37,7 +37,7 @@ class LowVariance:
 
     def fit(self, X: Float[np.ndarray, "n d"], cost_s: Float[np.ndarray, " n"]) -> None:
         """Fit to costs in seconds; raises BadInput naming the first that is not finite and positive."""
-        self._regress(X, log_costs(cost_s))
+        self._regress(X, log_costs(cost_s, len(X)))
 
     def fit_censored(
         self, X: Float[np.ndarray, "n d"], cost_s: Float[np.ndarray, " n"], censored: Bool[np.ndarray, " n"]
@@ -49,7 +49,7 @@ class LowVariance:
         likelihood; v = RSS / (n - k - 1), that of sd, would overshoot it without end where n is small.
         Source: Aitkin 1981; Schmee and Hahn 1979 (who leave the variances out).
         """
-        target, X = log_costs(cost_s), np.asarray(X, dtype=np.float64)
+        target, X = log_costs(cost_s, len(X)), np.asarray(X, dtype=np.float64)
         bound = target[censored]
         spread = self._regress(X[~censored], target[~censored])
         for _ in range(_MOST):

@@ -22,7 +22,7 @@ class Oracle:
 
     def fit(self, X: Float[np.ndarray, "n d"], cost_s: Float[np.ndarray, " n"]) -> None:
         """Check the costs, and learn nothing; raises BadInput naming the first that is not finite and positive."""
-        log_costs(cost_s)
+        log_costs(cost_s, len(X))
 
     def predict(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
         """Return the log of the true cost at `C`, points that the problem has offered, and zeros."""

@@ -40,7 +40,7 @@ class WarpedGaussianProcess:
 
     def fit(self, X: Float[np.ndarray, "n d"], cost_s: Float[np.ndarray, " n"]) -> None:
         """Fit to costs in seconds; raises BadInput naming the first that is not finite and positive."""
-        z, self._location = standardise(log_costs(cost_s))
+        z, self._location = standardise(log_costs(cost_s, len(X)))
         X = np.asarray(X, dtype=np.float64)
         self._pairs.update(X)
         objective = WarpedLikelihood(self._pairs, z, self._space)

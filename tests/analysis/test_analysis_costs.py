@@ -1,5 +1,6 @@
 """F2, F8 and the page about cost models, on made-up records."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,7 @@ import pandas as pd
 import pytest
 from synthetic_records import Way, frame
 
-from analysis import costs_figures
+from analysis import costs_figures, costs_report
 from analysis.__main__ import main
 from analysis.costs import calibration, learning_curves, models, per_problem, read_costs
 from analysis.costs_fronts import f9, trade_offs
@@ -44,7 +45,7 @@ def test_curves_by_hand(costs: pd.DataFrame) -> None:
     shorter = costs[~((costs["cost_model"] == "gp") & (costs["n"] == 8) & (costs["dataset"] == "b"))]
     assert learning_curves(shorter).set_index(["cost_model", "n"]).loc[("lv3", 8), "cells"] == 4
     covered = calibration(costs).set_index(["cost_model", "n"])
-    assert covered.loc[("lv3", 4)].to_numpy() == pytest.approx([0.4, 0.75, 0.9])
+    assert covered.loc[("lv3", 4), ["cover50", "cover80", "cover95"]].to_numpy() == pytest.approx([0.4, 0.75, 0.9])
     assert len(per_problem(costs, 8)) == 9
 
 
@@ -53,12 +54,32 @@ def test_both_figures_say_what_they_show(costs: pd.DataFrame, tmp_path: Path) ->
     assert set(drawn.numbers["cost_model"]) == {"lv3", "gp"}
     assert "2 seeds (tables)" in drawn.caption
     boxes = costs_figures.f8(costs, tmp_path)
-    assert list(dict.fromkeys(boxes.numbers["box"])) == ["LV-3 [4]", "GP [4]", "tree [900]"]
+    assert list(dict.fromkeys(boxes.numbers["box"])) == ["LV-3 [4], 3", "GP [4], 3", "tree [900], 3"]
     assert len(boxes.numbers) == 9
     for name in ("f2", "f8"):
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG") and (tmp_path / f"{name}.csv").exists()
     with pytest.raises(BadInput, match="F8 needs records of transferred models"):
         costs_figures.f8(costs[costs["cost_model"] != "transfer_tree"], tmp_path)
+
+
+def test_what_short_tables_leave_out_is_counted(costs: pd.DataFrame, tmp_path: Path) -> None:
+    """Nothing of b/q beyond n = 4; coverage is that of the problems in the same column."""
+    costs["n"] = costs["n"].replace({8: 10})
+    short = costs[(costs["dataset"] != "b") | (costs["n"] == 4)].copy()
+    short.loc[short["dataset"] == "b", "cover50"] = 1.0
+    lines = costs_report.write(short, tmp_path).read_text().splitlines()
+    assert [line for line in lines if line.startswith("| problems")] == ["| problems | 3 |"] * 3
+    shown = costs_report.SHOWN
+    try:
+        costs_report.SHOWN = (4, 10)
+        text = costs_report.write(short, tmp_path).read_text()
+    finally:
+        costs_report.SHOWN = shown
+    assert text.count("| problems | 3 | 2 |") == 3
+    assert re.search(r"\| lv3 \| 60 / 75 \[\d+, \d+\] / 90 \| 40 / 75 \[70, 80\] / 90 \|", text)
+    boxes = costs_figures.f8(short, tmp_path)
+    assert list(dict.fromkeys(boxes.numbers["box"]))[:2] == ["LV-3 [4], 3", "LV-3 [10], 2"]
+    assert "medians over the 2 problems that every box has" in " ".join(boxes.caption.split())
 
 
 def test_from_records_to_the_page(tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -87,6 +108,10 @@ def test_f9_pairs_every_cost_model_with_the_same_runs_of_ei(tmp_path: Path) -> N
     for method in ("eialpha(alpha=0.3)", "eipu"):
         assert found.loc[("gp", method), "cost_pct"] == pytest.approx(2 * found.loc[("lv3", method), "cost_pct"])
         assert found.loc[("gp", method), "error_pct"] == pytest.approx(found.loc[("lv3", method), "error_pct"])
+    foreign = plain[plain["acq"] == "ei"].assign(utility="kg", spec="a", cost_s=7.0)  # found before EI's own runs
+    again = trade_offs(pd.concat([foreign, plain, gp], ignore_index=True))
+    pd.testing.assert_frame_equal(again[0], numbers)
+    assert [pairs.unpaired for pairs in again[1].values()] == [0, 0]
     drawn = f9(pd.concat([plain, gp], ignore_index=True), tmp_path)
     assert "2 seeds (replay), 4 pairs per method" in drawn.caption and (tmp_path / "f9.svg").exists()
     with pytest.raises(BadInput, match=r"F9 needs records of EI\^alpha under two cost models or more; there are: lv3"):

@@ -227,6 +227,19 @@ def test_a_table_too_short_for_twenty_evaluations_is_left_out_of_claim_10_and_sa
     assert finding.verdict == HOLDS and "5 of 144 problems" in finding.taken_over
 
 
+def test_few_evaluations_are_judged_on_every_table_that_is_long_enough_for_them() -> None:
+    """On the sixth data set, which is short, GPs are better from few evaluations: claim 9's first number moves."""
+    measured = costs({"lv3": 1.0, "gp": 1.2, "warped_gp": 1.1})
+    short = costs({"lv3": 100.0, "gp": 1.2, "warped_gp": 1.1}, (4, 8, 10)).replace({"dataset": {"wind": "kin8nm"}})
+    little = frame([("wind", "clean")], [Way("ei")], [0], 6)
+    alone, both = (
+        verdicts(evaluate(little, part))[9]
+        for part in (measured, pd.concat([measured, short[short["dataset"] == "kin8nm"]]))
+    )
+    assert (alone.verdict, both.verdict) == (HOLDS, UNDECIDED)
+    assert "5 of 144 problems" in both.taken_over and "from few evaluations: 6 of 144 problems" in both.taken_over
+
+
 def test_cost_models_in_runs() -> None:
     parts = []
     for model, error in (("lv3", 101.0), ("gp", 110.0), ("transfer_linear", 105.0)):
@@ -234,6 +247,8 @@ def test_cost_models_in_runs() -> None:
         parts.append(records(ways, steps=100).assign(cost_model=model, spec=model))
     found = verdicts(evaluate(pd.concat(parts, ignore_index=True)))[11]
     assert found.verdict == HOLDS and "error added, LV-3 minus GP -9.00 points" in found.ours
+    tested = verdicts(evaluate(pd.concat(parts, ignore_index=True), judge="test"))[11]
+    assert "test error" in tested.taken_over and tested.ours != found.ours  # 0.4 - error: fewer points
     swapped = pd.concat(parts).replace({"cost_model": {"lv3": "gp", "gp": "lv3"}})
     assert verdicts(evaluate(swapped))[11].verdict == FAILS
     assert "no runs under cost_model=transfer_linear" in verdicts(evaluate(pd.concat(parts[:2])))[11].why

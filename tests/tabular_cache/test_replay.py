@@ -3,6 +3,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from fakes import journal_line, make_tables
@@ -11,7 +12,7 @@ from harness.errors import BadInput
 from harness.problem import Cappable
 from tabular_cache.replay import Replay, ReplayProblem
 from tabular_cache.store import Store
-from tabular_cache.table import read_table
+from tabular_cache.table import load_table, read_table
 
 NAMES = ({"name": "a"}, {"name": "p"})
 
@@ -127,6 +128,23 @@ def test_a_file_of_another_schema_is_refused(folder: Path) -> None:
     manifest.write_text(json.dumps(entries))
     with pytest.raises(BadInput, match=r"a--p.parquet has schema 1, this version reads 2: rebuild"):
         Replay(str(folder)).fingerprint(*NAMES)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, float("nan")])
+def test_a_file_with_an_impossible_cost_is_refused_with_its_row(folder: Path, bad: float) -> None:
+    path, manifest = folder / "a--p.parquet", folder / "manifest.json"
+    rows = pq.read_table(path)
+    cost = rows["scaled_s"].to_numpy().copy()
+    cost[3] = bad
+    where = rows.schema.get_field_index("scaled_s")
+    pq.write_table(
+        rows.set_column(where, rows.schema.field(where), pa.array(cost, rows.schema.field(where).type)), path
+    )
+    entries = json.loads(manifest.read_text())
+    entries["tables"]["a/p"]["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    manifest.write_text(json.dumps(entries))
+    with pytest.raises(BadInput, match=f"scaled_s must be finite and > 0 in every row, row 3 has {bad}"):
+        load_table("a/p", folder)
 
 
 def test_the_cost_can_be_as_measured(folder: Path) -> None:
