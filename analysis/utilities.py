@@ -119,8 +119,10 @@ def arrange(
     return Runs(table, curve, cost, thinking, chosen["evaluator"])
 
 
-def at_horizon(runs: Runs) -> tuple[Runs, int]:
+def at_horizon(runs: Runs) -> tuple[Runs, int, dict[str, int]]:
     """Return one run per method and cell, cut after N evaluations without a deadline, and N: 100, or fewer.
+
+    Last: how many runs of each method (label) are shorter or planned for another length, where no other serves a cell.
 
     Of a method that does not plan, the first N steps of a longer run count, as far as its deadline allowed it.
     Raises BadInput where no utility but EI has such runs.
@@ -135,7 +137,13 @@ def at_horizon(runs: Runs) -> tuple[Runs, int]:
         raise BadInput(f"comparing utilities needs runs of {REFERENCE} with {n} evaluations: run study=utilities")
     kept = table[fits].sort_values(["iterations", "acq"], kind="stable").drop_duplicates([*CELL, "label"])
     found = runs.select(np.sort(kept.index.to_numpy()))
-    return found.cut(np.full(len(found.table), n)), n
+    served, short = pd.MultiIndex.from_frame(kept[[*CELL, "label"]]), table[~fits].drop_duplicates([*CELL, "label"])
+    short = short[~pd.MultiIndex.from_frame(short[[*CELL, "label"]]).isin(served)]
+    return (
+        found.cut(np.full(len(found.table), n)),
+        n,
+        {str(k): int(v) for k, v in short["label"].value_counts().items()},
+    )
 
 
 def with_deadlines(runs: Runs, budgets: pd.Series | None = None) -> dict[str, Runs]:

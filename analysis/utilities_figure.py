@@ -20,7 +20,7 @@ MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 
 def draw(runs: Runs, out_dir: Path) -> Drawn:
     """Draw the figure `utilities`; raises BadInput where the runs do not suffice (`utilities.complete`)."""
-    whole, n = at_horizon(runs)
+    whole, n, _ = at_horizon(runs)
     found = complete(whole)
     methods = found.runs.table.drop_duplicates("label").set_index("label").loc[found.labels, ["utility", "rule"]]
     numbers = pd.concat([relative(found), ranks(found)], ignore_index=True).merge(methods, on="label")

@@ -16,7 +16,7 @@ from analysis.bootstrap import bootstrap
 from analysis.incumbent import at_budgets
 from analysis.marks import footnote
 from analysis.scope import intervals, plural, scope
-from analysis.traces import PROBLEM
+from analysis.traces import CELL, PROBLEM
 from analysis.utilities import REFERENCE, Complete, Runs, at_horizon, complete, thinking_counted, with_deadlines
 from harness.errors import BadInput
 from harness.files import write_atomically
@@ -33,11 +33,14 @@ def tables(runs: Runs, budgets: pd.Series | None = None) -> tuple[list[tuple[str
     parts: list[tuple[str, list[str]]] = []
     numbers: list[pd.DataFrame] = []
     try:
-        whole, n = at_horizon(runs)
+        whole, n, short = at_horizon(runs)
         found = complete(whole)
         front, ranked = relative(found), ranks(found)
         numbers += [front.assign(part="relative"), ranked.assign(part="ranks")]
         lead = _scope(found, f"after {n} evaluations")
+        if short:
+            gone = ", ".join(f"{name} ({plural(count, 'run')})" for name, count in sorted(short.items()))
+            lead.append(f"Left out, shorter than {n} evaluations or planned for another length: {gone}.")
         parts += [
             ("Utilities and cost rules: cost, error and thinking time", [*lead, _front_table(found, front), TIMES]),
             ("Utilities and cost rules: mean ranks", [RANKS, _rank_table(found, ranked)]),
@@ -130,7 +133,10 @@ def _front_table(found: Complete, numbers: pd.DataFrame) -> str:
     order = numbers[numbers["measure"] == "error"].sort_values(["value", "label"])["label"].tolist()
     totals, text = _totals(found).loc[order], _shown(numbers, order, 1)
     out = pd.DataFrame({"method": order, "cost (%)": text["cost"].to_numpy()})
-    out["error (%)"], out["ms per step"] = text["error"].to_numpy(), totals["ms per step"].to_numpy()
+    pairs = numbers[numbers["measure"] == "error"].set_index("label").loc[order, "n"].astype(int)
+    cells = len(found.runs.table[CELL].drop_duplicates())
+    own = [f"{v} ({n} cells)" if n < cells else v for v, n in zip(text["error"], pairs, strict=True)]
+    out["error (%)"], out["ms per step"] = own, totals["ms per step"].to_numpy()
     for name in ("training (s)", "thinking (s)"):
         out[name] = totals[name].to_numpy()
     out["both (s)"] = out["training (s)"] + out["thinking (s)"]

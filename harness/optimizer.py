@@ -5,6 +5,7 @@ moves away from them; the cost model learns their cost like any other. A time-ou
 of the true one, and the cost model learns it as such (`cost_models.censored`).
 """
 
+import copy
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -145,7 +146,7 @@ class Optimizer:
         if self._asked is None:
             raise ValueError("ask before looking at what the models say")
         _, belief, _ = self._belief(points, *self._asked, screen=False)
-        return self._utility.log_value(belief), belief.log_cost
+        return copy.copy(self._utility).log_value(belief), belief.log_cost  # one that keeps a state keeps it
 
     def _belief(
         self, C: Float[np.ndarray, "m d"], history: History, cost_s: Float[np.ndarray, " n"], screen: bool = True
@@ -170,6 +171,7 @@ class Optimizer:
 
         def believe(where: Any, mean: np.ndarray, sd: np.ndarray) -> Belief:
             costs = {"log_cost": log_cost[where], "log_cost_sd": log_cost_sd[where]}
+            costs["mean_log_cost"] = mean_log_cost[where]
             return Belief(mean=mean, sd=sd, points=C[where], **costs, **state)
 
         kept = np.arange(len(C))

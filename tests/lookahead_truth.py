@@ -191,5 +191,5 @@ def bmsei_by_its_recursion(uncertain: bool, **settings: int) -> float:
     for i in range(7):
         costs = np.exp(mean[i] + 0.5 * grid(200)) if uncertain else np.exp(mean[i : i + 1])
         expected.append(two_steps(joint, chance, belief.incumbent, i, costs, 2.2))
-    found = np.exp(BudgetedMultiStepEI(**settings).log_value(belief))
+    found = np.exp(BudgetedMultiStepEI(planned=False, **settings).log_value(belief))
     return float(np.abs(found / expected - 1.0).max())

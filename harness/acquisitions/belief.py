@@ -31,6 +31,7 @@ class Belief:
     spent, initial_cost: seconds used so far and by the initial design; tau: the run's budget or None.
     history: the data behind the prediction, for utilities that need more than it; None if not given.
     points: the candidates' unit-cube coordinates, for the same; None if not given.
+    mean_log_cost: of log c, where log_cost is another statistic of the cost; None: log_cost is the mean.
     seed, problem: the run's, which name its random streams.
     """
 
@@ -47,6 +48,7 @@ class Belief:
     tau: float | None
     history: History | None = None
     points: Float[np.ndarray, "m d"] | None = None
+    mean_log_cost: Float[np.ndarray, " m"] | None = None
     seed: int = 0
     problem: str = ""
 

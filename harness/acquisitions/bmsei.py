@@ -11,6 +11,7 @@ from harness.acquisitions.ei import log_ei
 from harness.acquisitions.lookahead import (
     Clock,
     LookAhead,
+    evaluations_ahead,
     latent_log_ei,
     leaders,
     pooled,
@@ -18,7 +19,7 @@ from harness.acquisitions.lookahead import (
     spread,
 )
 from harness.acquisitions.protocol import Setup
-from harness.checks import whole
+from harness.checks import flag, whole
 from harness.surrogates.joint import Joint
 
 
@@ -32,7 +33,8 @@ class BudgetedMultiStepEI(LookAhead):
     joint optimisation of a sampled tree, which is for continuous spaces: y by a Gauss-Hermite rule of `outcomes` nodes,
     the log-normal c by `costs` equally likely values below b (1 where it is known), x the `shortlist` best candidates,
     x' the `pool` best, and deeper in the tree the `branch` best by Q_1. f(x') is as independent of c as the models say.
-    Budget: tau in seconds; without tau, evaluations.
+    Budget: tau in seconds; without tau, evaluations. planned: what follows x has no more than `steps` evaluations by EI
+    per cost would take (`Clock.planned`); else all that is left, so that far from the end the cost plays no part.
     Source: Astudillo, Jiang, Balandat, Bakshy and Frazier 2021, "Multi-step budgeted Bayesian optimization with unknown
     evaluation costs" (B-MS-EI).
     """
@@ -40,13 +42,20 @@ class BudgetedMultiStepEI(LookAhead):
     name: ClassVar[str] = "bmsei"
 
     def __init__(
-        self, steps: int = 2, shortlist: int = 20, pool: int = 60, outcomes: int = 8, costs: int = 3, branch: int = 3
+        self,
+        steps: int = 2,
+        shortlist: int = 20,
+        pool: int = 60,
+        outcomes: int = 8,
+        costs: int = 3,
+        branch: int = 3,
+        planned: bool = True,
     ) -> None:
         self.steps, self.shortlist = whole("utility.steps", steps, 1), whole("utility.shortlist", shortlist, 1)
         self.pool, self.branch = whole("utility.pool", pool, 1), whole("utility.branch", branch, 1)
         z, weight = np.polynomial.hermite_e.hermegauss(whole("utility.outcomes", outcomes, 2))
         self._z, self._log_weight = z, np.log(weight / weight.sum())
-        self.costs = whole("utility.costs", costs, 1)
+        self.costs, self.planned = whole("utility.costs", costs, 1), flag("utility.planned", planned)
 
     def check(self, setup: Setup) -> None:
         """Refuse, besides, rules that divide by the cost when the budget counts it already."""
@@ -58,14 +67,17 @@ class BudgetedMultiStepEI(LookAhead):
         """Return log Q_steps in units of y; -inf where nothing fits and, for steps > 1, off the shortlist."""
         clock = Clock.of(belief)
         first = latent_log_ei(belief) + clock.log_chance()
-        if self.steps == 1 or not np.isfinite(first).any():
+        steps = evaluations_ahead(belief, self.steps)
+        if steps == 1 or not np.isfinite(first).any():
             return first
         chosen = leaders(first, clock.log_cost, self.shortlist, (0.0, 1.0))
         pool = np.union1d(chosen, leaders(first, clock.log_cost, self.pool, (0.0, 1.0)))
-        plan = self._plan(
-            pooled(belief, pool), clock.at(pool), belief.incumbent, self.steps, np.searchsorted(pool, chosen)
+        plan = (clock.planned(first, steps) if self.planned else clock).at(pool)
+        value = first[chosen]
+        where = np.searchsorted(pool, chosen)
+        return spread(
+            chosen, self._with_later(value, pooled(belief, pool), plan, belief.incumbent, steps, where), len(first)
         )
-        return spread(chosen, plan, len(first))
 
     def _plan(
         self, joint: Joint, clock: Clock, best: float, steps: int, chosen: Int[np.ndarray, " k"]
@@ -74,7 +86,19 @@ class BudgetedMultiStepEI(LookAhead):
         first = _log_q1(joint.mean, joint.covariance, best) + clock.log_chance()
         if steps == 1:
             return first[chosen]
-        out, chance = first[chosen], clock.log_chance()[chosen]
+        return self._with_later(first[chosen], joint, clock, best, steps, chosen)
+
+    def _with_later(
+        self,
+        first: Float[np.ndarray, " k"],
+        joint: Joint,
+        clock: Clock,
+        best: float,
+        steps: int,
+        chosen: Int[np.ndarray, " k"],
+    ) -> Float[np.ndarray, " k"]:
+        """Return log(Q_1 + what follows) of the points `chosen`, `first` being their log Q_1."""
+        out, chance = first.copy(), clock.log_chance()[chosen]
         for k in np.flatnonzero(chance > -np.inf):
             out[k] = np.logaddexp(out[k], chance[k] + self._later(joint, clock, best, steps - 1, int(chosen[k])))
         return out

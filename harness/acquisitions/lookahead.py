@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -62,20 +62,25 @@ def latent_log_ei(belief: Belief) -> Float[np.ndarray, " m"]:
     return log_ei(belief.incumbent - mean, np.sqrt(variance))
 
 
+def evaluations_ahead(belief: Belief, most: int) -> int:
+    """Return how many evaluations a plan may have: those that the run still makes, at least one and at most `most`."""
+    return max(1, min(most, belief.iterations - belief.step))
+
+
 def leaders(
     log_value: Float[np.ndarray, " m"],
     log_cost: Float[np.ndarray, " m"],
     size: int,
     exponents: Sequence[float] = (0.0, 0.3, 1.0),
 ) -> Int[np.ndarray, " k"]:
-    """Return, in order, the cheapest candidate and the best by value / cost^alpha, taken in turns; `size` in all.
+    """Return, in order, the best by value, the cheapest, and the best by value / cost^alpha in turns; `size` in all.
 
     The default exponents serve every cost rule; (0, 1) are EI and EI per second (Snoek et al. 2011).
     """
     if size >= len(log_value):
         return np.arange(len(log_value))
     orders = [np.argsort(-per_cost(log_value, log_cost, alpha), kind="stable")[:size] for alpha in exponents]
-    turns = np.concatenate([[log_cost.argmin()], np.stack(orders, axis=1).ravel()])
+    turns = np.insert(np.stack(orders, axis=1).ravel(), 1, log_cost.argmin())
     _, first = np.unique(turns, return_index=True)
     return np.sort(turns[np.sort(first)[:size]])
 
@@ -113,15 +118,23 @@ class Clock:
         if belief.tau is None:
             none = np.zeros(len(belief.log_cost))
             return cls(float(belief.iterations - belief.step), none, none)
-        return cls(belief.tau - belief.spent, belief.log_cost, belief.log_cost_sd)
+        # the distribution of the cost, whatever statistic of it the rule takes
+        log_cost = belief.log_cost if belief.mean_log_cost is None else belief.mean_log_cost
+        return cls(belief.tau - belief.spent, log_cost, belief.log_cost_sd)
+
+    def planned(self, log_value: Float[np.ndarray, " m"], steps: int) -> "Clock":
+        """Return the clock of a plan of `steps` evaluations: no more left than the best of them per cost would take.
+
+        A plan much shorter than the time left would all fit, whatever it costs, and so not see the deadline at all.
+        Our auxiliary policy for the budget of a plan is value per cost, on the present belief; that there be one is
+        from Astudillo et al. 2021.
+        """
+        best = np.argsort(-per_cost(log_value, self.log_cost, 1.0), kind="stable")[:steps]
+        return replace(self, left=min(self.left, float(np.exp(self.log_cost[best]).sum())))
 
     def log_left(self) -> float:
         """Return the log of what is left, with room for rounding; -inf when nothing is."""
         return float(np.log(self.left) + _ROUNDING) if self.left > 0.0 else -np.inf
-
-    def fits(self) -> Int[np.ndarray, " k"]:
-        """Return the candidates whose predicted cost still fits."""
-        return np.flatnonzero(self.log_cost <= self.log_left())
 
     def log_chance(self) -> Float[np.ndarray, " m"]:
         """Return log P(c <= left), c log-normal as predicted; 0 or -inf where the cost is known."""

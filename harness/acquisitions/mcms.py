@@ -9,6 +9,7 @@ from harness.acquisitions.belief import Belief
 from harness.acquisitions.lookahead import (
     Clock,
     LookAhead,
+    evaluations_ahead,
     latent_log_ei,
     leaders,
     pooled,
@@ -17,7 +18,7 @@ from harness.acquisitions.lookahead import (
 )
 from harness.acquisitions.paths import path_values
 from harness.acquisitions.protocol import Setup
-from harness.checks import whole
+from harness.checks import flag, whole
 
 
 class MonteCarloMultiStep(LookAhead):
@@ -25,19 +26,23 @@ class MonteCarloMultiStep(LookAhead):
 
     Along a path: draw the candidate's value from the GP, take its run time off what is left, update the posterior, go
     on with the point of highest EI that still fits. The deadline is tau in seconds; without tau, the run's last
-    iteration. At most `steps` evaluations ahead. Scored are the `shortlist` best candidates by EI and by EI per second,
-    the others count as 0; the next points of a path come from the `pool` best. Run times: known where the cost model
-    is sure (cost_model=oracle), else drawn from its prediction, log-normal. Where nothing ends in time, all count as 0,
-    and the tie rule takes the cheapest.
+    iteration. At most `steps` evaluations ahead; planned: a path then has as much time as so many evaluations by EI per
+    second would take (`Clock.planned`), or all that is left. Scored are the `shortlist` best candidates by EI and by EI
+    per second, the others count as 0; the next points of a path come from the `pool` best. Run times: known where the
+    cost model is sure (cost_model=oracle), else drawn from its prediction, log-normal. A candidate counts by its chance
+    to end in time; where none has any, all count as 0, and the tie rule takes the cheapest.
     Source: Snoek, Larochelle and Adams 2011, "Opportunity cost in Bayesian optimization" (Monte Carlo
     multi-step myopic EI, MCMS).
     """
 
     name: ClassVar[str] = "mcms"
 
-    def __init__(self, shortlist: int = 20, paths: int = 32, steps: int = 10, pool: int = 100) -> None:
+    def __init__(
+        self, shortlist: int = 20, paths: int = 32, steps: int = 10, pool: int = 100, planned: bool = True
+    ) -> None:
         self.shortlist, self.paths = whole("utility.shortlist", shortlist, 1), whole("utility.paths", paths, 1)
         self.steps, self.pool = whole("utility.steps", steps, 1), whole("utility.pool", pool, 1)
+        self.planned = flag("utility.planned", planned)
 
     def check(self, setup: Setup) -> None:
         """Refuse, besides, rules that divide by the cost when the deadline counts it already."""
@@ -47,19 +52,20 @@ class MonteCarloMultiStep(LookAhead):
 
     def log_value(self, belief: Belief) -> Float[np.ndarray, " m"]:
         """Return log MCMS in units of y; -inf off the shortlist and where the deadline is too close."""
-        clock, log_value = Clock.of(belief), latent_log_ei(belief)
-        fits = clock.fits()
+        clock = Clock.of(belief)
+        first = latent_log_ei(belief) + clock.log_chance()
+        fits = np.flatnonzero(first > -np.inf)
         if len(fits) == 0:
-            return np.full(len(log_value), -np.inf)
+            return first
         chosen, pool = (
-            fits[leaders(log_value[fits], clock.log_cost[fits], size, (0.0, 1.0))]
-            for size in (self.shortlist, self.pool)
+            fits[leaders(first[fits], clock.log_cost[fits], size, (0.0, 1.0))] for size in (self.shortlist, self.pool)
         )
-        pool = np.union1d(chosen, pool)
-        normals = belief.rng("mcms").standard_normal((self.paths, self.steps, 3))
+        pool, steps = np.union1d(chosen, pool), evaluations_ahead(belief, self.steps)
+        plan = clock.planned(first, steps) if self.planned else clock
+        normals = belief.rng("mcms").standard_normal((self.paths, steps, 3))
         later = path_values(
-            pooled(belief, pool), clock.at(pool), np.searchsorted(pool, chosen), belief.incumbent, normals
+            pooled(belief, pool), plan.at(pool), np.searchsorted(pool, chosen), belief.incumbent, normals
         ).mean(axis=1)
         with np.errstate(divide="ignore"):
-            value = np.logaddexp((log_value + clock.log_chance())[chosen], np.log(later))
-        return spread(chosen, value, len(log_value))
+            value = np.logaddexp(first[chosen], np.log(later))
+        return spread(chosen, value, len(first))

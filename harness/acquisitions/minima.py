@@ -23,13 +23,19 @@ def known_sampler(name: str) -> str:
 
 
 def minima(belief: Belief, sampler: str, samples: int, points: int) -> Float[np.ndarray, " k"]:
-    """Return `samples` samples of f*: by the Gumbel approximation, or by joint draws at up to `points` candidates."""
+    """Return `samples` samples of f*: by the Gumbel approximation, or by joint draws at up to `points` candidates.
+
+    The Gumbel has a tail above the lowest known value, where MES, with f* above f, would grow without bound at points
+    that are known; samples there are put one sd below the lowest posterior mean of an observed point.
+    """
     posterior, X, C = prior(belief)
     rng = belief.rng(f"minima {sampler}")
     if sampler == "gumbel":
         known, offered = posterior.moments(X), belief.latent
         mean, variance = (np.concatenate([a, b]) for a, b in zip(known, offered, strict=True))
-        return gumbel(mean, np.sqrt(variance), rng.random(samples))
+        best = int(known[0].argmin())
+        highest = known[0][best] - np.sqrt(known[1][best])  # f* is no higher than what is known of the best point
+        return np.minimum(gumbel(mean, np.sqrt(variance), rng.random(samples)), highest)
     support = np.vstack([X, C[leaders(latent_log_ei(belief), belief.log_cost, points, (0.0,))]])
     return posterior.joint(support).draw(rng.standard_normal((samples, len(support)))).min(axis=1)
 

@@ -43,9 +43,9 @@ def test_ranks_fronts_and_both_totals(tmp_path: Path) -> None:
     for seed in (0, 1):
         for utility in ERRORS:
             record(tmp_path, utility, seed)
-    whole, n = utilities.at_horizon(arranged(tmp_path))
+    whole, n, short = utilities.at_horizon(arranged(tmp_path))
     found = utilities.complete(whole)
-    assert (n, found.missing, found.partial) == (3, {}, 0)
+    assert (n, short, found.missing, found.partial) == (3, {}, {}, 0)
     ranks, relative = utilities_report.ranks(found), utilities_report.relative(found)
     assert numbers(ranks, "at the end") == {"ei x ei": 2.5, "kg x ei": 1.0, "mes x ei": 2.5}
     # EI trains for 4 s: within 2 s it has 0.4, kg its first 0.5, mes its last 0.2
@@ -93,8 +93,11 @@ def test_utilities_that_plan_count_only_where_they_planned_for_it(tmp_path: Path
     with pytest.raises(BadInput, match="needs runs of ei x ei with 3 evaluations"):
         record(tmp_path / "other", "kg", 0)
         utilities.at_horizon(arranged(tmp_path / "other"))
-    found, _ = utilities.at_horizon(arranged(tmp_path))
+    found, n, short = utilities.at_horizon(arranged(tmp_path))
     assert sorted(found.table["label"]) == ["ei x ei", "kg x ei"]
+    assert short == {"mcms x ei": 1}
+    lead = utilities_report.tables(arranged(tmp_path))[0][0][1]
+    assert f"Left out, shorter than {n} evaluations or planned for another length: mcms x ei (1 run)." in lead
     record(tmp_path, "mcms", 0)
     assert "mcms x ei" in set(utilities.at_horizon(arranged(tmp_path))[0].table["label"])
 
@@ -113,6 +116,18 @@ def test_of_a_study_that_is_under_way_the_part_with_most_runs_is_compared_and_na
     record(tmp_path, "ei", 3)
     found = utilities.complete(utilities.at_horizon(arranged(tmp_path))[0])
     assert (len(found.labels), found.missing, found.partial) == (3, {}, 1)
+
+
+def test_an_error_over_fewer_cells_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where EI's error is 0 there is no percentage of it."""
+    for seed in (0, 1):
+        for utility in ("ei", "kg"):
+            errors = [0.0] * 3 if (utility, seed) == ("ei", 1) else ERRORS[utility]
+            monkeypatch.setitem(ERRORS, utility, errors)
+            record(tmp_path, utility, seed)
+            monkeypatch.undo()
+    lines = utilities_report.tables(arranged(tmp_path))[0][0][1]
+    assert any("| kg x ei | 150.0 [150.0, 150.0] | 50.0 [50.0, 50.0] (1 cells) |" in line for line in lines)
 
 
 def test_rules_that_only_ei_has_are_not_compared(tmp_path: Path) -> None:

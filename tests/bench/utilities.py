@@ -96,7 +96,8 @@ def _studies(console: Console, data: Sequence) -> None:
     console.print(out)
     console.print(
         f"{len(offered)} problems, as many rows as their tables have (at most {CANDIDATES}), {SEEDS} seeds, "
-        f"{EVALUATIONS} evaluations; with deadlines: if none of the runs ends before. Starting workers not included."
+        f"{EVALUATIONS} evaluations, also with deadlines, where runs may be shorter or, of cheap methods, up to "
+        "three times as long. Starting workers not included."
     )
 
 

@@ -71,6 +71,19 @@ def test_the_gumbel_has_the_quartiles_of_the_minimum_of_independent_normals() ->
     np.testing.assert_allclose(certain, 1.0, atol=1e-9)
 
 
+def test_no_sample_of_the_minimum_is_above_what_is_known_and_mes_does_not_go_back_there() -> None:
+    """One point known to be low, one candidate that hardly can be lower: half of the Gumbel lies above the first."""
+    X, y, C = np.array([[0.1], [0.5]]), np.array([-2.0, 2.0]), np.array([[0.1], [0.95]])
+    belief = believe(C, X, y, posterior(X, y, 0.05, 1e-6))
+    mean, variance = belief.latent
+    raw = gumbel(mean, np.sqrt(variance), np.linspace(0.01, 0.99, 99))
+    assert (raw > mean[0]).mean() > 0.3
+    lowest = minima(belief, "gumbel", 200, 10)
+    assert (lowest <= mean[0] - 0.999 * np.sqrt(variance[0])).all()
+    known, unknown = MaxValueEntropySearch().given(mean, variance, 1e-6, lowest)
+    assert known < unknown < MaxValueEntropySearch().given(mean, variance, 1e-6, raw)[0]
+
+
 def test_joint_samples_of_the_minimum_are_minima_of_joint_draws() -> None:
     X, y = data(8)
     belief = believe(np.random.default_rng(1).random((60, 2)), X, y)

@@ -1,18 +1,26 @@
 """The Pandora's box Gittins index against its defining equation, and what its price means."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import lookahead_truth
 import numpy as np
 import pytest
+from fakes import make_tables
 from hypothesis import given
 from hypothesis import strategies as st
 from lookahead_cases import believe, data
 from scipy.optimize import brentq
 
 from harness.acquisitions.ei import log_ei, log_h
+from harness.acquisitions.ignore import Ignore
 from harness.acquisitions.pbgi import PandorasBoxGittinsIndex, gittins, inverse_log_h
+from harness.cost_models.lv import LowVariance
 from harness.errors import BadInput
+from harness.optimizer import Optimizer
+from harness.surrogates.gp import GaussianProcess
+from tabular_cache.replay import ReplayProblem
+from tabular_cache.table import load_table
 
 
 @given(st.floats(-1e3, 1e3), st.floats(1e-6, 1e4), st.floats(-40.0, 12.0))
@@ -78,6 +86,25 @@ def test_with_decay_the_price_halves_until_an_index_is_below_the_incumbent() -> 
     np.testing.assert_allclose(PandorasBoxGittinsIndex(1e4 * 0.5**halved).log_value(belief), value, rtol=1e-9)
     utility.log_value(replace(belief, incumbent=1e9))
     assert utility._halvings == halved  # for good
+
+
+def test_looking_does_not_halve_the_price(tmp_path: Path) -> None:
+    """What is asked next is the same whether or not somebody has looked at other points in between."""
+    table = load_table("a/p", make_tables(tmp_path, ["a/p"], 40))
+    chosen = []
+    for looks in (False, True):
+        problem, utility = ReplayProblem(table, 0, max_candidates=200), PandorasBoxGittinsIndex(price=100.0, halve=True)
+        parts = GaussianProcess(), LowVariance(("n_estimators", "max_depth")), utility, Ignore()
+        method, design = Optimizer(*parts, iterations=20), problem.initial(5)
+        for i, point in zip(design.ids, design.unit, strict=True):
+            method.tell(point, problem.evaluate(int(i)))
+        method.ask(problem.candidates(5).unit)
+        before = utility._halvings
+        if looks:
+            method.outlook(table.unit[np.argsort(table["val_error"])[-5:]])  # poor points: no index below the incumbent
+        assert utility._halvings == before > 0
+        chosen.append(method.ask(problem.candidates(6).unit))
+    assert (chosen[0].index, chosen[0].log_ei) == (chosen[1].index, chosen[1].log_ei)
 
 
 def test_wrong_settings_are_told_in_one_line() -> None:

@@ -1,18 +1,28 @@
 """Utilities that plan ahead: MCMS against full enumeration, B-MS-EI against its recursion, deadlines."""
 
+from pathlib import Path
+from typing import Any
+
 import lookahead_truth
 import numpy as np
 import pytest
+from fakes import make_tables
 from lookahead_cases import believe, data
 from scipy.stats import lognorm
 
 from harness.acquisitions.bmsei import BudgetedMultiStepEI
 from harness.acquisitions.ei import log_ei
+from harness.acquisitions.ignore import Ignore
 from harness.acquisitions.lookahead import Clock, latent_log_ei, leaders
 from harness.acquisitions.mcms import MonteCarloMultiStep
 from harness.acquisitions.paths import expected_improvement, path_values
+from harness.cost_models.gp import GaussianProcessCost
 from harness.errors import BadInput
+from harness.optimizer import Optimizer
+from harness.surrogates.gp import GaussianProcess
 from harness.surrogates.joint import Joint
+from tabular_cache.replay import ReplayProblem
+from tabular_cache.table import load_table
 
 
 @pytest.mark.parametrize("cost", [[1.0, 1.0, 1.0, 1.0], [1.0, 2.0, 1.0, 3.0], [2.0, 1.5, 0.5, 1.0]])
@@ -68,9 +78,48 @@ def test_an_uncertain_cost_counts_by_its_chance_to_fit() -> None:
     np.testing.assert_allclose(Clock.of(belief).log_chance(), np.log(chance), atol=1e-9)
     one = BudgetedMultiStepEI(steps=1).log_value(belief)
     np.testing.assert_allclose(one, latent_log_ei(belief) + np.log(chance), atol=1e-9)
-    simulated = MonteCarloMultiStep(steps=1, shortlist=20).log_value(belief)
-    fits = mean <= np.log(1.7)
-    np.testing.assert_allclose(simulated[fits], one[fits], atol=1e-9)
+    assert (mean > np.log(1.7)).any()  # even those that more probably do not fit count by their chance
+    np.testing.assert_allclose(MonteCarloMultiStep(steps=1, shortlist=20).log_value(belief), one, atol=1e-9)
+
+
+@pytest.mark.parametrize("utility", [MonteCarloMultiStep, BudgetedMultiStepEI])
+def test_far_from_the_deadline_a_dear_candidate_costs_the_evaluations_that_its_time_would_buy(utility: Any) -> None:
+    X, y = data(8)
+    C = np.random.default_rng(1).random((30, 2))
+    dear = np.where(np.arange(30) % 2 == 0, 0.0, np.log(10.0))
+
+    def value(planned: bool, log_cost: np.ndarray) -> np.ndarray:
+        belief = believe(C, X, y, tau=1004.0, spent=4.0, log_cost=log_cost, iterations=len(y) + 1000)
+        return utility(shortlist=30, pool=30, planned=planned).log_value(belief)
+
+    same, planned, whole = value(True, np.zeros(30)), value(True, dear), value(False, dear)
+    np.testing.assert_allclose(same, value(False, np.zeros(30)), rtol=1e-12)  # a plan of equal costs is never cut
+    assert np.abs(whole - same).max() < 1e-9  # without a plan's budget, costs do not matter with so much left
+    assert (planned[1::2] < whole[1::2]).all() and (whole - planned)[1::2].mean() > 0.005
+    own = latent_log_ei(believe(C, X, y))
+    assert (planned >= own - 1e-12).all()  # its own improvement stays
+
+
+@pytest.mark.parametrize("utility", [MonteCarloMultiStep(), BudgetedMultiStepEI()])
+def test_a_run_that_ends_before_its_deadline_has_no_future_either(utility: Any) -> None:
+    X, y = data(8)
+    last = believe(np.random.default_rng(1).random((20, 2)), X, y, tau=1004.0, iterations=len(y) + 1)
+    np.testing.assert_allclose(utility.log_value(last), latent_log_ei(last), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["mcms", "bmsei"])
+def test_the_time_taken_is_that_of_the_cost_model_whatever_statistic_the_rule_takes(name: str, tmp_path: Path) -> None:
+    problem = ReplayProblem(load_table("a/p", make_tables(tmp_path, ["a/p"], 40)), 0, max_candidates=200)
+    design, offered, found = problem.initial(8), problem.candidates(8), []
+    for statistic in ("exp_mean", "expected"):
+        utility = MonteCarloMultiStep() if name == "mcms" else BudgetedMultiStepEI()
+        method = Optimizer(GaussianProcess(), GaussianProcessCost(), utility, Ignore(), iterations=40, n_initial=8,
+                           tau=5.0, cost_statistic=statistic)  # fmt: skip
+        again = ReplayProblem(load_table("a/p", tmp_path), 0, max_candidates=200)
+        for i, point in zip(design.ids, design.unit, strict=True):
+            method.tell(point, again.evaluate(int(i)))
+        found.append(method.ask(offered.unit))
+    assert (found[0].index, found[0].log_ei) == (found[1].index, found[1].log_ei)
 
 
 def test_paths_draw_costs_from_the_prediction() -> None:
@@ -119,6 +168,8 @@ def test_leaders_hold_the_cheapest_and_the_best_by_value_per_cost() -> None:
     assert set(order[:8].tolist()) <= set(found.tolist())
     np.testing.assert_array_equal(leaders(value, cost + 5.0, 20), leaders(value, cost, 20))
     np.testing.assert_array_equal(leaders(value[:3], cost[:3], 20), [0, 1, 2])
+    assert leaders(value, cost, 1).tolist() == [value.argmax()]
+    assert set(leaders(value, cost, 2).tolist()) == {int(value.argmax()), int(cost.argmin())}
 
 
 def test_wrong_settings_are_told_in_one_line() -> None:
