@@ -89,8 +89,8 @@ def _learners(part: str, seeds: int, evaluations: int, out: Path) -> tuple[str, 
         "paper's deadlines are in seconds of its own machines."
     )
     text = (
-        f"# {'Two-kernel SVM' if part == 'svm' else 'Pretrained network on digits'}\n\nThe lowest error in percent seen on "
-        "the held-out half of the rows, which is what is minimised. "
+        f"# {'Two-kernel SVM' if part == 'svm' else 'Pretrained network on digits'}\n\nThe lowest error in percent "
+        "seen on the held-out half of the rows, which is what is minimised. "
         f"{rule} {plural(seeds, 'split')}, 3 random points first; means ± standard errors.\n\n"
         f"{table(pd.DataFrame(lines))}\n"
     )
