@@ -54,7 +54,7 @@ models: $(READY) ## the cost models compared: F2, F8, F9 and the claims about th
 sensitivities: $(READY) ## the study under other settings (GRID= chooses a part); hist tables of two pipelines are built first
 	for s in base ard_off wall log_loss coarse surface; do $(BIN)/python -m harness study=sensitivity setting=$$s \
 	  results_dir=$(RESULTS)-sensitivities/$$s $(GRID) || exit; done
-	$(BIN)/python -m tabular_cache build tree_method=hist tables=$(RESULTS)-hist 'pipeline=[clean,pca_small]'
+	$(BIN)/python -m tabular_cache build tree_method=hist n_configs=256 tables=$(RESULTS)-hist 'pipeline=[clean,pca_small]'
 	$(BIN)/python -m harness study=sensitivity evaluator.tables=$(RESULTS)-hist 'pipeline=[clean,pca_small]' \
 	  results_dir=$(RESULTS)-sensitivities/hist
 	$(BIN)/python -m analysis sensitivities results_dir=$(RESULTS)-sensitivities out_dir=$(REPORT)

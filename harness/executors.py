@@ -85,19 +85,26 @@ def seconds_or_none(name: str, value: Any) -> float | None:
 
 
 def run_tasks(
-    executor: Executor, fn: Callable[[Task], Any], tasks: Iterable[Task], window: int = 8
+    executor: Executor,
+    fn: Callable[[Task], Any],
+    tasks: Iterable[Task],
+    window: int = 8,
+    ready: Callable[[], bool] = lambda: True,
 ) -> Iterator[tuple[Task, Any]]:
     """Run `fn` on every task and yield (task, result) as each finishes; an exception is yielded as the result.
 
-    At most `window` tasks are submitted ahead, so that stopping early leaves little behind.
+    At most `window` tasks are submitted ahead, so that stopping early leaves little behind. What has finished is
+    yielded before `tasks` is asked for more, which may take its time: while tasks run, only if it is `ready`.
     """
     waiting = iter(tasks)
     running: dict[Future[Any], Task] = {}
     while True:
-        for task in waiting:
-            running[executor.submit(fn, task)] = task
-            if len(running) >= window:
+        while len(running) < window and not any(f.done() for f in running) and (not running or ready()):
+            try:
+                task = next(waiting)
+            except StopIteration:
                 break
+            running[executor.submit(fn, task)] = task
         if not running:
             return
         done, _ = wait(running, return_when=FIRST_COMPLETED)

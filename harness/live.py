@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -20,7 +20,10 @@ from pipelines import Prepared, prepare
 
 
 class LiveProblem(ContinuousProblem):
-    """One problem for one run: a training at each evaluation."""
+    """One problem for one run: a training at each evaluation.
+
+    pace: as for `harness.training.train`: costs are then at the reference machine's pace. Without limits only.
+    """
 
     def __init__(
         self,
@@ -30,11 +33,13 @@ class LiveProblem(ContinuousProblem):
         tree_method: str,
         time_limit_s: float | None,
         memory_limit_mb: float | None = None,
+        pace: Callable[[], float] | None = None,
     ) -> None:
         super().__init__(f"{data.dataset}/{data.pipeline}", seed, n_candidates)
         rows, columns = data.X_train.shape
         self.about = About(data.dataset, data.pipeline, data.task, rows, columns, data.n_classes)
         self._data, self._tree_method, self._limits = data, tree_method, Limits(time_limit_s, memory_limit_mb)
+        self._pace = pace
 
     def measure(self, x: Float[np.ndarray, " d"]) -> Evaluation:
         """Train with the native hyperparameters `x`; in a child process where there are limits to hold."""
@@ -51,13 +56,13 @@ class LiveProblem(ContinuousProblem):
 
     def _measure(self, x: Float[np.ndarray, " d"], limits: Limits) -> Evaluation:
         if limits == Limits():
-            result = train(self._data, x, (), self._tree_method)
+            result = train(self._data, x, (), self._tree_method, pace=self._pace)
         else:
             result = train_within(self._data, x, self._tree_method, limits)
         good = result.status == OK
         return Evaluation(
             error=float(result.val_error[-1]) if good else float("nan"),
-            cost_s=float(result.cpu_s[-1]) if good else result.spent_cpu_s,
+            cost_s=float(result.scaled_s[-1]) if good else result.spent_scaled_s,
             test_error=float(result.test_error[-1]) if good else float("nan"),
             wall_s=float(result.wall_s[-1]) if good else result.spent_wall_s,
             status=result.status,

@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from harness.cli import SOME_FAILED
+from harness.errors import BadInput
 from harness.executors import run_tasks
 from harness.problem import OK
 from harness.streams import stream
 from tabular_cache.measure import Measurement, retrain
+from tabular_cache.schema import METRICS
 from tabular_cache.table import Table, load_table, read_manifest
 
 
@@ -46,10 +48,11 @@ def audit(executor: Executor, problems: Sequence[tuple[str, str]], folder: Path,
         training, data_hash = outcome
         table = tables[task.problem]
         mine = table["config"] == task.config
-        pairs = [(table[name][mine], getattr(training, name)) for name in ("val_error", "test_error", "val_loss")]
+        pairs = [(table[name][mine], getattr(training, name)) for name in METRICS]
         complete = all(len(old) == len(new) for old, new in pairs)
+        # NaN, of a training that failed this time, is a difference too: `max` would pass over it
         difference = (
-            max(float(np.abs(old - new.astype(np.float32)).max()) for old, new in pairs) if complete else np.inf
+            float(np.max([np.abs(old - new.astype(np.float32)).max() for old, new in pairs])) if complete else np.inf
         )
         rows.append(
             AuditRow(
@@ -66,6 +69,8 @@ def audit(executor: Executor, problems: Sequence[tuple[str, str]], folder: Path,
 
 def print_audit(rows: list[AuditRow]) -> int:
     """Print the audit and return the exit code: 0 if all errors were identical."""
+    if not rows:
+        raise BadInput("nothing to audit: no configuration of these tables was trained to its own number of rounds")
     unequal = [row for row in rows if not row.same_errors]
     for row in unequal:
         why = "" if row.same_data else " (the prepared data differ too)"

@@ -70,7 +70,10 @@ class Builder:
             self._listed = True
         left = duration(self.planner.core_seconds_left() / self.n_jobs)
         with Progress(len(tasks), "trainings", f"{label} ({left} for all)") as progress:
-            for task, line in run_tasks(self.executor, _work, self._when_quiet(tasks), window=self.n_jobs + 1):
+            results = run_tasks(
+                self.executor, _work, self._when_quiet(tasks), self.n_jobs + 1, ready=lambda: self.watch.quiet
+            )
+            for task, line in results:
                 if task is None:
                     if isinstance(line, BaseException):
                         raise line

@@ -25,6 +25,8 @@ from tabular_cache.rows import NOISE, merged, parquet_bytes
 from tabular_cache.schema import SCHEMA_VERSION, SOBOL_SEED, file_stem
 from tabular_cache.table import read_manifest
 
+PENDING = "pending_sha256"
+
 
 class Store:
     """The tables of one folder, opened for writing. One writer at a time (see `locked`)."""
@@ -104,14 +106,17 @@ class Store:
         table = merged(old, [line for line in lines if line["purpose"] != NOISE])
         if table is not None and len(table):
             content = parquet_bytes(table)
-            write_atomically(self._table_path(problem), content)
+            digest = hashlib.sha256(content).hexdigest()
             entry = self.manifest["tables"].get(problem, {})
+            self.manifest["tables"][problem] = {**entry, PENDING: digest}  # after a kill in between, both are known
+            self.write_manifest()
+            write_atomically(self._table_path(problem), content)
             core_s = sum(line["core_s"] for line in lines)
             if entry.get("last_journal") == lines[0]["started"]:  # killed after this journal was counted
                 core_s = 0.0
             self.manifest["tables"][problem] = {
-                **entry,
-                "sha256": hashlib.sha256(content).hexdigest(),
+                **{key: value for key, value in entry.items() if key != PENDING},
+                "sha256": digest,
                 "bytes": len(content),
                 "configs": len(set(table["config"].to_pylist())),
                 "rows": len(table),
@@ -129,12 +134,17 @@ class Store:
         write_atomically(self.folder / "manifest.json", content)
 
     def packed(self, problem: str) -> pa.Table | None:
-        """Return the rows of a problem's table, None if there is none; raises BadInput if it is damaged."""
+        """Return the rows of a problem's table, None if there is none; raises BadInput if it is not what was packed."""
         path = self._table_path(problem)
         if not path.exists():
             return None
+        entry = self.manifest["tables"].get(problem, {})
         try:
-            return pq.read_table(path)
+            content = path.read_bytes()
+            if hashlib.sha256(content).hexdigest() not in (entry.get("sha256"), entry.get(PENDING)):
+                raise BadInput(f"the table {path} is damaged or foreign: its checksum is not that of the manifest; "
+                               "restore it, or move it away to measure anew")  # fmt: skip
+            return pq.read_table(pa.BufferReader(content))
         except (OSError, pa.ArrowException) as error:
             raise BadInput(f"the table {path} is damaged ({type(error).__name__}): restore or remove it") from None
 

@@ -81,7 +81,8 @@ def read_manifest(folder: Path = TABLES) -> dict[str, Any]:
 
 def table_entry(problem: str, folder: Path = TABLES) -> dict[str, Any]:
     """Return the manifest's entry of a problem; raises BadInput naming it when there is none."""
-    tables = _manifest(folder, (folder / "manifest.json").stat().st_mtime_ns if folder.is_dir() else 0)["tables"]
+    path = folder / "manifest.json"
+    tables = _manifest(folder, path.stat().st_mtime_ns if path.is_file() else 0)["tables"]
     if problem not in tables:
         dataset, _, pipeline = problem.partition("/")
         raise BadInput(

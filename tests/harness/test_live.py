@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from harness.errors import BadInput
 from harness.live import Live, LiveProblem
 from harness.problem import OK, TIMEOUT, Evaluation
 from harness.training import train
+from tabular_cache.live import PacedLive
 
 
 def problem(seed: int = 0, limit: float | None = None) -> LiveProblem:
@@ -93,3 +95,25 @@ def test_a_data_set_of_the_users_own(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert live.name == "mine/clean"
     assert live.evaluate(int(live.initial(5).ids[0])).status == OK
     assert Live().fingerprint(config, {"name": "clean"}) != Live().fingerprint({**config, "n": 90}, {"name": "clean"})
+
+
+def test_paced_costs_are_those_of_the_reference_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine that is always twice as slow, a training has cost half of its CPU seconds; errors stay."""
+    spent: list[float] = []
+    real = train
+
+    def watched(*given: Any, **named: Any) -> Any:
+        result = real(*given, **named)
+        spent.append(float(result.cpu_s[-1]))
+        return result
+
+    monkeypatch.setattr("harness.live.train", watched)
+    plain, paced = problem(), LiveProblem(prepared(), 0, 64, "exact", None, None, lambda: 2.0)
+    i = int(plain.candidates(5).ids[3])
+    assert paced.candidates(5).ids[3] == i
+    first, second = plain.evaluate(i), paced.evaluate(i)
+    assert first.error == second.error
+    assert (first.cost_s, second.cost_s) == (pytest.approx(spent[0]), pytest.approx(spent[1] / 2))
+    assert isinstance(PacedLive(n_candidates=8), Live)
+    with pytest.raises(BadInput, match="evaluator=live_paced takes no limits"):
+        PacedLive(time_limit_s=1.0)

@@ -1,6 +1,7 @@
 """The study: blocks, resume, determinism. Small made-up tables, the real engine."""
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -143,6 +144,28 @@ def test_a_failing_block_is_reported_and_the_others_go_on(tables: Path, tmp_path
     assert len(report.failed) == 1
     assert "a/p ei" in report.failed[0]
     assert report.runs == 6
+
+
+def test_what_has_finished_is_handed_on_before_more_is_asked_for() -> None:
+    """A source of tasks that waits (for a quiet machine, say) keeps no result from being written."""
+    seen: list[int] = []
+    asked: list[tuple[int, int]] = []
+
+    def source() -> Iterator[int]:
+        for number in range(5):
+            asked.append((number, len(seen)))
+            yield number
+
+    for _, result in run_tasks(serial(), abs, source(), window=3):
+        seen.append(result)
+    assert asked == [(k, k) for k in range(5)] and seen == [0, 1, 2, 3, 4]
+    with local(2) as executor:
+        calm = iter([True, False, False, False, False])
+        asked.clear()
+        seen.clear()
+        for _, result in run_tasks(executor, abs, source(), window=3, ready=lambda: next(calm, True)):
+            seen.append(result)
+    assert sorted(seen) == [0, 1, 2, 3, 4] and asked[2][1] == 2  # not ready: both were written before the third
 
 
 def test_run_tasks_gives_every_task_its_own_result_or_error() -> None:

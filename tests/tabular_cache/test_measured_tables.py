@@ -107,6 +107,11 @@ def test_build_measures_and_audit_confirms(built: tuple[Planner, Report], capsys
     assert "4 with identical errors, 0 not" in capsys.readouterr().out
 
 
+def test_an_audit_of_nothing_is_no_success() -> None:
+    with pytest.raises(BadInput, match="nothing to audit"):
+        print_audit([])
+
+
 def test_an_audit_repeats_only_what_was_measured_in_full(tmp_path: Path) -> None:
     store = Store(tmp_path)
     with store.locked():

@@ -108,6 +108,9 @@ def test_missing_and_damaged_tables_are_refused_in_one_line(folder: Path) -> Non
     path.unlink()
     with pytest.raises(BadInput, match="cannot read the table of a/p"):
         evaluator.fingerprint(*NAMES)
+    (folder / "empty").mkdir()
+    with pytest.raises(BadInput, match="no tables in"):
+        Replay(str(folder / "empty")).fingerprint(*NAMES)
     with pytest.raises(BadInput, match="no tables in"):
         Replay(str(folder / "nowhere")).fingerprint(*NAMES)
 

@@ -6,8 +6,10 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from fakes import journal_line, make_tables
@@ -154,6 +156,52 @@ def test_a_damaged_table_stops_the_builder(tmp_path: Path) -> None:
     (tmp_path / "a--p.parquet").write_bytes(b"nonsense")
     with pytest.raises(BadInput, match="is damaged"):
         Store(tmp_path).done("a/p", None)
+
+
+def test_a_changed_table_stops_the_builder_too(tmp_path: Path) -> None:
+    """A file that can be read but is not what was packed: packing more would vouch for it with a new checksum."""
+    store = Store(tmp_path)
+    with store.locked():
+        store.append("a/p", journal_line(0))
+        store.pack("a/p")
+        path = tmp_path / "a--p.parquet"
+        rows = pq.read_table(path)
+        where = rows.schema.get_field_index("val_error")
+        field = rows.schema.field(where)
+        pq.write_table(rows.set_column(where, field, pa.array(np.zeros(len(rows)), field.type)), path)
+        store.append("a/p", journal_line(1))
+        for opened in (store, Store(tmp_path)):
+            with pytest.raises(BadInput, match="its checksum is not that of the manifest"):
+                opened.pack("a/p")
+
+
+def test_killed_between_the_table_and_the_manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, whole = Store(tmp_path / "killed"), Store(tmp_path / "whole")
+    with store.locked(), whole.locked():
+        for part in (range(2), range(2, 4)):
+            for one in (store, whole):
+                for config in part:
+                    one.append("a/p", journal_line(config))
+            whole.pack("a/p")
+            with monkeypatch.context() as patch:
+                written: list[int] = []
+
+                def die(self: Store, written: list[int] = written, real: Any = Store.write_manifest) -> None:
+                    if written:
+                        raise KeyboardInterrupt
+                    written.append(1)
+                    real(self)
+
+                patch.setattr(Store, "write_manifest", die)
+                with pytest.raises(KeyboardInterrupt):
+                    store.pack("a/p")
+            store = Store(tmp_path / "killed")
+            assert len(store.done("a/p", None)) == max(part) + 1
+            store.pack("a/p")
+    names = ("a--p.parquet", "manifest.json")
+    assert [(tmp_path / "killed" / n).read_bytes() for n in names] == [
+        (tmp_path / "whole" / n).read_bytes() for n in names
+    ]
 
 
 BUILD = """
