@@ -13,7 +13,7 @@ from harness.executors import run_tasks
 from harness.problem import OK
 from harness.streams import stream
 from tabular_cache.measure import Measurement, retrain
-from tabular_cache.schema import METRICS
+from tabular_cache.schema import ERRORS
 from tabular_cache.table import Table, load_table, read_manifest
 
 
@@ -48,7 +48,7 @@ def audit(executor: Executor, problems: Sequence[tuple[str, str]], folder: Path,
         training, data_hash = outcome
         table = tables[task.problem]
         mine = table["config"] == task.config
-        pairs = [(table[name][mine], getattr(training, name)) for name in METRICS]
+        pairs = [(table[name][mine], getattr(training, name)) for name in ERRORS]
         complete = all(len(old) == len(new) for old, new in pairs)
         # NaN, of a training that failed this time, is a difference too: `max` would pass over it
         difference = (

@@ -10,6 +10,7 @@ from fakes import journal_line, make_tables
 import datasets
 import pipelines
 import tabular_cache.audit as audit_module
+from harness.errors import BadInput
 from harness.executors import serial
 from harness.problem import OK
 from harness.training import PREFIX_GRID
