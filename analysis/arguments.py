@@ -30,6 +30,11 @@ class Arguments:
     components: dict[str, str]
     options: dict[str, Any]
 
+    @property
+    def mixed(self) -> bool:
+        """Whether records of different tables or engines are meant to stand together."""
+        return bool(self.options["mixed"] == "true")
+
 
 def parse(argv: Sequence[str]) -> Arguments:
     """Return the arguments; raises BadInput, with what is allowed, for one unknown, empty or given twice."""

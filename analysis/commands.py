@@ -22,7 +22,7 @@ def do_all(arguments: Arguments) -> int:
     from analysis.traces import collect
     from harness.records import read_traces
 
-    judge, mixed = arguments.options["judge"], arguments.options["mixed"] == "true"
+    judge, mixed = arguments.options["judge"], arguments.mixed
     traces = collect(read_traces(arguments.results_dir), arguments.components, judge, mixed)
     drawn: dict[str, Drawn | str] = {}
     for name, draw in figures().items() if arguments.command != "summary" else ():
@@ -49,7 +49,13 @@ def do_report(arguments: Arguments) -> int:
     """Write report.html and report.md with all figures, claims and numbers; they say what could not be made."""
     from analysis import report as page
 
-    page.write(arguments.results_dir, arguments.out_dir, arguments.components, arguments.options["judge"])
+    page.write(
+        arguments.results_dir,
+        arguments.out_dir,
+        arguments.components,
+        arguments.options["judge"],
+        mixed=arguments.mixed,
+    )
     return 0
 
 
@@ -59,14 +65,14 @@ def do_claims(arguments: Arguments) -> int:
     from analysis.claims.evaluate import table, write
     from analysis.components import only
     from analysis.costs import read_costs
-    from analysis.fronts import read_fronts
+    from analysis.fronts import all_fronts
     from analysis.scope import intervals
     from harness.records import read_traces
 
     folder = arguments.results_dir
     traces = only(read_traces(folder), arguments.components)
     costs = read_costs(folder) if (folder / "costs").is_dir() else None
-    verdicts = evaluate(traces, costs, read_fronts(folder), arguments.options["judge"])
+    verdicts = evaluate(traces, costs, all_fronts(folder), arguments.options["judge"], arguments.mixed)
     print(table(verdicts))
     paths = [*write(verdicts, intervals(traces), arguments.out_dir)]
     for path in [*paths, *_hypervolumes(arguments, traces)]:
@@ -81,7 +87,7 @@ def _hypervolumes(arguments: Arguments, frame: "pd.DataFrame") -> list[Path]:
     from analysis.hypervolume import hypervolumes
 
     try:
-        equal = Evidence(frame, judge=arguments.options["judge"]).equal
+        equal = Evidence(frame, judge=arguments.options["judge"], mixed=arguments.mixed).equal
         found = hypervolumes(equal, families_of(equal.runs)).per_problem.reset_index()
     except BadInput:
         return []
@@ -97,7 +103,9 @@ def do_budgets(arguments: Arguments) -> int:
     from analysis.traces import collect
     from harness.records import read_traces
 
-    traces = of_families(collect(read_traces(arguments.results_dir), arguments.components), "alpha")
+    traces = of_families(
+        collect(read_traces(arguments.results_dir), arguments.components, mixed=arguments.mixed), "alpha"
+    )
     n = horizon(traces)
     found = minimal_budgets(at_horizon(traces, n)[0]).reset_index()
     path = arguments.out_dir / "budgets.csv"

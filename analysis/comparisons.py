@@ -47,9 +47,9 @@ def do_costs(arguments: Arguments) -> int:
 
     def fronts() -> Any:
         frame = read_traces(arguments.results_dir)
-        if arguments.options["mixed"] != "true":
+        if not arguments.mixed:
             check_same_origin(frame)
-        return f9(frame, arguments.out_dir, arguments.options["judge"])
+        return f9(frame, arguments.out_dir, arguments.options["judge"], arguments.mixed)
 
     drawings = {
         "F2": lambda: costs_figures.f2(costs, arguments.out_dir),

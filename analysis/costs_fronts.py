@@ -23,12 +23,14 @@ _LOOK = {
 }
 
 
-def trade_offs(frame: pd.DataFrame, judge: Judge = "validation") -> tuple[pd.DataFrame, dict[str, Relative], int, str]:
+def trade_offs(
+    frame: pd.DataFrame, judge: Judge = "validation", mixed: bool = False
+) -> tuple[pd.DataFrame, dict[str, Relative], int, str]:
     """Return the numbers of F9, the pairs of each cost model, the number of iterations, and the evaluator.
 
     EI does not look at cost, so its runs under whichever cost model serve all of them. Only cells (problem, seed)
     that every cost model has are taken, and of everything but cost models one choice (`components.choose`).
-    judge: whose error counts. Raises BadInput with fewer than two cost models, or without EI.
+    judge: whose error counts; mixed: as for `collect`. Raises BadInput with fewer than two cost models, or without EI.
     """
     frame, _ = choose(frame, {}, free=("cost_model",))
     names = sorted(set(frame["cost_model"]), key=lambda m: (list(_LOOK).index(m) if m in _LOOK else len(_LOOK), m))
@@ -41,7 +43,7 @@ def trade_offs(frame: pd.DataFrame, judge: Judge = "validation") -> tuple[pd.Dat
     for name in names:
         own = frame[(frame["cost_model"] == name) & (frame["acq"] != EI)]
         traces = of_families(
-            collect(pd.concat([own, ei.assign(cost_model=name)]), {"cost_model": name}, judge), "alpha"
+            collect(pd.concat([own, ei.assign(cost_model=name)]), {"cost_model": name}, judge, mixed), "alpha"
         )
         n = horizon(traces)
         parts[name] = (relative(at_horizon(traces, n)[0], "F9"), traces.evaluator)
@@ -60,9 +62,9 @@ def trade_offs(frame: pd.DataFrame, judge: Judge = "validation") -> tuple[pd.Dat
     return pd.concat(numbers, ignore_index=True), kept, n, next(iter(parts.values()))[1]
 
 
-def f9(frame: pd.DataFrame, out_dir: Path, judge: Judge = "validation") -> Drawn:
+def f9(frame: pd.DataFrame, out_dir: Path, judge: Judge = "validation", mixed: bool = False) -> Drawn:
     """Draw F9: mean cost and error per alpha, one curve per cost model."""
-    numbers, kept, n, evaluator = trade_offs(frame, judge)
+    numbers, kept, n, evaluator = trade_offs(frame, judge, mixed)
     table = next(iter(kept.values())).table
     caption = sentence(
         f"F9. Total cost and best {judge} error of {n} iterations of EI^alpha under several cost models, in percent",

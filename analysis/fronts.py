@@ -59,3 +59,11 @@ def persistence(fronts: pd.DataFrame) -> pd.Series:
         raise BadInput("no front has a next step: run two iterations or more past the initial design")
     per_step = known.assign(stays=known["stays"].astype(float)).groupby([*CELL, "step"])["stays"].mean()
     return per_step.groupby(level=CELL).mean().rename("stays")
+
+
+def all_fronts(results_dir: Path) -> pd.DataFrame:
+    """Return the fronts in the folder and in the one that `make fronts` keeps beside it, ``<results_dir>-fronts``."""
+    beside = Path(f"{results_dir}-fronts")
+    found = [read_fronts(folder) for folder in (results_dir, beside) if folder.is_dir()]
+    held = [fronts for fronts in found if len(fronts)]
+    return pd.concat(held, ignore_index=True) if held else found[0]

@@ -110,7 +110,7 @@ def _caption(traces: Traces, ranked: Ranks, budgets: pd.DataFrame, n: int, famil
     fewest, most = int(budgets["methods"].min()), int(budgets["methods"].max())
     over = f"{most}" if fewest == most else f"{fewest} to {most}"
     return sentence(
-        f"{family.title}. Mean rank of {family.who}{_cool(traces)} by the best validation error among the",
+        f"{family.title}. Mean rank of {family.who}{_cool(traces)} by the best {traces.judge} error among the",
         "evaluations that end within the spent share of the budget; ties share the mean rank. Minimal budget",
         f"of a problem: least median (over seeds) total cost of {n} iterations, over {over} EI^alpha",
         "methods. Mean over",

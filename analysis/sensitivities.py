@@ -12,6 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.claims import Verdict, evaluate
+from analysis.claims.decide import UNDECIDED
 from analysis.markdown import table
 from analysis.scope import intervals, plural
 from analysis.traces import CELL, Judge
@@ -47,6 +48,12 @@ class Comparison:
     def changed(self) -> list[int]:
         """The numbers of the claims whose verdict is another one."""
         return [b.number for b, o in zip(self.base, self.own, strict=True) if b.verdict != o.verdict]
+
+    @property
+    def open(self) -> list[int]:
+        """The numbers of the claims that are undecided under both."""
+        both = zip(self.base, self.own, strict=True)
+        return [b.number for b, o in both if b.verdict == o.verdict == UNDECIDED]
 
 
 def compare(setting: str, base: pd.DataFrame, own: pd.DataFrame, judge: Judge = "validation") -> Comparison:
@@ -117,8 +124,14 @@ def _row(one: Comparison) -> dict[str, str]:
 def _answer(found: list[Comparison]) -> str:
     changed = [f"{one.setting} ({', '.join(map(str, one.changed))})" for one in found if one.changed]
     if changed:
-        return f"A verdict changes under {plural(len(changed), 'setting')}: {'; '.join(changed)}."
-    return "No verdict changes under any of these settings."
+        text = f"A verdict changes under {plural(len(changed), 'setting')}: {'; '.join(changed)}."
+    else:
+        text = "No verdict changes under any of these settings."
+    open_ = {one.setting: one.open for one in found if one.open}
+    if open_:
+        each = "; ".join(f"{setting} ({', '.join(map(str, numbers))})" for setting, numbers in open_.items())
+        text += f" Undecided under the base and the setting alike, which says nothing of a change: {each}."
+    return text + " Claims 9 to 12, on cost models and fronts, are not among those compared."
 
 
 def _changes(one: Comparison) -> str:

@@ -27,13 +27,14 @@ def evaluate(
     costs: pd.DataFrame | None = None,
     fronts: pd.DataFrame | None = None,
     judge: Judge = "validation",
+    mixed: bool = False,
 ) -> list[Verdict]:
     """Return the verdict on each of the twelve claims; what the records do not suffice for is undecided, and says why.
 
     traces: `harness.records.read_traces`; costs: `analysis.costs.read_costs`; fronts: `analysis.fronts.read_fronts`.
-    judge: whether the validation or the test error of the configurations chosen counts.
+    judge: whether the validation or the test error of the configurations chosen counts. mixed: as for `collect`.
     """
-    evidence = Evidence(traces, costs, fronts, judge)
+    evidence = Evidence(traces, costs, fronts, judge, mixed)
     return [_examine(claim, evidence) for claim in CLAIMS]
 
 

@@ -22,17 +22,21 @@ MOST_SHORT = 0.1  # share of runs that may have been planned too short for a bud
 
 @dataclass(frozen=True)
 class Evidence:
-    """frame: `read_traces`; costs: `costs.read_costs`; fronts: `fronts.read_fronts`; the last two may be None."""
+    """frame: `read_traces`; costs: `costs.read_costs`; fronts: `fronts.read_fronts`; the last two may be None.
+
+    judge: whose error counts; mixed: whether records of different tables or engines are meant to stand together.
+    """
 
     frame: pd.DataFrame
     costs: pd.DataFrame | None = None
     fronts: pd.DataFrame | None = None
     judge: Judge = "validation"
+    mixed: bool = False
 
     @cached_property
     def traces(self) -> Traces:
         """The runs of the study's own components."""
-        return collect(self.frame, judge=self.judge)
+        return collect(self.frame, judge=self.judge, mixed=self.mixed)
 
     @cached_property
     def equal(self) -> Traces:
@@ -87,16 +91,19 @@ class Evidence:
         longest = int(self.traces.runs["iterations"].max())
         return (
             f"{scope(ranked.cells, self.traces.evaluator)}, runs of up to {longest} iterations, {self.judge} error; "
-            f"ended before the budget was spent: {', '.join(names)}"
+            f"ended before the budget was spent: {', '.join(names)}; left out "
+            f"{plural(ranked.left_out, 'cell')} without runs of every method"
         )
 
 
 def counting(ranked: Ranks) -> np.ndarray:
-    """Return which budgets count: those that at most a tenth of the runs was planned too short for.
+    """Return which budgets count: those that of no method more than a tenth of the runs was planned too short for.
 
-    A run is too short if it ended unspent with fewer than the study's 300 iterations planned.
+    A run is too short if it ended unspent with fewer than the study's 300 iterations planned. Method by method, since
+    the cheapest end first.
     """
-    return ranked.part(ranked.short) <= MOST_SHORT
+    short = np.where(ranked.present, ranked.short, False).mean(axis=0)  # (budget, method)
+    return np.asarray(short.max(axis=1) <= MOST_SHORT)
 
 
 def need(ranked: Ranks, multiples: tuple[float, ...]) -> None:
@@ -105,8 +112,8 @@ def need(ranked: Ranks, multiples: tuple[float, ...]) -> None:
     lacking = [f"{m:.0%}" for m in multiples if m not in there]
     if lacking:
         raise Missing(
-            f"more than {MOST_SHORT:.0%} of the runs were planned too short for {', '.join(lacking)} of the minimal "
-            f"budget: runs have to go on to 20 times that or {CAP} iterations (python -m harness study=time)"
+            f"more than {MOST_SHORT:.0%} of a method's runs were planned too short for {', '.join(lacking)} of the "
+            f"minimal budget: runs have to go on to 20 times that or {CAP} iterations (python -m harness study=time)"
         )
 
 

@@ -20,7 +20,7 @@ def _differences(evidence: Evidence, one: str, other: str) -> tuple[pd.DataFrame
     held = set(frame["cost_model"])
     if {one, other} - held:
         raise Missing(f"no runs under cost_model={', '.join(sorted({one, other} - held))}")
-    _, kept, n, evaluator = trade_offs(frame, evidence.judge)
+    _, kept, n, evaluator = trade_offs(frame, evidence.judge, evidence.mixed)
     shared = set.intersection(*(set(pairs.table["method"]) for pairs in kept.values()))
     methods = [m for m in ordered(kept[one].table) if m in shared and m != EI]
     saved = kept[other].wide("cost_pct", methods) - kept[one].wide("cost_pct", methods)

@@ -41,8 +41,8 @@ def draw(traces: Traces, out_dir: Path) -> Drawn:
 
 def _caption(traces: Traces, pairs: Relative, numbers: pd.DataFrame, n: int, short: int) -> str:
     return sentence(
-        f"F3. Total cost and best validation error of {n} iterations of EI^alpha{and_of_cool(numbers)}, in percent of",
-        "EI's on the same problem and seed (EI = 100), mean and median over",
+        f"F3. Total cost and best {traces.judge} error of {n} iterations of EI^alpha{and_of_cool(numbers)}, in percent",
+        "of EI's on the same problem and seed (EI = 100), mean and median over",
         f"{scope(pairs.table, traces.evaluator)}, {span(numbers['n'], 'pair')}.",
         f"Bars: {intervals(pairs.table)}",
         THINNED,

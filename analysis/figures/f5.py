@@ -79,7 +79,7 @@ def _draw_effective(axes: Axes, curve: pd.DataFrame) -> None:
 
 def _caption(traces: Traces, pairs: Relative, numbers: pd.DataFrame, effective: Effective, n: int, short: int) -> str:
     return sentence(
-        f"F5. Left: total cost and best validation error of {n} iterations of CEI over lambda and of",
+        f"F5. Left: total cost and best {traces.judge} error of {n} iterations of CEI over lambda and of",
         f"EI^alpha{and_of_cool(numbers)}, in percent of EI's on the same problem and seed (EI = 100), mean and",
         f"median over {scope(pairs.table, traces.evaluator)}, {span(numbers['n'], 'pair')}.",
         pairs_left_out(pairs, short, n),

@@ -10,7 +10,7 @@ from analysis import claims, summary
 from analysis.claims.evaluate import write as write_claims
 from analysis.components import only
 from analysis.costs import read_costs
-from analysis.fronts import read_fronts
+from analysis.fronts import all_fronts
 from analysis.provenance import provenance
 from analysis.report import page, sections, utilities
 from analysis.report.figures import draw_all
@@ -30,23 +30,25 @@ def write(
     wanted: Mapping[str, str],
     judge: Judge = "validation",
     evaluate: Evaluate | None = None,
+    mixed: bool = False,
     say: Callable[[str], None] = print,
 ) -> None:
     """Write report.html and report.md to `out_dir`, with the figures' files and the numbers as CSV beside them.
 
     wanted: components whose runs to take (`components.choose`). judge: whose error counts, the validation or the test
-    rows'. evaluate: decides the claims; None: `analysis.claims`. say: is told every file, and what could not be made;
-    the page says it, too, in its place. Raises BadInput without records.
+    rows'. mixed: whether records of different tables or engines are meant to stand together. evaluate: decides the
+    claims; None: `analysis.claims`. say: is told every file, and what could not be made; the page says it, too, in its
+    place. Raises BadInput without records.
     """
     frame = read_traces(results_dir)
-    traces, settings = collect(frame, wanted, judge), provenance(results_dir)
+    traces, settings = collect(frame, wanted, judge, mixed), provenance(results_dir)
     costs = read_costs(results_dir) if (results_dir / "costs").is_dir() else None
-    records = Records(only(frame, wanted), costs, _fronts(results_dir))
-    evaluate = evaluate or partial(_claims, judge)
+    records = Records(only(frame, wanted), costs, all_fronts(results_dir))
+    evaluate = evaluate or partial(_claims, judge, mixed)
     relative_csv: list[pd.DataFrame] = []
     ranks_csv: list[pd.DataFrame] = []
     every = verdicts(evaluate, records)
-    figures = draw_all(records, traces, out_dir)
+    figures = draw_all(records, traces, out_dir, mixed)
     parts = [
         *sections.claims(every),
         *sections.headline(traces, relative_csv, ranks_csv),
@@ -69,13 +71,5 @@ def write(
     say(str(out_dir / "report.html"))
 
 
-def _claims(judge: Judge, records: Records) -> list[claims.Verdict]:
-    return claims.evaluate(records.frame, records.costs, records.fronts, judge)
-
-
-def _fronts(results_dir: Path) -> pd.DataFrame:
-    """Return the fronts in the folder and in the one that `make fronts` keeps beside it, ``<results_dir>-fronts``."""
-    beside = Path(f"{results_dir}-fronts")
-    found = [read_fronts(folder) for folder in (results_dir, beside) if folder.is_dir()]
-    held = [fronts for fronts in found if len(fronts)]
-    return pd.concat(held, ignore_index=True) if held else found[0]
+def _claims(judge: Judge, mixed: bool, records: Records) -> list[claims.Verdict]:
+    return claims.evaluate(records.frame, records.costs, records.fronts, judge, mixed)

@@ -31,14 +31,17 @@ _NO_FRONTS = "{} needs fronts: make fronts, or python -m harness +acq=ei fronts=
 _NO_COSTS = "{} needs records of cost models: make models, or python -m tabular_cache costs with the same results_dir"
 
 
-def draw_all(records: Records, traces: Traces, out_dir: Path) -> list[Figure]:
-    """Draw the figures into `out_dir`; traces: the runs among the records that the study's figures are about."""
+def draw_all(records: Records, traces: Traces, out_dir: Path, mixed: bool = False) -> list[Figure]:
+    """Draw the figures into `out_dir`; traces: the runs among the records that the study's figures are about.
+
+    mixed: whether records of different tables or engines are meant to stand together.
+    """
     drawings = {name: partial(draw, traces, out_dir) for name, draw in figures().items()}
     for name, draw in front_figures().items():
         drawings[name] = partial(_of, records.fronts, draw, out_dir, _NO_FRONTS.format(name.upper()))
     for name, draw in {"f2": costs_figures.f2, "f8": costs_figures.f8}.items():
         drawings[name] = partial(_of, records.costs, draw, out_dir, _NO_COSTS.format(name.upper()))
-    drawings["f9"] = partial(f9, _comparable(records.frame, traces), out_dir)
+    drawings["f9"] = partial(f9, _comparable(records.frame, traces), out_dir, traces.judge, mixed)
     return [_figure(name, drawings[name]) for name in sorted(drawings, key=_place)]
 
 

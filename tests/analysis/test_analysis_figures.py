@@ -168,6 +168,12 @@ def test_rank_numbers_by_plain_loops(
     assert f"{np.mean(ended):.1%} (200%)" in drawn[f"partial-{name}"].caption
 
 
+@pytest.mark.parametrize("name", ["f3", "f4", "f5", "f6"])
+def test_captions_name_the_error_that_was_judged(name: str, partial: pd.DataFrame, tmp_path: Path) -> None:
+    caption = " ".join(figures()[name](collect(partial, judge="test"), tmp_path).caption.split())
+    assert "best test error" in caption and "validation error" not in caption
+
+
 def test_the_same_records_give_the_same_bytes(least: pd.DataFrame, drawn: dict[str, Drawn], tmp_path: Path) -> None:
     again = figures()["f3"](collect(least.sample(frac=1, random_state=0)), tmp_path)
     for first, second in zip(drawn["least-f3"].paths, again.paths, strict=True):

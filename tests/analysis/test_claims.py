@@ -14,6 +14,8 @@ from analysis.claims import Verdict, evaluate
 from analysis.claims.budgets import wrong_way
 from analysis.claims.decide import FAILS, HOLDS, UNDECIDED, Condition, Finding
 from analysis.claims.evaluate import CLAIMS
+from analysis.claims.evidence import counting
+from analysis.ranks import Ranks
 from harness.records import TRACE
 
 DATASETS = ("wind", "wine", "abalone", "spam", "letters")
@@ -131,6 +133,32 @@ def test_short_runs_decide_nothing_about_large_budgets() -> None:
     found = verdicts(evaluate(records(outcomes(), steps=100)))
     assert found[6].verdict == UNDECIDED and "planned too short for 1000%" in found[6].why
     assert found[4].verdict == UNDECIDED and "study=time" in found[4].why
+
+
+def test_a_budget_does_not_count_where_one_method_was_planned_too_short() -> None:
+    """Two of ten runs of the cheapest method, none of nine others: 2 % of all runs, 20 % of its own."""
+    short = np.zeros((10, 1, 10), dtype=bool)
+    short[:2, 0, 0] = True
+    present = np.ones((1, 10), dtype=bool)
+    none = np.zeros_like(short)
+    cells = pd.DataFrame({"dataset": "a", "pipeline": "p", "seed": range(10)})
+    made = Ranks(
+        list("abcdefghij"), cells, np.ones(1), np.ones(1), np.ones((10, 1, 1, 10)), present, none, short, none, 0
+    )
+    assert made.part(short)[0] == pytest.approx(0.02)
+    assert counting(made).tolist() == [False]
+    short[1, 0, 0] = False
+    assert counting(made).tolist() == [True]
+
+
+def test_a_method_that_is_no_part_of_the_claim_does_not_take_cells_from_it() -> None:
+    """One run of a user's own method on one problem: claim 7 compares two families, and that is in neither."""
+    everything = records(outcomes(), steps=100)
+    own = everything[(everything["method"] == "ei") & (everything["dataset"] == DATASETS[0])]
+    own = own.assign(acq="frugal", method="frugal", alpha=np.nan, lam=np.nan, spec="frugal")
+    alone, beside = (verdicts(evaluate(part))[7] for part in (everything, pd.concat([everything, own])))
+    assert alone.ours == beside.ours and alone.taken_over == beside.taken_over
+    assert "0 without a successful run of every method" in beside.taken_over
 
 
 def test_hypervolumes_of_the_two_families(as_claimed: dict[int, Verdict]) -> None:
