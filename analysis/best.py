@@ -29,27 +29,60 @@ Spec = Mapping[str, Any]
 METRICS = {"regression": "RMSE", "binary": "share misclassified", "multiclass": "share misclassified"}
 
 
-def finish(results: Path, made: Sequence[Spec], seeds: Sequence[int]) -> None:
-    """Tell the best of the runs of the specs `made` and their `seeds`, data set by data set."""
+def finish(results: Path, made: Sequence[Spec]) -> None:
+    """Tell the best of all runs so far on the data of the specs `made`, whatever their method and seed."""
+    present = {_data(spec) for spec in made}
+    there = [spec for spec in specs(results) if _data(spec) in present]
     for dataset in dict.fromkeys(str(spec["dataset"]) for spec in made):
-        own = {spec_hash(dict(spec)): spec for spec in made if spec["dataset"] == dataset}
-        try:
-            frame = read_traces(results / dataset)
-            frame = frame[frame["spec"].isin(set(own)) & frame["seed"].isin(list(seeds))]
-            found = best(frame, own)
-        except BadInput as error:
-            print(f"{dataset}: {error}")
-            continue
-        tell(found, write(found, frame, results / dataset))
+        _finish(results, dataset, [spec for spec in there if spec["dataset"] == dataset])
 
 
 def of_records(results: Path) -> None:
-    """Tell the best of every data set with records in `results`."""
+    """Tell the best of every data set with records in `results`; one whose records are of several data, say so."""
     made = specs(results)
     if not made:
         raise BadInput(f"no records in {results}: run `python -m harness` first, or give results_dir=...")
-    seeds = read_traces(results)["seed"].unique().tolist()
-    finish(results, sorted(made, key=lambda spec: str(spec["dataset"])), seeds)
+    for dataset in sorted({str(spec["dataset"]) for spec in made}):
+        own = [spec for spec in made if spec["dataset"] == dataset]
+        different = _differences(own)
+        if different:
+            print(f"{dataset}: not compared, its records differ in {', '.join(different)}: give each a results_dir")
+        else:
+            _finish(results, dataset, own)
+
+
+def _finish(results: Path, dataset: str, made: Sequence[Spec]) -> None:
+    own = {spec_hash(dict(spec)): spec for spec in made}
+    try:
+        frame = read_traces(results / dataset)
+        frame = frame[frame["spec"].isin(set(own))]
+        found = best(frame, own)
+    except BadInput as error:
+        print(f"{dataset}: {error}")
+        return
+    tell(found, write(found, frame, results / dataset))
+
+
+def _question(spec: Spec) -> dict[str, str]:
+    """Return what must be the same for errors to be of one question: the data and target, how it is evaluated."""
+    evaluator = spec["components"]["evaluator"]
+    settings = {key: evaluator.get(key) for key in ("_target_", "split_seed", "tree_method", "objective")}
+    return {"data or target": json.dumps(spec["dataset_config"], sort_keys=True), "evaluator": json.dumps(settings)}
+
+
+def _data(spec: Spec) -> tuple[str, ...]:
+    """Return the question of a spec, its pipeline and the hash of what was trained on: the file's content, too."""
+    return (*_question(spec).values(), str(spec["pipeline"]), str(spec["data"]))
+
+
+def _differences(made: Sequence[Spec]) -> list[str]:
+    """Return in what the specs of one data set ask different questions."""
+    questions = [_question(spec) for spec in made]
+    found = [name for name in questions[0] if len({question[name] for question in questions}) > 1]
+    contents = {(spec["pipeline"], spec["data"]) for spec in made}
+    if not found and len(contents) > len({spec["pipeline"] for spec in made}):
+        found.append("content")
+    return found
 
 
 def best(frame: pd.DataFrame, made: Mapping[str, Spec]) -> dict[str, Any]:

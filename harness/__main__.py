@@ -124,7 +124,7 @@ def _study(cfg: DictConfig) -> None:
     _tell(report, results)
     if cfg.finish is not None:
         evaluator = instantiate(grid.components["evaluator"])
-        instantiate(cfg.finish)(results, list(all_specs(grid, evaluator)), grid.seeds)
+        instantiate(cfg.finish)(results, list(all_specs(grid, evaluator)))
     if report.failed:
         _exit_code = SOME_FAILED
 

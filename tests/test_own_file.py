@@ -90,6 +90,31 @@ def test_a_rerun_trains_nothing_and_a_classification_goes_as_well(
     assert capsys.readouterr().out.splitlines() == done.stdout.splitlines()[1:]
 
 
+def test_another_run_adds_to_the_best_and_another_target_does_not(
+    tuned: tuple[Path, list[str]], command_line: CommandLines, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever found it, the best stays the best of all runs on the same question."""
+    folder = tuned[0]
+    base = ["dataset=csv", "dataset.path=my.csv", "dataset.target=price", "executor=serial", "results_dir=adding"]
+    base += ["evaluator.n_candidates=64"]
+    errors = []
+    for more in (["+acq=cei", "lam=0.1", "iterations=8"], ["+acq=ei", "seeds=[1]", "iterations=6"]):
+        done = command_line("harness", *base, *more, cwd=folder)
+        assert done.returncode == 0, done.stderr
+        found = json.loads((folder / "adding/my.csv/best.json").read_text())
+        errors.append(found["validation_error"])
+    frame = read_traces(folder / "adding")
+    assert found["evaluations"] == len(frame) == 14
+    assert errors[1] == frame["error"].min() <= errors[0]
+    base[2] = "dataset.target=z"
+    assert command_line("harness", *base, "+acq=ei", "iterations=6", cwd=folder).returncode == 0
+    found = json.loads((folder / "adding/my.csv/best.json").read_text())
+    assert found["data"]["target"] == "z" and found["evaluations"] == 6
+    with contextlib.chdir(folder):
+        assert main(["best", "results_dir=adding"]) == 0
+    assert "my.csv: not compared, its records differ in data or target" in capsys.readouterr().out
+
+
 def test_a_mistake_is_one_line(tuned: tuple[Path, list[str]], command_line: CommandLines) -> None:
     wrong = ["dataset.path=my.csv", "dataset.target=prize", "results_dir=wrong"]
     done = command_line("harness", "dataset=csv", *wrong, *RUN, cwd=tuned[0])
