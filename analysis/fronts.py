@@ -5,46 +5,57 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.parquet as pq
 
+from analysis.components import REFERENCE
 from analysis.methods import EI
+from analysis.mixing import check_same_origin
 from analysis.traces import CELL
 from harness.errors import BadInput
-from harness.records import FRONTS, damage_named, front_files, read_header
+from harness.records import FRONTS, damage_named, front_files, read_header, spec_hash
 
-_WORDS = ("dataset", "pipeline", "acq", "method", "evaluator", "surrogate", "cost_model", "iterations")
+_WORDS = ("dataset", "pipeline", "acq", "method", *REFERENCE, "iterations")
+_ORIGIN = ("data", "engine")
 
 
 def read_fronts(results_dir: Path) -> pd.DataFrame:
     """Return every point of every front on disk, with its run's description; empty where there is none.
 
     Columns: those of `harness.records.FRONTS` (see `harness.fronts.Watched`), and the run's dataset, pipeline, acq,
-    method, evaluator, surrogate, cost_model and iterations. Raises BadInput for a damaged file.
+    method, components (`components.REFERENCE`), iterations, data, engine and spec. Raises BadInput for a damaged file.
     """
     parts = []
     for path in front_files(results_dir):
         with damage_named(path):
             spec = read_header(path)["spec"]
             rows = pq.read_table(path).select(FRONTS.names).cast(FRONTS).to_pandas()
-            parts.append(rows.assign(**{name: spec[name] for name in _WORDS}))
+            words = {name: spec.get(name, REFERENCE.get(name)) for name in _WORDS}
+            words |= {name: str(spec.get(name, "")) for name in _ORIGIN}
+            parts.append(rows.assign(**words, spec=spec_hash(spec)))
     if not parts:
-        return pd.DataFrame(columns=[*FRONTS.names, *_WORDS])
+        return pd.DataFrame(columns=[*FRONTS.names, *_WORDS, *_ORIGIN, "spec"])
     return pd.concat(parts, ignore_index=True)
 
 
 def reference(fronts: pd.DataFrame) -> pd.DataFrame:
-    """Return the fronts of EI's runs under one evaluator (replay, where there are several), the longest run of each.
+    """Return the fronts of EI's runs under one choice of components, the longest run of each.
 
-    Raises BadInput where EI has none.
+    Component by component the study's own (`components.REFERENCE`), or what there is. Raises BadInput where EI has
+    none, and where one problem and seed has fronts under several settings, or they are of different tables or engines:
+    what lies on a front depends on that.
     """
     own = fronts[fronts["acq"] == EI]
     if own.empty:
         found = ", ".join(sorted(set(fronts["method"]))) or "none"
         raise BadInput(f"no fronts of ei; there are: {found} (python -m harness +acq=ei fronts=true)")
-    evaluators = sorted(set(own["evaluator"]), key=lambda name: (name != "replay", name))
-    own = own[own["evaluator"] == evaluators[0]]
-    models = sorted(set(own["cost_model"]), key=lambda name: (name != "lv3", name))
-    own = own[own["cost_model"] == models[0]]
+    for component, usual in REFERENCE.items():
+        there = set(own[component])
+        own = own[own[component] == (usual if usual in there else min(there))]
     longest = own.groupby(CELL)["iterations"].transform("max")
     own = own[own["iterations"] == longest]
+    check_same_origin(own)
+    if (own.groupby(CELL)["spec"].nunique() > 1).any():
+        raise BadInput(
+            "the fronts of a problem and seed were made under several settings: keep one results_dir for each"
+        )
     return own.drop_duplicates([*CELL, "step", "candidate"]).sort_values([*CELL, "step", "log_cost"], ignore_index=True)
 
 

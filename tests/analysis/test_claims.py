@@ -15,7 +15,10 @@ from analysis.claims.budgets import wrong_way
 from analysis.claims.decide import FAILS, HOLDS, UNDECIDED, Condition, Finding
 from analysis.claims.evaluate import CLAIMS
 from analysis.claims.evidence import counting
+from analysis.components import REFERENCE
+from analysis.fronts import reference
 from analysis.ranks import Ranks
+from harness.errors import BadInput
 from harness.records import TRACE
 
 DATASETS = ("wind", "wine", "abalone", "spam", "letters")
@@ -297,11 +300,17 @@ def test_persistence_by_hand() -> None:
         for step, kept in ((5, [True, False, False, None]), (6, [False, False, None]), (7, [None]))
         for k, stays in enumerate(kept)
     ]
-    words = {"acq": "ei", "method": "ei", "evaluator": "replay", "cost_model": "lv3", "iterations": 8}
+    words = {"acq": "ei", "method": "ei", **REFERENCE, "iterations": 8, "data": "0", "engine": "2", "spec": "ei"}
     fronts = pd.DataFrame(rows).assign(**words)
     little = frame([("wind", "clean")], [Way("ei")], [0], 6)
     twelve = verdicts(evaluate(little, fronts=fronts))[12]
     assert twelve.low == pytest.approx(100 * (1 / 3 + 0) / 2) and twelve.verdict == HOLDS
+    with pytest.raises(BadInput, match="were made under several settings"):
+        reference(pd.concat([fronts, fronts.assign(spec="other fit")]))
+    with pytest.raises(BadInput, match="which choose differently"):
+        reference(pd.concat([fronts, fronts.assign(engine="1", seed=1)]))
+    forest = fronts.assign(surrogate="rf", spec="forest", stays=True)
+    pd.testing.assert_frame_equal(reference(pd.concat([forest, fronts], ignore_index=True)), reference(fronts))
     most = fronts.assign(stays=[None if s is None else True for s in fronts["stays"]])
     assert verdicts(evaluate(little, fronts=most))[12].verdict == FAILS
 
