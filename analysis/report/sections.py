@@ -1,6 +1,7 @@
 """The sections of the report, from what the analyses return; each says in its place what could not be made."""
 
 import hashlib
+import json
 import platform
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,7 @@ from analysis.report.verdicts import Evaluate, compared, count, reasons, table, 
 from analysis.scope import plural
 from analysis.traces import Traces
 from harness.errors import BadInput
-from harness.records import spec_hash, specs
+from harness.records import read_header, spec_hash, specs, trace_files
 from tabular_cache.table import TABLES, read_manifest
 
 Settings = Mapping[str, Counter[str]]
@@ -133,7 +134,7 @@ def provenance(results_dir: Path, settings: Settings, traces: Traces) -> list[Se
         Section("provenance", "Provenance", [head]),
         Section("settings", "Settings of the runs", ["\n".join(lines(shown))], level=3),
         Section("tables", "Measured tables", _tables(settings, traces), level=3),
-        Section("versions", "Versions", [_versions()], level=3),
+        Section("versions", "Versions", [_versions(), *_made_with(results_dir)], level=3),
     ]
 
 
@@ -177,6 +178,19 @@ def _versions() -> str:
     found = [("Python", platform.python_version()), ("this project", _version("cost-aware-bo"))]
     found += [(name, _version(name)) for name in LIBRARIES]
     return "This page was made with " + ", ".join(f"{name} {number}" for name, number in found) + "."
+
+
+def _made_with(results_dir: Path) -> list[str]:
+    """Return what the records were made with: one line per set of versions, with how many files."""
+    found = Counter(
+        json.dumps(read_header(path).get("versions", {}), sort_keys=True) for path in trace_files(results_dir)
+    )
+    return [
+        f"{plural(count, 'file')} of records made with "
+        + (", ".join(f"{name} {number}" for name, number in json.loads(made).items()) or "versions not written down")
+        + "."
+        for made, count in sorted(found.items())
+    ]
 
 
 def _version(package: str) -> str:

@@ -1,5 +1,6 @@
 """The report: one page that needs nothing else, says what it could not make, and is the same for the same records."""
 
+import platform
 import re
 from pathlib import Path
 
@@ -107,6 +108,8 @@ def test_what_could_not_be_made_says_why_in_its_place(made: tuple[Path, Path, li
     assert "Not drawn: F2 needs records of cost models: make models, or" in text
     assert "f2 was not drawn: F2 needs records of cost models" in "\n".join(made[2])
     assert "Not drawn: F9 needs records of EI^alpha under two cost models" in "".join(section(made, "f9").itertext())
+    made_with = "".join(section(made, "versions").itertext())
+    assert f"files of records made with python {platform.python_version()}, numba" in made_with
     markdown = (made[1] / "report.md").read_text()
     assert "### F2: How fast cost models learn\n\nNot drawn: F2 needs records" in markdown
 
