@@ -95,7 +95,8 @@ def c3(times: pd.DataFrame, out_dir: Path) -> Drawn:
                 times.loc[(times["scenario"] == name) & (times["slack"] == slack), "test_s"].to_numpy()
                 for slack in own["slack"]
             ]
-            drawn = axis.boxplot(data, widths=0.6, patch_artist=True, tick_labels=[factor(s) for s in own["slack"]])
+            labels = [factor(s) for s in own["slack"]]
+            drawn = axis.boxplot(data, widths=0.6, patch_artist=True, tick_labels=labels, showfliers=False)
             for box, best in zip(drawn["boxes"], own["best"], strict=True):
                 box.set(facecolor=BLUE if best else "white", alpha=0.45 if best else 1.0)
             for median in drawn["medians"]:

@@ -91,7 +91,8 @@ def test_highs_solves_is_capped_and_gets_its_settings(tmp_path: Path) -> None:
     assert len(solver.space) >= 10 and re.fullmatch(r"highspy \d+\.\d+\.\d+", solver.release)
     SetCover(60, 120, 0.05).write(0, path)
     assert solver.run(solver.space.default, path, 0, 60.0).status == SOLVED
-    assert solver.run(solver.space.default, path, 0, 0.005) == Run(0.005, CUT)
+    SetCover(200, 400, 0.1).write(0, path)  # takes a hundred times as long as the cap
+    assert solver.run(solver.space.default, path, 0, 0.02) == Run(0.02, CUT)
     broken = solver.run(solver.space.default, tmp_path / "absent.mps", 0, 5.0)
     assert broken.status == CRASHED and "cannot read" in broken.note
     with pytest.raises(ValueError, match="HiGHS refuses presolve = 'bogus'"):
