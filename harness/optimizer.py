@@ -82,11 +82,8 @@ class Optimizer:
         self._seed, self._problem = seed, ""
         self._screened = screened(utility, rule)
         self._iterations, self._n_initial, self._tau = iterations, n_initial, tau
-        self._points = np.empty((0, 0))
-        self._error: list[float] = []
-        self._cost_s: list[float] = []
+        self._n, self._points, self._outcomes = 0, np.empty((0, 0)), np.empty((0, 3))  # error, cost, censored
         self._asked: tuple[History, Float[np.ndarray, " n"]] | None = None
-        self._censored: list[bool] = []
 
     def start(self, problem: Problem) -> None:
         """Show the problem to a cost model that asks for it; raises BadInput if that cannot serve it."""
@@ -99,28 +96,25 @@ class Optimizer:
         x = np.array(x, dtype=np.float64)
         if not ((x >= 0) & (x <= 1)).all():
             raise ValueError(f"the point must lie in the unit cube, got {x}")
-        n = len(self._error)
+        n = self._n
         if n == len(self._points):
             self._points = np.concatenate([self._points.reshape(n, len(x)), np.empty((n + 16, len(x)))])
+            self._outcomes = np.concatenate([self._outcomes, np.empty((n + 16, 3))])
         self._points[n] = x
-        self._error.append(evaluation.error)
-        self._cost_s.append(evaluation.cost_s)
-        self._censored.append(evaluation.censored)
+        self._outcomes[n] = evaluation.error, evaluation.cost_s, evaluation.censored
+        self._n += 1
 
     def ask(self, candidates: Float[np.ndarray, "m d"]) -> Proposal:
         """Choose among `candidates`; raises ValueError before the first `tell` or without candidates."""
-        if not self._error:
+        if not self._n:
             raise ValueError("tell the initial design before asking")
         if len(candidates) == 0:
             raise ValueError("there is no candidate to choose")
         began = time.perf_counter()
-        X, y, cost_s = (
-            self._points[: len(self._error)].copy(),
-            fill_failures(np.array(self._error)),
-            np.array(self._cost_s),
-        )
+        X, (error, cost_s, stopped) = self._points[: self._n].copy(), self._outcomes[: self._n].T.copy()
+        y = fill_failures(error)
         posterior = self._surrogate.fit(X, y)
-        censored.learn(self._cost_model, X, cost_s, np.array(self._censored), self._treatment)
+        censored.learn(self._cost_model, X, cost_s, stopped > 0, self._treatment)
         fitted = time.perf_counter()
         self._asked = History(X, y, posterior), cost_s
         index, belief, mean_log_cost = self._belief(candidates, *self._asked)

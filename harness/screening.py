@@ -16,9 +16,11 @@ from harness.acquisitions.belief import Belief
 from harness.acquisitions.protocol import BoundedUtility, CostRule, FrontRule, Utility
 from harness.surrogates.protocol import BoundedPosterior
 
-FEWEST = 200  # candidates below which (further) screening costs more than it saves
+FEWEST = 200  # candidates below which screening costs more than it saves
+_AGAIN = 400  # candidates left above which a second look at them costs less than predicting them exactly
 MANY = 70  # observations from which the exact variance costs more than a second look at what passed rough bounds
 _EXPONENTS = np.array([0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 3.0])  # leaders: the best of bound / cost^alpha
+_COUNT = len(_EXPONENTS)
 
 
 Believe = Callable[[slice | Int[np.ndarray, " k"], Float[np.ndarray, " k"], Float[np.ndarray, " k"]], Belief]
@@ -51,7 +53,7 @@ def shortlist(
 
     first = bars(_leaders(bound, log_cost, _EXPONENTS))
     kept = _ahead(bound, log_cost, *first)
-    if not rough or len(kept) <= FEWEST:
+    if not rough or len(kept) <= _AGAIN:
         return kept
     bound = utility.log_bound(believe(kept, *posterior.bounds(C[kept])))
     ahead = _ahead(bound, log_cost[kept], *first)
@@ -67,14 +69,13 @@ def _leaders(
     bound: Float[np.ndarray, " m"], log_cost: Float[np.ndarray, " m"], exponents: Float[np.ndarray, " e"]
 ) -> Int[np.ndarray, " f"]:
     """Return the cheapest candidate and, for each alpha, the one of highest bound - alpha log cost: once, by cost."""
-    best = np.empty(len(exponents) + 1, np.intp)
-    best[:] = log_cost.argmin()
-    for k in range(len(exponents)):
-        alpha, highest = exponents[k], -np.inf
-        for i in range(len(bound)):
-            score = bound[i] - alpha * log_cost[i]
-            if score > highest:
-                best[k], highest = i, score
+    best, highest = np.empty(len(exponents) + 1, np.intp), np.empty(len(exponents))
+    best[:], highest[:] = log_cost.argmin(), -np.inf
+    for i in range(len(bound)):
+        for k in range(_COUNT):
+            score = bound[i] - exponents[k] * log_cost[i]
+            if score > highest[k]:
+                best[k], highest[k] = i, score
     leaders = np.unique(best)
     return leaders[np.argsort(log_cost[leaders], kind="mergesort")]
 
@@ -91,13 +92,13 @@ def _ahead(
 
     leader_cost ascends, and with it bar; the cheapest candidate is a leader, so that every one has a bar.
     """
+    need = np.full(len(bound), bar[0])
+    for k in range(1, len(bar)):
+        cost, least = leader_cost[k], bar[k]
+        for i in range(len(bound)):  # without a branch, so that many are done at a time
+            need[i] = least if log_cost[i] >= cost else need[i]
     ahead, found = np.empty(len(bound), np.intp), 0
     for i in range(len(bound)):
-        if bound[i] < bar[0]:  # of most of them
-            continue
-        k = len(bar) - 1
-        while leader_cost[k] > log_cost[i]:
-            k -= 1
         ahead[found] = i
-        found += bound[i] >= bar[k]
+        found += bound[i] >= need[i]
     return ahead[:found]

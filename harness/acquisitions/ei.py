@@ -10,50 +10,69 @@ from typing import no_type_check
 import numpy as np
 from jaxtyping import Float
 from numba import njit
-from scipy.special import erfcx, ndtr
 
 from harness.acquisitions.belief import Belief
 from harness.checks import number
 from harness.errors import BadInput
 from harness.surrogates.gp import standardise
+from harness.surrogates.kernels import log_normal
 
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 _SQRT_HALF_PI = math.sqrt(0.5 * math.pi)
-_FAR = -100.0  # below it the asymptotic series of log h is exact to rounding
+_SQRT_HALF = math.sqrt(0.5)
+_LOW = -6.0  # below it a continued fraction, of which the fewer terms are needed the lower u is
 _CERTAIN = 40.0  # above it h(u) = u to rounding
 
 
-def log_h(u: Float[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
-    """Return log h(u), h(u) = phi(u) + u Phi(u), without underflow.
+def log_h(u: Float[np.ndarray, "*m"]) -> Float[np.ndarray, "*m"]:
+    """Return log h(u), h(u) = phi(u) + u Phi(u), without underflow or cancellation.
 
-    For u <= 0: h(u) = phi(u) (1 + u sqrt(pi/2) erfcx(-u/sqrt 2)); far below 0, where the bracket cancels, it
-    is u^-2 (1 - 3 u^-2 + 15 u^-4 - 105 u^-6).
+    For u <= 0: h(u) = phi(u) (1 + u sqrt(pi/2) erfcx(-u/sqrt 2)). Far below 0, where the bracket cancels, Mills' ratio
+    1 / (x + N), x = -u, N = 1/(x + 2/(x + 3/(x + ...))), makes it N / (x + N).
     """
-    low = np.minimum(u, 0.0)
-    near = np.maximum(low, _FAR)
-    with np.errstate(over="ignore"):  # beyond u = -1e154, log h is -inf
-        out = np.log1p(_SQRT_HALF_PI * near * erfcx(near * -math.sqrt(0.5))) - _HALF_LOG_2PI - 0.5 * low * low
-        far = u < _FAR
-        if far.any():
-            v = 1.0 / np.square(u[far])
-            bracket = np.log1p(v * (-3.0 + v * (15.0 - 105.0 * v))) - 2.0 * np.log(-u[far])
-            out[far] = bracket - _HALF_LOG_2PI - 0.5 * np.square(u[far])
-    high = u > 0.0
-    if high.any():
-        v = u[high]
-        out[high] = np.log(np.exp(-0.5 * v * v - _HALF_LOG_2PI) + v * ndtr(v))
+    values = np.asarray(u, dtype=np.float64)
+    return _log_h_all(values.ravel()).reshape(values.shape)
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def _log_h(u: float) -> float:
+    if u > 0.0:
+        return math.log(math.exp(-0.5 * u * u - _HALF_LOG_2PI) + 0.5 * u * math.erfc(-u * _SQRT_HALF))
+    if u > _LOW:
+        bracket = _SQRT_HALF_PI * u * math.exp(0.5 * u * u) * math.erfc(-u * _SQRT_HALF)
+        return math.log1p(bracket) - _HALF_LOG_2PI - 0.5 * u * u
+    terms = 8 + int(600.0 / (u * u))
+    rest = math.sqrt(0.25 * u * u + terms) - 0.5 * u  # what the terms left out come to, nearly
+    for k in range(terms, 1, -1):
+        rest = k / rest - u
+    return math.log(1.0 / (1.0 - u * rest)) - _HALF_LOG_2PI - 0.5 * u * u
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def _log_h_all(u: Float[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
+    out = np.empty(len(u))
+    for i in range(len(u)):
+        out[i] = _log_h(u[i])
     return out
 
 
 def log_ei(gap: Float[np.ndarray, " m"], sd: Float[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
     """Return log E[max(0, g)] for g ~ N(gap, sd^2): log sd + log h(gap / sd); for sd = 0 log max(0, gap)."""
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        u = gap / sd
-        certain = u > _CERTAIN
-        zero = sd == 0.0
-        out = np.log(sd) + log_h(np.where(certain | zero, 0.0, u))
-        if certain.any() or zero.any():
-            out = np.where(certain | zero, np.log(np.maximum(gap, 0.0)), out)
+    return _log_ei(np.asarray(gap, dtype=np.float64), np.asarray(sd, dtype=np.float64))
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def _log_ei(gap: Float[np.ndarray, " m"], sd: Float[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
+    out = np.empty(len(gap))
+    for i in range(len(gap)):
+        u = gap[i] / sd[i]
+        if sd[i] == 0.0 or u > _CERTAIN:
+            out[i] = np.log(max(gap[i], 0.0))
+        else:
+            out[i] = np.log(sd[i]) + _log_h(u)
     return out
 
 
@@ -61,6 +80,7 @@ _PER_UNIT = 64
 _KNOTS = log_h(np.linspace(-_CERTAIN, _CERTAIN, 2 * int(_CERTAIN) * _PER_UNIT + 1))
 _CHORD = 1.0 / (8.0 * _PER_UNIT**2)
 _ROUNDING = 1e-9
+_NORMAL = 1e-300  # below it, logarithms are taken one by one
 
 
 @njit(cache=True, error_model="numpy")
@@ -79,7 +99,10 @@ def log_ei_chord(
     """
     above = -_ROUNDING if least else _CHORD + _ROUNDING
     out = np.empty(len(mean))
+    log_normal(sd, out)
     for i in range(len(mean)):
+        if sd[i] < _NORMAL:
+            out[i] = np.log(sd[i])
         u = (target - mean[i]) / sd[i]
         if u >= _CERTAIN:
             value = np.log(u)
@@ -90,7 +113,7 @@ def log_ei_chord(
             position = (u + _CERTAIN) * _PER_UNIT
             k = min(int(position), len(knots) - 2)
             value = knots[k] + (position - k) * (knots[k + 1] - knots[k])
-        out[i] = np.log(sd[i]) + value + above
+        out[i] += value + above
     return out
 
 

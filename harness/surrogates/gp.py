@@ -11,6 +11,7 @@ from numba import njit
 from harness.checks import flag, number
 from harness.surrogates.compiled import LARGEST, CompiledLikelihood
 from harness.surrogates.descent import Minimum, descend
+from harness.surrogates.informative import Informative
 from harness.surrogates.likelihood import Likelihood
 from harness.surrogates.pairs import Pairs
 from harness.surrogates.posterior import GaussianPosterior
@@ -59,7 +60,7 @@ class GaussianProcess:
         self._restart_until, self._restart_growth, self._starts = restart_until, restart_growth, int(starts)
         self._tolerance, self._iterations = tolerance, int(iterations)
         self._restarted_at = 0
-        self._pairs, self._space = Pairs(ard), Workspace()
+        self._pairs, self._space, self._informative = Pairs(ard), Workspace(), Informative()
         self._last: Minimum | None = None
 
     def fit(self, X: Float[np.ndarray, "n d"], y: Float[np.ndarray, " n"]) -> GaussianPosterior:
@@ -76,7 +77,9 @@ class GaussianProcess:
         if z.any():
             self._last = self._maximise(likelihood, p)
         theta = _start(_STARTS[0], p) if self._last is None else self._last.x
-        return GaussianPosterior(X, theta, likelihood.solution(theta), location, self._noise_in_sd, self._space)
+        return GaussianPosterior(
+            X, theta, likelihood.solution(theta), location, self._noise_in_sd, self._space, self._informative
+        )
 
     def _maximise(self, likelihood: Likelihood | CompiledLikelihood, p: int) -> Minimum:
         n, last, found, box = self._pairs.n, self._last, [], _box(p)

@@ -12,7 +12,35 @@ from jaxtyping import Float, Int
 from numba import njit
 
 from harness.surrogates.kernels import matern_double
-from harness.surrogates.triangles import invert
+from harness.surrogates.triangles import cholesky, invert
+
+_REFRESH = 8  # observations after which the choice is made anew
+
+
+class Informative:
+    """The more informative half of the observations of a run, in a good order, and L^-1 of them, L L^T = K.
+
+    The choice serves `_REFRESH` observations on: which of the old ones say most hardly changes, and the new ones,
+    near which candidates are of most interest, are all taken.
+    """
+
+    def __init__(self) -> None:
+        self._order, self._half = np.empty(0, np.intp), 0
+
+    def __call__(
+        self, A: Float[np.ndarray, "n d"], signal: float, noise: float
+    ) -> tuple[Int[np.ndarray, " n"], Float[np.ndarray, "h h"]]:
+        """Return all n indices, those chosen first, and L^-1 of these h <= (n + 1) / 2; arguments of `informative`."""
+        n, half = len(A), (len(A) + 1) // 2
+        known = len(self._order)
+        if known <= n < known + _REFRESH:
+            order = np.concatenate([np.arange(known, n), self._order])
+            positive, inverse = _inverse_factor(A[order[: min(half, self._half + n - known)]], signal, noise)
+            if positive:
+                return order, inverse
+        order, inverse = informative(A, signal, noise, half)
+        self._order, self._half = order, len(inverse)
+        return order, inverse
 
 
 @njit(cache=True, fastmath=True, error_model="numpy")
@@ -64,3 +92,27 @@ def informative(
             order[rest] = i
             rest += 1
     return order, W
+
+
+@njit(cache=True, fastmath=True, error_model="numpy")
+@no_type_check
+def _inverse_factor(A: Float[np.ndarray, "h d"], signal: float, noise: float) -> tuple[bool, Float[np.ndarray, "h h"]]:
+    """Return whether K = signal Matern-5/2 + noise I is positive definite, and L^-1, L L^T = K."""
+    h, d = A.shape
+    columns, L, W = np.ascontiguousarray(A.T), np.empty((h, h)), np.empty((h, h))
+    s, r = np.empty(h), np.empty(h)
+    for i in range(h):
+        s[:i] = 0.0
+        for q in range(d):
+            column, a = columns[q], A[i, q]
+            for j in range(i):
+                s[j] += (column[j] - a) ** 2
+        row = L[i]
+        matern_double(s[:i], r[:i], row[:i])
+        for j in range(i):
+            row[j] *= signal
+        row[i] = signal + noise
+    positive = cholesky(L)
+    if positive:
+        invert(L, W)
+    return positive, W

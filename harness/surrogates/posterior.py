@@ -5,7 +5,7 @@ import math
 import numpy as np
 from jaxtyping import Float
 
-from harness.surrogates.informative import informative
+from harness.surrogates.informative import Informative
 from harness.surrogates.joint import Joint
 from harness.surrogates.likelihood import Solution
 from harness.surrogates.matern import matern
@@ -20,7 +20,7 @@ class GaussianPosterior:
     """m(c) = mu + s k(c)^T K^-1 z and sd(c) = s sqrt(k(c, c) - k(c)^T K^-1 k(c)), z = (y - mu) / s.
 
     solution: what the likelihood knows at theta. location: (mu, s). With `noise_in_sd` the noise variance is
-    added to the latent variance. space: work space to share with other posteriors.
+    added to the latent variance. space, informative: to share with the run's other posteriors.
     Source: Rasmussen and Williams 2006, equations 2.25 and 2.26.
     """
 
@@ -32,8 +32,10 @@ class GaussianPosterior:
         location: tuple[float, float],
         noise_in_sd: bool,
         space: Workspace | None = None,
+        informative: Informative | None = None,
     ) -> None:
         self._space = Workspace() if space is None else space
+        self._informative = Informative() if informative is None else informative
         self._signal, noise = math.exp(theta[-2]), math.exp(theta[-1])
         self._added = noise if noise_in_sd else 0.0
         self._mu, self._scale = location
@@ -78,7 +80,7 @@ class GaussianPosterior:
         A, W, a = self._A, self._rows[:-1], self._rows[-1]
         if rough:
             diagonal = (self._signal / float(W[0, 0])) ** 2  # noise and jitter included
-            order, inverse = informative(A, self._signal, diagonal - self._signal, (len(A) + 1) // 2)
+            order, inverse = self._informative(A, self._signal, diagonal - self._signal)
             A, W, a = A[order], self._signal * inverse, a[order]
         return SinglePrecision(A, self._weight, W, a, self._signal, self._space)
 

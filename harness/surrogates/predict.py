@@ -16,6 +16,7 @@ _BLOCK = 1 << 17  # bytes of kernel values per block
 _WIDEST = 2048  # candidates per block at most
 _STRIDE = 32  # blocks are whole multiples of it: equal candidates pass the same instructions and get equal values
 _LANE = 8  # dimensions are taken eight at a time, absent ones as zeros
+_STRIP = 16  # rows of W at most that are multiplied at a time, by no more columns than are not zero
 _LOG2_E = 1.4426950408889634  # distances in single precision are in units of ln 2, as `matern_single` wants them
 
 
@@ -35,19 +36,19 @@ class Predictor:
         space: Workspace,
         dtype: type,
     ) -> None:
-        unit, half = _LOG2_E if dtype is np.float32 else 1.0, len(W) // 2
+        unit, d = _LOG2_E if dtype is np.float32 else 1.0, A.shape[1]
         self._dtype, self._space = dtype, space
         self._weight = np.ascontiguousarray(weight) * unit
         self._a: np.ndarray = np.ascontiguousarray(a, dtype)
-        self._A: np.ndarray = np.zeros((len(A), -(-A.shape[1] // _LANE) * _LANE), dtype)
-        self._A[:, : A.shape[1]] = A * unit
-        # no need for the upper right quarter of W, which is zero
-        self._top: np.ndarray = np.ascontiguousarray(W[:half, :half], dtype)
-        self._bottom: np.ndarray = np.ascontiguousarray(W[half:], dtype)
+        self._A: np.ndarray = np.zeros((len(A), -(-d // _LANE) * _LANE), dtype)
+        self._A[:, :d] = A * unit
+        self._strips: np.ndarray = np.empty(len(W) * (len(W) + _STRIP), dtype)
+        _pack(W, self._strips)
+        self._rows = len(W)
 
     def __call__(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
         """Return m and e at `C`."""
-        (n, d), r, m, size = self._A.shape, self._bottom.shape[1], len(C), np.dtype(self._dtype).itemsize
+        (n, d), r, m, size = self._A.shape, self._rows, len(C), np.dtype(self._dtype).itemsize
         rounded = -(-m // _STRIDE) * _STRIDE
         width = min(rounded, max(2, min(_WIDEST, _BLOCK // (n * size)) // _STRIDE) * _STRIDE)
         memory = self._space.take(f"predict {size}", (n + r + 2 + d, width), self._dtype)
@@ -55,16 +56,16 @@ class Predictor:
         explained: np.ndarray = np.empty(rounded, self._dtype)
         predict = _single if size == 4 else _double
         points = np.ascontiguousarray(C)
-        predict(self._A, points, self._weight, self._top, self._bottom, self._a, memory, mean, explained)
+        predict(self._A, points, self._weight, self._strips, r, self._a, memory, mean, explained)
         return mean[:m], explained[:m]
 
 
 @njit(cache=True, fastmath=True, error_model="numpy")
 @no_type_check
-def _single(A, C, weight, top, bottom, a, memory, mean, explained):  # type: ignore[no-untyped-def]
+def _single(A, C, weight, strips, r, a, memory, mean, explained):  # type: ignore[no-untyped-def]
     """Fill `mean` and `explained` in single precision."""
     wide_vectors()
-    (n, d), r, width = A.shape, bottom.shape[1], memory.shape[1]
+    (n, d), width = A.shape, memory.shape[1]
     for start in range(0, len(mean), width):
         b = min(width, len(mean) - start)
         k, V, _, s, points = _cut(memory, n, r, d, b)
@@ -72,15 +73,15 @@ def _single(A, C, weight, top, bottom, a, memory, mean, explained):  # type: ign
         for i in range(n):
             _squares(A[i], points, b, s)
             matern_single(s[:b], k[i])
-        _products(top, bottom, a, k, V, mean[start : start + b], explained[start : start + b])
+        _products(strips, a, k, V, mean[start : start + b], explained[start : start + b])
 
 
 @njit(cache=True, fastmath=True, error_model="numpy")
 @no_type_check
-def _double(A, C, weight, top, bottom, a, memory, mean, explained):  # type: ignore[no-untyped-def]
+def _double(A, C, weight, strips, r, a, memory, mean, explained):  # type: ignore[no-untyped-def]
     """Fill `mean` and `explained` in double precision."""
     wide_vectors()
-    (n, d), r, width = A.shape, bottom.shape[1], memory.shape[1]
+    (n, d), width = A.shape, memory.shape[1]
     for start in range(0, len(mean), width):
         b = min(width, len(mean) - start)
         k, V, root, s, points = _cut(memory, n, r, d, b)
@@ -88,7 +89,7 @@ def _double(A, C, weight, top, bottom, a, memory, mean, explained):  # type: ign
         for i in range(n):
             _squares(A[i], points, b, s)
             matern_double(s[:b], root[:b], k[i])
-        _products(top, bottom, a, k, V, mean[start : start + b], explained[start : start + b])
+        _products(strips, a, k, V, mean[start : start + b], explained[start : start + b])
 
 
 @njit(inline="always")
@@ -137,11 +138,33 @@ def _eight_dimensions(a, q, points, b, s, add):  # type: ignore[no-untyped-def]
 
 @njit(inline="always")
 @no_type_check
-def _products(top, bottom, a, k, V, mean, explained):  # type: ignore[no-untyped-def]
-    """Put a^T k into `mean`, and into `explained` the sum of the squares of V = W k, W = [top 0; bottom]."""
-    h, r, b = len(top), len(V), len(mean)
-    np.dot(top, k[:h], V[:h])
-    np.dot(bottom, k[:r], V[h:])
+def _height(r):  # type: ignore[no-untyped-def]
+    """Return the rows of a strip: `_STRIP` at most, all strips of about the same height."""
+    return -(-r // max(1, -(-r // _STRIP)))
+
+
+@njit(cache=True)
+@no_type_check
+def _pack(W, strips):  # type: ignore[no-untyped-def]
+    """Put W's rows, a strip at a time up to their last column that is not zero, one strip after the other."""
+    start, height = 0, _height(len(W))
+    for first in range(0, len(W), height):
+        last = min(first + height, len(W))
+        for i in range(first, last):
+            strips[start : start + last] = W[i, :last]
+            start += last
+
+
+@njit(inline="always")
+@no_type_check
+def _products(strips, a, k, V, mean, explained):  # type: ignore[no-untyped-def]
+    """Put a^T k into `mean`, and into `explained` the sum of the squares of V = W k, W as `_pack` leaves it."""
+    r, b, start, height = len(V), len(mean), 0, _height(len(V))
+    for first in range(0, r, height):
+        last = min(first + height, r)
+        size = (last - first) * last
+        np.dot(strips[start : start + size].reshape(last - first, last), k[:last], V[first:last])
+        start += size
     np.dot(a, k, mean)
     explained[:] = 0.0
     for i in range(r):

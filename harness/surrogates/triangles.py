@@ -49,23 +49,33 @@ def cholesky(A):  # type: ignore[no-untyped-def]
 @njit(inline="always", fastmath=True, error_model="numpy")
 @no_type_check
 def invert(L, W):  # type: ignore[no-untyped-def]
-    """Put L^-1 into W, zeros above the diagonal; rows of W are subtracted four at a time."""
-    n = len(L)
-    for i in range(n):
-        row = W[i]
+    """Put L^-1 into W, zeros above the diagonal; two rows are made at a time, of four rows of W at a time."""
+    n, i = len(L), 0
+    if n % 2 == 1:
+        W[0, :] = 0.0
+        W[0, 0], i = 1.0 / L[0, 0], 1
+    while i < n:
+        row, after = W[i], W[i + 1]
         row[:] = 0.0
+        after[:] = 0.0
         k = 0
         while k + 4 <= i:
             c0, c1, c2, c3 = L[i, k], L[i, k + 1], L[i, k + 2], L[i, k + 3]
+            d0, d1, d2, d3 = L[i + 1, k], L[i + 1, k + 1], L[i + 1, k + 2], L[i + 1, k + 3]
             w0, w1, w2, w3 = W[k], W[k + 1], W[k + 2], W[k + 3]
             for j in range(k + 4):
-                row[j] -= c0 * w0[j] + c1 * w1[j] + c2 * w2[j] + c3 * w3[j]
+                x0, x1, x2, x3 = w0[j], w1[j], w2[j], w3[j]
+                row[j] -= c0 * x0 + c1 * x1 + c2 * x2 + c3 * x3
+                after[j] -= d0 * x0 + d1 * x1 + d2 * x2 + d3 * x3
             k += 4
         for m in range(k, i):
-            c, w = L[i, m], W[m]
+            c, d, w = L[i, m], L[i + 1, m], W[m]
             for j in range(m + 1):
                 row[j] -= c * w[j]
-        scale = 1.0 / L[i, i]
+                after[j] -= d * w[j]
+        scale, d, last = 1.0 / L[i, i], L[i + 1, i], 1.0 / L[i + 1, i + 1]
         for j in range(i):
             row[j] *= scale
-        row[i] = scale
+            after[j] = (after[j] - d * row[j]) * last
+        row[i], after[i], after[i + 1] = scale, -d * scale * last, last
+        i += 2

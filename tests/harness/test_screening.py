@@ -22,8 +22,8 @@ from harness.screening import FEWEST, screened, shortlist
 from harness.space import XGBOOST_SPACE
 from harness.streams import stream
 from harness.surrogates.gp import GaussianProcess
-from harness.surrogates.informative import informative
-from harness.surrogates.kernels import exp_minus, matern_single
+from harness.surrogates.informative import Informative, informative
+from harness.surrogates.kernels import exp_minus, log_normal, matern_single
 from tabular_cache.table import read_table
 
 RULES = (Ignore(), Power(0.1), Power(1.0), Cool(), Contextual(0.05), Contextual(0.5), Contextual(1.0))
@@ -215,3 +215,43 @@ def test_the_informative_points_are_those_least_certain_given_the_ones_before(no
 def test_points_that_repeat_others_to_the_last_digit_are_not_informative() -> None:
     order, inverse = informative(np.zeros((9, 2)), 1.0, 0.0, 5)
     assert sorted(order) == list(range(9)) and inverse.shape == (1, 1)
+
+
+def test_a_choice_of_informative_points_serves_the_next_observations_too() -> None:
+    """The new ones come first, then the old choice; the factor is that of the points as they are now."""
+    A, signal, noise = 2.0 * np.random.default_rng(1).standard_normal((60, 3)), 1.7, 0.01
+    r = np.sqrt(np.square(A[:, None] - A[None]).sum(axis=2))
+    K = signal * (1 + r + r * r / 3) * np.exp(-r) + noise * np.eye(60)
+    chosen = Informative()
+    known, _ = chosen(A[:40], signal, noise)
+    for n in (40, 41, 47, 48):
+        order, inverse = chosen(A[:n], signal, noise)
+        fresh, _ = informative(A[:n], signal, noise, (n + 1) // 2)
+        expected = fresh if n == 48 else np.r_[40:n, known]
+        np.testing.assert_array_equal(order, expected)
+        h = (n + 1) // 2
+        np.testing.assert_allclose(inverse @ np.linalg.cholesky(K[np.ix_(order[:h], order[:h])]), np.eye(h), atol=1e-9)
+    assert sorted(chosen(A[:50], signal, noise)[0]) == list(range(50))
+    order, inverse = chosen(A[:20], signal, noise)  # another run of fewer points
+    np.testing.assert_array_equal(order, informative(A[:20], signal, noise, 10)[0])
+
+
+def test_informative_points_that_have_come_to_coincide_are_chosen_anew() -> None:
+    A, chosen = np.random.default_rng(2).standard_normal((12, 3)), Informative()
+    chosen(A, 1.0, 0.0)
+    order, inverse = chosen(np.vstack([A * 0.0, np.ones((1, 3))]), 1.0, 0.0)
+    assert sorted(order) == list(range(13)) and inverse.shape == (2, 2)
+
+
+def test_logarithms_in_double_precision() -> None:
+    x = np.r_[np.logspace(-300, 300, 5000), np.linspace(0.5, 2.0, 5000), np.sqrt(0.5), np.nextafter(np.sqrt(0.5), 0)]
+    out = np.empty(len(x))
+    log_normal(x, out)
+    np.testing.assert_allclose(out, np.log(x), rtol=0, atol=2e-11)
+
+
+def test_bounds_of_log_ei_hold_where_the_sd_is_a_subnormal_number() -> None:
+    sd = np.array([5e-324, 1e-310, 1e-301, 1e-300])
+    exact = log_ei(np.zeros(4), sd)
+    for least, sign in ((False, 1.0), (True, -1.0)):
+        assert (sign * (log_ei_chord(0.0, np.zeros(4), sd, _KNOTS, least) - exact) >= 0).all()
