@@ -21,6 +21,7 @@ from harness.files import write_atomically
 from harness.records import read_traces
 
 BASE, TEST = "base", "test"
+DATA, DATA_COLUMNS = "sensitivities_data.csv", ["dataset", "pipeline", "data"]
 _VALIDATION: Judge = "validation"
 CLAIMS = range(1, 9)  # those that runs under one cost model decide
 TITLES: Mapping[str, str] = {
@@ -92,7 +93,7 @@ def read(folder: Path) -> list[Comparison]:
 
 
 def report(folder: Path, out_dir: Path) -> tuple[Path, ...]:
-    """Write sensitivities.md and sensitivities.csv; raises BadInput without the base's records."""
+    """Write sensitivities.md, its numbers as CSV, and what the base was replayed from; BadInput without a base."""
     found = read(folder)
     text = "\n\n".join(
         [
@@ -104,11 +105,27 @@ def report(folder: Path, out_dir: Path) -> tuple[Path, ...]:
             *(part for one in found if (part := _changes(one))),
         ]
     )
-    paths = out_dir / "sensitivities.md", out_dir / "sensitivities.csv"
+    paths = out_dir / "sensitivities.md", out_dir / "sensitivities.csv", out_dir / DATA
     write_atomically(paths[0], f"{text}\n".encode())
     rows = pd.concat([_numbers(one) for one in found])
     write_atomically(paths[1], rows.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode())
+    data = read_traces(folder / BASE)[DATA_COLUMNS].drop_duplicates().astype(str)
+    write_atomically(paths[2], data.to_csv(index=False, lineterminator="\n").encode())
     return paths
+
+
+def from_other_data(out_dir: Path, frame: pd.DataFrame) -> str:
+    """Return how many of the base's problems were replayed from other tables than `frame`'s, in words; "" for none."""
+    path = out_dir / DATA
+    if not path.is_file():
+        return "It is not known which tables these were replayed from."
+    base = pd.read_csv(path, dtype=str, keep_default_na=False)
+    here = frame[DATA_COLUMNS].drop_duplicates().astype(str)
+    both = base.merge(here, on=["dataset", "pipeline"], suffixes=("", "_here"))
+    other = both[both["data"] != both["data_here"]][["dataset", "pipeline"]].drop_duplicates()
+    if other.empty:
+        return ""
+    return f"Made earlier, from other tables than the rest of this page on {plural(len(other), 'problem')}."
 
 
 def _row(one: Comparison) -> dict[str, str]:

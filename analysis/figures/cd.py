@@ -1,5 +1,6 @@
 """CD: which methods differ over data sets, after N iterations and within a budget (critical-difference view)."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,32 +20,44 @@ from analysis.traces import CELL, Traces
 from harness.errors import BadInput
 
 BUDGET = 1.0  # of the minimal budget
-Panel = tuple[str, Critical, pd.DataFrame]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A diagram: its title, what it shows, the problems and seeds behind it, and what was left out."""
+
+    title: str
+    found: Critical
+    cells: pd.DataFrame
+    left_out: str
 
 
 def draw(traces: Traces, out_dir: Path) -> Drawn:
     """Draw the diagrams; raises BadInput without runs of `ei`, or with fewer than two methods."""
     require(traces.runs, EI, "CD")
     panels = [_after_iterations(traces), *_within_budget(traces)]
-    numbers = pd.concat([_numbers(title, found) for title, found, _ in panels], ignore_index=True)
+    numbers = pd.concat([_numbers(panel.title, panel.found) for panel in panels], ignore_index=True)
     caption = _caption(traces, panels)
-    most = max(len(found.ranks) for _, found, _ in panels)
+    most = max(len(panel.found.ranks) for panel in panels)
     with style():
         figure, plots = new_figure(5.0 * len(panels), 0.25 * most + 1.0, caption)
-        for axes, (title, found, _) in zip(plots.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
-            _diagram(axes, found, title)
+        for axes, panel in zip(plots.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+            _diagram(axes, panel.found, panel.title)
         return save(figure, "cd", caption, numbers, out_dir)
 
 
 def _after_iterations(traces: Traces) -> Panel:
     n = horizon(traces)
     wide = finals(at_horizon(traces, n)[0]).pivot(index=CELL, columns="method", values="final_error")
-    wide = wide.reindex(columns=ordered(traces.runs)).dropna(axis=1, how="all")
+    every = wide.reindex(columns=ordered(traces.runs))
+    wide = every.dropna(axis=1, how="all")
     ran = wide.notna().all(axis=1)
     if not ran.any():
         raise BadInput("CD: no problem and seed has a successful run of every method")
     rank = pd.DataFrame(rankdata(wide[ran], axis=1), index=wide.index[ran], columns=wide.columns)
-    return f"best error after {n} iterations", _compare(rank), rank.index.to_frame(index=False)
+    absent = [str(method) for method in every.columns.difference(wide.columns, sort=False)]
+    left_out = _left_out(int((~ran).sum()), absent, f"without {n} iterations and a successful evaluation")
+    return Panel(f"best error after {n} iterations", _compare(rank), rank.index.to_frame(index=False), left_out)
 
 
 def _within_budget(traces: Traces) -> list[Panel]:
@@ -55,8 +68,17 @@ def _within_budget(traces: Traces) -> list[Panel]:
         ranked = ranks(for_budgets(traces), budgets, methods, (BUDGET,), np.ones(1), "CD")
     except BadInput:
         return []
-    rank = ranked.wide().set_axis(ranked.methods, axis=1).dropna(axis=1)
-    return [(f"best error within {BUDGET:.0%} of the minimal budget", _compare(rank), ranked.cells)]
+    every = ranked.wide().set_axis(ranked.methods, axis=1)
+    rank = every.dropna(axis=1)
+    absent = [str(method) for method in every.columns.difference(rank.columns, sort=False)]
+    left_out = _left_out(ranked.left_out, absent, "without a run planned for that budget everywhere")
+    return [Panel(f"best error within {BUDGET:.0%} of the minimal budget", _compare(rank), ranked.cells, left_out)]
+
+
+def _left_out(cells: int, methods: list[str], why: str) -> str:
+    """Return the sentence on what a diagram leaves out; methods: those `why` holds of."""
+    those = f", and {', '.join(methods)} ({why})" if methods else ""
+    return f"Left out: {plural(cells, 'problem-seed pair')} without a result of every method{those}."
 
 
 def _compare(rank: pd.DataFrame) -> Critical:
@@ -86,16 +108,17 @@ def _numbers(title: str, found: Critical) -> pd.DataFrame:
 
 def _caption(traces: Traces, panels: list[Panel]) -> str:
     parts = []
-    for title, found, cells in panels:
-        p = "not to be had" if np.isnan(found.friedman_p) else f"p = {found.friedman_p:.2g}"
+    for panel in panels:
+        p, n = panel.found.friedman_p, panel.found.datasets
+        test = "not to be had" if np.isnan(p) else f"p = {p:.2g}"
         parts.append(
-            f"{title.capitalize()}: {scope(cells, traces.evaluator)}, {plural(found.datasets, 'data set')}, "
-            f"Friedman's test {p}."
+            f"{panel.title.capitalize()}: {scope(panel.cells, traces.evaluator)}, {plural(n, 'data set')}, "
+            f"Friedman's test {test}. {panel.left_out}"
         )
     return sentence(
         "CD. Mean rank of the methods over data sets, each data set's value being the mean rank over its problems and",
         "seeds. Bars join neighbours of which no pair differs: Wilcoxon's signed-rank test over data sets with Holm's",
         f"correction, {LEVEL:.0%} (Demsar 2006; Benavoli et al. 2016). With few data sets no pair can differ.",
         *parts,
-        footnote(panels[0][2]["dataset"]),
+        footnote(panels[0].cells["dataset"]),
     )

@@ -56,7 +56,7 @@ def write(
         *sections.figures(figures),
         *sections.marked(records, traces, evaluate, every, relative_csv, ranks_csv),
         *sections.cost_models(costs, out_dir),
-        *sections.sensitivities(out_dir),
+        *sections.sensitivities(out_dir, frame),
         *sections.problems(settings, traces, out_dir),
         *sections.provenance(results_dir, settings, traces),
     ]

@@ -5,6 +5,7 @@ import json
 import platform
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from analysis.provenance import lines
 from analysis.report.parts import Figure, Records, Section, plain
 from analysis.report.verdicts import Evaluate, compared, count, reasons, table, verdicts
 from analysis.scope import plural
+from analysis.sensitivities import from_other_data
 from analysis.traces import Traces
 from harness.errors import BadInput
 from harness.records import read_header, spec_hash, specs, trace_files
@@ -90,11 +92,12 @@ def cost_models(costs: pd.DataFrame | None, out_dir: Path) -> list[Section]:
     return [_page("cost-models", "Cost models in numbers", costs_report.write(costs, out_dir))]
 
 
-def sensitivities(out_dir: Path) -> list[Section]:
-    """Return what `python -m analysis sensitivities` left in `out_dir`, or how to make it."""
+def sensitivities(out_dir: Path, frame: pd.DataFrame) -> list[Section]:
+    """Return what `python -m analysis sensitivities` left in `out_dir`, or how to make it; frame: the records."""
     title, path = "Sensitivities", out_dir / "sensitivities.md"
     if path.is_file():
-        return [_page("sensitivities", title, path)]
+        page, older = _page("sensitivities", title, path), from_other_data(out_dir, frame)
+        return [replace(page, text=[f"**{older}**", *page.text]) if older else page]
     how = "Not made: `python -m analysis sensitivities`, with the same out_dir, compares several settings."
     return [Section("sensitivities", title, [how])]
 

@@ -8,8 +8,10 @@ from synthetic_records import Way, frame, on_disk
 from test_claims import DATASETS, records
 
 from analysis.__main__ import main
-from analysis.sensitivities import TEST, compare, read
+from analysis.report import sections
+from analysis.sensitivities import TEST, compare, from_other_data, read
 from harness.errors import BadInput
+from harness.records import read_traces
 
 SAVES = {Way("ei"): (100.0, 100.0), Way("eialpha", alpha=0.1): (48.0, 101.0)}
 WASTES = {Way("ei"): (100.0, 100.0), Way("eialpha", alpha=0.1): (90.0, 101.0)}
@@ -45,6 +47,14 @@ def test_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "Claims 9 to 12" in text and "`mine`: as its records say" in text
     rows = pd.read_csv(tmp_path / "o" / "sensitivities.csv")
     assert len(rows) == 3 * 2 * 8 and set(rows["compared"]) == {"test", "wall", "mine"}
+    same = read_traces(tmp_path / "all" / "base")
+    assert from_other_data(tmp_path / "o", same) == ""
+    newer = same.assign(data=same["data"].astype(str).where(same["dataset"] != "wine", "another table"))
+    assert "other tables than the rest of this page on 1 problem." in from_other_data(tmp_path / "o", newer)
+    (page,) = sections.sensitivities(tmp_path / "o", newer)
+    assert page.text[0].startswith("**Made earlier, from other tables") and len(page.text) == 2
+    (tmp_path / "o" / "sensitivities_data.csv").unlink()
+    assert "not known which tables" in from_other_data(tmp_path / "o", same)
     (tmp_path / "all" / "base").rename(tmp_path / "elsewhere")
     with pytest.raises(BadInput, match="needs a folder 'base' of records to compare with; folders there: mine, wall"):
         read(tmp_path / "all")
