@@ -55,7 +55,7 @@ def _after_iterations(traces: Traces) -> Panel:
     if not ran.any():
         raise BadInput("CD: no problem and seed has a successful run of every method")
     rank = pd.DataFrame(rankdata(wide[ran], axis=1), index=wide.index[ran], columns=wide.columns)
-    absent = [str(method) for method in every.columns.difference(wide.columns, sort=False)]
+    absent = [method for method in every.columns if method not in wide.columns]
     left_out = _left_out(int((~ran).sum()), absent, f"without {n} iterations and a successful evaluation")
     return Panel(f"best error after {n} iterations", _compare(rank), rank.index.to_frame(index=False), left_out)
 
@@ -68,9 +68,8 @@ def _within_budget(traces: Traces) -> list[Panel]:
         ranked = ranks(for_budgets(traces), budgets, methods, (BUDGET,), np.ones(1), "CD")
     except BadInput:
         return []
-    every = ranked.wide().set_axis(ranked.methods, axis=1)
-    rank = every.dropna(axis=1)
-    absent = [str(method) for method in every.columns.difference(rank.columns, sort=False)]
+    rank = ranked.wide().set_axis(ranked.methods, axis=1).dropna(axis=1)
+    absent = [method for method in ordered(traces.runs) if method not in rank.columns]
     left_out = _left_out(ranked.left_out, absent, "without a run planned for that budget everywhere")
     return [Panel(f"best error within {BUDGET:.0%} of the minimal budget", _compare(rank), ranked.cells, left_out)]
 
