@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from tabular_cache import noise
 from tabular_cache.table import Table, load_table, read_manifest
 
 
@@ -53,4 +54,25 @@ def print_info(problems: Sequence[tuple[str, str]], folder: Path) -> int:
         f"\n{len(frame)} problems, {frame['configs'].sum():,} configurations, {frame['rows'].sum():,} rows, "
         f"{size / 1e6:.1f} MB; {hours:.2f} core-hours"
     )
+    _print_noise(folder)
+    _print_references(manifest)
     return 0
+
+
+def _print_noise(folder: Path) -> None:
+    noisy = noise.by_cost(folder)
+    if len(noisy):
+        print("\nNoise of the costs: the same training again, hours or days later (coefficients of variation)")
+        print(noisy.to_string(index=False, float_format="{:.1f}".format))
+
+
+def _print_references(manifest: dict[str, Any]) -> None:
+    """Print, per processor and date, what the one reference training took: scaled, it should be the same."""
+    timed = [(c["date"], c["cpu"], *timing) for c in manifest["campaigns"] for timing in c["reference"]]
+    if not timed:
+        return
+    frame = pd.DataFrame(timed, columns=["date", "processor", "at", "cpu_s", "scaled_s"])
+    median = frame.groupby(["date", "processor"], sort=False)[["cpu_s", "scaled_s"]].median()
+    median.insert(0, "times", frame.groupby(["date", "processor"], sort=False).size())
+    print("\nThe reference training, timed every ten minutes of measuring (medians)")
+    print(median.reset_index().to_string(index=False, float_format="{:.3f}".format))

@@ -3,6 +3,7 @@
 `noise.parquet` holds every single measurement of these, the first included; the tables keep one each.
 """
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tabular_cache.rows import AGAIN, parquet_bytes
 from tabular_cache.schema import NOISE_SCHEMA, TIMES
 
 SHARE, REPEATS = 0.02, 3
+BANDS_S = (0.0, 0.05, 0.2, 1.0, 5.0, np.inf)  # of cost, by which the noise is shown
 GAP_S = 2 * 3600.0  # at least so long after the last measurement
 _MOST_CONFIGS = 1 << 14
 FILE = "noise.parquet"
@@ -80,3 +82,29 @@ def spread(folder: Path) -> pd.DataFrame:
         }
     )
     return table[table["n"] > 1].reset_index()
+
+
+def by_cost(folder: Path) -> pd.DataFrame:
+    """Return the noise by bands of cost and for all: trainings, of them measured `REPEATS` times or more, and medians.
+
+    The medians of cv_raw and cv_scaled and the 90th percentile of cv_scaled are in percent.
+    """
+    found = spread(folder)
+    bands = list(pairwise(BANDS_S))
+    parts = [(_band(*band), found[found["cost_s"].between(*band, inclusive="left")]) for band in bands]
+    return pd.DataFrame([_line(name, part) for name, part in [*parts, ("all", found)] if len(part)])
+
+
+def _band(low: float, high: float) -> str:
+    return f"{low:g} s and more" if high == np.inf else f"{low:g} to {high:g} s"
+
+
+def _line(name: str, part: pd.DataFrame) -> dict[str, Any]:
+    return {
+        "cost": name,
+        "trainings": len(part),
+        f"{REPEATS} times": int((part["n"] >= REPEATS).sum()),
+        "median cv % (cpu_s)": 100 * part["cv_raw"].median(),
+        "median cv % (scaled_s)": 100 * part["cv_scaled"].median(),
+        "90 % below": 100 * part["cv_scaled"].quantile(0.9),
+    }

@@ -76,7 +76,8 @@ def test_summaries_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert (line["configs"], line["rows"], line["cut short"]) == (6, len(table), 0)
     assert len(problem_table([("a", "p"), ("b", "p")], tmp_path)) == 2
     assert print_info([("a", "p"), ("b", "p")], tmp_path) == 0
-    assert "2 problems, 12 configurations" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "2 problems, 12 configurations" in out and "Noise of the costs" not in out
 
 
 PROBLEMS = [("phoneme", "pca_small"), ("abalone", "clean")]
@@ -98,6 +99,9 @@ def test_build_measures_and_audit_confirms(built: tuple[Planner, Report], capsys
     assert (report.trainings - report.repeats, report.failed) == (6, [])
     assert planner.next_pass() == []
     campaign = read_manifest(folder)["campaigns"][-1]
+    assert print_info(PROBLEMS, folder) == 0
+    said = capsys.readouterr().out.partition("The reference training")[2]
+    assert campaign["cpu"] in said and f"{np.median([t[2] for t in campaign['reference']]):.3f}" in said
     assert campaign["trainings"] == report.trainings
     assert len(campaign["reference"]) == 1
     assert campaign["versions"]["xgboost-cpu"]

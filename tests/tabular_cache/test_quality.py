@@ -196,4 +196,9 @@ def test_two_percent_are_measured_three_times_hours_apart(tmp_path: Path) -> Non
         assert store.packed(name).equals(before)  # the table keeps its first measurement
     line = noise.spread(tmp_path).iloc[0]
     assert (line["n"], line["days"]) == (3, pytest.approx(2 * noise.GAP_S / 86400))
+    bands = noise.by_cost(tmp_path).set_index("cost")
+    assert len(bands) == 2 and bands.index[-1] == "all" and (bands["3 times"] == 1).all()
+    assert bands["median cv % (scaled_s)"].to_list() == [pytest.approx(100 * line["cv_scaled"])] * 2
+    low, high = bands.index[0].removesuffix(" s").split(" to ")
+    assert float(low) <= line["cost_s"] < float(high)
     assert line["cv_raw"] == pytest.approx(0.2, rel=1e-5)  # of 1, 1.2, 0.8 times a cost
