@@ -21,6 +21,7 @@ from analysis.relative import finals, relative
 from analysis.traces import CELL, PROBLEM, Traces, collect
 from harness.errors import BadInput
 from harness.records import read_traces, specs
+from tabular_cache.cargo import first
 from tabular_cache.schema import problem_name
 from tabular_cache.table import TABLES, load_table
 
@@ -122,7 +123,10 @@ def agreement(found: Mapping[str, Mapping[str, pd.DataFrame]]) -> pd.DataFrame:
 
 
 def exhausted(folder: Path, name: str, traces: Traces) -> float:
-    """Return the share of a setting's runs that end with the best error of their table; NaN if it replays none."""
+    """Return the share of a setting's runs that end with the best error of their table; NaN if it replays none.
+
+    Raises BadInput where the table is another one now than when it was replayed.
+    """
     best: dict[tuple[str, str], float] = {}
     for spec in specs(folder / name):
         key, evaluator = (spec["dataset"], spec["pipeline"]), spec["components"]["evaluator"]
@@ -130,7 +134,9 @@ def exhausted(folder: Path, name: str, traces: Traces) -> float:
             return float("nan")
         if key not in best:
             table = load_table(problem_name(*key), Path(evaluator["tables"] or TABLES))
-            known = table.measured & (table["config"] < (evaluator["n_configs"] or np.inf))
+            if table.meta["sha256"] != spec["data"]:
+                raise BadInput(f"{folder / name}: the table of {table.problem} has changed since it was replayed")
+            known = table.measured & first(table, evaluator["n_configs"])
             best[key] = float(np.nanmin(table["val_error"][known]))
     last = finals(traces)
     goal = [best[d, p] for d, p in zip(last["dataset"], last["pipeline"], strict=True)]

@@ -5,9 +5,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from jaxtyping import Bool
+
 from harness.errors import BadInput
 from tabular_cache.schema import file_stem, problem_name
-from tabular_cache.table import TABLES, load_table, read_manifest
+from tabular_cache.table import TABLES, Table, load_table, read_manifest
 
 
 def cargo(problem: str, folder: Path) -> dict[str, bytes]:
@@ -23,11 +26,22 @@ def cargo(problem: str, folder: Path) -> dict[str, bytes]:
     return {name: content, "manifest.json": json.dumps(manifest).encode()}
 
 
+def first(table: Table, n_configs: int | None) -> Bool[np.ndarray, " m"]:
+    """Return which rows are of the first `n_configs` configurations (None: all); BadInput where there are fewer."""
+    config: np.ndarray = table["config"]
+    if n_configs is None:
+        return np.ones(len(config), dtype=bool)
+    there = int(config.max()) + 1
+    if n_configs > there:
+        raise BadInput(f"the table of {table.problem} has {there} configurations, evaluator.n_configs={n_configs}")
+    return config < n_configs
+
+
 class OnTables:
     """What evaluators on a folder of tables share: where it lies, and how a problem's part of it goes elsewhere.
 
     tables: the folder, None for the shipped one; n_configs: use the first so many configurations of a table only,
-    None for all. Raises BadInput for less than one.
+    None for all. Raises BadInput for less than one, and for more than the table of a problem has (`first`).
     """
 
     tables: str | None

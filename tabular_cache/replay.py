@@ -13,7 +13,7 @@ from harness.errors import BadInput
 from harness.problem import Candidates, Evaluation
 from harness.space import XGBOOST_SPACE
 from harness.streams import stream
-from tabular_cache.cargo import OnTables
+from tabular_cache.cargo import OnTables, first
 from tabular_cache.schema import problem_name
 from tabular_cache.table import Table, about, read_table
 
@@ -45,7 +45,7 @@ class ReplayProblem:
         self._table, self._seed, self._max = table, seed, max_candidates
         self._cost = table[COSTS[cost]]
         self._error, self._test_error = table[f"val_{objective}"], table[f"test_{objective}"]
-        self._known = np.ones(len(table), dtype=bool) if n_configs is None else table["config"] < n_configs
+        self._known = first(table, n_configs)
         self._free = table.measured & self._known
         self._best = self._near_to = -1
         self._near = np.empty(0, np.intp)

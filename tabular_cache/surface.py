@@ -16,7 +16,7 @@ from harness.continuous import ContinuousProblem
 from harness.errors import BadInput
 from harness.files import write_atomically
 from harness.problem import Evaluation
-from tabular_cache.cargo import OnTables
+from tabular_cache.cargo import OnTables, first
 from tabular_cache.emulator import VERSION, Emulator, fit
 from tabular_cache.schema import problem_name
 from tabular_cache.table import TABLES, about, read_table, table_entry
@@ -87,7 +87,7 @@ def emulator_of(problem: str, folder: Path = TABLES, n_configs: int | None = Non
         except (ValueError, KeyError, OSError, EOFError):
             pass  # a damaged copy is only a copy: fit again
     table = read_table(problem, folder)
-    emulator = fit(table, None if n_configs is None else table["config"] < n_configs)
+    emulator = fit(table, first(table, n_configs))
     write_atomically(path, dump(emulator))
     return emulator
 

@@ -114,13 +114,20 @@ def test_runs_that_found_the_best_row_exhausted_the_table(tmp_path: Path) -> Non
     errors[1, 7] = best
     trace["error"] = errors.ravel().tolist()
     evaluator = {"_target_": "x", "tables": str(tables), "n_configs": 4}
-    full = spec("a", "p", WAYS[0], 10) | {"components": {"evaluator": evaluator}}
-    files = block_files(full, [0, 1, 2], trace, {n: [] for n in ("seed", "step", "fit_ms", "propose_ms")})
+    full = spec("a", "p", WAYS[0], 10) | {"components": {"evaluator": evaluator}, "data": table.meta["sha256"]}
+    timings: dict[str, list[float]] = {n: [] for n in ("seed", "step", "fit_ms", "propose_ms")}
+    files = block_files(full, [0, 1, 2], trace, timings)
     write_block(tmp_path / "r" / "rows-4", files)
     frame = pd.DataFrame(trace).assign(**{k: v for k, v in spec("a", "p", WAYS[0], 10).items() if v is not None})
     frame = frame.assign(spec="s", lam=np.nan, alpha=np.nan, tau=np.nan)
     assert set(TRACE.names) <= set(frame.columns)
     assert density.exhausted(tmp_path / "r", "rows-4", collect(frame)) == pytest.approx(1 / 3)
+    write_block(
+        tmp_path / "r" / "older",
+        block_files(full | {"data": "older"}, [0], {k: v[:10] for k, v in trace.items()}, timings),
+    )
+    with pytest.raises(BadInput, match="older: the table of a/p has changed since it was replayed"):
+        density.exhausted(tmp_path / "r", "older", collect(frame))
 
 
 def test_the_figure_and_its_tables(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

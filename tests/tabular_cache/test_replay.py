@@ -165,6 +165,8 @@ def test_a_part_of_the_configurations(folder: Path) -> None:
     assert set(table["config"][problem.initial(6).ids]) == set(range(6))
     with pytest.raises(BadInput, match="n_configs must be a whole number >= 1 or null, got 0"):
         Replay(str(folder), n_configs=0)
+    with pytest.raises(BadInput, match=r"the table of a/p has 16 configurations, evaluator.n_configs=17"):
+        Replay(str(folder), n_configs=17).open(*NAMES, seed=0)
 
 
 def test_log_loss_as_what_is_minimised(folder: Path) -> None:
