@@ -14,7 +14,7 @@ from sequence import CANDIDATES, optimizer, problem
 
 from harness.run import run
 
-RUNS = 240  # of the study that one and two workers share
+RUNS = 480  # of the study that one and two workers share: enough for start-up not to matter
 PROBLEMS = [(d, p) for d in ("abalone", "phoneme", "kin8nm", "wine") for p in ("clean", "pca_small")]
 
 
