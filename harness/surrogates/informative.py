@@ -33,7 +33,7 @@ class Informative:
         """Return all n indices, those chosen first, and L^-1 of these h <= (n + 1) / 2; arguments of `informative`."""
         n, half = len(A), (len(A) + 1) // 2
         known = len(self._order)
-        if known <= n < known + _REFRESH:
+        if 0 < known <= n < known + _REFRESH:
             order = np.concatenate([np.arange(known, n), self._order])
             positive, inverse = _inverse_factor(A[order[: min(half, self._half + n - known)]], signal, noise)
             if positive:
