@@ -109,12 +109,13 @@ def _cool(traces: Traces) -> str:
 def _caption(traces: Traces, ranked: Ranks, budgets: pd.DataFrame, n: int, family: Family) -> str:
     fewest, most = int(budgets["methods"].min()), int(budgets["methods"].max())
     over = f"{most}" if fewest == most else f"{fewest} to {most}"
+    banded = ", ".join(name for method, name in _NAMES.items() if method in ranked.methods)
     return sentence(
         f"{family.title}. Mean rank of {family.who}{_cool(traces)} by the best {traces.judge} error among the",
         "evaluations that end within the spent share of the budget; ties share the mean rank. Minimal budget",
         f"of a problem: least median (over seeds) total cost of {n} iterations, over {over} EI^alpha",
         "methods. Mean over",
-        f"{scope(ranked.cells, traces.evaluator)}; bands (EI, EIpu, EI-cool), and bars",
+        f"{scope(ranked.cells, traces.evaluator)}; bands ({banded}), and bars",
         f"for the whole budget: {intervals(ranked.cells)}",
         ranks_left_out(ranked),
         footnote(ranked.cells["dataset"]),
