@@ -18,7 +18,7 @@ from analysis.scope import intervals, plural
 from analysis.traces import CELL, Judge
 from harness.errors import BadInput
 from harness.files import write_atomically
-from harness.records import read_traces
+from harness.records import read_traces, specs
 
 BASE, TEST = "base", "test"
 DATA, DATA_COLUMNS = "sensitivities_data.csv", ["dataset", "pipeline", "data"]
@@ -109,8 +109,8 @@ def report(folder: Path, out_dir: Path) -> tuple[Path, ...]:
     write_atomically(paths[0], f"{text}\n".encode())
     rows = pd.concat([_numbers(one) for one in found])
     write_atomically(paths[1], rows.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode())
-    data = read_traces(folder / BASE)[DATA_COLUMNS].drop_duplicates().astype(str)
-    write_atomically(paths[2], data.to_csv(index=False, lineterminator="\n").encode())
+    data = pd.DataFrame([{name: str(spec.get(name, "")) for name in DATA_COLUMNS} for spec in specs(folder / BASE)])
+    write_atomically(paths[2], data.drop_duplicates().to_csv(index=False, lineterminator="\n").encode())
     return paths
 
 

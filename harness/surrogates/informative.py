@@ -43,6 +43,20 @@ class Informative:
         return order, inverse
 
 
+@njit(inline="always", fastmath=True, error_model="numpy")
+@no_type_check
+def _kernel(columns, a, m, signal, s, r, row):  # type: ignore[no-untyped-def]
+    """Put signal Matern-5/2 of |a - c|, c the first m points in `columns`, into row[:m]; s, r: work space."""
+    s[:m] = 0.0
+    for q in range(len(a)):
+        column, x = columns[q], a[q]
+        for j in range(m):
+            s[j] += (column[j] - x) ** 2
+    matern_double(s[:m], r[:m], row[:m])
+    for j in range(m):
+        row[j] *= signal
+
+
 @njit(cache=True, fastmath=True, error_model="numpy")
 @no_type_check
 def informative(
@@ -53,7 +67,7 @@ def informative(
     A: points divided by the length-scales over sqrt(5); K = signal Matern-5/2 + noise I. h < `count` only where the
     others' values are known to the last digit. Source: Harbrecht, Peters and Schneider 2012, algorithm 1.
     """
-    n, d = A.shape
+    n = len(A)
     columns, left = np.ascontiguousarray(A.T), np.full(n, signal + noise)
     G, s, r = np.empty((count, n)), np.empty(n), np.empty(n)
     order, chosen, h = np.arange(n), np.zeros(n, np.bool_), 0
@@ -61,15 +75,8 @@ def informative(
         i = left.argmax()
         if not left[i] > 0.0:
             break
-        s[:] = 0.0
-        for q in range(d):
-            column, a = columns[q], A[i, q]
-            for j in range(n):
-                s[j] += (column[j] - a) ** 2
         row = G[h]
-        matern_double(s, r, row)
-        for j in range(n):
-            row[j] *= signal
+        _kernel(columns, A[i], n, signal, s, r, row)
         row[i] += noise
         for k in range(h):
             earlier = G[k]
@@ -98,20 +105,12 @@ def informative(
 @no_type_check
 def _inverse_factor(A: Float[np.ndarray, "h d"], signal: float, noise: float) -> tuple[bool, Float[np.ndarray, "h h"]]:
     """Return whether K = signal Matern-5/2 + noise I is positive definite, and L^-1, L L^T = K."""
-    h, d = A.shape
+    h = len(A)
     columns, L, W = np.ascontiguousarray(A.T), np.empty((h, h)), np.empty((h, h))
     s, r = np.empty(h), np.empty(h)
     for i in range(h):
-        s[:i] = 0.0
-        for q in range(d):
-            column, a = columns[q], A[i, q]
-            for j in range(i):
-                s[j] += (column[j] - a) ** 2
-        row = L[i]
-        matern_double(s[:i], r[:i], row[:i])
-        for j in range(i):
-            row[j] *= signal
-        row[i] = signal + noise
+        _kernel(columns, A[i], i, signal, s, r, L[i])
+        L[i, i] = signal + noise
     positive = cholesky(L)
     if positive:
         invert(L, W)
