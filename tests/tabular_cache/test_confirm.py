@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from fakes import prepared
+from fakes import make_tables, prepared
 
 import tabular_cache.confirm as confirm_module
 from harness.errors import BadInput
@@ -14,9 +14,10 @@ from harness.records import TRACE, block_files, write_block
 from harness.space import XGBOOST_SPACE
 from harness.training import train
 from tabular_cache.confirm import choices, confirm, print_confirmed
+from tabular_cache.table import read_manifest
 
 
-def record(results: Path, method: str, errors: list[float], rounds: list[int]) -> None:
+def record(results: Path, method: str, errors: list[float], rounds: list[int], evaluator: dict[str, object]) -> None:
     n = len(errors)
     trace: dict[str, list[object]] = {name: [0.5] * n for name in TRACE.names}
     trace |= {"seed": [0] * n, "step": list(range(n)), "candidate": list(range(n)), "status": ["ok"] * n}
@@ -30,28 +31,94 @@ def record(results: Path, method: str, errors: list[float], rounds: list[int]) -
         "utility": "ei",
         "surrogate": "gp",
         "cost_model": "lv3",
+        "components": {"evaluator": evaluator},
     }
     write_block(results, block_files(spec, [0], trace, {"seed": [], "step": [], "fit_ms": [], "propose_ms": []}))
 
 
-def test_final_choices_are_trained_once_each(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    record(tmp_path, "ei", [0.9, 0.3, 0.4], [4, 7, 9])
-    record(tmp_path, "eipu", [0.9, 0.3, 0.4], [4, 7, 9])  # chose the same
-    record(tmp_path, "cei", [0.8, np.nan, 0.5], [4, 7, 9])
-    found = sorted(choices(tmp_path), key=lambda c: c.error)
-    assert [(c.error, c.x[0]) for c in found] == [(0.3, 7.0), (0.5, 9.0)]
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Four runs; three of them chose the same, one of these with trainings by histograms."""
     data = prepared()
     monkeypatch.setattr(confirm_module, "prepared", lambda *_: data)
-    frame = confirm(serial(), tmp_path, {("fake", "raw")})
+    exact, hist = ({"tree_method": m} for m in ("exact", "hist"))
+    record(tmp_path, "ei", [0.9, 0.3, 0.4], [4, 7, 9], exact)
+    record(tmp_path, "eipu", [0.9, 0.2, 0.4], [4, 7, 9], exact)  # chose the same, was told something else
+    record(tmp_path, "cei", [0.8, np.nan, 0.5], [4, 7, 9], exact)
+    record(tmp_path, "logei", [0.9, 0.3, 0.4], [4, 7, 9], hist)
+    return tmp_path
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[confirm_module.Choice]:
+    seen: list[confirm_module.Choice] = []
+    inner = confirm_module.retrain
+
+    def retrain(choice: confirm_module.Choice) -> dict[str, object]:
+        seen.append(choice)
+        return inner(choice)
+
+    monkeypatch.setattr(confirm_module, "retrain", retrain)
+    return seen
+
+
+def test_every_run_has_a_row_and_every_training_is_done_once(
+    results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trained = counted(monkeypatch)
+    frame = confirm(serial(), results, {("fake", "raw")}).set_index("method")
+    assert len(trained) == 3
+    assert frame["told_error"].to_dict() == {"ei": 0.3, "eipu": 0.2, "cei": 0.5, "logei": 0.3}
+    assert frame["n_estimators"].to_dict() == {"ei": 7, "eipu": 7, "cei": 9, "logei": 7}
     for _, row in frame.iterrows():
         x = np.array([row[name] for name in XGBOOST_SPACE.names])
-        assert row["error"] == train(data, x, ()).val_error[-1]
-        assert row["cost_s"] > 0
-    assert len(pd.read_csv(tmp_path / "confirmed.csv")) == 2
-    assert print_confirmed(frame) == 0
+        alone = train(prepared(), x, (), row["tree_method"])
+        assert row["error"] == alone.val_error[-1]
+        assert 0 < row["cost_s"] < 100 * alone.scaled_s[-1]
+    assert frame.loc["ei", ["error", "cost_s"]].equals(frame.loc["eipu", ["error", "cost_s"]])
+    assert len(pd.read_csv(results / "confirmed.csv")) == 4
+    assert print_confirmed(frame.reset_index()) == 0
     off = np.median(np.abs(100 * (frame["error"] / frame["told_error"] - 1)))
     assert f"median over problems: error {off:.2f} %" in capsys.readouterr().out
     with pytest.raises(BadInput, match="no runs of these problems"):
-        confirm(serial(), tmp_path, {("other", "raw")})
+        confirm(serial(), results, {("other", "raw")})
+
+
+def test_what_was_trained_is_not_trained_again(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = confirm(serial(), results, {("fake", "raw")})
+    record(results, "later", [0.9, 0.35], [4, 5], {"tree_method": "exact"})
+    trained = counted(monkeypatch)
+    again = confirm(serial(), results, {("fake", "raw")})
+    assert [choice.x[0] for choice in trained] == [5.0]
+    pd.testing.assert_frame_equal(again[again["method"] != "later"].reset_index(drop=True), first)
+    (results / "confirmed.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(BadInput, match="holds no confirmed choices"):
+        confirm(serial(), results, {("fake", "raw")})
+
+
+def test_a_lost_training_loses_no_other(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = confirm_module.retrain
+
+    def fragile(choice: confirm_module.Choice) -> dict[str, object]:
+        if choice.tree_method == "hist":
+            raise OSError("lost")
+        return inner(choice)
+
+    monkeypatch.setattr(confirm_module, "retrain", fragile)
+    with pytest.raises(OSError, match="lost"):
+        confirm(serial(), results, {("fake", "raw")})
+    assert pd.read_csv(results / "confirmed.csv")["method"].tolist() == ["cei", "ei", "eipu"]
+    monkeypatch.setattr(confirm_module, "retrain", inner)
+    assert len(confirm(serial(), results, {("fake", "raw")})) == 4
+
+
+def test_a_training_that_fails_is_named(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame = confirm(serial(), results, {("fake", "raw")})
+    frame.loc[0, "status"] = "failed"
+    assert print_confirmed(frame) == 3
+    assert f"not confirmed: fake/raw {frame.loc[0, 'method']} seed 0: failed" in capsys.readouterr().out
+
+
+def test_tables_say_how_their_choices_are_trained(tmp_path: Path) -> None:
+    tables = make_tables(tmp_path / "tables", ["fake/raw"], 4)
+    record(tmp_path / "r", "ei", [0.9, 0.3], [4, 7], {"tables": str(tables), "n_configs": 4})
+    assert choices(tmp_path / "r")["tree_method"].tolist() == [read_manifest(tables)["tree_method"]]
