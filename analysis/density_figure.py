@@ -7,29 +7,36 @@ import numpy as np
 import pandas as pd
 
 from analysis import density
-from analysis.density import LIVE
+from analysis.density_settings import LIVE, confirmed, exhausted, n_configs, settings
 from analysis.plotting import BLACK, BLUE, ORANGE, Drawn, new_figure, save, sequence, style
 from analysis.scope import plural, sentence
+from analysis.traces import CELL
 
-_LABELS = {"saved": "time saved (% of EI's cost)", "added": "error added (% of EI's error)"}
+_LABELS = {
+    "saved": "time saved (% of EI's cost)",
+    "added": "error added (% of EI's error)",
+    "measured": "error added, measured (% of EI's error)",
+}
 _KINDS = (("rows", BLUE, "o"), ("surface", ORANGE, "s"))
 
 
 def draw(folder: Path, out_dir: Path) -> Drawn:
     """Draw the comparison of the settings in `folder` (see `analysis.density`); writes its tables beside it."""
-    traces = density.settings(folder)
-    found = density.effects(traces)
+    traces = settings(folder)
+    found = density.effects(traces, confirmed=confirmed(folder, traces))
     numbers, agreement = density.compare(found), density.agreement(found)
-    shares = {name: density.exhausted(folder, name, t) for name, t in traces.items() if name != LIVE}
+    cells = pd.MultiIndex.from_frame(found[LIVE]["saved"].index.to_frame(index=False)[CELL])
+    shares = {name: exhausted(folder, name, t, cells) for name, t in traces.items() if name != LIVE}
     agreement["exhausted"] = agreement["setting"].map(shares)
-    caption = _caption(found)
+    effects = list(dict.fromkeys(numbers["effect"]))
+    caption = _caption(found, agreement)
     with style():
-        figure, plots = new_figure(9.6, 7.4, caption)
-        axes = plots.subplots(2, 2, height_ratios=(1.25, 1))
-        for axis, effect in zip(axes[0], density.EFFECTS, strict=True):
+        figure, plots = new_figure(4.8 * len(effects), 7.4, caption)
+        axes = plots.subplots(2, len(effects), height_ratios=(1.25, 1))
+        for axis, effect in zip(axes[0], effects, strict=True):
             _effects(axis, numbers[numbers["effect"] == effect], effect)
         axes[0][1].legend(fontsize=7, ncols=2)
-        for effect, axis in zip(density.EFFECTS, axes[1], strict=True):
+        for effect, axis in zip(effects, axes[1], strict=True):
             _distance(axis, agreement[agreement["effect"] == effect], effect)
         drawn = save(figure, "density", caption, numbers, out_dir)
     table = agreement.to_csv(index=False, float_format="%.5g", lineterminator="\n")
@@ -59,12 +66,12 @@ def _distance(axis: Any, rows: pd.DataFrame, effect: str) -> None:
         part = rows[rows["setting"].str.startswith(kind)]
         if part.empty:
             continue
-        x = part["setting"].map(density.density).astype(float)
+        x = part["setting"].map(n_configs).astype(float)
         arms = np.maximum([part["distance"] - part["low"], part["high"] - part["distance"]], 0)
         axis.errorbar(x, part["distance"], yerr=arms, color=colour, marker=marker, markersize=4, elinewidth=0.8,
                       label=kind)  # fmt: skip
     axis.set_xscale("log", base=2)
-    ticks = sorted({int(n) for n in rows["setting"].map(density.density).dropna()})
+    ticks = sorted({int(n) for n in rows["setting"].map(n_configs).dropna()})
     axis.set_xticks(ticks, [str(t) for t in ticks])
     axis.minorticks_off()
     axis.set_ylim(bottom=0)
@@ -73,9 +80,10 @@ def _distance(axis: Any, rows: pd.DataFrame, effect: str) -> None:
     axis.legend(fontsize=8)
 
 
-def _caption(found: dict[str, dict[str, pd.DataFrame]]) -> str:
+def _caption(found: dict[str, dict[str, pd.DataFrame]], agreement: pd.DataFrame) -> str:
     cells = found[LIVE]["saved"].index.to_frame(index=False)
     problems = cells[["dataset", "pipeline"]].drop_duplicates()
+    alone = int(agreement["one_seed"].iloc[0])
     return sentence(
         "Replay against live training. Above: total cost saved and final error added against EI on the same problem",
         f"and seed, mean over {plural(len(problems), 'problem')} of {plural(cells['dataset'].nunique(), 'data set')}",
@@ -83,4 +91,6 @@ def _caption(found: dict[str, dict[str, pd.DataFrame]]) -> str:
         "square, over problems and methods, of the difference between a setting's and live training's mean effect,",
         "the seeds' own scatter subtracted; 95 % bootstrap intervals over problems. Only problems and seeds that were",
         "run under every setting.",
+        f"Below without {plural(alone, 'problem')} of a single seed." if alone else "",
+        "Measured: what runs on surfaces chose was trained live." if density.MEASURED in found[LIVE] else "",
     )

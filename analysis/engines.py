@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.bootstrap import bootstrap
-from analysis.density import compare, effects, settings
+from analysis.density import compare, effects
+from analysis.density_settings import settings
 from analysis.markdown import interval, table
 from analysis.methods import ordered
 from analysis.relative import finals

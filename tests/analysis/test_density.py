@@ -12,6 +12,8 @@ from synthetic_records import Way, block, on_disk, spec
 
 from analysis import density, density_figure
 from analysis.__main__ import main
+from analysis.density_settings import check_tables, confirmed, exhausted, n_configs, settings
+from analysis.relative import finals
 from analysis.traces import collect
 from harness.errors import BadInput
 from harness.records import TRACE, block_files, write_block
@@ -34,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def effects(folder: Path) -> dict[str, Any]:
-    return density.effects(density.settings(folder))
+    return density.effects(settings(folder))
 
 
 def table_of(values: np.ndarray, names: list[str]) -> pd.DataFrame:
@@ -45,14 +47,14 @@ def table_of(values: np.ndarray, names: list[str]) -> pd.DataFrame:
 
 
 def test_settings_come_in_order_with_live_first(folder: Path) -> None:
-    assert list(density.settings(folder)) == ["live", "rows-128", "rows-1024", "surface-512"]
-    assert [density.density(n) for n in ("live", "rows-128", "surface-512")] == [None, 128, 512]
+    assert list(settings(folder)) == ["live", "rows-128", "rows-1024", "surface-512"]
+    assert [n_configs(n) for n in ("live", "rows-128", "surface-512")] == [None, 128, 512]
 
 
 def test_without_live_there_is_nothing_to_compare_with(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder / "live", tmp_path / "all/dead")
     with pytest.raises(BadInput, match="needs a folder 'live'"):
-        density.settings(tmp_path / "all")
+        settings(tmp_path / "all")
 
 
 def test_equal_records_are_at_no_distance(effects: dict[str, Any]) -> None:
@@ -65,7 +67,7 @@ def test_equal_records_are_at_no_distance(effects: dict[str, Any]) -> None:
 
 
 def test_effects_by_hand(folder: Path) -> None:
-    traces = density.settings(folder)["live"]
+    traces = settings(folder)["live"]
     cell = (traces.runs["dataset"] == "b") & (traces.runs["pipeline"] == "p") & (traces.runs["seed"] == 2)
     of = {m: np.flatnonzero(cell & (traces.runs["method"] == m))[0] for m in ("ei", "cei(lam=0.3)")}
     cost, error = (
@@ -98,11 +100,11 @@ def test_only_runs_that_every_setting_has_count(folder: Path, tmp_path: Path) ->
     shutil.copytree(folder, tmp_path / "all")
     folder = tmp_path / "all"
     on_disk(folder / "rows-2048", PROBLEMS[:2], WAYS, (1, 2), 30)
-    found = density.effects(density.settings(folder))
+    found = density.effects(settings(folder))
     assert {len(frame) for frames in found.values() for frame in frames.values()} == {4}
     on_disk(folder / "rows-4096", PROBLEMS[3:], WAYS, (1, 2), 30)
     with pytest.raises(BadInput, match="no problem and seed was run under every setting"):
-        density.effects(density.settings(folder))
+        density.effects(settings(folder))
 
 
 def test_runs_that_found_the_best_row_exhausted_the_table(tmp_path: Path) -> None:
@@ -121,17 +123,81 @@ def test_runs_that_found_the_best_row_exhausted_the_table(tmp_path: Path) -> Non
     frame = pd.DataFrame(trace).assign(**{k: v for k, v in spec("a", "p", WAYS[0], 10).items() if v is not None})
     frame = frame.assign(spec="s", lam=np.nan, alpha=np.nan, tau=np.nan)
     assert set(TRACE.names) <= set(frame.columns)
-    assert density.exhausted(tmp_path / "r", "rows-4", collect(frame)) == pytest.approx(1 / 3)
+    assert exhausted(tmp_path / "r", "rows-4", collect(frame), cells((0, 1, 2))) == pytest.approx(1 / 3)
     write_block(
         tmp_path / "r" / "older",
         block_files(full | {"data": "older"}, [0], {k: v[:10] for k, v in trace.items()}, timings),
     )
-    with pytest.raises(BadInput, match="older: the table of a/p has changed since it was replayed"):
-        density.exhausted(tmp_path / "r", "older", collect(frame))
+    assert np.isnan(exhausted(tmp_path / "r", "older", collect(frame), cells((0, 1, 2))))
+    assert exhausted(tmp_path / "r", "rows-4", collect(frame), cells((0, 1))) == 0.5
+
+
+def cells(seeds: tuple[int, ...]) -> pd.MultiIndex:
+    return pd.MultiIndex.from_tuples([("a", "p", seed) for seed in seeds], names=["dataset", "pipeline", "seed"])
+
+
+def test_settings_that_cannot_be_compared_are_named(folder: Path, tmp_path: Path) -> None:
+    def compared(ways: tuple[Way, ...], steps: int) -> None:
+        shutil.rmtree(tmp_path / "all", ignore_errors=True)
+        shutil.copytree(folder / "live", tmp_path / "all/live")
+        on_disk(tmp_path / "all/rows-64", PROBLEMS, ways, (0, 1), steps)
+        settings(tmp_path / "all")
+
+    compared(WAYS, 30)
+    with pytest.raises(BadInput, match=r"rows-64: runs of \[20\] iterations, those of live have \[30\]"):
+        compared(WAYS, 20)
+    with pytest.raises(BadInput, match=r"rows-64: no runs of cei\(lam=0.3\), which live has"):
+        compared(WAYS[:2], 30)
+    with pytest.raises(BadInput, match="live: no runs of eipu, which rows-64 has"):
+        compared((*WAYS, Way("eipu")), 30)
+
+
+def test_rows_of_two_tables_are_not_compared(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "live", tmp_path / "all/live")
+    for name, data in (("rows-64", "one"), ("rows-128", "other")):
+        trace = block("a", "p", WAYS[0], (0,), 30)
+        timings: dict[str, list[float]] = {n: [] for n in ("seed", "step", "fit_ms", "propose_ms")}
+        full = spec("a", "p", WAYS[0], 30) | {"data": data}
+        write_block(tmp_path / "all" / name, block_files(full, [0], trace, timings))
+    with pytest.raises(BadInput, match="a/p: rows-64 and rows-128 were replayed from different tables"):
+        check_tables(tmp_path / "all", ["rows-64", "rows-128"])
+
+
+def test_problems_of_one_seed_have_no_scatter_to_subtract(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "live", tmp_path / "all/live")
+    on_disk(tmp_path / "all/rows-64", PROBLEMS[:2], WAYS, (0, 1), 30)
+    on_disk(tmp_path / "all/rows-64", PROBLEMS[2:3], WAYS, (0,), 30)
+    agreement = density.agreement(density.effects(settings(tmp_path / "all")))
+    assert np.isfinite(agreement[["distance", "low", "high"]].to_numpy()).all()
+    assert (agreement["one_seed"] == 1).all()
+    shutil.rmtree(tmp_path / "all/rows-64")
+    on_disk(tmp_path / "all/rows-64", PROBLEMS[:2], WAYS, (0,), 30)
+    with pytest.raises(BadInput, match="no problem has two seeds"):
+        density.agreement(density.effects(settings(tmp_path / "all")))
+
+
+def test_what_was_trained_counts_for_surfaces(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trainings twice as bad as told for one method, as told for EI: its error added is 100 points more than told."""
+    shutil.copytree(folder, tmp_path / "all")
+    traces = settings(tmp_path / "all")
+    told = finals(traces["surface-512"])
+    twice = np.where(told["method"] == "eialpha(alpha=0.3)", 2.0, 1.0)
+    trained = told[["dataset", "pipeline", "seed", "method"]].assign(error=told["final_error"] * twice)
+    trained.to_csv(tmp_path / "all/surface-512/confirmed.csv", index=False)
+    found = density.effects(traces, confirmed=confirmed(tmp_path / "all", traces))
+    added, measured = (found["surface-512"][name] for name in ("added", "measured"))
+    pd.testing.assert_series_equal(measured["cei(lam=0.3)"], added["cei(lam=0.3)"])
+    expected = 2 * (added["eialpha(alpha=0.3)"] + 100) - 100
+    pd.testing.assert_series_equal(measured["eialpha(alpha=0.3)"], expected)
+    pd.testing.assert_frame_equal(found["rows-128"]["measured"], found["rows-128"]["added"])
+    monkeypatch.setattr(density_figure, "exhausted", lambda *_: 0.25)
+    drawn = density_figure.draw(tmp_path / "all", tmp_path / "out")
+    assert set(drawn.numbers["effect"]) == {"saved", "added", "measured"}
+    assert "was trained live" in drawn.caption
 
 
 def test_the_figure_and_its_tables(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(density, "exhausted", lambda *_: 0.25)
+    monkeypatch.setattr(density_figure, "exhausted", lambda *_: 0.25)
     assert main(["density", f"results_dir={folder}", f"out_dir={tmp_path / 'out'}"]) == 0
     assert {p.suffix for p in (tmp_path / "out").iterdir()} == {".png", ".svg", ".csv", ".txt"}
     drawn = density_figure.draw(folder, tmp_path / "again")

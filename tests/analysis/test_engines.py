@@ -9,7 +9,7 @@ from synthetic_records import Way, on_disk
 
 from analysis import engines
 from analysis.__main__ import main
-from analysis.density import settings
+from analysis.density_settings import settings
 
 WAYS = (Way("ei"), Way("cei", lam=0.1))
 PROBLEMS = [("a", "p"), ("a", "q"), ("b", "p")]

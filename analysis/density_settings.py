@@ -1,0 +1,100 @@
+"""The settings that the density comparison reads: one folder of records each, checked to be comparable."""
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from analysis.relative import finals
+from analysis.traces import CELL, Traces, collect
+from harness.errors import BadInput
+from harness.records import read_traces, specs
+from tabular_cache.cargo import first
+from tabular_cache.confirm import FILE
+from tabular_cache.schema import problem_name
+from tabular_cache.table import TABLES, load_table
+
+LIVE = "live"
+
+
+def settings(folder: Path, reference: str = LIVE) -> dict[str, Traces]:
+    """Return the traces of each setting, the reference first, then rows and surfaces by density.
+
+    Raises BadInput without the reference, and where settings cannot be compared: runs of other lengths, methods that
+    one has and another has not, tables that changed between two settings.
+    """
+    names = sorted((p.name for p in folder.iterdir() if p.is_dir()), key=_order)
+    if reference not in names:
+        found = ", ".join(names) or "none"
+        raise BadInput(f"{folder} needs a folder {reference!r} of records to compare with; folders there: {found}")
+    names.sort(key=lambda name: name != reference)
+    traces = {name: collect(read_traces(folder / name)) for name in names}
+    check_alike(traces, reference)
+    check_tables(folder, [name for name in names if name.startswith("rows")])
+    return traces
+
+
+def check_alike(traces: Mapping[str, Traces], reference: str) -> None:
+    """Raise BadInput, naming the setting, unless all have the reference's methods and lengths of runs."""
+    of = {name: (set(t.runs["method"]), set(t.runs["iterations"])) for name, t in traces.items()}
+    methods, lengths = of[reference]
+    if len(lengths) > 1:
+        raise BadInput(f"{reference}: runs of one length are compared, there are {sorted(lengths)} iterations")
+    for name, (own, steps) in of.items():
+        if steps != lengths:
+            raise BadInput(f"{name}: runs of {sorted(steps)} iterations, those of {reference} have {sorted(lengths)}")
+        for here, there, lacking in ((name, reference, methods - own), (reference, name, own - methods)):
+            if lacking:
+                raise BadInput(f"{here}: no runs of {', '.join(sorted(lacking))}, which {there} has")
+
+
+def check_tables(folder: Path, names: list[str]) -> None:
+    """Raise BadInput where two settings replayed different tables of one problem."""
+    seen: dict[tuple[str, str], tuple[str, str]] = {}
+    for name in names:
+        for spec in specs(folder / name):
+            key, here = (spec["dataset"], spec["pipeline"]), str(spec.get("data", ""))
+            first_name, there = seen.setdefault(key, (name, here))
+            if there != here:
+                raise BadInput(f"{'/'.join(key)}: {first_name} and {name} were replayed from different tables")
+
+
+def confirmed(folder: Path, names: Iterable[str]) -> dict[str, pd.DataFrame]:
+    """Return, for the settings in which it is there, what `python -m tabular_cache confirm` measured."""
+    files = {name: folder / name / FILE for name in names}
+    return {name: pd.read_csv(path) for name, path in files.items() if path.exists()}
+
+
+def _order(name: str) -> tuple[str, int]:
+    kind, _, n = name.partition("-")
+    return (kind, int(n) if n.isdigit() else 0)
+
+
+def n_configs(name: str) -> int | None:
+    """Return the number of configurations in a setting's name; None for live."""
+    found = re.search(r"-(\d+)$", name)
+    return int(found[1]) if found else None
+
+
+def exhausted(folder: Path, name: str, traces: Traces, cells: pd.MultiIndex) -> float:
+    """Return the share of a setting's runs of these cells that end with the best error of their table.
+
+    NaN where none is replayed, or a table is another one now than when it was replayed.
+    """
+    best: dict[tuple[str, str], float] = {}
+    for spec in specs(folder / name):
+        key, evaluator = (spec["dataset"], spec["pipeline"]), spec["components"]["evaluator"]
+        if spec["evaluator"] != "replay":
+            return float("nan")
+        if key not in best:
+            table = load_table(problem_name(*key), Path(evaluator["tables"] or TABLES))
+            if table.meta["sha256"] != spec["data"]:
+                return float("nan")
+            known = table.measured & first(table, evaluator["n_configs"])
+            best[key] = float(np.nanmin(table["val_error"][known]))
+    last = finals(traces)
+    last = last[pd.MultiIndex.from_frame(last[CELL]).isin(cells)]
+    goal = [best[d, p] for d, p in zip(last["dataset"], last["pipeline"], strict=True)]
+    return float((last["final_error"].to_numpy() <= np.array(goal)).mean())
