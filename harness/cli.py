@@ -109,10 +109,11 @@ def tell_records(failed: Sequence[str], asked: int, folder: Path) -> int:
     return SOME_FAILED if failed else 0
 
 
-def whole_number(name: str, value: Any, least: int) -> int:
-    """Return `value` if it is a whole number of at least `least`; raises BadInput naming the setting."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise BadInput(f"{name} must be a whole number >= {least}, got {value!r}")
+def whole_number(name: str, value: Any, least: int, most: int | None = None) -> int:
+    """Return `value` if it is a whole number from `least` to `most`; raises BadInput naming the setting."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least or (most is not None and value > most):
+        allowed = f">= {least}" if most is None else f"from {least} to {most}"
+        raise BadInput(f"{name} must be a whole number {allowed}, got {value!r}")
     return value
 
 

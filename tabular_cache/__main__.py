@@ -55,6 +55,7 @@ def _executor(cfg: Any) -> tuple[Any, int]:
 def _planner(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> "Planner":
     from harness.training import TREE_METHODS
     from tabular_cache.allowance import Allowance
+    from tabular_cache.measure import MOST_CONFIGS
     from tabular_cache.plan import AUTO, Planner
     from tabular_cache.store import Store
 
@@ -64,10 +65,10 @@ def _planner(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> "Planne
         positive("time_limit_s", cfg.time_limit_s, f"{AUTO}, null or seconds")
     if cfg.n_configs is None:
         least = whole_number("at_least", cfg.at_least, 1)
-        most = whole_number("at_most", cfg.at_most, least)
+        most = whole_number("at_most", cfg.at_most, least, MOST_CONFIGS)
         allowance = Allowance(positive("minutes", cfg.minutes) * 60, least, most)
     else:
-        n = whole_number("n_configs", cfg.n_configs, 1)
+        n = whole_number("n_configs", cfg.n_configs, 1, MOST_CONFIGS)
         allowance = Allowance(0.0, n, n)
     return Planner(
         Store(folder, cfg.tree_method),
@@ -101,13 +102,15 @@ def _build(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> int:
 
 
 def _audit(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> int:
-    from tabular_cache.audit import audit, print_audit
+    from tabular_cache.audit import audit, drawn, print_audit
+    from tabular_cache.table import read_manifest
 
-    sample = whole_number("sample", cfg.sample, 1)
+    sample, seed = whole_number("sample", cfg.sample, 1), whole_number("sample_seed", cfg.sample_seed, 0)
+    n = None if cfg.n_problems is None else whole_number("n_problems", cfg.n_problems, 1)
     executor, _ = _executor(cfg)
     with executor:
-        rows = audit(executor, problems, folder, sample, whole_number("sample_seed", cfg.sample_seed, 0))
-    return print_audit(rows)
+        rows = audit(executor, drawn(problems, n, seed), folder, sample, seed)
+    return print_audit(rows, read_manifest(folder))
 
 
 def _info(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> int:

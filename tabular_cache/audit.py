@@ -4,82 +4,118 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from harness.cli import SOME_FAILED
 from harness.errors import BadInput
 from harness.executors import run_tasks
-from harness.problem import OK
+from harness.progress import Progress
 from harness.streams import stream
-from tabular_cache.measure import Measurement, retrain
+from harness.training import Training
+from tabular_cache.measure import Measurement, machine, retrain
 from tabular_cache.schema import ERRORS
 from tabular_cache.table import Table, load_table, read_manifest
 
 
 @dataclass(frozen=True)
 class AuditRow:
-    """One re-training against its table: are all errors equal (to float32), ratio of costs new/old."""
+    """One re-training against its table: are all errors equal (to float32), ratio of costs new/old.
+
+    note: why there is nothing to compare; the difference is then infinite and the ratio NaN.
+    """
 
     problem: str
     config: int
-    same_data: bool
-    same_errors: bool
-    worst_difference: float
-    cost_ratio: float
+    same_data: bool = True
+    worst_difference: float = np.inf
+    cost_ratio: float = np.nan
+    note: str = ""
+
+    @property
+    def same_errors(self) -> bool:
+        """Whether every error of the training is the table's, to the last bit."""
+        return self.worst_difference == 0.0
 
 
-def sample(table: Table, n: int, seed: int) -> list[int]:
-    """Return `n` random configurations among those of the table that trained to their own number of rounds."""
-    good = np.unique(table["config"][table["own"] & (np.array(table.statuses)[table.status] == OK)])
-    picked = stream(seed, "audit", table.problem).choice(good, size=min(n, len(good)), replace=False)
-    return sorted(int(c) for c in picked)
+def drawn(problems: Sequence[tuple[str, str]], n: int | None, seed: int) -> list[tuple[str, str]]:
+    """Return `n` random problems of them, in their order; all of them for None. Raises BadInput for too many."""
+    if n is None:
+        return list(problems)
+    if n > len(problems):
+        raise BadInput(f"n_problems={n}: there are {len(problems)} to draw from")
+    picked = stream(seed, "audited problems").choice(len(problems), size=n, replace=False)
+    return [problems[i] for i in sorted(picked)]
+
+
+def sample(table: Table, n: int, seed: int) -> dict[int, int]:
+    """Return `n` random configurations of the table and the number of rounds that each finished.
+
+    That is its own, or fewer where the time limit cut it short: its prefixes are in use, too.
+    """
+    finished = table.longest & np.isfinite(table["val_error"])
+    rounds = dict(zip(table["config"][finished].tolist(), table["n_estimators"][finished].tolist(), strict=True))
+    configs = np.array(sorted(rounds))
+    picked = stream(seed, "audit", table.problem).choice(configs, size=min(n, len(configs)), replace=False)
+    return {int(c): int(rounds[int(c)]) for c in sorted(picked)}
 
 
 def audit(executor: Executor, problems: Sequence[tuple[str, str]], folder: Path, n: int, seed: int) -> list[AuditRow]:
-    """Re-train `n` configurations of each problem; raises BadInput for a missing or damaged table."""
+    """Re-train `n` configurations of each problem; raises BadInput for a missing or damaged table.
+
+    A training that raises (its worker was lost, say) is a row with a note, and costs no other.
+    """
     tables = {f"{d}/{p}": load_table(f"{d}/{p}", folder) for d, p in problems}
     method = read_manifest(folder)["tree_method"]
-    tasks = [Measurement(d, p, c, method) for d, p in problems for c in sample(tables[f"{d}/{p}"], n, seed)]
+    tasks = [
+        Measurement(d, p, config, method, rounds=rounds)
+        for d, p in problems
+        for config, rounds in sample(tables[f"{d}/{p}"], n, seed).items()
+    ]
     rows = []
-    for task, outcome in run_tasks(executor, retrain, tasks):
-        if isinstance(outcome, BaseException):
-            raise outcome
-        training, data_hash = outcome
-        table = tables[task.problem]
-        mine = table["config"] == task.config
-        pairs = [(table[name][mine], getattr(training, name)) for name in ERRORS]
-        complete = all(len(old) == len(new) for old, new in pairs)
-        # NaN, of a training that failed this time, is a difference too: `max` would pass over it
-        difference = (
-            float(np.max([np.abs(old - new.astype(np.float32)).max() for old, new in pairs])) if complete else np.inf
-        )
-        rows.append(
-            AuditRow(
-                problem=task.problem,
-                config=task.config,
-                same_data=data_hash == table.meta["data_hash"],
-                same_errors=difference == 0.0,
-                worst_difference=difference,
-                cost_ratio=float(training.scaled_s[-1] / table["scaled_s"][mine][-1]),
-            )
-        )
+    with Progress(len(tasks), "trainings", "audit") as progress:
+        for task, outcome in run_tasks(executor, retrain, tasks):
+            rows.append(_compared(task, tables[task.problem], outcome))
+            progress.advance()
     return sorted(rows, key=lambda row: (row.problem, row.config))
 
 
-def print_audit(rows: list[AuditRow]) -> int:
+def _compared(task: Measurement, table: Table, outcome: Any) -> AuditRow:
+    if isinstance(outcome, BaseException):
+        return AuditRow(task.problem, task.config, note=repr(outcome))
+    training: Training = outcome[0]
+    same_data = outcome[1] == table.meta["data_hash"]
+    mine = (table["config"] == task.config) & table.measured & np.isfinite(table["val_error"])
+    pairs = [(table[name][mine], getattr(training, name).astype(np.float32)) for name in ERRORS]
+    if any(len(old) != len(new) for old, new in pairs):
+        return AuditRow(task.problem, task.config, same_data, note=f"{training.status} {training.note}".strip())
+    # NaN, of a training that failed this time, is a difference too: `max` would pass over it
+    worst = float(np.max([np.abs(old - new).max() for old, new in pairs]))
+    ratio = float(training.scaled_s[-1] / table["scaled_s"][mine][-1])
+    return AuditRow(task.problem, task.config, same_data, worst, ratio)
+
+
+def print_audit(rows: list[AuditRow], manifest: dict[str, Any]) -> int:
     """Print the audit and return the exit code: 0 if all errors were identical."""
     if not rows:
-        raise BadInput("nothing to audit: no configuration of these tables was trained to its own number of rounds")
+        raise BadInput("nothing to audit: no configuration of these tables was trained")
+    measured_by = {str(campaign["versions"]) for campaign in manifest["campaigns"]}
+    now = str(machine()["versions"])
+    if measured_by - {now}:
+        print(f"library versions differ: measured by {', '.join(sorted(measured_by))}, now {now}")
     unequal = [row for row in rows if not row.same_errors]
     for row in unequal:
         why = "" if row.same_data else " (the prepared data differ too)"
-        print(f"{row.problem} #{row.config}: errors differ by up to {row.worst_difference:.3g}{why}")
-    ratio = np.array([row.cost_ratio for row in rows])
-    low, median, high = np.quantile(ratio, [0.05, 0.5, 0.95])
-    print(
+        how = f"not compared: {row.note}" if row.note else f"errors differ by up to {row.worst_difference:.3g}"
+        print(f"{row.problem} #{row.config}: {how}{why}")
+    line = (
         f"{len(rows)} trainings repeated on {len({r.problem for r in rows})} problems: "
-        f"{len(rows) - len(unequal)} with identical errors, {len(unequal)} not; "
-        f"cost now / table: median {median:.3f}, 90 % of them in [{low:.3f}, {high:.3f}]"
+        f"{len(rows) - len(unequal)} with identical errors, {len(unequal)} not"
     )
+    ratio = np.array([row.cost_ratio for row in rows])
+    if np.isfinite(ratio).any():
+        low, median, high = np.nanquantile(ratio, [0.05, 0.5, 0.95])
+        line += f"; cost now / table: median {median:.3f}, 90 % of them in [{low:.3f}, {high:.3f}]"
+    print(line)
     return SOME_FAILED if unequal else 0

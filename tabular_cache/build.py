@@ -67,6 +67,7 @@ class Builder:
             self.reference.asked()
             self.reference.add(*self.executor.submit(time_reference).result())
             self.store.manifest["campaigns"].append(self.campaign)
+            self.store.write_manifest()
             self._listed = True
         left = duration(self.planner.core_seconds_left() / self.n_jobs)
         with Progress(len(tasks), "trainings", f"{label} ({left} for all)") as progress:
@@ -78,6 +79,7 @@ class Builder:
                     if isinstance(line, BaseException):
                         raise line
                     self.reference.add(*line)
+                    self.store.write_manifest()  # a kill loses ten minutes of the campaign's record, no more
                     continue
                 self._keep(task, line)
                 progress.advance(note=f"({duration(self.report.core_s)} of core time so far)")
@@ -97,8 +99,13 @@ class Builder:
     def _keep(self, task: Measurement, line: Any) -> None:
         if isinstance(line, BaseException):
             self.report.failed.append(f"{task.problem} #{task.config}: {line!r}")
-            self.planner.given_up.add((task.problem, task.config))
+            if task.purpose in (AGAIN, NOISE):
+                self.planner.not_repeated.add(task)
+            else:
+                self.planner.given_up.add((task.problem, task.config))
             return
+        if task.purpose == NOISE and line["status"] != OK:  # not kept, so it would be due again at once
+            self.planner.not_repeated.add(task)
         line["busy"] = round(self.watch.mean(line["started"], line.pop("ended")), 3)
         self.store.append(task.problem, line)
         self.campaign["trainings"] += 1

@@ -18,7 +18,7 @@ from pipelines import Prepared, prepare
 from tabular_cache.reference import pace
 from tabular_cache.schema import METRICS, SOBOL_SEED
 
-_MOST_CONFIGS = 1 << 14
+MOST_CONFIGS = 1 << 14
 QUICK_S = 0.05  # trainings shorter than this are timed three times
 _TIMES = 3
 
@@ -27,7 +27,8 @@ _TIMES = 3
 class Measurement:
     """One training to do: a problem and an index of the Sobol sequence.
 
-    purpose: "new"; "again" for one that was disturbed; "noise" to see how much its cost varies.
+    purpose: "new"; "again" for one that was disturbed; "noise" to see how much its cost varies. rounds: fewer boosting
+    rounds than the configuration's own, None for these.
     """
 
     dataset: str
@@ -37,6 +38,7 @@ class Measurement:
     time_limit_s: float | None = None
     split_seed: int = 0
     purpose: str = "new"
+    rounds: int | None = None
 
     @property
     def problem(self) -> str:
@@ -46,7 +48,7 @@ class Measurement:
 
 @lru_cache(maxsize=1)
 def _configurations() -> np.ndarray:
-    return XGBOOST_SPACE.from_unit(XGBOOST_SPACE.sobol(_MOST_CONFIGS, SOBOL_SEED))
+    return XGBOOST_SPACE.from_unit(XGBOOST_SPACE.sobol(MOST_CONFIGS, SOBOL_SEED))
 
 
 def configuration(index: int) -> np.ndarray:
@@ -126,8 +128,9 @@ def describe(data: Prepared) -> dict[str, Any]:
 
 def retrain(task: Measurement) -> tuple[Training, str]:
     """Train one configuration again, for an audit; also return the hash of the data it saw."""
-    data = prepared(task.dataset, task.pipeline, task.split_seed)
-    return trained(data, configuration(task.config), task.tree_method), data.data_hash
+    data, x = prepared(task.dataset, task.pipeline, task.split_seed), configuration(task.config).copy()
+    x[0] = x[0] if task.rounds is None else task.rounds
+    return trained(data, x, task.tree_method), data.data_hash
 
 
 def machine() -> dict[str, Any]:

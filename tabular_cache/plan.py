@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from harness.problem import TIMEOUT
 from tabular_cache import noise
 from tabular_cache.allowance import PILOT, Allowance, uncut_costs
 from tabular_cache.measure import Measurement
@@ -39,6 +38,7 @@ class Planner:
     slice_s: float = 30.0
     pass_size: int = 4
     given_up: set[tuple[str, int]] = field(default_factory=set)  # trainings that raised; not planned again
+    not_repeated: set[Measurement] = field(default_factory=set)  # repeats that raised or failed; not planned again
 
     def next_pass(self) -> list[Measurement]:
         """Return the trainings of the next pass; empty when all problems have had their share."""
@@ -48,7 +48,7 @@ class Planner:
         problem = f"{dataset}/{pipeline}"
         limit = self.limit(problem)
         done = self.store.done(problem, limit)
-        entry = self.store.manifest["tables"].get(problem, {})
+        entry = self.store.manifest["tables"].get(problem, {}) if done else {}  # of a table that was moved away
         core_s, configs = entry.get("core_s", 0.0), entry.get("configs", 0)
         lost = {config for name, config in self.given_up if name == problem}
         todo = (c for c in itertools.count() if c not in done and c not in lost)
@@ -61,7 +61,7 @@ class Planner:
             each = max(core_s / max(configs, 1), 1e-6)
             time_left = self.slice_s if configs < share.at_least else min(self.slice_s, share.seconds - core_s)
             n = min(max(self.pass_size, int(time_left / each)), share.at_most - seen)
-        return [self._task(dataset, pipeline, c, limit) for c in itertools.islice(todo, n)]
+        return [self._task(dataset, pipeline, c, limit) for c in itertools.islice(todo, max(n, 0))]
 
     def _task(self, dataset: str, pipeline: str, config: int, limit: float | None, purpose: str = "new") -> Measurement:
         return Measurement(dataset, pipeline, config, self.tree_method, limit, purpose=purpose)
@@ -71,11 +71,10 @@ class Planner:
         if self.time_limit_s != AUTO:
             return None if self.time_limit_s is None else float(self.time_limit_s)
         entry = self.store.manifest["tables"].get(problem)
-        if entry is None or entry["configs"] < PILOT:
+        rows = None if entry is None or "time_limit_s" in entry else self.store.packed(problem)
+        if entry is None or entry["configs"] < PILOT or ("time_limit_s" not in entry and rows is None):
             return self.allowance.floor_s
-        if "time_limit_s" not in entry:
-            rows = self.store.packed(problem)
-            assert rows is not None
+        if rows is not None:
             costs = uncut_costs(to_table(problem, rows, entry))
             entry["time_limit_s"] = self.allowance.limit(costs)
         limit: float | None = entry["time_limit_s"]
@@ -91,7 +90,7 @@ class Planner:
                 tasks.append(self._task(*pair, config, self.limit(problem), AGAIN))
         for problem, config in noise.due(self.store.folder, list(names), time.time()):
             tasks.append(self._task(*names[problem], config, None, NOISE))
-        return tasks
+        return [task for task in tasks if task not in self.not_repeated]
 
     def core_seconds_left(self) -> float:
         """Return an estimate of the core seconds that the rest of the build takes."""
@@ -113,6 +112,5 @@ def disturbed(rows: pa.Table) -> list[int]:
     own = rows.filter(rows["own"])
     stretch = own["wall_s"].to_numpy() / own["cpu_s"].to_numpy()
     noisy = (stretch > MOST_STRETCH) | (own["busy"].to_numpy() > MOST_BUSY)
-    cut = np.array([status == TIMEOUT for status in own["status"].to_pylist()])
     few = own["repeats"].to_numpy() < MOST_REPEATS
-    return [int(c) for c in own["config"].to_numpy()[noisy & few & ~cut]]
+    return [int(c) for c in own["config"].to_numpy()[noisy & few]]

@@ -45,17 +45,29 @@ def _by_config(table: pa.Table, wanted: set[int]) -> dict[int, pa.Table]:
 
 
 def _cheaper(before: pa.Table, after: pa.Table) -> pa.Table:
-    """Return the cheaper of two measurements of a configuration, its repeats counted, `started` the later."""
+    """Return the cheaper of two measurements of a configuration, its repeats counted, `started` the later.
+
+    One that reached its own number of rounds is preferred to one that was cut short; two that were cut are compared
+    where both have been.
+    """
     started = after["started"][0].as_py()
     if before["started"][0].as_py() >= started:
         return before
-    cost = [part["scaled_s"][-1].as_py() for part in (before, after)]
-    good = after["status"][-1].as_py() == OK or before["status"][-1].as_py() != OK
-    kept = after if good and cost[1] < cost[0] else before
+    finished = [part["status"][-1].as_py() == OK for part in (before, after)]
+    cost = _costs_at_common_rounds(before, after)
+    kept = after if finished[1] > finished[0] or (finished[1] == finished[0] and cost[1] < cost[0]) else before
     for name, value in (("repeats", before["repeats"][0].as_py() + 1), ("started", started)):
         i = kept.schema.get_field_index(name)
         kept = kept.set_column(i, SCHEMA.field(name), _cast(np.full(len(kept), value), SCHEMA.field(name).type))
     return kept
+
+
+def _costs_at_common_rounds(*parts: pa.Table) -> list[float]:
+    """Return the cost of each at the most rounds that all reached; of each whole where there are none."""
+    own = [part.filter(pc.equal(part["status"], OK)) for part in parts]
+    costs = [dict(zip(p["n_estimators"].to_pylist(), p["scaled_s"].to_pylist(), strict=True)) for p in own]
+    common = set.intersection(*(set(c) for c in costs))
+    return [c[max(common)] for c in costs] if common else [part["scaled_s"][-1].as_py() for part in parts]
 
 
 def to_rows(line: dict[str, Any]) -> pa.Table:

@@ -23,9 +23,9 @@ from harness.problem import TIMEOUT
 from tabular_cache import noise
 from tabular_cache.rows import NOISE, merged, parquet_bytes
 from tabular_cache.schema import SCHEMA_VERSION, SOBOL_SEED, file_stem
-from tabular_cache.table import read_manifest
+from tabular_cache.table import REPAIR, read_manifest
 
-PENDING = "pending_sha256"
+PENDING, LIMIT = "pending_sha256", "time_limit_s"
 
 
 class Store:
@@ -103,11 +103,14 @@ class Store:
             return
         old = self.packed(problem)
         noise.keep(self.folder, problem, lines)
+        kept = self.manifest["tables"].get(problem, {})
+        if old is None:  # a first table, or one after another that was moved away
+            kept = {name: value for name, value in kept.items() if name == LIMIT}
         table = merged(old, [line for line in lines if line["purpose"] != NOISE])
         if table is not None and len(table):
             content = parquet_bytes(table)
             digest = hashlib.sha256(content).hexdigest()
-            entry = self.manifest["tables"].get(problem, {})
+            entry = kept
             self.manifest["tables"][problem] = {**entry, PENDING: digest}  # after a kill in between, both are known
             self.write_manifest()
             write_atomically(self._table_path(problem), content)
@@ -143,10 +146,10 @@ class Store:
             content = path.read_bytes()
             if hashlib.sha256(content).hexdigest() not in (entry.get("sha256"), entry.get(PENDING)):
                 raise BadInput(f"the table {path} is damaged or foreign: its checksum is not that of the manifest; "
-                               "restore it, or move it away to measure anew")  # fmt: skip
+                               + REPAIR)  # fmt: skip
             return pq.read_table(pa.BufferReader(content))
         except (OSError, pa.ArrowException) as error:
-            raise BadInput(f"the table {path} is damaged ({type(error).__name__}): restore or remove it") from None
+            raise BadInput(f"the table {path} is damaged ({type(error).__name__}): {REPAIR}") from None
 
     def _table_path(self, problem: str) -> Path:
         return self.folder / f"{file_stem(problem)}.parquet"

@@ -19,6 +19,7 @@ from harness.space import XGBOOST_SPACE
 from tabular_cache.schema import METRICS, SCHEMA_VERSION, TIMES, file_stem
 
 TABLES = Path(__file__).parent / "tables"
+REPAIR = "restore it, or move it away and measure anew with `python -m tabular_cache build`"
 _REBUILD = f"this version reads {SCHEMA_VERSION}: rebuild with `python -m tabular_cache build`"
 
 
@@ -129,7 +130,7 @@ def load_table(problem: str, folder: Path = TABLES) -> Table:
     if found != entry["sha256"]:
         raise BadInput(
             f"the table {path} is damaged or foreign: sha256 {found[:12]}, the manifest says {entry['sha256'][:12]}; "
-            f"restore it, or rebuild with `python -m tabular_cache build`"
+            + REPAIR
         )
     try:
         rows = pq.read_table(pa.BufferReader(content))

@@ -1,11 +1,12 @@
 """The shipped tables, and the commands that describe and audit tables."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from conftest import needs_data
-from fakes import journal_line, make_tables
+from fakes import journal_line, make_tables, prepared
 
 import datasets
 import pipelines
@@ -13,14 +14,15 @@ import tabular_cache.audit as audit_module
 from harness.errors import BadInput
 from harness.executors import serial
 from harness.problem import OK
-from harness.training import PREFIX_GRID
+from harness.training import PREFIX_GRID, Training, train
 from tabular_cache.allowance import Allowance
-from tabular_cache.audit import audit, print_audit, sample
+from tabular_cache.audit import audit, drawn, print_audit, sample
 from tabular_cache.build import Builder, Report
 from tabular_cache.info import print_info, problem_table, summarise
-from tabular_cache.measure import configuration
+from tabular_cache.measure import Measurement, configuration
 from tabular_cache.plan import Planner
 from tabular_cache.quiet import Watch
+from tabular_cache.schema import METRICS
 from tabular_cache.store import Store
 from tabular_cache.table import TABLES, load_table, read_manifest, read_table
 
@@ -108,22 +110,62 @@ def test_build_measures_and_audit_confirms(built: tuple[Planner, Report], capsys
     rows = audit(serial(), PROBLEMS, folder, 2, seed=0)
     assert len(rows) == 4
     assert all(row.same_errors and row.same_data and row.worst_difference == 0 for row in rows)
-    assert print_audit(rows) == 0
-    assert "4 with identical errors, 0 not" in capsys.readouterr().out
+    assert print_audit(rows, read_manifest(folder)) == 0
+    assert "4 with identical errors, 0 not; cost now / table: median " in (said := capsys.readouterr().out)
+    assert "library versions differ" not in said
+    ratio = [row.cost_ratio for row in rows]
+    assert f"median {np.median(ratio):.3f}, 90 % of them in [{np.quantile(ratio, 0.05):.3f}" in said
 
 
 def test_an_audit_of_nothing_is_no_success() -> None:
     with pytest.raises(BadInput, match="nothing to audit"):
-        print_audit([])
+        print_audit([], {"campaigns": []})
 
 
-def test_an_audit_repeats_only_what_was_measured_in_full(tmp_path: Path) -> None:
+def test_an_audit_repeats_what_was_cut_short_as_far_as_it_came(tmp_path: Path) -> None:
     store = Store(tmp_path)
+    lines = [journal_line(config, status="timeout" if config % 2 else "ok") for config in range(8)]
     with store.locked():
-        for config in range(8):
-            store.append("a/p", journal_line(config, status="timeout" if config % 2 else "ok"))
+        for line in lines:
+            store.append("a/p", line)
         store.pack("a/p")
-    assert sample(load_table("a/p", tmp_path), 8, seed=0) == [0, 2, 4, 6]
+    reached = {line["config"]: line["rounds"][-1] for line in lines if line["rounds"]}
+    assert sample(load_table("a/p", tmp_path), 8, seed=0) == reached
+    assert len(sample(load_table("a/p", tmp_path), 3, seed=0)) == 3
+
+
+def test_problems_are_drawn_for_an_audit() -> None:
+    some = drawn(STUDY, 36, 0)
+    assert len(set(some)) == 36
+    assert some == [p for p in STUDY if p in some] == drawn(STUDY, 36, 0) != drawn(STUDY, 36, 1)
+    assert len({pipeline for _, pipeline in some}) == len(pipelines.names())
+    assert drawn(STUDY, None, 0) == STUDY
+    with pytest.raises(BadInput, match="n_problems=145: there are 144 to draw from"):
+        drawn(STUDY, 145, 0)
+
+
+def test_what_could_not_be_repeated_is_told_and_costs_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_tables(tmp_path, ["a/p"], 3)
+    nothing = {name: np.array([]) for name in METRICS} | {"rounds": np.array([], dtype=np.int64)}
+    short = replace(train(prepared(), configuration(1)), **nothing, status="failed", note="no")
+
+    def lost(task: Measurement) -> tuple[Training, str]:
+        if task.config == 0:
+            raise OSError("worker lost")
+        return short, "0" * 64
+
+    monkeypatch.setattr(audit_module, "retrain", lost)
+    rows = audit(serial(), [("a", "p")], tmp_path, 2, 0)
+    assert len(rows) == 2 and not any(row.same_errors for row in rows)
+    manifest = read_manifest(tmp_path) | {"campaigns": [{"versions": {"xgboost-cpu": "0.1"}}]}
+    assert print_audit(rows, manifest) == 3
+    said = capsys.readouterr().out
+    assert "library versions differ: measured by {'xgboost-cpu': '0.1'}" in said
+    assert "not compared: failed no" in said and "median" not in said
+    if rows[0].config == 0:
+        assert "worker lost" in said
 
 
 @needs_data
@@ -132,11 +174,11 @@ def test_audit_finds_a_wrong_error(
 ) -> None:
     folder = built[0].store.folder
     table = load_table("abalone/clean", folder)  # not the remembered one, since it is changed
-    assert sample(table, 5, 0) == [0, 1, 2]
+    assert list(sample(table, 5, 0)) == [0, 1, 2]
     assert set(np.array(table.statuses)[table.status]) == {OK}
     table["val_error"][-1] += 1e-4
     monkeypatch.setattr(audit_module, "load_table", lambda *_: table)
     rows = audit(serial(), [("abalone", "clean")], folder, 3, 0)
     assert [row.same_errors for row in rows] == [True, True, False]
-    assert print_audit(rows) == 3
+    assert print_audit(rows, read_manifest(folder)) == 3
     assert "errors differ by up to 0.0001" in capsys.readouterr().out

@@ -10,14 +10,17 @@ import numpy as np
 import pytest
 from fakes import journal_line, prepared
 
+from harness.executors import serial
 from harness.training import retime, train
-from tabular_cache import noise
+from tabular_cache import build, noise
 from tabular_cache.allowance import Allowance
+from tabular_cache.measure import Measurement
 from tabular_cache.plan import Planner
 from tabular_cache.quiet import Watch, _waits_on, runnable
 from tabular_cache.reference import Reference, pace, probe, time_reference
 from tabular_cache.rows import merged
 from tabular_cache.store import Store
+from tabular_cache.table import read_manifest
 
 X = np.array([60, 0.3, 0.01, 0.01, 1.0, 0.7, 5.0])
 
@@ -98,6 +101,87 @@ def test_disturbed_trainings_are_repeated_twice_at_most(tmp_path: Path) -> None:
             store.append("a/p", repeat(2, 2.0, later))
             store.pack("a/p")
         assert planner.repeats() == []
+
+
+def test_what_was_cut_short_beside_other_work_is_repeated_too(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    with store.locked():
+        store.append("a/p", journal_line(2, status="timeout") | {"busy": 1.5})
+        store.append("a/p", journal_line(3, status="timeout"))
+        store.pack("a/p")
+        assert [task.config for task in Planner(store, [("a", "p")], Allowance(0, 4, 4)).repeats()] == [2]
+
+
+def shortened(line: dict[str, object], n: int) -> dict[str, object]:
+    """A training that was cut short after its first n prefixes."""
+    return {name: value[:n] if isinstance(value, list) else value for name, value in line.items()}
+
+
+@pytest.mark.parametrize(("factor", "kept"), [(0.5, 3), (1.5, 5)])
+def test_two_that_were_cut_are_compared_where_both_have_been(factor: float, kept: int) -> None:
+    """The repeat came less far; that says nothing of its pace."""
+    first = shortened(journal_line(7, status="timeout"), 5)
+    rows = merged(merged(None, [first]), [shortened(repeat(7, factor, status="timeout"), 3)])
+    assert len(rows) == kept + 1
+    expected = np.array(first["scaled_s"])[:kept] * min(1.0, factor)
+    assert rows["scaled_s"].to_numpy()[:kept] == pytest.approx(expected, rel=1e-6)
+    assert set(rows["repeats"].to_pylist()) == {1}
+
+
+def test_a_training_that_ended_is_preferred_to_one_cut_short() -> None:
+    cut = shortened(journal_line(7, status="timeout"), 3)
+    whole = merged(merged(None, [cut]), [repeat(7, 2.0)])
+    assert set(whole["status"].to_pylist()) == {"ok"}
+    again = merged(merged(None, [journal_line(7)]), [shortened(repeat(7, 0.5, status="timeout"), 3)])
+    assert set(again["status"].to_pylist()) == {"ok"}
+    assert again["scaled_s"].to_numpy() == pytest.approx(np.array(journal_line(7)["scaled_s"]), rel=1e-6)
+
+
+@pytest.mark.parametrize("purpose", ["again", "noise"])
+@pytest.mark.parametrize("how", ["raises", "fails"])
+def test_a_repeat_that_cannot_be_made_is_not_tried_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, purpose: str, how: str
+) -> None:
+    config = min(noise.sample("a/p"))
+    store = Store(tmp_path)
+    planner = Planner(store, [("a", "p")], Allowance(0, 1, 1))
+    with store.locked(), Watch(count=lambda: 1.0) as watch:
+        store.append("a/p", journal_line(0))
+        store.append("a/p", journal_line(config) | ({"busy": 3.0} if purpose == "again" else {}))
+        if purpose == "again":  # and its noise sample is full
+            for later in (1.0, 2.0):
+                line = journal_line(config)
+                store.append("a/p", line | {"purpose": "noise", "started": line["started"] + later})
+        store.pack("a/p")
+        asked: list[str] = []
+
+        def measure(task: Measurement) -> dict[str, object]:
+            asked.append(task.purpose)
+            if how == "raises":
+                raise RuntimeError("lost")
+            line = journal_line(task.config, status="failed")
+            return line | {"purpose": task.purpose, "started": time.time(), "ended": time.time()}
+
+        monkeypatch.setattr(build, "measure", measure)
+        monkeypatch.setattr(build, "time_reference", lambda: (1.0, 1.0))
+        report = build.Builder(planner, serial(), 1, watch).run(max_passes=9)
+    assert set(asked) == {purpose}
+    assert len(asked) == len(report.failed) <= 2
+
+
+def test_a_killed_build_leaves_its_campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(tmp_path)
+
+    def killed(task: Measurement) -> dict[str, object]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(build, "measure", killed)
+    monkeypatch.setattr(build, "time_reference", lambda: (1.0, 0.9))
+    with store.locked(), Watch(count=lambda: 1.0) as watch, pytest.raises(KeyboardInterrupt):
+        build.Builder(Planner(store, [("a", "p")], Allowance(0, 1, 1)), serial(), 1, watch).run()
+    campaign = read_manifest(tmp_path)["campaigns"][0]
+    assert [timing[1:] for timing in campaign["reference"]] == [[1.0, 0.9]]
+    assert campaign["cpu"]
 
 
 def test_a_repeat_that_is_quiet_and_cheaper_settles_it(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from harness.errors import BadInput
 from tabular_cache.allowance import Allowance
 from tabular_cache.measure import configuration
 from tabular_cache.plan import Planner
+from tabular_cache.quiet import own_cores
 from tabular_cache.rows import to_rows
 from tabular_cache.schema import METRICS, SCHEMA
 from tabular_cache.store import Store
@@ -175,6 +176,39 @@ def test_a_changed_table_stops_the_builder_too(tmp_path: Path) -> None:
                 opened.pack("a/p")
 
 
+def test_a_table_that_was_moved_away_is_measured_anew(tmp_path: Path) -> None:
+    """Neither what it had cost nor what it had counts any more; its time limit does."""
+    store = Store(tmp_path)
+    share = Allowance(seconds=60, at_least=40, at_most=100)
+    with store.locked():
+        for config in range(40):
+            store.append("a/p", journal_line(config) | {"core_s": 2.0})
+        store.pack("a/p")
+        planner = Planner(store, [("a", "p")], share)
+        assert planner.next_pass() == []
+        limit = planner.limit("a/p")
+        (tmp_path / "a--p.parquet").unlink()
+        assert [task.config for task in planner.next_pass()] == list(range(32))
+        store.append("a/p", journal_line(0) | {"core_s": 2.0})
+        store.pack("a/p")
+        entry = store.manifest["tables"]["a/p"]
+        assert (entry["configs"], entry["core_s"], entry.get("time_limit_s")) == (1, 2.0, limit)
+        del entry["time_limit_s"]
+        entry["configs"] = 40  # as it was when the table was moved away before a limit was set
+        (tmp_path / "a--p.parquet").unlink()
+        assert planner.limit("a/p") == share.floor_s
+
+
+def test_no_training_is_planned_beyond_the_most(tmp_path: Path) -> None:
+    """More are done than are asked for now, and some of them wait for a higher limit."""
+    store = Store(tmp_path)
+    with store.locked():
+        for config in range(60):
+            store.append("a/p", journal_line(config, status="timeout" if config == 7 else "ok"))
+        store.pack("a/p")
+        assert [t.config for t in Planner(store, [("a", "p")], Allowance(0, 50, 50), None).next_pass()] == []
+
+
 def test_killed_between_the_table_and_the_manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store, whole = Store(tmp_path / "killed"), Store(tmp_path / "whole")
     with store.locked(), whole.locked():
@@ -261,7 +295,7 @@ def test_kill_9_loses_and_repeats_no_finished_training(tmp_path: Path) -> None:
         assert finished() >= kept > before
     process = start()
     assert process.wait(timeout=600) == 0
-    busy = round(1 / (os.cpu_count() or 1), 3)
+    busy = round(1 / len(own_cores()), 3)
     undisturbed = Store(tmp_path / "undisturbed")
     with undisturbed.locked():
         for problem in ("a/p", "b/p"):
