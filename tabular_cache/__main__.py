@@ -17,7 +17,8 @@ USAGE = """usage: python -m tabular_cache COMMAND [dataset=[a,b]] [pipeline=[c]]
 build         measure: live trainings to tables       info          the table of problems
 audit         train a random sample again             confirm       train what the runs of results_dir chose
 costs         how well the cost models predict        significance  which features and ridge a linear one should have
-censored      treatments of capped and timed-out costs"""
+censored      treatments of capped and timed-out costs
+emulator      how well evaluator=surface predicts configurations it has not seen"""
 
 
 def main() -> int:
@@ -31,6 +32,7 @@ def main() -> int:
         "costs": _costs,
         "significance": _significance,
         "censored": _censored,
+        "emulator": _emulator,
     }
     if command in ("-h", "--help", "help"):
         print(USAGE)
@@ -132,6 +134,15 @@ def _costs(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> int:
 
     executor, _ = _executor(cfg)
     return costs(cfg, problems, folder, executor)
+
+
+def _emulator(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> int:
+    from tabular_cache.emulated import judge, print_judged
+
+    n_configs = None if cfg.n_configs is None else whole_number("n_configs", cfg.n_configs, 1)
+    executor, _ = _executor(cfg)
+    with executor:
+        return print_judged(*judge(executor, problems, folder, n_configs))
 
 
 def _significance(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> int:

@@ -12,10 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from harness.errors import BadInput
 from harness.streams import seed_sequence, stream
+from tabular_cache.cargo import first
 from tabular_cache.table import Table
 
 VERSION = 1  # raise it when the same table gives another emulator
+LEAST_ROWS = 50
 OUTPUTS = ("val_error", "test_error", "scaled_s")
 _HIDDEN, _MEMBERS, _PASSES, _BATCH, _RATE, _DECAY = (64, 64), 4, 120, 256, 3e-3, 1e-5
 
@@ -62,11 +65,14 @@ def targets(table: Table) -> Float[np.ndarray, "n 3"]:
 def fit(table: Table, rows: Bool[np.ndarray, " n"] | None = None, members: int = _MEMBERS) -> Emulator:
     """Fit an emulator to the measured rows of a table, or to those of them in `rows`.
 
-    Raises ValueError when there are too few.
+    Raises BadInput when there are too few.
     """
     chosen = table.measured & np.isfinite(table["val_error"]) & (True if rows is None else rows)
-    if chosen.sum() < 50:
-        raise ValueError(f"the table of {table.problem} has {chosen.sum()} measured rows; an emulator needs 50")
+    if chosen.sum() < LEAST_ROWS:
+        raise BadInput(
+            f"an emulator is fitted to at least {LEAST_ROWS} measured rows, those asked for of {table.problem} are "
+            f"{chosen.sum()}: more configurations (evaluator.n_configs), or evaluator=replay"
+        )
     x, y = 2.0 * table.unit[chosen] - 1.0, targets(table)[chosen]
     mean, sd = y.mean(axis=0), y.std(axis=0) + 1e-12
     y = (y - mean) / sd
@@ -99,17 +105,22 @@ def left_out(table: Table, share: float = 0.1, seed: int = 0) -> Bool[np.ndarray
     return np.isin(table["config"], drawn)
 
 
-def accuracy(table: Table, share: float = 0.1, seed: int = 0, best: float = 0.1) -> dict[str, float]:
+def accuracy(
+    table: Table, share: float = 0.1, seed: int = 0, best: float = 0.1, n_configs: int | None = None
+) -> dict[str, float]:
     """Return the relative errors of an emulator on left-out configurations: medians over rows, as fractions.
 
-    error_all, cost_all: over all measured rows; error_best, cost_best: over those in the `best` share by error.
+    error_all, cost_all: over all measured rows; error_best, cost_best: over those in the `best` share by error. The
+    emulator learns from the first `n_configs` configurations (None: all) that are not left out; whatever their number,
+    it is judged on the same rows. Raises BadInput when there are too few.
     """
     out = left_out(table, share, seed)
-    emulator = fit(table, ~out)
-    judged = out & table.measured & np.isfinite(table["val_error"])
+    emulator = fit(table, ~out & first(table, n_configs))
+    usable = table.measured & np.isfinite(table["val_error"])
+    judged = out & usable
     truth = np.exp(targets(table)[judged])
     relative = np.abs(emulator.predict(table.unit[judged]) / truth - 1.0)
-    good = truth[:, 0] <= np.quantile(np.exp(targets(table)[table.measured, 0]), best)
+    good = truth[:, 0] <= np.quantile(np.exp(targets(table)[usable, 0]), best)
     some = good if good.any() else truth[:, 0] == truth[:, 0].min()
     return {
         "error_all": float(np.median(relative[:, 0])),

@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from harness.errors import BadInput
 from harness.files import write_atomically
 from harness.problem import OK
 from harness.streams import stream
@@ -32,9 +33,19 @@ def sample(problem: str) -> set[int]:
 
 
 def read(folder: Path) -> pa.Table:
-    """Return all repeated measurements of a folder of tables; empty when there are none."""
+    """Return all repeated measurements of a folder of tables; empty when there are none.
+
+    Raises BadInput for a damaged file.
+    """
     path = folder / FILE
-    return pq.read_table(path).cast(NOISE_SCHEMA) if path.exists() else NOISE_SCHEMA.empty_table()
+    if not path.exists():
+        return NOISE_SCHEMA.empty_table()
+    try:
+        return pq.read_table(path).cast(NOISE_SCHEMA)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise BadInput(
+            f"{path} holds no repeated measurements ({type(error).__name__}): restore or remove it"
+        ) from None
 
 
 def keep(folder: Path, problem: str, lines: list[dict[str, Any]]) -> None:

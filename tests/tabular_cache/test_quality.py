@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from fakes import journal_line, prepared
 
+from harness.errors import BadInput
 from harness.executors import serial
 from harness.training import retime, train
 from tabular_cache import build, noise
@@ -286,3 +287,9 @@ def test_two_percent_are_measured_three_times_hours_apart(tmp_path: Path) -> Non
     low, high = bands.index[0].removesuffix(" s").split(" to ")
     assert float(low) <= line["cost_s"] < float(high)
     assert line["cv_raw"] == pytest.approx(0.2, rel=1e-5)  # of 1, 1.2, 0.8 times a cost
+
+
+def test_a_damaged_file_of_repeats_is_named(tmp_path: Path) -> None:
+    (tmp_path / noise.FILE).write_bytes(b"nonsense")
+    with pytest.raises(BadInput, match="holds no repeated measurements"):
+        noise.by_cost(tmp_path)

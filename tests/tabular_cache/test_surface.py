@@ -8,11 +8,13 @@ from fakes import make_tables, prepared
 
 import harness.live as live_module
 from harness.errors import BadInput
+from harness.executors import serial
 from harness.live import Live
 from tabular_cache import emulator as emulator_module
-from tabular_cache.emulator import accuracy, fit, left_out, targets
+from tabular_cache.emulated import judge, print_judged
+from tabular_cache.emulator import Emulator, accuracy, fit, left_out, targets
 from tabular_cache.surface import Surface, dump, emulator_of, load
-from tabular_cache.table import load_table
+from tabular_cache.table import Table, load_table
 
 NAMES = ({"name": "a"}, {"name": "p"})
 
@@ -54,6 +56,44 @@ def test_what_is_left_out_is_not_learned_from(folder: Path) -> None:
     assert fit(table, members=1).digest != clean.digest
 
 
+def test_accuracy_by_density_is_judged_on_the_same_rows(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With all that is asked for the same emulator as by default; with less another one, and the left out stay out."""
+    table = load_table("a/p", folder)
+    learned: list[set[int]] = []
+    inner = emulator_module.fit
+
+    def fitted(table: Table, rows: np.ndarray) -> Emulator:
+        learned.append({int(c) for c in table["config"][rows]})
+        return inner(table, rows, 1)
+
+    monkeypatch.setattr(emulator_module, "fit", fitted)
+    assert accuracy(table, n_configs=256) == accuracy(table) != accuracy(table, n_configs=64)
+    out = {int(c) for c in table["config"][left_out(table)]}
+    assert learned[0] == learned[1] == set(range(256)) - out
+    assert learned[2] == set(range(64)) - out
+
+
+def test_a_failed_row_does_not_hide_the_best(folder: Path) -> None:
+    table = load_table("a/p", folder)
+    clean = accuracy(table)
+    bad = np.flatnonzero(~left_out(table))[0]
+    for name in ("val_error", "test_error"):
+        table[name][bad] = np.nan
+    assert accuracy(table)["error_best"] == pytest.approx(clean["error_best"], rel=0.5)
+
+
+def test_the_command_judges_what_it_can(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make_tables(folder, ["b/p"], 2)
+    frame, failed = judge(serial(), [("a", "p"), ("b", "p")], folder, 64)
+    assert frame["problem"].tolist() == ["a/p"]
+    expected = accuracy(load_table("a/p", folder), n_configs=64)
+    assert frame.iloc[0][list(expected)].to_dict() == pytest.approx({k: 100 * v for k, v in expected.items()})
+    assert failed == ["b/p: the table of b/p has 2 configurations, evaluator.n_configs=64"]
+    assert print_judged(frame, failed) == 3
+    said = capsys.readouterr().out
+    assert f"error, best tenth {100 * expected['error_best']:.2f}" in said and "not judged: b/p" in said
+
+
 def test_the_same_table_gives_the_same_surface_and_keeps_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, emulator_train = emulator_of("a/p", folder), emulator_module._train
     emulator_of.cache_clear()
@@ -82,7 +122,7 @@ def test_an_error_of_zero_is_half_a_row(folder: Path) -> None:
 
 def test_too_small_a_table_is_refused(tmp_path: Path) -> None:
     table = load_table("a/p", make_tables(tmp_path / "few", ["a/p"], 4))
-    with pytest.raises(ValueError, match="an emulator needs 50"):
+    with pytest.raises(BadInput, match="at least 50 measured rows, those asked for of a/p are 22"):
         fit(table)
 
 
