@@ -83,14 +83,16 @@ def read_manifest(folder: Path = TABLES) -> dict[str, Any]:
 def table_entry(problem: str, folder: Path = TABLES) -> dict[str, Any]:
     """Return the manifest's entry of a problem; raises BadInput naming it when there is none."""
     path = folder / "manifest.json"
-    tables = _manifest(folder, path.stat().st_mtime_ns if path.is_file() else 0)["tables"]
-    if problem not in tables:
+    manifest = _manifest(folder, path.stat().st_mtime_ns if path.is_file() else 0)
+    if problem not in manifest["tables"]:
         dataset, _, pipeline = problem.partition("/")
+        here = "" if folder == TABLES else f" tables={folder}"
+        how = "" if manifest.get("tree_method") in (None, "exact") else f" tree_method={manifest['tree_method']}"
         raise BadInput(
             f"no table for {problem} in {folder}: "
-            f"build it with `python -m tabular_cache build dataset=[{dataset}] pipeline=[{pipeline}]`"
+            f"build it with `python -m tabular_cache build dataset=[{dataset}] pipeline=[{pipeline}]{here}{how}`"
         )
-    entry = tables[problem]
+    entry = manifest["tables"][problem]
     if not isinstance(entry, dict) or not isinstance(entry.get("sha256"), str):
         raise BadInput(f"{folder / 'manifest.json'}: the entry of {problem} has no sha256")
     return dict(entry)

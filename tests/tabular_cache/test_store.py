@@ -1,6 +1,7 @@
 import itertools
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -145,6 +146,18 @@ def test_what_a_limit_cut_short_is_done_again_only_under_a_higher_one(tmp_path: 
     table = read_table("a/p", tmp_path)
     assert table.measured.all()
     assert table.meta["configs"] == 2
+
+
+def test_the_way_to_a_missing_table_is_told(tmp_path: Path) -> None:
+    store = Store(tmp_path, "hist")
+    with store.locked():
+        store.append("a/p", journal_line(0))
+        store.pack("a/p")
+    with pytest.raises(BadInput, match="of tree_method hist; give tables=DIR for exact"):
+        Store(tmp_path, "exact")
+    command = f"build dataset=[b] pipeline=[p] tables={tmp_path} tree_method=hist`"
+    with pytest.raises(BadInput, match=re.escape(command)):
+        read_table("b/p", tmp_path)
 
 
 def test_one_builder_at_a_time(tmp_path: Path) -> None:
