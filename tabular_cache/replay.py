@@ -154,7 +154,7 @@ class Replay(OnTables):
     cost: str = "scaled"
     n_configs: int | None = None
     objective: str = "error"
-    seeds_per_block: int | None = None  # all seeds of a problem and method in one block
+    seeds_per_block: int | None = 10  # a block takes seconds: workers that share many of them end together
 
     def __post_init__(self) -> None:
         if not isinstance(self.max_candidates, int) or self.max_candidates < 2:

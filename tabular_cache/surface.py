@@ -55,7 +55,7 @@ class Surface(OnTables):
     tables: str | None = None
     n_candidates: int = 4096
     n_configs: int | None = None
-    seeds_per_block: int | None = None
+    seeds_per_block: int | None = 10
 
     def __post_init__(self) -> None:
         if not isinstance(self.n_candidates, int) or self.n_candidates < 1:

@@ -15,6 +15,7 @@ from sequence import CANDIDATES, optimizer, problem
 from harness.run import run
 
 RUNS = 480  # of the study that one and two workers share: enough for start-up not to matter
+ROUNDS = 3
 PROBLEMS = [(d, p) for d in ("abalone", "phoneme", "kin8nm", "wine") for p in ("clean", "pca_small")]
 
 
@@ -37,7 +38,7 @@ def whole(console: Console) -> None:
 def workers(console: Console) -> None:
     """Print the time of one small study with one and with two worker processes, in turns."""
     times: dict[int, list[float]] = {1: [], 2: []}
-    for _ in range(2):
+    for _ in range(ROUNDS):
         for n_jobs in times:
             times[n_jobs].append(_study(n_jobs))
     one, two = (float(np.median(times[n])) for n in (1, 2))

@@ -219,6 +219,12 @@ def test_a_cost_model_that_cannot_serve_a_problem_is_refused_before_anything_run
         blocks(replace(plain, components=parts), tmp_path)
 
 
+def test_many_seeds_of_a_problem_are_shared_among_workers(tables: Path, tmp_path: Path) -> None:
+    todo, _ = blocks(grid(tables, tuple(range(25))), tmp_path)
+    assert [len(block.seeds) for block in todo] == 4 * [10, 10, 5]
+    assert sorted(seed for block in todo[:3] for seed in block.seeds) == list(range(25))
+
+
 class Unknown:
     """An evaluator of problems that do not know their costs."""
 
