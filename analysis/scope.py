@@ -6,8 +6,9 @@ import pandas as pd
 import datasets
 import pipelines
 from analysis.bootstrap import in_use
+from analysis.endings import CAP, FEWEST_DATASETS, REACHED, SHORT, USED_UP
 from analysis.marks import footnote
-from analysis.ranks import CAP, Ranks
+from analysis.ranks import Ranks
 from analysis.relative import Relative
 from analysis.traces import PROBLEM
 
@@ -66,18 +67,37 @@ def pairs_left_out(pairs: Relative, short: int, n: int) -> str:
 
 def ranks_left_out(ranked: Ranks) -> str:
     """Return the sentences on capped and unfinished runs per budget, and on the cells left out."""
-    names = [f"{m:.0%}" for m in ranked.multiples]
-    capped = [f"{share:.1%} ({name})" for name, share in zip(names, ranked.part(ranked.capped), strict=True)]
-    none = [f"{share:.1%} ({name})" for name, share in zip(names, ranked.part(ranked.unfinished), strict=True)]
-    short = int(np.where(ranked.present, ranked.short, False).any(axis=1).sum())
-    planned = f" ({plural(short, 'run')} planned for fewer than {CAP} iterations)" if short else ""
     return (
-        f"Runs that ended before the budget was spent{planned} and count with their final incumbent: "
-        f"{', '.join(capped)}. "
-        f"Runs without a successful evaluation within the budget, which rank last: {', '.join(none)}. "
-        f"Left out: {plural(ranked.left_out, 'problem-seed pair')} without runs of every method."
+        f"{ended_early(ranked)} Left out: {plural(ranked.left_out, 'problem-seed pair')} without runs of every method."
         f"{_planning(ranked)}"
     )
+
+
+def ended_early(ranked: Ranks) -> str:
+    """Return the sentences on runs that ended before a budget was spent, and on what they make a budget leave out."""
+    names = [f"{m:.0%}" for m in ranked.multiples]
+    ways = ((f"reached {CAP} iterations", REACHED), ("used up their table", USED_UP), ("were planned shorter", SHORT))
+    of_these = [
+        f"{words}: {_shares(ranked, ranked.ending == way)}" for words, way in ways if (ranked.ending == way).any()
+    ]
+    gone = [f"{n:,} ({name})" for n, name in zip((~ranked.used).sum(axis=0), names, strict=True) if n]
+    how = f" ({'; '.join(of_these)})" if of_these else ""
+    refused = [name for name, counts in zip(names, ranked.counting, strict=True) if not counts]
+    return sentence(
+        f"Runs that ended before the budget was spent, and count with their final incumbent: "
+        f"{_shares(ranked, ranked.capped)}{how}.",
+        f"Problem-seed pairs left out of a budget for which runs were planned too short: {', '.join(gone)}."
+        if gone else "",
+        f"Budgets at which fewer than {FEWEST_DATASETS} data sets (or not all) would be left, so that all pairs are "
+        f"shown and no claim is decided: {', '.join(refused)}." if refused else "",
+        f"Runs without a successful evaluation within the budget, which rank last: "
+        f"{_shares(ranked, ranked.unfinished)}.",
+    )  # fmt: skip
+
+
+def _shares(ranked: Ranks, which: np.ndarray) -> str:
+    shares = zip(ranked.part(which), ranked.multiples, strict=True)
+    return ", ".join(f"{share:.1%} ({m:.0%})" for share, m in shares)
 
 
 def _planning(ranked: Ranks) -> str:

@@ -3,7 +3,8 @@
 import pandas as pd
 
 from analysis.claims.decide import Claim, Condition, Finding, Missing
-from analysis.claims.evidence import Evidence, counting, mean, need
+from analysis.claims.evidence import Evidence, mean, need, too_short_for
+from analysis.endings import RULE
 from analysis.hypervolume import hypervolumes
 from analysis.methods import EI, EIPU, ordered
 from analysis.scope import plural
@@ -52,18 +53,16 @@ def claim_8(evidence: Evidence) -> Finding:
     if not inner or not {EI, EIPU} <= set(runs["method"]):
         raise Missing(f"needs ei, eipu and cei with lambda in {INNER[0]} to {INNER[1]}; got {', '.join(ordered(runs))}")
     ranked = evidence.ranked([EI, EIPU, *inner])
-    if not counting(ranked).any():
+    if not ranked.counting.any():
         need(ranked, tuple(ranked.multiples))
-    wide = ranked.wide().droplevel("share", axis=1)
-    conditions, doubts = [], []
-    for multiple, counts in zip(ranked.multiples, counting(ranked), strict=True):
-        if not counts:
-            doubts.append(f"too many runs were planned too short for {multiple:.0%} (python -m harness study=time)")
-            continue
-        at = wide[multiple]
+    conditions = []
+    for multiple in ranked.multiples[ranked.counting]:
+        at = ranked.at(multiple)
         for rival, name in ((EI, "EI"), (EIPU, "EIpu")):
             gap = mean(at[inner].mean(axis=1) - at[rival])
             conditions.append(Condition(f"rank of CEI minus {name}'s at {multiple:.0%}", gap, at_most=0.0, digits=2))
+    lacking = ranked.multiples[~ranked.counting].tolist()
+    doubts = [too_short_for(lacking)] if lacking else []
     return Finding(conditions, evidence.over_ranks(ranked), barred=evidence.barred(ranked.cells), doubts=doubts)
 
 
@@ -74,6 +73,6 @@ CLAIMS = (
           f"the difference is above -{MARGIN} (2 % of EI's time at no loss)", claim_7),
     Claim(8, "CEI outranks EI and EIpu at every budget, extreme lambda aside, and beats EI even at large budgets",
           "in words", "mean rank among EI, EIpu and CEI with lambda in 0.1 to 0.7: CEI's, averaged over lambda, minus "
-          "EI's and minus EIpu's, at budgets of 50, 100, 200, 500, 1000 and 2000 % of the minimal one",
+          "EI's and minus EIpu's, at budgets of 50, 100, 200, 500, 1000 and 2000 % of the minimal one: " + RULE,
           "all twelve differences are below 0", claim_8),
 )  # fmt: skip

@@ -14,10 +14,8 @@ from analysis.claims import Verdict, evaluate
 from analysis.claims.budgets import wrong_way
 from analysis.claims.decide import FAILS, HOLDS, UNDECIDED, Condition, Finding
 from analysis.claims.evaluate import CLAIMS
-from analysis.claims.evidence import counting
 from analysis.components import REFERENCE
 from analysis.fronts import reference
-from analysis.ranks import Ranks
 from harness.errors import BadInput
 from harness.records import TRACE
 
@@ -136,22 +134,6 @@ def test_short_runs_decide_nothing_about_large_budgets() -> None:
     found = verdicts(evaluate(records(outcomes(), steps=100)))
     assert found[6].verdict == UNDECIDED and "planned too short for 1000%" in found[6].why
     assert found[4].verdict == UNDECIDED and "study=time" in found[4].why
-
-
-def test_a_budget_does_not_count_where_one_method_was_planned_too_short() -> None:
-    """Two of ten runs of the cheapest method, none of nine others: 2 % of all runs, 20 % of its own."""
-    short = np.zeros((10, 1, 10), dtype=bool)
-    short[:2, 0, 0] = True
-    present = np.ones((1, 10), dtype=bool)
-    none = np.zeros_like(short)
-    cells = pd.DataFrame({"dataset": "a", "pipeline": "p", "seed": range(10)})
-    made = Ranks(
-        list("abcdefghij"), cells, np.ones(1), np.ones(1), np.ones((10, 1, 1, 10)), present, none, short, none, 0
-    )
-    assert made.part(short)[0] == pytest.approx(0.02)
-    assert counting(made).tolist() == [False]
-    short[1, 0, 0] = False
-    assert counting(made).tolist() == [True]
 
 
 def test_a_method_that_is_no_part_of_the_claim_does_not_take_cells_from_it() -> None:
