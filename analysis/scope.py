@@ -1,5 +1,7 @@
 """Sentences that say what a number was taken over: problems, seeds, methods, evaluator, what was left out."""
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 
@@ -10,24 +12,45 @@ from analysis.endings import CAP, FEWEST_DATASETS, REACHED, SHORT, USED_UP
 from analysis.marks import footnote
 from analysis.ranks import Ranks
 from analysis.relative import Relative
-from analysis.traces import PROBLEM
+from analysis.traces import CELL, PROBLEM
 
-__all__ = ["footnote", "intervals", "pairs_left_out", "plural", "ranks_left_out", "scope", "sentence", "span"]
+__all__ = ["ended_early", "footnote", "intervals", "of_study", "pairs_left_out", "plural", "ranks_left_out", "scope",
+           "sentence", "span"]  # fmt: skip
 
 
+@cache
 def study_problems() -> set[tuple[str, str]]:
     """Return the (dataset, pipeline) pairs of the whole study."""
     return {(d, p) for d in datasets.names() for p in pipelines.names()}
 
 
+def of_study(values: pd.Series) -> pd.Series:
+    """Return the values, by (dataset, pipeline, seed), of the study's problems; all of them where none is the study's.
+
+    Data sets of single figures (a1a, splice) do not mix with the study's, whose problems come in eights.
+    """
+    problems = values.index.to_frame()[PROBLEM].itertuples(index=False, name=None)
+    own = [k for k, problem in enumerate(problems) if problem in study_problems()]
+    return values.iloc[own] if own else values
+
+
 def scope(cells: pd.DataFrame, evaluator: str) -> str:
-    """Return e.g. ``18 of 144 problems, 10 seeds (replay)`` for the cells (dataset, pipeline, seed)."""
-    present = set(cells[PROBLEM].drop_duplicates().itertuples(index=False, name=None))
+    """Return e.g. ``18 of 144 problems, 10 seeds (replay)`` for the cells (dataset, pipeline, seed).
+
+    Where not every problem has every seed: ``18 of 144 problems, 2 seeds, 19 problem-seed pairs of 1 to 2 seeds each``.
+    """
+    own = cells[CELL].drop_duplicates()
+    present = set(own[PROBLEM].drop_duplicates().itertuples(index=False, name=None))
     study = study_problems()
     others = len(present - study)
     extra = f" and {others} outside the study" if others else ""
-    seeds = cells["seed"].nunique()
-    return f"{len(present & study)} of {len(study)} problems{extra}, {plural(seeds, 'seed')} ({evaluator})"
+    seeds = own["seed"].nunique()
+    uneven = ""
+    if len(own) < len(present) * seeds:
+        each = own.groupby(PROBLEM, observed=True).size()
+        span = f"{each.min()} to {each.max()}" if each.min() < each.max() else f"{each.max()}"
+        uneven = f", {plural(len(own), 'problem-seed pair')} of {span} seed{'' if each.max() == 1 else 's'} each"
+    return f"{len(present & study)} of {len(study)} problems{extra}, {plural(seeds, 'seed')}{uneven} ({evaluator})"
 
 
 def intervals(cells: pd.DataFrame) -> str:

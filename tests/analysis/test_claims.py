@@ -291,6 +291,9 @@ def test_persistence_by_hand() -> None:
         reference(pd.concat([fronts, fronts.assign(spec="other fit")]))
     with pytest.raises(BadInput, match="which choose differently"):
         reference(pd.concat([fronts, fronts.assign(engine="1", seed=1)]))
+    beside = fronts[fronts["dataset"] == "wind"].assign(dataset="a1a", stays=True)  # of a figure, not of the study
+    with_it = verdicts(evaluate(little, fronts=pd.concat([fronts, beside], ignore_index=True)))[12]
+    assert with_it == twelve and "outside" not in twelve.taken_over
     forest = fronts.assign(surrogate="rf", spec="forest", stays=True)
     pd.testing.assert_frame_equal(reference(pd.concat([forest, fronts], ignore_index=True)), reference(fronts))
     most = fronts.assign(stays=[None if s is None else True for s in fronts["stays"]])
