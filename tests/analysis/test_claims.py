@@ -316,6 +316,25 @@ def test_the_command_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFix
     assert "plain paired bootstrap" in (tmp_path / "p" / "claims.md").read_text()
 
 
+def test_the_hypervolumes_written_are_claim_7s_whatever_else_was_run(tmp_path: Path) -> None:
+    """EI-cool on two of three problems, best of all there: neither the scale nor the problems are its own."""
+    problems = [(d, "clean") for d in DATASETS[:3]]
+    families = [Way("ei"), Way("eialpha", alpha=0.2), Way("eipu"), Way("cei", lam=0.1), Way("cei", lam=0.3)]
+    for name, ways in (("alone", []), ("beside", [Way("eicool")])):
+        on_disk(tmp_path / name, problems, families, (0, 1), 12)
+        on_disk(tmp_path / name, problems[:2], ways, (0, 1), 12)
+        for command in ("claims", "report"):
+            where = [f"results_dir={tmp_path / name}", f"out_dir={tmp_path / name / command}"]
+            assert main([command, *where]) == 0
+    made = [
+        (tmp_path / n / c / "hypervolumes.csv").read_text() for n in ("alone", "beside") for c in ("claims", "report")
+    ]
+    assert len(set(made)) == 1 and made[0].count("\n") == 4
+    ours = pd.read_csv(tmp_path / "beside" / "claims" / "claims.csv").set_index("number").loc[7, "ours"]
+    areas = pd.read_csv(tmp_path / "beside" / "claims" / "hypervolumes.csv")
+    assert f"EI^alpha {(areas['lam'] - areas['alpha']).mean():.3f} [" in ours
+
+
 def test_every_claim_says_what_decides() -> None:
     assert [claim.number for claim in CLAIMS] == list(range(1, 13))
     assert all(claim.claim and claim.paper and claim.statistic and claim.rule for claim in CLAIMS)
