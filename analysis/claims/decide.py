@@ -66,24 +66,47 @@ class Finding:
     doubts: Sequence[str] = field(default_factory=tuple)
     also: str = ""
 
-    def word(self) -> Word:
-        """Return the verdict."""
+    @property
+    def every(self) -> list[Condition]:
+        """All conditions, those of the groups included."""
+        return [*self.conditions, *(c for group in self.any_of for c in group)]
+
+    def words(self) -> list[Word]:
+        """Return what came of each condition, and last of the groups together, where there are any."""
         words = [condition.word for condition in self.conditions]
         if self.any_of:
             groups = [_all([c.word for c in group]) for group in self.any_of]
             words.append(HOLDS if HOLDS in groups else FAILS if set(groups) == {FAILS} else UNDECIDED)
-        word = _all(words)
+        return words
+
+    def word(self) -> Word:
+        """Return the verdict."""
+        word = _all(self.words())
         return UNDECIDED if self.barred or (word == HOLDS and self.doubts) else word
 
     def why(self) -> str:
         """Return what decided, or what stands against deciding."""
         if self.barred:
-            return "; ".join(self.barred)
-        every = [*self.conditions, *(c for group in self.any_of for c in group)]
-        named = {word: [c.what for c in every if c.word == word] for word in (FAILS, UNDECIDED)}
+            return "; ".join(dict.fromkeys(self.barred))
+        named = {word: [c.what for c in self.every if c.word == word] for word in (FAILS, UNDECIDED)}
         parts = [f"outside: {'; '.join(named[FAILS])}"] if named[FAILS] else []
         parts += [f"interval across the limit: {'; '.join(named[UNDECIDED])}"] if named[UNDECIDED] else []
-        return "; ".join([*parts, *self.doubts]) or "every condition holds"
+        return "; ".join(dict.fromkeys([*parts, *self.doubts])) or "every condition holds"
+
+    def deciding(self) -> str:
+        """Return the first condition that came out as all of them together did, and how many hold.
+
+        A group of which one alternative must hold counts as one condition.
+        """
+        words, all_ = self.words(), _all(self.words())
+        first = next((c for c in self.conditions if c.word == all_), None) or self._of_groups(all_)
+        count = f"; {words.count(HOLDS)} of {len(words)} conditions hold" if len(words) > 1 else ""
+        return f"{first}{count}"
+
+    def _of_groups(self, word: Word) -> Condition:
+        """Return the first condition that gives the groups their word."""
+        group = next(group for group in self.any_of if _all([c.word for c in group]) == word)
+        return next(c for c in group if c.word == word)
 
 
 def _all(words: Sequence[Word]) -> Word:
@@ -106,8 +129,9 @@ class Claim:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim as it came out. ours: the estimates; low, high: the interval of the first of them.
+    """A claim as it came out. ours: all estimates; low, high: the interval of the first of them.
 
+    deciding: the estimate that decided, and how many conditions hold; "" where nothing was estimated.
     why: what decided, or what is missing. taken_over: problems, seeds, runs.
     """
 
@@ -122,15 +146,15 @@ class Verdict:
     verdict: str
     why: str
     taken_over: str
+    deciding: str = ""
 
 
 def verdict(claim: Claim, finding: Finding) -> Verdict:
     """Return the verdict on a claim by what was found."""
-    every = [*finding.conditions, *(c for group in finding.any_of for c in group)]
-    first = every[0].estimate
-    ours = "; ".join([*map(str, every), *([finding.also] if finding.also else [])])
+    first = finding.every[0].estimate
+    ours = "; ".join([*map(str, finding.every), *([finding.also] if finding.also else [])])
     return Verdict(claim.number, claim.claim, claim.paper, claim.statistic, claim.rule, ours, first.low, first.high,
-                   finding.word(), finding.why(), finding.taken_over)  # fmt: skip
+                   finding.word(), finding.why(), finding.taken_over, finding.deciding())  # fmt: skip
 
 
 def without_evidence(claim: Claim, why: str) -> Verdict:

@@ -13,9 +13,11 @@ from analysis.bootstrap import Estimate
 from analysis.claims import Verdict, evaluate
 from analysis.claims.budgets import wrong_way
 from analysis.claims.decide import FAILS, HOLDS, UNDECIDED, Condition, Finding
-from analysis.claims.evaluate import CLAIMS
+from analysis.claims.evaluate import CLAIMS, table
 from analysis.components import REFERENCE
 from analysis.fronts import reference
+from analysis.report.verdicts import reasons
+from analysis.report.verdicts import table as headline_table
 from harness.errors import BadInput
 from harness.records import TRACE
 
@@ -84,6 +86,21 @@ def test_verdicts_of_several_conditions() -> None:
     assert Finding([bad], "", doubts=["one is missing"]).word() == FAILS
 
 
+def test_the_condition_that_decided_stands_for_the_others() -> None:
+    good, bad, open_ = (
+        Condition(w, Estimate(v, v - 1, v + 1), at_least=0.0) for w, v in (("g", 2), ("b", -2), ("o", 0))
+    )
+    assert Finding([good], "").deciding() == "g 2.0 [1.0, 3.0]"
+    assert Finding([good, open_, bad, bad], "").deciding() == "b -2.0 [-3.0, -1.0]; 1 of 4 conditions hold"
+    assert Finding([good, open_], "").deciding() == "o 0.0 [-1.0, 1.0]; 1 of 2 conditions hold"
+    assert Finding([good, good], "", doubts=["x"]).deciding() == "g 2.0 [1.0, 3.0]; 2 of 2 conditions hold"
+    failed = Finding([good], "", any_of=[[good, bad], [bad, bad]])
+    assert failed.deciding() == "b -2.0 [-3.0, -1.0]; 1 of 2 conditions hold"
+    assert Finding([good], "", any_of=[[bad], [good]]).deciding() == "g 2.0 [1.0, 3.0]; 2 of 2 conditions hold"
+    assert Finding([good], "", any_of=[[bad], [good, open_]]).deciding().startswith("o 0.0")
+    assert Finding([good], "", doubts=["short", "none", "short"]).why() == "short; none"
+
+
 @pytest.fixture(scope="module")
 def as_claimed() -> dict[int, Verdict]:
     return verdicts(evaluate(records(outcomes())))
@@ -128,6 +145,24 @@ def test_ranks_by_hand(as_claimed: dict[int, Verdict]) -> None:
     assert f"rank of CEI minus EI's at 2000% {ahead - tied:.2f}" in eight.ours and eight.verdict == FAILS
     assert f"rank of CEI minus EIpu's at 2000% {ahead - 7:.2f}" in eight.ours
     assert as_claimed[4].verdict == FAILS and "rank of alpha = 0 above that of 0.2" in as_claimed[4].why
+
+
+def test_the_headline_shows_what_decided_and_the_rest_stands_below(as_claimed: dict[int, Verdict]) -> None:
+    eight = as_claimed[8]
+    held = sum(1 for part in eight.ours.split("; ") if float(part.split("[")[1].rstrip("]").split(", ")[1]) < 0)
+    assert eight.ours.count("rank of CEI") == 12 and eight.deciding.count("rank of CEI") == 1
+    assert eight.deciding.endswith(f"; {held} of 12 conditions hold") and 0 < held < 12
+    headline, how = table([eight]).split("\n\n")
+    assert eight.deciding in headline and eight.ours not in headline and f"*Ours*: {eight.ours}. " in how
+    assert eight.deciding in headline_table([eight])
+    assert reasons([eight])[1] == f"*Numbers:* {eight.ours}."
+    three = as_claimed[3]
+    assert three.ours.count("[") == 7 and three.deciding.endswith("; 2 of 2 conditions hold")
+
+
+def test_reasons_against_several_budgets_are_one() -> None:
+    why = verdicts(evaluate(records(outcomes(), steps=100)))[8].why
+    assert why.count("planned too short") == 1 and "500%, 1000%, 2000% of the minimal budget" in why
 
 
 def test_short_runs_decide_nothing_about_large_budgets() -> None:
