@@ -5,8 +5,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from synthetic_records import Way, frame
+from synthetic_records import Way, frame, fronts_on_disk, on_disk
 
+from analysis import report
 from analysis.budgets import MULTIPLES, minimal_budgets
 from analysis.claims import evaluate
 from analysis.endings import REACHED, SHORT, SPENT, USED_UP, budgets_that_count, cells_that_count, endings
@@ -130,3 +131,38 @@ def test_captions_tell_long_runs_from_used_up_tables_and_short_plans() -> None:
     short = ends(tau=1e-9)
     assert f"{lead} (were planned shorter: 100.0% (100%))." in short
     assert "no claim is decided: 100%." in short
+
+
+@pytest.fixture(scope="module")
+def report_of_ragged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """A report of ragged records with fronts beside them: none of the study's points stays, all of a1a's do."""
+    results, out, said = tmp_path_factory.mktemp("all") / "results", tmp_path_factory.mktemp("out"), list[str]()
+    on_disk(results, PROBLEMS, WAYS, [0], 300)
+    on_disk(results, PROBLEMS[:4], WAYS, [1, 2], 100)
+    fronts_on_disk(Path(f"{results}-fronts"), PROBLEMS, [0], stays=False)
+    fronts_on_disk(Path(f"{results}-fronts"), [("a1a", "clean"), ("splice", "clean")], [0], stays=True)
+    report.write(results, out, {}, say=said.append)
+    return out, said
+
+
+def test_the_report_of_a_ragged_grid_says_so(report_of_ragged: tuple[Path, list[str]]) -> None:
+    out, _ = report_of_ragged
+    text = (out / "report.md").read_text()
+    assert "5 of 144 problems, 3 seeds, 13 problem-seed pairs of 1 to 3 seeds each (replay)" in text
+    claims = pd.read_csv(out / "claims.csv").set_index("number")
+    assert claims.loc[[4, 5, 6], "low"].notna().all()
+    assert claims.loc[[4, 5, 6, 8], "taken_over"].str.contains("8 at 100%").all()
+    ranks_csv = pd.read_csv(out / "ranks.csv")
+    assert ranks_csv["counts"].all() and (ranks_csv.loc[ranks_csv["multiple"] >= 1, "n"] == 5).all()
+
+
+def test_the_report_draws_the_fronts_kept_beside_the_records(report_of_ragged: tuple[Path, list[str]]) -> None:
+    out, said = report_of_ragged
+    for name in ("f1", "f7"):
+        assert str(out / f"{name}.svg") in said and (out / f"{name}.svg").is_file()
+    text = " ".join((out / "report.md").read_text().split())
+    assert "One run of EI on each of a1a/clean (seed 0, replay, 8 iterations), splice/clean" in text
+    assert "0.0 [0.0, 0.0] % of the points stay on the front; 5 of 144 problems, 1 seed (replay)" in text
+    twelve = pd.read_csv(out / "claims.csv").set_index("number").loc[12]
+    assert (twelve["verdict"], twelve["low"], twelve["high"]) == ("holds", 0.0, 0.0)
+    assert "5 of 144 problems, 1 seed (replay), steps 5 to 7 of EI" in twelve["taken_over"]
