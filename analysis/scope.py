@@ -15,7 +15,7 @@ from analysis.relative import Relative
 from analysis.traces import CELL, PROBLEM
 
 __all__ = ["ended_early", "footnote", "intervals", "of_study", "pairs_left_out", "plural", "ranks_left_out", "scope",
-           "sentence", "span"]  # fmt: skip
+           "sentence", "span", "too_short_marks"]  # fmt: skip
 
 
 @cache
@@ -94,6 +94,14 @@ def ranks_left_out(ranked: Ranks) -> str:
         f"{ended_early(ranked)} Left out: {plural(ranked.left_out, 'problem-seed pair')} without runs of every method."
         f"{_planning(ranked)}"
     )
+
+
+def too_short_marks(ranked: Ranks) -> list[str]:
+    """Return, per budget, the mark of one that does not count, such as ``99% of runs too short``; "" otherwise."""
+    short = ranked.part(ranked.short)
+    return [
+        "" if counts else f"{share:.0%} of runs too short" for share, counts in zip(short, ranked.counting, strict=True)
+    ]
 
 
 def ended_early(ranked: Ranks) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.axes import Axes
 from synthetic_records import Way, frame, fronts_on_disk, on_disk
 
 from analysis import report
@@ -12,8 +13,10 @@ from analysis.budgets import MULTIPLES, minimal_budgets
 from analysis.claims import evaluate
 from analysis.endings import REACHED, SHORT, SPENT, USED_UP, budgets_that_count, cells_that_count, endings
 from analysis.figures import figures
+from analysis.headline import rank_table
+from analysis.plotting import save
 from analysis.ranks import Ranks, rank_curves, ranks
-from analysis.scope import ranks_left_out
+from analysis.scope import ranks_left_out, too_short_marks
 from analysis.selection import at_horizon, for_budgets
 from analysis.traces import Traces, collect
 
@@ -131,6 +134,33 @@ def test_captions_tell_long_runs_from_used_up_tables_and_short_plans() -> None:
     short = ends(tau=1e-9)
     assert f"{lead} (were planned shorter: 100.0% (100%))." in short
     assert "no claim is decided: 100%." in short
+
+
+def test_budgets_that_no_claim_uses_are_marked_where_they_are_shown(
+    ragged: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of five data sets one has no run that goes on: 50 % of the budget is spent by all, the others are not."""
+    short = ragged[(ragged["dataset"] != "wind") | (ragged["seed"] != 0)]
+    cheapest = short[(short["method"] == "eipu") & (short["step"] < 100)].groupby(["dataset", "seed"])["cost_s"].sum()
+    cell = pd.MultiIndex.from_frame(short[["dataset", "seed"]])
+    level = (1 + 0.05 * short["seed"]) / cheapest.reindex(cell).to_numpy()  # seeds cost nearly the same
+    short = short.assign(cost_s=short["cost_s"] * level)
+    found = ranked(collect(short), ALPHAS)
+    share = found.part(found.short)
+    assert found.counting.tolist() == [True] + [False] * 5 and found.used[:, 1:].all() and (share[1:] > 0).all()
+    marks = [f"{s:.0%} of runs too short" for s in share[1:]]
+    assert too_short_marks(found) == ["", *marks]
+    numbers, shown = rank_table(found)
+    assert list(shown)[1:] == ["50%", *(f"{m:.0%} ({mark})" for m, mark in zip(MULTIPLES[1:], marks, strict=True))]
+    assert numbers.groupby("multiple")["counts"].first().tolist() == [True] + [False] * 5
+    panels = list[Axes]()
+    monkeypatch.setattr("analysis.rank_panels.save", lambda f, *rest: panels.extend(f.axes) or save(f, *rest))
+    figures()["f4"](collect(short), tmp_path)
+    titles = [axes.get_title() for axes in panels]
+    assert titles[0] == "50% of the minimal budget" and titles[4] == f"1000% of the minimal budget\n({marks[3]})"
+    assert len({axes.get_facecolor() for axes in panels}) == 2 and len({a.get_facecolor() for a in panels[1:]}) == 1
+    strong, faint = (max(line.get_alpha() or 1.0 for line in axes.lines) for axes in panels[:2])
+    assert strong == 1.0 and faint < 0.5
 
 
 @pytest.fixture(scope="module")
