@@ -8,7 +8,8 @@ import pandas as pd
 from analysis import markdown
 from analysis.budgets import minimal_budgets
 from analysis.methods import EI, EIPU, ordered
-from analysis.ranks import Ranks, rank_curves, ranks
+from analysis.ranked import Ranks
+from analysis.ranks import rank_curves, ranks
 from analysis.relative import Relative, relative
 from analysis.scope import too_short_marks
 from analysis.selection import at_horizon, for_budgets, horizon, of_families

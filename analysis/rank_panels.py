@@ -12,7 +12,8 @@ from matplotlib.axes import Axes
 from analysis.budgets import minimal_budgets
 from analysis.methods import EI, EICOOL, EIPU, require
 from analysis.plotting import BLACK, BLUE, RED, Drawn, new_figure, save, sequence, style
-from analysis.ranks import Ranks, rank_curves, ranks
+from analysis.ranked import Ranks
+from analysis.ranks import rank_curves, ranks
 from analysis.scope import footnote, intervals, ranks_left_out, scope, sentence, too_short_marks
 from analysis.selection import at_horizon, for_budgets, horizon, of_families
 from analysis.traces import Traces

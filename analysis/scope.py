@@ -10,7 +10,7 @@ import pipelines
 from analysis.bootstrap import in_use
 from analysis.endings import CAP, FEWEST_DATASETS, REACHED, SHORT, USED_UP
 from analysis.marks import footnote
-from analysis.ranks import Ranks
+from analysis.ranked import Ranks
 from analysis.relative import Relative
 from analysis.traces import CELL, PROBLEM
 

@@ -5,11 +5,12 @@ import pandas as pd
 from jaxtyping import Float
 
 from analysis.bootstrap import of_means
-from analysis.claims.decide import Claim, Condition, Finding, Missing
+from analysis.claims.condition import Condition
+from analysis.claims.decide import Claim, Finding, Missing
 from analysis.claims.evidence import Evidence, mean, need
 from analysis.endings import RULE
 from analysis.methods import EI, EIPU
-from analysis.ranks import Ranks
+from analysis.ranked import Ranks
 
 FEWEST_ALPHAS, FEWEST_BUDGETS = 5, 3
 LARGE = (20.0, 10.0)  # a large budget of claim 6, the largest first

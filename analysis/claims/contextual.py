@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.claims.decide import Claim, Condition, Finding, Missing
+from analysis.claims.condition import Condition
+from analysis.claims.decide import Claim, Finding, Missing
 from analysis.claims.evidence import Evidence, mean, need, too_short_for
 from analysis.endings import RULE
 from analysis.hypervolume import Hypervolumes, hypervolumes

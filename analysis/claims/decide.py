@@ -1,54 +1,20 @@
-"""From estimates to a verdict: conditions, and the one rule that all claims share."""
+"""From conditions to a verdict, by the one rule that all claims share."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from analysis.bootstrap import Estimate
+from analysis.claims.condition import FAILS, HOLDS, UNDECIDED, Condition, Word, all_of
 
 if TYPE_CHECKING:
     from analysis.claims.evidence import Evidence
 
-Word = Literal["holds", "does not hold", "undecided"]
-HOLDS: Word = "holds"
-FAILS: Word = "does not hold"
-UNDECIDED: Word = "undecided"
+
+__all__ = ["UNDECIDED", "Claim", "Finding", "Missing", "Verdict", "verdict", "without_evidence"]
 
 
 class Missing(Exception):
     """What a claim needs and the records do not contain; its text is the verdict's `why`."""
-
-
-@dataclass(frozen=True)
-class Condition:
-    """What an estimate has to be: above `at_least`, or below `at_most` (both exclusive).
-
-    what: the estimate in words. digits, unit: how it is printed.
-    """
-
-    what: str
-    estimate: Estimate
-    at_least: float | None = None
-    at_most: float | None = None
-    unit: str = ""
-    digits: int = 1
-
-    @property
-    def word(self) -> Word:
-        """Whether the interval lies inside, wholly outside, or across."""
-        lower = -float("inf") if self.at_least is None else self.at_least
-        upper = float("inf") if self.at_most is None else self.at_most
-        if lower < self.estimate.low and self.estimate.high < upper:
-            return HOLDS
-        if self.estimate.high < lower or self.estimate.low > upper:
-            return FAILS
-        return UNDECIDED
-
-    def __str__(self) -> str:
-        value, low, high = (
-            f"{v:.{self.digits}f}" for v in (self.estimate.value, self.estimate.low, self.estimate.high)
-        )
-        return f"{self.what} {value}{self.unit} [{low}, {high}]"
 
 
 @dataclass(frozen=True)
@@ -75,13 +41,13 @@ class Finding:
         """Return what came of each condition, and last of the groups together, where there are any."""
         words = [condition.word for condition in self.conditions]
         if self.any_of:
-            groups = [_all([c.word for c in group]) for group in self.any_of]
+            groups = [all_of([c.word for c in group]) for group in self.any_of]
             words.append(HOLDS if HOLDS in groups else FAILS if set(groups) == {FAILS} else UNDECIDED)
         return words
 
     def word(self) -> Word:
         """Return the verdict."""
-        word = _all(self.words())
+        word = all_of(self.words())
         return UNDECIDED if self.barred or (word == HOLDS and self.doubts) else word
 
     def why(self) -> str:
@@ -98,21 +64,15 @@ class Finding:
 
         A group of which one alternative must hold counts as one condition.
         """
-        words, all_ = self.words(), _all(self.words())
-        first = next((c for c in self.conditions if c.word == all_), None) or self._of_groups(all_)
+        words, word = self.words(), all_of(self.words())
+        first = next((c for c in self.conditions if c.word == word), None) or self._of_groups(word)
         count = f"; {words.count(HOLDS)} of {len(words)} conditions hold" if len(words) > 1 else ""
         return f"{first}{count}"
 
     def _of_groups(self, word: Word) -> Condition:
         """Return the first condition that gives the groups their word."""
-        group = next(group for group in self.any_of if _all([c.word for c in group]) == word)
+        group = next(group for group in self.any_of if all_of([c.word for c in group]) == word)
         return next(c for c in group if c.word == word)
-
-
-def _all(words: Sequence[Word]) -> Word:
-    if FAILS in words:
-        return FAILS
-    return HOLDS if words and set(words) == {HOLDS} else UNDECIDED
 
 
 @dataclass(frozen=True)

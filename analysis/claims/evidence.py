@@ -12,7 +12,8 @@ from analysis.budgets import MULTIPLES, minimal_budgets
 from analysis.claims.decide import Missing
 from analysis.endings import CAP, FEWEST_DATASETS
 from analysis.methods import ordered
-from analysis.ranks import Ranks, ranks
+from analysis.ranked import Ranks
+from analysis.ranks import ranks
 from analysis.relative import Relative, relative
 from analysis.scope import plural, scope
 from analysis.selection import at_horizon, for_budgets, horizon, of_families

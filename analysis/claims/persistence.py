@@ -1,6 +1,7 @@
 """Claim 12: whether the points of the EI-cost front stay on it."""
 
-from analysis.claims.decide import Claim, Condition, Finding, Missing
+from analysis.claims.condition import Condition
+from analysis.claims.decide import Claim, Finding, Missing
 from analysis.claims.evidence import Evidence, mean, too_few
 from analysis.fronts import persistence, reference
 from analysis.scope import of_study, scope

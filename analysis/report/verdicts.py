@@ -7,7 +7,7 @@ import pandas as pd
 
 from analysis import markdown
 from analysis.claims import Verdict
-from analysis.claims.decide import FAILS, HOLDS, UNDECIDED
+from analysis.claims.condition import FAILS, HOLDS, UNDECIDED
 from analysis.report.parts import Records, plain
 from harness.errors import BadInput
 

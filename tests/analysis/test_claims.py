@@ -12,7 +12,8 @@ from analysis.__main__ import main
 from analysis.bootstrap import Estimate
 from analysis.claims import Verdict, evaluate
 from analysis.claims.budgets import wrong_way
-from analysis.claims.decide import FAILS, HOLDS, UNDECIDED, Condition, Finding
+from analysis.claims.condition import FAILS, HOLDS, UNDECIDED, Condition
+from analysis.claims.decide import Finding
 from analysis.claims.evaluate import CLAIMS, table
 from analysis.components import REFERENCE
 from analysis.fronts import reference

@@ -15,7 +15,8 @@ from analysis.endings import REACHED, SHORT, SPENT, USED_UP, budgets_that_count,
 from analysis.figures import figures
 from analysis.headline import rank_table
 from analysis.plotting import save
-from analysis.ranks import Ranks, rank_curves, ranks
+from analysis.ranked import Ranks
+from analysis.ranks import rank_curves, ranks
 from analysis.scope import ranks_left_out, too_short_marks
 from analysis.selection import at_horizon, for_budgets
 from analysis.traces import Traces, collect
