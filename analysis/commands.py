@@ -1,16 +1,11 @@
 """What the commands of `python -m analysis` that read one folder of records do; each returns the exit code."""
 
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from analysis.arguments import Arguments
 from harness.cli import SOME_FAILED
 from harness.errors import BadInput
 from harness.files import write_atomically
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def do_all(arguments: Arguments) -> int:
@@ -62,7 +57,9 @@ def do_report(arguments: Arguments) -> int:
 def do_claims(arguments: Arguments) -> int:
     """Hold the paper's claims against the records: print the table, write claims.md and claims.csv."""
     from analysis.claims import evaluate
+    from analysis.claims.contextual import write_volumes
     from analysis.claims.evaluate import table, write
+    from analysis.claims.evidence import Evidence
     from analysis.components import only
     from analysis.costs import read_costs
     from analysis.fronts import all_fronts
@@ -72,28 +69,13 @@ def do_claims(arguments: Arguments) -> int:
     folder = arguments.results_dir
     traces = only(read_traces(folder), arguments.components)
     costs = read_costs(folder) if (folder / "costs").is_dir() else None
-    verdicts = evaluate(traces, costs, all_fronts(folder), arguments.options["judge"], arguments.mixed)
+    judge, mixed = arguments.options["judge"], arguments.mixed
+    verdicts = evaluate(traces, costs, all_fronts(folder), judge, mixed)
     print(table(verdicts))
     paths = [*write(verdicts, intervals(traces), arguments.out_dir)]
-    for path in [*paths, *_hypervolumes(arguments, traces)]:
+    for path in [*paths, *write_volumes(Evidence(traces, judge=judge, mixed=mixed).equal, arguments.out_dir)]:
         print(path)
     return 0
-
-
-def _hypervolumes(arguments: Arguments, frame: "pd.DataFrame") -> list[Path]:
-    """Write hypervolumes.csv, those of EI^alpha and CEI per problem; nothing where the records hold none."""
-    from analysis.claims.contextual import families_of
-    from analysis.claims.evidence import Evidence
-    from analysis.hypervolume import hypervolumes
-
-    try:
-        equal = Evidence(frame, judge=arguments.options["judge"], mixed=arguments.mixed).equal
-        found = hypervolumes(equal, families_of(equal.runs)).per_problem.reset_index()
-    except BadInput:
-        return []
-    path = arguments.out_dir / "hypervolumes.csv"
-    write_atomically(path, found.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode())
-    return [path]
 
 
 def do_budgets(arguments: Arguments) -> int:

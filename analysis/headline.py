@@ -8,8 +8,10 @@ import pandas as pd
 from analysis import markdown
 from analysis.budgets import minimal_budgets
 from analysis.methods import EI, EIPU, ordered
-from analysis.ranks import Ranks, rank_curves, ranks
+from analysis.ranked import Ranks
+from analysis.ranks import rank_curves, ranks
 from analysis.relative import Relative, relative
+from analysis.scope import too_short_marks
 from analysis.selection import at_horizon, for_budgets, horizon, of_families
 from analysis.traces import Traces
 from analysis.tradeoff import tradeoff
@@ -66,12 +68,17 @@ def budget_ranks(traces: Traces, family: str, without: list[str]) -> Ranks:
 
 
 def rank_table(ranked: Ranks) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the mean ranks as numbers, and as a table to print with one row per method."""
+    """Return the mean ranks as numbers, and as a table to print with one row per method.
+
+    The heading of a budget that does not count says how many runs are too short for it.
+    """
     numbers = rank_curves(ranked).drop(columns="share")
     shown = pd.DataFrame({"method": ranked.methods})
+    marks = dict(zip(ranked.multiples, too_short_marks(ranked), strict=True))
     for multiple, rows in numbers.groupby("multiple", sort=True):
         triples = rows.set_index("method").loc[ranked.methods, ["value", "low", "high"]].to_numpy()
-        shown[f"{multiple:.0%}"] = [markdown.interval(v, low, high, digits=2) for v, low, high in triples]
+        mark = f" ({marks[multiple]})" if marks[multiple] else ""
+        shown[f"{multiple:.0%}{mark}"] = [markdown.interval(v, low, high, digits=2) for v, low, high in triples]
     return numbers, shown
 
 

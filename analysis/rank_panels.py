@@ -12,12 +12,14 @@ from matplotlib.axes import Axes
 from analysis.budgets import minimal_budgets
 from analysis.methods import EI, EICOOL, EIPU, require
 from analysis.plotting import BLACK, BLUE, RED, Drawn, new_figure, save, sequence, style
-from analysis.ranks import Ranks, rank_curves, ranks
-from analysis.scope import footnote, intervals, ranks_left_out, scope, sentence
+from analysis.ranked import Ranks
+from analysis.ranks import rank_curves, ranks
+from analysis.scope import footnote, intervals, ranks_left_out, scope, sentence, too_short_marks
 from analysis.selection import at_horizon, for_budgets, horizon, of_families
 from analysis.traces import Traces
 
 Colours = dict[str, tuple[Any, str]]
+_FAINT = "0.45"
 _NAMES = {EI: "EI", EIPU: "EIpu", EICOOL: "EI-cool"}
 
 
@@ -51,14 +53,17 @@ def draw(traces: Traces, out_dir: Path, family: Family, methods: list[str]) -> D
         figure, plots = new_figure(10.0, 6.2, caption)
         panels = plots.subplots(2, 3, sharex=True, sharey=True).ravel()
         colours = _colours(methods)
-        for axes, multiple in zip(panels, ranked.multiples, strict=True):
-            _draw_panel(axes, curves[curves["multiple"] == multiple], colours, multiple, family)
+        for axes, multiple, mark in zip(panels, ranked.multiples, too_short_marks(ranked), strict=True):
+            _draw_panel(axes, curves[curves["multiple"] == multiple], colours, family)
+            _entitle(axes, multiple, mark)
         for axes in panels[3:]:
             axes.set_xlabel("share of the budget spent")
         for axes in panels[::3]:
             axes.set_ylabel("mean rank (1 = best)")
         entries = {
-            name: handle for axes in panels for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)
+            name: handle
+            for axes in panels[::-1]  # those of the first panel, whose budget counts if any does
+            for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)
         }
         plots.legend(
             list(entries.values()),
@@ -82,7 +87,18 @@ def _colours(methods: list[str]) -> Colours:
     return fixed | {m: (c, "-") for m, c in zip(inner, sequence(len(inner)), strict=True)}
 
 
-def _draw_panel(axes: Axes, curves: pd.DataFrame, colours: Colours, multiple: float, family: Family) -> None:
+def _entitle(axes: Axes, multiple: float, mark: str) -> None:
+    """Write which budget a panel is of; one that does not count is grey, its curves are faint and `mark` says why."""
+    title = f"{multiple:.0%} of the minimal budget"
+    axes.set_title(f"{title}\n({mark})" if mark else title, fontsize=9, color=_FAINT if mark else BLACK)
+    if mark:
+        axes.set_facecolor("0.93")
+        axes.grid(color="1.0")
+        for artist in (*axes.lines, *axes.collections):
+            artist.set_alpha(0.35 * (artist.get_alpha() or 1.0))
+
+
+def _draw_panel(axes: Axes, curves: pd.DataFrame, colours: Colours, family: Family) -> None:
     """Curves, faint bands for the methods with a name; beside the panel, all intervals at the whole budget."""
     for place, (method, rows) in enumerate(curves.groupby("method", sort=False)):
         colour, line = colours[str(method)]
@@ -94,7 +110,6 @@ def _draw_panel(axes: Axes, curves: pd.DataFrame, colours: Colours, multiple: fl
         x = 1.03 + 0.02 * place
         axes.plot([x, x], [whole["low"], whole["high"]], line, color=colour, linewidth=1.2)
         axes.plot([x], [whole["value"]], ".", color=colour, markersize=4)
-    axes.set_title(f"{multiple:.0%} of the minimal budget", fontsize=9)
     axes.set_xlim(0, 1.04 + 0.02 * len(colours))
     axes.set_xticks(np.linspace(0, 1, 6))
 

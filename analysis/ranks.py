@@ -4,59 +4,21 @@ Notation: C cells (problem and seed), B budget multiples, S shares of a budget, 
 CEI do not look at the budget, so one long run serves all; EI-cool plans for one, and has a run for each.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from scipy.stats import rankdata
 
 from analysis.bootstrap import Scheme, bootstrap
 from analysis.budgets import MULTIPLES
-from analysis.incumbent import at_budgets, spent
+from analysis.endings import SAME, endings
+from analysis.incumbent import at_budgets
 from analysis.methods import PREFIX_FAMILIES
+from analysis.ranked import Ranks
 from analysis.traces import CELL, PROBLEM, Traces
 from harness.errors import BadInput
 
 SHARES = np.linspace(0, 1, 41)
-CAP = 300  # iterations that a run of the time study goes on for at most (STUDY: "Minimal budget")
-_SAME = 1e-6  # relative: a planned budget is one of the study's, up to rounding
-
-
-@dataclass(frozen=True)
-class Ranks:
-    """Ranks (1 = best) of M methods in every cell in which all of them have a run.
-
-    present: which methods take part at which budget: a method that plans with its budget (EI-cool) has one run for
-    each, and takes part where every cell has that run; elsewhere its ranks are NaN.
-    capped: runs that ended before the budget was spent, which count with their final incumbent; short: those of
-    them that did so because they were planned for fewer iterations than `CAP`.
-    unfinished: runs with no successful evaluation within the budget, which rank last (ties).
-    left_out: cells in which some method has no run, or whose problem has no minimal budget.
-    """
-
-    methods: list[str]
-    cells: pd.DataFrame
-    multiples: Float[np.ndarray, " B"]
-    shares: Float[np.ndarray, " S"]
-    rank: Float[np.ndarray, "C B S M"]
-    present: Bool[np.ndarray, "B M"]
-    capped: Bool[np.ndarray, "C B M"]
-    short: Bool[np.ndarray, "C B M"]
-    unfinished: Bool[np.ndarray, "C B M"]
-    left_out: int
-
-    def wide(self) -> pd.DataFrame:
-        """Return ranks with one row per cell and columns (multiple, share, method)."""
-        columns = pd.MultiIndex.from_product(
-            [self.multiples, self.shares, self.methods], names=["multiple", "share", "method"]
-        )
-        flat = self.rank.reshape(len(self.cells), -1)
-        return pd.DataFrame(flat, index=pd.MultiIndex.from_frame(self.cells), columns=columns)
-
-    def part(self, which: Bool[np.ndarray, "C B M"]) -> Float[np.ndarray, " B"]:
-        """Return, per budget, the share of the runs taking part for which `which` holds."""
-        return np.asarray(np.where(self.present, which, False).sum((0, 2)) / (len(self.cells) * self.present.sum(1)))
 
 
 def ranks(
@@ -88,13 +50,13 @@ def ranks(
     whole = budget[:, None] * np.asarray(multiples)
     rows = np.stack([_rows(runs, row, method, whole) for method in methods], axis=-1)
     present = np.asarray((rows >= 0).all(axis=0))
-    error, capped, short, unfinished = _reached(traces, rows, whole, np.asarray(shares))
+    error, unfinished = _reached(traces, rows, whole, np.asarray(shares))
     rank = rankdata(np.where(np.isnan(error), np.inf, error), method="average", axis=-1)
     if not present.all():
         rank = _rank_present(error, present)
     cells = row.index.to_frame(index=False)
-    return Ranks(methods, cells, np.asarray(multiples), np.asarray(shares), rank, present, capped, short, unfinished,
-                 left_out=int((~complete).sum()))  # fmt: skip
+    return Ranks(methods, cells, np.asarray(multiples), np.asarray(shares), rank, present,
+                 *endings(traces, rows, whole), unfinished, left_out=int((~complete).sum()))  # fmt: skip
 
 
 def _rows(runs: pd.DataFrame, row: pd.DataFrame, method: str, whole: Float[np.ndarray, "C B"]) -> np.ndarray:
@@ -107,27 +69,22 @@ def _rows(runs: pd.DataFrame, row: pd.DataFrame, method: str, whole: Float[np.nd
     for *cell, tau, at in own.itertuples(index=False, name=None):
         c = place.get(tuple(cell))
         if c is not None:
-            found[c, np.isclose(whole[c], tau, rtol=_SAME)] = at
+            found[c, np.isclose(whole[c], tau, rtol=SAME)] = at
     return found
 
 
-def _reached(
-    traces: Traces, rows: np.ndarray, whole: np.ndarray, shares: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Error (C, B, S, M) at every share; capped, short and unfinished (C, B, M) at the whole budgets (C, B)."""
+def _reached(traces: Traces, rows: np.ndarray, whole: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Error (C, B, S, M) at every share, and which runs (C, B, M) have none at the whole budgets (C, B)."""
     error = np.full((*whole.shape, len(shares), rows.shape[-1]), np.nan)
-    capped, short, unfinished = (np.zeros(rows.shape, dtype=bool) for _ in range(3))
-    curve, planned = traces.incumbent, traces.runs["iterations"].to_numpy()
+    unfinished = np.zeros(rows.shape, dtype=bool)
+    curve = traces.incumbent
     for b, m in np.ndindex(rows.shape[1:]):
         at = rows[:, b, m]
         if (at < 0).any():
             continue
-        points = whole[:, [b]] * shares
-        error[:, b, :, m] = at_budgets(curve[at], traces.cost_s[at], points)
+        error[:, b, :, m] = at_budgets(curve[at], traces.cost_s[at], whole[:, [b]] * shares)
         unfinished[:, b, m] = np.isnan(at_budgets(curve[at], traces.cost_s[at], whole[:, [b]]))[:, 0]
-        capped[:, b, m] = np.nanmax(spent(traces.cost_s[at]), axis=1) < whole[:, b]
-        short[:, b, m] = capped[:, b, m] & (planned[at] < CAP)
-    return error, capped, short, unfinished
+    return error, unfinished
 
 
 def _rank_present(error: np.ndarray, present: np.ndarray) -> np.ndarray:
@@ -139,9 +96,14 @@ def _rank_present(error: np.ndarray, present: np.ndarray) -> np.ndarray:
 
 
 def rank_curves(ranked: Ranks, scheme: Scheme | None = None) -> pd.DataFrame:
-    """Return the mean rank over cells with its interval: multiple, share, method, value, low, high, n.
+    """Return the mean rank over the cells used, with its interval: multiple, share, method, value, low, high, n.
 
-    A method has no rows at a budget at which it takes no part.
+    counts: whether the budget does (`Ranks.counting`). A method has no rows at a budget at which it takes no part.
     """
-    curves = bootstrap(ranked.wide(), "mean", scheme).reset_index()
+    parts = []
+    for b, (multiple, counts) in enumerate(zip(ranked.multiples, ranked.counting, strict=True)):
+        part = bootstrap(ranked.over(b), "mean", scheme).reset_index()
+        part.insert(0, "multiple", multiple)
+        parts.append(part.assign(counts=counts))
+    curves = pd.concat(parts, ignore_index=True)
     return curves[curves["n"] > 0].reset_index(drop=True)

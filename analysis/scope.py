@@ -1,32 +1,56 @@
 """Sentences that say what a number was taken over: problems, seeds, methods, evaluator, what was left out."""
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 
 import datasets
 import pipelines
 from analysis.bootstrap import in_use
+from analysis.endings import CAP, FEWEST_DATASETS, REACHED, SHORT, USED_UP
 from analysis.marks import footnote
-from analysis.ranks import CAP, Ranks
+from analysis.ranked import Ranks
 from analysis.relative import Relative
-from analysis.traces import PROBLEM
+from analysis.traces import CELL, PROBLEM
 
-__all__ = ["footnote", "intervals", "pairs_left_out", "plural", "ranks_left_out", "scope", "sentence", "span"]
+__all__ = ["ended_early", "footnote", "intervals", "of_study", "pairs_left_out", "plural", "ranks_left_out", "scope",
+           "sentence", "span", "too_short_marks"]  # fmt: skip
 
 
+@cache
 def study_problems() -> set[tuple[str, str]]:
     """Return the (dataset, pipeline) pairs of the whole study."""
     return {(d, p) for d in datasets.names() for p in pipelines.names()}
 
 
+def of_study(values: pd.Series) -> pd.Series:
+    """Return the values, by (dataset, pipeline, seed), of the study's problems; all of them where none is the study's.
+
+    Data sets of single figures (a1a, splice) do not mix with the study's, whose problems come in eights.
+    """
+    problems = values.index.to_frame()[PROBLEM].itertuples(index=False, name=None)
+    own = [k for k, problem in enumerate(problems) if problem in study_problems()]
+    return values.iloc[own] if own else values
+
+
 def scope(cells: pd.DataFrame, evaluator: str) -> str:
-    """Return e.g. ``18 of 144 problems, 10 seeds (replay)`` for the cells (dataset, pipeline, seed)."""
-    present = set(cells[PROBLEM].drop_duplicates().itertuples(index=False, name=None))
+    """Return e.g. ``18 of 144 problems, 10 seeds (replay)`` for the cells (dataset, pipeline, seed).
+
+    Where not every problem has every seed: ``18 of 144 problems, 2 seeds, 19 problem-seed pairs of 1 to 2 seeds each``.
+    """
+    own = cells[CELL].drop_duplicates()
+    present = set(own[PROBLEM].drop_duplicates().itertuples(index=False, name=None))
     study = study_problems()
     others = len(present - study)
     extra = f" and {others} outside the study" if others else ""
-    seeds = cells["seed"].nunique()
-    return f"{len(present & study)} of {len(study)} problems{extra}, {plural(seeds, 'seed')} ({evaluator})"
+    seeds = own["seed"].nunique()
+    uneven = ""
+    if len(own) < len(present) * seeds:
+        each = own.groupby(PROBLEM, observed=True).size()
+        span = f"{each.min()} to {each.max()}" if each.min() < each.max() else f"{each.max()}"
+        uneven = f", {plural(len(own), 'problem-seed pair')} of {span} seed{'' if each.max() == 1 else 's'} each"
+    return f"{len(present & study)} of {len(study)} problems{extra}, {plural(seeds, 'seed')}{uneven} ({evaluator})"
 
 
 def intervals(cells: pd.DataFrame) -> str:
@@ -66,18 +90,45 @@ def pairs_left_out(pairs: Relative, short: int, n: int) -> str:
 
 def ranks_left_out(ranked: Ranks) -> str:
     """Return the sentences on capped and unfinished runs per budget, and on the cells left out."""
-    names = [f"{m:.0%}" for m in ranked.multiples]
-    capped = [f"{share:.1%} ({name})" for name, share in zip(names, ranked.part(ranked.capped), strict=True)]
-    none = [f"{share:.1%} ({name})" for name, share in zip(names, ranked.part(ranked.unfinished), strict=True)]
-    short = int(np.where(ranked.present, ranked.short, False).any(axis=1).sum())
-    planned = f" ({plural(short, 'run')} planned for fewer than {CAP} iterations)" if short else ""
     return (
-        f"Runs that ended before the budget was spent{planned} and count with their final incumbent: "
-        f"{', '.join(capped)}. "
-        f"Runs without a successful evaluation within the budget, which rank last: {', '.join(none)}. "
-        f"Left out: {plural(ranked.left_out, 'problem-seed pair')} without runs of every method."
+        f"{ended_early(ranked)} Left out: {plural(ranked.left_out, 'problem-seed pair')} without runs of every method."
         f"{_planning(ranked)}"
     )
+
+
+def too_short_marks(ranked: Ranks) -> list[str]:
+    """Return, per budget, the mark of one that does not count, such as ``99% of runs too short``; "" otherwise."""
+    short = ranked.part(ranked.short)
+    return [
+        "" if counts else f"{share:.0%} of runs too short" for share, counts in zip(short, ranked.counting, strict=True)
+    ]
+
+
+def ended_early(ranked: Ranks) -> str:
+    """Return the sentences on runs that ended before a budget was spent, and on what they make a budget leave out."""
+    names = [f"{m:.0%}" for m in ranked.multiples]
+    ways = ((f"reached {CAP} iterations", REACHED), ("used up their table", USED_UP), ("were planned shorter", SHORT))
+    of_these = [
+        f"{words}: {_shares(ranked, ranked.ending == way)}" for words, way in ways if (ranked.ending == way).any()
+    ]
+    gone = [f"{n:,} ({name})" for n, name in zip((~ranked.used).sum(axis=0), names, strict=True) if n]
+    how = f" ({'; '.join(of_these)})" if of_these else ""
+    refused = [name for name, counts in zip(names, ranked.counting, strict=True) if not counts]
+    return sentence(
+        f"Runs that ended before the budget was spent, and count with their final incumbent: "
+        f"{_shares(ranked, ranked.capped)}{how}.",
+        f"Problem-seed pairs left out of a budget for which runs were planned too short: {', '.join(gone)}."
+        if gone else "",
+        f"Budgets at which fewer than {FEWEST_DATASETS} data sets (or not all) would be left, so that all pairs are "
+        f"shown and no claim is decided: {', '.join(refused)}." if refused else "",
+        f"Runs without a successful evaluation within the budget, which rank last: "
+        f"{_shares(ranked, ranked.unfinished)}.",
+    )  # fmt: skip
+
+
+def _shares(ranked: Ranks, which: np.ndarray) -> str:
+    shares = zip(ranked.part(which), ranked.multiples, strict=True)
+    return ", ".join(f"{share:.1%} ({m:.0%})" for share, m in shares)
 
 
 def _planning(ranked: Ranks) -> str:

@@ -5,15 +5,15 @@ from typing import cast
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.text import Annotation
-from matplotlib.transforms import Bbox
 
 from analysis.bootstrap import Scheme, Statistic, bootstrap
+from analysis.labels import THINNED, label_points, thin_labels
 from analysis.methods import EICOOL
 from analysis.plotting import GREEN
 from analysis.relative import MEASURES, Relative
 
-THINNED = "Labels that would lie on one another are left out; the CSV beside the figure has every number."
+__all__ = ["THINNED", "and_of_cool", "finish", "label_points", "plot", "plot_cool", "thin_labels", "tradeoff"]
+
 STATISTICS: tuple[Statistic, ...] = ("mean", "median")
 
 
@@ -65,26 +65,6 @@ def _arms(rows: pd.DataFrame, measure: str) -> np.ndarray:
     """Lengths of the error bars' two arms; none where an interval misses its own point."""
     value, low, high = (rows[c].to_numpy() for c in (measure, f"{measure}_low", f"{measure}_high"))
     return np.maximum([value - low, high - value], 0.0)
-
-
-def label_points(axes: Axes, rows: pd.DataFrame, parameter: str, colour: str, above: bool) -> None:
-    """Write the parameter's value beside each point, above and to the right or below and to the left."""
-    offset, side = ((4, 4), "left") if above else ((-4, -10), "right")
-    for x, y, value in rows[["cost_pct", "error_pct", parameter]].itertuples(index=False):
-        axes.annotate(f"{value:g}", (x, y), xytext=offset, textcoords="offset points", ha=side, fontsize=7,
-                      color=colour)  # fmt: skip
-
-
-def thin_labels(axes: Axes) -> None:
-    """Hide the labels that would lie on another one; of two, the one farther from EI's point stays."""
-    axes.figure.canvas.draw()
-    labels = [text for text in axes.texts if isinstance(text, Annotation)]
-    kept: list[Bbox] = []
-    for label in sorted(labels, key=lambda t: -float(np.abs(np.array(t.xy) - 100.0).sum())):
-        box = label.get_window_extent()
-        label.set_visible(not any(box.overlaps(other) for other in kept))
-        if label.get_visible():
-            kept.append(box)
 
 
 def finish(axes: Axes, n: int) -> None:

@@ -1,54 +1,20 @@
-"""From estimates to a verdict: conditions, and the one rule that all claims share."""
+"""From conditions to a verdict, by the one rule that all claims share."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from analysis.bootstrap import Estimate
+from analysis.claims.condition import FAILS, HOLDS, UNDECIDED, Condition, Word, all_of
 
 if TYPE_CHECKING:
     from analysis.claims.evidence import Evidence
 
-Word = Literal["holds", "does not hold", "undecided"]
-HOLDS: Word = "holds"
-FAILS: Word = "does not hold"
-UNDECIDED: Word = "undecided"
+
+__all__ = ["UNDECIDED", "Claim", "Finding", "Missing", "Verdict", "verdict", "without_evidence"]
 
 
 class Missing(Exception):
     """What a claim needs and the records do not contain; its text is the verdict's `why`."""
-
-
-@dataclass(frozen=True)
-class Condition:
-    """What an estimate has to be: above `at_least`, or below `at_most` (both exclusive).
-
-    what: the estimate in words. digits, unit: how it is printed.
-    """
-
-    what: str
-    estimate: Estimate
-    at_least: float | None = None
-    at_most: float | None = None
-    unit: str = ""
-    digits: int = 1
-
-    @property
-    def word(self) -> Word:
-        """Whether the interval lies inside, wholly outside, or across."""
-        lower = -float("inf") if self.at_least is None else self.at_least
-        upper = float("inf") if self.at_most is None else self.at_most
-        if lower < self.estimate.low and self.estimate.high < upper:
-            return HOLDS
-        if self.estimate.high < lower or self.estimate.low > upper:
-            return FAILS
-        return UNDECIDED
-
-    def __str__(self) -> str:
-        value, low, high = (
-            f"{v:.{self.digits}f}" for v in (self.estimate.value, self.estimate.low, self.estimate.high)
-        )
-        return f"{self.what} {value}{self.unit} [{low}, {high}]"
 
 
 @dataclass(frozen=True)
@@ -66,30 +32,47 @@ class Finding:
     doubts: Sequence[str] = field(default_factory=tuple)
     also: str = ""
 
-    def word(self) -> Word:
-        """Return the verdict."""
+    @property
+    def every(self) -> list[Condition]:
+        """All conditions, those of the groups included."""
+        return [*self.conditions, *(c for group in self.any_of for c in group)]
+
+    def words(self) -> list[Word]:
+        """Return what came of each condition, and last of the groups together, where there are any."""
         words = [condition.word for condition in self.conditions]
         if self.any_of:
-            groups = [_all([c.word for c in group]) for group in self.any_of]
+            groups = [all_of([c.word for c in group]) for group in self.any_of]
             words.append(HOLDS if HOLDS in groups else FAILS if set(groups) == {FAILS} else UNDECIDED)
-        word = _all(words)
+        return words
+
+    def word(self) -> Word:
+        """Return the verdict."""
+        word = all_of(self.words())
         return UNDECIDED if self.barred or (word == HOLDS and self.doubts) else word
 
     def why(self) -> str:
         """Return what decided, or what stands against deciding."""
         if self.barred:
-            return "; ".join(self.barred)
-        every = [*self.conditions, *(c for group in self.any_of for c in group)]
-        named = {word: [c.what for c in every if c.word == word] for word in (FAILS, UNDECIDED)}
+            return "; ".join(dict.fromkeys(self.barred))
+        named = {word: [c.what for c in self.every if c.word == word] for word in (FAILS, UNDECIDED)}
         parts = [f"outside: {'; '.join(named[FAILS])}"] if named[FAILS] else []
         parts += [f"interval across the limit: {'; '.join(named[UNDECIDED])}"] if named[UNDECIDED] else []
-        return "; ".join([*parts, *self.doubts]) or "every condition holds"
+        return "; ".join(dict.fromkeys([*parts, *self.doubts])) or "every condition holds"
 
+    def deciding(self) -> str:
+        """Return the first condition that came out as all of them together did, and how many hold.
 
-def _all(words: Sequence[Word]) -> Word:
-    if FAILS in words:
-        return FAILS
-    return HOLDS if words and set(words) == {HOLDS} else UNDECIDED
+        A group of which one alternative must hold counts as one condition.
+        """
+        words, word = self.words(), all_of(self.words())
+        first = next((c for c in self.conditions if c.word == word), None) or self._of_groups(word)
+        count = f"; {words.count(HOLDS)} of {len(words)} conditions hold" if len(words) > 1 else ""
+        return f"{first}{count}"
+
+    def _of_groups(self, word: Word) -> Condition:
+        """Return the first condition that gives the groups their word."""
+        group = next(group for group in self.any_of if all_of([c.word for c in group]) == word)
+        return next(c for c in group if c.word == word)
 
 
 @dataclass(frozen=True)
@@ -106,8 +89,9 @@ class Claim:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim as it came out. ours: the estimates; low, high: the interval of the first of them.
+    """A claim as it came out. ours: all estimates; low, high: the interval of the first of them.
 
+    deciding: the estimate that decided, and how many conditions hold; "" where nothing was estimated.
     why: what decided, or what is missing. taken_over: problems, seeds, runs.
     """
 
@@ -122,15 +106,15 @@ class Verdict:
     verdict: str
     why: str
     taken_over: str
+    deciding: str = ""
 
 
 def verdict(claim: Claim, finding: Finding) -> Verdict:
     """Return the verdict on a claim by what was found."""
-    every = [*finding.conditions, *(c for group in finding.any_of for c in group)]
-    first = every[0].estimate
-    ours = "; ".join([*map(str, every), *([finding.also] if finding.also else [])])
+    first = finding.every[0].estimate
+    ours = "; ".join([*map(str, finding.every), *([finding.also] if finding.also else [])])
     return Verdict(claim.number, claim.claim, claim.paper, claim.statistic, claim.rule, ours, first.low, first.high,
-                   finding.word(), finding.why(), finding.taken_over)  # fmt: skip
+                   finding.word(), finding.why(), finding.taken_over, finding.deciding())  # fmt: skip
 
 
 def without_evidence(claim: Claim, why: str) -> Verdict:

@@ -48,12 +48,18 @@ def _examine(claim: Claim, evidence: Evidence) -> Verdict:
 def table(verdicts: Sequence[Verdict]) -> str:
     """Return the verdicts as a Markdown table, and below it how each was reached."""
     rows = [
-        {"#": str(v.number), "claim": v.claim, "paper": v.paper, "ours": v.ours, "verdict": f"**{v.verdict}**"}
+        {
+            "#": str(v.number),
+            "claim": v.claim,
+            "paper": v.paper,
+            "ours": v.deciding or v.ours,
+            "verdict": f"**{v.verdict}**",
+        }
         for v in verdicts
     ]
     how = [
-        f"{v.number}. *Statistic*: {v.statistic}. *Holds if*: {v.rule}. *Why {v.verdict}*: {v.why}. "
-        f"*Taken over*: {v.taken_over}."
+        f"{v.number}. *Statistic*: {v.statistic}. *Holds if*: {v.rule}. *Ours*: {v.ours}. "
+        f"*Why {v.verdict}*: {v.why}. *Taken over*: {v.taken_over}."
         for v in verdicts
     ]
     return markdown.table(pd.DataFrame(rows)) + "\n\n" + "\n".join(how)

@@ -1,5 +1,6 @@
 """What claims are decided by: the records, arranged once for all of them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,15 +10,14 @@ import pandas as pd
 from analysis.bootstrap import Estimate, bootstrap
 from analysis.budgets import MULTIPLES, minimal_budgets
 from analysis.claims.decide import Missing
+from analysis.endings import CAP, FEWEST_DATASETS
 from analysis.methods import ordered
-from analysis.ranks import CAP, Ranks, ranks
+from analysis.ranked import Ranks
+from analysis.ranks import ranks
 from analysis.relative import Relative, relative
 from analysis.scope import plural, scope
 from analysis.selection import at_horizon, for_budgets, horizon, of_families
 from analysis.traces import STUDY_ITERATIONS, Judge, Traces, collect
-
-FEWEST_DATASETS = 5  # with fewer, resampling data sets says nothing of other data sets
-MOST_SHORT = 0.1  # share of runs that may have been planned too short for a budget
 
 
 @dataclass(frozen=True)
@@ -92,29 +92,32 @@ class Evidence:
         return (
             f"{scope(ranked.cells, self.traces.evaluator)}, runs of up to {longest} iterations, {self.judge} error; "
             f"ended before the budget was spent: {', '.join(names)}; left out "
-            f"{plural(ranked.left_out, 'cell')} without runs of every method"
+            f"{plural(ranked.left_out, 'cell')} without runs of every method{_too_short(ranked)}"
         )
 
 
-def counting(ranked: Ranks) -> np.ndarray:
-    """Return which budgets count: those that of no method more than a tenth of the runs was planned too short for.
-
-    A run is too short if it ended unspent with fewer than the study's 300 iterations planned. Method by method, since
-    the cheapest end first.
-    """
-    short = np.where(ranked.present, ranked.short, False).mean(axis=0)  # (budget, method)
-    return np.asarray(short.max(axis=1) <= MOST_SHORT)
+def _too_short(ranked: Ranks) -> str:
+    """Return how many cells with runs planned too short for them the budgets that count leave out."""
+    gone = (~ranked.used).sum(axis=0)
+    left = ", ".join(f"{n:,} at {m:.0%}" for n, m in zip(gone, ranked.multiples, strict=True) if n)
+    return f"; cells left out of a budget for which runs were planned too short: {left}" if left else ""
 
 
 def need(ranked: Ranks, multiples: tuple[float, ...]) -> None:
     """Raise Missing unless all of these budgets count."""
-    there = set(ranked.multiples[counting(ranked)])
-    lacking = [f"{m:.0%}" for m in multiples if m not in there]
+    there = set(ranked.multiples[ranked.counting])
+    lacking = [m for m in multiples if m not in there]
     if lacking:
-        raise Missing(
-            f"more than {MOST_SHORT:.0%} of a method's runs were planned too short for {', '.join(lacking)} of the "
-            f"minimal budget: runs have to go on to 20 times that or {CAP} iterations (python -m harness study=time)"
-        )
+        raise Missing(too_short_for(lacking))
+
+
+def too_short_for(multiples: Sequence[float]) -> str:
+    """Return the reason why budgets do not count, and what would help."""
+    return (
+        f"too many runs were planned too short for {', '.join(f'{m:.0%}' for m in multiples)} of the minimal budget: "
+        f"without their cells fewer than {FEWEST_DATASETS} data sets are left; runs have to go on to 20 times that or "
+        f"{CAP} iterations (python -m harness study=time)"
+    )
 
 
 def too_few(cells: pd.DataFrame) -> list[str]:

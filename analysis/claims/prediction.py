@@ -5,7 +5,8 @@ import pandas as pd
 from jaxtyping import Float
 
 from analysis.bootstrap import of_means
-from analysis.claims.decide import Claim, Condition, Finding, Missing
+from analysis.claims.condition import Condition
+from analysis.claims.decide import Claim, Finding, Missing
 from analysis.claims.evidence import Evidence, mean, too_few
 from analysis.costs import REFERENCE
 from analysis.scope import scope

@@ -2,7 +2,8 @@
 
 import pandas as pd
 
-from analysis.claims.decide import Claim, Condition, Finding, Missing
+from analysis.claims.condition import Condition
+from analysis.claims.decide import Claim, Finding, Missing
 from analysis.claims.evidence import Evidence
 from analysis.methods import EIPU
 from analysis.relative import Relative

@@ -14,7 +14,7 @@ from analysis.methods import EI, ordered, require, short
 from analysis.plotting import BLACK, RED, Drawn, new_figure, save, style
 from analysis.ranks import ranks
 from analysis.relative import finals
-from analysis.scope import footnote, plural, scope, sentence
+from analysis.scope import ended_early, footnote, plural, scope, sentence
 from analysis.selection import at_horizon, for_budgets, horizon, of_families
 from analysis.traces import CELL, Traces
 from harness.errors import BadInput
@@ -35,9 +35,10 @@ class Panel:
 def draw(traces: Traces, out_dir: Path) -> Drawn:
     """Draw the diagrams; raises BadInput without runs of `ei`, or with fewer than two methods."""
     require(traces.runs, EI, "CD")
-    panels = [_after_iterations(traces), *_within_budget(traces)]
+    within = _within_budget(traces)
+    panels = [_after_iterations(traces), *([] if isinstance(within, str) else [within])]
     numbers = pd.concat([_numbers(panel.title, panel.found) for panel in panels], ignore_index=True)
-    caption = _caption(traces, panels)
+    caption = _caption(traces, panels, within if isinstance(within, str) else "")
     most = max(len(panel.found.ranks) for panel in panels)
     with style():
         figure, plots = new_figure(5.0 * len(panels), 0.25 * most + 1.0, caption)
@@ -60,18 +61,21 @@ def _after_iterations(traces: Traces) -> Panel:
     return Panel(f"best error after {n} iterations", _compare(rank), rank.index.to_frame(index=False), left_out)
 
 
-def _within_budget(traces: Traces) -> list[Panel]:
-    """The panel of budgets; none where no two methods were run on a common problem and seed."""
+def _within_budget(traces: Traces) -> Panel | str:
+    """The panel of the budget; a sentence where it does not count, or no two methods ran on a common problem."""
     budgets = minimal_budgets(at_horizon(of_families(traces, "alpha"), horizon(traces))[0], "CD")
     methods = ordered(for_budgets(traces).runs)
     try:
         ranked = ranks(for_budgets(traces), budgets, methods, (BUDGET,), np.ones(1), "CD")
-    except BadInput:
-        return []
-    rank = ranked.wide().set_axis(ranked.methods, axis=1).dropna(axis=1)
+    except BadInput as error:
+        return f"No diagram for {BUDGET:.0%} of the minimal budget: {error}."
+    if not ranked.counting.all():
+        return f"No diagram for {BUDGET:.0%} of the minimal budget, for which too many runs were planned too short."
+    rank = ranked.at(BUDGET).dropna(axis=1)
     absent = [method for method in ordered(traces.runs) if method not in rank.columns]
     left_out = _left_out(ranked.left_out, absent, "without a run planned for that budget everywhere")
-    return [Panel(f"best error within {BUDGET:.0%} of the minimal budget", _compare(rank), ranked.cells, left_out)]
+    title, cells = f"best error within {BUDGET:.0%} of the minimal budget", rank.index.to_frame(index=False)
+    return Panel(title, _compare(rank), cells, f"{left_out} {ended_early(ranked)}")
 
 
 def _left_out(cells: int, methods: list[str], why: str) -> str:
@@ -105,7 +109,7 @@ def _numbers(title: str, found: Critical) -> pd.DataFrame:
     return rows.merge(found.p.rename_axis("method").add_prefix("p_").reset_index(), on="method")
 
 
-def _caption(traces: Traces, panels: list[Panel]) -> str:
+def _caption(traces: Traces, panels: list[Panel], none: str) -> str:
     parts = []
     for panel in panels:
         p, n = panel.found.friedman_p, panel.found.datasets
@@ -119,5 +123,6 @@ def _caption(traces: Traces, panels: list[Panel]) -> str:
         "seeds. Bars join neighbours of which no pair differs: Wilcoxon's signed-rank test over data sets with Holm's",
         f"correction, {LEVEL:.0%} (Demsar 2006; Benavoli et al. 2016). With few data sets no pair can differ.",
         *parts,
+        none,
         footnote(panels[0].cells["dataset"]),
     )

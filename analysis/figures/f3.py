@@ -33,9 +33,9 @@ def draw(traces: Traces, out_dir: Path) -> Drawn:
             label_points(axes, rows, "alpha", colour, above=statistic == "mean")
         plot_cool(axes, numbers)
         finish(axes, n)
-        thin_labels(axes)
         axes.set_title("EI$^\\alpha$: cost saved against error lost (numbers: $\\alpha$)", fontsize=10)
         plots.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+        thin_labels(axes)
         return save(figure, "f3", caption, numbers, out_dir)
 
 

@@ -18,7 +18,7 @@ from harness.errors import BadInput
 
 
 def draw(traces: Traces, out_dir: Path) -> Drawn:
-    """Draw F5, left: CEI over lambda beside EI^alpha; right: CEI's mean effective alpha per iteration.
+    """Draw F5, left: CEI over lambda beside EI^alpha; right: CEI's mean and median effective alpha per iteration.
 
     Raises BadInput without runs of `ei`, or of `cei`.
     """
@@ -36,8 +36,8 @@ def draw(traces: Traces, out_dir: Path) -> Drawn:
         left, right = plots.subplots(1, 2, width_ratios=(1.15, 1))
         _draw_tradeoffs(left, numbers, n)
         _draw_effective(right, effective.curve)
-        thin_labels(left)
         plots.legend(*left.get_legend_handles_labels(), loc="outside lower left", ncols=5)
+        thin_labels(left)
         both = pd.concat([numbers.assign(panel="left"), effective.curve.assign(panel="right")])
         return save(figure, "f5", caption, both, out_dir)
 
@@ -62,6 +62,7 @@ def _draw_effective(axes: Axes, curve: pd.DataFrame) -> None:
     for lam, colour in zip(lams, sequence(len(lams)), strict=True):
         rows = curve[curve["lam"] == lam]
         axes.plot(rows["iteration"], rows["value"], color=colour, linewidth=1.3)
+        axes.plot(rows["iteration"], rows["median"], ":", color=colour, linewidth=0.8)
         axes.fill_between(rows["iteration"], rows["low"], rows["high"], color=colour, alpha=0.15, linewidth=0)
         ends.append(rows["value"].iloc[-1])
     axes.set_yscale("symlog", linthresh=1.0)  # near-equal costs make single alphas of hundreds
@@ -73,7 +74,7 @@ def _draw_effective(axes: Axes, curve: pd.DataFrame) -> None:
         axes.annotate(f"$\\lambda$ = {lam:g}", (1.0, y), xycoords="axes fraction", xytext=(4, 0),
                       textcoords="offset points", fontsize=7.5, color=colour, va="center")  # fmt: skip
     axes.set_xlabel("iteration (initial design included)")
-    axes.set_ylabel("mean effective $\\alpha$ of CEI (log scale above 1)")
+    axes.set_ylabel("effective $\\alpha$ of CEI (log scale above 1)")
     axes.set_title("the $\\alpha$ that CEI amounts to", fontsize=10)
 
 
@@ -83,8 +84,9 @@ def _caption(traces: Traces, pairs: Relative, numbers: pd.DataFrame, effective: 
         f"EI^alpha{and_of_cool(numbers)}, in percent of EI's on the same problem and seed (EI = 100), mean and",
         f"median over {scope(pairs.table, traces.evaluator)}, {span(numbers['n'], 'pair')}.",
         pairs_left_out(pairs, short, n),
-        "Right: mean over problems and seeds of the least alpha with which EI^alpha would have made CEI's",
-        "choice.",
+        "Right: mean (lines) and median (thin, dotted) over problems and seeds of the least alpha with which EI^alpha",
+        "would have made CEI's choice; where costs are nearly equal that alpha can be in the hundreds, and a single",
+        "such choice drives the mean, but not the median.",
         unsupported_sentence(effective),
         f"Bars and bands: {intervals(pairs.table)}",
         THINNED,

@@ -10,7 +10,7 @@ from analysis.front_panels import chosen, described, finish, place, steps
 from analysis.fronts import persistence, reference
 from analysis.markdown import interval
 from analysis.plotting import BLUE, GREEN, RED, Drawn, new_figure, save, style
-from analysis.scope import intervals, scope, sentence
+from analysis.scope import intervals, of_study, scope, sentence
 
 RECORDS = "fronts"
 DATASETS = ("a1a", "a3a", "splice")
@@ -60,9 +60,9 @@ def _panel(axes: Axes, points: pd.DataFrame, title: str) -> None:
 
 
 def _shares(fronts: pd.DataFrame) -> str:
-    """Return the sentence on how many points stay, over all recorded steps and runs of EI."""
+    """Return the sentence on how many points stay, over all recorded steps and runs of EI on the study's problems."""
     own = reference(fronts)
-    shares = persistence(own)
+    shares = of_study(persistence(own))
     value, low, high = bootstrap((100 * shares).to_frame())[["value", "low", "high"]].to_numpy(float)[0]
     cells = shares.index.to_frame(index=False)
     return (

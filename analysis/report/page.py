@@ -10,7 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from analysis.claims.decide import FAILS, HOLDS, UNDECIDED
+from analysis.claims.condition import FAILS, HOLDS, UNDECIDED
 from analysis.report.colours import definitions, used
 from analysis.report.parts import Figure, Section
 from analysis.report.svg import inline

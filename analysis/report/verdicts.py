@@ -7,7 +7,7 @@ import pandas as pd
 
 from analysis import markdown
 from analysis.claims import Verdict
-from analysis.claims.decide import FAILS, HOLDS, UNDECIDED
+from analysis.claims.condition import FAILS, HOLDS, UNDECIDED
 from analysis.report.parts import Records, plain
 from harness.errors import BadInput
 
@@ -34,25 +34,29 @@ def count(found: Sequence[Verdict]) -> str:
 
 
 def number(verdict: Verdict) -> str:
-    """Return our number with its interval, where there is one."""
+    """Return our number with its interval, where there is one: of several, the one that decided."""
+    if verdict.deciding:
+        return verdict.deciding
     if verdict.low is None or verdict.high is None or "[" in verdict.ours:
         return verdict.ours or "-"
     return f"{verdict.ours} [{markdown.number(verdict.low)}, {markdown.number(verdict.high)}]"
 
 
 def table(found: Sequence[Verdict]) -> str:
-    """Return the headline table: claim, the paper's number, ours, verdict."""
+    """Return the headline table: claim, the paper's number, the one of ours that decided, verdict."""
     rows = [{"#": str(v.number), "verdict": v.verdict, "claim": plain(v.claim), "ours [95 %]": plain(number(v)),
              "paper": plain(v.paper)} for v in found]  # fmt: skip
     return markdown.table(pd.DataFrame(rows))
 
 
 def reasons(found: Sequence[Verdict]) -> list[str]:
-    """Return, claim by claim, how it was decided: why, by which statistic and rule, over which runs."""
+    """Return, claim by claim, how it was decided: why, by which numbers, statistic and rule, over which runs."""
     out = []
     for v in found:
         over = "" if v.taken_over in ("", "-") else f" *Taken over:* {_ended(v.taken_over)}"
         out.append(f"**{v.number}. {_ended(v.claim)}** **{v.verdict.capitalize()}:** {_ended(v.why)}")
+        if v.deciding:
+            out.append(f"*Numbers:* {_ended(v.ours)}")
         out.append(f"*Statistic:* {_ended(v.statistic)} *Rule:* {_ended(v.rule)}{over}")
     return out
 

@@ -1,5 +1,6 @@
 """Made-up traces with the columns of `harness.records.read_traces`, at any completeness."""
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.records import TRACE, block_files, spec_hash, write_block
+from harness.records import FRONTS, TRACE, block_files, spec_hash, write_block
 
 ALPHAS = (0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7)
 LAMS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
@@ -124,3 +125,21 @@ def on_disk(
                 "propose_ms": [1.0] * n,
             }
             write_block(results, block_files(spec(dataset, pipeline, way, steps), list(seeds), trace, timings))
+
+
+def fronts_on_disk(results: Path, problems: Iterable[tuple[str, str]], seeds: Sequence[int], stays: bool) -> None:
+    """Write EI's runs of 8 iterations with fronts of four points, all of which stay, or none; one is evaluated."""
+    steps, points = 8, 4
+    for dataset, pipeline in problems:
+        trace, fronts = block(dataset, pipeline, Way("ei"), seeds, steps), {name: list[Any]() for name in FRONTS.names}
+        for seed, step, k in itertools.product(seeds, range(INITIAL, steps), range(points)):
+            known = stays if k and step < steps - 1 else None  # the point evaluated, and the last front: no next step
+            row = {"seed": seed, "step": step, "candidate": 10 * step + k, "stays": known}
+            row |= {"log_ei": float(k), "log_cost": float(k), "then_log_ei": float(k), "then_log_cost": float(k)}
+            for name, values in fronts.items():
+                values.append(row.get(name))
+        timings = {"seed": trace["seed"], "step": trace["step"]} | dict.fromkeys(
+            ("fit_ms", "propose_ms"), [1.0] * len(trace["seed"])
+        )
+        described = spec(dataset, pipeline, Way("ei"), steps)
+        write_block(results, block_files(described, list(seeds), trace, timings, fronts))

@@ -7,14 +7,15 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.axes import Axes
 from synthetic_records import LAMS, Way, frame
 
 import datasets
 import pipelines
 from analysis.figures import figures
-from analysis.plotting import Drawn, sequence, spread
+from analysis.labels import label_points, markers, thin_labels
+from analysis.plotting import Drawn, save, sequence, spread
 from analysis.traces import collect
-from analysis.tradeoff import thin_labels
 from harness.errors import BadInput
 
 ALL = len(datasets.names()) * len(pipelines.names())
@@ -223,3 +224,45 @@ def test_of_two_labels_on_one_another_the_farther_from_ei_stays() -> None:
     shown = {text.get_text(): text.get_visible() for text in axes.texts}
     assert shown == {"far": True, "near": False, "apart": True}
     plt.close(figure)
+
+
+@pytest.mark.parametrize("blocked", [0, 1, 3, 4])
+def test_a_label_goes_to_a_side_without_a_marker(blocked: int) -> None:
+    """Markers above right, below left, above left, below right of the point, as many as `blocked` says."""
+    figure, axes = plt.subplots(dpi=100)
+    axes.set(xlim=(0, 100), ylim=(0, 100))
+    axes.plot([50], [50], "o", markersize=5)
+    figure.canvas.draw()
+    centre = axes.transData.transform((50, 50))
+    for dx, dy in [(14, 9), (-14, -11), (-14, 9), (14, -11)][:blocked]:
+        x, y = axes.transData.inverted().transform(np.add(centre, (dx, dy)))
+        axes.plot([x], [y], "x", markersize=5.5)
+    axes.axhline(50)  # a line without markers is no obstacle
+    label_points(axes, pd.DataFrame({"cost_pct": [50.0], "error_pct": [50.0], "lam": [0.3]}), "lam", "k", above=True)
+    thin_labels(axes)
+    (label,) = axes.texts
+    assert label.get_visible() == (blocked < 4) and len(markers(axes)) == 1 + blocked
+    assert label.get_zorder() > max(line.get_zorder() for line in axes.lines) and label.get_path_effects()
+    if blocked < 4:
+        box = label.get_window_extent()
+        assert not any(box.overlaps(marker) for marker in markers(axes))
+        left, below = box.x1 < centre[0], box.y1 < centre[1]
+        assert (left, below) == {0: (False, False), 1: (True, True), 3: (False, True)}[blocked]
+    plt.close(figure)
+
+
+def test_no_label_of_f5_lies_on_a_marker_and_medians_are_drawn(
+    partial: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = list[Axes]()
+    monkeypatch.setattr("analysis.figures.f5.save", lambda f, *rest: found.extend(f.axes) or save(f, *rest))
+    drawn = figures()["f5"](collect(partial), tmp_path)
+    left, right = found
+    boxes = [text.get_window_extent() for text in left.texts if text.get_visible()]
+    assert boxes and not any(box.overlaps(marker) for box in boxes for marker in markers(left))
+    curve = drawn.numbers[(drawn.numbers["panel"] == "right") & (drawn.numbers["method"] == "cei(lam=0.5)")]
+    shown = [np.asarray(line.get_ydata(), dtype=float) for line in right.lines]
+    for statistic in ("value", "median"):
+        expected = curve[statistic].to_numpy(dtype=float)
+        assert any(len(y) == len(expected) and np.allclose(y, expected) for y in shown), statistic
+    assert "median (thin, dotted)" in drawn.caption and "a single such choice drives the mean" in drawn.caption

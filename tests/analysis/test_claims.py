@@ -12,12 +12,13 @@ from analysis.__main__ import main
 from analysis.bootstrap import Estimate
 from analysis.claims import Verdict, evaluate
 from analysis.claims.budgets import wrong_way
-from analysis.claims.decide import FAILS, HOLDS, UNDECIDED, Condition, Finding
-from analysis.claims.evaluate import CLAIMS
-from analysis.claims.evidence import counting
+from analysis.claims.condition import FAILS, HOLDS, UNDECIDED, Condition
+from analysis.claims.decide import Finding
+from analysis.claims.evaluate import CLAIMS, table
 from analysis.components import REFERENCE
 from analysis.fronts import reference
-from analysis.ranks import Ranks
+from analysis.report.verdicts import reasons
+from analysis.report.verdicts import table as headline_table
 from harness.errors import BadInput
 from harness.records import TRACE
 
@@ -86,6 +87,21 @@ def test_verdicts_of_several_conditions() -> None:
     assert Finding([bad], "", doubts=["one is missing"]).word() == FAILS
 
 
+def test_the_condition_that_decided_stands_for_the_others() -> None:
+    good, bad, open_ = (
+        Condition(w, Estimate(v, v - 1, v + 1), at_least=0.0) for w, v in (("g", 2), ("b", -2), ("o", 0))
+    )
+    assert Finding([good], "").deciding() == "g 2.0 [1.0, 3.0]"
+    assert Finding([good, open_, bad, bad], "").deciding() == "b -2.0 [-3.0, -1.0]; 1 of 4 conditions hold"
+    assert Finding([good, open_], "").deciding() == "o 0.0 [-1.0, 1.0]; 1 of 2 conditions hold"
+    assert Finding([good, good], "", doubts=["x"]).deciding() == "g 2.0 [1.0, 3.0]; 2 of 2 conditions hold"
+    failed = Finding([good], "", any_of=[[good, bad], [bad, bad]])
+    assert failed.deciding() == "b -2.0 [-3.0, -1.0]; 1 of 2 conditions hold"
+    assert Finding([good], "", any_of=[[bad], [good]]).deciding() == "g 2.0 [1.0, 3.0]; 2 of 2 conditions hold"
+    assert Finding([good], "", any_of=[[bad], [good, open_]]).deciding().startswith("o 0.0")
+    assert Finding([good], "", doubts=["short", "none", "short"]).why() == "short; none"
+
+
 @pytest.fixture(scope="module")
 def as_claimed() -> dict[int, Verdict]:
     return verdicts(evaluate(records(outcomes())))
@@ -132,26 +148,28 @@ def test_ranks_by_hand(as_claimed: dict[int, Verdict]) -> None:
     assert as_claimed[4].verdict == FAILS and "rank of alpha = 0 above that of 0.2" in as_claimed[4].why
 
 
+def test_the_headline_shows_what_decided_and_the_rest_stands_below(as_claimed: dict[int, Verdict]) -> None:
+    eight = as_claimed[8]
+    held = sum(1 for part in eight.ours.split("; ") if float(part.split("[")[1].rstrip("]").split(", ")[1]) < 0)
+    assert eight.ours.count("rank of CEI") == 12 and eight.deciding.count("rank of CEI") == 1
+    assert eight.deciding.endswith(f"; {held} of 12 conditions hold") and 0 < held < 12
+    headline, how = table([eight]).split("\n\n")
+    assert eight.deciding in headline and eight.ours not in headline and f"*Ours*: {eight.ours}. " in how
+    assert eight.deciding in headline_table([eight])
+    assert reasons([eight])[1] == f"*Numbers:* {eight.ours}."
+    three = as_claimed[3]
+    assert three.ours.count("[") == 7 and three.deciding.endswith("; 2 of 2 conditions hold")
+
+
+def test_reasons_against_several_budgets_are_one() -> None:
+    why = verdicts(evaluate(records(outcomes(), steps=100)))[8].why
+    assert why.count("planned too short") == 1 and "500%, 1000%, 2000% of the minimal budget" in why
+
+
 def test_short_runs_decide_nothing_about_large_budgets() -> None:
     found = verdicts(evaluate(records(outcomes(), steps=100)))
     assert found[6].verdict == UNDECIDED and "planned too short for 1000%" in found[6].why
     assert found[4].verdict == UNDECIDED and "study=time" in found[4].why
-
-
-def test_a_budget_does_not_count_where_one_method_was_planned_too_short() -> None:
-    """Two of ten runs of the cheapest method, none of nine others: 2 % of all runs, 20 % of its own."""
-    short = np.zeros((10, 1, 10), dtype=bool)
-    short[:2, 0, 0] = True
-    present = np.ones((1, 10), dtype=bool)
-    none = np.zeros_like(short)
-    cells = pd.DataFrame({"dataset": "a", "pipeline": "p", "seed": range(10)})
-    made = Ranks(
-        list("abcdefghij"), cells, np.ones(1), np.ones(1), np.ones((10, 1, 1, 10)), present, none, short, none, 0
-    )
-    assert made.part(short)[0] == pytest.approx(0.02)
-    assert counting(made).tolist() == [False]
-    short[1, 0, 0] = False
-    assert counting(made).tolist() == [True]
 
 
 def test_a_method_that_is_no_part_of_the_claim_does_not_take_cells_from_it() -> None:
@@ -309,6 +327,9 @@ def test_persistence_by_hand() -> None:
         reference(pd.concat([fronts, fronts.assign(spec="other fit")]))
     with pytest.raises(BadInput, match="which choose differently"):
         reference(pd.concat([fronts, fronts.assign(engine="1", seed=1)]))
+    beside = fronts[fronts["dataset"] == "wind"].assign(dataset="a1a", stays=True)  # of a figure, not of the study
+    with_it = verdicts(evaluate(little, fronts=pd.concat([fronts, beside], ignore_index=True)))[12]
+    assert with_it == twelve and "outside" not in twelve.taken_over
     forest = fronts.assign(surrogate="rf", spec="forest", stays=True)
     pd.testing.assert_frame_equal(reference(pd.concat([forest, fronts], ignore_index=True)), reference(fronts))
     most = fronts.assign(stays=[None if s is None else True for s in fronts["stays"]])
@@ -329,6 +350,25 @@ def test_the_command_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFix
     )
     assert main(["claims", "bootstrap=plain", f"results_dir={tmp_path / 'r'}", f"out_dir={tmp_path / 'p'}"]) == 0
     assert "plain paired bootstrap" in (tmp_path / "p" / "claims.md").read_text()
+
+
+def test_the_hypervolumes_written_are_claim_7s_whatever_else_was_run(tmp_path: Path) -> None:
+    """EI-cool on two of three problems, best of all there: neither the scale nor the problems are its own."""
+    problems = [(d, "clean") for d in DATASETS[:3]]
+    families = [Way("ei"), Way("eialpha", alpha=0.2), Way("eipu"), Way("cei", lam=0.1), Way("cei", lam=0.3)]
+    for name, ways in (("alone", []), ("beside", [Way("eicool")])):
+        on_disk(tmp_path / name, problems, families, (0, 1), 12)
+        on_disk(tmp_path / name, problems[:2], ways, (0, 1), 12)
+        for command in ("claims", "report"):
+            where = [f"results_dir={tmp_path / name}", f"out_dir={tmp_path / name / command}"]
+            assert main([command, *where]) == 0
+    made = [
+        (tmp_path / n / c / "hypervolumes.csv").read_text() for n in ("alone", "beside") for c in ("claims", "report")
+    ]
+    assert len(set(made)) == 1 and made[0].count("\n") == 4
+    ours = pd.read_csv(tmp_path / "beside" / "claims" / "claims.csv").set_index("number").loc[7, "ours"]
+    areas = pd.read_csv(tmp_path / "beside" / "claims" / "hypervolumes.csv")
+    assert f"EI^alpha {(areas['lam'] - areas['alpha']).mean():.3f} [" in ours
 
 
 def test_every_claim_says_what_decides() -> None:

@@ -41,6 +41,16 @@ def test_the_command_draws_both(results: Path, tmp_path: Path) -> None:
     assert (tmp_path / "f1.png").read_bytes()[:4] == b"\x89PNG"
 
 
+def test_the_share_that_stays_is_the_studys(results: Path, tmp_path: Path) -> None:
+    """Beside a1a and splice, which have figures of their own, the records hold one problem of the study."""
+    fronts = read_fronts(results)
+    own = fronts[fronts["dataset"] == "a1a"].assign(dataset="wind", stays=True)
+    caption = front_figures()["f7"](pd.concat([fronts, own], ignore_index=True), tmp_path).caption
+    assert "100.0 [100.0, 100.0] % of the points stay on the front; 1 of 144 problems, 2 seeds (replay)" in caption
+    alone = front_figures()["f7"](fronts, tmp_path).caption
+    assert "100.0 [100.0, 100.0]" not in alone and "0 of 144 problems and 2 outside the study" in alone
+
+
 def test_f1_shows_each_alphas_maximiser(results: Path, tmp_path: Path) -> None:
     fronts = read_fronts(results)
     drawn = front_figures()["f1"](fronts, tmp_path).numbers
@@ -83,6 +93,7 @@ def test_without_fronts_there_is_one_clear_line(tmp_path: Path, capsys: pytest.C
 def test_critical_differences_say_what_they_compare(tmp_path: Path) -> None:
     problems = [(d, p) for d in ("wind", "wine", "spam") for p in ("clean", "onehot")]
     rows = frame(problems, [Way("ei"), Way("eipu"), Way("cei", lam=0.3), Way("eicool")], [0, 1], 20)
+    rows["iterations"] = rows["iterations"].where(rows["acq"] == "eicool", 300)  # the table had no more
     drawn = figures()["cd"](collect(rows), tmp_path)
     first = drawn.numbers[drawn.numbers["panel"] == "best error after 20 iterations"].set_index("method")
     ends = rows.groupby(["dataset", "pipeline", "seed", "method"])["error"].min().unstack("method")
@@ -100,6 +111,31 @@ def test_critical_differences_say_what_they_compare(tmp_path: Path) -> None:
     assert "Left out: 4 problem-seed pairs without a result of every method, and eicool (without 20" in caption
     with pytest.raises(BadInput, match="needs two methods or more, got: ei"):
         figures()["cd"](collect(rows[rows["method"] == "ei"]), tmp_path)
+
+
+def test_critical_differences_within_a_budget_need_runs_that_are_long_enough(tmp_path: Path) -> None:
+    """Of three seeds on six data sets one goes on; where none does, there is no second diagram."""
+    problems = [(d, "clean") for d in ("wind", "wine", "abalone", "kin8nm", "hiva", "bach")]
+    ways = [Way("ei"), Way("eipu"), Way("cei", lam=0.3)]
+    long, short = (frame(problems, ways, seeds, steps) for seeds, steps in (([0], 300), ([1, 2], 100)))
+    both = collect(pd.concat([long, short], ignore_index=True))
+    drawn = figures()["cd"](both, tmp_path)
+    name = "best error within 100% of the minimal budget"
+    found = drawn.numbers[drawn.numbers["panel"] == name].set_index("method")["mean_rank"]
+    cost = both.cost_s[:, :100].sum(axis=1)
+    total = both.runs.assign(cost=cost)[both.runs["method"] != "cei(lam=0.3)"]
+    budget = total.groupby(["dataset", "method"])["cost"].median().groupby("dataset").min()
+    ranks = []
+    for dataset, rows in long.groupby("dataset"):
+        done = rows[rows.groupby("method")["cost_s"].cumsum() <= budget[dataset]]
+        ranks.append(done.groupby("method")["error"].min().rank())
+    expected = pd.concat(ranks, axis=1).mean(axis=1)
+    np.testing.assert_allclose(found.loc[expected.index], expected)
+    assert "within 100% of the minimal budget: 6 of 144 problems, 1 seed (replay)" in drawn.caption
+    assert "for which runs were planned too short: 12 (100%)." in drawn.caption
+    alone = figures()["cd"](collect(short), tmp_path)
+    assert set(alone.numbers["panel"]) == {"best error after 100 iterations"}
+    assert "No diagram for 100% of the minimal budget, for which too many runs were planned too short" in alone.caption
 
 
 def test_minimal_budgets_for_the_time_study(tmp_path: Path) -> None:

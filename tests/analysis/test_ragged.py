@@ -1,0 +1,199 @@
+"""Time studies whose runs differ in length: which cells and budgets count, and how runs ended."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.axes import Axes
+from synthetic_records import Way, frame, fronts_on_disk, on_disk
+
+from analysis import report
+from analysis.budgets import MULTIPLES, minimal_budgets
+from analysis.claims import evaluate
+from analysis.endings import REACHED, SHORT, SPENT, USED_UP, budgets_that_count, cells_that_count, endings
+from analysis.figures import figures
+from analysis.headline import rank_table
+from analysis.plotting import save
+from analysis.ranked import Ranks
+from analysis.ranks import rank_curves, ranks
+from analysis.scope import ranks_left_out, too_short_marks
+from analysis.selection import at_horizon, for_budgets
+from analysis.traces import Traces, collect
+
+WAYS = [Way("ei"), *(Way("eialpha", alpha=a) for a in (0.1, 0.2, 0.5)), Way("eipu"), Way("cei", lam=0.3)]
+ALPHAS = ["ei", "eialpha(alpha=0.1)", "eialpha(alpha=0.2)", "eialpha(alpha=0.5)", "eipu"]
+PROBLEMS = [(d, "clean") for d in ("wind", "wine", "abalone", "spam", "letters")]
+
+
+@pytest.fixture(scope="module")
+def ragged() -> pd.DataFrame:
+    """Seed 0 goes on to 300 iterations, seeds 1 to 5 end at the study's 100."""
+    parts = [frame(PROBLEMS, WAYS, [0], 300), frame(PROBLEMS, WAYS, [1, 2, 3, 4, 5], 100)]
+    return pd.concat(parts, ignore_index=True)
+
+
+def ranked(traces: Traces, methods: list[str]) -> Ranks:
+    return ranks(for_budgets(traces), minimal_budgets(at_horizon(traces, 100)[0]), methods, shares=np.ones(1))
+
+
+def test_budgets_are_judged_on_the_seed_that_went_on(ragged: pd.DataFrame) -> None:
+    """By plain loops: from 100 % on, mean ranks are seed 0's; the minimal budget is that of all seeds."""
+    found = ranked(collect(ragged), ALPHAS)
+    assert found.counting.all() and found.multiples.tolist() == list(MULTIPLES)
+    curves = rank_curves(found).set_index(["multiple", "method"])
+    inner = ragged[ragged["acq"] != "cei"]
+    label = inner["method"]
+    for multiple in (1.0, 2.0, 5.0, 10.0, 20.0):
+        by_hand = []
+        for dataset, rows in inner.groupby("dataset"):
+            total = rows[rows["step"] < 100].groupby(["method", "seed"])["cost_s"].sum()
+            budget = total.groupby("method").median().min()
+            reached = {}
+            for method, run in rows[rows["seed"] == 0].groupby(label):
+                done = run.sort_values("step")["cost_s"].cumsum() <= multiple * budget
+                reached[method] = run.sort_values("step")["error"][done].min()
+            by_hand.append(pd.Series(reached).fillna(np.inf).rank().rename(dataset))
+        expected = pd.concat(by_hand, axis=1).mean(axis=1)
+        here = curves.loc[multiple]
+        np.testing.assert_allclose(here["value"], [expected[m] for m in here.index])
+        assert (here["n"] == 5).all() and here["counts"].all()
+        assert found.used[:, list(MULTIPLES).index(multiple)].sum() == 5
+    assert found.at(20.0).index.get_level_values("seed").tolist() == [0] * 5
+
+
+def test_claims_and_captions_of_a_ragged_study_say_what_they_leave_out(ragged: pd.DataFrame, tmp_path: Path) -> None:
+    verdicts = {v.number: v for v in evaluate(ragged)}
+    for number in (4, 5, 6):
+        assert "[" in verdicts[number].ours and "planned too short for" not in verdicts[number].why
+        assert "left out of a budget for which runs were planned too short: " in verdicts[number].taken_over
+        assert "25 at 100%" in verdicts[number].taken_over and "25 at 2000%" in verdicts[number].taken_over
+    caption = figures()["f4"](collect(ragged), tmp_path).caption
+    assert "Problem-seed pairs left out of a budget for which runs were planned too short: " in caption
+    assert "25 (100%), 25 (200%)" in caption and "all pairs are shown" not in caption
+
+
+def test_the_numbers_of_seed_0_alone_are_the_same_under_the_same_budgets(ragged: pd.DataFrame) -> None:
+    whole = collect(ragged)
+    budgets = minimal_budgets(at_horizon(whole, 100)[0])
+    alone = collect(ragged[ragged["seed"] == 0])
+    one, both = (ranks(for_budgets(t), budgets, ALPHAS, (1.0, 20.0), np.ones(1)) for t in (alone, whole))
+    pd.testing.assert_frame_equal(rank_curves(one), rank_curves(both))
+
+
+def test_which_cells_count_by_hand() -> None:
+    """Ten cells, two methods, one budget."""
+    ending, brief = np.full((10, 1, 2), SPENT), np.zeros((10, 1, 2), dtype=bool)
+    ending[0, 0, 0], brief[:5, 0, :] = SHORT, True
+    assert cells_that_count(ending, brief)[:, 0].tolist() == [False] + [True] * 9, "a tenth of a method's runs"
+    ending[1, 0, 1] = SHORT
+    assert cells_that_count(ending, brief)[:, 0].tolist() == [False] * 2 + [True] * 8, "of no method more"
+    ending[1, 0] = SPENT, SPENT
+    ending[1, 0, 0] = SHORT
+    assert cells_that_count(ending, brief)[:, 0].tolist() == [False] * 5 + [True] * 5, (
+        "brief cells are a choice by cost"
+    )
+    ending[:, 0, 1] = USED_UP
+    assert cells_that_count(ending, brief)[:, 0].sum() == 5, "a table that is used up is no plan"
+
+
+@pytest.mark.parametrize(("held", "left", "counts"), [(6, 5, True), (6, 4, False), (3, 3, True), (3, 2, False)])
+def test_a_budget_counts_on_five_data_sets_or_all(held: int, left: int, counts: bool) -> None:
+    cells = pd.DataFrame({"dataset": [f"d{k // 2}" for k in range(2 * held)]})
+    kept = (np.arange(2 * held) < 2 * left)[:, None]
+    assert budgets_that_count(kept, cells).tolist() == [counts]
+
+
+def test_how_runs_end_by_hand() -> None:
+    """Runs of 5 evaluations at 1 s each, and one of 300 in 3 s, against budgets of 2.9 s and 8 s."""
+    plans = {"a": (300, None), "b": (5, None), "c": (300, 5.0), "d": (300, 8.0), "e": (5, 5.0)}
+    parts = [
+        frame([(name, "clean")], [Way("ei")], [0], 5).assign(cost_s=1.0, iterations=n, tau=np.nan if t is None else t)
+        for name, (n, t) in plans.items()
+    ]
+    long = frame([("f", "clean")], [Way("ei")], [0], 300).assign(cost_s=1 / 100)
+    traces = collect(pd.concat([*parts, long]))
+    assert traces.runs["dataset"].tolist() == list("abcdef")
+    rows, whole = np.tile(np.arange(6)[:, None, None], (1, 2, 1)), np.tile([2.9, 8.0], (6, 1))
+    ending, brief = (array[:, :, 0] for array in endings(traces, rows, whole))
+    assert ending[:, 0].tolist() == [SPENT] * 6
+    assert ending[:, 1].tolist() == [USED_UP, SHORT, SHORT, USED_UP, SHORT, REACHED]
+    assert brief[:, 1].tolist() == [False, True, True, False, True, False]
+    assert (endings(traces, np.full((6, 2, 1), -1), whole)[0] == SPENT).all()
+
+
+def test_captions_tell_long_runs_from_used_up_tables_and_short_plans() -> None:
+    def ends(**changes: object) -> str:
+        rows = frame(PROBLEMS, [Way("ei"), Way("eipu")], [0], 300).assign(**changes)
+        traces = collect(rows)
+        budgets = minimal_budgets(at_horizon(traces, 100)[0]).assign(budget_s=1e9)
+        return ranks_left_out(ranks(for_budgets(traces), budgets, ["ei", "eipu"], (1.0,), np.ones(1)))
+
+    lead = "Runs that ended before the budget was spent, and count with their final incumbent: 100.0% (100%)"
+    assert f"{lead} (reached 300 iterations: 100.0% (100%))." in ends()
+    assert f"{lead} (used up their table: 100.0% (100%))." in ends(iterations=301)
+    short = ends(tau=1e-9)
+    assert f"{lead} (were planned shorter: 100.0% (100%))." in short
+    assert "no claim is decided: 100%." in short
+
+
+def test_budgets_that_no_claim_uses_are_marked_where_they_are_shown(
+    ragged: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of five data sets one has no run that goes on: 50 % of the budget is spent by all, the others are not."""
+    short = ragged[(ragged["dataset"] != "wind") | (ragged["seed"] != 0)]
+    cheapest = short[(short["method"] == "eipu") & (short["step"] < 100)].groupby(["dataset", "seed"])["cost_s"].sum()
+    cell = pd.MultiIndex.from_frame(short[["dataset", "seed"]])
+    level = (1 + 0.05 * short["seed"]) / cheapest.reindex(cell).to_numpy()  # seeds cost nearly the same
+    short = short.assign(cost_s=short["cost_s"] * level)
+    found = ranked(collect(short), ALPHAS)
+    share = found.part(found.short)
+    assert found.counting.tolist() == [True] + [False] * 5 and found.used[:, 1:].all() and (share[1:] > 0).all()
+    marks = [f"{s:.0%} of runs too short" for s in share[1:]]
+    assert too_short_marks(found) == ["", *marks]
+    numbers, shown = rank_table(found)
+    assert list(shown)[1:] == ["50%", *(f"{m:.0%} ({mark})" for m, mark in zip(MULTIPLES[1:], marks, strict=True))]
+    assert numbers.groupby("multiple")["counts"].first().tolist() == [True] + [False] * 5
+    panels = list[Axes]()
+    monkeypatch.setattr("analysis.rank_panels.save", lambda f, *rest: panels.extend(f.axes) or save(f, *rest))
+    figures()["f4"](collect(short), tmp_path)
+    titles = [axes.get_title() for axes in panels]
+    assert titles[0] == "50% of the minimal budget" and titles[4] == f"1000% of the minimal budget\n({marks[3]})"
+    assert len({axes.get_facecolor() for axes in panels}) == 2 and len({a.get_facecolor() for a in panels[1:]}) == 1
+    strong, faint = (max(line.get_alpha() or 1.0 for line in axes.lines) for axes in panels[:2])
+    assert strong == 1.0 and faint < 0.5
+
+
+@pytest.fixture(scope="module")
+def report_of_ragged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """A report of ragged records with fronts beside them: none of the study's points stays, all of a1a's do."""
+    results, out, said = tmp_path_factory.mktemp("all") / "results", tmp_path_factory.mktemp("out"), list[str]()
+    on_disk(results, PROBLEMS, WAYS, [0], 300)
+    on_disk(results, PROBLEMS[:4], WAYS, [1, 2], 100)
+    fronts_on_disk(Path(f"{results}-fronts"), PROBLEMS, [0], stays=False)
+    fronts_on_disk(Path(f"{results}-fronts"), [("a1a", "clean"), ("splice", "clean")], [0], stays=True)
+    report.write(results, out, {}, say=said.append)
+    return out, said
+
+
+def test_the_report_of_a_ragged_grid_says_so(report_of_ragged: tuple[Path, list[str]]) -> None:
+    out, _ = report_of_ragged
+    text = (out / "report.md").read_text()
+    assert "5 of 144 problems, 3 seeds, 13 problem-seed pairs of 1 to 3 seeds each (replay)" in text
+    claims = pd.read_csv(out / "claims.csv").set_index("number")
+    assert claims.loc[[4, 5, 6], "low"].notna().all()
+    assert claims.loc[[4, 5, 6, 8], "taken_over"].str.contains("8 at 100%").all()
+    ranks_csv = pd.read_csv(out / "ranks.csv")
+    assert ranks_csv["counts"].all() and (ranks_csv.loc[ranks_csv["multiple"] >= 1, "n"] == 5).all()
+
+
+def test_the_report_draws_the_fronts_kept_beside_the_records(report_of_ragged: tuple[Path, list[str]]) -> None:
+    out, said = report_of_ragged
+    for name in ("f1", "f7"):
+        assert str(out / f"{name}.svg") in said and (out / f"{name}.svg").is_file()
+    text = " ".join((out / "report.md").read_text().split())
+    assert "One run of EI on each of a1a/clean (seed 0, replay, 8 iterations), splice/clean" in text
+    assert "0.0 [0.0, 0.0] % of the points stay on the front; 5 of 144 problems, 1 seed (replay)" in text
+    twelve = pd.read_csv(out / "claims.csv").set_index("number").loc[12]
+    assert (twelve["verdict"], twelve["low"], twelve["high"]) == ("holds", 0.0, 0.0)
+    assert "5 of 144 problems, 1 seed (replay), steps 5 to 7 of EI" in twelve["taken_over"]
