@@ -83,7 +83,7 @@ def f8(costs: pd.DataFrame, out_dir: Path) -> Drawn:
     text, order = caption(costs, boxes), list(dict.fromkeys(boxes["box"]))
     with style():
         figure, plots = new_figure(9.6, 0.27 * len(order) + 1.2, text)
-        axes = plots.subplots(1, 2)
+        axes = plots.subplots(1, 2, sharex=True)
         for axis, panel in zip(axes, dict.fromkeys(PANELS.values()), strict=True):
             part = boxes[boxes["panel"] == panel]
             _panel(axis, part, order, part[pd.MultiIndex.from_frame(part[PROBLEM]).isin(in_every_box(boxes))])
