@@ -8,10 +8,12 @@ import pandas as pd
 import pytest
 from synthetic_records import Way, frame, on_disk
 
-from analysis import costs_figures, costs_report
+from analysis import costs_figures, costs_fronts, costs_report
 from analysis.__main__ import main
 from analysis.costs import CURVES, calibration, learning_curves, models, per_problem, read_costs
 from analysis.costs_fronts import f9, trade_offs
+from analysis.costs_pairs import compare
+from analysis.plotting import BLUE, new_figure, style
 from analysis.report import sections
 from harness.errors import BadInput
 from harness.executors import serial
@@ -238,6 +240,55 @@ def test_f9_pairs_every_cost_model_with_the_same_runs_of_ei(tmp_path: Path) -> N
         trade_offs(plain)
     with pytest.raises(BadInput, match="F9 needs the method ei"):
         trade_offs(pd.concat([plain, gp])[lambda f: f["acq"] != "ei"])
+
+
+def test_f9_counts_what_it_leaves_out_on_the_cells_that_all_cost_models_have(tmp_path: Path) -> None:
+    """b/p was run under LV-3 only; on a/q seed 1, EI's error is 0; a/p seed 1 under GP ends too early."""
+    problems, ways = [("a", "p"), ("a", "q"), ("b", "p")], (Way("ei"), Way("eialpha", alpha=0.3), Way("eipu"))
+    plain = frame(problems, ways, (0, 1), 30)
+    zero = (plain["pipeline"] == "q") & (plain["seed"] == 1) & (plain["acq"] == "ei") & (plain["step"] == 7)
+    plain.loc[zero | ((plain["dataset"] == "b") & (plain["acq"] == "ei")), "error"] = 0.0
+    gp = frame(problems[:2], ways[1:], (0, 1), 30).assign(cost_model="gp", spec="other")
+    cut = (gp["pipeline"] == "p") & (gp["seed"] == 1) & (gp["acq"] == "eipu") & (gp["step"] >= 20)
+    both = pd.concat([plain, gp[~cut]], ignore_index=True)
+    found = compare(both)
+    assert found.dropped == 2 and found.n == 30  # b/p's two seeds; their pairs with an error of 0 are not counted
+    assert {name: (p.zero, p.failed, p.unpaired) for name, p in found.pairs.items()} == {
+        "lv3": (3, 0, 0),  # EI with itself, too
+        "gp": (3, 0, 0),
+    }
+    assert found.short == {"lv3": 0, "gp": 1}
+    caption = f9(both, tmp_path).caption
+    assert "run under every cost model (2 problem-seed pairs were not)." in caption
+    assert "GP: Left out: 1 run of fewer than 30 iterations or planned for another length, 0 without EI's" in caption
+    assert "LV-3: Left out: 0 runs of fewer than 30 iterations" in caption
+    gone = (gp["pipeline"] == "q") & (gp["seed"] == 0)
+    gp.loc[gone, "error"] = np.nan  # nothing of it succeeded, under GP alone
+    found = compare(pd.concat([plain, gp], ignore_index=True))
+    assert found.dropped == 3 and [p.failed for p in found.pairs.values()] == [0, 2]
+    shorter = compare(pd.concat([plain, gp[gp["step"] < 20]], ignore_index=True))
+    assert shorter.n == 20 and all(p.table["cost_pct"].notna().all() for p in shorter.pairs.values())
+    lv3 = shorter.numbers[(shorter.numbers["cost_model"] == "lv3") & (shorter.numbers["statistic"] == "mean")]
+    gp_ = shorter.numbers[(shorter.numbers["cost_model"] == "gp") & (shorter.numbers["statistic"] == "mean")]
+    np.testing.assert_allclose(lv3["cost_pct"], gp_["cost_pct"])  # both after 20, not 30 and 20
+
+
+def test_f9_labels_every_series_on_a_side_of_its_own() -> None:
+    with style():
+        axes = new_figure(6.4, 4.4, "")[1].subplots()
+        axes.set(xlim=(90, 110), ylim=(90, 110))
+        rows = pd.DataFrame({"cost_pct": [100.0], "error_pct": [100.0], "alpha": [0.1]})
+        for place in range(3):
+            costs_fronts._label(axes, rows, BLUE, place)
+        axes.figure.canvas.draw()
+        boxes = [text.get_window_extent() for text in axes.texts]
+    point = axes.transData.transform((100.0, 100.0))
+    radius = 2.5 * axes.figure.dpi / 72  # of a marker of 5 points
+    for k, box in enumerate(boxes):
+        assert not any(box.overlaps(other) for other in boxes[k + 1 :])
+        nearest = np.clip(point, (box.x0, box.y0), (box.x1, box.y1))
+        assert np.hypot(*(nearest - point)) > radius
+    assert all(text.get_path_effects() for text in axes.texts)
 
 
 def test_records_of_two_settings_and_damaged_ones_are_refused(tables: Path, tmp_path: Path) -> None:
