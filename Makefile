@@ -5,7 +5,12 @@ READY := .venv/.ready
 
 # What `make reproduce` runs: settings of `python -m harness`. Empty means the whole study (144 problems x 17 methods
 # x 10 seeds). For a part of it: make reproduce GRID="seeds=[0,1]"
+# COSTS: settings of the records of how well cost models predict (F2, F8); MODELS: of the runs under other cost models
+# (F9), before GRID, whose own settings win. HIST: tables of two pipelines measured with tree_method=hist.
 GRID ?=
+COSTS ?=
+MODELS ?= seeds=[0,1]
+HIST ?= tabular_cache/tables_hist
 RESULTS ?= results
 REPORT ?= report
 
@@ -14,7 +19,8 @@ REPORT ?= report
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
-	@echo '  variables: GRID="seeds=[0,1]" (part of the study), RESULTS=results, REPORT=report, PYTHON=python3'
+	@echo '  variables: GRID="seeds=[0,1]" (part of the study), COSTS= and MODELS= (parts of models), RESULTS=results,'
+	@echo '             REPORT=report, HIST=tabular_cache/tables_hist, PYTHON=python3'
 
 setup: $(READY) ## only the environment, in .venv
 
@@ -24,17 +30,21 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[gpyopt,dev]'
 	@touch $@
 
-reproduce: $(READY) ## the study from the shipped tables, then the report: claims, figures, numbers (GRID= chooses a part)
+reproduce: $(READY) ## the study from the shipped tables, fronts, models, then the report of all (GRID= chooses a part)
 	$(BIN)/python -m harness results_dir=$(RESULTS) $(GRID)
-	$(MAKE) --no-print-directory fronts report
+	$(MAKE) --no-print-directory fronts models report
+	@echo 'claims 4 to 6, and claim 8 beyond 50 % of the minimal budget: make time report'
+	@echo 'whether a verdict depends on a setting: make sensitivities report'
+	@echo 'other utilities than EI: make utilities report'
 
 report: $(READY) ## the report again, with whatever time, models and sensitivities have added
 	$(BIN)/python -m analysis report results_dir=$(RESULTS) out_dir=$(REPORT)
 
-demo: $(READY) ## the same in about two minutes: 12 problems, 3 seeds, 9 methods
-	$(BIN)/python -m harness results_dir=$(RESULTS)/demo study=demo 'seeds=[0,1,2]' \
-	  'dataset=[abalone,wine,phoneme,kin8nm]' 'pipeline=[clean,onehot,pca_small]'
-	$(BIN)/python -m analysis report results_dir=$(RESULTS)/demo out_dir=$(REPORT)/demo
+DEMO := 'dataset=[abalone,wine,phoneme,kin8nm]' 'pipeline=[clean,onehot,pca_small]'
+demo: $(READY) ## the same in a few minutes: 12 problems, 3 seeds, 8 methods; 4 of the cost models, F9 with 1 seed
+	$(BIN)/python -m harness results_dir=$(RESULTS)/demo study=demo 'seeds=[0,1,2]' $(DEMO)
+	$(MAKE) --no-print-directory fronts models report RESULTS=$(RESULTS)/demo REPORT=$(REPORT)/demo GRID="$(DEMO)" \
+	  COSTS="$(DEMO) 'seeds=[0,1,2]' 'cost_models=[lv3,gp,hybrid,transfer_linear]'" MODELS='seeds=[0]'
 
 time: $(READY) ## the time study, after reproduce: runs to 20 x the minimal budget or 300 iterations; EI-cool per budget
 	$(BIN)/python -m analysis budgets results_dir=$(RESULTS) out_dir=$(REPORT)
@@ -43,21 +53,25 @@ time: $(READY) ## the time study, after reproduce: runs to 20 x the minimal budg
 	  results_dir=$(RESULTS) $(GRID)
 
 fronts: $(READY) ## F1 and F7 on a1a, a3a and splice, from their shipped tables; the front's persistence on all problems
-	$(BIN)/python -m harness +acq=ei fronts=true 'dataset=[a1a,a3a,splice]' 'pipeline=[clean]' \
+	$(BIN)/python -m harness +acq=ei fronts=true $(GRID) 'dataset=[a1a,a3a,splice]' 'pipeline=[clean]' \
 	  evaluator.tables=tabular_cache/tables_figures results_dir=$(RESULTS)-fronts
-	$(BIN)/python -m harness +acq=ei fronts=true 'seeds=[0]' results_dir=$(RESULTS)-fronts
+	$(BIN)/python -m harness +acq=ei fronts=true $(GRID) 'seeds=[0]' results_dir=$(RESULTS)-fronts
 	$(BIN)/python -m analysis fronts results_dir=$(RESULTS)-fronts out_dir=$(REPORT)
 
-models: $(READY) ## the cost models compared: F2, F8, F9 and the claims about them
-	$(BIN)/python -m tabular_cache costs results_dir=$(RESULTS) $(GRID)
-	$(BIN)/python -m harness -m study=cost_models cost_model=gp,transfer_linear results_dir=$(RESULTS) $(GRID)
+models: $(READY) ## the cost models compared: F2, F8, F9 and claims 9 to 11 (F9 with 2 seeds; COSTS= and MODELS= choose)
+	$(BIN)/python -m tabular_cache costs results_dir=$(RESULTS) $(COSTS)
+	$(BIN)/python -m harness -m study=cost_models cost_model=gp,transfer_linear results_dir=$(RESULTS) $(MODELS) $(GRID)
 
-sensitivities: $(READY) ## the study under other settings (GRID= chooses a part); hist tables of two pipelines are built first
-	for s in base ard_off wall log_loss coarse surface; do $(BIN)/python -m harness study=sensitivity setting=$$s \
+sensitivities: $(READY) ## the study under other settings (GRID= chooses a part); hist, where its tables are there
+	for s in base ard_off cpu wall log_loss coarse surface; do $(BIN)/python -m harness study=sensitivity setting=$$s \
 	  results_dir=$(RESULTS)-sensitivities/$$s $(GRID) || exit; done
-	$(BIN)/python -m tabular_cache build tree_method=hist n_configs=256 tables=$(RESULTS)-hist 'pipeline=[clean,pca_small]'
-	$(BIN)/python -m harness study=sensitivity evaluator.tables=$(RESULTS)-hist 'pipeline=[clean,pca_small]' \
-	  results_dir=$(RESULTS)-sensitivities/hist
+	if [ -d $(HIST) ]; then \
+	  $(BIN)/python -m harness study=sensitivity evaluator.tables=$(HIST) +evaluator.at_most_configs=tabular_cache/tables \
+	    results_dir=$(RESULTS)-sensitivities/hist $(GRID) 'pipeline=[clean,pca_small]' && \
+	  $(BIN)/python -m harness study=sensitivity +evaluator.at_most_configs=$(HIST) \
+	    results_dir=$(RESULTS)-sensitivities/exact $(GRID) 'pipeline=[clean,pca_small]'; \
+	else echo 'hist is left out: $(BIN)/python -m tabular_cache build tables=$(HIST) tree_method=hist' \
+	  'pipeline=[clean,pca_small] n_configs=256 builds its tables'; fi
 	$(BIN)/python -m analysis sensitivities results_dir=$(RESULTS)-sensitivities out_dir=$(REPORT)
 
 utilities: $(READY) ## after reproduce: every utility under three cost rules, 3 seeds; the same against a deadline (hours)

@@ -61,21 +61,24 @@ def do_claims(arguments: Arguments) -> int:
     from analysis.claims.evaluate import table, write
     from analysis.claims.evidence import Evidence
     from analysis.components import only
-    from analysis.costs import read_costs
+    from analysis.costs import read_if_there
+    from analysis.costs_claims import with_reason
     from analysis.fronts import all_fronts
     from analysis.scope import intervals
     from harness.records import read_traces
 
     folder = arguments.results_dir
     traces = only(read_traces(folder), arguments.components)
-    costs = read_costs(folder) if (folder / "costs").is_dir() else None
     judge, mixed = arguments.options["judge"], arguments.mixed
-    verdicts = evaluate(traces, costs, all_fronts(folder), judge, mixed)
+    costs, unreadable = read_if_there(folder)
+    if unreadable:
+        print(f"error: records of cost models were left out: {unreadable}", file=sys.stderr)
+    verdicts = with_reason(evaluate(traces, costs, all_fronts(folder), judge, mixed), unreadable)
     print(table(verdicts))
     paths = [*write(verdicts, intervals(traces), arguments.out_dir)]
     for path in [*paths, *write_volumes(Evidence(traces, judge=judge, mixed=mixed).equal, arguments.out_dir)]:
         print(path)
-    return 0
+    return SOME_FAILED if unreadable else 0
 
 
 def do_budgets(arguments: Arguments) -> int:

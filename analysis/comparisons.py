@@ -63,7 +63,11 @@ def do_costs(arguments: Arguments) -> int:
         except BadInput as error:
             print(f"error: {name} was not drawn: {error}", file=sys.stderr)
             failed = True
-    print(costs_report.write(costs, arguments.out_dir))
+    try:
+        print(costs_report.write(costs, arguments.out_dir))
+    except BadInput as error:
+        print(f"error: costs.md was not written: {error}", file=sys.stderr)
+        failed = True
     return SOME_FAILED if failed else 0
 
 

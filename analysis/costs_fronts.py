@@ -3,16 +3,15 @@
 from pathlib import Path
 
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.patheffects import withStroke
 
-from analysis.components import choose
-from analysis.methods import EI, ordered, require
+from analysis.costs_pairs import Compared, compare
 from analysis.plotting import BLACK, BLUE, GREEN, ORANGE, RED, Drawn, new_figure, save, style
-from analysis.relative import Relative, relative
-from analysis.scope import footnote, intervals, pairs_left_out, scope, sentence, span
-from analysis.selection import at_horizon, horizon, of_families
-from analysis.traces import CELL, Judge, collect
-from analysis.tradeoff import THINNED, finish, label_points, plot, thin_labels, tradeoff
-from harness.errors import BadInput
+from analysis.relative import Relative
+from analysis.scope import footnote, intervals, pairs_left_out, plural, scope, sentence, span
+from analysis.traces import Judge
+from analysis.tradeoff import THINNED, finish, plot, thin_labels
 
 _LOOK = {
     "lv3": ("LV-3", ORANGE),
@@ -26,69 +25,57 @@ _LOOK = {
 def trade_offs(
     frame: pd.DataFrame, judge: Judge = "validation", mixed: bool = False
 ) -> tuple[pd.DataFrame, dict[str, Relative], int, str]:
-    """Return the numbers of F9, the pairs of each cost model, the number of iterations, and the evaluator.
-
-    EI does not look at cost, so its runs under whichever cost model serve all of them. Only cells (problem, seed)
-    that every cost model has are taken, and of everything but cost models one choice (`components.choose`).
-    judge: whose error counts; mixed: as for `collect`. Raises BadInput with fewer than two cost models, or without EI.
-    """
-    frame, _ = choose(frame, {}, free=("cost_model",))
-    names = sorted(set(frame["cost_model"]), key=lambda m: (list(_LOOK).index(m) if m in _LOOK else len(_LOOK), m))
-    if len(names) < 2:
-        raise BadInput(f"F9 needs records of EI^alpha under two cost models or more; there are: {', '.join(names)}")
-    require(frame, EI, "F9")
-    ei = frame[frame["acq"] == EI].sort_values("cost_model", key=lambda m: m != "lv3", kind="stable")
-    ei = ei.drop_duplicates([*CELL, "step", "iterations", "tau"])
-    parts, n = {}, 0
-    for name in names:
-        own = frame[(frame["cost_model"] == name) & (frame["acq"] != EI)]
-        traces = of_families(
-            collect(pd.concat([own, ei.assign(cost_model=name)]), {"cost_model": name}, judge, mixed), "alpha"
-        )
-        n = horizon(traces)
-        parts[name] = (relative(at_horizon(traces, n)[0], "F9"), traces.evaluator)
-    shared: pd.MultiIndex | None = None
-    for pairs, _ in parts.values():
-        cells = pd.MultiIndex.from_frame(pairs.table.loc[pairs.table["method"] != EI, CELL].drop_duplicates())
-        shared = cells if shared is None else shared.intersection(cells)
-    assert shared is not None
-    if not len(shared):
-        raise BadInput("F9: no problem and seed was run under every cost model")
-    kept = {}
-    for name, (pairs, _) in parts.items():
-        table = pairs.table[pd.MultiIndex.from_frame(pairs.table[CELL]).isin(shared)].reset_index(drop=True)
-        kept[name] = Relative(table, pairs.unpaired, pairs.zero, pairs.failed)
-    numbers = [tradeoff(pairs, ordered(pairs.table)).assign(cost_model=name) for name, pairs in kept.items()]
-    return pd.concat(numbers, ignore_index=True), kept, n, next(iter(parts.values()))[1]
+    """Return the numbers, the pairs of each cost model, the number of iterations and the evaluator of `compare`."""
+    found = compare(frame, judge, mixed)
+    return found.numbers, found.pairs, found.n, found.evaluator
 
 
 def f9(frame: pd.DataFrame, out_dir: Path, judge: Judge = "validation", mixed: bool = False) -> Drawn:
     """Draw F9: mean cost and error per alpha, one curve per cost model."""
-    numbers, kept, n, evaluator = trade_offs(frame, judge, mixed)
-    table = next(iter(kept.values())).table
-    caption = sentence(
-        f"F9. Total cost and best {judge} error of {n} iterations of EI^alpha under several cost models, in percent",
-        f"of EI's on the same problem and seed, mean over {scope(table, evaluator)}, {span(numbers['n'], 'pair')};",
-        "only problems and seeds that were run under every cost model.",
-        f"Bars: {intervals(table)}",
-        THINNED,
-        *(
-            f"{_LOOK.get(m, (m,))[0]}: {pairs_left_out(p, 0, n)}"
-            for m, p in kept.items()
-            if p.zero or p.failed or p.unpaired
-        ),
-        footnote(table["dataset"]),
-    )
+    found = compare(frame, judge, mixed)
+    caption = _caption(found, judge)
     with style():
         figure, plots = new_figure(6.4, 4.4, caption)
         axes = plots.subplots()
-        for name in kept:
+        numbers = found.numbers[found.numbers["statistic"] == "mean"]
+        for place, name in enumerate(found.pairs):
             label, colour = _LOOK.get(name, (name, "0.5"))
-            rows = numbers[(numbers["cost_model"] == name) & (numbers["statistic"] == "mean")]
+            rows = numbers[numbers["cost_model"] == name]
             plot(axes, rows, colour, label)
-            label_points(axes, rows, "alpha", colour, above=True)
-        finish(axes, n)
+            _label(axes, rows, colour, place)
+        finish(axes, found.n)
         thin_labels(axes)
         axes.set_title("EI$^\\alpha$ under several cost models (numbers: $\\alpha$)", fontsize=10)
         plots.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3)
-        return save(figure, "f9", caption, numbers, out_dir)
+        return save(figure, "f9", caption, found.numbers, out_dir)
+
+
+def _caption(found: Compared, judge: Judge) -> str:
+    table = next(iter(found.pairs.values())).table
+    dropped = plural(found.dropped, "problem-seed pair")
+    return sentence(
+        f"F9. Total cost and best {judge} error of {found.n} iterations of EI^alpha under several cost models, in",
+        f"percent of EI's on the same problem and seed, mean over {scope(table, found.evaluator)},",
+        f"{span(found.numbers['n'], 'pair')}; only problems and seeds that were run under every cost model"
+        + (f" ({dropped} were not)." if found.dropped else "."),
+        f"Bars: {intervals(table)}",
+        THINNED,
+        *(
+            f"{_LOOK.get(name, (name,))[0]}: {pairs_left_out(pairs, found.short[name], found.n)}"
+            for name, pairs in found.pairs.items()
+            if found.short[name] or pairs.zero or pairs.failed or pairs.unpaired
+        ),
+        footnote(table["dataset"]),
+    )
+
+
+_SIDES = ((6, 5, "left", "bottom"), (-6, -5, "right", "top"), (6, -5, "left", "top"), (-6, 5, "right", "bottom"))
+
+
+def _label(axes: Axes, rows: pd.DataFrame, colour: str, place: int) -> None:
+    """Write alpha beside each point, every series on another side, with a rim that parts letters from lines."""
+    dx, dy, across, along = _SIDES[place % len(_SIDES)]
+    rim = [withStroke(linewidth=2.0, foreground="white")]
+    for x, y, alpha in rows[["cost_pct", "error_pct", "alpha"]].itertuples(index=False):
+        axes.annotate(f"{alpha:g}", (x, y), xytext=(dx, dy), textcoords="offset points", ha=across, va=along,
+                      fontsize=7, color=colour, path_effects=rim, zorder=5)  # fmt: skip

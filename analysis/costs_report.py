@@ -4,20 +4,26 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.costs import COVERAGE, calibration, learning_curves, models
+from analysis.costs import COVERAGE, calibration, comparable, learning_curves, left_out, models, taken
 from analysis.markdown import interval, table
-from analysis.scope import intervals, scope
+from analysis.scope import intervals, scope, sentence
+from harness.errors import BadInput
 from harness.files import write_atomically
 
 SHOWN = (4, 8, 16, 32, 64, 100)  # evaluations
 
 
 def write(costs: pd.DataFrame, out_dir: Path) -> Path:
-    """Write `costs.md`: RMSE at some sizes with intervals, differences to LV-3, and calibration."""
-    curves = learning_curves(costs)
+    """Write `costs.md`: RMSE at some sizes with intervals, differences to LV-3, and calibration.
+
+    Raises BadInput where the models have no problem and seed in common after any number of evaluations.
+    """
+    compared = comparable(costs)[0]
+    curves = learning_curves(compared)
+    if curves.empty:
+        raise BadInput("the records of cost models have no problem, seed and number of evaluations in common")
     text = [
-        f"# Cost models\n\nRMSE of log cost, mean over seeds and over those problems whose tables are long enough for "
-        f"n (`problems`), of {scope(costs, 'tables')}: along a row, the problems become fewer. {intervals(costs)}",
+        f"# Cost models\n\n{sentence(_head(compared, curves), left_out(costs))}",
         _wide(curves, ""),
     ]
     if "off_value" in curves:
@@ -26,22 +32,37 @@ def write(costs: pd.DataFrame, out_dir: Path) -> Path:
         "Calibration, on the same problems: percent of costs inside the 50 / 80 / 95 % intervals, mean -/+ z sd of log "
         "cost for every model (the hybrid's own predictions have longer tails, the warped GP's are skewed); in "
         "brackets the 95 % interval of the second:",
-        _coverage(costs, curves),
+        _coverage(compared, curves),
     ]
     path = out_dir / "costs.md"
     write_atomically(path, ("\n\n".join(text) + "\n").encode())
     return path
 
 
+def _head(compared: pd.DataFrame, curves: pd.DataFrame) -> str:
+    cells, least = taken(compared)[0], int(curves["n"].min())
+    fewer = "; along a row, the problems become fewer" if curves["cells"].nunique() > 1 else ""
+    return (
+        "RMSE of log cost, mean over seeds and over those problems whose tables are long enough for n (`problems`); at "
+        f"n = {least}: {scope(cells, 'tables')}{fewer}. {intervals(cells)}"
+    )
+
+
+def _shown(curves: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of the sizes that tables show; of all sizes where there is none of these."""
+    some = curves[curves["n"].isin(SHOWN)]
+    return some if len(some) else curves
+
+
 def _wide(curves: pd.DataFrame, prefix: str) -> str:
-    shown = curves[curves["n"].isin(SHOWN)]
+    shown = _shown(curves)
     numbers = shown[[f"{prefix}{name}" for name in ("value", "low", "high")]].to_numpy(float).tolist()
     cells = shown[["cost_model", "n"]].assign(text=[interval(v, low, high, 3) for v, low, high in numbers])
     return _table(cells, list(dict.fromkeys(curves["cost_model"])), curves)
 
 
 def _coverage(costs: pd.DataFrame, curves: pd.DataFrame) -> str:
-    found = calibration(costs[costs["n"].isin(SHOWN)])
+    found = calibration(costs[costs["n"].isin(set(_shown(curves)["n"]))])
     numbers = (100 * found[[*COVERAGE, "cover80_low", "cover80_high"]]).to_numpy(float).tolist()
     text = [f"{a:.0f} / {b:.0f} [{low:.0f}, {high:.0f}] / {c:.0f}" for a, b, c, low, high in numbers]
     return _table(found[["cost_model", "n"]].assign(text=text), models(costs), curves)

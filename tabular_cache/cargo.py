@@ -10,7 +10,7 @@ from jaxtyping import Bool
 
 from harness.errors import BadInput
 from tabular_cache.schema import file_stem, problem_name
-from tabular_cache.table import TABLES, Table, load_table, read_manifest
+from tabular_cache.table import TABLES, Table, load_table, read_manifest, read_table
 
 
 def cargo(problem: str, folder: Path) -> dict[str, bytes]:
@@ -26,12 +26,17 @@ def cargo(problem: str, folder: Path) -> dict[str, bytes]:
     return {name: content, "manifest.json": json.dumps(manifest).encode()}
 
 
+def configurations(table: Table) -> int:
+    """Return how many configurations a table has."""
+    return int(table["config"].max()) + 1
+
+
 def first(table: Table, n_configs: int | None) -> Bool[np.ndarray, " m"]:
     """Return which rows are of the first `n_configs` configurations (None: all); BadInput where there are fewer."""
     config: np.ndarray = table["config"]
     if n_configs is None:
         return np.ones(len(config), dtype=bool)
-    there = int(config.max()) + 1
+    there = configurations(table)
     if n_configs > there:
         raise BadInput(f"the table of {table.problem} has {there} configurations, evaluator.n_configs={n_configs}")
     return config < n_configs
@@ -42,14 +47,33 @@ class OnTables:
 
     tables: the folder, None for the shipped one; n_configs: use the first so many configurations of a table only,
     None for all. Raises BadInput for less than one, and for more than the table of a problem has (`first`).
+    at_most_configs: the same where a table may have fewer; a folder of tables, which every worker needs, stands for as
+    many as the problem's table there has, so that two folders are replayed with equally many. Not both.
     """
 
     tables: str | None
     n_configs: int | None
+    at_most_configs: int | str | None
 
     def __post_init__(self) -> None:
         if self.n_configs is not None and (not isinstance(self.n_configs, int) or self.n_configs < 1):
             raise BadInput(f"evaluator.n_configs must be a whole number >= 1 or null, got {self.n_configs!r}")
+        most = self.at_most_configs
+        number = isinstance(most, int) and not isinstance(most, bool) and most >= 1
+        if not (most is None or number or (isinstance(most, str) and most)):
+            allowed = "a whole number >= 1, a folder of tables, or null"
+            raise BadInput(f"evaluator.at_most_configs must be {allowed}, got {most!r}")
+        if most is not None and self.n_configs is not None:
+            raise BadInput("evaluator.n_configs and evaluator.at_most_configs exclude each other")
+
+    def _configs(self, problem: str) -> int | None:
+        """Return how many of the first configurations of a problem's table are used, None for all."""
+        most = self.at_most_configs
+        if most is None:
+            return self.n_configs
+        if isinstance(most, str):
+            most = configurations(read_table(problem, Path(most)))
+        return min(most, configurations(read_table(problem, self._folder)))
 
     @property
     def _folder(self) -> Path:

@@ -2,7 +2,8 @@
 
 Evaluations are configurations at their own number of rounds, since these fill the space evenly, in an order drawn
 from (problem, seed); the first n are learned from, for each n. Asked about: the configurations beyond the largest n,
-the same ones for every n. Results are records (`harness.records.experiments`), one per problem and cost model.
+the same ones for every n. Results are records (`harness.records.experiments`), one per problem and cost model; later
+calls add a record of the seeds that are missing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,8 @@ from scipy.special import ndtri
 
 from harness import executors
 from harness.cost_models.protocol import CostModel, ProblemAware, known_beforehand
-from harness.records.experiments import is_done, record_path, write_record
+from harness.records.experiments import read_kept, record_path, write_record
+from harness.records.layout import spec_hash
 from harness.streams import stream
 from tabular_cache.replay import COSTS, ReplayProblem
 from tabular_cache.schema import file_stem
@@ -28,7 +30,7 @@ from tabular_cache.table import Table, read_table
 LEVELS = (50, 80, 95)  # percent: intervals whose coverage is counted
 LEAST = 32  # configurations to ask about; sizes that leave fewer are not run
 MOST = 1000
-VERSION = 1  # raise it when the same settings give other numbers than before
+VERSION = 2  # raise it when the same settings give other numbers than before
 
 COLUMNS = pa.schema(
     [
@@ -57,7 +59,7 @@ class Trial:
     results: str
 
     def spec(self) -> dict[str, Any]:
-        """Return all that determines the numbers, as plain JSON values."""
+        """Return all that determines the numbers, as plain JSON values; `seeds`: those of the record."""
         table = read_table(self.problem, Path(self.tables))
         model: CostModel = instantiate(dict(self.config))
         known = known_beforehand(model, ReplayProblem(table, 0, max_candidates=MOST))
@@ -67,22 +69,36 @@ class Trial:
             "known": known,
         }  # fmt: skip
 
+    @property
+    def folder(self) -> Path:
+        """Where the records of the problem lie."""
+        return Path(self.results) / "costs" / file_stem(self.problem)
+
     def path(self, spec: dict[str, Any]) -> Path:
         """Return where the record of `spec` belongs."""
-        return record_path(Path(self.results) / "costs" / file_stem(self.problem), self.name, spec)
+        return record_path(self.folder, self.name, spec)
+
+    def missing(self, spec: dict[str, Any]) -> list[int]:
+        """Return the seeds of `spec` that no record under the same settings holds."""
+        kept = [own for own, _ in read_kept(self.folder, self.name)]
+        same = [own for own in kept if spec_hash({**own, "seeds": spec["seeds"]}) == spec_hash(spec)]
+        done = {seed for own in same for seed in own["seeds"]}
+        return [seed for seed in spec["seeds"] if seed not in done]
 
 
 def run_all(executor: Executor, trials: Sequence[Trial]) -> list[str]:
-    """Run the trials that have no record yet; returns a line for each that failed."""
+    """Run the trials that lack seeds in their records; returns a line for each that failed."""
     return executors.run_all(executor, run_trial, trials, lambda t: f"{t.problem} {t.name}", "trials", "costs")
 
 
 def run_trial(trial: Trial) -> None:
-    """Run one trial and write its record, unless it is there."""
-    table, spec = read_table(trial.problem, Path(trial.tables)), trial.spec()
-    if is_done(trial.path(spec)):
+    """Run the seeds of one trial that no record holds, and write theirs; what is recorded stays as it is."""
+    spec = trial.spec()
+    seeds = trial.missing(spec)
+    if not seeds:
         return
-    rows = [row for seed in trial.seeds for row in learn(table, trial.config, seed, trial.sizes)]
+    table, spec = read_table(trial.problem, Path(trial.tables)), {**spec, "seeds": seeds}
+    rows = [row for seed in seeds for row in learn(table, trial.config, seed, trial.sizes)]
     write_record(trial.path(spec), rows, COLUMNS, spec)
 
 

@@ -145,8 +145,9 @@ class Replay(OnTables):
 
     tables: folder of the tables, null for the shipped ones; max_candidates: rows scored per step at most;
     cost: "scaled" (CPU seconds on the reference machine), "cpu" or "wall" (seconds as measured); n_configs: only
-    the first so many configurations of a table, null for all; objective: what is minimised and recorded as the error,
-    "error" (misclassification rate or RMSE) or "loss" (log-loss or RMSE).
+    the first so many configurations of a table, null for all; at_most_configs: the same where tables may have fewer
+    (`OnTables`); objective: what is minimised and recorded as the error, "error" (misclassification rate or RMSE) or
+    "loss" (log-loss or RMSE).
     """
 
     tables: str | None = None
@@ -155,6 +156,7 @@ class Replay(OnTables):
     n_configs: int | None = None
     objective: str = "error"
     seeds_per_block: int | None = 10  # a block takes seconds: workers that share many of them end together
+    at_most_configs: int | str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.max_candidates, int) or self.max_candidates < 2:
@@ -166,13 +168,19 @@ class Replay(OnTables):
         super().__post_init__()
 
     def fingerprint(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> str:
-        """Return the table's sha256; raises BadInput when the table is missing or damaged."""
-        return str(self._table(dataset, pipeline).meta["sha256"])
+        """Return the table's sha256, and how much of it counts where another folder says so.
+
+        Raises BadInput when a table is missing or damaged.
+        """
+        table = self._table(dataset, pipeline)
+        part = f"-first-{self._configs(table.problem)}" if isinstance(self.at_most_configs, str) else ""
+        return f"{table.meta['sha256']}{part}"
 
     def open(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any], seed: int) -> ReplayProblem:
         """Return the problem of one run."""
         table = self._table(dataset, pipeline)
-        return ReplayProblem(table, seed, self.max_candidates, self.cost, self.n_configs, self.objective)
+        configs = self._configs(table.problem)
+        return ReplayProblem(table, seed, self.max_candidates, self.cost, configs, self.objective)
 
     def _table(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> Table:
         return read_table(problem_name(str(dataset["name"]), str(pipeline["name"])), self._folder)

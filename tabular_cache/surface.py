@@ -47,15 +47,17 @@ class SurfaceProblem(ContinuousProblem):
 class Surface(OnTables):
     """The evaluator `surface`: opens emulated tables as problems.
 
-    tables: folder of the tables, null for the shipped ones; n_candidates: points offered per step; n_configs: learn
-    from the first so many configurations of a table only, null for all. The emulator of
-    a table is fitted when it is first asked for (about a minute) and kept in the cache under the table's content.
+    tables: folder of the tables, null for the shipped one; n_candidates: points offered per step; n_configs: learn
+    from the first so many configurations of a table only, null for all; at_most_configs: the same where tables may have
+    fewer (`OnTables`). The emulator of a table is fitted when it is first asked for (about a minute) and kept in the
+    cache under the table's content.
     """
 
     tables: str | None = None
     n_candidates: int = 4096
     n_configs: int | None = None
     seeds_per_block: int | None = 10
+    at_most_configs: int | str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.n_candidates, int) or self.n_candidates < 1:
@@ -73,7 +75,8 @@ class Surface(OnTables):
         return SurfaceProblem(name, self._emulator(dataset, pipeline), seed, self.n_candidates, entry)
 
     def _emulator(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> Emulator:
-        return emulator_of(problem_name(str(dataset["name"]), str(pipeline["name"])), self._folder, self.n_configs)
+        name = problem_name(str(dataset["name"]), str(pipeline["name"]))
+        return emulator_of(name, self._folder, self._configs(name))
 
 
 @lru_cache(maxsize=8)

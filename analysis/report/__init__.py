@@ -1,6 +1,7 @@
 """`python -m analysis report`: everything from the records on one page, `report.html`, and the same as `report.md`."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -10,12 +11,13 @@ from analysis import claims, summary
 from analysis.claims.contextual import write_volumes
 from analysis.claims.evaluate import write as write_claims
 from analysis.components import only
-from analysis.costs import read_costs
+from analysis.costs import read_if_there
+from analysis.costs_claims import with_reason
 from analysis.fronts import all_fronts
 from analysis.provenance import provenance
 from analysis.report import page, sections, utilities
 from analysis.report.figures import draw_all
-from analysis.report.parts import Records
+from analysis.report.parts import Figure, Records
 from analysis.report.verdicts import Evaluate, verdicts
 from analysis.scope import intervals
 from analysis.selection import at_horizon, horizon
@@ -44,20 +46,20 @@ def write(
     """
     frame = read_traces(results_dir)
     traces, settings = collect(frame, wanted, judge, mixed), provenance(results_dir)
-    costs = read_costs(results_dir) if (results_dir / "costs").is_dir() else None
+    costs, unreadable = read_if_there(results_dir)
     records = Records(only(frame, wanted), costs, all_fronts(results_dir))
-    evaluate = evaluate or partial(_claims, judge, mixed)
+    evaluate = evaluate or partial(_claims, judge, mixed, unreadable)
     relative_csv: list[pd.DataFrame] = []
     ranks_csv: list[pd.DataFrame] = []
     every = verdicts(evaluate, records)
-    figures = draw_all(records, traces, out_dir, mixed)
+    figures = [_with_reason(figure, unreadable) for figure in draw_all(records, traces, out_dir, mixed)]
     parts = [
         *sections.claims(every),
         *sections.headline(traces, relative_csv, ranks_csv),
         *utilities.sections(frame, results_dir, wanted, judge, traces, out_dir),
         *sections.figures(figures),
         *sections.marked(records, traces, evaluate, every, relative_csv, ranks_csv),
-        *sections.cost_models(costs, out_dir),
+        *sections.cost_models(costs, out_dir, unreadable),
         *sections.sensitivities(out_dir, frame),
         *sections.problems(settings, traces, out_dir),
         *sections.provenance(results_dir, settings, traces),
@@ -74,5 +76,11 @@ def write(
     say(str(out_dir / "report.html"))
 
 
-def _claims(judge: Judge, mixed: bool, records: Records) -> list[claims.Verdict]:
-    return claims.evaluate(records.frame, records.costs, records.fronts, judge, mixed)
+def _claims(judge: Judge, mixed: bool, unreadable: str, records: Records) -> list[claims.Verdict]:
+    found = claims.evaluate(records.frame, records.costs, records.fronts, judge, mixed)
+    return with_reason(found, unreadable)
+
+
+def _with_reason(figure: Figure, unreadable: str) -> Figure:
+    """Return the figure; one of cost models that lacks its records, with why they cannot be read."""
+    return replace(figure, missing=unreadable) if unreadable and figure.name in ("f2", "f8") else figure

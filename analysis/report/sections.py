@@ -85,11 +85,20 @@ def marked(
     ]
 
 
-def cost_models(costs: pd.DataFrame | None, out_dir: Path) -> list[Section]:
-    """Return the numbers on how well cost models predict, which are written to costs.md as well."""
-    if costs is None:
+def cost_models(costs: pd.DataFrame | None, out_dir: Path, unreadable: str = "") -> list[Section]:
+    """Return the numbers on how well cost models predict, which are written to costs.md as well.
+
+    unreadable: why there are none though records are there.
+    """
+    if costs is None and not unreadable:
         return []
-    return [_page("cost-models", "Cost models in numbers", costs_report.write(costs, out_dir))]
+    title = "Cost models in numbers"
+    try:
+        if costs is None:
+            raise BadInput(unreadable)
+        return [_page("cost-models", title, costs_report.write(costs, out_dir))]
+    except BadInput as error:
+        return [Section("cost-models", title, [f"Not made: {plain(str(error))}."])]
 
 
 def sensitivities(out_dir: Path, frame: pd.DataFrame) -> list[Section]:

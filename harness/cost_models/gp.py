@@ -49,7 +49,8 @@ class GaussianProcessCost:
 class ResidualGaussianProcess:
     """log c(x) = linear model of a few features + GP on its residuals over the whole unit cube.
 
-    The linear part is fitted first (`LowVariance`), the GP to what it leaves; sd is the GP's, noise included.
+    The linear part is fitted first (`LowVariance`), the GP to what it leaves. sd^2: the GP's, noise included, plus that
+    of the linear function, sigma^2 (1/n + d' (D'D + ridge I)^-1 d) (`LowVariance.sd_of_mean`), as if independent.
     """
 
     def __init__(self, features: Sequence[str], ridge: float = 0.03, space: SearchSpace = XGBOOST_SPACE) -> None:
@@ -75,4 +76,4 @@ class ResidualGaussianProcess:
         if self._posterior is None:
             raise ValueError("predict was called before fit")
         residual, sd = self._posterior.mean_sd(np.asarray(C, dtype=np.float64))
-        return self._linear.predict(C)[0] + residual, sd
+        return self._linear.predict(C)[0] + residual, np.hypot(sd, self._linear.sd_of_mean(C))

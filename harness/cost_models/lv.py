@@ -5,7 +5,7 @@ Source: Guinet et al. 2020 (LV-1, LV-2, LV-3); LV-3, learned online, is the pape
 
 import math
 from collections.abc import Sequence
-from typing import no_type_check
+from typing import NamedTuple, no_type_check
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -25,15 +25,18 @@ class LowVariance:
 
     The features are those of `Features`, in [0, 1]. (b, w) minimise sum (log c_i - b - w s_i)^2 + ridge |w|^2 after
     centring, which also answers for n = 1 and for features that never varied (w = 0: the mean log cost).
-    sd: sqrt(RSS / max(1, n - k - 1)), the same everywhere. The default ridge predicts best from 4 to 32 evaluations,
-    whichever data set is left out (`python -m tabular_cache significance`).
+    sd: of a new evaluation's log cost, sigma sqrt(1 + 1/n + d' (D'D + ridge I)^-1 d) with sigma^2 = RSS / max(1, n - k
+    - 1), D the centred features and d = s(x) minus their means: with ridge -> 0 that of least squares' prediction
+    intervals (Draper and Smith 1998, section 5.2), else the posterior's under w ~ N(0, sigma^2 / ridge).
+    The default ridge predicts best from 4 to 32 evaluations, whichever data set is left out (`python -m tabular_cache
+    significance`).
     """
 
     def __init__(self, features: Sequence[str], ridge: float = 0.03, space: SearchSpace = XGBOOST_SPACE) -> None:
         self.ridge = number("ridge", ridge, "a number > 0", math.nextafter(0.0, 1.0))
         self._features = Features(features, space)
         self.features = self._features.names
-        self._coefficients: tuple[float, Float[np.ndarray, " k"], float] | None = None
+        self._fit: _Fit | None = None
 
     def fit(self, X: Float[np.ndarray, "n d"], cost_s: Float[np.ndarray, " n"]) -> None:
         """Fit to costs in seconds; raises BadInput naming the first that is not finite and positive."""
@@ -64,17 +67,41 @@ class LowVariance:
     def _regress(self, X: Float[np.ndarray, "n d"], log_cost: Float[np.ndarray, " n"], hidden: float = 0.0) -> float:
         """Set the coefficients and return sqrt(RSS / n); hidden: the part of RSS that imputed values do not show."""
         n, S = len(log_cost), self._features.columns(np.asarray(X, dtype=np.float64))
-        intercept, weights, squares = _least_squares(S, log_cost, self.ridge)
+        intercept, weights, squares, center, inverse = _least_squares(S, log_cost, self.ridge)
         squares += hidden
-        self._coefficients = intercept, weights, math.sqrt(squares / max(1, n - len(weights) - 1))
+        sigma = math.sqrt(squares / max(1, n - len(weights) - 1))
+        self._fit = _Fit(intercept, weights, sigma, center, inverse, n)
         return math.sqrt(squares / n)
 
     def predict(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
         """Return mean and sd of log cost at `C`."""
-        if self._coefficients is None:
+        fit, S = self._fitted(), self._features.columns(np.asarray(C, dtype=np.float64))
+        return _linear(fit.intercept, fit.weights, S), fit.sigma * np.sqrt(1.0 + fit.leverage(S))
+
+    def sd_of_mean(self, C: Float[np.ndarray, "m d"]) -> Float[np.ndarray, " m"]:
+        """Return how uncertain the linear function itself is at `C`: the sd of `predict` without the 1 in its root."""
+        fit, S = self._fitted(), self._features.columns(np.asarray(C, dtype=np.float64))
+        return fit.sigma * np.sqrt(fit.leverage(S))
+
+    def _fitted(self) -> "_Fit":
+        if self._fit is None:
             raise ValueError("predict was called before fit")
-        intercept, weights, sd = self._coefficients
-        return _linear(intercept, weights, self._features.columns(np.asarray(C, dtype=np.float64))), np.full(len(C), sd)
+        return self._fit
+
+
+class _Fit(NamedTuple):
+    """b, w, sigma, the means of the features, (D'D + ridge I)^-1, n."""
+
+    intercept: float
+    weights: Float[np.ndarray, " k"]
+    sigma: float
+    center: Float[np.ndarray, " k"]
+    inverse: Float[np.ndarray, "k k"]
+    n: int
+
+    def leverage(self, S: Float[np.ndarray, "k m"]) -> Float[np.ndarray, " m"]:
+        """Return 1/n + d' (D'D + ridge I)^-1 d."""
+        return _leverage(self.n, self.center, self.inverse, S)
 
 
 @njit(cache=True, error_model="numpy")
@@ -90,10 +117,28 @@ def _linear(intercept: float, weights: Float[np.ndarray, " k"], S: Float[np.ndar
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
+def _leverage(
+    n: int, center: Float[np.ndarray, " k"], inverse: Float[np.ndarray, "k k"], S: Float[np.ndarray, "k m"]
+) -> Float[np.ndarray, " m"]:
+    """Return 1/n + sum_ab inverse_ab (s_a - center_a) (s_b - center_b), in the same order for every point."""
+    out = np.full(S.shape[1], 1.0 / n)
+    for a in range(len(S)):
+        for b in range(a + 1):
+            twice = inverse[a, b] if a == b else inverse[a, b] + inverse[b, a]
+            for i in range(len(out)):
+                out[i] += twice * (S[a, i] - center[a]) * (S[b, i] - center[b])
+    return np.maximum(out, 0.0)
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
 def _least_squares(
     S: Float[np.ndarray, "k n"], target: Float[np.ndarray, " n"], ridge: float
-) -> tuple[float, Float[np.ndarray, " k"], float]:
-    """Return b, w that minimise RSS + ridge |w|^2, and RSS = sum (target_i - b - w s_i)^2: once per step of a run."""
+) -> tuple[float, Float[np.ndarray, " k"], float, Float[np.ndarray, " k"], Float[np.ndarray, "k k"]]:
+    """Return b, w that minimise RSS + ridge |w|^2, and RSS = sum (target_i - b - w s_i)^2: once per step of a run.
+
+    Beside them the means of the features, and the inverse of their centred products plus ridge.
+    """
     (k, n), level = S.shape, target.mean()
     center, gram, product = np.empty(k), np.empty((k, k)), np.empty(k)
     for a in range(k):
@@ -110,4 +155,4 @@ def _least_squares(
         for a in range(k):
             residual -= weights[a] * S[a, i]
         squares += residual * residual
-    return intercept, weights, squares
+    return intercept, weights, squares, center, np.linalg.inv(gram)

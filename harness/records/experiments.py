@@ -9,6 +9,7 @@ command that makes it; whatever reads records refuses it. One whose spec is not 
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from glob import escape
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -68,6 +69,12 @@ def is_done(path: Path, read: Callable[[Path], Any] = read_record) -> bool:
     return True
 
 
+def read_kept(folder: Path, label: str) -> list[tuple[Spec, pa.Table]]:
+    """Return spec and table of every record of `label` in `folder`; damaged ones are moved aside, as by `is_done`."""
+    paths = sorted(folder.glob(f"{escape(label)}-*.parquet"))
+    return [read_record(path) for path in paths if is_done(path)]
+
+
 def check_same(specs: Sequence[Spec], keys: Sequence[str], folder: Path) -> None:
     """Raise BadInput, naming them, if a setting among `keys` has two values in the specs that have it."""
     for key in keys:
@@ -80,21 +87,28 @@ def check_same(specs: Sequence[Spec], keys: Sequence[str], folder: Path) -> None
 
 
 def read_all(
-    folder: Path, read: Callable[[Path], tuple[Spec, Content]], name: Callable[[Spec], str], command: str
+    folder: Path,
+    read: Callable[[Path], tuple[Spec, Content]],
+    name: Callable[[Spec], str],
+    command: str,
+    shared_out: str = "",
 ) -> list[tuple[Spec, Content]]:
     """Return spec and content of every record in `folder`, those of `command`, in the order of the files.
 
-    name: what a spec is about, such as a problem. Raises BadInput where there is none, DamagedRecord for one that is
-    damaged, and BadInput for another's, or for two about the same under two settings.
+    name: what a spec is about, such as a problem; shared_out: a setting, such as seeds, in which several records about
+    the same may differ. Raises BadInput where there is none, DamagedRecord for one that is damaged, and BadInput for
+    another's, or for two about the same under two settings.
     """
-    found, seen = list[tuple[Spec, Content]](), dict[str, Path]()
+    found, seen = list[tuple[Spec, Content]](), dict[str, tuple[Path, Spec]]()
     for path in sorted(p for p in folder.rglob("*") if p.suffix in (".parquet", ".json")):
         spec, content = read(path)
         with damage_named(path):
             about = name(spec)
-        if about in seen:
-            raise BadInput(f"{about} is recorded under two settings: {seen[about]} and {path}; move one away")
-        seen[about] = path
+        other, first = seen.setdefault(about, (path, spec))
+        differ = [key for key in sorted({*spec, *first}) if spec.get(key) != first.get(key) and key != shared_out]
+        if other != path and (differ or not shared_out):
+            why = f" ({', '.join(differ)})" if differ else ""
+            raise BadInput(f"{about} is recorded under two settings{why}: {other} and {path}; move one away")
         found.append((spec, content))
     if not found:
         raise BadInput(f"no records in {folder}: run `{command}` first")

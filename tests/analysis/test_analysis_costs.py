@@ -6,12 +6,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from synthetic_records import Way, frame
+from synthetic_records import Way, frame, on_disk
 
-from analysis import costs_figures, costs_report
+from analysis import costs_figures, costs_fronts, costs_report
 from analysis.__main__ import main
-from analysis.costs import calibration, learning_curves, models, per_problem, read_costs
+from analysis.costs import CURVES, calibration, learning_curves, models, per_problem, read_costs
 from analysis.costs_fronts import f9, trade_offs
+from analysis.costs_pairs import compare
+from analysis.plotting import BLUE, new_figure, style
+from analysis.report import sections
 from harness.errors import BadInput
 from harness.executors import serial
 from tabular_cache.costs import Trial, run_all
@@ -54,7 +57,7 @@ def test_both_figures_say_what_they_show(costs: pd.DataFrame, tmp_path: Path) ->
     assert set(drawn.numbers["cost_model"]) == {"lv3", "gp"}
     assert "2 seeds (tables)" in drawn.caption
     boxes = costs_figures.f8(costs, tmp_path)
-    assert list(dict.fromkeys(boxes.numbers["box"])) == ["LV-3 [4], 3", "GP [4], 3", "tree [900], 3"]
+    assert list(dict.fromkeys(boxes.numbers["box"])) == ["LV-3 [4]", "GP [4]", "tree"]
     assert len(boxes.numbers) == 9
     for name in ("f2", "f8"):
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG") and (tmp_path / f"{name}.csv").exists()
@@ -78,8 +81,127 @@ def test_what_short_tables_leave_out_is_counted(costs: pd.DataFrame, tmp_path: P
     assert text.count("| problems | 3 | 2 |") == 3
     assert re.search(r"\| lv3 \| 60 / 75 \[\d+, \d+\] / 90 \| 40 / 75 \[70, 80\] / 90 \|", text)
     boxes = costs_figures.f8(short, tmp_path)
-    assert list(dict.fromkeys(boxes.numbers["box"]))[:2] == ["LV-3 [4], 3", "LV-3 [10], 2"]
+    labels = boxes.numbers.groupby("panel")["label"].unique()
+    assert list(labels["regression"])[:2] == ["LV-3 [4], 2", "LV-3 [10], 2"]
+    assert list(labels["classification"])[:2] == ["LV-3 [4], 1", "GP [4], 1"]  # nothing at 10
     assert "medians over the 2 problems that every box has" in " ".join(boxes.caption.split())
+
+
+def test_every_panel_of_f8_says_what_its_own_problems_have(costs: pd.DataFrame, tmp_path: Path) -> None:
+    """Transferred models learned from 900 rows of classification problems and 300 of regression problems."""
+    costs.loc[(costs["cost_model"] == "transfer_tree") & (costs["task"] == "regression"), "trained_on"] = 300
+    boxes = costs_figures.f8(costs, tmp_path).numbers
+    labels = {panel: list(part["label"].unique()) for panel, part in boxes.groupby("panel")}
+    assert labels == {
+        "regression": ["LV-3 [4], 2", "GP [4], 2", "tree [300], 2"],
+        "classification": ["LV-3 [4], 1", "GP [4], 1", "tree [900], 1"],
+    }
+    drawn = (tmp_path / "f8.svg").read_text()
+    assert all(f"<!-- {label} -->" in drawn for names in labels.values() for label in names)
+
+
+def test_a_caption_counts_the_cells_that_were_averaged(costs: pd.DataFrame, tmp_path: Path) -> None:
+    """GP lacks seed 1 of b/q and LV-1 has one cell of six: it is left out, and named."""
+    lacking = costs[~((costs["cost_model"] == "gp") & (costs["dataset"] == "b") & (costs["seed"] == 1))]
+    one = costs[(costs["cost_model"] == "lv3") & (costs["pipeline"] == "p") & (costs["seed"] == 0)]
+    ragged = pd.concat([lacking, one.assign(cost_model="lv1")], ignore_index=True)
+    drawn = costs_figures.f2(ragged, tmp_path)
+    assert set(drawn.numbers["cost_model"]) == {"lv3", "gp"} and set(drawn.numbers["cells"]) == {5}
+    words = "Left out, with records of fewer than half of the problem-seed pairs: lv1 (1 problem-seed pair). Left out: "
+    words += "1 problem-seed pair where a model has no record."
+    assert words in drawn.caption
+    assert "mean over 0 of 144 problems and 3 outside the study, 2 seeds (tables), at n = 4." in drawn.caption
+    head = costs_report.write(ragged, tmp_path).read_text().split("|")[0]
+    assert words in head and "at n = 4: 0 of 144 problems and 3 outside the study, 2 seeds (tables)." in head
+    without = lacking[lacking["dataset"] != "b"]
+    assert "and 2 outside the study" in costs_figures.f2(without, tmp_path).caption
+    gp_on_a = costs[(costs["cost_model"] != "gp") | (costs["dataset"] == "a")]  # nothing of b/q is averaged
+    caption = costs_figures.f2(gp_on_a, tmp_path).caption
+    assert "and 2 outside the study" in caption and "2 problem-seed pairs where a model has no record" in caption
+
+
+def _ragged(costs: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    first = costs[costs["n"] == 4]
+    two = first[(first["pipeline"] == "p") | (first["dataset"] == "b")]
+    apart = two[(two["cost_model"] == "lv3") == (two["dataset"] == "a")]
+    return {
+        "no usual size": costs.assign(n=costs["n"].replace({4: 5, 8: 7})),
+        "only large sizes": costs.assign(n=costs["n"].replace({4: 20, 8: 50})),
+        "disjoint problems": apart[apart["cost_model"] != "transfer_tree"],
+        "disjoint sizes": costs[(costs["cost_model"] == "lv3") == (costs["n"] == 4)],
+        "no rows": costs[:0],
+        "transferred only": first[first["cost_model"] == "transfer_tree"],
+        "one panel": first[first["task"] == "binary"],
+    }
+
+
+SHAPES = ("no usual size", "only large sizes", "disjoint problems", "disjoint sizes", "no rows", "transferred only",
+          "one panel")  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SHAPES)
+def test_records_of_any_shape_are_shown_or_refused_in_one_line(case: str, costs: pd.DataFrame, tmp_path: Path) -> None:
+    part = _ragged(costs)[case]
+    assert set(CURVES) <= set(learning_curves(part).columns)
+    assert {"cost_model", "n", "cover80"} <= set(calibration(part).columns)
+    (section,) = sections.cost_models(part, tmp_path)
+    if case in ("disjoint problems", "no rows"):
+        assert section.text[0].startswith("Not made: the records of cost models have no problem, seed and number of")
+    else:
+        size = {"no usual size": 5, "only large sizes": 20}.get(case, 4)
+        assert f"n = {size}" in section.text[0] and "Calibration" in section.text[0]
+    for draw in (costs_figures.f2, costs_figures.f8):
+        try:
+            assert draw(part, tmp_path).paths
+        except BadInput as error:
+            assert "needs records of" in str(error)
+
+
+def test_the_report_stands_without_cost_records_that_can_be_compared(
+    costs: pd.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str], tables: Path
+) -> None:
+    """Two settings of one model: the page, claims and costs say so in place; with one, that sizes are unusual."""
+    results, config = tmp_path / "r", {"_target_": "harness.cost_models.lv.LowVariance", "features": ["n_estimators"]}
+    on_disk(results, [("wind", "clean"), ("wine", "clean")], [Way("ei"), Way("eialpha", alpha=0.2)], (0, 1), 12)
+    for sizes in ((5,), (7,)):
+        run_all(serial(), [Trial("a/p", "lv3", config, (0,), sizes, str(tables), str(results))])
+    assert main(["report", f"results_dir={results}", f"out_dir={tmp_path / 'o'}"]) == 0
+    page = (tmp_path / "o" / "report.md").read_text()
+    assert "Not made: lv3 on a/p is recorded under two settings (sizes)" in page
+    assert page.count("Not drawn: lv3 on a/p is recorded under two settings (sizes)") == 2  # F2, F8
+    assert page.count("**Undecided:** lv3 on a/p is recorded under two settings (sizes)") == 2  # claims 9, 10
+    capsys.readouterr()
+    assert main(["claims", f"results_dir={results}", f"out_dir={tmp_path / 'o'}"]) == 3
+    out, err = capsys.readouterr()
+    assert "records of cost models were left out: lv3 on a/p is recorded" in err
+    assert out.count("recorded under two settings") == 2
+    next((results / "costs").rglob("*.parquet")).unlink()
+    assert main(["report", f"results_dir={results}", f"out_dir={tmp_path / 'o'}"]) == 0
+    assert "| model | n = " in (tmp_path / "o" / "report.md").read_text()
+
+
+def test_records_of_more_seeds_stand_beside_those_of_before(tables: Path, tmp_path: Path) -> None:
+    """A call with more seeds adds the missing ones and leaves the record of before; the rows are those of one call."""
+    config = {"_target_": "harness.cost_models.lv.LowVariance", "features": ["n_estimators"]}
+
+    def run(results: Path, seeds: tuple[int, ...]) -> None:
+        assert run_all(serial(), [Trial("a/p", "lv1", config, seeds, SIZES, str(tables), str(results))]) == []
+
+    run(tmp_path / "parts", (1,))
+    (first,) = (tmp_path / "parts").rglob("*.parquet")
+    before = first.read_bytes(), first.stat().st_mtime_ns
+    run(tmp_path / "parts", (0, 1, 2))
+    run(tmp_path / "parts", (2, 0))
+    assert (first.read_bytes(), first.stat().st_mtime_ns) == before
+    assert len(list((tmp_path / "parts").rglob("*.parquet"))) == 2
+    run(tmp_path / "whole", (0, 1, 2))
+    order = ["seed", "n"]
+    parts, whole = (read_costs(tmp_path / name).sort_values(order, ignore_index=True) for name in ("parts", "whole"))
+    pd.testing.assert_frame_equal(parts, whole)
+    assert len(whole) == 6
+    for path in (tmp_path / "whole" / "costs").rglob("*.parquet"):  # seeds recorded twice, as by versions of before
+        (tmp_path / "parts" / "costs" / "a--p" / path.name).write_bytes(path.read_bytes())
+    pd.testing.assert_frame_equal(read_costs(tmp_path / "parts").sort_values(order, ignore_index=True), whole)
 
 
 def test_from_records_to_the_page(tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -120,13 +242,62 @@ def test_f9_pairs_every_cost_model_with_the_same_runs_of_ei(tmp_path: Path) -> N
         trade_offs(pd.concat([plain, gp])[lambda f: f["acq"] != "ei"])
 
 
+def test_f9_counts_what_it_leaves_out_on_the_cells_that_all_cost_models_have(tmp_path: Path) -> None:
+    """b/p was run under LV-3 only; on a/q seed 1, EI's error is 0; a/p seed 1 under GP ends too early."""
+    problems, ways = [("a", "p"), ("a", "q"), ("b", "p")], (Way("ei"), Way("eialpha", alpha=0.3), Way("eipu"))
+    plain = frame(problems, ways, (0, 1), 30)
+    zero = (plain["pipeline"] == "q") & (plain["seed"] == 1) & (plain["acq"] == "ei") & (plain["step"] == 7)
+    plain.loc[zero | ((plain["dataset"] == "b") & (plain["acq"] == "ei")), "error"] = 0.0
+    gp = frame(problems[:2], ways[1:], (0, 1), 30).assign(cost_model="gp", spec="other")
+    cut = (gp["pipeline"] == "p") & (gp["seed"] == 1) & (gp["acq"] == "eipu") & (gp["step"] >= 20)
+    both = pd.concat([plain, gp[~cut]], ignore_index=True)
+    found = compare(both)
+    assert found.dropped == 2 and found.n == 30  # b/p's two seeds; their pairs with an error of 0 are not counted
+    assert {name: (p.zero, p.failed, p.unpaired) for name, p in found.pairs.items()} == {
+        "lv3": (3, 0, 0),  # EI with itself, too
+        "gp": (3, 0, 0),
+    }
+    assert found.short == {"lv3": 0, "gp": 1}
+    caption = f9(both, tmp_path).caption
+    assert "run under every cost model (2 problem-seed pairs were not)." in caption
+    assert "GP: Left out: 1 run of fewer than 30 iterations or planned for another length, 0 without EI's" in caption
+    assert "LV-3: Left out: 0 runs of fewer than 30 iterations" in caption
+    gone = (gp["pipeline"] == "q") & (gp["seed"] == 0)
+    gp.loc[gone, "error"] = np.nan  # nothing of it succeeded, under GP alone
+    found = compare(pd.concat([plain, gp], ignore_index=True))
+    assert found.dropped == 3 and [p.failed for p in found.pairs.values()] == [0, 2]
+    shorter = compare(pd.concat([plain, gp[gp["step"] < 20]], ignore_index=True))
+    assert shorter.n == 20 and all(p.table["cost_pct"].notna().all() for p in shorter.pairs.values())
+    lv3 = shorter.numbers[(shorter.numbers["cost_model"] == "lv3") & (shorter.numbers["statistic"] == "mean")]
+    gp_ = shorter.numbers[(shorter.numbers["cost_model"] == "gp") & (shorter.numbers["statistic"] == "mean")]
+    np.testing.assert_allclose(lv3["cost_pct"], gp_["cost_pct"])  # both after 20, not 30 and 20
+
+
+def test_f9_labels_every_series_on_a_side_of_its_own() -> None:
+    with style():
+        axes = new_figure(6.4, 4.4, "")[1].subplots()
+        axes.set(xlim=(90, 110), ylim=(90, 110))
+        rows = pd.DataFrame({"cost_pct": [100.0], "error_pct": [100.0], "alpha": [0.1]})
+        for place in range(3):
+            costs_fronts._label(axes, rows, BLUE, place)
+        axes.figure.canvas.draw()
+        boxes = [text.get_window_extent() for text in axes.texts]
+    point = axes.transData.transform((100.0, 100.0))
+    radius = 2.5 * axes.figure.dpi / 72  # of a marker of 5 points
+    for k, box in enumerate(boxes):
+        assert not any(box.overlaps(other) for other in boxes[k + 1 :])
+        nearest = np.clip(point, (box.x0, box.y0), (box.x1, box.y1))
+        assert np.hypot(*(nearest - point)) > radius
+    assert all(text.get_path_effects() for text in axes.texts)
+
+
 def test_records_of_two_settings_and_damaged_ones_are_refused(tables: Path, tmp_path: Path) -> None:
     config = {"_target_": "harness.cost_models.lv.LowVariance", "features": ["n_estimators"]}
     with pytest.raises(BadInput, match="no records in"):
         read_costs(tmp_path)
     for sizes in ((4,), (8,)):
         run_all(serial(), [Trial("a/p", "lv1", config, (0,), sizes, str(tables), str(tmp_path))])
-    with pytest.raises(BadInput, match="lv1 on a/p is recorded under two settings"):
+    with pytest.raises(BadInput, match=r"lv1 on a/p is recorded under two settings \(sizes\): "):
         read_costs(tmp_path)
     path = next((tmp_path / "costs").rglob("*.parquet"))
     path.write_bytes(b"PAR1")

@@ -8,8 +8,10 @@ from synthetic_records import Way, frame, on_disk
 from test_claims import DATASETS, records
 
 from analysis.__main__ import main
+from analysis.claims import evaluate
 from analysis.report import sections
-from analysis.sensitivities import TEST, compare, from_other_data, read
+from analysis.sensitivities import from_other_data, title
+from analysis.settings_compared import CLAIMS, TEST, Comparison, compare, read
 from harness.errors import BadInput
 from harness.records import read_traces
 
@@ -34,6 +36,52 @@ def test_only_what_both_have_is_compared() -> None:
         compare("hist", base, frame([("letters", "onehot")], [Way("ei")], [0], 6))
 
 
+def test_claim_8_is_compared_at_the_lowest_budget_alone() -> None:
+    """At 50 % of EIpu's cost only a frugal CEI has improved. Runs of 100 iterations do not decide larger budgets."""
+    frugal = {Way("ei"): (100.0, 100.0), Way("eipu"): (20.0, 120.0), Way("cei", lam=0.3): (15.0, 90.0)}
+    better = records(frugal, steps=100)
+    whole = evaluate(better)[7]
+    assert whole.verdict == "undecided" and "planned too short" in whole.why
+    found = compare("mine", better, records({**frugal, Way("cei", lam=0.3): (300.0, 90.0)}, steps=100))
+    base, own = (next(v for v in verdicts if v.number == 8) for verdicts in (found.base, found.own))
+    assert (base.verdict, base.why, own.verdict) == ("holds", "every condition holds", "undecided")
+    assert base.ours.count("rank of CEI minus") == base.ours.count("at 50%") == 2
+    assert 8 in found.changed
+    (lacking,) = [v for v in compare("mine", *[records(SAVES, steps=100)] * 2).own if v.number == 8]
+    assert lacking.verdict == "undecided" and "needs ei, eipu and cei" in lacking.why
+
+
+def test_log_loss_is_compared_on_classification_problems_only() -> None:
+    """Of the five data sets, wind, wine and abalone are regression problems, whose loss is their error."""
+    every = records(SAVES, steps=100)
+    assert {*compare("log_loss", every, every).cells["dataset"]} == {"spam", "letters"}
+    assert {*compare("wall", every, every).cells["dataset"]} == set(DATASETS)
+    with pytest.raises(BadInput, match="setting log_loss: no problem"):
+        compare("log_loss", *[records(SAVES, ("wind",), 100)] * 2)
+
+
+def test_settings_stand_beside_the_one_that_differs_in_one_thing(tmp_path: Path) -> None:
+    """Wall-clock beside measured CPU seconds, hist beside exact with as many configurations; else beside the base."""
+    problems, ways = [("wind", "clean"), ("wine", "clean")], [Way("ei"), Way("eialpha", alpha=0.1)]
+    for name in ("base", "wall", "hist"):
+        on_disk(tmp_path / name, problems, ways, (0, 1), 12)
+
+    def found() -> dict[str, Comparison]:
+        return {one.setting: one for one in read(tmp_path)}
+
+    before = found()
+    assert {name: one.against for name, one in before.items()} == {TEST: "base", "wall": "base", "hist": "base"}
+    assert title(before["hist"]).endswith("with other numbers of configurations, which may be the cause")
+    for name in ("cpu", "exact"):
+        on_disk(tmp_path / name, problems[:1], ways, (0, 1), 12)
+    after = found()
+    assert list(after) == [TEST, "cpu", "wall", "exact", "hist"]
+    assert [one.against for one in after.values()] == ["base", "base", "cpu", "base", "exact"]
+    assert len(after["wall"].cells) == 2 and len(before["wall"].cells) == 4
+    assert title(after["wall"]) == "wall-clock seconds as measured, for CPU seconds as measured (`cpu`)"
+    assert title(after["hist"]) == "tree_method=hist, for exact with as many configurations of each problem (`exact`)"
+
+
 def test_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     problems = [("wind", "clean"), ("wine", "clean")]
     for name in ("base", "wall", "mine"):
@@ -41,12 +89,19 @@ def test_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [one.setting for one in read(tmp_path / "all")] == [TEST, "wall", "mine"]
     assert main(["sensitivities", f"results_dir={tmp_path / 'all'}", f"out_dir={tmp_path / 'o'}"]) == 0
     text = (tmp_path / "o" / "sensitivities.md").read_text()
-    assert "| `wall`: wall-clock seconds as cost, for CPU seconds | 2 x 2 | undecided |" in text
-    every = ", ".join(map(str, range(1, 9)))
+    assert (
+        "| `wall`: wall-clock seconds as measured, for CPU seconds at the pace of the reference machine | 2 x 2 |"
+        in text
+    )
+    assert "| claim 7 | claim 8 at 50% |" in text and "Of claim 8 only the ranks at 50% of the minimal budget" in text
+    every = ", ".join(map(str, CLAIMS))
     assert f"says nothing of a change: test ({every}); wall ({every}); mine ({every})." in text  # nothing was decided
-    assert "Claims 9 to 12" in text and "`mine`: as its records say" in text
+    assert (
+        "Not among those compared: claims 4 to 6, which need longer runs, and 9 to 12" in text
+        and "`mine`: as its records say" in text
+    )
     rows = pd.read_csv(tmp_path / "o" / "sensitivities.csv")
-    assert len(rows) == 3 * 2 * 8 and set(rows["compared"]) == {"test", "wall", "mine"}
+    assert len(rows) == 3 * 2 * 5 and set(rows["compared"]) == {"test", "wall", "mine"}
     same = read_traces(tmp_path / "all" / "base")
     assert from_other_data(tmp_path / "o", same) == ""
     newer = same.assign(data=same["data"].astype(str).where(same["dataset"] != "wine", "another table"))

@@ -49,7 +49,11 @@ def test_the_residual_model_is_the_linear_one_plus_a_gp_of_what_it_leaves() -> N
         posterior = process.fit(X[:n], LOG_COST[:n] - part.predict(X[:n])[0])
     residual, sd = posterior.mean_sd(C)
     np.testing.assert_allclose(model.predict(C)[0], linear.predict(C)[0] + residual, rtol=1e-9)
-    np.testing.assert_allclose(model.predict(C)[1], sd, rtol=1e-9)
+    S, new = (linear._features.columns(U).T for U in (X, C))
+    D, d = S - S.mean(axis=0), new - S.mean(axis=0)
+    rss = np.square(LOG_COST - linear.predict(X)[0]).sum()
+    of_mean = rss / (40 - 3 - 1) * (1 / 40 + np.einsum("ij,jl,il->i", d, np.linalg.inv(D.T @ D + 0.03 * np.eye(3)), d))
+    np.testing.assert_allclose(model.predict(C)[1], np.sqrt(sd**2 + of_mean), rtol=1e-9)
 
 
 def test_curvature_is_learned_that_no_linear_model_has() -> None:

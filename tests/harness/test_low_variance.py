@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 
 from harness.cost_models.lv import LowVariance
 from harness.errors import BadInput
@@ -30,7 +31,29 @@ def test_it_is_least_squares_on_logs_of_native_values(k: int) -> None:
     w, rss = np.linalg.lstsq(A, np.log(cost), rcond=None)[:2]
     # the native values are rounded to float32, hence 1e-6
     np.testing.assert_allclose(mean, np.column_stack([np.ones(200), _log_native(C, FEATURES[:k])]) @ w, atol=1e-6)
-    np.testing.assert_allclose(sd, np.sqrt(rss[0] / (60 - k - 1)), rtol=1e-6)
+    sigma = np.sqrt(rss[0] / (60 - k - 1))
+    new = np.column_stack([np.ones(200), _log_native(C, FEATURES[:k])])
+    hat = np.einsum("ij,jl,il->i", new, np.linalg.inv(A.T @ A), new)
+    np.testing.assert_allclose(sd, sigma * np.sqrt(1 + hat), rtol=1e-5)
+    np.testing.assert_allclose(model.sd_of_mean(C), sigma * np.sqrt(hat), rtol=1e-5)
+    assert sd.max() > 1.01 * sd.min()
+
+
+def test_prediction_intervals_cover_what_they_say() -> None:
+    """Log costs linear in the features: 95 % z intervals hold as often as Student t has it, less without leverage."""
+    rng, C, inside, without = np.random.default_rng(0), _points(64, 1), [], []
+    w = np.array([2.0, 1.0, -0.5])
+    model = LowVariance(FEATURES, ridge=1e-9)
+    for trial in range(400):
+        X = _points(8, trial)
+        model.fit(X, np.exp(model._features.columns(X).T @ w + 0.3 * rng.standard_normal(8)))
+        mean, sd = model.predict(C)
+        error = np.abs(model._features.columns(C).T @ w + 0.3 * rng.standard_normal(64) - mean)
+        inside.append(np.mean(error <= 1.959964 * sd))
+        without.append(np.mean(error <= 1.959964 * np.sqrt(sd**2 - model.sd_of_mean(C) ** 2)))
+    expected = 2 * student.cdf(1.959964, 8 - 3 - 1) - 1
+    assert np.mean(inside) == pytest.approx(expected, abs=0.015)
+    assert np.mean(without) < expected - 0.05
 
 
 def test_the_ridge_is_the_stated_penalty() -> None:
@@ -40,8 +63,12 @@ def test_the_ridge_is_the_stated_penalty() -> None:
     model.fit(X, cost)
     S = X[:, [0, 3]] - X[:, [0, 3]].mean(axis=0)
     w = np.linalg.solve(S.T @ S + ridge * np.eye(2), S.T @ (np.log(cost) - np.log(cost).mean()))
-    expected = np.log(cost).mean() + (X[:, [0, 3]] - X[:, [0, 3]].mean(axis=0)) @ w
-    np.testing.assert_allclose(model.predict(X)[0], expected, rtol=1e-10)
+    expected = np.log(cost).mean() + S @ w
+    mean, sd = model.predict(X)
+    np.testing.assert_allclose(mean, expected, rtol=1e-10)
+    hat = 1 / 9 + np.einsum("ij,jl,il->i", S, np.linalg.inv(S.T @ S + ridge * np.eye(2)), S)
+    sigma = np.sqrt(np.square(np.log(cost) - expected).sum() / (9 - 2 - 1))
+    np.testing.assert_allclose(sd, sigma * np.sqrt(1 + hat), rtol=1e-10)
 
 
 def test_a_power_law_of_the_features_is_found() -> None:

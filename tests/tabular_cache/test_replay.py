@@ -169,6 +169,28 @@ def test_a_part_of_the_configurations(folder: Path) -> None:
         Replay(str(folder), n_configs=17).open(*NAMES, seed=0)
 
 
+def test_at_most_so_many_configurations(folder: Path, tmp_path: Path) -> None:
+    """Of a table with 16: a number above that is no error; another folder's table says how many of this one's count."""
+
+    def offered(most: int | str) -> int:
+        return len(set(table["config"][Replay(str(folder), at_most_configs=most).open(*NAMES, 0).candidates(5).ids]))
+
+    table, smaller = read_table("a/p", folder), str(make_tables(tmp_path / "small", ["a/p"], 7))
+    larger = str(make_tables(tmp_path / "large", ["a/p"], 40))
+    assert [offered(most) for most in (6, 17, smaller, larger)] == [6, 16, 7, 16]
+    back = Replay(smaller, at_most_configs=str(folder)).open(*NAMES, seed=0)
+    assert len(set(read_table("a/p", Path(smaller))["config"][back.candidates(5).ids])) == 7
+    prints = [Replay(str(folder), at_most_configs=most).fingerprint(*NAMES) for most in (6, smaller, larger)]
+    assert len(set(prints)) == 3 and prints[0] == Replay(str(folder)).fingerprint(*NAMES)  # the number is a setting
+    for wrong in (0, "", True):
+        with pytest.raises(BadInput, match="at_most_configs must be a whole number >= 1, a folder"):
+            Replay(str(folder), at_most_configs=wrong)
+    with pytest.raises(BadInput, match="exclude each other"):
+        Replay(str(folder), n_configs=5, at_most_configs=5)
+    with pytest.raises(BadInput, match="no table"):
+        Replay(str(folder), at_most_configs=str(tmp_path)).fingerprint(*NAMES)
+
+
 def test_log_loss_as_what_is_minimised(folder: Path) -> None:
     table = read_table("a/p", folder)
     outcome = Replay(str(folder), objective="loss").open(*NAMES, seed=0).evaluate(7)

@@ -1,0 +1,116 @@
+"""The verdicts on the claims under one setting, beside those under another on what both have.
+
+A folder holds one folder of records per setting: `base`, and others of any name, such as those of configs/setting.
+Each is compared with the base, or with the setting that differs from it in one thing only (AGAINST), on the problems,
+seeds and methods that both have. Beside them, the base itself judged by the test error of the configurations chosen.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pandas as pd
+
+from analysis.claims import Verdict
+from analysis.claims.decide import UNDECIDED, Claim, Missing, verdict, without_evidence
+from analysis.claims.evaluate import CLAIMS as EVERY
+from analysis.claims.evidence import Evidence
+from analysis.traces import CELL, Judge
+from datasets.catalogue import entries
+from harness.errors import BadInput
+from harness.records import read_traces
+
+BASE, TEST, LOSS = "base", "test", "log_loss"
+RANKED, LOWEST = 8, " at 50%"  # the claim about ranks under budgets, and how its conditions at the lowest end
+CLAIMS = (1, 2, 3, 7, RANKED)  # those that runs of 100 iterations under one cost model decide
+AGAINST: Mapping[str, str] = {"wall": "cpu", "hist": "exact"}  # compared with that setting, where it is there
+ORDER = ("ard_off", "cpu", "wall", LOSS, "coarse", "surface", "exact", "hist")  # others follow by name
+_VALIDATION: Judge = "validation"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The verdicts under a setting and under what it is compared with, on the same problems, seeds and methods."""
+
+    setting: str
+    against: str
+    cells: pd.DataFrame
+    methods: int
+    base: list[Verdict]
+    own: list[Verdict]
+
+    @property
+    def changed(self) -> list[int]:
+        """The numbers of the claims whose verdict is another one."""
+        return [b.number for b, o in zip(self.base, self.own, strict=True) if b.verdict != o.verdict]
+
+    @property
+    def open(self) -> list[int]:
+        """The numbers of the claims that are undecided under both."""
+        both = zip(self.base, self.own, strict=True)
+        return [b.number for b, o in both if b.verdict == o.verdict == UNDECIDED]
+
+
+def compare(
+    setting: str, base: pd.DataFrame, own: pd.DataFrame, judge: Judge = "validation", against: str = BASE
+) -> Comparison:
+    """Compare records under a setting with the base's, or those of `against`; BadInput where they share nothing."""
+    keys = [*CELL, "method"]
+    both = _runs(base, keys).intersection(_runs(own, keys))
+    if setting == LOSS:
+        regression = {name for name, entry in entries().items() if entry.task == "regression"}
+        both = both[~both.get_level_values("dataset").isin(regression)]
+    if not len(both):
+        raise BadInput(f"setting {setting}: no problem, seed and method in common with the {against}")
+    base, own = (
+        frame[pd.MultiIndex.from_frame(frame[keys].astype({"method": str})).isin(both)] for frame in (base, own)
+    )
+    cells = both.to_frame(index=False)
+    first, second = (
+        _verdicts(Evidence(frame.reset_index(drop=True), judge=by)) for frame, by in ((base, _VALIDATION), (own, judge))
+    )
+    return Comparison(setting, against, cells[CELL].drop_duplicates(), cells["method"].nunique(), first, second)
+
+
+def _verdicts(evidence: Evidence) -> list[Verdict]:
+    return [_decide(claim, evidence) for claim in EVERY if claim.number in CLAIMS]
+
+
+def _decide(claim: Claim, evidence: Evidence) -> Verdict:
+    """Return the verdict on one claim; on that about ranks under budgets, at the lowest budget alone.
+
+    Runs of 100 iterations are too short for the others.
+    """
+    try:
+        finding = claim.examine(evidence)
+        if claim.number == RANKED:
+            lowest = [one for one in finding.conditions if one.what.endswith(LOWEST)]
+            if not lowest:
+                raise Missing(f"no ranks{LOWEST} of the minimal budget")
+            finding = replace(finding, conditions=lowest, doubts=())
+        return verdict(claim, finding)
+    except (Missing, BadInput) as reason:
+        return without_evidence(claim, str(reason))
+
+
+def _runs(frame: pd.DataFrame, keys: list[str]) -> pd.MultiIndex:
+    return pd.MultiIndex.from_frame(
+        frame[keys].astype({"dataset": str, "pipeline": str, "method": str}).drop_duplicates()
+    )
+
+
+def read(folder: Path) -> list[Comparison]:
+    """Compare every folder of records with the base, some with another one (AGAINST); BadInput without a base."""
+    names = sorted(path.name for path in folder.iterdir() if path.is_dir())
+    if BASE not in names:
+        found = ", ".join(names) or "none"
+        raise BadInput(f"{folder} needs a folder {BASE!r} of records to compare with; folders there: {found}")
+    order = [name for name in ORDER if name in names] + [n for n in names if n not in (BASE, *ORDER)]
+    records = {name: read_traces(folder / name) for name in {BASE, *(set(AGAINST.values()) & set(names))}}
+
+    def one(name: str) -> Comparison:
+        against = AGAINST[name] if AGAINST.get(name) in records else BASE
+        own = records[name] if name in records else read_traces(folder / name)
+        return compare(name, records[against], own, against=against)
+
+    return [compare(TEST, records[BASE], records[BASE], "test"), *(one(name) for name in order)]
