@@ -12,8 +12,8 @@ from hydra import compose
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
-from harness.cli import users_mistakes
 from harness.errors import BadInput
+from harness.mistakes import users_mistakes
 from harness.targets import check_targets
 
 PARAMETERS = ("lam", "alpha")
@@ -73,7 +73,7 @@ def study_methods(entries: Sequence[Any], overrides: Sequence[str], allowed: Seq
         for values in product(*grids):
             given = dict(zip(keys, values, strict=True))
             settings = [f"{'+' * (key == 'utility')}{key}={value}" for key, value in given.items()]
-            with users_mistakes():
+            with users_mistakes(arguments=overrides):
                 cfg = compose("method", overrides=[f"+acq={plain['acq']}", *settings, *overrides])
             methods.append(to_method(cfg, given.get("utility"), allowed))
     return methods

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.choices import search_places
 from harness.errors import BadInput
 from harness.targets import SETTING, check_targets, given_on_command_line, trusted
 
@@ -26,11 +27,8 @@ def check_strangers(arguments: Sequence[str]) -> None:
         if argument.startswith(_FLAGS):
             raise BadInput(f"{argument.split('=')[0]} is not allowed; config files of your own: hydra.searchpath=[...]")
     allowed = given_on_command_line([a for a in arguments if not a.startswith("-")])
-    for argument in arguments:
-        if argument.lstrip("+~").startswith("hydra.searchpath"):
-            for place in re.split(r"[\[\],]", argument.partition("=")[2]):
-                if place.strip("\"' "):
-                    _check_place(place.strip("\"' "), allowed)
+    for place in search_places(arguments):
+        _check_place(place, allowed)
 
 
 def _check_place(place: str, allowed: Sequence[str]) -> None:

@@ -96,6 +96,30 @@ WRONG = [
     (["+acq=ei", "iteration=5"], "unknown setting 'iteration'; allowed: +acq, allow_targets, alpha"),
     (["+acq=ei", "evaluator.tables=/nowhere"], "no tables in /nowhere: build them with"),
     (["+acq=ei", "pipeline=[onehot]"], "no table for abalone/onehot"),
+    (["+acq=ei", "lam=0.3"], "lam is set, but +acq=ei has no such parameter: leave it out"),
+    (["+acq=ei", "results_dir="], "results_dir must name a folder, for example results_dir=results"),
+    (["+acq=ei", "results_dir=null"], "results_dir must name a folder"),
+    (["+acq=ei", "results_dir=[a]"], "results_dir must name a folder, for example results_dir=results (. is the one"),
+    (["+acq=ei", "executor=null"], "executor must be one of dask, local, serial, slurm, got null"),
+    (["+acq=ei", "surrogate=5"], "surrogate must be one of gp, gp_shared, gpyopt, rf, got 5"),
+    (["+acq=ei", "dataset=null"], "dataset must be one of a1a, a3a, abalone"),
+    (["+acq=ei", "dataset=[1]"], "dataset must be one of a1a, a3a, abalone"),
+    (["+acq=null"], "acq must be one of cei, ei, eialpha, eicool, eipu, got null"),
+    (["+acq=nan"], "acq must be one of cei, ei, eialpha, eicool, eipu, got nan"),
+    (["study=1"], "study must be one of cost_models, deadlines"),
+    (["study.methods=3"], "study.methods must be a list such as [{acq: ei}], got 3"),
+    (["+acq=ei", "tau=[1,2]"], "tau must be a number of seconds > 0 or null, got [1, 2]"),
+    (["+acq=ei", "evaluator.tables=3"], "no tables in 3: build them with"),
+    (["+acq=ei", "evaluator.tables=[3]"], "evaluator.tables must name a folder"),
+    (
+        ["+acq=ei", "setting=log_loss", "evaluator=live"],
+        "setting=log_loss needs evaluator=replay_loss, got evaluator=l",
+    ),
+    (["+acq=ei", "setting=surface", "evaluator=live"], "setting=surface needs evaluator=surface, got evaluator=live"),
+    (["+acq=ei", "setting=ard_off", "surrogate=rf"], "setting=ard_off needs surrogate=gp or surrogate=gp_shared, got"),
+    (["+acq=ei", "setting=coarse", "evaluator=live"], "setting=coarse needs evaluator=replay or"),
+    (["+acq=ei", "setting=wall", "evaluator=surface"], "setting=wall needs evaluator=replay or"),
+    (["help"], "'help' is no setting: write name=value"),
     (["+acq=ei", "results_dir=/dev/null/results"], "results_dir: /dev/null is not a folder"),
     (["+acq=ei", "results_dir=/proc/results"], "results_dir: cannot read and write /proc"),
 ]
@@ -144,6 +168,33 @@ def test_one_acquisition_runs_and_tells_what_it_did(cli: Cli) -> None:
     again = cli("+acq=cei", "lam=0.1", "dataset=[abalone,wine]", "seeds=[0,1]")
     assert again[0] == 0
     assert "4 runs were there already" in again[1][-1]
+
+
+def test_a_folder_may_have_a_number_for_a_name(cli: Cli) -> None:
+    assert cli("+acq=ei", "results_dir=2026_11")[0] == 0  # to Hydra the number 202611
+    assert cli("+acq=ei", "results_dir=2026")[0] == 0
+    assert sorted(path.name for path in cli.folder.iterdir()) == ["2026", "2026_11"]
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments", "message"),
+    [
+        ("harness.configurator", ["executor.n_jobs=0"], "executor.n_jobs must be a whole number >= 1 or null, got 0"),
+        ("harness.configurator", ["results_dir="], "results_dir must name a folder"),
+        ("harness.configurator", ["results_dir=/dev/null/x"], "results_dir: /dev/null is not a folder"),
+        ("tabular_cache", ["costs", "executor.n_jobs=0"], "executor.n_jobs must be a whole number >= 1 or null, got 0"),
+        ("tabular_cache", ["costs", "results_dir=null"], "results_dir must name a folder"),
+        ("tabular_cache", ["censored", "results_dir=/dev/null/x"], "results_dir: /dev/null is not a folder"),
+    ],
+)
+def test_the_other_commands_check_the_same(
+    command_line: CommandLines, tmp_path: Path, module: str, arguments: list[str], message: str
+) -> None:
+    small = ["scenario=[kissat_colouring]"] if module == "harness.configurator" else ["dataset=[wine]"]
+    done = command_line(module, *arguments, *small, cwd=tmp_path)
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+    assert message in done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_without_acquisition_the_studys_list_runs(cli: Cli) -> None:

@@ -2,11 +2,11 @@
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from harness.cli import chosen, compose_config, listed, positive, run_cli, tell_records, whole_number
 from harness.errors import BadInput
+from harness.folders import folder, writable
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -23,11 +23,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     slacks = [slack_factor(value) for value in listed("slack", cfg.slack)]
     if not slacks or len(set(slacks)) < len(slacks):
         raise BadInput(f"slack must be different factors, for example slack=[1,1.3,null], got {list(cfg.slack)}")
-    todo = trials(scenarios, slacks, whole_number("runs", cfg.runs, 0), _settings(cfg), str(cfg.results_dir))
+    results = writable("results_dir", folder("results_dir", cfg.results_dir))
+    todo = trials(scenarios, slacks, whole_number("runs", cfg.runs, 0), _settings(cfg), str(results))
     executor: Any = instantiate(cfg.executor)
     with executor:
         failed = run_all(executor, todo)
-    return tell_records(failed, len(todo), Path(cfg.results_dir) / "configurator")
+    return tell_records(failed, len(todo), results / "configurator")
 
 
 def _settings(cfg: Any) -> dict[str, Any]:
