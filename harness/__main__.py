@@ -13,6 +13,7 @@ from harness.errors import BadInput
 from harness.folders import folder, quoted, writable
 from harness.grid import all_specs, blocks
 from harness.interrupts import stops_soon
+from harness.journal import kept
 from harness.ledger import locked, mend, write_plan
 from harness.mistakes import users_mistakes
 from harness.progress import duration
@@ -40,6 +41,11 @@ def _study(cfg: DictConfig) -> None:
         except Stopped as stopped:
             report, _exit_code = stopped.report, SOME_FAILED
             print(f"error: {stopped}; what is finished is kept: run the same command again", file=sys.stderr)
+        except KeyboardInterrupt:
+            if evaluations := kept(results):
+                print(f"{evaluations} trainings of unfinished runs are kept: the same command goes on from them",
+                      file=sys.stderr)  # fmt: skip
+            raise
     _tell(report, results)
     if cfg.finish is not None:
         evaluator = instantiate(grid.components["evaluator"])

@@ -93,6 +93,7 @@ WRONG = [
     (["+acq=ei", "executor.n_jobs=0"], "executor.n_jobs must be a whole number >= 1 or null, got 0"),
     (["+acq=ei", "evaluator.max_candidates=0"], "evaluator.max_candidates must be a whole number >= 2, got 0"),
     (["+acq=ei", "evaluator=live", "evaluator.tree_method=gpu"], "tree_method must be one of exact, hist, approx"),
+    (["+acq=ei", "evaluator=live", "evaluator.memory_limit_mb=abc"], "memory_limit_mb must be megabytes > 0 or null"),
     (["+acq=ei", "iteration=5"], "unknown setting 'iteration'; allowed: +acq, allow_targets, alpha"),
     (["+acq=ei", "evaluator.tables=/nowhere"], "no tables in /nowhere: build them with"),
     (["+acq=ei", "pipeline=[onehot]"], "no table for abalone/onehot"),
