@@ -1,7 +1,8 @@
 """The inputs of a user's own table: dates become numbers, row numbers are left out, the rest stays as it is."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas
@@ -38,6 +39,20 @@ def inputs(frame: pandas.DataFrame, drop: Sequence[str], keep: Sequence[str]) ->
     if not columns:
         raise BadInput(f"no column is left to predict from: {'; '.join(notes) or 'all are dropped'}")
     return pandas.DataFrame(columns), notes
+
+
+def listed(setting: str, value: Any) -> list[str]:
+    """Return the columns that a setting lists: a single name is a list of one, null is none.
+
+    Raises BadInput for what is neither.
+    """
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        return [str(value)]
+    if value is None:
+        return []
+    if isinstance(value, Mapping) or not isinstance(value, Iterable):
+        raise BadInput(f"dataset.{setting} must be a list of columns, [a,b], got {value!r}")
+    return [str(name) for name in value]
 
 
 def is_row_number(column: pandas.Series) -> bool:

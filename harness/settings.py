@@ -52,9 +52,20 @@ def read_grid(cfg: DictConfig) -> Grid:
         fronts=cfg.fronts,
         censored_costs=censored.check(cfg.censored_costs),
     )
+    _check_tables(grid)
     for method in grid.methods:
         make_optimizer(grid.parts(method), method.rule, grid.settings())  # what is wrong is told before anything runs
     return grid
+
+
+def _check_tables(grid: Grid) -> None:
+    """Raise BadInput for a data set of the user's own with an evaluator on tables, which there are only of the study's.
+
+    Both by what their configs name: to open either would take time, or fail for another reason first.
+    """
+    own = [name for name, config in grid.datasets.items() if str(config["_target_"]).startswith("datasets.own.")]
+    if own and "tables" in grid.components["evaluator"]:
+        raise BadInput(f"{own[0]} is a file of your own and has no table to replay: evaluator=live")
 
 
 def _allowed() -> list[str]:

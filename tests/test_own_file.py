@@ -115,11 +115,36 @@ def test_another_run_adds_to_the_best_and_another_target_does_not(
     assert "my.csv: not compared, its records differ in data or target" in capsys.readouterr().out
 
 
+def test_another_pipeline_adds_to_the_best_but_not_one_on_other_rows(
+    tuned: tuple[Path, list[str]], command_line: CommandLines, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    frame = pd.read_csv(tuned[0] / "my.csv", sep=";")
+    frame.to_csv(tmp_path / "my.csv", index=False)
+    base = ["dataset=csv", "dataset.path=my.csv", "dataset.target=price", "executor=serial", "+acq=ei", "iterations=6"]
+    base += ["evaluator.n_candidates=64"]
+    for pipeline in ("clean", "pca_small"):
+        assert command_line("harness", *base, f"pipeline=[{pipeline}]", cwd=tmp_path).returncode == 0
+    found = json.loads((tmp_path / "results/my.csv/best.json").read_text())
+    both = read_traces(tmp_path / "results")
+    assert found["evaluations"] == len(both) == 12 and found["validation_error"] == both["error"].min()
+    with contextlib.chdir(tmp_path):
+        assert main(["best", "results_dir=results"]) == 0
+    assert json.loads((tmp_path / "results/my.csv/best.json").read_text()) == found
+    frame.head(100).to_csv(tmp_path / "my.csv", index=False)
+    assert command_line("harness", *base, "pipeline=[quadratic]", cwd=tmp_path).returncode == 0
+    found = json.loads((tmp_path / "results/my.csv/best.json").read_text())
+    assert (found["evaluations"], found["pipeline"]) == (6, "quadratic")
+
+
 def test_a_mistake_is_one_line(tuned: tuple[Path, list[str]], command_line: CommandLines) -> None:
     wrong = ["dataset.path=my.csv", "dataset.target=prize", "results_dir=wrong"]
     done = command_line("harness", "dataset=csv", *wrong, *RUN, cwd=tuned[0])
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
     assert "my.csv has no column 'prize'; its columns: id, x, z, price" in done.stderr
+    wrong[1:2] = ["dataset.target=price", "evaluator=replay"]
+    done = command_line("harness", "dataset=csv", *wrong, *RUN[:-1], cwd=tuned[0])
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert "my.csv is a file of your own and has no table to replay: evaluator=live" in done.stderr
     assert not (tuned[0] / "wrong").exists()
 
 
