@@ -16,6 +16,11 @@ def explain(error: BaseException, config: str = "config", arguments: Sequence[st
     if missing:
         group, _, name = missing["what"].rpartition("/")
         return f"unknown {group or 'config'} {name!r}; allowed: {', '.join(options(group, arguments)) or 'nothing'}"
+    target = re.search(r"Error locating target '([^']+)'", text)
+    if target:
+        why = error.__cause__ or ""
+        reason = re.search(r"(?:ModuleNotFound|Import|Attribute|Syntax|Name)Error\((.*)\)", f"{why}")
+        return f"_target_ {target[1]} cannot be loaded: {reason[1].strip(chr(34)) if reason else why}"
     key = re.search(r"full_key: (\S+)", text) or re.search(r"Could not override '([^']+)'", text)
     if key:
         return _unknown_setting(key[1], config, arguments)

@@ -27,6 +27,7 @@ from harness.records import FRONTS, TIMINGS, TRACE, block_files
 from harness.run import run
 from harness.shipping import Absent, Delivery, Parcel, receive, with_cargo, work
 from harness.supervise import ExecutorGone, supervised
+from harness.whereabouts import located, place_of, traceback_of
 
 __all__ = [
     "Block",
@@ -71,7 +72,7 @@ def run_block(block: Block) -> tuple[dict[str, bytes], dict[str, Any]]:
     timings: dict[str, list[Any]] = {name: [] for name in TIMINGS.names}
     fronts: dict[str, list[Any]] = {name: [] for name in FRONTS.names}
     for seed in sorted(block.seeds):
-        with _opened(block, evaluator, seed) as problem:
+        with located(), _opened(block, evaluator, seed) as problem:
             optimizer = _optimizer(spec, seed)
             watched = Watched(problem, optimizer, seed) if block.fronts else None
             one = run(watched or problem, optimizer, seed, spec["iterations"], spec["n_initial"], spec["tau"])
@@ -150,10 +151,10 @@ def _settle(report: Report, parcel: Parcel, outcome: Any) -> None:
     elif isinstance(outcome, Absent):
         reason = f"a worker has not the table of the study ({outcome.where}), and it could not be sent"
     else:
-        reason = f"{type(outcome).__name__}: {' '.join(str(outcome).split())}"
+        reason = f"{type(outcome).__name__}: {' '.join(str(outcome).split())}{place_of(outcome)}"
     if reason:
         report.failed.append(f"{block.spec['dataset']}/{block.spec['pipeline']} {block.spec['method']}: {reason}")
-        write_failed(results, block.row(), reason)
+        write_failed(results, block.row(), reason, traceback_of(outcome))
         return
     report.runs += len(block.seeds)
     for name in ("steps", "proposals", "engine_ms"):

@@ -67,6 +67,14 @@ WRONG = [
     (["+acq=ei", "iterations=0"], "iterations must be a whole number >= 1, got 0"),
     (["+acq=ei", "iterations=1.5"], "iterations must be a whole number >= 1, got 1.5"),
     (["+acq=ei", "n_initial=0"], "n_initial must be a whole number >= 1, got 0"),
+    (
+        ["+acq=ei", "n_initial=13", "iterations=20"],
+        "the table of abalone/clean has 12 configurations, n_initial=13 needs",
+    ),
+    (
+        ["+acq=ei", "evaluator.n_configs=4"],
+        "has 4 configurations in use (evaluator.n_configs=4), n_initial=5 needs more",
+    ),
     (["+acq=ei", "tau=-5"], "tau must be a number of seconds > 0 or null, got -5"),
     (["+acq=ei", "surrogate=nope"], "unknown surrogate 'nope'; allowed: gp"),
     (["+acq=ei", "cost_model=nope"], "unknown cost_model 'nope'; allowed: gp, gp3, gp_lv, "),
