@@ -77,7 +77,7 @@ def _job(cfg: DictConfig) -> None:
 
 def main() -> int:
     """Run Hydra on the command line; returns the exit code."""
-    sys.argv[1:] = quoted(sys.argv[1:])
+    sys.argv[1:] = ["--help" if argument == "help" else argument for argument in quoted(sys.argv[1:])]
     check_strangers(sys.argv[1:])
     decorated = hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name="config")(_job)
     with users_mistakes(arguments=sys.argv[1:]), stops_soon():

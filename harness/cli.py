@@ -42,6 +42,11 @@ def overrides_of(arguments: Sequence[str]) -> list[str]:
     return [argument for argument in arguments if not argument.startswith("-")]
 
 
+def wants_help(arguments: Sequence[str]) -> bool:
+    """Say whether a command line asks for help."""
+    return any(argument in ("-h", "--help", "help") for argument in arguments)
+
+
 def refuse(error: BadInput) -> NoReturn:
     """Print the one line and exit with code 2."""
     print(f"error: {' '.join(str(error).split())}", file=sys.stderr)

@@ -128,7 +128,7 @@ WRONG = [
     (["+acq=ei", "setting=ard_off", "surrogate=rf"], "setting=ard_off needs surrogate=gp or surrogate=gp_shared, got"),
     (["+acq=ei", "setting=coarse", "evaluator=live"], "setting=coarse needs evaluator=replay or"),
     (["+acq=ei", "setting=wall", "evaluator=surface"], "setting=wall needs evaluator=replay or"),
-    (["help"], "'help' is no setting: write name=value"),
+    (["halp"], "'halp' is no setting: write name=value"),
     (["+acq=ei", "results_dir=/dev/null/results"], "results_dir: /dev/null is not a folder"),
     (["+acq=ei", "results_dir=/proc/results"], "results_dir: cannot read and write /proc"),
 ]
@@ -234,6 +234,36 @@ def test_cfg_job_shows_the_settings(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert "lam: 0.1" in done.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [
+        ("harness", "python -m harness +acq=eialpha alpha=0.2 dataset=[abalone,wind]"),
+        ("harness.configurator", "kappa_max_s: 3 # CPU seconds"),
+        ("harness.status", "python -m harness.status [results_dir=results] [--json]"),
+        ("tabular_cache", "usage: python -m tabular_cache COMMAND"),
+        ("analysis", "bootstrap=hierarchical|plain"),
+        ("analysis.opportunity", "python -m analysis.opportunity [branin|svm|network|pictures ...]"),
+    ],
+)
+def test_help_is_given(tmp_path: Path, module: str, said: str) -> None:
+    done = run("-m", module, "--help", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert said in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_analysis_that_cannot_be_written_or_has_no_budgets(cli: Cli, command_line: CommandLines) -> None:
+    assert cli("+acq=cei", "lam=0.1")[0] == 0
+    for arguments, message in (
+        (["summary", "out_dir=/proc/x"], "out_dir: cannot read and write /proc"),
+        (["budgets", "out_dir=out"], "the minimal budget needs runs of EI^alpha"),
+    ):
+        done = command_line("analysis", *arguments, cwd=cli.folder)
+        assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+        assert message in done.stderr
+    assert not (cli.folder / "out").exists()
 
 
 def test_an_acquisition_of_the_users_own_needs_no_change_here(

@@ -4,7 +4,17 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from harness.cli import chosen, compose_config, listed, positive, run_cli, tell_records, whole_number
+from harness.cli import (
+    CONFIGS,
+    chosen,
+    compose_config,
+    listed,
+    positive,
+    run_cli,
+    tell_records,
+    wants_help,
+    whole_number,
+)
 from harness.errors import BadInput
 from harness.folders import folder, writable
 
@@ -16,7 +26,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     from harness.capping import slack_factor
     from harness.configurator.experiment import run_all, trials
 
-    cfg = compose_config("configurator", sys.argv[1:] if argv is None else argv)
+    argv = sys.argv[1:] if argv is None else argv
+    if wants_help(argv):
+        print(f"{__doc__}\n\n{(CONFIGS / 'configurator.yaml').read_text()}", end="")
+        return 0
+    cfg = compose_config("configurator", argv)
     scenarios = chosen(cfg, "scenario")
     for scenario in scenarios.values():
         instantiate(scenario["solver"])  # what is not installed is told before anything runs
