@@ -14,6 +14,7 @@ import pandas as pd
 from hydra.utils import instantiate
 
 from analysis import best_figure
+from analysis.best_code import code
 from analysis.plotting import Drawn
 from analysis.scope import plural
 from harness.errors import BadInput
@@ -118,6 +119,7 @@ def best(frame: pd.DataFrame, made: Mapping[str, Spec]) -> dict[str, Any]:
         "pipeline": spec["pipeline"],
         "configuration": {**given, **whole},
         "model": line,
+        "code": code(spec, task, line),
         "metric": METRICS[task],
         "validation_error": float(row["error"]),
         "test_error": float(row["test_error"]),
@@ -149,6 +151,8 @@ def tell(found: Mapping[str, Any], drawn: Drawn) -> None:
     for note in found["notes"]:
         print(f"  note: {note}")
     print(f"  {json.dumps(found['configuration'])}\n  {found['model']}")
+    if found["code"]:
+        print("  to fit it on all rows and predict those of new.csv:", *found["code"], sep="\n    ")
     folder = drawn.paths[0].parent
     print(f"  {folder / 'best.json'}, {', '.join(str(p) for p in drawn.paths if p.suffix in ('.png', '.svg'))}")
 

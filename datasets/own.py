@@ -57,6 +57,19 @@ def load_csv(
     return Dataset(label, X, y, kind, classes, "", "; ".join([*notes, *more]), _sha256(X, y, classes))
 
 
+def load_rows(
+    path: str, data: Dataset, sep: str = "auto", decimal: str = ".", encoding: str = "utf-8"
+) -> "pandas.DataFrame":
+    """Return the rows of another file as inputs like those of `data`, for a model fitted on these; no target needed.
+
+    Raises BadInput for a file that cannot be read, or lacks a column.
+    """
+    from datasets.own_columns import like
+    from datasets.own_files import read
+
+    return like(data.X, read(Path(path), sep, decimal, encoding), path)
+
+
 def infer_task(target: "pandas.Series") -> str:
     """Return ``classification`` for text, yes/no, and whole numbers with at most 10 different values, else regression.
 

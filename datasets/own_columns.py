@@ -99,6 +99,30 @@ def dates(column: pandas.Series) -> tuple[dict[str, pandas.Series] | None, str]:
     return parts, f"{name} read as dates{either}: {', '.join(part.rpartition('(')[2][:-1] for part in parts)}"
 
 
+def like(X: pandas.DataFrame, frame: pandas.DataFrame, path: str) -> pandas.DataFrame:
+    """Return the columns of `X` (what `inputs` made of another file) from the rows of `frame`, dates as there.
+
+    Raises BadInput, naming the file `path`, for a column that `frame` has not, or that is no date, or no number there.
+    """
+    columns: dict[str, pandas.Series] = {}
+    for name in map(str, X.columns):
+        source, _, part = name.rpartition(" (")
+        if name in frame.columns:
+            numbers = types.is_numeric_dtype(X[name]) and not types.is_bool_dtype(X[name])
+            if numbers and not types.is_numeric_dtype(frame[name]) and frame[name].notna().any():
+                raise BadInput(f"{path}: {name} is not numeric, for example {frame[name].dropna().iloc[0]!r}")
+            columns[name] = frame[name].astype(np.float64) if numbers else _plain(frame[name])
+        elif part in ("day)", "month)", "weekday)", "hour)") and source in frame.columns:
+            parts = dates(frame[source])[0]
+            if parts is None:
+                raise BadInput(f"{path}: {source} is not all dates")
+            midnight = pandas.Series(0.0, index=frame.index)
+            columns[name] = parts.get(name, midnight)  # no hour where all are at midnight
+        else:
+            raise BadInput(f"{path} has no column {name!r}")
+    return pandas.DataFrame(columns, index=frame.index)
+
+
 def _parsed(values: pandas.Series, form: str) -> pandas.Series | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
