@@ -114,6 +114,7 @@ def make_spec(
         **grid.names,
         **({} if method.utility is None else {"utility": method.utility[0]}),
         **grid.censoring(),
+        **({"plans_ahead": False} if method.steady else {}),
         "components": {name: _settings(config) for name, config in grid.parts(method).items()},
         "engine": ENGINE,
         **beforehand,

@@ -12,6 +12,7 @@ from hydra import compose
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
+from harness.checks import flag
 from harness.errors import BadInput
 from harness.mistakes import users_mistakes
 from harness.targets import check_targets
@@ -24,13 +25,15 @@ SHIPPED = ("cei", "ei", "eialpha", "eicool", "eipu")  # named by lam and alpha a
 class Method:
     """One acquisition with its parameters: label such as ``cei(lam=0.1)``, and the cost rule's config.
 
-    utility: name and config of the method's own utility, None for the run's.
+    utility: name and config of the method's own utility, None for the run's. steady: whether a rule that the project
+    does not ship says (`plans_ahead = False`) that its choices do not depend on the length or budget planned.
     """
 
     acq: str
     label: str
     rule: dict[str, Any]
     utility: tuple[str, dict[str, Any]] | None = None
+    steady: bool = False
 
     def parameter(self, name: str) -> float | None:
         """Return lam or alpha of the cost rule, None if the rule has none."""
@@ -54,13 +57,14 @@ def to_method(cfg: DictConfig, utility: str | None = None, allowed: Sequence[str
     assert isinstance(rule, dict)
     check_targets(rule, allowed)
     plain: dict[str, Any] = {str(key): value for key, value in rule.items()}
-    instantiate(plain)  # a wrong parameter is told before anything runs
+    made = instantiate(plain)  # a wrong parameter is told before anything runs
     name, shown = str(node.name), ",".join(f"{p}={float(plain[p]):g}" for p in used)
     if name not in SHIPPED:
         shown = ",".join(f"{key}={_shown(v)}" for key, v in plain.items() if key != "_target_" and _is_scalar(v))
     own: Any = None if utility is None else (utility, OmegaConf.to_container(cfg.utility, resolve=True))
     check_targets(own and own[1], allowed)
-    return Method(name, f"{name}({shown})" if shown else name, plain, own)
+    steady = name not in SHIPPED and not flag(f"{name}: plans_ahead", getattr(made, "plans_ahead", True))
+    return Method(name, f"{name}({shown})" if shown else name, plain, own, steady)
 
 
 def _is_scalar(value: Any) -> bool:

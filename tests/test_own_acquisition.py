@@ -9,6 +9,10 @@ import pytest
 from command_lines import ENVIRONMENT, Done
 from fakes import make_tables
 
+from analysis.budgets import minimal_budgets
+from analysis.ranks import ranks
+from analysis.selection import at_horizon, for_budgets, of_families
+from analysis.traces import collect
 from harness.records import read_traces
 
 RULES = """
@@ -18,6 +22,10 @@ class Priced:
 
     def score(self, log_value, log_cost, belief):
         return log_value - self.k * log_cost
+
+
+class Steady(Priced):
+    plans_ahead = False
 
 
 class Broken:
@@ -32,6 +40,7 @@ class Short:
 FILES = {
     "priced": "name: priced\nrule:\n  _target_: mine.rules.Priced\n  k: 0.5\n  mode: x\n",
     "plain": "name: plain\nrule:\n  _target_: mine.rules.Priced\n",
+    "steady": "name: steady\nrule:\n  _target_: mine.rules.Steady\n",
     "broken": "name: broken\nrule:\n  _target_: mine.rules.Broken\n",
     "short": "name: short\nrule:\n  _target_: mine.rules.Short\n",
     "gone": "name: gone\nrule:\n  _target_: mine.nowhere.Rule\n",
@@ -113,7 +122,23 @@ def test_names_that_cannot_be_are_refused(mine: Mine, name: str, text: str, mess
 def test_what_is_missing_is_told_with_what_there_is(mine: Mine) -> None:
     done = mine("+acq=nope", "results_dir=refused")
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert "unknown acq 'nope'; allowed: broken, cei, ei, eialpha, eicool, eipu, gone, plain, priced, s" in done.stderr
+    assert (
+        "unknown acq 'nope'; allowed: broken, cei, ei, eialpha, eicool, eipu, gone, plain, priced, short, steady"
+        in done.stderr
+    )
     done = mine("+acq=gone", "results_dir=refused")
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
     assert "_target_ mine.nowhere.Rule cannot be loaded: No module named 'mine.nowhere'" in done.stderr
+
+
+def test_a_rule_that_does_not_plan_is_ranked_under_every_budget(mine: Mine) -> None:
+    for more in (["+acq=plain"], ["+acq=steady"], ["+acq=ei"], ["+acq=eipu"]):
+        done = mine(*more, "results_dir=ranked", "seeds=[0,1]")
+        assert done.returncode == 0, done.stderr
+    frame = read_traces(mine.folder / "ranked")
+    assert set(frame.loc[~frame["plans_ahead"], "method"]) == {"steady"}
+    runs = for_budgets(collect(frame))
+    assert set(runs.runs["method"]) == {"ei", "eipu", "steady"}
+    budgets = minimal_budgets(of_families(at_horizon(collect(frame), 7)[0], "alpha"))
+    ranked = ranks(runs, budgets, ["ei", "eipu", "steady"])
+    assert ranked.present.all() and len(ranked.cells) == 2
