@@ -15,13 +15,17 @@ to C3 and writes their tables from the records of `python -m tabular_cache censo
 import sys
 from collections.abc import Sequence
 
-from analysis.arguments import OF_RECORDS, parse
-from harness.cli import run_cli
+from analysis.arguments import OF_RECORDS, USAGE, options_told, parse
+from harness.cli import run_cli, wants_help
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Make what the arguments ask for; exit code 3 when a figure could not be drawn from these records."""
-    arguments = parse(sys.argv[1:] if argv is None else argv)
+    argv = sys.argv[1:] if argv is None else argv
+    if wants_help(argv):
+        print(f"{(__doc__ or '').strip()}\n\n{USAGE}\n{options_told()}")
+        return 0
+    arguments = parse(argv)
     from analysis import commands, comparisons  # after the arguments: pandas and matplotlib take a second to import
     from analysis.bootstrap import resampling
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from analysis.components import REFERENCE
 from harness.errors import BadInput
+from harness.folders import writable
 
 OF_RECORDS = ("all", "figures", "summary", "report", "claims", "budgets", "fronts", "best", "utilities")
 OF_COMPARISONS = ("density", "engines", "sensitivities", "costs", "censored", "tables")
@@ -34,6 +35,12 @@ class Arguments:
     def mixed(self) -> bool:
         """Whether records of different tables or engines are meant to stand together."""
         return bool(self.options["mixed"] == "true")
+
+
+def options_told() -> str:
+    """Return the lines of the help on options: what each may be, the default first."""
+    lines = [f"  {key}={'|'.join(allowed)}" for key, allowed in OPTIONS.items()]
+    return "\n".join(["options:", *lines, f"  {', '.join(f'{key}=' for key in REFERENCE)}: whose runs to take"])
 
 
 def parse(argv: Sequence[str]) -> Arguments:
@@ -70,8 +77,4 @@ def parse(argv: Sequence[str]) -> Arguments:
 def _check_folders(arguments: Arguments) -> None:
     if arguments.command != "tables" and not arguments.results_dir.is_dir():
         raise BadInput(f"results_dir={arguments.results_dir} is no folder: run `python -m harness` first")
-    for folder in (arguments.out_dir, *arguments.out_dir.parents):
-        if folder.exists():
-            if not folder.is_dir():
-                raise BadInput(f"out_dir={arguments.out_dir} cannot be made: {folder} is a file")
-            break
+    writable("out_dir", arguments.out_dir)

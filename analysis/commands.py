@@ -91,6 +91,8 @@ def do_budgets(arguments: Arguments) -> int:
     traces = of_families(
         collect(read_traces(arguments.results_dir), arguments.components, mixed=arguments.mixed), "alpha"
     )
+    if traces.runs.empty:
+        raise BadInput("the minimal budget needs runs of EI^alpha: for example python -m harness study=demo")
     n = horizon(traces)
     found = minimal_budgets(at_horizon(traces, n)[0]).reset_index()
     path = arguments.out_dir / "budgets.csv"

@@ -12,8 +12,17 @@ import pandas as pd
 from harness.errors import BadInput
 
 EI, EIPU, EICOOL = "ei", "eipu", "eicool"
-PREFIX_FAMILIES = ("ei", "eialpha", "eipu", "cei")
-"""Families whose choices do not depend on the planned length: a longer run begins with the shorter one."""
+STEADY = "steady"
+PREFIX_FAMILIES = ("ei", "eialpha", "eipu", "cei", STEADY)
+"""Families whose choices do not depend on the planned length: a longer run begins with the shorter one.
+
+`STEADY` are all rules of users' own that say so (`plans_ahead = False`); others may plan, as EI-cool does.
+"""
+
+
+def families(acq: pd.Series, plans_ahead: pd.Series) -> pd.Series:
+    """Return each run's family: its acquisition, or `STEADY` for one of a user's own that does not plan ahead."""
+    return acq.astype(str).mask(~plans_ahead.astype(bool), STEADY)
 
 
 def alpha_axis(acq: pd.Series, alpha: pd.Series) -> pd.Series:

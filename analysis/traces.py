@@ -29,7 +29,7 @@ STUDY_ITERATIONS = 100
 
 @dataclass(frozen=True)
 class Traces:
-    """Runs of one choice of components. `runs`: keys (`RUN`) and `evaluations`, index 0 .. R-1.
+    """Runs of one choice of components. `runs`: keys (`RUN`, acq as `methods.families`) and `evaluations`, 0 .. R-1.
 
     error, test_error: NaN for a failed evaluation and as padding. cost_s: seconds, NaN as padding.
     effective_alpha: NaN where none exists. proposed: steps that the optimizer chose (no initial design).
@@ -94,7 +94,11 @@ def collect(
     keys = frame.groupby(RUN, dropna=False, observed=True, sort=True)
     run, step = keys.ngroup().to_numpy(), frame["step"].to_numpy(dtype=np.int64)
     first = pd.Series(run).drop_duplicates()
-    runs = frame.iloc[first.index][[*RUN, "spec"]].iloc[np.argsort(first.to_numpy())].reset_index(drop=True)
+    if "plans_ahead" not in frame:  # a frame of somebody's own making
+        frame = frame.assign(plans_ahead=True)
+    runs = (
+        frame.iloc[first.index][[*RUN, "spec", "plans_ahead"]].iloc[np.argsort(first.to_numpy())].reset_index(drop=True)
+    )
     counts = np.bincount(run)
     _check_steps(frame, run, step, counts)
     dense = {}
@@ -123,6 +127,7 @@ def _check_steps(frame: pd.DataFrame, run: np.ndarray, step: np.ndarray, counts:
 def _canonical(runs: pd.DataFrame, counts: np.ndarray) -> pd.DataFrame:
     """Give every run its place on the alpha and lambda axes and the one label of its method."""
     runs = runs.astype(dict.fromkeys(["dataset", "pipeline", "acq", "method"], str))
+    runs = runs.assign(acq=methods.families(runs["acq"], runs.pop("plans_ahead")))
     runs = runs.assign(alpha=methods.alpha_axis(runs["acq"], runs["alpha"]),
                        lam=methods.lambda_axis(runs["acq"], runs["lam"]), evaluations=counts)  # fmt: skip
     return runs.assign(method=methods.labels(runs))

@@ -58,7 +58,7 @@ def kaggle_files(origin: Kaggle, files: Sequence[File], paths: Sequence[Path]) -
     try:
         import kagglehub
     except ImportError:
-        raise ImportError("needs Kaggle's client: pip install 'cost-aware-bo[kaggle]'") from None
+        raise ImportError("needs Kaggle's client: pip install -c constraints.txt -e '.[kaggle]'") from None
     root = Path(kagglehub.dataset_download(origin.handle))
     held = sorted(path for path in root.rglob("*") if path.is_file())
     for file, path in zip(files, paths, strict=True):

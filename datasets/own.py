@@ -27,19 +27,20 @@ def load_csv(
     sep: str = "auto",
     decimal: str = ".",
     encoding: str = "utf-8",
-    drop: Sequence[str] = (),
-    keep: Sequence[str] = (),
+    drop: str | Sequence[str] | None = (),
+    keep: str | Sequence[str] | None = (),
 ) -> Dataset:
     """Return the file's rows as a data set to tune on; `Dataset.note` says what was left out or converted.
 
     name: the file's own where None. target: the column to predict; rows without it are left out.
-    task: regression or classification; ``auto`` follows `infer_task`. sep: the separator, ``tab`` for a tab;
-    ``auto`` takes the one of , ; tab | that parts the first lines most evenly. drop: columns to leave out.
-    keep: columns that are inputs although they look like row numbers (see `own_columns.is_row_number`).
+    task: regression or classification; ``auto`` follows `infer_task`. sep: the separator, or
+    comma, semicolon, tab, bar; ``auto`` takes the one of these that parts the first lines most evenly. decimal: the
+    mark of decimals, or point, comma. drop: columns to leave out, one name or several. keep: columns that are inputs
+    although they look like row numbers (see `own_columns.is_row_number`).
 
     Raises BadInput, with what is allowed, for whatever cannot be tuned on.
     """
-    from datasets.own_columns import inputs
+    from datasets.own_columns import inputs, listed
     from datasets.own_files import read
 
     if path is None or target is None:
@@ -52,8 +53,21 @@ def load_csv(
     frame = read(file, str(sep), str(decimal), str(encoding))
     frame, notes = _with_target(frame, str(target), file)
     y, classes, kind = _encoded(frame[str(target)], task)
-    X, more = inputs(frame.drop(columns=str(target)), [str(c) for c in drop], [str(c) for c in keep])
+    X, more = inputs(frame.drop(columns=str(target)), listed("drop", drop), listed("keep", keep))
     return Dataset(label, X, y, kind, classes, "", "; ".join([*notes, *more]), _sha256(X, y, classes))
+
+
+def load_rows(
+    path: str, data: Dataset, sep: str = "auto", decimal: str = ".", encoding: str = "utf-8"
+) -> "pandas.DataFrame":
+    """Return the rows of another file as inputs like those of `data`, for a model fitted on these; no target needed.
+
+    Raises BadInput for a file that cannot be read, or lacks a column.
+    """
+    from datasets.own_columns import like
+    from datasets.own_files import read
+
+    return like(data.X, read(Path(path), sep, decimal, encoding), path)
 
 
 def infer_task(target: "pandas.Series") -> str:
@@ -107,7 +121,7 @@ def _encoded(target: "pandas.Series", task: str) -> tuple[Any, tuple[str, ...], 
         raise BadInput(
             f"target {target.name!r} has {distinct} different values, such as {target.iloc[0]!r}: too many classes for "
             f"{len(target)} rows (at most {MOST_CLASSES}, and two rows each); numbers need dataset.task=regression, "
-            "and those with a decimal comma dataset.decimal=','"
+            "and those with a decimal comma dataset.decimal=comma"
         )
     y, classes = encode_target(target, "classification")
     return y, classes, "binary" if len(classes) == 2 else "multiclass"
@@ -120,7 +134,7 @@ def _numeric(target: "pandas.Series") -> "pandas.Series":
     if values.isna().any():
         raise BadInput(
             f"target {target.name!r} is not numeric, for example {target[values.isna()].iloc[0]!r}: use "
-            "dataset.task=classification, or dataset.decimal=',' for a decimal comma"
+            "dataset.task=classification, or dataset.decimal=comma for a decimal comma"
         )
     return values.astype(np.float64)
 

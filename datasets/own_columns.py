@@ -1,7 +1,8 @@
 """The inputs of a user's own table: dates become numbers, row numbers are left out, the rest stays as it is."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas
@@ -38,6 +39,20 @@ def inputs(frame: pandas.DataFrame, drop: Sequence[str], keep: Sequence[str]) ->
     if not columns:
         raise BadInput(f"no column is left to predict from: {'; '.join(notes) or 'all are dropped'}")
     return pandas.DataFrame(columns), notes
+
+
+def listed(setting: str, value: Any) -> list[str]:
+    """Return the columns that a setting lists: a single name is a list of one, null is none.
+
+    Raises BadInput for what is neither.
+    """
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        return [str(value)]
+    if value is None:
+        return []
+    if isinstance(value, Mapping) or not isinstance(value, Iterable):
+        raise BadInput(f"dataset.{setting} must be a list of columns, [a,b], got {value!r}")
+    return [str(name) for name in value]
 
 
 def is_row_number(column: pandas.Series) -> bool:
@@ -82,6 +97,30 @@ def dates(column: pandas.Series) -> tuple[dict[str, pandas.Series] | None, str]:
         parts[f"{name} (hour)"] = found.dt.hour.astype(np.float64)
     either = " (month first: the file leaves it open)" if {MONTH_FIRST, DAY_FIRST} <= set(fitting) else ""
     return parts, f"{name} read as dates{either}: {', '.join(part.rpartition('(')[2][:-1] for part in parts)}"
+
+
+def like(X: pandas.DataFrame, frame: pandas.DataFrame, path: str) -> pandas.DataFrame:
+    """Return the columns of `X` (what `inputs` made of another file) from the rows of `frame`, dates as there.
+
+    Raises BadInput, naming the file `path`, for a column that `frame` has not, or that is no date, or no number there.
+    """
+    columns: dict[str, pandas.Series] = {}
+    for name in map(str, X.columns):
+        source, _, part = name.rpartition(" (")
+        if name in frame.columns:
+            numbers = types.is_numeric_dtype(X[name]) and not types.is_bool_dtype(X[name])
+            if numbers and not types.is_numeric_dtype(frame[name]) and frame[name].notna().any():
+                raise BadInput(f"{path}: {name} is not numeric, for example {frame[name].dropna().iloc[0]!r}")
+            columns[name] = frame[name].astype(np.float64) if numbers else _plain(frame[name])
+        elif part in ("day)", "month)", "weekday)", "hour)") and source in frame.columns:
+            parts = dates(frame[source])[0]
+            if parts is None:
+                raise BadInput(f"{path}: {source} is not all dates")
+            midnight = pandas.Series(0.0, index=frame.index)
+            columns[name] = parts.get(name, midnight)  # no hour where all are at midnight
+        else:
+            raise BadInput(f"{path} has no column {name!r}")
+    return pandas.DataFrame(columns, index=frame.index)
 
 
 def _parsed(values: pandas.Series, form: str) -> pandas.Series | None:

@@ -11,6 +11,8 @@ import pandas
 from datasets.errors import BadInput
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+DECIMALS = {".": "point", ",": "comma"}
+PACKED = (".gz", ".bz2", ".xz", ".zip", ".zst", ".7z", ".parquet", ".feather", ".xlsx", ".xls", ".ods")
 MISSING = ("?",)  # beside what pandas takes for missing: empty, NA, N/A, NaN, null, None, ...
 _LINES = 50  # looked at to find the separator
 _BROKEN = (pandas.errors.ParserError, pandas.errors.EmptyDataError, pandas.errors.ParserWarning)
@@ -22,8 +24,12 @@ def read(path: Path, sep: str, decimal: str, encoding: str) -> pandas.DataFrame:
     Raises BadInput for a file that is absent, empty, in another encoding, or no table of two columns or more
     with different names.
     """
-    if decimal not in (".", ","):
-        raise BadInput(f"dataset.decimal must be '.' or ',', got {decimal!r}")
+    mark_of = {name: mark for mark, name in DECIMALS.items()}
+    decimal = mark_of.get(decimal, decimal)
+    if decimal not in DECIMALS:
+        raise BadInput(f"dataset.decimal must be point or comma, got {decimal!r}")
+    if path.suffix.lower() in PACKED:
+        raise BadInput(f"dataset.path: {path} is no plain text ({path.suffix}): convert or unpack it to CSV first")
     text = _text(path, encoding)
     mark = _named(sep) or find_separator(text, path)
     names = _header(text, mark, path)
@@ -53,7 +59,7 @@ def find_separator(text: str, path: Path) -> str:
             best = max(best, (lines / len(widths), width, mark))
     if not best[2]:
         known = ", ".join(SEPARATORS.values())
-        raise BadInput(f"{path} has one column only, parted by none of {known}: set dataset.sep=... if it has others")
+        raise BadInput(f"{path} has one column only, parted by none of {known}: set dataset.sep= to another")
     return best[2]
 
 
@@ -83,7 +89,8 @@ def _named(sep: str) -> str:
     marks = {name: mark for mark, name in SEPARATORS.items()} | {"\\t": "\t"}
     mark = marks.get(sep, sep)
     if len(mark) != 1:
-        raise BadInput(f"dataset.sep must be auto, one character, or one of {', '.join(marks)}, got {sep!r}")
+        words = ", ".join(SEPARATORS.values())
+        raise BadInput(f"dataset.sep must be auto, one of {words}, or one character, got {sep!r}")
     return mark
 
 

@@ -1,16 +1,18 @@
 """What the command lines share: composing a Hydra configuration, and one line for the user's mistakes."""
 
 import os
-import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from harness.choices import CONFIGS as CONFIGS
+from harness.choices import check_choices, options
 from harness.errors import BadInput
+from harness.folders import folder as folder
+from harness.folders import quoted
+from harness.mistakes import bad_input, users_mistakes
 
-CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 BAD_INPUT, SOME_FAILED = 2, 3  # exit codes
 
 
@@ -25,61 +27,24 @@ def compose_config(config: str, overrides: Sequence[str]) -> Any:
     from harness.strangers import check_strangers
     from harness.targets import SETTING, check_targets, given_on_command_line
 
+    overrides = quoted(overrides)
     check_strangers(overrides)
     plain = [o for o in overrides if o.partition("=")[0] != SETTING]
-    with users_mistakes(config), initialize_config_dir(str(CONFIGS), version_base="1.3"):
+    with users_mistakes(config, overrides), initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        check_choices(plain)
         cfg = compose(config, overrides=plain)
     check_targets(OmegaConf.to_container(cfg, resolve=False), given_on_command_line(overrides))
     return cfg
 
 
-def explain(error: BaseException, config: str = "config") -> str:
-    """Return one line for an error of Hydra or OmegaConf in composing `config`: what was wrong, what is allowed."""
-    text = f"{error} {error.__cause__ or ''}".strip()
-    missing = re.search(r"Could not (?:find|load) '(?P<what>[^']+)'", text)
-    if missing:
-        group, _, name = missing["what"].rpartition("/")
-        return f"unknown {group or 'config'} {name!r}; allowed: {', '.join(_options(group)) or 'nothing'}"
-    key = re.search(r"full_key: (\S+)", text) or re.search(r"Could not override '([^']+)'", text)
-    if key:
-        return _unknown_setting(key[1], config)
-    return " ".join(text.split("See https")[0].split())
+def overrides_of(arguments: Sequence[str]) -> list[str]:
+    """Return the settings on a command line, without Hydra's own flags."""
+    return [argument for argument in arguments if not argument.startswith("-")]
 
 
-def _options(group: str) -> list[str]:
-    return sorted(path.stem for path in (CONFIGS / group).glob("*.yaml"))
-
-
-def _unknown_setting(key: str, config: str) -> str:
-    if key == "acq":
-        return f"write +acq=NAME, with a plus; allowed: {', '.join(_options('acq'))}"
-    if "." in key:
-        return f"unknown setting {key!r}; `--cfg job` shows those of {key.rpartition('.')[0]}"
-    text = (CONFIGS / f"{config}.yaml").read_text()
-    plain = re.findall(r"^([a-z_]+):", text, re.MULTILINE)
-    groups = re.findall(r"^  - ([a-z_]+):", text, re.MULTILINE)
-    problems = ["dataset", "pipeline"] if "- problems" in text else []
-    allowed = sorted({*plain, *groups, *problems} - {"defaults", "hydra", "acq"})
-    return f"unknown setting {key!r}; allowed: {'+acq, ' if config == 'config' else ''}{', '.join(allowed)}"
-
-
-def bad_input(error: BaseException, config: str = "config") -> BadInput | None:
-    """Return the BadInput that `error` is or was caused by: Hydra wraps what a constructor raises."""
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, BadInput):
-        cause = cause.__cause__
-    if cause is None and type(error).__module__.split(".")[0] in ("hydra", "omegaconf"):
-        return BadInput(explain(error, config))
-    return cause
-
-
-@contextmanager
-def users_mistakes(config: str = "config") -> Iterator[None]:
-    """Turn what Hydra makes of the user's mistakes in `config` into BadInput; every other error passes as it is."""
-    try:
-        yield
-    except Exception as error:
-        raise (bad_input(error, config) or error) from None
+def wants_help(arguments: Sequence[str]) -> bool:
+    """Say whether a command line asks for help."""
+    return any(argument in ("-h", "--help", "help") for argument in arguments)
 
 
 def refuse(error: BadInput) -> NoReturn:
@@ -93,8 +58,11 @@ def run_cli(main: Callable[[], int | None]) -> NoReturn:
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # errors come to us, not to Hydra's own printer
     try:
         code = main()
-    except BadInput as error:
-        refuse(error)
+    except Exception as error:
+        mistake = bad_input(error)
+        if mistake is None:
+            raise
+        refuse(mistake)
     except KeyboardInterrupt as error:
         print("stopped; what is finished is kept", file=sys.stderr)
         sys.exit(130 if type(error) is KeyboardInterrupt else 143)
@@ -138,7 +106,7 @@ def chosen(cfg: Any, group: str) -> dict[str, Any]:
     """
     selected = cfg.get(group)
     if not isinstance(selected, Iterable) or not selected:
-        raise BadInput(f"{group} is empty: name at least one, for example {group}=[{_options(group)[0]}]")
+        raise BadInput(f"{group} is empty: name at least one, for example {group}=[{options(group)[0]}]")
     from omegaconf import OmegaConf
 
     plain = OmegaConf.to_container(selected, resolve=True)

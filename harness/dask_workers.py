@@ -30,7 +30,7 @@ class DaskWorkers(HastyExecutor):
             import dask
             import distributed
         except ImportError:
-            raise BadInput("executor=dask needs Dask: pip install 'cost-aware-bo[dask]'") from None
+            raise BadInput("executor=dask needs Dask: pip install -c constraints.txt -e '.[dask]'") from None
         if isinstance(n_workers, bool) or not isinstance(n_workers, int) or n_workers < 1:
             raise BadInput(f"executor.n_workers must be a whole number >= 1, got {n_workers!r}")
         logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters comes back with the futures

@@ -15,7 +15,7 @@ from harness.cost_models.protocol import CostModel, ProblemAware, known_beforeha
 from harness.cost_models.statistics import DEFAULT
 from harness.errors import BadInput
 from harness.methods import Method
-from harness.problem import Evaluator
+from harness.problem import Bounded, Evaluator
 from harness.records import block_folder, seeds_done
 
 ENGINE = 2  # raise it when the same spec gives other choices than before
@@ -114,6 +114,7 @@ def make_spec(
         **grid.names,
         **({} if method.utility is None else {"utility": method.utility[0]}),
         **grid.censoring(),
+        **({"plans_ahead": False} if method.steady else {}),
         "components": {name: _settings(config) for name, config in grid.parts(method).items()},
         "engine": ENGINE,
         **beforehand,
@@ -130,6 +131,8 @@ def all_specs(grid: Grid, evaluator: Evaluator) -> Iterator[dict[str, Any]]:
     for dataset in grid.datasets.values():
         for pipeline in grid.pipelines.values():
             fingerprint = evaluator.fingerprint(dataset, pipeline)
+            if isinstance(evaluator, Bounded):
+                evaluator.check_design(dataset, pipeline, min(grid.n_initial, grid.iterations))
             known = None
             if isinstance(cost_model, ProblemAware):
                 known = known_beforehand(cost_model, evaluator.open(dataset, pipeline, 0))

@@ -118,11 +118,12 @@ def write_plan(results: Path, rows: Iterable[dict[str, Any]], workers: int) -> N
     write_atomically(results / FOLDER / FAILED, json.dumps(failed).encode())
 
 
-def write_failed(results: Path, row: dict[str, Any], reason: str) -> None:
-    """Note that a block was set aside and why; on a full disk only standard error tells it."""
+def write_failed(results: Path, row: dict[str, Any], reason: str, traceback: str = "") -> None:
+    """Note that a block was set aside, why, and the traceback if any; on a full disk only standard error tells it."""
     rows = [old for old in read_failed(results) if key(old) != key(row)]
+    more = {"traceback": traceback} if traceback else {}
     try:
-        content = json.dumps([*rows, {**row, "reason": reason}]).encode()
+        content = json.dumps([*rows, {**row, "reason": reason, **more}]).encode()
         write_atomically(results / FOLDER / FAILED, content)
     except OSError as error:
         print(f"cannot note a failed block in {results / FOLDER}: {error.strerror}", file=sys.stderr)

@@ -5,12 +5,13 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
 
 from harness.capping import cap
+from harness.checks import number
 from harness.continuous import ContinuousProblem
 from harness.errors import BadInput
 from harness.problem import OK, TIMEOUT, About, Evaluation
@@ -82,18 +83,18 @@ class Live:
     time_limit_s: float | None = None
     memory_limit_mb: float | None = None
     split_seed: int = 0
-    seeds_per_block: int = 1  # a killed block is redone whole: keep live blocks small
+    seeds_per_block: int = 1  # so that workers can share a method's seeds
+    journaled: ClassVar[bool] = True  # evaluations are kept as they are made (`harness.journal`)
 
     def __post_init__(self) -> None:
         if self.tree_method not in TREE_METHODS:
             allowed = ", ".join(TREE_METHODS)
             raise BadInput(f"evaluator.tree_method must be one of {allowed}, got {self.tree_method!r}")
-        if not isinstance(self.n_candidates, int) or self.n_candidates < 1:
+        if isinstance(self.n_candidates, bool) or not isinstance(self.n_candidates, int) or self.n_candidates < 1:
             raise BadInput(f"evaluator.n_candidates must be a whole number >= 1, got {self.n_candidates!r}")
-        if self.time_limit_s is not None and not self.time_limit_s > 0:
-            raise BadInput(f"evaluator.time_limit_s must be > 0 seconds or null, got {self.time_limit_s!r}")
-        if self.memory_limit_mb is not None and not self.memory_limit_mb > 0:
-            raise BadInput(f"evaluator.memory_limit_mb must be > 0 or null, got {self.memory_limit_mb!r}")
+        for name, unit in (("time_limit_s", "seconds"), ("memory_limit_mb", "megabytes")):
+            if getattr(self, name) is not None:
+                number(f"evaluator.{name}", getattr(self, name), f"{unit} > 0 or null", math.ulp(0.0))
 
     def fingerprint(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> str:
         """Return the hash of the matrices that will be trained on; raises BadInput if data are missing."""

@@ -12,24 +12,28 @@ from hydra import compose
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
-from harness.cli import users_mistakes
+from harness.checks import flag
 from harness.errors import BadInput
+from harness.mistakes import users_mistakes
 from harness.targets import check_targets
 
 PARAMETERS = ("lam", "alpha")
+SHIPPED = ("cei", "ei", "eialpha", "eicool", "eipu")  # named by lam and alpha alone; others by all their parameters
 
 
 @dataclass(frozen=True)
 class Method:
     """One acquisition with its parameters: label such as ``cei(lam=0.1)``, and the cost rule's config.
 
-    utility: name and config of the method's own utility, None for the run's.
+    utility: name and config of the method's own utility, None for the run's. steady: whether a rule that the project
+    does not ship says (`plans_ahead = False`) that its choices do not depend on the length or budget planned.
     """
 
     acq: str
     label: str
     rule: dict[str, Any]
     utility: tuple[str, dict[str, Any]] | None = None
+    steady: bool = False
 
     def parameter(self, name: str) -> float | None:
         """Return lam or alpha of the cost rule, None if the rule has none."""
@@ -46,16 +50,32 @@ def to_method(cfg: DictConfig, utility: str | None = None, allowed: Sequence[str
     node = cfg.acq
     if not isinstance(node, DictConfig) or "rule" not in node:
         raise BadInput(f"acq must name one acquisition, for example +acq=cei, got {node!r}")
+    if not isinstance(node.get("name"), str) or not node.name:
+        raise BadInput("the file of the acquisition needs a line `name: ...`, by which its records are known")
     used = [p for p in PARAMETERS if p in node.rule and OmegaConf.is_interpolation(node.rule, p)]
     rule = OmegaConf.to_container(node.rule, resolve=True)
     assert isinstance(rule, dict)
     check_targets(rule, allowed)
     plain: dict[str, Any] = {str(key): value for key, value in rule.items()}
-    instantiate(plain)  # a wrong parameter is told before anything runs
-    shown = ",".join(f"{p}={float(plain[p]):g}" for p in used)
+    made = instantiate(plain)  # a wrong parameter is told before anything runs
+    name, shown = str(node.name), ",".join(f"{p}={float(plain[p]):g}" for p in used)
+    if name not in SHIPPED:
+        shown = ",".join(f"{key}={_shown(v)}" for key, v in plain.items() if key != "_target_" and _is_scalar(v))
     own: Any = None if utility is None else (utility, OmegaConf.to_container(cfg.utility, resolve=True))
     check_targets(own and own[1], allowed)
-    return Method(str(node.name), f"{node.name}({shown})" if shown else str(node.name), plain, own)
+    steady = name not in SHIPPED and not flag(f"{name}: plans_ahead", getattr(made, "plans_ahead", True))
+    return Method(name, f"{name}({shown})" if shown else name, plain, own, steady)
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, bool | int | float | str)
+
+
+def _shown(value: Any) -> str:
+    """Return a parameter as a label has it: short, but never the same for two values."""
+    if isinstance(value, float | int) and not isinstance(value, bool):
+        return f"{value:g}" if float(f"{value:g}") == value else repr(value)
+    return str(value)
 
 
 def study_methods(entries: Sequence[Any], overrides: Sequence[str], allowed: Sequence[str] = ()) -> list[Method]:
@@ -73,7 +93,7 @@ def study_methods(entries: Sequence[Any], overrides: Sequence[str], allowed: Seq
         for values in product(*grids):
             given = dict(zip(keys, values, strict=True))
             settings = [f"{'+' * (key == 'utility')}{key}={value}" for key, value in given.items()]
-            with users_mistakes():
+            with users_mistakes(arguments=overrides):
                 cfg = compose("method", overrides=[f"+acq={plain['acq']}", *settings, *overrides])
             methods.append(to_method(cfg, given.get("utility"), allowed))
     return methods

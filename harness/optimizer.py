@@ -22,6 +22,7 @@ from harness.cost_models.protocol import CostModel, ProblemAware
 from harness.errors import BadInput
 from harness.problem import Evaluation, Problem
 from harness.screening import FEWEST, MANY, screened, shortlist
+from harness.shapes import check_candidates, check_point, one_each
 from harness.surrogates.protocol import BoundedPosterior, Surrogate
 
 _LARGEST = 700.0  # exp of it is finite, of its negative positive
@@ -92,10 +93,9 @@ class Optimizer:
             self._cost_model.start(problem)
 
     def tell(self, x: Float[np.ndarray, " d"], evaluation: Evaluation) -> None:
-        """Record the evaluation of unit-cube point `x`; raises ValueError for a point outside the cube."""
+        """Record the evaluation of unit-cube point `x`; raises ValueError for what is no point of the cube."""
         x = np.array(x, dtype=np.float64)
-        if not ((x >= 0) & (x <= 1)).all():
-            raise ValueError(f"the point must lie in the unit cube, got {x}")
+        check_point(x, self._points.shape[1] if self._n else None)
         n = self._n
         if n == len(self._points):
             self._points = np.concatenate([self._points.reshape(n, len(x)), np.empty((n + 16, len(x)))])
@@ -105,11 +105,14 @@ class Optimizer:
         self._n += 1
 
     def ask(self, candidates: Float[np.ndarray, "m d"]) -> Proposal:
-        """Choose among `candidates`; raises ValueError before the first `tell` or without candidates."""
+        """Choose among `candidates`, points of the unit cube.
+
+        Raises ValueError before the first `tell`, without candidates and for what are no such points; BadInput for a
+        utility or rule that does not give a number to each.
+        """
         if not self._n:
             raise ValueError("tell the initial design before asking")
-        if len(candidates) == 0:
-            raise ValueError("there is no candidate to choose")
+        check_candidates(candidates, self._points.shape[1])
         began = time.perf_counter()
         X, (error, cost_s, stopped) = self._points[: self._n].copy(), self._outcomes[: self._n].T.copy()
         y = fill_failures(error)
@@ -118,8 +121,8 @@ class Optimizer:
         fitted = time.perf_counter()
         self._asked = History(X, y, posterior), cost_s
         index, belief, mean_log_cost = self._belief(candidates, *self._asked)
-        log_value = self._utility.log_value(belief)
-        score = self._rule.score(log_value, belief.log_cost, belief)
+        log_value = one_each(self._utility, "log_value", self._utility.log_value(belief), len(index))
+        score = one_each(self._rule, "score", self._rule.score(log_value, belief.log_cost, belief), len(index))
         i = choose(score, log_value, belief.log_cost)
         alpha = effective_alpha(i, log_value, belief.log_cost)
         done = time.perf_counter()

@@ -120,6 +120,15 @@ class Problem(Protocol):
 
 
 @runtime_checkable
+class Bounded(Protocol):
+    """An evaluator whose problems have so many points and no more."""
+
+    def check_design(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any], n: int) -> None:
+        """Raise BadInput if an initial design of `n` points cannot be drawn from the problem."""
+        ...
+
+
+@runtime_checkable
 class Evaluator(Protocol):
     """What `evaluator=...` names: opens problems, and tells by a fingerprint what they are made of."""
 

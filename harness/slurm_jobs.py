@@ -31,7 +31,7 @@ class SlurmJobs(HastyExecutor):
         try:
             import submitit
         except ImportError:
-            raise BadInput("executor=slurm needs submitit: pip install 'cost-aware-bo[slurm]'") from None
+            raise BadInput("executor=slurm needs submitit: pip install -c constraints.txt -e '.[slurm]'") from None
         if cluster not in CLUSTERS:
             raise BadInput(f"executor.cluster must be one of {', '.join(CLUSTERS)}, got {cluster!r}")
         if isinstance(max_jobs, bool) or not isinstance(max_jobs, int) or max_jobs < 1:

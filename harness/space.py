@@ -2,7 +2,7 @@
 
 Every model of this project sees points of the unit cube [0, 1]^7; trainings and tables see native values.
 Native values are float32-representable and integers are whole, so that a value survives a table and the
-round trip native -> unit -> native exactly. Source: Guinet et al. 2020 (STUDY: "Search space").
+round trip native -> unit -> native exactly. Source: Guinet et al. 2020 (analysis/STUDY.md).
 """
 
 from dataclasses import dataclass

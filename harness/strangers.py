@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.choices import CONFIGS, options, search_places
 from harness.errors import BadInput
 from harness.targets import SETTING, check_targets, given_on_command_line, trusted
 
@@ -26,11 +27,8 @@ def check_strangers(arguments: Sequence[str]) -> None:
         if argument.startswith(_FLAGS):
             raise BadInput(f"{argument.split('=')[0]} is not allowed; config files of your own: hydra.searchpath=[...]")
     allowed = given_on_command_line([a for a in arguments if not a.startswith("-")])
-    for argument in arguments:
-        if argument.lstrip("+~").startswith("hydra.searchpath"):
-            for place in re.split(r"[\[\],]", argument.partition("=")[2]):
-                if place.strip("\"' "):
-                    _check_place(place.strip("\"' "), allowed)
+    for place in search_places(arguments):
+        _check_place(place, allowed)
 
 
 def _check_place(place: str, allowed: Sequence[str]) -> None:
@@ -63,6 +61,7 @@ def _check_file(path: Path, parts: tuple[str, ...], allowed: Sequence[str]) -> N
     keys = tree if isinstance(tree, Mapping) else {}
     if parts[0] == "executor" and trusted(str(keys.get("_target_")), allowed):
         return
+    _check_names(path, parts, keys)
     redirected = [p for p in _PACKAGE.findall(text) if p not in ("_global_", "_group_")]
     named = [own for own in _OWN if own in keys or own == parts[0] or _mentions(keys.get("defaults"), own)]
     if redirected or named:
@@ -70,6 +69,17 @@ def _check_file(path: Path, parts: tuple[str, ...], allowed: Sequence[str]) -> N
         raise BadInput(f"{path} sets {what}: a config file from outside may not; give it on the command line")
     if "oc.env" in text:
         raise BadInput(f"{path} reads the environment (oc.env), which would be written into the records")
+
+
+def _check_names(path: Path, parts: tuple[str, ...], keys: Mapping[Any, Any]) -> None:
+    """Refuse a file in the place of a shipped one, which Hydra would take instead, or with an acquisition's name."""
+    if CONFIGS.joinpath(*parts).is_file():
+        raise BadInput(f"{path} has the name of a file of the project, which would be taken instead: rename it")
+    if parts[0] == "acq":
+        if "rule" in keys and not isinstance(keys.get("name"), str):
+            raise BadInput(f"{path} needs a line `name: ...`, by which its records are known")
+        if keys.get("name") in options("acq"):
+            raise BadInput(f"{path}: name: {keys['name']} is an acquisition of the project: give it another")
 
 
 def _mentions(defaults: Any, name: str) -> bool:

@@ -5,8 +5,9 @@ is set aside with its reason; the others go on.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -17,14 +18,16 @@ from hydra.utils import instantiate
 from harness.errors import BadInput
 from harness.fronts import Watched
 from harness.grid import SETTINGS, Block, Config, Grid, all_specs, blocks, make_spec
-from harness.ledger import write_failed
+from harness.journal import Journaled, forget
+from harness.ledger import FOLDER, write_failed
 from harness.optimizer import Optimizer
-from harness.problem import Evaluator
+from harness.problem import Evaluator, Problem
 from harness.progress import Progress
 from harness.records import FRONTS, TIMINGS, TRACE, block_files
 from harness.run import run
 from harness.shipping import Absent, Delivery, Parcel, receive, with_cargo, work
 from harness.supervise import ExecutorGone, supervised
+from harness.whereabouts import located, place_of, traceback_of
 
 __all__ = [
     "Block",
@@ -69,10 +72,10 @@ def run_block(block: Block) -> tuple[dict[str, bytes], dict[str, Any]]:
     timings: dict[str, list[Any]] = {name: [] for name in TIMINGS.names}
     fronts: dict[str, list[Any]] = {name: [] for name in FRONTS.names}
     for seed in sorted(block.seeds):
-        problem = evaluator.open(spec["dataset_config"], spec["pipeline_config"], seed)
-        optimizer = _optimizer(spec, seed)
-        watched = Watched(problem, optimizer, seed) if block.fronts else None
-        one = run(watched or problem, optimizer, seed, spec["iterations"], spec["n_initial"], spec["tau"])
+        with located(), _opened(block, evaluator, seed) as problem:
+            optimizer = _optimizer(spec, seed)
+            watched = Watched(problem, optimizer, seed) if block.fronts else None
+            one = run(watched or problem, optimizer, seed, spec["iterations"], spec["n_initial"], spec["tau"])
         for total, part in ((trace, one.columns), (timings, one.timings), (fronts, watched.columns if watched else {})):
             for name, values in part.items():
                 total[name] += values
@@ -80,6 +83,17 @@ def run_block(block: Block) -> tuple[dict[str, bytes], dict[str, Any]]:
     files = block_files(spec, block.seeds, trace, timings, fronts if block.fronts else None, seconds)
     engine_ms = sum(timings["fit_ms"]) + sum(timings["propose_ms"])
     return files, {"steps": len(trace["step"]), "proposals": len(timings["step"]), "engine_ms": engine_ms}
+
+
+@contextmanager
+def _opened(block: Block, evaluator: Evaluator, seed: int) -> Iterator[Problem]:
+    """Open the problem of one run; where evaluations are worth it, and the driver's disk is at hand, with a journal."""
+    problem = evaluator.open(block.spec["dataset_config"], block.spec["pipeline_config"], seed)
+    if not (getattr(evaluator, "journaled", False) and (Path(block.results) / FOLDER).is_dir()):
+        yield problem
+        return
+    with closing(Journaled(problem, Path(block.results), block.spec, seed)) as journaled:
+        yield journaled
 
 
 def _optimizer(spec: dict[str, Any], seed: int) -> Optimizer:
@@ -129,6 +143,7 @@ def _settle(report: Report, parcel: Parcel, outcome: Any) -> None:
     if isinstance(outcome, Delivery):
         try:
             receive(results, parcel, outcome)
+            forget(results, block.spec, block.seeds)
         except BadInput as error:
             reason = str(error)
         except OSError as error:
@@ -136,10 +151,10 @@ def _settle(report: Report, parcel: Parcel, outcome: Any) -> None:
     elif isinstance(outcome, Absent):
         reason = f"a worker has not the table of the study ({outcome.where}), and it could not be sent"
     else:
-        reason = f"{type(outcome).__name__}: {' '.join(str(outcome).split())}"
+        reason = f"{type(outcome).__name__}: {' '.join(str(outcome).split())}{place_of(outcome)}"
     if reason:
         report.failed.append(f"{block.spec['dataset']}/{block.spec['pipeline']} {block.spec['method']}: {reason}")
-        write_failed(results, block.row(), reason)
+        write_failed(results, block.row(), reason, traceback_of(outcome))
         return
     report.runs += len(block.seeds)
     for name in ("steps", "proposals", "engine_ms"):

@@ -34,7 +34,7 @@ def given_on_command_line(overrides: Sequence[str]) -> list[str]:
     """Return the packages of `allow_targets=[...]` among a command line's overrides; raises BadInput for others."""
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
-    from harness.cli import users_mistakes
+    from harness.mistakes import users_mistakes
 
     given: list[str] = []
     wanted = [o for o in overrides if o.lstrip("+~").partition("=")[0] == SETTING]
@@ -75,7 +75,7 @@ def _shipped() -> frozenset[str]:
     """Return the targets that the project's own config files name."""
     import yaml
 
-    from harness.cli import CONFIGS
+    from harness.choices import CONFIGS
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     trees = [yaml.load(path.read_bytes(), loader) for path in sorted(CONFIGS.rglob("*.yaml"))]

@@ -94,7 +94,7 @@ def compute(data: Dataset, pipeline: str, split_seed: int) -> Prepared:
         raw = [model.transform(data.X.iloc[part]) for part in parts]
     except BadInput as error:
         raise BadInput(f"{where}: {error}") from None
-    X = _final(_sparse_where_it_pays(raw), where)
+    X = as_xgboost_sees(raw, where)
     dropped = tuple(note for _, step in model.steps for note in getattr(step, "dropped_", ()))
     if dropped:
         LOG.info("%s: %d notes on dropped columns: %s", where, len(dropped), "; ".join(dropped))
@@ -128,6 +128,14 @@ def content_hash(arrays: list[Matrix]) -> str:
             sha.update(f"{part.dtype.newbyteorder('<').str}{part.shape}".encode())
             sha.update(np.ascontiguousarray(part).data)
     return sha.hexdigest()
+
+
+def as_xgboost_sees(raw: list[Matrix], where: str) -> list[Matrix]:
+    """Return a pipeline's matrices as float32, all dense or all CSR, which the first decides: that of the fit.
+
+    Raises BadInput, naming the problem `where`, for what XGBoost should not see.
+    """
+    return _final(_sparse_where_it_pays(raw), where)
 
 
 def _sparse_where_it_pays(raw: list[Matrix]) -> list[Matrix]:

@@ -9,20 +9,21 @@ import numpy as np
 from jaxtyping import Bool
 
 from harness.errors import BadInput
+from harness.folders import folder
 from tabular_cache.schema import file_stem, problem_name
 from tabular_cache.table import TABLES, Table, load_table, read_manifest, read_table
 
 
-def cargo(problem: str, folder: Path) -> dict[str, bytes]:
+def cargo(problem: str, where: Path) -> dict[str, bytes]:
     """Return the files of a folder of tables that holds this problem only; raises BadInput as `load_table` does."""
-    entry = load_table(problem, folder).meta
-    manifest = {k: v for k, v in read_manifest(folder).items() if k not in ("tables", "campaigns")}
+    entry = load_table(problem, where).meta
+    manifest = {k: v for k, v in read_manifest(where).items() if k not in ("tables", "campaigns")}
     manifest |= {"tables": {problem: entry}, "campaigns": []}
     name = f"{file_stem(problem)}.parquet"
     try:
-        content = (folder / name).read_bytes()
+        content = (where / name).read_bytes()
     except OSError as error:
-        raise BadInput(f"cannot read the table of {problem}, {folder / name}: {error.strerror}") from None
+        raise BadInput(f"cannot read the table of {problem}, {where / name}: {error.strerror}") from None
     return {name: content, "manifest.json": json.dumps(manifest).encode()}
 
 
@@ -56,6 +57,8 @@ class OnTables:
     at_most_configs: int | str | None
 
     def __post_init__(self) -> None:
+        if self.tables is not None:
+            folder("evaluator.tables", self.tables)
         if self.n_configs is not None and (not isinstance(self.n_configs, int) or self.n_configs < 1):
             raise BadInput(f"evaluator.n_configs must be a whole number >= 1 or null, got {self.n_configs!r}")
         most = self.at_most_configs
@@ -77,7 +80,7 @@ class OnTables:
 
     @property
     def _folder(self) -> Path:
-        return TABLES if self.tables is None else Path(self.tables)
+        return TABLES if self.tables is None else folder("evaluator.tables", self.tables)
 
     def cargo(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> dict[str, bytes]:
         """Return the files of the problem's table, for workers that do not have it."""

@@ -6,12 +6,14 @@ from typing import Any
 
 from harness.cli import compose_config, listed, tell_records, whole_number
 from harness.errors import BadInput
+from harness.folders import folder, writable
 
 
-def costs(cfg: Any, problems: list[tuple[str, str]], folder: Path, executor: Executor) -> int:
+def costs(cfg: Any, problems: list[tuple[str, str]], tables: Path, executor: Executor) -> int:
     """Score the cost models of `cfg` on the problems; returns the exit code."""
     from tabular_cache.costs import Trial, run_all
 
+    results = writable("results_dir", folder("results_dir", cfg.results_dir))
     sizes = tuple(sorted({whole_number("each of sizes", n, 1) for n in listed("sizes", cfg.sizes)}))
     seeds = tuple(sorted({whole_number("each of seeds", seed, 0) for seed in listed("seeds", cfg.seeds)}))
     names = [str(name) for name in listed("cost_models", cfg.cost_models)]
@@ -19,33 +21,34 @@ def costs(cfg: Any, problems: list[tuple[str, str]], folder: Path, executor: Exe
         raise BadInput("sizes, seeds and cost_models must not be empty")
     configs = {name: _cost_model(name) for name in names}
     trials = [
-        Trial(f"{dataset}/{pipeline}", name, config, seeds, sizes, str(folder), str(cfg.results_dir))
+        Trial(f"{dataset}/{pipeline}", name, config, seeds, sizes, str(tables), str(results))
         for dataset, pipeline in problems
         for name, config in configs.items()
     ]
     with executor:
         failed = run_all(executor, trials)
-    return tell_records(failed, len(trials), Path(cfg.results_dir) / "costs")
+    return tell_records(failed, len(trials), results / "costs")
 
 
-def significance(problems: list[tuple[str, str]], folder: Path) -> int:
+def significance(problems: list[tuple[str, str]], tables: Path) -> int:
     """Print which features and ridge a linear cost model should have; returns the exit code."""
     from hydra.utils import instantiate
 
     from tabular_cache.significance import load_all, report
 
     features = instantiate(_cost_model("lv3")).features
-    print(report(load_all([f"{dataset}/{pipeline}" for dataset, pipeline in problems], folder), features))
+    print(report(load_all([f"{dataset}/{pipeline}" for dataset, pipeline in problems], tables), features))
     return 0
 
 
-def censored(cfg: Any, problems: list[tuple[str, str]], folder: Path, executor: Executor) -> int:
+def censored(cfg: Any, problems: list[tuple[str, str]], tables: Path, executor: Executor) -> int:
     """Score the treatments of censored costs of `cfg` on the problems; returns the exit code."""
     from harness.capping import slack_factor
     from harness.checks import number
     from harness.executors import run_all
     from tabular_cache.censored import SLACK, TIMEOUT, Case, run_case
 
+    results = writable("results_dir", folder("results_dir", cfg.results_dir))
     experiments = listed("experiments", cfg.experiments)
     for experiment in experiments:
         if experiment not in (SLACK, TIMEOUT):
@@ -59,15 +62,15 @@ def censored(cfg: Any, problems: list[tuple[str, str]], folder: Path, executor: 
     share, trees = number("share", cfg.share, "a share in [0.01, 0.9]", 0.01, 0.9), whole_number("trees", cfg.trees, 1)
     cases = [
         Case(
-            str(experiment), f"{dataset}/{pipeline}", seeds, sizes, slacks, trees, models, share, str(folder),
-            str(cfg.results_dir),
+            str(experiment), f"{dataset}/{pipeline}", seeds, sizes, slacks, trees, models, share, str(tables),
+            str(results),
         )
         for dataset, pipeline in problems
         for experiment in experiments
     ]  # fmt: skip
     with executor:
         failed = run_all(executor, run_case, cases, lambda c: f"{c.problem} {c.experiment}", "problems", "censored")
-    return tell_records(failed, len(cases), Path(cfg.results_dir) / "censored")
+    return tell_records(failed, len(cases), results / "censored")
 
 
 def _cost_model(name: str) -> dict[str, Any]:

@@ -176,6 +176,14 @@ class Replay(OnTables):
         part = f"-first-{self._configs(table.problem)}" if isinstance(self.at_most_configs, str) else ""
         return f"{table.meta['sha256']}{part}"
 
+    def check_design(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any], n: int) -> None:
+        """Raise BadInput if the table, or its part in use, has fewer than `n` configurations to begin with."""
+        table = self._table(dataset, pipeline)
+        there = int((table.longest & first(table, self.n_configs)).sum())
+        if there < n:
+            part = "" if self.n_configs is None else f" in use (evaluator.n_configs={self.n_configs})"
+            raise BadInput(f"the table of {table.problem} has {there} configurations{part}, n_initial={n} needs more")
+
     def open(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any], seed: int) -> ReplayProblem:
         """Return the problem of one run."""
         table = self._table(dataset, pipeline)

@@ -67,6 +67,14 @@ WRONG = [
     (["+acq=ei", "iterations=0"], "iterations must be a whole number >= 1, got 0"),
     (["+acq=ei", "iterations=1.5"], "iterations must be a whole number >= 1, got 1.5"),
     (["+acq=ei", "n_initial=0"], "n_initial must be a whole number >= 1, got 0"),
+    (
+        ["+acq=ei", "n_initial=13", "iterations=20"],
+        "the table of abalone/clean has 12 configurations, n_initial=13 needs",
+    ),
+    (
+        ["+acq=ei", "evaluator.n_configs=4"],
+        "has 4 configurations in use (evaluator.n_configs=4), n_initial=5 needs more",
+    ),
     (["+acq=ei", "tau=-5"], "tau must be a number of seconds > 0 or null, got -5"),
     (["+acq=ei", "surrogate=nope"], "unknown surrogate 'nope'; allowed: gp"),
     (["+acq=ei", "cost_model=nope"], "unknown cost_model 'nope'; allowed: gp, gp3, gp_lv, "),
@@ -93,9 +101,34 @@ WRONG = [
     (["+acq=ei", "executor.n_jobs=0"], "executor.n_jobs must be a whole number >= 1 or null, got 0"),
     (["+acq=ei", "evaluator.max_candidates=0"], "evaluator.max_candidates must be a whole number >= 2, got 0"),
     (["+acq=ei", "evaluator=live", "evaluator.tree_method=gpu"], "tree_method must be one of exact, hist, approx"),
+    (["+acq=ei", "evaluator=live", "evaluator.memory_limit_mb=abc"], "memory_limit_mb must be megabytes > 0 or null"),
     (["+acq=ei", "iteration=5"], "unknown setting 'iteration'; allowed: +acq, allow_targets, alpha"),
     (["+acq=ei", "evaluator.tables=/nowhere"], "no tables in /nowhere: build them with"),
     (["+acq=ei", "pipeline=[onehot]"], "no table for abalone/onehot"),
+    (["+acq=ei", "lam=0.3"], "lam is set, but +acq=ei has no such parameter: leave it out"),
+    (["+acq=ei", "results_dir="], "results_dir must name a folder, for example results_dir=results"),
+    (["+acq=ei", "results_dir=null"], "results_dir must name a folder"),
+    (["+acq=ei", "results_dir=[a]"], "results_dir must name a folder, for example results_dir=results (. is the one"),
+    (["+acq=ei", "executor=null"], "executor must be one of dask, local, serial, slurm, got null"),
+    (["+acq=ei", "surrogate=5"], "surrogate must be one of gp, gp_shared, gpyopt, rf, got 5"),
+    (["+acq=ei", "dataset=null"], "dataset must be one of a1a, a3a, abalone"),
+    (["+acq=ei", "dataset=[1]"], "dataset must be one of a1a, a3a, abalone"),
+    (["+acq=null"], "acq must be one of cei, ei, eialpha, eicool, eipu, got null"),
+    (["+acq=nan"], "acq must be one of cei, ei, eialpha, eicool, eipu, got nan"),
+    (["study=1"], "study must be one of cost_models, deadlines"),
+    (["study.methods=3"], "study.methods must be a list such as [{acq: ei}], got 3"),
+    (["+acq=ei", "tau=[1,2]"], "tau must be a number of seconds > 0 or null, got [1, 2]"),
+    (["+acq=ei", "evaluator.tables=3"], "no tables in 3: build them with"),
+    (["+acq=ei", "evaluator.tables=[3]"], "evaluator.tables must name a folder"),
+    (
+        ["+acq=ei", "setting=log_loss", "evaluator=live"],
+        "setting=log_loss needs evaluator=replay_loss, got evaluator=l",
+    ),
+    (["+acq=ei", "setting=surface", "evaluator=live"], "setting=surface needs evaluator=surface, got evaluator=live"),
+    (["+acq=ei", "setting=ard_off", "surrogate=rf"], "setting=ard_off needs surrogate=gp or surrogate=gp_shared, got"),
+    (["+acq=ei", "setting=coarse", "evaluator=live"], "setting=coarse needs evaluator=replay or"),
+    (["+acq=ei", "setting=wall", "evaluator=surface"], "setting=wall needs evaluator=replay or"),
+    (["halp"], "'halp' is no setting: write name=value"),
     (["+acq=ei", "results_dir=/dev/null/results"], "results_dir: /dev/null is not a folder"),
     (["+acq=ei", "results_dir=/proc/results"], "results_dir: cannot read and write /proc"),
 ]
@@ -146,6 +179,33 @@ def test_one_acquisition_runs_and_tells_what_it_did(cli: Cli) -> None:
     assert "4 runs were there already" in again[1][-1]
 
 
+def test_a_folder_may_have_a_number_for_a_name(cli: Cli) -> None:
+    assert cli("+acq=ei", "results_dir=2026_11")[0] == 0  # to Hydra the number 202611
+    assert cli("+acq=ei", "results_dir=2026")[0] == 0
+    assert sorted(path.name for path in cli.folder.iterdir()) == ["2026", "2026_11"]
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments", "message"),
+    [
+        ("harness.configurator", ["executor.n_jobs=0"], "executor.n_jobs must be a whole number >= 1 or null, got 0"),
+        ("harness.configurator", ["results_dir="], "results_dir must name a folder"),
+        ("harness.configurator", ["results_dir=/dev/null/x"], "results_dir: /dev/null is not a folder"),
+        ("tabular_cache", ["costs", "executor.n_jobs=0"], "executor.n_jobs must be a whole number >= 1 or null, got 0"),
+        ("tabular_cache", ["costs", "results_dir=null"], "results_dir must name a folder"),
+        ("tabular_cache", ["censored", "results_dir=/dev/null/x"], "results_dir: /dev/null is not a folder"),
+    ],
+)
+def test_the_other_commands_check_the_same(
+    command_line: CommandLines, tmp_path: Path, module: str, arguments: list[str], message: str
+) -> None:
+    small = ["scenario=[kissat_colouring]"] if module == "harness.configurator" else ["dataset=[wine]"]
+    done = command_line(module, *arguments, *small, cwd=tmp_path)
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+    assert message in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_without_acquisition_the_studys_list_runs(cli: Cli) -> None:
     code, _, _ = cli("study=demo")
     assert code == 0
@@ -174,6 +234,36 @@ def test_cfg_job_shows_the_settings(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert "lam: 0.1" in done.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [
+        ("harness", "python -m harness +acq=eialpha alpha=0.2 dataset=[abalone,wind]"),
+        ("harness.configurator", "kappa_max_s: 3 # CPU seconds"),
+        ("harness.status", "python -m harness.status [results_dir=results] [--json]"),
+        ("tabular_cache", "usage: python -m tabular_cache COMMAND"),
+        ("analysis", "bootstrap=hierarchical|plain"),
+        ("analysis.opportunity", "python -m analysis.opportunity [branin|svm|network|pictures ...]"),
+    ],
+)
+def test_help_is_given(tmp_path: Path, module: str, said: str) -> None:
+    done = run("-m", module, "--help", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert said in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_analysis_that_cannot_be_written_or_has_no_budgets(cli: Cli, command_line: CommandLines) -> None:
+    assert cli("+acq=cei", "lam=0.1")[0] == 0
+    for arguments, message in (
+        (["summary", "out_dir=/proc/x"], "out_dir: cannot read and write /proc"),
+        (["budgets", "out_dir=out"], "the minimal budget needs runs of EI^alpha"),
+    ):
+        done = command_line("analysis", *arguments, cwd=cli.folder)
+        assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+        assert message in done.stderr
+    assert not (cli.folder / "out").exists()
 
 
 def test_an_acquisition_of_the_users_own_needs_no_change_here(

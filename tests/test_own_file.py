@@ -1,8 +1,11 @@
 """`dataset=csv`: from a user's file on the command line to the best configuration, its line and its picture."""
 
+import ast
 import contextlib
+import io
 import json
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +16,14 @@ from xgboost import XGBClassifier, XGBRegressor
 
 from analysis.__main__ import main
 from analysis.best_figure import front
-from datasets.own import load_csv
+from datasets.errors import BadInput
+from datasets.own import load_csv, load_rows
+from datasets.splitting import split
 from harness.records import read_traces
 from harness.space import XGBOOST_SPACE
 from pipelines import prepare
+from pipelines.matrices import dense
+from pipelines.reuse import Fitted
 
 RUN = ["+acq=cei", "lam=0.1", "iterations=8", "executor=serial", "evaluator.n_candidates=64"]
 
@@ -60,6 +67,46 @@ def test_the_line_of_python_makes_the_model_that_had_this_error(tuned: tuple[Pat
         (data.X_test, data.y_test, "test_error"),
     ):
         assert np.sqrt(np.mean((model.predict(X).astype(float) - y) ** 2)) == pytest.approx(found[error], rel=1e-9)
+
+
+def test_the_lines_of_code_predict_the_rows_of_another_file(tmp_path: Path, command_line: CommandLines) -> None:
+    rng = np.random.default_rng(1)
+    day, size = rng.integers(0, 300, 150), rng.uniform(1, 9, 150)
+    when = (pd.Timestamp("2024-01-01") + pd.to_timedelta(day, unit="D")).strftime("%d.%m.%Y")
+    kind = np.where(day > 150, "late", "early")
+    frame = pd.DataFrame({"id": range(150), "when": when, "size": size, "colour": rng.choice(["red", "blue"], 150)})
+    frame.assign(kind=kind).to_csv(tmp_path / "my.csv", index=False, sep=";", decimal=",")
+    frame.head(30).to_csv(tmp_path / "new.csv", index=False, sep=";", decimal=",")
+    run = ["dataset=csv", "dataset.path=my.csv", "dataset.target=kind", "dataset.decimal=comma", *RUN]
+    done = command_line("harness", *run, "pipeline=[onehot]", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "results/my.csv/best.json").read_text())
+    assert all(f"    {line}" in done.stdout for line in found["code"])
+    said = io.StringIO()
+    with contextlib.chdir(tmp_path), contextlib.redirect_stdout(said):
+        exec("\n".join(found["code"]), {})
+    predicted = ast.literal_eval(said.getvalue())
+    assert len(predicted) == 30
+    assert np.mean([a == b for a, b in zip(predicted, kind, strict=False)]) >= 0.9
+
+
+@pytest.mark.parametrize("pipeline", ["clean", "onehot", "pca_small"])
+def test_rows_to_come_are_prepared_as_those_of_the_runs(tmp_path: Path, pipeline: str) -> None:
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame({f"c{j}": rng.choice(list("abcdefgh"), 200) for j in range(6)}).assign(
+        x=rng.normal(size=200), y=rng.normal(size=200)
+    )
+    frame.to_csv(tmp_path / "my.csv", index=False)
+    data = load_csv(None, str(tmp_path / "my.csv"), "y")
+    expected, train = prepare(data, pipeline, cache=False), split(data).train
+    part = replace(data, X=data.X.iloc[train].reset_index(drop=True), y=data.y[train])
+    frame.iloc[split(data).valid].drop(columns="y").to_csv(tmp_path / "new.csv", index=False)
+    found = Fitted(part, pipeline).matrix(load_rows(str(tmp_path / "new.csv"), data))
+    assert type(found) is type(expected.X_valid)
+    np.testing.assert_allclose(dense(found), dense(expected.X_valid), rtol=1e-5, atol=1e-6)
+    frame.drop(columns=["c3"]).to_csv(tmp_path / "short.csv", index=False)
+    with pytest.raises(BadInput, match=r"short.csv has no column 'c3'"):
+        load_rows(str(tmp_path / "short.csv"), data)
 
 
 def test_the_picture_is_there(tuned: tuple[Path, list[str]]) -> None:
@@ -115,11 +162,36 @@ def test_another_run_adds_to_the_best_and_another_target_does_not(
     assert "my.csv: not compared, its records differ in data or target" in capsys.readouterr().out
 
 
+def test_another_pipeline_adds_to_the_best_but_not_one_on_other_rows(
+    tuned: tuple[Path, list[str]], command_line: CommandLines, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    frame = pd.read_csv(tuned[0] / "my.csv", sep=";")
+    frame.to_csv(tmp_path / "my.csv", index=False)
+    base = ["dataset=csv", "dataset.path=my.csv", "dataset.target=price", "executor=serial", "+acq=ei", "iterations=6"]
+    base += ["evaluator.n_candidates=64"]
+    for pipeline in ("clean", "pca_small"):
+        assert command_line("harness", *base, f"pipeline=[{pipeline}]", cwd=tmp_path).returncode == 0
+    found = json.loads((tmp_path / "results/my.csv/best.json").read_text())
+    both = read_traces(tmp_path / "results")
+    assert found["evaluations"] == len(both) == 12 and found["validation_error"] == both["error"].min()
+    with contextlib.chdir(tmp_path):
+        assert main(["best", "results_dir=results"]) == 0
+    assert json.loads((tmp_path / "results/my.csv/best.json").read_text()) == found
+    frame.head(100).to_csv(tmp_path / "my.csv", index=False)
+    assert command_line("harness", *base, "pipeline=[quadratic]", cwd=tmp_path).returncode == 0
+    found = json.loads((tmp_path / "results/my.csv/best.json").read_text())
+    assert (found["evaluations"], found["pipeline"]) == (6, "quadratic")
+
+
 def test_a_mistake_is_one_line(tuned: tuple[Path, list[str]], command_line: CommandLines) -> None:
     wrong = ["dataset.path=my.csv", "dataset.target=prize", "results_dir=wrong"]
     done = command_line("harness", "dataset=csv", *wrong, *RUN, cwd=tuned[0])
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
     assert "my.csv has no column 'prize'; its columns: id, x, z, price" in done.stderr
+    wrong[1:2] = ["dataset.target=price", "evaluator=replay"]
+    done = command_line("harness", "dataset=csv", *wrong, *RUN[:-1], cwd=tuned[0])
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert "my.csv is a file of your own and has no table to replay: evaluator=live" in done.stderr
     assert not (tuned[0] / "wrong").exists()
 
 

@@ -41,3 +41,27 @@ def test_the_example_tunes_with_its_own_acquisition() -> None:
 def test_the_example_is_short() -> None:
     lines = [line for line in example().splitlines() if line.strip()]
     assert len(lines) <= 12
+
+
+def test_the_settings_are_all_told() -> None:
+    text, config = (ROOT / "README.md").read_text(), (ROOT / "configs" / "config.yaml").read_text()
+    keys = set(re.findall(r"^(?:  - )?([a-z_]+):", config, re.MULTILINE))
+    for key in keys - {"defaults", "hydra", "finish", "setting_needs"}:
+        assert f"{key}=" in text or f"{key}.n_jobs=" in text, key
+    for group in ("utility", "study", "setting", "pipeline"):
+        for path in (ROOT / "configs" / group).glob("*.yaml"):
+            assert f"`{path.stem}`" in text or path.stem == "ei_gpyopt", f"{group}={path.stem}"
+
+
+def test_prose_is_narrow_and_the_page_that_docstrings_cite_is_there() -> None:
+    for name in ("README.md", "analysis/STUDY.md"):
+        prose = re.sub(r"```.*?```", "", (ROOT / name).read_text(), flags=re.DOTALL)
+        assert not [line for line in prose.splitlines() if len(line) > 120 and not line.startswith(("|", "!"))], name
+    sections = set(re.findall(r"^## (.+)$", (ROOT / "analysis/STUDY.md").read_text(), re.MULTILINE))
+    cited = {
+        section
+        for package in ("harness", "analysis")
+        for path in (ROOT / package).rglob("*.py")
+        for section in re.findall(r'STUDY: "([^"]+)"', path.read_text())
+    }
+    assert cited and cited <= sections

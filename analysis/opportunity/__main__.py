@@ -16,11 +16,12 @@ from analysis.opportunity.branin import DEADLINE_S, Branin
 from analysis.opportunity.timed import Timed, sequences, summary
 from analysis.plotting import Drawn
 from analysis.scope import plural
-from harness.cli import run_cli
+from harness.cli import run_cli, wants_help
 from harness.cost_models.gp import GaussianProcessCost
 from harness.cost_models.oracle import Oracle
 from harness.errors import BadInput
 from harness.files import write_atomically
+from harness.folders import writable
 
 KEPT = "opportunity"
 PARTS = ("branin", "svm", "network", "pictures")
@@ -32,8 +33,12 @@ PUBLISHED = {  # test error in percent (Snoek et al. 2011)
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the parts named (all, if none is) and write one page and the sequences of each."""
+    argv = sys.argv[1:] if argv is None else argv
+    if wants_help(argv):
+        print((__doc__ or "").strip())
+        return 0
     parts, settings = [], {"seeds": "10", "evaluations": "30", "out_dir": "report"}
-    for argument in sys.argv[1:] if argv is None else argv:
+    for argument in argv:
         key, equals, value = argument.partition("=")
         if not equals and key in PARTS:
             parts.append(key)
@@ -45,6 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not settings[name].isdigit() or int(settings[name]) < 1:
             raise BadInput(f"{name} must be a whole number >= 1, got {settings[name]}")
     out, (seeds, evaluations) = Path(settings["out_dir"]), (int(settings[k]) for k in ("seeds", "evaluations"))
+    writable("out_dir", out)
     for part in parts or PARTS:
         if part == "pictures":
             from analysis.opportunity.pictures import draw

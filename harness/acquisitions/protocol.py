@@ -57,6 +57,17 @@ class FrontRule(CostRule, Protocol):
 
 
 @runtime_checkable
+class PlanningRule(CostRule, Protocol):
+    """A cost rule that says whether its choices depend on the length or budget that is planned for the run.
+
+    With `plans_ahead` False a longer run begins with the shorter one, so that one run serves an analysis of all
+    budgets. A rule that does not say is taken to plan, and then needs a run for each.
+    """
+
+    plans_ahead: ClassVar[bool]
+
+
+@runtime_checkable
 class PowerRule(CostRule, Protocol):
     """A cost rule that divides by a power of the cost."""
 

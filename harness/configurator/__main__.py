@@ -2,11 +2,21 @@
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from harness.cli import chosen, compose_config, listed, positive, run_cli, tell_records, whole_number
+from harness.cli import (
+    CONFIGS,
+    chosen,
+    compose_config,
+    listed,
+    positive,
+    run_cli,
+    tell_records,
+    wants_help,
+    whole_number,
+)
 from harness.errors import BadInput
+from harness.folders import folder, writable
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -16,18 +26,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     from harness.capping import slack_factor
     from harness.configurator.experiment import run_all, trials
 
-    cfg = compose_config("configurator", sys.argv[1:] if argv is None else argv)
+    argv = sys.argv[1:] if argv is None else argv
+    if wants_help(argv):
+        print(f"{__doc__}\n\n{(CONFIGS / 'configurator.yaml').read_text()}", end="")
+        return 0
+    cfg = compose_config("configurator", argv)
     scenarios = chosen(cfg, "scenario")
     for scenario in scenarios.values():
         instantiate(scenario["solver"])  # what is not installed is told before anything runs
     slacks = [slack_factor(value) for value in listed("slack", cfg.slack)]
     if not slacks or len(set(slacks)) < len(slacks):
         raise BadInput(f"slack must be different factors, for example slack=[1,1.3,null], got {list(cfg.slack)}")
-    todo = trials(scenarios, slacks, whole_number("runs", cfg.runs, 0), _settings(cfg), str(cfg.results_dir))
+    results = writable("results_dir", folder("results_dir", cfg.results_dir))
+    todo = trials(scenarios, slacks, whole_number("runs", cfg.runs, 0), _settings(cfg), str(results))
     executor: Any = instantiate(cfg.executor)
     with executor:
         failed = run_all(executor, todo)
-    return tell_records(failed, len(todo), Path(cfg.results_dir) / "configurator")
+    return tell_records(failed, len(todo), results / "configurator")
 
 
 def _settings(cfg: Any) -> dict[str, Any]:

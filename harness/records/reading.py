@@ -28,8 +28,9 @@ def read_traces(results_dir: str | Path) -> "pd.DataFrame":
     """Return every evaluation on disk with its block's description; see `TRACE` and the module's columns.
 
     Adds dataset, pipeline, acq, lam, alpha, tau (NaN where they do not apply), method, evaluator, data (the hash of
-    the problem's content), engine and iterations (the planned number). Raises BadInput when there is nothing, or a
-    file is damaged or lies where its spec does not belong.
+    the problem's content), engine, iterations (as planned) and plans_ahead (False where a rule of the user's own
+    says that its choices do not depend on that). Raises BadInput when there is nothing, or a file is damaged or lies
+    where its spec does not belong.
     """
     import numpy as np
     import pandas as pd
@@ -55,6 +56,7 @@ def read_traces(results_dir: str | Path) -> "pd.DataFrame":
     for name in _NUMBERS:
         numbers = [np.nan if spec[name] is None else spec[name] for spec in headers]
         frame[name] = np.repeat(np.array(numbers, dtype=np.float64), sizes)
+    frame["plans_ahead"] = np.repeat([spec.get("plans_ahead", True) for spec in headers], sizes)
     frame["iterations"] = np.repeat([spec["iterations"] for spec in headers], sizes)
     frame["spec"] = np.repeat([spec_hash(spec) for spec in headers], sizes)
     return frame.drop_duplicates(["dataset", "pipeline", "spec", "seed", "step"], ignore_index=True)

@@ -48,7 +48,9 @@ class Highs:
 
             self.release = f"highspy {version('highspy')}"
         except ImportError as error:
-            raise BadInput(f"HiGHS needs the extra packages: pip install '.[solvers]' ({error})") from error
+            raise BadInput(
+                f"HiGHS needs the extra packages: pip install -c constraints.txt -e '.[solvers]' ({error})"
+            ) from error
 
     def run(self, row: Float[np.ndarray, " d"], instance: Path, seed: int, cap_s: float) -> Run:
         """Solve the model at `instance` (MPS) in a child process; reading it counts."""

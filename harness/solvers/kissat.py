@@ -65,4 +65,6 @@ def find_program() -> str:
         path = Path(folder) / "bin" / "kissat"
         if path.is_file() and os.access(path, os.X_OK):
             return str(path)
-    raise BadInput("Kissat needs the extra packages: pip install '.[solvers]' (or `kissat` on the path)")
+    raise BadInput(
+        "Kissat needs the extra packages: pip install -c constraints.txt -e '.[solvers]' (or `kissat` on the path)"
+    )

@@ -21,7 +21,9 @@ def write_binary_program(
     try:
         import highspy
     except ImportError as error:
-        raise BadInput(f"writing models needs the extra packages: pip install '.[solvers]' ({error})") from error
+        raise BadInput(
+            f"writing models needs the extra packages: pip install -c constraints.txt -e '.[solvers]' ({error})"
+        ) from error
     program, (rows, columns) = highspy.HighsLp(), matrix.shape
     program.num_row_, program.num_col_ = rows, columns
     program.sense_ = highspy.ObjSense.kMaximize if maximise else highspy.ObjSense.kMinimize

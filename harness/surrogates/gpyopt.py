@@ -63,7 +63,9 @@ def _gpmodel() -> Any:
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             from GPyOpt.models import GPModel
     except ImportError as error:
-        raise BadInput(f"surrogate=gpyopt needs the extra packages: pip install '.[gpyopt]' ({error})") from error
+        raise BadInput(
+            f"surrogate=gpyopt needs the extra packages: pip install -c constraints.txt -e '.[gpyopt]' ({error})"
+        ) from error
     return GPModel
 
 

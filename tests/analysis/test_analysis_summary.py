@@ -201,7 +201,7 @@ def test_an_out_dir_that_cannot_be_is_refused_before_anything_is_read(tmp_path: 
     file = tmp_path / "file"
     file.write_text("")
     for out in (file, file / "below"):
-        with pytest.raises(BadInput, match=f"out_dir={out} cannot be made: {file} is a file"):
+        with pytest.raises(BadInput, match=f"out_dir: {file} is not a folder"):
             parse([f"results_dir={tmp_path}", f"out_dir={out}"])
 
 

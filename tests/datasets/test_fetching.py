@@ -384,7 +384,7 @@ def test_loose_files_of_an_unpacked_archive_are_packed_again(kaggle, cached):
 
 def test_without_kaggles_client_the_extra_is_named(cached, monkeypatch):
     monkeypatch.setitem(sys.modules, "kagglehub", None)
-    fails(entry(Kaggle("who/what")), r"pip install 'cost-aware-bo\[kaggle\]'", cached)
+    fails(entry(Kaggle("who/what")), r"pip install -c constraints.txt -e '.\[kaggle\]'", cached)
 
 
 @needs_data

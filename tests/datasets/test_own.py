@@ -8,7 +8,7 @@ import pytest
 
 from datasets.errors import BadInput
 from datasets.own import infer_task, load_csv
-from datasets.own_columns import dates, is_row_number
+from datasets.own_columns import dates, is_row_number, listed
 from datasets.own_files import find_separator
 from pipelines import names, prepare
 
@@ -137,11 +137,29 @@ def test_dates_in_several_forms() -> None:
         assert parts(other)[0] is None
 
 
+def test_one_column_to_drop_needs_no_list(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"i": range(0, 60, 2), "d": np.arange(30) ** 2, "id": np.arange(30) % 7, "y": range(30)})
+    found = load_csv(None, written(tmp_path, frame), "y", drop="id")
+    assert list(found.X.columns) == ["i", "d"]
+    with pytest.raises(BadInput, match=r"dataset.drop must be a list of columns, \[a,b\], got {'id': 1}"):
+        listed("drop", {"id": 1})
+    assert found.sha256 == load_csv(None, written(tmp_path, frame), "y", drop=["id"]).sha256
+
+
+@pytest.mark.parametrize("ending", ["csv.gz", "parquet", "XLSX"])
+def test_packed_files_are_to_be_converted(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"my.{ending}"
+    path.write_bytes(b"\x1f\x8b\0")
+    with pytest.raises(BadInput, match=r"is no plain text .*: convert or unpack it to CSV first"):
+        load_csv(None, str(path), "y")
+
+
 def test_a_decimal_comma_is_a_setting(tmp_path: Path) -> None:
     frame = houses()
     path = written(tmp_path, frame, sep=";", decimal=",")
     np.testing.assert_array_equal(load_csv(None, path, "price", decimal=",").X["area"], frame["area"])
-    with pytest.raises(BadInput, match=r"those with a decimal comma dataset.decimal=','"):
+    assert load_csv(None, path, "price", decimal="comma", sep="semicolon").X["area"].tolist() == frame["area"].tolist()
+    with pytest.raises(BadInput, match=r"those with a decimal comma dataset.decimal=comma"):
         load_csv(None, path, "price")
 
 
@@ -175,9 +193,10 @@ WRONG = [
     ("a,b\n" + "".join(f"{i},w{i % 3}\n" for i in range(30)), {"task": "regression"}, r"is not numeric, for example"),
     ("a,b\n" + "".join(f"{i},{i / 7}\n" for i in range(30)) + "31,inf\n", {}, r"'b' holds infinite values"),
     ("a,b\n" + "1,2\n1,3\n" * 30, {"task": "ranking"}, r"task must be one of auto, regression, classification, got"),
-    ("a,b\n" + "1,2\n1,3\n" * 30, {"sep": "::"}, r"dataset.sep must be auto, one character, or one of comma"),
+    ("a,b\n" + "1,2\n1,3\n" * 30, {"sep": "::"}, r"dataset.sep must be auto, one of comma, semicolon, tab, bar, or"),
     ("a,b\n" + "1,2\n1,3\n" * 30, {"sep": ";"}, r"one column only with this separator"),
-    ("a,b\n" + "1,2\n1,3\n" * 30, {"decimal": "x"}, r"dataset.decimal must be '.' or ','"),
+    ("a,b\n" + "1,2\n1,3\n" * 30, {"decimal": "x"}, r"dataset.decimal must be point or comma, got 'x'"),
+    ("a,b\n" + "1,2\n1,3\n" * 30, {"drop": "id"}, r"dataset.drop: 'id' is none of the inputs"),
     ("a,b\n" + "1,2\n1,3\n" * 30, {"encoding": "klingon"}, r"dataset.encoding=klingon is no encoding"),
     ("a,b\n" + "1,2\n1,3\n" * 30, {"drop": ["z"]}, r"dataset.drop: 'z' is none of the inputs a"),
     ("a,b\n" + "1,2\n1,3\n" * 30, {"drop": ["a"]}, r"no column is left to predict from"),

@@ -58,7 +58,7 @@ def test_a_timed_out_training_is_an_evaluation_with_its_cost() -> None:
     [
         ({"tree_method": "gpu"}, "tree_method must be one of exact, hist, approx, got 'gpu'"),
         ({"n_candidates": 0}, "n_candidates must be a whole number >= 1, got 0"),
-        ({"time_limit_s": -1}, "time_limit_s must be > 0 seconds or null, got -1"),
+        ({"time_limit_s": -1}, "time_limit_s must be seconds > 0 or null, got -1"),
     ],
 )
 def test_wrong_settings_are_told(settings: dict, message: str) -> None:

@@ -1,0 +1,74 @@
+"""What Hydra and OmegaConf make of a user's mistakes, as one line: what was wrong, what is allowed."""
+
+import re
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from harness.choices import CONFIGS, options
+from harness.errors import BadInput
+
+
+def explain(error: BaseException, config: str = "config", arguments: Sequence[str] = ()) -> str:
+    """Return one line for an error of Hydra or OmegaConf in composing `config`: what was wrong, what is allowed."""
+    text = f"{error} {error.__cause__ or ''}".strip()
+    missing = re.search(r"Could not (?:find|load) '(?P<what>[^']+)'", text)
+    if missing:
+        group, _, name = missing["what"].rpartition("/")
+        return f"unknown {group or 'config'} {name!r}; allowed: {', '.join(options(group, arguments)) or 'nothing'}"
+    target = re.search(r"Error locating target '([^']+)'", text)
+    if target:
+        why = error.__cause__ or ""
+        reason = re.search(r"(?:ModuleNotFound|Import|Attribute|Syntax|Name)Error\((.*)\)", f"{why}")
+        return f"_target_ {target[1]} cannot be loaded: {reason[1].strip(chr(34)) if reason else why}"
+    key = re.search(r"full_key: (\S+)", text) or re.search(r"Could not override '([^']+)'", text)
+    if key:
+        return _unknown_setting(key[1], config, arguments)
+    bare = re.search(r"Error parsing override '([^'=]*)'", text)
+    if bare:
+        return f"{bare[1]!r} is no setting: write name=value, such as iterations=50; --help shows them"
+    return " ".join(text.split("See https")[0].split())
+
+
+def _unknown_setting(key: str, config: str, arguments: Sequence[str]) -> str:
+    if key == "acq":
+        return f"write +acq=NAME, with a plus; allowed: {', '.join(options('acq', arguments))}"
+    if "." in key:
+        return f"unknown setting {key!r}; `--cfg job` shows those of {key.rpartition('.')[0]}"
+    text = (CONFIGS / f"{config}.yaml").read_text()
+    plain = re.findall(r"^([a-z_]+):", text, re.MULTILINE)
+    groups = re.findall(r"^  - ([a-z_]+):", text, re.MULTILINE)
+    problems = ["dataset", "pipeline"] if "- problems" in text else []
+    allowed = sorted({*plain, *groups, *problems} - {"defaults", "hydra", "acq", "setting_needs"})
+    return f"unknown setting {key!r}; allowed: {'+acq, ' if config == 'config' else ''}{', '.join(allowed)}"
+
+
+def bad_input(error: BaseException, config: str = "config", arguments: Sequence[str] = ()) -> BadInput | None:
+    """Return the BadInput that `error` is or was caused by: Hydra wraps what a constructor raises."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, BadInput):
+        cause = cause.__cause__
+    if cause is None and _is_hydras(error):
+        return BadInput(explain(error, config, arguments))
+    return cause
+
+
+def _is_hydras(error: BaseException) -> bool:
+    """Say whether Hydra or OmegaConf made the error, or stumbled over a value."""
+    ours = ("hydra", "omegaconf")
+    if type(error).__module__.split(".")[0] in ours:
+        return True
+    frames = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return isinstance(error, ValueError | TypeError) and bool(frames) and frames[-1].split(".")[0] in ours
+
+
+@contextmanager
+def users_mistakes(config: str = "config", arguments: Sequence[str] = ()) -> Iterator[None]:
+    """Turn what Hydra makes of the user's mistakes in `config` into BadInput; every other error passes as it is.
+
+    arguments: the command line, whose search path may add to what is allowed.
+    """
+    try:
+        yield
+    except Exception as error:
+        raise (bad_input(error, config, arguments) or error) from None

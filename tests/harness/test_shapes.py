@@ -1,0 +1,76 @@
+"""Wrong shapes and values are named, in processes of their own: the type checker of the tests would come first."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_lines import ENVIRONMENT
+
+from harness.errors import BadInput
+from harness.shapes import check_candidates, check_point, one_each
+
+SCRIPT = """
+import numpy as np
+from harness import XGBOOST_SPACE as SPACE, Evaluation, ExpectedImprovement, GaussianProcess, LowVariance, Optimizer
+from harness.acquisitions.ignore import Ignore
+
+class Short:
+    def score(self, log_value, log_cost, belief):
+        return log_value[:3]
+
+class Worthless:
+    def log_value(self, belief):
+        return np.zeros((len(belief.mean), 1))
+
+def told(utility, rule):
+    optimizer = Optimizer(GaussianProcess(), LowVariance(["max_depth"]), utility, rule, iterations=30)
+    for x in SPACE.sobol(5, 0):
+        optimizer.tell(x, Evaluation(float(x.sum()), 1.0 + x[0], float("nan"), 1.0))
+    return optimizer
+
+points = SPACE.sobol(400, 1)
+for call in (
+    lambda: told(ExpectedImprovement(), Short()).ask(points),
+    lambda: told(Worthless(), Ignore()).ask(points),
+    lambda: told(ExpectedImprovement(), Ignore()).ask(SPACE.from_unit(points)),
+    lambda: told(ExpectedImprovement(), Ignore()).ask(points[:, :3]),
+    lambda: told(ExpectedImprovement(), Ignore()).ask(points[0]),
+    lambda: told(ExpectedImprovement(), Ignore()).tell(points[0, :3], Evaluation(1.0, 1.0, 1.0, 1.0)),
+    lambda: told(ExpectedImprovement(), Ignore()).tell(points[:1], Evaluation(1.0, 1.0, 1.0, 1.0)),
+):
+    try:
+        print("no error:", call())
+    except Exception as error:
+        print(type(error).__name__, error)
+"""
+
+
+def test_ask_and_tell_name_what_is_wrong(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", SCRIPT]
+    done = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=600)
+    assert done.stdout.splitlines() == [
+        "BadInput Short.score returned shape (3,) of float64, needed (400,): one score per candidate",
+        "BadInput Worthless.log_value returned shape (400, 1) of float64, needed (400,): one log_value per candidate",
+        "ValueError candidates must lie in the unit cube: SearchSpace.to_unit maps native values there",
+        "ValueError candidates must have the shape (m, 7), got (400, 3)",
+        "ValueError candidates must have the shape (m, 7), got (7,)",
+        "ValueError the point must have the shape (7,), got (3,)",
+        "ValueError the point must have the shape (7,), got (1, 7)",
+    ], done.stderr
+
+
+def test_a_list_is_no_scores_and_nan_is_no_point() -> None:
+    with pytest.raises(BadInput, match=r"object.score returned \[1.0, 2.0\], needed \(2,\)"):
+        one_each(object(), "score", [1.0, 2.0], 2)
+    with pytest.raises(BadInput, match="of object, needed"):
+        one_each(object(), "score", np.array([1.0, None]), 2)
+    values = np.arange(3)
+    assert one_each(object(), "score", values, 3) is values
+    with pytest.raises(ValueError, match="must lie in the unit cube"):
+        check_point(np.array([0.5, np.nan]), None)
+    with pytest.raises(ValueError, match="must lie in the unit cube"):
+        check_candidates(np.array([[0.5, np.nan]]), 2)
+    with pytest.raises(ValueError, match="no candidate"):
+        check_candidates(np.empty((0, 2)), 2)

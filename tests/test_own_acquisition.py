@@ -1,0 +1,144 @@
+"""An acquisition in a package and a folder of the user's own: its name, its errors, what is refused."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_lines import ENVIRONMENT, Done
+from fakes import make_tables
+
+from analysis.budgets import minimal_budgets
+from analysis.ranks import ranks
+from analysis.selection import at_horizon, for_budgets, of_families
+from analysis.traces import collect
+from harness.records import read_traces
+
+RULES = """
+class Priced:
+    def __init__(self, k=1.0, mode="a"):
+        self.k = k
+
+    def score(self, log_value, log_cost, belief):
+        return log_value - self.k * log_cost
+
+
+class Steady(Priced):
+    plans_ahead = False
+
+
+class Broken:
+    def score(self, log_value, log_cost, belief):
+        return log_value / (1 // 0)
+
+
+class Short:
+    def score(self, log_value, log_cost, belief):
+        return log_value[:3]
+"""
+FILES = {
+    "priced": "name: priced\nrule:\n  _target_: mine.rules.Priced\n  k: 0.5\n  mode: x\n",
+    "plain": "name: plain\nrule:\n  _target_: mine.rules.Priced\n",
+    "steady": "name: steady\nrule:\n  _target_: mine.rules.Steady\n",
+    "broken": "name: broken\nrule:\n  _target_: mine.rules.Broken\n",
+    "short": "name: short\nrule:\n  _target_: mine.rules.Short\n",
+    "gone": "name: gone\nrule:\n  _target_: mine.nowhere.Rule\n",
+}
+
+
+class Mine:
+    """`python -m harness` in a folder with a package `mine` and config files."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.tables = folder, make_tables(folder / "tables", ["wine/clean"], 12)
+        (folder / "mine").mkdir()
+        (folder / "mine" / "__init__.py").write_text("")
+        (folder / "mine" / "rules.py").write_text(RULES)
+        for name, text in FILES.items():
+            self.file("conf", name, text)
+
+    def file(self, place: str, name: str, text: str) -> None:
+        (self.folder / place / "acq").mkdir(parents=True, exist_ok=True)
+        (self.folder / place / "acq" / f"{name}.yaml").write_text(text)
+
+    def __call__(self, *arguments: str, place: str = "conf") -> Done:
+        grid = ["dataset=[wine]", "pipeline=[clean]", "seeds=[0]", "iterations=7", f"evaluator.tables={self.tables}"]
+        grid += [f"hydra.searchpath=[file://{self.folder / place}]", "allow_targets=[mine]"]
+        if not any(argument.startswith("executor=") for argument in arguments):
+            grid.append("executor=serial")
+        command = [sys.executable, "-m", "harness", *grid, *arguments]
+        environment = {**ENVIRONMENT, "PYTHONPATH": f"{ENVIRONMENT['PYTHONPATH']}:{self.folder}"}
+        done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=600)
+        return Done(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture(scope="module")
+def mine(tmp_path_factory: pytest.TempPathFactory) -> Mine:
+    return Mine(tmp_path_factory.mktemp("own"))
+
+
+def test_its_parameters_are_part_of_its_name(mine: Mine) -> None:
+    for more in (["+acq=priced"], ["+acq=priced", "acq.rule.k=0.30000001"], ["+acq=plain"]):
+        done = mine(*more, "results_dir=named")
+        assert done.returncode == 0, done.stderr
+    methods = {"priced(k=0.5,mode=x)", "priced(k=0.30000001,mode=x)", "plain"}
+    assert set(read_traces(mine.folder / "named")["method"]) == methods
+
+
+@pytest.mark.parametrize("executor", ["serial", "local"])
+def test_an_error_of_its_own_says_where_it_arose(mine: Mine, executor: str) -> None:
+    lanes = ["executor.n_jobs=1"] if executor == "local" else []
+    done = mine("+acq=broken", f"executor={executor}", *lanes, f"results_dir=broken-{executor}")
+    assert done.returncode == 3
+    line = RULES.splitlines().index("        return log_value / (1 // 0)") + 1
+    assert f"broken: ZeroDivisionError: integer division or modulo by zero at mine/rules.py:{line}" in done.stderr
+    failed = json.loads((mine.folder / f"broken-{executor}/.study/failed.json").read_text())
+    assert "return log_value / (1 // 0)" in failed[0]["traceback"]
+
+
+def test_too_few_scores_are_named(mine: Mine) -> None:
+    done = mine("+acq=short", "results_dir=short")
+    assert done.returncode == 3
+    assert "Short.score returned shape (3,) of float64, needed (" in done.stderr
+    assert not list((mine.folder / "short").rglob("seeds-*.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("nameless", "rule:\n  _target_: mine.rules.Priced\n", "nameless.yaml needs a line `name: ...`"),
+        ("mycei", "name: cei\nrule:\n  _target_: mine.rules.Priced\n", "name: cei is an acquisition of the project"),
+        ("cei", "name: own\nrule:\n  _target_: mine.rules.Priced\n", "has the name of a file of the project"),
+    ],
+)
+def test_names_that_cannot_be_are_refused(mine: Mine, name: str, text: str, message: str) -> None:
+    mine.file(f"conf-{name}", name, text)
+    done = mine(f"+acq={name}", "results_dir=refused", place=f"conf-{name}")
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+    assert message in done.stderr and not (mine.folder / "refused").exists()
+
+
+def test_what_is_missing_is_told_with_what_there_is(mine: Mine) -> None:
+    done = mine("+acq=nope", "results_dir=refused")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert (
+        "unknown acq 'nope'; allowed: broken, cei, ei, eialpha, eicool, eipu, gone, plain, priced, short, steady"
+        in done.stderr
+    )
+    done = mine("+acq=gone", "results_dir=refused")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert "_target_ mine.nowhere.Rule cannot be loaded: No module named 'mine.nowhere'" in done.stderr
+
+
+def test_a_rule_that_does_not_plan_is_ranked_under_every_budget(mine: Mine) -> None:
+    for more in (["+acq=plain"], ["+acq=steady"], ["+acq=ei"], ["+acq=eipu"]):
+        done = mine(*more, "results_dir=ranked", "seeds=[0,1]")
+        assert done.returncode == 0, done.stderr
+    frame = read_traces(mine.folder / "ranked")
+    assert set(frame.loc[~frame["plans_ahead"], "method"]) == {"steady"}
+    runs = for_budgets(collect(frame))
+    assert set(runs.runs["method"]) == {"ei", "eipu", "steady"}
+    budgets = minimal_budgets(of_families(at_horizon(collect(frame), 7)[0], "alpha"))
+    ranked = ranks(runs, budgets, ["ei", "eipu", "steady"])
+    assert ranked.present.all() and len(ranked.cells) == 2
