@@ -19,6 +19,7 @@ from harness.problem import Bounded, Evaluator
 from harness.records import block_folder, seeds_done
 
 ENGINE = 2  # raise it when the same spec gives other choices than before
+COST_SD = 2  # raise it when predictive sds of costs change: the statistics other than the default depend on them
 SETTINGS = ("iterations", "n_initial", "tau", "cost_statistic")  # of every run's optimizer
 YOUNGER = ("memory_limit_mb",)  # settings from after the first records: in a spec only where they are set
 Config = Mapping[str, Any]
@@ -117,6 +118,7 @@ def make_spec(
         **({"plans_ahead": False} if method.steady else {}),
         "components": {name: _settings(config) for name, config in grid.parts(method).items()},
         "engine": ENGINE,
+        **({} if grid.cost_statistic == DEFAULT else {"cost_sd": COST_SD}),
         **beforehand,
     }
 

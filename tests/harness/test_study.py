@@ -12,6 +12,7 @@ from fakes import make_tables
 from harness.continuous import ContinuousProblem
 from harness.errors import BadInput
 from harness.executors import local, run_tasks, serial
+from harness.grid import COST_SD
 from harness.methods import Method
 from harness.problem import Evaluation, Problem
 from harness.records import read_traces
@@ -217,6 +218,13 @@ def test_a_cost_model_that_cannot_serve_a_problem_is_refused_before_anything_run
     parts["cost_model"] = {"_target_": "harness.cost_models.oracle.Oracle"}
     with pytest.raises(BadInput, match="cost_model=oracle needs costs known beforehand"):
         blocks(replace(plain, components=parts), tmp_path)
+
+
+def test_statistics_that_depend_on_the_sd_of_costs_say_of_which(tables: Path, tmp_path: Path) -> None:
+    plain = {"cost_sd" in block.spec for block in blocks(grid(tables), tmp_path)[0]}
+    other = replace(grid(tables), cost_statistic="expected")
+    assert plain == {False}
+    assert {block.spec["cost_sd"] for block in blocks(other, tmp_path)[0]} == {COST_SD}
 
 
 def test_many_seeds_of_a_problem_are_shared_among_workers(tables: Path, tmp_path: Path) -> None:
