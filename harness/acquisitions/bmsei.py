@@ -70,8 +70,8 @@ class BudgetedMultiStepEI(LookAhead):
         steps = evaluations_ahead(belief, self.steps)
         if steps == 1 or not np.isfinite(first).any():
             return first
-        chosen = leaders(first, clock.log_cost, self.shortlist, (0.0, 1.0))
-        pool = np.union1d(chosen, leaders(first, clock.log_cost, self.pool, (0.0, 1.0)))
+        chosen = leaders(first, belief.log_cost, self.shortlist, (0.0, 1.0))
+        pool = np.union1d(chosen, leaders(first, belief.log_cost, self.pool, (0.0, 1.0)))
         plan = (clock.planned(first, steps) if self.planned else clock).at(pool)
         value = first[chosen]
         where = np.searchsorted(pool, chosen)

@@ -58,7 +58,7 @@ class MonteCarloMultiStep(LookAhead):
         if len(fits) == 0:
             return first
         chosen, pool = (
-            fits[leaders(first[fits], clock.log_cost[fits], size, (0.0, 1.0))] for size in (self.shortlist, self.pool)
+            fits[leaders(first[fits], belief.log_cost[fits], size, (0.0, 1.0))] for size in (self.shortlist, self.pool)
         )
         pool, steps = np.union1d(chosen, pool), evaluations_ahead(belief, self.steps)
         plan = clock.planned(first, steps) if self.planned else clock

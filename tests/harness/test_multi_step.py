@@ -12,6 +12,7 @@ from scipy.stats import lognorm
 
 from harness.acquisitions.bmsei import BudgetedMultiStepEI
 from harness.acquisitions.ei import log_ei
+from harness.acquisitions.es import EntropySearch
 from harness.acquisitions.ignore import Ignore
 from harness.acquisitions.lookahead import Clock, latent_log_ei, leaders
 from harness.acquisitions.mcms import MonteCarloMultiStep
@@ -170,6 +171,23 @@ def test_leaders_hold_the_cheapest_and_the_best_by_value_per_cost() -> None:
     np.testing.assert_array_equal(leaders(value[:3], cost[:3], 20), [0, 1, 2])
     assert leaders(value, cost, 1).tolist() == [value.argmax()]
     assert set(leaders(value, cost, 2).tolist()) == {int(value.argmax()), int(cost.argmin())}
+
+
+@pytest.mark.parametrize("timed", [False, True])
+@pytest.mark.parametrize("name", ["mcms", "bmsei", "es"])
+def test_the_cheapest_and_the_best_per_cost_are_on_the_shortlist_without_a_deadline_too(name: str, timed: bool) -> None:
+    X, y = data(8)
+    C = np.random.default_rng(1).random((300, 2))
+    log_cost = np.random.default_rng(2).normal(0.0, 1.5, 300)
+    changes: dict[str, Any] = {"tau": 504.0, "spent": 4.0} if timed else {}
+    belief = believe(C, X, y, log_cost=log_cost, iterations=len(y) + 50, **changes)
+    own = latent_log_ei(belief)
+    wanted = [int(log_cost.argmin()), int(own.argmax()), int((own - log_cost).argmax())]
+    assert len({*wanted, 0}) == 4  # each another one, none of them the first
+    kinds: dict[str, Any] = {"mcms": MonteCarloMultiStep, "bmsei": BudgetedMultiStepEI, "es": EntropySearch}
+    found = np.isfinite(kinds[name](shortlist=6).log_value(belief))
+    assert found[wanted].all()
+    assert not found[0] and found.sum() <= 6
 
 
 def test_wrong_settings_are_told_in_one_line() -> None:
