@@ -3,6 +3,8 @@
 The tests hold these against tolerances, and `python tests/bench truth` prints them.
 """
 
+import itertools
+
 import mpmath
 import numpy as np
 from lookahead_cases import believe, data, grid, posterior
@@ -162,15 +164,15 @@ def mcms_with_one_evaluation_left_is_ei() -> float:
 
 
 def two_steps(joint: Joint, chance, best: float, i: int, costs: np.ndarray, left: float) -> float:
-    """Q_2 by a fine grid of outcomes and costs, each equally likely."""
-    sd, rest = np.sqrt(joint.covariance[i, i] + joint.noise), [j for j in range(len(joint.mean)) if j != i]
+    """Q_2 by a fine grid of latent values, their noise and costs, each equally likely; found is the latent value."""
+    sd, rest = np.sqrt(joint.covariance[i, i]), [j for j in range(len(joint.mean)) if j != i]
     fit = [c for c in costs if c <= left]
     chances = np.array([chance(left - c)[rest] for c in fit]).reshape(len(fit), len(rest))
     later = []
-    for z in grid(200):
-        y = joint.mean[i] + sd * z
-        mean, covariance = given(joint.mean, joint.covariance, joint.noise, i, y)
-        value = ei(min(best, y) - mean[rest], covariance.diagonal()[rest])
+    for z, e in itertools.product(grid(100), grid(15)):
+        f = joint.mean[i] + sd * z
+        mean, covariance = given(joint.mean, joint.covariance, joint.noise, i, f + np.sqrt(joint.noise) * e)
+        value = ei(min(best, f) - mean[rest], covariance.diagonal()[rest])
         later.append((value * chances).max(axis=1).sum() / len(costs))
     return float(ei(best - joint.mean[i], joint.covariance[i, i]) * chance(left)[i] + np.mean(later))
 
@@ -193,3 +195,11 @@ def bmsei_by_its_recursion(uncertain: bool, **settings: int) -> float:
         expected.append(two_steps(joint, chance, belief.incumbent, i, costs, 2.2))
     found = np.exp(BudgetedMultiStepEI(planned=False, **settings).log_value(belief))
     return float(np.abs(found / expected - 1.0).max())
+
+
+def mcms_and_bmsei_of_two_steps(noise: float) -> float:
+    """MCMS and B-MS-EI, two evaluations ahead, equal costs and no deadline: both are EI + E[max EI]; relative."""
+    X, y = data(8)
+    belief = believe(np.random.default_rng(1).random((12, 2)), X, y, posterior(X, y, noise=noise))
+    paths = MonteCarloMultiStep(paths=40_000, steps=2).log_value(belief)
+    return float(np.abs(np.expm1(BudgetedMultiStepEI(steps=2, outcomes=24).log_value(belief) - paths)).max())

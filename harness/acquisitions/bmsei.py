@@ -22,6 +22,9 @@ from harness.acquisitions.protocol import Setup
 from harness.checks import flag, whole
 from harness.surrogates.joint import Joint
 
+_W, _SHARE = np.polynomial.hermite_e.hermegauss(3)  # f given its noisy observation
+_LOG_SHARE = np.log(_SHARE / _SHARE.sum())
+
 
 class BudgetedMultiStepEI(LookAhead):
     """Q_n(x | D, b): the expected fall of the incumbent by the best n evaluations that budget b allows, x first.
@@ -33,6 +36,8 @@ class BudgetedMultiStepEI(LookAhead):
     joint optimisation of a sampled tree, which is for continuous spaces: y by a Gauss-Hermite rule of `outcomes` nodes,
     the log-normal c by `costs` equally likely values below b (1 where it is known), x the `shortlist` best candidates,
     x' the `pool` best, and deeper in the tree the `branch` best by Q_1. f(x') is as independent of c as the models say.
+    What an evaluation finds is f(x), not its noisy y, as in MCMS: a plan's next incumbent is min(incumbent, f(x)), by a
+    rule of three nodes given y, and its next belief is that given y.
     Budget: tau in seconds; without tau, evaluations. planned: what follows x has no more than `steps` evaluations by EI
     per cost would take (`Clock.planned`); else all that is left, so that far from the end the cost plays no part.
     Source: Astudillo, Jiang, Balandat, Bakshy and Frazier 2021, "Multi-step budgeted Bayesian optimization with unknown
@@ -105,26 +110,28 @@ class BudgetedMultiStepEI(LookAhead):
 
     def _later(self, joint: Joint, clock: Clock, best: float, steps: int, i: int) -> float:
         """Return log E[max Q_steps] after an evaluation of point i that fits."""
-        sd = float(np.sqrt(max(joint.covariance[i, i], 0.0) + joint.noise))
         rest = np.delete(np.arange(len(joint.mean)), i)
         if len(rest) == 0:
             return -np.inf
-        y = joint.mean[i] + sd * self._z
-        low = np.minimum(best, y)
-        clocks = [clock.at(rest, clock.left - cost) for cost in self._costs(clock, i)]
         after = joint.condition(i, float(joint.mean[i]))  # the covariance does not depend on the outcome
         covariance = after.covariance[np.ix_(rest, rest)]
         mean = joint.mean[rest] + joint.influence(i)[rest] * self._z[:, None]
-        spread_out = np.tile(np.sqrt(np.maximum(covariance.diagonal(), 0.0)), len(y))
-        first = log_ei((low[:, None] - mean).ravel(), spread_out).reshape(mean.shape)
-        value = first[:, None] + np.array([then.log_chance() for then in clocks])  # (outcome, cost, point)
-        highest = value.max(axis=2)
+        # what is found is f(i), of which y tells the rest of the path all it knows
+        f = joint.mean[i] + joint.influence(i)[i] * self._z[:, None] + np.sqrt(max(after.covariance[i, i], 0.0)) * _W
+        low = np.minimum(best, f)  # (outcome y, f given y)
+        gap = low[:, :, None] - mean[:, None, :]
+        spread_out = np.broadcast_to(np.sqrt(np.maximum(covariance.diagonal(), 0.0)), gap.shape)
+        first = log_ei(gap.ravel(), spread_out.ravel()).reshape(gap.shape)
+        clocks = [clock.at(rest, clock.left - cost) for cost in self._costs(clock, i)]
+        value = first[:, :, None] + np.array([then.log_chance() for then in clocks])  # (y, f given y, cost, point)
+        highest = value.max(axis=3)
         if steps > 1:
-            for k, c in np.ndindex(highest.shape):
-                order = np.argsort(-value[k, c], kind="stable")[: self.branch]
+            for k, v, c in np.ndindex(highest.shape):
+                order = np.argsort(-value[k, v, c], kind="stable")[: self.branch]
                 then = Joint(mean[k], covariance, joint.noise)
-                highest[k, c] = self._plan(then, clocks[c], float(low[k]), steps, order).max()
-        return float(logsumexp((self._log_weight - np.log(len(clocks)))[:, None] + highest))
+                highest[k, v, c] = self._plan(then, clocks[c], float(low[k, v]), steps, order).max()
+        log_weight = self._log_weight[:, None] + _LOG_SHARE - np.log(len(clocks))
+        return float(logsumexp(log_weight[:, :, None] + highest))
 
     def _costs(self, clock: Clock, i: int) -> Float[np.ndarray, " c"]:
         """Return equally likely costs of point i, given that it fits."""

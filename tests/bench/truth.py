@@ -61,6 +61,15 @@ def table(console: Console) -> None:
             lambda: truth.bmsei_by_its_recursion(True, outcomes=24, costs=16),
         ),
     ]
+    rows += [
+        (
+            "bmsei",
+            f"mcms, both two evaluations ahead, noise {noise:g}, relative",
+            "0.015",
+            lambda noise=noise: truth.mcms_and_bmsei_of_two_steps(noise),
+        )
+        for noise in (1e-6, 0.5)
+    ]
     for cost in ([1.0, 1.0, 1.0, 1.0], [1.0, 2.0, 1.0, 3.0], [2.0, 1.5, 0.5, 1.0]):
         said = f"full enumeration, 4 candidates of {', '.join(f'{c:g}' for c in cost)} s, 3 s left, relative"
         rows.append(("mcms", said, "0.015", lambda cost=cost: truth.mcms_by_enumeration(cost)))

@@ -142,6 +142,11 @@ def test_two_step_bmsei_is_its_recursion(uncertain: bool) -> None:
     assert lookahead_truth.bmsei_by_its_recursion(uncertain) < 0.08
 
 
+@pytest.mark.parametrize("noise", [1e-6, 0.5])
+def test_two_steps_of_mcms_and_of_bmsei_are_one_utility_whatever_the_noise(noise: float) -> None:
+    assert lookahead_truth.mcms_and_bmsei_of_two_steps(noise) < 0.015
+
+
 def test_each_step_more_is_worth_more_and_a_third_step_more_than_myopic_paths() -> None:
     X, y = data(6)
     C = np.random.default_rng(3).random((5, 2))
