@@ -9,9 +9,9 @@ from scipy.special import logsumexp, ndtr, ndtri
 from harness.acquisitions.belief import Belief
 from harness.acquisitions.ei import log_ei
 from harness.acquisitions.lookahead import (
-    Clock,
     LookAhead,
     evaluations_ahead,
+    excess,
     latent_log_ei,
     leaders,
     pooled,
@@ -19,6 +19,7 @@ from harness.acquisitions.lookahead import (
     spread,
 )
 from harness.acquisitions.protocol import Setup
+from harness.acquisitions.time_left import Clock
 from harness.checks import flag, whole
 from harness.surrogates.joint import Joint
 
@@ -38,6 +39,9 @@ class BudgetedMultiStepEI(LookAhead):
     x' the `pool` best, and deeper in the tree the `branch` best by Q_1. f(x') is as independent of c as the models say.
     What an evaluation finds is f(x), not its noisy y, as in MCMS: a plan's next incumbent is min(incumbent, f(x)), by a
     rule of three nodes given y, and its next belief is that given y.
+    Its worth is what x adds to going on without it: W_n(x | D, b) = Q_n(x | D, b) - max_x' Q_{n-1}(x' | D, b - c*), c*
+    the cost of the best evaluation per cost; a constant is subtracted, so that the argmax is Q_n's; W_1 = Q_1.
+    marginal=false: Q_n itself, whose common future lets the contextual rule take the cheapest point.
     Budget: tau in seconds; without tau, evaluations. planned: what follows x has no more than `steps` evaluations by EI
     per cost would take (`Clock.planned`); else all that is left, so that far from the end the cost plays no part.
     Source: Astudillo, Jiang, Balandat, Bakshy and Frazier 2021, "Multi-step budgeted Bayesian optimization with unknown
@@ -55,12 +59,14 @@ class BudgetedMultiStepEI(LookAhead):
         costs: int = 3,
         branch: int = 3,
         planned: bool = True,
+        marginal: bool = True,
     ) -> None:
         self.steps, self.shortlist = whole("utility.steps", steps, 1), whole("utility.shortlist", shortlist, 1)
         self.pool, self.branch = whole("utility.pool", pool, 1), whole("utility.branch", branch, 1)
         z, weight = np.polynomial.hermite_e.hermegauss(whole("utility.outcomes", outcomes, 2))
         self._z, self._log_weight = z, np.log(weight / weight.sum())
         self.costs, self.planned = whole("utility.costs", costs, 1), flag("utility.planned", planned)
+        self.marginal = flag("utility.marginal", marginal)
 
     def check(self, setup: Setup) -> None:
         """Refuse, besides, rules that divide by the cost when the budget counts it already."""
@@ -69,7 +75,7 @@ class BudgetedMultiStepEI(LookAhead):
             refuse_second_discount("bmsei with a budget (tau)", setup)
 
     def log_value(self, belief: Belief) -> Float[np.ndarray, " m"]:
-        """Return log Q_steps in units of y; -inf where nothing fits and, for steps > 1, off the shortlist."""
+        """Return log W_steps in units of y; -inf where it is not > 0 and, for steps > 1, off the shortlist."""
         clock = Clock.of(belief)
         first = latent_log_ei(belief) + clock.log_chance()
         steps = evaluations_ahead(belief, self.steps)
@@ -77,21 +83,21 @@ class BudgetedMultiStepEI(LookAhead):
             return first
         chosen = leaders(first, belief.log_cost, self.shortlist, (0.0, 1.0))
         pool = np.union1d(chosen, leaders(first, belief.log_cost, self.pool, (0.0, 1.0)))
-        plan = (clock.planned(first, steps) if self.planned else clock).at(pool)
-        value = first[chosen]
-        where = np.searchsorted(pool, chosen)
-        return spread(
-            chosen, self._with_later(value, pooled(belief, pool), plan, belief.incumbent, steps, where), len(first)
-        )
+        full = clock.planned(first, steps) if self.planned else clock
+        plan = full.at(pool)
+        joint, where = pooled(belief, pool), np.searchsorted(pool, chosen)
+        value = self._with_later(first[chosen], joint, plan, belief.incumbent, steps, where)
+        if self.marginal:
+            value = excess(value, self._best(joint, full.passed(first).at(pool), belief.incumbent, steps - 1))
+        return spread(chosen, value, len(first))
 
-    def _plan(
-        self, joint: Joint, clock: Clock, best: float, steps: int, chosen: Int[np.ndarray, " k"]
-    ) -> Float[np.ndarray, " k"]:
-        """Return log Q_steps of the points `chosen` of the pool that `joint` and `clock` describe."""
-        first = _log_q1(joint.mean, joint.covariance, best) + clock.log_chance()
+    def _best(self, joint: Joint, clock: Clock, best: float, steps: int) -> float:
+        """Return log max Q_steps over the points that `joint` and `clock` describe, for steps > 1 the `branch` best."""
+        first = log_ei(best - joint.mean, np.sqrt(np.maximum(joint.covariance.diagonal(), 0.0))) + clock.log_chance()
         if steps == 1:
-            return first[chosen]
-        return self._with_later(first[chosen], joint, clock, best, steps, chosen)
+            return float(first.max())
+        chosen = np.argsort(-first, kind="stable")[: self.branch]
+        return float(self._with_later(first[chosen], joint, clock, best, steps, chosen).max())
 
     def _with_later(
         self,
@@ -127,9 +133,8 @@ class BudgetedMultiStepEI(LookAhead):
         highest = value.max(axis=3)
         if steps > 1:
             for k, v, c in np.ndindex(highest.shape):
-                order = np.argsort(-value[k, v, c], kind="stable")[: self.branch]
                 then = Joint(mean[k], covariance, joint.noise)
-                highest[k, v, c] = self._plan(then, clocks[c], float(low[k, v]), steps, order).max()
+                highest[k, v, c] = self._best(then, clocks[c], float(low[k, v]), steps)
         log_weight = self._log_weight[:, None] + _LOG_SHARE - np.log(len(clocks))
         return float(logsumexp(log_weight[:, :, None] + highest))
 
@@ -140,9 +145,3 @@ class BudgetedMultiStepEI(LookAhead):
             return np.exp([mean])
         below = ndtr((clock.log_left() - mean) / sd)
         return np.exp(mean + sd * ndtri(below * (np.arange(self.costs) + 0.5) / self.costs))
-
-
-def _log_q1(
-    mean: Float[np.ndarray, " m"], covariance: Float[np.ndarray, "m m"], best: float
-) -> Float[np.ndarray, " m"]:
-    return log_ei(best - mean, np.sqrt(np.maximum(covariance.diagonal(), 0.0)))
