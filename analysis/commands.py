@@ -135,9 +135,12 @@ def do_utilities(arguments: Arguments) -> int:
     from harness.records import read_timings, read_traces
 
     frame, out = read_traces(arguments.results_dir), arguments.out_dir
-    judge = arguments.options["judge"]
-    runs = comparison.arrange(frame, read_timings(arguments.results_dir), arguments.components, judge)
-    known = budgets(collect(frame, {"utility": "ei"})) if "ei" in set(frame["utility"]) else None
+    judge, mixed = arguments.options["judge"], arguments.mixed
+    timings, settings = read_timings(arguments.results_dir), comparison.settings_of(arguments.results_dir)
+    runs = comparison.arrange(frame, timings, arguments.components, judge, mixed, settings)
+    known = None
+    if "ei" in set(runs.table["utility"]):
+        known = budgets(collect(frame, {**arguments.components, "utility": "ei"}, mixed=mixed))
     print(utilities_report.write(*utilities_report.tables(runs, known), out))
     try:
         paths = utilities_figure.draw(runs, out).paths

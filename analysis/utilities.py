@@ -4,20 +4,23 @@ A method is a utility with a cost rule, such as ``kg x cei(lam=0.3)``. Everythin
 Notation: R runs, T steps of the longest; padding is NaN.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
 from analysis import methods
-from analysis.budgets import MULTIPLES
 from analysis.components import choose
 from analysis.incumbent import incumbents, of_the_best
-from analysis.mixing import check_same_origin
+from analysis.mixing import TOLD, check_same_origin
 from analysis.traces import CELL, PROBLEM, STUDY_ITERATIONS, Judge
 from harness.errors import BadInput
+from harness.records import specs
+from harness.records.layout import spec_hash
 
 REFERENCE = "ei x ei"
 PLANNING = ("mcms", "bmsei")
@@ -25,7 +28,6 @@ PLANNING = ("mcms", "bmsei")
 NONE = "these records hold no utility but ei: python -m harness study=utilities, with the same results_dir"
 LONGEST = 10.0
 """A step counts for at most so many times its run's median: compilation and stalls of the host are not thinking."""
-_SAME = 1e-6  # relative: budgets are written as text
 
 
 @dataclass(frozen=True)
@@ -76,12 +78,19 @@ class Runs:
 
 
 def arrange(
-    frame: pd.DataFrame, timings: pd.DataFrame, wanted: Mapping[str, str] | None = None, judge: Judge = "validation"
+    frame: pd.DataFrame,
+    timings: pd.DataFrame,
+    wanted: Mapping[str, str] | None = None,
+    judge: Judge = "validation",
+    mixed: bool = False,
+    settings: Mapping[str, str] | None = None,
 ) -> Runs:
     """Return the runs of all utilities that are recorded under a rule which some utility other than EI has, too.
 
     frame, timings: as `harness.records` reads them. wanted: as for `components.choose`; a utility is never chosen.
-    Raises BadInput where there is no other utility, or the records mix tables or engines.
+    settings: of the utility, by spec (`settings_of`). mixed: whether records of different tables, engines or settings
+    are meant to stand together.
+    Raises BadInput where there is no other utility, or the records are mixed without saying so.
     """
     others = {key: name for key, name in (wanted or {}).items() if key != "utility"}
     frame, chosen = choose(frame, others, free=("utility",))
@@ -91,7 +100,9 @@ def arrange(
     frame = frame.assign(alpha=methods.alpha_axis(frame["acq"], frame["alpha"]))
     frame = frame.assign(rule=methods.labels(frame))
     frame = frame[frame["rule"].isin(frame.loc[frame["utility"] != "ei", "rule"].unique())]
-    check_same_origin(frame)
+    if not mixed:
+        check_same_origin(frame)
+        _check_same_settings(frame, settings or {})
     frame = frame.sort_values(["spec", "seed", "step"], kind="stable", ignore_index=True)
     frame = frame.merge(timings, on=["spec", "seed", "step"], how="left", validate="one_to_one")
     run = frame.groupby(["spec", "seed"], sort=False).ngroup().to_numpy()
@@ -119,6 +130,26 @@ def arrange(
     return Runs(table, curve, cost, thinking, chosen["evaluator"])
 
 
+def settings_of(results_dir: Path) -> dict[str, str]:
+    """Return the settings of the utility of every spec on disk, as text, by the spec's hash."""
+    return {
+        spec_hash(spec): json.dumps(spec.get("components", {}).get("utility"), sort_keys=True)
+        for spec in specs(results_dir)
+    }
+
+
+def _check_same_settings(frame: pd.DataFrame, settings: Mapping[str, str]) -> None:
+    """Raise BadInput where one utility's runs were made with different settings, such as those of an older version."""
+    seen = frame[["utility", "spec"]].drop_duplicates()
+    kinds = seen.assign(settings=seen["spec"].map(settings)).groupby("utility")["settings"].nunique()
+    several = [str(name) for name in kinds.index[kinds > 1]]
+    if several:
+        raise BadInput(
+            f"the records of utility={', '.join(several)} were made with different settings of it: keep one "
+            f"results_dir per setting, or say {TOLD}"
+        )
+
+
 def at_horizon(runs: Runs) -> tuple[Runs, int, dict[str, int]]:
     """Return one run per method and cell, cut after N evaluations without a deadline, and N: 100, or fewer.
 
@@ -132,7 +163,7 @@ def at_horizon(runs: Runs) -> tuple[Runs, int, dict[str, int]]:
     if own.empty:
         raise BadInput("the runs of utilities other than ei all have a deadline")
     n = int(min(STUDY_ITERATIONS, own["evaluations"].max()))
-    fits = (table["evaluations"] >= n) & (~_plans(table) | (table["tau"].isna() & (table["iterations"] == n)))
+    fits = (table["evaluations"] >= n) & (~plans(table) | (table["tau"].isna() & (table["iterations"] == n)))
     if REFERENCE not in set(table.loc[fits, "label"]):
         raise BadInput(f"comparing utilities needs runs of {REFERENCE} with {n} evaluations: run study=utilities")
     kept = table[fits].sort_values(["iterations", "acq"], kind="stable").drop_duplicates([*CELL, "label"])
@@ -146,39 +177,8 @@ def at_horizon(runs: Runs) -> tuple[Runs, int, dict[str, int]]:
     )
 
 
-def with_deadlines(runs: Runs, budgets: pd.Series | None = None) -> dict[str, Runs]:
-    """Return, by the deadline's name, the runs planned for it, cut after what ends in time.
-
-    budgets: the minimal budget in seconds by (dataset, pipeline), if it is known; deadlines that are a multiple of it
-    are named by that, others by their seconds. Only deadlines for which another utility than EI has runs.
-    """
-    timed = runs.select(runs.table["tau"].notna().to_numpy())
-    names, found = _names(timed.table, budgets), dict[str, Runs]()
-    for name in dict.fromkeys(names[np.argsort(timed.table["tau"], kind="stable")]):
-        part = timed.select(names == name)
-        longest = part.table.sort_values(["iterations", "acq"], ascending=[False, True], kind="stable")
-        part = part.select(np.sort(longest.drop_duplicates([*CELL, "label"]).index.to_numpy()))
-        if set(part.table["utility"]) > {"ei"}:
-            spent = np.cumsum(np.where(np.isnan(part.cost_s), np.inf, part.cost_s), axis=1)
-            found[name] = part.cut((spent <= part.table["tau"].to_numpy(float)[:, None]).sum(axis=1))
-    return found
-
-
-def _names(table: pd.DataFrame, budgets: pd.Series | None) -> np.ndarray:
-    tau = table["tau"].to_numpy(float)
-    names = np.array([f"{t:g} s" for t in tau], dtype=object)
-    if budgets is not None and len(table):
-        share = tau / budgets.reindex(pd.MultiIndex.from_frame(table[PROBLEM])).to_numpy(float)
-        for multiple in MULTIPLES:
-            names[np.isclose(share, multiple, rtol=_SAME)] = f"{multiple:.0%} of the minimal budget"
-    loose = np.array([str(name).endswith(" s") for name in names], dtype=bool)
-    per_problem = table[loose].assign(name=names[loose]).groupby(PROBLEM)["name"].nunique()
-    if len(per_problem) > 1 and per_problem.max() == 1 and len(set(names[loose])) == len(per_problem):
-        names[loose] = "each problem's own deadline"
-    return names
-
-
-def _plans(table: pd.DataFrame) -> pd.Series:
+def plans(table: pd.DataFrame) -> pd.Series:
+    """Return which runs' choices depend on the length or the deadline that they were planned for."""
     return table["utility"].isin(PLANNING) | ~table["acq"].isin(methods.PREFIX_FAMILIES)
 
 

@@ -17,7 +17,9 @@ from analysis.incumbent import at_budgets
 from analysis.marks import footnote
 from analysis.scope import intervals, plural, scope
 from analysis.traces import CELL, PROBLEM
-from analysis.utilities import REFERENCE, Complete, Runs, at_horizon, complete, thinking_counted, with_deadlines
+from analysis.utilities import REFERENCE, Complete, Runs, at_horizon, complete, thinking_counted
+from analysis.utilities_deadlines import with_deadlines
+from analysis.utilities_pairs import undefined
 from harness.errors import BadInput
 from harness.files import write_atomically
 
@@ -28,7 +30,7 @@ SHARES = (0.25, 0.5, 1.0)  # of the mean time of `REFERENCE` on the problem
 def tables(runs: Runs, budgets: pd.Series | None = None) -> tuple[list[tuple[str, list[str]]], pd.DataFrame]:
     """Return titled parts of Markdown and all their numbers; a part that cannot be made says why.
 
-    budgets: as for `utilities.with_deadlines`.
+    budgets: as for `utilities_deadlines.with_deadlines`.
     """
     parts: list[tuple[str, list[str]]] = []
     numbers: list[pd.DataFrame] = []
@@ -38,6 +40,7 @@ def tables(runs: Runs, budgets: pd.Series | None = None) -> tuple[list[tuple[str
         front, ranked = relative(found), ranks(found)
         numbers += [front.assign(part="relative"), ranked.assign(part="ranks")]
         lead = _scope(found, f"after {n} evaluations")
+        lead += undefined(whole, deadline=False)
         if short:
             gone = ", ".join(f"{name} ({plural(count, 'run')})" for name, count in sorted(short.items()))
             lead.append(f"Left out, shorter than {n} evaluations or planned for another length: {gone}.")
@@ -56,7 +59,11 @@ def tables(runs: Runs, budgets: pd.Series | None = None) -> tuple[list[tuple[str
             continue
         ranked = _ranked({"best error in time": found.runs.wide(found.runs.final)})
         numbers.append(ranked.assign(part=f"deadline {name}"))
-        parts.append((title, [*_scope(found, "by what ends in time"), _deadline_table(found, ranked)]))
+        lead = [*_scope(found, "by what ends in time"), *undefined(part, deadline=True)]
+        capped = int(found.runs.table["capped"].sum())
+        if capped:
+            lead.append(f"{plural(capped, 'run')} made the last iteration before the deadline.")
+        parts.append((title, [*lead, _deadline_table(found, ranked)]))
     return parts, pd.concat(numbers, ignore_index=True) if numbers else pd.DataFrame()
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from harness.acquisitions.contextual import Contextual
 from harness.acquisitions.ei import ExpectedImprovement
 from harness.acquisitions.envelope import log_expected_gain
-from harness.acquisitions.lookahead import Clock
 from harness.acquisitions.paths import path_values
+from harness.acquisitions.time_left import Clock
 from harness.cost_models.lv import LowVariance
 from harness.optimizer import Optimizer
 from harness.run import run
@@ -44,7 +44,7 @@ def others() -> Iterator[np.ndarray]:
             Joint(X[:, 0], matern(X, X, np.full(7, 2.0), 1.0), 0.01),
             Clock(3.5, np.zeros(n), np.full(n, 0.3)),
         )
-        yield path_values(joint, clock, np.arange(n), 0.0, rng.standard_normal((8, 4, 3)))
+        yield path_values(joint, clock, np.arange(n), 0.0, rng.standard_normal((8, n, 3)), 4)
         yield log_expected_gain(-joint.mean, joint.covariance, -joint.mean, joint.covariance[0])
     X, C = rng.random((60, 4)), rng.random((300, 4))
     X[:, 3], C[:, 3] = np.floor(5 * X[:, 3]), np.floor(5 * C[:, 3])

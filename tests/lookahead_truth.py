@@ -3,6 +3,8 @@
 The tests hold these against tolerances, and `python tests/bench truth` prints them.
 """
 
+import itertools
+
 import mpmath
 import numpy as np
 from lookahead_cases import believe, data, grid, posterior
@@ -146,11 +148,23 @@ def mcms_by_enumeration(cost: list[float]) -> float:
     C = np.array([[0.6, 0.3], [0.1, 0.8], [0.8, 0.75], [0.35, 0.5]])
     seconds, model = np.array(cost), posterior(X, y, noise=1e-10)
     belief = believe(C, X, y, model, tau=7.0, spent=4.0, log_cost=np.log(seconds))
-    found = np.exp(MonteCarloMultiStep(paths=40_000).log_value(belief))
+    found = np.exp(MonteCarloMultiStep(paths=40_000, marginal=False).log_value(belief))
     joint, every = model.joint(C), [0, 1, 2, 3]
     expected = [enumerate_myopic(joint.mean, joint.covariance, seconds, i, belief.incumbent, 3.0, every) for i in every]
     assert (found > np.exp(latent_log_ei(belief)) * (1.02 if max(cost) == 1.0 else 1.0 - 1e-12)).all()
     return float(np.abs(found / expected - 1.0).max())
+
+
+def mcms_without_the_candidate() -> float:
+    """What MCMS subtracts, 4 candidates of 1 second and 3 left, against enumerated myopic EI in 2 seconds, relative."""
+    X, y = np.array([[0.2, 0.2], [0.9, 0.4], [0.5, 0.95]]), np.array([1.0, 0.4, 0.8])
+    C = np.array([[0.6, 0.3], [0.1, 0.8], [0.8, 0.75], [0.35, 0.5]])
+    model = posterior(X, y, noise=1e-10)
+    belief = believe(C, X, y, model, tau=7.0, spent=4.0)
+    whole, worth = (np.exp(MonteCarloMultiStep(paths=40_000, marginal=m).log_value(belief)) for m in (False, True))
+    joint, first = model.joint(C), int(latent_log_ei(belief).argmax())
+    expected = enumerate_myopic(joint.mean, joint.covariance, np.ones(4), first, belief.incumbent, 2.0, [0, 1, 2, 3])
+    return float(abs((whole - worth)[worth.argmax()] / expected - 1.0))
 
 
 def mcms_with_one_evaluation_left_is_ei() -> float:
@@ -162,15 +176,15 @@ def mcms_with_one_evaluation_left_is_ei() -> float:
 
 
 def two_steps(joint: Joint, chance, best: float, i: int, costs: np.ndarray, left: float) -> float:
-    """Q_2 by a fine grid of outcomes and costs, each equally likely."""
-    sd, rest = np.sqrt(joint.covariance[i, i] + joint.noise), [j for j in range(len(joint.mean)) if j != i]
+    """Q_2 by a fine grid of latent values, their noise and costs, each equally likely; found is the latent value."""
+    sd, rest = np.sqrt(joint.covariance[i, i]), [j for j in range(len(joint.mean)) if j != i]
     fit = [c for c in costs if c <= left]
     chances = np.array([chance(left - c)[rest] for c in fit]).reshape(len(fit), len(rest))
     later = []
-    for z in grid(200):
-        y = joint.mean[i] + sd * z
-        mean, covariance = given(joint.mean, joint.covariance, joint.noise, i, y)
-        value = ei(min(best, y) - mean[rest], covariance.diagonal()[rest])
+    for z, e in itertools.product(grid(100), grid(15)):
+        f = joint.mean[i] + sd * z
+        mean, covariance = given(joint.mean, joint.covariance, joint.noise, i, f + np.sqrt(joint.noise) * e)
+        value = ei(min(best, f) - mean[rest], covariance.diagonal()[rest])
         later.append((value * chances).max(axis=1).sum() / len(costs))
     return float(ei(best - joint.mean[i], joint.covariance[i, i]) * chance(left)[i] + np.mean(later))
 
@@ -191,5 +205,14 @@ def bmsei_by_its_recursion(uncertain: bool, **settings: int) -> float:
     for i in range(7):
         costs = np.exp(mean[i] + 0.5 * grid(200)) if uncertain else np.exp(mean[i : i + 1])
         expected.append(two_steps(joint, chance, belief.incumbent, i, costs, 2.2))
-    found = np.exp(BudgetedMultiStepEI(planned=False, **settings).log_value(belief))
+    found = np.exp(BudgetedMultiStepEI(planned=False, marginal=False, **settings).log_value(belief))
     return float(np.abs(found / expected - 1.0).max())
+
+
+def mcms_and_bmsei_of_two_steps(noise: float) -> float:
+    """MCMS and B-MS-EI, two evaluations ahead, equal costs and no deadline: both are EI + E[max EI]; relative."""
+    X, y = data(8)
+    belief = believe(np.random.default_rng(1).random((12, 2)), X, y, posterior(X, y, noise=noise))
+    paths = MonteCarloMultiStep(paths=40_000, steps=2, marginal=False).log_value(belief)
+    both = BudgetedMultiStepEI(steps=2, outcomes=24, marginal=False)
+    return float(np.abs(np.expm1(both.log_value(belief) - paths)).max())

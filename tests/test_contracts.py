@@ -175,11 +175,19 @@ def test_utilities_are_deterministic_and_defined_for_one_candidate(path: Path) -
     assert not np.isnan(one).any()
 
 
+@pytest.mark.parametrize("tau", [None, 7.0, 60.0])
 @pytest.mark.parametrize("path", configs("utility"), ids=lambda p: p.stem)
-def test_the_identities_of_the_cost_rules_hold_for_every_utility(path: Path) -> None:
-    b, dearer = belief(), replace(belief(), log_cost=belief().log_cost + 5.0, initial_cost=np.exp(5.0), spent=450.0)
+def test_the_identities_of_the_cost_rules_hold_for_every_utility(path: Path, tau: float | None) -> None:
+    b, unit = replace(belief(), tau=tau), np.exp(5.0)
+    dearer = replace(
+        b,
+        log_cost=b.log_cost + 5.0,
+        initial_cost=b.initial_cost * unit,
+        spent=b.spent * unit,
+        tau=None if tau is None else tau * unit,
+    )
     value = make(path).log_value(b)
-    assert np.isfinite(value).sum() >= 5
+    assert np.isfinite(value).sum() >= 3
 
     def pick(rule: CostRule, where: Belief = b, of: np.ndarray = value) -> int:
         return choose(rule.score(of, where.log_cost, where), of, where.log_cost)
@@ -192,9 +200,17 @@ def test_the_identities_of_the_cost_rules_hold_for_every_utility(path: Path) -> 
     assert pick(Contextual(0.3)) == near[b.log_cost[near].argmin()]
     assert pick(Power(1.0)) == int((value - b.log_cost).argmax())
     other = make(path).log_value(dearer)
-    np.testing.assert_allclose(other, value, rtol=1e-9)  # without a budget, the unit of cost means nothing to a utility
+    np.testing.assert_allclose(other, value, rtol=1e-8)  # the unit of cost means nothing to a utility
     for rule in (Contextual(0.3), Power(1.0), Cool()):
         assert pick(rule, dearer, other) == pick(rule)
+
+
+DIVIDING = {"eialpha", "eicool", "eipu"}
+REFUSED = {  # (utility, with a deadline or not): the rules that it refuses; all others refuse none
+    **{(name, timed): {*DIVIDING, "cei"} for name in ("pbgi", "pbgi_d") for timed in (False, True)},
+    ("mcms", True): DIVIDING,
+    ("bmsei", True): DIVIDING,
+}
 
 
 @pytest.mark.parametrize("acq", configs("acq"), ids=lambda p: p.stem)
@@ -203,14 +219,16 @@ def test_any_utility_goes_with_any_rule_or_says_in_one_line_why_not(path: Path, 
     for tau in (None, 500.0):
         parts = GaussianProcess(), LowVariance(("n_estimators", "max_depth", "subsample"))
         rule = instantiate(load(acq)["rule"])
+        refused = acq.stem in REFUSED.get((path.stem, tau is not None), set())
         try:
             optimizer = Optimizer(*parts, make(path), rule, iterations=20, tau=tau)
         except BadInput as refusal:
             assert "utility=" in str(refusal)
             assert "use +acq=ei" in str(refusal)
             assert "\n" not in str(refusal)
-            assert acq.stem != "ei"
+            assert refused
             continue
+        assert not refused
         for x, y, cost in zip(X, Y, COST, strict=True):
             optimizer.tell(x, Evaluation(float(y), float(cost), 0.0, 0.0))
         proposal = optimizer.ask(C)

@@ -1,7 +1,7 @@
 """`python -m analysis.opportunity [branin|svm|network|pictures ...] [seeds=10] [evaluations=30] [out_dir=report]`.
 
 Every run is kept in `out_dir`/opportunity as soon as it is over: a call after an interruption, or for more seeds, does
-what is missing.
+what is missing. Runs of other settings lie in folders of their own.
 """
 
 import sys
@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.markdown import table
+from analysis.opportunity import CANDIDATES
 from analysis.opportunity.branin import DEADLINE_S, Branin
 from analysis.opportunity.timed import Timed, sequences, summary
 from analysis.plotting import Drawn
@@ -67,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _branin(seeds: int, out: Path) -> tuple[str, Drawn]:
     from analysis.opportunity.figures import draw_branin
 
-    found = sequences(Branin, Oracle, DEADLINE_S, range(seeds), 2, out / KEPT / "branin")
+    found = sequences(Branin, Oracle, DEADLINE_S, range(seeds), 2, out / KEPT / "branin", {"candidates": CANDIDATES})
     _save(out, "branin", found)
     rows = [{"method": name, **summary(runs)} for name, runs in found.items()]
     text = (
@@ -105,11 +106,11 @@ def _learners(part: str, seeds: int, evaluations: int, out: Path) -> tuple[str, 
 
 def _learner(part: str, name: str, seeds: int, evaluations: int, out: Path) -> tuple[float, dict[str, list[Timed]]]:
     """Return the deadline and the runs on one data set; what `out` keeps of an earlier call is taken from there."""
-    from analysis.opportunity.learners import MultipleKernelSvm, PretrainedNetwork, deadline_s
+    from analysis.opportunity.learners import TRAININGS, MultipleKernelSvm, PretrainedNetwork, deadline_s
     from analysis.opportunity.sources import split
 
     kind = MultipleKernelSvm if part == "svm" else PretrainedNetwork
-    folder = out / KEPT / f"{part}-{name}-{evaluations}"
+    folder = out / KEPT / f"{part}-{name}-{evaluations}-{TRAININGS}"
     path = folder / "deadline.txt"  # measured once, so that all runs have the same
     if not path.is_file():
         write_atomically(path, f"{deadline_s(kind(split(name, 0), 0), evaluations)!r}\n".encode())
@@ -121,6 +122,7 @@ def _learner(part: str, name: str, seeds: int, evaluations: int, out: Path) -> t
         range(seeds),
         3,
         folder,
+        {"learner": kind.__name__, "data": name, "trainings": TRAININGS, "candidates": CANDIDATES},
     )
     _save(out, f"{part}_{name}", found)
     return tau, found

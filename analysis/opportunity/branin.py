@@ -10,6 +10,7 @@ import math
 import numpy as np
 from jaxtyping import Float
 
+from analysis.opportunity import CANDIDATES
 from harness.continuous import ContinuousProblem
 from harness.problem import Evaluation
 from harness.space import Parameter, SearchSpace
@@ -36,7 +37,7 @@ class Branin(ContinuousProblem):
 
     space = SearchSpace((Parameter("x1", 0.0, 15.0), Parameter("x2", -5.0, 10.0)))
 
-    def __init__(self, seed: int, n_candidates: int = 512) -> None:
+    def __init__(self, seed: int, n_candidates: int = CANDIDATES) -> None:
         super().__init__("branin", seed, n_candidates)
 
     def measure(self, x: Float[np.ndarray, " d"]) -> Evaluation:

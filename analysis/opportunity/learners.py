@@ -15,18 +15,21 @@ from sklearn.metrics import pairwise_distances
 from sklearn.neural_network import BernoulliRBM, MLPClassifier
 from sklearn.svm import SVC
 
+from analysis.opportunity import CANDIDATES
 from analysis.opportunity.sources import Split
 from harness.continuous import ContinuousProblem
 from harness.problem import Evaluation
 from harness.space import Parameter, SearchSpace
 
+TRAININGS = 2  # raise it when the same hyperparameters are trained otherwise than before: kept runs are then made anew
+_STILL = 1e-15  # a learning rate by which no weight moves
 _LONGEST = 200_000  # iterations of an SVM's solver
 
 
 class Learner(ContinuousProblem):
     """Train on one half, count the errors in percent on the other half, per seed another split."""
 
-    def __init__(self, split: Split, seed: int, n_candidates: int = 512) -> None:
+    def __init__(self, split: Split, seed: int, n_candidates: int = CANDIDATES) -> None:
         super().__init__(split.name, seed, n_candidates)
         self._split = split
 
@@ -56,7 +59,7 @@ class MultipleKernelSvm(Learner):
         )
     )
 
-    def __init__(self, split: Split, seed: int, n_candidates: int = 512) -> None:
+    def __init__(self, split: Split, seed: int, n_candidates: int = CANDIDATES) -> None:
         super().__init__(split, seed, n_candidates)
         train, test = split.X_train, split.X_test
         # what no hyperparameter changes is no part of a training's cost
@@ -107,14 +110,16 @@ class PretrainedNetwork(Learner):
         s = self._split
         rbm = DecayedRbm(decay, int(hidden), 0.05, int(first), self._seed).fit(s.X_train)
         network = MLPClassifier(
-            (int(hidden),), "logistic", alpha=alpha, learning_rate_init=rate, random_state=self._seed
-        )
-        classes = np.unique(s.y_train)
-        network.partial_fit(s.X_train, s.y_train, classes=classes)  # makes the weights, which are then replaced
+            (int(hidden),), "logistic", alpha=alpha, learning_rate_init=_STILL, random_state=self._seed, max_iter=1,
+            warm_start=True,
+        )  # fmt: skip
+        each = np.unique(s.y_train, return_index=True)[1]
+        network.fit(s.X_train[each], s.y_train[each])  # makes the weights, on a row of each class
         network.coefs_[0][...] = rbm.components_.T
         network.intercepts_[0][...] = rbm.intercept_hidden_
-        for _ in range(int(epochs)):
-            network.partial_fit(s.X_train, s.y_train, classes=classes)
+        # goes on from these weights with an optimizer of its own; n_iter_no_change: through all epochs
+        network.set_params(learning_rate_init=rate, max_iter=int(epochs), n_iter_no_change=int(epochs) + 1)
+        network.fit(s.X_train, s.y_train)
         predicted = network.predict(s.X_test)
         return (predicted != s.y_test).astype(float)
 

@@ -1,6 +1,7 @@
 """EI, EI per second and MCMS on one problem until a deadline, and what they reached."""
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,8 +18,10 @@ from harness.acquisitions.power import Power
 from harness.acquisitions.protocol import CostRule, Utility
 from harness.cost_models.protocol import CostModel
 from harness.files import write_atomically
+from harness.grid import ENGINE
 from harness.optimizer import Optimizer
 from harness.problem import Problem
+from harness.records.layout import spec_hash
 from harness.run import run
 from harness.surrogates.gp import GaussianProcess
 
@@ -61,12 +64,18 @@ def sequences(
     seeds: Sequence[int],
     n_initial: int,
     folder: Path | None = None,
+    about: Mapping[str, object] | None = None,
 ) -> dict[str, list[Timed]]:
     """Return each method's runs, one per seed; `make` opens the problem of a seed.
 
     The initial design counts in time and evaluations; an evaluation that ends after the deadline does not count.
-    folder: where every run is kept as soon as it is over, and taken from if it is there; None keeps nothing.
+    folder: in a folder of it named by the hash of `settings`, every run is kept as soon as it is over, and taken from
+    if it is there; None keeps nothing. about: what else makes the runs what they are, such as the problem's settings.
     """
+    if folder is not None:
+        spec = settings(cost_model(), deadline_s, n_initial, about or {})
+        folder = folder / spec_hash(spec)
+        write_atomically(folder / "spec.json", f"{json.dumps(spec, indent=1, sort_keys=True)}\n".encode())
     found: dict[str, list[Timed]] = {name: [] for name in METHODS}
     for seed in seeds:  # method by method within a seed, so that what an interruption leaves is balanced
         for name in METHODS:
@@ -74,6 +83,21 @@ def sequences(
             run_of = partial(_sequence, name, make, cost_model, deadline_s, seed, n_initial)
             found[name].append(run_of() if path is None else _kept(path, deadline_s, run_of))
     return found
+
+
+def settings(
+    cost_model: CostModel, deadline_s: float, n_initial: int, about: Mapping[str, object]
+) -> dict[str, object]:
+    """Return all that determines runs kept, but for the seed, as plain values: a run of other settings is another."""
+    methods = {name: [_described(part) for part in make()] for name, make in METHODS.items()}
+    own = {"deadline_s": deadline_s, "n_initial": n_initial, "evaluations": _MOST, "engine": ENGINE}
+    models = {"surrogate": GaussianProcess.__name__, "cost_model": type(cost_model).__name__}
+    return {"methods": methods, **models, **own, "about": dict(about)}
+
+
+def _described(part: Utility | CostRule) -> dict[str, object]:
+    """Return class and settings of a part of a method."""
+    return {"class": type(part).__name__, **{k: v for k, v in vars(part).items() if not k.startswith("_")}}
 
 
 def _sequence(
@@ -112,14 +136,18 @@ def _kept(path: Path, deadline_s: float, make: Callable[[], Timed]) -> Timed:
 def summary(runs: Sequence[Timed]) -> dict[str, str]:
     """Return means with standard errors over seeds: evaluations in time, seconds of each, lowest error.
 
-    For one seed, its own numbers.
+    For one seed, its own numbers. Runs without an evaluation in time have neither seconds nor error: the means are of
+    the others, and how many there were is said.
     """
 
     def shown(values: Sequence[float]) -> str:
         x = np.array(values, dtype=float)
-        if len(x) == 1:
-            return f"{x[0]:.4g}"
-        return f"{x.mean():.4g} ± {x.std(ddof=1) / np.sqrt(len(x)):.2g}"
+        none = int(np.isnan(x).sum())
+        x = x[~np.isnan(x)]
+        if len(x) == 0:
+            return "none in time"
+        text = f"{x[0]:.4g}" if len(x) == 1 else f"{x.mean():.4g} ± {x.std(ddof=1) / np.sqrt(len(x)):.2g}"
+        return f"{text} ({none} of {len(values)} runs had none in time)" if none else text
 
     return {
         "evaluations": shown([r.done for r in runs]),

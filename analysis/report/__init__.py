@@ -56,7 +56,7 @@ def write(
     parts = [
         *sections.claims(every),
         *sections.headline(traces, relative_csv, ranks_csv),
-        *utilities.sections(frame, results_dir, wanted, judge, traces, out_dir),
+        *utilities.sections(frame, results_dir, wanted, judge, traces, out_dir, mixed),
         *sections.figures(figures),
         *sections.marked(records, traces, evaluate, every, relative_csv, ranks_csv),
         *sections.cost_models(costs, out_dir, unreadable),

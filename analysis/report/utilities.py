@@ -17,16 +17,24 @@ ID = "utilities"
 
 
 def sections(
-    frame: pd.DataFrame, results_dir: Path, wanted: Mapping[str, str], judge: Judge, traces: Traces, out_dir: Path
+    frame: pd.DataFrame,
+    results_dir: Path,
+    wanted: Mapping[str, str],
+    judge: Judge,
+    traces: Traces,
+    out_dir: Path,
+    mixed: bool = False,
 ) -> list[Section]:
     """Return the tables and the figure, or one line why there are none; the same is written to utilities.md.
 
     frame: `read_traces` of `results_dir`; traces: the runs of EI among them, for the minimal budgets.
+    mixed: as for `utilities.arrange`.
     """
     try:
         if set(frame["utility"].astype(str)) <= {"ei"}:
             raise BadInput(utilities.NONE)
-        runs = utilities.arrange(frame, read_timings(results_dir), wanted, judge)
+        settings = utilities.settings_of(results_dir)
+        runs = utilities.arrange(frame, read_timings(results_dir), wanted, judge, mixed, settings)
     except BadInput as error:
         return [Section(ID, TITLE, [f"Not made: {error}."])]
     parts, numbers = utilities_report.tables(runs, budgets(traces))

@@ -9,9 +9,9 @@ from scipy.special import logsumexp, ndtr, ndtri
 from harness.acquisitions.belief import Belief
 from harness.acquisitions.ei import log_ei
 from harness.acquisitions.lookahead import (
-    Clock,
     LookAhead,
     evaluations_ahead,
+    excess,
     latent_log_ei,
     leaders,
     pooled,
@@ -19,8 +19,12 @@ from harness.acquisitions.lookahead import (
     spread,
 )
 from harness.acquisitions.protocol import Setup
+from harness.acquisitions.time_left import Clock
 from harness.checks import flag, whole
 from harness.surrogates.joint import Joint
+
+_W, _SHARE = np.polynomial.hermite_e.hermegauss(3)  # f given its noisy observation
+_LOG_SHARE = np.log(_SHARE / _SHARE.sum())
 
 
 class BudgetedMultiStepEI(LookAhead):
@@ -33,6 +37,11 @@ class BudgetedMultiStepEI(LookAhead):
     joint optimisation of a sampled tree, which is for continuous spaces: y by a Gauss-Hermite rule of `outcomes` nodes,
     the log-normal c by `costs` equally likely values below b (1 where it is known), x the `shortlist` best candidates,
     x' the `pool` best, and deeper in the tree the `branch` best by Q_1. f(x') is as independent of c as the models say.
+    What an evaluation finds is f(x), not its noisy y, as in MCMS: a plan's next incumbent is min(incumbent, f(x)), by a
+    rule of three nodes given y, and its next belief is that given y.
+    Its worth is what x adds to going on without it: W_n(x | D, b) = Q_n(x | D, b) - max_x' Q_{n-1}(x' | D, b - c*), c*
+    the cost of the best evaluation per cost; a constant is subtracted, so that the argmax is Q_n's; W_1 = Q_1.
+    marginal=false: Q_n itself, whose common future lets the contextual rule take the cheapest point.
     Budget: tau in seconds; without tau, evaluations. planned: what follows x has no more than `steps` evaluations by EI
     per cost would take (`Clock.planned`); else all that is left, so that far from the end the cost plays no part.
     Source: Astudillo, Jiang, Balandat, Bakshy and Frazier 2021, "Multi-step budgeted Bayesian optimization with unknown
@@ -50,12 +59,14 @@ class BudgetedMultiStepEI(LookAhead):
         costs: int = 3,
         branch: int = 3,
         planned: bool = True,
+        marginal: bool = True,
     ) -> None:
         self.steps, self.shortlist = whole("utility.steps", steps, 1), whole("utility.shortlist", shortlist, 1)
         self.pool, self.branch = whole("utility.pool", pool, 1), whole("utility.branch", branch, 1)
         z, weight = np.polynomial.hermite_e.hermegauss(whole("utility.outcomes", outcomes, 2))
         self._z, self._log_weight = z, np.log(weight / weight.sum())
         self.costs, self.planned = whole("utility.costs", costs, 1), flag("utility.planned", planned)
+        self.marginal = flag("utility.marginal", marginal)
 
     def check(self, setup: Setup) -> None:
         """Refuse, besides, rules that divide by the cost when the budget counts it already."""
@@ -64,29 +75,29 @@ class BudgetedMultiStepEI(LookAhead):
             refuse_second_discount("bmsei with a budget (tau)", setup)
 
     def log_value(self, belief: Belief) -> Float[np.ndarray, " m"]:
-        """Return log Q_steps in units of y; -inf where nothing fits and, for steps > 1, off the shortlist."""
+        """Return log W_steps in units of y; -inf where it is not > 0 and, for steps > 1, off the shortlist."""
         clock = Clock.of(belief)
         first = latent_log_ei(belief) + clock.log_chance()
         steps = evaluations_ahead(belief, self.steps)
         if steps == 1 or not np.isfinite(first).any():
             return first
-        chosen = leaders(first, clock.log_cost, self.shortlist, (0.0, 1.0))
-        pool = np.union1d(chosen, leaders(first, clock.log_cost, self.pool, (0.0, 1.0)))
-        plan = (clock.planned(first, steps) if self.planned else clock).at(pool)
-        value = first[chosen]
-        where = np.searchsorted(pool, chosen)
-        return spread(
-            chosen, self._with_later(value, pooled(belief, pool), plan, belief.incumbent, steps, where), len(first)
-        )
+        chosen = leaders(first, belief.log_cost, self.shortlist, (0.0, 1.0))
+        pool = np.union1d(chosen, leaders(first, belief.log_cost, self.pool, (0.0, 1.0)))
+        full = clock.planned(first, steps) if self.planned else clock
+        plan = full.at(pool)
+        joint, where = pooled(belief, pool), np.searchsorted(pool, chosen)
+        value = self._with_later(first[chosen], joint, plan, belief.incumbent, steps, where)
+        if self.marginal:
+            value = excess(value, self._best(joint, full.passed(first).at(pool), belief.incumbent, steps - 1))
+        return spread(chosen, value, len(first))
 
-    def _plan(
-        self, joint: Joint, clock: Clock, best: float, steps: int, chosen: Int[np.ndarray, " k"]
-    ) -> Float[np.ndarray, " k"]:
-        """Return log Q_steps of the points `chosen` of the pool that `joint` and `clock` describe."""
-        first = _log_q1(joint.mean, joint.covariance, best) + clock.log_chance()
+    def _best(self, joint: Joint, clock: Clock, best: float, steps: int) -> float:
+        """Return log max Q_steps over the points that `joint` and `clock` describe, for steps > 1 the `branch` best."""
+        first = log_ei(best - joint.mean, np.sqrt(np.maximum(joint.covariance.diagonal(), 0.0))) + clock.log_chance()
         if steps == 1:
-            return first[chosen]
-        return self._with_later(first[chosen], joint, clock, best, steps, chosen)
+            return float(first.max())
+        chosen = np.argsort(-first, kind="stable")[: self.branch]
+        return float(self._with_later(first[chosen], joint, clock, best, steps, chosen).max())
 
     def _with_later(
         self,
@@ -105,26 +116,27 @@ class BudgetedMultiStepEI(LookAhead):
 
     def _later(self, joint: Joint, clock: Clock, best: float, steps: int, i: int) -> float:
         """Return log E[max Q_steps] after an evaluation of point i that fits."""
-        sd = float(np.sqrt(max(joint.covariance[i, i], 0.0) + joint.noise))
         rest = np.delete(np.arange(len(joint.mean)), i)
         if len(rest) == 0:
             return -np.inf
-        y = joint.mean[i] + sd * self._z
-        low = np.minimum(best, y)
-        clocks = [clock.at(rest, clock.left - cost) for cost in self._costs(clock, i)]
         after = joint.condition(i, float(joint.mean[i]))  # the covariance does not depend on the outcome
         covariance = after.covariance[np.ix_(rest, rest)]
         mean = joint.mean[rest] + joint.influence(i)[rest] * self._z[:, None]
-        spread_out = np.tile(np.sqrt(np.maximum(covariance.diagonal(), 0.0)), len(y))
-        first = log_ei((low[:, None] - mean).ravel(), spread_out).reshape(mean.shape)
-        value = first[:, None] + np.array([then.log_chance() for then in clocks])  # (outcome, cost, point)
-        highest = value.max(axis=2)
+        # what is found is f(i), of which y tells the rest of the path all it knows
+        f = joint.mean[i] + joint.influence(i)[i] * self._z[:, None] + np.sqrt(max(after.covariance[i, i], 0.0)) * _W
+        low = np.minimum(best, f)  # (outcome y, f given y)
+        gap = low[:, :, None] - mean[:, None, :]
+        spread_out = np.broadcast_to(np.sqrt(np.maximum(covariance.diagonal(), 0.0)), gap.shape)
+        first = log_ei(gap.ravel(), spread_out.ravel()).reshape(gap.shape)
+        clocks = [clock.at(rest, clock.left - cost) for cost in self._costs(clock, i)]
+        value = first[:, :, None] + np.array([then.log_chance() for then in clocks])  # (y, f given y, cost, point)
+        highest = value.max(axis=3)
         if steps > 1:
-            for k, c in np.ndindex(highest.shape):
-                order = np.argsort(-value[k, c], kind="stable")[: self.branch]
+            for k, v, c in np.ndindex(highest.shape):
                 then = Joint(mean[k], covariance, joint.noise)
-                highest[k, c] = self._plan(then, clocks[c], float(low[k]), steps, order).max()
-        return float(logsumexp((self._log_weight - np.log(len(clocks)))[:, None] + highest))
+                highest[k, v, c] = self._best(then, clocks[c], float(low[k, v]), steps)
+        log_weight = self._log_weight[:, None] + _LOG_SHARE - np.log(len(clocks))
+        return float(logsumexp(log_weight[:, :, None] + highest))
 
     def _costs(self, clock: Clock, i: int) -> Float[np.ndarray, " c"]:
         """Return equally likely costs of point i, given that it fits."""
@@ -133,9 +145,3 @@ class BudgetedMultiStepEI(LookAhead):
             return np.exp([mean])
         below = ndtr((clock.log_left() - mean) / sd)
         return np.exp(mean + sd * ndtri(below * (np.arange(self.costs) + 0.5) / self.costs))
-
-
-def _log_q1(
-    mean: Float[np.ndarray, " m"], covariance: Float[np.ndarray, "m m"], best: float
-) -> Float[np.ndarray, " m"]:
-    return log_ei(best - mean, np.sqrt(np.maximum(covariance.diagonal(), 0.0)))

@@ -1,13 +1,11 @@
-"""What utilities that look ahead share: their demands, the joint posterior, the time left, leading candidates."""
+"""What utilities that look ahead share: their demands, the joint posterior, leading candidates."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.special import log_ndtr
 
 from harness.acquisitions.belief import Belief
 from harness.acquisitions.ei import log_ei
@@ -16,8 +14,6 @@ from harness.acquisitions.protocol import PowerRule, Setup
 from harness.errors import BadInput
 from harness.surrogates.joint import Joint
 from harness.surrogates.protocol import JointPosterior, JointSurrogate
-
-_ROUNDING = 1e-12  # an evaluation that takes exactly what is left fits, whatever sums have been rounded
 
 
 class LookAhead(ABC):
@@ -94,55 +90,16 @@ def pooled(belief: Belief, where: Int[np.ndarray, " k"]) -> Joint:
     return Joint(mean, joint.covariance, joint.noise)
 
 
+def excess(log_value: Float[np.ndarray, " k"], log_base: float) -> Float[np.ndarray, " k"]:
+    """Return log(value - base), -inf where that is not > 0; the values themselves where none is, which keeps order."""
+    if not log_value.max() > log_base > -np.inf:
+        return log_value
+    with np.errstate(divide="ignore"):
+        return log_value + np.log1p(-np.exp(np.minimum(log_base - log_value, 0.0)))
+
+
 def spread(chosen: Int[np.ndarray, " k"], value: Float[np.ndarray, " k"], m: int) -> Float[np.ndarray, " m"]:
     """Return `value` at the `chosen` of m candidates, and -inf elsewhere: what is not on the shortlist is worth 0."""
     out = np.full(m, -np.inf)
     out[chosen] = value
     return out
-
-
-@dataclass(frozen=True)
-class Clock:
-    """How much is left until the deadline, and what each candidate takes of it.
-
-    With a budget tau: seconds, as the cost model predicts them. Without: evaluations, of which each takes one.
-    """
-
-    left: float
-    log_cost: Float[np.ndarray, " m"]
-    log_cost_sd: Float[np.ndarray, " m"]
-
-    @classmethod
-    def of(cls, belief: Belief) -> "Clock":
-        """Return the clock of a step."""
-        if belief.tau is None:
-            none = np.zeros(len(belief.log_cost))
-            return cls(float(belief.iterations - belief.step), none, none)
-        # the distribution of the cost, whatever statistic of it the rule takes
-        log_cost = belief.log_cost if belief.mean_log_cost is None else belief.mean_log_cost
-        return cls(belief.tau - belief.spent, log_cost, belief.log_cost_sd)
-
-    def planned(self, log_value: Float[np.ndarray, " m"], steps: int) -> "Clock":
-        """Return the clock of a plan of `steps` evaluations: no more left than the best of them per cost would take.
-
-        A plan much shorter than the time left would all fit, whatever it costs, and so not see the deadline at all.
-        Our auxiliary policy for the budget of a plan is value per cost, on the present belief; that there be one is
-        from Astudillo et al. 2021.
-        """
-        best = np.argsort(-per_cost(log_value, self.log_cost, 1.0), kind="stable")[:steps]
-        return replace(self, left=min(self.left, float(np.exp(self.log_cost[best]).sum())))
-
-    def log_left(self) -> float:
-        """Return the log of what is left, with room for rounding; -inf when nothing is."""
-        return float(np.log(self.left) + _ROUNDING) if self.left > 0.0 else -np.inf
-
-    def log_chance(self) -> Float[np.ndarray, " m"]:
-        """Return log P(c <= left), c log-normal as predicted; 0 or -inf where the cost is known."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            chance = log_ndtr((self.log_left() - self.log_cost) / self.log_cost_sd)
-        known = np.where(self.log_cost <= self.log_left(), 0.0, -np.inf)
-        return np.where(self.log_cost_sd == 0.0, known, chance)
-
-    def at(self, where: Int[np.ndarray, " k"], left: float | None = None) -> "Clock":
-        """Return the clock of the candidates `where`, with so much left."""
-        return Clock(self.left if left is None else left, self.log_cost[where], self.log_cost_sd[where])

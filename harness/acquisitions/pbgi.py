@@ -12,6 +12,7 @@ from harness.acquisitions.ignore import Ignore
 from harness.acquisitions.power import Power
 from harness.acquisitions.protocol import Setup
 from harness.checks import flag, number
+from harness.cost_models.statistics import log_statistic
 from harness.errors import BadInput
 from harness.surrogates.gp import standardise
 
@@ -23,9 +24,10 @@ class PandorasBoxGittinsIndex:
     """g(x) with EI(x; g) = E[max(0, g - f(x))] = Lambda c(x); the candidate of lowest g is evaluated next.
 
     Lambda = price sd(y) / c_0, c_0 the mean cost of the initial design, so that neither the unit of y nor that of cost
-    changes a choice. c(x): the cost statistic; with cost_statistic=expected it is E[c], the paper's rule for unknown
-    costs, with cost_model=oracle the known cost. The log value is -g / sd(y), which any order-preserving map would do:
-    it has no zero and no ratios, so that only the rule that ignores cost makes sense on top.
+    changes a choice. c(x): E[c] = exp(m + s^2 / 2), log c ~ N(m, s^2) as the cost model predicts it: the paper's rule
+    for unknown costs, and with cost_model=oracle the known cost. expected=false: the cost statistic instead. The log
+    value is -g / sd(y), which any order-preserving map would do: it has no zero and no ratios, so that only the rule
+    that ignores cost makes sense on top.
     halve: PBGI-D, where Lambda is halved for good whenever no index is below the incumbent (the paper's stopping rule).
     It is the one utility that remembers: another look at a step (fronts=true) at other candidates may halve it sooner.
     Source: Xie, Astudillo, Frazier, Scully and Terenin 2024, "Cost-aware Bayesian optimization via the Pandora's box
@@ -34,9 +36,9 @@ class PandorasBoxGittinsIndex:
 
     name: ClassVar[str] = "pbgi"
 
-    def __init__(self, price: float = 1e-3, halve: bool = False) -> None:
+    def __init__(self, price: float = 1e-3, halve: bool = False, expected: bool = True) -> None:
         self.price = number("utility.price", price, "a number > 0", np.nextafter(0.0, 1.0))
-        self.halve = flag("utility.halve", halve)
+        self.halve, self.expected = flag("utility.halve", halve), flag("utility.expected", expected)
         self._halvings = 0
 
     def check(self, setup: Setup) -> None:
@@ -54,9 +56,13 @@ class PandorasBoxGittinsIndex:
             raise ValueError("utility=pbgi needs a belief with a history")
         unit = standardise(belief.history.y)[1][1]
         log_start = np.log(belief.initial_cost / min(belief.n_initial, belief.step))
+        log_cost = belief.log_cost
+        if self.expected:
+            mean = belief.log_cost if belief.mean_log_cost is None else belief.mean_log_cost
+            log_cost = log_statistic("expected", mean, belief.log_cost_sd, None)
         while True:
             log_price = np.log(self.price * unit) - self._halvings * np.log(2.0) - log_start
-            index = gittins(belief.mean, belief.sd, log_price + belief.log_cost)
+            index = gittins(belief.mean, belief.sd, log_price + log_cost)
             if not self.halve or index.min() < belief.incumbent or self._halvings >= _ITERATIONS:
                 return -index / unit
             self._halvings += 1

@@ -8,15 +8,19 @@ from conftest import needs_data
 from lookahead_cases import grid
 from scipy.optimize import minimize
 from sklearn.neural_network import BernoulliRBM
+from sklearn.neural_network._stochastic_optimizers import AdamOptimizer
 from sklearn.svm import SVC
 
 from analysis.opportunity import __main__ as command
+from analysis.opportunity import timed as timed_runs
 from analysis.opportunity.branin import MINIMUM, Branin, branin
 from analysis.opportunity.figures import curves
 from analysis.opportunity.learners import DecayedRbm, Learner, MultipleKernelSvm, PretrainedNetwork
 from analysis.opportunity.pictures import ASKED, draw, look_ahead
 from analysis.opportunity.sources import Split, split
 from analysis.opportunity.timed import Timed, sequences, summary
+from harness.acquisitions.ignore import Ignore
+from harness.acquisitions.mcms import MonteCarloMultiStep
 from harness.cost_models.oracle import Oracle
 from harness.errors import BadInput
 from harness.problem import KnownCosts
@@ -61,6 +65,11 @@ def test_summaries_are_means_with_standard_errors() -> None:
     runs = [timed([2.0, 1.0], [1.0, 3.0], 2), timed([4.0, 1.0], [2.0, 9.0], 1)]
     assert summary(runs) == {"evaluations": "1.5 ± 0.5", "seconds each": "2 ± 0", "best": "2.5 ± 1.5"}
     assert summary(runs[:1]) == {"evaluations": "2", "seconds each": "2", "best": "1"}
+    assert summary([*runs, timed([1.0], [9.0], 0)]) == {
+        "evaluations": "1 ± 0.58", "seconds each": "2 ± 0 (1 of 3 runs had none in time)",
+        "best": "2.5 ± 1.5 (1 of 3 runs had none in time)",
+    }  # fmt: skip
+    assert summary([timed([1.0], [9.0], 0)])["best"] == "none in time"
     none = timed([1.0], [9.0], 0)
     assert np.isnan(none.best) and np.isnan(none.seconds)
 
@@ -84,8 +93,9 @@ def test_an_interrupted_experiment_goes_on_where_it_stopped(tmp_path: Path, monk
 
     with pytest.raises(Stopped):
         sequences(make, Oracle, 8.0, [0, 1], 2, tmp_path)
-    kept = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    assert set(kept) == {"EI-0.csv", "EI_per_s-0.csv", "MCMS-0.csv"}
+    (folder,) = tmp_path.iterdir()
+    kept = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert set(kept) == {"EI-0.csv", "EI_per_s-0.csv", "MCMS-0.csv", "spec.json"}
     again = sequences(
         lambda seed: Branin(seed, 64) if seed else pytest.fail("made again"), Oracle, 8.0, [0, 1], 2, tmp_path
     )
@@ -95,7 +105,32 @@ def test_an_interrupted_experiment_goes_on_where_it_stopped(tmp_path: Path, monk
             np.testing.assert_array_equal(one.errors, other.errors)
             np.testing.assert_array_equal(one.X, other.X)
             assert one.done == other.done
-    assert all((tmp_path / name).read_bytes() == content for name, content in kept.items())
+    assert all((folder / name).read_bytes() == content for name, content in kept.items())
+
+
+def test_runs_kept_with_other_settings_are_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def folders(**changes: object) -> set[str]:
+        given = {"cost_model": Oracle, "deadline_s": 3.0, "n_initial": 2, "about": {"candidates": 64}, **changes}
+        sequences(lambda seed: Branin(seed, 64), seeds=[0], folder=tmp_path, **given)
+        assert all(len([*path.glob("*.csv")]) == 3 for path in tmp_path.iterdir())
+        return {path.name for path in tmp_path.iterdir()}
+
+    first = folders()
+    assert len(first) == 1
+    assert folders() == first
+    for n, changes in enumerate(
+        ({"deadline_s": 4.0}, {"n_initial": 3}, {"about": {"candidates": 65}}, {"cost_model": lambda: Other()}), 2
+    ):
+        assert len(folders(**changes)) == n
+    monkeypatch.setitem(timed_runs.METHODS, "MCMS", lambda: (MonteCarloMultiStep(planned=False), Ignore()))
+    assert len(folders()) == 6
+    monkeypatch.setattr(timed_runs, "ENGINE", -1)
+    assert len(folders()) == 7
+    assert "planned" in (tmp_path / first.pop() / "spec.json").read_text()
+
+
+class Other(Oracle):
+    pass
 
 
 def test_the_command_writes_tables_and_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +143,7 @@ def test_the_command_writes_tables_and_figures(tmp_path: Path, monkeypatch: pyte
         assert "| made |" in page and "published (%)" in page and "1 split, 3 random points first" in page
     for name in ("branin", "svm"):
         assert (tmp_path / f"opportunity_{name}.png").stat().st_size > 0
-    assert (tmp_path / "opportunity/svm-made-4/MCMS-0.csv").is_file()
+    assert len([*tmp_path.glob("opportunity/svm-made-4-*/*/MCMS-0.csv")]) == 1
     assert "1 seed, 2 random points first" in (tmp_path / "opportunity_branin.md").read_text()
 
 
@@ -141,6 +176,31 @@ def test_learners_learn_and_tell_their_cost(kind: type[Learner]) -> None:
     outcomes = [problem.evaluate(int(i)) for i in problem.initial(8).ids]
     assert min(o.error for o in outcomes) < 30.0
     assert all(o.cost_s > 0 for o in outcomes)
+
+
+@pytest.mark.parametrize("epochs", [1, 4, 30])
+def test_the_network_starts_from_the_machine_and_trains_as_many_epochs_as_it_is_told(
+    epochs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each epoch is one pass of Adam over the 60 rows, a batch, with an optimizer that has seen nothing before."""
+    begun: list[tuple[np.ndarray, float, int]] = []
+    trained: list[int] = []
+    update = AdamOptimizer.update_params
+
+    def watched(self: AdamOptimizer, params: list[np.ndarray], grads: list[np.ndarray]) -> None:
+        if self.learning_rate_init > 1e-10:
+            if self.t == 0:
+                begun.append((params[0].copy(), float(sum(np.abs(m).sum() for m in self.ms)), len(params)))
+            trained.append(self.t)
+        update(self, params, grads)
+
+    monkeypatch.setattr(AdamOptimizer, "update_params", watched)
+    problem, s = PretrainedNetwork(small(), 0, 16), small()
+    problem.wrong(np.array([8, 5, 1e-4, 1e-2, epochs, 1e-4]))
+    assert trained == list(range(epochs))
+    machine = DecayedRbm(1e-4, 8, 0.05, 5, 0).fit(s.X_train)
+    assert len(begun) == 1 and begun[0][1] == 0.0
+    np.testing.assert_allclose(begun[0][0], machine.components_.T, rtol=1e-12)
 
 
 @needs_data

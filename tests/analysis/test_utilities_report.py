@@ -7,6 +7,8 @@ import pytest
 
 from analysis import report, utilities, utilities_figure, utilities_report
 from analysis.__main__ import main
+from analysis.utilities_deadlines import with_deadlines
+from analysis.utilities_pairs import refusal
 from harness.errors import BadInput
 from harness.records import TIMINGS, TRACE, block_files, read_timings, read_traces, write_block
 
@@ -76,13 +78,101 @@ def test_with_a_deadline_only_what_ends_in_time_counts_and_the_deadline_has_a_na
     for utility in ERRORS:
         record(tmp_path, utility, 0, tau=3.0)
     runs = arranged(tmp_path)
-    part = utilities.with_deadlines(runs)["3 s"]
+    part = with_deadlines(runs)["3 s"]
     assert dict(zip(part.table["utility"], part.final, strict=True)) == {"ei": 0.4, "kg": 0.5, "mes": 0.2}
-    budgets = pd.Series([1.5], index=pd.MultiIndex.from_tuples([("wine", "clean")], names=["dataset", "pipeline"]))
-    assert list(utilities.with_deadlines(runs, budgets)) == ["200% of the minimal budget"]
+    shorter = [f"{multiple} of the minimal budget" for multiple in ("50%", "100%", "200%")]
+    assert list(with_deadlines(runs, BUDGETS)) == shorter
     parts = dict(utilities_report.tables(runs)[0])
     assert "Not computed: the runs of utilities other than ei all have a deadline." in parts["Utilities and cost rules"]
     assert "| mes x ei | 1.0 [1.0, 1.0] | 3 | 100 | 2 |" in parts["Utilities and cost rules within a deadline: 3 s"][-1]
+
+
+BUDGETS = pd.Series([1.5], index=pd.MultiIndex.from_tuples([("wine", "clean")], names=["dataset", "pipeline"]))
+
+
+def test_one_long_run_of_a_method_that_does_not_plan_serves_every_deadline(tmp_path: Path) -> None:
+    """ei and kg ran for 5 s, mes without a deadline; mcms and EI-cool plan, and serve what they were made for."""
+    for utility in ("ei", "kg"):
+        record(tmp_path, utility, 0, tau=5.0)
+    record(tmp_path, "mes", 0)
+    for name in ("mcms", "bmsei"):
+        ERRORS.setdefault(name, ERRORS["kg"]), COSTS.setdefault(name, [1.0, 1.0, 1.0])
+    record(tmp_path, "mcms", 0, tau=3.0)
+    record(tmp_path, "bmsei", 0, tau=5.0)
+    for utility in ("ei", "kg"):
+        record(tmp_path, utility, 0, tau=5.0, acq="eicool", method="eicool")
+    runs = arranged(tmp_path)
+    found = with_deadlines(runs, BUDGETS)
+    multiples = [f"{multiple} of the minimal budget" for multiple in ("50%", "100%", "200%")]
+    assert list(found) == [*multiples, "5 s"]
+
+    def reached(name: str) -> dict[str, tuple[int, float, bool]]:
+        part = found[name]
+        rows = zip(part.table["evaluations"], part.final, part.table["capped"], strict=True)
+        return dict(zip(part.table["label"], rows, strict=True))
+
+    assert reached("200% of the minimal budget") == {
+        "ei x ei": (2, 0.4, False), "kg x ei": (1, 0.5, False), "mcms x ei": (3, 0.1, False),
+    }  # fmt: skip
+    assert reached("5 s") == {
+        "ei x ei": (3, 0.2, True), "kg x ei": (2, 0.1, False), "bmsei x ei": (3, 0.1, True),
+        "ei x eicool": (3, 0.2, True), "kg x eicool": (2, 0.1, False),
+    }  # fmt: skip
+    assert {label: row[:2] for label, row in reached("100% of the minimal budget").items()} == {
+        "ei x ei": (1, 0.5), "kg x ei": (1, 0.5), "mes x ei": (2, 0.4),
+    }  # fmt: skip
+    parts = dict(utilities_report.tables(runs, BUDGETS)[0])
+    lead = " ".join(parts["Utilities and cost rules within a deadline: 5 s"])
+    assert "3 runs made the last iteration before the deadline." in lead
+
+
+def test_pairs_that_cannot_be_are_named_with_the_reason(tmp_path: Path) -> None:
+    for tau in (None, 3.0):
+        for utility, rules in (("ei", ("ei", "eipu")), ("kg", ("ei", "eipu")), ("pbgi", ("ei",)), ("mcms", ("ei",))):
+            ERRORS.setdefault(utility, ERRORS["kg"]), COSTS.setdefault(utility, COSTS["kg"])
+            for rule in rules:
+                record(tmp_path, utility, 0, tau=tau, acq=rule, method=rule)
+    parts = dict(utilities_report.tables(arranged(tmp_path))[0])
+    free = parts["Utilities and cost rules: cost, error and thinking time"]
+    timed = parts["Utilities and cost rules within a deadline: 3 s"]
+    for lines in (free, timed):
+        assert "Not defined: pbgi x eipu, since utility=pbgi has the cost inside its index" in " ".join(lines)
+    assert "Not defined: mcms" not in " ".join(free)
+    assert "Not defined: mcms x eipu, since utility=mcms with a deadline (tau)" in " ".join(timed)
+    assert refusal("pbgi", "cei(lam=0.3)", False) and refusal("bmsei", "eialpha(alpha=0.5)", True)
+    assert refusal("kg", "eipu", True) is refusal("bmsei", "cei(lam=0.3)", True) is refusal("own", "eipu", True) is None
+
+
+def test_records_of_two_tables_or_two_settings_stand_together_only_where_that_is_said(tmp_path: Path) -> None:
+    for utility, data in (("ei", "a"), ("kg", "b")):
+        record(tmp_path, utility, 0, data=data, engine=2, components={"utility": {"_target_": utility}})
+    arguments = ["utilities", f"results_dir={tmp_path}", f"out_dir={tmp_path / 'out'}"]
+    with pytest.raises(BadInput, match=r"different tables .* or say mixed=true"):
+        main(arguments)
+    assert main([*arguments, "mixed=true"]) == 0
+    old, new = tmp_path / "old", tmp_path / "new"
+    for seed, planned in ((0, None), (1, True)):
+        made = {"_target_": "kg"} if planned is None else {"_target_": "kg", "marginal": planned}
+        for utility in ("ei", "kg"):
+            settings = {"utility": made if utility == "kg" else {"_target_": "ei"}}
+            record(old, utility, seed, components=settings)
+            if planned:
+                record(new, utility, seed, components=settings)
+    arguments[1:] = [f"results_dir={old}", f"out_dir={tmp_path / 'out'}"]
+    with pytest.raises(BadInput, match=r"utility=kg were made with different settings of it: .* or say mixed=true"):
+        main(arguments)
+    assert main([*arguments, "mixed=true"]) == 0
+    assert main(["utilities", f"results_dir={new}", f"out_dir={tmp_path / 'out'}"]) == 0
+
+
+def test_the_command_takes_budgets_from_the_runs_of_the_components_asked_for(tmp_path: Path) -> None:
+    """Records of two evaluators without replay: nothing could be chosen but by the argument."""
+    for evaluator in ("live", "surface"):
+        for utility in ("ei", "kg"):
+            record(tmp_path, utility, 0, evaluator=evaluator)
+    arguments = ["utilities", f"results_dir={tmp_path}", f"out_dir={tmp_path / 'out'}"]
+    assert main([*arguments, "evaluator=surface"]) == 0
+    assert "1 seed (surface)" in (tmp_path / "out/utilities.md").read_text()
 
 
 def test_utilities_that_plan_count_only_where_they_planned_for_it(tmp_path: Path) -> None:

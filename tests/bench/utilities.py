@@ -15,8 +15,8 @@ from rich.table import Table
 from sequence import CANDIDATES, FEATURES, Sequence, sequence
 
 from harness.acquisitions.ignore import Ignore
-from harness.acquisitions.lookahead import Clock
 from harness.acquisitions.paths import path_values
+from harness.acquisitions.time_left import Clock
 from harness.cli import CONFIGS
 from harness.cost_models.lv import LowVariance
 from harness.optimizer import Optimizer
@@ -72,8 +72,8 @@ def _paths(console: Console, data: Sequence) -> None:
     n = 50
     posterior = GaussianProcess().fit(data.X[:n], data.y[:n])
     joint, clock = posterior.joint(data.candidates[n][:100]), Clock(10.0, np.zeros(100), np.zeros(100))
-    normals, best = np.random.default_rng(0).standard_normal((32, 10, 3)), float(data.y[:n].min())
-    ms = _median(lambda: path_values(joint, clock, np.arange(20), best, normals))
+    normals, best = np.random.default_rng(0).standard_normal((32, 100, 3)), float(data.y[:n].min())
+    ms = _median(lambda: path_values(joint, clock, np.arange(20), best, normals, 10))
     console.print(f"MCMS, 20 candidates x 32 paths x 10 steps over a pool of 100, n = 50: {ms:.0f} ms.")
 
 

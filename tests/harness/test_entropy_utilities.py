@@ -1,5 +1,8 @@
 """MES, GIBBON, ES and PES against their formulas, numerical integration, brute force, and each other."""
 
+from dataclasses import replace
+from typing import Any
+
 import lookahead_truth
 import numpy as np
 import pytest
@@ -9,6 +12,7 @@ from scipy.stats import norm, truncnorm
 
 from harness.acquisitions.es import EntropySearch
 from harness.acquisitions.gibbon import Gibbon
+from harness.acquisitions.mcms import MonteCarloMultiStep
 from harness.acquisitions.mes import MaxValueEntropySearch
 from harness.acquisitions.minima import gumbel, minima
 from harness.acquisitions.pes import PredictiveEntropySearch, conditioned_variance
@@ -151,3 +155,18 @@ def test_where_nothing_can_be_learned_the_value_is_zero() -> None:
 def test_wrong_settings_are_told_in_one_line(make, message: str) -> None:
     with pytest.raises(BadInput, match=message):
         make()
+
+
+@pytest.mark.parametrize("change", [{"step": 9}, {"seed": 1}, {"problem": "wine/clean"}], ids=lambda c: next(iter(c)))
+def test_draws_differ_by_step_seed_and_problem_and_by_purpose(change: dict[str, Any]) -> None:
+    X, y = data(8)
+    belief = believe(np.random.default_rng(1).random((20, 2)), X, y, seed=0, problem="abalone/clean", iterations=30)
+    other = replace(belief, **change)
+    assert (belief.rng("es").random(4) == belief.rng("es").random(4)).all()
+    assert (belief.rng("es").random(4) != other.rng("es").random(4)).all()
+    assert (belief.rng("es").random(4) != belief.rng("es draws").random(4)).all()
+    for utility in (EntropySearch(), PredictiveEntropySearch(), MonteCarloMultiStep()):
+        values = [utility.log_value(b) for b in (belief, belief, other)]
+        np.testing.assert_array_equal(values[0], values[1])
+        finite = np.isfinite(values[0]) & np.isfinite(values[2])
+        assert (values[0] != values[2])[finite].any(), type(utility).__name__

@@ -7,14 +7,17 @@ import lookahead_truth
 import numpy as np
 import pytest
 from fakes import make_tables
+from hydra.utils import instantiate
 from hypothesis import given
 from hypothesis import strategies as st
 from lookahead_cases import believe, data
+from omegaconf import OmegaConf
 from scipy.optimize import brentq
 
 from harness.acquisitions.ei import log_ei, log_h
 from harness.acquisitions.ignore import Ignore
 from harness.acquisitions.pbgi import PandorasBoxGittinsIndex, gittins, inverse_log_h
+from harness.cli import CONFIGS
 from harness.cost_models.lv import LowVariance
 from harness.errors import BadInput
 from harness.optimizer import Optimizer
@@ -105,6 +108,26 @@ def test_looking_does_not_halve_the_price(tmp_path: Path) -> None:
         assert utility._halvings == before > 0
         chosen.append(method.ask(problem.candidates(6).unit))
     assert (chosen[0].index, chosen[0].log_ei) == (chosen[1].index, chosen[1].log_ei)
+
+
+@pytest.mark.parametrize("name", ["pbgi", "pbgi_d"])
+def test_where_costs_are_learned_the_price_is_that_of_the_expected_cost(name: str) -> None:
+    """EI(x; g) = Lambda E[c], whatever statistic of the cost the rules take; with a known cost it is that cost."""
+    X, y = data(9)
+    C = np.random.default_rng(1).random((80, 2))
+    mean, sd = np.random.default_rng(2).normal(0, 1.5, 80), np.random.default_rng(3).uniform(0.1, 2.0, 80)
+    utility = instantiate(OmegaConf.load(CONFIGS / "utility" / f"{name}.yaml"), halve=False)
+    for statistic in (mean, mean + 0.5 * sd**2, mean - 0.5 * sd**2):
+        belief = believe(C, X, y, log_cost=statistic, mean_log_cost=mean, log_cost_sd=sd)
+        index = -utility.log_value(belief) * y.std()
+        price = utility.price * y.std() / (belief.initial_cost / belief.n_initial)
+        expected = price * np.exp(mean + 0.5 * sd**2)
+        np.testing.assert_allclose(np.exp(log_ei(index - belief.mean, belief.sd)), expected, rtol=1e-9)
+    known = believe(C, X, y, log_cost=mean)
+    plain = PandorasBoxGittinsIndex(utility.price, expected=False)
+    np.testing.assert_array_equal(utility.log_value(known), plain.log_value(known))
+    median = plain.log_value(believe(C, X, y, log_cost=mean, mean_log_cost=mean, log_cost_sd=sd))
+    np.testing.assert_array_equal(median, plain.log_value(known))
 
 
 def test_wrong_settings_are_told_in_one_line() -> None:

@@ -11,11 +11,16 @@ from lookahead_cases import believe, data
 from scipy.stats import lognorm
 
 from harness.acquisitions.bmsei import BudgetedMultiStepEI
+from harness.acquisitions.choose import choose
+from harness.acquisitions.compiled_ei import expected_improvement
+from harness.acquisitions.contextual import Contextual
 from harness.acquisitions.ei import log_ei
+from harness.acquisitions.es import EntropySearch
 from harness.acquisitions.ignore import Ignore
-from harness.acquisitions.lookahead import Clock, latent_log_ei, leaders
+from harness.acquisitions.lookahead import excess, latent_log_ei, leaders
 from harness.acquisitions.mcms import MonteCarloMultiStep
-from harness.acquisitions.paths import expected_improvement, path_values
+from harness.acquisitions.paths import path_values
+from harness.acquisitions.time_left import Clock
 from harness.cost_models.gp import GaussianProcessCost
 from harness.errors import BadInput
 from harness.optimizer import Optimizer
@@ -58,7 +63,7 @@ def test_what_does_not_fit_is_worth_nothing_and_more_time_is_worth_more() -> Non
     C = np.random.default_rng(1).random((30, 2))
     cost = np.where(np.arange(30) % 2 == 0, 0.0, np.log(10.0))
     values = [
-        MonteCarloMultiStep(shortlist=30, pool=30, paths=400).log_value(
+        MonteCarloMultiStep(shortlist=30, pool=30, paths=400, marginal=False).log_value(
             believe(C, X, y, tau=4.0 + left, spent=4.0, log_cost=cost)
         )
         for left in (2.0, 4.0, 30.0)
@@ -90,7 +95,7 @@ def test_far_from_the_deadline_a_dear_candidate_costs_the_evaluations_that_its_t
 
     def value(planned: bool, log_cost: np.ndarray) -> np.ndarray:
         belief = believe(C, X, y, tau=1004.0, spent=4.0, log_cost=log_cost, iterations=len(y) + 1000)
-        return utility(shortlist=30, pool=30, planned=planned).log_value(belief)
+        return utility(shortlist=30, pool=30, planned=planned, marginal=False).log_value(belief)
 
     same, planned, whole = value(True, np.zeros(30)), value(True, dear), value(False, dear)
     np.testing.assert_allclose(same, value(False, np.zeros(30)), rtol=1e-12)  # a plan of equal costs is never cut
@@ -128,7 +133,7 @@ def test_paths_draw_costs_from_the_prediction() -> None:
     clock = Clock(2.5, np.zeros(2), np.full(2, 0.5))
     rng = np.random.default_rng(0)
     normals = rng.standard_normal((200_000, 2, 3))
-    found = path_values(joint, clock, np.array([0]), 0.0, normals)[0]
+    found = path_values(joint, clock, np.array([0]), 0.0, normals, 2)[0]
     fits = 2.5 - np.exp(0.5 * normals[:, 0, 2]) >= 1.0
     fits &= np.exp(0.5 * normals[:, 0, 2]) + np.exp(0.5 * normals[:, 1, 2]) <= 2.5
     expected = np.where(fits, lookahead_truth.ei(np.minimum(0.0, normals[:, 0, 0]), 1.0), 0.0)
@@ -141,13 +146,21 @@ def test_two_step_bmsei_is_its_recursion(uncertain: bool) -> None:
     assert lookahead_truth.bmsei_by_its_recursion(uncertain) < 0.08
 
 
+@pytest.mark.parametrize("noise", [1e-6, 0.5])
+def test_two_steps_of_mcms_and_of_bmsei_are_one_utility_whatever_the_noise(noise: float) -> None:
+    assert lookahead_truth.mcms_and_bmsei_of_two_steps(noise) < 0.015
+
+
 def test_each_step_more_is_worth_more_and_a_third_step_more_than_myopic_paths() -> None:
     X, y = data(6)
     C = np.random.default_rng(3).random((5, 2))
     belief = believe(C, X, y, iterations=len(y) + 3)
-    values = [BudgetedMultiStepEI(steps, pool=5, branch=5).log_value(belief) for steps in (1, 2, 3)]
+    values = [BudgetedMultiStepEI(steps, pool=5, branch=5, marginal=False).log_value(belief) for steps in (1, 2, 3)]
     assert (np.diff(values, axis=0) > 0).all()
-    assert np.logaddexp(values[2], -9.0).max() >= MonteCarloMultiStep(paths=20_000).log_value(belief).max() - 0.03
+    assert (
+        np.logaddexp(values[2], -9.0).max()
+        >= MonteCarloMultiStep(paths=20_000, marginal=False).log_value(belief).max() - 0.03
+    )
 
 
 def test_the_compiled_ei_is_ei() -> None:
@@ -170,6 +183,79 @@ def test_leaders_hold_the_cheapest_and_the_best_by_value_per_cost() -> None:
     np.testing.assert_array_equal(leaders(value[:3], cost[:3], 20), [0, 1, 2])
     assert leaders(value, cost, 1).tolist() == [value.argmax()]
     assert set(leaders(value, cost, 2).tolist()) == {int(value.argmax()), int(cost.argmin())}
+
+
+@pytest.mark.parametrize("timed", [False, True])
+@pytest.mark.parametrize("name", ["mcms", "bmsei", "es"])
+def test_the_cheapest_and_the_best_per_cost_are_on_the_shortlist_without_a_deadline_too(name: str, timed: bool) -> None:
+    X, y = data(8)
+    C = np.random.default_rng(1).random((300, 2))
+    log_cost = np.random.default_rng(2).normal(0.0, 1.5, 300)
+    changes: dict[str, Any] = {"tau": 504.0, "spent": 4.0} if timed else {}
+    belief = believe(C, X, y, log_cost=log_cost, iterations=len(y) + 50, **changes)
+    own = latent_log_ei(belief)
+    wanted = [int(log_cost.argmin()), int(own.argmax()), int((own - log_cost).argmax())]
+    assert len({*wanted, 0}) == 4  # each another one, none of them the first
+    kinds: dict[str, Any] = {"mcms": MonteCarloMultiStep, "bmsei": BudgetedMultiStepEI, "es": EntropySearch}
+    found = np.isfinite(kinds[name](shortlist=6).log_value(belief))
+    assert found[wanted].all()
+    assert not found[0] and found.sum() <= 6
+
+
+UTILITIES = pytest.mark.parametrize("kind", [MonteCarloMultiStep, BudgetedMultiStepEI])
+
+
+@UTILITIES
+@pytest.mark.parametrize("left", [None, 3.0, 60.0])
+def test_worth_is_the_plans_value_less_a_constant_so_that_the_choice_is_the_same(kind: Any, left: float | None) -> None:
+    X, y = data(8)
+    C, log_cost = np.random.default_rng(1).random((30, 2)), np.random.default_rng(2).normal(0.0, 1.0, 30)
+    tau = {} if left is None else {"tau": 4.0 + left, "spent": 4.0}
+    belief = believe(C, X, y, log_cost=log_cost, **tau)
+    whole, worth = (np.exp(kind(shortlist=30, pool=30, marginal=m).log_value(belief)) for m in (False, True))
+    assert whole.argmax() == worth.argmax()
+    kept = worth > 0.0
+    assert kept.sum() >= 2
+    base = (whole - worth)[kept].mean()
+    assert base > 0.1 * whole.max()
+    np.testing.assert_allclose((whole - worth)[kept], base, rtol=1e-9)
+    assert (whole[~kept] <= base * (1.0 + 1e-9)).all()
+
+
+@UTILITIES
+def test_of_two_evaluations_worth_is_over_the_best_single_one(kind: Any) -> None:
+    """EI(x) + E[max EI after x] - max EI: what a plan of one evaluation, without x, has."""
+    X, y = data(8)
+    belief = believe(np.random.default_rng(1).random((30, 2)), X, y, iterations=len(y) + 2)
+    whole, worth = (np.exp(kind(shortlist=30, pool=30, marginal=m).log_value(belief)) for m in (False, True))
+    expected = whole - np.exp(latent_log_ei(belief)).max()
+    np.testing.assert_allclose(worth, np.maximum(expected, 0.0), rtol=1e-9, atol=1e-15)
+
+
+def test_worth_of_mcms_is_over_the_enumerated_myopic_future() -> None:
+    assert lookahead_truth.mcms_without_the_candidate() < 0.015
+
+
+@UTILITIES
+def test_under_the_contextual_rule_a_common_future_does_not_make_a_worthless_point_do(kind: Any) -> None:
+    """Point 0 lies on an observed one and costs next to nothing; the others cost ten times as much."""
+    X, y = data(8)
+    C = np.vstack([X[y.argmax()], np.random.default_rng(1).random((29, 2))])
+    belief = believe(C, X, y, log_cost=np.where(np.arange(30) == 0, -3.0, np.log(10.0)), iterations=len(y) + 50)
+    chosen = []
+    for marginal in (False, True):
+        value = kind(shortlist=30, pool=30, marginal=marginal, **({"steps": 10} if kind is MonteCarloMultiStep else {}))
+        log_value = value.log_value(belief)
+        chosen.append(choose(Contextual(0.5).score(log_value, belief.log_cost, belief), log_value, belief.log_cost))
+    assert chosen[0] == 0
+    assert chosen[1] != 0
+
+
+def test_an_excess_keeps_the_order_where_nothing_is_above_the_base() -> None:
+    value = np.array([-np.inf, 0.0, 1.0])
+    np.testing.assert_allclose(np.exp(excess(value, np.log(2.0))), [0.0, 0.0, np.e - 2.0])
+    for base in (-np.inf, 1.0, 5.0):
+        np.testing.assert_array_equal(excess(value, base), value)
 
 
 def test_wrong_settings_are_told_in_one_line() -> None:
