@@ -77,8 +77,11 @@ sensitivities: $(READY) ## the study under other settings (GRID= chooses a part)
 utilities: $(READY) ## after reproduce: every utility under three cost rules, 3 seeds; the same against a deadline (hours)
 	$(BIN)/python -m harness study=utilities 'seeds=[0,1,2]' results_dir=$(RESULTS) $(GRID)
 	$(BIN)/python -m analysis budgets results_dir=$(RESULTS) out_dir=$(REPORT)
-	$(BIN)/python -m harness study=deadlines 'seeds=[0,1,2]' iterations=300 tau=1 budgets=$(REPORT)/budgets.csv \
+	$(BIN)/python -m harness study=deadlines 'seeds=[0,1,2]' iterations=300 tau=20 budgets=$(REPORT)/budgets.csv \
 	  results_dir=$(RESULTS) $(GRID)
+	$(BIN)/python -m harness -m +acq=ei,cei lam=0.3 utility=mcms,bmsei tau=0.5,1,2,5,10 'seeds=[0,1,2]' iterations=300 \
+	  budgets=$(REPORT)/budgets.csv results_dir=$(RESULTS) $(GRID)
+	$(BIN)/python -m analysis utilities results_dir=$(RESULTS) out_dir=$(REPORT)
 
 test: $(READY) ## the test suite
 	$(BIN)/python -m pytest -n 2 --dist worksteal
