@@ -84,7 +84,7 @@ utilities: $(READY) ## after reproduce: every utility under three cost rules, 3 
 	$(BIN)/python -m analysis utilities results_dir=$(RESULTS) out_dir=$(REPORT)
 
 test: $(READY) ## the test suite
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 3 --dist worksteal
 
 bench: $(READY) ## how fast: steps against other libraries, whole runs, look-ups, workers, memory (some 10 minutes)
 	$(BIN)/python tests/bench
