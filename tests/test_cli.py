@@ -297,7 +297,8 @@ def test_wrong_commands_of_the_tables(
         (["biuld"], "unknown command 'biuld'; allowed: build, audit, info, confirm, costs, significance"),
         (["info", "dataset=[nope]"], "unknown dataset 'nope'; allowed:"),
         (["info", "tables=/nowhere"], "no tables in /nowhere"),
-        (["build", "n_configs=0"], "n_configs must be a whole number >= 1, got 0"),
+        (["build", "n_configs=0"], "n_configs must be a whole number from 1 to 16384, got 0"),
+        (["build", "at_most=20000"], "at_most must be a whole number from 384 to 16384, got 20000"),
         (["costs", "cost_model=gp"], "unknown setting 'cost_model'; allowed: cost_models, dataset, executor"),
         (["costs", "cost_models=lv3"], "cost_models must be a list, [a,b], got 'lv3'"),
         (["costs", "cost_models=[nope]"], "unknown cost_model 'nope'; allowed: gp, gp3"),
@@ -336,6 +337,7 @@ def test_a_study_survives_kill_interrupt_and_damage_and_gives_the_same_bytes(
     cli: Cli, command_line: CommandLines, tables: Path
 ) -> None:
     first = begun(cli.folder, tables)
+    first.send_signal(signal.SIGSTOP)  # or it might have done all before it is met
     code, _, err = cli(*MORE, "results_dir=r")
     assert (code, len(err)) == (2, 1)
     assert f"another study is writing to r (process {first.pid} on " in err[0]

@@ -114,12 +114,14 @@ class PretrainedNetwork(Learner):
             warm_start=True,
         )  # fmt: skip
         each = np.unique(s.y_train, return_index=True)[1]
-        network.fit(s.X_train[each], s.y_train[each])  # makes the weights, on a row of each class
-        network.coefs_[0][...] = rbm.components_.T
-        network.intercepts_[0][...] = rbm.intercept_hidden_
-        # goes on from these weights with an optimizer of its own; n_iter_no_change: through all epochs
-        network.set_params(learning_rate_init=rate, max_iter=int(epochs), n_iter_no_change=int(epochs) + 1)
-        network.fit(s.X_train, s.y_train)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the number of epochs is a hyperparameter here
+            network.fit(s.X_train[each], s.y_train[each])  # makes the weights, on a row of each class
+            network.coefs_[0][...] = rbm.components_.T
+            network.intercepts_[0][...] = rbm.intercept_hidden_
+            # goes on from these weights with an optimizer of its own; n_iter_no_change: through all epochs
+            network.set_params(learning_rate_init=rate, max_iter=int(epochs), n_iter_no_change=int(epochs) + 1)
+            network.fit(s.X_train, s.y_train)
         predicted = network.predict(s.X_test)
         return (predicted != s.y_test).astype(float)
 
