@@ -21,7 +21,7 @@ from harness.screening import MANY, shortlist
 from harness.surrogates.gp import GaussianProcess
 
 SIZES = (20, 50, 100, 200, 300)
-WINDOW, ROUNDS = 10, 5  # steps before each size that are timed, since a run's refits are warm
+WINDOW = ROUNDS = 10  # the steps up to each size: one round each for others, all in every round for ours
 
 
 def milliseconds(call: Callable[[], object]) -> float:
@@ -39,11 +39,11 @@ def table(console: Console) -> None:
     others = {**names, "Optuna GPSampler": rivals.optuna()}
     spent: dict[str, dict[int, list[float]]] = {name: {n: [] for n in SIZES} for name in ("ours", *others)}
     for n in track(SIZES, "steps", console=console, transient=True):
-        for _ in range(ROUNDS):  # in turns, so that all meet the machine's slower and faster minutes
+        for back in range(ROUNDS):  # in turns, so that all meet the machine's slower and faster minutes
             spent["ours"][n].append(ours(data, n))
             for name, step in others.items():
-                if step is not None:
-                    spent[name][n].append(rival(step, data, n))
+                if step is not None:  # how long a search for hyperparameters takes differs from step to step
+                    spent[name][n].append(rival(step, data, n - back))
     times = {name: {n: float(np.median(ms)) for n, ms in row.items() if ms} for name, row in spent.items()}
     out = Table("ms per step", *(f"n = {n}" for n in SIZES), *(f"x ours, {n}" for n in SIZES))
     for name, row in times.items():
@@ -52,8 +52,8 @@ def table(console: Console) -> None:
     console.print(out)
     console.print(
         f"A step: refit (maximum marginal likelihood), then the choice among {CANDIDATES} rows of {'/'.join(PROBLEM)}. "
-        f"Medians of {ROUNDS} rounds in turns; ours in each the median of the {WINDOW} steps up to n of a run. "
-        "Optuna makes its own candidates."
+        f"Medians over the {WINDOW} steps up to n of a run, in {ROUNDS} rounds in turns: in each, one of these steps "
+        "of the others' and all of ours. Optuna makes its own candidates."
     )
     missing = [name for name, step in others.items() if step is None]
     if missing:
