@@ -17,6 +17,8 @@ from analysis.traces import CELL, PROBLEM
 __all__ = ["ended_early", "footnote", "intervals", "of_study", "pairs_left_out", "plural", "ranks_left_out", "scope",
            "sentence", "span", "too_short_marks"]  # fmt: skip
 
+_NONE = "none"
+
 
 @cache
 def study_problems() -> set[tuple[str, str]]:
@@ -108,9 +110,8 @@ def ended_early(ranked: Ranks) -> str:
     """Return the sentences on runs that ended before a budget was spent, and on what they make a budget leave out."""
     names = [f"{m:.0%}" for m in ranked.multiples]
     ways = ((f"reached {CAP} iterations", REACHED), ("used up their table", USED_UP), ("were planned shorter", SHORT))
-    of_these = [
-        f"{words}: {_shares(ranked, ranked.ending == way)}" for words, way in ways if (ranked.ending == way).any()
-    ]
+    shares = ((words, _shares(ranked, ranked.ending == way)) for words, way in ways)
+    of_these = [f"{words}: {share}" for words, share in shares if share != _NONE]
     gone = [f"{n:,} ({name})" for n, name in zip((~ranked.used).sum(axis=0), names, strict=True) if n]
     how = f" ({'; '.join(of_these)})" if of_these else ""
     refused = [name for name, counts in zip(names, ranked.counting, strict=True) if not counts]
@@ -127,8 +128,9 @@ def ended_early(ranked: Ranks) -> str:
 
 
 def _shares(ranked: Ranks, which: np.ndarray) -> str:
+    """Return the shares of runs per budget, of the budgets at which there are any."""
     shares = zip(ranked.part(which), ranked.multiples, strict=True)
-    return ", ".join(f"{share:.1%} ({m:.0%})" for share, m in shares)
+    return ", ".join(f"{share:.1%} ({m:.0%})" for share, m in shares if share > 0) or _NONE
 
 
 def _planning(ranked: Ranks) -> str:
