@@ -57,8 +57,8 @@ def _executor(cfg: Any) -> tuple[Any, int]:
 def _planner(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> "Planner":
     from harness.training import TREE_METHODS
     from tabular_cache.allowance import Allowance
-    from tabular_cache.measure import MOST_CONFIGS
     from tabular_cache.plan import AUTO, Planner
+    from tabular_cache.schema import MOST_CONFIGS
     from tabular_cache.store import Store
 
     if cfg.tree_method not in TREE_METHODS:

@@ -39,8 +39,8 @@ class Choice:
     x: tuple[float, ...]
 
 
-def choices(results: Path, problems: set[tuple[str, str]] | None = None) -> pd.DataFrame:
-    """Return one row per run in `results` (of `problems`): what it chose at the end, was told of it, how to train it.
+def choices(results: Path) -> pd.DataFrame:
+    """Return one row per run in `results`: what it chose at the end, was told of it, how to train it.
 
     Raises BadInput without records.
     """
@@ -53,8 +53,6 @@ def choices(results: Path, problems: set[tuple[str, str]] | None = None) -> pd.D
     best = best.astype(texts | dict.fromkeys(XGBOOST_SPACE.names, np.float64))  # every digit goes to the file
     best = best.rename(columns={"error": "told_error", "cost_s": "told_cost_s"})
     best = best[[*_RUN, *_TRAINING[2:], "told_error", "told_cost_s"]]
-    if problems is not None:
-        best = best[[pair in problems for pair in zip(best["dataset"], best["pipeline"], strict=True)]]
     return best.sort_values(_RUN, ignore_index=True)
 
 
@@ -83,7 +81,8 @@ def confirm(executor: Executor, results: Path, problems: set[tuple[str, str]]) -
 
     What an earlier call trained is not trained again. Raises BadInput without runs of these problems.
     """
-    chosen = choices(results, problems)
+    every = choices(results)
+    chosen = every[[pair in problems for pair in zip(every["dataset"], every["pipeline"], strict=True)]]
     if chosen.empty:
         raise BadInput(f"no runs of these problems in {results}")
     known = _known(results / FILE)
@@ -98,7 +97,7 @@ def confirm(executor: Executor, results: Path, problems: set[tuple[str, str]]) -
                 progress.advance()
     finally:  # what is trained is kept, also when a worker dies
         if known:
-            frame = _joined(choices(results), known)
+            frame = _joined(every, known)
             write_atomically(results / FILE, frame.to_csv(index=False, lineterminator="\n").encode())
     return _joined(chosen, known)
 

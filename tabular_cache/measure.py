@@ -16,9 +16,8 @@ from harness.space import XGBOOST_SPACE
 from harness.training import PREFIX_GRID, Training, retime, train
 from pipelines import Prepared, prepare
 from tabular_cache.reference import pace
-from tabular_cache.schema import METRICS, SOBOL_SEED
+from tabular_cache.schema import METRICS, MOST_CONFIGS, SOBOL_SEED
 
-MOST_CONFIGS = 1 << 14
 QUICK_S = 0.05  # trainings shorter than this are timed three times
 _TIMES = 3
 

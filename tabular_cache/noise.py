@@ -17,18 +17,17 @@ from harness.files import write_atomically
 from harness.problem import OK
 from harness.streams import stream
 from tabular_cache.rows import AGAIN, parquet_bytes
-from tabular_cache.schema import NOISE_SCHEMA, TIMES
+from tabular_cache.schema import MOST_CONFIGS, NOISE_SCHEMA, TIMES
 
 SHARE, REPEATS = 0.02, 3
 BANDS_S = (0.0, 0.05, 0.2, 1.0, 5.0, np.inf)  # of cost, by which the noise is shown
 GAP_S = 2 * 3600.0  # at least so long after the last measurement
-_MOST_CONFIGS = 1 << 14
 FILE = "noise.parquet"
 
 
 def sample(problem: str) -> set[int]:
     """Return the configurations of a problem that belong to the 2 %."""
-    drawn = np.flatnonzero(stream(0, "noise sample", problem).random(_MOST_CONFIGS) < SHARE)
+    drawn = np.flatnonzero(stream(0, "noise sample", problem).random(MOST_CONFIGS) < SHARE)
     return {int(config) for config in drawn}
 
 

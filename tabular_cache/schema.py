@@ -6,6 +6,7 @@ from harness.space import XGBOOST_SPACE
 
 SCHEMA_VERSION = 2
 SOBOL_SEED = 20201  # of the one sequence that all tables take their configurations from
+MOST_CONFIGS = 1 << 14  # its length
 TIMES = ("cpu_s", "wall_s", "scaled_s")
 ERRORS = ("val_error", "test_error", "val_loss", "test_loss")
 METRICS = (*ERRORS, *TIMES)

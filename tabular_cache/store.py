@@ -103,14 +103,13 @@ class Store:
             return
         old = self.packed(problem)
         noise.keep(self.folder, problem, lines)
-        kept = self.manifest["tables"].get(problem, {})
+        entry = self.manifest["tables"].get(problem, {})
         if old is None:  # a first table, or one after another that was moved away
-            kept = {name: value for name, value in kept.items() if name == LIMIT}
+            entry = {name: value for name, value in entry.items() if name == LIMIT}
         table = merged(old, [line for line in lines if line["purpose"] != NOISE])
         if table is not None and len(table):
             content = parquet_bytes(table)
             digest = hashlib.sha256(content).hexdigest()
-            entry = kept
             self.manifest["tables"][problem] = {**entry, PENDING: digest}  # after a kill in between, both are known
             self.write_manifest()
             write_atomically(self._table_path(problem), content)
