@@ -30,9 +30,10 @@ def settings(folder: Path, reference: str = LIVE) -> dict[str, Traces]:
         found = ", ".join(names) or "none"
         raise BadInput(f"{folder} needs a folder {reference!r} of records to compare with; folders there: {found}")
     names.sort(key=lambda name: name != reference)
-    traces = {name: collect(read_traces(folder / name)) for name in names}
+    frames = {name: read_traces(folder / name) for name in names}
+    traces = {name: collect(frame) for name, frame in frames.items()}
     check_alike(traces, reference)
-    check_tables(folder, [name for name in names if name.startswith("rows")])
+    check_tables({name: frame for name, frame in frames.items() if name.startswith("rows")})
     return traces
 
 
@@ -50,15 +51,14 @@ def check_alike(traces: Mapping[str, Traces], reference: str) -> None:
                 raise BadInput(f"{here}: no runs of {', '.join(sorted(lacking))}, which {there} has")
 
 
-def check_tables(folder: Path, names: list[str]) -> None:
-    """Raise BadInput where two settings replayed different tables of one problem."""
+def check_tables(frames: Mapping[str, pd.DataFrame]) -> None:
+    """Raise BadInput where two settings, given by their evaluations, replayed different tables of one problem."""
     seen: dict[tuple[str, str], tuple[str, str]] = {}
-    for name in names:
-        for spec in specs(folder / name):
-            key, here = (spec["dataset"], spec["pipeline"]), str(spec.get("data", ""))
-            first_name, there = seen.setdefault(key, (name, here))
+    for name, frame in frames.items():
+        for dataset, pipeline, here in frame[["dataset", "pipeline", "data"]].drop_duplicates().to_numpy():
+            first_name, there = seen.setdefault((dataset, pipeline), (name, here))
             if there != here:
-                raise BadInput(f"{'/'.join(key)}: {first_name} and {name} were replayed from different tables")
+                raise BadInput(f"{dataset}/{pipeline}: {first_name} and {name} were replayed from different tables")
 
 
 def confirmed(folder: Path, names: Iterable[str]) -> dict[str, pd.DataFrame]:

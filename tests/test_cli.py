@@ -318,19 +318,23 @@ MORE = ["dataset=[abalone,wine]", "pipeline=[clean]", "seeds=[0,1,2]", "iteratio
 
 
 def begun(folder: Path, tables: Path) -> "subprocess.Popen[str]":
-    """A study in a process of its own that has written a record."""
-    there = set(folder.rglob("seeds-*.parquet"))
+    """A study in a process of its own that has written a record: its trace, which is the last and makes it count."""
+    there = records(folder)
     settings = [*MORE, f"evaluator.tables={tables}", "executor=local", "executor.n_jobs=1", "results_dir=r"]
     command = [sys.executable, "-m", "harness", *settings]
     started = subprocess.Popen(command, cwd=folder, env=ENVIRONMENT, text=True, stderr=subprocess.PIPE)
-    while set(folder.rglob("seeds-*.parquet")) == there and started.poll() is None:
+    while records(folder) == there and started.poll() is None:
         time.sleep(0.02)
     return started
 
 
+def records(folder: Path) -> set[Path]:
+    """The traces there, by name."""
+    return {path for path in folder.rglob("seeds-*.parquet") if "timings" not in path.name}
+
+
 def traces(folder: Path) -> dict[str, bytes]:
-    files = (p for p in folder.rglob("seeds-*.parquet") if "timings" not in p.name)
-    return {str(p.relative_to(folder)): p.read_bytes() for p in files}
+    return {str(p.relative_to(folder)): p.read_bytes() for p in records(folder)}
 
 
 def test_a_study_survives_kill_interrupt_and_damage_and_gives_the_same_bytes(
@@ -347,7 +351,7 @@ def test_a_study_survives_kill_interrupt_and_damage_and_gives_the_same_bytes(
     second.send_signal(signal.SIGINT)
     assert second.communicate()[1].splitlines()[-1] == "stopped; what is finished is kept"
     assert second.returncode == 130
-    path = sorted(p for p in (cli.folder / "r").rglob("seeds-*.parquet") if "timings" not in p.name)[0]
+    path = min(records(cli.folder / "r"))
     path.write_bytes(path.read_bytes()[:-9])
     code, out, err = cli(*MORE, "results_dir=r")
     assert code == 0

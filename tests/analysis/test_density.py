@@ -16,7 +16,7 @@ from analysis.density_settings import check_tables, confirmed, exhausted, n_conf
 from analysis.relative import finals
 from analysis.traces import collect
 from harness.errors import BadInput
-from harness.records import TRACE, block_files, write_block
+from harness.records import TRACE, block_files, read_traces, write_block
 from harness.streams import stream
 from tabular_cache.table import load_table
 
@@ -160,7 +160,7 @@ def test_rows_of_two_tables_are_not_compared(folder: Path, tmp_path: Path) -> No
         full = spec("a", "p", WAYS[0], 30) | {"data": data}
         write_block(tmp_path / "all" / name, block_files(full, [0], trace, timings))
     with pytest.raises(BadInput, match="a/p: rows-64 and rows-128 were replayed from different tables"):
-        check_tables(tmp_path / "all", ["rows-64", "rows-128"])
+        check_tables({name: read_traces(tmp_path / "all" / name) for name in ("rows-64", "rows-128")})
 
 
 def test_problems_of_one_seed_have_no_scatter_to_subtract(folder: Path, tmp_path: Path) -> None:
