@@ -11,8 +11,9 @@ from matplotlib.ticker import LogLocator, NullLocator
 from analysis.plotting import Drawn, new_figure, save, style
 from analysis.scope import footnote, intervals, scope, sentence
 from analysis.traces import PROBLEM
-from analysis.utilities import REFERENCE, Complete, Runs, at_horizon, complete
+from analysis.utilities_matched import Complete, at_horizon, complete
 from analysis.utilities_report import ranks, relative
+from analysis.utilities_runs import REFERENCE, Runs
 
 PALETTE = ("#000000", "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#7A5195", "#8C6D31", "#7F7F7F")
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")

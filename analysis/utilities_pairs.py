@@ -6,7 +6,7 @@ from itertools import product
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
-from analysis.utilities import Runs
+from analysis.utilities_runs import Runs
 from harness.acquisitions.contextual import Contextual
 from harness.acquisitions.cool import Cool
 from harness.acquisitions.ignore import Ignore

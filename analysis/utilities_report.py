@@ -17,9 +17,10 @@ from analysis.incumbent import at_budgets
 from analysis.marks import footnote
 from analysis.scope import intervals, plural, scope
 from analysis.traces import CELL, PROBLEM
-from analysis.utilities import REFERENCE, Complete, Runs, at_horizon, complete, thinking_counted
 from analysis.utilities_deadlines import with_deadlines
+from analysis.utilities_matched import Complete, at_horizon, complete
 from analysis.utilities_pairs import undefined
+from analysis.utilities_runs import REFERENCE, Runs, thinking_counted
 from harness.errors import BadInput
 from harness.files import write_atomically
 

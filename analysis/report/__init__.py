@@ -15,7 +15,7 @@ from analysis.costs import read_if_there
 from analysis.costs_claims import with_reason
 from analysis.fronts import all_fronts
 from analysis.provenance import provenance
-from analysis.report import page, sections, utilities
+from analysis.report import origins, page, sections, utilities
 from analysis.report.figures import draw_all
 from analysis.report.parts import Figure, Records
 from analysis.report.verdicts import Evaluate, verdicts
@@ -62,7 +62,7 @@ def write(
         *sections.cost_models(costs, out_dir, unreadable),
         *sections.sensitivities(out_dir, frame),
         *sections.problems(settings, traces, out_dir),
-        *sections.provenance(results_dir, settings, traces),
+        *origins.provenance(results_dir, settings, traces),
     ]
     summary.write_numbers(out_dir, relative_csv, ranks_csv)
     if not isinstance(every, str):

@@ -12,6 +12,8 @@ import numpy as np
 from jaxtyping import Float, Int
 from numba import njit
 
+from harness.surrogates.splits import categorical, numeric, partition
+
 _BLOCK = 256  # points
 MOST_CATEGORIES = 50  # their subset is kept in the bits of an integer, absent ones' draw in those of one uniform
 
@@ -85,11 +87,11 @@ def grow(X, Y, W, order, categories, uniforms, tries, min_split, feature, thresh
                         break
                     j = inputs[tried]
                     if categories[j] == 0:
-                        gain, lower, upper = _numeric(X, y, w, lists[j], start, stop, j, weight, total)
+                        gain, lower, upper = numeric(X, y, w, lists[j], start, stop, j, weight, total)
                         if gain > best:
                             best, chosen, low, high = gain, j, lower, upper
                     else:
-                        gain, bits = _categorical(
+                        gain, bits = categorical(
                             X, y, w, lists[j], start, stop, j, categories[j], weight, total, draws[d + 1],
                             counts, sums, codes,
                         )  # fmt: skip
@@ -104,7 +106,7 @@ def grow(X, Y, W, order, categories, uniforms, tries, min_split, feature, thresh
                             left[i] = X[i, chosen] <= place
                         else:
                             left[i] = (best_codes >> int(X[i, chosen])) & 1 == 1
-                    middle = _partition(lists, spare, left, start, stop)
+                    middle = partition(lists, spare, left, start, stop)
                     feature[b, node], threshold[b, node], mask[b, node] = chosen, place, best_codes
                     child[b, node] = nodes
                     begin[nodes], end[nodes] = start, middle
@@ -112,85 +114,6 @@ def grow(X, Y, W, order, categories, uniforms, tries, min_split, feature, thresh
                     nodes += 2
                     splits += 1
             node += 1
-
-
-@njit(cache=True, error_model="numpy")
-@no_type_check
-def _numeric(X, y, w, line, start, stop, j, weight, total):  # type: ignore[no-untyped-def]
-    """Return the best split of a numeric input: its gain and the interval between the neighbours that it parts.
-
-    gain = S_left^2 / W_left + S_right^2 / W_right (what the sum of squares loses, up to a constant); -inf if none.
-    """
-    best, low, high = -np.inf, 0.0, 0.0
-    lefts, summed = 0.0, 0.0
-    for k in range(start, stop - 1):
-        i = line[k]
-        lefts += w[i]
-        summed += w[i] * y[i]
-        here, after = X[i, j], X[line[k + 1], j]
-        if after > here:
-            rest = total - summed
-            gain = summed * summed / lefts + rest * rest / (weight - lefts)
-            if gain > best:
-                best, low, high = gain, here, after
-    return best, low, high
-
-
-@njit(cache=True, error_model="numpy")
-@no_type_check
-def _categorical(X, y, w, line, start, stop, j, k, weight, total, draw, counts, sums, codes):  # type: ignore[no-untyped-def]
-    """Return gain and left-hand codes (bits) of the best subset: a prefix of the codes sorted by their mean y.
-
-    Absent codes go to either side by the bits of `draw`. Source: Fisher 1958; Breiman et al. 1984.
-    """
-    counts[:k], sums[:k] = 0.0, 0.0
-    for at in range(start, stop):
-        i = line[at]
-        c = int(X[i, j])
-        counts[c] += w[i]
-        sums[c] += w[i] * y[i]
-    bits, present = np.int64(draw * 2.0**53) & ((np.int64(1) << k) - 1), 0
-    for c in range(k):
-        if counts[c] > 0:
-            bits &= ~(np.int64(1) << c)
-            at = present  # insertion sort by mean
-            while at > 0 and sums[codes[at - 1]] * counts[c] > sums[c] * counts[codes[at - 1]]:
-                codes[at] = codes[at - 1]
-                at -= 1
-            codes[at] = c
-            present += 1
-    best, best_bits, prefix = -np.inf, np.int64(0), np.int64(0)
-    lefts, summed = 0.0, 0.0
-    for at in range(present - 1):
-        c = codes[at]
-        lefts += counts[c]
-        summed += sums[c]
-        prefix |= np.int64(1) << c
-        rest = total - summed
-        gain = summed * summed / lefts + rest * rest / (weight - lefts)
-        if gain > best:
-            best, best_bits = gain, prefix | bits
-    return best, best_bits
-
-
-@njit(cache=True)
-@no_type_check
-def _partition(lists, spare, left, start, stop):  # type: ignore[no-untyped-def]
-    """Put the points that go left before the others in every list, each part in its order; return the border."""
-    middle = start
-    for j in range(len(lists)):
-        line, behind = lists[j], 0
-        middle = start
-        for k in range(start, stop):
-            i = line[k]
-            if left[i]:
-                line[middle] = i
-                middle += 1
-            else:
-                spare[behind] = i
-                behind += 1
-        line[middle:stop] = spare[:behind]
-    return middle
 
 
 @njit(cache=True)

@@ -8,7 +8,9 @@ import pytest
 from analysis import report, utilities, utilities_figure, utilities_report
 from analysis.__main__ import main
 from analysis.utilities_deadlines import with_deadlines
+from analysis.utilities_matched import at_horizon, complete
 from analysis.utilities_pairs import refusal
+from analysis.utilities_runs import Runs
 from harness.errors import BadInput
 from harness.records import TIMINGS, TRACE, block_files, read_timings, read_traces, write_block
 
@@ -33,7 +35,7 @@ def record(folder: Path, utility: str, seed: int, **changes: object) -> None:
     write_block(folder, block_files(spec, [seed], trace, timings))
 
 
-def arranged(folder: Path) -> utilities.Runs:
+def arranged(folder: Path) -> Runs:
     return utilities.arrange(read_traces(folder), read_timings(folder))
 
 
@@ -45,8 +47,8 @@ def test_ranks_fronts_and_both_totals(tmp_path: Path) -> None:
     for seed in (0, 1):
         for utility in ERRORS:
             record(tmp_path, utility, seed)
-    whole, n, short = utilities.at_horizon(arranged(tmp_path))
-    found = utilities.complete(whole)
+    whole, n, short = at_horizon(arranged(tmp_path))
+    found = complete(whole)
     assert (n, short, found.missing, found.partial) == (3, {}, {}, 0)
     ranks, relative = utilities_report.ranks(found), utilities_report.relative(found)
     assert numbers(ranks, "at the end") == {"ei x ei": 2.5, "kg x ei": 1.0, "mes x ei": 2.5}
@@ -182,14 +184,14 @@ def test_utilities_that_plan_count_only_where_they_planned_for_it(tmp_path: Path
         record(tmp_path, utility, 0, iterations=4)
     with pytest.raises(BadInput, match="needs runs of ei x ei with 3 evaluations"):
         record(tmp_path / "other", "kg", 0)
-        utilities.at_horizon(arranged(tmp_path / "other"))
-    found, n, short = utilities.at_horizon(arranged(tmp_path))
+        at_horizon(arranged(tmp_path / "other"))
+    found, n, short = at_horizon(arranged(tmp_path))
     assert sorted(found.table["label"]) == ["ei x ei", "kg x ei"]
     assert short == {"mcms x ei": 1}
     lead = utilities_report.tables(arranged(tmp_path))[0][0][1]
     assert f"Left out, shorter than {n} evaluations or planned for another length: mcms x ei (1 run)." in lead
     record(tmp_path, "mcms", 0)
-    assert "mcms x ei" in set(utilities.at_horizon(arranged(tmp_path))[0].table["label"])
+    assert "mcms x ei" in set(at_horizon(arranged(tmp_path))[0].table["label"])
 
 
 def test_of_a_study_that_is_under_way_the_part_with_most_runs_is_compared_and_named(tmp_path: Path) -> None:
@@ -197,14 +199,14 @@ def test_of_a_study_that_is_under_way_the_part_with_most_runs_is_compared_and_na
         record(tmp_path, "ei", seed)
         record(tmp_path, "kg", seed)
     record(tmp_path, "mes", 0)
-    found = utilities.complete(utilities.at_horizon(arranged(tmp_path))[0])
+    found = complete(at_horizon(arranged(tmp_path))[0])
     assert found.labels == ["ei x ei", "kg x ei"]
     assert found.missing == {"mes x ei": 1}
     assert len(found.runs.table) == 6
     record(tmp_path, "mes", 1)
     record(tmp_path, "mes", 2)
     record(tmp_path, "ei", 3)
-    found = utilities.complete(utilities.at_horizon(arranged(tmp_path))[0])
+    found = complete(at_horizon(arranged(tmp_path))[0])
     assert (len(found.labels), found.missing, found.partial) == (3, {}, 1)
 
 
