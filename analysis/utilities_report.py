@@ -7,25 +7,19 @@ are counted without and with the optimizer's own time.
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
-from scipy.stats import rankdata
 
 from analysis import markdown
-from analysis.bootstrap import bootstrap
-from analysis.incumbent import at_budgets
 from analysis.marks import footnote
 from analysis.scope import intervals, plural, scope
 from analysis.traces import CELL, PROBLEM
 from analysis.utilities_deadlines import with_deadlines
 from analysis.utilities_matched import Complete, at_horizon, complete
+from analysis.utilities_numbers import rank_means, ranks, relative
 from analysis.utilities_pairs import undefined
-from analysis.utilities_runs import REFERENCE, Runs, thinking_counted
+from analysis.utilities_runs import Runs
 from harness.errors import BadInput
 from harness.files import write_atomically
-
-_ROUNDED = 1 + 1e-9  # a run ends within its own total, whatever order the sums were taken in
-SHARES = (0.25, 0.5, 1.0)  # of the mean time of `REFERENCE` on the problem
 
 
 def tables(runs: Runs, budgets: pd.Series | None = None) -> tuple[list[tuple[str, list[str]]], pd.DataFrame]:
@@ -58,7 +52,7 @@ def tables(runs: Runs, budgets: pd.Series | None = None) -> tuple[list[tuple[str
         except BadInput as error:
             parts.append((title, [f"Not computed: {error}."]))
             continue
-        ranked = _ranked({"best error in time": found.runs.wide(found.runs.final)})
+        ranked = rank_means({"best error in time": found.runs.wide(found.runs.final)})
         numbers.append(ranked.assign(part=f"deadline {name}"))
         lead = [*_scope(found, "by what ends in time"), *undefined(part, deadline=True)]
         capped = int(found.runs.table["capped"].sum())
@@ -77,48 +71,6 @@ RANKS = (
     "Mean rank of the best error (1 is best, ties share): at the end, within shares of EI's mean training time on the "
     "problem, and within EI's training and thinking time together, where every method's thinking counts as well."
 )
-
-
-def relative(found: Complete) -> pd.DataFrame:
-    """Return label, measure (cost, error, both: percent of the reference's, same problem and seed), value, low, high.
-
-    Pairs in which either run has no successful evaluation, or the reference's error is 0, are left out of `error`.
-    """
-    runs, out = found.runs, []
-    both = runs.training_s + runs.thought_s
-    for measure, values in (("cost", runs.training_s), ("error", runs.final), ("both", both)):
-        wide = runs.wide(values)[found.labels]
-        base = wide[REFERENCE].where(wide[REFERENCE] > 0)
-        percent = 100.0 * wide.div(base, axis=0)
-        out.append(bootstrap(percent).rename_axis("label").reset_index().assign(measure=measure))
-    return pd.concat(out, ignore_index=True)
-
-
-def ranks(found: Complete) -> pd.DataFrame:
-    """Return label, measure (when the rank is taken), value, low, high, n: mean ranks with their intervals."""
-    score = {"at the end": found.runs.wide(found.runs.final)}
-    for share in SHARES:
-        score[f"within {share:.0%} of EI's training"] = _within(found.runs, share)
-    score["within EI's training + thinking"] = _within(thinking_counted(found.runs), 1.0)
-    return _ranked({name: wide[found.labels] for name, wide in score.items()})
-
-
-def _within(runs: Runs, share: float) -> pd.DataFrame:
-    """Return the best error, cells x methods, within a share of the reference's mean time on the problem."""
-    total = runs.table.assign(total=runs.training_s)
-    budget = total[total["label"] == REFERENCE].groupby(PROBLEM)["total"].mean()
-    own = budget.reindex(pd.MultiIndex.from_frame(runs.table[PROBLEM])).to_numpy(float)
-    return runs.wide(at_budgets(runs.curve, runs.cost_s, share * own[:, None] * _ROUNDED)[:, 0])
-
-
-def _ranked(score: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    out = []
-    for name, wide in score.items():
-        values = wide.to_numpy(float)
-        rank = rankdata(np.where(np.isnan(values), np.inf, values), method="average", axis=1)
-        estimate = bootstrap(pd.DataFrame(rank, index=wide.index, columns=wide.columns))
-        out.append(estimate.rename_axis("label").reset_index().assign(measure=name))
-    return pd.concat(out, ignore_index=True)
 
 
 def _totals(found: Complete) -> pd.DataFrame:

@@ -14,7 +14,7 @@ from harness.cost_models.protocol import CostModel, ProblemAware
 from harness.streams import stream
 from harness.surrogates import censored as forests
 from harness.surrogates.forest import RandomForest
-from tabular_cache.replay import COSTS, ReplayProblem
+from tabular_cache.replayed import COSTS, ReplayProblem
 from tabular_cache.table import Table
 
 MOST = 1000  # rows asked about

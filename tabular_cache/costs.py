@@ -23,7 +23,7 @@ from harness.cost_models.protocol import CostModel, ProblemAware, known_beforeha
 from harness.records.experiments import read_kept, record_path, write_record
 from harness.records.layout import spec_hash
 from harness.streams import stream
-from tabular_cache.replay import COSTS, ReplayProblem
+from tabular_cache.replayed import COSTS, ReplayProblem
 from tabular_cache.schema import file_stem
 from tabular_cache.table import Table, read_table
 

@@ -18,7 +18,7 @@ from harness.surrogates.forest import RandomForest
 from harness.surrogates.gp import GaussianProcess
 from harness.surrogates.joint import Joint
 from harness.surrogates.matern import matern
-from tabular_cache.replay import ReplayProblem
+from tabular_cache.replayed import ReplayProblem
 from tabular_cache.table import load_table
 
 

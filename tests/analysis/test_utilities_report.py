@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis import report, utilities, utilities_figure, utilities_report
+from analysis import report, utilities, utilities_figure, utilities_numbers, utilities_report
 from analysis.__main__ import main
 from analysis.utilities_deadlines import with_deadlines
 from analysis.utilities_matched import at_horizon, complete
@@ -50,7 +50,7 @@ def test_ranks_fronts_and_both_totals(tmp_path: Path) -> None:
     whole, n, short = at_horizon(arranged(tmp_path))
     found = complete(whole)
     assert (n, short, found.missing, found.partial) == (3, {}, {}, 0)
-    ranks, relative = utilities_report.ranks(found), utilities_report.relative(found)
+    ranks, relative = utilities_numbers.ranks(found), utilities_numbers.relative(found)
     assert numbers(ranks, "at the end") == {"ei x ei": 2.5, "kg x ei": 1.0, "mes x ei": 2.5}
     # EI trains for 4 s: within 2 s it has 0.4, kg its first 0.5, mes its last 0.2
     assert numbers(ranks, "within 50% of EI's training") == {"ei x ei": 2.0, "kg x ei": 3.0, "mes x ei": 1.0}

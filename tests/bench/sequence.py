@@ -10,7 +10,8 @@ from harness.cost_models.lv import LowVariance
 from harness.optimizer import Optimizer
 from harness.problem import Evaluation
 from harness.surrogates.gp import GaussianProcess
-from tabular_cache.replay import Replay, ReplayProblem
+from tabular_cache.replay import Replay
+from tabular_cache.replayed import ReplayProblem
 
 PROBLEM = ("abalone", "clean")
 CANDIDATES = 5000

@@ -15,7 +15,8 @@ from harness.optimizer import Optimizer
 from harness.problem import Evaluation, KnownCosts
 from harness.run import run
 from harness.surrogates.gp import GaussianProcess
-from tabular_cache.replay import Replay, ReplayProblem
+from tabular_cache.replay import Replay
+from tabular_cache.replayed import ReplayProblem
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from harness.errors import BadInput
 from harness.optimizer import Optimizer
 from harness.surrogates.gp import GaussianProcess
 from harness.surrogates.joint import Joint
-from tabular_cache.replay import ReplayProblem
+from tabular_cache.replayed import ReplayProblem
 from tabular_cache.table import load_table
 
 

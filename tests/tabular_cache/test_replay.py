@@ -10,7 +10,8 @@ from fakes import journal_line, make_tables
 
 from harness.errors import BadInput
 from harness.problem import Cappable
-from tabular_cache.replay import Replay, ReplayProblem
+from tabular_cache.replay import Replay
+from tabular_cache.replayed import ReplayProblem
 from tabular_cache.store import Store
 from tabular_cache.table import load_table, read_table
 

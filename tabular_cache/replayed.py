@@ -1,0 +1,135 @@
+"""A measured table as the problem of one run. Candidates are rows; evaluating one looks it up."""
+
+from typing import no_type_check
+
+import numpy as np
+from jaxtyping import Float, Int
+from numba import njit
+
+from harness.capping import cap, stopped
+from harness.errors import BadInput
+from harness.problem import Candidates, Evaluation
+from harness.space import XGBOOST_SPACE
+from harness.streams import stream
+from tabular_cache.cargo import first
+from tabular_cache.table import Table, about
+
+COSTS = {"scaled": "scaled_s", "cpu": "cpu_s", "wall": "wall_s"}
+_NEIGHBOURS = 200  # of the incumbent, always on offer when the rows are too many to offer all
+
+
+class ReplayProblem:
+    """A table replayed for one run: what was evaluated is not offered again.
+
+    The initial design draws configurations, each at its full number of rounds, since these fill the space
+    evenly; the shorter prefixes of the same trainings crowd its cheap end.
+    """
+
+    space = XGBOOST_SPACE
+
+    def __init__(
+        self,
+        table: Table,
+        seed: int,
+        max_candidates: int,
+        cost: str = "scaled",
+        n_configs: int | None = None,
+        objective: str = "error",
+    ) -> None:
+        self.name, self.about = table.problem, about(table.problem, table.meta)
+        self._price: dict[bytes, float] | None = None
+        self._table, self._seed, self._max = table, seed, max_candidates
+        self._cost = table[COSTS[cost]]
+        self._error, self._test_error = table[f"val_{objective}"], table[f"test_{objective}"]
+        self._known = first(table, n_configs)
+        self._free = table.measured & self._known
+        self._best = self._near_to = -1
+        self._near = np.empty(0, np.intp)
+
+    def initial(self, n: int) -> Candidates:
+        """Return `n` configurations drawn without replacement from (problem, seed)."""
+        rows = np.flatnonzero(self._table.longest & self._known)
+        if len(rows) < n:
+            raise BadInput(f"the table of {self.name} has {len(rows)} configurations, the initial design needs {n}")
+        ids = stream(self._seed, "initial", self.name).choice(rows, size=n, replace=False)
+        return Candidates(ids, self._table.unit.take(ids, axis=0))
+
+    def candidates(self, step: int) -> Candidates:
+        """Return the unevaluated rows; beyond `max_candidates`, a seeded draw and the incumbent's neighbours."""
+        ids = np.flatnonzero(self._free)
+        if len(ids) > self._max:
+            ids = self._draw(step)
+        return Candidates(ids, self._table.unit.take(ids, axis=0))
+
+    def _draw(self, step: int) -> np.ndarray:
+        near, mask = self._neighbours(), self._free.copy()
+        mask[near] = False
+        rest = np.flatnonzero(mask)
+        rng = stream(self._seed, "candidates", self.name, str(step))
+        drawn = rng.choice(rest, size=self._max - len(near), replace=False, shuffle=False)
+        mask[:] = False
+        mask[near] = mask[drawn] = True
+        return np.flatnonzero(mask)
+
+    def _neighbours(self) -> np.ndarray:
+        """Return the unevaluated rows nearest to the incumbent; none while nothing has succeeded."""
+        if self._best < 0:
+            return np.empty(0, np.intp)
+        n = min(_NEIGHBOURS, self._max // 2)
+        near = self._near[self._free[self._near]]
+        if self._near_to != self._best or len(near) < n:
+            rows = np.flatnonzero(self._free)
+            distance = _squared_distances(self._table.unit, rows, self._best)
+            nearest = np.argpartition(distance, min(3 * n, len(rows) - 1))[: 3 * n]
+            self._near, self._near_to = rows[nearest[np.argsort(distance[nearest], kind="stable")]], self._best
+            near = self._near
+        return near[:n]
+
+    def true_cost_s(self, C: Float[np.ndarray, "m d"]) -> Float[np.ndarray, " m"]:
+        """Return the costs in seconds of points that are rows of the table; raises ValueError for others."""
+        if self._price is None:
+            self._price = dict(zip(_keys(self._table.unit), self._cost.tolist(), strict=True))
+        try:
+            return np.array([self._price[key] for key in _keys(C)])
+        except KeyError:
+            raise ValueError(f"the table of {self.name} does not hold all of these points") from None
+
+    def evaluate(self, candidate: int) -> Evaluation:
+        """Look the row up and take it off the offer."""
+        error = self._error[candidate]
+        if np.isfinite(error) and (self._best < 0 or error < self._error[self._best]):
+            self._best = candidate
+        return self._look_up(candidate)
+
+    def _look_up(self, candidate: int) -> Evaluation:
+        table = self._table
+        self._free[candidate] = False
+        return Evaluation(
+            error=float(self._error[candidate]),
+            cost_s=float(self._cost[candidate]),
+            test_error=float(self._test_error[candidate]),
+            wall_s=float(table["wall_s"][candidate]),
+            status=table.statuses[table.status[candidate]],
+        )
+
+    def evaluate_capped(self, candidate: int, cap_s: float) -> Evaluation:
+        """Look the row up, as a training stopped at `cap_s` seconds would have ended."""
+        if self._cost[candidate] <= cap(cap_s):
+            return self.evaluate(candidate)
+        return stopped(self._look_up(candidate), cap_s)  # its error stays unseen, by the choice of candidates too
+
+
+@njit(cache=True)
+@no_type_check
+def _squared_distances(unit: Float[np.ndarray, "r d"], rows: Int[np.ndarray, " m"], to: int) -> Float[np.ndarray, " m"]:
+    """Return |u_i - u_to|^2 of `rows`, in one pass over a table that no cache holds."""
+    out = np.zeros(len(rows))
+    for i in range(len(rows)):
+        for j in range(unit.shape[1]):
+            out[i] += (unit[rows[i], j] - unit[to, j]) ** 2
+    return out
+
+
+def _keys(unit: Float[np.ndarray, "m d"]) -> list[bytes]:
+    unit = np.ascontiguousarray(unit, dtype=np.float64)
+    return [bytes(key) for key in unit.view(f"V{unit.itemsize * unit.shape[1]}").ravel()]
