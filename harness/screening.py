@@ -76,8 +76,18 @@ def _leaders(
             score = bound[i] - exponents[k] * log_cost[i]
             if score > highest[k]:
                 best[k], highest[k] = i, score
-    leaders = np.unique(best)
-    return leaders[np.argsort(log_cost[leaders], kind="mergesort")]
+    for k in range(1, len(best)):  # insertion by cost, then index: numpy's sorts take seconds to compile
+        for at in range(k, 0, -1):
+            i, j = best[at - 1], best[at]
+            if log_cost[i] < log_cost[j] or (log_cost[i] == log_cost[j] and i <= j):
+                break
+            best[at - 1], best[at] = j, i
+    count = 1
+    for k in range(1, len(best)):
+        if best[k] != best[count - 1]:
+            best[count] = best[k]
+            count += 1
+    return best[:count]
 
 
 @njit(cache=True)

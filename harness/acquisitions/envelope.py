@@ -51,8 +51,9 @@ def _envelopes(intercept, slope, own_intercept, own_slope):  # type: ignore[no-u
     a, b, crossing = np.empty(lines), np.empty(lines), np.empty(lines)
     total = 0
     for j in range(m):
-        a[:-1], a[-1] = intercept, own_intercept[j]
-        b[:-1], b[-1] = slope[j], own_slope[j]
+        for k in range(lines - 1):
+            a[k], b[k] = intercept[k], slope[j, k]
+        a[lines - 1], b[lines - 1] = own_intercept[j], own_slope[j]
         here = 0
         for k in range(1, lines):
             if b[k] < b[here] or (b[k] == b[here] and a[k] > a[here]):

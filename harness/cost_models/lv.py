@@ -10,6 +10,7 @@ from typing import NamedTuple, no_type_check
 import numpy as np
 from jaxtyping import Bool, Float
 from numba import njit
+from scipy.linalg.lapack import dgesv, dgetri
 
 from harness.checks import number
 from harness.cost_models.features import Features, log_costs
@@ -67,7 +68,9 @@ class LowVariance:
     def _regress(self, X: Float[np.ndarray, "n d"], log_cost: Float[np.ndarray, " n"], hidden: float = 0.0) -> float:
         """Set the coefficients and return sqrt(RSS / n); hidden: the part of RSS that imputed values do not show."""
         n, S = len(log_cost), self._features.columns(np.asarray(X, dtype=np.float64))
-        intercept, weights, squares, center, inverse = _least_squares(S, log_cost, self.ridge)
+        center, gram, product = _products(S, log_cost, self.ridge)
+        weights, inverse = _solved(gram, product)
+        intercept, squares = _residuals(S, log_cost, center, weights)
         squares += hidden
         sigma = math.sqrt(squares / max(1, n - len(weights) - 1))
         self._fit = _Fit(intercept, weights, sigma, center, inverse, n)
@@ -132,14 +135,11 @@ def _leverage(
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def _least_squares(
+def _products(
     S: Float[np.ndarray, "k n"], target: Float[np.ndarray, " n"], ridge: float
-) -> tuple[float, Float[np.ndarray, " k"], float, Float[np.ndarray, " k"], Float[np.ndarray, "k k"]]:
-    """Return b, w that minimise RSS + ridge |w|^2, and RSS = sum (target_i - b - w s_i)^2: once per step of a run.
-
-    Beside them the means of the features, and the inverse of their centred products plus ridge.
-    """
-    (k, n), level = S.shape, target.mean()
+) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, "k k"], Float[np.ndarray, " k"]]:
+    """Return the means of the features, their centred products plus ridge, and those with the target."""
+    k, level = len(S), target.mean()
     center, gram, product = np.empty(k), np.empty((k, k)), np.empty(k)
     for a in range(k):
         center[a] = S[a].mean()
@@ -148,11 +148,34 @@ def _least_squares(
         for b in range(a + 1):
             gram[a, b] = gram[b, a] = ((S[a] - center[a]) * (S[b] - center[b])).sum()
         gram[a, a] += ridge
-    weights = np.linalg.solve(gram, product)
+    return center, gram, product
+
+
+def _solved(
+    gram: Float[np.ndarray, "k k"], product: Float[np.ndarray, " k"]
+) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, "k k"]]:
+    """Return gram^-1 product and gram^-1, by LAPACK itself: the checks around it take longer than three features."""
+    factor, pivots, weights, singular = dgesv(gram.T, product)
+    if singular:
+        raise np.linalg.LinAlgError("the centred products of the features are singular")
+    inverse, _ = dgetri(factor, pivots)
+    return weights, inverse
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def _residuals(
+    S: Float[np.ndarray, "k n"],
+    target: Float[np.ndarray, " n"],
+    center: Float[np.ndarray, " k"],
+    weights: Float[np.ndarray, " k"],
+) -> tuple[float, float]:
+    """Return b, and RSS = sum (target_i - b - w s_i)^2."""
+    (k, n), level = S.shape, target.mean()
     intercept, squares = level - (center * weights).sum(), 0.0
     for i in range(n):
         residual = target[i] - intercept
         for a in range(k):
             residual -= weights[a] * S[a, i]
         squares += residual * residual
-    return intercept, weights, squares, center, np.linalg.inv(gram)
+    return intercept, squares

@@ -151,7 +151,8 @@ def _pack(W, strips):  # type: ignore[no-untyped-def]
     for first in range(0, len(W), height):
         last = min(first + height, len(W))
         for i in range(first, last):
-            strips[start : start + last] = W[i, :last]
+            for j in range(last):  # a slice assigned takes seconds to compile: its shapes are compared at run time
+                strips[start + j] = W[i, j]
             start += last
 
 

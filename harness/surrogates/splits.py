@@ -85,5 +85,6 @@ def partition(lists, spare, left, start, stop):  # type: ignore[no-untyped-def]
             else:
                 spare[behind] = i
                 behind += 1
-        line[middle:stop] = spare[:behind]
+        for k in range(behind):
+            line[middle + k] = spare[k]
     return middle
