@@ -90,19 +90,25 @@ def save(figure: Figure, name: str, caption: str, numbers: pd.DataFrame, out_dir
 
     The bytes depend on the figure only: no dates, fixed ids.
     """
-    engine = figure.get_layout_engine()
-    if engine is not None:  # lay out once for both files; `savefig` would draw everything twice to do so each time
-        engine.execute(figure)
-        figure.set_layout_engine(None)
-    paths = []
-    for suffix, metadata in (("png", {"Software": None}), ("svg", {"Date": None, "Creator": None})):
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format=suffix, dpi=160, metadata=metadata)
-        paths.append(_write(out_dir / f"{name}.{suffix}", buffer.getvalue()))
+    paths = [_write(out_dir / f"{name}.{suffix}", content) for suffix, content in rendered(figure).items()]
     table = numbers.to_csv(index=False, float_format="%.6g", lineterminator="\n")
     paths.append(_write(out_dir / f"{name}.csv", table.encode()))
     paths.append(_write(out_dir / f"{name}.txt", (caption + "\n").encode()))
     return Drawn(name, tuple(paths), numbers, caption)
+
+
+def rendered(figure: Figure) -> dict[str, bytes]:
+    """Return the figure's files by suffix."""
+    engine = figure.get_layout_engine()
+    if engine is not None:  # lay out once for both files; `savefig` would draw everything twice to do so each time
+        engine.execute(figure)
+        figure.set_layout_engine(None)
+    out, metadata = {}, {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
+    for suffix, without in metadata.items():
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format=suffix, dpi=160, metadata=without)
+        out[suffix] = buffer.getvalue()
+    return out
 
 
 def _write(path: Path, content: bytes) -> Path:

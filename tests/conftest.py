@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import compile_once
@@ -42,3 +43,26 @@ def command_line() -> Iterator[CommandLines]:
     made = CommandLines()
     yield made
     made.close()
+
+
+@contextmanager
+def not_drawing() -> Iterator[None]:
+    """Make figures without drawing them: for tests of what stands beside them, of which that would take most time."""
+    from matplotlib.figure import Figure
+
+    from analysis import plotting
+
+    def rendered(figure: Figure) -> dict[str, bytes]:
+        assert figure.axes
+        return {"png": b"not drawn", "svg": b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 10"><g/></svg>'}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plotting, "rendered", rendered)
+        yield
+
+
+@pytest.fixture
+def undrawn() -> Iterator[None]:
+    """Do not draw in this test."""
+    with not_drawing():
+        yield

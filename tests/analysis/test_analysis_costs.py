@@ -65,6 +65,7 @@ def test_both_figures_say_what_they_show(costs: pd.DataFrame, tmp_path: Path) ->
         costs_figures.f8(costs[costs["cost_model"] != "transfer_tree"], tmp_path)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_what_short_tables_leave_out_is_counted(costs: pd.DataFrame, tmp_path: Path) -> None:
     """Nothing of b/q beyond n = 4; coverage is that of the problems in the same column."""
     costs["n"] = costs["n"].replace({8: 10})
@@ -100,6 +101,7 @@ def test_every_panel_of_f8_says_what_its_own_problems_have(costs: pd.DataFrame, 
     assert all(f"<!-- {label} -->" in drawn for names in labels.values() for label in names)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_caption_counts_the_cells_that_were_averaged(costs: pd.DataFrame, tmp_path: Path) -> None:
     """GP lacks seed 1 of b/q and LV-1 has one cell of six: it is left out, and named."""
     lacking = costs[~((costs["cost_model"] == "gp") & (costs["dataset"] == "b") & (costs["seed"] == 1))]
@@ -159,6 +161,7 @@ def test_records_of_any_shape_are_shown_or_refused_in_one_line(case: str, costs:
             assert "needs records of" in str(error)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_report_stands_without_cost_records_that_can_be_compared(
     costs: pd.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str], tables: Path
 ) -> None:
@@ -219,6 +222,7 @@ def test_from_records_to_the_page(tables: Path, tmp_path: Path, capsys: pytest.C
     assert "| model | n = 4 | n = 8 |" in text and "| lv1 |" in text and "50 / 80 / 95 %" in text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_f9_pairs_every_cost_model_with_the_same_runs_of_ei(tmp_path: Path) -> None:
     problems, ways = [("a", "p"), ("a", "q"), ("b", "p")], (Way("ei"), Way("eialpha", alpha=0.3), Way("eipu"))
     plain = frame(problems, ways, (0, 1), 30)
@@ -244,6 +248,7 @@ def test_f9_pairs_every_cost_model_with_the_same_runs_of_ei(tmp_path: Path) -> N
         trade_offs(pd.concat([plain, gp])[lambda f: f["acq"] != "ei"])
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_f9_counts_what_it_leaves_out_on_the_cells_that_all_cost_models_have(tmp_path: Path) -> None:
     """b/p was run under LV-3 only; on a/q seed 1, EI's error is 0; a/p seed 1 under GP ends too early."""
     problems, ways = [("a", "p"), ("a", "q"), ("b", "p")], (Way("ei"), Way("eialpha", alpha=0.3), Way("eipu"))

@@ -220,6 +220,7 @@ def test_command_line_makes_the_report(command_line: CommandLines, tmp_path: Pat
     assert "![F5](f5.png)" in text and "- surrogate: " in text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_figures_that_cannot_be_drawn_are_said_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results, out = tmp_path / "results", tmp_path / "out"
     on_disk(results, [("wind", "clean")], [Way("eipu")], [0], 8)

@@ -22,6 +22,8 @@ from analysis.report.verdicts import table as headline_table
 from harness.errors import BadInput
 from harness.records import TRACE
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 DATASETS = ("wind", "wine", "abalone", "spam", "letters")
 STEPS = 300
 Outcome = tuple[float, float]  # total cost of 100 iterations and final error, in percent of EI's

@@ -136,6 +136,7 @@ def cells(seeds: tuple[int, ...]) -> pd.MultiIndex:
     return pd.MultiIndex.from_tuples([("a", "p", seed) for seed in seeds], names=["dataset", "pipeline", "seed"])
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_settings_that_cannot_be_compared_are_named(folder: Path, tmp_path: Path) -> None:
     def compared(ways: tuple[Way, ...], steps: int) -> None:
         shutil.rmtree(tmp_path / "all", ignore_errors=True)

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from conftest import not_drawing
 from matplotlib.axes import Axes
 from synthetic_records import Way, frame, fronts_on_disk, on_disk
 
@@ -20,6 +21,8 @@ from analysis.ranks import rank_curves, ranks
 from analysis.scope import ranks_left_out, too_short_marks
 from analysis.selection import at_horizon, for_budgets
 from analysis.traces import Traces, collect
+
+pytestmark = pytest.mark.usefixtures("undrawn")
 
 WAYS = [Way("ei"), *(Way("eialpha", alpha=a) for a in (0.1, 0.2, 0.5)), Way("eipu"), Way("cei", lam=0.3)]
 ALPHAS = ["ei", "eialpha(alpha=0.1)", "eialpha(alpha=0.2)", "eialpha(alpha=0.5)", "eipu"]
@@ -172,7 +175,8 @@ def report_of_ragged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, li
     on_disk(results, PROBLEMS[:4], WAYS, [1, 2], 100)
     fronts_on_disk(Path(f"{results}-fronts"), PROBLEMS, [0], stays=False)
     fronts_on_disk(Path(f"{results}-fronts"), [("a1a", "clean"), ("splice", "clean")], [0], stays=True)
-    report.write(results, out, {}, say=said.append)
+    with not_drawing():
+        report.write(results, out, {}, say=said.append)
     return out, said
 
 

@@ -15,6 +15,8 @@ from analysis.settings_compared import CLAIMS, TEST, Comparison, compare, read
 from harness.errors import BadInput
 from harness.records import read_traces
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 SAVES = {Way("ei"): (100.0, 100.0), Way("eialpha", alpha=0.1): (48.0, 101.0)}
 WASTES = {Way("ei"): (100.0, 100.0), Way("eialpha", alpha=0.1): (90.0, 101.0)}
 

@@ -145,6 +145,7 @@ def test_pairs_that_cannot_be_are_named_with_the_reason(tmp_path: Path) -> None:
     assert refusal("kg", "eipu", True) is refusal("bmsei", "cei(lam=0.3)", True) is refusal("own", "eipu", True) is None
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_records_of_two_tables_or_two_settings_stand_together_only_where_that_is_said(tmp_path: Path) -> None:
     for utility, data in (("ei", "a"), ("kg", "b")):
         record(tmp_path, utility, 0, data=data, engine=2, components={"utility": {"_target_": utility}})
@@ -228,6 +229,7 @@ def test_rules_that_only_ei_has_are_not_compared(tmp_path: Path) -> None:
     assert set(arranged(tmp_path).table["label"]) == {"ei x ei", "kg x ei"}
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_report_holds_them_and_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("analysis.report.draw_all", lambda *given: [])  # drawn in test_report
     for utility in ("ei", "kg"):
@@ -242,6 +244,7 @@ def test_the_report_holds_them_and_says_what_is_missing(tmp_path: Path, monkeypa
     assert f"Not made: {utilities.NONE}." in (tmp_path / "again/report.md").read_text()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_command_and_what_cannot_be_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record(tmp_path, "kg", 0)
     arguments = ["utilities", f"results_dir={tmp_path}", f"out_dir={tmp_path / 'out'}"]
