@@ -69,7 +69,7 @@ def _caption_f2(costs: pd.DataFrame, curves: pd.DataFrame) -> str:
     return sentence(
         "F2. Root mean square error of predicted log cost on configurations not learned from (up to 1,000 per problem,",
         "the same for every n), against the number of evaluations learned from, drawn at random from the same table;",
-        f"mean over {scope(cells, 'tables')}, at n = {first}.",
+        f"mean over {scope(cells, 'tables')}{f', at n = {first}' if len(fewer) else ''}.",
         f"Bands: {intervals(cells)}",
         left if len(fewer) else "",
         numbers_of.left_out(costs),

@@ -41,11 +41,13 @@ def write(costs: pd.DataFrame, out_dir: Path) -> Path:
 
 def _head(compared: pd.DataFrame, curves: pd.DataFrame) -> str:
     cells, least = taken(compared)[0], int(curves["n"].min())
-    fewer = "; along a row, the problems become fewer" if curves["cells"].nunique() > 1 else ""
-    return (
-        "RMSE of log cost, mean over seeds and over those problems whose tables are long enough for n (`problems`); at "
-        f"n = {least}: {scope(cells, 'tables')}{fewer}. {intervals(cells)}"
-    )
+    over = f"mean over {scope(cells, 'tables')}"
+    if curves["cells"].nunique() > 1:
+        over = (
+            f"mean over seeds and over those problems whose tables are long enough for n (`problems`); at n = {least}: "
+            f"{scope(cells, 'tables')}; along a row, the problems become fewer"
+        )
+    return f"RMSE of log cost, {over}. {intervals(cells)}"
 
 
 def _shown(curves: pd.DataFrame) -> pd.DataFrame:

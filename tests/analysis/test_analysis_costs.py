@@ -113,10 +113,13 @@ def test_a_caption_counts_the_cells_that_were_averaged(costs: pd.DataFrame, tmp_
     words += "1 problem-seed pair where a model has no record."
     assert words in drawn.caption
     taken = "0 of 144 problems and 3 outside the study, 2 seeds, 5 problem-seed pairs of 1 to 2 seeds each (tables)"
-    assert f"mean over {taken}, at n = 4." in drawn.caption
+    assert f"mean over {taken}." in drawn.caption
     head = costs_report.write(ragged, tmp_path).read_text().split("|")[0]
     assert words in head
-    assert f"at n = 4: {taken}." in head
+    assert f"mean over {taken}." in head
+    fewer = ragged[(ragged["dataset"] != "a") | (ragged["n"] < 8)]
+    assert f"mean over {taken}, at n = 4." in costs_figures.f2(fewer, tmp_path).caption
+    assert f"at n = 4: {taken}; along a row" in costs_report.write(fewer, tmp_path).read_text()
     without = lacking[lacking["dataset"] != "b"]
     assert "and 2 outside the study" in costs_figures.f2(without, tmp_path).caption
     gp_on_a = costs[(costs["cost_model"] != "gp") | (costs["dataset"] == "a")]  # nothing of b/q is averaged
