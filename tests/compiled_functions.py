@@ -78,7 +78,7 @@ def others() -> Iterator[np.ndarray]:
     yield from RandomForest(trees=20, categories=[0, 0, 0, 5]).fit(X, np.sin(9 * X).sum(axis=1)).mean_sd(C)
 
 
-PARTS = (searches, others)  # of no common functions, so that they can be compiled at the same time
+PARTS = (searches, others)  # of hardly any common functions, so that they can be compiled at the same time
 
 if __name__ == "__main__":
     digest = hashlib.sha256()

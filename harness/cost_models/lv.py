@@ -68,10 +68,10 @@ class LowVariance:
     def _regress(self, X: Float[np.ndarray, "n d"], log_cost: Float[np.ndarray, " n"], hidden: float = 0.0) -> float:
         """Set the coefficients and return sqrt(RSS / n); hidden: the part of RSS that imputed values do not show."""
         n, S = len(log_cost), self._features.columns(np.asarray(X, dtype=np.float64))
-        center, gram, product = _products(S, log_cost, self.ridge)
+        level, center, gram, product = _products(S, log_cost, self.ridge)
         weights, inverse = _solved(gram, product)
-        intercept, squares = _residuals(S, log_cost, center, weights)
-        squares += hidden
+        intercept = level - float((center * weights).sum())
+        squares = _squares(S, log_cost, intercept, weights) + hidden
         sigma = math.sqrt(squares / max(1, n - len(weights) - 1))
         self._fit = _Fit(intercept, weights, sigma, center, inverse, n)
         return math.sqrt(squares / n)
@@ -137,8 +137,11 @@ def _leverage(
 @no_type_check
 def _products(
     S: Float[np.ndarray, "k n"], target: Float[np.ndarray, " n"], ridge: float
-) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, "k k"], Float[np.ndarray, " k"]]:
-    """Return the means of the features, their centred products plus ridge, and those with the target."""
+) -> tuple[float, Float[np.ndarray, " k"], Float[np.ndarray, "k k"], Float[np.ndarray, " k"]]:
+    """Return the means of the target and the features, the latter's centred products plus ridge, those with the target.
+
+    Once per step of a run.
+    """
     k, level = len(S), target.mean()
     center, gram, product = np.empty(k), np.empty((k, k)), np.empty(k)
     for a in range(k):
@@ -148,14 +151,14 @@ def _products(
         for b in range(a + 1):
             gram[a, b] = gram[b, a] = ((S[a] - center[a]) * (S[b] - center[b])).sum()
         gram[a, a] += ridge
-    return center, gram, product
+    return level, center, gram, product
 
 
 def _solved(
     gram: Float[np.ndarray, "k k"], product: Float[np.ndarray, " k"]
 ) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, "k k"]]:
     """Return gram^-1 product and gram^-1, by LAPACK itself: the checks around it take longer than three features."""
-    factor, pivots, weights, singular = dgesv(gram.T, product)
+    factor, pivots, weights, singular = dgesv(gram.T, product)  # gram is symmetric: its transpose needs no copy
     if singular:
         raise np.linalg.LinAlgError("the centred products of the features are singular")
     inverse, _ = dgetri(factor, pivots)
@@ -164,18 +167,14 @@ def _solved(
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def _residuals(
-    S: Float[np.ndarray, "k n"],
-    target: Float[np.ndarray, " n"],
-    center: Float[np.ndarray, " k"],
-    weights: Float[np.ndarray, " k"],
-) -> tuple[float, float]:
-    """Return b, and RSS = sum (target_i - b - w s_i)^2."""
-    (k, n), level = S.shape, target.mean()
-    intercept, squares = level - (center * weights).sum(), 0.0
-    for i in range(n):
+def _squares(
+    S: Float[np.ndarray, "k n"], target: Float[np.ndarray, " n"], intercept: float, weights: Float[np.ndarray, " k"]
+) -> float:
+    """Return RSS = sum (target_i - b - w s_i)^2."""
+    squares = 0.0
+    for i in range(len(target)):
         residual = target[i] - intercept
-        for a in range(k):
+        for a in range(len(S)):
             residual -= weights[a] * S[a, i]
         squares += residual * residual
-    return intercept, squares
+    return squares
