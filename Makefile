@@ -15,7 +15,7 @@ RESULTS ?= results
 REPORT ?= report
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce report models demo time fronts sensitivities utilities test check bench chaos
+.PHONY: help setup reproduce report models demo time fronts sensitivities density utilities test check bench chaos
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -73,6 +73,18 @@ sensitivities: $(READY) ## the study under other settings (GRID= chooses a part)
 	else echo 'hist is left out: $(BIN)/python -m tabular_cache build tables=$(HIST) tree_method=hist' \
 	  'pipeline=[clean,pca_small] n_configs=256 builds its tables'; fi
 	$(BIN)/python -m analysis sensitivities results_dir=$(RESULTS)-sensitivities out_dir=$(REPORT)
+
+density: $(READY) ## how dense must a table be? replay and surfaces of 6 problems against shipped live runs (an hour)
+	for n in 128 256 512 1024 2048 4096; do \
+	  for p in 'dataset=[abalone,phoneme] pipeline=[clean,pca_small]' 'dataset=[hiva,kin8nm] pipeline=[pca_small]'; do \
+	    $(BIN)/python -m harness study=density evaluator.n_configs=$$n $$p $(GRID) \
+	      results_dir=$(RESULTS)-density/rows-$$n || exit; \
+	    $(BIN)/python -m harness study=density evaluator=surface evaluator.n_configs=$$n $$p $(GRID) \
+	      results_dir=$(RESULTS)-density/surface-$$n || exit; \
+	  done; \
+	  $(BIN)/python -m tabular_cache confirm results_dir=$(RESULTS)-density/surface-$$n || exit; \
+	done
+	$(BIN)/python -m analysis density results_dir=$(RESULTS)-density out_dir=$(REPORT)
 
 utilities: $(READY) ## after reproduce: every utility under three cost rules, 3 seeds; the same against a deadline (hours)
 	$(BIN)/python -m harness study=utilities 'seeds=[0,1,2]' results_dir=$(RESULTS) $(GRID)

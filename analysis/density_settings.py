@@ -15,6 +15,7 @@ from tabular_cache.cargo import first
 from tabular_cache.confirm import FILE
 from tabular_cache.schema import problem_name
 from tabular_cache.table import TABLES, load_table
+from tabular_cache.truth import TRUTH
 
 LIVE = "live"
 
@@ -22,15 +23,18 @@ LIVE = "live"
 def settings(folder: Path, reference: str = LIVE) -> dict[str, Traces]:
     """Return the traces of each setting, the reference first, then rows and surfaces by density.
 
-    Raises BadInput without the reference, and where settings cannot be compared: runs of other lengths, methods that
-    one has and another has not, tables that changed between two settings.
+    Without a folder `live`, the shipped live runs take its place (`tabular_cache.truth`). Raises BadInput without the
+    reference, and where settings cannot be compared: runs of other lengths, methods that one has and another has
+    not, tables that changed between two settings.
     """
     names = sorted((p.name for p in folder.iterdir() if p.is_dir()), key=_order)
-    if reference not in names:
+    paths = {name: folder / name for name in names}
+    if reference == LIVE and LIVE not in paths and TRUTH.is_dir():
+        paths[LIVE] = TRUTH
+    if reference not in paths:
         found = ", ".join(names) or "none"
         raise BadInput(f"{folder} needs a folder {reference!r} of records to compare with; folders there: {found}")
-    names.sort(key=lambda name: name != reference)
-    frames = {name: read_traces(folder / name) for name in names}
+    frames = {name: read_traces(paths[name]) for name in sorted(paths, key=lambda name: name != reference)}
     traces = {name: collect(frame) for name, frame in frames.items()}
     check_alike(traces, reference)
     check_tables({name: frame for name, frame in frames.items() if name.startswith("rows")})

@@ -16,6 +16,7 @@ USAGE = """usage: python -m tabular_cache COMMAND [dataset=[a,b]] [pipeline=[c]]
 
 build         measure: live trainings to tables       info          the table of problems
 audit         train a random sample again             confirm       train what the runs of results_dir chose
+truth         live runs of results_dir to the shipped ones that `python -m analysis density` compares with
 costs         how well the cost models predict        significance  which features and ridge a linear one should have
 censored      treatments of capped and timed-out costs
 emulator      how well evaluator=surface predicts configurations it has not seen"""
@@ -29,6 +30,7 @@ def main() -> int:
         "audit": _audit,
         "info": _info,
         "confirm": _confirm,
+        "truth": _truth,
         "costs": _costs,
         "significance": _significance,
         "censored": _censored,
@@ -127,6 +129,15 @@ def _confirm(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> int:
     executor, _ = _executor(cfg)
     with executor:
         return print_confirmed(confirm(executor, Path(cfg.results_dir), set(problems)))
+
+
+def _truth(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> int:
+    from tabular_cache.truth import TRUTH, gather
+
+    target = TRUTH if cfg.truth is None else Path(cfg.truth)
+    for spec, runs in gather(Path(cfg.results_dir), set(problems), target):
+        print(f"{spec['dataset']}/{spec['pipeline']} {spec['method']}: {runs} runs")
+    return 0
 
 
 def _costs(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> int:

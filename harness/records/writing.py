@@ -21,12 +21,15 @@ def block_files(
     timings: dict[str, Any],
     fronts: dict[str, Any] | None = None,
     seconds: float | None = None,
+    made_with: Mapping[str, str] | None = None,
 ) -> dict[str, bytes]:
     """Return the files of one block (columns as lists) by their path below the results, the trace last.
 
-    seconds: what computing the block took on its worker, kept with the timings.
+    seconds: what computing the block took on its worker, kept with the timings. made_with: versions, where the runs are
+    not of this process.
     """
-    header = {"schema": RECORD_SCHEMA, "spec": spec, "seeds": sorted(seeds), "versions": versions()}
+    made_with = versions() if made_with is None else dict(made_with)
+    header = {"schema": RECORD_SCHEMA, "spec": spec, "seeds": sorted(seeds), "versions": made_with}
     stem = block_folder(Path(), spec) / f"seeds-{_ranges(sorted(seeds))}"
     files = {} if fronts is None else {f"{stem}{FRONTS_SUFFIX}": _parquet(fronts, FRONTS, header)}
     files[f"{stem}{TIMINGS_SUFFIX}"] = _parquet(timings, TIMINGS, header | {"seconds": seconds})

@@ -10,7 +10,7 @@ import pytest
 from fakes import make_tables
 from synthetic_records import Way, block, on_disk, spec
 
-from analysis import density, density_figure
+from analysis import density, density_figure, density_settings
 from analysis.__main__ import main
 from analysis.density_settings import check_tables, confirmed, exhausted, n_configs, settings
 from analysis.relative import finals
@@ -51,7 +51,19 @@ def test_settings_come_in_order_with_live_first(folder: Path) -> None:
     assert [n_configs(n) for n in ("live", "rows-128", "surface-512")] == [None, 128, 512]
 
 
-def test_without_live_there_is_nothing_to_compare_with(folder: Path, tmp_path: Path) -> None:
+def test_without_live_the_shipped_runs_are_compared_with(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(density_settings, "TRUTH", folder / "live")
+    shutil.copytree(folder / "rows-128", tmp_path / "all/rows-128")
+    assert list(settings(tmp_path / "all")) == ["live", "rows-128"]
+    assert not density.effects(settings(tmp_path / "all"))["live"]["saved"].empty
+
+
+def test_without_live_at_all_there_is_nothing_to_compare_with(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(density_settings, "TRUTH", tmp_path / "absent")
     shutil.copytree(folder / "live", tmp_path / "all/dead")
     with pytest.raises(BadInput, match="needs a folder 'live'"):
         settings(tmp_path / "all")
