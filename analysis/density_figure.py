@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib import colormaps
+from matplotlib.colors import to_hex
 
 from analysis import density
 from analysis.density_settings import LIVE, confirmed, exhausted, n_configs, settings
-from analysis.plotting import BLACK, BLUE, ORANGE, Drawn, new_figure, save, sequence, style
+from analysis.plotting import BLACK, BLUE, ORANGE, Drawn, new_figure, save, style
 from analysis.scope import plural, sentence
 from analysis.traces import CELL
 
@@ -18,6 +20,7 @@ _LABELS = {
     "measured": "error added, measured (% of EI's error)",
 }
 _KINDS = (("rows", BLUE, "o"), ("surface", ORANGE, "s"))
+_SHADES = {"rows": "Blues", "surface": "Oranges"}  # darker is denser
 
 
 def draw(folder: Path, out_dir: Path) -> Drawn:
@@ -31,8 +34,8 @@ def draw(folder: Path, out_dir: Path) -> Drawn:
     effects = list(dict.fromkeys(numbers["effect"]))
     caption = _caption(found, agreement)
     with style():
-        figure, plots = new_figure(4.2 * len(effects) + 2.6, 7.4, caption)
-        axes = plots.subplots(2, len(effects) + 1, height_ratios=(1.25, 1), width_ratios=[*(1.0 for _ in effects), 0.6])
+        figure, plots = new_figure(4.2 * len(effects) + 2.6, 9.4, caption)
+        axes = plots.subplots(2, len(effects) + 1, height_ratios=(2, 1), width_ratios=[*(1.0 for _ in effects), 0.6])
         for axis, effect in zip(axes[0], effects, strict=False):
             _effects(axis, numbers[numbers["effect"] == effect], effect)
         axes[0][-1].set_axis_off()
@@ -48,8 +51,10 @@ def draw(folder: Path, out_dir: Path) -> Drawn:
 
 def _effects(axis: Any, rows: pd.DataFrame, effect: str) -> None:
     names, methods = list(dict.fromkeys(rows["setting"])), list(dict.fromkeys(rows["method"]))
-    others = [name for name in names if name != LIVE]
-    colours = dict(zip(others, sequence(len(others)), strict=True)) | {LIVE: BLACK}
+    colours = {LIVE: BLACK}
+    for kind, _, _ in _KINDS:
+        own = [name for name in names if name.startswith(kind)]
+        colours |= zip(own, map(to_hex, colormaps[_SHADES[kind]](np.linspace(0.4, 0.95, len(own)))), strict=True)
     for k, name in enumerate(names):
         part = rows[rows["setting"] == name].set_index("method").loc[methods]
         y = np.arange(len(methods)) + (k - (len(names) - 1) / 2) * 0.8 / len(names)
