@@ -80,9 +80,10 @@ def agreement(found: Mapping[str, Mapping[str, pd.DataFrame]]) -> pd.DataFrame:
 
     distance: root mean square, over problems and methods, of the difference of means over seeds, less the part
     that the seeds' scatter explains (so a setting that is live itself has distance 0 in expectation); with a 95 %
-    bootstrap interval over problems. bias: mean difference. same_sign: share of (problem, method) pairs whose
-    effect has live's sign, among those where live's own interval over seeds excludes 0. Problems of one seed are left
-    out (`one_seed` counts them), since their scatter is unknown. Raises BadInput when none is left.
+    bootstrap interval over problems. bias: mean difference over methods and runs, with the interval of effects
+    (bias_low, bias_high). same_sign: share of (problem, method) pairs whose effect has live's sign, among those where
+    live's own interval over seeds excludes 0. Problems of one seed are left out (`one_seed` counts them), since their
+    scatter is unknown. Raises BadInput when none is left.
     """
     seeds = found[LIVE]["saved"].groupby(level=PROBLEM).size()
     known = seeds.index[seeds > 1]
@@ -101,6 +102,7 @@ def agreement(found: Mapping[str, Mapping[str, pd.DataFrame]]) -> pd.DataFrame:
             cells = mean.index.to_frame(index=False).assign(seed=0)
             replicates = weighted(square[:, None], resample(cells[CELL]), "mean")[:, 0]
             low, high = np.sqrt(np.maximum(np.quantile(replicates, [0.025, 0.975]), 0.0))
+            bias = _bias(difference, known)
             live = found[LIVE][effect].groupby(level=PROBLEM)
             sure = live.mean().abs() > 1.96 * np.sqrt(live.var().div(live.size(), axis=0))
             same = np.sign(frames[effect].groupby(level=PROBLEM).mean()) == np.sign(live.mean())
@@ -111,10 +113,17 @@ def agreement(found: Mapping[str, Mapping[str, pd.DataFrame]]) -> pd.DataFrame:
                     "distance": float(np.sqrt(max(square.mean(), 0.0))),
                     "low": float(low),
                     "high": float(high),
-                    "bias": float(mean.to_numpy().mean()),
+                    **bias,
                     "same_sign": float(same.to_numpy()[sure.to_numpy()].mean()) if sure.to_numpy().any() else np.nan,
                     "sure": int(sure.to_numpy().sum()),
                     "one_seed": len(seeds) - len(known),
                 }
             )
     return pd.DataFrame(rows)
+
+
+def _bias(difference: pd.DataFrame, problems: pd.Index) -> dict[str, float]:
+    """Return the mean over methods and the runs of `problems`, with its interval."""
+    judged = difference[difference.reset_index("seed", drop=True).index.isin(problems)]
+    line = bootstrap(judged.mean(axis=1).to_frame("bias")).iloc[0]
+    return {"bias": float(line["value"]), "bias_low": float(line["low"]), "bias_high": float(line["high"])}

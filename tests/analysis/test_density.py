@@ -106,6 +106,7 @@ def test_distance_is_of_the_means_without_the_scatter_of_the_seeds() -> None:
         assert line["distance"] == pytest.approx(shift, abs=1.2)
         assert line["low"] <= line["distance"] <= line["high"]
         assert line["bias"] == pytest.approx(shift, abs=0.6)
+        assert line["bias_low"] < shift < line["bias_high"] < line["bias_low"] + 2
 
 
 def test_only_runs_that_every_setting_has_count(folder: Path, tmp_path: Path) -> None:
