@@ -294,7 +294,7 @@ def test_wrong_commands_of_the_tables(
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
     monkeypatch.chdir(tmp_path)
     for arguments, message in [
-        (["biuld"], "unknown command 'biuld'; allowed: build, audit, info, confirm, costs, significance"),
+        (["biuld"], "unknown command 'biuld'; allowed: build, audit, info, confirm, truth, costs, significance"),
         (["info", "dataset=[nope]"], "unknown dataset 'nope'; allowed:"),
         (["info", "tables=/nowhere"], "no tables in /nowhere"),
         (["build", "n_configs=0"], "n_configs must be a whole number from 1 to 16384, got 0"),
