@@ -5,12 +5,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib import colormaps
-from matplotlib.colors import to_hex
 
 from analysis import density
 from analysis.density_settings import LIVE, confirmed, exhausted, n_configs, settings
-from analysis.plotting import BLACK, BLUE, ORANGE, Drawn, new_figure, save, style
+from analysis.plotting import BLACK, BLUE, ORANGE, Drawn, new_figure, save, sequence, style
 from analysis.scope import plural, sentence
 from analysis.traces import CELL
 
@@ -20,7 +18,6 @@ _LABELS = {
     "measured": "error added, measured (% of EI's error)",
 }
 _KINDS = (("rows", BLUE, "o"), ("surface", ORANGE, "s"))
-_SHADES = {"rows": "Blues", "surface": "Oranges"}  # darker is denser
 
 
 def draw(folder: Path, out_dir: Path) -> Drawn:
@@ -34,15 +31,13 @@ def draw(folder: Path, out_dir: Path) -> Drawn:
     effects = list(dict.fromkeys(numbers["effect"]))
     caption = _caption(found, agreement)
     with style():
-        figure, plots = new_figure(4.2 * len(effects) + 2.6, 9.4, caption)
-        axes = plots.subplots(2, len(effects) + 1, height_ratios=(2, 1), width_ratios=[*(1.0 for _ in effects), 0.6])
-        for axis, effect in zip(axes[0], effects, strict=False):
+        figure, plots = new_figure(4.8 * len(effects), 7.4, caption)
+        axes = plots.subplots(2, len(effects), height_ratios=(1.25, 1))
+        for axis, effect in zip(axes[0], effects, strict=True):
             _effects(axis, numbers[numbers["effect"] == effect], effect)
-        axes[0][-1].set_axis_off()
-        axes[0][-1].legend(*axes[0][0].get_legend_handles_labels(), loc="center left", fontsize=8)
-        for axis, effect in zip(axes[1], effects, strict=False):
+        axes[0][1].legend(fontsize=6, ncols=3, framealpha=0.6)
+        for effect, axis in zip(effects, axes[1], strict=True):
             _distance(axis, agreement[agreement["effect"] == effect], effect)
-        _exhausted(axes[1][-1], agreement.drop_duplicates("setting"))
         drawn = save(figure, "density", caption, numbers, out_dir)
     table = agreement.to_csv(index=False, float_format="%.5g", lineterminator="\n")
     (out_dir / "density-agreement.csv").write_text(table)
@@ -51,10 +46,8 @@ def draw(folder: Path, out_dir: Path) -> Drawn:
 
 def _effects(axis: Any, rows: pd.DataFrame, effect: str) -> None:
     names, methods = list(dict.fromkeys(rows["setting"])), list(dict.fromkeys(rows["method"]))
-    colours = {LIVE: BLACK}
-    for kind, _, _ in _KINDS:
-        own = [name for name in names if name.startswith(kind)]
-        colours |= zip(own, map(to_hex, colormaps[_SHADES[kind]](np.linspace(0.4, 0.95, len(own)))), strict=True)
+    others = [name for name in names if name != LIVE]
+    colours = dict(zip(others, sequence(len(others)), strict=True)) | {LIVE: BLACK}
     for k, name in enumerate(names):
         part = rows[rows["setting"] == name].set_index("method").loc[methods]
         y = np.arange(len(methods)) + (k - (len(names) - 1) / 2) * 0.8 / len(names)
@@ -77,28 +70,14 @@ def _distance(axis: Any, rows: pd.DataFrame, effect: str) -> None:
         arms = np.maximum([part["distance"] - part["low"], part["high"] - part["distance"]], 0)
         axis.errorbar(x, part["distance"], yerr=arms, color=colour, marker=marker, markersize=4, elinewidth=0.8,
                       label=kind)  # fmt: skip
-    _densities(axis, rows)
-    axis.set_ylabel(f"distance from live:\n{_LABELS[effect].split(' (')[0]} (points)")
-    axis.legend(fontsize=8)
-
-
-def _exhausted(axis: Any, rows: pd.DataFrame) -> None:
-    rows = rows[rows["exhausted"].notna()]
-    if rows.empty:
-        axis.set_axis_off()
-        return
-    axis.plot(rows["setting"].map(n_configs), 100 * rows["exhausted"], color=BLUE, marker="o", markersize=4)
-    _densities(axis, rows)
-    axis.set_ylabel("runs that find the best row of their table (%)")
-
-
-def _densities(axis: Any, rows: pd.DataFrame) -> None:
     axis.set_xscale("log", base=2)
     ticks = sorted({int(n) for n in rows["setting"].map(n_configs).dropna()})
-    axis.set_xticks(ticks, [str(t) for t in ticks], rotation=45)
+    axis.set_xticks(ticks, [str(t) for t in ticks])
     axis.minorticks_off()
     axis.set_ylim(bottom=0)
-    axis.set_xlabel("Sobol configurations")
+    axis.set_xlabel("Sobol configurations in the table")
+    axis.set_ylabel(f"distance from live:\n{_LABELS[effect].split(' (')[0]} (points)")
+    axis.legend(fontsize=8)
 
 
 def _caption(found: dict[str, dict[str, pd.DataFrame]], agreement: pd.DataFrame) -> str:
@@ -111,8 +90,7 @@ def _caption(found: dict[str, dict[str, pd.DataFrame]], agreement: pd.DataFrame)
         f"and {plural(len(cells), 'run')} per method, 95 % hierarchical paired bootstrap intervals. Below: root mean",
         "square, over problems and methods, of the difference between a setting's and live training's mean effect,",
         "the seeds' own scatter subtracted; 95 % bootstrap intervals over problems. Only problems and seeds that were",
-        "run under every setting. Below on the right: the share of replayed runs, of all methods, that end with the",
-        "lowest error of their table.",
+        "run under every setting.",
         f"Below without {plural(alone, 'problem')} of a single seed." if alone else "",
         "Measured: what runs on surfaces chose was trained live." if density.MEASURED in found[LIVE] else "",
     )
