@@ -95,8 +95,9 @@ utilities: $(READY) ## after reproduce: every utility under three cost rules, 3 
 	  budgets=$(REPORT)/budgets.csv results_dir=$(RESULTS) $(GRID)
 	$(BIN)/python -m analysis utilities results_dir=$(RESULTS) out_dir=$(REPORT)
 
+# The suite starts many processes, which share their bytecode, whatever the environment says of it.
 test: $(READY) ## the test suite
-	$(BIN)/python -m pytest -n 3 --dist worksteal
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist worksteal
 
 bench: $(READY) ## how fast: steps against other libraries, whole runs, look-ups, workers, memory (some 10 minutes)
 	$(BIN)/python tests/bench

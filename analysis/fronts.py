@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pandas as pd
-import pyarrow.parquet as pq
 
 from analysis.components import REFERENCE
 from analysis.methods import EI
@@ -11,6 +10,7 @@ from analysis.mixing import check_same_origin
 from analysis.traces import CELL
 from harness.errors import BadInput
 from harness.records import FRONTS, damage_named, front_files, read_header, spec_hash
+from harness.sealing import read_parquet
 
 _WORDS = ("dataset", "pipeline", "acq", "method", *REFERENCE, "iterations")
 _ORIGIN = ("data", "engine")
@@ -26,7 +26,7 @@ def read_fronts(results_dir: Path) -> pd.DataFrame:
     for path in front_files(results_dir):
         with damage_named(path):
             spec = read_header(path)["spec"]
-            rows = pq.read_table(path).select(FRONTS.names).cast(FRONTS).to_pandas()
+            rows = read_parquet(path).select(FRONTS.names).cast(FRONTS).to_pandas()
             words = {name: spec.get(name, REFERENCE.get(name)) for name in _WORDS}
             words |= {name: str(spec.get(name, "")) for name in _ORIGIN}
             parts.append(rows.assign(**words, spec=spec_hash(spec)))

@@ -6,11 +6,19 @@ page checksums would leave the footer, and so the spec, uncovered.
 
 import hashlib
 import io
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 _KEY, _MARKER = "seal", b"unsealed" * 8
+
+
+def read_parquet(source: bytes | Path) -> pa.Table:
+    """Return the table in a parquet file, given as its bytes or its path; raises pyarrow's errors and OSError."""
+    # `pq.read_table` imports pyarrow's data sets to do the same, which takes each process a third of a second.
+    with pq.ParquetFile(pa.BufferReader(source) if isinstance(source, bytes) else source) as file:
+        return file.read()
 
 
 def sealed_parquet(table: pa.Table) -> bytes:

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from harness.errors import BadInput
 from harness.files import write_atomically
 from harness.problem import OK
+from harness.sealing import read_parquet
 from harness.streams import stream
 from tabular_cache.rows import AGAIN, parquet_bytes
 from tabular_cache.schema import MOST_CONFIGS, NOISE_SCHEMA, TIMES
@@ -40,7 +40,7 @@ def read(folder: Path) -> pa.Table:
     if not path.exists():
         return NOISE_SCHEMA.empty_table()
     try:
-        return pq.read_table(path).cast(NOISE_SCHEMA)
+        return read_parquet(path).cast(NOISE_SCHEMA)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise BadInput(
             f"{path} holds no repeated measurements ({type(error).__name__}): restore or remove it"

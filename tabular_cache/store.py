@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from harness.errors import BadInput
 from harness.files import write_atomically
 from harness.problem import TIMEOUT
+from harness.sealing import read_parquet
 from tabular_cache import noise
 from tabular_cache.rows import NOISE, merged, parquet_bytes
 from tabular_cache.schema import SCHEMA_VERSION, SOBOL_SEED, file_stem
@@ -146,7 +146,7 @@ class Store:
             if hashlib.sha256(content).hexdigest() not in (entry.get("sha256"), entry.get(PENDING)):
                 raise BadInput(f"the table {path} is damaged or foreign: its checksum is not that of the manifest; "
                                + REPAIR)  # fmt: skip
-            return pq.read_table(pa.BufferReader(content))
+            return read_parquet(content)
         except (OSError, pa.ArrowException) as error:
             raise BadInput(f"the table {path} is damaged ({type(error).__name__}): {REPAIR}") from None
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from jaxtyping import Bool, Float, Int
 
 from harness.errors import BadInput
 from harness.problem import TIMEOUT, About
+from harness.sealing import read_parquet
 from harness.space import XGBOOST_SPACE
 from tabular_cache.schema import METRICS, SCHEMA_VERSION, TIMES, file_stem
 
@@ -135,7 +135,7 @@ def load_table(problem: str, folder: Path = TABLES) -> Table:
             + REPAIR
         )
     try:
-        rows = pq.read_table(pa.BufferReader(content))
+        rows = read_parquet(content)
         version = (rows.schema.metadata or {}).get(b"schema_version", b"none").decode()
         if version != str(SCHEMA_VERSION):
             raise BadInput(f"the table {path} has schema {version}, {_REBUILD}")

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from harness.errors import BadInput
 from harness.records import (
@@ -23,6 +22,7 @@ from harness.records import (
     write_block,
 )
 from harness.records.layout import TIMINGS_SUFFIX
+from harness.sealing import read_parquet
 
 TRUTH = Path(__file__).resolve().parent / "truth"
 
@@ -65,7 +65,7 @@ def _written(parts: list[tuple[Path, dict[str, Any]]], folder: Path) -> tuple[di
 
 def _together(paths: list[Path], schema: pa.Schema) -> dict[str, list[Any]]:
     """Return the rows of blocks, by seed and step, each (seed, step) once, as lists by column."""
-    table = pa.concat_tables([pq.read_table(path).select(schema.names).cast(schema) for path in paths])
+    table = pa.concat_tables([read_parquet(path).select(schema.names).cast(schema) for path in paths])
     keys = np.stack([table["seed"].to_numpy(), table["step"].to_numpy()])
     columns: dict[str, list[Any]] = table.take(np.unique(keys, axis=1, return_index=True)[1]).to_pydict()
     return columns

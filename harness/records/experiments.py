@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from harness.errors import BadInput
 from harness.files import write_atomically
 from harness.records.checks import DamagedRecord, check_place, damage_named, set_aside
 from harness.records.layout import spec_hash
-from harness.sealing import check_seal, has_seal, sealed_parquet
+from harness.sealing import check_seal, has_seal, read_parquet, sealed_parquet
 
 Spec = dict[str, Any]
 Content = TypeVar("Content")
@@ -45,7 +44,7 @@ def read_record(path: Path) -> tuple[Spec, pa.Table]:
     """
     with damage_named(path):
         content = path.read_bytes()
-        table = pq.read_table(pa.BufferReader(content))
+        table = read_parquet(content)
         metadata = table.schema.metadata or {}
         if has_seal(content) or b"sealed" in metadata:  # those from before seals have neither
             check_seal(content)

@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from harness.errors import BadInput
 from harness.records.checks import checked_header, damage_named, header_of, read_header
 from harness.records.layout import TIMINGS, TIMINGS_SUFFIX, TRACE, spec_hash, trace_files
+from harness.sealing import read_parquet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,7 +43,7 @@ def read_traces(results_dir: str | Path) -> "pd.DataFrame":
         with damage_named(path):
             content = path.read_bytes()
             headers.append(checked_header(path, content)["spec"])
-            table = pq.read_table(pa.BufferReader(content))
+            table = read_parquet(content)
             parts.append(table.select(TRACE.names).cast(TRACE))
         sizes.append(len(table))
     frame = pa.concat_tables(parts).to_pandas()
@@ -70,7 +70,7 @@ def read_timings(results_dir: Path) -> "pd.DataFrame":
     for path in trace_files(results_dir):
         path = path.with_suffix(TIMINGS_SUFFIX)
         with damage_named(path):
-            table = pq.read_table(path)
+            table = read_parquet(path)
             spec = header_of(path, table.schema)["spec"]
             parts.append(table.select(TIMINGS.names).to_pandas().assign(spec=spec_hash(spec)))
     return pd.concat(parts, ignore_index=True).drop_duplicates(["spec", "seed", "step"], ignore_index=True)

@@ -1,12 +1,17 @@
 """No changed byte goes unnoticed."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.sealing import check_seal, has_seal, sealed_parquet
+from harness.sealing import check_seal, has_seal, read_parquet, sealed_parquet
 
+ROOT = Path(__file__).resolve().parents[2]
 TABLE = pa.table({"x": [1, 2, 3], "s": ["a", "b", None]}).replace_schema_metadata({"block": '{"seeds": [0]}'})
 SEALED = sealed_parquet(TABLE)
 
@@ -19,6 +24,18 @@ def test_equal_tables_are_equal_bytes_and_read_back() -> None:
     assert sealed_parquet(TABLE) == SEALED
     assert pq.read_table(pa.BufferReader(SEALED)).equals(TABLE)
     assert pq.read_schema(pa.BufferReader(SEALED)).metadata[b"block"] == b'{"seeds": [0]}'
+
+
+def test_bytes_and_files_are_read_alike_and_without_pyarrow_s_data_sets(tmp_path: Path) -> None:
+    path = tmp_path / "method=ei" / "t.parquet"  # a folder that a data set would take for a column
+    path.parent.mkdir()
+    path.write_bytes(SEALED)
+    assert read_parquet(SEALED).equals(TABLE) and read_parquet(path).equals(TABLE)
+    assert (read_parquet(path).schema.metadata or {})[b"block"] == b'{"seeds": [0]}'
+    code = "import sys, pathlib; from harness.sealing import read_parquet; read_parquet(pathlib.Path(sys.argv[1])); "
+    code += "print('pyarrow.dataset' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code, path], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.stdout == "False\n", done.stderr
 
 
 def found(content: bytes) -> bool:
