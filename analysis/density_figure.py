@@ -17,7 +17,7 @@ _LABELS = {
     "added": "error added (% of EI's error)",
     "measured": "error added, measured (% of EI's error)",
 }
-_KINDS = (("rows", BLUE, "o"), ("surface", ORANGE, "s"))
+_KINDS = (("rows", BLUE, "o", 0.97), ("surface", ORANGE, "s", 1.03))  # the last: beside each other, not over
 
 
 def draw(folder: Path, out_dir: Path) -> Drawn:
@@ -35,7 +35,8 @@ def draw(folder: Path, out_dir: Path) -> Drawn:
         axes = plots.subplots(2, len(effects), height_ratios=(1.25, 1))
         for axis, effect in zip(axes[0], effects, strict=True):
             _effects(axis, numbers[numbers["effect"] == effect], effect)
-        axes[0][1].legend(fontsize=6, ncols=3, framealpha=0.6)
+        key = axes[0][0].get_legend_handles_labels()
+        plots.legend(*key, loc="outside upper center", ncols=7, fontsize=8)
         for effect, axis in zip(effects, axes[1], strict=True):
             _distance(axis, agreement[agreement["effect"] == effect], effect)
         drawn = save(figure, "density", caption, numbers, out_dir)
@@ -62,11 +63,11 @@ def _effects(axis: Any, rows: pd.DataFrame, effect: str) -> None:
 
 
 def _distance(axis: Any, rows: pd.DataFrame, effect: str) -> None:
-    for kind, colour, marker in _KINDS:
+    for kind, colour, marker, beside in _KINDS:
         part = rows[rows["setting"].str.startswith(kind)]
         if part.empty:
             continue
-        x = part["setting"].map(n_configs).astype(float)
+        x = part["setting"].map(n_configs).astype(float) * beside
         arms = np.maximum([part["distance"] - part["low"], part["high"] - part["distance"]], 0)
         axis.errorbar(x, part["distance"], yerr=arms, color=colour, marker=marker, markersize=4, elinewidth=0.8,
                       label=kind)  # fmt: skip
