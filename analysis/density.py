@@ -91,35 +91,31 @@ def agreement(found: Mapping[str, Mapping[str, pd.DataFrame]]) -> pd.DataFrame:
         raise BadInput("no problem has two seeds under every setting: the seeds' scatter is unknown")
     rows = []
     for name, frames in found.items():
-        if name == LIVE:
-            continue
-        for effect in frames:
-            difference = frames[effect] - found[LIVE][effect]
-            groups = difference.groupby(level=PROBLEM)
-            mean, n = groups.mean().loc[known], groups.size().loc[known]
-            scatter = groups.var().loc[known].div(n, axis=0)
-            square = (mean**2 - scatter).mean(axis=1).to_numpy()
-            cells = mean.index.to_frame(index=False).assign(seed=0)
-            replicates = weighted(square[:, None], resample(cells[CELL]), "mean")[:, 0]
-            low, high = np.sqrt(np.maximum(np.quantile(replicates, [0.025, 0.975]), 0.0))
-            bias = _bias(difference, known)
-            live = found[LIVE][effect].groupby(level=PROBLEM)
-            sure = live.mean().abs() > 1.96 * np.sqrt(live.var().div(live.size(), axis=0))
-            same = np.sign(frames[effect].groupby(level=PROBLEM).mean()) == np.sign(live.mean())
-            rows.append(
-                {
-                    "setting": name,
-                    "effect": effect,
-                    "distance": float(np.sqrt(max(square.mean(), 0.0))),
-                    "low": float(low),
-                    "high": float(high),
-                    **bias,
-                    "same_sign": float(same.to_numpy()[sure.to_numpy()].mean()) if sure.to_numpy().any() else np.nan,
-                    "sure": int(sure.to_numpy().sum()),
-                    "one_seed": len(seeds) - len(known),
-                }
-            )
+        for effect in frames if name != LIVE else ():
+            told, live = frames[effect], found[LIVE][effect]
+            measures = _distance(told - live, known) | _bias(told - live, known) | _signs(told, live)
+            rows.append({"setting": name, "effect": effect, **measures, "one_seed": len(seeds) - len(known)})
     return pd.DataFrame(rows)
+
+
+def _distance(difference: pd.DataFrame, known: pd.Index) -> dict[str, float]:
+    """Return the root mean square over problems and methods, less the seeds' scatter, with its interval."""
+    groups = difference.groupby(level=PROBLEM)
+    mean, n = groups.mean().loc[known], groups.size().loc[known]
+    scatter = groups.var().loc[known].div(n, axis=0)
+    square = (mean**2 - scatter).mean(axis=1).to_numpy()
+    cells = mean.index.to_frame(index=False).assign(seed=0)
+    replicates = weighted(square[:, None], resample(cells[CELL]), "mean")[:, 0]
+    low, high = np.sqrt(np.maximum(np.quantile(replicates, [0.025, 0.975]), 0.0))
+    return {"distance": float(np.sqrt(max(square.mean(), 0.0))), "low": float(low), "high": float(high)}
+
+
+def _signs(told: pd.DataFrame, live: pd.DataFrame) -> dict[str, float]:
+    """Return the share of sure live effects whose sign is told as well, and how many are sure."""
+    groups = live.groupby(level=PROBLEM)
+    sure = (groups.mean().abs() > 1.96 * np.sqrt(groups.var().div(groups.size(), axis=0))).to_numpy()
+    same = (np.sign(told.groupby(level=PROBLEM).mean()) == np.sign(groups.mean())).to_numpy()
+    return {"same_sign": float(same[sure].mean()) if sure.any() else np.nan, "sure": int(sure.sum())}
 
 
 def _bias(difference: pd.DataFrame, problems: pd.Index) -> dict[str, float]:
