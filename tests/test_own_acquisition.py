@@ -1,12 +1,11 @@
 """An acquisition in a package and a folder of the user's own: its name, its errors, what is refused."""
 
 import json
-import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command_lines import ENVIRONMENT, Done
+from command_lines import CommandLines, Done
 from fakes import make_tables
 
 from analysis.budgets import minimal_budgets
@@ -57,6 +56,7 @@ class Mine:
         (folder / "mine" / "rules.py").write_text(RULES)
         for name, text in FILES.items():
             self.file("conf", name, text)
+        self.run = CommandLines(folder)
 
     def file(self, place: str, name: str, text: str) -> None:
         (self.folder / place / "acq").mkdir(parents=True, exist_ok=True)
@@ -67,15 +67,14 @@ class Mine:
         grid += [f"hydra.searchpath=[file://{self.folder / place}]", "allow_targets=[mine]"]
         if not any(argument.startswith("executor=") for argument in arguments):
             grid.append("executor=serial")
-        command = [sys.executable, "-m", "harness", *grid, *arguments]
-        environment = {**ENVIRONMENT, "PYTHONPATH": f"{ENVIRONMENT['PYTHONPATH']}:{self.folder}"}
-        done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=600)
-        return Done(done.returncode, done.stdout, done.stderr)
+        return self.run("harness", *grid, *arguments, cwd=self.folder)
 
 
 @pytest.fixture(scope="module")
-def mine(tmp_path_factory: pytest.TempPathFactory) -> Mine:
-    return Mine(tmp_path_factory.mktemp("own"))
+def mine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mine]:
+    made = Mine(tmp_path_factory.mktemp("own"))
+    yield made
+    made.run.close()
 
 
 def test_its_parameters_are_part_of_its_name(mine: Mine) -> None:

@@ -85,10 +85,9 @@ def test_an_interrupted_live_run_trains_nothing_twice(tmp_path: Path, command_li
     rng = np.random.default_rng(0)
     x = rng.uniform(size=(400, 4))
     pd.DataFrame({**{f"x{j}": x[:, j] for j in range(4)}, "y": x @ np.arange(4.0)}).to_csv(tmp_path / "my.csv")
-    run = ["dataset=csv", "dataset.path=my.csv", "dataset.target=y", "+acq=ei", "executor=local", "executor.n_jobs=1"]
-    run += ["evaluator.n_candidates=64"]
+    run = ["dataset=csv", "dataset.path=my.csv", "dataset.target=y", "+acq=ei", "evaluator.n_candidates=64"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "harness", *run, "iterations=2000"],
+        [sys.executable, "-m", "harness", *run, "iterations=2000", "executor=local", "executor.n_jobs=1"],
         cwd=tmp_path, env=ENVIRONMENT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
     )  # fmt: skip
     results = tmp_path / "results"
@@ -104,12 +103,13 @@ def test_an_interrupted_live_run_trains_nothing_twice(tmp_path: Path, command_li
     journal = next((results / FOLDER).glob("live-*"))
     written = [json.loads(line) for line in journal.read_text().splitlines()[1:]]
     spec_of_2000 = journal.name
-    short = command_line("harness", *run, "iterations=7", cwd=tmp_path)  # another spec: its own journal, then none
+    # another spec: its own journal, then none
+    short = command_line("harness", *run, "iterations=7", "executor=serial", cwd=tmp_path)
     assert short.returncode == 0, short.stderr
     assert [path.name for path in (results / FOLDER).glob("live-*")] == [spec_of_2000]
     assert len(specs(results)) == 1 and len(read_traces(results)) == 7
     again = subprocess.Popen(
-        [sys.executable, "-m", "harness", *run, "iterations=2000"],
+        [sys.executable, "-m", "harness", *run, "iterations=2000", "executor=serial"],
         cwd=tmp_path, env=ENVIRONMENT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
     )  # fmt: skip
     while kept(results) < before + 3 and again.poll() is None and time.monotonic() < deadline:
