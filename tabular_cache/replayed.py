@@ -3,7 +3,7 @@
 from typing import no_type_check
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, UInt
 from numba import njit
 
 from harness.capping import cap, stopped
@@ -15,6 +15,7 @@ from tabular_cache.cargo import first
 from tabular_cache.table import Table, about
 
 COSTS = {"scaled": "scaled_s", "cpu": "cpu_s", "wall": "wall_s"}
+_ODD = stream(0, "keys of points").integers(2**63, size=16, dtype=np.uint64) * 2 + 1
 _NEIGHBOURS = 200  # of the incumbent, always on offer when the rows are too many to offer all
 
 
@@ -37,7 +38,7 @@ class ReplayProblem:
         objective: str = "error",
     ) -> None:
         self.name, self.about = table.problem, about(table.problem, table.meta)
-        self._price: dict[bytes, float] | None = None
+        self._places: tuple[np.ndarray, np.ndarray] | None = None
         self._table, self._seed, self._max = table, seed, max_candidates
         self._cost = table[COSTS[cost]]
         self._error, self._test_error = table[f"val_{objective}"], table[f"test_{objective}"]
@@ -87,12 +88,15 @@ class ReplayProblem:
 
     def true_cost_s(self, C: Float[np.ndarray, "m d"]) -> Float[np.ndarray, " m"]:
         """Return the costs in seconds of points that are rows of the table; raises ValueError for others."""
-        if self._price is None:
-            self._price = dict(zip(_keys(self._table.unit), self._cost.tolist(), strict=True))
-        try:
-            return np.array([self._price[key] for key in _keys(C)])
-        except KeyError:
-            raise ValueError(f"the table of {self.name} does not hold all of these points") from None
+        if self._places is None:
+            keys = _keys(self._table.unit)
+            rows = np.argsort(keys)
+            self._places = keys[rows], rows
+        keys, rows = self._places
+        found = rows[np.searchsorted(keys[:-1], _keys(C))]
+        if not np.array_equal(self._table.unit[found], C):
+            raise ValueError(f"the table of {self.name} does not hold all of these points")
+        return self._cost[found].astype(float)
 
     def evaluate(self, candidate: int) -> Evaluation:
         """Look the row up and take it off the offer."""
@@ -130,6 +134,7 @@ def _squared_distances(unit: Float[np.ndarray, "r d"], rows: Int[np.ndarray, " m
     return out
 
 
-def _keys(unit: Float[np.ndarray, "m d"]) -> list[bytes]:
-    unit = np.ascontiguousarray(unit, dtype=np.float64)
-    return [bytes(key) for key in unit.view(f"V{unit.itemsize * unit.shape[1]}").ravel()]
+def _keys(unit: Float[np.ndarray, "m d"]) -> UInt[np.ndarray, " m"]:
+    """Return one 64-bit number per point, the same for the same bits; for others the same by a 2^-64 chance only."""
+    bits = np.ascontiguousarray(unit, dtype=np.float64).view(np.uint64)
+    return ((bits ^ bits >> np.uint64(29)) * _ODD[: unit.shape[1]]).sum(axis=1, dtype=np.uint64)
