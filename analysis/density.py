@@ -120,6 +120,6 @@ def _signs(told: pd.DataFrame, live: pd.DataFrame) -> dict[str, float]:
 
 def _bias(difference: pd.DataFrame, problems: pd.Index) -> dict[str, float]:
     """Return the mean over methods and the runs of `problems`, with its interval."""
-    judged = difference[difference.reset_index("seed", drop=True).index.isin(problems)]
+    judged = difference[difference.droplevel("seed").index.isin(problems)]
     line = bootstrap(judged.mean(axis=1).to_frame("bias")).iloc[0]
     return {"bias": float(line["value"]), "bias_low": float(line["low"]), "bias_high": float(line["high"])}

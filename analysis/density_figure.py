@@ -37,7 +37,7 @@ def draw(folder: Path, out_dir: Path) -> Drawn:
             _effects(axis, numbers[numbers["effect"] == effect], effect)
         key = axes[0][0].get_legend_handles_labels()
         plots.legend(*key, loc="outside upper center", ncols=7, fontsize=8)
-        for effect, axis in zip(effects, axes[1], strict=True):
+        for axis, effect in zip(axes[1], effects, strict=True):
             _distance(axis, agreement[agreement["effect"] == effect], effect)
         drawn = save(figure, "density", caption, numbers, out_dir)
     table = agreement.to_csv(index=False, float_format="%.5g", lineterminator="\n")

@@ -93,7 +93,7 @@ class ReplayProblem:
             rows = np.argsort(keys)
             self._places = keys[rows], rows
         keys, rows = self._places
-        found = rows[np.searchsorted(keys[:-1], _keys(C))]
+        found = rows[np.searchsorted(keys[:-1], _keys(C))]  # without the last: what lies beyond it is compared with it
         if not np.array_equal(self._table.unit[found], C):
             raise ValueError(f"the table of {self.name} does not hold all of these points")
         return self._cost[found].astype(float)

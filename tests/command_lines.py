@@ -46,9 +46,9 @@ class Done:
 class CommandLines:
     """`python -m MODULE ARGUMENTS` in a folder, one after the other; modules are found in `more` too."""
 
-    def __init__(self, more: Path | None = None) -> None:
+    def __init__(self, *more: Path) -> None:
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        environment = ENVIRONMENT | ({} if more is None else {"PYTHONPATH": os.pathsep.join(map(str, (ROOT, more)))})
+        environment = ENVIRONMENT | {"PYTHONPATH": os.pathsep.join(map(str, (ROOT, *more)))}
         self._process = subprocess.Popen([sys.executable, "-c", _DRIVER], env=environment, text=True, cwd=ROOT, **pipes)
 
     def __call__(self, module: str, *arguments: str, cwd: Path) -> Done:
