@@ -18,7 +18,7 @@ _DAY_S = 86_400.0
 def inputs(frame: pandas.DataFrame, drop: Sequence[str], keep: Sequence[str]) -> tuple[pandas.DataFrame, list[str]]:
     """Return the columns to predict from, and notes on those left out or converted.
 
-    Numbers, strings and yes/no columns stay (the pipelines decide their kinds, and drop constant ones). Raises
+    How dates were written stands in the frame's attribute ``dates``, by column, for rows to come (`like`). Numbers, strings and yes/no columns stay (the pipelines decide their kinds, and drop constant ones). Raises
     BadInput for a name in `drop` or `keep` that is no column, and where no column remains.
     """
     for setting, listed in (("drop", drop), ("keep", keep)):
@@ -27,18 +27,26 @@ def inputs(frame: pandas.DataFrame, drop: Sequence[str], keep: Sequence[str]) ->
             raise BadInput(f"dataset.{setting}: {unknown[0]!r} is none of the inputs {', '.join(frame.columns[:12])}")
     columns: dict[str, pandas.Series] = {}
     notes: list[str] = []
+    written: dict[str, str] = {}
     for name in frame.columns:
         if name in drop:
             continue
         if name not in keep and is_row_number(frame[name]):
             notes.append(f"{name} left out: it numbers the rows")
             continue
-        parts, note = dates(frame[name])
-        notes += [note] if note else []
-        columns |= {str(name): _plain(frame[name])} if parts is None else parts
+        forms = date_forms(frame[name])
+        if not forms:
+            columns[str(name)] = _plain(frame[name])
+            continue
+        written[str(name)] = forms[0]
+        parts, note = dates(frame[name], forms)
+        columns |= parts
+        notes.append(note)
     if not columns:
         raise BadInput(f"no column is left to predict from: {'; '.join(notes) or 'all are dropped'}")
-    return pandas.DataFrame(columns), notes
+    X = pandas.DataFrame(columns)
+    X.attrs["dates"] = written
+    return X, notes
 
 
 def listed(setting: str, value: Any) -> list[str]:
@@ -71,65 +79,77 @@ def is_row_number(column: pandas.Series) -> bool:
     return whole and (called_id or bool(values.max() - values.min() == len(values) - 1))
 
 
-def dates(column: pandas.Series) -> tuple[dict[str, pandas.Series] | None, str]:
-    """Return a column of dates as days since 1970, month and weekday (and hour, if times differ), and a note.
-
-    (None, "") for a column that is not all dates, missing values aside, of one of `FORMATS`. Days and months that
-    could be either way round are read month first, which the note says.
-    """
+def date_forms(column: pandas.Series) -> list[str]:
+    """Return those of `FORMATS` in which every value of a column is a date, missing values aside; [] for numbers."""
     if types.is_numeric_dtype(column) or types.is_bool_dtype(column):
-        return None, ""
+        return []
     present = column.dropna()
     if present.empty or not present.map(lambda v: isinstance(v, str) and any(c.isdigit() for c in v)).all():
-        return None, ""
-    fitting = [form for form in FORMATS if _parsed(present, form) is not None]
-    if not fitting:
-        return None, ""
-    found = _parsed(column, fitting[0])
-    assert found is not None
-    name = str(column.name)
-    parts = {
-        f"{name} (day)": (found - pandas.Timestamp("1970-01-01")).dt.total_seconds() / _DAY_S,
-        f"{name} (month)": found.dt.month.astype(np.float64),
-        f"{name} (weekday)": found.dt.day_of_week.astype(np.float64),
-    }
-    if found.dt.hour.nunique() > 1:
-        parts[f"{name} (hour)"] = found.dt.hour.astype(np.float64)
-    either = " (month first: the file leaves it open)" if {MONTH_FIRST, DAY_FIRST} <= set(fitting) else ""
-    return parts, f"{name} read as dates{either}: {', '.join(part.rpartition('(')[2][:-1] for part in parts)}"
+        return []
+    return [form for form in FORMATS if _parsed(present, form).notna().all()]
+
+
+def dates(column: pandas.Series, forms: Sequence[str]) -> tuple[dict[str, pandas.Series], str]:
+    """Return a column of dates as days since 1970, month and weekday (and hour, if times differ), and a note.
+
+    forms: what `date_forms` found; the first is taken. Days and months that could be either way round are read month
+    first, which the note says.
+    """
+    parts = _parts(column, forms[0])
+    hour = f"{column.name} (hour)"
+    if parts[hour].nunique() < 2:
+        del parts[hour]
+    either = " (month first: the file leaves it open)" if {MONTH_FIRST, DAY_FIRST} <= set(forms) else ""
+    return parts, f"{column.name} read as dates{either}: {', '.join(part.rpartition('(')[2][:-1] for part in parts)}"
 
 
 def like(X: pandas.DataFrame, frame: pandas.DataFrame, path: str) -> pandas.DataFrame:
-    """Return the columns of `X` (what `inputs` made of another file) from the rows of `frame`, dates as there.
+    """Return the columns of `X` (what `inputs` made of another file) from the rows of `frame`.
 
-    Raises BadInput, naming the file `path`, for a column that `frame` has not, or that is no date, or no number there.
+    Dates are read as they are written there, whatever else these rows would allow. Raises BadInput, naming the file
+    `path`, for a column that `frame` has not, or that is no such date, or no number there.
     """
     columns: dict[str, pandas.Series] = {}
+    written = X.attrs.get("dates", {})
     for name in map(str, X.columns):
-        source, _, part = name.rpartition(" (")
+        source = name.rpartition(" (")[0]
         if name in frame.columns:
             numbers = types.is_numeric_dtype(X[name]) and not types.is_bool_dtype(X[name])
             if numbers and not types.is_numeric_dtype(frame[name]) and frame[name].notna().any():
                 raise BadInput(f"{path}: {name} is not numeric, for example {frame[name].dropna().iloc[0]!r}")
             columns[name] = frame[name].astype(np.float64) if numbers else _plain(frame[name])
-        elif part in ("day)", "month)", "weekday)", "hour)") and source in frame.columns:
-            parts = dates(frame[source])[0]
-            if parts is None:
-                raise BadInput(f"{path}: {source} is not all dates")
-            midnight = pandas.Series(0.0, index=frame.index)
-            columns[name] = parts.get(name, midnight)  # no hour where all are at midnight
+        elif source in written and source in frame.columns:
+            if name not in columns:
+                _check_dates(frame[source], written[source], path)
+                columns |= _parts(frame[source], written[source])
         else:
             raise BadInput(f"{path} has no column {name!r}")
-    return pandas.DataFrame(columns, index=frame.index)
+    return pandas.DataFrame({name: columns[name] for name in map(str, X.columns)}, index=frame.index)
 
 
-def _parsed(values: pandas.Series, form: str) -> pandas.Series | None:
+def _check_dates(column: pandas.Series, form: str, path: str) -> None:
+    wrong = column[column.notna() & _parsed(column, form).isna()]
+    if len(wrong):
+        raise BadInput(f"{path}: {column.name} must be dates written {form}, as in the file of the runs, "
+                       f"got {str(wrong.iloc[0])!r}")  # fmt: skip
+
+
+def _parts(column: pandas.Series, form: str) -> dict[str, pandas.Series]:
+    found = _parsed(column, form)
+    return {
+        f"{column.name} (day)": (found - pandas.Timestamp("1970-01-01")).dt.total_seconds() / _DAY_S,
+        f"{column.name} (month)": found.dt.month.astype(np.float64),
+        f"{column.name} (weekday)": found.dt.day_of_week.astype(np.float64),
+        f"{column.name} (hour)": found.dt.hour.astype(np.float64),
+    }
+
+
+def _parsed(values: pandas.Series, form: str) -> pandas.Series:
+    """Return the dates, missing where a value is no date of this form (a number is none)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        try:
-            found = pandas.to_datetime(values, format=form, utc=True)
-        except (ValueError, TypeError, OverflowError):
-            return None
+        texts = values.astype(object).where(values.map(lambda value: isinstance(value, str)), None)
+        found = pandas.to_datetime(texts, format=form, utc=True, errors="coerce")
     return found.dt.tz_localize(None)
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import string
 import warnings
 from collections import Counter
 from pathlib import Path
@@ -32,6 +33,7 @@ def read(path: Path, sep: str, decimal: str, encoding: str) -> pandas.DataFrame:
         raise BadInput(f"dataset.path: {path} is no plain text ({path.suffix}): convert or unpack it to CSV first")
     text = _text(path, encoding)
     mark = _named(sep) or find_separator(text, path)
+    text = _from_header(text, mark)
     names = _header(text, mark, path)
     try:
         with warnings.catch_warnings():
@@ -75,7 +77,7 @@ def _text(path: Path, encoding: str) -> str:
         raise BadInput(f"dataset.encoding={encoding} is no encoding: for example utf-8, latin-1, utf-16") from None
     except OSError as error:
         raise BadInput(f"dataset.path: cannot read {path}: {error.strerror}") from None
-    if not text.strip():
+    if not text.strip("".join(SEPARATORS) + string.whitespace + '"'):
         raise BadInput(f"{path} is empty")
     if "\0" in text:
         raise BadInput(f"{path} is not plain text (it holds zero bytes)")
@@ -94,10 +96,16 @@ def _named(sep: str) -> str:
     return mark
 
 
+def _from_header(text: str, mark: str) -> str:
+    """Return the text without leading rows of empty fields."""
+    lines = text.splitlines(keepends=True)
+    first = next((place for place, line in enumerate(lines) if line.replace(mark, "").replace('"', "").strip()), 0)
+    return "".join(lines[first:])
+
+
 def _header(text: str, mark: str, path: Path) -> list[str]:
     """Return the column names; nameless columns are called column_1, ... by their place."""
-    row: list[str] = next(fields for fields in csv.reader(text.splitlines(), delimiter=mark, skipinitialspace=True)
-                          if any(field.strip() for field in fields))  # fmt: skip
+    row = next(csv.reader(text.splitlines(), delimiter=mark, skipinitialspace=True))
     names = [name.strip() or f"column_{place}" for place, name in enumerate(row, start=1)]
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:

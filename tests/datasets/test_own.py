@@ -8,7 +8,7 @@ import pytest
 
 from datasets.errors import BadInput
 from datasets.own import infer_task, load_csv
-from datasets.own_columns import dates, is_row_number, listed
+from datasets.own_columns import date_forms, dates, inputs, is_row_number, like, listed
 from datasets.own_files import find_separator
 from pipelines import names, prepare
 
@@ -124,8 +124,9 @@ def test_row_numbers_are_left_out_unless_kept(tmp_path: Path) -> None:
 
 def test_dates_in_several_forms() -> None:
     def parts(values: list[str]) -> tuple:
-        found, note = dates(pd.Series(values, name="t"))
-        return (None if found is None else {k: v.tolist() for k, v in found.items()}), note
+        column = pd.Series(values, name="t")
+        found, note = dates(column, date_forms(column))
+        return {k: v.tolist() for k, v in found.items()}, note
 
     assert parts(["31.12.2020", "01.02.2021"])[0]["t (month)"] == [12.0, 2.0]
     assert parts(["13/02/2020", "01/03/2021"])[0]["t (month)"] == [2.0, 3.0]
@@ -134,7 +135,44 @@ def test_dates_in_several_forms() -> None:
     found, note = parts(["2020-01-01T06:00", "2020-01-02T18:00"])
     assert found["t (hour)"] == [6.0, 18.0] and found["t (day)"] == [18262.25, 18263.75]
     for other in (["2020-01-01", "soon"], ["A1", "B2"], ["", ""], ["1.2", "3"]):
-        assert parts(other)[0] is None
+        assert date_forms(pd.Series(other)) == []
+
+
+@pytest.mark.parametrize(("there", "here", "days"), [
+    (["31/01/2023", "01/02/2023"], "03/04/2024", "2024-04-03"),
+    (["01/31/2023", "02/01/2023"], "03/04/2024", "2024-03-04"),
+    (["01/02/2023", "03/02/2023"], "03/04/2024", "2024-03-04"),
+    (["2023-01-31", "2023-02-01"], "2024-04-03", "2024-04-03"),
+])  # fmt: skip
+def test_new_rows_are_read_with_the_dates_as_they_were_written(there: list[str], here: str, days: str) -> None:
+    X, _ = inputs(pd.DataFrame({"t": there, "x": [1.0, 3.0]}), [], [])
+    found = like(X, pd.DataFrame({"t": [here, None], "x": [1, 2]}), "new.csv")
+    assert list(found) == list(X) == ["t (day)", "t (month)", "t (weekday)", "x"]
+    at = pd.Timestamp(days)
+    assert found.iloc[0, :3].tolist() == [(at - pd.Timestamp(0)).days, at.month, at.day_of_week]
+    assert found.iloc[1, :3].isna().all()
+    assert like(X, pd.DataFrame({"t": [np.nan], "x": [1]}), "new.csv").iloc[0, :3].isna().all()
+
+
+@pytest.mark.parametrize("wrong", ["25/12/2024", "soon", 5, "2024-01-01"])
+def test_a_date_written_otherwise_is_refused_in_new_rows(wrong: object) -> None:
+    X, _ = inputs(pd.DataFrame({"t": ["01/31/2023", "02/01/2023"], "x": [1.0, 3.0]}), [], [])
+    message = f"new.csv: t must be dates written %m/%d/%Y, as in the file of the runs, got '{wrong}'"
+    with pytest.raises(BadInput, match=message):
+        like(X, pd.DataFrame({"t": ["01/30/2024", wrong], "x": [1, 2]}), "new.csv")
+
+
+def test_hours_are_those_of_the_runs() -> None:
+    X, _ = inputs(pd.DataFrame({"t": ["2023-01-31 05:00", "2023-02-01 06:00"], "x": [1.0, 3.0]}), [], [])
+    found = like(X, pd.DataFrame({"t": ["2024-01-01", "2024-01-02"], "x": [1, 2]}), "new.csv")
+    assert found["t (hour)"].tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("first", [",,\n", " , ,\n\n", '"","",\n'])
+def test_an_empty_first_row_is_no_header(first: str, tmp_path: Path) -> None:
+    (tmp_path / "my.csv").write_text(f"{first}a,b,y\n" + "".join(f"{i},{i % 7},{i / 3}\n" for i in range(1, 60, 2)))
+    found = load_csv(None, str(tmp_path / "my.csv"), "y")
+    assert found.task == "regression" and found.X["a"].tolist() == list(range(1, 60, 2))
 
 
 def test_one_column_to_drop_needs_no_list(tmp_path: Path) -> None:
@@ -181,6 +219,7 @@ def test_constant_columns_and_odd_names_are_no_trouble(tmp_path: Path) -> None:
 
 WRONG = [
     ("", {}, r"my.csv is empty"),
+    (",,\n;\n", {}, r"my.csv is empty"),
     ("a,b\n", {}, r"0 rows with a value in 'b'; 20 or more are needed"),
     ("a,b\n1,2\n3,4\n", {}, r"2 rows with a value in 'b'; 20 or more are needed"),
     ("a\n1\n2\n", {"target": "a"}, r"has one column only, parted by none of comma, semicolon, tab, bar"),
