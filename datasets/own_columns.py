@@ -18,8 +18,9 @@ _DAY_S = 86_400.0
 def inputs(frame: pandas.DataFrame, drop: Sequence[str], keep: Sequence[str]) -> tuple[pandas.DataFrame, list[str]]:
     """Return the columns to predict from, and notes on those left out or converted.
 
-    How dates were written stands in the frame's attribute ``dates``, by column, for rows to come (`like`). Numbers, strings and yes/no columns stay (the pipelines decide their kinds, and drop constant ones). Raises
-    BadInput for a name in `drop` or `keep` that is no column, and where no column remains.
+    Numbers, strings and yes/no columns stay (the pipelines decide their kinds, and drop constant ones). How dates were
+    written stands in the frame's attribute ``dates``, by column, for rows to come (`like`). Raises BadInput for a name
+    in `drop` or `keep` that is no column, and where no column remains.
     """
     for setting, listed in (("drop", drop), ("keep", keep)):
         unknown = [name for name in listed if name not in frame.columns]

@@ -5,6 +5,7 @@ The driver removes it when the run's record is stored. A worker that shares no d
 """
 
 import json
+import math
 import os
 import sys
 import time
@@ -101,7 +102,7 @@ class Journaled:
 
     def _count(self, outcome: Evaluation, fresh: bool) -> None:
         self._done, self._spent_s = self._done + 1, self._spent_s + outcome.cost_s
-        if not self._best <= outcome.error:  # the first time, too
+        if outcome.error < self._best or math.isnan(self._best):  # a failed evaluation has no error
             self._best = outcome.error
         last, now = self._done == self._of, time.monotonic()
         if fresh and (last or now - self._told >= _EVERY_S):

@@ -23,7 +23,7 @@ from harness.errors import BadInput
 from harness.problem import Evaluation, Problem
 from harness.screening import FEWEST, MANY, screened, shortlist
 from harness.shapes import check_candidates, check_point, one_each
-from harness.surrogates.protocol import BoundedPosterior, Surrogate
+from harness.surrogates.protocol import BoundedPosterior, DrawingSurrogate, Surrogate
 
 _LARGEST = 700.0  # exp of it is finite, of its negative positive
 
@@ -49,8 +49,8 @@ class Optimizer:
 
     iterations: evaluations of the whole run, `n_initial` of the initial design included. tau: the budget in
     seconds, or None. cost_statistic: what the rule takes for the cost, one of `cost_models.statistics`. seed: of the
-    utility's random draws, if it makes any. censored_costs: what becomes of costs that are only lower bounds, one of
-    `cost_models.censored`.
+    random draws of utility and surrogate, if they make any. censored_costs: what becomes of costs that are only lower
+    bounds, one of `cost_models.censored`.
     """
 
     def __init__(
@@ -80,7 +80,8 @@ class Optimizer:
             )
         if isinstance(utility, DemandingUtility):
             utility.check(Setup(surrogate, cost_model, rule, tau))
-        self._seed, self._problem = seed, ""
+        self._seed = seed
+        self._serve("")
         self._screened = screened(utility, rule)
         self._iterations, self._n_initial, self._tau = iterations, n_initial, tau
         self._n, self._points, self._outcomes = 0, np.empty((0, 0)), np.empty((0, 3))  # error, cost, censored
@@ -88,9 +89,14 @@ class Optimizer:
 
     def start(self, problem: Problem) -> None:
         """Show the problem to a cost model that asks for it; raises BadInput if that cannot serve it."""
-        self._problem = problem.name
+        self._serve(problem.name)
         if isinstance(self._cost_model, ProblemAware):
             self._cost_model.start(problem)
+
+    def _serve(self, problem: str) -> None:
+        self._problem = problem
+        if isinstance(self._surrogate, DrawingSurrogate):
+            self._surrogate.draw_for(self._seed, problem)
 
     def tell(self, x: Float[np.ndarray, " d"], evaluation: Evaluation) -> None:
         """Record the evaluation of unit-cube point `x`; raises ValueError for what is no point of the cube."""

@@ -17,6 +17,7 @@ from harness.cost_models.statistics import check
 from harness.errors import BadInput
 from harness.grid import Grid
 from harness.methods import PARAMETERS, Method, study_methods, to_method
+from harness.records import LARGEST_SEED
 from harness.strangers import no_secrets
 from harness.study import make_optimizer
 from harness.targets import check_targets, given_on_command_line
@@ -100,7 +101,7 @@ def _methods(cfg: DictConfig) -> list[Method]:
 def _seeds(seeds: Any) -> list[int]:
     if not isinstance(seeds, ListConfig) or not len(seeds):
         raise BadInput(f"seeds must be a list of whole numbers >= 0, for example seeds=[0,1], got {seeds!r}")
-    checked = [whole_number("each of seeds", seed, 0) for seed in seeds]
+    checked = [whole_number("each of seeds", seed, 0, LARGEST_SEED) for seed in seeds]
     if len(set(checked)) < len(checked):
         raise BadInput(f"seeds must differ from each other, got {checked}")
     return sorted(checked)

@@ -7,6 +7,7 @@ from typing import Any
 from harness.cli import compose_config, listed, tell_records, whole_number
 from harness.errors import BadInput
 from harness.folders import folder, writable
+from harness.records import LARGEST_SEED
 
 
 def costs(cfg: Any, problems: list[tuple[str, str]], tables: Path, executor: Executor) -> int:
@@ -15,7 +16,7 @@ def costs(cfg: Any, problems: list[tuple[str, str]], tables: Path, executor: Exe
 
     results = writable("results_dir", folder("results_dir", cfg.results_dir))
     sizes = tuple(sorted({whole_number("each of sizes", n, 1) for n in listed("sizes", cfg.sizes)}))
-    seeds = tuple(sorted({whole_number("each of seeds", seed, 0) for seed in listed("seeds", cfg.seeds)}))
+    seeds = tuple(sorted({whole_number("each of seeds", seed, 0, LARGEST_SEED) for seed in listed("seeds", cfg.seeds)}))
     names = [str(name) for name in listed("cost_models", cfg.cost_models)]
     if not sizes or not seeds or not names:
         raise BadInput("sizes, seeds and cost_models must not be empty")
@@ -54,7 +55,7 @@ def censored(cfg: Any, problems: list[tuple[str, str]], tables: Path, executor: 
         if experiment not in (SLACK, TIMEOUT):
             raise BadInput(f"each of experiments must be one of {SLACK}, {TIMEOUT}, got {experiment!r}")
     sizes = tuple(sorted({whole_number("each of sizes", n, 4) for n in listed("sizes", cfg.sizes)}))
-    seeds = tuple(sorted({whole_number("each of seeds", seed, 0) for seed in listed("seeds", cfg.seeds)}))
+    seeds = tuple(sorted({whole_number("each of seeds", seed, 0, LARGEST_SEED) for seed in listed("seeds", cfg.seeds)}))
     slacks = tuple(slack_factor(value) for value in listed("slack", cfg.slack))
     models = {str(name): _cost_model(str(name)) for name in listed("cost_models", cfg.cost_models)}
     if not (sizes and seeds and slacks and models and experiments):

@@ -53,9 +53,10 @@ class Replay(OnTables):
     def check_design(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any], n: int) -> None:
         """Raise BadInput if the table, or its part in use, has fewer than `n` configurations to begin with."""
         table = self._table(dataset, pipeline)
-        there = int((table.longest & first(table, self.n_configs)).sum())
+        used = self._configs(table.problem)
+        there = int((table.longest & first(table, used)).sum())
         if there < n:
-            part = "" if self.n_configs is None else f" in use (evaluator.n_configs={self.n_configs})"
+            part = "" if used is None else f" in use (the first {used})"
             raise BadInput(f"the table of {table.problem} has {there} configurations{part}, n_initial={n} needs more")
 
     def open(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any], seed: int) -> ReplayProblem:

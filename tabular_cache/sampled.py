@@ -18,7 +18,7 @@ from harness.problem import About
 from harness.space import XGBOOST_SPACE
 from harness.streams import stream
 from tabular_cache.sealed import read_sealed, write_sealed
-from tabular_cache.table import about, load_table, read_manifest
+from tabular_cache.table import about, load_table, read_manifest, table_entry
 
 VERSION = 1  # raise it when the same table gives other rows
 
@@ -32,9 +32,9 @@ class Source:
 
 
 def sources(folder: Path) -> dict[str, Source]:
-    """Return every table of `folder` by its problem's name, sorted; raises BadInput as `read_manifest` does."""
-    tables = read_manifest(folder)["tables"]
-    return {problem: Source(about(problem, tables[problem]), tables[problem]["sha256"]) for problem in sorted(tables)}
+    """Return every table of `folder` by its problem's name, sorted; raises BadInput as `table_entry` does."""
+    tables = {problem: table_entry(problem, folder) for problem in sorted(read_manifest(folder)["tables"])}
+    return {problem: Source(about(problem, entry), entry["sha256"]) for problem, entry in tables.items()}
 
 
 @cache

@@ -26,7 +26,9 @@ SCHEMA = pa.schema(
         _field("busy", pa.float32(), "mean number of busy processes per core during the training"),
         _field("load", pa.float32(), "1-minute load average when the training began"),
         _field("repeats", pa.int8(), "how often the training was repeated because it had been disturbed"),
-        _field("started", pa.float64(), "Unix seconds when the training began"),
+        _field(
+            "started", pa.float64(), "Unix seconds when the training was last measured, whichever measurement was kept"
+        ),
     ]
 )
 

@@ -23,9 +23,9 @@ from harness.sealing import read_parquet
 from tabular_cache import noise
 from tabular_cache.rows import NOISE, merged, parquet_bytes
 from tabular_cache.schema import SCHEMA_VERSION, SOBOL_SEED, file_stem
-from tabular_cache.table import REPAIR, read_manifest
+from tabular_cache.table import PENDING, REPAIR, read_manifest
 
-PENDING, LIMIT = "pending_sha256", "time_limit_s"
+LIMIT = "time_limit_s"
 
 
 class Store:

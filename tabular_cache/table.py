@@ -19,6 +19,7 @@ from harness.space import XGBOOST_SPACE
 from tabular_cache.schema import METRICS, SCHEMA_VERSION, TIMES, file_stem
 
 TABLES = Path(__file__).parent / "tables"
+PENDING = "pending_sha256"  # of a table that a build was writing when the manifest was last written
 REPAIR = "restore it, or move it away and measure anew with `python -m tabular_cache build`"
 _REBUILD = f"this version reads {SCHEMA_VERSION}: rebuild with `python -m tabular_cache build`"
 
@@ -85,17 +86,26 @@ def table_entry(problem: str, folder: Path = TABLES) -> dict[str, Any]:
     path = folder / "manifest.json"
     manifest = _manifest(folder, path.stat().st_mtime_ns if path.is_file() else 0)
     if problem not in manifest["tables"]:
-        dataset, _, pipeline = problem.partition("/")
-        here = "" if folder == TABLES else f" tables={folder}"
-        how = "" if manifest.get("tree_method") in (None, "exact") else f" tree_method={manifest['tree_method']}"
-        raise BadInput(
-            f"no table for {problem} in {folder}: "
-            f"build it with `python -m tabular_cache build dataset=[{dataset}] pipeline=[{pipeline}]{here}{how}`"
-        )
+        raise BadInput(f"no table for {problem} in {folder}: build it with {_build_command(problem, folder)}")
     entry = manifest["tables"][problem]
+    if isinstance(entry, dict) and PENDING in entry and "sha256" not in entry:
+        raise BadInput(_half_written(problem, folder))
     if not isinstance(entry, dict) or not isinstance(entry.get("sha256"), str):
         raise BadInput(f"{folder / 'manifest.json'}: the entry of {problem} has no sha256")
     return dict(entry)
+
+
+def _half_written(problem: str, folder: Path) -> str:
+    command = _build_command(problem, folder)
+    return f"the table of {problem} is half written, by a build that goes on or was killed: {command} completes it"
+
+
+def _build_command(problem: str, folder: Path) -> str:
+    dataset, _, pipeline = problem.partition("/")
+    method = read_manifest(folder).get("tree_method")
+    here = "" if folder == TABLES else f" tables={folder}"
+    how = "" if method in (None, "exact") else f" tree_method={method}"
+    return f"`python -m tabular_cache build dataset=[{dataset}] pipeline=[{pipeline}]{here}{how}`"
 
 
 def about(problem: str, entry: Mapping[str, Any]) -> About:
@@ -129,6 +139,8 @@ def load_table(problem: str, folder: Path = TABLES) -> Table:
     except OSError as error:
         raise BadInput(f"cannot read the table of {problem}, {path}: {error.strerror}") from None
     found = hashlib.sha256(content).hexdigest()
+    if found == entry.get(PENDING):
+        raise BadInput(_half_written(problem, folder))
     if found != entry["sha256"]:
         raise BadInput(
             f"the table {path} is damaged or foreign: sha256 {found[:12]}, the manifest says {entry['sha256'][:12]}; "

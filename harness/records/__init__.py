@@ -21,6 +21,7 @@ from harness.records.checks import (
 )
 from harness.records.layout import (
     FRONTS,
+    LARGEST_SEED,
     TIMINGS,
     TRACE,
     block_folder,
@@ -35,6 +36,7 @@ from harness.records.writing import block_files, write_block
 
 __all__ = [
     "FRONTS",
+    "LARGEST_SEED",
     "TIMINGS",
     "TRACE",
     "DamagedRecord",

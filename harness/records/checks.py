@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.errors import BadInput
-from harness.records.layout import block_folder, front_files, spec_hash, trace_files
+from harness.records.layout import TIMINGS_SUFFIX, block_folder, front_files, spec_hash, trace_files
 from harness.sealing import check_seal, has_seal
 
 RECORD_SCHEMA = 2
@@ -23,14 +23,19 @@ class DamagedRecord(BadInput):
 
 @contextmanager
 def damage_named(path: Path) -> Iterator[None]:
-    """Turn what reading a damaged record raises into DamagedRecord, which names the file."""
+    """Turn what reading a damaged record raises into DamagedRecord, which names the file.
+
+    Milliseconds are measured again only together with the trace, so that both are to be moved.
+    """
     try:
         yield
     except BadInput:
         raise
     except (OSError, KeyError, ValueError, TypeError, AttributeError, RecursionError, pa.ArrowException) as error:
         why = str(error) if type(error) is ValueError else type(error).__name__
-        raise DamagedRecord(f"damaged record {path} ({why}): move it away and run again") from None
+        trace = path.name.removesuffix(TIMINGS_SUFFIX)
+        both = "it" if trace == path.name else f"it and {trace}.parquet beside it"
+        raise DamagedRecord(f"damaged record {path} ({why}): move {both} away and run again") from None
 
 
 def set_aside(path: Path, damage: DamagedRecord) -> str:

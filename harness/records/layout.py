@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from harness.space import XGBOOST_SPACE
 
+LARGEST_SEED = 2**31 - 1  # what the column holds
 TIMINGS_SUFFIX, FRONTS_SUFFIX = ".timings.parquet", ".fronts.parquet"
 
 TRACE = pa.schema(

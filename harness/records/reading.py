@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from harness.errors import BadInput
-from harness.records.checks import checked_header, damage_named, header_of, read_header
+from harness.records.checks import checked_header, damage_named, read_header
 from harness.records.layout import TIMINGS, TIMINGS_SUFFIX, TRACE, spec_hash, trace_files
 from harness.sealing import read_parquet
 
@@ -70,7 +70,8 @@ def read_timings(results_dir: Path) -> "pd.DataFrame":
     for path in trace_files(results_dir):
         path = path.with_suffix(TIMINGS_SUFFIX)
         with damage_named(path):
-            table = read_parquet(path)
-            spec = header_of(path, table.schema)["spec"]
+            content = path.read_bytes()
+            spec = checked_header(path, content)["spec"]
+            table = read_parquet(content)
             parts.append(table.select(TIMINGS.names).to_pandas().assign(spec=spec_hash(spec)))
     return pd.concat(parts, ignore_index=True).drop_duplicates(["spec", "seed", "step"], ignore_index=True)

@@ -81,12 +81,17 @@ class RandomForest:
         self.trees, self._min_split = whole("trees", trees, 1), whole("min_split", min_split, 2)
         self._features = number("features", features, "a share in (0, 1]", math.nextafter(0.0, 1.0), 1.0)
         self._bootstrap, self._seed = flag("bootstrap", bootstrap), seed
+        self._run: tuple[str, ...] = ()
         if split not in ("uniform", "midpoint"):
             raise BadInput(f"split must be one of uniform, midpoint, got {split!r}")
         self._midpoint = split == "midpoint"
         for k in categories or ():
             whole("each of categories", k, 0, MOST_CATEGORIES)
         self._categories = None if categories is None else np.array(categories, dtype=np.int64)
+
+    def draw_for(self, seed: int, problem: str) -> None:
+        """Draw from streams of this run from now on."""
+        self._run = (str(seed), problem)
 
     def fit(self, X: Float[np.ndarray, "n d"], y: Float[np.ndarray, " n"]) -> ForestPosterior:
         """Fit to `y` at `X`; raises ValueError for no points, unequal lengths or values not finite."""
@@ -97,9 +102,9 @@ class RandomForest:
         return self.fit_each(X, np.broadcast_to(y, (self.trees, len(y))), sample.counts, sample, standardise(y)[1])
 
     def sample(self, X: Float[np.ndarray, "n d"]) -> Sample:
-        """Draw the randomness of a forest on these points: it depends on n, d and the seed, not on any value."""
+        """Draw the randomness of a forest on these points: it depends on n, d, seed and run, not on any value."""
         n, d = X.shape
-        rng = stream(self._seed, "forest", str(n))
+        rng = stream(self._seed, "forest", *self._run, str(n))
         counts: np.ndarray = np.ones((self.trees, n), np.int64)
         if self._bootstrap:
             counts = rng.multinomial(n, np.full(n, 1.0 / n), size=self.trees)

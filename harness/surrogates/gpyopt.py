@@ -38,10 +38,15 @@ class GPyOptProcess:
     then restored. Raises BadInput where GPyOpt is not installed.
     """
 
-    def __init__(self, seed: int, restarts: int = 5) -> None:
+    def __init__(self, seed: int = 0, restarts: int = 5) -> None:
         self._new_model = _gpmodel()
         self._seed, self._restarts = seed, restarts
         self._model: Any = None
+        self._run: tuple[str, ...] = ()
+
+    def draw_for(self, seed: int, problem: str) -> None:
+        """Draw the other starts from streams of this run from now on."""
+        self._run = (str(seed), problem)
 
     def fit(self, X: Float[np.ndarray, "n d"], y: Float[np.ndarray, " n"]) -> GPyOptPosterior:
         """Fit to `y` at `X`; where y is constant, hyperparameters are GPy's initial ones."""
@@ -52,7 +57,7 @@ class GPyOptProcess:
             model = self._new_model(noise_var=0.01, max_iters=0, verbose=False)
         elif model is None:
             model = self._model = self._new_model(optimize_restarts=self._restarts, verbose=False)
-        with _quiet(), _global_seed(seed_sequence(self._seed, "gpyopt", str(len(y)))):
+        with _quiet(), _global_seed(seed_sequence(self._seed, "gpyopt", *self._run, str(len(y)))):
             model.updateModel(X, z[:, None], None, None)
         return GPyOptPosterior(model, location)
 

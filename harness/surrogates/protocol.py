@@ -64,6 +64,15 @@ class Surrogate(Protocol):
 
 
 @runtime_checkable
+class DrawingSurrogate(Surrogate, Protocol):
+    """A surrogate whose fits draw at random."""
+
+    def draw_for(self, seed: int, problem: str) -> None:
+        """Draw from streams of the run of this seed on this problem from now on."""
+        ...
+
+
+@runtime_checkable
 class JointSurrogate(Surrogate, Protocol):
     """A surrogate whose `fit` gives a `JointPosterior`, as `joint` = True declares."""
 

@@ -167,6 +167,29 @@ def test_inputs_are_checked() -> None:
     assert whole("trees", 2, 1, 2) == 2
 
 
+def test_the_draws_are_those_of_the_run() -> None:
+    """Another seed of the run, or another problem, gives another forest; the same run the same."""
+
+    def predicted(seed: int, problem: str) -> np.ndarray:
+        forest = RandomForest(trees=5)
+        forest.draw_for(seed, problem)
+        return forest.fit(X, Y).mean_sd(X)[0]
+
+    first = predicted(0, "a/p")
+    assert np.array_equal(first, predicted(0, "a/p"))
+    assert not np.array_equal(first, predicted(1, "a/p")) and not np.array_equal(first, predicted(0, "b/p"))
+
+
+def test_an_optimizer_tells_its_surrogate_which_run_it_is(tmp_path: Path) -> None:
+    table = load_table("a/p", make_tables(tmp_path, ["a/p"], 24))
+    chosen = []
+    for seed in (0, 0, 1):
+        parts = RandomForest(trees=3), LowVariance(("n_estimators", "max_depth")), ExpectedImprovement(), Ignore()
+        problem = ReplayProblem(table, 0, max_candidates=500)  # the same evaluations to begin with
+        chosen.append(run(problem, Optimizer(*parts, iterations=12, seed=seed), 0, 12, 5, None).columns["candidate"])
+    assert chosen[0] == chosen[1] != chosen[2] and chosen[0][:5] == chosen[2][:5]
+
+
 @pytest.mark.parametrize("rule", [Ignore(), Power(1.0), Cool(), Contextual(0.3)], ids=lambda r: type(r).__name__)
 def test_a_run_takes_a_forest_for_its_surrogate_under_every_cost_rule(rule: CostRule, tmp_path: Path) -> None:
     table = load_table("a/p", make_tables(tmp_path, ["a/p"], 24))

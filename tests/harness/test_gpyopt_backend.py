@@ -2,6 +2,7 @@
 
 import builtins
 import warnings
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,17 @@ def test_fits_are_deterministic_and_leave_numpys_global_state_alone(process: GPy
     first, second = (GPyOptProcess(seed=5).fit(X[:15], Y[:15]).mean_sd(C)[0] for _ in range(2))
     np.testing.assert_array_equal(first, second)
     np.testing.assert_array_equal(np.random.get_state()[1], before)  # type: ignore[index]  # noqa: NPY002
+
+
+def test_the_other_starts_are_those_of_the_run(process: GPyOptProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    seeds = []
+    monkeypatch.setattr("harness.surrogates.gpyopt._global_seed", lambda seed: seeds.append(seed) or nullcontext())
+    for run in ((0, "a/p"), (1, "a/p"), (0, "b/p"), (0, "a/p")):
+        made = GPyOptProcess(restarts=1)
+        made.draw_for(*run)
+        made.fit(X[:6], Y[:6])
+    states = [tuple(seed.generate_state(4)) for seed in seeds]
+    assert states[0] == states[3] and len(set(states)) == 3
 
 
 def test_warnings_and_output_are_as_before(process: GPyOptProcess, capfd: Any) -> None:

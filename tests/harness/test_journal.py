@@ -70,6 +70,17 @@ def test_what_is_written_is_not_evaluated_again(tmp_path: Path, capsys: pytest.C
     assert kept(tmp_path) == 0
 
 
+def test_a_failure_is_not_the_best_so_far(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    problem, journaled = opened(tmp_path)
+    failed = Evaluation(float("nan"), 1.0, float("nan"), 1.0, "failed")
+    outcomes = iter([failed, Evaluation(0.1, 1.0, 0.5, 1.0), failed, Evaluation(0.3, 1.0, 0.5, 1.0)])
+    problem.evaluate = lambda _: next(outcomes)  # type: ignore[method-assign]
+    for i in range(4):
+        journaled.evaluate(i)
+    journaled.close()
+    assert "evaluation 4/4, best error 0.1, 4 s of training" in capsys.readouterr().err
+
+
 def test_other_versions_begin_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _, journaled = opened(tmp_path)
     journaled.evaluate(0)

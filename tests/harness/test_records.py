@@ -11,6 +11,7 @@ from harness.records import (
     TRACE,
     block_files,
     block_folder,
+    read_timings,
     read_traces,
     seeds_done,
     spec_hash,
@@ -101,6 +102,24 @@ def test_damaged_records_are_named(tmp_path: Path, damage: str) -> None:
     for read in (lambda: seeds_done(tmp_path, SPEC), lambda: read_traces(tmp_path)):
         with pytest.raises(BadInput, match=rf"damaged record .*{path.name}"):
             read()
+
+
+@pytest.mark.parametrize("damage", ["flip", "foreign", "missing"])
+def test_damaged_milliseconds_say_what_to_move(tmp_path: Path, damage: str) -> None:
+    """Moving away the file named is not enough: what is done is told by the trace."""
+    trace = write(tmp_path, [0])
+    path = trace.with_suffix(".timings.parquet")
+    content = path.read_bytes()
+    at = content.index(np.float32(1.0).tobytes())
+    changed = {"flip": content[:at] + b"\xff" + content[at + 1 :], "foreign": b"not a record"}
+    path.unlink() if damage == "missing" else path.write_bytes(changed[damage])
+    with pytest.raises(BadInput, match=rf"damaged record .*{path.name} .*: move it and {trace.name} beside it away"):
+        read_timings(tmp_path)
+    assert len(read_traces(tmp_path)) == 3
+    path.unlink(missing_ok=True)
+    trace.unlink()
+    assert seeds_done(tmp_path, SPEC) == set() and write(tmp_path, [0]) == trace
+    assert len(read_timings(tmp_path)) == 3
 
 
 def test_no_records_says_what_to_do(tmp_path: Path) -> None:

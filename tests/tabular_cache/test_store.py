@@ -16,14 +16,16 @@ import pytest
 from fakes import journal_line, make_tables
 
 from harness.errors import BadInput
+from harness.files import write_atomically
 from tabular_cache.allowance import Allowance
 from tabular_cache.measure import configuration
 from tabular_cache.plan import Planner
 from tabular_cache.quiet import own_cores
 from tabular_cache.rows import to_rows
+from tabular_cache.sampled import sources
 from tabular_cache.schema import METRICS, SCHEMA
 from tabular_cache.store import Store
-from tabular_cache.table import read_table
+from tabular_cache.table import load_table, read_table
 
 PROBLEMS = [("a", "p"), ("b", "p"), ("c", "p")]
 
@@ -126,6 +128,43 @@ def test_what_raised_is_not_planned_again(tmp_path: Path) -> None:
     planner = Planner(Store(tmp_path), [("a", "p")], Allowance(0, 3, 3))
     planner.given_up.add(("a/p", 1))
     assert [task.config for task in planner.next_pass()] == [0, 2]
+
+
+def test_a_table_that_a_killed_build_left_half_written_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(path: Path, content: bytes) -> None:
+        if when == "before the table" and path.suffix == ".parquet":
+            raise KeyboardInterrupt
+        write_atomically(path, content)
+        if path.suffix == ".parquet":
+            raise KeyboardInterrupt
+
+    store = Store(tmp_path)
+    told = r"table of a/p is half written, .* `python -m tabular_cache build dataset=\[a\] pipeline=\[p\] tables="
+    with store.locked():
+        store.append("b/p", journal_line(0, "b/p"))
+        store.pack("b/p")
+        for when, config in (("before the table", 0), ("after it", 1), ("before the table", 2), ("after it", 3)):
+            store.append("a/p", journal_line(config))
+            with monkeypatch.context() as patch:
+                patch.setattr("tabular_cache.store.write_atomically", killed)
+                with pytest.raises(KeyboardInterrupt):
+                    store.pack("a/p")
+            if (when, config) == ("before the table", 2):  # the table of before, and its checksum, are there still
+                assert load_table("a/p", tmp_path).meta["configs"] == 2
+            else:
+                with pytest.raises(BadInput, match=told):
+                    load_table("a/p", tmp_path)
+            if config < 2:
+                with pytest.raises(BadInput, match=told):
+                    sources(tmp_path)
+                assert load_table("b/p", tmp_path).meta["configs"] == 1
+            if when == "after it":
+                Store(tmp_path).pack("a/p")
+                store = Store(tmp_path)
+                assert load_table("a/p", tmp_path).meta["configs"] == config + 1
+    assert set(sources(tmp_path)) == {"a/p", "b/p"}
 
 
 def test_what_a_limit_cut_short_is_done_again_only_under_a_higher_one(tmp_path: Path) -> None:
