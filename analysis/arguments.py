@@ -13,6 +13,14 @@ OF_RECORDS = ("all", "figures", "summary", "report", "claims", "budgets", "front
 OF_COMPARISONS = ("density", "engines", "sensitivities", "costs", "censored", "tables")
 COMMANDS = (*OF_RECORDS, *OF_COMPARISONS)
 OPTIONS = {"bootstrap": ("hierarchical", "plain"), "judge": ("validation", "test"), "mixed": ("false", "true")}
+TAKES = {  # commands that not every key means something to
+    "budgets": ("results_dir", "out_dir", "mixed", *REFERENCE),
+    "best": ("results_dir",),
+    "tables": ("out_dir",),
+    **dict.fromkeys(
+        ("fronts", "density", "engines", "sensitivities", "censored"), ("results_dir", "out_dir", "bootstrap")
+    ),
+}
 KEYS = ("results_dir", "out_dir", *OPTIONS, *REFERENCE)
 USAGE = f"python -m analysis [{'|'.join(COMMANDS)}] results_dir=results out_dir=report [evaluator=replay ...]"
 
@@ -44,7 +52,7 @@ def options_told() -> str:
 
 
 def parse(argv: Sequence[str]) -> Arguments:
-    """Return the arguments; raises BadInput, with what is allowed, for one unknown, empty or given twice."""
+    """Return the arguments; raises BadInput, with what is allowed, for one unknown, without effect, empty or twice."""
     given: dict[str, str] = {}
     for argument in argv:
         key, equals, value = argument.partition("=")
@@ -59,12 +67,17 @@ def parse(argv: Sequence[str]) -> Arguments:
         if key in given:
             raise BadInput(f"{key} is given twice ({USAGE})")
         given[key] = value
+    command = given.pop("command", COMMANDS[0])
+    meant = TAKES.get(command, KEYS)
+    idle = next((key for key in given if key not in meant), None)
+    if idle:
+        raise BadInput(f"{idle}= means nothing to {command!r}, which takes {', '.join(meant)}")
     options = {key: given.pop(key, allowed[0]) for key, allowed in OPTIONS.items()}
     for key, value in options.items():
         if value not in OPTIONS[key]:
             raise BadInput(f"{key} must be one of {', '.join(OPTIONS[key])}, got {value!r}")
     arguments = Arguments(
-        given.pop("command", COMMANDS[0]),
+        command,
         Path(given.pop("results_dir", "results")),
         Path(given.pop("out_dir", "report")),
         given,

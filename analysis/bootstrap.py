@@ -103,9 +103,11 @@ def resample(
     scheme: None for the one in use (`resampling`).
 
     S draws for each of k picks of a group of S are Multinomial(k S, 1/S): the nested draws need no loop over
-    resamples. Raises ValueError for an unknown scheme.
+    resamples. Raises ValueError for an unknown scheme, and without cells.
     """
     scheme = in_use() if scheme is None else scheme
+    if cells.empty:
+        raise ValueError("no cells to resample")
     rng = stream(seed, "bootstrap", scheme)
     if scheme == "plain":
         n = len(cells)

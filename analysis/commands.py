@@ -59,12 +59,12 @@ def do_claims(arguments: Arguments) -> int:
     from analysis.claims import evaluate
     from analysis.claims.contextual import write_volumes
     from analysis.claims.evaluate import table, write
-    from analysis.claims.evidence import Evidence
     from analysis.components import only
     from analysis.costs import read_if_there
     from analysis.costs_claims import with_reason
     from analysis.fronts import all_fronts
     from analysis.scope import intervals
+    from analysis.traces import collect
     from harness.records import read_traces
 
     folder = arguments.results_dir
@@ -76,7 +76,7 @@ def do_claims(arguments: Arguments) -> int:
     verdicts = with_reason(evaluate(traces, costs, all_fronts(folder), judge, mixed), unreadable)
     print(table(verdicts))
     paths = [*write(verdicts, intervals(traces), arguments.out_dir)]
-    for path in [*paths, *write_volumes(Evidence(traces, judge=judge, mixed=mixed).equal, arguments.out_dir)]:
+    for path in [*paths, *write_volumes(collect(traces, judge=judge, mixed=mixed), arguments.out_dir)]:
         print(path)
     return SOME_FAILED if unreadable else 0
 

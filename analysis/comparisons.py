@@ -38,6 +38,7 @@ def do_sensitivities(arguments: Arguments) -> int:
 def do_costs(arguments: Arguments) -> int:
     """Draw F2, F8 and F9 and write the comparison of cost models."""
     from analysis import costs_figures, costs_report
+    from analysis.components import only
     from analysis.costs import read_costs
     from analysis.costs_fronts import f9
     from analysis.mixing import check_same_origin
@@ -46,7 +47,7 @@ def do_costs(arguments: Arguments) -> int:
     costs, failed = read_costs(arguments.results_dir), False
 
     def fronts() -> Any:
-        frame = read_traces(arguments.results_dir)
+        frame = only(read_traces(arguments.results_dir), arguments.components)
         if not arguments.mixed:
             check_same_origin(frame)
         return f9(frame, arguments.out_dir, arguments.options["judge"], arguments.mixed)

@@ -1,6 +1,8 @@
 """How well cost models predict, from the records of `python -m tabular_cache costs`: numbers of F2 and F8."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -25,6 +27,7 @@ REFERENCE = "lv3"
 COVERAGE = ("cover50", "cover80", "cover95")
 CURVES = ["cost_model", "value", "low", "high", "cells", "problems", "n"]  # columns of `learning_curves`
 COMMAND = "python -m tabular_cache costs"
+SHARED = ("data", "sizes", "version")  # of a problem's records; the evaluations asked about depend on the sizes
 LEAST_SHARE = 0.5  # of all cells: what a model must have to be compared
 
 
@@ -32,17 +35,32 @@ def read_costs(results_dir: Path) -> pd.DataFrame:
     """Return one row per problem, seed, cost model and n, with `task`; raises BadInput where there is nothing.
 
     Records of one model and problem share out its seeds (a seed in several counts once: equal settings give equal
-    numbers); under two settings (two table versions, say) they are refused.
+    numbers); under two settings (two table versions, say) they are refused, as are those of two models that were
+    not asked about the same evaluations of one table.
     """
     parts = []
     records = read_all(
         results_dir / "costs", read_record, lambda s: f"{s['cost_model']} on {s['problem']}", COMMAND, "seeds"
     )
+    _check_comparable([spec for spec, _ in records])
     for spec, table in records:
         dataset, _, pipeline = spec["problem"].partition("/")
         words = {"dataset": dataset, "pipeline": pipeline, "cost_model": spec["cost_model"], "task": spec["task"]}
         parts.append(table.to_pandas().assign(**words))
     return pd.concat(parts, ignore_index=True).drop_duplicates([*CELL, "cost_model", "n"], ignore_index=True)
+
+
+def _check_comparable(specs: Sequence[Mapping[str, Any]]) -> None:
+    """Raise BadInput where two cost models were not asked about the same evaluations of a problem's table."""
+    first = dict[str, Mapping[str, Any]]()
+    for spec in specs:
+        other = first.setdefault(spec["problem"], spec)
+        differ = [key for key in SHARED if spec.get(key) != other.get(key)]
+        if differ:
+            raise BadInput(
+                f"{spec['problem']}: the records of {other['cost_model']} and {spec['cost_model']} do not compare, "
+                f"since they differ in {', '.join(differ)}: move those of one away and run `{COMMAND}`"
+            )
 
 
 def read_if_there(results_dir: Path) -> tuple[pd.DataFrame | None, str]:

@@ -57,7 +57,7 @@ def _caption(found: Compared, judge: Judge) -> str:
         f"F9. Total cost and best {judge} error of {found.n} iterations of EI^alpha under several cost models, in",
         f"percent of EI's on the same problem and seed, mean over {scope(table, found.evaluator)},",
         f"{span(found.numbers['n'], 'pair')}; only problems and seeds that were run under every cost model"
-        + (f" ({dropped} were not)." if found.dropped else "."),
+        + (f" ({dropped} were not), alpha by alpha." if found.dropped else ", alpha by alpha."),
         f"Bars: {intervals(table)}",
         THINNED,
         *(

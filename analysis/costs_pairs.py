@@ -1,7 +1,7 @@
 """The bi-optimization of EI^alpha under several cost models, paired: the numbers of F9 (STUDY: F9)."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
@@ -20,7 +20,7 @@ ORDER = ("lv3", "gp", "transfer_linear", "hybrid", "oracle")  # others follow by
 
 @dataclass(frozen=True)
 class Compared:
-    """EI^alpha under several cost models, on the cells (problem, seed) that all of them have.
+    """EI^alpha under several cost models, on the cells (problem, seed) that all of them have, method by method.
 
     numbers: of F9. pairs: of each cost model; their counts (zero, failed, unpaired) and `short`, the runs that are too
     short or planned for another length, are of these cells only. dropped: the cells that some cost model lacks.
@@ -50,9 +50,8 @@ def compare(frame: pd.DataFrame, judge: Judge = "validation", mixed: bool = Fals
     found = {name: relative(own, "F9") for name, (own, _) in cut.items()}
     paired = [_cells(pairs.table) for pairs in found.values()]
     kept = _common(paired)
-    for name, pairs in found.items():
-        table = pairs.table[_rows_of(pairs.table, kept)].reset_index(drop=True)
-        found[name] = Relative(table, pairs.unpaired, pairs.zero, pairs.failed)
+    tables = _alike({name: pairs.table[_rows_of(pairs.table, kept)] for name, pairs in found.items()})
+    found = {name: replace(pairs, table=tables[name]) for name, pairs in found.items()}
     return Compared(
         pd.concat([tradeoff(p, ordered(p.table)).assign(cost_model=m) for m, p in found.items()], ignore_index=True),
         found,
@@ -79,6 +78,18 @@ def _traces(frame: pd.DataFrame, judge: Judge, mixed: bool) -> dict[str, Traces]
         every = pd.concat([of_alpha[of_alpha["cost_model"] == name], ei.assign(cost_model=name)])
         found[name] = of_families(collect(every, {"cost_model": name}, judge, mixed), "alpha")
     return found
+
+
+def _alike(tables: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """Return the pairs of every method that all cost models have on the cells where all have it; others as they are."""
+    keys = [*CELL, "method"]
+    own = {name: pd.MultiIndex.from_frame(table[keys]) for name, table in tables.items()}
+    shared = reduce(lambda one, other: one.intersection(other), own.values())
+    methods = set(shared.get_level_values("method"))
+    return {
+        name: table[~table["method"].isin(methods).to_numpy() | own[name].isin(shared)].reset_index(drop=True)
+        for name, table in tables.items()
+    }
 
 
 def _cells(runs: pd.DataFrame) -> pd.MultiIndex:

@@ -9,7 +9,7 @@ import pandas as pd
 from analysis import density
 from analysis.density_settings import LIVE, confirmed, exhausted, n_configs, settings
 from analysis.plotting import BLACK, BLUE, ORANGE, Drawn, new_figure, save, sequence, style
-from analysis.scope import plural, sentence
+from analysis.scope import intervals, plural, sentence
 from analysis.traces import CELL
 
 _LABELS = {
@@ -88,10 +88,10 @@ def _caption(found: dict[str, dict[str, pd.DataFrame]], agreement: pd.DataFrame)
     return sentence(
         "Replay against live training. Above: total cost saved and final error added against EI on the same problem",
         f"and seed, mean over {plural(len(problems), 'problem')} of {plural(cells['dataset'].nunique(), 'data set')}",
-        f"and {plural(len(cells), 'run')} per method, 95 % hierarchical paired bootstrap intervals. Below: root mean",
+        f"and {plural(len(cells), 'run')} per method. Bars: {intervals(cells)} Below: root mean",
         "square, over problems and methods, of the difference between a setting's and live training's mean effect,",
-        "the seeds' own scatter subtracted; 95 % bootstrap intervals over problems. Only problems and seeds that were",
-        "run under every setting.",
+        "the seeds' own scatter subtracted; bars: 95 % bootstrap intervals over problems. Only problems and seeds that",
+        "were run under every setting.",
         f"Below without {plural(alone, 'problem')} of a single seed." if alone else "",
         "Measured: what runs on surfaces chose was trained live." if density.MEASURED in found[LIVE] else "",
     )

@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from analysis.components import choose
+from analysis.mixing import check_same_origin, check_same_tables
 from analysis.relative import finals
 from analysis.traces import CELL, Traces, collect
 from harness.errors import BadInput
@@ -35,9 +37,11 @@ def settings(folder: Path, reference: str = LIVE) -> dict[str, Traces]:
         found = ", ".join(names) or "none"
         raise BadInput(f"{folder} needs a folder {reference!r} of records to compare with; folders there: {found}")
     frames = {name: read_traces(paths[name]) for name in sorted(paths, key=lambda name: name != reference)}
+    for frame in frames.values():
+        check_same_origin(choose(frame, {})[0], told="")
     traces = {name: collect(frame) for name, frame in frames.items()}
     check_alike(traces, reference)
-    check_tables({name: frame for name, frame in frames.items() if name.startswith("rows")})
+    check_same_tables(frames)
     return traces
 
 
@@ -53,16 +57,6 @@ def check_alike(traces: Mapping[str, Traces], reference: str) -> None:
         for here, there, lacking in ((name, reference, methods - own), (reference, name, own - methods)):
             if lacking:
                 raise BadInput(f"{here}: no runs of {', '.join(sorted(lacking))}, which {there} has")
-
-
-def check_tables(frames: Mapping[str, pd.DataFrame]) -> None:
-    """Raise BadInput where two settings, given by their evaluations, replayed different tables of one problem."""
-    seen: dict[tuple[str, str], tuple[str, str]] = {}
-    for name, frame in frames.items():
-        for dataset, pipeline, here in frame[["dataset", "pipeline", "data"]].drop_duplicates().to_numpy():
-            first_name, there = seen.setdefault((dataset, pipeline), (name, here))
-            if there != here:
-                raise BadInput(f"{dataset}/{pipeline}: {first_name} and {name} were replayed from different tables")
 
 
 def confirmed(folder: Path, names: Iterable[str]) -> dict[str, pd.DataFrame]:

@@ -1,8 +1,7 @@
 """Do conclusions depend on the engine? The same study under several surrogates and fits, compared with the default.
 
 A folder holds one folder of records per engine: `fast` (the default, the reference) and others of any name, such
-as `fit-gpyopt` and `gpyopt`. Everything is paired by problem and seed; intervals are 95 %, by resampling data sets,
-then pipelines, then seeds.
+as `fit-gpyopt` and `gpyopt`. Everything is paired by problem and seed.
 """
 
 from collections.abc import Mapping
@@ -17,7 +16,7 @@ from analysis.density_settings import settings
 from analysis.markdown import interval, table
 from analysis.methods import ordered
 from analysis.relative import finals
-from analysis.scope import plural
+from analysis.scope import intervals, plural
 from analysis.traces import CELL, PROBLEM, Traces
 from harness.errors import BadInput
 from harness.files import write_atomically
@@ -40,6 +39,10 @@ def ratios(traces: Mapping[str, Traces]) -> pd.DataFrame:
         for measure in _MEASURES:
             both = pd.concat([frame[measure], tables[REFERENCE][measure]], axis=1, keys=["own", "reference"])
             both = both[(both > 0).all(axis=1)].dropna()
+            if both.empty:
+                raise BadInput(
+                    f"{name} and {REFERENCE}: no problem, seed and method with a {_MEASURES[measure]} under both"
+                )
             logs = (np.log(both["own"]) - np.log(both["reference"])).unstack("method")
             part = bootstrap(logs.reindex(columns=[m for m in ordered(finals(traces[name])) if m in logs]))
             part[["value", "low", "high"]] = 100 * np.expm1(part[["value", "low", "high"]])
@@ -52,20 +55,17 @@ def report(folder: Path, out_dir: Path) -> Path:
     traces = settings(folder, REFERENCE)
     if len(traces) < 2:
         raise BadInput(f"{folder} holds only {REFERENCE!r}: there is no engine to compare with it")
-    text = "\n\n".join([_heading(traces), _ratio_table(ratios(traces)), *_effect_tables(traces)])
+    found = effects(traces, REFERENCE)
+    cells = found[REFERENCE]["saved"].index.to_frame(index=False)
+    text = "\n\n".join([_heading(traces, cells), _ratio_table(ratios(traces)), *_effect_tables(found, cells)])
     path = out_dir / "engines.md"
     write_atomically(path, f"{text}\n".encode())
     return path
 
 
-def _heading(traces: Mapping[str, Traces]) -> str:
-    cells = finals(traces[REFERENCE])[CELL].drop_duplicates()
-    problems = plural(len(cells[PROBLEM].drop_duplicates()), "problem")
+def _heading(traces: Mapping[str, Traces], cells: pd.DataFrame) -> str:
     steps = " and ".join(str(n) for n in sorted({int(n) for t in traces.values() for n in t.runs["iterations"]}))
-    return (
-        f"# Engines\n\n{problems}, {plural(cells['seed'].nunique(), 'seed')}, {steps} evaluations. Paired by problem "
-        "and seed; 95 % intervals by resampling data sets, then pipelines, then seeds."
-    )
+    return f"# Engines\n\nRuns of {steps} evaluations, paired by problem and seed. {intervals(cells)}"
 
 
 def _ratio_table(found: pd.DataFrame) -> str:
@@ -78,14 +78,17 @@ def _ratio_table(found: pd.DataFrame) -> str:
             row[f"{title}, % above `{REFERENCE}`"] = interval(value, low, high, 2)
         rows.append({**row, "pairs": int(cells["n"].min())})
     return (
-        f"## The same method under another engine\n\nGeometric means of paired ratios.\n\n{table(pd.DataFrame(rows))}"
+        "## The same method under another engine\n\nGeometric means of paired ratios, over the problems and seeds that "
+        f"both engines were run on.\n\n{table(pd.DataFrame(rows))}"
     )
 
 
-def _effect_tables(traces: Mapping[str, Traces]) -> list[str]:
-    numbers = compare(effects(traces, REFERENCE), REFERENCE).sort_values("method", kind="stable")
+def _effect_tables(found: Mapping[str, Mapping[str, pd.DataFrame]], cells: pd.DataFrame) -> list[str]:
+    numbers = compare(found, REFERENCE).sort_values("method", kind="stable")
     off = f"difference from `{REFERENCE}`"
-    parts = ["## What each engine says of the methods\n\nAgainst EI under the same engine."]
+    problems = plural(len(cells[PROBLEM].drop_duplicates()), "problem")
+    over = f"over the {problems} and {plural(len(cells), 'problem-seed pair')} that every engine was run on"
+    parts = [f"## What each engine says of the methods\n\nAgainst EI under the same engine, {over}."]
     for effect, title in (("saved", "Time saved, % of EI's cost"), ("added", "Error added, % of EI's error")):
         rows = numbers[numbers["effect"] == effect]
         shown = rows[["method", "setting"]].rename(columns={"setting": "engine"})

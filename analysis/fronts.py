@@ -51,7 +51,7 @@ def reference(fronts: pd.DataFrame) -> pd.DataFrame:
         own = own[own[component] == (usual if usual in there else min(there))]
     longest = own.groupby(CELL)["iterations"].transform("max")
     own = own[own["iterations"] == longest]
-    check_same_origin(own)
+    check_same_origin(own, told="")
     if (own.groupby(CELL)["spec"].nunique() > 1).any():
         raise BadInput(
             "the fronts of a problem and seed were made under several settings: keep one results_dir for each"

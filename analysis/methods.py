@@ -19,6 +19,15 @@ PREFIX_FAMILIES = ("ei", "eialpha", "eipu", "cei", STEADY)
 `STEADY` are all rules of users' own that say so (`plans_ahead = False`); others may plan, as EI-cool does.
 """
 
+PLANNING = ("mcms", "bmsei")
+"""Utilities whose choices depend on the planned length or deadline, whatever the cost rule."""
+
+
+def plans(acq: pd.Series, utility: pd.Series | str) -> pd.Series:
+    """Return which runs' choices depend on the length or the budget that they were planned for; acq: of `families`."""
+    looks_ahead = utility in PLANNING if isinstance(utility, str) else utility.isin(PLANNING)
+    return ~acq.isin(PREFIX_FAMILIES) | looks_ahead
+
 
 def families(acq: pd.Series, plans_ahead: pd.Series) -> pd.Series:
     """Return each run's family: its acquisition, or `STEADY` for one of a user's own that does not plan ahead."""

@@ -1,17 +1,21 @@
 """Records that may be compared: of one table per problem, and of one engine."""
 
+from collections.abc import Mapping
+
 import pandas as pd
 
 from harness.errors import BadInput
 
 PROBLEM = ["dataset", "pipeline"]
 TOLD = "mixed=true"
+REPLAYED = ("replay", "replay_loss")  # evaluators whose `data` is the checksum of a table, or begins with it
 
 
-def check_same_origin(frame: pd.DataFrame) -> None:
+def check_same_origin(frame: pd.DataFrame, told: str = f", or say {TOLD}") -> None:
     """Raise BadInput where an evaluator's runs of a problem come from two tables, or runs from two engines.
 
     The frame is `harness.records.read_traces`'s; one without the columns `data` and `engine` says nothing of either.
+    told: what else may be done about it, at the end of the line.
     """
     if not {"data", "engine"} <= set(frame.columns):
         return
@@ -19,7 +23,7 @@ def check_same_origin(frame: pd.DataFrame) -> None:
     if len(engines) > 1:
         raise BadInput(
             f"the records are of engines {', '.join(engines)}, which choose differently: keep one results_dir per "
-            f"engine, or say {TOLD}"
+            f"engine{told}"
         )
     where = ["evaluator", *PROBLEM]
     tables = frame[[*where, "data"]].drop_duplicates().astype(str)
@@ -30,5 +34,23 @@ def check_same_origin(frame: pd.DataFrame) -> None:
         problem = "/".join(str(first[name]) for name in PROBLEM)
         raise BadInput(
             f"the records of {problem} are of different tables ({', '.join(h[:12] for h in sorted(same['data']))}): "
-            f"keep one results_dir per set of tables, or say {TOLD}"
+            f"keep one results_dir per set of tables{told}"
         )
+
+
+def check_same_tables(frames: Mapping[str, pd.DataFrame]) -> None:
+    """Raise BadInput where two settings, given by their evaluations, replayed different tables of one problem.
+
+    How much of a table counts may differ. Live runs and surfaces do not say which table they come from, and are passed
+    over.
+    """
+    seen: dict[tuple[str, str], tuple[str, str]] = {}
+    for name, frame in frames.items():
+        if "data" not in frame.columns:
+            continue
+        replayed = frame.loc[frame["evaluator"].isin(REPLAYED), [*PROBLEM, "data"]]
+        for dataset, pipeline, data in replayed.drop_duplicates().astype(str).to_numpy():
+            here = data.partition("-first-")[0]
+            first, there = seen.setdefault((dataset, pipeline), (name, here))
+            if there != here:
+                raise BadInput(f"{dataset}/{pipeline}: {first} and {name} were replayed from different tables")

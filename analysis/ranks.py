@@ -13,7 +13,6 @@ from analysis.bootstrap import Scheme, bootstrap
 from analysis.budgets import MULTIPLES
 from analysis.endings import SAME, endings
 from analysis.incumbent import at_budgets
-from analysis.methods import PREFIX_FAMILIES
 from analysis.ranked import Ranks
 from analysis.traces import CELL, PROBLEM, Traces
 from harness.errors import BadInput
@@ -38,7 +37,7 @@ def ranks(
     if len(methods) < 2:
         raise BadInput(f"{what} needs two methods or more, got: {', '.join(methods) or 'none'}")
     runs = traces.runs.assign(row=np.arange(len(traces.runs)))
-    plans = ~runs["acq"].isin(PREFIX_FAMILIES)
+    plans = runs["plans"]
     planning = [m for m in methods if m in set(runs.loc[plans, "method"])]
     row = runs[~plans].pivot(index=CELL, columns="method", values="row")
     row = row.reindex(columns=[m for m in methods if m not in planning])

@@ -11,6 +11,7 @@ import pandas as pd
 from analysis.incumbent import spent
 from analysis.methods import EI, require
 from analysis.traces import CELL, Traces
+from harness.errors import BadInput
 
 MEASURES = ("cost_pct", "error_pct")
 
@@ -52,7 +53,7 @@ def finals(traces: Traces) -> pd.DataFrame:
 def relative(traces: Traces, what: str = "relative numbers") -> Relative:
     """Return cost_pct = 100 c*/c*_EI and error_pct = 100 y*/y*_EI of runs of equal length.
 
-    `what` names the asker in the error. Raises BadInput without runs of `ei`.
+    `what` names the asker in the error. Raises BadInput without runs of `ei`, and where no pair is left.
     """
     require(traces.runs, EI, what)
     table = finals(traces)
@@ -64,4 +65,9 @@ def relative(traces: Traces, what: str = "relative numbers") -> Relative:
     pairs["cost_pct"] = 100 * pairs["total_cost_s"] / pairs["total_cost_s_ei"]
     pairs["error_pct"] = 100 * pairs["final_error"] / pairs["final_error_ei"].where(~zero)
     kept = pairs.loc[~(unpaired | failed | zero), [*CELL, "method", "acq", "alpha", "lam", *MEASURES]]
+    if kept.empty:
+        raise BadInput(
+            f"{what}: no run can be compared with EI's on the same problem and seed ({unpaired.sum():,} without it, "
+            f"{zero.sum():,} where EI's error is 0, {failed.sum():,} without a successful evaluation)"
+        )
     return Relative(kept.reset_index(drop=True), int(unpaired.sum()), int(zero.sum()), int(failed.sum()))

@@ -3,26 +3,34 @@
 import numpy as np
 import pandas as pd
 
-from analysis.methods import EICOOL, PREFIX_FAMILIES
+from analysis.methods import EICOOL
 from analysis.traces import CELL, STUDY_ITERATIONS, Traces
 from harness.errors import BadInput
 
 
 def horizon(traces: Traces) -> int:
-    """Return N: the study's 100 iterations, or the longest run's length where no run is that long."""
-    return int(min(STUDY_ITERATIONS, traces.runs["evaluations"].max()))
+    """Return N: the study's 100 iterations, or the most that some run has of which `at_horizon` could take them.
+
+    Raises BadInput where there is none: every run was planned for a budget tau, or ended before its planned length.
+    """
+    runs = traces.runs
+    whole = ~runs["plans"] | (runs["tau"].isna() & (runs["evaluations"] == runs["iterations"]))
+    if not whole.any():
+        raise BadInput("no run was planned for a number of iterations and reached it: run one without tau")
+    return int(min(STUDY_ITERATIONS, runs.loc[whole, "evaluations"].max()))
 
 
 def at_horizon(traces: Traces, n: int) -> tuple[Traces, int]:
     """Return one run per (problem, method, seed), cut after `n` iterations, and how many have none.
 
-    A longer run of EI, EI^alpha or CEI begins with the shorter one, so its first `n` steps count. Any other
-    method (EI-cool) may plan with its length: its run must be planned for exactly `n` steps, without tau.
+    A longer run of EI, EI^alpha or CEI begins with the shorter one, so its first `n` steps count. A method that may
+    plan with its length (EI-cool, any rule with a utility that looks ahead) must be planned for exactly `n` steps,
+    without tau.
     Raises BadInput if no run is left.
     """
     runs = traces.runs
     planned = (runs["iterations"] == n) & runs["tau"].isna()
-    fits = (runs["evaluations"] >= n) & (runs["acq"].isin(PREFIX_FAMILIES) | planned)
+    fits = (runs["evaluations"] >= n) & (~runs["plans"] | planned)
     if not fits.any():
         raise BadInput(f"no recorded run has {n} iterations; the longest has {runs['evaluations'].max()}")
     chosen = _one_each(runs[fits], by_length=True)
@@ -33,7 +41,7 @@ def at_horizon(traces: Traces, n: int) -> tuple[Traces, int]:
 
 def longest(traces: Traces) -> Traces:
     """Return the longest run per (problem, method, seed) of the methods that do not plan with a length."""
-    runs = traces.runs[traces.runs["acq"].isin(PREFIX_FAMILIES)]
+    runs = traces.runs[~traces.runs["plans"]]
     return traces.select(_one_each(runs, by_length=False))
 
 
@@ -43,9 +51,9 @@ def for_budgets(traces: Traces) -> Traces:
     Of several runs of one method planned for the same budget, that of the longest plan.
     """
     runs = traces.runs
-    own = runs[~runs["acq"].isin(PREFIX_FAMILIES) & runs["tau"].notna()]
+    own = runs[runs["plans"] & runs["tau"].notna()]
     own = own.sort_values("iterations", ascending=False, kind="stable").drop_duplicates([*CELL, "method", "tau"])
-    prefix = runs[runs["acq"].isin(PREFIX_FAMILIES)]
+    prefix = runs[~runs["plans"]]
     return traces.select(np.sort(np.concatenate([_one_each(prefix, by_length=False), own.index.to_numpy()])))
 
 

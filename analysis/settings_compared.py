@@ -15,6 +15,7 @@ from analysis.claims import Verdict
 from analysis.claims.decide import UNDECIDED, Claim, Missing, verdict, without_evidence
 from analysis.claims.evaluate import CLAIMS as EVERY
 from analysis.claims.evidence import Evidence
+from analysis.mixing import check_same_origin, check_same_tables
 from analysis.traces import CELL, Judge
 from datasets.catalogue import entries
 from harness.errors import BadInput
@@ -23,6 +24,7 @@ from harness.records import read_traces
 BASE, TEST, LOSS = "base", "test", "log_loss"
 RANKED, LOWEST = 8, " at 50%"  # the claim about ranks under budgets, and how its conditions at the lowest end
 CLAIMS = (1, 2, 3, 7, RANKED)  # those that runs of 100 iterations under one cost model decide
+SAME_TABLES = ("ard_off", "cpu", "wall", LOSS, "coarse", "exact")  # which differ from the base in something else
 AGAINST: Mapping[str, str] = {"wall": "cpu", "hist": "exact"}  # compared with that setting, where it is there
 ORDER = ("ard_off", "cpu", "wall", LOSS, "coarse", "surface", "exact", "hist")  # others follow by name
 _VALIDATION: Judge = "validation"
@@ -54,7 +56,10 @@ class Comparison:
 def compare(
     setting: str, base: pd.DataFrame, own: pd.DataFrame, judge: Judge = "validation", against: str = BASE
 ) -> Comparison:
-    """Compare records under a setting with the base's, or those of `against`; BadInput where they share nothing."""
+    """Compare records under a setting with the base's, or those of `against`.
+
+    Raises BadInput where they share nothing, and where tables differ, of a setting that is not about tables.
+    """
     keys = [*CELL, "method"]
     both = _runs(base, keys).intersection(_runs(own, keys))
     if setting == LOSS:
@@ -65,6 +70,8 @@ def compare(
     base, own = (
         frame[pd.MultiIndex.from_frame(frame[keys].astype({"method": str})).isin(both)] for frame in (base, own)
     )
+    if setting in SAME_TABLES:
+        check_same_tables({against: base, setting: own})
     cells = both.to_frame(index=False)
     first, second = (
         _verdicts(Evidence(frame.reset_index(drop=True), judge=by)) for frame, by in ((base, _VALIDATION), (own, judge))
@@ -106,11 +113,17 @@ def read(folder: Path) -> list[Comparison]:
         found = ", ".join(names) or "none"
         raise BadInput(f"{folder} needs a folder {BASE!r} of records to compare with; folders there: {found}")
     order = [name for name in ORDER if name in names] + [n for n in names if n not in (BASE, *ORDER)]
-    records = {name: read_traces(folder / name) for name in {BASE, *(set(AGAINST.values()) & set(names))}}
+
+    def recorded(name: str) -> pd.DataFrame:
+        frame = read_traces(folder / name)
+        check_same_origin(frame, told=f" ({folder / name})")
+        return frame
+
+    records = {name: recorded(name) for name in {BASE, *(set(AGAINST.values()) & set(names))}}
 
     def one(name: str) -> Comparison:
         against = AGAINST[name] if AGAINST.get(name) in records else BASE
-        own = records[name] if name in records else read_traces(folder / name)
+        own = records[name] if name in records else recorded(name)
         return compare(name, records[against], own, against=against)
 
     return [compare(TEST, records[BASE], records[BASE], "test"), *(one(name) for name in order)]

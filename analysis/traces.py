@@ -29,7 +29,9 @@ STUDY_ITERATIONS = 100
 
 @dataclass(frozen=True)
 class Traces:
-    """Runs of one choice of components. `runs`: keys (`RUN`, acq as `methods.families`) and `evaluations`, 0 .. R-1.
+    """Runs of one choice of components.
+
+    runs: keys (`RUN`, acq as `methods.families`), `evaluations` and `plans` (`methods.plans`), 0 .. R-1.
 
     error, test_error: NaN for a failed evaluation and as padding. cost_s: seconds, NaN as padding.
     effective_alpha: NaN where none exists. proposed: steps that the optimizer chose (no initial design).
@@ -106,7 +108,9 @@ def collect(
         dense[name] = np.full((len(counts), counts.max()), np.nan)
         dense[name][run, step] = frame[name].to_numpy(dtype=float)
     predicted = dense.pop("predicted_cost_s")
-    return Traces(_canonical(runs, counts), proposed=~np.isnan(predicted), components=chosen, judge=judge, **dense)
+    runs = _canonical(runs, counts)
+    runs = runs.assign(plans=methods.plans(runs["acq"], chosen["utility"]))
+    return Traces(runs, proposed=~np.isnan(predicted), components=chosen, judge=judge, **dense)
 
 
 def _check_steps(frame: pd.DataFrame, run: np.ndarray, step: np.ndarray, counts: np.ndarray) -> None:

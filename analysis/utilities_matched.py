@@ -10,9 +10,6 @@ from analysis.traces import CELL, STUDY_ITERATIONS
 from analysis.utilities_runs import REFERENCE, Runs
 from harness.errors import BadInput
 
-PLANNING = ("mcms", "bmsei")
-"""Utilities whose choices depend on the planned length or deadline: only runs planned for it count."""
-
 
 def at_horizon(runs: Runs) -> tuple[Runs, int, dict[str, int]]:
     """Return one run per method and cell, cut after N evaluations without a deadline, and N: 100, or fewer.
@@ -43,7 +40,7 @@ def at_horizon(runs: Runs) -> tuple[Runs, int, dict[str, int]]:
 
 def plans(table: pd.DataFrame) -> pd.Series:
     """Return which runs' choices depend on the length or the deadline that they were planned for."""
-    return table["utility"].isin(PLANNING) | ~table["acq"].isin(methods.PREFIX_FAMILIES)
+    return methods.plans(table["acq"], table["utility"])
 
 
 @dataclass(frozen=True)

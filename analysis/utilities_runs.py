@@ -34,10 +34,12 @@ class Runs:
         return Runs(self.table.iloc[rows].reset_index(drop=True), *arrays, self.evaluator)
 
     def cut(self, kept: np.ndarray) -> "Runs":
-        """Return the runs with `kept` (R,) first steps of each."""
+        """Return the runs with `kept` (R,) first steps of each; `ms_per_step` of these, NaN without a proposal."""
         beyond = np.arange(self.curve.shape[1]) >= kept[:, None]
         curve, cost, thinking = (np.where(beyond, np.nan, a) for a in (self.curve, self.cost_s, self.thinking_s))
-        return Runs(self.table.assign(evaluations=kept), curve, cost, thinking, self.evaluator)
+        proposed = pd.DataFrame(thinking).where(thinking > 0)
+        table = self.table.assign(evaluations=kept, ms_per_step=1e3 * proposed.median(axis=1).to_numpy())
+        return Runs(table, curve, cost, thinking, self.evaluator)
 
     @property
     def training_s(self) -> Float[np.ndarray, " R"]:

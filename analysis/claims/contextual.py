@@ -11,7 +11,7 @@ from analysis.endings import RULE
 from analysis.hypervolume import Hypervolumes, hypervolumes
 from analysis.methods import EI, EIPU, ordered
 from analysis.scope import plural
-from analysis.selection import of_families
+from analysis.selection import at_horizon, horizon, of_families
 from analysis.traces import Traces
 from harness.errors import BadInput
 from harness.files import write_atomically
@@ -37,10 +37,10 @@ def volumes(equal: Traces) -> Hypervolumes:
     return hypervolumes(of_families(equal, "alpha", "lam"), families_of(equal.runs))
 
 
-def write_volumes(equal: Traces, out_dir: Path) -> list[Path]:
+def write_volumes(traces: Traces, out_dir: Path) -> list[Path]:
     """Write hypervolumes.csv, those of claim 7 per problem; nothing where the records hold none."""
     try:
-        found = volumes(equal).per_problem.reset_index()
+        found = volumes(at_horizon(traces, horizon(traces))[0]).per_problem.reset_index()
     except BadInput:
         return []
     path = out_dir / "hypervolumes.csv"

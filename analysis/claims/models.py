@@ -1,5 +1,7 @@
 """Claim 11: what the cost model does to the trade-off of EI^alpha."""
 
+from typing import NamedTuple
+
 import pandas as pd
 
 from analysis.claims.condition import Condition
@@ -9,14 +11,23 @@ from analysis.costs_fronts import trade_offs
 from analysis.methods import EI, ordered
 from analysis.scope import scope
 from analysis.traces import STUDY_ITERATIONS
+from harness.errors import BadInput
 
 LINEAR, GP, TRANSFER = "lv3", "gp", "transfer_linear"
 ERROR, TIME = 1.0, 5.0  # points of EI's error and time within which two models are as good
 LARGE = 0.5  # alphas from here on are large
 
 
-def _differences(evidence: Evidence, one: str, other: str) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, str]:
-    """Return time saved and error added by `one` minus by `other` (cells x methods), the cells and what it is over."""
+class _Differences(NamedTuple):
+    """Time saved and error added by one cost model minus by another (cells x methods); what they are taken over."""
+
+    saved: pd.DataFrame
+    added: pd.DataFrame
+    over: str
+    barred: list[str]
+
+
+def _differences(evidence: Evidence, one: str, other: str) -> _Differences:
     frame = evidence.frame[evidence.frame["cost_model"].isin([one, other])]
     held = set(frame["cost_model"])
     if {one, other} - held:
@@ -30,12 +41,14 @@ def _differences(evidence: Evidence, one: str, other: str) -> tuple[pd.DataFrame
     if saved.empty or not methods:
         raise Missing(f"no problem and seed with the same EI^alpha under {one} and {other}")
     cells = saved.index.to_frame(index=False)
-    return saved, added, cells, f"{scope(cells, evaluator)}, {n} iterations, {evidence.judge} error"
+    short = [] if n >= STUDY_ITERATIONS else [f"runs of {STUDY_ITERATIONS} iterations are needed; both have {n}"]
+    over = f"{scope(cells, evaluator)}, {n} iterations, {evidence.judge} error"
+    return _Differences(saved, added, over, [*short, *too_few(cells)])
 
 
 def claim_11(evidence: Evidence) -> Finding:
     """LV-3 against GP over all alphas and large ones, and the transferred model against LV-3."""
-    saved, added, cells, over = _differences(evidence, LINEAR, GP)
+    saved, added, over, barred = _differences(evidence, LINEAR, GP)
     alpha = evidence.frame.assign(method=evidence.frame["method"].astype(str)).groupby("method")["alpha"].first()
     large = [m for m in saved if m == "eipu" or alpha.get(m, 0.0) >= LARGE]
     conditions = [
@@ -53,17 +66,16 @@ def claim_11(evidence: Evidence) -> Finding:
     else:
         doubts.append(f"no alpha of {LARGE} or more under both cost models")
     try:
-        saved, added, _, over_transfer = _differences(evidence, TRANSFER, LINEAR)
+        saved, added, over_transfer, too_little = _differences(evidence, TRANSFER, LINEAR)
+        if too_little:
+            raise Missing("; ".join(too_little))
         conditions += [
             Condition("time saved, transferred minus LV-3", mean(saved.mean(axis=1)), -TIME, unit=" points"),
             Condition("error added, transferred minus LV-3", mean(added.mean(axis=1)), 0.0, digits=2, unit=" points"),
         ]
         over = f"{over}; transfer: {over_transfer}"
-    except Missing as missing:
-        doubts.append(str(missing))
-    barred = too_few(cells)
-    if evidence.frame["iterations"].max() < STUDY_ITERATIONS:
-        barred.append(f"runs of {STUDY_ITERATIONS} iterations are needed")
+    except (Missing, BadInput) as missing:
+        doubts.append(f"{TRANSFER} is left out: {missing}")
     return Finding(conditions, over, barred=barred, doubts=doubts)
 
 

@@ -1,5 +1,7 @@
 """Claims 9 and 10: how well cost models predict, online and transferred."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
@@ -35,35 +37,61 @@ def _sizes(wide: pd.DataFrame) -> list[int]:
     return sorted(int(str(n)) for n in wide.columns)
 
 
+class _Gap(NamedTuple):
+    """RMSE of LV-3 minus that of one GP: the conditions, and the cells of few and of many evaluations."""
+
+    conditions: list[Condition]
+    few: pd.DataFrame
+    many: pd.DataFrame
+
+    @property
+    def over(self) -> str:
+        return f"{scope(self.many, 'tables')}; from few evaluations: {scope(self.few, 'tables')}"
+
+
+def _gap(costs: pd.DataFrame, model: str, name: str) -> _Gap:
+    if model not in set(costs["cost_model"]):
+        raise Missing(f"no records of the {name}")
+    gap = (_wide(costs, REFERENCE) - _wide(costs, model)).dropna(axis=1, how="all")
+    few, many = [n for n in _sizes(gap) if n <= FEW], max(_sizes(gap), default=0)
+    if not few or many < MANY:
+        raise Missing(f"the {name} needs records from {FEW} evaluations or fewer and from {MANY} or more")
+    most = gap[few].dropna().mean(axis=1)  # of the tables long enough for few evaluations
+    gap = gap.dropna()
+    if gap.empty:
+        raise Missing(f"no table is long enough for {many} evaluations under LV-3 and the {name}")
+    low, high = gap[few].mean(axis=1), gap[many]
+    words = f"RMSE of LV-3 minus that of the {name}"
+    conditions = [
+        Condition(f"{words}, n <= {FEW}", mean(most), at_most=0.0, digits=3),
+        Condition(f"{words}, n = {many}", mean(high), at_most=0.0, digits=3),
+        Condition(f"the former minus the latter ({name})", mean(low - high), at_most=0.0, digits=3),
+    ]
+    return _Gap(conditions, most.index.to_frame(index=False), gap.index.to_frame(index=False))
+
+
 def claim_9(evidence: Evidence) -> Finding:
-    """RMSE of LV-3 minus that of GPs, from few and from many evaluations."""
-    costs = _costs(evidence)
-    linear = _wide(costs, REFERENCE)
-    conditions, doubts, cells = [], [], None
+    """RMSE of LV-3 minus that of GPs, from few and from many evaluations.
+
+    A GP with records of too few data sets is left out, which the verdict tells, unless both have.
+    """
+    costs, gaps, doubts = _costs(evidence), dict[str, _Gap](), []
     for model, name in GPS.items():
-        if model not in set(costs["cost_model"]):
-            doubts.append(f"no records of the {name}")
-            continue
-        gap = (linear - _wide(costs, model)).dropna(axis=1, how="all")
-        few, many = [n for n in _sizes(gap) if n <= FEW], max(_sizes(gap), default=0)
-        if not few or many < MANY:
-            raise Missing(f"needs records from {FEW} evaluations or fewer and from {MANY} or more")
-        most = gap[few].dropna().mean(axis=1)  # of the tables long enough for few evaluations
-        gap = gap.dropna()
-        if gap.empty:
-            raise Missing(f"no table is long enough for {many} evaluations")
-        low, high = gap[few].mean(axis=1), gap[many]
-        words = f"RMSE of LV-3 minus that of the {name}"
-        conditions += [
-            Condition(f"{words}, n <= {FEW}", mean(most), at_most=0.0, digits=3),
-            Condition(f"{words}, n = {many}", mean(high), at_most=0.0, digits=3),
-            Condition(f"the former minus the latter ({name})", mean(low - high), at_most=0.0, digits=3),
-        ]
-        cells, more = gap.index.to_frame(index=False), most.index.to_frame(index=False)
-    if cells is None:
+        try:
+            gaps[name] = _gap(costs, model, name)
+        except Missing as missing:
+            doubts.append(str(missing))
+    if not gaps:
         raise Missing("; ".join(doubts))
-    over = f"{scope(cells, 'tables')}; from few evaluations: {scope(more, 'tables')}"
-    return Finding(conditions, over, barred=too_few(cells), doubts=doubts)
+    barred = {name: too_few(gap.many) for name, gap in gaps.items()}
+    if not all(barred.values()):
+        doubts += [f"the {name} is left out: {'; '.join(why)}" for name, why in barred.items() if why]
+        gaps = {name: gap for name, gap in gaps.items() if not barred[name]}
+        barred = {}
+    scopes = {gap.over for gap in gaps.values()}
+    over = scopes.pop() if len(scopes) == 1 else "; ".join(f"{name}: {gap.over}" for name, gap in gaps.items())
+    conditions = [condition for gap in gaps.values() for condition in gap.conditions]
+    return Finding(conditions, over, barred=[w for why in barred.values() for w in why], doubts=doubts)
 
 
 def claim_10(evidence: Evidence) -> Finding:

@@ -23,10 +23,10 @@ def draw(traces: Traces, out_dir: Path) -> Drawn:
     Raises BadInput without runs of `ei`, or of `cei`.
     """
     require(traces.runs, EI, "F5")
-    if traces.runs["lam"].isna().all():
-        raise BadInput(f"F5 needs a method cei: the records hold {', '.join(ordered(traces.runs))}")
     n = horizon(traces)
     equal, short = at_horizon(and_cool(traces, n, "alpha", "lam"), n)
+    if equal.runs["lam"].isna().all():
+        raise BadInput(f"F5 needs a method cei of {n} iterations: the records hold {', '.join(ordered(equal.runs))}")
     pairs = relative(equal, "F5")
     numbers = tradeoff(pairs, ordered(pairs.table))
     effective = effective_alpha(of_families(equal, "lam"))

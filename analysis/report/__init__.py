@@ -20,7 +20,6 @@ from analysis.report.figures import draw_all
 from analysis.report.parts import Figure, Records
 from analysis.report.verdicts import Evaluate, verdicts
 from analysis.scope import intervals
-from analysis.selection import at_horizon, horizon
 from analysis.traces import Judge, collect
 from harness.files import write_atomically
 from harness.records import read_traces
@@ -67,7 +66,7 @@ def write(
     summary.write_numbers(out_dir, relative_csv, ranks_csv)
     if not isinstance(every, str):
         write_claims(every, intervals(traces.runs), out_dir)
-        write_volumes(at_horizon(traces, horizon(traces))[0], out_dir)
+        write_volumes(traces, out_dir)
     write_atomically(out_dir / "report.md", page.markdown(TITLE, summary.counts(traces), parts).encode())
     write_atomically(out_dir / "report.html", page.html(TITLE, summary.counts(traces), parts).encode())
     for figure in [*figures, *(s.figure for s in parts if s.id == "utilities-figure" and s.figure)]:

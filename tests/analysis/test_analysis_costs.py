@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from fakes import make_tables
 from synthetic_records import Way, frame, on_disk
 
 from analysis import costs_figures, costs_fronts, costs_report
@@ -212,6 +213,23 @@ def test_records_of_more_seeds_stand_beside_those_of_before(tables: Path, tmp_pa
     pd.testing.assert_frame_equal(read_costs(tmp_path / "parts").sort_values(order, ignore_index=True), whole)
 
 
+def test_cost_models_that_were_not_asked_the_same_are_refused(tables: Path, tmp_path: Path) -> None:
+    config = {"_target_": "harness.cost_models.lv.LowVariance", "features": ["n_estimators"]}
+    other = make_tables(tmp_path / "tables", ["a/p"], 30)
+    for name, sizes, folder in (("lv1", (4, 8), tables), ("lv3", (4,), tables), ("gp", (4, 8), other)):
+        results = tmp_path / name
+        for model, asked, where in (("lv1", (4, 8), tables), (name, sizes, folder)):
+            assert run_all(serial(), [Trial("a/p", model, config, (0,), asked, str(where), str(results))]) == []
+        if name == "lv1":
+            assert len(read_costs(results)) == 2
+            continue
+        what = "sizes" if name == "lv3" else "data"
+        with pytest.raises(
+            BadInput, match=rf"a/p: the records of .*{name}.* do not compare, since they differ in {what}:"
+        ):
+            read_costs(results)
+
+
 def test_from_records_to_the_page(tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = {"_target_": "harness.cost_models.lv.LowVariance", "features": ["n_estimators"]}
     trials = [Trial("a/p", name, config, (0, 1), SIZES, str(tables), str(tmp_path)) for name in ("lv1", "lv3")]
@@ -269,7 +287,7 @@ def test_f9_counts_what_it_leaves_out_on_the_cells_that_all_cost_models_have(tmp
     }
     assert found.short == {"lv3": 0, "gp": 1}
     caption = f9(both, tmp_path).caption
-    assert "run under every cost model (2 problem-seed pairs were not)." in caption
+    assert "run under every cost model (2 problem-seed pairs were not), alpha by alpha." in caption
     assert "GP: Left out: 1 run of fewer than 30 iterations or planned for another length, 0 without EI's" in caption
     assert "LV-3: Left out: 0 runs of fewer than 30 iterations" in caption
     gone = (gp["pipeline"] == "q") & (gp["seed"] == 0)
@@ -281,6 +299,21 @@ def test_f9_counts_what_it_leaves_out_on_the_cells_that_all_cost_models_have(tmp
     lv3 = shorter.numbers[(shorter.numbers["cost_model"] == "lv3") & (shorter.numbers["statistic"] == "mean")]
     gp_ = shorter.numbers[(shorter.numbers["cost_model"] == "gp") & (shorter.numbers["statistic"] == "mean")]
     np.testing.assert_allclose(lv3["cost_pct"], gp_["cost_pct"])  # both after 20, not 30 and 20
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_f9_compares_every_alpha_on_the_cells_that_all_cost_models_have_of_it(tmp_path: Path) -> None:
+    """Under GP, 0.3 was run on one problem of two: there its point under LV-3 counts that problem only, too."""
+    problems, ways = [("a", "p"), ("b", "p")], (Way("ei"), Way("eialpha", alpha=0.3), Way("eipu"))
+    plain = frame(problems, ways, (0, 1), 30)
+    gp = frame(problems, ways[1:], (0, 1), 30).assign(cost_model="gp", spec="other")
+    gp = gp[(gp["dataset"] == "a") | (gp["acq"] == "eipu")]
+    other = frame(problems, (Way("eialpha", alpha=0.5),), (0, 1), 30)  # under LV-3 only: stays as it is
+    found = compare(pd.concat([plain, gp, other], ignore_index=True)).numbers
+    counts = found[found["statistic"] == "mean"].pivot(index="cost_model", columns="method", values="n")
+    assert counts.loc["lv3"].to_dict() == {"ei": 4, "eialpha(alpha=0.3)": 2, "eialpha(alpha=0.5)": 4, "eipu": 4}
+    assert counts.loc["gp"].dropna().to_dict() == {"ei": 4, "eialpha(alpha=0.3)": 2, "eipu": 4}
+    assert "2 to 4 pairs per method" in f9(pd.concat([plain, gp], ignore_index=True), tmp_path).caption
 
 
 def test_f9_labels_every_series_on_a_side_of_its_own() -> None:

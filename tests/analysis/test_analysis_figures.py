@@ -191,7 +191,7 @@ def test_without_ei_there_is_one_clear_line(name: str, least: pd.DataFrame, tmp_
 
 
 def test_f5_needs_cei_and_f6_two_methods(least: pd.DataFrame, tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="F5 needs a method cei: the records hold ei, eipu"):
+    with pytest.raises(BadInput, match="F5 needs a method cei of 20 iterations: the records hold ei, eipu"):
         figures()["f5"](collect(least[least["acq"] != "cei"]), tmp_path)
     with pytest.raises(BadInput, match="F6 needs two methods or more, got: ei"):
         figures()["f6"](collect(least[least["method"] == "ei"]), tmp_path)

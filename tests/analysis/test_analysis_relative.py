@@ -60,6 +60,20 @@ def test_pairs_that_do_not_exist_are_counted_and_left_out() -> None:
     assert (found.unpaired, found.zero, found.failed) == (2, 2, 3)  # EI's own pairs count too
 
 
+def test_where_no_pair_exists_one_line_says_why() -> None:
+    rows = frame([("wind", "clean")], [Way("ei"), Way("eipu")], (0, 1), 12)
+    zero = rows.assign(error=rows["error"].where((rows["acq"] != "ei") | (rows["step"] != 7), 0.0))
+    failed = rows.assign(error=rows["error"].where(rows["acq"] != "ei"))
+    for changed, counts in (
+        (zero, "4 where EI's error is 0, 0 without"),
+        (failed, "0 where EI's error is 0, 4 without"),
+    ):
+        with pytest.raises(
+            BadInput, match=f"F3: no run can be compared with EI's .*0 without it, {counts} a successful"
+        ):
+            relative(collect(changed), "F3")
+
+
 def test_relative_needs_ei() -> None:
     with pytest.raises(BadInput, match=r"^F3 needs the method ei: the records hold eipu, cei:0.1$"):
         relative(traces(("d", "p", "cei:0.1", 0, [1.0], [1]), ("d", "p", "eipu", 0, [1.0], [1])), "F3")

@@ -6,7 +6,7 @@ import pytest
 from synthetic_records import EVERY, Way, frame
 
 from analysis.methods import ordered
-from analysis.selection import at_horizon, horizon, longest, of_families
+from analysis.selection import at_horizon, for_budgets, horizon, longest, of_families
 from analysis.traces import collect
 from harness.errors import BadInput
 
@@ -89,6 +89,30 @@ def test_longest_takes_the_run_with_most_evaluations_and_no_eicool() -> None:
     rows = pd.concat([frame(ONE, [Way("ei"), Way("eicool")], [0], n) for n in (6, 11)])
     runs = longest(collect(rows)).runs
     assert runs[["method", "evaluations"]].to_numpy().tolist() == [["ei", 11]]
+
+
+def test_the_horizon_is_one_that_some_run_was_planned_for() -> None:
+    """EI-cool under a budget went on for 20 evaluations; nothing has 20 as a plan, or beyond any plan."""
+    rows = pd.concat([frame(ONE, [Way("ei"), Way("eipu")], [0], 12), frame(ONE, [Way("eicool")], [0], 20)])
+    rows.loc[rows["acq"] == "eicool", "tau"] = 50.0
+    traces = collect(rows)
+    assert horizon(traces) == 12 and at_horizon(traces, 12)[0].runs["method"].tolist() == ["ei", "eipu"]
+    alone = collect(rows[rows["acq"] == "eicool"])
+    with pytest.raises(BadInput, match="no run was planned for a number of iterations and reached it"):
+        horizon(alone)
+
+
+@pytest.mark.parametrize(("utility", "kept"), [("mcms", [(0, 12)]), ("kg", [(0, 12), (1, 12)])])
+def test_a_utility_that_looks_ahead_plans_under_any_rule(utility: str, kept: list[tuple[int, int]]) -> None:
+    """Of seed 1 there is a run planned for 30 only: its first 12 steps are not those of a run planned for 12."""
+    rows = pd.concat([frame(ONE, [Way("eipu")], [seed], n) for seed, n in ((0, 12), (1, 30))]).assign(utility=utility)
+    traces = collect(rows)
+    chosen, short = at_horizon(traces, 12)
+    assert list(chosen.runs[["seed", "evaluations"]].itertuples(index=False, name=None)) == kept
+    assert short == 2 - len(kept)
+    assert longest(traces).runs["evaluations"].tolist() == ([] if utility == "mcms" else [12, 30])
+    budgeted = for_budgets(collect(rows.assign(tau=50.0)))
+    assert budgeted.runs["evaluations"].tolist() == [12, 30]
 
 
 def test_families() -> None:

@@ -291,11 +291,14 @@ def test_few_evaluations_are_judged_on_every_table_that_is_long_enough_for_them(
     assert "5 of 144 problems" in both.taken_over and "from few evaluations: 6 of 144 problems" in both.taken_over
 
 
+def under(model: str, error: float, datasets: tuple[str, ...] = DATASETS, steps: int = 100) -> pd.DataFrame:
+    """EI^alpha at 0.5 and 1 under a cost model, and EI."""
+    ways = {Way("ei"): (100.0, 100.0), Way("eialpha", alpha=0.5): (50.0, error), Way("eipu"): (20.0, error + 5)}
+    return records(ways, datasets, steps).assign(cost_model=model, spec=model)
+
+
 def test_cost_models_in_runs() -> None:
-    parts = []
-    for model, error in (("lv3", 101.0), ("gp", 110.0), ("transfer_linear", 105.0)):
-        ways = {Way("ei"): (100.0, 100.0), Way("eialpha", alpha=0.5): (50.0, error), Way("eipu"): (20.0, error + 5)}
-        parts.append(records(ways, steps=100).assign(cost_model=model, spec=model))
+    parts = [under(model, error) for model, error in (("lv3", 101.0), ("gp", 110.0), ("transfer_linear", 105.0))]
     found = verdicts(evaluate(pd.concat(parts, ignore_index=True)))[11]
     assert found.verdict == HOLDS and "error added, LV-3 minus GP -9.00 points" in found.ours
     tested = verdicts(evaluate(pd.concat(parts, ignore_index=True), judge="test"))[11]
@@ -303,6 +306,32 @@ def test_cost_models_in_runs() -> None:
     swapped = pd.concat(parts).replace({"cost_model": {"lv3": "gp", "gp": "lv3"}})
     assert verdicts(evaluate(swapped))[11].verdict == FAILS
     assert "no runs under cost_model=transfer_linear" in verdicts(evaluate(pd.concat(parts[:2])))[11].why
+
+
+def test_claim_11_is_barred_by_what_it_compares_not_by_what_else_was_recorded() -> None:
+    short = [under("lv3", 101.0), under("gp", 110.0, steps=60), under("transfer_linear", 105.0)]
+    found = verdicts(evaluate(pd.concat(short, ignore_index=True)))[11]
+    assert found.verdict == UNDECIDED and "runs of 100 iterations are needed; both have 60" in found.why
+
+
+@pytest.mark.parametrize("where", ["wind", "mtp"])  # one data set; none that LV-3 was run on
+def test_a_transferred_model_on_too_little_is_left_out_of_claim_11(where: str) -> None:
+    for error, word in ((110.0, UNDECIDED), (90.0, FAILS)):
+        parts = [under("lv3", 101.0), under("gp", error), under("transfer_linear", 95.0, (where,))]
+        found = verdicts(evaluate(pd.concat(parts, ignore_index=True)))[11]
+        assert found.verdict == word and "transfer_linear is left out: " in found.why
+        assert "transferred minus" not in found.ours
+
+
+def test_a_gp_on_too_few_data_sets_is_left_out_of_claim_9() -> None:
+    little = frame([("wind", "clean")], [Way("ei")], [0], 6)
+    measured = costs({"lv3": 1.0, "gp": 0.4, "warped_gp": 1.1})
+    measured = measured[(measured["cost_model"] != "gp") | (measured["dataset"] == "wind")]
+    found = verdicts(evaluate(little, measured))[9]
+    assert found.verdict == UNDECIDED and "the GP is left out: 1 data set only" in found.why
+    assert "warped GP" in found.ours and "of the GP" not in found.ours and "5 of 144 problems" in found.taken_over
+    wind = verdicts(evaluate(little, measured[measured["dataset"] == "wind"]))[9]
+    assert wind.verdict == UNDECIDED and "of the GP" in wind.ours
 
 
 def test_persistence_by_hand() -> None:

@@ -12,7 +12,8 @@ from synthetic_records import Way, block, on_disk, spec
 
 from analysis import density, density_figure, density_settings
 from analysis.__main__ import main
-from analysis.density_settings import check_tables, confirmed, exhausted, n_configs, settings
+from analysis.density_settings import confirmed, exhausted, n_configs, settings
+from analysis.mixing import check_same_tables
 from analysis.relative import finals
 from analysis.traces import collect
 from harness.errors import BadInput
@@ -75,7 +76,7 @@ def test_equal_records_are_at_no_distance(effects: dict[str, Any]) -> None:
     assert set(numbers["method"]) == {"eialpha(alpha=0.3)", "cei(lam=0.3)"}
     agreement = density.agreement(effects)
     assert (agreement["distance"] == 0).all()
-    assert agreement["same_sign"].dropna().eq(1).all()
+    assert (agreement["sure"] > 0).all() and agreement["same_sign"].eq(1).all()
 
 
 def test_effects_by_hand(folder: Path) -> None:
@@ -167,14 +168,27 @@ def test_settings_that_cannot_be_compared_are_named(folder: Path, tmp_path: Path
 
 
 def test_rows_of_two_tables_are_not_compared(folder: Path, tmp_path: Path) -> None:
-    shutil.copytree(folder / "live", tmp_path / "all/live")
     for name, data in (("rows-64", "one"), ("rows-128", "other")):
         trace = block("a", "p", WAYS[0], (0,), 30)
         timings: dict[str, list[float]] = {n: [] for n in ("seed", "step", "fit_ms", "propose_ms")}
         full = spec("a", "p", WAYS[0], 30) | {"data": data}
         write_block(tmp_path / "all" / name, block_files(full, [0], trace, timings))
     with pytest.raises(BadInput, match="a/p: rows-64 and rows-128 were replayed from different tables"):
-        check_tables({name: read_traces(tmp_path / "all" / name) for name in ("rows-64", "rows-128")})
+        check_same_tables({name: read_traces(tmp_path / "all" / name) for name in ("rows-64", "rows-128")})
+    with pytest.raises(BadInput, match=r"a/p: .* were replayed from different tables"):
+        settings(tmp_path / "all", "rows-64")
+
+
+def test_signs_by_hand() -> None:
+    """Of a problem with two seeds each: sure and told, sure and told wrongly, unsure; and of what is told nothing."""
+    index = pd.MultiIndex.from_product([["a", "b", "c"], ["p"], [0, 1]], names=["dataset", "pipeline", "seed"])
+    live = pd.DataFrame({"m": [5.0, 6.0, -5.0, -6.0, 5.0, -4.0]}, index=index)
+    told = pd.DataFrame({"m": [1.0, 1.0, 2.0, 2.0, -9.0, -9.0]}, index=index)
+    expected = {"m": (0.5, 2)}
+    for columns in (["m"], []):
+        found = density._signs(told[columns], live[columns])
+        share, sure = expected.get("".join(columns), (np.nan, 0))
+        assert found["sure"] == sure and found["same_sign"] == pytest.approx(share, nan_ok=True)
 
 
 def test_problems_of_one_seed_have_no_scatter_to_subtract(folder: Path, tmp_path: Path) -> None:

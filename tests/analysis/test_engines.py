@@ -1,5 +1,6 @@
 """Engines compared on made-up records."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,10 @@ from synthetic_records import Way, on_disk
 
 from analysis import engines
 from analysis.__main__ import main
+from analysis.bootstrap import resampling
 from analysis.density_settings import settings
+from analysis.mixing import check_same_tables
+from harness.records import read_traces
 
 WAYS = (Way("ei"), Way("cei", lam=0.1))
 PROBLEMS = [("a", "p"), ("a", "q"), ("b", "p")]
@@ -37,9 +41,35 @@ def test_ratios_by_hand(folder: Path) -> None:
 def test_the_report_has_every_table(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["engines", f"results_dir={folder}", f"out_dir={tmp_path / 'out'}"]) == 0
     text = Path(capsys.readouterr().out.strip()).read_text()
-    assert "3 problems, 3 seeds, 20 evaluations" in text
+    assert "Runs of 20 evaluations, paired by problem and seed. 95 % hierarchical paired bootstrap" in text
+    assert "over the 3 problems and 9 problem-seed pairs that every engine was run on" in text
     assert text.count("| gpyopt | ei | 0.00 [0.00, 0.00] | 0.00 [0.00, 0.00] | 9 |") == 1
     assert "| cei(lam=0.1) | gpyopt |" in text and "### Error added" in text
+
+
+def test_what_was_run_under_one_engine_only_is_not_counted(folder: Path, tmp_path: Path) -> None:
+    for own in sorted((folder / "gpyopt").glob("*/*")):
+        if own.parts[-2:] != ("a", "p"):
+            shutil.rmtree(own)
+    with resampling("plain"):
+        text = engines.report(folder, tmp_path / "out").read_text()
+    assert "over the 1 problem and 3 problem-seed pairs that every engine was run on" in text
+    assert "95 % plain paired bootstrap intervals (single runs resampled). One data set only" in text
+
+
+def test_engines_on_different_tables_are_refused(folder: Path) -> None:
+    traces = {n: read_traces(folder / n).assign(data=d) for n, d in (("fast", "old"), ("gpyopt", "new"))}
+    with pytest.raises(engines.BadInput, match="a/p: fast and gpyopt were replayed from different tables"):
+        check_same_tables(traces)
+    check_same_tables({n: frame.assign(evaluator="live") for n, frame in traces.items()})
+    check_same_tables({"exact": traces["fast"].assign(data="old-first-64"), "base": traces["fast"]})
+
+
+def test_nothing_to_compare_is_one_line(folder: Path) -> None:
+    traces = settings(folder, "fast")
+    free = replace(traces["gpyopt"], error=0.0 * traces["gpyopt"].error)
+    with pytest.raises(engines.BadInput, match="gpyopt and fast: no problem, seed and method with a final error under"):
+        engines.ratios({"fast": traces["fast"], "gpyopt": free})
 
 
 @pytest.mark.parametrize(("gone", "message"), [("fast", "needs a folder 'fast'"), ("gpyopt", "no engine to compare")])

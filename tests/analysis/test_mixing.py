@@ -22,6 +22,21 @@ def test_one_table_per_problem_and_evaluator_and_one_engine() -> None:
         check_same_origin(frame({}, {"engine": "1"}))
 
 
+@pytest.mark.parametrize(("command", "key", "takes"), [
+    ("density", "judge=test", "results_dir, out_dir, bootstrap"),
+    ("engines", "evaluator=live", "results_dir, out_dir, bootstrap"),
+    ("fronts", "mixed=true", "results_dir, out_dir, bootstrap"),
+    ("best", "out_dir=elsewhere", "results_dir"),
+    ("tables", "results_dir=.", "out_dir"),
+    ("budgets", "judge=test", "results_dir, out_dir, mixed, evaluator"),
+])  # fmt: skip
+def test_a_key_that_a_command_has_no_use_for_is_refused(command: str, key: str, takes: str) -> None:
+    name = key.partition("=")[0]
+    for argv in ([command, key], [key, command]):
+        with pytest.raises(BadInput, match=f"^{name}= means nothing to '{command}', which takes {takes}"):
+            parse(argv)
+
+
 def test_the_word_that_allows_it(tmp_path: Path) -> None:
     assert parse([f"results_dir={tmp_path}"]).options["mixed"] == "false"
     assert parse([f"results_dir={tmp_path}", "mixed=true"]).options["mixed"] == "true"

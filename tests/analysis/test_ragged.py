@@ -1,15 +1,17 @@
 """Time studies whose runs differ in length: which cells and budgets count, and how runs ended."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from conftest import not_drawing
 from matplotlib.axes import Axes
-from synthetic_records import Way, frame, fronts_on_disk, on_disk
+from synthetic_records import Way, block, frame, fronts_on_disk, on_disk, spec
 
 from analysis import report
+from analysis.__main__ import main
 from analysis.budgets import MULTIPLES, minimal_budgets
 from analysis.claims import evaluate
 from analysis.endings import REACHED, SHORT, SPENT, USED_UP, budgets_that_count, cells_that_count, endings
@@ -21,6 +23,7 @@ from analysis.ranks import rank_curves, ranks
 from analysis.scope import ranks_left_out, too_short_marks
 from analysis.selection import at_horizon, for_budgets
 from analysis.traces import Traces, collect
+from harness.records import TIMINGS, block_files, write_block
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -123,6 +126,33 @@ def test_how_runs_end_by_hand() -> None:
     assert ending[:, 1].tolist() == [USED_UP, SHORT, SHORT, USED_UP, SHORT, REACHED]
     assert brief[:, 1].tolist() == [False, True, True, False, True, False]
     assert (endings(traces, np.full((6, 2, 1), -1), whole)[0] == SPENT).all()
+
+
+@pytest.mark.parametrize("what", ["short cei", "no error", "eicool under a budget"])
+def test_the_page_is_made_whatever_is_lacking(what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """CEI ended before EI did; EI's error is 0; the longest run is EI-cool's under a budget."""
+    rows = {"ei": 20, "eialpha": 20, "cei": 12 if what == "short cei" else 20}
+    for acq, steps in rows.items():
+        way = Way(acq, alpha=0.3 if acq == "eialpha" else None, lam=0.3 if acq == "cei" else None)
+        trace = block("wind", "clean", way, (0, 1), steps)
+        if what == "no error":
+            trace["error"] = [0.0] * len(trace["error"])
+        store(tmp_path / "r", spec("wind", "clean", way, steps), trace)
+    if what == "eicool under a budget":
+        cool = Way("eicool")
+        store(tmp_path / "r", spec("wind", "clean", cool, 30) | {"tau": 9.0}, block("wind", "clean", cool, (0, 1), 30))
+    assert main(["report", f"results_dir={tmp_path / 'r'}", f"out_dir={tmp_path / 'o'}"]) == 0
+    page = (tmp_path / "o" / "report.md").read_text()
+    out = capsys.readouterr().out
+    assert ("F5 needs a method cei of 20 iterations" in page) == (what == "short cei")
+    assert ("no run can be compared with EI's" in page) == (what == "no error")
+    assert ("f5 was not drawn" in out) == (what != "eicool under a budget")
+    assert main(["claims", f"results_dir={tmp_path / 'r'}", f"out_dir={tmp_path / 'o'}"]) == 0
+
+
+def store(results: Path, described: dict[str, Any], trace: dict[str, Any]) -> None:
+    timings: dict[str, list[float]] = {name: [] for name in TIMINGS.names}
+    write_block(results, block_files(described, sorted(set(trace["seed"])), trace, timings))
 
 
 def test_captions_tell_long_runs_from_used_up_tables_and_short_plans() -> None:

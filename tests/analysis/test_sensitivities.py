@@ -53,6 +53,16 @@ def test_claim_8_is_compared_at_the_lowest_budget_alone() -> None:
     assert lacking.verdict == "undecided" and "needs ei, eipu and cei" in lacking.why
 
 
+def test_another_table_is_a_setting_of_its_own_and_no_part_of_another() -> None:
+    base, own = (records(SAVES, steps=100).assign(data=data) for data in ("old", "new"))
+    for setting in ("ard_off", "coarse", "exact"):
+        with pytest.raises(BadInput, match=f": base and {setting} were replayed from different tables"):
+            compare(setting, base, own)
+    assert compare("hist", base, own).changed == compare("mine", base, own).changed == []
+    assert compare("exact", base, base.assign(data="old-first-64")).changed == []
+    assert compare("surface", base, own.assign(evaluator="surface")).changed == []
+
+
 def test_log_loss_is_compared_on_classification_problems_only() -> None:
     """Of the five data sets, wind, wine and abalone are regression problems, whose loss is their error."""
     every = records(SAVES, steps=100)
