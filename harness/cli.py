@@ -54,10 +54,17 @@ def refuse(error: BadInput) -> NoReturn:
 
 
 def run_cli(main: Callable[[], int | None]) -> NoReturn:
-    """Run a command line's `main` and exit: BadInput prints one line and exits with code 2."""
+    """Run a command line's `main` and exit: BadInput prints one line and exits with code 2.
+
+    Where whoever reads standard output has had enough (`| head`), it ends without a word, with code 1.
+    """
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # errors come to us, not to Hydra's own printer
     try:
         code = main()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still to be flushed
+        sys.exit(1)
     except Exception as error:
         mistake = bad_input(error)
         if mistake is None:

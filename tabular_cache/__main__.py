@@ -118,9 +118,12 @@ def _audit(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> int:
 
 
 def _info(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> int:
-    from tabular_cache.info import print_info
+    import datasets
+    import pipelines
+    from tabular_cache.info import held, print_info
 
-    return print_info(problems, folder)
+    whole = set(problems) == set(itertools.product(datasets.names(), pipelines.names()))  # nothing asked for by name
+    return print_info(held(folder, problems) if whole else problems, folder)
 
 
 def _confirm(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> int:

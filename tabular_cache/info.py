@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from harness.errors import BadInput
 from tabular_cache import noise
 from tabular_cache.table import Table, load_table, read_manifest
 
@@ -38,6 +39,17 @@ def summarise(table: Table) -> dict[str, Any]:
 def problem_table(problems: Sequence[tuple[str, str]], folder: Path) -> pd.DataFrame:
     """Return the lines of the problems; raises BadInput for a missing or damaged table."""
     return pd.DataFrame([summarise(load_table(f"{d}/{p}", folder)) for d, p in problems])
+
+
+def held(folder: Path, first: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the problems whose tables are in the folder, those of `first` in that order, then others by name.
+
+    Raises BadInput where there is none.
+    """
+    there = {(name.partition("/")[0], name.partition("/")[2]) for name in read_manifest(folder)["tables"]}
+    if not there:
+        raise BadInput(f"no table in {folder}: build some with `python -m tabular_cache build tables={folder}`")
+    return [*(problem for problem in first if problem in there), *sorted(there - set(first))]
 
 
 def print_info(problems: Sequence[tuple[str, str]], folder: Path) -> int:

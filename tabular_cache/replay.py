@@ -56,7 +56,8 @@ class Replay(OnTables):
         used = self._configs(table.problem)
         there = int((table.longest & first(table, used)).sum())
         if there < n:
-            part = "" if used is None else f" in use (the first {used})"
+            setting = "at_most_configs" if self.n_configs is None else "n_configs"
+            part = "" if used is None else f" in use (evaluator.{setting}={used})"
             raise BadInput(f"the table of {table.problem} has {there} configurations{part}, n_initial={n} needs more")
 
     def open(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any], seed: int) -> ReplayProblem:

@@ -367,3 +367,13 @@ def test_a_study_survives_kill_interrupt_and_damage_and_gives_the_same_bytes(
     assert status["by_dataset"]["wine"]["done"] == 24
     wrong = command_line("harness.status", "results_dir=nowhere", cwd=cli.folder)
     assert (wrong.returncode, len(wrong.stderr.splitlines())) == (2, 1)
+
+
+def test_a_reader_that_has_had_enough_is_no_error() -> None:
+    lines = "from harness.cli import run_cli; run_cli(lambda: [print('x' * 1000) for _ in range(1000)] and 0)"
+    with subprocess.Popen([sys.executable, "-c", lines], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.read(3) == b"xxx"
+        process.stdout.close()
+        told = process.stderr.read()
+    assert (process.returncode, told) == (1, b"")

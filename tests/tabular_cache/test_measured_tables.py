@@ -1,5 +1,6 @@
 """The shipped tables, and the commands that describe and audit tables."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,13 +19,13 @@ from harness.training import PREFIX_GRID, Training, train
 from tabular_cache.allowance import Allowance
 from tabular_cache.audit import audit, drawn, print_audit, sample
 from tabular_cache.build import Builder, Report
-from tabular_cache.info import print_info, problem_table, summarise
+from tabular_cache.info import held, print_info, problem_table, summarise
 from tabular_cache.measure import Measurement, configuration
 from tabular_cache.plan import Planner
 from tabular_cache.quiet import Watch
 from tabular_cache.schema import METRICS
 from tabular_cache.store import Store
-from tabular_cache.table import TABLES, load_table, read_manifest, read_table
+from tabular_cache.table import TABLES, load_table, read_manifest, read_table, table_entry
 
 STUDY = [(d, p) for d in datasets.names() for p in pipelines.names()]
 
@@ -40,6 +41,30 @@ def test_the_marks_travel_with_the_tables() -> None:
     marks = {name: {tables[f"{name}/{p}"]["mark"] for p in pipelines.names()} for name in datasets.names()}
     marked = {"hiva": {"partial"}, "mtp": {"stand-in"}, "bach": {"identity uncertain"}}
     assert marks == {name: marked.get(name, {""}) for name in datasets.names()}
+
+
+def test_those_of_hist_are_of_two_pipelines_and_lie_apart() -> None:
+    folder = TABLES.with_name("tables_hist")
+    manifest = read_manifest(folder)
+    assert manifest["tree_method"] == "hist" and read_manifest()["tree_method"] == "exact"
+    assert set(manifest["tables"]) == {f"{d}/{p}" for d in datasets.names() for p in ("clean", "pca_small")}
+    for problem, entry in manifest["tables"].items():
+        table, exact = load_table(problem, folder), table_entry(problem)
+        assert set(table["config"]) == set(range(256))
+        assert (entry["data_hash"], entry["mark"]) == (exact["data_hash"], exact["mark"])
+
+
+def test_info_shows_what_a_folder_holds(tmp_path: Path) -> None:
+    """Those of the study in its order, others after them; what was asked for by name, and is not there, is an error."""
+    folder = make_tables(tmp_path, ["wine/clean", "abalone/onehot", "a1a/clean", "abalone/clean"], 4)
+    shown = [("abalone", "clean"), ("abalone", "onehot"), ("wine", "clean"), ("a1a", "clean")]
+    assert held(folder, STUDY) == shown
+    with pytest.raises(BadInput, match="no table for wine/onehot"):
+        print_info([("wine", "onehot")], folder)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "manifest.json").write_text(json.dumps({**read_manifest(folder), "tables": {}}))
+    with pytest.raises(BadInput, match=r"no table in .*: build some with `python -m tabular_cache build tables="):
+        held(tmp_path / "empty", STUDY)
 
 
 @pytest.mark.parametrize("dataset", datasets.names())

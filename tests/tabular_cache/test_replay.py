@@ -187,7 +187,9 @@ def test_at_most_so_many_configurations(folder: Path, tmp_path: Path) -> None:
         with pytest.raises(BadInput, match="at_most_configs must be a whole number >= 1, a folder"):
             Replay(str(folder), at_most_configs=wrong)
     Replay(str(folder), at_most_configs=6).check_design(*NAMES, 6)
-    with pytest.raises(BadInput, match=r"a/p has 6 configurations in use \(the first 6\), n_initial=7 needs more"):
+    with pytest.raises(
+        BadInput, match=r"a/p has 6 configurations in use \(evaluator.at_most_configs=6\), n_initial=7 needs more"
+    ):
         Replay(str(folder), at_most_configs=6).check_design(*NAMES, 7)
     with pytest.raises(BadInput, match="exclude each other"):
         Replay(str(folder), n_configs=5, at_most_configs=5)
