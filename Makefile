@@ -15,6 +15,8 @@ RESULTS ?= results
 REPORT ?= report
 
 .DEFAULT_GOAL := help
+# Every target keeps all cores busy by itself, and `make time report` means one after the other.
+.NOTPARALLEL:
 .PHONY: help setup reproduce report models demo time fronts sensitivities density utilities test check bench chaos
 
 help: ## this list

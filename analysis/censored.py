@@ -16,11 +16,12 @@ COST_TREATMENTS = ("imputed", "dropped", "bound", "known")
 def read_censored(results_dir: Path) -> pd.DataFrame:
     """Return one row per problem, seed, n, model, treatment and slack factor; raises BadInput where there is none.
 
-    Records of one experiment under two settings are refused.
+    Records of one experiment on a problem share out its seeds (one in several counts once); under two settings they
+    are refused.
     """
     parts = []
     folder, command = results_dir / "censored", "python -m tabular_cache censored"
-    found = read_all(folder, read_record, lambda s: f"{s['experiment']} on {s['problem']}", command)
+    found = read_all(folder, read_record, lambda s: f"{s['experiment']} on {s['problem']}", command, "seeds")
     for experiment in ("slack", "timeout"):
         specs = [spec for spec, _ in found if spec["experiment"] == experiment]
         check_same(specs, ("sizes", "slacks", "trees", "models", "share", "version"), folder)
@@ -28,7 +29,8 @@ def read_censored(results_dir: Path) -> pd.DataFrame:
         dataset, _, pipeline = spec["problem"].partition("/")
         words = {"dataset": dataset, "pipeline": pipeline, "share": spec.get("share", np.nan)}
         parts.append(table.to_pandas().assign(experiment=spec["experiment"], **words))
-    return pd.concat(parts, ignore_index=True)
+    keys = [*CELL, "experiment", "n", "model", "treatment", "slack"]
+    return pd.concat(parts, ignore_index=True).drop_duplicates(keys, ignore_index=True)
 
 
 def by_slack(found: pd.DataFrame) -> pd.DataFrame:

@@ -32,7 +32,9 @@ LEAST_SHARE = 0.5  # of all cells: what a model must have to be compared
 
 
 def read_costs(results_dir: Path) -> pd.DataFrame:
-    """Return one row per problem, seed, cost model and n, with `task`; raises BadInput where there is nothing.
+    """Return one row per problem, seed, cost model and n, with `task` and `data`, the table's checksum.
+
+    Raises BadInput where there is nothing.
 
     Records of one model and problem share out its seeds (a seed in several counts once: equal settings give equal
     numbers); under two settings (two table versions, say) they are refused, as are those of two models that were
@@ -45,7 +47,8 @@ def read_costs(results_dir: Path) -> pd.DataFrame:
     _check_comparable([spec for spec, _ in records])
     for spec, table in records:
         dataset, _, pipeline = spec["problem"].partition("/")
-        words = {"dataset": dataset, "pipeline": pipeline, "cost_model": spec["cost_model"], "task": spec["task"]}
+        words = {"dataset": dataset, "pipeline": pipeline, "cost_model": spec["cost_model"], "task": spec["task"],
+                 "data": spec["data"]}  # fmt: skip
         parts.append(table.to_pandas().assign(**words))
     return pd.concat(parts, ignore_index=True).drop_duplicates([*CELL, "cost_model", "n"], ignore_index=True)
 

@@ -11,6 +11,7 @@ from analysis.density_settings import LIVE, confirmed, exhausted, n_configs, set
 from analysis.plotting import BLACK, BLUE, ORANGE, Drawn, new_figure, save, sequence, style
 from analysis.scope import intervals, plural, sentence
 from analysis.traces import CELL
+from harness.files import write_atomically
 
 _LABELS = {
     "saved": "time saved (% of EI's cost)",
@@ -41,7 +42,7 @@ def draw(folder: Path, out_dir: Path) -> Drawn:
             _distance(axis, agreement[agreement["effect"] == effect], effect)
         drawn = save(figure, "density", caption, numbers, out_dir)
     table = agreement.to_csv(index=False, float_format="%.5g", lineterminator="\n")
-    (out_dir / "density-agreement.csv").write_text(table)
+    write_atomically(out_dir / "density-agreement.csv", table.encode())
     return drawn
 
 

@@ -11,10 +11,11 @@ import pandas as pd
 
 from analysis import markdown
 from analysis.marks import footnote, marked
+from analysis.scope import plural
 from analysis.traces import Traces
 from harness.errors import BadInput
 from harness.files import write_atomically
-from tabular_cache.table import TABLES, read_table
+from tabular_cache.table import TABLES, read_manifest, read_table
 
 NEEDED = ("val_error", "scaled_s")
 
@@ -73,6 +74,28 @@ def folder_of(settings: Mapping[str, Counter[str]], traces: Traces) -> Path | No
     components = [json.loads(text) for text in settings.get("components", ())]
     folders = {c["evaluator"].get("tables") for c in components if "replay" in c["evaluator"]["_target_"]}
     return Path(folders.pop() or TABLES) if traces.evaluator == "replay" and len(folders) == 1 else None
+
+
+def of_other_tables(frames: Mapping[str, pd.DataFrame | None], folder: Path) -> str:
+    """Return which frames were replayed from other tables than those in `folder` now, in words; "" for none.
+
+    frames: by what they are, with columns dataset, pipeline and data. Problems that are not in the folder do not count.
+    Raises BadInput without a manifest.
+    """
+    now = {name: entry.get("sha256") for name, entry in read_manifest(folder)["tables"].items()}
+    parts = []
+    for what, frame in frames.items():
+        if frame is None or "data" not in frame.columns:
+            continue
+        seen = frame[["dataset", "pipeline", "data"]].drop_duplicates().astype(str)
+        made = [(f"{d}/{p}", data.partition("-first-")[0]) for d, p, data in seen.to_numpy()]
+        others = {name for name, data in made if name in now and now[name] != data}
+        parts += [f"{what} on {plural(len(others), 'problem')}"] if others else []
+    return (
+        f"Replayed from other tables than those described here, which changed since: {'; '.join(parts)}."
+        if parts
+        else ""
+    )
 
 
 def lines_of(traces: Traces, folder: Path) -> list[dict[str, Any]]:

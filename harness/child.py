@@ -28,7 +28,8 @@ class Outcome:
 
     status: ``done``; ``capped``: ended at its limit; ``broken``: by itself, with an error or a signal, or it hung.
     value: what the function returned, or a program's exit code, if done; note: why, if broken. cpu_s: CPU seconds of
-    the work; the limit, if it was capped. wall_s: wall seconds, start-up included.
+    the work; the limit, if it was capped or hung; the limit or the wall seconds, the fewer, if it died without a word.
+    wall_s: wall seconds, start-up included.
     """
 
     status: str
@@ -71,7 +72,7 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], cap_s: float, prel
         return Outcome(status, value, max(cpu_s, _LEAST_CPU_S), wall_s, note)
     if code == -signal.SIGPROF:
         return Outcome(CAPPED, None, cap_s, wall_s)
-    return Outcome(BROKEN, None, cap_s, wall_s, f"ended with exit code {code}")
+    return Outcome(BROKEN, None, min(cap_s, wall_s), wall_s, f"ended with exit code {code}")
 
 
 def _context() -> ForkServerContext:

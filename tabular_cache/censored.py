@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from harness.records.experiments import is_done, record_path, write_record
+from harness.records.experiments import missing_seeds, record_path, write_record
 from harness.surrogates.forest import RandomForest
 from tabular_cache.censoring import Data, halves, slack_rows, timeout_rows
 from tabular_cache.schema import file_stem
@@ -70,18 +70,29 @@ class Case:
             **own,
         }  # fmt: skip
 
+    @property
+    def folder(self) -> Path:
+        """Where the records of the problem lie."""
+        return Path(self.results) / "censored" / file_stem(self.problem)
+
     def path(self, spec: dict[str, Any]) -> Path:
         """Return where the record of `spec` belongs."""
-        return record_path(Path(self.results) / "censored" / file_stem(self.problem), self.experiment, spec)
+        return record_path(self.folder, self.experiment, spec)
+
+    def missing(self, spec: dict[str, Any]) -> list[int]:
+        """Return the seeds of `spec` that no record under the same settings holds."""
+        return missing_seeds(spec, self.folder, self.experiment)
 
 
 def run_case(case: Case) -> None:
-    """Run one experiment on one problem and write its record, unless it is there."""
+    """Run the seeds of one experiment on one problem that no record holds, and write theirs."""
     spec = case.spec()
-    if is_done(case.path(spec)):
+    seeds = case.missing(spec)
+    if not seeds:
         return
     table, rows = read_table(case.problem, Path(case.tables)), list[dict[str, Any]]()
-    for seed in case.seeds:
+    spec = {**spec, "seeds": seeds}
+    for seed in seeds:
         data = halves(table, seed)
         for n in case.sizes:
             if n <= len(data.y):

@@ -20,7 +20,7 @@ from harness.progress import Progress
 from harness.records import read_traces, spec_hash, specs
 from harness.space import XGBOOST_SPACE
 from tabular_cache.measure import prepared, trained
-from tabular_cache.table import TABLES, read_manifest
+from tabular_cache.table import TABLES, read_manifest, table_entry
 
 FILE = "confirmed.csv"
 _RUN = ["dataset", "pipeline", "method", "spec", "seed"]
@@ -42,10 +42,10 @@ class Choice:
 def choices(results: Path) -> pd.DataFrame:
     """Return one row per run in `results`: what it chose at the end, was told of it, how to train it.
 
-    Raises BadInput without records.
+    Raises BadInput without records, and for runs that were told something else than what is measured here.
     """
     frame = read_traces(results)
-    ways = {spec_hash(spec): _way(spec["components"]["evaluator"]) for spec in specs(results)}
+    ways = {spec_hash(spec): _way(spec) for spec in specs(results)}
     frame = frame[frame["error"].notna()]
     best = frame.loc[frame.groupby(_RUN, observed=True)["error"].idxmin()].copy()
     best["tree_method"], best["split_seed"] = zip(*(ways[spec] for spec in best["spec"]), strict=True)
@@ -56,16 +56,35 @@ def choices(results: Path) -> pd.DataFrame:
     return best.sort_values(_RUN, ignore_index=True)
 
 
-def _way(evaluator: dict[str, Any]) -> tuple[str, int]:
-    """Return (tree method, split seed) of the trainings that an evaluator, as specs keep it, does or stands for."""
+def _way(spec: dict[str, Any]) -> tuple[str, int]:
+    """Return (tree method, split seed) of the trainings that a spec's evaluator does or stands for."""
+    evaluator = spec["components"]["evaluator"]
+    if evaluator.get("objective", "error") != "error" or evaluator.get("cost", "scaled") != "scaled":
+        raise BadInput(
+            f"{spec['method']} on {spec['dataset']}/{spec['pipeline']}: error and cost at the reference machine's pace "
+            "are measured, its runs were told log-loss (replay_loss), or cost=cpu or wall"
+        )
+    if spec["evaluator"] == "live":
+        raise BadInput("runs of evaluator=live were told what their trainings measured: there is nothing to confirm")
     if "tree_method" in evaluator:
         return str(evaluator["tree_method"]), int(evaluator.get("split_seed") or 0)
     folder = evaluator.get("tables")
     return str(read_manifest(TABLES if folder is None else Path(folder))["tree_method"]), 0
 
 
+def _data_hashes(results: Path) -> dict[tuple[str, str], str]:
+    """Return, by problem, the hash of the matrices that the runs' tables were trained on, or their live trainings."""
+    found = {}
+    for spec in specs(results):
+        evaluator, problem = spec["components"]["evaluator"], (spec["dataset"], spec["pipeline"])
+        folder = Path(evaluator.get("tables") or TABLES)
+        live = "tables" not in evaluator
+        found[problem] = str(spec["data"] if live else table_entry("/".join(problem), folder)["data_hash"])
+    return found
+
+
 def retrain(choice: Choice) -> dict[str, Any]:
-    """Train a choice; returns its error, its cost as tables have it (scaled seconds), and its status."""
+    """Train a choice; returns its error, its cost as tables have it (scaled seconds), status and data's hash."""
     data = prepared(choice.dataset, choice.pipeline, choice.split_seed)
     result = trained(data, np.array(choice.x), choice.tree_method, prefixes=())
     ok = result.status == OK
@@ -73,19 +92,21 @@ def retrain(choice: Choice) -> dict[str, Any]:
         "error": float(result.val_error[-1]) if ok else float("nan"),
         "cost_s": float(result.scaled_s[-1]) if ok else float("nan"),
         "status": result.status,
+        "data_hash": data.data_hash,
     }
 
 
 def confirm(executor: Executor, results: Path, problems: set[tuple[str, str]]) -> pd.DataFrame:
     """Train what the runs in `results` on `problems` chose; returns and writes `confirmed.csv` there, a row per run.
 
-    What an earlier call trained is not trained again. Raises BadInput without runs of these problems.
+    What an earlier call trained is not trained again. Raises BadInput without runs of these problems, and where the
+    data here are not those that the tables were trained on.
     """
     every = choices(results)
     chosen = every[[pair in problems for pair in zip(every["dataset"], every["pipeline"], strict=True)]]
     if chosen.empty:
         raise BadInput(f"no runs of these problems in {results}")
-    known = _known(results / FILE)
+    known, hashes = _known(results / FILE), _data_hashes(results)
     todo = [_choice(row) for row in chosen[_TRAINING].drop_duplicates().itertuples(index=False)]
     todo = [choice for choice in todo if choice not in known]
     try:
@@ -93,6 +114,11 @@ def confirm(executor: Executor, results: Path, problems: set[tuple[str, str]]) -
             for choice, found in run_tasks(executor, retrain, todo):
                 if isinstance(found, BaseException):
                     raise found
+                if found.pop("data_hash") != hashes[choice.dataset, choice.pipeline]:
+                    raise BadInput(
+                        f"{choice.dataset}/{choice.pipeline}: the data here (DATASETS_HOME) are not those that its "
+                        "table was trained on: leave it out, dataset=[...]"
+                    )
                 known[choice] = found
                 progress.advance()
     finally:  # what is trained is kept, also when a worker dies

@@ -20,8 +20,7 @@ from scipy.special import ndtri
 
 from harness import executors
 from harness.cost_models.protocol import CostModel, ProblemAware, known_beforehand
-from harness.records.experiments import read_kept, record_path, write_record
-from harness.records.layout import spec_hash
+from harness.records.experiments import missing_seeds, record_path, write_record
 from harness.streams import stream
 from tabular_cache.replayed import COSTS, ReplayProblem
 from tabular_cache.schema import file_stem
@@ -80,10 +79,7 @@ class Trial:
 
     def missing(self, spec: dict[str, Any]) -> list[int]:
         """Return the seeds of `spec` that no record under the same settings holds."""
-        kept = [own for own, _ in read_kept(self.folder, self.name)]
-        same = [own for own in kept if spec_hash({**own, "seeds": spec["seeds"]}) == spec_hash(spec)]
-        done = {seed for own in same for seed in own["seeds"]}
-        return [seed for seed in spec["seeds"] if seed not in done]
+        return missing_seeds(spec, self.folder, self.name)
 
 
 def run_all(executor: Executor, trials: Sequence[Trial]) -> list[str]:

@@ -9,7 +9,7 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ class Store:
     def __init__(self, folder: Path, tree_method: str | None = None) -> None:
         """Open a folder; raises BadInput if its tables were measured with another `tree_method`."""
         self.folder, self.journal = folder, folder / "journal"
+        self._data: dict[str, str] = {}  # the hash of the matrices that each problem is measured on
         if (folder / "manifest.json").exists():
             self.manifest = read_manifest(folder)
         else:
@@ -72,7 +73,8 @@ class Store:
         return found
 
     def append(self, problem: str, line: dict[str, Any]) -> None:
-        """Add one finished training to the journal, synced to disk."""
+        """Add one finished training to the journal, synced to disk; raises BadInput as `pack` does for its data."""
+        self._check_data(problem, self._entry(problem), [line])
         with self._journal_path(problem).open("a+b") as file:
             if file.tell() and not _ends_a_line(file):
                 file.write(b"\n")  # close a torn line, so that it spoils no other
@@ -97,15 +99,17 @@ class Store:
         }
 
     def pack(self, problem: str) -> None:
-        """Merge the journal of a problem into its table and the manifest."""
+        """Merge the journal of a problem into its table and the manifest.
+
+        Raises BadInput for a line that was measured on other data than the table, or than the lines before it.
+        """
         lines = self.lines(problem)
         if not lines:
             return
-        old = self.packed(problem)
+        old, entry = self.packed(problem), self._entry(problem)
+        self._data.pop(problem, None)
+        self._check_data(problem, entry, lines)
         noise.keep(self.folder, problem, lines)
-        entry = self.manifest["tables"].get(problem, {})
-        if old is None:  # a first table, or one after another that was moved away
-            entry = {name: value for name, value in entry.items() if name == LIMIT}
         table = merged(old, [line for line in lines if line["purpose"] != NOISE])
         if table is not None and len(table):
             content = parquet_bytes(table)
@@ -128,6 +132,20 @@ class Store:
             }
         self.write_manifest()
         self._journal_path(problem).unlink()
+
+    def _entry(self, problem: str) -> dict[str, Any]:
+        """Return the manifest's entry of a problem: its time limit alone, where there is no table (any more)."""
+        entry = self.manifest["tables"].get(problem, {})
+        return entry if self._table_path(problem).exists() else {k: v for k, v in entry.items() if k == LIMIT}
+
+    def _check_data(self, problem: str, entry: Mapping[str, Any], lines: list[dict[str, Any]]) -> None:
+        known = self._data.setdefault(problem, entry.get("data_hash", lines[0]["problem"]["data_hash"]))
+        other = next((found for line in lines if (found := line["problem"]["data_hash"]) != known), None)
+        if other:
+            raise BadInput(
+                f"{problem} was measured on other data before (data_hash {known[:12]}, now {other[:12]}): bring those "
+                f"back (DATASETS_HOME), or measure all of it anew in another folder, tables=DIR dataset=[...]"
+            )
 
     def write_manifest(self) -> None:
         """Write the manifest, problems in order of their names."""

@@ -17,6 +17,7 @@ from harness.records import (
     block_files,
     block_folder,
     checked_header,
+    damage_named,
     spec_hash,
     trace_files,
     write_block,
@@ -37,6 +38,9 @@ def gather(results: Path, problems: set[tuple[str, str]], folder: Path = TRUTH) 
     for path in trace_files(results):
         header = checked_header(path, path.read_bytes())
         if (header["spec"]["dataset"], header["spec"]["pipeline"]) in problems:
+            timings = path.with_suffix(TIMINGS_SUFFIX)
+            with damage_named(timings):
+                checked_header(timings, timings.read_bytes())
             by_spec.setdefault(spec_hash(header["spec"]), []).append((path, header))
     if not by_spec:
         raise BadInput(f"no runs of these problems in {results}")

@@ -65,3 +65,31 @@ def test_prose_is_narrow_and_the_page_that_docstrings_cite_is_there() -> None:
         for section in re.findall(r'STUDY: "([^"]+)"', path.read_text())
     }
     assert cited and cited <= sections
+
+
+def shell_lines(text: str) -> list[str]:
+    """The lines of fenced blocks without a language, and of indented blocks that begin with a program."""
+    found: list[str] = []
+    fence, indented = "", list[str]()
+    for line in [*text.splitlines(), ""]:
+        if line.startswith("```"):
+            fence = "" if fence else line.removeprefix("```") or "sh"
+        elif fence == "sh":
+            found.append(line)
+        elif not fence and line.startswith("    "):
+            indented.append(line)
+        elif indented:
+            found += indented if indented[0].lstrip().startswith(("make ", "python ", "pip ")) else []
+            indented = []
+    return [line.strip() for line in found if line.strip()]
+
+
+def test_every_line_of_a_shell_block_is_one_command() -> None:
+    starts, found = ("make", "python ", "pip ", "source ", ".venv/bin/", "dask ", "#"), 0
+    for path in (p for p in ROOT.rglob("*.md") if ".venv" not in p.parts):
+        for line in shell_lines(path.read_text()):
+            found += 1
+            assert line.startswith(starts), f"{path.relative_to(ROOT)}: {line}"
+            command = re.split(r"\s#\s?", line)[0]
+            assert len(re.findall(r"\bpython -m\b|\bpip install\b", command)) < 2, f"{path.relative_to(ROOT)}: {line}"
+    assert found > 30

@@ -58,11 +58,12 @@ def _sequence(ax: Axes, method: str, one: Timed) -> None:
 def draw_learners(
     part: str, found: Mapping[str, Mapping[str, Sequence[Timed]]], deadlines: Mapping[str, float], out_dir: Path
 ) -> Drawn:
-    """Draw `opportunity_<part>`: test error against time, one panel per data set."""
+    """Draw `opportunity_<part>`: error on the held-out half against time, one panel per data set."""
     seeds = max(len(runs) for methods in found.values() for runs in methods.values())
     caption = (
-        "Lowest test error found so far against the CPU seconds of training, up to the deadline; mean and standard "
-        f"error over {plural(seeds, 'split')}, from when every run has a value."
+        "Lowest error found so far on the held-out half, which is what is minimised, against the CPU seconds of "
+        f"training, up to the deadline; mean and standard error over {plural(seeds, 'split')}, from when every run has "
+        "a value."
     )
     numbers = pd.concat([curves(runs, deadlines[name]).assign(dataset=name) for name, runs in found.items()])
     with style():
@@ -73,7 +74,7 @@ def draw_learners(
             ax.set(xlabel="seconds", yscale="log")
             ax.yaxis.set(major_locator=MaxNLocator(6), major_formatter="{x:g}", minor_locator=NullLocator())
             ax.set_title(name, fontsize=9)
-        panels[0].set_ylabel("test error (%)")
+        panels[0].set_ylabel("error on the held-out half (%)")
         panels[-1].legend(fontsize=8)
         return save(figure, f"opportunity_{part}", caption, numbers, out_dir)
 

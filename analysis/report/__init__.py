@@ -52,6 +52,7 @@ def write(
     ranks_csv: list[pd.DataFrame] = []
     every = verdicts(evaluate, records)
     figures = [_with_reason(figure, unreadable) for figure in draw_all(records, traces, out_dir, mixed)]
+    changed = origins.changed(records, settings, traces)
     parts = [
         *sections.claims(every),
         *sections.headline(traces, relative_csv, ranks_csv),
@@ -60,8 +61,8 @@ def write(
         *sections.marked(records, traces, evaluate, every, relative_csv, ranks_csv),
         *sections.cost_models(costs, out_dir, unreadable),
         *sections.sensitivities(out_dir, frame),
-        *sections.problems(settings, traces, out_dir),
-        *origins.provenance(results_dir, settings, traces),
+        *sections.problems(settings, traces, out_dir, changed),
+        *origins.provenance(results_dir, settings, traces, changed),
     ]
     summary.write_numbers(out_dir, relative_csv, ranks_csv)
     if not isinstance(every, str):

@@ -11,8 +11,9 @@ import pandas as pd
 
 from analysis import markdown
 from analysis import problems as problem_tables
+from analysis.mixing import REPLAYED
 from analysis.provenance import lines
-from analysis.report.parts import Section, plain
+from analysis.report.parts import Records, Section, plain
 from analysis.report.sections import Settings
 from analysis.scope import plural
 from analysis.traces import Traces
@@ -23,16 +24,28 @@ from tabular_cache.table import TABLES, read_manifest
 LIBRARIES = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "xgboost-cpu", "numba", "matplotlib", "hydra-core")
 
 
-def provenance(results_dir: Path, settings: Settings, traces: Traces) -> list[Section]:
-    """Return where the numbers come from: specs, settings, tables, versions."""
+def changed(records: Records, settings: Settings, traces: Traces) -> str:
+    """Return which records were replayed from other tables than those in the folder now, in words; "" for none."""
+    folder = problem_tables.folder_of(settings, traces)
+    runs = records.frame[records.frame["evaluator"].isin(REPLAYED)]
+    frames = {"the runs": runs, "the records of cost models": records.costs, "the fronts": records.fronts}
+    try:
+        return problem_tables.of_other_tables(frames, folder) if folder else ""
+    except BadInput:
+        return ""  # the tables are gone, which the section on them says
+
+
+def provenance(results_dir: Path, settings: Settings, traces: Traces, changed: str = "") -> list[Section]:
+    """Return where the numbers come from: specs, settings, tables (and what is not of them: `changed`), versions."""
     hashes = sorted({spec_hash(spec) for spec in specs(results_dir)})
     whole = spec_hash({"specs": hashes})
     head = f"Spec hash of these records: `{whole}` (over the hashes of {plural(len(hashes), 'spec')})."
+    told = [f"**{changed}**"] if changed else []
     shown = {key: counts for key, counts in settings.items() if key != "data"}
     return [
         Section("provenance", "Provenance", [head]),
         Section("settings", "Settings of the runs", ["\n".join(lines(shown))], level=3),
-        Section("tables", "Measured tables", _tables(settings, traces), level=3),
+        Section("tables", "Measured tables", [*told, *_tables(settings, traces)], level=3),
         Section("versions", "Versions", [_versions(), *_made_with(results_dir)], level=3),
     ]
 

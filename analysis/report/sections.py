@@ -110,8 +110,11 @@ def _page(name: str, title: str, path: Path) -> Section:
     return Section(name, title, ["\n".join(f"#{line}" if line.startswith("#") else line for line in body).strip()])
 
 
-def problems(settings: Settings, traces: Traces, out_dir: Path) -> list[Section]:
-    """Return the table of the problems: from the measured tables, or for live runs from the runs themselves."""
+def problems(settings: Settings, traces: Traces, out_dir: Path, changed: str = "") -> list[Section]:
+    """Return the table of the problems: from the measured tables, or for live runs from the runs themselves.
+
+    changed: what is not of these tables (`origins.changed`).
+    """
     folder = problem_tables.folder_of(settings, traces)
     note = footnote(traces.runs["dataset"])
     if folder is None:
@@ -121,6 +124,7 @@ def problems(settings: Settings, traces: Traces, out_dir: Path) -> list[Section]
         frame = problem_tables.write(problem_tables.lines_of(traces, folder), out_dir)
         shown = frame.assign(dataset=frame["dataset"].map(with_mark))
         text = [
+            *([f"**{changed}**"] if changed else []),
             f"{problem_tables.counted(frame)} Costs are CPU seconds of successful trainings.",
             markdown.table(shown),
         ]

@@ -74,6 +74,14 @@ def read_kept(folder: Path, label: str) -> list[tuple[Spec, pa.Table]]:
     return [read_record(path) for path in paths if is_done(path)]
 
 
+def missing_seeds(spec: Spec, folder: Path, label: str) -> list[int]:
+    """Return the seeds of `spec` that no record of `label` in `folder` under the same settings holds."""
+    kept = [own for own, _ in read_kept(folder, label)]
+    same = [own for own in kept if spec_hash({**own, "seeds": spec["seeds"]}) == spec_hash(spec)]
+    done = {seed for own in same for seed in own["seeds"]}
+    return [seed for seed in spec["seeds"] if seed not in done]
+
+
 def check_same(specs: Sequence[Spec], keys: Sequence[str], folder: Path) -> None:
     """Raise BadInput, naming them, if a setting among `keys` has two values in the specs that have it."""
     for key in keys:

@@ -11,16 +11,17 @@ import pandas as pd
 import pytest
 from command_lines import ENVIRONMENT, CommandLines
 from fakes import make_tables
-from synthetic_records import Way, frame, on_disk
+from synthetic_records import Way, block, frame, on_disk, spec
 
-from analysis import commands, comparisons, markdown, problems, summary
+from analysis import commands, comparisons, markdown, problems, report, summary
 from analysis.__main__ import main
 from analysis.arguments import OF_COMPARISONS, OF_RECORDS, Arguments, parse
 from analysis.marks import footnote, marked, marks
 from analysis.provenance import lines, provenance
 from analysis.traces import collect
 from harness.errors import BadInput
-from tabular_cache.table import read_table
+from harness.records import TIMINGS, block_files, write_block
+from tabular_cache.table import read_table, table_entry
 
 ALLOWED = "results_dir, out_dir, bootstrap, judge, mixed, evaluator, utility, surrogate, cost_model, cost_statistic"
 WAYS = [Way("ei"), Way("eialpha", alpha=0.2), Way("eipu"), Way("cei", lam=0.1), Way("eicool")]
@@ -155,6 +156,31 @@ def test_the_problems_of_replayed_records_are_described_from_their_tables(tmp_pa
     assert found.loc["wind", "cut short"] == 0
     live = collect(frame(GRID[:2], WAYS, [0], 12, evaluator="live"), {"evaluator": "live"})
     assert "is made for replayed records" in problems.of_records(settings, live, tmp_path)
+
+
+def test_records_of_other_tables_than_those_described_are_told(tmp_path: Path) -> None:
+    tables = make_tables(tmp_path, ["wind/clean", "wine/onehot"], 8)
+    now = {name: table_entry(name, tables)["sha256"] for name in ("wind/clean", "wine/onehot")}
+    rows = [{"dataset": n.partition("/")[0], "pipeline": n.partition("/")[2], "data": sha} for n, sha in now.items()]
+    same = pd.DataFrame([*rows, {"dataset": "a1a", "pipeline": "clean", "data": "of another folder"}])
+    part = same.assign(data=same["data"] + "-first-4")
+    other = same.assign(data=["older", *same["data"][1:]])
+    assert problems.of_other_tables({"the runs": same, "the fronts": part, "costs": None}, tables) == ""
+    told = problems.of_other_tables({"the runs": other, "the fronts": same}, tables)
+    assert told.endswith("which changed since: the runs on 1 problem.")
+
+
+def test_the_page_says_when_tables_have_changed_since(tmp_path: Path) -> None:
+    tables = make_tables(tmp_path / "tables", ["wind/clean"], 8)
+    for name, data in (("same", table_entry("wind/clean", tables)["sha256"]), ("older", "another")):
+        for way in (Way("ei"), Way("eipu")):
+            evaluator = {"_target_": "tabular_cache.replay.Replay", "tables": str(tables)}
+            described = spec("wind", "clean", way, 7) | {"data": data, "components": {"evaluator": evaluator}}
+            timings: dict[str, list[float]] = {column: [] for column in TIMINGS.names}
+            write_block(tmp_path / name, block_files(described, [0], block("wind", "clean", way, [0], 7), timings))
+        report.write(tmp_path / name, tmp_path / f"{name}-page", {}, say=lambda line: None)
+        page = (tmp_path / f"{name}-page" / "report.md").read_text()
+        assert page.count("changed since: the runs on 1 problem.") == (0 if name == "same" else 2)
 
 
 def test_arguments(tmp_path: Path) -> None:

@@ -54,6 +54,22 @@ def test_versions_are_those_of_the_runs(results: Path, tmp_path: Path, monkeypat
     assert not (tmp_path / "other").exists()
 
 
+@pytest.mark.parametrize("damage", ["flip", "missing"])
+def test_damaged_milliseconds_are_refused_before_anything_is_written(
+    damage: str, results: Path, tmp_path: Path
+) -> None:
+    path = sorted(results.rglob("*.timings.parquet"))[-1]
+    content = path.read_bytes()
+    at = len(content) // 2
+    path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+    if damage == "missing":
+        path.unlink()
+    problem = (path.parts[-4], path.parts[-3])
+    with pytest.raises(BadInput, match=f"damaged record .*{path.name}"):
+        truth.gather(results, {problem}, tmp_path / "truth")
+    assert not (tmp_path / "truth").exists()
+
+
 def test_nothing_is_written_over(results: Path, tmp_path: Path) -> None:
     truth.gather(results, {("wine", "clean")}, tmp_path / "truth")
     before = {path: path.read_bytes() for path in trace_files(tmp_path / "truth")}

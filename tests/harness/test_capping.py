@@ -60,6 +60,7 @@ def test_a_child_that_breaks_says_why() -> None:
     assert child.call(wrong, (), 5.0).note == "ValueError: wrong"
     ended = child.call(os._exit, (7,), 5.0)
     assert (ended.status, ended.note) == (child.BROKEN, "ended with exit code 7")
+    assert ended.cpu_s <= ended.wall_s < 5.0  # not the whole limit
     with pytest.raises(ValueError, match="cap_s must be a finite number of seconds > 0"):
         child.call(busy, (1.0,), 0.0)
 

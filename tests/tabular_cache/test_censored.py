@@ -1,12 +1,15 @@
 """Censoring on tables: the sequence of caps, what is learned from and asked, and records that are not redone."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from fakes import make_tables
 
+from analysis.censored import read_censored
 from harness.surrogates.forest import RandomForest
 from tabular_cache.__main__ import main
 from tabular_cache.censored import SLACK, Case, run_case
@@ -93,6 +96,20 @@ def test_records_are_the_same_bytes_and_are_not_redone(folder: Path, tmp_path: P
         assert path.stat().st_mtime_ns == before
     assert contents[0] == contents[1]
     assert len(pq.read_table(path)) == 3 * 4
+
+
+def test_more_seeds_are_added_to_those_that_are_there(folder: Path, tmp_path: Path) -> None:
+    one = case(folder, tmp_path / "parts")
+    run_case(one)
+    (first,) = (tmp_path / "parts").rglob("*.parquet")
+    before = first.read_bytes(), first.stat().st_mtime_ns
+    run_case(replace(one, seeds=(0, 1)))
+    assert (first.read_bytes(), first.stat().st_mtime_ns) == before
+    run_case(replace(one, seeds=(0, 1), results=str(tmp_path / "whole")))
+    parts, whole = (read_censored(tmp_path / name) for name in ("parts", "whole"))
+    assert len(parts) == 2 * 3 * 4
+    keys = ["seed", "slack", "treatment"]
+    pd.testing.assert_frame_equal(*(f.sort_values(keys, ignore_index=True) for f in (parts, whole)))
 
 
 @pytest.mark.parametrize(

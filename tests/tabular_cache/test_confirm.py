@@ -1,5 +1,6 @@
 """Training live what emulated runs chose."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,14 @@ from tabular_cache.confirm import choices, confirm, print_confirmed
 from tabular_cache.table import read_manifest
 
 
-def record(results: Path, method: str, errors: list[float], rounds: list[int], evaluator: dict[str, object]) -> None:
+def record(
+    results: Path,
+    method: str,
+    errors: list[float],
+    rounds: list[int],
+    evaluator: dict[str, object],
+    kind: str = "surface",
+) -> None:
     n = len(errors)
     trace: dict[str, list[object]] = {name: [0.5] * n for name in TRACE.names}
     trace |= {"seed": [0] * n, "step": list(range(n)), "candidate": list(range(n)), "status": ["ok"] * n}
@@ -27,11 +35,12 @@ def record(results: Path, method: str, errors: list[float], rounds: list[int], e
     spec |= {
         "alpha": None,
         "tau": None,
-        "evaluator": "surface",
+        "evaluator": kind,
         "utility": "ei",
         "surrogate": "gp",
         "cost_model": "lv3",
         "components": {"evaluator": evaluator},
+        "data": "of the tables",
     }
     write_block(results, block_files(spec, [0], trace, {"seed": [], "step": [], "fit_ms": [], "propose_ms": []}))
 
@@ -39,7 +48,7 @@ def record(results: Path, method: str, errors: list[float], rounds: list[int], e
 @pytest.fixture
 def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Four runs; three of them chose the same, one of these with trainings by histograms."""
-    data = prepared()
+    data = replace(prepared(), data_hash="of the tables")
     monkeypatch.setattr(confirm_module, "prepared", lambda *_: data)
     exact, hist = ({"tree_method": m} for m in ("exact", "hist"))
     record(tmp_path, "ei", [0.9, 0.3, 0.4], [4, 7, 9], exact)
@@ -116,6 +125,34 @@ def test_a_training_that_fails_is_named(results: Path, capsys: pytest.CaptureFix
     frame.loc[0, "status"] = "failed"
     assert print_confirmed(frame) == 3
     assert f"not confirmed: fake/raw {frame.loc[0, 'method']} seed 0: failed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("evaluator", "name", "message"), [
+    ({"tables": None, "objective": "loss"}, "replay_loss", "its runs were told log-loss"),
+    ({"tables": None, "cost": "wall"}, "replay", "or cost=cpu or wall"),
+    ({"tree_method": "exact"}, "live", "there is nothing to confirm"),
+])  # fmt: skip
+def test_what_was_told_something_else_is_not_compared(
+    evaluator: dict[str, object], name: str, message: str, tmp_path: Path
+) -> None:
+    record(tmp_path, "ei", [0.9, 0.3], [4, 7], evaluator, name)
+    with pytest.raises(BadInput, match=message):
+        choices(tmp_path)
+
+
+def test_other_data_than_those_of_the_table_are_refused(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(confirm_module, "prepared", lambda *_: replace(prepared(), data_hash="other"))
+    with pytest.raises(BadInput, match=r"fake/raw: the data here .* are not those that its table was trained on"):
+        confirm(serial(), results, {("fake", "raw")})
+    tables = make_tables(tmp_path / "tables", ["fake/raw"], 4)  # says what it was trained on itself
+    record(tmp_path / "r", "ei", [0.9, 0.3], [4, 7], {"tables": str(tables), "n_configs": 4})
+    with pytest.raises(BadInput, match="are not those that its table was trained on"):
+        confirm(serial(), tmp_path / "r", {("fake", "raw")})
+    there = read_manifest(tables)["tables"]["fake/raw"]["data_hash"]
+    monkeypatch.setattr(confirm_module, "prepared", lambda *_: replace(prepared(), data_hash=there))
+    assert len(confirm(serial(), tmp_path / "r", {("fake", "raw")})) == 1
 
 
 def test_tables_say_how_their_choices_are_trained(tmp_path: Path) -> None:

@@ -7,11 +7,15 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from fakes import journal_line, prepared
+from scipy.stats import chi2
 
 from harness.errors import BadInput
 from harness.executors import serial
+from harness.streams import stream
 from harness.training import retime, train
 from tabular_cache import build, noise
 from tabular_cache.allowance import Allowance
@@ -20,6 +24,7 @@ from tabular_cache.plan import Planner
 from tabular_cache.quiet import Watch, _waits_on, runnable
 from tabular_cache.reference import Reference, pace, probe, time_reference
 from tabular_cache.rows import merged
+from tabular_cache.schema import NOISE_SCHEMA
 from tabular_cache.store import Store
 from tabular_cache.table import read_manifest
 
@@ -286,7 +291,20 @@ def test_two_percent_are_measured_three_times_hours_apart(tmp_path: Path) -> Non
     assert bands["median cv % (scaled_s)"].to_list() == [pytest.approx(100 * line["cv_scaled"])] * 2
     low, high = bands.index[0].removesuffix(" s").split(" to ")
     assert float(low) <= line["cost_s"] < float(high)
-    assert line["cv_raw"] == pytest.approx(0.2, rel=1e-5)  # of 1, 1.2, 0.8 times a cost
+    assert line["cv_raw"] == pytest.approx(0.2 / np.sqrt(chi2.median(2) / 2), rel=1e-5)  # of 1, 1.2, 0.8 times a cost
+
+
+@pytest.mark.parametrize("times", [2, 3, 8])
+def test_the_noise_is_the_same_however_often_it_was_measured(times: int, tmp_path: Path) -> None:
+    """Of 4,000 trainings whose costs vary by 5 %, the median is 5 %."""
+    drawn = stream(0, "noise test").normal(1.0, 0.05, size=(4000, times))
+    rows = [
+        {"problem": "a/p", "config": config, "cpu_s": cost, "wall_s": cost, "scaled_s": cost, "busy": 0.0, "started": k}
+        for config, costs in enumerate(drawn)
+        for k, cost in enumerate(costs)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows, NOISE_SCHEMA), tmp_path / noise.FILE)
+    assert noise.by_cost(tmp_path).iloc[-1]["median cv % (scaled_s)"] == pytest.approx(5.0, rel=0.04)
 
 
 def test_a_damaged_file_of_repeats_is_named(tmp_path: Path) -> None:

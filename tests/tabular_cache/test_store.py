@@ -130,6 +130,37 @@ def test_what_raised_is_not_planned_again(tmp_path: Path) -> None:
     assert [task.config for task in planner.next_pass()] == [0, 2]
 
 
+def test_trainings_on_other_data_do_not_come_into_a_table(tmp_path: Path) -> None:
+    """Neither one by one, nor by a journal that an earlier build left; where the table was moved away, they do."""
+
+    def line(config: int, data: str) -> dict[str, Any]:
+        one = journal_line(config)
+        return {**one, "problem": {**one["problem"], "data_hash": data}}
+
+    told = r"a/p was measured on other data before \(data_hash (one|other), now (one|other)\)"
+    store = Store(tmp_path)
+    with store.locked():
+        store.append("a/p", line(0, "one"))
+        with pytest.raises(BadInput, match=told):
+            store.append("a/p", line(1, "other"))
+        store.pack("a/p")
+        before = (tmp_path / "a--p.parquet").read_bytes()
+        for again in (store, Store(tmp_path)):
+            with pytest.raises(BadInput, match=told):
+                again.append("a/p", line(1, "other"))
+        journal = tmp_path / "journal" / "a--p.jsonl"
+        journal.write_text(json.dumps(line(1, "other")) + "\n")
+        with pytest.raises(BadInput, match=told):
+            Store(tmp_path).pack("a/p")
+        assert (tmp_path / "a--p.parquet").read_bytes() == before and journal.exists()
+        (tmp_path / "a--p.parquet").rename(tmp_path / "away")
+        Store(tmp_path).pack("a/p")
+        assert load_table("a/p", tmp_path).meta["data_hash"] == "other"
+        journal.write_text(json.dumps(line(2, "other")) + "\n" + json.dumps(line(3, "one")) + "\n")
+        with pytest.raises(BadInput, match=told):
+            Store(tmp_path).pack("a/p")
+
+
 def test_a_table_that_a_killed_build_left_half_written_is_told_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
