@@ -18,7 +18,7 @@ _LARGEST = 500_000_000  # bytes of one archive's members together, unpacked: non
 def download(origin: Origin, files: Sequence[File], folder: Path) -> tuple[Path, ...]:
     """Download `files` from `origin` into `folder`; the caller verifies them.
 
-    Raises OSError, ValueError, ImportError or BadZipFile if they cannot be had.
+    Raises OSError, ValueError, ImportError or one of BROKEN_ARCHIVE if they cannot be had.
     """
     paths = tuple(folder / f"{number}-{Path(file.path).name}" for number, file in enumerate(files))
     match origin:

@@ -6,11 +6,10 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from zipfile import BadZipFile
 
 from datasets.catalogue import Entry, Source
 from datasets.downloads import download
-from datasets.errors import BadInput
+from datasets.errors import BROKEN_ARCHIVE, BadInput
 from datasets.places import Found, cache_folder, find_in, home, sidecar, verify
 
 
@@ -36,7 +35,7 @@ def fetch(entry: Entry) -> Found:
                 continue
             try:
                 return _fetch_source(entry.name, source, folder)
-            except (OSError, ValueError, BadZipFile, ImportError) as error:  # requests' errors are OSErrors
+            except (OSError, ValueError, ImportError, *BROKEN_ARCHIVE) as error:  # requests' errors are OSErrors
                 reasons.append(f"{source.origin}: {_one_line(error)}")
     named = home()
     looked = f"DATASETS_HOME ({named})" if named else "DATASETS_HOME (not set)"

@@ -1,12 +1,11 @@
 """`load`: find, verify, parse, check."""
 
 from typing import TYPE_CHECKING
-from zipfile import BadZipFile
 
 import numpy as np
 
 from datasets.catalogue import Dataset, Entry, Source, entry_of
-from datasets.errors import BadInput
+from datasets.errors import BROKEN_ARCHIVE, BadInput
 
 if TYPE_CHECKING:
     import pandas
@@ -31,7 +30,7 @@ def load(name: str, download: bool = True) -> Dataset:
         for file, path in zip(found.source.files, found.paths, strict=True):
             verify(file, path)
         frame = found.source.parse(found.paths)
-    except (ValueError, KeyError, OSError, BadZipFile) as error:  # BadInput is a ValueError
+    except (ValueError, KeyError, OSError, *BROKEN_ARCHIVE) as error:  # BadInput is a ValueError
         again = f"; to replace it: python -m datasets fetch {name}" if found.place == "cache" else ""
         raise BadInput(f"data set {name}: {error}{again}") from error
     return _checked(entry, found.source, frame)

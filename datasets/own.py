@@ -62,12 +62,13 @@ def load_rows(
 ) -> "pandas.DataFrame":
     """Return the rows of another file as inputs like those of `data`, for a model fitted on these; no target needed.
 
-    Raises BadInput for a file that cannot be read, or lacks a column.
+    What was text there is text here, whatever these rows alone look like. Raises BadInput for a file that cannot be
+    read, or lacks a column.
     """
-    from datasets.own_columns import like
+    from datasets.own_columns import like, texts
     from datasets.own_files import read
 
-    return like(data.X, read(Path(path), sep, decimal, encoding), path)
+    return like(data.X, read(Path(path), sep, decimal, encoding, texts(data.X)), path)
 
 
 def infer_task(target: "pandas.Series") -> str:

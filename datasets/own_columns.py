@@ -104,6 +104,16 @@ def dates(column: pandas.Series, forms: Sequence[str]) -> tuple[dict[str, pandas
     return parts, f"{column.name} read as dates{either}: {', '.join(part.rpartition('(')[2][:-1] for part in parts)}"
 
 
+def texts(X: pandas.DataFrame) -> list[str]:
+    """Return the columns of a file that `inputs` took for text, or for dates, when it made `X` of it."""
+    words = [
+        str(name)
+        for name in X.columns
+        if X[name].dtype == object and X[name].dropna().map(lambda v: isinstance(v, str)).all()
+    ]
+    return [*words, *X.attrs.get("dates", {})]
+
+
 def like(X: pandas.DataFrame, frame: pandas.DataFrame, path: str) -> pandas.DataFrame:
     """Return the columns of `X` (what `inputs` made of another file) from the rows of `frame`.
 

@@ -3,8 +3,10 @@
 import csv
 import io
 import string
+import sys
 import warnings
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas
@@ -19,11 +21,12 @@ _LINES = 50  # looked at to find the separator
 _BROKEN = (pandas.errors.ParserError, pandas.errors.EmptyDataError, pandas.errors.ParserWarning)
 
 
-def read(path: Path, sep: str, decimal: str, encoding: str) -> pandas.DataFrame:
+def read(path: Path, sep: str, decimal: str, encoding: str, texts: Sequence[str] = ()) -> pandas.DataFrame:
     """Return the file as a frame with the column names of its first line, blanks around them stripped.
 
-    Raises BadInput for a file that is absent, empty, in another encoding, or no table of two columns or more
-    with different names.
+    texts: columns that are read as text, whatever they look like; those that the file has not do not matter. Raises
+    BadInput for a file that is absent, empty, in another encoding, or no table of two columns or more with different
+    names.
     """
     mark_of = {name: mark for mark, name in DECIMALS.items()}
     decimal = mark_of.get(decimal, decimal)
@@ -40,7 +43,7 @@ def read(path: Path, sep: str, decimal: str, encoding: str) -> pandas.DataFrame:
             warnings.simplefilter("error", pandas.errors.ParserWarning)
             frame = pandas.read_csv(io.StringIO(text), sep=mark, decimal=decimal, header=0, names=names,
                                     index_col=False, skipinitialspace=True, na_values=list(MISSING),
-                                    low_memory=False)  # fmt: skip
+                                    dtype={name: str for name in texts if name in names}, low_memory=False)  # fmt: skip
     except _BROKEN as error:
         reason = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")
         raise BadInput(f"{path} is no table separated by {SEPARATORS.get(mark, mark)}: {reason}") from None
@@ -54,6 +57,7 @@ def find_separator(text: str, path: Path) -> str:
     """
     head = [line for line in text.splitlines()[: _LINES + 1] if line.strip()][:_LINES]
     best = (0.0, 1, "")
+    csv.field_size_limit(sys.maxsize)  # a wide line is one field to a wrong separator
     for mark in SEPARATORS:
         widths = [len(fields) for fields in csv.reader(head, delimiter=mark, skipinitialspace=True)]
         width, lines = Counter(widths).most_common(1)[0]
@@ -105,6 +109,7 @@ def _from_header(text: str, mark: str) -> str:
 
 def _header(text: str, mark: str, path: Path) -> list[str]:
     """Return the column names; nameless columns are called column_1, ... by their place."""
+    csv.field_size_limit(sys.maxsize)
     row = next(csv.reader(text.splitlines(), delimiter=mark, skipinitialspace=True))
     names = [name.strip() or f"column_{place}" for place, name in enumerate(row, start=1)]
     twice = [name for name, count in Counter(names).items() if count > 1]

@@ -36,7 +36,10 @@ def _study(cfg: DictConfig) -> None:
         todo, skipped = blocks(grid, results)
         try:
             with instantiate(cfg.executor) as executor:
-                write_plan(results, [block.row() for block in todo], slots(executor))
+                try:
+                    write_plan(results, [block.row() for block in todo], slots(executor))
+                except OSError as error:
+                    raise BadInput(f"results_dir: cannot write to {results}: {error.strerror}") from None
                 report = run_study(todo, skipped, executor, label)
         except Stopped as stopped:
             report, _exit_code = stopped.report, SOME_FAILED

@@ -5,11 +5,11 @@ import os
 import re
 import signal
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor, wait
 from typing import Any
 
+from harness.child import end_with_parent
 from harness.closing import HastyExecutor
 from harness.supervise import WorkerLost
 
@@ -84,11 +84,6 @@ def _begin(parent: int) -> None:
     process_executor._USE_PSUTIL = False
     process_executor._MEMORY_LEAK_CHECK_DELAY = float("inf")
 
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1.0)
-        os._exit(1)
-
     with contextlib.suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=watch, daemon=True).start()
+    end_with_parent(parent)

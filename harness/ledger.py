@@ -52,13 +52,16 @@ def _open_lock(path: Path) -> Any:
         file = path.open("a+")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             file.seek(0)
             holder = file.read(200).strip()
             file.close()
             raise BadInput(
                 f"another study is writing to {path.parents[1]} ({holder}): wait for it, or stop it"
             ) from None
+        except OSError as error:  # a file system without locks
+            print(f"{path.parents[1]} cannot be locked ({error.strerror}): see that no other study writes to it",
+                  file=sys.stderr)  # fmt: skip
         if path.exists() and path.stat().st_ino == os.fstat(file.fileno()).st_ino:
             with contextlib.suppress(OSError):  # a full disk: the name is for people only
                 file.truncate(0)
@@ -109,7 +112,8 @@ def mend(results: Path) -> list[str]:
 def write_plan(results: Path, rows: Iterable[dict[str, Any]], workers: int) -> None:
     """Add the blocks of a study that are missing (dataset, pipeline, method, folder, seeds) to the plan.
 
-    Blocks set aside before that are to be run now are no longer listed as failed.
+    The plan is of all studies that were started in this folder; without it, it is of those that are started from then
+    on. Blocks set aside before that are to be run now are no longer listed as failed.
     """
     known = {key(row): row for row in read_plan(results)["blocks"]} | {key(row): row for row in rows}
     failed = [row for row in read_failed(results) if key(row) not in {key(row) for row in rows}]
@@ -130,7 +134,7 @@ def write_failed(results: Path, row: dict[str, Any], reason: str, traceback: str
 
 
 def read_plan(results: Path) -> dict[str, Any]:
-    """Return the plan: workers, and the blocks that were missing when a study was last started."""
+    """Return the plan: workers, and the blocks that were missing when a study was started, of all studies."""
     plan = _read(results / FOLDER / PLAN, {})
     blocks = plan.get("blocks") if isinstance(plan, dict) else None
     good = [row for row in blocks if _is_row(row)] if isinstance(blocks, list) else []

@@ -5,6 +5,7 @@ nobody else, and removed at the end: nothing that was there before is ever loade
 """
 
 import shutil
+import subprocess
 import tempfile
 import threading
 import time
@@ -38,6 +39,7 @@ class SlurmJobs(HastyExecutor):
             raise BadInput(f"executor.max_jobs must be a whole number >= 1, got {max_jobs!r}")
         if cluster == "slurm" and shutil.which("srun") is None:
             raise BadInput("executor=slurm: there is no Slurm here (no srun); executor.cluster=local runs jobs here")
+        self._cluster = cluster
         self.slots, self._limit_s, self._look_s = max_jobs, limit_s, _LOOK_S.get(cluster, 0.1)
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = Path(tempfile.mkdtemp(prefix="study-", dir=folder))  # for its owner only
@@ -62,9 +64,10 @@ class SlurmJobs(HastyExecutor):
     def _watch(self) -> None:
         while not self._stop.wait(self._look_s):
             with self._lock:
-                done = [(future, job) for future, job in self._running.items() if job.done()]
-                for future, _ in done:
-                    del self._running[future]
+                running = list(self._running.items())
+            done = [(future, job) for future, job in running if job.done()]  # asks Slurm: not under the lock
+            with self._lock:
+                done = [pair for pair in done if self._running.pop(pair[0], None)]
             for future, job in done:
                 self._settle(future, job)
 
@@ -86,7 +89,13 @@ class SlurmJobs(HastyExecutor):
             time.sleep(self._look_s)
         self._stop.set()
         with self._lock:
-            for job in self._running.values():
+            jobs, self._running = list(self._running.values()), {}
+        if jobs and self._cluster == "slurm":  # all at once and without waiting: the driver may have a second left
+            ids = [str(job.job_id) for job in jobs]
+            subprocess.Popen(["scancel", *ids], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                             start_new_session=True)  # fmt: skip
+        else:
+            for job in jobs:
                 job.cancel(check=False)
         self._clear()
 

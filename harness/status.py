@@ -1,7 +1,8 @@
 """`python -m harness.status [results_dir=results] [--json]`: what of a study is done, missing, set aside.
 
-Done is what lies in the folder, checked byte by byte; missing is what the plan of the last start names besides;
-a run counts once, whatever files it lies in. Time is the workers' own: seconds of the blocks, as their timings say.
+Done is what lies in the folder, checked byte by byte; missing is what the plan names besides, that of all studies
+started there; a run counts once, whatever files it lies in. Time is the workers' own: seconds of the blocks, as their
+timings say.
 """
 
 import json

@@ -65,18 +65,26 @@ def supervised(
 
     refill()
     while waiting or running:
-        settled = []
+        settled, gone = [], list[ExecutorGone]()
         for future in wait(running, timeout=_GLANCE_S, return_when=FIRST_COMPLETED).done:
             attempt, outcome = running.pop(future), _outcome(future)
             lost = attempt.lost + _workers_lost(outcome)
-            if attempt.lost < lost <= RETRIES:
+            if isinstance(outcome, ExecutorGone):
+                gone.append(outcome)
+            elif attempt.lost < lost <= RETRIES:
                 waiting.appendleft(replace(attempt, lost=lost))
             elif (changed := adapt(attempt.task, outcome)) is not None:
                 waiting.appendleft(replace(attempt, task=changed))
             else:
                 settled.append((attempt.task, _reasoned(outcome, lost) if lost > attempt.lost else outcome))
-        refill()  # before the results are looked at, so that no worker waits for that
-        yield from settled
+        try:
+            if not gone:
+                refill()  # before the results are looked at, so that no worker waits for that
+        except ExecutorGone as error:
+            gone.append(error)
+        yield from settled  # what is finished is kept, also when the executor ends
+        if gone:
+            raise gone[0]
         if not running and waiting:
             time.sleep(_GLANCE_S)  # no workers now; some may come
 
@@ -92,9 +100,7 @@ def _outcome(future: "Future[Any]") -> Any:
     try:
         error = future.exception()
     except CancelledError:
-        raise ExecutorGone("its tasks were cancelled") from None
-    if isinstance(error, ExecutorGone):
-        raise error
+        return ExecutorGone("its tasks were cancelled")
     return future.result() if error is None else error
 
 

@@ -13,13 +13,14 @@ from typing import IO, Any
 import numpy as np
 from jaxtyping import Float
 
-from harness.child import limit_cpu
+from harness.child import end_with_parent, limit_cpu
 from harness.problem import OUT_OF_MEMORY
 from harness.training import Training, train
 from pipelines import Prepared
 
 _MB = 1 << 20
-_SCORING_S = 2  # CPU seconds beyond the limit, which is the rounds', before the system steps in
+_BEYOND_S = 2  # CPU seconds beyond the limit, which is the rounds', before the system steps in
+_SCORING, _SCORING_S = 20.0, 60.0  # so many times the limit, and so many seconds, for what follows the rounds
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,9 @@ class Limits:
 
 
 def serve() -> None:
-    """Take data, then trainings, until the parent closes its end."""
+    """Take data, then trainings, until the parent, whose process id is the argument, closes its end, or ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's; our end follows from its
+    end_with_parent(int(sys.argv[1]))
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no answer
     data: Any = None
@@ -51,10 +53,14 @@ def serve() -> None:
 def _train(data: Prepared, x: Float[np.ndarray, " d"], tree_method: str, limits: Limits) -> Training:
     cpu, wall = time.process_time(), time.perf_counter()
     seconds, memory = limits.seconds, limits.memory_mb
-    limit_cpu(None if seconds is None else seconds + _SCORING_S)
+    limit_cpu(None if seconds is None else seconds + _BEYOND_S)
+
+    def scoring() -> None:
+        limit_cpu(None if seconds is None else _SCORING * seconds + _SCORING_S)
+
     _limit_memory(None if memory is None else _address_space() + int(memory * _MB))
     try:
-        return train(data, x, (), tree_method, seconds)
+        return train(data, x, (), tree_method, seconds, fitted=scoring)
     except MemoryError:  # in scoring
         _limit_memory(None)
         spent = time.process_time() - cpu

@@ -72,7 +72,7 @@ class Trainer:
 
     def _ready(self, data: Prepared) -> "subprocess.Popen[bytes]":
         if self._child is None or self._child.poll() is not None:
-            command = [sys.executable, "-c", SERVE]
+            command = [sys.executable, "-c", SERVE, str(os.getpid())]
             environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
             pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
             self._child, self._data, self._child_cpu_s = subprocess.Popen(command, env=environment, **pipes), None, 0.0

@@ -55,14 +55,16 @@ def train(
     tree_method: str = "exact",
     time_limit_s: float | None = None,
     pace: Callable[[], float] | None = None,
+    fitted: Callable[[], None] = lambda: None,
 ) -> Training:
     """Train XGBoost with the native hyperparameters `x` (order of XGBOOST_SPACE) on one thread.
 
     Errors are measured at `x`'s own number of rounds and at each of `prefixes` below it. The limit, in CPU
     seconds, is checked after every round; what was finished before it counts. Failures and time-outs come
-    back as a status, never as an exception.
+    back as a status, never as an exception. fitted: called between the last round and scoring.
     """
     model, clock, status, note = _fit(data, x, tree_method, time_limit_s, pace)
+    fitted()
     done = len(clock.cpu) if status in (OK, TIMEOUT) else 0
     rounds = np.array(sorted({r for r in (*prefixes, int(x[0])) if r <= done}), dtype=np.int64)
     scores = np.array([_scores(model, data, int(r)) for r in rounds]).reshape(len(rounds), 4)

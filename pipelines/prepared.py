@@ -75,7 +75,10 @@ def prepare(dataset: str | Dataset, pipeline: str, split_seed: int = 0, cache: b
     stored = store.read(key)
     if stored is None:
         stored = compute(data, pipeline, split_seed)
-        store.write(key, stored)
+        try:
+            store.write(key, stored)
+        except OSError as error:  # a full disk, or a folder that cannot be written: the next time it is computed again
+            LOG.warning("%s/%s is not kept in the cache (%s)", data.name, pipeline, error)
     return stored
 
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import MissingIndicator, SimpleImputer
@@ -21,6 +22,7 @@ from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer, OneHotE
 from datasets.errors import BadInput
 from pipelines.kinds import decide, tidy, tidy_names
 from pipelines.matrices import Matrix, varying
+from pipelines.text import NoTerms
 
 SPARSE_BELOW = 0.2  # share of nonzeros under which indicators and tf-idf stay sparse
 BINS = 10
@@ -32,7 +34,8 @@ class Encode(TransformerMixin, BaseEstimator):
     numeric: the steps for numeric columns, (n, k) float64 with NaN -> matrix, or "passthrough".
     text: the vectorizer of text columns (see `pipelines.text.Terms`).
     detect: treat numeric columns with few distinct values as categorical.
-    Categorical columns are one-hot encoded; output columns constant on the training rows are left out.
+    Categorical columns are one-hot encoded; output columns constant on the training rows are left out, and so are text
+    columns without a term that enough rows share, unless there is nothing else.
     Fitted: `kinds_`, `blocks_`, `keep_`, `dropped_` (notes). Raises BadInput as `kinds.decide` does.
     """
 
@@ -47,20 +50,32 @@ class Encode(TransformerMixin, BaseEstimator):
         names = tidy_names(self.kinds_)
         levels = one_hot(self.kinds_.rare)
         steps = {"numeric": self.numeric, "categorical": levels, "detected": levels, "text": self.text}
-        as_values = bool(names["numeric"]) and not isinstance(self.numeric, FeatureUnion)
-        self.blocks_ = ColumnTransformer(
-            [(kind, clone(step, safe=False), names[kind]) for kind, step in steps.items() if names[kind]],
-            sparse_threshold=0.0 if as_values else SPARSE_BELOW,
-        )
-        with _expected_warnings():
-            encoded = self.blocks_.fit_transform(tidy(X, self.kinds_))
+        steps = {kind: step for kind, step in steps.items() if names[kind]}
+        tidied, without = tidy(X, self.kinds_), tuple[str, ...]()
+        try:
+            encoded = self._stacked(steps, names, tidied)
+        except NoTerms as reason:
+            if len(steps) == 1:
+                raise
+            encoded = self._stacked({kind: step for kind, step in steps.items() if kind != "text"}, names, tidied)
+            texts = ", ".join(str(self.kinds_.columns[position]) for position in self.kinds_.text)
+            without = (f"{texts}: {str(reason).removeprefix('text columns: ')}",)
         self.keep_ = np.flatnonzero(varying(encoded))
         if not len(self.keep_):
             raise BadInput(f"every encoded column is constant on the {encoded.shape[0]} training rows")
         lost = encoded.shape[1] - len(self.keep_)
         notes = (f"{lost} encoded columns: constant on the training rows",) if lost else ()
-        self.dropped_ = self.kinds_.dropped + notes
+        self.dropped_ = self.kinds_.dropped + without + notes
         return self
+
+    def _stacked(self, steps: dict[str, Any], names: dict[str, list[str]], X: pd.DataFrame) -> Matrix:
+        as_values = "numeric" in steps and not isinstance(self.numeric, FeatureUnion)
+        self.blocks_ = ColumnTransformer(
+            [(kind, clone(step, safe=False), names[kind]) for kind, step in steps.items()],
+            sparse_threshold=0.0 if as_values else SPARSE_BELOW,
+        )
+        with _expected_warnings():
+            return self.blocks_.fit_transform(X)
 
     def transform(self, X: object) -> Matrix:
         """Encode any rows; levels unseen in training count as rare ones."""

@@ -12,6 +12,10 @@ MIN_ROWS = 10  # a term in fewer training rows is rare: the floor that rare leve
 MAX_TERMS = 1000
 
 
+class NoTerms(BadInput):
+    """Text columns share no term that pipelines could learn from."""
+
+
 class Terms(TransformerMixin, BaseEstimator):
     """tf-idf of the words, or of the character n-grams, of all text columns together.
 
@@ -20,7 +24,7 @@ class Terms(TransformerMixin, BaseEstimator):
     presence: tf is 1 or 0, rows are not scaled: each column is an indicator times a constant.
     min_rows, max_terms: the vocabulary is the at most `max_terms` terms found in most rows, `min_rows`
     or more; equals go in alphabetical order (scikit-learn's own `max_features` leaves that to a sort
-    whose order of equals is not defined). Missing text is empty. Raises BadInput if no term remains.
+    whose order of equals is not defined). Missing text is empty. Raises NoTerms if no term remains.
     """
 
     def __init__(
@@ -43,11 +47,11 @@ class Terms(TransformerMixin, BaseEstimator):
         try:
             rows = np.asarray(counter.fit_transform(texts).sum(axis=0)).ravel()
         except ValueError as error:  # an empty vocabulary
-            raise BadInput(f"text columns: {error}") from None
+            raise NoTerms(f"text columns: {error}") from None
         found = zip(counter.get_feature_names_out(), rows, strict=True)
         frequent = sorted((-count, term) for term, count in found if count >= self.min_rows)
         if not frequent:
-            raise BadInput(f"text columns: no term occurs in {self.min_rows} of the {len(texts)} training rows")
+            raise NoTerms(f"text columns: no term occurs in {self.min_rows} of the {len(texts)} training rows")
         self.tfidf_ = TfidfVectorizer(
             vocabulary=sorted(term for _, term in frequent[: self.max_terms]),
             binary=self.presence,

@@ -238,6 +238,17 @@ def test_an_archive_without_the_right_content_is_refused(site, cached):
     fails(entry(Uci(7, "toy")), "not a zip file", cached)
 
 
+def test_an_archive_with_a_flipped_byte_is_one_line_wherever_that_lies(site, cached):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("toy.csv", TABLE + bytes(range(256)))
+    whole = buffer.getvalue()
+    for at in range(0, len(whole), 4):
+        site.answers["/uci/7/toy.zip"] = whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :]
+        with pytest.raises(BadInput, match="data set toy: not found in"):
+            fetch(entry(Uci(7, "toy")))
+
+
 def test_an_archive_cannot_write_outside_its_folder(site, cached, tmp_path):
     outside = {"../evil": b"1", "../../evil": b"2", f"{tmp_path}/evil": b"3", "a/../../toy.csv": TABLE}
     site.answers["/uci/7/toy.zip"] = packed(outside)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from datasets.errors import BadInput
-from datasets.own import infer_task, load_csv
+from datasets.own import infer_task, load_csv, load_rows
 from datasets.own_columns import date_forms, dates, inputs, is_row_number, like, listed
 from datasets.own_files import find_separator
 from pipelines import names, prepare
@@ -160,6 +160,33 @@ def test_a_date_written_otherwise_is_refused_in_new_rows(wrong: object) -> None:
     message = f"new.csv: t must be dates written %m/%d/%Y, as in the file of the runs, got '{wrong}'"
     with pytest.raises(BadInput, match=message):
         like(X, pd.DataFrame({"t": ["01/30/2024", wrong], "x": [1, 2]}), "new.csv")
+
+
+def test_what_was_text_is_text_in_rows_to_come(tmp_path: Path) -> None:
+    """Of codes such as 01067 and 2A, of 1.50 and n/k, of true, false and unknown, some rows alone look like numbers."""
+    frame = pd.DataFrame({
+        "code": ["01067", "01069", "2A", "2B"] * 8, "size": ["1.50", "2.50", "n/k", "2.00"] * 8,
+        "answer": ["true", "false", "unknown", "true"] * 8, "sold": ["20210131", "2021-02-01"] * 16,
+        "x": np.arange(32) ** 2, "y": np.arange(32) / 3,
+    })  # fmt: skip
+    data = load_csv(None, written(tmp_path, frame), "y")
+    new = load_rows(written(tmp_path, frame.iloc[:2].drop(columns="y"), "new.csv"), data)
+    for name in ("code", "size", "answer"):
+        assert new[name].tolist() == frame[name][:2].tolist()
+    whole = load_rows(written(tmp_path, frame.drop(columns="y"), "new.csv"), data)
+    pd.testing.assert_frame_equal(new, whole.iloc[:2])
+    blank = written(tmp_path, frame.iloc[:2].drop(columns="y").assign(code=None), "blank.csv")
+    assert load_rows(blank, data)["code"].tolist() == [None, None]
+
+
+@pytest.mark.parametrize("shape", ["wide", "long"])
+def test_wide_files_and_long_fields_are_read(shape: str, tmp_path: Path) -> None:
+    n = 20_000 if shape == "wide" else 3
+    frame = pd.DataFrame(np.arange(30 * n).reshape(30, n) % 97 / 7, columns=[f"c{i:05d}" for i in range(n)])
+    if shape == "long":
+        frame["c00001"] = ["a b " * 40_000, *["c d e"] * 29]
+    found = load_csv(None, written(tmp_path, frame), "c00000", "regression")
+    assert found.X.shape == (30, n - 1)
 
 
 def test_hours_are_those_of_the_runs() -> None:

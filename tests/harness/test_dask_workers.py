@@ -5,7 +5,9 @@ import random
 import signal
 import threading
 import time
+from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from fakes import make_tables
@@ -83,6 +85,19 @@ def test_jobs_of_submitit(tmp_path: Path) -> None:
         assert jobs["6*7"].result() == 42
         assert "ended without a result" in str(jobs[tasks[1]].exception())
     assert list((tmp_path / "jobs").iterdir()) == []
+
+
+def test_jobs_of_slurm_are_cancelled_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One command for all of them, which nobody waits for: after Ctrl-C there is a second left."""
+    pytest.importorskip("submitit", reason="the extra `slurm` is not installed")
+    asked: list[list[str]] = []
+    executor = slurm(str(tmp_path / "jobs"), cluster="local", max_jobs=2, parameters={"timeout_min": 5})
+    monkeypatch.setattr("harness.slurm_jobs.subprocess.Popen", lambda command, **_: asked.append(command))
+    jobs = [SimpleNamespace(job_id=f"{k}_0", done=lambda: False) for k in (7, 8)]
+    executor._running = {Future(): job for job in jobs}
+    executor._cluster = "slurm"
+    executor.shutdown(wait=False, cancel_futures=True)
+    assert asked == [["scancel", "7_0", "8_0"]] and executor._running == {}
 
 
 def test_wrong_slurm_settings(tmp_path: Path) -> None:

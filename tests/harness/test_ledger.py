@@ -1,10 +1,14 @@
 """One writer at a time, what is damaged is moved aside, and the status tells what there is."""
 
+import errno
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from command_lines import ENVIRONMENT
 from fakes import make_tables
 from test_study import contents, grid
 
@@ -30,6 +34,37 @@ def test_one_writer_at_a_time(tmp_path: Path) -> None:
     assert not is_locked(results)
     with locked(results):
         pass
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK])
+def test_a_file_system_without_locks_is_told_and_used(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("harness.ledger.fcntl.flock", refuse)
+    with locked(tmp_path / "r"):
+        write_plan(tmp_path / "r", [], 1)
+    assert f"r cannot be locked ({os.strerror(number)}): see that no other study" in capsys.readouterr().err
+
+
+def test_a_disk_full_from_the_start_is_one_line(tmp_path: Path) -> None:
+    full = """
+import errno, harness.ledger
+def refuse(*_):
+    raise OSError(errno.ENOSPC, "No space left")
+harness.ledger.write_atomically = refuse"""
+    run = "import runpy, sys; sys.argv = ['harness', *sys.argv[1:]]; runpy.run_module('harness', run_name='__main__')"
+    tables = make_tables(tmp_path / "tables", ["abalone/clean"], 12)
+    settings = [f"evaluator.tables={tables}", "dataset=[abalone]", "pipeline=[clean]", "seeds=[0]", "+acq=ei"]
+    done = subprocess.run(
+        [sys.executable, "-c", f"{full}\n{run}", *settings, f"results_dir={tmp_path / 'r'}", "executor=serial"],
+        capture_output=True, text=True, env=ENVIRONMENT, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr.splitlines()) == (
+        2, [f"error: results_dir: cannot write to {tmp_path / 'r'}: No space left"]
+    )  # fmt: skip
 
 
 def test_what_was_made_for_nothing_is_removed(tmp_path: Path) -> None:

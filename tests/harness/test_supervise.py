@@ -69,6 +69,26 @@ def test_an_executor_that_is_gone_ends_it() -> None:
         outcomes(executor, ["a"])
 
 
+@pytest.mark.parametrize("ending", ["a future says so", "no more are taken"])
+def test_what_was_finished_by_then_is_kept(ending: str) -> None:
+    """Two tasks were done when the executor ended, told by a third one's future, or as the next is given."""
+    executor = Scripted({"a": [1], "b": [ExecutorGone("gone")] if ending == "a future says so" else [2], "c": [3]})
+    if ending == "no more are taken":
+        submit = executor.submit
+
+        def twice(fn: Callable, /, *args: object, **kwargs: object) -> "Future[object]":
+            if len(executor.given) == 2:
+                raise RuntimeError("gone")
+            return submit(fn, *args, **kwargs)
+
+        executor.submit = twice  # type: ignore[method-assign]
+    found = []
+    with pytest.raises(ExecutorGone, match="gone"):
+        for task, outcome in supervised(executor, str, list("abc")):
+            found.append((task, outcome))
+    assert sorted(found) == ([("a", 1)] if ending == "a future says so" else [("a", 1), ("b", 2)])
+
+
 def test_no_more_tasks_are_given_than_there_are_slots() -> None:
     held: list[Future[int]] = []
 

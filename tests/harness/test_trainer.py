@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -84,14 +86,72 @@ def test_the_system_ends_a_round_that_does_not_end(trainer: Trainer, monkeypatch
     assert 0.1 <= result.spent_cpu_s < 30
 
 
+def test_scoring_is_not_charged_to_the_limit_of_the_rounds(trainer: Trainer, monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer.close()
+    monkeypatch.setattr("harness.trainer.SERVE", SLOW_SCORING)
+    result = trainer.train(DATA, X, "exact", Limits(seconds=0.5))
+    assert (result.status, len(result.rounds)) == (OK, 1)
+    assert result.spent_cpu_s < 0.5
+    trainer.close()
+
+
+def test_a_child_does_not_outlive_a_parent_that_was_killed(tmp_path: Path) -> None:
+    """Its training never ends, and it reads nothing; the parent is gone without a word."""
+    parent = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    child = int(parent.stdout.readline())
+    time.sleep(0.3)
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    until = time.monotonic() + 10
+    while _alive(child) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not _alive(child)
+
+
+def _alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+SLOW_SCORING = """
+import time
+import harness.trainee as trainee
+import harness.training as training
+
+scores = training._scores
+
+def slow(*arguments):
+    end = time.process_time() + 1.5
+    while time.process_time() < end:
+        pass
+    return scores(*arguments)
+
+training._scores, trainee._BEYOND_S = slow, 0
+trainee.serve()
+"""
+
+
+PARENT = """
+import os, subprocess, sys, time
+serve = "import harness.trainee as t; t.pickle.load = lambda stream: [None for _ in iter(int, 1)]; t.serve()"
+child = subprocess.Popen([sys.executable, "-c", serve, str(os.getpid())], stdin=subprocess.PIPE)
+print(child.pid, flush=True)
+time.sleep(60)
+"""
+
+
 ENDLESS = """
 import harness.trainee as trainee
 
-def endless(*arguments):
+def endless(*arguments, **more):
     while True:
         pass
 
 trainee.train = endless
-trainee._SCORING_S = 0
+trainee._BEYOND_S = 0
 trainee.serve()
 """

@@ -3,8 +3,10 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 from datasets.errors import BadInput
+from pipelines import build, names
 from pipelines.text import Terms
 
 TEXTS = ["free prize now now", "now or never", "prize free", "call me now", ""]
@@ -65,3 +67,22 @@ def test_unseen_words_are_ignored() -> None:
 def test_text_without_usable_terms_is_refused(texts: list[str]) -> None:
     with pytest.raises(BadInput, match="text columns: "):
         Terms(min_rows=5).fit(frame(texts))
+
+
+@pytest.mark.parametrize("pipeline", names())
+def test_a_column_of_such_text_is_dropped_with_a_note(pipeline: str) -> None:
+    """Three words of their own in every row: no pipeline learns from them, and none is stopped by them."""
+    n = 200
+    owner = [f"w{i} v{i} u{i}" for i in range(n)]
+    X = pd.DataFrame({"area": np.arange(n) ** 1.5, "rooms": np.arange(n) % 13, "owner": owner})
+    rows = np.arange(120)
+    model = build(pipeline).fit(X.iloc[rows], np.arange(120.0))
+    plain = build(pipeline).fit(X.drop(columns="owner").iloc[rows], np.arange(120.0))
+    notes = [note for _, step in model.steps for note in getattr(step, "dropped_", ())]
+    dropped = "owner: no term occurs in 10 of the 120 training rows" in notes
+    assert dropped == (pipeline != "pca_small")  # which looks at characters: "w1" and the like are in many rows
+    if dropped:
+        found, expected = model.transform(X), plain.transform(X.drop(columns="owner"))
+        np.testing.assert_array_equal(*(m.toarray() if sparse.issparse(m) else m for m in (found, expected)))
+    with pytest.raises(BadInput, match="no term occurs in 10"):
+        build("clean").fit(X[["owner"]].iloc[rows], np.arange(120.0))
