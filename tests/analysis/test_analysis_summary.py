@@ -170,6 +170,7 @@ def test_records_of_other_tables_than_those_described_are_told(tmp_path: Path) -
     assert told.endswith("which changed since: the runs on 1 problem.")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_page_says_when_tables_have_changed_since(tmp_path: Path) -> None:
     tables = make_tables(tmp_path / "tables", ["wind/clean"], 8)
     for name, data in (("same", table_entry("wind/clean", tables)["sha256"]), ("older", "another")):
