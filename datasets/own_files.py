@@ -35,6 +35,7 @@ def read(path: Path, sep: str, decimal: str, encoding: str, texts: Sequence[str]
     if path.suffix.lower() in PACKED:
         raise BadInput(f"dataset.path: {path} is no plain text ({path.suffix}): convert or unpack it to CSV first")
     text = _text(path, encoding)
+    csv.field_size_limit(sys.maxsize)  # a wide line is one field to a wrong separator
     mark = _named(sep) or find_separator(text, path)
     text = _from_header(text, mark)
     names = _header(text, mark, path)
@@ -57,7 +58,6 @@ def find_separator(text: str, path: Path) -> str:
     """
     head = [line for line in text.splitlines()[: _LINES + 1] if line.strip()][:_LINES]
     best = (0.0, 1, "")
-    csv.field_size_limit(sys.maxsize)  # a wide line is one field to a wrong separator
     for mark in SEPARATORS:
         widths = [len(fields) for fields in csv.reader(head, delimiter=mark, skipinitialspace=True)]
         width, lines = Counter(widths).most_common(1)[0]
@@ -109,7 +109,6 @@ def _from_header(text: str, mark: str) -> str:
 
 def _header(text: str, mark: str, path: Path) -> list[str]:
     """Return the column names; nameless columns are called column_1, ... by their place."""
-    csv.field_size_limit(sys.maxsize)
     row = next(csv.reader(text.splitlines(), delimiter=mark, skipinitialspace=True))
     names = [name.strip() or f"column_{place}" for place, name in enumerate(row, start=1)]
     twice = [name for name, count in Counter(names).items() if count > 1]
