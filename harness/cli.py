@@ -1,6 +1,7 @@
 """What the command lines share: composing a Hydra configuration, and one line for the user's mistakes."""
 
 import os
+import select
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -63,6 +64,8 @@ def run_cli(main: Callable[[], int | None]) -> NoReturn:
         code = main()
         sys.stdout.flush()
     except BrokenPipeError:
+        if not _unread(sys.stdout.fileno()):  # another pipe, such as a worker's: not for whoever reads us to end
+            raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still to be flushed
         sys.exit(1)
     except Exception as error:
@@ -74,6 +77,13 @@ def run_cli(main: Callable[[], int | None]) -> NoReturn:
         print("stopped; what is finished is kept", file=sys.stderr)
         sys.exit(130 if type(error) is KeyboardInterrupt else 143)
     sys.exit(code or 0)
+
+
+def _unread(pipe: int) -> bool:
+    """Say whether nobody reads from a pipe any more."""
+    poll = select.poll()
+    poll.register(pipe, 0)  # errors are told of without asking
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
 
 
 def tell_records(failed: Sequence[str], asked: int, folder: Path) -> int:

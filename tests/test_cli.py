@@ -377,3 +377,12 @@ def test_a_reader_that_has_had_enough_is_no_error() -> None:
         process.stdout.close()
         told = process.stderr.read()
     assert (process.returncode, told) == (1, b"")
+
+
+def test_a_broken_pipe_that_is_not_standard_outputs_is_an_error() -> None:
+    lines = (
+        "import os; from harness.cli import run_cli; read, write = os.pipe(); os.close(read); "
+        "run_cli(lambda: os.write(write, b'x'))"
+    )
+    done = subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "BrokenPipeError" in done.stderr
