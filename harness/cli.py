@@ -28,6 +28,8 @@ def compose_config(config: str, overrides: Sequence[str]) -> Any:
     from harness.strangers import check_strangers
     from harness.targets import SETTING, check_targets, given_on_command_line
 
+    if flags := [override for override in overrides if override.startswith("-")]:
+        raise BadInput(f"unknown flag {flags[0]}; settings are given as setting=value, --help shows them")
     overrides = quoted(overrides)
     check_strangers(overrides)
     plain = [o for o in overrides if o.partition("=")[0] != SETTING]

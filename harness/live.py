@@ -56,6 +56,8 @@ class LiveProblem(ContinuousProblem):
         return found
 
     def _measure(self, x: Float[np.ndarray, " d"], limits: Limits) -> Evaluation:
+        if self._pace is not None and limits != Limits():
+            raise BadInput("trainings at the reference machine's pace take no limits, which are in seconds of this one")
         if limits == Limits():
             result = train(self._data, x, (), self._tree_method, pace=self._pace)
         else:

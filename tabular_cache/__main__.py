@@ -5,7 +5,17 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.cli import SOME_FAILED, chosen, compose_config, positive, run_cli, whole_number
+from harness.cli import (
+    CONFIGS,
+    SOME_FAILED,
+    chosen,
+    compose_config,
+    folder,
+    positive,
+    run_cli,
+    wants_help,
+    whole_number,
+)
 from harness.errors import BadInput
 from tabular_cache.table import TABLES
 
@@ -36,15 +46,18 @@ def main() -> int:
         "censored": _censored,
         "emulator": _emulator,
     }
-    if command in ("-h", "--help", "help"):
+    if wants_help([command]):
         print(USAGE)
         return 0
     if command not in commands:
         raise BadInput(f"unknown command {command!r}; allowed: {', '.join(commands)}")
-    cfg = compose_config(command if command in ("costs", "censored") else "tables", overrides)
+    config = command if command in ("costs", "censored") else "tables"
+    if wants_help(overrides):
+        print(f"{USAGE}\n\n{(CONFIGS / f'{config}.yaml').read_text()}", end="")
+        return 0
+    cfg = compose_config(config, overrides)
     problems = list(itertools.product(chosen(cfg, "dataset"), chosen(cfg, "pipeline")))
-    folder = TABLES if cfg.tables is None else Path(cfg.tables)
-    return commands[command](cfg, problems, folder)
+    return commands[command](cfg, problems, TABLES if cfg.tables is None else folder("tables", cfg.tables))
 
 
 def _executor(cfg: Any) -> tuple[Any, int]:
@@ -56,7 +69,7 @@ def _executor(cfg: Any) -> tuple[Any, int]:
     return executor, slots(executor)
 
 
-def _planner(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> "Planner":
+def _planner(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> "Planner":
     from harness.training import TREE_METHODS
     from tabular_cache.allowance import Allowance
     from tabular_cache.plan import AUTO, Planner
@@ -75,7 +88,7 @@ def _planner(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> "Planne
         n = whole_number("n_configs", cfg.n_configs, 1, MOST_CONFIGS)
         allowance = Allowance(0.0, n, n)
     return Planner(
-        Store(folder, cfg.tree_method),
+        Store(tables, cfg.tree_method),
         problems,
         allowance,
         cfg.time_limit_s,
@@ -84,11 +97,11 @@ def _planner(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> "Planne
     )
 
 
-def _build(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> int:
+def _build(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
     from tabular_cache.build import Builder
     from tabular_cache.quiet import Watch
 
-    planner = _planner(cfg, problems, folder)
+    planner = _planner(cfg, problems, tables)
     most = None if cfg.max_passes is None else whole_number("max_passes", cfg.max_passes, 1)
     with planner.store.locked():
         for dataset, pipeline in problems:  # what an earlier, killed build left in its journal
@@ -105,7 +118,7 @@ def _build(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> int:
     return SOME_FAILED if report.failed else 0
 
 
-def _audit(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> int:
+def _audit(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
     from tabular_cache.audit import audit, drawn, print_audit
     from tabular_cache.table import read_manifest
 
@@ -113,63 +126,63 @@ def _audit(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> int:
     n = None if cfg.n_problems is None else whole_number("n_problems", cfg.n_problems, 1)
     executor, _ = _executor(cfg)
     with executor:
-        rows = audit(executor, drawn(problems, n, seed), folder, sample, seed)
-    return print_audit(rows, read_manifest(folder))
+        rows = audit(executor, drawn(problems, n, seed), tables, sample, seed)
+    return print_audit(rows, read_manifest(tables))
 
 
-def _info(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> int:
+def _info(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
     import datasets
     import pipelines
     from tabular_cache.info import held, print_info
 
     whole = set(problems) == set(itertools.product(datasets.names(), pipelines.names()))  # nothing asked for by name
-    return print_info(held(folder, problems) if whole else problems, folder)
+    return print_info(held(tables, problems) if whole else problems, tables)
 
 
-def _confirm(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> int:
+def _confirm(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
     from tabular_cache.confirm import confirm, print_confirmed
 
     executor, _ = _executor(cfg)
     with executor:
-        return print_confirmed(confirm(executor, Path(cfg.results_dir), set(problems)))
+        return print_confirmed(confirm(executor, folder("results_dir", cfg.results_dir), set(problems)))
 
 
-def _truth(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> int:
+def _truth(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
     from tabular_cache.truth import TRUTH, gather
 
-    target = TRUTH if cfg.truth is None else Path(cfg.truth)
-    for spec, runs in gather(Path(cfg.results_dir), set(problems), target):
+    target = TRUTH if cfg.truth is None else folder("truth", cfg.truth)
+    for spec, runs in gather(folder("results_dir", cfg.results_dir), set(problems), target):
         print(f"{spec['dataset']}/{spec['pipeline']} {spec['method']}: {runs} runs")
     return 0
 
 
-def _costs(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> int:
+def _costs(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
     from tabular_cache.cost_commands import costs
 
     executor, _ = _executor(cfg)
-    return costs(cfg, problems, folder, executor)
+    return costs(cfg, problems, tables, executor)
 
 
-def _emulator(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> int:
+def _emulator(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
     from tabular_cache.emulated import judge, print_judged
 
     n_configs = None if cfg.n_configs is None else whole_number("n_configs", cfg.n_configs, 1)
     executor, _ = _executor(cfg)
     with executor:
-        return print_judged(*judge(executor, problems, folder, n_configs))
+        return print_judged(*judge(executor, problems, tables, n_configs))
 
 
-def _significance(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> int:
+def _significance(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
     from tabular_cache.cost_commands import significance
 
-    return significance(problems, folder)
+    return significance(problems, tables)
 
 
-def _censored(cfg: Any, problems: list[tuple[str, str]], folder: Path) -> int:
+def _censored(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
     from tabular_cache.cost_commands import censored
 
     executor, _ = _executor(cfg)
-    return censored(cfg, problems, folder, executor)
+    return censored(cfg, problems, tables, executor)
 
 
 if __name__ == "__main__":

@@ -2,13 +2,15 @@
 
 import time
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.errors import BadInput
 from harness.executors import run_tasks
 from harness.problem import OK, TIMEOUT
 from harness.progress import Progress, duration
+from harness.supervise import WorkerLost
 from tabular_cache.measure import Measurement, machine, measure
 from tabular_cache.plan import Planner
 from tabular_cache.quiet import Watch
@@ -65,7 +67,7 @@ class Builder:
         if not self._listed:
             self.watch.wait()
             self.reference.asked()
-            self.reference.add(*self.executor.submit(time_reference).result())
+            self._timed(_outcome(self.executor.submit(time_reference)))
             self.store.manifest["campaigns"].append(self.campaign)
             self.store.write_manifest()
             self._listed = True
@@ -76,9 +78,7 @@ class Builder:
             )
             for task, line in results:
                 if task is None:
-                    if isinstance(line, BaseException):
-                        raise line
-                    self.reference.add(*line)
+                    self._timed(line)
                     self.store.write_manifest()  # a kill loses ten minutes of the campaign's record, no more
                     continue
                 self._keep(task, line)
@@ -90,13 +90,34 @@ class Builder:
     def _when_quiet(self, tasks: Iterable[Measurement]) -> Iterator[Measurement | None]:
         """Yield the tasks while the machine is quiet, and None when the reference training is due."""
         for task in tasks:
+            if task.problem in self.planner.refused:
+                continue
             self.report.paused_s += self.watch.wait()
             if self.reference.due:
                 self.reference.asked()
                 yield None
             yield task
 
+    def _timed(self, outcome: Any) -> None:
+        """Note what the reference training took; one whose worker was lost is made again when the next is due."""
+        if isinstance(outcome, WorkerLost):
+            self.report.failed.append(f"the reference training: {outcome!r}")
+        elif isinstance(outcome, BaseException):
+            raise outcome
+        else:
+            self.reference.add(*outcome)
+
     def _keep(self, task: Measurement, line: Any) -> None:
+        try:
+            self._kept(task, line)
+        except BadInput as error:  # its data are not there, or not those of its table: so for all of its trainings
+            if task.problem not in self.planner.refused:
+                self.planner.refused.add(task.problem)
+                self.report.failed.append(f"{task.problem}: {error}")
+
+    def _kept(self, task: Measurement, line: Any) -> None:
+        if isinstance(line, BadInput):
+            raise line
         if isinstance(line, BaseException):
             self.report.failed.append(f"{task.problem} #{task.config}: {line!r}")
             if task.purpose in (AGAIN, NOISE):
@@ -116,7 +137,13 @@ class Builder:
         if line["status"] == TIMEOUT:
             self.report.cut += 1
         elif line["status"] != OK:
-            self.report.failed.append(f"{task.problem} #{task.config}: {line['status']} {line['note']}".strip())
+            again = "; tried again at the end of the pass" if task.purpose not in (AGAIN, NOISE) else ""
+            what = " ".join(f"{line['status']} {line['note']}".split())
+            self.report.failed.append(f"{task.problem} #{task.config}: {what}{again}")
+
+
+def _outcome(future: "Future[Any]") -> Any:
+    return future.exception() or future.result()
 
 
 def _work(task: Measurement | None) -> Any:

@@ -17,10 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from hydra.utils import instantiate
 
+from harness.cost_models.protocol import known_beforehand
 from harness.records.experiments import missing_seeds, record_path, write_record
 from harness.surrogates.forest import RandomForest
-from tabular_cache.censoring import Data, halves, slack_rows, timeout_rows
+from tabular_cache.censoring import MOST, Data, halves, slack_rows, timeout_rows
+from tabular_cache.replayed import ReplayProblem
 from tabular_cache.schema import file_stem
 from tabular_cache.table import Table, read_table
 
@@ -60,15 +63,23 @@ class Case:
 
     def spec(self) -> dict[str, Any]:
         """Return all that determines the numbers, as plain JSON values."""
-        own = {"slacks": list(self.slacks), "trees": self.trees}
+        table = read_table(self.problem, Path(self.tables))
+        own: dict[str, Any] = {"slacks": list(self.slacks), "trees": self.trees}
         if self.experiment == TIMEOUT:
             own = {"models": {name: dict(config) for name, config in self.models.items()}, "share": self.share}
-        table = read_table(self.problem, Path(self.tables))
+            if known := self._known(table):
+                own["known"] = known
         return {
             "experiment": self.experiment, "problem": self.problem, "seeds": list(self.seeds),
             "sizes": list(self.sizes), "data": table.meta["sha256"], "version": VERSIONS[self.experiment],
             **own,
         }  # fmt: skip
+
+    def _known(self, table: Table) -> dict[str, str]:
+        """Return the fingerprints of what transferred models have learned from other tables."""
+        problem = ReplayProblem(table, 0, max_candidates=MOST)
+        found = {name: known_beforehand(instantiate(dict(config)), problem) for name, config in self.models.items()}
+        return {name: fingerprint for name, fingerprint in found.items() if fingerprint is not None}
 
     @property
     def folder(self) -> Path:

@@ -57,9 +57,13 @@ def _forward(layers: Layers, x: np.ndarray) -> np.ndarray:
 
 
 def targets(table: Table) -> Float[np.ndarray, "n 3"]:
-    """Return the logs of `OUTPUTS`; an error of zero counts as half a misclassified row."""
-    half = {"val_error": 0.5 / table.meta["n_valid"], "test_error": 0.5 / table.meta["n_test"], "scaled_s": 0.0}
-    return np.log(np.stack([np.maximum(table[name], half[name]) for name in OUTPUTS], axis=1))
+    """Return the logs of `OUTPUTS`; an error of zero counts as half a misclassified row, or half the least RMSE."""
+    rows = {"val_error": table.meta["n_valid"], "test_error": table.meta["n_test"]}
+    if table.meta["task"] == "regression":  # in units of the target, whatever they are
+        least = {name: 0.5 * min((v for v in table[name] if v > 0), default=1.0) for name in rows}
+    else:
+        least = {name: 0.5 / n for name, n in rows.items()}
+    return np.log(np.stack([np.maximum(table[name], least.get(name, 0.0)) for name in OUTPUTS], axis=1))
 
 
 def fit(table: Table, rows: Bool[np.ndarray, " n"] | None = None, members: int = _MEMBERS) -> Emulator:

@@ -15,8 +15,9 @@ from tabular_cache.table import Table, load_table, read_manifest
 def summarise(table: Table) -> dict[str, Any]:
     """Return one problem's line: sizes, costs in seconds on the reference machine, errors.
 
-    The mean cost is over the configurations at their own rounds (or where the time limit cut them short, as
-    counted in the last column); the cost ratio is the slowest over the fastest row, prefixes included.
+    The mean cost is over the configurations at their own rounds, or where the time limit cut them short, as counted;
+    failed: for another reason, kept as evaluations without an error. The cost ratio is the slowest over the fastest
+    row, prefixes included.
     """
     own, error, cost = table["own"], table["val_error"], table["scaled_s"]
     return {
@@ -33,6 +34,7 @@ def summarise(table: Table) -> dict[str, Any]:
         "worst error": np.nanmax(error),
         "slowest/fastest": cost.max() / cost.min(),
         "cut short": int((~table.measured).sum()),
+        "failed": int((table.measured & ~np.isfinite(error)).sum()),
     }
 
 

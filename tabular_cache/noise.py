@@ -3,6 +3,7 @@
 `noise.parquet` holds every single measurement of these, the first included; the tables keep one each.
 """
 
+import hashlib
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,12 @@ import pyarrow as pa
 from scipy.special import gammaincinv
 
 from harness.errors import BadInput
-from harness.files import write_atomically
 from harness.problem import OK
 from harness.sealing import read_parquet
 from harness.streams import stream
 from tabular_cache.rows import AGAIN, parquet_bytes
-from tabular_cache.schema import MOST_CONFIGS, NOISE_SCHEMA, TIMES
+from tabular_cache.schema import MOST_CONFIGS, NOISE_SCHEMA, SCHEMA_VERSION, TIMES
+from tabular_cache.table import read_manifest
 
 SHARE, REPEATS = 0.02, 3
 BANDS_S = (0.0, 0.05, 0.2, 1.0, 5.0, np.inf)  # of cost, by which the noise is shown
@@ -35,25 +36,38 @@ def sample(problem: str) -> set[int]:
 def read(folder: Path) -> pa.Table:
     """Return all repeated measurements of a folder of tables; empty when there are none.
 
-    Raises BadInput for a damaged file.
+    Raises BadInput for a damaged file, one that is not what the manifest says, or one of another schema.
     """
     path = folder / FILE
     if not path.exists():
         return NOISE_SCHEMA.empty_table()
     try:
-        return read_parquet(path).cast(NOISE_SCHEMA)
+        content = path.read_bytes()
+        told = read_manifest(folder).get("noise", {}) if (folder / "manifest.json").exists() else {}
+        if told and hashlib.sha256(content).hexdigest() not in told.values():
+            raise BadInput(f"{path} is damaged or foreign: its checksum is not that of the manifest; restore it")
+        table = read_parquet(content)
+        version = (table.schema.metadata or {}).get(b"schema_version", b"none").decode()
+        if version != str(SCHEMA_VERSION):
+            raise BadInput(f"{path} has schema {version}, this version reads {SCHEMA_VERSION}: move it away")
+        return table.cast(NOISE_SCHEMA)
+    except BadInput:
+        raise
     except (OSError, ValueError, pa.ArrowException) as error:
         raise BadInput(
             f"{path} holds no repeated measurements ({type(error).__name__}): restore or remove it"
         ) from None
 
 
-def keep(folder: Path, problem: str, lines: list[dict[str, Any]]) -> None:
-    """Add the finished measurements of the sample among journal lines; a line that is there already adds nothing."""
+def kept(folder: Path, problem: str, lines: list[dict[str, Any]]) -> bytes | None:
+    """Return the file's content with the finished measurements of the sample among journal lines; None without any.
+
+    A line that is there already adds nothing.
+    """
     sampled = sample(problem)
     mine = [x for x in lines if x["config"] in sampled and x["status"] == OK and x["purpose"] != AGAIN]
     if not mine:
-        return
+        return None
     rows = [
         {
             "problem": problem,
@@ -64,7 +78,7 @@ def keep(folder: Path, problem: str, lines: list[dict[str, Any]]) -> None:
     ]
     both = pa.concat_tables([read(folder), pa.Table.from_pylist(rows, NOISE_SCHEMA)]).to_pandas()
     both = both.drop_duplicates(["problem", "config", "started"]).sort_values(["problem", "config", "started"])
-    write_atomically(folder / FILE, parquet_bytes(pa.Table.from_pandas(both, NOISE_SCHEMA, preserve_index=False)))
+    return parquet_bytes(pa.Table.from_pandas(both, NOISE_SCHEMA, preserve_index=False))
 
 
 def due(folder: Path, problems: list[str], now: float) -> list[tuple[str, int]]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from harness.problem import OK, TIMEOUT
 from tabular_cache import noise
 from tabular_cache.allowance import PILOT, Allowance, uncut_costs
 from tabular_cache.measure import Measurement
@@ -37,12 +38,16 @@ class Planner:
     tree_method: str = "exact"
     slice_s: float = 30.0
     pass_size: int = 4
+    refused: set[str] = field(default_factory=set)  # problems that cannot be measured here; not planned again
     given_up: set[tuple[str, int]] = field(default_factory=set)  # trainings that raised; not planned again
     not_repeated: set[Measurement] = field(default_factory=set)  # repeats that raised or failed; not planned again
 
     def next_pass(self) -> list[Measurement]:
         """Return the trainings of the next pass; empty when all problems have had their share."""
-        return [task for dataset, pipeline in self.problems for task in self._slice(dataset, pipeline)]
+        return [task for dataset, pipeline in self._open() for task in self._slice(dataset, pipeline)]
+
+    def _open(self) -> list[tuple[str, str]]:
+        return [pair for pair in self.problems if "/".join(pair) not in self.refused]
 
     def _slice(self, dataset: str, pipeline: str) -> list[Measurement]:
         problem = f"{dataset}/{pipeline}"
@@ -53,8 +58,11 @@ class Planner:
         lost = {config for name, config in self.given_up if name == problem}
         todo = (c for c in itertools.count() if c not in done and c not in lost)
         share, seen = self.allowance, len(done) + len(lost)
-        if seen < min(PILOT, share.at_least):
-            n = min(PILOT, share.at_least) - seen
+        pilot = min(PILOT, share.at_least)
+        if not done and len(lost) >= pilot:  # all of the pilot raised: so would the rest
+            return []
+        if seen < pilot:
+            n = pilot - seen
         elif len(done) >= configs and share.done(configs + len(lost), core_s):
             n = 0
         else:
@@ -82,7 +90,7 @@ class Planner:
 
     def repeats(self) -> list[Measurement]:
         """Return the trainings to measure again now: disturbed ones, and those of the noise sample."""
-        names = {f"{d}/{p}": (d, p) for d, p in self.problems}
+        names = {f"{d}/{p}": (d, p) for d, p in self._open()}
         tasks = []
         for problem, pair in names.items():
             rows = self.store.packed(problem)
@@ -97,7 +105,7 @@ class Planner:
         total = 0.0
         entries: dict[str, Any] = self.store.manifest["tables"]
         known = [e["core_s"] / e["configs"] for e in entries.values() if e.get("configs")]
-        for dataset, pipeline in self.problems:
+        for dataset, pipeline in self._open():
             entry = entries.get(f"{dataset}/{pipeline}", {"configs": 0, "core_s": 0.0})
             n, spent, a = entry["configs"], entry["core_s"], self.allowance
             if a.done(n, spent):
@@ -108,9 +116,14 @@ class Planner:
 
 
 def disturbed(rows: pa.Table) -> list[int]:
-    """Return the configurations of a table that were measured beside other work and not repeated often enough."""
+    """Return the configurations of a table to measure again, those repeated often enough left out.
+
+    They were measured beside other work, or failed otherwise than by the time limit: for want of memory, say, which
+    may have been others'.
+    """
     own = rows.filter(rows["own"])
     stretch = own["wall_s"].to_numpy() / own["cpu_s"].to_numpy()
     noisy = (stretch > MOST_STRETCH) | (own["busy"].to_numpy() > MOST_BUSY)
+    noisy |= ~np.isin(own["status"].to_numpy(), (OK, TIMEOUT))
     few = own["repeats"].to_numpy() < MOST_REPEATS
     return [int(c) for c in own["config"].to_numpy()[noisy & few]]

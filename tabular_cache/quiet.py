@@ -29,8 +29,16 @@ def runnable() -> float:
     if not Path("/proc/self/task").is_dir():
         return os.getloadavg()[0]  # a minute's mean, where the present number is not to be had
     cores, reader = own_cores(), str(threading.get_native_id())
-    tasks = (task for task in Path("/proc").glob("[0-9]*/task/[0-9]*") if task.name != reader)
+    processes = (f"/proc/{name}/task" for name in _listed("/proc") if name.isdigit())
+    tasks = (Path(process, name) for process in processes for name in _listed(process) if name != reader)
     return float(sum(_waits_on(task, cores) for task in tasks))
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)  # noqa: PTH208 - `Path.glob` raises where a process ends while it looks
+    except OSError:
+        return []
 
 
 def _waits_on(task: Path, cores: set[int]) -> bool:
@@ -42,13 +50,17 @@ def _waits_on(task: Path, cores: set[int]) -> bool:
 
 
 class Watch:
-    """Samples the number of runnable processes once a second, from a thread of its own, while open."""
+    """Samples the number of runnable processes once a second, from a thread of its own, while open.
+
+    What the counting raises is raised where the watch is asked next: it must not go blind without a word.
+    """
 
     def __init__(self, cores: int | None = None, count: Callable[[], float] = runnable) -> None:
         self.cores = cores or len(own_cores())
         self._count = count
         self._times: list[float] = []
         self._busy: list[float] = []
+        self._failed: Exception | None = None
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._sample, daemon=True)
 
@@ -62,12 +74,17 @@ class Watch:
 
     def _sample(self) -> None:
         while not self._end.wait(_SAMPLE_S):
-            self._busy.append(self._count())
+            try:
+                self._busy.append(self._count())
+            except Exception as error:  # whatever it is, whoever relies on this watch must know
+                self._failed = error
+                return
             self._times.append(time.time())
 
     @property
     def quiet(self) -> bool:
         """Whether, over the last seconds, no more processes were busy than there are cores."""
+        self._check()
         return not self._busy or float(np.median(self._busy[-_RECENT:])) <= self.cores
 
     def wait(self) -> float:
@@ -83,6 +100,7 @@ class Watch:
 
     def mean(self, start: float, end: float) -> float:
         """Return the mean busy processes per core between two Unix times (the nearest sample if none is inside)."""
+        self._check()
         n = len(self._times)
         if not n:
             return self._count() / self.cores
@@ -91,3 +109,7 @@ class Watch:
             low = max(0, min(low, n - 1))
             high = low + 1
         return float(np.mean(self._busy[low:high])) / self.cores
+
+    def _check(self) -> None:
+        if self._failed is not None:
+            raise RuntimeError("the load of this machine cannot be watched any more") from self._failed

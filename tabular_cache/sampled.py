@@ -58,21 +58,23 @@ def sampled(problem: str, sha256: str, folder: Path, rows: int, seed: int) -> Fl
 
     Drawn without replacement; a table of fewer rows gives all of them, then again from the first one drawn, so that
     every problem weighs the same. Kept in the cache, since reading all tables takes seconds. Raises BadInput for a
-    table that is damaged, and for one with a cost that is not finite and positive.
+    table that is damaged or is not that of `sha256`, and for one with a cost that is not finite and positive.
     """
     key = json.dumps([VERSION, problem, sha256, rows, seed])
     path = cache_folder("transfer") / f"{hashlib.sha256(key.encode()).hexdigest()}.rows"
     content = read_sealed(path)
     if content is None:
         sink = io.BytesIO()
-        np.save(sink, _draw(problem, folder, rows, seed), allow_pickle=False)
+        np.save(sink, _draw(problem, sha256, folder, rows, seed), allow_pickle=False)
         content = sink.getvalue()
         write_sealed(path, content)
     return np.asarray(np.load(io.BytesIO(content), allow_pickle=False))
 
 
-def _draw(problem: str, folder: Path, rows: int, seed: int) -> Float[np.ndarray, "rows 8"]:
+def _draw(problem: str, sha256: str, folder: Path, rows: int, seed: int) -> Float[np.ndarray, "rows 8"]:
     table = load_table(problem, folder)
+    if table.meta["sha256"] != sha256:  # the cache must not keep one table's rows as another's
+        raise BadInput(f"the table of {problem} in {folder} was changed meanwhile: run the command again")
     measured = np.flatnonzero(table.measured)
     try:
         log_cost = log_costs(table["scaled_s"][measured])

@@ -1,7 +1,7 @@
 """Which hyperparameters a linear cost model should see, and how strongly it should be held back: measured.
 
-Leave one data set out: whatever is chosen (a pair or triple of features, a ridge) is chosen by its mean score over the
-problems of the other data sets, and scored on those of the one left out.
+Leave one data set out, and those of the same rows: whatever is chosen (a pair or triple of features, a ridge) is
+chosen by its mean score over the problems of the others, and scored on those of the one left out.
 
     R^2 of the least-squares fit of log cost on the features, over a problem's configurations at their own rounds
     RMSE of log cost at the configurations not learned from, after n of them, for each ridge
@@ -20,6 +20,7 @@ from harness.cost_models.features import Features
 from harness.cost_models.lv import LowVariance
 from harness.space import XGBOOST_SPACE
 from harness.streams import stream
+from tabular_cache.sampled import kin
 from tabular_cache.table import Table, load_table
 
 RIDGES = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0)
@@ -68,13 +69,13 @@ def _rmse(table: Table, features: Names, ridge: float, known: np.ndarray, asked:
 def left_out(scores: pd.DataFrame, best: str) -> tuple[Counter[object], Float[np.ndarray, " p"]]:
     """Return how often each column is chosen, and its score on the problems of the data set left out.
 
-    best: "max" or "min" of the mean over the other data sets' problems.
+    best: "max" or "min" of the mean over the other data sets' problems, those of its `kin` left out as well.
     """
     datasets = scores.index.str.partition("/").get_level_values(0)
     chosen: Counter[object] = Counter()
     held: list[float] = []
     for dataset in dict.fromkeys(datasets):
-        mean = scores[datasets != dataset].mean()
+        mean = scores[~datasets.isin(kin(dataset))].mean()
         column = mean.idxmax() if best == "max" else mean.idxmin()
         chosen[column] += 1
         held += scores.loc[datasets == dataset, [column]].iloc[:, 0].tolist()

@@ -35,14 +35,18 @@ class Store:
         """Open a folder; raises BadInput if its tables were measured with another `tree_method`."""
         self.folder, self.journal = folder, folder / "journal"
         self._data: dict[str, str] = {}  # the hash of the matrices that each problem is measured on
-        if (folder / "manifest.json").exists():
-            self.manifest = read_manifest(folder)
-        else:
-            self.manifest = {"schema": SCHEMA_VERSION, "sobol_seed": SOBOL_SEED, "tree_method": tree_method or "exact"}
-            self.manifest |= {"tables": {}, "campaigns": []}
-        found = self.manifest["tree_method"]
+        self.manifest = self._manifest(tree_method)
+        self._tree_method = self.manifest["tree_method"]
+
+    def _manifest(self, tree_method: str | None) -> dict[str, Any]:
+        if not (self.folder / "manifest.json").exists():
+            new = {"schema": SCHEMA_VERSION, "sobol_seed": SOBOL_SEED, "tree_method": tree_method or "exact"}
+            return new | {"tables": {}, "campaigns": []}
+        manifest = read_manifest(self.folder)
+        found = manifest["tree_method"]
         if tree_method not in (None, found):
-            raise BadInput(f"the tables in {folder} are of tree_method {found}; give tables=DIR for {tree_method}")
+            raise BadInput(f"the tables in {self.folder} are of tree_method {found}; give tables=DIR for {tree_method}")
+        return manifest
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -57,6 +61,7 @@ class Store:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise BadInput(f"another build is writing to {self.folder}: wait for it, or stop it") from None
+            self.manifest = self._manifest(self._tree_method)  # another build may have ended since it was read
             yield
 
     def lines(self, problem: str) -> list[dict[str, Any]]:
@@ -109,7 +114,7 @@ class Store:
         old, entry = self.packed(problem), self._entry(problem)
         self._data.pop(problem, None)
         self._check_data(problem, entry, lines)
-        noise.keep(self.folder, problem, lines)
+        self._keep_noise(noise.kept(self.folder, problem, lines))
         table = merged(old, [line for line in lines if line["purpose"] != NOISE])
         if table is not None and len(table):
             content = parquet_bytes(table)
@@ -132,6 +137,16 @@ class Store:
             }
         self.write_manifest()
         self._journal_path(problem).unlink()
+
+    def _keep_noise(self, content: bytes | None) -> None:
+        if content is None:
+            return
+        digest = hashlib.sha256(content).hexdigest()
+        self.manifest["noise"] = {**self.manifest.get("noise", {}), PENDING: digest}
+        self.write_manifest()
+        write_atomically(self.folder / noise.FILE, content)
+        self.manifest["noise"] = {"sha256": digest}
+        self.write_manifest()
 
     def _entry(self, problem: str) -> dict[str, Any]:
         """Return the manifest's entry of a problem: its time limit alone, where there is no table (any more)."""

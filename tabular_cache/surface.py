@@ -19,7 +19,7 @@ from harness.problem import Evaluation
 from tabular_cache.cargo import OnTables, first
 from tabular_cache.emulator import VERSION, Emulator, fit
 from tabular_cache.schema import problem_name
-from tabular_cache.table import TABLES, about, read_table, table_entry
+from tabular_cache.table import TABLES, about, load_table, table_entry
 
 
 class SurfaceProblem(ContinuousProblem):
@@ -89,8 +89,9 @@ def emulator_of(problem: str, folder: Path = TABLES, n_configs: int | None = Non
             return load(path.read_bytes())
         except (ValueError, KeyError, OSError, EOFError):
             pass  # a damaged copy is only a copy: fit again
-    table = read_table(problem, folder)
+    table = load_table(problem, folder)  # afresh: the one remembered may be of before a build
     emulator = fit(table, first(table, n_configs))
+    path = path.with_name(f"v{VERSION}-{table.meta['sha256']}-{n_configs or 'all'}.npz")
     write_atomically(path, dump(emulator))
     return emulator
 

@@ -298,6 +298,11 @@ def test_wrong_commands_of_the_tables(
         (["biuld"], "unknown command 'biuld'; allowed: build, audit, info, confirm, truth, costs, significance"),
         (["info", "dataset=[nope]"], "unknown dataset 'nope'; allowed:"),
         (["info", "tables=/nowhere"], "no tables in /nowhere"),
+        (["info", "tables=2026"], "no tables in 2026"),
+        (["info", "tables=[a]"], "tables must name a folder"),
+        (["info", "--foo"], "unknown flag --foo; settings are given as setting=value"),
+        (["confirm", "results_dir=null"], "results_dir must name a folder"),
+        (["truth", "truth=-5"], "truth must name a folder"),
         (["build", "n_configs=0"], "n_configs must be a whole number from 1 to 16384, got 0"),
         (["build", "at_most=20000"], "at_most must be a whole number from 384 to 16384, got 20000"),
         (["costs", "cost_model=gp"], "unknown setting 'cost_model'; allowed: cost_models, dataset, executor"),
@@ -313,6 +318,16 @@ def test_wrong_commands_of_the_tables(
         assert (stopped.value.code, out, len(err.splitlines())) == (2, "", 1)
         assert message in err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_help_of_a_command_shows_its_settings(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for command, setting in (("build", "slice_s: 30"), ("audit", "sample_seed: 0"), ("costs", "cost_models:")):
+        monkeypatch.setattr(sys, "argv", ["tabular_cache", command, "--help"])
+        assert tabular_cache.__main__.main() == 0
+        out = capsys.readouterr().out
+        assert "usage: python -m tabular_cache" in out and setting in out
 
 
 MORE = ["dataset=[abalone,wine]", "pipeline=[clean]", "seeds=[0,1,2]", "iterations=30", "study=demo"]

@@ -1,5 +1,6 @@
 """Training live what emulated runs chose."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from harness.executors import serial
 from harness.records import TRACE, block_files, write_block
 from harness.space import XGBOOST_SPACE
 from harness.training import train
-from tabular_cache.confirm import choices, confirm, print_confirmed
+from tabular_cache.chosen import choices
+from tabular_cache.confirm import confirm, print_confirmed
 from tabular_cache.table import read_manifest
 
 
@@ -25,13 +27,14 @@ def record(
     rounds: list[int],
     evaluator: dict[str, object],
     kind: str = "surface",
+    dataset: str = "fake",
 ) -> None:
     n = len(errors)
     trace: dict[str, list[object]] = {name: [0.5] * n for name in TRACE.names}
     trace |= {"seed": [0] * n, "step": list(range(n)), "candidate": list(range(n)), "status": ["ok"] * n}
     trace |= {"error": list(errors), "cost_s": [0.1] * n, "n_estimators": list(rounds), "max_depth": [3.0] * n}
     trace |= {"learning_rate": [0.3] * n, "gamma": [0.01] * n, "reg_alpha": [0.01] * n, "reg_lambda": [1.0] * n}
-    spec = {"dataset": "fake", "pipeline": "raw", "method": method, "acq": method, "iterations": n, "lam": None}
+    spec = {"dataset": dataset, "pipeline": "raw", "method": method, "acq": method, "iterations": n, "lam": None}
     spec |= {
         "alpha": None,
         "tau": None,
@@ -104,7 +107,9 @@ def test_what_was_trained_is_not_trained_again(results: Path, monkeypatch: pytes
         confirm(serial(), results, {("fake", "raw")})
 
 
-def test_a_lost_training_loses_no_other(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_training_loses_no_other(
+    results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     inner = confirm_module.retrain
 
     def fragile(choice: confirm_module.Choice) -> dict[str, object]:
@@ -113,11 +118,38 @@ def test_a_lost_training_loses_no_other(results: Path, monkeypatch: pytest.Monke
         return inner(choice)
 
     monkeypatch.setattr(confirm_module, "retrain", fragile)
-    with pytest.raises(OSError, match="lost"):
-        confirm(serial(), results, {("fake", "raw")})
-    assert pd.read_csv(results / "confirmed.csv")["method"].tolist() == ["cei", "ei", "eipu"]
+    found = confirm(serial(), results, {("fake", "raw")})
+    assert print_confirmed(found) == 3
+    assert "not confirmed: fake/raw logei seed 0: OSError: lost" in capsys.readouterr().out
+    assert found["error"].notna().tolist() == [True, True, True, False]
     monkeypatch.setattr(confirm_module, "retrain", inner)
+    trained = counted(monkeypatch)
+    assert print_confirmed(confirm(serial(), results, {("fake", "raw")})) == 0
+    assert [choice.tree_method for choice in trained] == ["hist"]  # what was lost is tried again, and nothing else
+
+
+def test_rows_of_runs_that_are_not_asked_about_stay(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    confirm(serial(), results, {("fake", "raw")})
+    before = (results / "confirmed.csv").read_bytes()
+    moved = results.parent / "moved"
+    (results / "fake").rename(moved)
+    record(results, "gp", [0.9, 0.3, 0.4], [4, 8, 9], {"tree_method": "exact"})
+    confirm(serial(), results, {("fake", "raw")})
+    assert pd.read_csv(results / "confirmed.csv")["method"].tolist() == ["cei", "ei", "eipu", "gp", "logei"]
+    shutil.rmtree(results / "fake")
+    moved.rename(results / "fake")
+    trained = counted(monkeypatch)
+    confirm(serial(), results, {("fake", "raw")})
+    assert not trained
+    kept = [line for line in (results / "confirmed.csv").read_bytes().splitlines() if b",gp," not in line]
+    assert kept == before.splitlines()
+
+
+def test_live_runs_of_other_problems_are_no_hindrance(results: Path) -> None:
+    record(results, "live", [0.9, 0.3], [4, 7], {"tree_method": "exact"}, "live", "other")
     assert len(confirm(serial(), results, {("fake", "raw")})) == 4
+    with pytest.raises(BadInput, match="there is nothing to confirm"):
+        confirm(serial(), results, {("fake", "raw"), ("other", "raw")})
 
 
 def test_a_training_that_fails_is_named(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,7 +169,7 @@ def test_what_was_told_something_else_is_not_compared(
 ) -> None:
     record(tmp_path, "ei", [0.9, 0.3], [4, 7], evaluator, name)
     with pytest.raises(BadInput, match=message):
-        choices(tmp_path)
+        choices(tmp_path, {("fake", "raw")})
 
 
 def test_other_data_than_those_of_the_table_are_refused(
@@ -158,4 +190,4 @@ def test_other_data_than_those_of_the_table_are_refused(
 def test_tables_say_how_their_choices_are_trained(tmp_path: Path) -> None:
     tables = make_tables(tmp_path / "tables", ["fake/raw"], 4)
     record(tmp_path / "r", "ei", [0.9, 0.3], [4, 7], {"tables": str(tables), "n_configs": 4})
-    assert choices(tmp_path / "r")["tree_method"].tolist() == [read_manifest(tables)["tree_method"]]
+    assert choices(tmp_path / "r", {("fake", "raw")})["tree_method"].tolist() == [read_manifest(tables)["tree_method"]]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from fakes import journal_line, prepared
@@ -16,17 +17,19 @@ from scipy.stats import chi2
 from harness.errors import BadInput
 from harness.executors import serial
 from harness.streams import stream
+from harness.supervise import WorkerLost
 from harness.training import retime, train
 from tabular_cache import build, noise
-from tabular_cache.allowance import Allowance
+from tabular_cache.allowance import PILOT, Allowance
+from tabular_cache.info import summarise
 from tabular_cache.measure import Measurement
 from tabular_cache.plan import Planner
 from tabular_cache.quiet import Watch, _waits_on, runnable
 from tabular_cache.reference import Reference, pace, probe, time_reference
-from tabular_cache.rows import merged
+from tabular_cache.rows import merged, parquet_bytes
 from tabular_cache.schema import NOISE_SCHEMA
 from tabular_cache.store import Store
-from tabular_cache.table import read_manifest
+from tabular_cache.table import load_table, read_manifest
 
 X = np.array([60, 0.3, 0.01, 0.01, 1.0, 0.7, 5.0])
 
@@ -303,7 +306,7 @@ def test_the_noise_is_the_same_however_often_it_was_measured(times: int, tmp_pat
         for config, costs in enumerate(drawn)
         for k, cost in enumerate(costs)
     ]
-    pq.write_table(pa.Table.from_pylist(rows, NOISE_SCHEMA), tmp_path / noise.FILE)
+    (tmp_path / noise.FILE).write_bytes(parquet_bytes(pa.Table.from_pylist(rows, NOISE_SCHEMA)))
     assert noise.by_cost(tmp_path).iloc[-1]["median cv % (scaled_s)"] == pytest.approx(5.0, rel=0.04)
 
 
@@ -311,3 +314,131 @@ def test_a_damaged_file_of_repeats_is_named(tmp_path: Path) -> None:
     (tmp_path / noise.FILE).write_bytes(b"nonsense")
     with pytest.raises(BadInput, match="holds no repeated measurements"):
         noise.by_cost(tmp_path)
+
+
+def test_changed_repeats_are_refused_and_not_vouched_for(tmp_path: Path) -> None:
+    """What can be read but is not what was packed, and what another version wrote."""
+    store, name, path = Store(tmp_path), "a/p", tmp_path / noise.FILE
+    with store.locked():
+        store.append(name, sampled_line(name, 1_700_000_000.0))
+        store.pack(name)
+        whole = path.read_bytes()
+        assert len(noise.read(tmp_path)) == 1
+        path.write_bytes(parquet_bytes(noise.read(tmp_path).slice(0, 0)))
+        store.append(name, sampled_line(name, 1_700_009_000.0, purpose="noise"))
+        with pytest.raises(BadInput, match="its checksum is not that of the manifest"):
+            store.pack(name)
+        path.write_bytes(whole)
+        store.pack(name)
+        assert len(noise.read(tmp_path)) == 2
+    (tmp_path / "manifest.json").unlink()
+    pq.write_table(noise.read(tmp_path).replace_schema_metadata({"schema_version": "0"}), path)
+    with pytest.raises(BadInput, match="has schema 0"):
+        noise.read(tmp_path)
+
+
+def test_a_process_that_ends_while_the_load_is_sampled_is_no_matter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = os.listdir
+
+    def ends(folder: str) -> list[str]:
+        if folder.startswith("/proc/") and folder != f"/proc/{os.getpid()}/task":
+            raise FileNotFoundError(folder)
+        return inner(folder)
+
+    monkeypatch.setattr(os, "listdir", ends)
+    assert runnable() >= 0
+
+
+def test_a_watch_that_has_died_says_so() -> None:
+    def count() -> float:
+        raise OSError("gone")
+
+    with Watch(cores=2, count=count) as watch:
+        watch._thread.join()
+        for ask in (lambda: watch.quiet, watch.wait, lambda: watch.mean(0.0, 1.0)):
+            with pytest.raises(RuntimeError, match="cannot be watched any more") as told:
+                ask()
+            assert isinstance(told.value.__cause__, OSError)
+
+
+def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measure: object, n: int = 3) -> build.Report:
+    """A build of n configurations of a/p and b/p with a stand-in for the training."""
+    store = Store(tmp_path)
+    monkeypatch.setattr(build, "measure", measure)
+    with store.locked(), Watch(count=lambda: 1.0) as watch:
+        planner = Planner(store, [("a", "p"), ("b", "p")], Allowance(0, n, n))
+        return build.Builder(planner, serial(), 1, watch).run(max_passes=9)
+
+
+def fine(task: Measurement, **changes: object) -> dict[str, object]:
+    line = journal_line(task.config, task.problem, **changes)
+    return line | {"purpose": task.purpose, "started": time.time(), "ended": time.time()}
+
+
+@pytest.mark.parametrize("where", ["in the training", "in the table"])
+def test_a_problem_whose_data_cannot_be_had_costs_no_other(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "time_reference", lambda: (1.0, 1.0))
+    asked: list[str] = []
+    if where == "in the table":
+        store = Store(tmp_path)
+        with store.locked():
+            other = journal_line(0, "a/p")
+            store.append("a/p", other | {"problem": {**other["problem"], "data_hash": "another"}})
+            store.pack("a/p")
+
+    def measure(task: Measurement) -> dict[str, object]:
+        asked.append(task.problem)
+        if task.problem == "a/p" and where == "in the training":
+            raise BadInput("a is not to be had")
+        return fine(task)
+
+    report = built(tmp_path, monkeypatch, measure)
+    assert len(report.failed) == 1 and report.failed[0].startswith("a/p: ")
+    assert asked.count("a/p") == 1 and asked.count("b/p") == 3
+    assert set(Store(tmp_path).done("b/p", None)) == {0, 1, 2}
+
+
+def test_a_problem_whose_pilot_raises_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "time_reference", lambda: (1.0, 1.0))
+    asked: list[str] = []
+
+    def measure(task: Measurement) -> dict[str, object]:
+        asked.append(task.problem)
+        if task.problem == "a/p":
+            raise RuntimeError("lost")
+        return fine(task)
+
+    report = built(tmp_path, monkeypatch, measure, 500)
+    assert asked.count("a/p") == len(report.failed) == PILOT
+    assert asked.count("b/p") >= 500
+
+
+def test_what_failed_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "time_reference", lambda: (1.0, 1.0))
+    tried: list[int] = []
+
+    def measure(task: Measurement) -> dict[str, object]:
+        tried.append(task.config)
+        for_good, for_once = task.config == 1, task.config == 2 and tried.count(2) == 1
+        return fine(task, status="out_of_memory") if for_good or for_once else fine(task)
+
+    report = built(tmp_path, monkeypatch, measure)
+    assert [tried.count(config) for config in (0, 1, 2)] == [2, 2 * 3, 2 + 1]  # of two problems
+    assert len(report.failed) == 2 * 3 + 1
+    status = {p: Store(tmp_path).packed(p).filter(pc.field("own"))["status"].to_pylist() for p in ("a/p", "b/p")}
+    assert all(found == ["ok", "out_of_memory", "ok"] for found in status.values())
+    assert summarise(load_table("a/p", tmp_path))["failed"] == 1
+
+
+def test_a_lost_reference_training_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost() -> tuple[float, float]:
+        raise WorkerLost("its worker process died")
+
+    monkeypatch.setattr(build, "time_reference", lost)
+    report = built(tmp_path, monkeypatch, fine)
+    assert len(report.failed) == 1 and "the reference training" in report.failed[0]
+    assert report.trainings >= 6
