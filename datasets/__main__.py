@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from datasets.catalogue import Entry, entries, entry_of
 from datasets.errors import BadInput
+from datasets.pipes import reader_may_leave
 
 _HELP = {
     "list": "show the catalogue and where each data set was found",
@@ -23,8 +24,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         commands.add_parser(command, help=text).add_argument("names", nargs="*", help="default: all")
     given = parser.parse_args(arguments)
     try:
-        chosen = [entry_of(name) for name in given.names] or list(entries().values())
-        return {"list": _list, "fetch": _fetch, "check": _check}[given.command](chosen)
+        with reader_may_leave():
+            chosen = [entry_of(name) for name in given.names] or list(entries().values())
+            return {"list": _list, "fetch": _fetch, "check": _check}[given.command](chosen)
     except BadInput as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas
 
 TASKS = ("regression", "binary", "multiclass")
-USES = ("study", "figures", "opportunity")
+USES = ("study", "figures", "opportunity", "other")
 MARKS = ("", "partial", "stand-in", "identity uncertain")
 
 
@@ -80,7 +80,8 @@ class Entry:
     """The record of one data set; `columns` counts the inputs, `classes` is 0 for regression.
 
     sources: in order of preference; the first whose files are at hand is used.
-    use: what it is for, one of `USES`: the study, its figures alone, or the experiments of `analysis.opportunity`.
+    use: what it is for, one of `USES`: the study, its figures alone, the experiments of `analysis.opportunity`, or
+        only where it is named.
     kin: data sets that share rows with this one although no file is the same.
     """
 

@@ -1,5 +1,6 @@
 """`load`: find, verify, parse, check."""
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,7 +32,9 @@ def load(name: str, download: bool = True) -> Dataset:
             verify(file, path)
         frame = found.source.parse(found.paths)
     except (ValueError, KeyError, OSError, *BROKEN_ARCHIVE) as error:  # BadInput is a ValueError
-        again = f"; to replace it: python -m datasets fetch {name}" if found.place == "cache" else ""
+        replaced = f"; to replace it: python -m datasets fetch {name}"
+        mine = f"; to do without it: remove {', '.join(str(path) for path in found.paths)}"
+        again = "" if found.place != "cache" else replaced if found.source.origin else mine
         raise BadInput(f"data set {name}: {error}{again}") from error
     return _checked(entry, found.source, frame)
 
@@ -74,8 +77,8 @@ def encode_target(target: "pandas.Series", task: str) -> tuple[np.ndarray, tuple
         return y, ()
     labels = [_plain(label) for label in target]
     distinct = set(labels)
-    by_value = all(label.lstrip("+-").isdigit() for label in distinct)
-    classes = tuple(sorted(distinct, key=int) if by_value else sorted(distinct))
+    by_value = all(re.fullmatch(r"[+-]?[0-9]+", label) for label in distinct)
+    classes = tuple(sorted(distinct, key=lambda label: (int(label), label)) if by_value else sorted(distinct))
     code = {label: i for i, label in enumerate(classes)}
     return np.array([code[label] for label in labels], dtype=np.int64), classes
 

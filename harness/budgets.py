@@ -12,18 +12,20 @@ COLUMNS = ("dataset", "pipeline", "budget_s")
 def read_budgets(path: Path) -> dict[str, float]:
     """Return seconds by problem, ``dataset/pipeline``; raises BadInput naming the file and line for what is wrong."""
     try:
-        with path.open(newline="") as file:
+        with path.open(newline="", encoding="utf-8-sig") as file:
             lines = csv.DictReader(file)
             missing = [c for c in COLUMNS if c not in (lines.fieldnames or ())]
             if missing:
                 raise BadInput(
                     f"budgets: {path} lacks the column(s) {', '.join(missing)}; needed: {', '.join(COLUMNS)}"
                 )
-            rows = list(lines)
+            rows = [(lines.line_num, row) for row in lines]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise BadInput(f"budgets: cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
     found: dict[str, float] = {}
-    for number, row in enumerate(rows, start=2):
+    for number, row in rows:
+        if not (row["dataset"] and row["pipeline"]):
+            raise BadInput(f"budgets: {path} line {number} names no problem: dataset and pipeline are needed")
         problem = f"{row['dataset']}/{row['pipeline']}"
         if problem in found:
             raise BadInput(f"budgets: {path} line {number} names {problem} a second time")

@@ -1,12 +1,12 @@
 """What the command lines share: composing a Hydra configuration, and one line for the user's mistakes."""
 
 import os
-import select
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from datasets.pipes import reader_may_leave
 from harness.choices import CONFIGS as CONFIGS
 from harness.choices import check_choices, options
 from harness.errors import BadInput
@@ -28,8 +28,6 @@ def compose_config(config: str, overrides: Sequence[str]) -> Any:
     from harness.strangers import check_strangers
     from harness.targets import SETTING, check_targets, given_on_command_line
 
-    if flags := [override for override in overrides if override.startswith("-")]:
-        raise BadInput(f"unknown flag {flags[0]}; settings are given as setting=value, --help shows them")
     overrides = quoted(overrides)
     check_strangers(overrides)
     plain = [o for o in overrides if o.partition("=")[0] != SETTING]
@@ -63,13 +61,8 @@ def run_cli(main: Callable[[], int | None]) -> NoReturn:
     """
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # errors come to us, not to Hydra's own printer
     try:
-        code = main()
-        sys.stdout.flush()
-    except BrokenPipeError:
-        if not _unread(sys.stdout.fileno()):  # another pipe, such as a worker's: not for whoever reads us to end
-            raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still to be flushed
-        sys.exit(1)
+        with reader_may_leave():
+            code = main()
     except Exception as error:
         mistake = bad_input(error)
         if mistake is None:
@@ -79,13 +72,6 @@ def run_cli(main: Callable[[], int | None]) -> NoReturn:
         print("stopped; what is finished is kept", file=sys.stderr)
         sys.exit(130 if type(error) is KeyboardInterrupt else 143)
     sys.exit(code or 0)
-
-
-def _unread(pipe: int) -> bool:
-    """Say whether nobody reads from a pipe any more."""
-    poll = select.poll()
-    poll.register(pipe, 0)  # errors are told of without asking
-    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
 
 
 def tell_records(failed: Sequence[str], asked: int, folder: Path) -> int:

@@ -1,6 +1,7 @@
 """What a study runs: a grid of problems x methods x seeds, cut into blocks, and the spec of each.
 
-A spec holds all that determines a block's traces; its hash names their place, so that what is there is not run again.
+A spec holds all that determines a block's traces, the source of a user's own classes included; its hash names their
+place, so that what is there is not run again.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hydra.utils import instantiate
+from hydra.utils import get_object, instantiate
 
 from harness.cost_models.censored import IMPUTED
 from harness.cost_models.protocol import CostModel, ProblemAware, known_beforehand
@@ -17,9 +18,10 @@ from harness.errors import BadInput
 from harness.methods import Method
 from harness.problem import Bounded, Evaluator
 from harness.records import block_folder, seeds_done
+from harness.targets import code_of
 
 ENGINE = 2  # raise it when the same spec gives other choices than before
-COST_SD = 2  # raise it when predictive sds of costs change: the statistics other than the default depend on them
+COST_SD = 2  # raise it when predictive sds of costs change: other statistics than the default depend on them
 SETTINGS = ("iterations", "n_initial", "tau", "cost_statistic")  # of every run's optimizer
 YOUNGER = ("memory_limit_mb",)  # settings from after the first records: in a spec only where they are set
 Config = Mapping[str, Any]
@@ -65,10 +67,9 @@ class Grid:
 
         A treatment other than the default is part of the cost model's name, so that an analysis never mixes the two.
         """
-        if self.components["evaluator"].get("time_limit_s") is None:
-            return {}
-        if self.censored_costs == IMPUTED:
-            return {"censored_costs": IMPUTED}
+        if self.censored_costs == IMPUTED:  # an evaluator of the user's own may stop trainings by other settings
+            limited = self.components["evaluator"].get("time_limit_s") is not None
+            return {"censored_costs": IMPUTED} if limited else {}
         name = f"{self.names['cost_model']}:{self.censored_costs}"
         return {"censored_costs": self.censored_costs, "cost_model": name}
 
@@ -118,9 +119,15 @@ def make_spec(
         **({"plans_ahead": False} if method.steady else {}),
         "components": {name: _settings(config) for name, config in grid.parts(method).items()},
         "engine": ENGINE,
-        **({} if grid.cost_statistic == DEFAULT else {"cost_sd": COST_SD}),
+        **({"cost_sd": COST_SD} if grid.cost_statistic != DEFAULT or _weighs_sd(grid.parts(method)["utility"]) else {}),
         **beforehand,
+        **({"code": code} if (code := code_of(dataset, pipeline, method.rule, *grid.parts(method).values())) else {}),
     }
+
+
+def _weighs_sd(utility: Config) -> bool:
+    """Say whether a utility depends on how uncertain a cost is, whatever the statistic (`weighs_cost_sd = True`)."""
+    return bool(getattr(get_object(str(utility["_target_"])), "weighs_cost_sd", False))
 
 
 def _settings(config: Config) -> dict[str, Any]:

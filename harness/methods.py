@@ -3,9 +3,11 @@
 The utility is the run's own setting; a study's list may name others, to compare them.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from numbers import Real
 from typing import Any
 
 from hydra import compose
@@ -13,6 +15,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
 from harness.checks import flag
+from harness.choices import CONFIGS
 from harness.errors import BadInput
 from harness.mistakes import users_mistakes
 from harness.targets import check_targets
@@ -36,9 +39,9 @@ class Method:
     steady: bool = False
 
     def parameter(self, name: str) -> float | None:
-        """Return lam or alpha of the cost rule, None if the rule has none."""
+        """Return lam or alpha of the cost rule, None if the rule has none that is a number."""
         value = self.rule.get(name)
-        return None if value is None else float(value)
+        return float(value) if isinstance(value, Real) and not isinstance(value, bool) else None
 
 
 def to_method(cfg: DictConfig, utility: str | None = None, allowed: Sequence[str] = ()) -> Method:
@@ -52,30 +55,39 @@ def to_method(cfg: DictConfig, utility: str | None = None, allowed: Sequence[str
         raise BadInput(f"acq must name one acquisition, for example +acq=cei, got {node!r}")
     if not isinstance(node.get("name"), str) or not node.name:
         raise BadInput("the file of the acquisition needs a line `name: ...`, by which its records are known")
+    _check_shipped(str(node.name), node.rule)
     used = [p for p in PARAMETERS if p in node.rule and OmegaConf.is_interpolation(node.rule, p)]
     rule = OmegaConf.to_container(node.rule, resolve=True)
     assert isinstance(rule, dict)
     check_targets(rule, allowed)
     plain: dict[str, Any] = {str(key): value for key, value in rule.items()}
     made = instantiate(plain)  # a wrong parameter is told before anything runs
-    name, shown = str(node.name), ",".join(f"{p}={float(plain[p]):g}" for p in used)
+    name, shown = str(node.name), ",".join(f"{p}={_shown(float(plain[p]))}" for p in used)
     if name not in SHIPPED:
-        shown = ",".join(f"{key}={_shown(v)}" for key, v in plain.items() if key != "_target_" and _is_scalar(v))
+        shown = ",".join(f"{key}={_shown(v)}" for key, v in plain.items() if key != "_target_" and v is not None)
     own: Any = None if utility is None else (utility, OmegaConf.to_container(cfg.utility, resolve=True))
     check_targets(own and own[1], allowed)
     steady = name not in SHIPPED and not flag(f"{name}: plans_ahead", getattr(made, "plans_ahead", True))
     return Method(name, f"{name}({shown})" if shown else name, plain, own, steady)
 
 
-def _is_scalar(value: Any) -> bool:
-    return isinstance(value, bool | int | float | str)
+def _check_shipped(name: str, rule: DictConfig) -> None:
+    """Raise BadInput where an acquisition of the project has another rule than its file: its name would be a lie."""
+    if name not in SHIPPED:
+        return
+    plain = OmegaConf.to_container(rule, resolve=False)
+    shipped = OmegaConf.load(CONFIGS / "acq" / f"{name}.yaml")
+    if plain != OmegaConf.to_container(shipped.rule, resolve=False):
+        own = " ".join(f"{p}=" for p in PARAMETERS if p in shipped.rule and OmegaConf.is_interpolation(shipped.rule, p))
+        how = f"is set by {own} alone" if own else "has nothing to set"
+        raise BadInput(f"acq.rule: {name} {how}; another rule needs a file, and so a name, of its own")
 
 
 def _shown(value: Any) -> str:
     """Return a parameter as a label has it: short, but never the same for two values."""
     if isinstance(value, float | int) and not isinstance(value, bool):
         return f"{value:g}" if float(f"{value:g}") == value else repr(value)
-    return str(value)
+    return json.dumps(value, separators=(",", ":")) if isinstance(value, dict | list) else str(value)
 
 
 def study_methods(entries: Sequence[Any], overrides: Sequence[str], allowed: Sequence[str] = ()) -> list[Method]:

@@ -45,6 +45,8 @@ def shortlist(
     bounds from half of the observations, worth it from `MANY` on.
     """
     bound = utility.log_bound(believe(slice(None), *posterior.bounds(C, rough)))
+    if np.isnan(bound).any() or np.isnan(log_cost).any():  # bounds say nothing then; the choice names the candidate
+        return np.arange(len(C))
 
     def bars(leaders: Int[np.ndarray, " l"]) -> tuple[Float[np.ndarray, " l"], Float[np.ndarray, " l"]]:
         """Return cost and least utility of the leaders; both ascend."""

@@ -15,6 +15,8 @@ from harness.errors import BadInput
 from harness.targets import SETTING, check_targets, given_on_command_line, trusted
 
 _FLAGS = ("--co", "-cp", "-cn", "-cd", "--e")  # --config-path, -name, -dir, --experimental-rerun (loads a pickle)
+_KNOWN = ("--help", "--hydra-help", "--version", "--cfg", "--resolve", "--package", "--run", "--multirun", "--info",
+          "--shell-completion", "-h", "-c", "-p", "-r", "-m", "-i", "-sc")  # fmt: skip
 _OWN = ("hydra", "executor", SETTING)
 _PACKAGE = re.compile(r"^\s*#\s*@package\s+(\S+)", re.MULTILINE)
 _SECRET = re.compile(r"passw|secret|token|api_?key|credential|private_?key", re.IGNORECASE)
@@ -24,8 +26,11 @@ _USER_IN_URL = re.compile(r"://[^/\s:@]+:[^/\s@]+@")
 def check_strangers(arguments: Sequence[str]) -> None:
     """Vet every config file that a command line's search path would add; raises BadInput for the first bad one."""
     for argument in arguments:
+        flag = argument.split("=")[0]
         if argument.startswith(_FLAGS):
-            raise BadInput(f"{argument.split('=')[0]} is not allowed; config files of your own: hydra.searchpath=[...]")
+            raise BadInput(f"{flag} is not allowed; config files of your own: hydra.searchpath=[...]")
+        if argument.startswith("-") and not any(flag == k or (len(flag) > 2 and k.startswith(flag)) for k in _KNOWN):
+            raise BadInput(f"unknown flag {flag}; settings are given as setting=value, --help shows them")
     allowed = given_on_command_line([a for a in arguments if not a.startswith("-")])
     for place in search_places(arguments):
         _check_place(place, allowed)

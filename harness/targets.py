@@ -4,10 +4,13 @@ Allowed are what the shipped configs name, the classes of this project's compone
 of `allow_targets=[my.pkg]`, which only the command line can give: a file cannot vouch for itself.
 """
 
+import hashlib
 import importlib
+import importlib.util
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from harness.errors import BadInput
@@ -17,12 +20,18 @@ COMPONENTS = (  # where classes may be named that no shipped config names; their
     "tabular_cache.surface.", "tabular_cache.transfer.", "pipelines.",
 )  # fmt: skip
 SETTING = "allow_targets"
+_PROJECT = ("analysis", "datasets", "harness", "pipelines", "tabular_cache")
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
 def check_targets(config: Any, allowed: Sequence[str]) -> None:
     """Raise BadInput naming the first target anywhere in `config` (containers, resolved or not) that is not allowed."""
-    for target in _targets(config):
+    for target, node in _targets(config):
+        if target == "pipelines.build" and not _is_recipe(node.get("name"), allowed):
+            raise BadInput(
+                f"pipeline {node.get('name')}: its module would run as code; if you trust it, add "
+                f"{SETTING}=[{str(node.get('name')).split('.')[0]}]"
+            )
         if not (isinstance(target, str) and _is_allowed(target, allowed)):
             package = str(target).split(".")[0]
             own = any(name.startswith(f"{package}.") for name in _shipped())
@@ -47,11 +56,34 @@ def given_on_command_line(overrides: Sequence[str]) -> list[str]:
     return given
 
 
-def _targets(node: Any) -> Iterator[Any]:
+def code_of(*configs: Any) -> dict[str, str]:
+    """Return the SHA-256 of the source of each target in `configs` that no shipped config names, nor this project has.
+
+    What such a module imports is not covered.
+    """
+    named = {target for config in configs for target, _ in _targets(config) if isinstance(target, str)}
+    own = {target for target in named - _shipped() if target.split(".")[0] not in _PROJECT}
+    return {target: sha for target in sorted(own) if (sha := _source(target)) is not None}
+
+
+def _source(target: str) -> str | None:
+    parts = target.split(".")
+    for n in range(len(parts) - 1, 0, -1):  # the longest part of it that is a module
+        try:
+            found = importlib.util.find_spec(".".join(parts[:n]))
+        except (ImportError, ValueError):
+            continue
+        if found is not None and found.origin is not None and Path(found.origin).is_file():
+            return hashlib.sha256(Path(found.origin).read_bytes()).hexdigest()
+    return None
+
+
+def _targets(node: Any) -> Iterator[tuple[Any, Mapping[Any, Any]]]:
+    """Yield every target anywhere in a configuration, and the mapping that names it."""
     if isinstance(node, Mapping):
         for key, value in node.items():
             if key == "_target_":
-                yield value
+                yield value, node
             else:
                 yield from _targets(value)
     elif isinstance(node, list | tuple):
@@ -79,7 +111,13 @@ def _shipped() -> frozenset[str]:
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     trees = [yaml.load(path.read_bytes(), loader) for path in sorted(CONFIGS.rglob("*.yaml"))]
-    return frozenset(target for tree in trees for target in _targets(tree) if isinstance(target, str))
+    return frozenset(target for tree in trees for target, _ in _targets(tree) if isinstance(target, str))
+
+
+def _is_recipe(name: Any, allowed: Sequence[str]) -> bool:
+    """Say whether a pipeline's name is one of the project's, of a package vouched for, or no module's at all."""
+    text = str(name)
+    return "." not in text or "${" in text or trusted(text, allowed)
 
 
 def _is_class(target: str) -> bool:

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from datasets import Dataset
     from pipelines.prepared import Prepared
 
-__all__ = ["BadInput", "Prepared", "build", "names", "prepare"]
+__all__ = ["BadInput", "Prepared", "build", "names", "prepare", "recipes"]
 
 
 @cache
 def names() -> tuple[str, ...]:
-    """Return the names of all pipelines, in the study's order."""
+    """Return the names of the study's pipelines, those with a line `PLACE = n`, in its order."""
     places = {}
     for path in Path(__file__).parent.glob("*.py"):
         if match := re.search(r"^PLACE = (\d+)$", path.read_text(encoding="utf-8"), re.MULTILINE):
@@ -36,16 +36,24 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(places, key=lambda name: (places[name], name)))
 
 
+@cache
+def recipes() -> tuple[str, ...]:
+    """Return the names of all pipelines here: the study's, then those that are run only where they are named."""
+    here = sorted(p for p in Path(__file__).parent.glob("*.py") if not p.stem.startswith("_"))
+    built = [p.stem for p in here if re.search(r"^def build\(", p.read_text(encoding="utf-8"), re.MULTILINE)]
+    return (*names(), *(name for name in built if name not in names()))
+
+
 def module_name(name: str) -> str:
-    """Return the module of the pipeline `name`: one of `names()`, or itself if it is a dotted module name.
+    """Return the module of the pipeline `name`: one of `recipes()`, or itself if it is a dotted module name.
 
     Raises BadInput for any other name.
     """
-    if name in names():
+    if name in recipes():
         return f"{__name__}.{name}"
     if "." in name and all(part.isidentifier() for part in name.split(".")):
         return name
-    raise BadInput(f"unknown pipeline {name!r}; known are: {', '.join(names())}; or package.module of your own")
+    raise BadInput(f"unknown pipeline {name!r}; known are: {', '.join(recipes())}; or package.module of your own")
 
 
 def build(name: str) -> "Pipeline":
@@ -58,8 +66,8 @@ def build(name: str) -> "Pipeline":
     module = module_name(name)
     try:
         recipe = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        raise BadInput(f"pipeline {name!r}: {error}") from None
+    except (ImportError, SyntaxError) as error:
+        raise BadInput(f"pipeline {name!r}: {' '.join(str(error).split())}") from None
     if not callable(getattr(recipe, "build", None)):
         raise BadInput(f"pipeline {name!r}: module {module} has no function build()")
     return recipe.build()

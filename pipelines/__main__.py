@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from datasets import names as dataset_names
 from datasets.errors import BadInput
+from datasets.pipes import reader_may_leave
 from pipelines import names, prepare
 
 
@@ -24,7 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO if given.verbose else logging.WARNING, format="%(message)s")
     try:
-        return _list(given.datasets) if given.command == "list" else _check(given.datasets)
+        with reader_may_leave():
+            return _list(given.datasets) if given.command == "list" else _check(given.datasets)
     except BadInput as error:
         print(error, file=sys.stderr)
         return 2

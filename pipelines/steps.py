@@ -128,7 +128,26 @@ def bins() -> FeatureUnion:
         BINS, encode="onehot", strategy="quantile", quantile_method="averaged_inverted_cdf", subsample=None
     )
     missing = MissingIndicator(features="missing-only", sparse=True, error_on_new=False)
-    return FeatureUnion([("bins", make_pipeline(impute(), cut)), ("missing", missing)])
+    return FeatureUnion([("bins", make_pipeline(impute(), _NotNarrow(), cut)), ("missing", missing)])
+
+
+class _NotNarrow(TransformerMixin, BaseEstimator):
+    """Columns narrower than 1/2 times the power of two that brings them to [1/2, 1).
+
+    KBinsDiscretizer drops bins narrower than 1e-8, whatever a column's unit; in another unit its bins are the same.
+    """
+
+    def fit(self, X: np.ndarray, y: np.ndarray | None = None) -> "_NotNarrow":
+        """Fit on the training rows."""
+        width = np.ptp(X, axis=0)
+        self.power_ = np.where((width > 0) & (width < 0.5), -np.frexp(width)[1], 0)
+        return self
+
+    def transform(self, X: np.ndarray) -> np.ndarray:
+        """Scale any rows; what would be infinite is the largest number."""
+        most = np.finfo(np.float64).max
+        with np.errstate(over="ignore"):
+            return np.clip(np.ldexp(X, self.power_), -most, most)
 
 
 def scale() -> StandardScaler:

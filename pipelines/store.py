@@ -127,8 +127,8 @@ def _sources(recipe: str) -> str:
     paths = [*Path(__file__).parent.glob("*.py"), Path(splitting.__file__)]
     try:
         found = importlib.util.find_spec(recipe)
-    except ModuleNotFoundError as error:
-        raise BadInput(f"pipeline {recipe!r}: {error}") from None
+    except (ImportError, SyntaxError) as error:
+        raise BadInput(f"pipeline {recipe!r}: {' '.join(str(error).split())}") from None
     if found is None or found.origin is None:
         raise BadInput(f"pipeline {recipe!r}: no module of that name")
     paths.append(Path(found.origin))

@@ -12,7 +12,8 @@ from analysis.budgets import minimal_budgets
 from analysis.ranks import ranks
 from analysis.selection import at_horizon, for_budgets, of_families
 from analysis.traces import collect
-from harness.records import read_traces
+from harness.choices import options
+from harness.records import read_traces, specs
 
 RULES = """
 class Priced:
@@ -121,13 +122,24 @@ def test_names_that_cannot_be_are_refused(mine: Mine, name: str, text: str, mess
 def test_what_is_missing_is_told_with_what_there_is(mine: Mine) -> None:
     done = mine("+acq=nope", "results_dir=refused")
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert (
-        "unknown acq 'nope'; allowed: broken, cei, ei, eialpha, eicool, eipu, gone, plain, priced, short, steady"
-        in done.stderr
-    )
+    assert f"unknown acq 'nope'; allowed: {', '.join(sorted({*options('acq'), *FILES}))}" in done.stderr
     done = mine("+acq=gone", "results_dir=refused")
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
     assert "_target_ mine.nowhere.Rule cannot be loaded: No module named 'mine.nowhere'" in done.stderr
+
+
+def test_a_changed_source_makes_other_runs(mine: Mine) -> None:
+    rules = mine.folder / "mine" / "rules.py"
+    assert "1 runs" in mine("+acq=plain", "results_dir=edited").stdout
+    assert "0 runs" in mine("+acq=plain", "results_dir=edited").stdout
+    rules.write_text(RULES.replace("self.k * log_cost", "2 * self.k * log_cost"))
+    try:
+        done = mine("+acq=plain", "results_dir=edited")
+    finally:
+        rules.write_text(RULES)
+    assert done.stdout.startswith("1 runs"), "the runs of the rule as it was are no longer those of the rule as it is"
+    codes = {spec["code"]["mine.rules.Priced"] for spec in specs(mine.folder / "edited")}
+    assert len(codes) == 2
 
 
 def test_a_rule_that_does_not_plan_is_ranked_under_every_budget(mine: Mine) -> None:

@@ -49,6 +49,7 @@ class BudgetedMultiStepEI(LookAhead):
     """
 
     name: ClassVar[str] = "bmsei"
+    weighs_cost_sd: ClassVar[bool] = True
 
     def __init__(
         self,

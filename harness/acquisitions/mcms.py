@@ -41,6 +41,7 @@ class MonteCarloMultiStep(LookAhead):
     """
 
     name: ClassVar[str] = "mcms"
+    weighs_cost_sd: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -35,6 +35,7 @@ class PandorasBoxGittinsIndex:
     """
 
     name: ClassVar[str] = "pbgi"
+    weighs_cost_sd: ClassVar[bool] = True
 
     def __init__(self, price: float = 1e-3, halve: bool = False, expected: bool = True) -> None:
         self.price = number("utility.price", price, "a number > 0", np.nextafter(0.0, 1.0))

@@ -5,6 +5,7 @@ import math
 import numpy as np
 from jaxtyping import Float
 
+from harness.checks import number, whole
 from harness.cost_models.features import log_costs
 from harness.surrogates.compiled import LARGEST, CompiledLikelihood
 from harness.surrogates.descent import Minimum, descend
@@ -32,7 +33,8 @@ class WarpedGaussianProcess:
     """
 
     def __init__(self, tolerance: float = 0.1, iterations: int = 40) -> None:
-        self._tolerance, self._iterations = tolerance, iterations
+        self._tolerance = number("tolerance", tolerance, "a number > 0", math.nextafter(0.0, 1.0))
+        self._iterations = whole("iterations", iterations, 1)
         self._pairs, self._space = Pairs(True), Workspace()
         self._last: Minimum | None = None
         self._posterior: GaussianPosterior | None = None

@@ -80,7 +80,7 @@ class RandomForest:
     ) -> None:
         self.trees, self._min_split = whole("trees", trees, 1), whole("min_split", min_split, 2)
         self._features = number("features", features, "a share in (0, 1]", math.nextafter(0.0, 1.0), 1.0)
-        self._bootstrap, self._seed = flag("bootstrap", bootstrap), seed
+        self._bootstrap, self._seed = flag("bootstrap", bootstrap), whole("seed", seed, 0)
         self._run: tuple[str, ...] = ()
         if split not in ("uniform", "midpoint"):
             raise BadInput(f"split must be one of uniform, midpoint, got {split!r}")

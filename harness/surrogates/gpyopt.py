@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from harness.checks import whole
 from harness.errors import BadInput
 from harness.streams import seed_sequence
 from harness.surrogates.gp import standardise
@@ -40,7 +41,7 @@ class GPyOptProcess:
 
     def __init__(self, seed: int = 0, restarts: int = 5) -> None:
         self._new_model = _gpmodel()
-        self._seed, self._restarts = seed, restarts
+        self._seed, self._restarts = whole("seed", seed, 0), whole("restarts", restarts, 1)
         self._model: Any = None
         self._run: tuple[str, ...] = ()
 

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from datasets.errors import BadInput
+from datasets.loading import encode_target
 from datasets.own import infer_task, load_csv, load_rows
 from datasets.own_columns import date_forms, dates, inputs, is_row_number, like, listed
 from datasets.own_files import find_separator
@@ -284,3 +285,10 @@ def test_what_cannot_be_tuned_on_is_refused_in_one_line(
     with pytest.raises(BadInput, match=message) as caught:
         load_csv(**given)
     assert len(str(caught.value).splitlines()) == 1
+
+
+def test_labels_that_look_like_numbers_but_are_none() -> None:
+    """Circled digits are digits to Python, but no numbers; 1 and 01 are two labels, always in one order."""
+    assert encode_target(pd.Series(["②", "①", "②"]), "binary")[1] == ("①", "②")
+    assert encode_target(pd.Series(["1", "01", "+1", "-2"]), "multiclass")[1] == ("-2", "+1", "01", "1")
+    assert encode_target(pd.Series(["10", "9"]), "binary")[1] == ("9", "10")

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from harness.acquisitions.belief import Belief
 from harness.acquisitions.contextual import Contextual
 from harness.acquisitions.cool import Cool
 from harness.acquisitions.ei import ExpectedImprovement
@@ -55,6 +56,22 @@ def test_an_uncertain_cost_is_dear_in_expectation_and_cheap_by_its_inverse() -> 
         inverse = propose(rule, "expected_inverse")[1]
         assert plain.predicted_cost_s == inverse.predicted_cost_s == pytest.approx(np.exp(0.7))
     assert propose(Power(3.0), "expected_inverse")[0][0] > 0.5
+
+
+def test_ei_cool_weighs_uncertain_costs_as_ei_alpha_of_its_exponent() -> None:
+    """After 8 of 20 evaluations, 5 of them the initial ones: a = 12 / 15."""
+    cool, power = (propose(rule, "expected_inverse") for rule in (Cool(), Power(12 / 15)))
+    assert np.array_equal(cool[0], power[0])
+    assert (cool[1].log_ei, cool[1].index) == (power[1].log_ei, power[1].index)
+    asked: list[float] = []
+
+    class Watched(Cool):
+        def exponent(self, belief: Belief) -> float:
+            asked.append(super().exponent(belief))
+            return asked[-1]
+
+    propose(Watched(), "expected_inverse")
+    assert asked and set(asked) == {12 / 15}
 
 
 def test_a_rule_without_an_exponent_has_no_inverse() -> None:

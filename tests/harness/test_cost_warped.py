@@ -8,6 +8,7 @@ from scipy.stats import multivariate_normal
 
 from harness.cost_models.gp import GaussianProcessCost
 from harness.cost_models.warped import WarpedGaussianProcess, WarpedLikelihood, unwarp
+from harness.errors import BadInput
 from harness.space import XGBOOST_SPACE
 from harness.surrogates.pairs import Pairs
 from harness.surrogates.workspace import Workspace
@@ -90,3 +91,12 @@ def test_with_few_observations_it_is_the_gp() -> None:
         model.fit(X[:6], cost)
     assert warped._warp[0] == pytest.approx(0.01)
     np.testing.assert_allclose(warped.predict(C)[0], plain.predict(C)[0], atol=0.2 * np.log(cost).std())
+
+
+@pytest.mark.parametrize(("wrong", "message"), [
+    ({"iterations": 0}, "iterations must be a whole number >= 1, got 0"),
+    ({"tolerance": 0.0}, "tolerance must be a number > 0, got 0.0"),
+])  # fmt: skip
+def test_wrong_settings_are_told(wrong: dict[str, float], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        WarpedGaussianProcess(**wrong)  # type: ignore[arg-type]

@@ -157,6 +157,7 @@ def test_inputs_are_checked() -> None:
         ({"trees": 0}, "trees must be a whole number >= 1"),
         ({"features": 0.0}, r"features must be a share in \(0, 1\]"),
         ({"split": "best"}, "split must be one of uniform, midpoint"),
+        ({"seed": -1}, "seed must be a whole number >= 0"),
         ({"min_split": 1}, "min_split must be a whole number >= 2"),
         ({"categories": [99]}, "each of categories must be a whole number from 0 to 50"),
     ):

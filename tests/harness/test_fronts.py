@@ -123,6 +123,8 @@ def test_tau_in_multiples_of_each_problems_budget(tables: Path, tmp_path: Path) 
     path.write_text("dataset,pipeline,budget_s,method\na,p,0.04,ei\n")
     budgets = read_budgets(path)
     assert budgets == {"a/p": 0.04}
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())  # as spreadsheets save it
+    assert read_budgets(path) == budgets
     same = blocks(grid(tables, tau=0.5 * 0.04), tmp_path)[0][0].spec
     assert blocks(grid(tables, tau=0.5, budgets=budgets), tmp_path)[0][0].spec == same
     with pytest.raises(BadInput, match="no budget for a/p, only for b/p"):
@@ -137,6 +139,8 @@ def test_tau_in_multiples_of_each_problems_budget(tables: Path, tmp_path: Path) 
         ("dataset,pipeline,budget_s\na,p,x\n", "line 2: budget_s must be a number of seconds > 0, got 'x'"),
         ("dataset,pipeline,budget_s\na,p,1\na,p,2\n", "line 3 names a/p a second time"),
         ("dataset,pipeline,budget_s\na,p\n", "line 2: budget_s must be"),
+        ("dataset,pipeline,budget_s\n\n\na,p,x\n", "line 4: budget_s must be"),
+        ("budget_s,dataset,pipeline\n1\n", "line 2 names no problem"),
     ],
 )
 def test_wrong_budgets_are_told(text: str, message: str, tmp_path: Path) -> None:

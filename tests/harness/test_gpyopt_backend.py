@@ -55,6 +55,11 @@ def test_fits_are_deterministic_and_leave_numpys_global_state_alone(process: GPy
     np.testing.assert_array_equal(np.random.get_state()[1], before)  # type: ignore[index]  # noqa: NPY002
 
 
+def test_without_restarts_nothing_would_be_fitted(process: GPyOptProcess) -> None:
+    with pytest.raises(BadInput, match="restarts must be a whole number >= 1, got 0"):
+        type(process)(restarts=0)
+
+
 def test_the_other_starts_are_those_of_the_run(process: GPyOptProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     seeds = []
     monkeypatch.setattr("harness.surrogates.gpyopt._global_seed", lambda seed: seeds.append(seed) or nullcontext())

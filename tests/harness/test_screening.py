@@ -141,6 +141,17 @@ def test_screening_changes_no_proposal(rule: Any, noise: float, monkeypatch: pyt
         np.testing.assert_allclose(fast.effective_alpha, full.effective_alpha, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.parametrize("n", [20, 100])
+@pytest.mark.parametrize("dimension", range(2))
+def test_a_candidate_that_is_no_number_is_named(dimension: int, n: int) -> None:
+    """In a dimension that the cost model sees, and in one that it does not."""
+    rng = np.random.default_rng(n)
+    X, C = rng.random((n, 7)), rng.random((1000, 7))
+    C[300, dimension] = np.nan
+    with pytest.raises(ValueError, match="is NaN at candidate 300"):
+        _told(RULES[0], X, np.sin(4 * X[:, 0]), np.exp(X[:, 6])).ask(C)
+
+
 @pytest.mark.parametrize("rough", [False, True])
 def test_the_shortlist_holds_the_front_and_leaves_out_most(rough: bool) -> None:
     posterior, _, y = _posterior(3, 50, 0.1)

@@ -8,7 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fakes import make_tables
+from omegaconf import OmegaConf
 
+from harness.choices import CONFIGS
 from harness.continuous import ContinuousProblem
 from harness.errors import BadInput
 from harness.executors import local, run_tasks, serial
@@ -225,6 +227,24 @@ def test_statistics_that_depend_on_the_sd_of_costs_say_of_which(tables: Path, tm
     other = replace(grid(tables), cost_statistic="expected")
     assert plain == {False}
     assert {block.spec["cost_sd"] for block in blocks(other, tmp_path)[0]} == {COST_SD}
+
+
+@pytest.mark.parametrize(("utility", "weighs"), [("pbgi", True), ("mcms", True), ("bmsei", True), ("kg", False)])
+def test_utilities_that_weigh_the_sd_of_costs_say_of_which(
+    utility: str, weighs: bool, tables: Path, tmp_path: Path
+) -> None:
+    plain = grid(tables)
+    config = OmegaConf.to_container(OmegaConf.load(CONFIGS / "utility" / f"{utility}.yaml"))
+    own = replace(plain, components={**plain.components, "utility": config})
+    assert {block.spec.get("cost_sd") for block in blocks(own, tmp_path)[0]} == {COST_SD if weighs else None}
+
+
+def test_how_censored_costs_are_treated_is_told_wherever_it_is_not_the_default(tables: Path, tmp_path: Path) -> None:
+    """An evaluator of the user's own may stop trainings by settings that this project does not know."""
+    plain = grid(tables)
+    assert not any("censored_costs" in block.spec for block in blocks(plain, tmp_path)[0])
+    for block in blocks(replace(plain, censored_costs="dropped"), tmp_path)[0]:
+        assert block.spec["censored_costs"] == "dropped" and block.spec["cost_model"].endswith(":dropped")
 
 
 def test_many_seeds_of_a_problem_are_shared_among_workers(tables: Path, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """What a config file names is code: only what this project ships, or what the command line vouches for, is run."""
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import yaml
 from harness.cli import CONFIGS
 from harness.errors import BadInput
 from harness.strangers import check_strangers, no_secrets
-from harness.targets import check_targets, given_on_command_line
+from harness.targets import check_targets, code_of, given_on_command_line
 
 
 def test_every_shipped_config_is_allowed() -> None:
@@ -45,6 +46,25 @@ def test_what_is_allowed() -> None:
     check_targets({"_target_": "my.pkg.Rule", "inner": {"_target_": "my.pkg.sub.Other"}}, ["my.pkg"])
     with pytest.raises(BadInput, match=r"my\.pkgs\.Rule"):
         check_targets({"_target_": "my.pkgs.Rule"}, ["my.pkg"])
+
+
+def test_a_pipelines_module_is_code_too() -> None:
+    check_targets({"_target_": "pipelines.build", "name": "clean"}, ())
+    check_targets({"_target_": "pipelines.build", "name": "my.pkg.recipe"}, ["my"])
+    with pytest.raises(BadInput, match=r"pipeline my\.pkg\.recipe: .* add allow_targets=\[my\]"):
+        check_targets({"mine": {"_target_": "pipelines.build", "name": "my.pkg.recipe"}}, ["other"])
+
+
+def test_the_source_of_foreign_code_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign" / "__init__.py").write_text("")
+    (tmp_path / "foreign" / "rules.py").write_text("class Rule:\n    pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    rule = {"_target_": "foreign.rules.Rule", "inner": [{"_target_": "foreign.rules.Rule.made"}]}
+    sha = hashlib.sha256(b"class Rule:\n    pass\n").hexdigest()
+    assert code_of(rule, {"_target_": "nowhere.Rule"}) == {"foreign.rules.Rule": sha, "foreign.rules.Rule.made": sha}
+    for path in CONFIGS.rglob("*.yaml"):
+        assert code_of(yaml.safe_load(path.read_text())) == {}, path
 
 
 def test_only_the_command_line_allows() -> None:

@@ -1,3 +1,5 @@
+import os
+import shutil
 import subprocess
 import sys
 from functools import cache
@@ -15,7 +17,7 @@ from sklearn.feature_selection import f_regression
 from sklearn.pipeline import Pipeline
 
 import pipelines
-from pipelines import BadInput, build, names
+from pipelines import BadInput, build, names, recipes
 from pipelines.compare import same_pairs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,11 +38,25 @@ def plain(X: np.ndarray | sparse.csr_matrix) -> np.ndarray:
 
 
 def test_the_eight_are_found_in_the_studys_order() -> None:
-    assert tuple(name for name in names() if name in STUDY) == STUDY
-    assert names()[:8] == STUDY
+    assert names() == STUDY
+    assert recipes()[:8] == STUDY
 
 
-@pytest.mark.parametrize("name", names())
+def test_a_recipe_without_a_place_is_run_by_name_and_is_no_part_of_the_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = tmp_path / "pipelines"
+    shutil.copytree(ROOT / "pipelines", copy, ignore=shutil.ignore_patterns("__pycache__"))
+    (copy / "mine.py").write_text("from pipelines.clean import build as clean\n\n\ndef build():\n    return clean()\n")
+    code = "import pipelines; print(pipelines.names(), pipelines.recipes()[8:], type(pipelines.build('mine')).__name__)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}"},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.strip() == f"{STUDY} ('mine',) Pipeline"
+
+
+@pytest.mark.parametrize("name", recipes())
 def test_each_has_one_short_configuration_that_builds_it(name: str) -> None:
     text = (ROOT / "configs" / "pipeline" / f"{name}.yaml").read_text()
     assert len(text.splitlines()) <= 10
@@ -52,10 +68,10 @@ def test_each_has_one_short_configuration_that_builds_it(name: str) -> None:
 
 
 def test_no_configuration_is_without_a_pipeline() -> None:
-    assert {path.stem for path in (ROOT / "configs" / "pipeline").glob("*.yaml")} == set(names())
+    assert {path.stem for path in (ROOT / "configs" / "pipeline").glob("*.yaml")} == set(recipes())
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", recipes())
 def test_any_rows_pass_that_have_the_columns(name: str) -> None:
     odd = FRAME.iloc[:6].copy()
     odd["level"] = ["zebra", "a", None, "b", "c", "rare"]
@@ -74,13 +90,13 @@ def test_any_rows_pass_that_have_the_columns(name: str) -> None:
     assert (train.std(axis=0)[~np.isnan(train.std(axis=0))] > 0).all()
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", recipes())
 def test_fitting_twice_gives_the_same_bytes(name: str) -> None:
     first, second = fitted(name).transform(FRAME), clone(build(name)).fit(FRAME, TARGETS).transform(FRAME)
     assert plain(first).tobytes() == plain(second).tobytes()
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", recipes())
 def test_a_row_is_mapped_by_itself(name: str) -> None:
     """What other rows are transformed beside it changes nothing."""
     model = fitted(name)
@@ -88,14 +104,14 @@ def test_a_row_is_mapped_by_itself(name: str) -> None:
     np.testing.assert_allclose(plain(model.transform(FRAME.iloc[5:9])), whole, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", recipes())
 def test_what_is_dropped_is_noted(name: str) -> None:
     notes = fitted(name).named_steps["encode"].dropped_
     assert {"constant: constant", "empty: all missing"} <= set(notes)
 
 
 @pytest.mark.parametrize("kind", ["normal", "level", "text", "few", "flag"])
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", recipes())
 def test_one_kind_of_column_is_enough(name: str, kind: str) -> None:
     frame = FRAME[[kind]]
     out = plain(build(name).fit(frame, TARGETS).transform(frame))
@@ -108,7 +124,7 @@ def test_the_eight_differ_on_complete_continuous_data() -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.uniform(-1, 1, (300, 8)), columns=list("abcdefgh"))
     y = frame["a"].to_numpy() * frame["b"].to_numpy()
-    made = {name: build(name).fit(frame, y).transform(frame) for name in names()}
+    made = {name: build(name).fit(frame, y).transform(frame) for name in STUDY}
     assert same_pairs(made) == []
     widths = {name: X.shape[1] for name, X in made.items()}
     assert widths == {
@@ -165,6 +181,17 @@ def test_unknown_pipelines_are_refused_with_the_list_of_known_ones() -> None:
         build("no_such.module")
     with pytest.raises(BadInput, match=r"module os.path has no function build\(\)"):
         build("os.path")
+
+
+@pytest.mark.parametrize("text", ["from sklearn import nope\n", "def build(:\n"])
+def test_a_recipe_that_cannot_be_imported_is_told(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "wrong").mkdir()
+    (tmp_path / "wrong" / "__init__.py").write_text("")
+    (tmp_path / "wrong" / "recipe.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "wrong", raising=False)
+    with pytest.raises(BadInput, match=r"pipeline 'wrong\.recipe': "):
+        build("wrong.recipe")
 
 
 def test_a_recipe_of_another_package_is_named_by_its_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

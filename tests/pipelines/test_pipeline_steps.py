@@ -97,6 +97,17 @@ def test_bins_hold_a_tenth_of_the_rows_each_and_missing_has_an_indicator() -> No
     np.testing.assert_array_equal(out[:, -1], np.isnan(x))
 
 
+@pytest.mark.parametrize("unit", [1.0, 5e-8, 1e-12, 1e-300, 1e-310])
+def test_bins_are_the_same_in_any_unit(unit: float) -> None:
+    x = np.random.default_rng(0).lognormal(size=1000)
+    beyond = pd.DataFrame({"x": [-1e9, 1e9, 1e30]})
+    frame = pd.DataFrame({"x": unit * x})
+    out = encode(frame, numeric=bins(), detect=True)
+    assert out.sum(axis=0).tolist() == [100] * 10
+    assert (np.diff(out.argmax(axis=1)[np.argsort(x)]) >= 0).all()
+    assert encode(frame, beyond, numeric=bins(), detect=True).argmax(axis=1).tolist() == [0, 9, 9]
+
+
 def test_bins_take_unseen_gaps_and_values_beyond_the_training_range() -> None:
     frame = pd.DataFrame({"x": np.arange(1000.0)})
     out = encode(frame, pd.DataFrame({"x": [-1e9, 1e9, np.nan]}), numeric=bins(), detect=True)
