@@ -14,7 +14,7 @@ SHOWN = (4, 8, 16, 32, 64, 100)  # evaluations
 
 
 def write(costs: pd.DataFrame, out_dir: Path) -> Path:
-    """Write `costs.md`: RMSE at some sizes with intervals, differences to LV-3, and calibration.
+    """Write `costs.md`: RMSE at some sizes with intervals, differences to LV-3, and calibration, `costs.csv` as well.
 
     Raises BadInput where the models have no problem and seed in common after any number of evaluations.
     """
@@ -34,6 +34,8 @@ def write(costs: pd.DataFrame, out_dir: Path) -> Path:
         "brackets the 95 % interval of the second:",
         _coverage(compared, curves),
     ]
+    covered = calibration(compared).to_csv(index=False, lineterminator="\n")
+    write_atomically(out_dir / "costs.csv", covered.encode())
     path = out_dir / "costs.md"
     write_atomically(path, ("\n\n".join(text) + "\n").encode())
     return path

@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, needs_data
+from conftest import ROOT, needs_home
 
 from datasets import load
 from datasets.catalogue import Entry, File, Source
@@ -398,7 +398,7 @@ def test_without_kaggles_client_the_extra_is_named(cached, monkeypatch):
     fails(entry(Kaggle("who/what")), r"pip install -c constraints.txt -e '.\[kaggle\]'", cached)
 
 
-@needs_data
+@needs_home
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_a_fetch_killed_midway_leaves_nothing_that_counts(site, cached, number):
     content = (RAW / "libsvm_a1a/a1a").read_bytes()
@@ -430,7 +430,7 @@ def test_a_fetch_killed_midway_leaves_nothing_that_counts(site, cached, number):
     assert (cached / "libsvm_a1a/a1a").read_bytes() == content
 
 
-@needs_data
+@needs_home
 @pytest.mark.parametrize(
     "name", ["abalone", "satimage_code", "a3a", "splice", "w1a", "sonar", "ionosphere", "australian"]
 )
@@ -456,7 +456,7 @@ def test_real_sets_download_to_the_same_values_as_the_reference_copy(site, cache
     assert len(site.asked) == 1
 
 
-@needs_data
+@needs_home
 def test_letters_from_kaggle_and_spam_from_its_fallback(site, cached, kaggle, monkeypatch):
     from datasets.catalogue import entry_of
 

@@ -7,13 +7,14 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from fakes import make_tables
+from fakes import journal_line, make_tables
 
 from analysis.censored import read_censored
 from harness.surrogates.forest import RandomForest
 from tabular_cache.__main__ import main
-from tabular_cache.censored import SLACK, Case, run_case
+from tabular_cache.censored import SLACK, TIMEOUT, Case, run_case
 from tabular_cache.censoring import Data, cap_sequence, halves, slack_rows, timeout_rows
+from tabular_cache.store import Store
 from tabular_cache.table import load_table
 
 LV = {"_target_": "harness.cost_models.lv.LowVariance", "features": ["n_estimators", "max_depth"]}
@@ -127,3 +128,19 @@ def test_wrong_settings_are_told(setting: str, message: str, monkeypatch: pytest
     monkeypatch.setattr("sys.argv", ["tabular_cache", "censored", setting, "executor=serial"])
     with pytest.raises(ValueError, match=message):
         main()
+
+
+def test_what_a_transferred_model_has_learned_belongs_to_the_spec(tmp_path: Path) -> None:
+    """The record of the default models stays what it was; that of transferred ones changes with the other tables."""
+    tables = make_tables(tmp_path / "tables", ["a/p", "b/p", "c/p"], 20)
+    regressor = {"_target_": "sklearn.linear_model.LinearRegression"}
+    transferred = {"_target_": "tabular_cache.transfer.Transfer", "regressor": regressor, "tables": str(tables)}
+    plain = replace(case(tables, tmp_path / "r"), experiment=TIMEOUT, problem="a/p")
+    own = replace(plain, models={"transfer": transferred})
+    before = own.spec()
+    assert set(before["known"]) == {"transfer"} and "known" not in plain.spec()
+    store = Store(tables)
+    with store.locked():
+        store.append("c/p", journal_line(99, "c/p"))
+        store.pack("c/p")
+    assert own.spec()["known"] != before["known"]

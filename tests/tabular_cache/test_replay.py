@@ -10,6 +10,7 @@ from fakes import journal_line, make_tables
 
 from harness.errors import BadInput
 from harness.problem import Cappable
+from tabular_cache import table as table_module
 from tabular_cache.replay import Replay
 from tabular_cache.replayed import ReplayProblem
 from tabular_cache.store import Store
@@ -242,3 +243,18 @@ def test_a_capped_look_up_does_not_tell_where_the_hidden_error_is_low(folder: Pa
     untold._free[best] = False
     assert capped.candidates(2).ids.tolist() == untold.candidates(2).ids.tolist() != told.candidates(2).ids.tolist()
     assert best not in capped.candidates(2).ids
+
+
+def test_a_table_that_a_build_has_just_written_is_no_damage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its reader had the manifest of before."""
+    inner, asked = table_module.table_entry, list[str]()
+
+    def stale(problem: str, folder: Path) -> dict[str, object]:
+        asked.append(problem)
+        return inner(problem, folder) | ({"sha256": 64 * "0"} if len(asked) == 1 else {})
+
+    monkeypatch.setattr(table_module, "table_entry", stale)
+    assert len(load_table("a/p", folder)) and len(asked) == 2
+    monkeypatch.setattr(table_module, "table_entry", lambda *where: inner(*where) | {"sha256": 64 * "0"})
+    with pytest.raises(BadInput, match="is damaged or foreign"):
+        load_table("a/p", folder)

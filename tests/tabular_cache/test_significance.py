@@ -39,3 +39,11 @@ def test_the_report_says_what_was_chosen(tables: list[Table]) -> None:
     assert "| two | n_estimators, max_depth: 3 |" in text
     assert "| n | 0.0001 | 0.001 | 0.01 | 0.03 |" in text and "| 32 | nan" not in text
     assert "Ridge chosen (mean over n): " in text
+
+
+def test_a_data_set_of_the_same_rows_has_no_say_either() -> None:
+    """`satimage_code` is `satellite` with another target."""
+    scores = pd.DataFrame({"x": [0.9, 0.9, 0.1], "y": [0.5, 0.5, 0.6]}, index=["satellite/p", "satimage_code/p", "c/p"])
+    chosen, held = left_out(scores, "max")
+    assert chosen == {"y": 2, "x": 1}
+    assert held.tolist() == [0.5, 0.5, 0.1]

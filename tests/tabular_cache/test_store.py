@@ -388,3 +388,15 @@ def test_kill_9_loses_and_repeats_no_finished_training(tmp_path: Path) -> None:
     for name in ("a--p.parquet", "b--p.parquet"):
         assert (tmp_path / "t" / name).read_bytes() == (tmp_path / "undisturbed" / name).read_bytes()
         assert pq.read_table(tmp_path / "t" / name)["own"].to_pylist().count(True) == 24
+
+
+def test_what_another_build_packed_meanwhile_is_kept(tmp_path: Path) -> None:
+    """The second was opened before the first ended, and locked after it."""
+    first, second = Store(tmp_path), Store(tmp_path)
+    with first.locked():
+        first.append("a/p", journal_line(0))
+        first.pack("a/p")
+    with second.locked():
+        second.append("b/p", journal_line(0))
+        second.pack("b/p")
+    assert {load_table(name, tmp_path).problem for name in ("a/p", "b/p")} == {"a/p", "b/p"}

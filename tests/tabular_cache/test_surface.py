@@ -1,10 +1,11 @@
 """The emulator of a table and the evaluator that replays it on the whole space."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from fakes import make_tables, prepared
+from fakes import journal_line, make_tables, prepared
 
 import harness.live as live_module
 from harness.errors import BadInput
@@ -13,8 +14,9 @@ from harness.live import Live
 from tabular_cache import emulator as emulator_module
 from tabular_cache.emulated import judge, print_judged
 from tabular_cache.emulator import Emulator, accuracy, fit, left_out, targets
+from tabular_cache.store import Store
 from tabular_cache.surface import Surface, dump, emulator_of, load
-from tabular_cache.table import Table, load_table
+from tabular_cache.table import Table, load_table, read_table
 
 NAMES = ({"name": "a"}, {"name": "p"})
 
@@ -149,3 +151,30 @@ def test_evaluating_asks_the_emulator_at_the_offered_point(folder: Path) -> None
         Surface(n_candidates=0)
     with pytest.raises(BadInput, match="no table for b/p"):
         Surface(str(folder)).fingerprint({"name": "b"}, {"name": "p"})
+
+
+def test_a_small_rmse_is_no_share_of_rows(folder: Path) -> None:
+    """Errors of a regression are in units of the target, whatever these are."""
+    table = load_table("a/p", folder)
+    for task, floored in (("regression", False), ("binary", True)):
+        small = replace(table, meta={**table.meta, "task": task, "n_valid": 10, "n_test": 10})
+        small.columns["val_error"] = 1e-6 * table["val_error"]
+        told = np.exp(targets(small)[:, 0])
+        assert np.allclose(told, small["val_error"], rtol=1e-12) != floored
+        small.columns["val_error"] = table["val_error"]
+    zero = replace(table, meta={**table.meta, "task": "regression"})
+    zero["val_error"][0] = 0.0
+    assert np.exp(targets(zero)[0, 0]) == pytest.approx(0.5 * zero["val_error"][1:].min())
+
+
+def test_a_surface_is_kept_under_the_table_it_is_of(folder: Path, tmp_path: Path) -> None:
+    """The process has read the table before a build changed it."""
+    read_table("a/p", folder)
+    before = emulator_of("a/p", folder).digest
+    store = Store(folder)
+    with store.locked():
+        store.append("a/p", journal_line(300, "a/p"))
+        store.pack("a/p")
+    emulator_of.cache_clear()
+    after = emulator_of("a/p", folder).digest
+    assert after == fit(load_table("a/p", folder)).digest != before

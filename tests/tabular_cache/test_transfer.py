@@ -345,3 +345,10 @@ def test_the_fingerprint_covers_the_tables_learned_from_and_no_others(folder: Pa
     assert found(own, "a/p") == before
     assert found(other, "a/p") != before
     assert found(folder, "b/q") != before
+
+
+def test_rows_are_not_kept_under_another_tables_checksum(folder: Path, cache: Path) -> None:
+    """A build packed between the reading of the manifest and that of the table."""
+    with pytest.raises(BadInput, match=r"the table of a/p in .* was changed meanwhile: run the command again"):
+        sampled.sampled("a/p", 64 * "0", folder, 4, 0)
+    assert not list(cache.rglob("*.rows"))
