@@ -59,7 +59,7 @@ def test_marks_are_on_the_reference_copies_that_need_them():
         ({"task": "multiclass"}, "multiclass task cannot have 2 classes"),
         ({"classes": 3}, "binary task cannot have 3 classes"),
         ({"sources": ()}, "at least one source"),
-        ({"use": "fun"}, "use must be one of study, figures, opportunity, got 'fun'"),
+        ({"use": "fun"}, "use must be one of study, figures, opportunity, other, got 'fun'"),
     ],
 )
 def test_a_record_that_contradicts_itself_is_refused(changes, message):
