@@ -36,7 +36,6 @@ class Store:
         self.folder, self.journal = folder, folder / "journal"
         self._data: dict[str, str] = {}  # the hash of the matrices that each problem is measured on
         self.manifest = self._manifest(tree_method)
-        self._tree_method = self.manifest["tree_method"]
 
     def _manifest(self, tree_method: str | None) -> dict[str, Any]:
         if not (self.folder / "manifest.json").exists():
@@ -61,7 +60,7 @@ class Store:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise BadInput(f"another build is writing to {self.folder}: wait for it, or stop it") from None
-            self.manifest = self._manifest(self._tree_method)  # another build may have ended since it was read
+            self.manifest = self._manifest(self.manifest["tree_method"])  # a build may have ended since
             yield
 
     def lines(self, problem: str) -> list[dict[str, Any]]:

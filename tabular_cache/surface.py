@@ -83,7 +83,7 @@ class Surface(OnTables):
 def emulator_of(problem: str, folder: Path = TABLES, n_configs: int | None = None) -> Emulator:
     """Return the emulator of a problem's table (of its first configurations), from the cache or fitted now."""
     sha = table_entry(problem, folder)["sha256"]
-    path = cache_folder("emulators") / f"v{VERSION}-{sha}-{n_configs or 'all'}.npz"
+    path = _kept_at(sha, n_configs)
     if path.exists():
         try:
             return load(path.read_bytes())
@@ -91,9 +91,12 @@ def emulator_of(problem: str, folder: Path = TABLES, n_configs: int | None = Non
             pass  # a damaged copy is only a copy: fit again
     table = load_table(problem, folder)  # afresh: the one remembered may be of before a build
     emulator = fit(table, first(table, n_configs))
-    path = path.with_name(f"v{VERSION}-{table.meta['sha256']}-{n_configs or 'all'}.npz")
-    write_atomically(path, dump(emulator))
+    write_atomically(_kept_at(table.meta["sha256"], n_configs), dump(emulator))
     return emulator
+
+
+def _kept_at(sha256: str, n_configs: int | None) -> Path:
+    return cache_folder("emulators") / f"v{VERSION}-{sha256}-{n_configs or 'all'}.npz"
 
 
 def dump(emulator: Emulator) -> bytes:
