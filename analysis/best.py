@@ -27,7 +27,11 @@ from harness.training import model_line
 from tabular_cache.table import TABLES, read_manifest
 
 Spec = Mapping[str, Any]
-METRICS = {"regression": "RMSE", "binary": "share misclassified", "multiclass": "share misclassified"}
+METRICS = {
+    "error": {"regression": "RMSE", "binary": "share misclassified", "multiclass": "share misclassified"},
+    "loss": {"regression": "RMSE", "binary": "log-loss", "multiclass": "log-loss"},
+}
+"""What an evaluator's `objective` is of each task."""
 
 
 def finish(results: Path, made: Sequence[Spec]) -> None:
@@ -120,7 +124,7 @@ def best(frame: pd.DataFrame, made: Mapping[str, Spec]) -> dict[str, Any]:
         "configuration": {**given, **whole},
         "model": line,
         "code": code(spec, task, line),
-        "metric": METRICS[task],
+        "metric": METRICS[spec["components"]["evaluator"].get("objective", "error")][task],
         "validation_error": float(row["error"]),
         "test_error": float(row["test_error"]),
         "training_cpu_s": float(row["cost_s"]),

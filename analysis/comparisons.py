@@ -39,12 +39,18 @@ def do_costs(arguments: Arguments) -> int:
     """Draw F2, F8 and F9 and write the comparison of cost models."""
     from analysis import costs_figures, costs_report
     from analysis.components import only
-    from analysis.costs import read_costs
+    from analysis.costs import COMMAND, read_if_there
     from analysis.costs_fronts import f9
     from analysis.mixing import check_same_origin
     from harness.records import read_traces
 
-    costs, failed = read_costs(arguments.results_dir), False
+    costs, unreadable = read_if_there(arguments.results_dir)
+    failed = False
+
+    def records() -> Any:
+        if costs is None:
+            raise BadInput(unreadable or f"no records of cost models in {arguments.results_dir}: {COMMAND}")
+        return costs
 
     def fronts() -> Any:
         frame = only(read_traces(arguments.results_dir), arguments.components)
@@ -53,8 +59,8 @@ def do_costs(arguments: Arguments) -> int:
         return f9(frame, arguments.out_dir, arguments.options["judge"], arguments.mixed)
 
     drawings = {
-        "F2": lambda: costs_figures.f2(costs, arguments.out_dir),
-        "F8": lambda: costs_figures.f8(costs, arguments.out_dir),
+        "F2": lambda: costs_figures.f2(records(), arguments.out_dir),
+        "F8": lambda: costs_figures.f8(records(), arguments.out_dir),
         "F9": fronts,
     }
     for name, draw in drawings.items():
@@ -65,7 +71,7 @@ def do_costs(arguments: Arguments) -> int:
             print(f"error: {name} was not drawn: {error}", file=sys.stderr)
             failed = True
     try:
-        print(costs_report.write(costs, arguments.out_dir))
+        print(costs_report.write(records(), arguments.out_dir))
     except BadInput as error:
         print(f"error: costs.md was not written: {error}", file=sys.stderr)
         failed = True

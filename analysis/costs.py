@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.bootstrap import bootstrap
+from analysis.coverage import LEAST_SHARE
 from analysis.scope import plural, sentence
 from analysis.traces import CELL, PROBLEM
 from harness.errors import BadInput
@@ -28,7 +29,6 @@ COVERAGE = ("cover50", "cover80", "cover95")
 CURVES = ["cost_model", "value", "low", "high", "cells", "problems", "n"]  # columns of `learning_curves`
 COMMAND = "python -m tabular_cache costs"
 SHARED = ("data", "sizes", "version")  # of a problem's records; the evaluations asked about depend on the sizes
-LEAST_SHARE = 0.5  # of all cells: what a model must have to be compared
 
 
 def read_costs(results_dir: Path) -> pd.DataFrame:

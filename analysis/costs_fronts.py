@@ -58,6 +58,7 @@ def _caption(found: Compared, judge: Judge) -> str:
         f"percent of EI's on the same problem and seed, mean over {scope(table, found.evaluator)},",
         f"{span(found.numbers['n'], 'pair')}; only problems and seeds that were run under every cost model"
         + (f" ({dropped} were not), alpha by alpha." if found.dropped else ", alpha by alpha."),
+        f"Not compared, for want of runs: {', '.join(found.few)}." if found.few else "",
         f"Bars: {intervals(table)}",
         THINNED,
         *(

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.components import choose
+from analysis.coverage import LEAST_SHARE
 from analysis.methods import EI, alpha_axis, ordered, require
 from analysis.relative import Relative, relative
 from analysis.selection import at_horizon, horizon, of_families
@@ -24,7 +25,7 @@ class Compared:
 
     numbers: of F9. pairs: of each cost model; their counts (zero, failed, unpaired) and `short`, the runs that are too
     short or planned for another length, are of these cells only. dropped: the cells that some cost model lacks.
-    n: iterations.
+    n: iterations. few: cost models left out, with runs on less than half of the cells that another one has.
     """
 
     numbers: pd.DataFrame
@@ -33,6 +34,7 @@ class Compared:
     dropped: int
     n: int
     evaluator: str
+    few: list[str]
 
 
 def compare(frame: pd.DataFrame, judge: Judge = "validation", mixed: bool = False) -> Compared:
@@ -42,6 +44,7 @@ def compare(frame: pd.DataFrame, judge: Judge = "validation", mixed: bool = Fals
     that every cost model has are taken, and of everything but cost models one choice (`components.choose`).
     judge: whose error counts; mixed: as for `collect`. Raises BadInput with fewer than two cost models, or without EI.
     """
+    frame, few = _models_with_runs_enough(choose(frame, {}, free=("cost_model",))[0])
     traces = _traces(frame, judge, mixed)
     n = min(horizon(own.select((own.runs["method"] != EI).to_numpy())) for own in traces.values())
     every = _union(_cells(own.runs) for own in traces.values())
@@ -59,12 +62,22 @@ def compare(frame: pd.DataFrame, judge: Judge = "validation", mixed: bool = Fals
         len(every) - len(shared) + len(_union(paired)) - len(kept),
         n,
         next(iter(traces.values())).evaluator,
+        few,
     )
+
+
+def _models_with_runs_enough(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Return the rows of the cost models to compare, and the names of the others; all where too few would be left."""
+    of_alpha = frame[alpha_axis(frame["acq"], frame["alpha"]) > 0.0]
+    cells = of_alpha[[*CELL, "cost_model"]].drop_duplicates()["cost_model"].astype(str).value_counts()
+    few = sorted(cells.index[cells < LEAST_SHARE * cells.max()])
+    if len(cells) - len(few) < 2:
+        return frame, []
+    return frame[~frame["cost_model"].isin(few) | (frame["acq"] == EI)], few
 
 
 def _traces(frame: pd.DataFrame, judge: Judge, mixed: bool) -> dict[str, Traces]:
     """Return the runs of EI^alpha under each cost model, those of EI in all of them."""
-    frame, _ = choose(frame, {}, free=("cost_model",))
     of_alpha = frame[alpha_axis(frame["acq"], frame["alpha"]) > 0.0]
     names = sorted(set(of_alpha["cost_model"]), key=lambda m: (ORDER.index(m) if m in ORDER else len(ORDER), m))
     if len(names) < 2:

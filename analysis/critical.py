@@ -4,9 +4,11 @@ Notation: N data sets, k methods. The values compared are one number per data se
 pipelines and seeds, so that N counts what is independent. Sources: Demsar 2006, "Statistical comparisons of classifiers
 over multiple data sets" (mean ranks over data sets, Friedman's test, the diagram); Benavoli, Corani and Mangili 2016,
 "Should we really use post-hoc tests based on mean-ranks?" (Wilcoxon's signed-rank test with Holm's correction rather
-than Nemenyi's critical difference, which lets the verdict on two methods depend on the others).
+than Nemenyi's critical difference, which lets the verdict on two methods depend on the others; so a pair is tested on
+`ahead`, not on its places among all methods).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -18,6 +20,9 @@ from scipy import stats
 from harness.errors import BadInput
 
 LEVEL = 0.05
+
+Difference = Callable[[str, str], Float[np.ndarray, " N"]]
+"""How much worse the first of two methods is than the second, on each data set."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +40,11 @@ class Critical:
     cliques: list[list[str]]
 
 
-def critical(values: pd.DataFrame) -> Critical:
+def critical(values: pd.DataFrame, difference: Difference | None = None) -> Critical:
     """Compare methods (columns) over data sets (rows); low values are good.
 
-    On one data set no pair can differ. Raises BadInput for fewer than two methods, ValueError for NaN.
+    difference: what pairs are tested on (as `ahead` gives it), otherwise the difference of their values. On one data
+    set no pair can differ. Raises BadInput for fewer than two methods, ValueError for NaN.
     """
     if values.shape[1] < 2:
         got = ", ".join(map(str, values.columns)) or "none"
@@ -49,19 +55,34 @@ def critical(values: pd.DataFrame) -> Critical:
     values = values[mean_ranks.index]
     several = min(values.shape[1] - 1, len(values)) >= 2 and not (values.nunique(axis=1) == 1).all()
     friedman = float(stats.friedmanchisquare(*values.to_numpy().T).pvalue) if several else np.nan
-    p = pairwise(values)
+    p = pairwise(values, difference)
     return Critical(mean_ranks, len(values), friedman, p, cliques(list(p.columns), p.to_numpy() < LEVEL))
 
 
-def pairwise(values: pd.DataFrame) -> pd.DataFrame:
+def pairwise(values: pd.DataFrame, difference: Difference | None = None) -> pd.DataFrame:
     """Return Holm-corrected two-sided p-values of Wilcoxon's signed-rank test for every pair of columns."""
     names = list(values.columns)
     pairs = list(combinations(range(len(names)), 2))
-    raw = np.array([_wilcoxon((values.iloc[:, i] - values.iloc[:, j]).to_numpy()) for i, j in pairs])
+    between = difference or (lambda one, other: (values[one] - values[other]).to_numpy())
+    raw = np.array([_wilcoxon(between(names[i], names[j])) for i, j in pairs])
     out = np.full((len(names), len(names)), np.nan)
     for (i, j), p in zip(pairs, holm(raw), strict=True):
         out[i, j] = out[j, i] = p
     return pd.DataFrame(out, index=names, columns=names)
+
+
+def ahead(rank: pd.DataFrame) -> Difference:
+    """Return the difference of two methods that no third one changes: over the cells of each data set, the mean of
+    +1 where the first is behind the second, -1 where it is ahead, 0 at a tie.
+
+    rank: values or ranks, one row per cell (a level `dataset` in the index), one column per method.
+    """
+
+    def difference(one: str, other: str) -> Float[np.ndarray, " N"]:
+        behind = pd.Series(np.sign(rank[one] - rank[other]), index=rank.index)
+        return behind.groupby(level="dataset").mean().to_numpy()
+
+    return difference
 
 
 def _wilcoxon(difference: Float[np.ndarray, " N"]) -> float:

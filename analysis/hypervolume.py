@@ -40,7 +40,7 @@ def hypervolume(points: Float[np.ndarray, "n 2"], reference: Float[np.ndarray, "
 @dataclass(frozen=True)
 class Hypervolumes:
     """per_problem: index (dataset, pipeline), one column per family. flat: cells left out, where no method gains on
-    the initial design; incomplete: cells left out in which some method has no successful run.
+    the initial design; incomplete: cells left out in which some method has no successful run, or the design none.
     """
 
     per_problem: pd.DataFrame
@@ -63,7 +63,7 @@ def scaled(traces: Traces) -> tuple[pd.DataFrame, int, int]:
     methods = table["method"].nunique()
     whole = table[table["final_error"].notna()].groupby(CELL)["method"].nunique() == methods
     known = ei.join(best).join(whole.rename("whole"), how="outer")
-    complete = known["whole"].fillna(False).astype(bool) & known["total_cost_s"].notna()
+    complete = known["whole"].fillna(False).astype(bool) & known["total_cost_s"].notna() & known["initial"].notna()
     flat = complete & ~(known["initial"] > known["best"])
     known = known[complete & ~flat].drop(columns="whole").add_suffix("_of_cell")
     if known.empty:

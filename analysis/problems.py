@@ -11,6 +11,7 @@ import pandas as pd
 
 from analysis import markdown
 from analysis.marks import footnote, marked
+from analysis.mixing import REPLAYED
 from analysis.scope import plural
 from analysis.traces import Traces
 from harness.errors import BadInput
@@ -38,12 +39,13 @@ def problem(problem: str, rows: pd.DataFrame, meta: Mapping[str, Any]) -> dict[s
     try:
         size = {"rows": int(meta["n_train"] + meta["n_valid"] + meta["n_test"]),
                 "width before": int(meta["width_before"]), "width": int(meta["width_after"]),
-                "task": str(meta["task"]), "classes": int(meta["n_classes"])}  # fmt: skip
+                "task": str(meta["task"]), "classes": int(meta["n_classes"]),
+                "configurations": int(meta["configs"])}  # fmt: skip
     except KeyError as error_:
         raise BadInput(f"the manifest's entry of {problem} lacks {error_.args[0]}") from None
     return {
         "dataset": dataset, "pipeline": pipeline, **size,
-        "configurations": int(meta["configs"]), "measured": len(rows), "failed": len(rows) - len(ok),
+        "measured": len(rows), "failed": len(rows) - len(ok),
         "mean cost (s)": float(np.mean(cost)), "maximum cost (s)": float(np.max(cost)),
         "slowest/fastest": float(np.max(cost) / np.min(cost)),
         "best error": float(np.min(error)), "worst error": float(np.max(error)),
@@ -65,7 +67,10 @@ def of_records(settings: Mapping[str, Counter[str]], traces: Traces, out_dir: Pa
     folder = folder_of(settings, traces)
     if folder is None:
         return "The problems' table is made for replayed records of one folder of tables."
-    frame = write(lines_of(traces, folder), out_dir)
+    try:
+        frame = write(lines_of(traces, folder), out_dir)
+    except BadInput as error:
+        return f"The problems' table was not made: {error}."
     return f"[problems.md](problems.md) describes the {counted(frame)}"
 
 
@@ -73,7 +78,7 @@ def folder_of(settings: Mapping[str, Counter[str]], traces: Traces) -> Path | No
     """Return the folder of the tables that these runs replayed; None for live runs, or where there are several."""
     components = [json.loads(text) for text in settings.get("components", ())]
     folders = {c["evaluator"].get("tables") for c in components if "replay" in c["evaluator"]["_target_"]}
-    return Path(folders.pop() or TABLES) if traces.evaluator == "replay" and len(folders) == 1 else None
+    return Path(folders.pop() or TABLES) if traces.evaluator in REPLAYED and len(folders) == 1 else None
 
 
 def of_other_tables(frames: Mapping[str, pd.DataFrame | None], folder: Path) -> str:

@@ -45,6 +45,7 @@ def draw(traces: Traces, out_dir: Path, family: Family, methods: list[str]) -> D
     equal, _ = at_horizon(of_families(traces, "alpha"), n)
     budgets = minimal_budgets(equal, family.title)
     ranked = ranks(for_budgets(traces), budgets, methods, what=family.title)
+    methods = ranked.taking_part
     values = traces.runs.drop_duplicates("method").set_index("method")[family.axis]
     curves = rank_curves(ranked)
     curves = curves.assign(**{family.axis: curves["method"].map(values)})
@@ -114,9 +115,11 @@ def _draw_panel(axes: Axes, curves: pd.DataFrame, colours: Colours, family: Fami
     axes.set_xticks(np.linspace(0, 1, 6))
 
 
-def _cool(traces: Traces) -> str:
-    if planning(traces):
+def _cool(traces: Traces, ranked: Ranks) -> str:
+    if EICOOL in ranked.taking_part:
         return " and EI-cool"
+    if planning(traces):
+        return " (EI-cool has too few runs)"
     left = " (EI-cool, which plans with its budget, has no runs for these budgets)"
     return left if (traces.runs["method"] == EICOOL).any() else ""
 
@@ -124,9 +127,9 @@ def _cool(traces: Traces) -> str:
 def _caption(traces: Traces, ranked: Ranks, budgets: pd.DataFrame, n: int, family: Family) -> str:
     fewest, most = int(budgets["methods"].min()), int(budgets["methods"].max())
     over = f"{most}" if fewest == most else f"{fewest} to {most}"
-    banded = ", ".join(name for method, name in _NAMES.items() if method in ranked.methods)
+    banded = ", ".join(name for method, name in _NAMES.items() if method in ranked.taking_part)
     return sentence(
-        f"{family.title}. Mean rank of {family.who}{_cool(traces)} by the best {traces.judge} error among the",
+        f"{family.title}. Mean rank of {family.who}{_cool(traces, ranked)} by the best {traces.judge} error among the",
         "evaluations that end within the spent share of the budget; ties share the mean rank. Minimal budget",
         f"of a problem: least median (over seeds) total cost of {n} iterations, over {over} EI^alpha",
         "methods. Mean over",

@@ -18,11 +18,13 @@ class Ranks:
     """Ranks (1 = best) of M methods in every cell in which all of them have a run.
 
     present: which methods take part at which budget: a method that plans with its budget (EI-cool) has one run for
-    each, and takes part where every cell has that run; elsewhere its ranks are NaN.
+    each, and takes part where nearly every cell has that run; elsewhere its ranks are NaN. there: cells in which all
+    that take part have a run; the others count nowhere.
     ending: how each run ended against the budget (`endings`); runs that ended before it was spent count with their
     final incumbent. brief: runs that could have gone on. unfinished: runs with no successful evaluation within the
     budget, which rank last (ties).
-    left_out: cells in which some method has no run, or whose problem has no minimal budget.
+    left_out: cells in which some method has no run, or whose problem has no minimal budget. sparse: methods asked for
+    and left out, for want of runs.
     """
 
     methods: list[str]
@@ -34,7 +36,9 @@ class Ranks:
     ending: Int[np.ndarray, "C B M"]
     brief: Bool[np.ndarray, "C B M"]
     unfinished: Bool[np.ndarray, "C B M"]
+    there: Bool[np.ndarray, "C B"]
     left_out: int
+    sparse: list[str]
 
     @property
     def capped(self) -> Bool[np.ndarray, "C B M"]:
@@ -48,8 +52,8 @@ class Ranks:
 
     @cached_property
     def kept(self) -> Bool[np.ndarray, "C B"]:
-        """Cells that count at each budget: without a run that is too short for it (`endings.RULE`)."""
-        return cells_that_count(self.ending, self.brief)
+        """Cells that count at each budget: without a run that is too short for it (`endings.RULE`), or missing."""
+        return cells_that_count(self.ending, self.brief) & self.there
 
     @cached_property
     def counting(self) -> Bool[np.ndarray, " B"]:
@@ -57,9 +61,14 @@ class Ranks:
         return budgets_that_count(self.kept, self.cells)
 
     @property
+    def taking_part(self) -> list[str]:
+        """The methods that take part at some budget."""
+        return [method for k, method in enumerate(self.methods) if self.present[:, k].any()]
+
+    @property
     def used(self) -> Bool[np.ndarray, "C B"]:
-        """Cells that numbers are taken over: those kept; at a budget that does not count, all of them."""
-        return self.kept | ~self.counting
+        """Cells that numbers are taken over: those kept; at a budget that does not count, all that have every run."""
+        return self.kept | (self.there & ~self.counting)
 
     def over(self, budget: int) -> pd.DataFrame:
         """Return the ranks at a budget, by its position: one row per cell used, columns (share, method)."""

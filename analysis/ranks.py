@@ -11,13 +11,15 @@ from scipy.stats import rankdata
 
 from analysis.bootstrap import Scheme, bootstrap
 from analysis.budgets import MULTIPLES
-from analysis.endings import SAME, endings
+from analysis.coverage import sparse
+from analysis.endings import SAME, cells_that_count, endings
 from analysis.incumbent import at_budgets
 from analysis.ranked import Ranks
 from analysis.traces import CELL, PROBLEM, Traces
 from harness.errors import BadInput
 
 SHARES = np.linspace(0, 1, 41)
+MOST_LACKING = 0.1  # share of a budget's cells that may lack the run of a method that plans, for it to take part
 
 
 def ranks(
@@ -32,7 +34,8 @@ def ranks(
 
     Ranking is by the best error among evaluations that end within share x multiple x budget; ties share the
     mean rank. `traces`: one run per (problem, method, seed), of any length, and of methods that plan one per budget
-    (`selection.for_budgets`). Raises BadInput when fewer than two methods are asked for, or when no cell has them all.
+    (`selection.for_budgets`). Methods with too few runs are left out (`coverage.sparse`). Raises BadInput when fewer
+    than two methods are asked for, or when no cell has them all.
     """
     if len(methods) < 2:
         raise BadInput(f"{what} needs two methods or more, got: {', '.join(methods) or 'none'}")
@@ -41,6 +44,8 @@ def ranks(
     planning = [m for m in methods if m in set(runs.loc[plans, "method"])]
     row = runs[~plans].pivot(index=CELL, columns="method", values="row")
     row = row.reindex(columns=[m for m in methods if m not in planning])
+    few = sparse(runs[runs["method"].isin(row.columns) & ~plans])
+    row, methods = row.drop(columns=few, errors="ignore"), [m for m in methods if m not in few]
     budget = budgets["budget_s"].reindex(pd.MultiIndex.from_frame(row.index.to_frame()[PROBLEM])).to_numpy()
     complete = row.notna().all(axis=1).to_numpy() & ~np.isnan(budget)
     if row.shape[1] < 2 or not complete.any():
@@ -48,14 +53,28 @@ def ranks(
     row, budget = row[complete], budget[complete]
     whole = budget[:, None] * np.asarray(multiples)
     rows = np.stack([_rows(runs, row, method, whole) for method in methods], axis=-1)
-    present = np.asarray((rows >= 0).all(axis=0))
+    present = _taking_part(traces, rows, whole)
+    rows[:, ~present] = -1
+    there = ((rows >= 0) | ~present).all(axis=2)
     error, unfinished = _reached(traces, rows, whole, np.asarray(shares))
     rank = rankdata(np.where(np.isnan(error), np.inf, error), method="average", axis=-1)
     if not present.all():
         rank = _rank_present(error, present)
     cells = row.index.to_frame(index=False)
     return Ranks(methods, cells, np.asarray(multiples), np.asarray(shares), rank, present,
-                 *endings(traces, rows, whole), unfinished, left_out=int((~complete).sum()))  # fmt: skip
+                 *endings(traces, rows, whole), unfinished, there, int((~complete).sum()), few)  # fmt: skip
+
+
+def _taking_part(traces: Traces, rows: np.ndarray, whole: Float[np.ndarray, "C B"]) -> np.ndarray:
+    """Return (B, M): which methods have runs in all cells; where they plan, in 90 % of those that the others count in.
+
+    A cell in which a run for the budget is missing then does not count at that budget.
+    """
+    steady = (rows >= 0).all(axis=(0, 1))
+    counts = cells_that_count(*endings(traces, rows[:, :, steady], whole))
+    counts |= ~counts.any(axis=0)
+    lacking = ((rows < 0) & counts[:, :, None]).sum(axis=0) / counts.sum(axis=0)[:, None]
+    return np.asarray((rows >= 0).any(axis=0) & (lacking <= MOST_LACKING))
 
 
 def _rows(runs: pd.DataFrame, row: pd.DataFrame, method: str, whole: Float[np.ndarray, "C B"]) -> np.ndarray:
@@ -79,10 +98,12 @@ def _reached(traces: Traces, rows: np.ndarray, whole: np.ndarray, shares: np.nda
     curve = traces.incumbent
     for b, m in np.ndindex(rows.shape[1:]):
         at = rows[:, b, m]
-        if (at < 0).any():
+        has = at >= 0
+        if not has.any():
             continue
-        error[:, b, :, m] = at_budgets(curve[at], traces.cost_s[at], whole[:, [b]] * shares)
-        unfinished[:, b, m] = np.isnan(at_budgets(curve[at], traces.cost_s[at], whole[:, [b]]))[:, 0]
+        curves, costs, budget = curve[at[has]], traces.cost_s[at[has]], whole[has][:, [b]]
+        error[has, b, :, m] = at_budgets(curves, costs, budget * shares)
+        unfinished[has, b, m] = np.isnan(at_budgets(curves, costs, budget))[:, 0]
     return error, unfinished
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 import datasets
 import pipelines
 from analysis.bootstrap import in_use
+from analysis.coverage import left_aside
 from analysis.endings import CAP, FEWEST_DATASETS, REACHED, SHORT, USED_UP
 from analysis.marks import footnote
 from analysis.ranked import Ranks
@@ -94,7 +95,7 @@ def ranks_left_out(ranked: Ranks) -> str:
     """Return the sentences on capped and unfinished runs per budget, and on the cells left out."""
     return (
         f"{ended_early(ranked)} Left out: {plural(ranked.left_out, 'problem-seed pair')} without runs of every method."
-        f"{_planning(ranked)}"
+        f"{_planning(ranked)}{left_aside(ranked.sparse)}"
     )
 
 
@@ -112,7 +113,7 @@ def ended_early(ranked: Ranks) -> str:
     ways = ((f"reached {CAP} iterations", REACHED), ("used up their table", USED_UP), ("were planned shorter", SHORT))
     shares = ((words, _shares(ranked, ranked.ending == way)) for words, way in ways)
     of_these = [f"{words}: {share}" for words, share in shares if share != _NONE]
-    gone = [f"{n:,} ({name})" for n, name in zip((~ranked.used).sum(axis=0), names, strict=True) if n]
+    gone = [f"{n:,} ({name})" for n, name in zip((~ranked.used & ranked.there).sum(axis=0), names, strict=True) if n]
     how = f" ({'; '.join(of_these)})" if of_these else ""
     refused = [name for name, counts in zip(names, ranked.counting, strict=True) if not counts]
     return sentence(
@@ -140,5 +141,8 @@ def _planning(ranked: Ranks) -> str:
     for method in absent:
         there = ranked.present[:, ranked.methods.index(method)]
         at = ", ".join(f"{m:.0%}" for m in ranked.multiples[there]) or "no budget"
-        parts.append(f" {method} plans with its budget and takes part where every pair has its run: at {at}.")
+        parts.append(f" {method} plans with its budget and takes part where nine in ten pairs have its run: at {at}.")
+    lacking = zip((~ranked.there).sum(axis=0), ranked.multiples, strict=True)
+    without = ", ".join(f"{n:,} ({m:.0%})" for n, m in lacking if n)
+    parts += [f" Pairs left out of a budget for want of such a run: {without}."] if without else []
     return "".join(parts)

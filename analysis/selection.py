@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from analysis.methods import EICOOL
+from analysis.methods import EI, EICOOL
 from analysis.traces import CELL, STUDY_ITERATIONS, Traces
 from harness.errors import BadInput
 
@@ -11,10 +11,13 @@ from harness.errors import BadInput
 def horizon(traces: Traces) -> int:
     """Return N: the study's 100 iterations, or the most that some run has of which `at_horizon` could take them.
 
+    Of EI's runs, where there are any: nothing longer can be compared with them.
     Raises BadInput where there is none: every run was planned for a budget tau, or ended before its planned length.
     """
     runs = traces.runs
     whole = ~runs["plans"] | (runs["tau"].isna() & (runs["evaluations"] == runs["iterations"]))
+    ei = whole & (runs["method"] == EI)
+    whole = ei if ei.any() else whole
     if not whole.any():
         raise BadInput("no run was planned for a number of iterations and reached it: run one without tau")
     return int(min(STUDY_ITERATIONS, runs.loc[whole, "evaluations"].max()))
@@ -63,10 +66,13 @@ def of_families(traces: Traces, *axes: str) -> Traces:
 
 
 def and_cool(traces: Traces, n: int, *axes: str) -> Traces:
-    """Return the runs of `of_families`, and beside them those of EI-cool that were planned for `n` iterations."""
+    """Return the runs of `of_families`, and beside them those of EI-cool without tau, if one was planned for `n`
+    iterations and made them: `at_horizon` takes these and counts the others.
+    """
     runs = traces.runs
-    cool = (runs["method"] == EICOOL) & (runs["iterations"] == n) & runs["tau"].isna() & (runs["evaluations"] >= n)
-    return traces.select((runs[list(axes)].notna().any(axis=1) | cool).to_numpy())
+    cool = (runs["method"] == EICOOL) & runs["tau"].isna()
+    found = bool((cool & (runs["iterations"] == n) & (runs["evaluations"] >= n)).any())
+    return traces.select((runs[list(axes)].notna().any(axis=1) | (cool & found)).to_numpy())
 
 
 def _one_each(runs: pd.DataFrame, by_length: bool) -> np.ndarray:

@@ -2,13 +2,15 @@
 
 A folder holds one folder of records per setting: `base`, and others of any name, such as those of configs/setting.
 Each is compared with the base, or with the setting that differs from it in one thing only (AGAINST), on the problems,
-seeds and methods that both have. Beside them, the base itself judged by the test error of the configurations chosen.
+seeds, methods and lengths that both have. Beside them, the base itself judged by the test error of the configurations
+chosen.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from analysis.claims import Verdict
@@ -60,16 +62,14 @@ def compare(
 
     Raises BadInput where they share nothing, and where tables differ, of a setting that is not about tables.
     """
-    keys = [*CELL, "method"]
+    keys = [*CELL, "method", "iterations", "tau"]
     both = _runs(base, keys).intersection(_runs(own, keys))
     if setting == LOSS:
         regression = {name for name, entry in entries().items() if entry.task == "regression"}
         both = both[~both.get_level_values("dataset").isin(regression)]
     if not len(both):
-        raise BadInput(f"setting {setting}: no problem, seed and method in common with the {against}")
-    base, own = (
-        frame[pd.MultiIndex.from_frame(frame[keys].astype({"method": str})).isin(both)] for frame in (base, own)
-    )
+        raise BadInput(f"setting {setting}: no problem, seed, method and length of runs in common with the {against}")
+    base, own = (frame[_index(frame, keys).isin(both)] for frame in (base, own))
     if setting in SAME_TABLES:
         check_same_tables({against: base, setting: own})
     cells = both.to_frame(index=False)
@@ -101,9 +101,12 @@ def _decide(claim: Claim, evidence: Evidence) -> Verdict:
 
 
 def _runs(frame: pd.DataFrame, keys: list[str]) -> pd.MultiIndex:
-    return pd.MultiIndex.from_frame(
-        frame[keys].astype({"dataset": str, "pipeline": str, "method": str}).drop_duplicates()
-    )
+    return _index(frame, keys).drop_duplicates()
+
+
+def _index(frame: pd.DataFrame, keys: list[str]) -> pd.MultiIndex:
+    told = frame[keys].astype({"dataset": str, "pipeline": str, "method": str})
+    return pd.MultiIndex.from_frame(told.assign(tau=told["tau"].fillna(np.inf)))
 
 
 def read(folder: Path) -> list[Comparison]:

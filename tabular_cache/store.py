@@ -144,8 +144,7 @@ class Store:
         self.manifest["noise"] = {**self.manifest.get("noise", {}), PENDING: digest}
         self.write_manifest()
         write_atomically(self.folder / noise.FILE, content)
-        self.manifest["noise"] = {"sha256": digest}
-        self.write_manifest()
+        self.manifest["noise"] = {"sha256": digest}  # `pack` writes it; until then the manifest knows both
 
     def _entry(self, problem: str) -> dict[str, Any]:
         """Return the manifest's entry of a problem: its time limit alone, where there is no table (any more)."""

@@ -7,6 +7,7 @@ import pandas as pd
 from analysis.claims.condition import Condition
 from analysis.claims.decide import Claim, Finding, Missing
 from analysis.claims.evidence import Evidence, mean, need, too_short_for
+from analysis.coverage import left_aside, sparse
 from analysis.endings import RULE
 from analysis.hypervolume import Hypervolumes, hypervolumes
 from analysis.methods import EI, EIPU, ordered
@@ -22,7 +23,11 @@ FEWEST = 3  # members of a family, EI included
 
 
 def families_of(runs: pd.DataFrame) -> dict[str, list[str]]:
-    """Return the methods present of EI^alpha (``alpha``), and of CEI with EI, which is its lambda = 0 (``lam``)."""
+    """Return the methods present of EI^alpha (``alpha``), and of CEI with EI, which is its lambda = 0 (``lam``).
+
+    Those with too few runs are left out (`coverage.sparse`).
+    """
+    runs = runs[~runs["method"].isin(sparse(runs))]
     return {
         "alpha": ordered(runs[runs["alpha"].notna()]),
         "lam": [EI, *ordered(runs[runs["lam"].notna()])],
@@ -34,7 +39,9 @@ def volumes(equal: Traces) -> Hypervolumes:
 
     `equal`: runs of equal length. Raises BadInput where no problem and seed has runs of both that can be compared.
     """
-    return hypervolumes(of_families(equal, "alpha", "lam"), families_of(equal.runs))
+    families = families_of(equal.runs)
+    counted = {method for methods in families.values() for method in methods}
+    return hypervolumes(equal.select(equal.runs["method"].isin(counted).to_numpy()), families)
 
 
 def write_volumes(traces: Traces, out_dir: Path) -> list[Path]:
@@ -65,6 +72,7 @@ def claim_7(evidence: Evidence) -> Finding:
     )
     left = f"; left out {plural(found.flat, 'pair')} in which no method gains on the initial design, and "
     left += f"{found.incomplete:,} without a successful run of every method"
+    left += left_aside(sparse(of_families(evidence.equal, "alpha", "lam").runs), clause=True)
     gap = Condition(
         "hypervolume of CEI minus that of EI^alpha", mean(values["lam"] - values["alpha"]), -MARGIN, digits=3
     )
@@ -74,8 +82,9 @@ def claim_7(evidence: Evidence) -> Finding:
 def claim_8(evidence: Evidence) -> Finding:
     """Mean rank of CEI, over its inner lambdas, against both rivals at every budget."""
     runs = evidence.traces.runs
-    inner = ordered(runs[runs["lam"].between(*INNER)])
-    if not inner or not {EI, EIPU} <= set(runs["method"]):
+    few = sparse(runs)
+    inner = [method for method in ordered(runs[runs["lam"].between(*INNER)]) if method not in few]
+    if not inner or not {EI, EIPU} <= set(runs["method"]) - set(few):
         raise Missing(f"needs ei, eipu and cei with lambda in {INNER[0]} to {INNER[1]}; got {', '.join(ordered(runs))}")
     ranked = evidence.ranked([EI, EIPU, *inner])
     if not ranked.counting.any():

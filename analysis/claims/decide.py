@@ -22,7 +22,8 @@ class Finding:
     """What the records say of a claim.
 
     conditions: all must hold. any_of: further conditions, in groups of which one group must hold in full. barred:
-    reasons why no verdict may be given at all; doubts: what is missing for it to hold, though it may already fail.
+    reasons why no verdict may be given at all; doubts: what is missing for it to hold, though it may already fail;
+    unseen: further groups that there are no records for, so that the others' failing does not decide.
     """
 
     conditions: Sequence[Condition]
@@ -31,6 +32,7 @@ class Finding:
     barred: Sequence[str] = ()
     doubts: Sequence[str] = field(default_factory=tuple)
     also: str = ""
+    unseen: Sequence[str] = ()
 
     @property
     def every(self) -> list[Condition]:
@@ -42,7 +44,8 @@ class Finding:
         words = [condition.word for condition in self.conditions]
         if self.any_of:
             groups = [all_of([c.word for c in group]) for group in self.any_of]
-            words.append(HOLDS if HOLDS in groups else FAILS if set(groups) == {FAILS} else UNDECIDED)
+            none = set(groups) == {FAILS} and not self.unseen
+            words.append(HOLDS if HOLDS in groups else FAILS if none else UNDECIDED)
         return words
 
     def word(self) -> Word:
@@ -54,9 +57,13 @@ class Finding:
         """Return what decided, or what stands against deciding."""
         if self.barred:
             return "; ".join(dict.fromkeys(self.barred))
-        named = {word: [c.what for c in self.every if c.word == word] for word in (FAILS, UNDECIDED)}
+        # an alternative that fails beside one that holds says nothing
+        groups = self.any_of and self.words()[-1] != HOLDS
+        listed = self.every if groups else self.conditions
+        named = {word: [c.what for c in listed if c.word == word] for word in (FAILS, UNDECIDED)}
         parts = [f"outside: {'; '.join(named[FAILS])}"] if named[FAILS] else []
         parts += [f"interval across the limit: {'; '.join(named[UNDECIDED])}"] if named[UNDECIDED] else []
+        parts += [f"not looked at: {', '.join(self.unseen)}"] if groups and self.unseen else []
         return "; ".join(dict.fromkeys([*parts, *self.doubts])) or "every condition holds"
 
     def deciding(self) -> str:
@@ -71,8 +78,8 @@ class Finding:
 
     def _of_groups(self, word: Word) -> Condition:
         """Return the first condition that gives the groups their word."""
-        group = next(group for group in self.any_of if all_of([c.word for c in group]) == word)
-        return next(c for c in group if c.word == word)
+        group = next((group for group in self.any_of if all_of([c.word for c in group]) == word), self.any_of[0])
+        return next((c for c in group if c.word == word), group[0])
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ import pandas as pd
 from analysis.bootstrap import Estimate, bootstrap
 from analysis.budgets import MULTIPLES, minimal_budgets
 from analysis.claims.decide import Missing
+from analysis.components import REFERENCE
+from analysis.coverage import left_aside
 from analysis.endings import CAP, FEWEST_DATASETS
 from analysis.methods import ordered
 from analysis.ranked import Ranks
@@ -74,10 +76,19 @@ class Evidence:
 
     def barred(self, cells: pd.DataFrame) -> list[str]:
         """Return why no verdict may be given on these cells; empty if it may."""
-        n, found = horizon(self.traces), []
+        n, found = horizon(self.traces), self._others()
         if n < STUDY_ITERATIONS:
             found.append(f"runs of {STUDY_ITERATIONS} iterations are needed; the longest has {n}")
         return [*found, *too_few(cells)]
+
+    def _others(self) -> list[str]:
+        """Return which components of the runs are not those that the paper's claims are about."""
+        chosen = self.traces.components
+        return [
+            f"these are runs of {name}={chosen[name]}, and the claim is about {name}={REFERENCE[name]}"
+            for name in ("utility", "cost_model")
+            if chosen.get(name, REFERENCE[name]) != REFERENCE[name]
+        ]
 
     def over(self, cells: pd.DataFrame) -> str:
         """Return what numbers on these cells were taken over."""
@@ -93,12 +104,13 @@ class Evidence:
             f"{scope(ranked.cells, self.traces.evaluator)}, runs of up to {longest} iterations, {self.judge} error; "
             f"ended before the budget was spent: {', '.join(names)}; left out "
             f"{plural(ranked.left_out, 'cell')} without runs of every method{_too_short(ranked)}"
+            f"{left_aside(ranked.sparse, clause=True)}"
         )
 
 
 def _too_short(ranked: Ranks) -> str:
     """Return how many cells with runs planned too short for them the budgets that count leave out."""
-    gone = (~ranked.used).sum(axis=0)
+    gone = (~ranked.used & ranked.there).sum(axis=0)
     left = ", ".join(f"{n:,} at {m:.0%}" for n, m in zip(gone, ranked.multiples, strict=True) if n)
     return f"; cells left out of a budget for which runs were planned too short: {left}" if left else ""
 

@@ -4,7 +4,7 @@ import pandas as pd
 
 from analysis.claims.condition import Condition
 from analysis.claims.decide import Claim, Finding, Missing
-from analysis.claims.evidence import Evidence
+from analysis.claims.evidence import Evidence, too_few
 from analysis.methods import EIPU
 from analysis.relative import Relative
 
@@ -47,12 +47,17 @@ def claim_3(evidence: Evidence) -> Finding:
     """Both ends are bad: EIpu loses accuracy, EI wastes time."""
     severe = Condition("error added at alpha = 1", evidence.change(EIPU, "added"), at_least=5.0, unit=" %", digits=2)
     present = set(evidence.pairs.table["method"])
-    small = [alpha for alpha in SMALL if f"eialpha(alpha={alpha:g})" in present]
+    small = {alpha: f"eialpha(alpha={alpha:g})" for alpha in SMALL if f"eialpha(alpha={alpha:g})" in present}
     if not small:
         raise Missing(f"no runs of EI^alpha with a small alpha ({', '.join(map(str, SMALL))})")
     cells = _cells(evidence.pairs, EIPU)
-    return Finding([severe], evidence.over(cells), [_saves(10.0, 1.0, alpha, evidence) for alpha in small],
-                   evidence.barred(cells))  # fmt: skip
+    barred = evidence.barred(cells)
+    told = [alpha for alpha, method in small.items() if not too_few(_cells(evidence.pairs, method))]
+    if not told:  # whatever they are, they say nothing of other data sets
+        told, barred = list(small), [*barred, *too_few(_cells(evidence.pairs, next(iter(small.values()))))]
+    unseen = [f"alpha = {alpha:g}" for alpha in SMALL if alpha not in told]
+    return Finding([severe], evidence.over(cells), [_saves(10.0, 1.0, alpha, evidence) for alpha in told], barred,
+                   unseen=unseen)  # fmt: skip
 
 
 CLAIMS = (

@@ -9,7 +9,8 @@ from matplotlib.axes import Axes
 from scipy.stats import rankdata
 
 from analysis.budgets import minimal_budgets
-from analysis.critical import LEVEL, Critical, critical
+from analysis.coverage import sparse
+from analysis.critical import LEVEL, Critical, ahead, critical
 from analysis.methods import EI, ordered, require, short
 from analysis.plotting import BLACK, RED, Drawn, new_figure, save, style
 from analysis.ranks import ranks
@@ -51,21 +52,23 @@ def _after_iterations(traces: Traces) -> Panel:
     n = horizon(traces)
     wide = finals(at_horizon(traces, n)[0]).pivot(index=CELL, columns="method", values="final_error")
     every = wide.reindex(columns=ordered(traces.runs))
-    wide = every.dropna(axis=1, how="all")
+    few = sparse(traces.runs)
+    wide = every.drop(columns=few).dropna(axis=1, how="all")
     ran = wide.notna().all(axis=1)
     if not ran.any():
         raise BadInput("CD: no problem and seed has a successful run of every method")
     rank = pd.DataFrame(rankdata(wide[ran], axis=1), index=wide.index[ran], columns=wide.columns)
     absent = [method for method in every.columns if method not in wide.columns]
-    left_out = _left_out(int((~ran).sum()), absent, f"without {n} iterations and a successful evaluation")
+    why = f"without {n} iterations and a successful evaluation, or with runs on less than half of EI's pairs"
+    left_out = _left_out(int((~ran).sum()), absent, why)
     return Panel(f"best error after {n} iterations", _compare(rank), rank.index.to_frame(index=False), left_out)
 
 
 def _within_budget(traces: Traces) -> Panel | str:
     """The panel of the budget; a sentence where it does not count, or no two methods ran on a common problem."""
-    budgets = minimal_budgets(at_horizon(of_families(traces, "alpha"), horizon(traces))[0], "CD")
     methods = ordered(for_budgets(traces).runs)
     try:
+        budgets = minimal_budgets(at_horizon(of_families(traces, "alpha"), horizon(traces))[0], "CD")
         ranked = ranks(for_budgets(traces), budgets, methods, (BUDGET,), np.ones(1), "CD")
     except BadInput as error:
         return f"No diagram for {BUDGET:.0%} of the minimal budget: {error}."
@@ -73,7 +76,7 @@ def _within_budget(traces: Traces) -> Panel | str:
         return f"No diagram for {BUDGET:.0%} of the minimal budget, for which too many runs were planned too short."
     rank = ranked.at(BUDGET).dropna(axis=1)
     absent = [method for method in ordered(traces.runs) if method not in rank.columns]
-    left_out = _left_out(ranked.left_out, absent, "without a run planned for that budget everywhere")
+    left_out = _left_out(ranked.left_out, absent, "without a run for that budget on enough pairs")
     title, cells = f"best error within {BUDGET:.0%} of the minimal budget", rank.index.to_frame(index=False)
     return Panel(title, _compare(rank), cells, f"{left_out} {ended_early(ranked)}")
 
@@ -85,7 +88,7 @@ def _left_out(cells: int, methods: list[str], why: str) -> str:
 
 
 def _compare(rank: pd.DataFrame) -> Critical:
-    return critical(rank.groupby(level="dataset").mean())
+    return critical(rank.groupby(level="dataset").mean(), ahead(rank))
 
 
 def _diagram(axes: Axes, found: Critical, title: str) -> None:
@@ -120,8 +123,9 @@ def _caption(traces: Traces, panels: list[Panel], none: str) -> str:
         )
     return sentence(
         "CD. Mean rank of the methods over data sets, each data set's value being the mean rank over its problems and",
-        "seeds. Bars join neighbours of which no pair differs: Wilcoxon's signed-rank test over data sets with Holm's",
-        f"correction, {LEVEL:.0%} (Demsar 2006; Benavoli et al. 2016). With few data sets no pair can differ.",
+        "seeds. Bars join neighbours of which no pair differs: Wilcoxon's signed-rank test over data sets of how much",
+        f"more often one is ahead of the other, Holm's correction, {LEVEL:.0%} (Demsar 2006; Benavoli et al. 2016).",
+        "With few data sets no pair can differ.",
         *parts,
         none,
         footnote(panels[0].cells["dataset"]),

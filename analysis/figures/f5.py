@@ -28,6 +28,8 @@ def draw(traces: Traces, out_dir: Path) -> Drawn:
     if equal.runs["lam"].isna().all():
         raise BadInput(f"F5 needs a method cei of {n} iterations: the records hold {', '.join(ordered(equal.runs))}")
     pairs = relative(equal, "F5")
+    if pairs.table["lam"].isna().all():
+        raise BadInput("F5: no run of cei can be compared with EI's on the same problem and seed")
     numbers = tradeoff(pairs, ordered(pairs.table))
     effective = effective_alpha(of_families(equal, "lam"))
     caption = _caption(traces, pairs, numbers, effective, n, short)

@@ -28,7 +28,10 @@ def changed(records: Records, settings: Settings, traces: Traces) -> str:
     """Return which records were replayed from other tables than those in the folder now, in words; "" for none."""
     folder = problem_tables.folder_of(settings, traces)
     runs = records.frame[records.frame["evaluator"].isin(REPLAYED)]
-    frames = {"the runs": runs, "the records of cost models": records.costs, "the fronts": records.fronts}
+    fronts = records.fronts
+    if fronts is not None:
+        fronts = fronts[fronts["evaluator"].isin(REPLAYED)]
+    frames = {"the runs": runs, "the records of cost models": records.costs, "the fronts": fronts}
     try:
         return problem_tables.of_other_tables(frames, folder) if folder else ""
     except BadInput:

@@ -121,13 +121,14 @@ def problems(settings: Settings, traces: Traces, out_dir: Path, changed: str = "
         text = ["What the runs saw of each problem: these records are not replays of one folder of tables.",
                 markdown.table(problem_tables.seen(traces))]  # fmt: skip
     else:
-        frame = problem_tables.write(problem_tables.lines_of(traces, folder), out_dir)
-        shown = frame.assign(dataset=frame["dataset"].map(with_mark))
-        text = [
-            *([f"**{changed}**"] if changed else []),
-            f"{problem_tables.counted(frame)} Costs are CPU seconds of successful trainings.",
-            markdown.table(shown),
-        ]
+        try:
+            frame = problem_tables.write(problem_tables.lines_of(traces, folder), out_dir)
+            shown = markdown.table(frame.assign(dataset=frame["dataset"].map(with_mark)))
+            lead = f"{problem_tables.counted(frame)} Costs are CPU seconds of successful trainings."
+        except BadInput as error:
+            shown = markdown.table(problem_tables.seen(traces))
+            lead = f"What the runs saw of each problem: the tables cannot be read now: {plain(str(error))}."
+        text = [*([f"**{changed}**"] if changed else []), lead, shown]
     sets = Section("datasets", "Data sets", [summary.datasets_table(traces), *([note] if note else [])], level=3)
     return [Section("problems", "The problems", text), sets]
 

@@ -110,9 +110,14 @@ def frame(
 
 
 def on_disk(
-    results: Path, problems: Iterable[tuple[str, str]], ways: Iterable[Way], seeds: Sequence[int], steps: int
+    results: Path,
+    problems: Iterable[tuple[str, str]],
+    ways: Iterable[Way],
+    seeds: Sequence[int],
+    steps: int,
+    **about: str,
 ) -> None:
-    """Write the same grid as records."""
+    """Write the same grid as records; about: components other than the usual ones."""
     ways = list(ways)
     for dataset, pipeline in problems:
         for way in ways:
@@ -124,7 +129,8 @@ def on_disk(
                 "fit_ms": [1.0] * n,
                 "propose_ms": [1.0] * n,
             }
-            write_block(results, block_files(spec(dataset, pipeline, way, steps), list(seeds), trace, timings))
+            described = {**spec(dataset, pipeline, way, steps), **about}
+            write_block(results, block_files(described, list(seeds), trace, timings))
 
 
 def fronts_on_disk(results: Path, problems: Iterable[tuple[str, str]], seeds: Sequence[int], stays: bool) -> None:

@@ -207,9 +207,42 @@ def test_ei_cool_is_ranked_where_it_has_a_run_for_the_budget() -> None:
     np.testing.assert_array_equal(found.present, [[True] * 3, [True, True, False]])
     np.testing.assert_array_equal(found.rank[:, 1, 0], [[1, 2, np.nan]] * 2)
     curves = rank_curves(found)
-    assert len(curves) == 5 and "takes part where every pair has its run: at 50%" in ranks_left_out(found)
+    assert len(curves) == 5 and "takes part where nine in ten pairs have its run: at 50%" in ranks_left_out(found)
     with pytest.raises(BadInput, match="no problem and seed has runs of all"):
         ranks(for_budgets(lacking), budget, ["ei", "eicool"])
+
+
+def test_one_missing_run_of_ei_cool_costs_one_cell_not_the_method() -> None:
+    seeds = list(range(12))
+    parts = [
+        frame([("wind", "clean")], [Way(name)], seeds, 5).query("step < 3").assign(error=error, cost_s=2.0)
+        for name, error in (("ei", 0.2), ("eipu", 0.3))
+    ]
+    budget = pd.DataFrame({"budget_s": 6.0}, index=pd.MultiIndex.from_tuples([("wind", "clean")], names=PROBLEM))
+    cool = [planned(6.0, s, [0.5, 0.25], [1.0, 6.0]) for s in seeds[1:]]
+    found = ranks(
+        for_budgets(collect(pd.concat([*parts, *cool]))), budget, ["ei", "eipu", "eicool"], (1.0,), np.ones(1)
+    )
+    assert found.present.all() and found.left_out == 0
+    at = found.at(1.0)
+    assert at.index.get_level_values("seed").tolist() == seeds[1:] and (at == [1.0, 2.0, 3.0]).all(axis=None)
+    assert "for want of such a run: 1 (100%)" in ranks_left_out(found)
+    few = ranks(
+        for_budgets(collect(pd.concat([*parts, *cool[:9]]))), budget, ["ei", "eipu", "eicool"], (1.0,), np.ones(1)
+    )
+    assert few.taking_part == ["ei", "eipu"] and len(few.at(1.0)) == 12, "9 of 12 are too few: EI-cool has no part"
+
+
+def test_a_method_tried_once_hides_none_of_the_others() -> None:
+    ways = [Way("ei"), Way("eipu")]
+    runs = frame([("wind", "clean"), ("wind", "onehot")], ways, [0, 1, 2], 5).assign(cost_s=2.0)
+    once = frame([("wind", "clean")], [Way("eialpha", alpha=0.25)], [0], 5).assign(cost_s=0.1)
+    traces = collect(pd.concat([runs, once]))
+    budgets = minimal_budgets(traces)
+    assert (budgets["budget_s"] == 10.0).all() and (budgets["methods"] == 2).all(), "one cheap run is no median"
+    found = ranks(traces, budgets, ["ei", "eialpha(alpha=0.25)", "eipu"], (1.0,), np.ones(1))
+    assert found.methods == ["ei", "eipu"] and len(found.cells) == 6 and found.left_out == 0
+    assert "want of runs on half of EI's problem-seed pairs: eialpha(alpha=0.25)." in ranks_left_out(found)
 
 
 def test_runs_planned_too_short_are_told_from_capped_ones() -> None:

@@ -34,7 +34,7 @@ def test_only_what_both_have_is_compared() -> None:
     found = compare("hist", base, records({**SAVES, Way("eipu"): (1.0, 1.0)}, steps=100))
     assert sorted(found.cells["dataset"]) == sorted(DATASETS) and found.methods == 2
     assert found.changed == [] and "[52.0, 52.0]" in found.base[0].ours
-    with pytest.raises(BadInput, match="setting hist: no problem, seed and method in common"):
+    with pytest.raises(BadInput, match="setting hist: no problem, seed, method and length of runs in common"):
         compare("hist", base, frame([("letters", "onehot")], [Way("ei")], [0], 6))
 
 
