@@ -19,14 +19,14 @@ PREFIX_FAMILIES = ("ei", "eialpha", "eipu", "cei", STEADY)
 `STEADY` are all rules of users' own that say so (`plans_ahead = False`); others may plan, as EI-cool does.
 """
 
-PLANNING = ("mcms", "bmsei")
-"""Utilities whose choices depend on the planned length or deadline, whatever the cost rule."""
+MYOPIC = ("ei", "ei_gpyopt", "logei", "kg", "es", "pes", "mes", "gibbon", "pbgi", "pbgi_d")
+"""Utilities whose choices do not depend on the planned length or deadline. All others may, as mcms and bmsei do."""
 
 
 def plans(acq: pd.Series, utility: pd.Series | str) -> pd.Series:
     """Return which runs' choices depend on the length or the budget that they were planned for; acq: of `families`."""
-    looks_ahead = utility in PLANNING if isinstance(utility, str) else utility.isin(PLANNING)
-    return ~acq.isin(PREFIX_FAMILIES) | looks_ahead
+    myopic = utility in MYOPIC if isinstance(utility, str) else utility.isin(MYOPIC)
+    return ~acq.isin(PREFIX_FAMILIES) | ~pd.Series(myopic, index=acq.index)
 
 
 def families(acq: pd.Series, plans_ahead: pd.Series) -> pd.Series:

@@ -1,7 +1,7 @@
 """Runs of utilities up to a deadline: which runs serve which, and what of them ends in time.
 
 A method that does not plan with the deadline makes the same choices whatever it is: one long run of it serves every
-deadline within the run. Utilities that plan (`methods.PLANNING`) need runs of their own for each.
+deadline within the run. Utilities that plan (all but `methods.MYOPIC`) need runs of their own for each.
 """
 
 import numpy as np

@@ -38,11 +38,29 @@ def ranks(found: Complete) -> pd.DataFrame:
     return rank_means({name: wide[found.labels] for name, wide in score.items()})
 
 
-def _within(runs: Runs, share: float) -> pd.DataFrame:
-    """Return the best error, cells x methods, within a share of the reference's mean time on the problem."""
+def ended_before(found: Complete) -> str:
+    """Return the sentence on the runs that had made all of their evaluations before a share of EI's time was spent."""
+    spent = found.runs.wide(found.runs.training_s)[found.labels]
+    budget = _reference_time(found.runs, spent.index.to_frame(index=False))[:, None]
+    parts = []
+    for share in SHARES:
+        ended = (spent.to_numpy() < share * budget / _ROUNDED).mean(axis=0)
+        names = ", ".join(f"{name} {part:.0%}" for name, part in zip(found.labels, ended, strict=True) if part > 0)
+        parts += [f"{share:.0%}: {names}"] if names else []
+    told = "Runs that had made all their evaluations before that, and count with what they had found by then"
+    return f"{told}, by share of EI's training: {'; '.join(parts)}." if parts else ""
+
+
+def _reference_time(runs: Runs, cells: pd.DataFrame) -> np.ndarray:
+    """Return the reference's mean training seconds on the problem of each cell."""
     total = runs.table.assign(total=runs.training_s)
     budget = total[total["label"] == REFERENCE].groupby(PROBLEM)["total"].mean()
-    own = budget.reindex(pd.MultiIndex.from_frame(runs.table[PROBLEM])).to_numpy(float)
+    return budget.reindex(pd.MultiIndex.from_frame(cells[PROBLEM])).to_numpy(float)
+
+
+def _within(runs: Runs, share: float) -> pd.DataFrame:
+    """Return the best error, cells x methods, within a share of the reference's mean time on the problem."""
+    own = _reference_time(runs, runs.table)
     return runs.wide(at_budgets(runs.curve, runs.cost_s, share * own[:, None] * _ROUNDED)[:, 0])
 
 

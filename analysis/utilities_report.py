@@ -15,7 +15,7 @@ from analysis.scope import intervals, plural, scope
 from analysis.traces import CELL, PROBLEM
 from analysis.utilities_deadlines import with_deadlines
 from analysis.utilities_matched import Complete, at_horizon, complete
-from analysis.utilities_numbers import rank_means, ranks, relative
+from analysis.utilities_numbers import ended_before, rank_means, ranks, relative
 from analysis.utilities_pairs import undefined
 from analysis.utilities_runs import Runs
 from harness.errors import BadInput
@@ -41,7 +41,7 @@ def tables(runs: Runs, budgets: pd.Series | None = None) -> tuple[list[tuple[str
             lead.append(f"Left out, shorter than {n} evaluations or planned for another length: {gone}.")
         parts += [
             ("Utilities and cost rules: cost, error and thinking time", [*lead, _front_table(found, front), TIMES]),
-            ("Utilities and cost rules: mean ranks", [RANKS, _rank_table(found, ranked)]),
+            ("Utilities and cost rules: mean ranks", [RANKS, ended_before(found), _rank_table(found, ranked)]),
         ]
     except BadInput as error:
         parts.append(("Utilities and cost rules", [f"Not computed: {error}."]))

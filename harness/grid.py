@@ -21,6 +21,7 @@ from harness.records import block_folder, seeds_done
 from harness.targets import code_of
 
 ENGINE = 2  # raise it when the same spec gives other choices than before
+LOOK_AHEAD = 2  # raise it when utilities that look ahead choose otherwise, and those that do not as before
 COST_SD = 2  # raise it when predictive sds of costs change: other statistics than the default depend on them
 SETTINGS = ("iterations", "n_initial", "tau", "cost_statistic")  # of every run's optimizer
 YOUNGER = ("memory_limit_mb",)  # settings from after the first records: in a spec only where they are set
@@ -119,15 +120,23 @@ def make_spec(
         **({"plans_ahead": False} if method.steady else {}),
         "components": {name: _settings(config) for name, config in grid.parts(method).items()},
         "engine": ENGINE,
-        **({"cost_sd": COST_SD} if grid.cost_statistic != DEFAULT or _weighs_sd(grid.parts(method)["utility"]) else {}),
+        **(
+            {"cost_sd": COST_SD}
+            if grid.cost_statistic != DEFAULT or _says(grid.parts(method)["utility"], "weighs_cost_sd")
+            else {}
+        ),
+        **({"look_ahead": LOOK_AHEAD} if _says(grid.parts(method)["utility"], "looks_ahead") else {}),
         **beforehand,
         **({"code": code} if (code := code_of(dataset, pipeline, method.rule, *grid.parts(method).values())) else {}),
     }
 
 
-def _weighs_sd(utility: Config) -> bool:
-    """Say whether a utility depends on how uncertain a cost is, whatever the statistic (`weighs_cost_sd = True`)."""
-    return bool(getattr(get_object(str(utility["_target_"])), "weighs_cost_sd", False))
+def _says(utility: Config, what: str) -> bool:
+    """Say whether the class of a utility has this attribute, and it is true.
+
+    `weighs_cost_sd`: it depends on how uncertain a cost is, whatever the statistic; `looks_ahead`.
+    """
+    return bool(getattr(get_object(str(utility["_target_"])), what, False))
 
 
 def _settings(config: Config) -> dict[str, Any]:

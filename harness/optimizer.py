@@ -172,15 +172,16 @@ class Optimizer:
 
         log_cost = self._log_cost(mean_log_cost, log_cost_sd, state)
 
-        def believe(where: Any, mean: np.ndarray, sd: np.ndarray) -> Belief:
+        def believe(where: Any, mean: np.ndarray, sd: np.ndarray, points: np.ndarray | None = None) -> Belief:
             costs = {"log_cost": log_cost[where], "log_cost_sd": log_cost_sd[where]}
             costs["mean_log_cost"] = mean_log_cost[where]
-            return Belief(mean=mean, sd=sd, points=C[where], **costs, **state)
+            return Belief(mean=mean, sd=sd, points=C[where] if points is None else points, **costs, **state)
 
         kept = np.arange(len(C))
         if screen and self._screened is not None and len(C) >= FEWEST and isinstance(posterior, BoundedPosterior):
             kept = shortlist(self._screened, posterior, C, log_cost, believe, rough=len(history.y) >= MANY)
-        return kept, believe(kept, *posterior.mean_sd(C[kept])), mean_log_cost[kept]
+        offered = C[kept]
+        return kept, believe(kept, *posterior.mean_sd(offered), offered), mean_log_cost[kept]
 
     def _log_cost(
         self, mean: Float[np.ndarray, " m"], sd: Float[np.ndarray, " m"], state: dict[str, Any]

@@ -3,8 +3,6 @@
 The tests hold these against tolerances, and `python tests/bench truth` prints them.
 """
 
-import itertools
-
 import mpmath
 import numpy as np
 from lookahead_cases import believe, data, grid, posterior
@@ -176,16 +174,20 @@ def mcms_with_one_evaluation_left_is_ei() -> float:
 
 
 def two_steps(joint: Joint, chance, best: float, i: int, costs: np.ndarray, left: float) -> float:
-    """Q_2 by a fine grid of latent values, their noise and costs, each equally likely; found is the latent value."""
-    sd, rest = np.sqrt(joint.covariance[i, i]), [j for j in range(len(joint.mean)) if j != i]
+    """Q_2 by a fine grid of observations and of the values behind each, and of costs; the choice knows the former."""
+    variance, rest = joint.covariance[i, i], [j for j in range(len(joint.mean)) if j != i]
     fit = [c for c in costs if c <= left]
     chances = np.array([chance(left - c)[rest] for c in fit]).reshape(len(fit), len(rest))
     later = []
-    for z, e in itertools.product(grid(100), grid(15)):
-        f = joint.mean[i] + sd * z
-        mean, covariance = given(joint.mean, joint.covariance, joint.noise, i, f + np.sqrt(joint.noise) * e)
-        value = ei(min(best, f) - mean[rest], covariance.diagonal()[rest])
-        later.append((value * chances).max(axis=1).sum() / len(costs))
+    for z in grid(100):
+        y = joint.mean[i] + np.sqrt(variance + joint.noise) * z
+        mean, covariance = given(joint.mean, joint.covariance, joint.noise, i, y)
+        found = np.zeros(len(rest))
+        for e in grid(40):
+            f = mean[i] + np.sqrt(max(covariance[i, i], 0.0)) * e
+            m, c = given(joint.mean, joint.covariance, 1e-12, i, f)  # the noise says nothing more of f elsewhere
+            found += ei(min(best, f) - m[rest], c.diagonal()[rest]) / 40
+        later.append((found * chances).max(axis=1).sum() / len(costs))
     return float(ei(best - joint.mean[i], joint.covariance[i, i]) * chance(left)[i] + np.mean(later))
 
 
@@ -210,7 +212,10 @@ def bmsei_by_its_recursion(uncertain: bool, **settings: int) -> float:
 
 
 def mcms_and_bmsei_of_two_steps(noise: float) -> float:
-    """MCMS and B-MS-EI, two evaluations ahead, equal costs and no deadline: both are EI + E[max EI]; relative."""
+    """MCMS and B-MS-EI, two evaluations ahead, equal costs and no deadline; relative.
+
+    With little noise both are EI + E[max EI]; with much, B-MS-EI's second choice is the best one, MCMS's is EI's.
+    """
     X, y = data(8)
     belief = believe(np.random.default_rng(1).random((12, 2)), X, y, posterior(X, y, noise=noise))
     paths = MonteCarloMultiStep(paths=40_000, steps=2, marginal=False).log_value(belief)

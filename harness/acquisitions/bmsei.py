@@ -9,6 +9,7 @@ from scipy.special import logsumexp, ndtr, ndtri
 from harness.acquisitions.belief import Belief
 from harness.acquisitions.ei import log_ei
 from harness.acquisitions.lookahead import (
+    MOST_NODES,
     LookAhead,
     evaluations_ahead,
     excess,
@@ -23,7 +24,7 @@ from harness.acquisitions.time_left import Clock
 from harness.checks import flag, whole
 from harness.surrogates.joint import Joint
 
-_W, _SHARE = np.polynomial.hermite_e.hermegauss(3)  # f given its noisy observation
+_W, _SHARE = np.polynomial.hermite_e.hermegauss(5)  # f given its noisy observation
 _LOG_SHARE = np.log(_SHARE / _SHARE.sum())
 
 
@@ -38,7 +39,8 @@ class BudgetedMultiStepEI(LookAhead):
     the log-normal c by `costs` equally likely values below b (1 where it is known), x the `shortlist` best candidates,
     x' the `pool` best, and deeper in the tree the `branch` best by Q_1. f(x') is as independent of c as the models say.
     What an evaluation finds is f(x), not its noisy y, as in MCMS: a plan's next incumbent is min(incumbent, f(x)), by a
-    rule of three nodes given y, and its next belief is that given y.
+    rule of five nodes given y, and its next belief is that given y. The last evaluation, chosen knowing y, falls below
+    that incumbent by what f(x), not y, says of it; the choice of earlier ones knows the incumbent.
     Its worth is what x adds to going on without it: W_n(x | D, b) = Q_n(x | D, b) - max_x' Q_{n-1}(x' | D, b - c*), c*
     the cost of the best evaluation per cost; a constant is subtracted, so that the argmax is Q_n's; W_1 = Q_1.
     marginal=false: Q_n itself, whose common future lets the contextual rule take the cheapest point.
@@ -64,7 +66,7 @@ class BudgetedMultiStepEI(LookAhead):
     ) -> None:
         self.steps, self.shortlist = whole("utility.steps", steps, 1), whole("utility.shortlist", shortlist, 1)
         self.pool, self.branch = whole("utility.pool", pool, 1), whole("utility.branch", branch, 1)
-        z, weight = np.polynomial.hermite_e.hermegauss(whole("utility.outcomes", outcomes, 2))
+        z, weight = np.polynomial.hermite_e.hermegauss(whole("utility.outcomes", outcomes, 2, MOST_NODES))
         self._z, self._log_weight = z, np.log(weight / weight.sum())
         self.costs, self.planned = whole("utility.costs", costs, 1), flag("utility.planned", planned)
         self.marginal = flag("utility.marginal", marginal)
@@ -121,23 +123,24 @@ class BudgetedMultiStepEI(LookAhead):
         if len(rest) == 0:
             return -np.inf
         after = joint.condition(i, float(joint.mean[i]))  # the covariance does not depend on the outcome
-        covariance = after.covariance[np.ix_(rest, rest)]
         mean = joint.mean[rest] + joint.influence(i)[rest] * self._z[:, None]
-        # what is found is f(i), of which y tells the rest of the path all it knows
-        f = joint.mean[i] + joint.influence(i)[i] * self._z[:, None] + np.sqrt(max(after.covariance[i, i], 0.0)) * _W
-        low = np.minimum(best, f)  # (outcome y, f given y)
-        gap = low[:, :, None] - mean[:, None, :]
-        spread_out = np.broadcast_to(np.sqrt(np.maximum(covariance.diagonal(), 0.0)), gap.shape)
-        first = log_ei(gap.ravel(), spread_out.ravel()).reshape(gap.shape)
-        clocks = [clock.at(rest, clock.left - cost) for cost in self._costs(clock, i)]
-        value = first[:, :, None] + np.array([then.log_chance() for then in clocks])  # (y, f given y, cost, point)
-        highest = value.max(axis=3)
-        if steps > 1:
-            for k, v, c in np.ndindex(highest.shape):
+        sd = np.sqrt(max(after.covariance[i, i], 0.0))  # of what is found, f(i), given its noisy observation y
+        low = np.minimum(best, joint.mean[i] + joint.influence(i)[i] * self._z[:, None] + sd * _W)  # (y, f given y)
+        clocks = [clock.at(rest, clock.after(cost)) for cost in self._costs(clock, i)]
+        if steps == 1:
+            step = after.covariance[rest, i] / sd if sd > 0.0 else np.zeros(len(rest))
+            left = np.sqrt(np.maximum(after.covariance.diagonal()[rest] - step * step, 0.0))
+            gap = low[:, :, None] - (mean[:, None, :] + step * _W[:, None])
+            found = log_ei(gap.ravel(), np.broadcast_to(left, gap.shape).ravel()).reshape(gap.shape)
+            value = logsumexp(found + _LOG_SHARE[:, None], axis=1)[:, None] + [then.log_chance() for then in clocks]
+            highest = value.max(axis=2)  # (y, cost): chosen knowing y, not f
+        else:
+            covariance, deeper = after.covariance[np.ix_(rest, rest)], np.empty((*low.shape, len(clocks)))
+            for k, v, c in np.ndindex(deeper.shape):
                 then = Joint(mean[k], covariance, joint.noise)
-                highest[k, v, c] = self._best(then, clocks[c], float(low[k, v]), steps)
-        log_weight = self._log_weight[:, None] + _LOG_SHARE - np.log(len(clocks))
-        return float(logsumexp(log_weight[:, :, None] + highest))
+                deeper[k, v, c] = self._best(then, clocks[c], float(low[k, v]), steps)
+            highest = logsumexp(deeper + _LOG_SHARE[:, None], axis=1)
+        return float(logsumexp(self._log_weight[:, None] + highest - np.log(len(clocks))))
 
     def _costs(self, clock: Clock, i: int) -> Float[np.ndarray, " c"]:
         """Return equally likely costs of point i, given that it fits."""

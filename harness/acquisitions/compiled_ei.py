@@ -25,7 +25,7 @@ def improvement_bound(gap, sd):  # type: ignore[no-untyped-def]
     if u >= _FAR:
         return gap * (1.0 + _ROUNDING)
     position = (u + _FAR) * _PER_UNIT
-    k = int(position)
+    k = min(int(position), len(_KNOTS) - 2)  # u + FAR may round up to the last knot
     return sd * (_KNOTS[k] + (position - k) * (_KNOTS[k + 1] - _KNOTS[k])) * (1.0 + _ROUNDING)
 
 

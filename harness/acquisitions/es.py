@@ -9,7 +9,7 @@ from scipy.linalg.blas import dtrmm
 from scipy.special import entr
 
 from harness.acquisitions.belief import Belief
-from harness.acquisitions.lookahead import LookAhead, latent_log_ei, leaders, prior, spread
+from harness.acquisitions.lookahead import MOST_NODES, LookAhead, latent_log_ei, leaders, prior, spread
 from harness.checks import whole
 from harness.surrogates.joint import Joint, root
 from harness.surrogates.protocol import JointPosterior
@@ -31,7 +31,7 @@ class EntropySearch(LookAhead):
 
     def __init__(self, representers: int = 50, draws: int = 512, outcomes: int = 7, shortlist: int = 100) -> None:
         self.representers = whole("utility.representers", representers, 1)
-        self.draws, self.outcomes = whole("utility.draws", draws, 1), whole("utility.outcomes", outcomes, 2)
+        self.draws, self.outcomes = whole("utility.draws", draws, 1), whole("utility.outcomes", outcomes, 2, MOST_NODES)
         self.shortlist = whole("utility.shortlist", shortlist, 1)
 
     def log_value(self, belief: Belief) -> Float[np.ndarray, " m"]:

@@ -48,7 +48,7 @@ class KnowledgeGradient(LookAhead):
             return np.empty(0, np.intp)
         if self.points >= len(mean):
             return np.arange(len(mean))
-        by_value = leaders(latent_log_ei(belief), belief.log_cost, (self.points + 1) // 2, (0.0,))
+        by_value = leaders(latent_log_ei(belief), belief.log_cost, (self.points + 1) // 2, (0.0,), cheapest=False)
         order = np.argsort(mean, kind="stable")
         return np.union1d(by_value, order[~np.isin(order, by_value)][: self.points - len(by_value)])
 

@@ -15,11 +15,14 @@ from harness.errors import BadInput
 from harness.surrogates.joint import Joint
 from harness.surrogates.protocol import JointPosterior, JointSurrogate
 
+MOST_NODES = 100  # of a Gauss-Hermite rule: far more than any integral here needs, far fewer than overflow
+
 
 class LookAhead(ABC):
     """A utility that asks what the surrogate will say after an observation; it needs the joint posterior."""
 
     name: ClassVar[str]
+    looks_ahead: ClassVar[bool] = True
 
     @abstractmethod
     def log_value(self, belief: Belief) -> Float[np.ndarray, " m"]:
@@ -68,17 +71,29 @@ def leaders(
     log_cost: Float[np.ndarray, " m"],
     size: int,
     exponents: Sequence[float] = (0.0, 0.3, 1.0),
+    cheapest: bool = True,
 ) -> Int[np.ndarray, " k"]:
-    """Return, in order, the best by value, the cheapest, and the best by value / cost^alpha in turns; `size` in all.
+    """Return the best by value, the cheapest, and the best by value / cost^alpha in turns; `size` in all, ascending.
 
-    The default exponents serve every cost rule; (0, 1) are EI and EI per second (Snoek et al. 2011).
+    The default exponents serve every cost rule; (0, 1) are EI and EI per second (Snoek et al. 2011); (0,) without the
+    cheapest are what does not depend on costs.
     """
     if size >= len(log_value):
         return np.arange(len(log_value))
-    orders = [np.argsort(-per_cost(log_value, log_cost, alpha), kind="stable")[:size] for alpha in exponents]
-    turns = np.insert(np.stack(orders, axis=1).ravel(), 1, log_cost.argmin())
+    orders = [_highest(per_cost(log_value, log_cost, alpha), size) for alpha in exponents]
+    turns = np.stack(orders, axis=1).ravel()
+    if cheapest:
+        turns = np.insert(turns, 1, log_cost.argmin())
     _, first = np.unique(turns, return_index=True)
     return np.sort(turns[np.sort(first)[:size]])
+
+
+def _highest(value: Float[np.ndarray, " m"], size: int) -> Int[np.ndarray, " k"]:
+    """Return the first `size` of a stable sort, highest first, without sorting the others; no NaN."""
+    least = np.partition(value, len(value) - size)[len(value) - size]
+    above, level = np.flatnonzero(value > least), np.flatnonzero(value == least)
+    both = np.concatenate([above, level[: size - len(above)]])
+    return both[np.argsort(-value[both], kind="stable")]
 
 
 def pooled(belief: Belief, where: Int[np.ndarray, " k"]) -> Joint:

@@ -36,7 +36,7 @@ def minima(belief: Belief, sampler: str, samples: int, points: int) -> Float[np.
         best = int(known[0].argmin())
         highest = known[0][best] - np.sqrt(known[1][best])  # f* is no higher than what is known of the best point
         return np.minimum(gumbel(mean, np.sqrt(variance), rng.random(samples)), highest)
-    support = np.vstack([X, C[leaders(latent_log_ei(belief), belief.log_cost, points, (0.0,))]])
+    support = np.vstack([X, C[leaders(latent_log_ei(belief), belief.log_cost, points, (0.0,), cheapest=False)]])
     return posterior.joint(support).draw(rng.standard_normal((samples, len(support)))).min(axis=1)
 
 

@@ -1,7 +1,8 @@
 """Simulated futures: what myopic EI would find until the deadline, path by path, compiled.
 
 Notation: P points of a pool; f at the pool ~ N(mean, covariance). A path observes points one by one; after t of them
-its covariance is covariance - V^T V, V (t, P), each row one rank-1 update.
+its covariance is covariance - V^T V, V (t, P), each row one rank-1 update. The same with names ending in `_f` is what
+the values found tell themselves, without their noise.
 """
 
 import math
@@ -34,9 +35,11 @@ def path_values(
     By the clock, an evaluation of point i takes exp(log_cost_i + log_cost_sd_i z); one that ends after the deadline
     counts for nothing and ends the path. After one in time, f(i) and its noisy observation are seen, the posterior is
     updated, and the next point is the unvisited one of highest EI among those whose predicted cost, exp(log_cost),
-    still fits (ties: the first in the pool); none ends the path. It adds EI under the path's posterior: since
-    E[max(0, best - f)] = EI, the mean over paths is the expected fall of the incumbent, with less variance than the
-    falls drawn. A start of -1 is none: the first point is chosen as the next ones are, and counts as they do.
+    still fits (ties: the first in the pool); none ends the path. It adds E[max(0, best - f)] given the values of f
+    found so far, of which best is the lowest: their noise says nothing more of f. The mean over paths is the expected
+    fall of the incumbent, with less variance than the falls drawn. (EI given the noisy observations would take f there
+    for independent of best, and pay twice for one minimum.) A start of -1 is none: the first point is chosen as the
+    next ones are, and counts as they do.
     normals: behind f, noise and cost.
     """
     values = np.zeros((len(starts), len(normals)))
@@ -53,11 +56,13 @@ def _paths(mean, covariance, noise, cost, cost_sd, starts, incumbent, left, f, n
     """Fill `values`, (starts, paths)."""
     pool = len(mean)
     mu, var, V = np.empty(pool), np.empty(pool), np.empty((steps, pool))
+    mu_f, var_f, V_f = np.empty(pool), np.empty(pool), np.empty((steps, pool))
     free = np.empty(pool, np.bool_)
     for s in range(len(starts)):
         for p in range(len(normals)):
             for j in range(pool):
                 mu[j], var[j], free[j] = mean[j], max(covariance[j, j], 0.0), True
+                mu_f[j], var_f[j] = mu[j], var[j]
             best, time, i = incumbent, left, starts[s]
             if i < 0:
                 i = _next(mu, var, best, cost, time, free)
@@ -68,12 +73,13 @@ def _paths(mean, covariance, noise, cost, cost_sd, starts, incumbent, left, f, n
                 if time < 0.0:
                     break
                 if t > 0 or starts[s] < 0:
-                    values[s, p] += expected_improvement(best - mu[i], math.sqrt(var[i]))
+                    values[s, p] += expected_improvement(best - mu_f[i], math.sqrt(var_f[i]))
                 if t + 1 == steps:
                     break
                 free[i] = False
                 best = min(best, f[p, i])
                 _observe(mu, var, V, t, covariance, i, noise, f[p, i] + math.sqrt(noise) * normals[p, i, 1])
+                _observe(mu_f, var_f, V_f, t, covariance, i, 0.0, f[p, i])
                 i = _next(mu, var, best, cost, time, free)
                 if i < 0:
                     break

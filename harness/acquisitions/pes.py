@@ -34,21 +34,23 @@ class PredictiveEntropySearch(LookAhead):
     def log_value(self, belief: Belief) -> Float[np.ndarray, " m"]:
         """Return log PES; -inf where x* tells nothing about x."""
         posterior, X, C = prior(belief)
-        support = np.vstack([X, C[leaders(latent_log_ei(belief), belief.log_cost, self.points, (0.0,))]])
+        support = np.vstack(
+            [X, C[leaders(latent_log_ei(belief), belief.log_cost, self.points, (0.0,), cheapest=False)]]
+        )
         normals = belief.rng("pes").standard_normal((self.samples, len(support)))
         where = posterior.joint(support).draw(normals).argmin(axis=1)
         places, count = np.unique(where, return_counts=True)
         star = support[places]
         mean, variance = belief.latent
-        given = conditioned_variance(
+        fallen = variance_reduction(
             mean, variance, *posterior.moments(star), posterior.covariance(C, star), belief.incumbent, posterior.noise
         )
-        gain = np.log(variance + posterior.noise)[:, None] - np.log(given + posterior.noise)
+        gain = -np.log1p(-fallen / (variance + posterior.noise)[:, None])
         with np.errstate(divide="ignore"):
             return np.log(np.maximum(0.5 * (gain @ (count / count.sum())), 0.0))
 
 
-def conditioned_variance(
+def variance_reduction(
     mean: Float[np.ndarray, " m"],
     variance: Float[np.ndarray, " m"],
     star_mean: Float[np.ndarray, " k"],
@@ -57,20 +59,24 @@ def conditioned_variance(
     incumbent: float,
     noise: float,
 ) -> Float[np.ndarray, "m k"]:
-    """Return var(f(x) | f(x*) <= incumbent + noise, f(x*) <= f(x)) by two moment matchings; > 0."""
+    """Return var f(x) - var(f(x) | f(x*) <= incumbent + noise, f(x*) <= f(x)) by two moment matchings, below var f(x).
+
+    The difference itself, since next to the variance a small one would be lost.
+    """
     scale = np.sqrt(star_variance + noise)
-    lam, shrink = _truncated((incumbent - star_mean) / scale)
+    lam, shrink_star = _truncated((incumbent - star_mean) / scale)
     pull = covariance / scale  # of f(x) by the first factor
     own_pull = star_variance / scale
     m = mean[:, None] - pull * lam
-    v = variance[:, None] - pull**2 * shrink
-    c = covariance - pull * own_pull * shrink
-    star_m, star_v = star_mean - own_pull * lam, star_variance - own_pull**2 * shrink
+    v = variance[:, None] - pull**2 * shrink_star
+    c = covariance - pull * own_pull * shrink_star
+    star_m, star_v = star_mean - own_pull * lam, star_variance - own_pull**2 * shrink_star
     spread = v + star_v - 2.0 * c  # variance of f(x) - f(x*)
     tied = spread <= _NOTHING * variance[:, None]
     sd = np.sqrt(np.where(tied, 1.0, spread))
     shrink = np.where(tied, 0.0, _truncated((m - star_m) / sd)[1])
-    return np.maximum(v - ((v - c) / sd) ** 2 * shrink, _NOTHING * variance[:, None])
+    fallen = pull**2 * shrink_star + ((v - c) / sd) ** 2 * shrink
+    return np.clip(fallen, 0.0, (1.0 - _NOTHING) * variance[:, None])
 
 
 def _truncated(a: Float[np.ndarray, "*s"]) -> tuple[Float[np.ndarray, "*s"], Float[np.ndarray, "*s"]]:

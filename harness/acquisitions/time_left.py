@@ -38,15 +38,23 @@ class Clock:
 
         A plan much shorter than the time left would all fit, whatever it costs, and so not see the deadline at all.
         Our auxiliary policy for the budget of a plan is value per cost, on the present belief; that there be one is
-        from Astudillo et al. 2021.
+        from Astudillo et al. 2021. It is an allowance in predicted costs, not a risk: a plan is not to miss by chance
+        what it was given for itself, so costs count as predicted there, unless the deadline itself is nearer.
         """
         best = np.argsort(-per_cost(log_value, self.log_cost, 1.0), kind="stable")[:steps]
-        return replace(self, left=min(self.left, float(np.exp(self.log_cost[best]).sum())))
+        allowed = float(np.exp(self.log_cost[best]).sum())
+        if allowed >= self.left:
+            return self
+        return replace(self, left=allowed, log_cost_sd=np.zeros_like(self.log_cost_sd))
 
     def passed(self, log_value: Float[np.ndarray, " m"]) -> "Clock":
         """Return the clock once the time of the best evaluation per cost has passed, whatever became of it."""
         best = int(per_cost(log_value, self.log_cost, 1.0).argmax())
         return replace(self, left=self.left - float(np.exp(self.log_cost[best])))
+
+    def after(self, cost: float) -> float:
+        """Return what is left after an evaluation of that cost, with room for the rounding of both."""
+        return self.left * (1.0 + _ROUNDING) - cost
 
     def log_left(self) -> float:
         """Return the log of what is left, with room for rounding; -inf when nothing is."""

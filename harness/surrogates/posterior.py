@@ -49,12 +49,23 @@ class GaussianPosterior:
         self._single: dict[bool, SinglePrecision] = {}
         self._X, self._theta, self._noise_in_sd = X, theta, noise_in_sd
         self._noise = self._scale * self._scale * noise
+        self._seen: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
     def mean_sd(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
         """Return mean and standard deviation at `C`, in units of y; sd > 0."""
-        mean, explained = self._predict(C)
-        variance = np.maximum(self._signal - explained, _FLOOR * self._signal) + self._added
-        return self._mu + self._scale * mean, self._scale * np.sqrt(variance)
+        mean, variance = self._latent(C)
+        return mean.copy(), self._scale * np.sqrt(variance + self._added)
+
+    def _latent(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+        """Return mean, in units of y, and variance, in units of s^2, at `C`; the same array again costs nothing.
+
+        Utilities that look ahead ask for the latent moments of the candidates whose sd was just asked for.
+        """
+        if self._seen is None or self._seen[0] is not C:
+            mean, explained = self._predict(C)
+            variance = np.maximum(self._signal - explained, _FLOOR * self._signal)
+            self._seen = C, self._mu + self._scale * mean, variance
+        return self._seen[1:]
 
     def leave_one_out(self, y: Float[np.ndarray, " n"]) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
         """Return mean and sd, noise included, of each of the observed `y` given all others at these hyperparameters.
@@ -91,9 +102,8 @@ class GaussianPosterior:
 
     def moments(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
         """Return mean and variance >= 0 of the latent function at `C`, in units of y."""
-        mean, explained = self._predict(C)
-        variance = np.maximum(self._signal - explained, _FLOOR * self._signal)
-        return self._mu + self._scale * mean, self._scale * self._scale * variance
+        mean, variance = self._latent(C)
+        return mean.copy(), self._scale * self._scale * variance
 
     def covariance(self, A: Float[np.ndarray, "a d"], B: Float[np.ndarray, "b d"]) -> Float[np.ndarray, "a b"]:
         """Return s^2 (k(A, B) - k(A)^T K^-1 k(B)), in units of y."""

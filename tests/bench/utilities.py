@@ -47,25 +47,33 @@ def names() -> list[str]:
 
 
 def _step(data: Sequence, name: str, n: int, candidates: int, deadline: bool = False) -> float:
-    """Return the median CPU ms of a step after n evaluations; deadline: as much time is left as has been spent."""
+    """Return the median CPU ms of the last steps up to n evaluations, each with a fit to data that are new to it.
+
+    deadline: as much time is left as has been spent.
+    """
     utility = instantiate(OmegaConf.to_container(OmegaConf.load(CONFIGS / "utility" / f"{name}.yaml")))
     tau = 2.0 * float(data.cost_s[:n].sum()) if deadline else None
     iterations = max(EVALUATIONS, n) + 20
     optimizer = Optimizer(GaussianProcess(), LowVariance(FEATURES), utility, Ignore(), iterations=iterations, tau=tau)
+    spent, first = [], max(5, n - ROUNDS)  # before, a design is on offer
     for i in range(n):
+        if i >= first:
+            spent.append(_milliseconds(lambda at=i: optimizer.ask(data.candidates[at][:candidates])))
         optimizer.tell(data.X[i], Evaluation(data.y[i], data.cost_s[i], 0.0, 0.0))
-    offered = data.candidates[n][:candidates]
-    return _median(lambda: optimizer.ask(offered))
+        if i + 1 == first:
+            optimizer.ask(data.candidates[first][:candidates])  # compiles
+    return float(np.median(spent))
 
 
 def _median(call: Callable[[], object]) -> float:
-    call()  # compiles, and fits for the first time
-    spent = []
-    for _ in range(ROUNDS):
-        start = time.thread_time()
-        call()
-        spent.append(1e3 * (time.thread_time() - start))
-    return float(np.median(spent))
+    call()  # compiles
+    return float(np.median([_milliseconds(call) for _ in range(ROUNDS)]))
+
+
+def _milliseconds(call: Callable[[], object]) -> float:
+    start = time.thread_time()
+    call()
+    return 1e3 * (time.thread_time() - start)
 
 
 def _paths(console: Console, data: Sequence) -> None:

@@ -15,7 +15,7 @@ from harness.acquisitions.gibbon import Gibbon
 from harness.acquisitions.mcms import MonteCarloMultiStep
 from harness.acquisitions.mes import MaxValueEntropySearch
 from harness.acquisitions.minima import gumbel, minima
-from harness.acquisitions.pes import PredictiveEntropySearch, conditioned_variance
+from harness.acquisitions.pes import PredictiveEntropySearch, variance_reduction
 from harness.errors import BadInput
 
 GAPS = [-40.0, -8.0, -2.0, -0.3, 0.0, 0.5, 2.0, 5.9, 6.1, 12.0, 30.0, 60.0, 300.0]
@@ -117,7 +117,7 @@ def test_the_variance_given_the_minimiser_is_that_of_accepted_draws() -> None:
     kept = draws[draws[:, 1] <= incumbent + np.sqrt(noise) * rng.standard_normal(len(draws))]
     second = kept.mean(axis=0) + rng.standard_normal((400_000, 2)) @ np.linalg.cholesky(np.cov(kept.T)).T
     expected = second[second[:, 1] <= second[:, 0], 0].var()
-    found = conditioned_variance(mean[:1], cov[0, :1], mean[1:], cov[1, 1:], cov[:1, 1:], incumbent, noise)
+    found = cov[0, 0] - variance_reduction(mean[:1], cov[0, :1], mean[1:], cov[1, 1:], cov[:1, 1:], incumbent, noise)
     assert found[0, 0] == pytest.approx(expected, rel=0.02)
     both = draws[(draws[:, 1] <= incumbent) & (draws[:, 1] <= draws[:, 0]), 0].var()
     assert found[0, 0] == pytest.approx(both, rel=0.15)  # the Gaussian in between costs accuracy, not the sense
@@ -146,7 +146,7 @@ def test_where_nothing_can_be_learned_the_value_is_zero() -> None:
     ("make", "message"),
     [
         (lambda: EntropySearch(representers=0), r"utility\.representers must be a whole number >= 1, got 0"),
-        (lambda: EntropySearch(outcomes=1), r"utility\.outcomes must be a whole number >= 2, got 1"),
+        (lambda: EntropySearch(outcomes=1), r"utility\.outcomes must be a whole number from 2 to 100, got 1"),
         (lambda: MaxValueEntropySearch("exact"), r"utility\.sampler must be one of gumbel, joint, got exact"),
         (lambda: Gibbon(samples=0), r"utility\.samples must be a whole number >= 1, got 0"),
         (lambda: PredictiveEntropySearch(points=0), r"utility\.points must be a whole number >= 1, got 0"),

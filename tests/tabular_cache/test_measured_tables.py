@@ -30,10 +30,10 @@ from tabular_cache.table import TABLES, load_table, read_manifest, read_table, t
 STUDY = [(d, p) for d in datasets.names() for p in pipelines.names()]
 
 
-def test_all_144_problems_are_shipped_with_320_configurations_or_more() -> None:
+def test_all_144_problems_are_shipped_with_384_configurations_or_more() -> None:
     tables = read_manifest()["tables"]
     assert {f"{d}/{p}" for d, p in STUDY} <= set(tables)
-    assert min(tables[f"{d}/{p}"]["configs"] for d, p in STUDY) >= 320
+    assert min(tables[f"{d}/{p}"]["configs"] for d, p in STUDY) >= 384
 
 
 def test_the_marks_travel_with_the_tables() -> None:
