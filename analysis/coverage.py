@@ -8,16 +8,18 @@ import pandas as pd
 from analysis.methods import EI
 from analysis.traces import CELL
 
-LEAST_SHARE = 0.5  # of the cells that EI has, or without EI the most that a method has
+LEAST_SHARE = 0.5  # of the cells that EI has, or if that is fewer, the best covered other method
 
 
 def sparse(runs: pd.DataFrame) -> list[str]:
     """Return the methods with runs in less than half of EI's cells, in order of their names.
 
-    runs: columns of `CELL`, and method.
+    Where EI itself is ahead of all others, the best covered of those is the measure. runs: columns of `CELL`, method.
     """
     cells = runs[[*CELL, "method"]].drop_duplicates()["method"].value_counts()
-    whole = int(cells.get(EI, cells.max() if len(cells) else 0))
+    others = cells.drop(EI, errors="ignore")
+    most = int(others.max()) if len(others) else 0
+    whole = min(int(cells.get(EI, most)), most)
     return sorted(str(name) for name, n in cells.items() if n < LEAST_SHARE * whole)
 
 

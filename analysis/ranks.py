@@ -12,7 +12,7 @@ from scipy.stats import rankdata
 from analysis.bootstrap import Scheme, bootstrap
 from analysis.budgets import MULTIPLES
 from analysis.coverage import sparse
-from analysis.endings import SAME, cells_that_count, endings
+from analysis.endings import SAME, budgets_that_count, cells_that_count, endings
 from analysis.incumbent import at_budgets
 from analysis.ranked import Ranks
 from analysis.traces import CELL, PROBLEM, Traces
@@ -53,26 +53,26 @@ def ranks(
     row, budget = row[complete], budget[complete]
     whole = budget[:, None] * np.asarray(multiples)
     rows = np.stack([_rows(runs, row, method, whole) for method in methods], axis=-1)
-    present = _taking_part(traces, rows, whole)
+    cells = row.index.to_frame(index=False)
+    present = _taking_part(traces, rows, whole, cells)
     rows[:, ~present] = -1
     there = ((rows >= 0) | ~present).all(axis=2)
     error, unfinished = _reached(traces, rows, whole, np.asarray(shares))
     rank = rankdata(np.where(np.isnan(error), np.inf, error), method="average", axis=-1)
     if not present.all():
         rank = _rank_present(error, present)
-    cells = row.index.to_frame(index=False)
     return Ranks(methods, cells, np.asarray(multiples), np.asarray(shares), rank, present,
                  *endings(traces, rows, whole), unfinished, there, int((~complete).sum()), few)  # fmt: skip
 
 
-def _taking_part(traces: Traces, rows: np.ndarray, whole: Float[np.ndarray, "C B"]) -> np.ndarray:
+def _taking_part(traces: Traces, rows: np.ndarray, whole: np.ndarray, cells: pd.DataFrame) -> np.ndarray:
     """Return (B, M): which methods have runs in all cells; where they plan, in 90 % of those that the others count in.
 
     A cell in which a run for the budget is missing then does not count at that budget.
     """
     steady = (rows >= 0).all(axis=(0, 1))
     counts = cells_that_count(*endings(traces, rows[:, :, steady], whole))
-    counts |= ~counts.any(axis=0)
+    counts |= ~budgets_that_count(counts, cells)
     lacking = ((rows < 0) & counts[:, :, None]).sum(axis=0) / counts.sum(axis=0)[:, None]
     return np.asarray((rows >= 0).any(axis=0) & (lacking <= MOST_LACKING))
 

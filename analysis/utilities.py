@@ -79,9 +79,12 @@ def arrange(
 
 
 def settings_of(results_dir: Path) -> dict[str, str]:
-    """Return the settings of the utility of every spec on disk, as text, by the spec's hash."""
+    """Return the settings of the utility of every spec on disk, and of which versions it was, as text, by its hash."""
+    versions = ("look_ahead", "cost_sd")
     return {
-        spec_hash(spec): json.dumps(spec.get("components", {}).get("utility"), sort_keys=True)
+        spec_hash(spec): json.dumps(
+            [spec.get("components", {}).get("utility"), *(spec.get(name) for name in versions)], sort_keys=True
+        )
         for spec in specs(results_dir)
     }
 

@@ -41,7 +41,10 @@ def tables(runs: Runs, budgets: pd.Series | None = None) -> tuple[list[tuple[str
             lead.append(f"Left out, shorter than {n} evaluations or planned for another length: {gone}.")
         parts += [
             ("Utilities and cost rules: cost, error and thinking time", [*lead, _front_table(found, front), TIMES]),
-            ("Utilities and cost rules: mean ranks", [RANKS, ended_before(found), _rank_table(found, ranked)]),
+            (
+                "Utilities and cost rules: mean ranks",
+                [RANKS, *filter(None, [ended_before(found)]), _rank_table(found, ranked)],
+            ),
         ]
     except BadInput as error:
         parts.append(("Utilities and cost rules", [f"Not computed: {error}."]))

@@ -50,9 +50,10 @@ def draw(traces: Traces, out_dir: Path) -> Drawn:
 
 def _after_iterations(traces: Traces) -> Panel:
     n = horizon(traces)
-    wide = finals(at_horizon(traces, n)[0]).pivot(index=CELL, columns="method", values="final_error")
+    equal = at_horizon(traces, n)[0]
+    wide = finals(equal).pivot(index=CELL, columns="method", values="final_error")
     every = wide.reindex(columns=ordered(traces.runs))
-    few = sparse(traces.runs)
+    few = sparse(equal.runs)
     wide = every.drop(columns=few).dropna(axis=1, how="all")
     ran = wide.notna().all(axis=1)
     if not ran.any():

@@ -18,7 +18,7 @@ from harness.acquisitions.power import Power
 from harness.acquisitions.protocol import CostRule, Utility
 from harness.cost_models.protocol import CostModel
 from harness.files import write_atomically
-from harness.grid import ENGINE
+from harness.grid import ENGINE, LOOK_AHEAD
 from harness.optimizer import Optimizer
 from harness.problem import Problem
 from harness.records.layout import spec_hash
@@ -97,7 +97,9 @@ def settings(
 
 def _described(part: Utility | CostRule) -> dict[str, object]:
     """Return class and settings of a part of a method."""
-    return {"class": type(part).__name__, **{k: v for k, v in vars(part).items() if not k.startswith("_")}}
+    version = {"look_ahead": LOOK_AHEAD} if getattr(part, "looks_ahead", False) else {}
+    own = {k: v for k, v in vars(part).items() if not k.startswith("_")}
+    return {"class": type(part).__name__, **own, **version}
 
 
 def _sequence(

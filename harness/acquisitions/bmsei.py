@@ -40,7 +40,8 @@ class BudgetedMultiStepEI(LookAhead):
     x' the `pool` best, and deeper in the tree the `branch` best by Q_1. f(x') is as independent of c as the models say.
     What an evaluation finds is f(x), not its noisy y, as in MCMS: a plan's next incumbent is min(incumbent, f(x)), by a
     rule of five nodes given y, and its next belief is that given y. The last evaluation, chosen knowing y, falls below
-    that incumbent by what f(x), not y, says of it; the choice of earlier ones knows the incumbent.
+    that incumbent by what f(x), not y, says of it. With steps > 2 those in between are judged given y alone, as if f(x)
+    told no more of them, and chosen knowing the incumbent.
     Its worth is what x adds to going on without it: W_n(x | D, b) = Q_n(x | D, b) - max_x' Q_{n-1}(x' | D, b - c*), c*
     the cost of the best evaluation per cost; a constant is subtracted, so that the argmax is Q_n's; W_1 = Q_1.
     marginal=false: Q_n itself, whose common future lets the contextual rule take the cheapest point.

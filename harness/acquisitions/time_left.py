@@ -50,7 +50,7 @@ class Clock:
     def passed(self, log_value: Float[np.ndarray, " m"]) -> "Clock":
         """Return the clock once the time of the best evaluation per cost has passed, whatever became of it."""
         best = int(per_cost(log_value, self.log_cost, 1.0).argmax())
-        return replace(self, left=self.left - float(np.exp(self.log_cost[best])))
+        return replace(self, left=self.after(float(np.exp(self.log_cost[best]))))
 
     def after(self, cost: float) -> float:
         """Return what is left after an evaluation of that cost, with room for the rounding of both."""

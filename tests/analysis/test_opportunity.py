@@ -126,6 +126,8 @@ def test_runs_kept_with_other_settings_are_not_taken(tmp_path: Path, monkeypatch
     assert len(folders()) == 6
     monkeypatch.setattr(timed_runs, "ENGINE", -1)
     assert len(folders()) == 7
+    monkeypatch.setattr(timed_runs, "LOOK_AHEAD", -1)
+    assert len(folders()) == 8
     assert "planned" in (tmp_path / first.pop() / "spec.json").read_text()
 
 

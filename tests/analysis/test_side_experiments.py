@@ -16,7 +16,8 @@ from analysis.claims.condition import FAILS, HOLDS, UNDECIDED, Condition
 from analysis.claims.contextual import families_of
 from analysis.claims.decide import Finding
 from analysis.costs_pairs import compare
-from analysis.critical import ahead, critical
+from analysis.coverage import sparse
+from analysis.critical import ahead, critical, pairwise
 from analysis.figures import f3, f5
 from analysis.report import sections
 from analysis.selection import horizon
@@ -73,7 +74,8 @@ def test_runs_of_ei_cool_of_another_length_are_counted(tmp_path: Path) -> None:
 def test_alternatives_that_were_not_looked_at_do_not_fail() -> None:
     good, bad = (Condition(w, Estimate(v, v - 1, v + 1), at_least=0.0) for w, v in (("g", 2), ("b", -2)))
     open_ = Finding([good], "", any_of=[[bad]], unseen=["c"])
-    assert open_.word() == UNDECIDED and open_.why() == "outside: b; not looked at: c" and open_.deciding()
+    assert open_.word() == UNDECIDED and open_.why() == "outside: b; not looked at: c"
+    assert open_.deciding() == "b -2.0 [-3.0, -1.0]; 1 of 2 conditions hold"
     assert Finding([good], "", any_of=[[bad], [good]], unseen=["c"]).word() == HOLDS
     assert Finding([bad], "", any_of=[[bad]], unseen=["c"]).word() == FAILS
     assert Finding([good], "", any_of=[[bad], [good]]).why() == "every condition holds", (
@@ -100,6 +102,15 @@ def test_pairs_of_methods_are_tested_without_the_others() -> None:
     np.testing.assert_array_equal(difference, ahead(few)("a", "b"))
     means = rank.groupby(level="dataset").mean()
     assert critical(means, ahead(rank)).ranks.equals(critical(means).ranks), "places on the axis stay"
+    alone = critical(means[["a", "b"]], ahead(few)).p.loc["a", "b"]
+    assert pairwise(means[["a", "b"]], ahead(rank)).loc["a", "b"] == alone != pairwise(means[["a", "b"]]).loc["a", "b"]
+    assert not critical(means, ahead(rank)).p.equals(critical(means).p)
+
+
+def test_ei_far_ahead_of_the_others_is_compared_on_what_they_have() -> None:
+    runs = [frame(PROBLEMS, [Way("ei")], range(9), 20), frame(PROBLEMS, EVERY[1:9], [0, 1, 2, 3], 20)]
+    assert sparse(collect(pd.concat(runs, ignore_index=True)).runs) == []
+    assert sparse(collect(runs[0]).runs) == []
 
 
 def test_settings_are_compared_on_runs_of_one_length() -> None:

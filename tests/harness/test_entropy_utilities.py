@@ -123,6 +123,25 @@ def test_the_variance_given_the_minimiser_is_that_of_accepted_draws() -> None:
     assert found[0, 0] == pytest.approx(both, rel=0.15)  # the Gaussian in between costs accuracy, not the sense
 
 
+def test_a_small_gain_is_not_lost_beside_the_variance() -> None:
+    """x* hardly tells of x: the variance falls by 1e-18 of itself, which the variance left could not show."""
+    one, small = np.ones(1), np.full((1, 1), 1e-9)
+    apart = variance_reduction(np.full(1, 60.0), one, np.zeros(1), one, small, -0.5, 0.01)
+    assert 0.0 < apart[0, 0] < 1e-17
+
+
+@pytest.mark.parametrize("utility", [PredictiveEntropySearch(points=10), MaxValueEntropySearch("joint", points=10)])
+def test_what_costs_play_no_part_in_is_the_same_whatever_they_are(utility: Any) -> None:
+    X, y = data(6, 1)
+    C = np.linspace(0, 1, 60)[:, None]
+    found = [
+        utility.log_value(believe(C, X, y, posterior(X, y, length=0.3), log_cost=cost))
+        for cost in (np.zeros(60), np.linspace(-3, 3, 60), np.linspace(3, -3, 60))
+    ]
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+
+
 def test_es_and_pes_approximate_the_same_information() -> None:
     X, y = data(6, 1)
     model, points = posterior(X, y, length=0.3, noise=0.5), np.linspace(0, 1, 40)[:, None]

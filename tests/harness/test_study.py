@@ -14,7 +14,7 @@ from harness.choices import CONFIGS
 from harness.continuous import ContinuousProblem
 from harness.errors import BadInput
 from harness.executors import local, run_tasks, serial
-from harness.grid import COST_SD
+from harness.grid import COST_SD, LOOK_AHEAD
 from harness.methods import Method
 from harness.problem import Evaluation, Problem
 from harness.records import read_traces
@@ -237,6 +237,16 @@ def test_utilities_that_weigh_the_sd_of_costs_say_of_which(
     config = OmegaConf.to_container(OmegaConf.load(CONFIGS / "utility" / f"{utility}.yaml"))
     own = replace(plain, components={**plain.components, "utility": config})
     assert {block.spec.get("cost_sd") for block in blocks(own, tmp_path)[0]} == {COST_SD if weighs else None}
+
+
+@pytest.mark.parametrize(("utility", "ahead"), [("mes", True), ("mcms", True), ("pbgi", False), ("ei", False)])
+def test_utilities_that_look_ahead_say_of_which_version(
+    utility: str, ahead: bool, tables: Path, tmp_path: Path
+) -> None:
+    plain = grid(tables)
+    config = OmegaConf.to_container(OmegaConf.load(CONFIGS / "utility" / f"{utility}.yaml"))
+    own = replace(plain, components={**plain.components, "utility": config})
+    assert {block.spec.get("look_ahead") for block in blocks(own, tmp_path)[0]} == {LOOK_AHEAD if ahead else None}
 
 
 def test_how_censored_costs_are_treated_is_told_wherever_it_is_not_the_default(tables: Path, tmp_path: Path) -> None:
