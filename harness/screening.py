@@ -14,7 +14,7 @@ from numba import njit
 
 from harness.acquisitions.belief import Belief
 from harness.acquisitions.protocol import BoundedUtility, CostRule, FrontRule, Utility
-from harness.surrogates.protocol import BoundedPosterior
+from harness.surrogates.protocol import BoundedPosterior, RecallingPosterior
 
 FEWEST = 200  # candidates below which screening costs more than it saves
 _AGAIN = 400  # candidates left above which a second look at them costs less than predicting them exactly
@@ -42,9 +42,10 @@ def shortlist(
     """Return, in order, the indices of candidates `C` among which all of the front is.
 
     believe(where, mean, sd): the belief on the candidates `where`, given their prediction. rough: screen first by
-    bounds from half of the observations, worth it from `MANY` on.
+    bounds from half of the observations, worth it from `MANY` on; or by what the posterior recalls.
     """
-    bound = utility.log_bound(believe(slice(None), *posterior.bounds(C, rough)))
+    recalled = posterior.recalled(C) if rough and isinstance(posterior, RecallingPosterior) else None
+    bound = utility.log_bound(believe(slice(None), *(recalled or posterior.bounds(C, rough))))
     if np.isnan(bound).any() or np.isnan(log_cost).any():  # bounds say nothing then; the choice names the candidate
         return np.arange(len(C))
 
@@ -55,7 +56,7 @@ def shortlist(
 
     first = bars(_leaders(bound, log_cost, _EXPONENTS))
     kept = _ahead(bound, log_cost, *first)
-    if not rough or len(kept) <= _AGAIN:
+    if recalled or not rough or len(kept) <= _AGAIN:
         return kept
     bound = utility.log_bound(believe(kept, *posterior.bounds(C[kept])))
     ahead = _ahead(bound, log_cost[kept], *first)

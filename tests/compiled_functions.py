@@ -22,6 +22,7 @@ from harness.surrogates.likelihood import Likelihood
 from harness.surrogates.matern import matern
 from harness.surrogates.pairs import Pairs
 from harness.surrogates.posterior import GaussianPosterior
+from harness.surrogates.remembered import Remembered
 from harness.surrogates.workspace import Workspace
 from tabular_cache.replayed import ReplayProblem
 from tabular_cache.table import load_table
@@ -60,12 +61,14 @@ def searches() -> Iterator[np.ndarray]:
 
 def others() -> Iterator[np.ndarray]:
     """Yield what Gaussian processes of given hyperparameters, paths, envelopes and forests return."""
-    rng, theta, pairs, shared = np.random.default_rng(0), np.zeros(9), Pairs(ard=True), (Workspace(), Informative())
+    rng, theta, pairs = np.random.default_rng(0), np.zeros(9), Pairs(ard=True)
+    shared = Workspace(), Informative(), Remembered()
     for n in range(5, 45, 5):
         X = np.random.default_rng(1).random((n, 7))
         pairs.update(X)
         solution = Likelihood(pairs, np.sin(9 * X).sum(axis=1)).solution(theta)
         posterior = GaussianPosterior(X, theta, solution, (0.0, 1.0), False, *shared)
+        yield from posterior.recalled(X) or ()
         yield from (*posterior.mean_sd(X), *posterior.bounds(rng.random((500, 7)), rough=n % 2 == 0))
         joint, clock = (
             Joint(X[:, 0], matern(X, X, np.full(7, 2.0), 1.0), 0.01),

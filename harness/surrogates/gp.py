@@ -15,6 +15,7 @@ from harness.surrogates.informative import Informative
 from harness.surrogates.likelihood import Likelihood
 from harness.surrogates.pairs import Pairs
 from harness.surrogates.posterior import GaussianPosterior
+from harness.surrogates.remembered import Remembered
 from harness.surrogates.workspace import Workspace
 
 LENGTH_SCALE = (0.05, 20.0)  # in units of the cube's side
@@ -60,7 +61,8 @@ class GaussianProcess:
         self._restart_until, self._restart_growth, self._starts = restart_until, restart_growth, int(starts)
         self._tolerance, self._iterations = tolerance, int(iterations)
         self._restarted_at = 0
-        self._pairs, self._space, self._informative = Pairs(ard), Workspace(), Informative()
+        self._pairs, self._space = Pairs(ard), Workspace()
+        self._informative, self._remembered = Informative(), Remembered()
         self._last: Minimum | None = None
 
     def fit(self, X: Float[np.ndarray, "n d"], y: Float[np.ndarray, " n"]) -> GaussianPosterior:
@@ -77,9 +79,8 @@ class GaussianProcess:
         if z.any():
             self._last = self._maximise(likelihood, p)
         theta = _start(_STARTS[0], p) if self._last is None else self._last.x
-        return GaussianPosterior(
-            X, theta, likelihood.solution(theta), location, self._noise_in_sd, self._space, self._informative
-        )
+        shared = self._space, self._informative, self._remembered
+        return GaussianPosterior(X, theta, likelihood.solution(theta), location, self._noise_in_sd, *shared)
 
     def _maximise(self, likelihood: Likelihood | CompiledLikelihood, p: int) -> Minimum:
         n, last, found, box = self._pairs.n, self._last, [], _box(p)

@@ -10,9 +10,11 @@ from harness.surrogates.joint import Joint
 from harness.surrogates.likelihood import Solution
 from harness.surrogates.matern import matern
 from harness.surrogates.predict import Predictor
-from harness.surrogates.single import SinglePrecision
+from harness.surrogates.remembered import Remembered
+from harness.surrogates.single import SinglePrecision, rounding, widened
 from harness.surrogates.workspace import Workspace
 
+_UNIT = 2.0**-53  # rounding unit of double precision
 _FLOOR = 1e-14  # of the signal variance; rounding must not make the variance of a known point negative
 
 
@@ -20,7 +22,7 @@ class GaussianPosterior:
     """m(c) = mu + s k(c)^T K^-1 z and sd(c) = s sqrt(k(c, c) - k(c)^T K^-1 k(c)), z = (y - mu) / s.
 
     solution: what the likelihood knows at theta. location: (mu, s). With `noise_in_sd` the noise variance is
-    added to the latent variance. space, informative: to share with the run's other posteriors.
+    added to the latent variance. space, informative, remembered: to share with the run's other posteriors.
     Source: Rasmussen and Williams 2006, equations 2.25 and 2.26.
     """
 
@@ -33,6 +35,7 @@ class GaussianPosterior:
         noise_in_sd: bool,
         space: Workspace | None = None,
         informative: Informative | None = None,
+        remembered: Remembered | None = None,
     ) -> None:
         self._space = Workspace() if space is None else space
         self._informative = Informative() if informative is None else informative
@@ -50,6 +53,7 @@ class GaussianPosterior:
         self._X, self._theta, self._noise_in_sd = X, theta, noise_in_sd
         self._noise = self._scale * self._scale * noise
         self._seen: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+        self._remembered, self._state = remembered, -1  # a number once `recalled` was asked
 
     def mean_sd(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
         """Return mean and standard deviation at `C`, in units of y; sd > 0."""
@@ -65,6 +69,8 @@ class GaussianPosterior:
             mean, explained = self._predict(C)
             variance = np.maximum(self._signal - explained, _FLOOR * self._signal)
             self._seen = C, self._mu + self._scale * mean, variance
+            if self._remembered is not None and self._state >= 0:
+                self._remembered.tell(self._state, C, variance)
         return self._seen[1:]
 
     def leave_one_out(self, y: Float[np.ndarray, " n"]) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
@@ -86,6 +92,28 @@ class GaussianPosterior:
         if rough not in self._single:
             self._single[rough] = self._in_single_precision(rough)
         return self._single[rough].bounds(C, self._added, (self._mu, self._scale))
+
+    def recalled(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]] | None:
+        """Return `bounds` that are off by no more than what this and the run's last posteriors' variances differ by.
+
+        None unless most of `C` were predicted since the hyperparameters last changed. From the first call on, this
+        posterior's variances are remembered for those to come.
+        """
+        if self._remembered is None:
+            return None
+        if self._state < 0:
+            self._state = self._remembered.serve(self._theta, float(self._rows[0, 0]), self._X)
+        variance = self._remembered.recall(self._state, C)
+        if variance is None:
+            return None
+        unknown = np.flatnonzero(np.isnan(variance))
+        if len(unknown):
+            variance[unknown] = self._latent(C[unknown])[1]
+        W, a = self._rows[:-1], self._rows[-1]
+        mean_error, variance_error = rounding(self._weight, W, a, self._signal, _UNIT)
+        mean, _ = Predictor(self._A, self._weight, np.empty((0, 0)), a, self._space, np.float64)(C)
+        explained, added = self._signal - variance, variance_error + self._added
+        return widened(mean, explained, mean_error, self._signal, added, self._mu, self._scale)
 
     def _in_single_precision(self, rough: bool) -> SinglePrecision:
         A, W, a = self._A, self._rows[:-1], self._rows[-1]

@@ -139,8 +139,8 @@ def _eight_dimensions(a, q, points, b, s, add):  # type: ignore[no-untyped-def]
 @njit(inline="always")
 @no_type_check
 def _height(r):  # type: ignore[no-untyped-def]
-    """Return the rows of a strip: `_STRIP` at most, all strips of about the same height."""
-    return -(-r // max(1, -(-r // _STRIP)))
+    """Return the rows of a strip: `_STRIP` at most, all strips of about the same height; 1 where there are none."""
+    return max(1, -(-r // max(1, -(-r // _STRIP))))
 
 
 @njit(cache=True)

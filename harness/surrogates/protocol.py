@@ -29,6 +29,15 @@ class BoundedPosterior(Posterior, Protocol):
 
 
 @runtime_checkable
+class RecallingPosterior(BoundedPosterior, Protocol):
+    """A posterior that may know bounds from the predictions of the run's earlier ones."""
+
+    def recalled(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]] | None:
+        """Return tighter bounds than `bounds`, or None where too little is known."""
+        ...
+
+
+@runtime_checkable
 class JointPosterior(Posterior, Protocol):
     """A posterior that knows how the values at different points go together; all in units of y."""
 

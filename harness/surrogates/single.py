@@ -39,10 +39,7 @@ class SinglePrecision:
     ) -> None:
         self._signal = signal
         self._predict = Predictor(A, weight, W, a, space, np.float32)
-        unit = _SAFETY * _UNIT * (2.0 + 0.1 * float(weight.max()))
-        squares, total = _sums(W, a)
-        self._variance_error = unit * (math.sqrt(squares * signal) + signal)
-        self._mean_error = unit * total
+        self._mean_error, self._variance_error = rounding(weight, W, a, signal, _UNIT)
 
     def bounds(
         self, C: Float[np.ndarray, "m d"], added: float, location: tuple[float, float]
@@ -52,7 +49,20 @@ class SinglePrecision:
         added: to the latent variance. location: mean and sd of y.
         """
         mean, explained = self._predict(C)
-        return _widened(mean, explained, self._mean_error, self._signal, self._variance_error + added, *location)
+        return widened(mean, explained, self._mean_error, self._signal, self._variance_error + added, *location)
+
+
+def rounding(
+    weight: Float[np.ndarray, " d"],
+    W: Float[np.ndarray, "r r"],
+    a: Float[np.ndarray, " n"],
+    signal: float,
+    unit: float,
+) -> tuple[float, float]:
+    """Return what mean and explained variance may be off by at this rounding unit, as `SinglePrecision` says."""
+    unit *= _SAFETY * (2.0 + 0.1 * float(weight.max()))
+    squares, total = _sums(W, a)
+    return unit * total, unit * (math.sqrt(squares * signal) + signal)
 
 
 @njit(cache=True, error_model="numpy")
@@ -72,7 +82,7 @@ def _sums(W, a):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def _widened(mean, explained, mean_error, signal, added, mu, scale):  # type: ignore[no-untyped-def]
+def widened(mean, explained, mean_error, signal, added, mu, scale):  # type: ignore[no-untyped-def]
     """Return mu + scale (mean - its error) and scale sqrt(max(0, signal - explained) + added)."""
     low, high = np.empty(len(mean)), np.empty(len(mean))
     for i in range(len(mean)):
