@@ -103,7 +103,7 @@ def es_on_a_line() -> float:
     model, points = posterior(X, y, length=0.25), np.linspace(0, 1, 12)[:, None]
     C = np.linspace(0.02, 0.98, 9)[:, None]
     expected = np.array([information_by_brute_force(model, points, c) for c in C])
-    found = information(model, points, C, np.random.default_rng(0).standard_normal((6000, 12)), 15)
+    found = information(model, points, C, np.random.default_rng(0).standard_normal((6000, 13)), 15)
     assert expected.max() > 0.3
     assert np.corrcoef(found, expected)[0, 1] > 0.99
     return float(np.abs(found - expected).max())

@@ -22,8 +22,12 @@ def log_expected_gain(
 ) -> Float[np.ndarray, " m"]:
     """Return the log of the expected gain in each of m problems; -inf where a single line is highest everywhere.
 
-    Problem j has the a lines (intercept, slope[j]) and one more, (own_intercept[j], own_slope[j]).
+    Problem j has the a lines (intercept, slope[j]) and one more, (own_intercept[j], own_slope[j]). Intercepts that fall
+    already need not be sorted.
     """
+    if (intercept[1:] > intercept[:-1]).any():
+        order = np.argsort(-intercept, kind="stable")
+        intercept, slope = intercept[order], slope[:, order]
     widths, cuts, first = _envelopes(intercept, slope, own_intercept, own_slope)
     out = np.full(len(slope), -np.inf)
     some = first[1:] > first[:-1]
@@ -44,34 +48,50 @@ def log_expected_gain(
 def _envelopes(intercept, slope, own_intercept, own_slope):  # type: ignore[no-untyped-def]
     """Return slope differences and crossings of consecutive lines, all problems in turn, and where each begins.
 
-    From the line that is highest far to the left, to the one that crosses it first, and so on: envelopes are short.
+    Intercepts fall. By rising slopes, each line hides those before it that it crosses no later than they
+    crossed the ones before them.
     """
     m, lines = len(slope), len(intercept) + 1
     widths, cuts, first = np.empty(m * (lines - 1)), np.empty(m * (lines - 1)), np.zeros(m + 1, np.intp)
-    a, b, crossing = np.empty(lines), np.empty(lines), np.empty(lines)
+    a, b, crossing = np.empty(2 * lines), np.empty(2 * lines), np.empty(2 * lines)
     total = 0
     for j in range(m):
-        for k in range(lines - 1):
-            a[k], b[k] = intercept[k], slope[j, k]
-        a[lines - 1], b[lines - 1] = own_intercept[j], own_slope[j]
-        here = 0
-        for k in range(1, lines):
-            if b[k] < b[here] or (b[k] == b[here] and a[k] > a[here]):
-                here = k
-        while True:
-            for k in range(lines):
-                crossing[k] = (a[here] - a[k]) / (b[k] - b[here]) if b[k] > b[here] else np.inf
-            following = -1
-            for k in range(lines):  # of lines that cross at the same place, the steepest stays highest
-                if b[k] > b[here] and (
-                    following < 0
-                    or crossing[k] < crossing[following]
-                    or (crossing[k] == crossing[following] and b[k] > b[following])
-                ):
-                    following = k
-            if following < 0:
-                break
-            widths[total], cuts[total] = b[following] - b[here], crossing[following]
-            total, here = total + 1, following
+        start, end = _uncovered(intercept, slope[j], own_intercept[j], own_slope[j], a, b)
+        top = start  # a, b, crossing from start to top: the envelope so far
+        for k in range(start + 1, end):
+            level, rise = a[k], b[k]
+            at = (a[top] - level) / (rise - b[top])
+            while top > start and at <= crossing[top]:
+                top -= 1
+                at = (a[top] - level) / (rise - b[top])
+            top += 1
+            a[top], b[top], crossing[top] = level, rise, at
+        for k in range(start + 1, top + 1):
+            widths[total], cuts[total] = b[k] - b[k - 1], crossing[k]
+            total += 1
         first[j + 1] = total
     return widths[:total], cuts[:total], first
+
+
+@njit(inline="always")
+@no_type_check
+def _uncovered(intercept, slope, own_intercept, own_slope, a, b):  # type: ignore[no-untyped-def]
+    """Put the lines that may be highest somewhere into a, b, by rising slopes; return where they begin and end.
+
+    A line below another one at 0 can be above it only to the side to which it is the steeper: intercepts fall, so that
+    these are the lines steeper than all before to either side.
+    """
+    last, at, own = len(intercept), 0, True
+    start, end = last + 1, last + 1
+    for _ in range(last + 1):
+        if own and (at == last or own_intercept > intercept[at]):
+            level, rise, own = own_intercept, own_slope, False
+        else:
+            level, rise, at = intercept[at], slope[at], at + 1
+        if start == end or rise > b[end - 1]:
+            a[end], b[end] = level, rise
+            end += 1
+        elif rise < b[start]:
+            start -= 1
+            a[start], b[start] = level, rise
+    return start, end

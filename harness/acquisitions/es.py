@@ -5,13 +5,13 @@ from typing import ClassVar, no_type_check
 import numpy as np
 from jaxtyping import Float, Int
 from numba import njit
-from scipy.linalg.blas import dtrmm
+from scipy.linalg import solve_triangular
 from scipy.special import entr
 
 from harness.acquisitions.belief import Belief
 from harness.acquisitions.lookahead import MOST_NODES, LookAhead, latent_log_ei, leaders, prior, spread
 from harness.checks import whole
-from harness.surrogates.joint import Joint, root
+from harness.surrogates.joint import root
 from harness.surrogates.protocol import JointPosterior
 
 
@@ -39,7 +39,7 @@ class EntropySearch(LookAhead):
         posterior, _, C = prior(belief)
         chosen = leaders(latent_log_ei(belief), belief.log_cost, self.shortlist)
         support = self._support(belief, posterior)
-        normals = belief.rng("es draws").standard_normal((self.draws, len(support)))
+        normals = belief.rng("es draws").standard_normal((self.draws, len(support) + 1))
         value = information(posterior, support, C[chosen], normals, self.outcomes)
         with np.errstate(divide="ignore"):
             return spread(chosen, np.log(np.maximum(value, 0.0)), len(C))
@@ -61,35 +61,29 @@ def information(
     posterior: JointPosterior,
     support: Float[np.ndarray, "r d"],
     C: Float[np.ndarray, "m d"],
-    normals: Float[np.ndarray, "s r"],
+    normals: Float[np.ndarray, "s q"],
     outcomes: int,
 ) -> Float[np.ndarray, " m"]:
     """Return the mutual information of argmin f over `support` and an observation at each of `C`, in nats.
 
-    Given the outcome z sd above its mean, f at the support is N(mu + sigma~ z, Sigma - sigma~ sigma~^T).
+    Given the outcome z sd above its mean, f at the support is f_s + sigma~ (z - z_s) for draws f_s = mu + L n_s and what
+    these make of the outcome, z_s = (L^-1 sigma~)^T n_s + e_s sqrt(1 - |L^-1 sigma~|^2): Matheron's rule, so that all
+    candidates share the draws. normals: n_s, and e_s in the last of their q = r + 1 columns.
     """
     joint = posterior.joint(support)
-    influence = posterior.covariance(C, support)
+    factor = root(joint.covariance)
     sd = np.sqrt(posterior.moments(C)[1] + posterior.noise)
+    influence = posterior.covariance(C, support) / sd[:, None]
+    own = solve_triangular(factor, influence.T, lower=True)  # L^-1 sigma~
+    rest = np.sqrt(np.maximum(1.0 - np.square(own).sum(axis=0), 0.0))
+    drawn, outcome = factor @ normals[:, :-1].T, own.T @ normals[:, :-1].T + np.outer(rest, normals[:, -1])
     z, weight = np.polynomial.hermite_e.hermegauss(outcomes)
-    normals = np.asfortranarray(normals)
-    return np.array(
-        [_one(joint, row / s, z, weight / weight.sum(), normals) for row, s in zip(influence, sd, strict=True)]
-    )
-
-
-def _one(
-    joint: Joint,
-    influence: Float[np.ndarray, " r"],
-    z: Float[np.ndarray, " j"],
-    weight: Float[np.ndarray, " j"],
-    normals: Float[np.ndarray, "s r"],
-) -> float:
-    scale = float(joint.covariance.diagonal().max())
-    factor = root(joint.covariance - np.outer(influence, influence), scale)
-    falls = dtrmm(1.0, factor, normals, side=1, lower=1, trans_a=1).T  # (r, s): normals factor^T, which is triangular
-    shares = _wins(falls, joint.mean, influence, z) / len(normals)
-    return float(entr(weight @ shares).sum() - weight @ entr(shares).sum(axis=1))
+    weight /= weight.sum()
+    out = np.empty(len(C))
+    for i in range(len(C)):
+        shares = _wins(drawn, joint.mean, influence[i], outcome[i], z) / len(normals)
+        out[i] = entr(weight @ shares).sum() - weight @ entr(shares).sum(axis=1)
+    return out
 
 
 @njit(cache=True, error_model="numpy")
@@ -98,21 +92,26 @@ def _wins(
     draws: Float[np.ndarray, "r s"],
     mean: Float[np.ndarray, " r"],
     influence: Float[np.ndarray, " r"],
+    outcome: Float[np.ndarray, " s"],
     z: Float[np.ndarray, " j"],
 ) -> Int[np.ndarray, "j r"]:
-    """Return in how many of the s draws each of r points, moved by mean + influence z_j, is lowest, for each z_j.
+    """Return in how many of the s draws each of r points, mean + draw + influence (z_j - outcome), is lowest.
 
     Of several the first. Point by point over all draws at once, which the compiler turns into wide instructions.
     """
     points, size = draws.shape
     wins = np.zeros((len(z), points), np.int64)
     lowest, place = np.empty(size), np.empty(size)  # place is a float: as wide as lowest
+    moved = np.empty(draws.shape)
+    for r in range(points):
+        for s in range(size):
+            moved[r, s] = draws[r, s] - influence[r] * outcome[s]
     for j in range(len(z)):
-        first, shift = draws[0], mean[0] + influence[0] * z[j]
+        first, shift = moved[0], mean[0] + influence[0] * z[j]
         for s in range(size):
             lowest[s], place[s] = first[s] + shift, 0.0
         for r in range(1, points):
-            row, shift, here = draws[r], mean[r] + influence[r] * z[j], float(r)
+            row, shift, here = moved[r], mean[r] + influence[r] * z[j], float(r)
             for s in range(size):
                 value = row[s] + shift
                 less = value < lowest[s]

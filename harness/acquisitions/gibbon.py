@@ -1,14 +1,18 @@
 """GIBBON for one evaluation at a time: a lower bound of what a noisy observation tells about the lowest value."""
 
-from typing import ClassVar
+import math
+from typing import ClassVar, no_type_check
 
 import numpy as np
 from jaxtyping import Float
+from numba import njit
 from scipy.special import log_ndtr
 
 from harness.acquisitions.mes import MaxValueEntropySearch, log_pdf
+from harness.acquisitions.tails import BLOCK, ROWS, minus_log1m, tails
 
 _FAR = 25.0  # above it the reduction is so small that log1p(-x) = -x to rounding, and it would soon underflow
+_MOST = 1.0 - 2.0**-53  # share of the variance that f* can take away
 
 
 class Gibbon(MaxValueEntropySearch):
@@ -27,10 +31,45 @@ class Gibbon(MaxValueEntropySearch):
         log_r = log_pdf(gap) - log_ndtr(gap)
         near = np.minimum(gap, _FAR)
         r = np.exp(log_r)
-        share = np.clip(signal * r * (near + r), 0.0, 1.0 - 2.0**-53)
+        share = np.clip(signal * r * (near + r), 0.0, _MOST)
         with np.errstate(divide="ignore"):
             exact = np.log(-0.5 * np.log1p(-share))
         if not (gap > _FAR).any():
             return exact
         far = np.log(0.5 * signal) + log_r + np.log(np.maximum(gap, _FAR))
         return np.where(gap > _FAR, far, exact)
+
+    def totals(
+        self,
+        mean: Float[np.ndarray, " m"],
+        sd: Float[np.ndarray, " m"],
+        signal: Float[np.ndarray, " m"],
+        lowest: Float[np.ndarray, " k"],
+    ) -> Float[np.ndarray, " m"]:
+        """Return the sums over k of the terms themselves."""
+        return _totals(mean, sd, signal, lowest)  # type: ignore[no-any-return]
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def _totals(mean, sd, signal, lowest):  # type: ignore[no-untyped-def]
+    out, work = np.zeros(len(mean)), np.empty((ROWS + 3, BLOCK))
+    for i in range(len(mean)):
+        for start in range(0, len(lowest), BLOCK):
+            n, largest = min(BLOCK, len(lowest) - start), 0.0
+            g, share, ratio = work[ROWS, :n], work[ROWS + 1, :n], work[ROWS + 2, :n]
+            for k in range(n):
+                g[k] = (mean[i] - lowest[start + k]) / sd[i]
+            tails(g, work, share, ratio)
+            for k in range(n):
+                share[k] = min(max(signal[i] * ratio[k] * (g[k] + ratio[k]), 0.0), _MOST)
+                ratio[k] = minus_log1m(share[k])
+            for k in range(n):
+                largest = max(largest, share[k])
+            if largest > 0.5:
+                for k in range(n):
+                    if share[k] > 0.5:
+                        ratio[k] = -math.log1p(-share[k])
+            for k in range(n):
+                out[i] += 0.5 * ratio[k]
+    return out

@@ -34,7 +34,9 @@ class KnowledgeGradient(LookAhead):
         mean, variance = belief.latent
         A = np.vstack([X, C[self._leaders(belief, mean)]])
         sd = np.sqrt(variance + posterior.noise)
-        level, slope = posterior.moments(A)[0], posterior.covariance(C, A) / sd[:, None]
+        level = posterior.moments(A)[0]
+        order = np.argsort(level, kind="stable")  # as the envelope wants the lines
+        level, slope = level[order], posterior.covariance(C, A[order]) / sd[:, None]
         if self.draws == 0:
             gain = log_expected_gain(-level, -slope, -mean, -variance / sd)
         else:

@@ -2,16 +2,15 @@
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import log_ndtr
 
 from harness.acquisitions.belief import Belief
 from harness.acquisitions.lookahead import latent_log_ei, leaders, prior
+from harness.acquisitions.tails import log_survival
 from harness.errors import BadInput
 
 SAMPLERS = ("gumbel", "joint")
 _QUARTILES = np.array([0.25, 0.5, 0.75])
 _FEW, _NEWTON, _EXACT = 64, 100, 1e-13  # points of the first round; iterations at most, about five are needed
-_HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
 _SURE = 7.0  # sd above the range of the minimum's quartiles: such a point is the lowest with probability below 2e-12
 
 
@@ -69,11 +68,8 @@ def _quartiles(
     """
     wanted, y = np.log(_QUARTILES), start
     for _ in range(_NEWTON):
-        u = (mean[:, None] - y) / sd[:, None]
-        log_cdf = log_ndtr(u)
-        with np.errstate(over="ignore"):  # of points known to 300 digits
-            slope = (np.exp(-0.5 * u * u - _HALF_LOG_2PI - log_cdf) / sd[:, None]).sum(axis=0)
-        step = np.maximum((wanted - log_cdf.sum(axis=0)) / slope, 0.0)
+        log_cdf, slope = np.array([log_survival(mean, sd, value) for value in y]).T
+        step = np.maximum((wanted - log_cdf) / slope, 0.0)
         y = y - step
         if (step <= _EXACT * np.abs(y - mean.min()) + _EXACT * sd.min()).all():
             break

@@ -1,14 +1,16 @@
 """Predictive entropy search: how much knowing where the minimum lies would narrow down the observation."""
 
-from typing import ClassVar
+from typing import ClassVar, no_type_check
 
 import numpy as np
 from jaxtyping import Float
+from numba import njit
 from scipy.special import log_ndtr
 
 from harness.acquisitions.belief import Belief
 from harness.acquisitions.lookahead import LookAhead, latent_log_ei, leaders, prior
 from harness.acquisitions.mes import log_pdf
+from harness.acquisitions.tails import BLOCK, ROWS, tails
 from harness.checks import whole
 
 _NOTHING = 1e-12  # of the variance: below, f(x) - f(x*) is 0
@@ -64,19 +66,41 @@ def variance_reduction(
     The difference itself, since next to the variance a small one would be lost.
     """
     scale = np.sqrt(star_variance + noise)
-    lam, shrink_star = _truncated((incumbent - star_mean) / scale)
-    pull = covariance / scale  # of f(x) by the first factor
-    own_pull = star_variance / scale
-    m = mean[:, None] - pull * lam
-    v = variance[:, None] - pull**2 * shrink_star
-    c = covariance - pull * own_pull * shrink_star
-    star_m, star_v = star_mean - own_pull * lam, star_variance - own_pull**2 * shrink_star
-    spread = v + star_v - 2.0 * c  # variance of f(x) - f(x*)
-    tied = spread <= _NOTHING * variance[:, None]
-    sd = np.sqrt(np.where(tied, 1.0, spread))
-    shrink = np.where(tied, 0.0, _truncated((m - star_m) / sd)[1])
-    fallen = pull**2 * shrink_star + ((v - c) / sd) ** 2 * shrink
-    return np.clip(fallen, 0.0, (1.0 - _NOTHING) * variance[:, None])
+    lam, shrink = _truncated((incumbent - star_mean) / scale)
+    own_pull = star_variance / scale  # of f(x*) by the first factor
+    star = np.stack([scale, lam, shrink, own_pull, star_mean - own_pull * lam, star_variance - own_pull**2 * shrink])
+    return _fallen(mean, variance, star, np.ascontiguousarray(covariance))  # type: ignore[no-any-return]
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def _fallen(mean, variance, star, covariance):  # type: ignore[no-untyped-def]
+    """Return the reductions; star: scale, lam, shrink and pull of the first factor, and mean and variance after it."""
+    out, work = np.empty(covariance.shape), np.empty((ROWS + 5, BLOCK))
+    for i in range(len(mean)):
+        nothing, most = _NOTHING * variance[i], (1.0 - _NOTHING) * variance[i]
+        for start in range(0, covariance.shape[1], BLOCK):
+            end = min(start + BLOCK, covariance.shape[1])
+            n = end - start
+            scale, lam, shrink = star[0, start:end], star[1, start:end], star[2, start:end]
+            own_pull, star_mean, star_variance = star[3, start:end], star[4, start:end], star[5, start:end]
+            c, fallen = covariance[i, start:end], out[i, start:end]
+            a, first, second = work[ROWS, :n], work[ROWS + 1, :n], work[ROWS + 2, :n]
+            minus_log, ratio = work[ROWS + 3, :n], work[ROWS + 4, :n]
+            for k in range(n):
+                pull = c[k] / scale[k]  # of f(x) by the first factor
+                first[k] = pull * pull * shrink[k]
+                v, both = variance[i] - first[k], c[k] - pull * own_pull[k] * shrink[k]
+                spread = v + star_variance[k] - 2.0 * both  # variance of f(x) - f(x*)
+                tied = spread <= nothing
+                sd = np.sqrt(1.0 if tied else spread)
+                a[k] = 0.0 if tied else (mean[i] - pull * lam[k] - star_mean[k]) / sd
+                second[k] = 0.0 if tied else ((v - both) / sd) ** 2
+            tails(a, work, minus_log, ratio)
+            for k in range(n):
+                share = min(max(ratio[k] * (ratio[k] + a[k]), 0.0), 1.0)
+                fallen[k] = min(max(first[k] + second[k] * share, 0.0), most)
+    return out
 
 
 def _truncated(a: Float[np.ndarray, "*s"]) -> tuple[Float[np.ndarray, "*s"], Float[np.ndarray, "*s"]]:

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from numba import njit
 
-from harness.surrogates.kernels import matern_double
+from harness.surrogates.matern import kernel_row
 from harness.surrogates.triangles import cholesky, invert
 
 _REFRESH = 8  # observations after which the choice is made anew
@@ -43,20 +43,6 @@ class Informative:
         return order, inverse
 
 
-@njit(inline="always", fastmath=True, error_model="numpy")
-@no_type_check
-def _kernel(columns, a, m, signal, s, r, row):  # type: ignore[no-untyped-def]
-    """Put signal Matern-5/2 of |a - c|, c the first m points in `columns`, into row[:m]; s, r: work space."""
-    s[:m] = 0.0
-    for q in range(len(a)):
-        column, x = columns[q], a[q]
-        for j in range(m):
-            s[j] += (column[j] - x) ** 2
-    matern_double(s[:m], r[:m], row[:m])
-    for j in range(m):
-        row[j] *= signal
-
-
 @njit(cache=True, fastmath=True, error_model="numpy")
 @no_type_check
 def informative(
@@ -76,7 +62,7 @@ def informative(
         if not left[i] > 0.0:
             break
         row = G[h]
-        _kernel(columns, A[i], n, signal, s, r, row)
+        kernel_row(columns, A[i], n, signal, s, r, row)
         row[i] += noise
         for k in range(h):
             earlier = G[k]
@@ -109,7 +95,7 @@ def _inverse_factor(A: Float[np.ndarray, "h d"], signal: float, noise: float) ->
     columns, L, W = np.ascontiguousarray(A.T), np.empty((h, h)), np.empty((h, h))
     s, r = np.empty(h), np.empty(h)
     for i in range(h):
-        _kernel(columns, A[i], i, signal, s, r, L[i])
+        kernel_row(columns, A[i], i, signal, s, r, L[i])
         L[i, i] = signal + noise
     positive = cholesky(L)
     if positive:

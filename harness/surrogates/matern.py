@@ -1,7 +1,12 @@
 """The Matern-5/2 kernel between two sets of points, for predictions of few points jointly."""
 
+from typing import no_type_check
+
 import numpy as np
 from jaxtyping import Float
+from numba import njit
+
+from harness.surrogates.kernels import matern_double
 
 
 def matern(
@@ -11,15 +16,31 @@ def matern(
 
     Source: Rasmussen and Williams 2006, equation 4.17.
     """
-    left, right = (A - 0.5) * weight, (B - 0.5) * weight
-    square = np.square(left).sum(axis=1)[:, None] + np.square(right).sum(axis=1) - 2.0 * (left @ right.T)
-    np.maximum(square, 0.0, out=square)
-    r = np.sqrt(square)
-    square *= 1.0 / 3.0
-    square += 1.0
-    square += r
-    np.negative(r, out=r)
-    np.exp(r, out=r)
-    r *= signal
-    r *= square
-    return r
+    columns = np.ascontiguousarray(((B - 0.5) * weight).T)
+    out = np.empty((len(A), len(B)))
+    _matern(np.ascontiguousarray((A - 0.5) * weight), columns, signal, out)
+    return out
+
+
+@njit(inline="always", fastmath=True, error_model="numpy")
+@no_type_check
+def kernel_row(columns, a, m, signal, s, r, row):  # type: ignore[no-untyped-def]
+    """Put signal Matern-5/2 of |a - c|, c the first m points in `columns`, into row[:m]; s, r: work space."""
+    s[:m] = 0.0
+    for q in range(len(a)):
+        column, x = columns[q], a[q]
+        for j in range(m):
+            s[j] += (column[j] - x) ** 2
+    matern_double(s[:m], r[:m], row[:m])
+    for j in range(m):
+        row[j] *= signal
+
+
+@njit(cache=True, fastmath=True, error_model="numpy")
+@no_type_check
+def _matern(A, columns, signal, out):  # type: ignore[no-untyped-def]
+    """Fill `out`, a row for each of A."""
+    m = out.shape[1]
+    s, r = np.empty(m), np.empty(m)
+    for i in range(len(A)):
+        kernel_row(columns, A[i], m, signal, s, r, out[i])

@@ -50,6 +50,22 @@ def test_the_envelope_is_the_expected_maximum(rows: list[tuple[int, int]], own: 
     assert found == pytest.approx(every.max(axis=0).mean() - max(a.max(), own[0]), abs=5e-3)
 
 
+@pytest.mark.parametrize("lines", [1, 2, 30, 300])
+def test_envelopes_of_many_lines_in_any_order(lines: int) -> None:
+    """Against the maximum on a fine grid, and against the same lines by falling intercepts."""
+    rng = np.random.default_rng(lines)
+    a, b = -rng.exponential(0.3, lines), rng.normal(size=(20, lines))
+    b[:, -1], own = b[:, 0], (-rng.exponential(0.3, 20), rng.normal(size=20))
+    found = np.exp(log_expected_gain(a, b, *own))
+    every = np.concatenate([np.broadcast_to(a, b.shape), own[0][:, None]], axis=1)[:, :, None] + np.concatenate(
+        [b, own[1][:, None]], axis=1
+    )[:, :, None] * grid(4000)
+    gains = every.max(axis=1).mean(axis=1) - np.maximum(a.max(), own[0])
+    np.testing.assert_allclose(found, gains, atol=2e-3)
+    order = np.argsort(-a)
+    np.testing.assert_array_equal(np.exp(log_expected_gain(a[order], b[:, order], *own)), found)
+
+
 def test_a_gain_far_below_the_smallest_number_keeps_its_logarithm() -> None:
     found = log_expected_gain(np.array([0.0]), np.array([[0.0]]), np.array([-60.0]), np.array([1.0]))[0]
     with mpmath.workdps(60):
