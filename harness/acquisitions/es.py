@@ -66,9 +66,9 @@ def information(
 ) -> Float[np.ndarray, " m"]:
     """Return the mutual information of argmin f over `support` and an observation at each of `C`, in nats.
 
-    Given the outcome z sd above its mean, f at the support is f_s + sigma~ (z - z_s) for draws f_s = mu + L n_s and what
-    these make of the outcome, z_s = (L^-1 sigma~)^T n_s + e_s sqrt(1 - |L^-1 sigma~|^2): Matheron's rule, so that all
-    candidates share the draws. normals: n_s, and e_s in the last of their q = r + 1 columns.
+    Given the outcome z sd above its mean, f at the support is f_s + sigma~ (z - z_s) for draws f_s = mu + L n_s and
+    what these make of the outcome, z_s = (L^-1 sigma~)^T n_s + e_s sqrt(1 - |L^-1 sigma~|^2): Matheron's rule, so that
+    all candidates share the draws. normals: n_s, and e_s in the last of their q = r + 1 columns.
     """
     joint = posterior.joint(support)
     factor = root(joint.covariance)
