@@ -9,7 +9,11 @@ import numpy as np
 from harness.acquisitions.contextual import Contextual
 from harness.acquisitions.ei import ExpectedImprovement
 from harness.acquisitions.envelope import log_expected_gain
+from harness.acquisitions.gibbon import Gibbon
+from harness.acquisitions.mes import MaxValueEntropySearch
+from harness.acquisitions.minima import gumbel
 from harness.acquisitions.paths import path_values
+from harness.acquisitions.pes import variance_reduction
 from harness.acquisitions.time_left import Clock
 from harness.cost_models.lv import LowVariance
 from harness.optimizer import Optimizer
@@ -26,6 +30,8 @@ from harness.surrogates.remembered import Remembered
 from harness.surrogates.workspace import Workspace
 from tabular_cache.replayed import ReplayProblem
 from tabular_cache.table import load_table
+
+ENTROPIES = MaxValueEntropySearch(), Gibbon()
 
 
 class Known:
@@ -76,6 +82,9 @@ def others() -> Iterator[np.ndarray]:
         )
         yield path_values(joint, clock, np.arange(n), 0.0, rng.standard_normal((8, n, 3)), 4)
         yield log_expected_gain(-joint.mean, joint.covariance, -joint.mean, joint.covariance[0])
+        mean, variance = posterior.moments(rng.random((100, 7)))
+        yield from (utility.given(mean, variance, 0.1, gumbel(mean, variance, X[:, 0])) for utility in ENTROPIES)
+        yield variance_reduction(mean, variance, X[:, 0], X[:, 1], 0.1 * np.outer(variance, X[:, 2]), 0.0, 0.1)
     X, C = rng.random((60, 4)), rng.random((300, 4))
     X[:, 3], C[:, 3] = np.floor(5 * X[:, 3]), np.floor(5 * C[:, 3])
     yield from RandomForest(trees=20, categories=[0, 0, 0, 5]).fit(X, np.sin(9 * X).sum(axis=1)).mean_sd(C)
