@@ -133,8 +133,8 @@ def _caption(traces: Traces, ranked: Ranks, budgets: pd.DataFrame, n: int, famil
         "evaluations that end within the spent share of the budget; ties share the mean rank. Minimal budget",
         f"of a problem: least median (over seeds) total cost of {n} iterations, over {over} EI^alpha",
         "methods. Mean over",
-        f"{scope(ranked.cells, traces.evaluator)}; bands ({banded}), and bars",
-        f"for the whole budget: {intervals(ranked.cells)}",
+        f"{scope(ranked.cells_used, traces.evaluator)}; bands ({banded}), and bars",
+        f"for the whole budget: {intervals(ranked.cells_used)}",
         ranks_left_out(ranked),
-        footnote(ranked.cells["dataset"]),
+        footnote(ranked.cells_used["dataset"]),
     )

@@ -70,6 +70,11 @@ class Ranks:
         """Cells that numbers are taken over: those kept; at a budget that does not count, all that have every run."""
         return self.kept | (self.there & ~self.counting)
 
+    @property
+    def cells_used(self) -> pd.DataFrame:
+        """The cells that some number is taken over."""
+        return self.cells.iloc[np.flatnonzero(self.used.any(axis=1))]
+
     def over(self, budget: int) -> pd.DataFrame:
         """Return the ranks at a budget, by its position: one row per cell used, columns (share, method)."""
         columns = pd.MultiIndex.from_product([self.shares, self.methods], names=["share", "method"])

@@ -105,7 +105,7 @@ def ranks_section(traces: Traces, family: str, title: str, without: list[str], c
     return [
         heading,
         f"Rank 1 is best; budgets in percent of each problem's minimal budget. "
-        f"{scope(ranked.cells, traces.evaluator)}.",
+        f"{scope(ranked.cells_used, traces.evaluator)}.",
         markdown.table(shown),
         ranks_left_out(ranked),
     ]

@@ -23,7 +23,7 @@ from harness.errors import BadInput
 from harness.problem import Evaluation, Problem
 from harness.screening import FEWEST, MANY, screened, shortlist
 from harness.shapes import check_candidates, check_point, one_each
-from harness.surrogates.protocol import BoundedPosterior, DrawingSurrogate, Surrogate
+from harness.surrogates.protocol import BoundedPosterior, DrawingSurrogate, RecallingPosterior, Surrogate
 
 _LARGEST = 700.0  # exp of it is finite, of its negative positive
 
@@ -181,7 +181,10 @@ class Optimizer:
         if screen and self._screened is not None and len(C) >= FEWEST and isinstance(posterior, BoundedPosterior):
             kept = shortlist(self._screened, posterior, C, log_cost, believe, rough=len(history.y) >= MANY)
         offered = C[kept]
-        return kept, believe(kept, *posterior.mean_sd(offered), offered), mean_log_cost[kept]
+        belief = believe(kept, *posterior.mean_sd(offered), offered)
+        if screen and isinstance(posterior, RecallingPosterior):
+            posterior.remember(offered)
+        return kept, belief, mean_log_cost[kept]
 
     def _log_cost(
         self, mean: Float[np.ndarray, " m"], sd: Float[np.ndarray, " m"], state: dict[str, Any]

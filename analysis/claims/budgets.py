@@ -63,7 +63,7 @@ def claim_4(evidence: Evidence) -> Finding:
                       digits=2),
         ],
         f"{at}; {evidence.over_ranks(ranked)}",
-        barred=evidence.barred(ranked.cells),
+        barred=evidence.barred(ranked.cells_used),
     )  # fmt: skip
 
 
@@ -78,7 +78,7 @@ def claim_5(evidence: Evidence) -> Finding:
                   mean(ranked.at(m)[EIPU] - middle), 0.0, digits=2)
         for m in (0.5, 1.0)
     ]  # fmt: skip
-    return Finding(conditions, evidence.over_ranks(ranked), barred=evidence.barred(ranked.cells))
+    return Finding(conditions, evidence.over_ranks(ranked), barred=evidence.barred(ranked.cells_used))
 
 
 def claim_6(evidence: Evidence) -> Finding:
@@ -92,7 +92,7 @@ def claim_6(evidence: Evidence) -> Finding:
     change = mean((ranked.at(usable[0])[EI] - ranked.at(0.5)[EI]).dropna())
     what = f"rank of EI at {usable[0]:.0%} minus that at 50%"
     return Finding([Condition(what, change, at_most=0.0, digits=2)], evidence.over_ranks(ranked),
-                   barred=evidence.barred(ranked.cells))  # fmt: skip
+                   barred=evidence.barred(ranked.cells_used))  # fmt: skip
 
 
 _RANK = "mean rank, over problems and seeds, of the best error within a budget, among EI^alpha"

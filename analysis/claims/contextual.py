@@ -97,7 +97,7 @@ def claim_8(evidence: Evidence) -> Finding:
             conditions.append(Condition(f"rank of CEI minus {name}'s at {multiple:.0%}", gap, at_most=0.0, digits=2))
     lacking = ranked.multiples[~ranked.counting].tolist()
     doubts = [too_short_for(lacking)] if lacking else []
-    return Finding(conditions, evidence.over_ranks(ranked), barred=evidence.barred(ranked.cells), doubts=doubts)
+    return Finding(conditions, evidence.over_ranks(ranked), barred=evidence.barred(ranked.cells_used), doubts=doubts)
 
 
 CLAIMS = (

@@ -101,8 +101,8 @@ class Evidence:
         ]
         longest = int(self.traces.runs["iterations"].max())
         return (
-            f"{scope(ranked.cells, self.traces.evaluator)}, runs of up to {longest} iterations, {self.judge} error; "
-            f"ended before the budget was spent: {', '.join(names)}; left out "
+            f"{scope(ranked.cells_used, self.traces.evaluator)}, runs of up to {longest} iterations, {self.judge} "
+            f"error; ended before the budget was spent: {', '.join(names)}; left out "
             f"{plural(ranked.left_out, 'cell')} without runs of every method{_too_short(ranked)}"
             f"{left_aside(ranked.sparse, clause=True)}"
         )

@@ -72,10 +72,13 @@ def information(
     """
     joint = posterior.joint(support)
     factor = root(joint.covariance)
-    sd = np.sqrt(posterior.moments(C)[1] + posterior.noise)
+    variance = posterior.moments(C)[1]
+    sd = np.sqrt(variance + posterior.noise)
     influence = posterior.covariance(C, support) / sd[:, None]
     own = solve_triangular(factor, influence.T, lower=True)  # L^-1 sigma~
-    rest = np.sqrt(np.maximum(1.0 - np.square(own).sum(axis=0), 0.0))
+    square, most = np.square(own).sum(axis=0), variance / np.square(sd)
+    own *= np.sqrt(np.minimum(1.0, most / np.maximum(square, np.finfo(float).tiny)))  # f cannot explain more than f(x)
+    rest = np.sqrt(1.0 - np.minimum(square, most))
     drawn, outcome = factor @ normals[:, :-1].T, own.T @ normals[:, :-1].T + np.outer(rest, normals[:, -1])
     z, weight = np.polynomial.hermite_e.hermegauss(outcomes)
     weight /= weight.sum()

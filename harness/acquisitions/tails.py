@@ -18,6 +18,7 @@ BLOCK = 64
 ROWS = 3  # of BLOCK numbers each: work space for `tails`
 _K, _DEGREE = 3.75, 20
 _SQRT_HALF, _SQRT_HALF_PI = math.sqrt(0.5), math.sqrt(0.5 * math.pi)
+_LARGEST = 700.0  # at which `exp_minus` stops
 _HALF_LOG_2PI, _DENSITY = 0.5 * math.log(2.0 * math.pi), 1.0 / math.sqrt(2.0 * math.pi)
 
 
@@ -61,7 +62,7 @@ def tails(u, work, minus_log, ratio):  # type: ignore[no-untyped-def]
     """Put -log Psi(u) and psi(u) / Psi(u) of at most BLOCK numbers into `minus_log`, `ratio`; psi, Psi: pdf, cdf.
 
     With E(x) = (1 - Psi(x)) / psi(x), x >= 0: for u = x, 1 - Psi = psi E; for u = -x, Psi / psi = E. Relative errors
-    below 1e-13 up to u = 37, from where on psi is 1e-304.
+    below 1e-13 up to u = 37, from where on both are 0.
     """
     n, least = len(u), np.inf
     half_square, mills, density = work[0, :n], work[1, :n], work[2, :n]
@@ -73,7 +74,7 @@ def tails(u, work, minus_log, ratio):  # type: ignore[no-untyped-def]
         mills[k] = _SQRT_HALF_PI * _polynomial((z - _K) / (z + _K)) / (1.0 + 2.0 * z)
     exp_minus(half_square, density)
     for k in range(n):
-        p = density[k] * _DENSITY
+        p = density[k] * _DENSITY if half_square[k] < _LARGEST else 0.0
         outside = p * mills[k]
         ratio[k] = p / (1.0 - outside)
         minus_log[k] = minus_log1m(outside)

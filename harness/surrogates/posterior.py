@@ -69,8 +69,6 @@ class GaussianPosterior:
             mean, explained = self._predict(C)
             variance = np.maximum(self._signal - explained, _FLOOR * self._signal)
             self._seen = C, self._mu + self._scale * mean, variance
-            if self._remembered is not None and self._state >= 0:
-                self._remembered.tell(self._state, C, variance)
         return self._seen[1:]
 
     def leave_one_out(self, y: Float[np.ndarray, " n"]) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
@@ -94,10 +92,10 @@ class GaussianPosterior:
         return self._single[rough].bounds(C, self._added, (self._mu, self._scale))
 
     def recalled(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]] | None:
-        """Return `bounds` that are off by no more than what this and the run's last posteriors' variances differ by.
+        """Return bounds as `bounds` does, from the variances that the run's posteriors have told `remember`.
 
-        None unless most of `C` were predicted since the hyperparameters last changed. From the first call on, this
-        posterior's variances are remembered for those to come.
+        None where few of `C` are known since the hyperparameters last changed (`Remembered.recall`); the others of them
+        are predicted. The bounds are off by what the observations since then have lowered the variances by.
         """
         if self._remembered is None:
             return None
@@ -109,11 +107,17 @@ class GaussianPosterior:
         unknown = np.flatnonzero(np.isnan(variance))
         if len(unknown):
             variance[unknown] = self._latent(C[unknown])[1]
+            self._remembered.tell(self._state, C[unknown], variance[unknown])
         W, a = self._rows[:-1], self._rows[-1]
         mean_error, variance_error = rounding(self._weight, W, a, self._signal, _UNIT)
         mean, _ = Predictor(self._A, self._weight, np.empty((0, 0)), a, self._space, np.float64)(C)
         explained, added = self._signal - variance, variance_error + self._added
         return widened(mean, explained, mean_error, self._signal, added, self._mu, self._scale)
+
+    def remember(self, C: Float[np.ndarray, "m d"]) -> None:
+        """Keep the variances at `C` for `recalled`, if that was asked before; no price where `C` was just predicted."""
+        if self._remembered is not None and self._state >= 0:
+            self._remembered.tell(self._state, C, self._latent(C)[1])
 
     def _in_single_precision(self, rough: bool) -> SinglePrecision:
         A, W, a = self._A, self._rows[:-1], self._rows[-1]

@@ -33,7 +33,11 @@ class RecallingPosterior(BoundedPosterior, Protocol):
     """A posterior that may know bounds from the predictions of the run's earlier ones."""
 
     def recalled(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]] | None:
-        """Return tighter bounds than `bounds`, or None where too little is known."""
+        """Return bounds as `bounds` does, or None where too little is known."""
+        ...
+
+    def remember(self, C: Float[np.ndarray, "m d"]) -> None:
+        """Keep what was just predicted at `C` for those to come."""
         ...
 
 

@@ -10,6 +10,8 @@ import numpy as np
 from jaxtyping import Float
 from numba import njit
 
+from harness.surrogates import compiled
+
 LARGEST = 1 << 16  # points remembered at most; candidates drawn anew at every step would fill any memory
 _FIRST = 1 << 10
 _MANY = 0.5  # of as many points as candidates must be remembered: else the bounds that need no memory are good ones,
@@ -21,11 +23,12 @@ class Remembered:
 
     `serve` begins a new state and returns its number; what older posteriors tell or ask afterwards is not heard, since
     their variances do not bound each other's. The memory is kept where theta and the diagonal of the kernel matrix
-    (noise, jitter) are those of before and the observations begin with those of before, else emptied.
+    (noise, jitter) are those of before and the observations begin with those of before, else emptied; and emptied where
+    another likelihood takes over for many observations, whose rounding differs by more than the bounds allow for.
     """
 
     def __init__(self) -> None:
-        self._state, self._key, self._X = 0, (b"", 0.0), np.empty((0, 0))
+        self._state, self._key, self._X = 0, (b"", 0.0, True), np.empty((0, 0))
         self._empty(_FIRST, 0)
 
     def __len__(self) -> int:
@@ -39,29 +42,32 @@ class Remembered:
 
     def serve(self, theta: Float[np.ndarray, " t"], diagonal: float, X: Float[np.ndarray, "n d"]) -> int:
         """Begin the state of a posterior of these hyperparameters and observations; return its number."""
-        key, before = (theta.tobytes(), diagonal), len(self._X)
+        key, before = (theta.tobytes(), diagonal, len(X) <= compiled.LARGEST), len(self._X)
         if key != self._key or not np.array_equal(self._X, X[:before]):
             self._empty(_FIRST, X.shape[1])
         self._state, self._key, self._X = self._state + 1, key, X.copy()
         return self._state
 
     def tell(self, state: int, C: Float[np.ndarray, "m d"], variance: Float[np.ndarray, " m"]) -> None:
-        """Remember the variances at `C`."""
+        """Remember the variances at `C`, of which there are not too many for it."""
         if state != self._state:
             return
-        needed = self._count + len(C)
-        if needed > LARGEST:
+        if len(C) > LARGEST:
+            return
+        if self._count + len(C) > LARGEST:
             self._empty(_FIRST, C.shape[1])
-            if len(C) > LARGEST:
-                return
+        needed = self._count + len(C)
         if needed > len(self._points):
             points, known = self._points[: self._count], self._variance[: self._count]
-            self._empty(2 * needed, C.shape[1])
+            self._empty(min(2 * needed, LARGEST), C.shape[1])
             self._count = _put(points, known, self._points, self._variance, self._slots, 0)
         self._count = _put(_bits(C), variance, self._points, self._variance, self._slots, self._count)
 
     def recall(self, state: int, C: Float[np.ndarray, "m d"]) -> Float[np.ndarray, " m"] | None:
-        """Return variances no lower than those at `C`, NaN where none is remembered; None if few are."""
+        """Return variances no lower than those at `C`, NaN where none is remembered.
+
+        None unless half as many points as `C` has are remembered, and a tenth of those of `C`.
+        """
         if state != self._state or self._count < _MANY * len(C):
             return None
         variance = np.full(len(C), np.nan)

@@ -10,7 +10,7 @@ from lookahead_cases import believe, data, posterior
 from scipy.special import entr
 from scipy.stats import norm, truncnorm
 
-from harness.acquisitions.es import EntropySearch
+from harness.acquisitions.es import EntropySearch, information
 from harness.acquisitions.gibbon import Gibbon
 from harness.acquisitions.mcms import MonteCarloMultiStep
 from harness.acquisitions.mes import MaxValueEntropySearch
@@ -189,3 +189,15 @@ def test_draws_differ_by_step_seed_and_problem_and_by_purpose(change: dict[str, 
         np.testing.assert_array_equal(values[0], values[1])
         finite = np.isfinite(values[0]) & np.isfinite(values[2])
         assert (values[0] != values[2])[finite].any(), type(utility).__name__
+
+
+def test_es_of_representers_that_nearly_coincide_stays_a_share_of_what_can_be_learned() -> None:
+    """The factor of their covariance may come out with a pivot that is only rounding."""
+    rng = np.random.default_rng(0)
+    for gap in (1e-8, 1e-7, 1e-6, 1e-5):
+        X, y = rng.random((20, 3)), rng.normal(size=20)
+        model, C = posterior(X, y, length=2.0), rng.random((40, 3))
+        support = np.vstack([C[:20], np.clip(C[:20] + gap * rng.standard_normal((20, 3)), 0, 1)])
+        found = information(model, support, C, rng.standard_normal((400, 41)), 7)
+        assert (found >= 0.0).all()
+        assert (found <= np.log(40)).all()

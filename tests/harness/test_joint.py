@@ -8,6 +8,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
 from harness.surrogates.gp import GaussianProcess
 from harness.surrogates.joint import Joint, root
+from harness.surrogates.matern import matern
 from harness.surrogates.protocol import JointPosterior, JointSurrogate
 
 
@@ -83,3 +84,12 @@ def test_the_default_surrogate_declares_joint_predictions() -> None:
     assert isinstance(process, JointSurrogate)
     assert process.joint
     assert isinstance(process.fit(X, y), JointPosterior)
+
+
+def test_the_compiled_kernel_is_its_formula() -> None:
+    rng = np.random.default_rng(0)
+    A, B, weight = rng.random((7, 3)), rng.random((150, 3)), np.array([0.1, 3.0, 40.0])
+    r = np.sqrt((np.square((A[:, None] - B) * weight)).sum(axis=2))
+    np.testing.assert_allclose(matern(A, B, weight, 2.5), 2.5 * (1 + r + r * r / 3) * np.exp(-r), rtol=1e-12)
+    np.testing.assert_array_equal(matern(A, A, weight, 2.5).diagonal(), 2.5)
+    assert matern(A[:, ::-1], np.asfortranarray(B[:, ::-1]), weight[::-1], 1.0).shape == (7, 150)

@@ -13,11 +13,14 @@ from harness.cost_models.lv import LowVariance
 from harness.optimizer import Optimizer
 from harness.run import run
 from harness.surrogates import remembered
+from harness.surrogates.compiled import LARGEST as LAST
+from harness.surrogates.compiled import CompiledLikelihood
 from harness.surrogates.gp import GaussianProcess
 from harness.surrogates.likelihood import Likelihood
 from harness.surrogates.pairs import Pairs
 from harness.surrogates.posterior import GaussianPosterior
 from harness.surrogates.remembered import LARGEST, Remembered
+from harness.surrogates.workspace import Workspace
 from tabular_cache.replayed import ReplayProblem
 from tabular_cache.table import load_table
 
@@ -69,33 +72,54 @@ def test_it_does_not_grow_without_end() -> None:
         assert len(memory) <= LARGEST
         np.testing.assert_array_equal(memory.recall(state, C), C[:, 0])
     assert memory.recall(state, rng.random((100, 3))) is None  # nothing of these
+    before = len(memory)
     memory.tell(state, rng.random((LARGEST + 1, 3)), np.zeros(LARGEST + 1))
-    assert len(memory) == 0
+    assert len(memory) == before
 
 
+@pytest.mark.parametrize("noisy", [False, True])
 @pytest.mark.parametrize("noise", [1e-6, 1e-3, 0.1])
 @pytest.mark.parametrize("scale", [0.05, 0.4, 20.0])
-def test_the_bounds_hold_and_are_close(noise: float, scale: float) -> None:
-    """Observation by observation at the same hyperparameters, also where the kernel matrix is all but singular."""
-    rng, memory = np.random.default_rng(1), Remembered()
-    X, C = rng.random((130, 3)), rng.random((500, 3))
+def test_the_bounds_hold_and_are_close(noise: float, scale: float, noisy: bool) -> None:
+    """Observation by observation at the same hyperparameters, also where the kernel matrix is all but singular.
+
+    Where the likelihood for many observations takes over, the memory begins anew.
+    """
+    rng, memory, space = np.random.default_rng(1), Remembered(), Workspace()
+    X, C = rng.random((LAST + 10, 3)), rng.random((500, 3))
+    X[80:110] = np.clip(X[:30] + 1e-5 * rng.standard_normal((30, 3)), 0, 1)
     C[:50] = np.clip(X[70:120] + 1e-4 * rng.standard_normal((50, 3)), 0, 1)
     y, theta = np.sin(5 * X[:, 0]) + 1e4 * (X[:, 1] > 0.9), np.log([scale] * 3 + [1.0, noise])
     exact = None
-    for n in range(70, 130):
+    for n in (*range(70, 100), *range(LAST - 10, len(X))):
         pairs = Pairs(True)
         pairs.update(X[:n])
-        solution = Likelihood(pairs, y[:n] / 1e4).solution(theta)
-        posterior = GaussianPosterior(X[:n], theta, solution, (3.0, 1e4), False, remembered=memory)
+        z = y[:n] / 1e4
+        solution = (CompiledLikelihood(pairs, z, space) if n <= LAST else Likelihood(pairs, z)).solution(theta)
+        posterior = GaussianPosterior(X[:n], theta, solution, (3.0, 1e4), noisy, remembered=memory)
         bounds = posterior.recalled(C)
-        assert (bounds is None) == (n == 70)
-        before, exact = exact, GaussianPosterior(X[:n], theta, solution, (3.0, 1e4), False).mean_sd(C)
+        assert (bounds is None) == (n in (70, LAST + 1))
+        before, exact = exact, GaussianPosterior(X[:n], theta, solution, (3.0, 1e4), noisy).mean_sd(C)
         if bounds is not None:
             (low, high), (mean, sd) = bounds, exact
             assert (low <= mean).all() and (high >= sd).all()
             np.testing.assert_allclose(low, mean, atol=1e-3)
             np.testing.assert_allclose(high**2, np.maximum(before[1], sd) ** 2, atol=1e8 * 1e-9)
-        posterior.mean_sd(C)
+        posterior.remember(C)
+
+
+def test_only_what_is_told_is_remembered() -> None:
+    """A look at the models, such as the optimizer's `outlook`, leaves no traces."""
+    rng = np.random.default_rng(0)
+    X, C = rng.random((80, 2)), rng.random((300, 2))
+    process = GaussianProcess()
+    posterior = process.fit(X, np.sin(9 * X[:, 0]))
+    assert posterior.recalled(C) is None
+    posterior.mean_sd(C)
+    assert posterior.recalled(C) is None
+    posterior.remember(C[:250])
+    assert posterior.recalled(C) is not None
+    assert len(process._remembered) == 300  # the others were predicted, and are known from now on
 
 
 def test_a_run_is_the_same_without_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,69 +9,70 @@ from pathlib import Path
 import pytest
 from numba.core.caching import UserProvidedCacheLocator
 
-from harness.stale import HERE, SHARED, drop_stale
+from harness.stale import HERE, MARK, SHARED, drop_stale
 
 
-def _compiled_names(tree: ast.Module) -> set[str]:
-    """Return the functions that numba compiles."""
-    return {
-        node.name
+def _taken(tree: ast.Module) -> set[tuple[str, str]]:
+    """Return what compiled functions take from other files: (module, name), directly or through a constant."""
+    compiled = [
+        node
         for node in tree.body
         if isinstance(node, ast.FunctionDef)
-        for mark in node.decorator_list
-        if ast.unparse(mark).startswith(("njit", "intrinsic"))
+        and any(ast.unparse(mark).startswith(("njit", "intrinsic")) for mark in node.decorator_list)
+    ]
+    used = {word for node in compiled for part in node.body for word in _words(part)}
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and any(_words(target) & used for target in node.targets):
+            used |= _words(node.value)
+    return {
+        (node.module, alias.name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "harness"
+        for alias in node.names
+        if (alias.asname or alias.name) in used
     }
 
 
-def test_every_file_that_others_take_compiled_functions_from_is_named() -> None:
-    trees = {path.relative_to(HERE.parent).with_suffix(""): ast.parse(path.read_text()) for path in HERE.rglob("*.py")}
-    own = {".".join(name.parts): _compiled_names(tree) for name, tree in trees.items()}
-    taken = set()
-    for name, tree in trees.items():
-        inside = {
-            word.id
-            for node in tree.body
-            if isinstance(node, ast.FunctionDef) and node.name in own[".".join(name.parts)]
-            for word in ast.walk(node)
-            if isinstance(word, ast.Name)
-        }
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and node.module in own:
-                names = {alias.asname or alias.name: alias.name for alias in node.names}
-                if any(names[n] in own[node.module] for n in names.keys() & inside):
-                    taken.add(f"{node.module.removeprefix('harness.').replace('.', '/')}.py")
-    assert taken == set(SHARED)
+def _words(node: ast.AST) -> set[str]:
+    return {word.id for word in ast.walk(node) if isinstance(word, ast.Name)}
+
+
+def test_every_file_that_compiled_functions_take_from_is_named() -> None:
+    taken = {module for path in HERE.rglob("*.py") for module, _ in _taken(ast.parse(path.read_text()))}
+    assert {f"{module.removeprefix('harness.').replace('.', '/')}.py" for module in taken} == set(SHARED)
 
 
 def _tree(root: Path) -> Path:
     for name in SHARED:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).touch()
-        os.utime(root / name, (1000, 1000))
-    os.utime(root / SHARED[2], (2000, 2000))
+        (root / name).write_text(name)
     return root
 
 
-@pytest.mark.parametrize("elsewhere", [False, True])
-def test_what_is_older_than_a_shared_file_is_dropped(
-    elsewhere: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("where", ["tree", "NUMBA_CACHE_DIR", "XDG_CACHE_HOME"])
+def test_what_was_compiled_with_other_files_is_dropped(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = _tree(tmp_path / "harness")
     folder = root / "surrogates" / "__pycache__"
-    if elsewhere:
-        monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
-        source = root / "surrogates" / "predict.py"
-        folder = tmp_path / "cache" / UserProvidedCacheLocator.get_suitable_cache_subpath(str(source))
-    else:
-        monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    if where != "tree":
+        monkeypatch.setenv(where, str(tmp_path / "cache"))
+        named = UserProvidedCacheLocator.get_suitable_cache_subpath(str(root / "surrogates" / "predict.py"))
+        folder = tmp_path / "cache" / ("" if where == "NUMBA_CACHE_DIR" else "numba") / named
     folder.mkdir(parents=True)
-    for name, when in (("old.nbi", 1500), ("old.1.nbc", 1500), ("new.nbi", 2500)):
+    for name in ("one.nbi", "one.1.nbc"):
         (folder / name).touch()
-        os.utime(folder / name, (when, when))
-    assert drop_stale(root) == 1
-    assert sorted(path.name for path in folder.iterdir()) == ["new.nbi", "old.1.nbc"]
+    assert drop_stale(root) == 1  # nothing says what it was compiled with
+    assert sorted(path.name for path in folder.iterdir()) == ["one.1.nbc", MARK]
+    (folder / "two.nbi").touch()
     assert drop_stale(root) == 0
-    assert drop_stale(tmp_path / "nowhere") == 0
+    (root / SHARED[2]).write_text("changed")
+    os.utime(root / SHARED[2], (1000, 1000))  # copied in with an old time
+    assert drop_stale(root) == 1
+    assert drop_stale(root) == 0
 
 
 def test_a_changed_function_is_compiled_into_what_has_it_inside(tmp_path: Path) -> None:
