@@ -35,7 +35,7 @@ $(READY): pyproject.toml constraints.txt
 reproduce: $(READY) ## the study from the shipped tables, fronts, models, then the report of all (GRID= chooses a part)
 	$(BIN)/python -m harness results_dir=$(RESULTS) $(GRID)
 	$(MAKE) --no-print-directory fronts models report
-	@echo 'claims 4 to 6, and claim 8 beyond 50 % of the minimal budget: make time report'
+	@echo 'claims 4 to 6 and 8: make time report'
 	@echo 'whether a verdict depends on a setting: make sensitivities report'
 	@echo 'other utilities than EI: make utilities report'
 
