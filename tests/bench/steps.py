@@ -108,7 +108,7 @@ def _parts(data: Sequence, n: int) -> dict[str, float]:
     kept = shortlist(utility, posterior, C, log_cost, believe, n >= MANY)
     belief = believe(kept, *posterior.mean_sd(C[kept]))
     value = utility.log_value(belief)
-    calls: dict[str, Callable[[], object]] = {
+    calls: dict[str, Callable[[], object]] = {  # the same array again would be remembered, so the last has a copy
         "fit: surrogate, nothing new": lambda: process.fit(X, y),
         "fit: cost model": lambda: model.fit(X, data.cost_s[:n]),
         "cost of all candidates": lambda: model.predict(C),
@@ -119,7 +119,7 @@ def _parts(data: Sequence, n: int) -> dict[str, float]:
         "choose: rule, tie rule, effective alpha": lambda: effective_alpha(
             choose(rule.score(value, belief.log_cost, belief), value, belief.log_cost), value, belief.log_cost
         ),
-        "(all candidates exactly, which the shortlist saves)": lambda: posterior.mean_sd(C.copy()),  # known by its array
+        "(all candidates exactly, which the shortlist saves)": lambda: posterior.mean_sd(C.copy()),
     }
     spent = {name: float(np.median([milliseconds(call) for _ in range(15)])) for name, call in calls.items()}
     return {name.split(" (")[0] if name.startswith("score: the") else name: ms for name, ms in spent.items()}
