@@ -9,7 +9,7 @@ from numba import njit
 from scipy.special import log_ndtr
 
 from harness.acquisitions.mes import MaxValueEntropySearch, log_pdf
-from harness.acquisitions.tails import BLOCK, ROWS, minus_log1m, tails
+from harness.acquisitions.tails import ROWS, minus_log1m, ratios, sums
 
 _FAR = 25.0  # above it the reduction is so small that log1p(-x) = -x to rounding, and it would soon underflow
 _MOST = 1.0 - 2.0**-53  # share of the variance that f* can take away
@@ -39,37 +39,33 @@ class Gibbon(MaxValueEntropySearch):
         far = np.log(0.5 * signal) + log_r + np.log(np.maximum(gap, _FAR))
         return np.where(gap > _FAR, far, exact)
 
-    def totals(
-        self,
-        mean: Float[np.ndarray, " m"],
-        sd: Float[np.ndarray, " m"],
-        signal: Float[np.ndarray, " m"],
-        lowest: Float[np.ndarray, " k"],
-    ) -> Float[np.ndarray, " m"]:
-        """Return the sums over k of the terms themselves."""
-        return _totals(mean, sd, signal, lowest)  # type: ignore[no-any-return]
+    def totals(self, *parts: Float[np.ndarray, "_"]) -> Float[np.ndarray, " m"]:
+        """Return the sums over k of the terms themselves (`tails.sums`)."""
+        return _totals(*parts)  # type: ignore[no-any-return]
+
+
+@njit(inline="always")
+@no_type_check
+def _reduction(g, signal, work):  # type: ignore[no-untyped-def]
+    """Return the sum of -log(1 - rho^2 r (g + r)) / 2, rho^2 = `signal`."""
+    n, largest, total = len(g), 0.0, 0.0
+    share, ratio = work[ROWS + 1, :n], work[ROWS + 2, :n]
+    ratios(g, work, ratio)
+    for k in range(n):
+        share[k] = min(max(signal * ratio[k] * (g[k] + ratio[k]), 0.0), _MOST)
+        ratio[k] = minus_log1m(share[k])
+    for k in range(n):
+        largest = max(largest, share[k])
+    if largest > 0.5:
+        for k in range(n):
+            if share[k] > 0.5:
+                ratio[k] = -math.log1p(-share[k])
+    for k in range(n):
+        total += 0.5 * ratio[k]
+    return total
 
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
 def _totals(mean, sd, signal, lowest):  # type: ignore[no-untyped-def]
-    out, work = np.zeros(len(mean)), np.empty((ROWS + 3, BLOCK))
-    for i in range(len(mean)):
-        for start in range(0, len(lowest), BLOCK):
-            n, largest = min(BLOCK, len(lowest) - start), 0.0
-            g, share, ratio = work[ROWS, :n], work[ROWS + 1, :n], work[ROWS + 2, :n]
-            for k in range(n):
-                g[k] = (mean[i] - lowest[start + k]) / sd[i]
-            tails(g, work, share, ratio)
-            for k in range(n):
-                share[k] = min(max(signal[i] * ratio[k] * (g[k] + ratio[k]), 0.0), _MOST)
-                ratio[k] = minus_log1m(share[k])
-            for k in range(n):
-                largest = max(largest, share[k])
-            if largest > 0.5:
-                for k in range(n):
-                    if share[k] > 0.5:
-                        ratio[k] = -math.log1p(-share[k])
-            for k in range(n):
-                out[i] += 0.5 * ratio[k]
-    return out
+    return sums(_reduction, mean, sd, signal, lowest)

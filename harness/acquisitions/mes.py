@@ -11,7 +11,7 @@ from scipy.special import erfcx, log_ndtr, logsumexp
 from harness.acquisitions.belief import Belief
 from harness.acquisitions.lookahead import LookAhead, prior
 from harness.acquisitions.minima import known_sampler, minima
-from harness.acquisitions.tails import BLOCK, ROWS, tails
+from harness.acquisitions.tails import ROWS, sums, tails
 from harness.checks import whole
 
 _SMALL = 6.0  # above it both terms are computed in logs
@@ -55,37 +55,33 @@ class MaxValueEntropySearch(LookAhead):
             out[far] = logsumexp(self.log_term(gap, signal[far, None]), axis=1)
         return out - math.log(len(lowest))
 
-    def totals(
-        self,
-        mean: Float[np.ndarray, " m"],
-        sd: Float[np.ndarray, " m"],
-        signal: Float[np.ndarray, " m"],
-        lowest: Float[np.ndarray, " k"],
-    ) -> Float[np.ndarray, " m"]:
-        """Return the sums over k of the terms themselves, several times faster than their logs; they may underflow."""
-        return _totals(mean, sd, lowest)  # type: ignore[no-any-return]
+    def totals(self, *parts: Float[np.ndarray, "_"]) -> Float[np.ndarray, " m"]:
+        """Return the sums over k of the terms themselves (`tails.sums`), much faster than logs; they may underflow."""
+        return _totals(*parts)  # type: ignore[no-any-return]
 
     def log_term(self, gap: Float[np.ndarray, "m k"], signal: Float[np.ndarray, "m 1"]) -> Float[np.ndarray, "m k"]:
         """Return log(g psi / (2 Psi) - log Psi); signal (the share of the variance that is not noise) is not used."""
         return log_information(gap)
 
 
+@njit(inline="always")
+@no_type_check
+def _information(g, signal, work):  # type: ignore[no-untyped-def]
+    """Return the sum of g psi / (2 Psi) - log Psi, `log_information` without the logs."""
+    n, total = len(g), 0.0
+    term, ratio = work[ROWS + 1, :n], work[ROWS + 2, :n]
+    tails(g, work, term, ratio)
+    for k in range(n):
+        term[k] = max(term[k] + 0.5 * g[k] * ratio[k], 0.0)
+    for k in range(n):
+        total += term[k]
+    return total
+
+
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def _totals(mean, sd, lowest):  # type: ignore[no-untyped-def]
-    out, work = np.zeros(len(mean)), np.empty((ROWS + 3, BLOCK))
-    for i in range(len(mean)):
-        for start in range(0, len(lowest), BLOCK):
-            n = min(BLOCK, len(lowest) - start)
-            g, term, ratio = work[ROWS, :n], work[ROWS + 1, :n], work[ROWS + 2, :n]
-            for k in range(n):
-                g[k] = (mean[i] - lowest[start + k]) / sd[i]
-            tails(g, work, term, ratio)
-            for k in range(n):
-                term[k] = max(term[k] + 0.5 * g[k] * ratio[k], 0.0)
-            for k in range(n):
-                out[i] += term[k]
-    return out
+def _totals(mean, sd, signal, lowest):  # type: ignore[no-untyped-def]
+    return sums(_information, mean, sd, signal, lowest)
 
 
 def log_information(g: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:

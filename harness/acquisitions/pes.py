@@ -10,7 +10,7 @@ from scipy.special import log_ndtr
 from harness.acquisitions.belief import Belief
 from harness.acquisitions.lookahead import LookAhead, latent_log_ei, leaders, prior
 from harness.acquisitions.mes import log_pdf
-from harness.acquisitions.tails import BLOCK, ROWS, tails
+from harness.acquisitions.tails import BLOCK, ROWS, ratios
 from harness.checks import whole
 
 _NOTHING = 1e-12  # of the variance: below, f(x) - f(x*) is 0
@@ -76,7 +76,7 @@ def variance_reduction(
 @no_type_check
 def _fallen(mean, variance, star, covariance):  # type: ignore[no-untyped-def]
     """Return the reductions; star: scale, lam, shrink and pull of the first factor, and mean and variance after it."""
-    out, work = np.empty(covariance.shape), np.empty((ROWS + 5, BLOCK))
+    out, work = np.empty(covariance.shape), np.empty((ROWS + 4, BLOCK))
     for i in range(len(mean)):
         nothing, most = _NOTHING * variance[i], (1.0 - _NOTHING) * variance[i]
         for start in range(0, covariance.shape[1], BLOCK):
@@ -86,7 +86,7 @@ def _fallen(mean, variance, star, covariance):  # type: ignore[no-untyped-def]
             own_pull, star_mean, star_variance = star[3, start:end], star[4, start:end], star[5, start:end]
             c, fallen = covariance[i, start:end], out[i, start:end]
             a, first, second = work[ROWS, :n], work[ROWS + 1, :n], work[ROWS + 2, :n]
-            minus_log, ratio = work[ROWS + 3, :n], work[ROWS + 4, :n]
+            ratio = work[ROWS + 3, :n]
             for k in range(n):
                 pull = c[k] / scale[k]  # of f(x) by the first factor
                 first[k] = pull * pull * shrink[k]
@@ -96,7 +96,7 @@ def _fallen(mean, variance, star, covariance):  # type: ignore[no-untyped-def]
                 sd = np.sqrt(1.0 if tied else spread)
                 a[k] = 0.0 if tied else (mean[i] - pull * lam[k] - star_mean[k]) / sd
                 second[k] = 0.0 if tied else ((v - both) / sd) ** 2
-            tails(a, work, minus_log, ratio)
+            ratios(a, work, ratio)
             for k in range(n):
                 share = min(max(ratio[k] * (ratio[k] + a[k]), 0.0), 1.0)
                 fallen[k] = min(max(first[k] + second[k] * share, 0.0), most)

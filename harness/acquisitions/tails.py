@@ -58,31 +58,63 @@ def minus_log1m(q):  # type: ignore[no-untyped-def]
 
 @njit(inline="always")
 @no_type_check
-def tails(u, work, minus_log, ratio):  # type: ignore[no-untyped-def]
-    """Put -log Psi(u) and psi(u) / Psi(u) of at most BLOCK numbers into `minus_log`, `ratio`; psi, Psi: pdf, cdf.
+def ratios(u, work, ratio):  # type: ignore[no-untyped-def]
+    """Put psi(u) / Psi(u) of at most BLOCK numbers into `ratio`; psi, Psi: pdf, cdf. Return the least of u.
 
     With E(x) = (1 - Psi(x)) / psi(x), x >= 0: for u = x, 1 - Psi = psi E; for u = -x, Psi / psi = E. Relative errors
-    below 1e-13 up to u = 37, from where on both are 0.
+    below 1e-13 up to u = 37, from where on it is 0. Leaves u^2 / 2, E(|u|) and 1 - Psi(|u|) in `work`.
     """
     n, least = len(u), np.inf
-    half_square, mills, density = work[0, :n], work[1, :n], work[2, :n]
+    half_square, mills, outside = work[0, :n], work[1, :n], work[2, :n]
     for value in u:  # apart, since its order matters: the other loops become vectors
         least = min(least, value)
     for k in range(n):
         half_square[k] = 0.5 * u[k] * u[k]
         z = abs(u[k]) * _SQRT_HALF
         mills[k] = _SQRT_HALF_PI * _polynomial((z - _K) / (z + _K)) / (1.0 + 2.0 * z)
-    exp_minus(half_square, density)
+    exp_minus(half_square, outside)
     for k in range(n):
-        p = density[k] * _DENSITY if half_square[k] < _LARGEST else 0.0
-        outside = p * mills[k]
-        ratio[k] = p / (1.0 - outside)
-        minus_log[k] = minus_log1m(outside)
+        p = outside[k] * _DENSITY if half_square[k] < _LARGEST else 0.0
+        outside[k] = p * mills[k]
+        ratio[k] = p / (1.0 - outside[k])
+    if least < 0.0:
+        for k in range(n):
+            if u[k] < 0.0:
+                ratio[k] = 1.0 / mills[k]
+    return least
+
+
+@njit(inline="always")
+@no_type_check
+def tails(u, work, minus_log, ratio):  # type: ignore[no-untyped-def]
+    """Put -log Psi(u), as exact as the ratio and 0 where that is, and `ratios` of at most BLOCK numbers into these."""
+    least, n = ratios(u, work, ratio), len(u)
+    half_square, mills, outside = work[0, :n], work[1, :n], work[2, :n]
+    for k in range(n):
+        minus_log[k] = minus_log1m(outside[k])
     if least < 0.0:
         for k in range(n):
             if u[k] < 0.0:
                 minus_log[k] = half_square[k] + _HALF_LOG_2PI - math.log(mills[k])
-                ratio[k] = 1.0 / mills[k]
+
+
+@njit(inline="always")
+@no_type_check
+def sums(term, mean, sd, signal, lowest):  # type: ignore[no-untyped-def]
+    """Return of each candidate the sum of a term of g_k = (mean - lowest_k) / sd over the samples of the minimum.
+
+    term(g, signal, work): compiled; the sum over at most BLOCK of them, with work space of ROWS + 3 rows of which that
+    after ROWS holds g.
+    """
+    out, work = np.zeros(len(mean)), np.empty((ROWS + 3, BLOCK))
+    for i in range(len(mean)):
+        for start in range(0, len(lowest), BLOCK):
+            n = min(BLOCK, len(lowest) - start)
+            g = work[ROWS, :n]
+            for k in range(n):
+                g[k] = (mean[i] - lowest[start + k]) / sd[i]
+            out[i] += term(g, signal[i], work)
+    return out
 
 
 @njit(cache=True, error_model="numpy")
