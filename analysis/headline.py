@@ -64,7 +64,7 @@ def budget_ranks(traces: Traces, family: str, without: list[str]) -> Ranks:
     equal, _ = at_horizon(own, horizon(traces))
     member = runs["lam"].notna() | runs["method"].isin([EI, EIPU]) if family == "cei" else runs["alpha"].notna()
     budgets = minimal_budgets(equal, "the summary")
-    return ranks(for_budgets(traces), budgets, ordered(runs[member]), shares=np.ones(1), what="the summary")
+    return ranks(for_budgets(traces, budgets), budgets, ordered(runs[member]), shares=np.ones(1), what="the summary")
 
 
 def rank_table(ranked: Ranks) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -44,7 +44,7 @@ def draw(traces: Traces, out_dir: Path, family: Family, methods: list[str]) -> D
     n = horizon(traces)
     equal, _ = at_horizon(of_families(traces, "alpha"), n)
     budgets = minimal_budgets(equal, family.title)
-    ranked = ranks(for_budgets(traces), budgets, methods, what=family.title)
+    ranked = ranks(for_budgets(traces, budgets), budgets, methods, what=family.title)
     methods = ranked.taking_part
     values = traces.runs.drop_duplicates("method").set_index("method")[family.axis]
     curves = rank_curves(ranked)

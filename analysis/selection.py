@@ -1,10 +1,12 @@
-"""Which runs an analysis looks at: N iterations for the bi-optimization study, the longest for budgets."""
+"""Which runs an analysis looks at: N iterations for the bi-optimization study, the time study's for budgets."""
 
 import numpy as np
 import pandas as pd
 
+from analysis.budgets import MULTIPLES
+from analysis.endings import CAP, SAME
 from analysis.methods import EI, EICOOL
-from analysis.traces import CELL, STUDY_ITERATIONS, Traces
+from analysis.traces import CELL, PROBLEM, STUDY_ITERATIONS, Traces
 from harness.errors import BadInput
 
 
@@ -36,28 +38,28 @@ def at_horizon(traces: Traces, n: int) -> tuple[Traces, int]:
     fits = (runs["evaluations"] >= n) & (~runs["plans"] | planned)
     if not fits.any():
         raise BadInput(f"no recorded run has {n} iterations; the longest has {runs['evaluations'].max()}")
-    chosen = _one_each(runs[fits], by_length=True)
+    chosen = _one_each(runs[fits], runs.loc[fits, "iterations"])
     kept = pd.MultiIndex.from_frame(runs.loc[chosen, [*CELL, "method"]])
     every = pd.MultiIndex.from_frame(runs[[*CELL, "method"]].drop_duplicates())
     return traces.select(chosen).first(n), len(every.difference(kept))
 
 
-def longest(traces: Traces) -> Traces:
-    """Return the longest run per (problem, method, seed) of the methods that do not plan with a length."""
-    runs = traces.runs[~traces.runs["plans"]]
-    return traces.select(_one_each(runs, by_length=False))
+def for_budgets(traces: Traces, budgets: pd.DataFrame) -> Traces:
+    """Return what ranks within the minimal `budgets` (by problem, budget_s) are taken over.
 
-
-def for_budgets(traces: Traces) -> Traces:
-    """Return what budgets are judged by: the `longest` runs, and of methods that plan, those planned for a budget.
-
-    Of several runs of one method planned for the same budget, that of the longest plan.
+    Of the methods that do not plan with a length one run per (problem, method, seed): one of the time study (planned
+    for 300 iterations and the largest budget, or none), if there is one, else that with the most evaluations. A run of
+    another plan may have more than the time study's, since its costs are high; taken for that it would not count
+    (`endings.RULE`). Of methods that plan, the runs planned for a budget; of several for the same, the longest plan.
     """
     runs = traces.runs
     own = runs[runs["plans"] & runs["tau"].notna()]
     own = own.sort_values("iterations", ascending=False, kind="stable").drop_duplicates([*CELL, "method", "tau"])
     prefix = runs[~runs["plans"]]
-    return traces.select(np.sort(np.concatenate([_one_each(prefix, by_length=False), own.index.to_numpy()])))
+    largest = MULTIPLES[-1] * budgets["budget_s"].reindex(pd.MultiIndex.from_frame(prefix[PROBLEM])).to_numpy(float)
+    studied = (prefix["iterations"] >= CAP) & (prefix["tau"].fillna(np.inf) >= largest * (1 - SAME))
+    chosen = _one_each(prefix, ~studied, -prefix["evaluations"])
+    return traces.select(np.sort(np.concatenate([chosen, own.index.to_numpy()])))
 
 
 def of_families(traces: Traces, *axes: str) -> Traces:
@@ -75,11 +77,8 @@ def and_cool(traces: Traces, n: int, *axes: str) -> Traces:
     return traces.select((runs[list(axes)].notna().any(axis=1) | (cool & found)).to_numpy())
 
 
-def _one_each(runs: pd.DataFrame, by_length: bool) -> np.ndarray:
-    """Positions of one run per (problem, method, seed).
-
-    The shortest plan (`by_length`) or the most evaluations; `ei` and `eipu` by name go before eialpha.
-    """
-    order = runs.assign(indirect=runs["acq"] == "eialpha", fewest=-runs["evaluations"])
-    order = order.sort_values(["iterations" if by_length else "fewest", "indirect"], kind="stable")
-    return np.sort(order.drop_duplicates([*CELL, "method"]).index.to_numpy())
+def _one_each(runs: pd.DataFrame, *order: pd.Series) -> np.ndarray:
+    """Positions of one run per (problem, method, seed), the first in `order`; `ei` and `eipu` go before eialpha."""
+    keys = [*order, runs["acq"] == "eialpha"]
+    first = runs.iloc[np.lexsort([key.to_numpy() for key in reversed(keys)])]
+    return np.sort(first.drop_duplicates([*CELL, "method"]).index.to_numpy())

@@ -68,7 +68,7 @@ class Evidence:
     def ranked(self, methods: list[str]) -> Ranks:
         """Rank methods at the whole budgets."""
         budgets = minimal_budgets(of_families(self.equal, "alpha"), "the claim")
-        return ranks(for_budgets(self.traces), budgets, methods, MULTIPLES, np.ones(1), "the claim")
+        return ranks(for_budgets(self.traces, budgets), budgets, methods, MULTIPLES, np.ones(1), "the claim")
 
     def of_alpha(self) -> Ranks:
         """Rank EI^alpha among themselves at the whole budgets."""

@@ -6,11 +6,16 @@ import pytest
 from synthetic_records import EVERY, Way, frame
 
 from analysis.methods import ordered
-from analysis.selection import at_horizon, for_budgets, horizon, longest, of_families
-from analysis.traces import collect
+from analysis.selection import at_horizon, for_budgets, horizon, of_families
+from analysis.traces import PROBLEM, collect
 from harness.errors import BadInput
 
 ONE = [("wind", "clean")]
+
+
+def no_budgets() -> pd.DataFrame:
+    """Problems whose minimal budget is not known."""
+    return pd.DataFrame({"budget_s": []}, index=pd.MultiIndex.from_tuples([], names=PROBLEM))
 
 
 def test_arrays_hold_what_the_frame_held_whatever_the_order_of_rows() -> None:
@@ -85,10 +90,19 @@ def test_a_run_planned_for_a_budget_is_no_eicool_of_n_iterations() -> None:
     assert chosen.runs["method"].tolist() == ["ei"]
 
 
-def test_longest_takes_the_run_with_most_evaluations_and_no_eicool() -> None:
+def test_budgets_take_the_run_with_most_evaluations_and_no_eicool_without_one() -> None:
     rows = pd.concat([frame(ONE, [Way("ei"), Way("eicool")], [0], n) for n in (6, 11)])
-    runs = longest(collect(rows)).runs
+    runs = for_budgets(collect(rows), no_budgets()).runs
     assert runs[["method", "evaluations"]].to_numpy().tolist() == [["ei", 11]]
+
+
+@pytest.mark.parametrize(("tau", "taken"), [(np.nan, 300), (40.0, 300), (39.0, 100), (2.0, 100)])
+def test_budgets_take_the_run_of_the_time_study_where_that_ended_sooner(tau: float, taken: int) -> None:
+    """Planned for 300 iterations and the largest budget, 20 x 2 s, it ended with 60; one planned for 100 made these."""
+    study = frame(ONE, [Way("ei")], [0], 300).query("step < 60").assign(tau=tau)
+    rows = pd.concat([study, frame(ONE, [Way("ei")], [0], 100)])
+    budgets = pd.DataFrame({"budget_s": 2.0}, index=pd.MultiIndex.from_tuples(ONE, names=PROBLEM))
+    assert for_budgets(collect(rows), budgets).runs["iterations"].tolist() == [taken]
 
 
 def test_the_horizon_is_one_that_some_run_was_planned_for() -> None:
@@ -110,8 +124,9 @@ def test_a_utility_that_looks_ahead_plans_under_any_rule(utility: str, kept: lis
     chosen, short = at_horizon(traces, 12)
     assert list(chosen.runs[["seed", "evaluations"]].itertuples(index=False, name=None)) == kept
     assert short == 2 - len(kept)
-    assert longest(traces).runs["evaluations"].tolist() == ([] if utility == "mcms" else [12, 30])
-    budgeted = for_budgets(collect(rows.assign(tau=50.0)))
+    found = for_budgets(traces, no_budgets()).runs["evaluations"].tolist()
+    assert found == ([] if utility == "mcms" else [12, 30])
+    budgeted = for_budgets(collect(rows.assign(tau=50.0)), no_budgets())
     assert budgeted.runs["evaluations"].tolist() == [12, 30]
 
 

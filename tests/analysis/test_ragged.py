@@ -40,7 +40,8 @@ def ragged() -> pd.DataFrame:
 
 
 def ranked(traces: Traces, methods: list[str]) -> Ranks:
-    return ranks(for_budgets(traces), minimal_budgets(at_horizon(traces, 100)[0]), methods, shares=np.ones(1))
+    budgets = minimal_budgets(at_horizon(traces, 100)[0])
+    return ranks(for_budgets(traces, budgets), budgets, methods, shares=np.ones(1))
 
 
 def test_budgets_are_judged_on_the_seed_that_went_on(ragged: pd.DataFrame) -> None:
@@ -83,8 +84,24 @@ def test_the_numbers_of_seed_0_alone_are_the_same_under_the_same_budgets(ragged:
     whole = collect(ragged)
     budgets = minimal_budgets(at_horizon(whole, 100)[0])
     alone = collect(ragged[ragged["seed"] == 0])
-    one, both = (ranks(for_budgets(t), budgets, ALPHAS, (1.0, 20.0), np.ones(1)) for t in (alone, whole))
+    one, both = (ranks(for_budgets(t, budgets), budgets, ALPHAS, (1.0, 20.0), np.ones(1)) for t in (alone, whole))
     pd.testing.assert_frame_equal(rank_curves(one), rank_curves(both))
+
+
+def test_a_cell_counts_whose_time_study_was_over_within_100_evaluations(ragged: pd.DataFrame) -> None:
+    """EI on wind is so dear that it spends 20 budgets within 100 evaluations; its run of 100 was not cut there."""
+    shorter = ragged[(ragged["seed"] == 0) & (ragged["step"] < 100)].assign(iterations=100, spec="100")
+    rows = pd.concat([ragged, shorter], ignore_index=True)
+    rows.loc[(rows["dataset"] == "wind") & (rows["acq"] == "ei"), "cost_s"] *= 300.0
+    budgets = minimal_budgets(at_horizon(collect(rows), 100)[0])
+    largest = MULTIPLES[-1] * budgets.loc[("wind", "clean"), "budget_s"]
+    long = (rows["dataset"] == "wind") & (rows["iterations"] == 300)
+    spent = rows[long].groupby("method")["cost_s"].cumsum() - rows.loc[long, "cost_s"]
+    rows.loc[long, "tau"] = largest
+    rows = rows.drop(index=spent.index[spent >= largest])
+    assert (rows.loc[(rows["iterations"] == 300) & (rows["dataset"] == "wind"), "acq"] == "ei").sum() < 100
+    found = ranked(collect(rows), ALPHAS)
+    assert found.counting[-1] and found.at(20.0).index.get_level_values("seed").tolist() == [0] * 5
 
 
 def test_which_cells_count_by_hand() -> None:
@@ -160,7 +177,7 @@ def test_captions_tell_long_runs_from_used_up_tables_and_short_plans() -> None:
         rows = frame(PROBLEMS, [Way("ei"), Way("eipu")], [0], 300).assign(**changes)
         traces = collect(rows)
         budgets = minimal_budgets(at_horizon(traces, 100)[0]).assign(budget_s=1e9)
-        return ranks_left_out(ranks(for_budgets(traces), budgets, ["ei", "eipu"], (1.0,), np.ones(1)))
+        return ranks_left_out(ranks(for_budgets(traces, budgets), budgets, ["ei", "eipu"], (1.0,), np.ones(1)))
 
     lead = "Runs that ended before the budget was spent, and count with their final incumbent: 100.0% (100%)"
     assert f"{lead} (reached 300 iterations: 100.0% (100%))." in ends()
