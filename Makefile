@@ -44,8 +44,8 @@ report: $(READY) ## the report again, with whatever time, models and sensitiviti
 
 DEMO := 'dataset=[abalone,wine,phoneme,kin8nm]' 'pipeline=[clean,onehot,pca_small]'
 demo: $(READY) ## the same in a few minutes: 12 problems, 3 seeds, 8 methods; 4 of the cost models, F9 with 1 seed
-	$(BIN)/python -m harness results_dir=$(RESULTS)/demo study=demo 'seeds=[0,1,2]' $(DEMO)
-	$(MAKE) --no-print-directory fronts models report RESULTS=$(RESULTS)/demo REPORT=$(REPORT)/demo GRID="$(DEMO)" \
+	$(BIN)/python -m harness results_dir=$(RESULTS)-demo study=demo 'seeds=[0,1,2]' $(DEMO)
+	$(MAKE) --no-print-directory fronts models report RESULTS=$(RESULTS)-demo REPORT=$(REPORT)/demo GRID="$(DEMO)" \
 	  COSTS="$(DEMO) 'seeds=[0,1,2]' 'cost_models=[lv3,gp,hybrid,transfer_linear]'" MODELS='seeds=[0]'
 
 time: $(READY) ## the time study, after reproduce: runs to 20 x the minimal budget or 300 iterations; EI-cool per budget

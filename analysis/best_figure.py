@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from analysis.incumbent import incumbents, spent
+from analysis.incumbent import front, incumbents, spent
 from analysis.plotting import BLACK, BLUE, ORANGE, RED, Drawn, new_figure, save, style
 from analysis.scope import plural, sentence
 
 _RUN = ["pipeline", "spec", "seed"]
 _COLUMNS = ["pipeline", "method", "seed", "step", "cost_s", "error", "test_error", "predicted_cost_s", "log_ei"]
-_FLOOR = 1e-6  # of EI, as a share of the highest: what is lower is drawn there
+_FLOOR = 1e-6  # of the utility, as a share of the highest: what is lower is drawn there
 
 
 def draw(frame: pd.DataFrame, found: Mapping[str, Any], folder: Path) -> Drawn:
@@ -22,9 +22,6 @@ def draw(frame: pd.DataFrame, found: Mapping[str, Any], folder: Path) -> Drawn:
     good = frame[frame["error"].notna()].reset_index(drop=True)
     proposed = frame[frame["log_ei"].notna()].reset_index(drop=True)
     caption = _caption(frame, proposed, found)
-    numbers = frame[
-        ["pipeline", "method", "seed", "step", "cost_s", "error", "test_error", "predicted_cost_s", "log_ei"]
-    ]
     with style():
         figure, plots = new_figure(11.0, 3.8, caption)
         left, middle, right = plots.subplots(1, 3)
@@ -32,14 +29,7 @@ def draw(frame: pd.DataFrame, found: Mapping[str, Any], folder: Path) -> Drawn:
         _progress(middle, frame, found)
         _choices(right, proposed)
         plots.suptitle(f"{found['dataset']}: {found['metric']} and training time", fontsize=10)
-        return save(figure, "best", caption, numbers, folder)
-
-
-def front(cost: np.ndarray, error: np.ndarray) -> np.ndarray:
-    """Return the rows that no other beats in both cost and error, from the cheapest to the best."""
-    order = np.lexsort((error, cost))
-    best = np.minimum.accumulate(np.concatenate([[np.inf], error[order][:-1]]))
-    return order[error[order] < best]
+        return save(figure, "best", caption, frame[_COLUMNS], folder)
 
 
 def _trade_off(axes: Axes, good: pd.DataFrame, found: Mapping[str, Any]) -> None:
@@ -64,7 +54,7 @@ def _progress(axes: Axes, frame: pd.DataFrame, found: Mapping[str, Any]) -> None
 
 
 def _choices(axes: Axes, proposed: pd.DataFrame) -> None:
-    """EI and predicted cost of what was chosen, from dark (first) to light (last)."""
+    """Utility and predicted cost of what was chosen, from dark (first) to light (last)."""
     if proposed.empty:
         axes.text(0.5, 0.5, "initial design only:\nnothing was chosen", ha="center", transform=axes.transAxes)
         axes.set_axis_off()
@@ -73,9 +63,17 @@ def _choices(axes: Axes, proposed: pd.DataFrame) -> None:
     highest = log_ei.max() if np.isfinite(log_ei.max()) else 0.0
     shown = np.exp(np.maximum(log_ei, highest + np.log(_FLOOR)))
     dots = axes.scatter(proposed["predicted_cost_s"], shown, c=proposed["step"] + 1, cmap="viridis", s=14)
-    axes.set(xscale="log", yscale="log", xlabel="predicted cost of the choice (s)", ylabel="its expected improvement")
+    axes.set(xscale="log", yscale="log", xlabel="predicted cost of the choice (s)", ylabel=f"its {_utility(proposed)}")
     bar = axes.figure.colorbar(dots, ax=axes, label="evaluation")
     bar.outline.set_edgecolor(BLACK)  # type: ignore[operator]
+
+
+def _utility(proposed: pd.DataFrame) -> str:
+    """Return what the choices were scored by, in words."""
+    names = sorted({str(name) for name in proposed["utility"]})
+    return (
+        "expected improvement" if names in ([], ["ei"], ["logei"], ["ei", "logei"]) else f"utility ({', '.join(names)})"
+    )
 
 
 def _caption(frame: pd.DataFrame, proposed: pd.DataFrame, found: Mapping[str, Any]) -> str:
@@ -84,11 +82,12 @@ def _caption(frame: pd.DataFrame, proposed: pd.DataFrame, found: Mapping[str, An
     if len(proposed):
         log_ei = proposed["log_ei"].to_numpy()
         below = int((log_ei < log_ei.max() + np.log(_FLOOR)).sum())
+    utility = _utility(proposed)
     return sentence(
         f"{found['dataset']}, {plural(runs, 'run')}, {plural(len(frame), 'evaluation')}, {found['failed']} of which",
         "failed and are left out on the left. Left: cost and validation error of every training, the front of those",
         "that none beats in both, and the best. Middle: best error so far against training time spent, a line per run.",
-        "Right: expected improvement and predicted cost of each choice; the initial design was not chosen.",
-        f"{plural(below, 'choice')} of an expected improvement below a millionth of the highest lie on the lower edge."
+        f"Right: {utility} and predicted cost of each choice; the initial design was not chosen.",
+        f"{plural(below, 'choice')} whose {utility} is below a millionth of the highest lie on the lower edge."
         if below else "",
     )  # fmt: skip

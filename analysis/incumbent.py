@@ -25,6 +25,16 @@ def of_the_best(error: Float[np.ndarray, "R T"], other: Float[np.ndarray, "R T"]
     return np.where(at >= 0, np.take_along_axis(other, np.maximum(at, 0), axis=1), np.nan)
 
 
+def front(cost: Float[np.ndarray, " n"], error: Float[np.ndarray, " n"]) -> Int[np.ndarray, " f"]:
+    """Return the rows that no other beats in one of both and matches in the other, from the cheapest to the best.
+
+    Of equal rows one is kept; rows whose error is not finite are left out.
+    """
+    order = np.lexsort((error, cost))
+    before = np.fmin.accumulate(np.concatenate([[np.inf], error[order]]))[:-1]
+    return order[error[order] < before]
+
+
 def spent(cost_s: Float[np.ndarray, "R T"]) -> Float[np.ndarray, "R T"]:
     """Return the cumulative cost in seconds, sum of cost_i over i <= t; NaN in the padding.
 

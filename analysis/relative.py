@@ -35,11 +35,6 @@ class Relative:
         wide = self.table.pivot(index=CELL, columns="method", values=measure)
         return wide.reindex(columns=methods)
 
-    def without(self, datasets: list[str]) -> "Relative":
-        """Return the same pairs without those data sets (the counts stay those of all)."""
-        table = self.table[~self.table["dataset"].isin(datasets)]
-        return Relative(table, self.unpaired, self.zero, self.failed)
-
 
 def finals(traces: Traces) -> pd.DataFrame:
     """Return the runs with `final_error` and `total_cost_s` after their last step."""

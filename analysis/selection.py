@@ -1,9 +1,12 @@
 """Which runs an analysis looks at: N iterations for the bi-optimization study, the time study's for budgets."""
 
+import math
+
 import numpy as np
 import pandas as pd
 
 from analysis.budgets import MULTIPLES
+from analysis.coverage import LEAST_SHARE
 from analysis.endings import CAP, SAME
 from analysis.methods import EI, EICOOL
 from analysis.traces import CELL, PROBLEM, STUDY_ITERATIONS, Traces
@@ -11,9 +14,10 @@ from harness.errors import BadInput
 
 
 def horizon(traces: Traces) -> int:
-    """Return N: the study's 100 iterations, or the most that some run has of which `at_horizon` could take them.
+    """Return N: the study's 100 iterations, or the most that runs have of which `at_horizon` could take them.
 
-    Of EI's runs, where there are any: nothing longer can be compared with them.
+    Of EI's runs, where there are any: nothing longer can be compared with them. Half of their cells (problem and seed)
+    reach N, so that one longer run does not hide the others.
     Raises BadInput where there is none: every run was planned for a budget tau, or ended before its planned length.
     """
     runs = traces.runs
@@ -22,7 +26,8 @@ def horizon(traces: Traces) -> int:
     whole = ei if ei.any() else whole
     if not whole.any():
         raise BadInput("no run was planned for a number of iterations and reached it: run one without tau")
-    return int(min(STUDY_ITERATIONS, runs.loc[whole, "evaluations"].max()))
+    lengths = np.sort(runs[whole].groupby(CELL)["evaluations"].max())[::-1]
+    return int(min(STUDY_ITERATIONS, lengths[math.ceil(LEAST_SHARE * len(lengths)) - 1]))
 
 
 def at_horizon(traces: Traces, n: int) -> tuple[Traces, int]:

@@ -6,11 +6,13 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.markdown import table
+from analysis.mixing import REPLAYED
 from analysis.scope import intervals, plural
 from analysis.settings_compared import BASE, LOSS, LOWEST, RANKED, TEST, Comparison, read
 from harness.files import write_atomically
 from harness.records import specs
 
+NOT_ESTIMATED = "not estimated"
 DATA, DATA_COLUMNS = "sensitivities_data.csv", ["dataset", "pipeline", "data"]
 TITLES: Mapping[str, str] = {
     TEST: "test error of the configuration chosen, for validation error",
@@ -42,7 +44,8 @@ def report(folder: Path, out_dir: Path) -> tuple[Path, ...]:
             "# Sensitivities",
             "Does any claim change its verdict? Each setting beside the base, or beside the setting that it names, on "
             f"the same problems, seeds and methods. Of claim {RANKED} only the ranks{LOWEST} of the minimal budget are "
-            f"compared: runs of 100 iterations are too short for more. {intervals(found[0].cells)}",
+            "compared: runs of 100 iterations are too short for more, and for that where more than a tenth of some "
+            f"method's end before. {intervals(found[0].cells)}",
             table(pd.DataFrame([_row(one) for one in found])),
             _answer(found),
             *(part for one in found if (part := _changes(one))),
@@ -63,7 +66,7 @@ def from_other_data(out_dir: Path, frame: pd.DataFrame) -> str:
     if not path.is_file():
         return "It is not known which tables these were replayed from."
     base = pd.read_csv(path, dtype=str, keep_default_na=False)
-    here = frame[DATA_COLUMNS].drop_duplicates().astype(str)
+    here = frame.loc[frame["evaluator"].isin(REPLAYED), DATA_COLUMNS].drop_duplicates().astype(str)
     both = base.merge(here, on=["dataset", "pipeline"], suffixes=("", "_here"))
     other = both[both["data"] != both["data_here"]][["dataset", "pipeline"]].drop_duplicates()
     if other.empty:
@@ -76,9 +79,9 @@ def _row(one: Comparison) -> dict[str, str]:
     size = f"{problems} x {one.cells['seed'].nunique()}"
     row = {"setting": f"`{one.setting}`: {title(one)}", "problems x seeds": size}
     for base, own in zip(one.base, one.own, strict=True):
-        same = base.verdict == own.verdict
+        same, verdict = base.verdict == own.verdict, NOT_ESTIMATED if own.number in one.unknown else own.verdict
         name = f"claim {own.number}" + (LOWEST if own.number == RANKED else "")
-        row[name] = own.verdict if same else f"**{base.verdict} -> {own.verdict}**"
+        row[name] = verdict if same else f"**{base.verdict} -> {own.verdict}**"
     return row
 
 
@@ -88,13 +91,18 @@ def _answer(found: list[Comparison]) -> str:
         text = f"A verdict changes under {plural(len(changed), 'setting')}: {'; '.join(changed)}."
     else:
         text = "No verdict changes under any of these settings."
-    open_ = {one.setting: one.open for one in found if one.open}
-    if open_:
-        each = "; ".join(f"{setting} ({', '.join(map(str, numbers))})" for setting, numbers in open_.items())
-        text += f" Undecided under the base and the setting alike, which says nothing of a change: {each}."
+    text += _listed("Undecided under the base and the setting alike, which says nothing of a change", "open", found)
+    text += _listed("Not estimated under either", "unknown", found)
     return text + (
         " Not among those compared: claims 4 to 6, which need longer runs, and 9 to 12, on cost models and fronts."
     )
+
+
+def _listed(what: str, which: str, found: list[Comparison]) -> str:
+    """Return the sentence that lists, by setting, the numbers of the claims `which` gives; "" for none."""
+    numbers = {one.setting: getattr(one, which) for one in found}
+    each = "; ".join(f"{setting} ({', '.join(map(str, own))})" for setting, own in numbers.items() if own)
+    return f" {what}: {each}." if each else ""
 
 
 def _changes(one: Comparison) -> str:

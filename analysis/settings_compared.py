@@ -50,9 +50,14 @@ class Comparison:
 
     @property
     def open(self) -> list[int]:
-        """The numbers of the claims that are undecided under both."""
-        both = zip(self.base, self.own, strict=True)
-        return [b.number for b, o in both if b.verdict == o.verdict == UNDECIDED]
+        """The numbers of the claims that are undecided under both, by an estimate under one of them or both."""
+        both, unknown = zip(self.base, self.own, strict=True), self.unknown
+        return [b.number for b, o in both if b.verdict == o.verdict == UNDECIDED and b.number not in unknown]
+
+    @property
+    def unknown(self) -> list[int]:
+        """The numbers of the claims that there is no estimate for, under either."""
+        return [b.number for b, o in zip(self.base, self.own, strict=True) if b.low is None and o.low is None]
 
 
 def compare(

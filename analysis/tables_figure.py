@@ -3,13 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from jaxtyping import Float
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 import datasets
 import pipelines
+from analysis.incumbent import front
 from analysis.marks import DAGGER, marks
 from analysis.plotting import Drawn, new_figure, save, style
 from analysis.scope import footnote, plural, sentence
@@ -23,20 +22,6 @@ _WIDE = 5.0  # a range of errors, as a ratio, that ticks at 1, 2, 5 serve better
 _COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7")  # Okabe, Ito 2008
 
 
-def front(cost: Float[np.ndarray, " n"], error: Float[np.ndarray, " n"]) -> tuple[np.ndarray, np.ndarray]:
-    """Return cost and error of the points that no other beats in one and matches in the other; costs ascend.
-
-    Rows whose error is not finite are no points. Of equal points one is kept.
-    """
-    kept = np.isfinite(error)
-    cost, error = cost[kept], error[kept]
-    order = np.lexsort((error, cost))
-    cost, error = cost[order], error[order]
-    best = np.minimum.accumulate(error)
-    first = np.append(True, best[1:] < best[:-1]) if len(best) else np.empty(0, bool)
-    return cost[first], error[first]
-
-
 def numbers(folder: Path = TABLES) -> pd.DataFrame:
     """Return the fronts of all tables in `folder`, a row per point: dataset, pipeline, cost_s, error.
 
@@ -47,10 +32,10 @@ def numbers(folder: Path = TABLES) -> pd.DataFrame:
         for pipeline in pipelines.names():
             if problem_name(dataset, pipeline) in present:
                 table = load_table(problem_name(dataset, pipeline), folder)
-                measured = table.measured
-                cost, error = front(table[COST][measured], table[ERROR][measured])
-                where = {"dataset": dataset, "pipeline": pipeline, "rows": int(measured.sum())}
-                parts.append(pd.DataFrame({**where, "cost_s": cost, "error": error}))
+                cost, error = (table[name][table.measured] for name in (COST, ERROR))
+                rows = front(cost, error)
+                where = {"dataset": dataset, "pipeline": pipeline, "rows": len(cost)}
+                parts.append(pd.DataFrame({**where, "cost_s": cost[rows], "error": error[rows]}))
     if not parts:
         raise BadInput(f"there is no table of a problem of the study in {folder}")
     return pd.concat(parts, ignore_index=True)

@@ -15,7 +15,7 @@ from command_lines import CommandLines
 from xgboost import XGBClassifier, XGBRegressor
 
 from analysis.__main__ import main
-from analysis.best_figure import front
+from analysis.best_figure import draw
 from datasets.errors import BadInput
 from datasets.own import load_csv, load_rows
 from datasets.splitting import split
@@ -116,6 +116,12 @@ def test_the_picture_is_there(tuned: tuple[Path, list[str]]) -> None:
     assert pd.read_csv(folder / "best.csv")["step"].tolist() == list(range(8))
 
 
+def test_the_picture_names_the_utility_that_chose(tuned: tuple[Path, list[str]], tmp_path: Path) -> None:
+    frame, found = read_traces(tuned[0] / "results"), json.loads((tuned[0] / "results/my.csv/best.json").read_text())
+    for utility, words in (("ei", "Right: expected improvement and"), ("mes", "Right: utility (mes) and")):
+        assert words in draw(frame.assign(utility=utility), found, tmp_path).caption
+
+
 def test_a_rerun_trains_nothing_and_a_classification_goes_as_well(
     tuned: tuple[Path, list[str]], command_line: CommandLines, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -132,6 +138,7 @@ def test_a_rerun_trains_nothing_and_a_classification_goes_as_well(
     found = json.loads((folder / "other/kinds.csv/best.json").read_text())
     assert (found["task"], found["metric"], found["pipeline"]) == ("binary", "share misclassified", "pca_small")
     assert type(eval(found["model"], {"XGBClassifier": XGBClassifier})) is XGBClassifier
+    (folder / "report").write_text("a file of the user's, which `best` has no use for")
     with contextlib.chdir(folder):
         assert main(["best", "results_dir=other"]) == 0
     assert capsys.readouterr().out.splitlines() == done.stdout.splitlines()[1:]
@@ -193,13 +200,3 @@ def test_a_mistake_is_one_line(tuned: tuple[Path, list[str]], command_line: Comm
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
     assert "my.csv is a file of your own and has no table to replay: evaluator=live" in done.stderr
     assert not (tuned[0] / "wrong").exists()
-
-
-def test_the_front_by_brute_force() -> None:
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        cost, error = rng.integers(0, 8, 30).astype(float), rng.integers(0, 8, 30).astype(float)
-        points = sorted({(c, e) for c, e in zip(cost, error, strict=True)})
-        undominated = [p for p in points if not any(q != p and q[0] <= p[0] and q[1] <= p[1] for q in points)]
-        rows = front(cost, error)
-        assert [(cost[r], error[r]) for r in rows] == undominated

@@ -1,6 +1,6 @@
 """What claims are decided by: the records, arranged once for all of them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -76,19 +76,10 @@ class Evidence:
 
     def barred(self, cells: pd.DataFrame) -> list[str]:
         """Return why no verdict may be given on these cells; empty if it may."""
-        n, found = horizon(self.traces), self._others()
+        n, found = horizon(self.traces), others(self.traces.components)
         if n < STUDY_ITERATIONS:
             found.append(f"runs of {STUDY_ITERATIONS} iterations are needed; the longest has {n}")
         return [*found, *too_few(cells)]
-
-    def _others(self) -> list[str]:
-        """Return which components of the runs are not those that the paper's claims are about."""
-        chosen = self.traces.components
-        return [
-            f"these are runs of {name}={chosen[name]}, and the claim is about {name}={REFERENCE[name]}"
-            for name in ("utility", "cost_model")
-            if chosen.get(name, REFERENCE[name]) != REFERENCE[name]
-        ]
 
     def over(self, cells: pd.DataFrame) -> str:
         """Return what numbers on these cells were taken over."""
@@ -130,6 +121,15 @@ def too_short_for(multiples: Sequence[float]) -> str:
         f"without their cells fewer than {FEWEST_DATASETS} data sets are left; runs have to go on to 20 times that or "
         f"{CAP} iterations (python -m harness study=time)"
     )
+
+
+def others(chosen: Mapping[str, str]) -> list[str]:
+    """Return which components of the runs are not those that the paper's claims are about."""
+    return [
+        f"these are runs of {name}={chosen[name]}, and the claim is about {name}={REFERENCE[name]}"
+        for name in ("utility", "cost_model")
+        if chosen.get(name, REFERENCE[name]) != REFERENCE[name]
+    ]
 
 
 def too_few(cells: pd.DataFrame) -> list[str]:

@@ -6,7 +6,8 @@ import pandas as pd
 
 from analysis.claims.condition import Condition
 from analysis.claims.decide import Claim, Finding, Missing
-from analysis.claims.evidence import Evidence, mean, too_few
+from analysis.claims.evidence import Evidence, mean, others, too_few
+from analysis.components import choose
 from analysis.costs_fronts import trade_offs
 from analysis.methods import EI, ordered
 from analysis.scope import scope
@@ -43,7 +44,8 @@ def _differences(evidence: Evidence, one: str, other: str) -> _Differences:
     cells = saved.index.to_frame(index=False)
     short = [] if n >= STUDY_ITERATIONS else [f"runs of {STUDY_ITERATIONS} iterations are needed; both have {n}"]
     over = f"{scope(cells, evaluator)}, {n} iterations, {evidence.judge} error"
-    return _Differences(saved, added, over, [*short, *too_few(cells)])
+    foreign = others(choose(frame, {}, free=("cost_model",))[1])
+    return _Differences(saved, added, over, [*foreign, *short, *too_few(cells)])
 
 
 def claim_11(evidence: Evidence) -> Finding:

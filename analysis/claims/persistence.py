@@ -2,7 +2,8 @@
 
 from analysis.claims.condition import Condition
 from analysis.claims.decide import Claim, Finding, Missing
-from analysis.claims.evidence import Evidence, mean, too_few
+from analysis.claims.evidence import Evidence, mean, others, too_few
+from analysis.components import REFERENCE
 from analysis.fronts import persistence, reference
 from analysis.scope import of_study, scope
 
@@ -19,7 +20,8 @@ def claim_12(evidence: Evidence) -> Finding:
     staying = Condition("points that stay on the front", mean(100 * shares), at_most=100 * RARELY, unit=" %")
     steps = f"steps {fronts['step'].min()} to {fronts['step'].max()} of EI"
     over = f"{scope(cells, str(fronts['evaluator'].iloc[0]))}, {steps}"
-    return Finding([staying], over, barred=too_few(cells))
+    chosen = {name: str(fronts[name].iloc[0]) for name in REFERENCE}
+    return Finding([staying], over, barred=[*others(chosen), *too_few(cells)])
 
 
 CLAIMS = (

@@ -10,7 +10,7 @@ from analysis.bootstrap import of_means
 from analysis.claims.condition import Condition
 from analysis.claims.decide import Claim, Finding, Missing
 from analysis.claims.evidence import Evidence, mean, too_few
-from analysis.costs import REFERENCE
+from analysis.costs import REFERENCE, comparable
 from analysis.scope import scope
 from analysis.traces import CELL
 
@@ -100,8 +100,9 @@ def claim_10(evidence: Evidence) -> Finding:
     transferred = sorted(m for m in set(costs["cost_model"]) if m.startswith(TRANSFER))
     if not transferred:
         raise Missing("no records of transferred cost models: `python -m tabular_cache costs` with transfer_* models")
+    own, few = comparable(costs[costs["cost_model"].isin(transferred)])
     online = _wide(costs, REFERENCE)
-    fixed = pd.DataFrame({m: _wide(costs, m).iloc[:, 0] for m in transferred})
+    fixed = pd.DataFrame({m: _wide(own, m).iloc[:, 0] for m in transferred if m not in few})
     decisive = [n for n in _sizes(online) if n <= ENOUGH]
     common = online[decisive].dropna().index.intersection(fixed.dropna().index)  # tables long enough to decide
     sizes = [n for n in _sizes(online) if not online.loc[common, n].isna().any()]
@@ -119,6 +120,7 @@ def claim_10(evidence: Evidence) -> Finding:
     found = Condition("online evaluations that LV-3 needs", of_means(values, first), 4.5, 20.5, digits=0)
     best = fixed.loc[common].mean().idxmin()
     also = f"best transferred: {best}; {never} stands for more than {sizes[-1]}"
+    also += f"; left out, with records of fewer than half of their pairs: {', '.join(few)}" if few else ""
     cells = common.to_frame(index=False)
     return Finding([found], scope(cells, "tables"), barred=too_few(cells), also=also)
 

@@ -278,6 +278,15 @@ def test_a_table_too_short_for_twenty_evaluations_is_left_out_of_claim_10_and_sa
     assert finding.verdict == HOLDS and "5 of 144 problems" in finding.taken_over
 
 
+def test_a_transferred_model_tried_once_does_not_take_claim_10_away() -> None:
+    measured = costs({"lv3": 1.0, "gp": 1.2, "warped_gp": 1.1, "transfer_linear": 0.1})
+    once = costs({"transfer_knn": 0.01}).query("dataset == 'wind'")
+    little = frame([("wind", "clean")], [Way("ei")], [0], 6)
+    alone, beside = (verdicts(evaluate(little, part))[10] for part in (measured, pd.concat([measured, once])))
+    assert alone.verdict == beside.verdict == HOLDS and beside.taken_over == alone.taken_over
+    assert "left out, with records of fewer than half of their pairs: transfer_knn" in beside.ours
+
+
 def test_few_evaluations_are_judged_on_every_table_that_is_long_enough_for_them() -> None:
     """On the sixth data set, which is short, GPs are better from few evaluations: claim 9's first number moves."""
     measured = costs({"lv3": 1.0, "gp": 1.2, "warped_gp": 1.1})
@@ -363,6 +372,8 @@ def test_persistence_by_hand() -> None:
     assert with_it == twelve and "outside" not in twelve.taken_over
     forest = fronts.assign(surrogate="rf", spec="forest", stays=True)
     pd.testing.assert_frame_equal(reference(pd.concat([forest, fronts], ignore_index=True)), reference(fronts))
+    of_kg = verdicts(evaluate(little, fronts=fronts.assign(utility="kg")))[12]
+    assert of_kg.verdict == UNDECIDED and "runs of utility=kg" in of_kg.why
     most = fronts.assign(stays=[None if s is None else True for s in fronts["stays"]])
     assert verdicts(evaluate(little, fronts=most))[12].verdict == FAILS
 

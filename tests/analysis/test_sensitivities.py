@@ -106,8 +106,13 @@ def test_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         in text
     )
     assert "| claim 7 | claim 8 at 50% |" in text and "Of claim 8 only the ranks at 50% of the minimal budget" in text
-    every = ", ".join(map(str, CLAIMS))
-    assert f"says nothing of a change: test ({every}); wall ({every}); mine ({every})." in text  # nothing was decided
+    first, last = (
+        ", ".join(map(str, CLAIMS[:1])),
+        "2, 3, 7, 8",
+    )  # nothing was decided, and of one alpha little estimated
+    assert f"says nothing of a change: test ({first}); wall ({first}); mine ({first})." in text
+    assert f"Not estimated under either: test ({last}); wall ({last}); mine ({last})." in text
+    assert "| undecided | not estimated | not estimated | not estimated | not estimated |" in text
     assert (
         "Not among those compared: claims 4 to 6, which need longer runs, and 9 to 12" in text
         and "`mine`: as its records say" in text
@@ -118,6 +123,8 @@ def test_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert from_other_data(tmp_path / "o", same) == ""
     newer = same.assign(data=same["data"].astype(str).where(same["dataset"] != "wine", "another table"))
     assert "other tables than the rest of this page on 1 problem." in from_other_data(tmp_path / "o", newer)
+    live = newer.assign(evaluator="live")
+    assert from_other_data(tmp_path / "o", pd.concat([same, live])) == "", "a live run's data are not those of a table"
     (page,) = sections.sensitivities(tmp_path / "o", newer)
     assert page.text[0].startswith("**Made earlier, from other tables") and len(page.text) == 2
     (tmp_path / "o" / "sensitivities_data.csv").unlink()

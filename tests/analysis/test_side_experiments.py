@@ -63,6 +63,14 @@ def test_one_longer_run_of_another_method_leaves_the_length_of_eis() -> None:
     assert horizon(collect(pd.concat([demo, longer], ignore_index=True))) == 30
 
 
+def test_one_longer_run_of_ei_does_not_hide_a_shorter_study() -> None:
+    demo = frame(PROBLEMS, [Way("ei"), Way("eipu")], [0], 30)
+    longer = frame(PROBLEMS, [Way("ei")], [0], 60)
+    some = longer[longer["dataset"].isin(sorted({d for d, _ in PROBLEMS})[:1])]
+    assert horizon(collect(pd.concat([demo, some], ignore_index=True))) == 30
+    assert horizon(collect(pd.concat([demo, longer], ignore_index=True))) == 60, "half of EI's pairs reach it"
+
+
 def test_runs_of_ei_cool_of_another_length_are_counted(tmp_path: Path) -> None:
     cool = [frame(PROBLEMS[:2], [Way("eicool")], [0]), frame(PROBLEMS[2:], [Way("eicool")], [0], 60)]
     runs = collect(pd.concat([frame(PROBLEMS, [Way("ei"), Way("eipu")], [0]), *cool], ignore_index=True))
@@ -84,9 +92,12 @@ def test_alternatives_that_were_not_looked_at_do_not_fail() -> None:
 
 
 def test_claims_about_ei_are_not_decided_by_another_utility() -> None:
-    first = evaluate(frame(PROBLEMS, EVERY, [0, 1]).assign(utility="kg"))[0]
-    assert first.verdict == UNDECIDED and "runs of utility=kg, and the claim is about utility=ei" in first.why
+    kg = frame(PROBLEMS, EVERY, [0, 1]).assign(utility="kg")
+    first, *_, eleventh, _ = evaluate(pd.concat([kg, kg.assign(cost_model="gp", spec="under gp")], ignore_index=True))
+    for verdict in (first, eleventh):
+        assert verdict.verdict == UNDECIDED and "runs of utility=kg, and the claim is about utility=ei" in verdict.why
     assert first.ours.startswith("time saved"), "the numbers stand there all the same"
+    assert eleventh.number == 11 and eleventh.ours.startswith("error added")
 
 
 def test_pairs_of_methods_are_tested_without_the_others() -> None:
