@@ -72,8 +72,10 @@ def arrange(
     curve = of_the_best(error, test) if judge == "test" else incumbents(error)
     columns = [*CELL, "acq", "utility", "rule", "tau", "iterations"]
     table = first[columns].astype(dict.fromkeys([*PROBLEM, "acq", "rule"], str))
+    table = table.assign(acq=methods.families(table["acq"], first["plans_ahead"]))
     table = table.assign(label=table["utility"] + " x " + table["rule"], evaluations=counts,
                          ms_per_step=median)  # fmt: skip
+    _check_one_each(table, first["spec"])
     thinking = np.where(np.isnan(cost), np.nan, np.nan_to_num(dense(ms / 1e3)))
     return Runs(table, curve, cost, thinking, chosen["evaluator"])
 
@@ -87,6 +89,18 @@ def settings_of(results_dir: Path) -> dict[str, str]:
         )
         for spec in specs(results_dir)
     }
+
+
+def _check_one_each(table: pd.DataFrame, specs: pd.Series) -> None:
+    """Raise BadInput where two specs give one method, length and deadline on a problem and seed: neither is chosen."""
+    twice = table.duplicated([*CELL, "label", "acq", "tau", "iterations"], keep=False).to_numpy()
+    if twice.any():
+        one = table[twice].iloc[0]
+        same = twice & (table[[*CELL, "label"]] == one[[*CELL, "label"]]).all(axis=1).to_numpy()
+        raise BadInput(
+            f"the run {one['label']} on {one['dataset']}/{one['pipeline']} seed {one['seed']} is recorded twice "
+            f"(spec {', '.join(sorted(specs[same]))}): keep one results_dir per configuration"
+        )
 
 
 def _check_same_settings(frame: pd.DataFrame, settings: Mapping[str, str]) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.budgets import MULTIPLES
+from analysis.scope import plural
 from analysis.traces import CELL, PROBLEM
 from analysis.utilities_matched import plans
 from analysis.utilities_runs import Runs
@@ -19,11 +20,11 @@ def with_deadlines(runs: Runs, budgets: pd.Series | None = None) -> dict[str, Ru
     """Return, by the deadline's name, the runs that serve it, cut after what ends in time.
 
     budgets: the minimal budget in seconds by (dataset, pipeline), if it is known; deadlines that are a multiple of it
-    are named by that, others by their seconds. A deadline is there where a run of another utility than EI was made for
-    it, and every multiple of the budget up to the longest deadline of such runs that do not plan. A run serves the
-    deadline that it was made for; of a method that does not plan, so does one with a later deadline, or with none if
-    it goes on that long. The table's column `capped` says which runs ended before the deadline: they have no more
-    iterations.
+    are named by that, others by their seconds, but for those that `of_other_budgets` tells of. A deadline is there
+    where a run of another utility than EI was made for it, and every multiple of the budget up to the longest deadline
+    of such runs that do not plan. A run serves the deadline that it was made for; of a method that does not plan, so
+    does one with a later deadline, or with none if it goes on that long. The table's column `capped` says which runs
+    ended before the deadline: they have no more iterations.
     """
     table, found = runs.table, dict[str, Runs]()
     tau = table["tau"].to_numpy(float)
@@ -46,6 +47,7 @@ def with_deadlines(runs: Runs, budgets: pd.Series | None = None) -> dict[str, Ru
 def _deadlines(table: pd.DataFrame, budgets: pd.Series | None) -> dict[str, pd.Series]:
     """Return, by name, seconds by (dataset, pipeline): multiples of the budget first, then others, shortest first."""
     timed = table[table["tau"].notna() & (table["utility"] != "ei")].sort_values("tau", kind="stable")
+    timed = timed[~_nameless(timed, budgets)]
     rows = [timed[PROBLEM].assign(seconds=timed["tau"], name=_names(timed, budgets))]
     if budgets is not None:
         longest = timed[~plans(timed)].groupby(PROBLEM)["tau"].max()
@@ -57,6 +59,33 @@ def _deadlines(table: pd.DataFrame, budgets: pd.Series | None) -> dict[str, pd.S
     order = [_multiple(m) for m in MULTIPLES] + list(dict.fromkeys(every["name"]))
     series = {str(name): part.set_index(PROBLEM)["seconds"] for name, part in every.groupby("name", sort=False)}
     return {name: series[name] for name in dict.fromkeys(order) if name in series}
+
+
+def of_other_budgets(runs: Runs, budgets: pd.Series | None) -> str:
+    """Return the sentence on deadlines that `with_deadlines` leaves out, "" for none; see `_nameless`."""
+    table = runs.table
+    timed = table[table["tau"].notna() & (table["utility"] != "ei")]
+    gone = timed[_nameless(timed, budgets)]
+    if gone.empty:
+        return ""
+    return (
+        f"Left out: {plural(len(gone), 'run')} on {plural(len(gone[PROBLEM].drop_duplicates()), 'problem')} with "
+        "deadlines that are no multiple of the minimal budget, such as those made with the budgets of other runs: "
+        "`python -m analysis budgets`, then study=deadlines with these."
+    )
+
+
+def _nameless(timed: pd.DataFrame, budgets: pd.Series | None) -> np.ndarray:
+    """Return which runs have a deadline in seconds that is one of several of its problem, of more than one problem.
+
+    Each of them would be a part of its own, on one problem.
+    """
+    names = pd.Series(_names(timed, budgets), index=timed.index, dtype=str)
+    loose = names.str.endswith(" s")
+    each = timed.assign(name=names)[loose].groupby(PROBLEM)["name"].nunique()
+    if budgets is None or len(each) < 2 or each.max() < 2:
+        return np.zeros(len(timed), dtype=bool)
+    return loose.to_numpy(dtype=bool)
 
 
 def _multiple(multiple: float) -> str:

@@ -67,12 +67,14 @@ def _within(runs: Runs, share: float) -> pd.DataFrame:
 def rank_means(score: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """Return label, measure, value, low, high, n: mean ranks of each measure's scores, cells x methods; low is good.
 
-    A run that has nothing is last; ties share.
+    A run that has nothing is last; ties share. off_value, off_low, off_high: the rank minus the reference's, cell by
+    cell, which tells more of two methods than whether their own intervals overlap.
     """
     out = []
     for name, wide in score.items():
         values = wide.to_numpy(float)
         rank = rankdata(np.where(np.isnan(values), np.inf, values), method="average", axis=1)
-        estimate = bootstrap(pd.DataFrame(rank, index=wide.index, columns=wide.columns))
-        out.append(estimate.rename_axis("label").reset_index().assign(measure=name))
+        own = pd.DataFrame(rank, index=wide.index, columns=wide.columns)
+        off = bootstrap(own.sub(own[REFERENCE], axis=0)).drop(columns="n").add_prefix("off_")
+        out.append(bootstrap(own).join(off).rename_axis("label").reset_index().assign(measure=name))
     return pd.concat(out, ignore_index=True)

@@ -13,11 +13,11 @@ from analysis import markdown
 from analysis.marks import footnote
 from analysis.scope import intervals, plural, scope
 from analysis.traces import CELL, PROBLEM
-from analysis.utilities_deadlines import with_deadlines
+from analysis.utilities_deadlines import of_other_budgets, with_deadlines
 from analysis.utilities_matched import Complete, at_horizon, complete
 from analysis.utilities_numbers import ended_before, rank_means, ranks, relative
 from analysis.utilities_pairs import undefined
-from analysis.utilities_runs import Runs
+from analysis.utilities_runs import REFERENCE, Runs
 from harness.errors import BadInput
 from harness.files import write_atomically
 
@@ -48,6 +48,8 @@ def tables(runs: Runs, budgets: pd.Series | None = None) -> tuple[list[tuple[str
         ]
     except BadInput as error:
         parts.append(("Utilities and cost rules", [f"Not computed: {error}."]))
+    if odd := of_other_budgets(runs, budgets):
+        parts.append(("Utilities and cost rules within other deadlines", [odd]))
     for name, part in with_deadlines(runs, budgets).items():
         title = f"Utilities and cost rules within a deadline: {name}"
         try:
@@ -72,7 +74,8 @@ TIMES = (
 )
 RANKS = (
     "Mean rank of the best error (1 is best, ties share): at the end, within shares of EI's mean training time on the "
-    "problem, and within EI's training and thinking time together, where every method's thinking counts as well."
+    "problem, and within EI's training and thinking time together, where every method's thinking counts as well. Minus "
+    "EI's: the mean of the differences, problem by problem and seed by seed."
 )
 
 
@@ -108,14 +111,24 @@ def _front_table(found: Complete, numbers: pd.DataFrame) -> str:
 
 
 def _rank_table(found: Complete, numbers: pd.DataFrame) -> str:
-    first = numbers[numbers["measure"] == numbers["measure"].iloc[0]].sort_values(["value", "label"])["label"].tolist()
-    return markdown.table(_shown(numbers, first, 1).rename_axis("method").reset_index())
+    end = numbers[numbers["measure"] == numbers["measure"].iloc[0]].sort_values(["value", "label"])
+    out = _shown(numbers, end["label"].tolist(), 1)
+    out.insert(1, f"{end['measure'].iloc[0]}, minus EI's", _off(end))
+    return markdown.table(out.rename_axis("method").reset_index())
+
+
+def _off(numbers: pd.DataFrame) -> list[str]:
+    """Return the differences to the reference's ranks in the order of the rows; the reference itself has none."""
+    rows = numbers[["label", "off_value", "off_low", "off_high"]].itertuples(index=False, name=None)
+    return ["" if name == REFERENCE else markdown.interval(v, low, high, 1) for name, v, low, high in rows]
 
 
 def _deadline_table(found: Complete, numbers: pd.DataFrame) -> str:
-    order = numbers.sort_values(["value", "label"])["label"].tolist()
+    numbers = numbers.sort_values(["value", "label"])
+    order = numbers["label"].tolist()
     totals = _totals(found).loc[order]
     out = pd.DataFrame({"method": order, "mean rank": _shown(numbers, order, 1).iloc[:, 0].to_numpy()})
+    out["minus EI's"] = _off(numbers)
     for name in ("evaluations", "ms per step", "training (s)", "thinking (s)"):
         out["evaluations in time" if name == "evaluations" else name] = totals[name].to_numpy()
     out["both (s)"] = out["training (s)"] + out["thinking (s)"]
@@ -143,7 +156,8 @@ def write(parts: Sequence[tuple[str, list[str]]], numbers: pd.DataFrame, out_dir
     path = out_dir / "utilities.md"
     write_atomically(path, f"{text}\n".encode())
     if len(numbers):
-        table = numbers[["part", "measure", "label", "value", "low", "high", "n"]]
+        columns = ["part", "measure", "label", "value", "low", "high", "n", "off_value", "off_low", "off_high"]
+        table = numbers.reindex(columns=columns)
         text = table.to_csv(index=False, float_format="%.6g", lineterminator="\n")
         write_atomically(out_dir / "utilities_numbers.csv", text.encode())
     return path

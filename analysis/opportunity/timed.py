@@ -18,7 +18,7 @@ from harness.acquisitions.power import Power
 from harness.acquisitions.protocol import CostRule, Utility
 from harness.cost_models.protocol import CostModel
 from harness.files import write_atomically
-from harness.grid import ENGINE, LOOK_AHEAD
+from harness.grid import COST_SD, ENGINE, LOOK_AHEAD
 from harness.optimizer import Optimizer
 from harness.problem import Problem
 from harness.records.layout import spec_hash
@@ -30,7 +30,7 @@ METHODS: dict[str, Callable[[], tuple[Utility, CostRule]]] = {
     "EI/s": lambda: (ExpectedImprovement(), Power(1.0)),
     "MCMS": lambda: (MonteCarloMultiStep(), Ignore()),
 }
-_MOST = 400  # evaluations, whatever the deadline
+MOST = 400  # evaluations, whatever the deadline
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,11 @@ class Timed:
     def best(self) -> float:
         """The lowest error found in time; NaN if nothing was."""
         return float(np.nanmin(self.errors[: self.done])) if self.done else float("nan")
+
+    @property
+    def capped(self) -> bool:
+        """Whether the run made its last evaluation before the deadline."""
+        return self.done == len(self.errors) >= MOST
 
     @property
     def seconds(self) -> float:
@@ -90,7 +95,7 @@ def settings(
 ) -> dict[str, object]:
     """Return all that determines runs kept, but for the seed, as plain values: a run of other settings is another."""
     methods = {name: [_described(part) for part in make()] for name, make in METHODS.items()}
-    own = {"deadline_s": deadline_s, "n_initial": n_initial, "evaluations": _MOST, "engine": ENGINE}
+    own = {"deadline_s": deadline_s, "n_initial": n_initial, "evaluations": MOST, "engine": ENGINE}
     models = {"surrogate": GaussianProcess.__name__, "cost_model": type(cost_model).__name__}
     return {"methods": methods, **models, **own, "about": dict(about)}
 
@@ -98,6 +103,8 @@ def settings(
 def _described(part: Utility | CostRule) -> dict[str, object]:
     """Return class and settings of a part of a method."""
     version = {"look_ahead": LOOK_AHEAD} if getattr(part, "looks_ahead", False) else {}
+    if getattr(part, "weighs_cost_sd", False):
+        version["cost_sd"] = COST_SD
     own = {k: v for k, v in vars(part).items() if not k.startswith("_")}
     return {"class": type(part).__name__, **own, **version}
 
@@ -112,10 +119,10 @@ def _sequence(
 ) -> Timed:
     utility, rule = METHODS[name]()
     optimizer = Optimizer(
-        GaussianProcess(), cost_model(), utility, rule, iterations=_MOST, n_initial=n_initial, tau=deadline_s, seed=seed
+        GaussianProcess(), cost_model(), utility, rule, iterations=MOST, n_initial=n_initial, tau=deadline_s, seed=seed
     )
     problem = make(seed)
-    trace = run(problem, optimizer, seed, _MOST, n_initial, deadline_s).columns
+    trace = run(problem, optimizer, seed, MOST, n_initial, deadline_s).columns
     X = np.array([trace[parameter] for parameter in problem.space.names], dtype=float).T
     return _timed(np.array(trace["error"], dtype=float), np.array(trace["cost_s"], dtype=float), X, deadline_s)
 

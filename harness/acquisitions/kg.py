@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from harness.acquisitions.belief import Belief
 from harness.acquisitions.envelope import log_expected_gain
-from harness.acquisitions.lookahead import LookAhead, latent_log_ei, leaders, prior
+from harness.acquisitions.lookahead import LookAhead, leaders_by_value, prior
 from harness.checks import whole
 
 
@@ -36,9 +36,10 @@ class KnowledgeGradient(LookAhead):
         sd = np.sqrt(variance + posterior.noise)
         level = posterior.moments(A)[0]
         order = np.argsort(level, kind="stable")  # as the envelope wants the lines
-        level, slope = level[order], posterior.covariance(C, A[order]) / sd[:, None]
+        level, slope = level[order], posterior.covariance(C, A[order])
+        slope /= sd[:, None]
         if self.draws == 0:
-            gain = log_expected_gain(-level, -slope, -mean, -variance / sd)
+            gain = log_expected_gain(-level, np.negative(slope, out=slope), -mean, -variance / sd)
         else:
             z = belief.rng("kg").standard_normal(self.draws)
             gain = log_gain_by_sampling(level, slope, mean, variance / sd, z)
@@ -50,7 +51,7 @@ class KnowledgeGradient(LookAhead):
             return np.empty(0, np.intp)
         if self.points >= len(mean):
             return np.arange(len(mean))
-        by_value = leaders(latent_log_ei(belief), belief.log_cost, (self.points + 1) // 2, (0.0,), cheapest=False)
+        by_value = leaders_by_value(belief, (self.points + 1) // 2)
         order = np.argsort(mean, kind="stable")
         return np.union1d(by_value, order[~np.isin(order, by_value)][: self.points - len(by_value)])
 

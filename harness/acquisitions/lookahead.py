@@ -88,6 +88,17 @@ def leaders(
     return np.sort(turns[np.sort(first)[:size]])
 
 
+def leaders_by_value(belief: Belief, size: int) -> Int[np.ndarray, " k"]:
+    """Return the `size` candidates of the highest EI, whatever they cost; ascending."""
+    return leaders(latent_log_ei(belief), belief.log_cost, size, (0.0,), cheapest=False)
+
+
+def observed_and_leading(belief: Belief, size: int) -> Float[np.ndarray, "k d"]:
+    """Return the points observed so far, and below them those of `leaders_by_value`."""
+    _, X, C = prior(belief)
+    return np.vstack([X, C[leaders_by_value(belief, size)]])
+
+
 def _highest(value: Float[np.ndarray, " m"], size: int) -> Int[np.ndarray, " k"]:
     """Return the first `size` of a stable sort, highest first, without sorting the others; no NaN."""
     least = np.partition(value, len(value) - size)[len(value) - size]

@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Float
 
 from harness.acquisitions.belief import Belief
-from harness.acquisitions.lookahead import latent_log_ei, leaders, prior
+from harness.acquisitions.lookahead import observed_and_leading, prior
 from harness.acquisitions.tails import log_survival
 from harness.errors import BadInput
 
@@ -27,7 +27,7 @@ def minima(belief: Belief, sampler: str, samples: int, points: int) -> Float[np.
     The Gumbel has a tail above the lowest known value, where MES, with f* above f, would grow without bound at points
     that are known; samples there are put one sd below the lowest posterior mean of an observed point.
     """
-    posterior, X, C = prior(belief)
+    posterior, X, _ = prior(belief)
     rng = belief.rng(f"minima {sampler}")
     if sampler == "gumbel":
         known, offered = posterior.moments(X), belief.latent
@@ -35,7 +35,7 @@ def minima(belief: Belief, sampler: str, samples: int, points: int) -> Float[np.
         best = int(known[0].argmin())
         highest = known[0][best] - np.sqrt(known[1][best])  # f* is no higher than what is known of the best point
         return np.minimum(gumbel(mean, np.sqrt(variance), rng.random(samples)), highest)
-    support = np.vstack([X, C[leaders(latent_log_ei(belief), belief.log_cost, points, (0.0,), cheapest=False)]])
+    support = observed_and_leading(belief, points)
     return posterior.joint(support).draw(rng.standard_normal((samples, len(support)))).min(axis=1)
 
 

@@ -8,7 +8,7 @@ from numba import njit
 from scipy.special import log_ndtr
 
 from harness.acquisitions.belief import Belief
-from harness.acquisitions.lookahead import LookAhead, latent_log_ei, leaders, prior
+from harness.acquisitions.lookahead import LookAhead, observed_and_leading, prior
 from harness.acquisitions.mes import log_pdf
 from harness.acquisitions.tails import BLOCK, ROWS, ratios
 from harness.checks import whole
@@ -35,10 +35,8 @@ class PredictiveEntropySearch(LookAhead):
 
     def log_value(self, belief: Belief) -> Float[np.ndarray, " m"]:
         """Return log PES; -inf where x* tells nothing about x."""
-        posterior, X, C = prior(belief)
-        support = np.vstack(
-            [X, C[leaders(latent_log_ei(belief), belief.log_cost, self.points, (0.0,), cheapest=False)]]
-        )
+        posterior, _, C = prior(belief)
+        support = observed_and_leading(belief, self.points)
         normals = belief.rng("pes").standard_normal((self.samples, len(support)))
         where = posterior.joint(support).draw(normals).argmin(axis=1)
         places, count = np.unique(where, return_counts=True)

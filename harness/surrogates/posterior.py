@@ -139,8 +139,10 @@ class GaussianPosterior:
 
     def covariance(self, A: Float[np.ndarray, "a d"], B: Float[np.ndarray, "b d"]) -> Float[np.ndarray, "a b"]:
         """Return s^2 (k(A, B) - k(A)^T K^-1 k(B)), in units of y."""
-        explained = self._whitened(A).T @ self._whitened(B)
-        return self._scale * self._scale * (self._kernel(A, B) - explained)
+        out = self._kernel(A, B)
+        out -= self._whitened(A).T @ self._whitened(B)  # in place: large arrays fresh from the system are slow
+        out *= self._scale * self._scale
+        return out
 
     def joint(self, C: Float[np.ndarray, "m d"]) -> Joint:
         """Return the joint distribution of the latent function at `C`."""

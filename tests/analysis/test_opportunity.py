@@ -128,6 +128,8 @@ def test_runs_kept_with_other_settings_are_not_taken(tmp_path: Path, monkeypatch
     assert len(folders()) == 7
     monkeypatch.setattr(timed_runs, "LOOK_AHEAD", -1)
     assert len(folders()) == 8
+    monkeypatch.setattr(timed_runs, "COST_SD", -1)
+    assert len(folders()) == 9
     assert "planned" in (tmp_path / first.pop() / "spec.json").read_text()
 
 

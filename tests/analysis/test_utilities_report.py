@@ -1,5 +1,6 @@
 """The report on utilities, from records of a small study; its numbers against ones worked out by hand."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,16 @@ from harness.records import TIMINGS, TRACE, block_files, read_timings, read_trac
 
 ERRORS = {"ei": [0.5, 0.4, 0.2], "kg": [0.5, 0.1, 0.1], "mes": [0.5, 0.4, 0.2]}
 COSTS = {"ei": [1.0, 1.0, 2.0], "kg": [1.0, 4.0, 1.0], "mes": [1.0, 0.5, 0.5]}
+
+
+@pytest.fixture(autouse=True)
+def only_these() -> Iterator[None]:
+    """Take back what a test adds to ERRORS and COSTS."""
+    before = dict(ERRORS), dict(COSTS)
+    yield
+    for own, was in zip((ERRORS, COSTS), before, strict=True):
+        own.clear()
+        own.update(was)
 
 
 def record(folder: Path, utility: str, seed: int, **changes: object) -> None:
@@ -62,7 +73,7 @@ def test_ranks_fronts_and_both_totals(tmp_path: Path) -> None:
     assert numbers(relative, "both") == pytest.approx({"ei x ei": 100.0, "kg x ei": 650 / 4.1, "mes x ei": 210 / 4.1})
     parts, _ = utilities_report.tables(arranged(tmp_path))
     text = utilities_report.write(parts, ranks.assign(part="ranks"), tmp_path).read_text()
-    assert "| kg x ei | 1.0 [1.0, 1.0] | 2.0 [2.0, 2.0] | 3.0 [3.0, 3.0] |" in text
+    assert "| kg x ei | 1.0 [1.0, 1.0] | -1.5 [-1.5, -1.5] | 2.0 [2.0, 2.0] | 3.0 [3.0, 3.0] |" in text
     assert "| kg x ei | 150.0 [150.0, 150.0] | 50.0 [50.0, 50.0] | 500 | 6 | 0.5 | 6.5 |" in text
     assert "1 of 144 problems, 2 seeds (replay), 2 cells with every one of them" in text
     assert len(pd.read_csv(tmp_path / "utilities_numbers.csv")) == len(ranks)
@@ -96,7 +107,10 @@ def test_with_a_deadline_only_what_ends_in_time_counts_and_the_deadline_has_a_na
     assert list(with_deadlines(runs, BUDGETS)) == shorter
     parts = dict(utilities_report.tables(runs)[0])
     assert "Not computed: the runs of utilities other than ei all have a deadline." in parts["Utilities and cost rules"]
-    assert "| mes x ei | 1.0 [1.0, 1.0] | 3 | 100 | 2 |" in parts["Utilities and cost rules within a deadline: 3 s"][-1]
+    assert (
+        "| mes x ei | 1.0 [1.0, 1.0] | -1.0 [-1.0, -1.0] | 3 | 100 | 2 |"
+        in parts["Utilities and cost rules within a deadline: 3 s"][-1]
+    )
 
 
 BUDGETS = pd.Series([1.5], index=pd.MultiIndex.from_tuples([("wine", "clean")], names=["dataset", "pipeline"]))
@@ -231,6 +245,51 @@ def test_an_error_over_fewer_cells_says_so(tmp_path: Path, monkeypatch: pytest.M
             monkeypatch.undo()
     lines = utilities_report.tables(arranged(tmp_path))[0][0][1]
     assert any("| kg x ei | 150.0 [150.0, 150.0] | 50.0 [50.0, 50.0] (1 cells) |" in line for line in lines)
+
+
+def test_one_method_recorded_twice_is_refused(tmp_path: Path) -> None:
+    for n_initial in (5, 10):
+        record(tmp_path, "kg", 0, n_initial=n_initial)
+    with pytest.raises(BadInput, match=r"the run kg x ei on wine/clean seed 0 is recorded twice \(spec \w+, \w+\)"):
+        arranged(tmp_path)
+
+
+def test_a_rule_of_a_users_own_that_does_not_plan_serves_what_is_shorter(tmp_path: Path) -> None:
+    for utility in ("ei", "kg"):
+        record(tmp_path, utility, 0, acq="frugal", method="frugal(k=1)", plans_ahead=False, tau=5.0)
+        record(tmp_path, utility, 0, tau=3.0)
+    labels = set(with_deadlines(arranged(tmp_path))["3 s"].table["label"])
+    assert labels == {"ei x ei", "kg x ei", "ei x frugal(k=1)", "kg x frugal(k=1)"}
+
+
+def test_differences_of_ranks_are_paired(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On seed 1 everything is as good; on seed 0 kg is 1.5 ranks ahead of the other two."""
+    for seed in (0, 1):
+        for utility in ERRORS:
+            monkeypatch.setitem(ERRORS, utility, ERRORS[utility] if seed == 0 else ERRORS["ei"])
+            record(tmp_path, utility, seed)
+    found = complete(at_horizon(arranged(tmp_path))[0])
+    end = utilities_numbers.ranks(found).query("measure == 'at the end'").set_index("label")
+    assert end["value"].to_dict() == {"ei x ei": 2.25, "kg x ei": 1.5, "mes x ei": 2.25}
+    assert end["off_value"].to_dict() == {"ei x ei": 0.0, "kg x ei": -0.75, "mes x ei": 0.0}
+    assert (end.loc["mes x ei", "off_low"], end.loc["mes x ei", "off_high"]) == (0.0, 0.0)
+    parts, _ = utilities_report.tables(arranged(tmp_path))
+    assert "| kg x ei | 1.5 [1.0, 2.0] | -0.8 [-1.5, 0.0] |" in parts[1][1][-1]
+
+
+def test_deadlines_of_other_budgets_are_one_line(tmp_path: Path) -> None:
+    """Two problems with two deadlines each: of these budgets none is a multiple, of those all are."""
+    for dataset in ("wine", "wind"):
+        for tau in (1.5, 3.0):
+            for utility in ("ei", "kg"):
+                record(tmp_path, utility, 0, tau=tau, dataset=dataset)
+    runs, at = arranged(tmp_path), pd.MultiIndex.from_product([["wine", "wind"], ["clean"]])
+    own, other = (pd.Series(s, index=at.set_names(["dataset", "pipeline"])) for s in (1.5, 1.4))
+    assert "within other deadlines" not in str(utilities_report.tables(runs, own)[0])
+    titles = dict(utilities_report.tables(runs, other)[0])
+    (line,) = titles["Utilities and cost rules within other deadlines"]
+    assert line.startswith("Left out: 4 runs on 2 problems with deadlines that are no multiple")
+    assert not any(title.endswith(" s") for title in titles)
 
 
 def test_rules_that_only_ei_has_are_not_compared(tmp_path: Path) -> None:

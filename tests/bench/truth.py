@@ -85,6 +85,7 @@ def _botorch() -> None:
     import test_parity_lookahead as parity
 
     for measure in (
+        parity.test_the_posteriors_are_the_same,
         parity.test_exact_kg_agrees_with_fantasies,
         parity.test_gibbon_is_botorchs_lower_bound,
         parity.test_mes_is_botorchs_noisy_one_where_there_is_hardly_any_noise,
