@@ -38,17 +38,11 @@ def ranks(found: Complete) -> pd.DataFrame:
     return rank_means({name: wide[found.labels] for name, wide in score.items()})
 
 
-def ended_before(found: Complete) -> str:
-    """Return the sentence on the runs that had made all of their evaluations before a share of EI's time was spent."""
+def ended_before(found: Complete) -> pd.DataFrame:
+    """Return, methods x SHARES, which share of the runs had made all of their evaluations before that was spent."""
     spent = found.runs.wide(found.runs.training_s)[found.labels]
-    budget = _reference_time(found.runs, spent.index.to_frame(index=False))[:, None]
-    parts = []
-    for share in SHARES:
-        ended = (spent.to_numpy() < share * budget / _ROUNDED).mean(axis=0)
-        names = ", ".join(f"{name} {part:.0%}" for name, part in zip(found.labels, ended, strict=True) if part > 0)
-        parts += [f"{share:.0%}: {names}"] if names else []
-    told = "Runs that had made all their evaluations before that, and count with what they had found by then"
-    return f"{told}, by share of EI's training: {'; '.join(parts)}." if parts else ""
+    budget = _reference_time(found.runs, spent.index.to_frame(index=False))
+    return pd.DataFrame({share: spent.lt(share * budget / _ROUNDED, axis=0).mean() for share in SHARES})
 
 
 def _reference_time(runs: Runs, cells: pd.DataFrame) -> np.ndarray:

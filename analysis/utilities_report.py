@@ -43,7 +43,7 @@ def tables(runs: Runs, budgets: pd.Series | None = None) -> tuple[list[tuple[str
             ("Utilities and cost rules: cost, error and thinking time", [*lead, _front_table(found, front), TIMES]),
             (
                 "Utilities and cost rules: mean ranks",
-                [RANKS, *filter(None, [ended_before(found)]), _rank_table(found, ranked)],
+                [RANKS, _rank_table(found, ranked), ENDED, _ended_table(found, ranked)],
             ),
         ]
     except BadInput as error:
@@ -79,6 +79,9 @@ RANKS = (
 )
 
 
+ENDED = "Runs that had made all their evaluations before that, and count there with what they had found by then:"
+
+
 def _totals(found: Complete) -> pd.DataFrame:
     runs = found.runs
     totals = runs.table.assign(training=runs.training_s, thinking=runs.thought_s)
@@ -111,10 +114,21 @@ def _front_table(found: Complete, numbers: pd.DataFrame) -> str:
 
 
 def _rank_table(found: Complete, numbers: pd.DataFrame) -> str:
-    end = numbers[numbers["measure"] == numbers["measure"].iloc[0]].sort_values(["value", "label"])
+    end = _best_first(numbers)
     out = _shown(numbers, end["label"].tolist(), 1)
     out.insert(1, f"{end['measure'].iloc[0]}, minus EI's", _off(end))
     return markdown.table(out.rename_axis("method").reset_index())
+
+
+def _ended_table(found: Complete, numbers: pd.DataFrame) -> str:
+    part = ended_before(found).loc[_best_first(numbers)["label"]]
+    out = part.map("{:.0%}".format).rename(columns="{:.0%} of EI's training".format)
+    return markdown.table(out.rename_axis("method").reset_index())
+
+
+def _best_first(numbers: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of the first measure, the lowest value first."""
+    return numbers[numbers["measure"] == numbers["measure"].iloc[0]].sort_values(["value", "label"])
 
 
 def _off(numbers: pd.DataFrame) -> list[str]:

@@ -148,8 +148,8 @@ def test_a_rule_that_does_not_plan_is_ranked_under_every_budget(mine: Mine) -> N
         assert done.returncode == 0, done.stderr
     frame = read_traces(mine.folder / "ranked")
     assert set(frame.loc[~frame["plans_ahead"], "method"]) == {"steady"}
-    runs = for_budgets(collect(frame))
-    assert set(runs.runs["method"]) == {"ei", "eipu", "steady"}
     budgets = minimal_budgets(of_families(at_horizon(collect(frame), 7)[0], "alpha"))
+    runs = for_budgets(collect(frame), budgets)
+    assert set(runs.runs["method"]) == {"ei", "eipu", "steady"}
     ranked = ranks(runs, budgets, ["ei", "eipu", "steady"])
     assert ranked.present.all() and len(ranked.cells) == 2

@@ -75,6 +75,7 @@ def test_ranks_fronts_and_both_totals(tmp_path: Path) -> None:
     text = utilities_report.write(parts, ranks.assign(part="ranks"), tmp_path).read_text()
     assert "| kg x ei | 1.0 [1.0, 1.0] | -1.5 [-1.5, -1.5] | 2.0 [2.0, 2.0] | 3.0 [3.0, 3.0] |" in text
     assert "| kg x ei | 150.0 [150.0, 150.0] | 50.0 [50.0, 50.0] | 500 | 6 | 0.5 | 6.5 |" in text
+    assert "| mes x ei | 0% | 0% | 100% |" in text and "| kg x ei | 0% | 0% | 0% |" in text  # mes trains for 2 s, kg 6
     assert "1 of 144 problems, 2 seeds (replay), 2 cells with every one of them" in text
     assert len(pd.read_csv(tmp_path / "utilities_numbers.csv")) == len(ranks)
 
@@ -274,7 +275,7 @@ def test_differences_of_ranks_are_paired(tmp_path: Path, monkeypatch: pytest.Mon
     assert end["off_value"].to_dict() == {"ei x ei": 0.0, "kg x ei": -0.75, "mes x ei": 0.0}
     assert (end.loc["mes x ei", "off_low"], end.loc["mes x ei", "off_high"]) == (0.0, 0.0)
     parts, _ = utilities_report.tables(arranged(tmp_path))
-    assert "| kg x ei | 1.5 [1.0, 2.0] | -0.8 [-1.5, 0.0] |" in parts[1][1][-1]
+    assert "| kg x ei | 1.5 [1.0, 2.0] | -0.8 [-1.5, 0.0] |" in parts[1][1][1]
 
 
 def test_deadlines_of_other_budgets_are_one_line(tmp_path: Path) -> None:
