@@ -70,10 +70,8 @@ def _choices(axes: Axes, proposed: pd.DataFrame) -> None:
 
 def _utility(proposed: pd.DataFrame) -> str:
     """Return what the choices were scored by, in words."""
-    names = sorted({str(name) for name in proposed["utility"]})
-    return (
-        "expected improvement" if names in ([], ["ei"], ["logei"], ["ei", "logei"]) else f"utility ({', '.join(names)})"
-    )
+    names = {str(name) for name in proposed["utility"]}
+    return "expected improvement" if names <= {"ei", "logei"} else f"utility ({', '.join(sorted(names))})"
 
 
 def _caption(frame: pd.DataFrame, proposed: pd.DataFrame, found: Mapping[str, Any]) -> str:

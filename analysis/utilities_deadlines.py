@@ -13,6 +13,7 @@ from analysis.traces import CELL, PROBLEM
 from analysis.utilities_matched import plans
 from analysis.utilities_runs import Runs
 
+NAMELESS = ""
 _SAME = 1e-6  # relative: budgets are written as text
 
 
@@ -46,9 +47,9 @@ def with_deadlines(runs: Runs, budgets: pd.Series | None = None) -> dict[str, Ru
 
 def _deadlines(table: pd.DataFrame, budgets: pd.Series | None) -> dict[str, pd.Series]:
     """Return, by name, seconds by (dataset, pipeline): multiples of the budget first, then others, shortest first."""
-    timed = table[table["tau"].notna() & (table["utility"] != "ei")].sort_values("tau", kind="stable")
-    timed = timed[~_nameless(timed, budgets)]
-    rows = [timed[PROBLEM].assign(seconds=timed["tau"], name=_names(timed, budgets))]
+    timed = _timed(table, budgets)
+    timed = timed[timed["name"] != NAMELESS]
+    rows = [timed[[*PROBLEM, "name"]].assign(seconds=timed["tau"])]
     if budgets is not None:
         longest = timed[~plans(timed)].groupby(PROBLEM)["tau"].max()
         base = budgets.reindex(longest.index)
@@ -62,10 +63,9 @@ def _deadlines(table: pd.DataFrame, budgets: pd.Series | None) -> dict[str, pd.S
 
 
 def of_other_budgets(runs: Runs, budgets: pd.Series | None) -> str:
-    """Return the sentence on deadlines that `with_deadlines` leaves out, "" for none; see `_nameless`."""
-    table = runs.table
-    timed = table[table["tau"].notna() & (table["utility"] != "ei")]
-    gone = timed[_nameless(timed, budgets)]
+    """Return the sentence on deadlines that `with_deadlines` leaves out, "" for none: those that have no name."""
+    timed = _timed(runs.table, budgets)
+    gone = timed[timed["name"] == NAMELESS]
     if gone.empty:
         return ""
     return (
@@ -75,17 +75,10 @@ def of_other_budgets(runs: Runs, budgets: pd.Series | None) -> str:
     )
 
 
-def _nameless(timed: pd.DataFrame, budgets: pd.Series | None) -> np.ndarray:
-    """Return which runs have a deadline in seconds that is one of several of its problem, of more than one problem.
-
-    Each of them would be a part of its own, on one problem.
-    """
-    names = pd.Series(_names(timed, budgets), index=timed.index, dtype=str)
-    loose = names.str.endswith(" s")
-    each = timed.assign(name=names)[loose].groupby(PROBLEM)["name"].nunique()
-    if budgets is None or len(each) < 2 or each.max() < 2:
-        return np.zeros(len(timed), dtype=bool)
-    return loose.to_numpy(dtype=bool)
+def _timed(table: pd.DataFrame, budgets: pd.Series | None) -> pd.DataFrame:
+    """Return the runs of other utilities than EI that were made for a deadline, shortest first, and its `name`."""
+    timed = table[table["tau"].notna() & (table["utility"] != "ei")].sort_values("tau", kind="stable")
+    return timed.assign(name=_names(timed, budgets))
 
 
 def _multiple(multiple: float) -> str:
@@ -93,6 +86,10 @@ def _multiple(multiple: float) -> str:
 
 
 def _names(table: pd.DataFrame, budgets: pd.Series | None) -> np.ndarray:
+    """Return the name of each run's deadline.
+
+    NAMELESS where several problems have several in seconds: each would be a part of its own, on one problem.
+    """
     tau = table["tau"].to_numpy(float)
     names = np.array([f"{t:g} s" for t in tau], dtype=object)
     if budgets is not None and len(table):
@@ -103,4 +100,6 @@ def _names(table: pd.DataFrame, budgets: pd.Series | None) -> np.ndarray:
     per_problem = table[loose].assign(name=names[loose]).groupby(PROBLEM)["name"].nunique()
     if len(per_problem) > 1 and per_problem.max() == 1 and len(set(names[loose])) == len(per_problem):
         names[loose] = "each problem's own deadline"
+    elif budgets is not None and len(per_problem) > 1 and per_problem.max() > 1:
+        names[loose] = NAMELESS
     return names

@@ -77,8 +77,6 @@ RANKS = (
     "problem, and within EI's training and thinking time together, where every method's thinking counts as well. Minus "
     "EI's: the mean of the differences, problem by problem and seed by seed."
 )
-
-
 ENDED = "Runs that had made all their evaluations before that, and count there with what they had found by then:"
 
 
