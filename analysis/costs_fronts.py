@@ -8,7 +8,6 @@ from matplotlib.patheffects import withStroke
 
 from analysis.costs_pairs import Compared, compare
 from analysis.plotting import BLACK, BLUE, GREEN, ORANGE, RED, Drawn, new_figure, save, style
-from analysis.relative import Relative
 from analysis.scope import footnote, intervals, pairs_left_out, plural, scope, sentence, span
 from analysis.traces import Judge
 from analysis.tradeoff import THINNED, finish, plot, thin_labels
@@ -20,14 +19,6 @@ _LOOK = {
     "hybrid": ("hybrid", RED),
     "oracle": ("true cost", BLACK),
 }
-
-
-def trade_offs(
-    frame: pd.DataFrame, judge: Judge = "validation", mixed: bool = False
-) -> tuple[pd.DataFrame, dict[str, Relative], int, str]:
-    """Return the numbers, the pairs of each cost model, the number of iterations and the evaluator of `compare`."""
-    found = compare(frame, judge, mixed)
-    return found.numbers, found.pairs, found.n, found.evaluator
 
 
 def f9(frame: pd.DataFrame, out_dir: Path, judge: Judge = "validation", mixed: bool = False) -> Drawn:
@@ -55,7 +46,7 @@ def _caption(found: Compared, judge: Judge) -> str:
     dropped = plural(found.dropped, "problem-seed pair")
     return sentence(
         f"F9. Total cost and best {judge} error of {found.n} iterations of EI^alpha under several cost models, in",
-        f"percent of EI's on the same problem and seed, mean over {scope(table, found.evaluator)},",
+        f"percent of EI's on the same problem and seed, mean over {scope(table, found.components['evaluator'])},",
         f"{span(found.numbers['n'], 'pair')}; only problems and seeds that were run under every cost model"
         + (f" ({dropped} were not), alpha by alpha." if found.dropped else ", alpha by alpha."),
         f"Not compared, for want of runs: {', '.join(found.few)}." if found.few else "",

@@ -1,6 +1,6 @@
 """The bi-optimization of EI^alpha under several cost models, paired: the numbers of F9 (STUDY: F9)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -25,7 +25,8 @@ class Compared:
 
     numbers: of F9. pairs: of each cost model; their counts (zero, failed, unpaired) and `short`, the runs that are too
     short or planned for another length, are of these cells only. dropped: the cells that some cost model lacks.
-    n: iterations. few: cost models left out, with runs on less than half of the cells that another one has.
+    n: iterations. components: of all the runs (`components.choose`). few: cost models left out, with runs on less
+    than half of the cells that another one has.
     """
 
     numbers: pd.DataFrame
@@ -33,7 +34,7 @@ class Compared:
     short: dict[str, int]
     dropped: int
     n: int
-    evaluator: str
+    components: Mapping[str, str]
     few: list[str]
 
 
@@ -44,7 +45,8 @@ def compare(frame: pd.DataFrame, judge: Judge = "validation", mixed: bool = Fals
     that every cost model has are taken, and of everything but cost models one choice (`components.choose`).
     judge: whose error counts; mixed: as for `collect`. Raises BadInput with fewer than two cost models, or without EI.
     """
-    frame, few = _models_with_runs_enough(choose(frame, {}, free=("cost_model",))[0])
+    frame, components = choose(frame, {}, free=("cost_model",))
+    frame, few = _models_with_runs_enough(frame)
     traces = _traces(frame, judge, mixed)
     n = min(horizon(own.select((own.runs["method"] != EI).to_numpy())) for own in traces.values())
     every = _union(_cells(own.runs) for own in traces.values())
@@ -61,7 +63,7 @@ def compare(frame: pd.DataFrame, judge: Judge = "validation", mixed: bool = Fals
         {name: short for name, (_, short) in cut.items()},
         len(every) - len(shared) + len(_union(paired)) - len(kept),
         n,
-        next(iter(traces.values())).evaluator,
+        components,
         few,
     )
 

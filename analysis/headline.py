@@ -12,7 +12,7 @@ from analysis.ranked import Ranks
 from analysis.ranks import rank_curves, ranks
 from analysis.relative import Relative, relative
 from analysis.scope import too_short_marks
-from analysis.selection import at_horizon, for_budgets, horizon, of_families
+from analysis.selection import at_horizon, horizon, of_families
 from analysis.traces import Traces
 from analysis.tradeoff import tradeoff
 from harness.errors import BadInput
@@ -64,7 +64,7 @@ def budget_ranks(traces: Traces, family: str, without: list[str]) -> Ranks:
     equal, _ = at_horizon(own, horizon(traces))
     member = runs["lam"].notna() | runs["method"].isin([EI, EIPU]) if family == "cei" else runs["alpha"].notna()
     budgets = minimal_budgets(equal, "the summary")
-    return ranks(for_budgets(traces, budgets), budgets, ordered(runs[member]), shares=np.ones(1), what="the summary")
+    return ranks(traces, budgets, ordered(runs[member]), shares=np.ones(1), what="the summary")
 
 
 def rank_table(ranked: Ranks) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -15,7 +15,7 @@ from analysis.plotting import BLACK, BLUE, RED, Drawn, new_figure, save, sequenc
 from analysis.ranked import Ranks
 from analysis.ranks import rank_curves, ranks
 from analysis.scope import footnote, intervals, ranks_left_out, scope, sentence, too_short_marks
-from analysis.selection import at_horizon, for_budgets, horizon, of_families
+from analysis.selection import at_horizon, horizon, of_families
 from analysis.traces import Traces
 
 Colours = dict[str, tuple[Any, str]]
@@ -44,7 +44,7 @@ def draw(traces: Traces, out_dir: Path, family: Family, methods: list[str]) -> D
     n = horizon(traces)
     equal, _ = at_horizon(of_families(traces, "alpha"), n)
     budgets = minimal_budgets(equal, family.title)
-    ranked = ranks(for_budgets(traces, budgets), budgets, methods, what=family.title)
+    ranked = ranks(traces, budgets, methods, what=family.title)
     methods = ranked.taking_part
     values = traces.runs.drop_duplicates("method").set_index("method")[family.axis]
     curves = rank_curves(ranked)

@@ -15,6 +15,7 @@ from analysis.coverage import sparse
 from analysis.endings import SAME, budgets_that_count, cells_that_count, endings
 from analysis.incumbent import at_budgets
 from analysis.ranked import Ranks
+from analysis.selection import for_budgets
 from analysis.traces import CELL, PROBLEM, Traces
 from harness.errors import BadInput
 
@@ -33,12 +34,13 @@ def ranks(
     """Rank `methods` at every share of every multiple of each problem's minimal budget.
 
     Ranking is by the best error among evaluations that end within share x multiple x budget; ties share the
-    mean rank. `traces`: one run per (problem, method, seed), of any length, and of methods that plan one per budget
-    (`selection.for_budgets`). Methods with too few runs are left out (`coverage.sparse`). Raises BadInput when fewer
-    than two methods are asked for, or when no cell has them all.
+    mean rank. Of several runs of a method on a problem and seed `selection.for_budgets` takes one, of methods that
+    plan one per budget. Methods with too few runs are left out (`coverage.sparse`). Raises BadInput when fewer than
+    two methods are asked for, or when no cell has them all.
     """
     if len(methods) < 2:
         raise BadInput(f"{what} needs two methods or more, got: {', '.join(methods) or 'none'}")
+    traces = for_budgets(traces, budgets)
     runs = traces.runs.assign(row=np.arange(len(traces.runs)))
     plans = runs["plans"]
     planning = [m for m in methods if m in set(runs.loc[plans, "method"])]

@@ -12,7 +12,7 @@ from scipy.stats import norm, qmc
 
 from harness.acquisitions.bmsei import BudgetedMultiStepEI
 from harness.acquisitions.ei import log_ei
-from harness.acquisitions.es import information, p_min
+from harness.acquisitions.es import EntropySearch, information, p_min
 from harness.acquisitions.gibbon import Gibbon
 from harness.acquisitions.kg import KnowledgeGradient
 from harness.acquisitions.lookahead import latent_log_ei
@@ -111,6 +111,15 @@ def es_on_a_line() -> float:
     found = information(model, points, C, np.random.default_rng(0).standard_normal((6000, 13)), 15)
     assert expected.max() > 0.3
     assert np.corrcoef(found, expected)[0, 1] > 0.99
+    return float(np.abs(found - expected).max())
+
+
+def es_at_its_defaults() -> float:
+    """ES as a run uses it, against brute force on the points of the line and the best one observed, in nats."""
+    X, y = np.array([[0.1], [0.45], [0.9]]), np.array([0.3, -0.2, 0.4])
+    model, points = posterior(X, y, length=0.25), np.linspace(0, 1, 12)[:, None]
+    found = np.exp(EntropySearch(representers=13).log_value(believe(points, X, y, model)))
+    expected = np.array([information_by_brute_force(model, np.vstack([points, X[1:2]]), c) for c in points])
     return float(np.abs(found - expected).max())
 
 

@@ -18,7 +18,7 @@ from analysis.ranked import Ranks
 from analysis.ranks import ranks
 from analysis.relative import Relative, relative
 from analysis.scope import plural, scope
-from analysis.selection import at_horizon, for_budgets, horizon, of_families
+from analysis.selection import at_horizon, horizon, of_families
 from analysis.traces import STUDY_ITERATIONS, Judge, Traces, collect
 
 
@@ -68,7 +68,7 @@ class Evidence:
     def ranked(self, methods: list[str]) -> Ranks:
         """Rank methods at the whole budgets."""
         budgets = minimal_budgets(of_families(self.equal, "alpha"), "the claim")
-        return ranks(for_budgets(self.traces, budgets), budgets, methods, MULTIPLES, np.ones(1), "the claim")
+        return ranks(self.traces, budgets, methods, MULTIPLES, np.ones(1), "the claim")
 
     def of_alpha(self) -> Ranks:
         """Rank EI^alpha among themselves at the whole budgets."""
@@ -78,7 +78,7 @@ class Evidence:
         """Return why no verdict may be given on these cells; empty if it may."""
         n, found = horizon(self.traces), others(self.traces.components)
         if n < STUDY_ITERATIONS:
-            found.append(f"runs of {STUDY_ITERATIONS} iterations are needed; the longest has {n}")
+            found.append(f"runs of {STUDY_ITERATIONS} iterations are needed; these have {n}")
         return [*found, *too_few(cells)]
 
     def over(self, cells: pd.DataFrame) -> str:

@@ -7,8 +7,7 @@ import pandas as pd
 from analysis.claims.condition import Condition
 from analysis.claims.decide import Claim, Finding, Missing
 from analysis.claims.evidence import Evidence, mean, others, too_few
-from analysis.components import choose
-from analysis.costs_fronts import trade_offs
+from analysis.costs_pairs import compare
 from analysis.methods import EI, ordered
 from analysis.scope import scope
 from analysis.traces import STUDY_ITERATIONS
@@ -33,7 +32,8 @@ def _differences(evidence: Evidence, one: str, other: str) -> _Differences:
     held = set(frame["cost_model"])
     if {one, other} - held:
         raise Missing(f"no runs under cost_model={', '.join(sorted({one, other} - held))}")
-    _, kept, n, evaluator = trade_offs(frame, evidence.judge, evidence.mixed)
+    compared = compare(frame, evidence.judge, evidence.mixed)
+    kept, n = compared.pairs, compared.n
     shared = set.intersection(*(set(pairs.table["method"]) for pairs in kept.values()))
     methods = [m for m in ordered(kept[one].table) if m in shared and m != EI]
     saved = kept[other].wide("cost_pct", methods) - kept[one].wide("cost_pct", methods)
@@ -43,9 +43,8 @@ def _differences(evidence: Evidence, one: str, other: str) -> _Differences:
         raise Missing(f"no problem and seed with the same EI^alpha under {one} and {other}")
     cells = saved.index.to_frame(index=False)
     short = [] if n >= STUDY_ITERATIONS else [f"runs of {STUDY_ITERATIONS} iterations are needed; both have {n}"]
-    over = f"{scope(cells, evaluator)}, {n} iterations, {evidence.judge} error"
-    foreign = others(choose(frame, {}, free=("cost_model",))[1])
-    return _Differences(saved, added, over, [*foreign, *short, *too_few(cells)])
+    over = f"{scope(cells, compared.components['evaluator'])}, {n} iterations, {evidence.judge} error"
+    return _Differences(saved, added, over, [*others(compared.components), *short, *too_few(cells)])
 
 
 def claim_11(evidence: Evidence) -> Finding:

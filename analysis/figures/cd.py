@@ -69,8 +69,8 @@ def _within_budget(traces: Traces) -> Panel | str:
     """The panel of the budget; a sentence where it does not count, or no two methods ran on a common problem."""
     try:
         budgets = minimal_budgets(at_horizon(of_families(traces, "alpha"), horizon(traces))[0], "CD")
-        runs = for_budgets(traces, budgets)
-        ranked = ranks(runs, budgets, ordered(runs.runs), (BUDGET,), np.ones(1), "CD")
+        methods = ordered(for_budgets(traces, budgets).runs)
+        ranked = ranks(traces, budgets, methods, (BUDGET,), np.ones(1), "CD")
     except BadInput as error:
         return f"No diagram for {BUDGET:.0%} of the minimal budget: {error}."
     if not ranked.counting.all():

@@ -12,7 +12,7 @@ from synthetic_records import Way, frame, on_disk
 from analysis import costs_figures, costs_fronts, costs_report
 from analysis.__main__ import main
 from analysis.costs import CURVES, calibration, learning_curves, models, per_problem, read_costs
-from analysis.costs_fronts import f9, trade_offs
+from analysis.costs_fronts import f9
 from analysis.costs_pairs import compare
 from analysis.plotting import BLUE, new_figure, style
 from analysis.report import sections
@@ -252,8 +252,9 @@ def test_f9_pairs_every_cost_model_with_the_same_runs_of_ei(tmp_path: Path) -> N
     plain = frame(problems, ways, (0, 1), 30)
     gp = frame(problems[:2], ways[1:], (0, 1), 30).assign(cost_model="gp", spec="other")
     gp["cost_s"] *= 2.0
-    numbers, kept, n, evaluator = trade_offs(pd.concat([plain, gp], ignore_index=True))
-    assert (n, evaluator, list(kept)) == (30, "replay", ["lv3", "gp"])
+    compared = compare(pd.concat([plain, gp], ignore_index=True))
+    numbers = compared.numbers
+    assert (compared.n, compared.components["evaluator"], list(compared.pairs)) == (30, "replay", ["lv3", "gp"])
     assert (numbers["n"] == 4).all()  # b/p was not run under both
     found = numbers[numbers["statistic"] == "mean"].set_index(["cost_model", "method"])
     assert found.loc[("gp", "ei"), "cost_pct"] == pytest.approx(100)
@@ -261,15 +262,15 @@ def test_f9_pairs_every_cost_model_with_the_same_runs_of_ei(tmp_path: Path) -> N
         assert found.loc[("gp", method), "cost_pct"] == pytest.approx(2 * found.loc[("lv3", method), "cost_pct"])
         assert found.loc[("gp", method), "error_pct"] == pytest.approx(found.loc[("lv3", method), "error_pct"])
     foreign = plain[plain["acq"] == "ei"].assign(utility="kg", spec="a", cost_s=7.0)  # found before EI's own runs
-    again = trade_offs(pd.concat([foreign, plain, gp], ignore_index=True))
-    pd.testing.assert_frame_equal(again[0], numbers)
-    assert [pairs.unpaired for pairs in again[1].values()] == [0, 0]
+    again = compare(pd.concat([foreign, plain, gp], ignore_index=True))
+    pd.testing.assert_frame_equal(again.numbers, numbers)
+    assert [pairs.unpaired for pairs in again.pairs.values()] == [0, 0]
     drawn = f9(pd.concat([plain, gp], ignore_index=True), tmp_path)
     assert "2 seeds (replay), 4 pairs per method" in drawn.caption and (tmp_path / "f9.svg").exists()
     with pytest.raises(BadInput, match=r"F9 needs records of EI\^alpha under two cost models or more; there are: lv3"):
-        trade_offs(plain)
+        compare(plain)
     with pytest.raises(BadInput, match="F9 needs the method ei"):
-        trade_offs(pd.concat([plain, gp])[lambda f: f["acq"] != "ei"])
+        compare(pd.concat([plain, gp])[lambda f: f["acq"] != "ei"])
 
 
 @pytest.mark.usefixtures("undrawn")

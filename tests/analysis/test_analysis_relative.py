@@ -10,7 +10,6 @@ from analysis.budgets import MULTIPLES, minimal_budgets
 from analysis.ranks import rank_curves, ranks
 from analysis.relative import finals, relative
 from analysis.scope import ranks_left_out
-from analysis.selection import for_budgets
 from analysis.traces import PROBLEM, Traces, collect
 from harness.errors import BadInput
 
@@ -196,20 +195,20 @@ def test_ei_cool_is_ranked_where_it_has_a_run_for_the_budget() -> None:
     cool = [planned(3.0, s, [0.5, 0.1], [1.0, 1.5]) for s in (0, 1)] + [planned(6.0, 0, [0.5, 0.25], [1.0, 6.0])]
     methods = ["ei", "eipu", "eicool"]
     both = collect(pd.concat([*parts, *cool, planned(6.0 * (1 + 1e-9), 1, [0.5, 0.25], [1.0, 4.0])]))
-    found = ranks(for_budgets(both, budget), budget, methods, (0.5, 1.0), np.ones(1))
+    found = ranks(both, budget, methods, (0.5, 1.0), np.ones(1))
     assert found.present.all() and found.left_out == 0
     np.testing.assert_array_equal(found.rank[0, :, 0], [[3, 2, 1], [1, 2, 3]])  # 0.25 ends at 7 s: not yet at 6 s
     np.testing.assert_array_equal(found.rank[1, :, 0], [[3, 2, 1], [1, 3, 2]])
     np.testing.assert_array_equal(found.capped[:, :, 2], [[True, False], [True, True]])
     assert not found.short[:, :, 2].any() and not found.short[:, :, 0].any(), "EI spends 6 s, EI-cool had 300 planned"
     lacking = collect(pd.concat([*parts, *cool]))
-    found = ranks(for_budgets(lacking, budget), budget, methods, (0.5, 1.0), np.ones(1))
+    found = ranks(lacking, budget, methods, (0.5, 1.0), np.ones(1))
     np.testing.assert_array_equal(found.present, [[True] * 3, [True, True, False]])
     np.testing.assert_array_equal(found.rank[:, 1, 0], [[1, 2, np.nan]] * 2)
     curves = rank_curves(found)
     assert len(curves) == 5 and "takes part where nine in ten pairs have its run: at 50%" in ranks_left_out(found)
     with pytest.raises(BadInput, match="no problem and seed has runs of all"):
-        ranks(for_budgets(lacking, budget), budget, ["ei", "eicool"])
+        ranks(lacking, budget, ["ei", "eicool"])
 
 
 def test_one_missing_run_of_ei_cool_costs_one_cell_not_the_method() -> None:
@@ -220,15 +219,13 @@ def test_one_missing_run_of_ei_cool_costs_one_cell_not_the_method() -> None:
     ]
     budget = pd.DataFrame({"budget_s": 6.0}, index=pd.MultiIndex.from_tuples([("wind", "clean")], names=PROBLEM))
     cool = [planned(6.0, s, [0.5, 0.25], [1.0, 6.0]) for s in seeds[1:]]
-    found = ranks(
-        for_budgets(collect(pd.concat([*parts, *cool])), budget), budget, ["ei", "eipu", "eicool"], (1.0,), np.ones(1)
-    )
+    found = ranks(collect(pd.concat([*parts, *cool])), budget, ["ei", "eipu", "eicool"], (1.0,), np.ones(1))
     assert found.present.all() and found.left_out == 0
     at = found.at(1.0)
     assert at.index.get_level_values("seed").tolist() == seeds[1:] and (at == [1.0, 2.0, 3.0]).all(axis=None)
     assert "for want of such a run: 1 (100%)" in ranks_left_out(found)
     few = ranks(
-        for_budgets(collect(pd.concat([*parts, *cool[:9]])), budget),
+        collect(pd.concat([*parts, *cool[:9]])),
         budget,
         ["ei", "eipu", "eicool"],
         (1.0,),
@@ -252,9 +249,7 @@ def test_a_method_tried_once_hides_none_of_the_others() -> None:
 def test_runs_planned_too_short_are_told_from_capped_ones() -> None:
     rows = frame([("wind", "clean")], [Way("ei"), Way("eipu")], [0], 12)
     budget = minimal_budgets(collect(rows))
-    found = ranks(for_budgets(collect(rows), budget), budget, ["ei", "eipu"], (20.0,), np.ones(1))
+    found = ranks(collect(rows), budget, ["ei", "eipu"], (20.0,), np.ones(1))
     assert found.capped.all() and found.short.all() and found.part(found.short).tolist() == [1.0]
-    found = ranks(
-        for_budgets(collect(rows.assign(iterations=300)), budget), budget, ["ei", "eipu"], (20.0,), np.ones(1)
-    )
+    found = ranks(collect(rows.assign(iterations=300)), budget, ["ei", "eipu"], (20.0,), np.ones(1))
     assert found.capped.all() and not found.short.any()

@@ -21,7 +21,7 @@ from analysis.plotting import save
 from analysis.ranked import Ranks
 from analysis.ranks import rank_curves, ranks
 from analysis.scope import ranks_left_out, too_short_marks
-from analysis.selection import at_horizon, for_budgets
+from analysis.selection import at_horizon
 from analysis.traces import Traces, collect
 from harness.records import TIMINGS, block_files, write_block
 
@@ -41,7 +41,7 @@ def ragged() -> pd.DataFrame:
 
 def ranked(traces: Traces, methods: list[str]) -> Ranks:
     budgets = minimal_budgets(at_horizon(traces, 100)[0])
-    return ranks(for_budgets(traces, budgets), budgets, methods, shares=np.ones(1))
+    return ranks(traces, budgets, methods, shares=np.ones(1))
 
 
 def test_budgets_are_judged_on_the_seed_that_went_on(ragged: pd.DataFrame) -> None:
@@ -84,7 +84,7 @@ def test_the_numbers_of_seed_0_alone_are_the_same_under_the_same_budgets(ragged:
     whole = collect(ragged)
     budgets = minimal_budgets(at_horizon(whole, 100)[0])
     alone = collect(ragged[ragged["seed"] == 0])
-    one, both = (ranks(for_budgets(t, budgets), budgets, ALPHAS, (1.0, 20.0), np.ones(1)) for t in (alone, whole))
+    one, both = (ranks(t, budgets, ALPHAS, (1.0, 20.0), np.ones(1)) for t in (alone, whole))
     pd.testing.assert_frame_equal(rank_curves(one), rank_curves(both))
 
 
@@ -177,7 +177,7 @@ def test_captions_tell_long_runs_from_used_up_tables_and_short_plans() -> None:
         rows = frame(PROBLEMS, [Way("ei"), Way("eipu")], [0], 300).assign(**changes)
         traces = collect(rows)
         budgets = minimal_budgets(at_horizon(traces, 100)[0]).assign(budget_s=1e9)
-        return ranks_left_out(ranks(for_budgets(traces, budgets), budgets, ["ei", "eipu"], (1.0,), np.ones(1)))
+        return ranks_left_out(ranks(traces, budgets, ["ei", "eipu"], (1.0,), np.ones(1)))
 
     lead = "Runs that ended before the budget was spent, and count with their final incumbent: 100.0% (100%)"
     assert f"{lead} (reached 300 iterations: 100.0% (100%))." in ends()

@@ -128,7 +128,7 @@ def test_settings_are_compared_on_runs_of_one_length() -> None:
     ways = [Way("ei"), Way("eialpha", alpha=0.1)]
     base = pd.concat([frame(PROBLEMS, ways, [0], 100), frame(PROBLEMS, ways, [0], 60)], ignore_index=True)
     found = compare_settings("ard_off", base, frame(PROBLEMS, ways, [0], 60))
-    assert all("the longest has 60" in one.why for one in found.base if one.number == 1) and not found.changed
+    assert all("these have 60" in one.why for one in found.base if one.number == 1) and not found.changed
     with pytest.raises(BadInput, match="no problem, seed, method and length of runs in common with the base"):
         compare_settings("ard_off", frame(PROBLEMS, ways, [0], 100), frame(PROBLEMS, ways, [0], 60))
 

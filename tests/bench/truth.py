@@ -47,6 +47,7 @@ def table(console: Console) -> None:
         ),
         ("pbgi", "EI(x; g) = lambda c, relative", "1e-10", truth.pbgi_residual),
         ("es", "brute-force entropy on a line, nats", "0.03", truth.es_on_a_line),
+        ("es", "the same, as a run uses it, nats", "0.08", truth.es_at_its_defaults),
         ("mcms", "log EI, one evaluation left", "0", truth.mcms_with_one_evaluation_left_is_ei),
         (
             "bmsei",
@@ -59,6 +60,12 @@ def table(console: Console) -> None:
             "its recursion on a fine grid, uncertain costs, relative",
             "0.02",
             lambda: truth.bmsei_by_its_recursion(True, outcomes=24, costs=16),
+        ),
+        (
+            "bmsei",
+            "the same, as a run uses it, relative",
+            "0.055",
+            lambda: max(map(truth.bmsei_by_its_recursion, (False, True))),
         ),
     ]
     rows += [
