@@ -224,13 +224,7 @@ def test_one_missing_run_of_ei_cool_costs_one_cell_not_the_method() -> None:
     at = found.at(1.0)
     assert at.index.get_level_values("seed").tolist() == seeds[1:] and (at == [1.0, 2.0, 3.0]).all(axis=None)
     assert "for want of such a run: 1 (100%)" in ranks_left_out(found)
-    few = ranks(
-        collect(pd.concat([*parts, *cool[:9]])),
-        budget,
-        ["ei", "eipu", "eicool"],
-        (1.0,),
-        np.ones(1),
-    )
+    few = ranks(collect(pd.concat([*parts, *cool[:9]])), budget, ["ei", "eipu", "eicool"], (1.0,), np.ones(1))
     assert few.taking_part == ["ei", "eipu"] and len(few.at(1.0)) == 12, "9 of 12 are too few: EI-cool has no part"
 
 
