@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas
 
 FEWEST_ROWS = 20  # 12 to train on, 4 to choose by, 4 to test on
-FEW_VALUES = 10  # whole numbers with no more different values than this are classes
+FEW_VALUES = 10  # whole numbers with no more different values than this are classes, and such text may be labels
 MOST_CLASSES = 100
 TASKS = ("auto", "regression", "classification")
 
@@ -36,12 +36,12 @@ def load_csv(
     task: regression or classification; ``auto`` follows `infer_task`. sep: the separator, or
     comma, semicolon, tab, bar; ``auto`` takes the one of these that parts the first lines most evenly. decimal: the
     mark of decimals, or point, comma. drop: columns to leave out, one name or several. keep: columns that are inputs
-    although they look like row numbers (see `own_columns.is_row_number`).
+    although they look like row numbers (see `own_columns.is_row_number`), and text although it looks like numbers.
 
     Raises BadInput, with what is allowed, for whatever cannot be tuned on.
     """
     from datasets.own_columns import inputs, listed
-    from datasets.own_files import read
+    from datasets.own_files import decimal_mark, read
 
     if path is None or target is None:
         missing = "path" if path is None else "target"
@@ -52,8 +52,9 @@ def load_csv(
     label = _checked_name(file.name if name is None else str(name))
     frame = read(file, str(sep), str(decimal), str(encoding))
     frame, notes = _with_target(frame, str(target), file)
-    y, classes, kind = _encoded(frame[str(target)], task)
-    X, more = inputs(frame.drop(columns=str(target)), listed("drop", drop), listed("keep", keep))
+    mark = decimal_mark(str(decimal))
+    y, classes, kind = _encoded(frame[str(target)], task, mark)
+    X, more = inputs(frame.drop(columns=str(target)), listed("drop", drop), listed("keep", keep), mark)
     return Dataset(label, X, y, kind, classes, "", "; ".join([*notes, *more]), _sha256(X, y, classes))
 
 
@@ -111,18 +112,23 @@ def _with_target(frame: "pandas.DataFrame", target: str, file: Path) -> tuple["p
     return frame, notes
 
 
-def _encoded(target: "pandas.Series", task: str) -> tuple[Any, tuple[str, ...], str]:
+def _encoded(target: "pandas.Series", task: str, decimal: str) -> tuple[Any, tuple[str, ...], str]:
     """Return (y, classes, task as the harness names it)."""
     from datasets.loading import encode_target
+    from datasets.own_numbers import check_commas, meant_as_numbers
 
+    if task != "classification":
+        check_commas(target, decimal, "dataset.task=classification")
+    note = meant_as_numbers(target) if task == "auto" and target.nunique() > FEW_VALUES else ""
+    if note:
+        raise BadInput(f"target {note}; dataset.task=classification takes them as classes")
     if (infer_task(target) if task == "auto" else task) == "regression":
         return *encode_target(_numeric(target), "regression"), "regression"
     distinct = target.nunique()
     if distinct > min(MOST_CLASSES, len(target) // 2):
         raise BadInput(
             f"target {target.name!r} has {distinct} different values, such as {target.iloc[0]!r}: too many classes for "
-            f"{len(target)} rows (at most {MOST_CLASSES}, and two rows each); numbers need dataset.task=regression, "
-            "and those with a decimal comma dataset.decimal=comma"
+            f"{len(target)} rows (at most {MOST_CLASSES}, and two rows each); numbers need dataset.task=regression"
         )
     y, classes = encode_target(target, "classification")
     return y, classes, "binary" if len(classes) == 2 else "multiclass"
@@ -134,9 +140,12 @@ def _numeric(target: "pandas.Series") -> "pandas.Series":
     values = pandas.to_numeric(target, errors="coerce")
     if values.isna().any():
         raise BadInput(
-            f"target {target.name!r} is not numeric, for example {target[values.isna()].iloc[0]!r}: use "
-            "dataset.task=classification, or dataset.decimal=comma for a decimal comma"
+            f"target {target.name!r} is not numeric, for example {target[values.isna()].iloc[0]!r}: numbers are to be "
+            "written without marks of thousands and units, labels need dataset.task=classification"
         )
+    largest = float(values.abs().max())
+    if np.isfinite(largest) and largest > float(np.finfo(np.float32).max):
+        raise BadInput(f"target {target.name!r} goes to {largest:.3g}, beyond the numbers that XGBoost holds (3.4e38)")
     return values.astype(np.float64)
 
 

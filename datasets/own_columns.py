@@ -9,18 +9,22 @@ import pandas
 from pandas.api import types
 
 from datasets.errors import BadInput
+from datasets.own_numbers import check_commas, meant_as_numbers
 
 DAY_FIRST, MONTH_FIRST = "%d/%m/%Y", "%m/%d/%Y"
 FORMATS = ("ISO8601", "%d.%m.%Y", "%d.%m.%Y %H:%M", "%Y/%m/%d", MONTH_FIRST, DAY_FIRST)
 _DAY_S = 86_400.0
 
 
-def inputs(frame: pandas.DataFrame, drop: Sequence[str], keep: Sequence[str]) -> tuple[pandas.DataFrame, list[str]]:
+def inputs(
+    frame: pandas.DataFrame, drop: Sequence[str], keep: Sequence[str], decimal: str = "."
+) -> tuple[pandas.DataFrame, list[str]]:
     """Return the columns to predict from, and notes on those left out or converted.
 
     Numbers, strings and yes/no columns stay (the pipelines decide their kinds, and drop constant ones). How dates were
     written stands in the frame's attribute ``dates``, by column, for rows to come (`like`). Raises BadInput for a name
-    in `drop` or `keep` that is no column, and where no column remains.
+    in `drop` or `keep` that is no column, where no column remains, and for numbers with another mark of decimals than
+    `decimal`, unless they are to be kept.
     """
     for setting, listed in (("drop", drop), ("keep", keep)):
         unknown = [name for name in listed if name not in frame.columns]
@@ -37,6 +41,9 @@ def inputs(frame: pandas.DataFrame, drop: Sequence[str], keep: Sequence[str]) ->
             continue
         forms = date_forms(frame[name])
         if not forms:
+            if name not in keep:
+                check_commas(frame[name], decimal, f"dataset.keep=[{name}]")
+            notes += filter(None, [meant_as_numbers(frame[name])])
             columns[str(name)] = _plain(frame[name])
             continue
         written[str(name)] = forms[0]
@@ -117,7 +124,8 @@ def texts(X: pandas.DataFrame) -> list[str]:
 def like(X: pandas.DataFrame, frame: pandas.DataFrame, path: str) -> pandas.DataFrame:
     """Return the columns of `X` (what `inputs` made of another file) from the rows of `frame`.
 
-    Dates are read as they are written there, whatever else these rows would allow. Raises BadInput, naming the file
+    Dates are read as they are written there, whatever else these rows would allow; a column without any value there
+    may be absent here. Raises BadInput, naming the file
     `path`, for a column that `frame` has not, or that is no such date, or no number there.
     """
     columns: dict[str, pandas.Series] = {}
@@ -133,6 +141,8 @@ def like(X: pandas.DataFrame, frame: pandas.DataFrame, path: str) -> pandas.Data
             if name not in columns:
                 _check_dates(frame[source], written[source], path)
                 columns |= _parts(frame[source], written[source])
+        elif X[name].isna().all():
+            columns[name] = pandas.Series(np.nan, frame.index)
         else:
             raise BadInput(f"{path} has no column {name!r}")
     return pandas.DataFrame({name: columns[name] for name in map(str, X.columns)}, index=frame.index)

@@ -28,10 +28,7 @@ def read(path: Path, sep: str, decimal: str, encoding: str, texts: Sequence[str]
     BadInput for a file that is absent, empty, in another encoding, or no table of two columns or more with different
     names.
     """
-    mark_of = {name: mark for mark, name in DECIMALS.items()}
-    decimal = mark_of.get(decimal, decimal)
-    if decimal not in DECIMALS:
-        raise BadInput(f"dataset.decimal must be point or comma, got {decimal!r}")
+    decimal = decimal_mark(decimal)
     if path.suffix.lower() in PACKED:
         raise BadInput(f"dataset.path: {path} is no plain text ({path.suffix}): convert or unpack it to CSV first")
     text = _text(path, encoding)
@@ -51,22 +48,45 @@ def read(path: Path, sep: str, decimal: str, encoding: str, texts: Sequence[str]
     return frame
 
 
+def decimal_mark(decimal: str) -> str:
+    """Return the mark of decimals that a setting names; raises BadInput for anything but point or comma."""
+    mark = {name: mark for mark, name in DECIMALS.items()}.get(decimal, decimal)
+    if mark not in DECIMALS:
+        raise BadInput(f"dataset.decimal must be point or comma, got {decimal!r}")
+    return mark
+
+
 def find_separator(text: str, path: Path) -> str:
     """Return the separator that parts most of the first lines into equally many fields, and into the most.
 
     Raises BadInput where none parts them into two or more.
     """
     head = [line for line in text.splitlines()[: _LINES + 1] if line.strip()][:_LINES]
+    found = _most_even(head)
+    if not found:
+        _check_header(head, path)
+        known = ", ".join(SEPARATORS.values())
+        raise BadInput(f"{path} has one column only, parted by none of {known}: set dataset.sep= to another")
+    return found
+
+
+def _most_even(head: Sequence[str]) -> str:
+    """Return the separator that parts the first of these lines, and most of them evenly; "" where none does."""
     best = (0.0, 1, "")
     for mark in SEPARATORS:
         widths = [len(fields) for fields in csv.reader(head, delimiter=mark, skipinitialspace=True)]
-        width, lines = Counter(widths).most_common(1)[0]
+        width, lines = Counter(widths).most_common(1)[0] if widths else (1, 0)
         if width > 1 and widths[0] > 1:
             best = max(best, (lines / len(widths), width, mark))
-    if not best[2]:
-        known = ", ".join(SEPARATORS.values())
-        raise BadInput(f"{path} has one column only, parted by none of {known}: set dataset.sep= to another")
     return best[2]
+
+
+def _check_header(head: Sequence[str], path: Path) -> None:
+    """Raise BadInput where these lines are a table but for the first one, which no separator parts."""
+    mark = _most_even(head[1:])
+    if mark and not _most_even(head[:1]):
+        raise BadInput(f"{path}: the first line is no header of the lines below, which {SEPARATORS[mark]} parts: "
+                       f"remove it ({head[0].strip()[:40]!r})")  # fmt: skip
 
 
 def _text(path: Path, encoding: str) -> str:
@@ -115,5 +135,6 @@ def _header(text: str, mark: str, path: Path) -> list[str]:
     if twice:
         raise BadInput(f"{path}: the column name {twice[0]!r} occurs {names.count(twice[0])} times; names must differ")
     if len(names) < 2:
+        _check_header(text.splitlines()[:_LINES], path)
         raise BadInput(f"{path} has one column only with this separator: set dataset.sep=auto or another")
     return names

@@ -1,5 +1,6 @@
 """A user's own file: what is inferred, what is left out, and one clear line for what cannot be used."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from datasets.loading import encode_target
 from datasets.own import infer_task, load_csv, load_rows
 from datasets.own_columns import date_forms, dates, inputs, is_row_number, like, listed
 from datasets.own_files import find_separator
+from datasets.own_numbers import check_commas, meant_as_numbers
 from pipelines import names, prepare
 
 N = 60
@@ -226,8 +228,60 @@ def test_a_decimal_comma_is_a_setting(tmp_path: Path) -> None:
     path = written(tmp_path, frame, sep=";", decimal=",")
     np.testing.assert_array_equal(load_csv(None, path, "price", decimal=",").X["area"], frame["area"])
     assert load_csv(None, path, "price", decimal="comma", sep="semicolon").X["area"].tolist() == frame["area"].tolist()
-    with pytest.raises(BadInput, match=r"those with a decimal comma dataset.decimal=comma"):
+    with pytest.raises(BadInput, match=r"'price' holds numbers with a comma, such as '\d+,\d+': dataset.dec"):
         load_csv(None, path, "price")
+    with pytest.raises(BadInput, match=r"'area' holds numbers with a comma, .* dataset.keep=\[area\] takes"):
+        load_csv(None, path, "rooms")
+    assert set(load_csv(None, path, "rooms", drop=["price"], keep=["area"]).X["area"]) == set(
+        frame["area"].astype(str).str.replace(".", ",")
+    )
+
+
+def test_few_decimal_commas_are_no_classes_unless_said(tmp_path: Path) -> None:
+    path = written(tmp_path, houses().assign(price=["10,5", "11", "12,25"] * 20))
+    with pytest.raises(BadInput, match=r"such as '10,5': .*, dataset.task=classification takes them as text"):
+        load_csv(None, path, "price")
+    assert load_csv(None, path, "price", "classification").classes == ("10,5", "11", "12,25")
+    assert load_csv(None, path, "price", decimal="comma", sep="comma").task == "regression"
+
+
+@pytest.mark.parametrize(("change", "note"), [
+    (lambda v: ["unknown", *map(str, v[1:])], r"area read as text: 'unknown' is no number (as 59 others are)"),
+    (lambda v: [f"{x}%" for x in v], r"area read as text: numbers are to be written without marks and units, not "),
+    (lambda v: [f"$1,{x:06.2f}" for x in v], r"area read as text: numbers are to be written without marks and units"),
+    (lambda v: [f"{x:g} EUR" for x in v], r"area read as text: numbers are to be written without marks and units"),
+])  # fmt: skip
+def test_text_that_was_meant_as_numbers_is_told_and_refused_as_target(
+    change: Callable[[list], list], note: str, tmp_path: Path
+) -> None:
+    frame = houses()
+    path = written(tmp_path, frame.assign(area=change(frame["area"].tolist())))
+    assert note in load_csv(None, path, "price").note
+    with pytest.raises(BadInput, match=r"^target area .*; dataset.task=classification takes them as classes$"):
+        load_csv(None, path, "area")
+
+
+@pytest.mark.parametrize("values", [["1st", "2nd", "3rd"], ["18-25", "26-40"], ["A1", "B2"], ["2020/3", "2021/4"]])
+def test_labels_with_digits_are_no_numbers(values: list[str]) -> None:
+    column = pd.Series(values * 20, name="x")
+    assert meant_as_numbers(column) == ""
+    check_commas(column, ".", "")
+
+
+def test_a_title_above_the_header_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "my.csv"
+    path.write_text("Sales of 2020\n" + houses().to_csv(index=False))
+    for sep in ("auto", "comma"):
+        with pytest.raises(BadInput, match=r"first line is no header .* comma parts: remove it \('Sales of 2020'\)"):
+            load_csv(None, str(path), "price", sep=sep)
+
+
+def test_a_column_without_any_value_may_be_absent_in_rows_to_come(tmp_path: Path) -> None:
+    data = load_csv(None, written(tmp_path, houses().assign(empty=np.nan)), "price")
+    rows = load_rows(written(tmp_path, houses(5), "new.csv"), data)
+    assert list(rows) == list(data.X) and rows["empty"].isna().all()
+    with pytest.raises(BadInput, match="has no column 'town'"):
+        load_rows(written(tmp_path, houses(5).drop(columns="town"), "less.csv"), data)
 
 
 def test_other_encodings(tmp_path: Path) -> None:
@@ -260,6 +314,7 @@ WRONG = [
     ("a,b\n" + "".join(f"{i},w{i}\n" for i in range(30)), {}, r"'b' has 30 different values, such as 'w0': too many"),
     ("a,b\n" + "".join(f"{i},w{i % 3}\n" for i in range(30)), {"task": "regression"}, r"is not numeric, for example"),
     ("a,b\n" + "".join(f"{i},{i / 7}\n" for i in range(30)) + "31,inf\n", {}, r"'b' holds infinite values"),
+    ("a,b\n" + "".join(f"{i},{i}e38\n" for i in range(30)), {}, r"'b' goes to 2.9e\+39, beyond the numbers"),
     ("a,b\n" + "1,2\n1,3\n" * 30, {"task": "ranking"}, r"task must be one of auto, regression, classification, got"),
     ("a,b\n" + "1,2\n1,3\n" * 30, {"sep": "::"}, r"dataset.sep must be auto, one of comma, semicolon, tab, bar, or"),
     ("a,b\n" + "1,2\n1,3\n" * 30, {"sep": ";"}, r"one column only with this separator"),
