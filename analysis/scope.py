@@ -11,6 +11,7 @@ from analysis.bootstrap import in_use
 from analysis.coverage import left_aside
 from analysis.endings import CAP, FEWEST_DATASETS, REACHED, SHORT, USED_UP
 from analysis.marks import footnote
+from analysis.methods import ordered
 from analysis.ranked import Ranks
 from analysis.relative import Relative
 from analysis.traces import CELL, PROBLEM
@@ -84,11 +85,21 @@ def sentence(*parts: str) -> str:
 
 def pairs_left_out(pairs: Relative, short: int, n: int) -> str:
     """Return the sentence on the runs and pairs that a relative number leaves out."""
-    return (
+    return sentence(
         f"Left out: {plural(short, 'run')} of fewer than {n} iterations or planned for another length, "
         f"{pairs.unpaired:,} without EI's run, {plural(pairs.zero, 'pair')} in which EI's error is 0, "
-        f"{pairs.failed:,} without a successful evaluation."
+        f"{pairs.failed:,} without a successful evaluation.",
+        _fewer_pairs(pairs.table),
     )
+
+
+def _fewer_pairs(table: pd.DataFrame) -> str:
+    """Return the sentence on methods that are not on all of the pairs, and so on other problems than the rest."""
+    names, counts = ordered(table), table["method"].value_counts()
+    parts = [
+        f"{', '.join(name for name in names if counts[name] == n)} ({n:,})" for n in sorted(set(counts), reverse=True)
+    ][1:]
+    return f"On fewer than all {counts.max():,} pairs, and not quite comparable: {'; '.join(parts)}." if parts else ""
 
 
 def ranks_left_out(ranked: Ranks) -> str:

@@ -70,7 +70,8 @@ def counts(traces: Traces) -> str:
         f"Records: {scope(runs, traces.evaluator)}, "
         f"{plural(runs['method'].nunique(), 'method')}, {plural(len(runs), 'run')}, "
         f"{plural(evaluations, 'evaluation')}, of which {failed:,} failed; "
-        f"{int(runs['tau'].notna().sum()):,} runs were planned for a budget tau. Components: "
+        f"{int(runs['tau'].notna().sum()):,} runs were planned for a budget tau. Errors are {traces.judge} errors of "
+        f"the configurations that were best in validation. Components: "
         f"{', '.join(f'{kind} {name}' for kind, name in traces.components.items())}. "
         f"{intervals(runs)}"
     )
@@ -83,10 +84,11 @@ def relative_section(traces: Traces, title: str, without: list[str], csv: list[p
         found = headline.headline(traces, without)
     except BadInput as error:
         return [heading, f"Not computed: {error}."]
-    csv.append(found.numbers.assign(without=" ".join(without)))
+    csv.append(found.numbers.assign(judge=traces.judge, without=" ".join(without)))
     return [
         heading,
-        f"After {found.iterations} iterations, on the same problem and seed; EI = 100. "
+        f"Total cost and best {traces.judge} error after {found.iterations} iterations, on the same problem and seed; "
+        f"EI = 100. "
         f"{scope(found.pairs.table, traces.evaluator)}.",
         markdown.table(headline.headline_table(found.numbers)),
         pairs_left_out(found.pairs, found.short, found.iterations),
@@ -101,10 +103,10 @@ def ranks_section(traces: Traces, family: str, title: str, without: list[str], c
     except BadInput as error:
         return [heading, f"Not computed: {error}."]
     numbers, shown = headline.rank_table(ranked)
-    csv.append(numbers.assign(family=family, without=" ".join(without)))
+    csv.append(numbers.assign(family=family, judge=traces.judge, without=" ".join(without)))
     return [
         heading,
-        f"Rank 1 is best; budgets in percent of each problem's minimal budget. "
+        f"Rank 1 is best, by the {traces.judge} error; budgets in percent of each problem's minimal budget. "
         f"{scope(ranked.cells_used, traces.evaluator)}.",
         markdown.table(shown),
         ranks_left_out(ranked),

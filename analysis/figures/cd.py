@@ -62,7 +62,8 @@ def _after_iterations(traces: Traces) -> Panel:
     absent = [method for method in every.columns if method not in wide.columns]
     why = f"without {n} iterations and a successful evaluation, or with runs on less than half of EI's pairs"
     left_out = _left_out(int((~ran).sum()), absent, why)
-    return Panel(f"best error after {n} iterations", _compare(rank), rank.index.to_frame(index=False), left_out)
+    title = f"best {traces.judge} error after {n} iterations"
+    return Panel(title, _compare(rank), rank.index.to_frame(index=False), left_out)
 
 
 def _within_budget(traces: Traces) -> Panel | str:
@@ -78,8 +79,8 @@ def _within_budget(traces: Traces) -> Panel | str:
     rank = ranked.at(BUDGET).dropna(axis=1)
     absent = [method for method in ordered(traces.runs) if method not in rank.columns]
     left_out = _left_out(ranked.left_out, absent, "without a run for that budget on enough pairs")
-    title, cells = f"best error within {BUDGET:.0%} of the minimal budget", rank.index.to_frame(index=False)
-    return Panel(title, _compare(rank), cells, f"{left_out} {ended_early(ranked)}")
+    title = f"best {traces.judge} error within {BUDGET:.0%} of the minimal budget"
+    return Panel(title, _compare(rank), rank.index.to_frame(index=False), f"{left_out} {ended_early(ranked)}")
 
 
 def _left_out(cells: int, methods: list[str], why: str) -> str:

@@ -61,6 +61,12 @@ def test_summary_numbers_with_and_without_marked_data_sets(rows: pd.DataFrame, t
     assert "| hiva† (partial) |" in text and "Marked data sets: hiva† (partial)." in text
 
 
+def test_the_summary_names_the_error_that_was_judged(rows: pd.DataFrame, tmp_path: Path) -> None:
+    text = summary.write(collect(rows, judge="test"), {}, {}, tmp_path)
+    assert all(said in text for said in ("Errors are test errors", "best test error after", "by the test error"))
+    assert all(set(pd.read_csv(tmp_path / f"{name}.csv")["judge"]) == {"test"} for name in ("relative", "ranks"))
+
+
 def test_summary_ranks_are_those_of_their_family(rows: pd.DataFrame, tmp_path: Path) -> None:
     summary.write(collect(rows), {}, {}, tmp_path)
     ranks = pd.read_csv(tmp_path / "ranks.csv", keep_default_na=False)

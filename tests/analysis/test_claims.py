@@ -200,6 +200,20 @@ def test_hypervolumes_of_the_two_families(as_claimed: dict[int, Verdict]) -> Non
     assert verdicts(evaluate(records(worse, steps=100)))[7].verdict == FAILS
 
 
+def test_a_family_is_not_ahead_or_behind_by_its_size() -> None:
+    """CEI with 7 lambdas and EI against EI^alpha with 3 members, and CEI with 2 and EI against 9."""
+    few_alphas = {way: found for way, found in outcomes().items() if way.alpha is None or way.alpha == 0.1}
+    seven = verdicts(evaluate(records(few_alphas, steps=100)))[7]
+    assert seven.low > 0 and seven.verdict == UNDECIDED
+    assert "by its size alone: 8 methods of CEI, EI among them, against 3 of EI^alpha" in seven.why
+    few_lams = {way: found for way, found in outcomes().items() if way.lam is None or way.lam in LAMS[:2]}
+    worse = {way: (c, e + 60) if way.acq == "cei" else (c, e) for way, (c, e) in few_lams.items()}
+    behind = verdicts(evaluate(records(worse, steps=100)))[7]
+    assert behind.high < 0 and behind.verdict == UNDECIDED and "by its size alone: 3 methods of CEI" in behind.why
+    better = {way: (20.0, 99.9) if way.acq == "cei" else (100.0, e) for way, (_, e) in few_lams.items()}
+    assert verdicts(evaluate(records(better, steps=100)))[7].verdict == HOLDS, "smaller, and ahead all the same"
+
+
 def test_test_error_as_the_judge() -> None:
     """The test error is 0.4 - error: 0.3 for EI, 0.299 for alpha = 0.1."""
     few = {Way("ei"): (100.0, 100.0), Way("eialpha", alpha=0.1): (48.0, 101.0)}

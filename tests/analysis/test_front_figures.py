@@ -95,7 +95,7 @@ def test_critical_differences_say_what_they_compare(tmp_path: Path) -> None:
     rows = frame(problems, [Way("ei"), Way("eipu"), Way("cei", lam=0.3), Way("eicool")], [0, 1], 20)
     rows["iterations"] = rows["iterations"].where(rows["acq"] == "eicool", 300)  # the table had no more
     drawn = figures()["cd"](collect(rows), tmp_path)
-    first = drawn.numbers[drawn.numbers["panel"] == "best error after 20 iterations"].set_index("method")
+    first = drawn.numbers[drawn.numbers["panel"] == "best validation error after 20 iterations"].set_index("method")
     ends = rows.groupby(["dataset", "pipeline", "seed", "method"])["error"].min().unstack("method")
     by_dataset = ends.rank(axis=1).groupby(level="dataset").mean()
     expected = by_dataset.rank(axis=1).mean()
@@ -120,7 +120,7 @@ def test_critical_differences_within_a_budget_need_runs_that_are_long_enough(tmp
     long, short = (frame(problems, ways, seeds, steps) for seeds, steps in (([0], 300), ([1, 2], 100)))
     both = collect(pd.concat([long, short], ignore_index=True))
     drawn = figures()["cd"](both, tmp_path)
-    name = "best error within 100% of the minimal budget"
+    name = "best validation error within 100% of the minimal budget"
     found = drawn.numbers[drawn.numbers["panel"] == name].set_index("method")["mean_rank"]
     cost = both.cost_s[:, :100].sum(axis=1)
     total = both.runs.assign(cost=cost)[both.runs["method"] != "cei(lam=0.3)"]
@@ -134,7 +134,7 @@ def test_critical_differences_within_a_budget_need_runs_that_are_long_enough(tmp
     assert "within 100% of the minimal budget: 6 of 144 problems, 1 seed (replay)" in drawn.caption
     assert "for which runs were planned too short: 12 (100%)." in drawn.caption
     alone = figures()["cd"](collect(short), tmp_path)
-    assert set(alone.numbers["panel"]) == {"best error after 100 iterations"}
+    assert set(alone.numbers["panel"]) == {"best validation error after 100 iterations"}
     assert "No diagram for 100% of the minimal budget, for which too many runs were planned too short" in alone.caption
 
 

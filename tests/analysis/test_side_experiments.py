@@ -79,6 +79,13 @@ def test_runs_of_ei_cool_of_another_length_are_counted(tmp_path: Path) -> None:
     )
 
 
+def test_methods_on_fewer_pairs_than_others_are_named(tmp_path: Path) -> None:
+    parts = [frame(PROBLEMS, [Way("ei"), Way("eipu")], [0]), frame(PROBLEMS[:2], [Way("eialpha", alpha=0.1)], [0])]
+    caption = " ".join(f3.draw(collect(pd.concat(parts, ignore_index=True)), tmp_path).caption.split())
+    assert f"On fewer than all {len(PROBLEMS)} pairs, and not quite comparable: eialpha(alpha=0.1) (2)." in caption
+    assert "not quite comparable" not in f3.draw(collect(parts[0]), tmp_path).caption
+
+
 def test_alternatives_that_were_not_looked_at_do_not_fail() -> None:
     good, bad = (Condition(w, Estimate(v, v - 1, v + 1), at_least=0.0) for w, v in (("g", 2), ("b", -2)))
     open_ = Finding([good], "", any_of=[[bad]], unseen=["c"])
