@@ -20,7 +20,10 @@ from harness.cli import run_cli, wants_help
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Make what the arguments ask for; exit code 3 when a figure could not be drawn from these records."""
+    """Make what the arguments ask for; exit code 3 when a figure could not be drawn from these records.
+
+    `report` says on its page what could not be made, and exits with 0.
+    """
     argv = sys.argv[1:] if argv is None else argv
     if wants_help(argv):
         print(f"{(__doc__ or '').strip()}\n\n{USAGE}\n{options_told()}")

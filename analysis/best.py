@@ -34,8 +34,11 @@ METRICS = {
 """What an evaluator's `objective` is of each task."""
 
 
-def finish(results: Path, made: Sequence[Spec]) -> None:
-    """Tell the best of all runs so far on the data of the specs `made`, whatever their method, seed and pipeline."""
+def finish(results: Path, made: Sequence[Spec]) -> bool:
+    """Tell the best of all runs so far on the data of the specs `made`, whatever their method, seed and pipeline.
+
+    Returns whether there is one of every data set.
+    """
     asked = {tuple(_question(spec).values()) for spec in made}
     there = [spec for spec in specs(results) if tuple(_question(spec).values()) in asked]
     contents = {(str(spec["dataset"]), str(spec["pipeline"])): str(spec["data"]) for spec in made}
@@ -44,8 +47,9 @@ def finish(results: Path, made: Sequence[Spec]) -> None:
         if problem not in contents:
             contents[problem] = _content_now(spec)
     there = [spec for spec in there if contents[str(spec["dataset"]), str(spec["pipeline"])] == spec["data"]]
-    for dataset in dict.fromkeys(str(spec["dataset"]) for spec in made):
-        _finish(results, dataset, [spec for spec in there if spec["dataset"] == dataset])
+    names = dict.fromkeys(str(spec["dataset"]) for spec in made)
+    told = [_finish(results, name, [spec for spec in there if spec["dataset"] == name]) for name in names]
+    return all(told)
 
 
 def _content_now(spec: Spec) -> str:
@@ -71,7 +75,7 @@ def of_records(results: Path) -> None:
             _finish(results, dataset, own)
 
 
-def _finish(results: Path, dataset: str, made: Sequence[Spec]) -> None:
+def _finish(results: Path, dataset: str, made: Sequence[Spec]) -> bool:
     own = {spec_hash(dict(spec)): spec for spec in made}
     try:
         frame = read_traces(results / dataset)
@@ -79,8 +83,9 @@ def _finish(results: Path, dataset: str, made: Sequence[Spec]) -> None:
         found = best(frame, own)
     except BadInput as error:
         print(f"{dataset}: {error}")
-        return
+        return False
     tell(found, write(found, frame, results / dataset))
+    return True
 
 
 def _question(spec: Spec) -> dict[str, str]:

@@ -29,7 +29,7 @@ def settings(folder: Path, reference: str = LIVE) -> dict[str, Traces]:
     reference, and where settings cannot be compared: runs of other lengths, methods that one has and another has
     not, tables that changed between two settings.
     """
-    names = sorted((p.name for p in folder.iterdir() if p.is_dir()), key=_order)
+    names = sorted((p.name for p in folder.iterdir() if p.is_dir() and not p.name.startswith(".")), key=_order)
     paths = {name: folder / name for name in names}
     if reference == LIVE and LIVE not in paths and TRUTH.is_dir():
         paths[LIVE] = TRUTH

@@ -32,9 +32,14 @@ def check_same_origin(frame: pd.DataFrame, told: str = f", or say {TOLD}") -> No
         first = twice.iloc[0]
         same = twice[(twice[where] == first[where]).all(axis=1)]
         problem = "/".join(str(first[name]) for name in PROBLEM)
+        hashes = ", ".join(data[:12] for data in sorted(same["data"]))
+        if first["evaluator"] not in REPLAYED:
+            raise BadInput(
+                f"the {first['evaluator']} records of {problem} are of data that changed between them ({hashes}): keep "
+                f"one results_dir per content of the data{told}"
+            )
         raise BadInput(
-            f"the records of {problem} are of different tables ({', '.join(h[:12] for h in sorted(same['data']))}): "
-            f"keep one results_dir per set of tables{told}"
+            f"the records of {problem} are of different tables ({hashes}): keep one results_dir per set of tables{told}"
         )
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from harness.files import write_atomically
 from tabular_cache.table import TABLES, read_manifest, read_table
 
 NEEDED = ("val_error", "scaled_s")
+COSTS = "Costs are CPU seconds, at the pace of the reference machine, of successful trainings."
 
 
 def problem(problem: str, rows: pd.DataFrame, meta: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,7 +77,7 @@ def of_records(settings: Mapping[str, Counter[str]], traces: Traces, out_dir: Pa
 
 def folder_of(settings: Mapping[str, Counter[str]], traces: Traces) -> Path | None:
     """Return the folder of the tables that these runs replayed; None for live runs, or where there are several."""
-    components = [json.loads(text) for text in settings.get("components", ())]
+    components = [json.loads(text) for text in settings.get("components", ()) if text]
     folders = {c["evaluator"].get("tables") for c in components if "replay" in c["evaluator"]["_target_"]}
     return Path(folders.pop() or TABLES) if traces.evaluator in REPLAYED and len(folders) == 1 else None
 
@@ -129,7 +130,7 @@ def write(lines: Iterable[Mapping[str, Any]], out_dir: Path) -> pd.DataFrame:
         raise BadInput("no tables to describe: build them with `python -m tabular_cache build`")
     frame = frame.sort_values(["dataset", "pipeline"], ignore_index=True)
     shown = frame.assign(dataset=frame["dataset"].map(marked))
-    text = f"# The problems\n\n{markdown.table(shown)}\n\nCosts are CPU seconds of successful trainings.\n"
+    text = f"# The problems\n\n{markdown.table(shown)}\n\n{COSTS}\n"
     note = footnote(frame["dataset"])
     write_atomically(out_dir / "problems.md", (text + (f"\n{note}\n" if note else "")).encode())
     table = frame.to_csv(index=False, float_format="%.6g", lineterminator="\n")
@@ -148,7 +149,12 @@ def seen(traces: Traces) -> pd.DataFrame:
             "evaluations": int(there.sum()), "failed": int((there & np.isnan(error)).sum()),
             "mean cost (s)": float(cost[there].mean()), "maximum cost (s)": float(cost[there].max()),
             "slowest/fastest": float(cost[there].max() / cost[there].min()),
-            "best error": float(np.nanmin(error, initial=np.inf)),
-            "worst error": float(np.nanmax(error, initial=-np.inf)),
+            "best error": _or_nan(np.min, error), "worst error": _or_nan(np.max, error),
         })  # fmt: skip
     return pd.DataFrame(lines)
+
+
+def _or_nan(extreme: Callable[[np.ndarray], float], error: np.ndarray) -> float:
+    """Return the least or greatest error of successful evaluations; NaN where there is none."""
+    there = error[~np.isnan(error)]
+    return float(extreme(there)) if len(there) else float("nan")

@@ -11,12 +11,19 @@ VARIED = {"dataset", "pipeline", "dataset_config", "pipeline_config", "acq", "me
 
 
 def provenance(results_dir: Path) -> dict[str, Counter[str]]:
-    """Return the values, and their block counts, of every setting that the study's grid does not vary."""
-    found: dict[str, Counter[str]] = {}
-    for spec in specs(results_dir):
-        for key in spec.keys() - VARIED:
-            found.setdefault(key, Counter())[json.dumps(spec[key], sort_keys=True)] += 1
-    return dict(sorted(found.items()))
+    """Return the values, and their block counts, of every setting that the study's grid does not vary.
+
+    Blocks without a setting that others have count under "".
+    """
+    made = list(specs(results_dir))
+    return {
+        key: Counter(json.dumps(spec[key], sort_keys=True) if key in spec else "" for spec in made)
+        for key in sorted({key for spec in made for key in spec.keys() - VARIED})
+    }
+
+
+def _last_without(item: tuple[str, int]) -> tuple[bool, str]:
+    return not item[0], item[0]
 
 
 def lines(settings: dict[str, Counter[str]], most: int = 3) -> list[str]:
@@ -26,6 +33,7 @@ def lines(settings: dict[str, Counter[str]], most: int = 3) -> list[str]:
         if len(counts) > most:
             out.append(f"- {key}: {len(counts)} different values")
             continue
-        values = [f"`{v}`" + (f" ({n:,} blocks)" if len(counts) > 1 else "") for v, n in sorted(counts.items())]
+        shown = {f"`{value}`" if value else "not set": n for value, n in sorted(counts.items(), key=_last_without)}
+        values = [value + (f" ({n:,} blocks)" if len(counts) > 1 else "") for value, n in shown.items()]
         out.append(f"- {key}: {', '.join(values)}")
     return out

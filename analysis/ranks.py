@@ -51,7 +51,8 @@ def ranks(
     budget = budgets["budget_s"].reindex(pd.MultiIndex.from_frame(row.index.to_frame()[PROBLEM])).to_numpy()
     complete = row.notna().all(axis=1).to_numpy() & ~np.isnan(budget)
     if row.shape[1] < 2 or not complete.any():
-        raise BadInput(f"{what}: no problem and seed has runs of all of {', '.join(row.columns) or 'those methods'}")
+        who = ", ".join(row.columns) or "those methods"
+        raise BadInput(f"{what} needs a problem and seed with runs of all of {who}")
     row, budget = row[complete], budget[complete]
     whole = budget[:, None] * np.asarray(multiples)
     rows = np.stack([_rows(runs, row, method, whole) for method in methods], axis=-1)

@@ -62,7 +62,7 @@ def relative(traces: Traces, what: str = "relative numbers") -> Relative:
     kept = pairs.loc[~(unpaired | failed | zero), [*CELL, "method", "acq", "alpha", "lam", *MEASURES]]
     if kept.empty:
         raise BadInput(
-            f"{what}: no run can be compared with EI's on the same problem and seed ({unpaired.sum():,} without it, "
+            f"{what} needs a run to compare with EI's on the same problem and seed ({unpaired.sum():,} without it, "
             f"{zero.sum():,} where EI's error is 0, {failed.sum():,} without a successful evaluation)"
         )
     return Relative(kept.reset_index(drop=True), int(unpaired.sum()), int(zero.sum()), int(failed.sum()))

@@ -38,7 +38,7 @@ def title(one: Comparison) -> str:
 
 def report(folder: Path, out_dir: Path) -> tuple[Path, ...]:
     """Write sensitivities.md, its numbers as CSV, and what the base was replayed from; BadInput without a base."""
-    found = read(folder)
+    found, left_out = read(folder)
     text = "\n\n".join(
         [
             "# Sensitivities",
@@ -48,6 +48,7 @@ def report(folder: Path, out_dir: Path) -> tuple[Path, ...]:
             f"method's end before. {intervals(found[0].cells)}",
             table(pd.DataFrame([_row(one) for one in found])),
             _answer(found),
+            *([f"Left out: {'; '.join(left_out)}."] if left_out else []),
             *(part for one in found if (part := _changes(one))),
         ]
     )

@@ -60,20 +60,28 @@ class Comparison:
         return [b.number for b, o in zip(self.base, self.own, strict=True) if b.low is None and o.low is None]
 
 
+class NothingShared(BadInput):
+    """A setting and what it is compared with have no runs in common."""
+
+
 def compare(
     setting: str, base: pd.DataFrame, own: pd.DataFrame, judge: Judge = "validation", against: str = BASE
 ) -> Comparison:
     """Compare records under a setting with the base's, or those of `against`.
 
-    Raises BadInput where they share nothing, and where tables differ, of a setting that is not about tables.
+    Raises NothingShared where they share no runs, BadInput where tables differ, of a setting that is not about tables.
     """
     keys = [*CELL, "method", "iterations", "tau"]
     both = _runs(base, keys).intersection(_runs(own, keys))
     if setting == LOSS:
         regression = {name for name, entry in entries().items() if entry.task == "regression"}
-        both = both[~both.get_level_values("dataset").isin(regression)]
+        classified = both[~both.get_level_values("dataset").isin(regression)]
+        if len(both) and not len(classified):
+            raise NothingShared(f"setting {setting}: of classification only, and all runs shared are of regression")
+        both = classified
     if not len(both):
-        raise BadInput(f"setting {setting}: no problem, seed, method and length of runs in common with the {against}")
+        shared = f"no problem, seed, method and length of runs in common with the {against}"
+        raise NothingShared(f"setting {setting}: {shared}")
     base, own = (frame[_index(frame, keys).isin(both)] for frame in (base, own))
     if setting in SAME_TABLES:
         check_same_tables({against: base, setting: own})
@@ -114,12 +122,15 @@ def _index(frame: pd.DataFrame, keys: list[str]) -> pd.MultiIndex:
     return pd.MultiIndex.from_frame(told.assign(tau=told["tau"].fillna(np.inf)))
 
 
-def read(folder: Path) -> list[Comparison]:
-    """Compare every folder of records with the base, some with another one (AGAINST); BadInput without a base."""
-    names = sorted(path.name for path in folder.iterdir() if path.is_dir())
+def read(folder: Path) -> tuple[list[Comparison], list[str]]:
+    """Compare every folder of records with the base, some with another one (AGAINST), and say why some are not.
+
+    Raises BadInput without a base.
+    """
+    names = sorted(path.name for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
     if BASE not in names:
-        found = ", ".join(names) or "none"
-        raise BadInput(f"{folder} needs a folder {BASE!r} of records to compare with; folders there: {found}")
+        there = ", ".join(names) or "none"
+        raise BadInput(f"{folder} needs a folder {BASE!r} of records to compare with; folders there: {there}")
     order = [name for name in ORDER if name in names] + [n for n in names if n not in (BASE, *ORDER)]
 
     def recorded(name: str) -> pd.DataFrame:
@@ -129,9 +140,12 @@ def read(folder: Path) -> list[Comparison]:
 
     records = {name: recorded(name) for name in {BASE, *(set(AGAINST.values()) & set(names))}}
 
-    def one(name: str) -> Comparison:
+    found, left_out = [compare(TEST, records[BASE], records[BASE], "test")], list[str]()
+    for name in order:
         against = AGAINST[name] if AGAINST.get(name) in records else BASE
         own = records[name] if name in records else recorded(name)
-        return compare(name, records[against], own, against=against)
-
-    return [compare(TEST, records[BASE], records[BASE], "test"), *(one(name) for name in order)]
+        try:
+            found.append(compare(name, records[against], own, against=against))
+        except NothingShared as reason:
+            left_out.append(str(reason))
+    return found, left_out

@@ -15,7 +15,7 @@ from harness.grid import all_specs, blocks
 from harness.interrupts import stops_soon
 from harness.journal import kept
 from harness.ledger import locked, mend, write_plan
-from harness.mistakes import users_mistakes
+from harness.mistakes import check_added, users_mistakes
 from harness.progress import duration
 from harness.settings import read_grid
 from harness.strangers import check_strangers
@@ -50,10 +50,11 @@ def _study(cfg: DictConfig) -> None:
                       file=sys.stderr)  # fmt: skip
             raise
     _tell(report, results)
+    told = None
     if cfg.finish is not None:
         evaluator = instantiate(grid.components["evaluator"])
-        instantiate(cfg.finish)(results, list(all_specs(grid, evaluator)))
-    if report.failed:
+        told = instantiate(cfg.finish)(results, list(all_specs(grid, evaluator)))
+    if report.failed or told is False:
         _exit_code = SOME_FAILED
 
 
@@ -85,6 +86,7 @@ def main() -> int:
     decorated = hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name="config")(_job)
     with users_mistakes(arguments=sys.argv[1:]), stops_soon():
         check_choices(overrides_of(sys.argv[1:]))
+        check_added(overrides_of(sys.argv[1:]))
         decorated()
     return _exit_code
 

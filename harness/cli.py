@@ -12,7 +12,7 @@ from harness.choices import check_choices, options
 from harness.errors import BadInput
 from harness.folders import folder as folder
 from harness.folders import quoted
-from harness.mistakes import bad_input, users_mistakes
+from harness.mistakes import bad_input, check_added, users_mistakes
 
 BAD_INPUT, SOME_FAILED = 2, 3  # exit codes
 
@@ -33,6 +33,7 @@ def compose_config(config: str, overrides: Sequence[str]) -> Any:
     plain = [o for o in overrides if o.partition("=")[0] != SETTING]
     with users_mistakes(config, overrides), initialize_config_dir(str(CONFIGS), version_base="1.3"):
         check_choices(plain)
+        check_added(plain, config)
         cfg = compose(config, overrides=plain)
     check_targets(OmegaConf.to_container(cfg, resolve=False), given_on_command_line(overrides))
     return cfg

@@ -8,7 +8,9 @@ from typing import Any
 
 from harness.errors import BadInput
 
-_NUMBER = re.compile(r"(?P<key>\+*results_dir)=(?P<name>\d[\d_.eE]*)")
+_NAMES = ("results_dir", "dataset.path", "dataset.target", "dataset.name", "budgets", "tables", "evaluator.tables")
+_PLAIN = re.compile(r"[A-Za-z0-9_/\\+.$%*@?|: -]*")  # what Hydra takes as it stands
+_NUMBER = re.compile(r"\d[\d_.eE]*")
 
 
 def folder(name: str, value: Any) -> Path:
@@ -27,11 +29,25 @@ def folder(name: str, value: Any) -> Path:
 
 
 def quoted(arguments: Sequence[str]) -> list[str]:
-    """Return a command line on which results_dir=2026_11 is a name, and not the number 202611 that Hydra reads."""
-    return [
-        f"{found['key']}='{found['name']}'" if (found := _NUMBER.fullmatch(argument)) else argument
-        for argument in arguments
-    ]
+    """Return a command line on which names of files, folders and columns are quoted where Hydra would not take them.
+
+    results_dir=2026_11 is a name, and not the number 202611; so are dataset.target=true, and whatever has letters
+    beyond ASCII, parentheses, a # or an = in it. What is quoted already, a list, null or ${...} stays as it is.
+    """
+    several = bool({"-m", "--multirun"} & set(arguments))
+    return [_quoted(argument, several) for argument in arguments]
+
+
+def _quoted(argument: str, several: bool) -> str:
+    """several: commas part the values of several runs."""
+    key, mark, name = argument.partition("=")
+    plain = bool(_PLAIN.fullmatch(name.replace(",", "") if several else name))
+    told = key.lstrip("+") in _NAMES and mark and name and name[0] not in "'\"[{" and "${" not in name
+    column = key.lstrip("+") == "dataset.target" and name.lower() in ("true", "false")
+    if not told or (plain and not column and not _NUMBER.fullmatch(name)):
+        return argument
+    escaped = name.replace("'", "\\'")
+    return f"{key}='{escaped}'"
 
 
 def writable(name: str, path: Path) -> Path:

@@ -108,4 +108,10 @@ def study_methods(entries: Sequence[Any], overrides: Sequence[str], allowed: Seq
             with users_mistakes(arguments=overrides):
                 cfg = compose("method", overrides=[f"+acq={plain['acq']}", *settings, *overrides])
             methods.append(to_method(cfg, given.get("utility"), allowed))
+    if not methods:
+        raise BadInput("study.methods is empty: a study needs one method or more, for example [{acq: ei}]")
+    labels = [(method.label, method.utility and method.utility[0]) for method in methods]
+    twice = [label for label in labels if labels.count(label) > 1]
+    if twice:
+        raise BadInput(f"study.methods names {twice[0][0]} twice")
     return methods

@@ -35,12 +35,24 @@ def _unknown_setting(key: str, config: str, arguments: Sequence[str]) -> str:
         return f"write +acq=NAME, with a plus; allowed: {', '.join(options('acq', arguments))}"
     if "." in key:
         return f"unknown setting {key!r}; `--cfg job` shows those of {key.rpartition('.')[0]}"
+    return f"unknown setting {key!r}; allowed: {'+acq, ' if config == 'config' else ''}{', '.join(_settings(config))}"
+
+
+def _settings(config: str) -> list[str]:
     text = (CONFIGS / f"{config}.yaml").read_text()
     plain = re.findall(r"^([a-z_]+):", text, re.MULTILINE)
     groups = re.findall(r"^  - ([a-z_]+):", text, re.MULTILINE)
     problems = ["dataset", "pipeline"] if "- problems" in text else []
-    allowed = sorted({*plain, *groups, *problems} - {"defaults", "hydra", "acq", "setting_needs"})
-    return f"unknown setting {key!r}; allowed: {'+acq, ' if config == 'config' else ''}{', '.join(allowed)}"
+    return sorted({*plain, *groups, *problems} - {"defaults", "hydra", "acq", "setting_needs"})
+
+
+def check_added(arguments: Sequence[str], config: str = "config") -> None:
+    """Raise BadInput for +NAME=value where `config` knows no NAME: Hydra adds it, and nothing would ever read it."""
+    known = {*_settings(config), *(["acq"] if config == "config" else [])}
+    for argument in arguments:
+        name = re.match(r"\++([^=.@/:]*)", argument)
+        if name and name[1] not in known and name[1] != "hydra" and "@" not in argument.partition("=")[0]:
+            raise BadInput(_unknown_setting(name[1], config, arguments))
 
 
 def bad_input(error: BaseException, config: str = "config", arguments: Sequence[str] = ()) -> BadInput | None:

@@ -157,6 +157,7 @@ class Optimizer:
         """Return the candidates that the choice can fall on, the belief on them, and their mean log cost."""
         posterior = history.posterior
         mean_log_cost, log_cost_sd = self._cost_model.predict(C)
+        _check_costs(self._cost_model, mean_log_cost, log_cost_sd, len(C))
         state: dict[str, Any] = {
             "incumbent": float(history.y.min()),
             "step": len(history.y),
@@ -193,6 +194,17 @@ class Optimizer:
         if self._statistic == "expected_inverse" and isinstance(self._rule, PowerRule):
             exponent = self._rule.exponent(Belief(mean=none, sd=none, log_cost=none, log_cost_sd=none, **state))
         return statistics.log_statistic(self._statistic, mean, sd, exponent)
+
+
+def _check_costs(model: CostModel, mean: np.ndarray, sd: np.ndarray, m: int) -> None:
+    """Raise ValueError, naming the cost model, unless it gave a number of each for every candidate."""
+    if not np.shape(mean) == np.shape(sd) == (m,):
+        got = f"{np.shape(mean)} and {np.shape(sd)}"
+        raise ValueError(f"{type(model).__name__} must predict mean and sd of {m} log costs each, got shapes {got}")
+    for name, values in (("mean", mean), ("sd", sd)):
+        if np.isnan(values).any():
+            raise ValueError(f"{type(model).__name__}: the {name} of the log cost is NaN at candidate "
+                             f"{int(np.isnan(values).argmax())}")  # fmt: skip
 
 
 def fill_failures(error: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:

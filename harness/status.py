@@ -19,7 +19,7 @@ from harness.cli import run_cli
 from harness.errors import BadInput
 from harness.ledger import FOLDER, is_locked, key, read_failed, read_plan
 from harness.progress import duration
-from harness.records import DamagedRecord, checked_header, trace_files
+from harness.records import DamagedRecord, OtherSchema, checked_header, trace_files
 
 USAGE = "python -m harness.status [results_dir=results] [--json]"
 AXES = ("method", "dataset")
@@ -88,6 +88,8 @@ def _count_done(status: Status, results: Path) -> set[tuple[str, str, str, int]]
     for path in trace_files(results):
         try:
             header = checked_header(path, path.read_bytes())
+        except OtherSchema:
+            raise
         except (DamagedRecord, BadInput, OSError) as error:
             status.damaged.append(str(error))
             continue

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 from command_lines import ENVIRONMENT, CommandLines
 from fakes import make_tables
+from hydra.core.override_parser.overrides_parser import OverridesParser
 
 import tabular_cache.__main__
 from harness.choices import options
 from harness.cli import run_cli
+from harness.folders import quoted
 from harness.records import read_traces
 
 
@@ -104,6 +106,10 @@ WRONG = [
     (["+acq=ei", "evaluator=live", "evaluator.tree_method=gpu"], "tree_method must be one of exact, hist, approx"),
     (["+acq=ei", "evaluator=live", "evaluator.memory_limit_mb=abc"], "memory_limit_mb must be megabytes > 0 or null"),
     (["+acq=ei", "iteration=5"], "unknown setting 'iteration'; allowed: +acq, allow_targets, alpha"),
+    (["+aqc=cei"], "unknown setting 'aqc'; allowed: +acq, allow_targets, alpha"),
+    (["+acq=ei", "+split_seed=4"], "unknown setting 'split_seed'; allowed: +acq, allow_targets, alpha"),
+    (["study.methods=[]"], "study.methods is empty: a study needs one method or more"),
+    (["study.methods=[{acq: ei},{acq: cei, lam: [0.1, 0.1]}]"], "study.methods names cei(lam=0.1) twice"),
     (["+acq=ei", "evaluator.tables=/nowhere"], "no tables in /nowhere: build them with"),
     (["+acq=ei", "pipeline=[onehot]"], "no table for abalone/onehot"),
     (["+acq=ei", "lam=0.3"], "lam is set, but +acq=ei has no such parameter: leave it out"),
@@ -188,6 +194,33 @@ def test_one_acquisition_runs_and_tells_what_it_did(cli: Cli) -> None:
     assert "4 runs were there already" in again[1][-1]
 
 
+NAMES = {
+    "dataset.path=Jürgen.csv": "Jürgen.csv",
+    "dataset.path=C#1 (copy).csv": "C#1 (copy).csv",
+    "dataset.target=price, EUR": "price, EUR",
+    "dataset.target=it's": "it's",
+    "dataset.target=true": "true",
+    "dataset.target=1.50": "1.50",
+    "results_dir=a=b[1]": "a=b[1]",
+    "results_dir=2026_11": "2026_11",
+    "dataset.target='x y'": "x y",
+    "dataset.target=x y": "x y",
+    "results_dir=null": None,
+    "results_dir=[a]": ["a"],
+    "seeds=[0,1]": [0, 1],
+}
+
+
+@pytest.mark.parametrize("given", NAMES)
+def test_names_are_taken_as_they_are_written(given: str) -> None:
+    (override,) = OverridesParser.create().parse_overrides(quoted([given]))
+    assert override.value() == NAMES[given]
+
+
+def test_commas_part_values_of_several_runs() -> None:
+    assert quoted(["-m", "dataset.target=a,b"]) == ["-m", "dataset.target=a,b"]
+
+
 def test_a_folder_may_have_a_number_for_a_name(cli: Cli) -> None:
     assert cli("+acq=ei", "results_dir=2026_11")[0] == 0  # to Hydra the number 202611
     assert cli("+acq=ei", "results_dir=2026")[0] == 0
@@ -202,6 +235,7 @@ def test_a_folder_may_have_a_number_for_a_name(cli: Cli) -> None:
         ("harness.configurator", ["results_dir=/dev/null/x"], "results_dir: /dev/null is not a folder"),
         ("tabular_cache", ["costs", "executor.n_jobs=0"], "executor.n_jobs must be a whole number >= 1 or null, got 0"),
         ("tabular_cache", ["costs", "results_dir=null"], "results_dir must name a folder"),
+        ("tabular_cache", ["costs", "+sises=[4]"], "unknown setting 'sises'; allowed: cost_models"),
         ("tabular_cache", ["censored", "results_dir=/dev/null/x"], "results_dir: /dev/null is not a folder"),
     ],
 )

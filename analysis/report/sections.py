@@ -124,7 +124,7 @@ def problems(settings: Settings, traces: Traces, out_dir: Path, changed: str = "
         try:
             frame = problem_tables.write(problem_tables.lines_of(traces, folder), out_dir)
             shown = markdown.table(frame.assign(dataset=frame["dataset"].map(with_mark)))
-            lead = f"{problem_tables.counted(frame)} Costs are CPU seconds of successful trainings."
+            lead = f"{problem_tables.counted(frame)} {problem_tables.COSTS}"
         except BadInput as error:
             shown = markdown.table(problem_tables.seen(traces))
             lead = f"What the runs saw of each problem: the tables cannot be read now: {plain(str(error))}."

@@ -18,7 +18,7 @@ def choose(
         raise ValueError("there is no candidate to choose")
     best = _best(score, log_value, log_cost)
     if best < 0:
-        for name, values in (("score", score), ("log_value", log_value), ("log_cost", log_cost)):
+        for name, values in (("log_cost", log_cost), ("log_value", log_value), ("score", score)):  # made in this order
             if np.isnan(values).any():
                 raise ValueError(f"{name} is NaN at candidate {int(np.isnan(values).argmax())}")
     return int(best)

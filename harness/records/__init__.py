@@ -12,6 +12,7 @@ beside the study keep their records as `experiments` says.
 
 from harness.records.checks import (
     DamagedRecord,
+    OtherSchema,
     check_place,
     checked_header,
     damage_named,
@@ -40,6 +41,7 @@ __all__ = [
     "TIMINGS",
     "TRACE",
     "DamagedRecord",
+    "OtherSchema",
     "block_files",
     "block_folder",
     "check_place",

@@ -21,6 +21,10 @@ class DamagedRecord(BadInput):
     """A records file whose bytes are not those that were written."""
 
 
+class OtherSchema(BadInput):
+    """A record of another version of the project, which is as it was written: nothing to move away or make again."""
+
+
 @contextmanager
 def damage_named(path: Path) -> Iterator[None]:
     """Turn what reading a damaged record raises into DamagedRecord, which names the file.
@@ -77,7 +81,7 @@ def header_of(path: Path, schema: pa.Schema) -> dict[str, Any]:
     """Return what the metadata say of the record; raises KeyError or ValueError for damage, BadInput if newer."""
     header = json.loads((schema.metadata or {})[b"block"])
     if header["schema"] not in (RECORD_SCHEMA, _UNSEALED):
-        raise BadInput(f"{path} has record schema {header['schema']}, this version reads up to {RECORD_SCHEMA}")
+        raise OtherSchema(f"{path} has record schema {header['schema']}, this version reads up to {RECORD_SCHEMA}")
     return dict(header)
 
 

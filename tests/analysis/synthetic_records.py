@@ -115,7 +115,7 @@ def on_disk(
     ways: Iterable[Way],
     seeds: Sequence[int],
     steps: int,
-    **about: str,
+    **about: str | int,
 ) -> None:
     """Write the same grid as records; about: components other than the usual ones."""
     ways = list(ways)

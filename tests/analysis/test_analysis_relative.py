@@ -68,7 +68,7 @@ def test_where_no_pair_exists_one_line_says_why() -> None:
         (failed, "0 where EI's error is 0, 4 without"),
     ):
         with pytest.raises(
-            BadInput, match=f"F3: no run can be compared with EI's .*0 without it, {counts} a successful"
+            BadInput, match=f"F3 needs a run to compare with EI's .*0 without it, {counts} a successful"
         ):
             relative(collect(changed), "F3")
 
@@ -172,7 +172,7 @@ def test_cells_without_a_budget_are_left_out_and_too_little_is_refused() -> None
     assert found.cells["pipeline"].tolist() == ["p"] and found.left_out == 2
     with pytest.raises(BadInput, match="F6 needs two methods or more, got: ei"):
         ranks(runs, budget(p=1.0), ["ei"], what="F6")
-    with pytest.raises(BadInput, match=r"no problem and seed has runs of all of ei, cei:0\.1"):
+    with pytest.raises(BadInput, match=r"needs a problem and seed with runs of all of ei, cei:0\.1"):
         ranks(runs, budget(p=1.0), ["ei", "cei:0.1"])
 
 
@@ -207,7 +207,7 @@ def test_ei_cool_is_ranked_where_it_has_a_run_for_the_budget() -> None:
     np.testing.assert_array_equal(found.rank[:, 1, 0], [[1, 2, np.nan]] * 2)
     curves = rank_curves(found)
     assert len(curves) == 5 and "takes part where nine in ten pairs have its run: at 50%" in ranks_left_out(found)
-    with pytest.raises(BadInput, match="no problem and seed has runs of all"):
+    with pytest.raises(BadInput, match="needs a problem and seed with runs of all"):
         ranks(lacking, budget, ["ei", "eicool"])
 
 

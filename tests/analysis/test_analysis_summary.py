@@ -94,6 +94,16 @@ def test_provenance_lists_what_the_grid_does_not_vary(tmp_path: Path) -> None:
     assert '- surrogate: `"gp"`' in lines(settings) and "- n_initial: `5`" in lines(settings)
     many = {"seed": Counter({str(i): 1 for i in range(4)}), "two": Counter({"1": 2, "2": 1})}
     assert lines(many) == ["- seed: 4 different values", "- two: `1` (2 blocks), `2` (1 blocks)"]
+    on_disk(tmp_path, GRID[:1], WAYS[:1], [0], 6, plans_ahead=False, n_initial=4)
+    assert "- plans_ahead: `false` (1 blocks), not set (15 blocks)" in lines(provenance(tmp_path))
+
+
+def test_a_problem_whose_runs_all_failed_has_no_best_error(rows: pd.DataFrame) -> None:
+    failed = rows.assign(error=rows["error"].where(rows["dataset"] != "wind"))
+    found = problems.seen(collect(failed)).set_index("dataset")
+    assert found.loc["wind", ["best error", "worst error"]].isna().all()
+    own = rows.loc[rows["dataset"] == "hiva", "error"]
+    assert (found.loc["hiva† (partial)", ["best error", "worst error"]] == [own.min(), own.max()]).all()
 
 
 def test_marks_are_the_catalogues() -> None:

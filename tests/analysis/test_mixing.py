@@ -18,6 +18,8 @@ def test_one_table_per_problem_and_evaluator_and_one_engine() -> None:
     check_same_origin(frame({}, {}, {"dataset": "b", "data": "1" * 64}, {"evaluator": "live", "data": "2" * 64}))
     with pytest.raises(BadInput, match=r"records of a/p are of different tables \(0{12}, 1{12}\).*mixed=true"):
         check_same_origin(frame({}, {"data": "1" * 64}))
+    with pytest.raises(BadInput, match=r"live records of a/p are of data that changed .*results_dir per content"):
+        check_same_origin(frame({"evaluator": "live"}, {"evaluator": "live", "data": "1" * 64}))
     with pytest.raises(BadInput, match=r"engines 1, 2, which choose differently.*mixed=true"):
         check_same_origin(frame({}, {"engine": "1"}))
 

@@ -63,12 +63,21 @@ def test_another_table_is_a_setting_of_its_own_and_no_part_of_another() -> None:
     assert compare("surface", base, own.assign(evaluator="surface")).changed == []
 
 
+def test_a_setting_that_shares_nothing_is_left_out_with_its_reason(tmp_path: Path) -> None:
+    for name, problems in (("base", ["wind"]), ("cpu", ["wind"]), ("log_loss", ["wind"]), ("wall", ["wine"])):
+        on_disk(tmp_path / name, [(d, "clean") for d in problems], list(SAVES), [0], 6)
+    assert main(["sensitivities", f"results_dir={tmp_path}", f"out_dir={tmp_path / 'o'}"]) == 0
+    text = (tmp_path / "o" / "sensitivities.md").read_text()
+    assert "`cpu`" in text and "setting log_loss: of classification only, and all runs shared are of regression" in text
+    assert "setting wall: no problem, seed, method and length of runs in common with the cpu" in text
+
+
 def test_log_loss_is_compared_on_classification_problems_only() -> None:
     """Of the five data sets, wind, wine and abalone are regression problems, whose loss is their error."""
     every = records(SAVES, steps=100)
     assert {*compare("log_loss", every, every).cells["dataset"]} == {"spam", "letters"}
     assert {*compare("wall", every, every).cells["dataset"]} == set(DATASETS)
-    with pytest.raises(BadInput, match="setting log_loss: no problem"):
+    with pytest.raises(BadInput, match="setting log_loss: of classification only"):
         compare("log_loss", *[records(SAVES, ("wind",), 100)] * 2)
 
 
@@ -79,7 +88,7 @@ def test_settings_stand_beside_the_one_that_differs_in_one_thing(tmp_path: Path)
         on_disk(tmp_path / name, problems, ways, (0, 1), 12)
 
     def found() -> dict[str, Comparison]:
-        return {one.setting: one for one in read(tmp_path)}
+        return {one.setting: one for one in read(tmp_path)[0]}
 
     before = found()
     assert {name: one.against for name, one in before.items()} == {TEST: "base", "wall": "base", "hist": "base"}
@@ -98,7 +107,7 @@ def test_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     problems = [("wind", "clean"), ("wine", "clean")]
     for name in ("base", "wall", "mine"):
         on_disk(tmp_path / "all" / name, problems, [Way("ei"), Way("eialpha", alpha=0.1)], (0, 1), 12)
-    assert [one.setting for one in read(tmp_path / "all")] == [TEST, "wall", "mine"]
+    assert [one.setting for one in read(tmp_path / "all")[0]] == [TEST, "wall", "mine"]
     assert main(["sensitivities", f"results_dir={tmp_path / 'all'}", f"out_dir={tmp_path / 'o'}"]) == 0
     text = (tmp_path / "o" / "sensitivities.md").read_text()
     assert (

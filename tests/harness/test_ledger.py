@@ -15,6 +15,7 @@ from test_study import contents, grid
 from harness.errors import BadInput
 from harness.executors import serial
 from harness.ledger import FOLDER, is_locked, locked, mend, read_failed, write_failed, write_plan
+from harness.records import checks
 from harness.status import lines, read_status
 from harness.study import blocks, run_study
 
@@ -108,7 +109,7 @@ def test_damaged_records_are_moved_aside_and_done_again_to_the_same_bytes(tables
         mend(tmp_path)
 
 
-def test_status(tables: Path, tmp_path: Path) -> None:
+def test_status(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(BadInput, match="no study in"):
         read_status(tmp_path / "r")
     results = tmp_path / "r"
@@ -141,3 +142,6 @@ def test_status(tables: Path, tmp_path: Path) -> None:
     (results / FOLDER / "plan.json").write_text('{"blocks": [3, {"folder": 1}], "workers": -1}')
     status = read_status(results)
     assert (status.total.done, len(status.damaged), status.workers) == (6, 1, 1)
+    monkeypatch.setattr(checks, "RECORD_SCHEMA", 1)
+    with pytest.raises(BadInput, match="has record schema 2, this version reads up to 1"):
+        read_status(results)

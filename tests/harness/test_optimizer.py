@@ -1,6 +1,7 @@
 """The optimizer end to end on a made-up problem, and what it passes to its parts."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -188,3 +189,27 @@ def test_misuse_and_wrong_settings_are_refused() -> None:
     ):
         with pytest.raises(BadInput, match=message):
             _optimizer(Ignore(), **settings)
+
+
+class _Wrong(LowVariance):
+    """A cost model of somebody's own that predicts what `given` makes of the right mean."""
+
+    def __init__(self, given: Callable[[np.ndarray], np.ndarray]) -> None:
+        super().__init__(("n_estimators",))
+        self._given = given
+
+    def predict(self, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        mean, sd = super().predict(C)
+        return self._given(mean), sd
+
+
+@pytest.mark.parametrize(("given", "message"), [
+    (lambda mean: mean[:-1], r"_Wrong must predict mean and sd of 300 log costs each, got shapes \(299,\) and"),
+    (lambda mean: np.where(mean == mean[7], np.nan, mean), "_Wrong: the mean of the log cost is NaN at candidate 7$"),
+])  # fmt: skip
+def test_a_cost_model_that_predicts_no_numbers_is_named(given: Callable, message: str) -> None:
+    optimizer = Optimizer(GaussianProcess(), _Wrong(given), ExpectedImprovement(), Ignore(), iterations=40)
+    for i in range(6):
+        optimizer.tell(POINTS[i], _evaluate(POINTS[i]))
+    with pytest.raises(ValueError, match=message):
+        optimizer.ask(POINTS)

@@ -63,6 +63,8 @@ def test_the_source_of_foreign_code_is_told(tmp_path: Path, monkeypatch: pytest.
     rule = {"_target_": "foreign.rules.Rule", "inner": [{"_target_": "foreign.rules.Rule.made"}]}
     sha = hashlib.sha256(b"class Rule:\n    pass\n").hexdigest()
     assert code_of(rule, {"_target_": "nowhere.Rule"}) == {"foreign.rules.Rule": sha, "foreign.rules.Rule.made": sha}
+    beside = {"_target_": "harness.acquisitions.choose.Mine"}  # added among the project's own
+    assert list(code_of(beside)) == ["harness.acquisitions.choose.Mine"]
     for path in CONFIGS.rglob("*.yaml"):
         assert code_of(yaml.safe_load(path.read_text())) == {}, path
 
