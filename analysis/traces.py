@@ -125,8 +125,8 @@ def _check_steps(frame: pd.DataFrame, run: np.ndarray, step: np.ndarray, counts:
     if not twice.any():
         raise BadInput(f"{name} lacks steps: a trace counts 0, 1, 2, ... without gaps")
     specs = sorted(set(frame.loc[run == run[at], "spec"].astype(str)))
-    raise BadInput(f"{name} is recorded twice (spec {', '.join(specs)}): move the folders that end in one of these away, "
-                   "or keep one results_dir per configuration")  # fmt: skip
+    raise BadInput(f"{name} is recorded twice (spec {', '.join(specs)}): move the folders that end in one of these "
+                   "away, or keep one results_dir per configuration")  # fmt: skip
 
 
 def _canonical(runs: pd.DataFrame, counts: np.ndarray) -> pd.DataFrame:

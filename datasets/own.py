@@ -49,8 +49,8 @@ def load_csv(
     if task not in TASKS:
         raise BadInput(f"dataset.task must be one of {', '.join(TASKS)}, got {task!r}")
     file = Path(str(path))
-    label = _checked_name(file.name if name is None else str(name))
     frame = read(file, str(sep), str(decimal), str(encoding))
+    label = _checked_name(file.name if name is None else str(name))
     frame, notes = _with_target(frame, str(target), file)
     mark = decimal_mark(str(decimal))
     y, classes, kind = _encoded(frame[str(target)], task, mark)

@@ -326,6 +326,7 @@ WRONG = [
     ("a,b\n" + "1,2\n1,3\n" * 30, {"name": "wine"}, r"dataset.name=wine is one of the study's data sets"),
     ("a,b\n" + "1,2\n1,3\n" * 30, {"name": "../x"}, r"must be a plain name without slashes"),
     ("a,b\n" + "1,2\n1,3\n" * 30, {"path": "nowhere.csv"}, r"cannot read nowhere.csv: No such file"),
+    ("a,b\n" + "1,2\n1,3\n" * 30, {"path": "."}, r"dataset.path: cannot read \.: Is a directory"),
     ("a,b\n" + "1,2\n1,3\n" * 30, {"target": None}, r"dataset.target is not set: dataset.path=my.csv dataset.target="),
     ("a,b\n\0\0", {}, r"is not plain text"),
 ]  # fmt: skip
