@@ -39,7 +39,7 @@ def _list(chosen: Sequence[Entry]) -> int:
     for entry in chosen:
         found = find(entry)
         source = found.source if found else entry.sources[0]
-        origin = next(str(s.origin) for s in entry.sources if s.origin)
+        origin = next((str(s.origin) for s in entry.sources if s.origin), "-")
         size = (str(source.rows), str(entry.columns), str(entry.classes or "-"))
         where = f"{found.place}: {found.paths[0].parent}" if found else "absent"
         rows.append((entry.name, entry.task, *size, source.mark or "-", origin, where))

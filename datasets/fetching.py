@@ -10,7 +10,7 @@ from pathlib import Path
 from datasets.catalogue import Entry, Source
 from datasets.downloads import download
 from datasets.errors import BROKEN_ARCHIVE, BadInput
-from datasets.places import Found, cache_folder, find_in, home, sidecar, verify
+from datasets.places import Found, cache_folder, find_in, home, remedy, sidecar, verify
 
 
 def fetch(entry: Entry) -> Found:
@@ -39,9 +39,9 @@ def fetch(entry: Entry) -> Found:
                 reasons.append(f"{source.origin}: {_one_line(error)}")
     named = home()
     looked = f"DATASETS_HOME ({named})" if named else "DATASETS_HOME (not set)"
+    again = f"not downloaded ({'; '.join(reasons)}); to try again: python -m datasets fetch {entry.name}"
     raise BadInput(
-        f"data set {entry.name}: not found in {looked} nor in the cache ({folder}), and not downloaded "
-        f"({'; '.join(reasons)}); to try again: python -m datasets fetch {entry.name}"
+        f"data set {entry.name}: not found in {looked} nor in the cache ({folder}), and {remedy(entry, again)}"
     )
 
 

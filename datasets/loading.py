@@ -19,13 +19,14 @@ def load(name: str, download: bool = True) -> Dataset:
     if the data can be had nowhere (without `download`: if it is at neither place).
     """
     from datasets.fetching import fetch
-    from datasets.places import find, places, verify
+    from datasets.places import find, places, remedy, verify
 
     entry = entry_of(name)
     found = find(entry)
     if not found and not download:
         looked = ", ".join(str(folder) for folder in places().values())
-        raise BadInput(f"data set {name}: absent from {looked}; to get it: python -m datasets fetch {name}")
+        how = remedy(entry, f"to get it: python -m datasets fetch {name}")
+        raise BadInput(f"data set {name}: absent from {looked}; {how}")
     found = found or fetch(entry)
     try:
         for file, path in zip(found.source.files, found.paths, strict=True):

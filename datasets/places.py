@@ -67,6 +67,15 @@ def find_in(entry: Entry, place: str, folder: Path) -> Found | None:
     return None
 
 
+def remedy(entry: Entry, download: str) -> str:
+    """Return what to do about files that are at no place: `download`, or where to put those that have no origin."""
+    if any(source.origin for source in entry.sources):
+        return download
+    folder = home() or cache_folder()
+    files = [" and ".join(str(folder / file.path) for file in source.files) for source in entry.sources]
+    return f"there is nowhere to download it from: put it there as {', or as '.join(files)}"
+
+
 def sidecar(path: Path) -> Path:
     """Return where the checksum lies of a file whose bytes only its download knew."""
     return path.with_name(path.name + ".sha256")

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from conftest import ROOT, needs_data
@@ -25,6 +26,30 @@ def test_the_list_has_every_set_and_says_what_is_absent(nothing_at_hand, capsys)
     assert all(line.endswith("absent") for line in lines)
     hiva = next(line for line in lines if line.startswith("hiva"))
     assert hiva.split() == ["hiva", "binary", "3076", "1617", "2", "partial", "OpenML", "1039", "absent"]
+
+
+def test_a_set_without_an_origin_is_listed_and_says_where_its_file_belongs(nothing_at_hand, monkeypatch, capsys):
+    wine = entries()["wine"]
+    lone = replace(wine, sources=(replace(wine.sources[0], origin=None),))
+    monkeypatch.setattr("datasets.catalogue.entries", lambda: {"wine": lone})
+    assert main(["list", "wine"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split() == [
+        "wine",
+        "regression",
+        "6497",
+        "11",
+        "-",
+        "-",
+        "-",
+        "absent",
+    ]
+    folder = nothing_at_hand / "cache" / "openml_287_wine_quality"
+    files = f"{folder / 'winequality-red.csv'} and {folder / 'winequality-white.csv'}"
+    for command in ("check", "fetch"):
+        assert main([command, "wine"]) == 2
+        told = capsys.readouterr().out.rstrip()
+        assert told.endswith(f"there is nowhere to download it from: put it there as {files}")
+        assert "python -m" not in told
 
 
 @needs_data
