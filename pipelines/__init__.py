@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from datasets.errors import BadInput
 from datasets.threads import pin_blas
+from pipelines.mistakes import told
 
 pin_blas()  # before numpy is imported anywhere
 
@@ -61,16 +62,21 @@ def build(name: str) -> "Pipeline":
 
     Real targets mean regression, integer codes 0..K-1 classification.
 
-    Raises BadInput for an unknown name, or a module of one's own that cannot be imported or lacks `build`.
+    Raises BadInput for an unknown name, or a module of one's own that cannot be imported, or whose `build` is absent,
+    fails or gives anything else.
     """
     module = module_name(name)
-    try:
+    with told(f"pipeline {name!r}"):
         recipe = importlib.import_module(module)
-    except (ImportError, SyntaxError) as error:
-        raise BadInput(f"pipeline {name!r}: {' '.join(str(error).split())}") from None
     if not callable(getattr(recipe, "build", None)):
         raise BadInput(f"pipeline {name!r}: module {module} has no function build()")
-    return recipe.build()
+    with told(f"pipeline {name!r}"):
+        made = recipe.build()
+    from sklearn.pipeline import Pipeline
+
+    if not isinstance(made, Pipeline):
+        raise BadInput(f"pipeline {name!r}: build() must return a Pipeline of scikit-learn, got {type(made).__name__}")
+    return made
 
 
 def prepare(dataset: "str | Dataset", pipeline: str, split_seed: int = 0, cache: bool = True) -> "Prepared":

@@ -5,6 +5,7 @@ import logging
 import re
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -14,6 +15,7 @@ from datasets import Dataset, load, split
 from datasets.errors import BadInput
 from pipelines import build, store
 from pipelines.matrices import Matrix, dense, density, indicators, omit_zeros
+from pipelines.mistakes import told
 
 SPARSE_BELOW = 0.2
 LOG = logging.getLogger(__name__)
@@ -57,7 +59,7 @@ def prepare(dataset: str | Dataset, pipeline: str, split_seed: int = 0, cache: b
 
     cache: read and write the cache (see `pipelines.store`); its key covers the data's and the code's content.
     Raises BadInput for an unknown data set or pipeline, for data no pipeline takes, or for a matrix that
-    cannot be what XGBoost should see (infinite values, no columns).
+    cannot be what XGBoost should see (infinite values, no columns), or for an error in the pipeline's own code.
     """
     if isinstance(split_seed, bool) or not isinstance(split_seed, int) or split_seed < 0:
         raise BadInput(f"split_seed must be an integer of 0 or more, got {split_seed!r}")
@@ -83,20 +85,23 @@ def prepare(dataset: str | Dataset, pipeline: str, split_seed: int = 0, cache: b
 
 
 def compute(data: Dataset, pipeline: str, split_seed: int) -> Prepared:
-    """Fit `pipeline` on the training rows of `data` and transform all three parts."""
+    """Fit `pipeline` on the training rows of `data` and transform all three parts.
+
+    Raises BadInput as `prepare`, and for an error in the pipeline's steps.
+    """
     where = f"{data.name}/{pipeline}"
     rows = split(data, split_seed)
     parts = (rows.train, rows.valid, rows.test)
     kind = np.float64 if data.task == "regression" else np.int64
     y = [np.ascontiguousarray(data.y[part], dtype=kind) for part in parts]
     model = build(pipeline)
-    try:
+    with told(where):
         start = time.process_time()
         model.fit(data.X.iloc[rows.train], y[0])
         fit_seconds = time.process_time() - start
         raw = [model.transform(data.X.iloc[part]) for part in parts]
-    except BadInput as error:
-        raise BadInput(f"{where}: {error}") from None
+    for matrix, part in zip(raw, parts, strict=True):
+        _check_matrix(matrix, len(part), where)
     X = as_xgboost_sees(raw, where)
     dropped = tuple(note for _, step in model.steps for note in getattr(step, "dropped_", ()))
     if dropped:
@@ -139,6 +144,15 @@ def as_xgboost_sees(raw: list[Matrix], where: str) -> list[Matrix]:
     Raises BadInput, naming the problem `where`, for what XGBoost should not see.
     """
     return _final(_sparse_where_it_pays(raw), where)
+
+
+def _check_matrix(X: Any, rows: int, where: str) -> None:
+    """Raise BadInput for anything but an array or a sparse matrix of numbers, one row for each of `rows`."""
+    is_matrix = isinstance(X, np.ndarray) or bool(sparse.issparse(X))
+    if not is_matrix:
+        raise BadInput(f"{where}: the pipeline must give an array or a sparse matrix, got {type(X).__name__}")
+    if X.ndim != 2 or X.shape[0] != rows or X.dtype.kind not in "biuf":
+        raise BadInput(f"{where}: the pipeline must give {rows} rows of numbers, got {X.dtype} of shape {X.shape}")
 
 
 def _sparse_where_it_pays(raw: list[Matrix]) -> list[Matrix]:

@@ -26,6 +26,7 @@ from datasets.errors import BadInput
 from datasets.places import cache_folder, find
 from pipelines import module_name
 from pipelines.matrices import Matrix
+from pipelines.mistakes import told
 
 if TYPE_CHECKING:
     from pipelines.prepared import Prepared
@@ -125,10 +126,8 @@ def _sources(recipe: str) -> str:
     What such a recipe imports from its own package is not covered.
     """
     paths = [*Path(__file__).parent.glob("*.py"), Path(splitting.__file__)]
-    try:
-        found = importlib.util.find_spec(recipe)
-    except (ImportError, SyntaxError) as error:
-        raise BadInput(f"pipeline {recipe!r}: {' '.join(str(error).split())}") from None
+    with told(f"pipeline {recipe!r}"):
+        found = importlib.util.find_spec(recipe)  # imports the package it is in
     if found is None or found.origin is None:
         raise BadInput(f"pipeline {recipe!r}: no module of that name")
     paths.append(Path(found.origin))

@@ -128,6 +128,49 @@ def test_values_beyond_float32_are_refused(tmp_path: Path, monkeypatch: pytest.M
         prepare(dataset_of(FRAME[["normal"]] * 1e200, REAL.y, sha="b" * 64), "unscaled_recipe.as_is")
 
 
+STEP = """
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.pipeline import Pipeline
+
+
+class Step(TransformerMixin, BaseEstimator):
+    def fit(self, X, y=None):
+        self.n_ = {fit}
+        return self
+
+    def transform(self, X):
+        return {transform}
+
+
+def build():
+    return Pipeline([("step", Step())])
+"""
+
+
+@pytest.mark.parametrize(
+    ("fit", "transform", "told"),
+    [
+        ("[][3]", "X", r"IndexError: list index out of range at own_steps/recipe.py:8$"),
+        ("1", "X.to_numpy()[:, 99]", r"IndexError: index 99 is out of bounds for axis 1 .* at own_steps/recipe.py:12$"),
+        ("1", "X", "the pipeline must give an array or a sparse matrix, got DataFrame$"),
+        ("1", "X['normal'].to_numpy()", r"the pipeline must give 360 rows of numbers, got float64 of shape \(360,\)$"),
+        ("1", "X.to_numpy()[1:]", r"the pipeline must give 360 rows of numbers, got float64 of shape \(359, 2\)$"),
+    ],
+)
+def test_an_error_of_a_step_is_one_line_with_its_place(
+    fit: str, transform: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own_steps").mkdir()
+    (tmp_path / "own_steps" / "recipe.py").write_text(STEP.format(fit=fit, transform=transform))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for module in ("own_steps", "own_steps.recipe"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    with pytest.raises(BadInput, match=rf"^synthetic/own_steps\.recipe: {told}") as caught:
+        prepare(dataset_of(FRAME[["normal", "scaled"]], REAL.y), "own_steps.recipe", cache=False)
+    assert "\n" not in str(caught.value)
+
+
 SCRIPT = """
 from pipeline_frames import dataset_of, mixed_frame, targets
 from pipelines import prepare

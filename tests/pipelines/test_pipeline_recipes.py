@@ -19,6 +19,7 @@ from sklearn.pipeline import Pipeline
 import pipelines
 from pipelines import BadInput, build, names, recipes
 from pipelines.compare import same_pairs
+from pipelines.mistakes import told
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDY = (
@@ -192,6 +193,35 @@ def test_a_recipe_that_cannot_be_imported_is_told(text: str, tmp_path: Path, mon
     monkeypatch.delitem(sys.modules, "wrong", raising=False)
     with pytest.raises(BadInput, match=r"pipeline 'wrong\.recipe': "):
         build("wrong.recipe")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("build = lambda: part()\ndef part(x): ...\n",
+         r"TypeError: part\(\) missing 1 required positional argument: 'x' at failing/recipe.py:1$"),
+        ("x = 1\nbuild = y\n", r"NameError: name 'y' is not defined at failing/recipe.py:2$"),
+        ("def build():\n    return 7\n", r"build\(\) must return a Pipeline of scikit-learn, got int$"),
+    ],
+)  # fmt: skip
+def test_an_error_in_a_recipe_is_one_line_with_its_place(
+    text: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "failing").mkdir()
+    (tmp_path / "failing" / "recipe.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for module in ("failing", "failing.recipe"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    with pytest.raises(BadInput, match=rf"^pipeline 'failing\.recipe': {line}") as caught:
+        build("failing.recipe")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
+def test_what_is_no_error_of_a_recipe_passes(error: type[BaseException]) -> None:
+    with pytest.raises(error), told("a pipeline"):
+        raise error
 
 
 def test_a_recipe_of_another_package_is_named_by_its_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
