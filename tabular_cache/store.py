@@ -23,7 +23,7 @@ from harness.sealing import read_parquet
 from tabular_cache import noise
 from tabular_cache.rows import NOISE, merged, parquet_bytes
 from tabular_cache.schema import SCHEMA_VERSION, SOBOL_SEED, file_stem
-from tabular_cache.table import PENDING, REPAIR, read_manifest
+from tabular_cache.table import PENDING, read_manifest, repair
 
 LIMIT = "time_limit_s"
 
@@ -175,11 +175,15 @@ class Store:
         try:
             content = path.read_bytes()
             if hashlib.sha256(content).hexdigest() not in (entry.get("sha256"), entry.get(PENDING)):
-                raise BadInput(f"the table {path} is damaged or foreign: its checksum is not that of the manifest; "
-                               + REPAIR)  # fmt: skip
+                raise BadInput(
+                    f"the table {path} is damaged or foreign: its checksum is not that of the manifest; "
+                    + repair(self.folder, problem, self.manifest)
+                )
             return read_parquet(content)
         except (OSError, pa.ArrowException) as error:
-            raise BadInput(f"the table {path} is damaged ({type(error).__name__}): {REPAIR}") from None
+            raise BadInput(
+                f"the table {path} is damaged ({type(error).__name__}): {repair(self.folder, problem, self.manifest)}"
+            ) from None
 
     def _table_path(self, problem: str) -> Path:
         return self.folder / f"{file_stem(problem)}.parquet"

@@ -20,8 +20,6 @@ from tabular_cache.schema import METRICS, SCHEMA_VERSION, TIMES, file_stem
 
 TABLES = Path(__file__).parent / "tables"
 PENDING = "pending_sha256"  # of a table that a build was writing when the manifest was last written
-REPAIR = "restore it, or move it away and measure anew with `python -m tabular_cache build`"
-_REBUILD = f"this version reads {SCHEMA_VERSION}: rebuild with `python -m tabular_cache build`"
 
 
 @dataclass(frozen=True)
@@ -69,14 +67,15 @@ def read_manifest(folder: Path = TABLES) -> dict[str, Any]:
     try:
         manifest = json.loads(path.read_text())
     except FileNotFoundError:
-        raise BadInput(f"no tables in {folder}: build them with `python -m tabular_cache build`") from None
+        raise BadInput(f"no tables in {folder}: build them with {_build_command(folder, {})}") from None
     except (OSError, ValueError, RecursionError) as error:
         raise BadInput(f"cannot read {path}: {error}") from None
     if not isinstance(manifest, dict) or "schema" not in manifest or not isinstance(manifest.get("tables"), dict):
         raise BadInput(f"{path} is no table manifest")
     if manifest["schema"] != SCHEMA_VERSION:
         raise BadInput(
-            f"{path} has schema {manifest['schema']}, {_REBUILD} (into an empty folder, or move the old one away)"
+            f"{path} has schema {manifest['schema']}, this version reads {SCHEMA_VERSION}: rebuild with "
+            f"{_build_command(folder, manifest)} (into an empty folder, or move the old one away)"
         )
     return dict(manifest)
 
@@ -86,7 +85,7 @@ def table_entry(problem: str, folder: Path = TABLES) -> dict[str, Any]:
     path = folder / "manifest.json"
     manifest = _manifest(folder, path.stat().st_mtime_ns if path.is_file() else 0)
     if problem not in manifest["tables"]:
-        raise BadInput(f"no table for {problem} in {folder}: build it with {_build_command(problem, folder)}")
+        raise BadInput(f"no table for {problem} in {folder}: build it with {_build_command(folder, manifest, problem)}")
     entry = manifest["tables"][problem]
     if isinstance(entry, dict) and PENDING in entry and "sha256" not in entry:
         raise BadInput(_half_written(problem, folder))
@@ -96,16 +95,23 @@ def table_entry(problem: str, folder: Path = TABLES) -> dict[str, Any]:
 
 
 def _half_written(problem: str, folder: Path) -> str:
-    command = _build_command(problem, folder)
+    command = _build_command(folder, read_manifest(folder), problem)
     return f"the table of {problem} is half written, by a build that goes on or was killed: {command} completes it"
 
 
-def _build_command(problem: str, folder: Path) -> str:
+def repair(folder: Path, problem: str, manifest: Mapping[str, Any]) -> str:
+    """Return what to do about the table of a problem that is not what was written."""
+    return f"restore it, or move it away and measure anew with {_build_command(folder, manifest, problem)}"
+
+
+def _build_command(folder: Path, manifest: Mapping[str, Any], problem: str = "") -> str:
+    """Return the command that builds the tables of a folder with this manifest, or the one of a problem."""
     dataset, _, pipeline = problem.partition("/")
-    method = read_manifest(folder).get("tree_method")
+    method = manifest.get("tree_method")
+    which = f" dataset=[{dataset}] pipeline=[{pipeline}]" if problem else ""
     here = "" if folder == TABLES else f" tables={folder}"
     how = "" if method in (None, "exact") else f" tree_method={method}"
-    return f"`python -m tabular_cache build dataset=[{dataset}] pipeline=[{pipeline}]{here}{how}`"
+    return f"`python -m tabular_cache build{which}{here}{how}`"
 
 
 def about(problem: str, entry: Mapping[str, Any]) -> About:
@@ -146,13 +152,16 @@ def load_table(problem: str, folder: Path = TABLES) -> Table:
     if found != entry["sha256"]:
         raise BadInput(
             f"the table {path} is damaged or foreign: sha256 {found[:12]}, the manifest says {entry['sha256'][:12]}; "
-            + REPAIR
+            + repair(folder, problem, read_manifest(folder))
         )
     try:
         rows = read_parquet(content)
         version = (rows.schema.metadata or {}).get(b"schema_version", b"none").decode()
         if version != str(SCHEMA_VERSION):
-            raise BadInput(f"the table {path} has schema {version}, {_REBUILD}")
+            raise BadInput(
+                f"the table {path} has schema {version}, this version reads {SCHEMA_VERSION}: rebuild with "
+                f"{_build_command(folder, read_manifest(folder), problem)}"
+            )
         table = to_table(problem, rows, entry)
         _check_values(table)
     except BadInput:

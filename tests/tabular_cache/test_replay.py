@@ -1,5 +1,6 @@
 import hashlib
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -105,13 +106,15 @@ def test_missing_and_damaged_tables_are_refused_in_one_line(folder: Path) -> Non
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
-    with pytest.raises(BadInput, match="damaged or foreign"):
+    build = f"measure anew with `python -m tabular_cache build dataset=[a] pipeline=[p] tables={folder}`"
+    with pytest.raises(BadInput, match=f"damaged or foreign: .*{re.escape(build)}$"):
         evaluator.fingerprint(*NAMES)
     path.unlink()
     with pytest.raises(BadInput, match="cannot read the table of a/p"):
         evaluator.fingerprint(*NAMES)
     (folder / "empty").mkdir()
-    with pytest.raises(BadInput, match="no tables in"):
+    build = re.escape(f"`python -m tabular_cache build tables={folder / 'empty'}`")
+    with pytest.raises(BadInput, match=f"no tables in .*/empty: build them with {build}"):
         Replay(str(folder / "empty")).fingerprint(*NAMES)
     with pytest.raises(BadInput, match="no tables in"):
         Replay(str(folder / "nowhere")).fingerprint(*NAMES)
@@ -120,7 +123,8 @@ def test_missing_and_damaged_tables_are_refused_in_one_line(folder: Path) -> Non
 def test_another_schema_is_refused(folder: Path) -> None:
     path = folder / "manifest.json"
     path.write_text(path.read_text().replace('"schema": 2', '"schema": 1'))
-    with pytest.raises(BadInput, match="schema 1, this version reads 2: rebuild with `python -m tabular_cache build`"):
+    told = f"schema 1, this version reads 2: rebuild with `python -m tabular_cache build tables={folder}`"
+    with pytest.raises(BadInput, match=re.escape(told)):
         Replay(str(folder)).fingerprint(*NAMES)
 
 
@@ -131,7 +135,9 @@ def test_a_file_of_another_schema_is_refused(folder: Path) -> None:
     entries = json.loads(manifest.read_text())
     entries["tables"]["a/p"]["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
     manifest.write_text(json.dumps(entries))
-    with pytest.raises(BadInput, match=r"a--p.parquet has schema 1, this version reads 2: rebuild"):
+    build = f"`python -m tabular_cache build dataset=[a] pipeline=[p] tables={folder}`"
+    told = f"a--p.parquet has schema 1, this version reads 2: rebuild with {build}"
+    with pytest.raises(BadInput, match=re.escape(told)):
         Replay(str(folder)).fingerprint(*NAMES)
 
 

@@ -238,7 +238,8 @@ def test_one_builder_at_a_time(tmp_path: Path) -> None:
 def test_a_damaged_table_stops_the_builder(tmp_path: Path) -> None:
     make_tables(tmp_path, ["a/p"], 2)
     (tmp_path / "a--p.parquet").write_bytes(b"nonsense")
-    with pytest.raises(BadInput, match="is damaged"):
+    told = r"is damaged or foreign: .* `python -m tabular_cache build dataset=\[a\] pipeline=\[p\] tables="
+    with pytest.raises(BadInput, match=told):
         Store(tmp_path).done("a/p", None)
 
 
