@@ -106,7 +106,7 @@ def positive(name: str, value: Any, allowed: str = "a number") -> float:
 
 
 def chosen(cfg: Any, group: str) -> dict[str, Any]:
-    """Return the selected configs of a multi-select group, by name; raises BadInput when there is none.
+    """Return the selected configs of a multi-select group, by file; raises BadInput for none, or one without a name.
 
     A file that is not keyed by its name (dataset/csv.yaml) fills the whole group: one entry, called after its file.
     """
@@ -119,7 +119,16 @@ def chosen(cfg: Any, group: str) -> dict[str, Any]:
     assert isinstance(plain, dict)
     if "_target_" in plain:
         return _lone(plain, group)
-    return {str(name): entry for name, entry in plain.items()}
+    entries = {str(key): entry for key, entry in plain.items()}
+    for key, entry in entries.items():
+        if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
+            raise BadInput(f"{group} {key} needs a line `name: ...`, by which records and tables know it")
+    return entries
+
+
+def named(cfg: Any, group: str) -> list[str]:
+    """Return the names of the selected configs, by which records and tables know them; raises BadInput as `chosen`."""
+    return [str(entry["name"]) for entry in chosen(cfg, group).values()]
 
 
 def _lone(entry: dict[Any, Any], group: str) -> dict[str, Any]:

@@ -2,15 +2,17 @@
 
 import itertools
 import sys
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.cli import (
     CONFIGS,
     SOME_FAILED,
-    chosen,
     compose_config,
     folder,
+    named,
     positive,
     run_cli,
     wants_help,
@@ -35,15 +37,15 @@ emulator      how well evaluator=surface predicts configurations it has not seen
 def main() -> int:
     """Run one command; returns the exit code."""
     command, *overrides = sys.argv[1:] or [""]
-    commands = {
+    commands: dict[str, Callable[[Any, list[tuple[str, str]], Path], int]] = {
         "build": _build,
-        "audit": _audit,
+        "audit": partial(_audit, overrides),
         "info": _info,
         "confirm": _confirm,
         "truth": _truth,
-        "costs": _costs,
+        "costs": partial(_costs, overrides),
         "significance": _significance,
-        "censored": _censored,
+        "censored": partial(_censored, overrides),
         "emulator": _emulator,
     }
     if wants_help([command]):
@@ -56,7 +58,7 @@ def main() -> int:
         print(f"{USAGE}\n\n{(CONFIGS / f'{config}.yaml').read_text()}", end="")
         return 0
     cfg = compose_config(config, overrides)
-    problems = list(itertools.product(chosen(cfg, "dataset"), chosen(cfg, "pipeline")))
+    problems = list(itertools.product(named(cfg, "dataset"), named(cfg, "pipeline")))
     return commands[command](cfg, problems, TABLES if cfg.tables is None else folder("tables", cfg.tables))
 
 
@@ -118,25 +120,36 @@ def _build(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
     return SOME_FAILED if report.failed else 0
 
 
-def _audit(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
+def _audit(overrides: Sequence[str], cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
+    from harness.targets import check_targets, given_on_command_line
     from tabular_cache.audit import audit, drawn, print_audit
     from tabular_cache.table import read_manifest
 
     sample, seed = whole_number("sample", cfg.sample, 1), whole_number("sample_seed", cfg.sample_seed, 0)
     n = None if cfg.n_problems is None else whole_number("n_problems", cfg.n_problems, 1)
+    picked = drawn(_held(problems, tables), n, seed)
+    recipes = [{"_target_": "pipelines.build", "name": pipeline} for _, pipeline in picked]
+    check_targets(recipes, given_on_command_line(overrides))  # a manifest cannot vouch for what it names
     executor, _ = _executor(cfg)
     with executor:
-        rows = audit(executor, drawn(problems, n, seed), tables, sample, seed)
+        rows = audit(executor, picked, tables, sample, seed)
     return print_audit(rows, read_manifest(tables))
 
 
 def _info(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
+    from tabular_cache.info import print_info
+
+    return print_info(_held(problems, tables), tables)
+
+
+def _held(problems: list[tuple[str, str]], tables: Path) -> list[tuple[str, str]]:
+    """Return the problems asked for by name; where none is, those whose tables are in the folder."""
     import datasets
     import pipelines
-    from tabular_cache.info import held, print_info
+    from tabular_cache.info import held
 
-    whole = set(problems) == set(itertools.product(datasets.names(), pipelines.names()))  # nothing asked for by name
-    return print_info(held(tables, problems) if whole else problems, tables)
+    whole = set(problems) == set(itertools.product(datasets.names(), pipelines.names()))
+    return held(tables, problems) if whole else problems
 
 
 def _confirm(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
@@ -156,11 +169,11 @@ def _truth(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
     return 0
 
 
-def _costs(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
+def _costs(overrides: Sequence[str], cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
     from tabular_cache.cost_commands import costs
 
     executor, _ = _executor(cfg)
-    return costs(cfg, problems, tables, executor)
+    return costs(cfg, overrides, problems, tables, executor)
 
 
 def _emulator(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
@@ -178,11 +191,11 @@ def _significance(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> in
     return significance(problems, tables)
 
 
-def _censored(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
+def _censored(overrides: Sequence[str], cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
     from tabular_cache.cost_commands import censored
 
     executor, _ = _executor(cfg)
-    return censored(cfg, problems, tables, executor)
+    return censored(cfg, overrides, problems, tables, executor)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from hydra.utils import instantiate
 from harness.cost_models.protocol import known_beforehand
 from harness.records.experiments import missing_seeds, record_path, write_record
 from harness.surrogates.forest import RandomForest
+from harness.targets import code_of
 from tabular_cache.censoring import MOST, Data, halves, slack_rows, timeout_rows
 from tabular_cache.replayed import ReplayProblem
 from tabular_cache.schema import file_stem
@@ -69,6 +70,8 @@ class Case:
             own = {"models": {name: dict(config) for name, config in self.models.items()}, "share": self.share}
             if known := self._known(table):
                 own["known"] = known
+            if code := code_of(*self.models.values()):
+                own["code"] = code
         return {
             "experiment": self.experiment, "problem": self.problem, "seeds": list(self.seeds),
             "sizes": list(self.sizes), "data": table.meta["sha256"], "version": VERSIONS[self.experiment],

@@ -1,17 +1,20 @@
 """The commands about cost models: `costs`, `significance` and `censored`."""
 
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
+from harness.choices import search_places
 from harness.cli import compose_config, listed, tell_records, whole_number
 from harness.errors import BadInput
 from harness.folders import folder, writable
 from harness.records import LARGEST_SEED
+from harness.targets import SETTING
 
 
-def costs(cfg: Any, problems: list[tuple[str, str]], tables: Path, executor: Executor) -> int:
-    """Score the cost models of `cfg` on the problems; returns the exit code."""
+def costs(cfg: Any, overrides: Sequence[str], problems: list[tuple[str, str]], tables: Path, executor: Executor) -> int:
+    """Score the cost models of `cfg` on the problems; overrides: what it was composed with. Returns the exit code."""
     from tabular_cache.costs import Trial, run_all
 
     results = writable("results_dir", folder("results_dir", cfg.results_dir))
@@ -20,7 +23,7 @@ def costs(cfg: Any, problems: list[tuple[str, str]], tables: Path, executor: Exe
     names = [str(name) for name in listed("cost_models", cfg.cost_models)]
     if not sizes or not seeds or not names:
         raise BadInput("sizes, seeds and cost_models must not be empty")
-    configs = {name: _cost_model(name) for name in names}
+    configs = {name: _cost_model(name, overrides) for name in names}
     trials = [
         Trial(f"{dataset}/{pipeline}", name, config, seeds, sizes, str(tables), str(results))
         for dataset, pipeline in problems
@@ -42,8 +45,10 @@ def significance(problems: list[tuple[str, str]], tables: Path) -> int:
     return 0
 
 
-def censored(cfg: Any, problems: list[tuple[str, str]], tables: Path, executor: Executor) -> int:
-    """Score the treatments of censored costs of `cfg` on the problems; returns the exit code."""
+def censored(
+    cfg: Any, overrides: Sequence[str], problems: list[tuple[str, str]], tables: Path, executor: Executor
+) -> int:
+    """Score `cfg`'s treatments of censored costs on the problems; overrides: as for `costs`. Returns the exit code."""
     from harness.capping import slack_factor
     from harness.checks import number
     from harness.executors import run_all
@@ -57,7 +62,7 @@ def censored(cfg: Any, problems: list[tuple[str, str]], tables: Path, executor: 
     sizes = tuple(sorted({whole_number("each of sizes", n, 4) for n in listed("sizes", cfg.sizes)}))
     seeds = tuple(sorted({whole_number("each of seeds", seed, 0, LARGEST_SEED) for seed in listed("seeds", cfg.seeds)}))
     slacks = tuple(slack_factor(value) for value in listed("slack", cfg.slack))
-    models = {str(name): _cost_model(str(name)) for name in listed("cost_models", cfg.cost_models)}
+    models = {str(name): _cost_model(str(name), overrides) for name in listed("cost_models", cfg.cost_models)}
     if not (sizes and seeds and slacks and models and experiments):
         raise BadInput("experiments, sizes, seeds, slack and cost_models must not be empty")
     share, trees = number("share", cfg.share, "a share in [0.01, 0.9]", 0.01, 0.9), whole_number("trees", cfg.trees, 1)
@@ -74,9 +79,11 @@ def censored(cfg: Any, problems: list[tuple[str, str]], tables: Path, executor: 
     return tell_records(failed, len(cases), results / "censored")
 
 
-def _cost_model(name: str) -> dict[str, Any]:
+def _cost_model(name: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the config of a cost model: the project's, or one on the search path of a command line's `overrides`."""
     from omegaconf import OmegaConf
 
-    plain = OmegaConf.to_container(compose_config("costs", [f"+cost_model@one={name}"]).one, resolve=True)
+    trust = [o for o in overrides if list(search_places([o])) or o.lstrip("+~").partition("=")[0] == SETTING]
+    plain = OmegaConf.to_container(compose_config("costs", [f"+cost_model@one={name}", *trust]).one, resolve=True)
     assert isinstance(plain, dict)
     return {str(key): value for key, value in plain.items()}

@@ -22,6 +22,7 @@ from harness import executors
 from harness.cost_models.protocol import CostModel, ProblemAware, known_beforehand
 from harness.records.experiments import missing_seeds, record_path, write_record
 from harness.streams import stream
+from harness.targets import code_of
 from tabular_cache.replayed import COSTS, ReplayProblem
 from tabular_cache.schema import file_stem
 from tabular_cache.table import Table, read_table
@@ -65,7 +66,7 @@ class Trial:
         return {
             "problem": self.problem, "cost_model": self.name, "config": dict(self.config), "seeds": list(self.seeds),
             "sizes": list(self.sizes), "data": table.meta["sha256"], "task": table.meta["task"], "version": VERSION,
-            "known": known,
+            "known": known, **({"code": code} if (code := code_of(self.config)) else {}),
         }  # fmt: skip
 
     @property

@@ -1,4 +1,4 @@
-"""An acquisition in a package and a folder of the user's own: its name, its errors, what is refused."""
+"""Components in a package and a folder of the user's own, acquisitions above all: names, errors, what is refused."""
 
 import json
 from collections.abc import Iterator
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from command_lines import CommandLines, Done
+from conftest import needs_data
 from fakes import make_tables
 
 from analysis.budgets import minimal_budgets
@@ -14,6 +15,7 @@ from analysis.selection import at_horizon, for_budgets, of_families
 from analysis.traces import collect
 from harness.choices import options
 from harness.records import read_traces, specs
+from harness.records.experiments import read_record
 
 RULES = """
 class Priced:
@@ -47,6 +49,19 @@ FILES = {
 }
 
 
+MEAN = """
+import numpy as np
+
+
+class Mean:
+    def fit(self, X, cost_s):
+        self.log_cost = np.log(cost_s)
+
+    def predict(self, C):
+        return np.full(len(C), self.log_cost.mean()), np.full(len(C), self.log_cost.std() + 1e-6)
+"""
+
+
 class Mine:
     """`python -m harness` in a folder with a package `mine` and config files."""
 
@@ -59,9 +74,15 @@ class Mine:
             self.file("conf", name, text)
         self.run = CommandLines(folder)
 
-    def file(self, place: str, name: str, text: str) -> None:
-        (self.folder / place / "acq").mkdir(parents=True, exist_ok=True)
-        (self.folder / place / "acq" / f"{name}.yaml").write_text(text)
+    def file(self, place: str, name: str, text: str, group: str = "acq") -> None:
+        (self.folder / place / group).mkdir(parents=True, exist_ok=True)
+        (self.folder / place / group / f"{name}.yaml").write_text(text)
+
+    def tabular(self, command: str, *arguments: str, place: str) -> Done:
+        """`python -m tabular_cache COMMAND`, the package not yet vouched for."""
+        search = f"hydra.searchpath=[file://{self.folder / place}]"
+        settings = ["dataset=[wine]", "executor=serial", search, *arguments]
+        return self.run("tabular_cache", command, *settings, cwd=self.folder)
 
     def __call__(self, *arguments: str, place: str = "conf") -> Done:
         grid = ["dataset=[wine]", "pipeline=[clean]", "seeds=[0]", "iterations=7", f"evaluator.tables={self.tables}"]
@@ -153,3 +174,48 @@ def test_a_rule_that_does_not_plan_is_ranked_under_every_budget(mine: Mine) -> N
     assert set(runs.runs["method"]) == {"ei", "eipu", "steady"}
     ranked = ranks(runs, budgets, ["ei", "eipu", "steady"])
     assert ranked.present.all() and len(ranked.cells) == 2
+
+
+@pytest.mark.parametrize(("command", "more"), [("costs", []), ("censored", ["experiments=[timeout]"])])
+def test_a_cost_model_is_compared(mine: Mine, command: str, more: list[str]) -> None:
+    source = mine.folder / "mine" / "costs.py"
+    source.write_text(MEAN)
+    mine.file("costs", "mymean", "_target_: mine.costs.Mean\n", "cost_model")
+    given = [f"tables={mine.tables}", "pipeline=[clean]", "seeds=[0]", "sizes=[4]", f"results_dir={command}", *more]
+    refused = mine.tabular(command, "cost_models=[mymean]", *given, place="costs")
+    assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1)
+    assert "_target_ mine.costs.Mean" in refused.stderr and "add allow_targets=[mine]" in refused.stderr
+    given += ["allow_targets=[mine]"]
+    unknown = mine.tabular(command, "cost_models=[mymeen]", *given, place="costs")
+    assert "unknown cost_model 'mymeen'; allowed: gp, " in unknown.stderr and " mymean, " in unknown.stderr
+    for text in (MEAN, MEAN.replace(".mean()", ".max()")):  # a changed source makes another record
+        source.write_text(text)
+        for _ in range(2):
+            done = mine.tabular(command, "cost_models=[mymean,lv3]", *given, place="costs")
+            assert done.returncode == 0, done.stderr
+    found = [read_record(path)[0] for path in (mine.folder / command).rglob("*.parquet")]
+    codes = [spec["code"]["mine.costs.Mean"] for spec in found if "code" in spec]
+    assert len(codes) == len(set(codes)) == 2
+
+
+def test_tables_go_by_the_name_in_a_pipelines_file(mine: Mine) -> None:
+    mine.file("recipes", "mypipe", "mypipe:\n  _target_: pipelines.build\n  name: mine.pipe\n", "pipeline")
+    mine.file("recipes", "nameless", "nameless:\n  _target_: pipelines.build\n", "pipeline")
+    tables = make_tables(mine.folder / "tables-of-mine", ["wine/mine.pipe"], 4)
+    given = [f"tables={tables}", "allow_targets=[mine]"]
+    done = mine.tabular("info", "pipeline=[mypipe]", *given, place="recipes")
+    assert done.returncode == 0 and "wine/mine.pipe" in done.stdout, done.stderr
+    done = mine.tabular("info", "pipeline=[nameless]", *given, place="recipes")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert "pipeline nameless needs a line `name: ...`" in done.stderr
+
+
+@needs_data
+def test_an_error_of_a_pipeline_is_one_line(mine: Mine) -> None:
+    mine.file("broken", "mypipe", "mypipe:\n  _target_: pipelines.build\n  name: mine.broken\n", "pipeline")
+    (mine.folder / "mine" / "broken.py").write_text("def build():\n    return [][3]\n")
+    search, grid = f"hydra.searchpath=[file://{mine.folder / 'broken'}]", ["seeds=[0]", "iterations=7"]
+    given = ["dataset=[wine]", "pipeline=[mypipe]", "evaluator=live", "executor=serial", "allow_targets=[mine]"]
+    done = mine.run("harness", "+acq=ei", *given, *grid, search, "results_dir=broken", cwd=mine.folder)
+    told = "pipeline 'mine.broken': IndexError: list index out of range at mine/broken.py:2"
+    assert (done.returncode, done.stderr) == (2, f"error: {told}\n")

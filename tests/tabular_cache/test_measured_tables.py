@@ -16,8 +16,9 @@ from harness.errors import BadInput
 from harness.executors import serial
 from harness.problem import OK
 from harness.training import PREFIX_GRID, Training, train
+from tabular_cache.__main__ import main
 from tabular_cache.allowance import Allowance
-from tabular_cache.audit import audit, drawn, print_audit, sample
+from tabular_cache.audit import AuditRow, audit, drawn, print_audit, sample
 from tabular_cache.build import Builder, Report
 from tabular_cache.info import held, print_info, problem_table, summarise
 from tabular_cache.measure import Measurement, configuration
@@ -157,6 +158,24 @@ def test_an_audit_repeats_what_was_cut_short_as_far_as_it_came(tmp_path: Path) -
     reached = {line["config"]: line["rounds"][-1] for line in lines if line["rounds"]}
     assert sample(load_table("a/p", tmp_path), 8, seed=0) == reached
     assert len(sample(load_table("a/p", tmp_path), 3, seed=0)) == 3
+
+
+def test_an_audit_of_a_folder_draws_from_what_it_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, seen = make_tables(tmp_path, ["wine/clean", "abalone/onehot"], 4), []
+
+    def no_audit(executor: object, problems: list[tuple[str, str]], *_: object) -> list[AuditRow]:
+        seen.append(problems)
+        return [AuditRow(f"{d}/{p}", 0, worst_difference=0.0) for d, p in problems]
+
+    monkeypatch.setattr(audit_module, "audit", no_audit)
+    for asked in ([], ["dataset=[wine]", "pipeline=[clean]"]):
+        monkeypatch.setattr("sys.argv", ["tabular_cache", "audit", f"tables={folder}", "executor=serial", *asked])
+        assert main() == 0
+    assert seen == [[("abalone", "onehot"), ("wine", "clean")], [("wine", "clean")]]
+    make_tables(tmp_path / "foreign", ["wine/os.path"], 4)
+    monkeypatch.setattr("sys.argv", ["tabular_cache", "audit", f"tables={tmp_path / 'foreign'}"])
+    with pytest.raises(BadInput, match=r"pipeline os\.path: its module would run as code; .* allow_targets=\[os\]"):
+        main()
 
 
 def test_problems_are_drawn_for_an_audit() -> None:
