@@ -8,7 +8,7 @@ from jaxtyping import Float
 from numba import njit
 from scipy.special import log_ndtr
 
-from harness.acquisitions.mes import MaxValueEntropySearch, log_pdf
+from harness.acquisitions.mes import MaxValueEntropySearch, density_ratio, log_pdf
 from harness.acquisitions.tails import ROWS, minus_log1m, ratios, sums
 
 _FAR = 25.0  # above it the reduction is so small that log1p(-x) = -x to rounding, and it would soon underflow
@@ -30,7 +30,7 @@ class Gibbon(MaxValueEntropySearch):
         """Return log(-log(1 - rho^2 r (g + r)) / 2), rho^2 = `signal`."""
         log_r = log_pdf(gap) - log_ndtr(gap)
         near = np.minimum(gap, _FAR)
-        r = np.exp(log_r)
+        r = density_ratio(gap)
         share = np.clip(signal * r * (near + r), 0.0, _MOST)
         with np.errstate(divide="ignore"):
             exact = np.log(-0.5 * np.log1p(-share))

@@ -85,11 +85,11 @@ def _totals(mean, sd, signal, lowest):  # type: ignore[no-untyped-def]
 
 
 def log_information(g: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
-    """Return log(g psi(g) / (2 Psi(g)) - log Psi(g)) without underflow for large g."""
+    """Return log(g psi(g) / (2 Psi(g)) - log Psi(g)) without underflow for large g, nor cancellation for low."""
     out, far = np.empty(g.shape), g > _SMALL
     low, high = g[~far], g[far]
     log_cdf = log_ndtr(low)
-    plain = 0.5 * low * np.exp(log_pdf(low) - log_cdf) - log_cdf
+    plain = 0.5 * low * density_ratio(low) - log_cdf
     with np.errstate(divide="ignore"):
         out[~far] = np.log(np.maximum(plain, 0.0))
     tail = math.sqrt(0.5 * math.pi) * erfcx(high * math.sqrt(0.5))  # (1 - Psi) / psi
@@ -97,6 +97,13 @@ def log_information(g: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
     # -log Psi = u + u^2 / 2, u = 1 - Psi < 1e-9; and 1 / Psi = 1 + u
     out[far] = log_pdf(high) + np.log(0.5 * high * (1.0 + upper) + tail * (1.0 + 0.5 * upper))
     return out
+
+
+def density_ratio(g: Float[np.ndarray, "*s"]) -> Float[np.ndarray, "*s"]:
+    """Return psi(g) / Psi(g); below 0 not by their logs, which are large there and cancel."""
+    ratio, below = np.exp(log_pdf(g) - log_ndtr(g)), g < 0.0
+    ratio[below] = 1.0 / (math.sqrt(0.5 * math.pi) * erfcx(-g[below] * math.sqrt(0.5)))
+    return ratio
 
 
 def log_pdf(x: Float[np.ndarray, "*s"]) -> Float[np.ndarray, "*s"]:

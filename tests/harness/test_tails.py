@@ -9,7 +9,7 @@ from numba import njit
 from scipy.special import log_ndtr, logsumexp
 
 from harness.acquisitions.gibbon import Gibbon
-from harness.acquisitions.mes import MaxValueEntropySearch
+from harness.acquisitions.mes import MaxValueEntropySearch, density_ratio, log_information
 from harness.acquisitions.pes import variance_reduction
 from harness.acquisitions.tails import BLOCK, ROWS, log_survival, minus_log1m, tails
 
@@ -58,6 +58,20 @@ def test_the_survival_of_a_minimum_and_its_slope(seed: int, m: int, y: float) ->
     step = 1e-6
     lower, higher = (log_ndtr((mean - y - d) / sd).sum() for d in (-step, step))
     assert slope == pytest.approx((lower - higher) / (2 * step), rel=1e-5, abs=1e-7)
+
+
+@pytest.mark.parametrize("g", [-2000.0, -213.0, -40.0, -1.4, -1e-9, 0.0, 0.7, 5.9, 12.0, 36.0])
+def test_the_ratio_of_density_to_probability(g: float) -> None:
+    with mpmath.workdps(60):
+        exact = float(mpmath.npdf(g) / mpmath.ncdf(g))
+    assert density_ratio(np.array([g]))[0] == pytest.approx(exact, rel=4e-13)
+
+
+def test_far_below_all_minima_nothing_cancels() -> None:
+    """Their information of a candidate some hundred sd better than any sample."""
+    with mpmath.workdps(60):
+        exact = float(mpmath.log(-213 * mpmath.npdf(-213) / (2 * mpmath.ncdf(-213)) - mpmath.log(mpmath.ncdf(-213))))
+    assert log_information(np.array([[-213.0]]))[0, 0] == pytest.approx(exact, rel=1e-11)
 
 
 @settings(deadline=None, max_examples=60)
