@@ -12,13 +12,16 @@ def do_all(arguments: Arguments) -> int:
     """Draw the figures and write the summary; `figures` and `summary` do their part only."""
     from analysis import problems, summary
     from analysis.figures import figures
+    from analysis.mixing import check_same_data
     from analysis.plotting import Drawn
     from analysis.provenance import provenance
     from analysis.traces import collect
-    from harness.records import read_traces
+    from harness.records import read_traces, specs
 
     judge, mixed = arguments.options["judge"], arguments.mixed
     traces = collect(read_traces(arguments.results_dir), arguments.components, judge, mixed)
+    if not mixed:
+        check_same_data(specs(arguments.results_dir))
     drawn: dict[str, Drawn | str] = {}
     for name, draw in figures().items() if arguments.command != "summary" else ():
         try:

@@ -1,6 +1,7 @@
 """Records that may be compared: of one table per problem, and of one engine."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import pandas as pd
 
@@ -41,6 +42,18 @@ def check_same_origin(frame: pd.DataFrame, told: str = f", or say {TOLD}") -> No
         raise BadInput(
             f"the records of {problem} are of different tables ({hashes}): keep one results_dir per set of tables{told}"
         )
+
+
+def check_same_data(specs: Iterable[Mapping[str, Any]], told: str = f", or say {TOLD}") -> None:
+    """Raise BadInput where the specs of one data set that say what it is differ: file, target, columns left out."""
+    seen: dict[str, dict[str, Any]] = {}
+    for spec in (spec for spec in specs if "dataset_config" in spec):
+        config = dict(spec["dataset_config"])
+        first = seen.setdefault(str(spec["dataset"]), config)
+        differ = [key for key in sorted({*first, *config}) if first.get(key) != config.get(key)]
+        if differ:
+            values = " and ".join(f"dataset.{differ[0]}={one.get(differ[0])}" for one in (first, config))
+            raise BadInput(f"the records of {spec['dataset']} are of {values}: keep one results_dir for each{told}")
 
 
 def check_same_tables(frames: Mapping[str, pd.DataFrame]) -> None:

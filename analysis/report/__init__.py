@@ -14,6 +14,7 @@ from analysis.components import only
 from analysis.costs import read_if_there
 from analysis.costs_claims import with_reason
 from analysis.fronts import all_fronts
+from analysis.mixing import check_same_data
 from analysis.provenance import provenance
 from analysis.report import origins, page, sections, utilities
 from analysis.report.figures import draw_all
@@ -22,7 +23,7 @@ from analysis.report.verdicts import Evaluate, verdicts
 from analysis.scope import intervals
 from analysis.traces import Judge, collect
 from harness.files import write_atomically
-from harness.records import read_traces
+from harness.records import read_traces, specs
 
 TITLE = "Cost-aware Bayesian optimization: the study from these records"
 
@@ -44,6 +45,8 @@ def write(
     place. Raises BadInput without records.
     """
     frame = read_traces(results_dir)
+    if not mixed:
+        check_same_data(specs(results_dir))
     traces, settings = collect(frame, wanted, judge, mixed), provenance(results_dir)
     costs, unreadable = read_if_there(results_dir)
     records = Records(only(frame, wanted), costs, all_fronts(results_dir))

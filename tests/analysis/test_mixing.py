@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from analysis.arguments import parse
-from analysis.mixing import check_same_origin
+from analysis.mixing import check_same_data, check_same_origin
 from harness.errors import BadInput
 
 ROW = {"evaluator": "replay", "dataset": "a", "pipeline": "p", "data": "0" * 64, "engine": "2"}
@@ -12,6 +12,13 @@ ROW = {"evaluator": "replay", "dataset": "a", "pipeline": "p", "data": "0" * 64,
 
 def frame(*changes: dict[str, str]) -> pd.DataFrame:
     return pd.DataFrame([{**ROW, **change} for change in changes]).astype("category")
+
+
+def test_one_target_per_data_set() -> None:
+    one, other = ({"dataset": "my.csv", "dataset_config": {"path": "my.csv", "target": t}} for t in ("price", "rooms"))
+    check_same_data([one, one, {"dataset": "wine", "dataset_config": {"name": "wine"}}])
+    with pytest.raises(BadInput, match=r"my\.csv are of dataset\.target=price and dataset\.target=rooms: .*mixed=true"):
+        check_same_data([one, other])
 
 
 def test_one_table_per_problem_and_evaluator_and_one_engine() -> None:
