@@ -20,8 +20,9 @@ def do_all(arguments: Arguments) -> int:
 
     judge, mixed = arguments.options["judge"], arguments.mixed
     traces = collect(read_traces(arguments.results_dir), arguments.components, judge, mixed)
+    made = specs(arguments.results_dir)
     if not mixed:
-        check_same_data(specs(arguments.results_dir))
+        check_same_data(made)
     drawn: dict[str, Drawn | str] = {}
     for name, draw in figures().items() if arguments.command != "summary" else ():
         try:
@@ -30,7 +31,7 @@ def do_all(arguments: Arguments) -> int:
             drawn[name] = str(error)
             print(f"error: {name} was not drawn: {error}", file=sys.stderr)
     if arguments.command != "figures":
-        settings = provenance(arguments.results_dir)
+        settings = provenance(made)
         tables = problems.of_records(settings, traces, arguments.out_dir)
         summary.write(traces, settings, drawn, arguments.out_dir, tables)
         print(arguments.out_dir / "summary.md")

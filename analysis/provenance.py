@@ -2,20 +2,18 @@
 
 import json
 from collections import Counter
-from pathlib import Path
-
-from harness.records import specs
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 VARIED = {"dataset", "pipeline", "dataset_config", "pipeline_config", "acq", "method", "rule", "lam", "alpha"}
 """What the study's grid varies and the summary's tables show; the rest is provenance."""
 
 
-def provenance(results_dir: Path) -> dict[str, Counter[str]]:
-    """Return the values, and their block counts, of every setting that the study's grid does not vary.
+def provenance(made: Sequence[Mapping[str, Any]]) -> dict[str, Counter[str]]:
+    """Return the values, and their block counts, of every setting in the specs that the study's grid does not vary.
 
     Blocks without a setting that others have count under "".
     """
-    made = list(specs(results_dir))
     return {
         key: Counter(json.dumps(spec[key], sort_keys=True) if key in spec else "" for spec in made)
         for key in sorted({key for spec in made for key in spec.keys() - VARIED})

@@ -45,9 +45,10 @@ def write(
     place. Raises BadInput without records.
     """
     frame = read_traces(results_dir)
+    made = specs(results_dir)
     if not mixed:
-        check_same_data(specs(results_dir))
-    traces, settings = collect(frame, wanted, judge, mixed), provenance(results_dir)
+        check_same_data(made)
+    traces, settings = collect(frame, wanted, judge, mixed), provenance(made)
     costs, unreadable = read_if_there(results_dir)
     records = Records(only(frame, wanted), costs, all_fronts(results_dir))
     evaluate = evaluate or partial(_claims, judge, mixed, unreadable)

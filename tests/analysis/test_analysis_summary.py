@@ -20,7 +20,7 @@ from analysis.marks import footnote, marked, marks
 from analysis.provenance import lines, provenance
 from analysis.traces import collect
 from harness.errors import BadInput
-from harness.records import TIMINGS, block_files, write_block
+from harness.records import TIMINGS, block_files, specs, write_block
 from tabular_cache.table import read_table, table_entry
 
 ALLOWED = "results_dir, out_dir, bootstrap, judge, mixed, evaluator, utility, surrogate, cost_model, cost_statistic"
@@ -88,14 +88,14 @@ def test_summary_says_what_it_cannot_compute(rows: pd.DataFrame, tmp_path: Path)
 
 def test_provenance_lists_what_the_grid_does_not_vary(tmp_path: Path) -> None:
     on_disk(tmp_path, GRID, WAYS, [0, 1], 6)
-    settings = provenance(tmp_path)
+    settings = provenance(specs(tmp_path))
     assert settings["evaluator"] == Counter({'"replay"': 15})
     assert "lam" not in settings and "dataset" not in settings
     assert '- surrogate: `"gp"`' in lines(settings) and "- n_initial: `5`" in lines(settings)
     many = {"seed": Counter({str(i): 1 for i in range(4)}), "two": Counter({"1": 2, "2": 1})}
     assert lines(many) == ["- seed: 4 different values", "- two: `1` (2 blocks), `2` (1 blocks)"]
     on_disk(tmp_path, GRID[:1], WAYS[:1], [0], 6, plans_ahead=False, n_initial=4)
-    assert "- plans_ahead: `false` (1 blocks), not set (15 blocks)" in lines(provenance(tmp_path))
+    assert "- plans_ahead: `false` (1 blocks), not set (15 blocks)" in lines(provenance(specs(tmp_path)))
 
 
 def test_a_problem_whose_runs_all_failed_has_no_best_error(rows: pd.DataFrame) -> None:
