@@ -1,5 +1,7 @@
 """What Hydra and OmegaConf make of a user's mistakes, as one line: what was wrong, what is allowed."""
 
+import importlib
+import inspect
 import re
 import traceback
 from collections.abc import Iterator, Sequence
@@ -21,6 +23,13 @@ def explain(error: BaseException, config: str = "config", arguments: Sequence[st
         why = error.__cause__ or ""
         reason = re.search(r"(?:ModuleNotFound|Import|Attribute|Syntax|Name)Error\((.*)\)", f"{why}")
         return f"_target_ {target[1]} cannot be loaded: {reason[1].strip(chr(34)) if reason else why}"
+    foreign = re.search(r"(?s)Error in call to target '([^']+)'.* unexpected keyword argument '([^']+)'", text)
+    if foreign:
+        return f"{foreign[1].rpartition('.')[2]} has no setting {foreign[2]!r}; allowed: {_parameters(foreign[1])}"
+    several = re.search(r"(?:Ambiguous value for argument|Sweep parameters) '([^']+)'", text)
+    if several:
+        name = several[1].partition("=")[0]
+        return f"{several[1]} is several runs, which need -m before all; a list is written {name}=[...]"
     key = re.search(r"full_key: (\S+)", text) or re.search(r"Could not override '([^']+)'", text)
     if key:
         return _unknown_setting(key[1], config, arguments)
@@ -28,6 +37,13 @@ def explain(error: BaseException, config: str = "config", arguments: Sequence[st
     if bare:
         return f"{bare[1]!r} is no setting: write name=value, such as iterations=50; --help shows them"
     return " ".join(text.split("See https")[0].split())
+
+
+def _parameters(target: str) -> str:
+    """Return the names of what may be given to a class or function, which is there: it has been called."""
+    module, _, name = target.rpartition(".")
+    parameters = inspect.signature(getattr(importlib.import_module(module), name)).parameters
+    return ", ".join(parameters) or "nothing"
 
 
 def _unknown_setting(key: str, config: str, arguments: Sequence[str]) -> str:
