@@ -136,11 +136,11 @@ def do_utilities(arguments: Arguments) -> int:
     from analysis import utilities_figure, utilities_report
     from analysis.report.utilities import budgets
     from analysis.traces import collect
-    from harness.records import read_timings, read_traces
+    from harness.records import read_timings, read_traces, specs
 
     frame, out = read_traces(arguments.results_dir), arguments.out_dir
     judge, mixed = arguments.options["judge"], arguments.mixed
-    timings, settings = read_timings(arguments.results_dir), comparison.settings_of(arguments.results_dir)
+    timings, settings = read_timings(arguments.results_dir), comparison.settings_of(specs(arguments.results_dir))
     runs = comparison.arrange(frame, timings, arguments.components, judge, mixed, settings)
     known = None
     if "ei" in set(runs.table["utility"]):

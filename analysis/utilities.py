@@ -4,8 +4,8 @@ A method is a utility with a cost rule, such as ``kg x cei(lam=0.3)``. Everythin
 """
 
 import json
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,6 @@ from analysis.mixing import TOLD, check_same_origin
 from analysis.traces import CELL, PROBLEM, Judge
 from analysis.utilities_runs import Runs
 from harness.errors import BadInput
-from harness.records import specs
 from harness.records.layout import spec_hash
 
 NONE = "these records hold no utility but ei: python -m harness study=utilities, with the same results_dir"
@@ -80,14 +79,14 @@ def arrange(
     return Runs(table, curve, cost, thinking, chosen["evaluator"])
 
 
-def settings_of(results_dir: Path) -> dict[str, str]:
-    """Return the settings of the utility of every spec on disk, and of which versions it was, as text, by its hash."""
+def settings_of(made: Iterable[dict[str, Any]]) -> dict[str, str]:
+    """Return the settings of the utility of every spec, and of which versions it was, as text, by its hash."""
     versions = ("look_ahead", "cost_sd")
     return {
         spec_hash(spec): json.dumps(
             [spec.get("components", {}).get("utility"), *(spec.get(name) for name in versions)], sort_keys=True
         )
-        for spec in specs(results_dir)
+        for spec in made
     }
 
 

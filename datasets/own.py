@@ -49,10 +49,10 @@ def load_csv(
     if task not in TASKS:
         raise BadInput(f"dataset.task must be one of {', '.join(TASKS)}, got {task!r}")
     file = Path(str(path))
-    frame = read(file, str(sep), str(decimal), str(encoding))
+    mark = decimal_mark(str(decimal))
+    frame = read(file, str(sep), mark, str(encoding))
     label = _checked_name(file.name if name is None else str(name))
     frame, notes = _with_target(frame, str(target), file)
-    mark = decimal_mark(str(decimal))
     y, classes, kind = _encoded(frame[str(target)], task, mark)
     X, more = inputs(frame.drop(columns=str(target)), listed("drop", drop), listed("keep", keep), mark)
     return Dataset(label, X, y, kind, classes, "", "; ".join([*notes, *more]), _sha256(X, y, classes))

@@ -60,13 +60,13 @@ def write(
     parts = [
         *sections.claims(every),
         *sections.headline(traces, relative_csv, ranks_csv),
-        *utilities.sections(frame, results_dir, wanted, judge, traces, out_dir, mixed),
+        *utilities.sections(frame, results_dir, made, wanted, judge, traces, out_dir, mixed),
         *sections.figures(figures),
         *sections.marked(records, traces, evaluate, every, relative_csv, ranks_csv),
         *sections.cost_models(costs, out_dir, unreadable),
         *sections.sensitivities(out_dir, frame),
         *sections.problems(settings, traces, out_dir, changed),
-        *origins.provenance(results_dir, settings, traces, changed),
+        *origins.provenance(results_dir, made, settings, traces, changed),
     ]
     summary.write_numbers(out_dir, relative_csv, ranks_csv)
     if not isinstance(every, str):

@@ -4,8 +4,10 @@ import hashlib
 import json
 import platform
 from collections import Counter
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -18,7 +20,7 @@ from analysis.report.sections import Settings
 from analysis.scope import plural
 from analysis.traces import Traces
 from harness.errors import BadInput
-from harness.records import read_header, spec_hash, specs, trace_files
+from harness.records import read_header, spec_hash, trace_files
 from tabular_cache.table import TABLES, read_manifest
 
 LIBRARIES = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "xgboost-cpu", "numba", "matplotlib", "hydra-core")
@@ -38,9 +40,11 @@ def changed(records: Records, settings: Settings, traces: Traces) -> str:
         return ""  # the tables are gone, which the section on them says
 
 
-def provenance(results_dir: Path, settings: Settings, traces: Traces, changed: str = "") -> list[Section]:
-    """Return where the numbers come from: specs, settings, tables (and what is not of them: `changed`), versions."""
-    hashes = sorted({spec_hash(spec) for spec in specs(results_dir)})
+def provenance(
+    results_dir: Path, made: Sequence[dict[str, Any]], settings: Settings, traces: Traces, changed: str = ""
+) -> list[Section]:
+    """Return where the numbers come from: specs `made`, settings, tables (what is not of them: `changed`), versions."""
+    hashes = sorted({spec_hash(spec) for spec in made})
     whole = spec_hash({"specs": hashes})
     head = f"Spec hash of these records: `{whole}` (over the hashes of {plural(len(hashes), 'spec')})."
     told = [f"**{changed}**"] if changed else []

@@ -1,7 +1,8 @@
 """The report's section on utilities other than EI, from whatever runs of them the records hold."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -19,6 +20,7 @@ ID = "utilities"
 def sections(
     frame: pd.DataFrame,
     results_dir: Path,
+    made: Sequence[dict[str, Any]],
     wanted: Mapping[str, str],
     judge: Judge,
     traces: Traces,
@@ -27,13 +29,13 @@ def sections(
 ) -> list[Section]:
     """Return the tables and the figure, or one line why there are none; the same is written to utilities.md.
 
-    frame: `read_traces` of `results_dir`; traces: the runs of EI among them, for the minimal budgets.
+    frame, made: `read_traces` and `specs` of `results_dir`; traces: the runs of EI among them, for the minimal budgets.
     mixed: as for `utilities.arrange`.
     """
     try:
         if set(frame["utility"].astype(str)) <= {"ei"}:
             raise BadInput(utilities.NONE)
-        settings = utilities.settings_of(results_dir)
+        settings = utilities.settings_of(made)
         runs = utilities.arrange(frame, read_timings(results_dir), wanted, judge, mixed, settings)
     except BadInput as error:
         return [Section(ID, TITLE, [f"Not made: {error}."])]

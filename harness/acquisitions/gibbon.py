@@ -28,7 +28,6 @@ class Gibbon(MaxValueEntropySearch):
 
     def log_term(self, gap: Float[np.ndarray, "m k"], signal: Float[np.ndarray, "m 1"]) -> Float[np.ndarray, "m k"]:
         """Return log(-log(1 - rho^2 r (g + r)) / 2), rho^2 = `signal`."""
-        log_r = log_pdf(gap) - log_ndtr(gap)
         near = np.minimum(gap, _FAR)
         r = density_ratio(gap)
         share = np.clip(signal * r * (near + r), 0.0, _MOST)
@@ -36,6 +35,7 @@ class Gibbon(MaxValueEntropySearch):
             exact = np.log(-0.5 * np.log1p(-share))
         if not (gap > _FAR).any():
             return exact
+        log_r = log_pdf(gap) - log_ndtr(gap)
         far = np.log(0.5 * signal) + log_r + np.log(np.maximum(gap, _FAR))
         return np.where(gap > _FAR, far, exact)
 
