@@ -7,10 +7,9 @@ from jaxtyping import Float
 
 from harness.checks import number, whole
 from harness.cost_models.features import log_costs
-from harness.surrogates.compiled import LARGEST, CompiledLikelihood
+from harness.surrogates.compiled import CompiledLikelihood
 from harness.surrogates.descent import Minimum, descend
 from harness.surrogates.gp import LENGTH_SCALE, NOISE_VARIANCE, SIGNAL_VARIANCE, standardise
-from harness.surrogates.likelihood import Likelihood
 from harness.surrogates.pairs import Pairs
 from harness.surrogates.posterior import GaussianPosterior
 from harness.surrogates.workspace import Workspace
@@ -83,10 +82,7 @@ class WarpedLikelihood:
 
     def __init__(self, pairs: Pairs, z: Float[np.ndarray, " n"], space: Workspace) -> None:
         self._z, self._warped = z, z.copy()
-        few = len(z) <= LARGEST
-        self.likelihood: Likelihood | CompiledLikelihood = (
-            CompiledLikelihood(pairs, self._warped, space) if few else Likelihood(pairs, self._warped)
-        )
+        self.likelihood = CompiledLikelihood(pairs, self._warped, space)
 
     def __call__(self, x: Float[np.ndarray, " t"]) -> tuple[float, Float[np.ndarray, " t"]]:
         """Return the value and its gradient."""

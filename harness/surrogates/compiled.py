@@ -1,7 +1,7 @@
-"""The log marginal likelihood in one compiled loop nest, for the sizes at which LAPACK calls cost more than work.
+"""The log marginal likelihood in one compiled loop nest, without BLAS or LAPACK.
 
-Same quantities and notation as in `harness.surrogates.likelihood`, which is its reference in the tests and takes
-over for large n, where LAPACK is faster.
+Same quantities and notation as in `harness.surrogates.likelihood`, which is its reference in the tests. The order of
+every sum is fixed, so that the same digits come out on every processor.
 """
 
 from typing import no_type_check
@@ -10,35 +10,34 @@ import numpy as np
 from jaxtyping import Float
 from numba import njit
 
-from harness.surrogates.kernels import exp_minus
+from harness.surrogates.kernels import SQUARE_COLUMNS, SQUARE_ROWS, exp_minus, fma, subtract_product
 from harness.surrogates.likelihood import JITTERS, LOG_2PI, Solution
 from harness.surrogates.pairs import Pairs
-from harness.surrogates.triangles import cholesky, invert
+from harness.surrogates.triangles import cholesky, invert, pad, padded
 from harness.surrogates.workspace import Workspace
-
-LARGEST = 160  # observations; beyond, LAPACK's blocked routines win
 
 
 class CompiledLikelihood:
     """-log p(z | theta) and its gradient, as `Likelihood` gives them; `space` holds its buffers."""
 
     def __init__(self, pairs: Pairs, z: Float[np.ndarray, " n"], space: Workspace) -> None:
-        n = pairs.n
+        n, p = pairs.n, len(pairs.memory)
+        size = padded(n)
         self._squared, self._z = pairs.memory, z
-        self._A, self._W = space.take("A", (n, n)), space.take("W", (n, n))
+        self._A, self._W = space.take("A", (size, size)), space.take("W", (size, size))
         self._slope, self._a = space.take("slope", (n * (n - 1) // 2,)), np.empty(n)
-        self._rows = space.take("rows", (2, n))
+        self._rows = space.take("rows", (SQUARE_ROWS + p, size))
         self._solved: tuple[bytes, Solution] | None = None
 
     def __call__(self, theta: Float[np.ndarray, " t"]) -> tuple[float, Float[np.ndarray, " t"]]:
         """Return -log p(z | theta) and its gradient."""
-        gradient = np.empty(len(theta))
+        gradient, n = np.empty(len(theta)), len(self._z)
         positive, value, half_log_det = _evaluate(
             theta, self._squared, self._z, _JITTERS, self._A, self._W, self._a, self._slope, self._rows, gradient,
         )  # fmt: skip
         if not positive:
             raise FloatingPointError("the kernel matrix is not positive definite, even with jitter 1e-2")
-        self._solved = theta.tobytes(), Solution(self._W, self._a, half_log_det)
+        self._solved = theta.tobytes(), Solution(self._W[:n, :n], self._a, half_log_det)
         return value, gradient
 
     def solution(self, theta: Float[np.ndarray, " t"]) -> Solution:
@@ -52,18 +51,18 @@ class CompiledLikelihood:
 _JITTERS = np.array(JITTERS)
 
 
-@njit(cache=True, fastmath=True, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 @no_type_check
 def _evaluate(
     theta: Float[np.ndarray, " t"],
     squared: Float[np.ndarray, "p s"],
     z: Float[np.ndarray, " n"],
     jitters: Float[np.ndarray, " j"],
-    A: Float[np.ndarray, "n n"],
-    W: Float[np.ndarray, "n n"],
+    A: Float[np.ndarray, "m m"],
+    W: Float[np.ndarray, "m m"],
     a: Float[np.ndarray, " n"],
     slope: Float[np.ndarray, " q"],
-    rows: Float[np.ndarray, "2 n"],
+    rows: Float[np.ndarray, "r m"],
     gradient: Float[np.ndarray, " t"],
 ) -> tuple[bool, float, float]:
     """Fill W, a and `gradient`; return whether some jitter was enough, -log p and the sum of log L_ii."""
@@ -71,7 +70,7 @@ def _evaluate(
     weights, signal, noise = 5.0 * np.exp(-2.0 * theta[:p]), np.exp(theta[p]), np.exp(theta[p + 1])
     positive = False
     for jitter in jitters:
-        _kernel(squared, weights, signal, (signal + noise) * (1.0 + jitter), A, slope, rows[0])
+        _kernel(squared, weights, signal, (signal + noise) * (1.0 + jitter), n, A, slope, rows[0], rows[1])
         positive = cholesky(A)
         if positive:
             break
@@ -81,17 +80,19 @@ def _evaluate(
     for i in range(n):
         half_log_det += np.log(A[i, i])
     invert(A, W)
+    fit, whitened = 0.0, rows[0]  # L^-1 z, by forward substitution
+    for i in range(n):
+        whitened[i] = z[i]
     a[:] = 0.0
     for i in range(n):
-        row, value = W[i], 0.0
+        value = whitened[i] / A[i, i]
+        fit += value * value
+        after, row = A[i], W[i]
+        for j in range(i + 1, n):
+            whitened[j] = fma(-value, after[j], whitened[j])
         for j in range(i + 1):
-            value += row[j] * z[j]
-        for j in range(i + 1):
-            a[j] += value * row[j]
-    fit = 0.0
-    for i in range(n):
-        fit += z[i] * a[i]
-    trace = _slopes(W, a, squared, slope, rows, gradient)
+            a[j] = fma(value, row[j], a[j])
+    trace = _slopes(W, a, squared, slope, rows[:SQUARE_ROWS], rows[SQUARE_ROWS:], gradient)
     for k in range(p):
         gradient[k] *= weights[k] / 3.0
     gradient[p + 1] = 0.5 * noise * trace
@@ -99,81 +100,59 @@ def _evaluate(
     return True, 0.5 * fit + half_log_det + 0.5 * n * LOG_2PI, half_log_det
 
 
-@njit(inline="always", fastmath=True, error_model="numpy")
+@njit(inline="always", error_model="numpy")
 @no_type_check
-def _kernel(squared, weights, signal, diagonal, A, slope, r):  # type: ignore[no-untyped-def]
-    """Put K into the lower triangle of A and s2 (1 + r) exp(-r) of the pairs into `slope`."""
-    for i in range(len(A)):
+def _kernel(squared, weights, signal, diagonal, n, A, slope, r, decay):  # type: ignore[no-untyped-def]
+    """Put K into the upper triangle of A, padded, and s2 (1 + r) exp(-r) of the pairs into `slope`."""
+    for i in range(n):
         first = i * (i - 1) // 2
-        row, part = A[i], slope[first : first + i]
+        part = slope[first : first + i]
         for j in range(i):
             part[j] = 0.0
         for k in range(len(weights)):
             weight, column = weights[k], squared[k, first : first + i]
             for j in range(i):
-                part[j] += weight * column[j]
+                part[j] = fma(weight, column[j], part[j])
         for j in range(i):
             r[j] = np.sqrt(part[j])
-        exp_minus(r[:i], row[:i])
+        exp_minus(r[:i], decay[:i])
         for j in range(i):
-            decay = signal * row[j]
-            row[j] = (1.0 + r[j] + part[j] * (1.0 / 3.0)) * decay
-            part[j] = (1.0 + r[j]) * decay
-        row[i] = diagonal
+            scaled, rise = signal * decay[j], 1.0 + r[j]
+            decay[j] = fma(part[j], 1.0 / 3.0, rise) * scaled
+            part[j] = rise * scaled
+        for j in range(i):
+            A[j, i] = decay[j]
+        A[i, i] = diagonal
+    pad(A, n)
 
 
-@njit(inline="always", fastmath=True, error_model="numpy")
+@njit(inline="always", error_model="numpy")
 @no_type_check
-def _slopes(W, a, squared, slope, rows, gradient):  # type: ignore[no-untyped-def]
+def _slopes(W, a, squared, slope, rows, totals, gradient):  # type: ignore[no-untyped-def]
     """Put the sums of G_ij slope_ij squared_kij over i > j into `gradient`; return tr G, G = W^T W - a a^T.
 
-    Rows of G are made two at a time, of four rows of W at a time.
+    Sums over i come first, for each k and j a row of `totals`.
     """
-    n, trace, i = len(a), 0.0, 0
-    row, next_row = rows[0], rows[1]
-    gradient[:] = 0.0
-    if n % 2 == 1:
-        row[0] = -a[0] * a[0]
-        for k in range(n):
-            row[0] += W[k, 0] * W[k, 0]
-        trace, i = row[0], 1
-    while i < n:
-        for j in range(i + 1):
-            row[j] = W[i, i] * W[i, j] - a[i] * a[j]
-            next_row[j] = -a[i + 1] * a[j]
-        next_row[i + 1] = -a[i + 1] * a[i + 1]
-        k = i + 1
-        while k + 4 <= n:
-            c0, c1, c2, c3 = W[k, i], W[k + 1, i], W[k + 2, i], W[k + 3, i]
-            d0, d1, d2, d3 = W[k, i + 1], W[k + 1, i + 1], W[k + 2, i + 1], W[k + 3, i + 1]
-            w0, w1, w2, w3 = W[k], W[k + 1], W[k + 2], W[k + 3]
-            for j in range(i + 2):
-                x0, x1, x2, x3 = w0[j], w1[j], w2[j], w3[j]
-                row[j] += c0 * x0 + c1 * x1 + c2 * x2 + c3 * x3
-                next_row[j] += d0 * x0 + d1 * x1 + d2 * x2 + d3 * x3
-            k += 4
-        for m in range(k, n):
-            c, d, w = W[m, i], W[m, i + 1], W[m]
-            for j in range(i + 2):
-                row[j] += c * w[j]
-                next_row[j] += d * w[j]
-        trace += row[i] + next_row[i + 1]
-        _add_slopes(row, i, squared, slope, gradient)
-        _add_slopes(next_row, i + 1, squared, slope, gradient)
-        i += 2
+    n, size, trace = len(a), len(W), 0.0
+    totals[:, :] = 0.0
+    for top in range(0, n, SQUARE_ROWS):
+        rows[:, :] = 0.0
+        for place in range(0, top + SQUARE_ROWS, SQUARE_COLUMNS):
+            subtract_product(W, top, top, size, W, place, rows, 0)
+        for i in range(top, min(top + SQUARE_ROWS, n)):
+            row, first = rows[i - top], i * (i - 1) // 2
+            part = slope[first : first + i]
+            for j in range(i + 1):
+                row[j] = -fma(a[i], a[j], row[j])
+            trace += row[i]
+            for j in range(i):
+                row[j] *= part[j]
+            for k in range(len(totals)):
+                total, column = totals[k], squared[k, first : first + i]
+                for j in range(i):
+                    total[j] = fma(row[j], column[j], total[j])
+    for k in range(len(totals)):
+        gradient[k] = 0.0
+        for j in range(n):
+            gradient[k] += totals[k, j]
     return trace
-
-
-@njit(inline="always", fastmath=True, error_model="numpy")
-@no_type_check
-def _add_slopes(row, i, squared, slope, gradient):  # type: ignore[no-untyped-def]
-    """Add what row i of G contributes to the gradient."""
-    first = i * (i - 1) // 2
-    part = slope[first : first + i]
-    for j in range(i):
-        row[j] *= part[j]
-    for k in range(len(gradient) - 2):
-        column, total = squared[k, first : first + i], 0.0
-        for j in range(i):
-            total += row[j] * column[j]
-        gradient[k] += total

@@ -9,10 +9,9 @@ from jaxtyping import Float
 from numba import njit
 
 from harness.checks import flag, number
-from harness.surrogates.compiled import LARGEST, CompiledLikelihood
+from harness.surrogates.compiled import CompiledLikelihood
 from harness.surrogates.descent import Minimum, descend
 from harness.surrogates.informative import Informative
-from harness.surrogates.likelihood import Likelihood
 from harness.surrogates.pairs import Pairs
 from harness.surrogates.posterior import GaussianPosterior
 from harness.surrogates.remembered import Remembered
@@ -73,16 +72,14 @@ class GaussianProcess:
         self._pairs.update(X)
         z, location = standardise(y)
         p = X.shape[1] if self._ard else 1
-        likelihood = (
-            CompiledLikelihood(self._pairs, z, self._space) if len(z) <= LARGEST else Likelihood(self._pairs, z)
-        )
+        likelihood = CompiledLikelihood(self._pairs, z, self._space)
         if z.any():
             self._last = self._maximise(likelihood, p)
         theta = _start(_STARTS[0], p) if self._last is None else self._last.x
         shared = self._space, self._informative, self._remembered
         return GaussianPosterior(X, theta, likelihood.solution(theta), location, self._noise_in_sd, *shared)
 
-    def _maximise(self, likelihood: Likelihood | CompiledLikelihood, p: int) -> Minimum:
+    def _maximise(self, likelihood: CompiledLikelihood, p: int) -> Minimum:
         n, last, found, box = self._pairs.n, self._last, [], _box(p)
         if last is not None:
             found.append(descend(likelihood, last.x, last.hessian, box, self._tolerance, self._iterations))

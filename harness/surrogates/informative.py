@@ -11,8 +11,9 @@ import numpy as np
 from jaxtyping import Float, Int
 from numba import njit
 
+from harness.surrogates.kernels import fma
 from harness.surrogates.matern import kernel_row
-from harness.surrogates.triangles import cholesky, invert
+from harness.surrogates.triangles import cholesky, invert, pad, padded
 
 _REFRESH = 8  # observations after which the choice is made anew
 
@@ -43,7 +44,7 @@ class Informative:
         return order, inverse
 
 
-@njit(cache=True, fastmath=True, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 @no_type_check
 def informative(
     A: Float[np.ndarray, "n d"], signal: float, noise: float, count: int
@@ -68,36 +69,39 @@ def informative(
             earlier = G[k]
             factor = earlier[i]
             for j in range(n):
-                row[j] -= factor * earlier[j]
+                row[j] = fma(-factor, earlier[j], row[j])
         scale = 1.0 / np.sqrt(left[i])
         for j in range(n):
             row[j] *= scale
-            left[j] -= row[j] * row[j]
+            left[j] = fma(-row[j], row[j], left[j])
         left[i], chosen[i], order[h] = -1.0, True, i
         h += 1
-    L, W, rest = np.zeros((h, h)), np.empty((h, h)), h
-    for k in range(h):
-        for j in range(k + 1):
-            L[k, j] = G[j, order[k]]
-    invert(L, W)
+    size, rest = padded(h), h
+    U, W = np.empty((size, size)), np.empty((size, size))
+    for j in range(h):
+        for k in range(j, h):
+            U[j, k] = G[j, order[k]]
+    pad(U, h)
+    invert(U, W)
     for i in range(n):
         if not chosen[i]:
             order[rest] = i
             rest += 1
-    return order, W
+    return order, W[:h, :h]
 
 
-@njit(cache=True, fastmath=True, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 @no_type_check
 def _inverse_factor(A: Float[np.ndarray, "h d"], signal: float, noise: float) -> tuple[bool, Float[np.ndarray, "h h"]]:
     """Return whether K = signal Matern-5/2 + noise I is positive definite, and L^-1, L L^T = K."""
-    h = len(A)
-    columns, L, W = np.ascontiguousarray(A.T), np.empty((h, h)), np.empty((h, h))
+    h, size = len(A), padded(len(A))
+    columns, U, W = np.ascontiguousarray(A.T), np.empty((size, size)), np.empty((size, size))
     s, r = np.empty(h), np.empty(h)
     for i in range(h):
-        kernel_row(columns, A[i], i, signal, s, r, L[i])
-        L[i, i] = signal + noise
-    positive = cholesky(L)
+        kernel_row(columns, A[i], h, signal, s, r, U[i])
+        U[i, i] = signal + noise
+    pad(U, h)
+    positive = cholesky(U)
     if positive:
-        invert(L, W)
-    return positive, W
+        invert(U, W)
+    return positive, W[:h, :h]

@@ -1,17 +1,22 @@
 """Compiled loops over kernel entries, where NumPy would pass over memory once per operation.
 
-With fastmath, the order of a sum is the compiler's choice, and it may choose differently for a function called and
-for the same function loaded from the cache. So such functions are inlined into one that is compiled as a whole:
-a process that compiles and one that loads give the same bytes, which a test repeats.
+Every operation and the order of every sum is written out, with `fma` where two are to be rounded as one, and without
+fastmath: so a number does not depend on its place in an array, on the width of the processor's vectors, or on what the
+compiler makes of a loop.
 """
 
 from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Float
+from llvmlite import ir
 from numba import njit, types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
+TILE_BYTES = 32  # of a vector; two of them by four to six rows of sums fill what AVX2 has
+TILE_ROWS = 6  # of `add_squares`
+SQUARE_ROWS, SQUARE_COLUMNS = 4, 8  # of `subtract_product`
 _f4, _i4 = np.float32, np.int32
 _ROOT_HALF = np.int64(0x3FE6A09E667F3BCD)  # the bits of sqrt(1/2)
 _LN2, _LN2_SQUARED_3 = _f4(0.693147181), _f4(0.160151007)
@@ -44,18 +49,132 @@ def _as_bits(typing_context, number):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def wide_vectors(typing_context):  # type: ignore[no-untyped-def]
-    """Let the function that says so use vectors of 512 bits where the processor has them; otherwise LLVM takes 256."""
+def fma(typing_context, a, b, c):  # type: ignore[no-untyped-def]
+    """Return a b + c, rounded once."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        # `add` of the attributes' own class knows no attributes with values
-        set.add(builder.function.attributes, '"prefer-vector-width"="512"')
+        return builder.fma(*arguments)
+
+    return a(a, b, c), generate
+
+
+class _Tile:
+    """LLVM code for sums_r += w_r[j] x[j], a chain of `fma` by rising j, for some rows r and two vectors of columns.
+
+    Vectors of TILE_BYTES are what AVX2 has; elsewhere LLVM makes the same operations of what there is.
+    """
+
+    def __init__(self, context, builder, number, rows) -> None:  # type: ignore[no-untyped-def]
+        self._builder, self._rows, self._size = builder, rows, number.bitwidth // 8
+        self._vector = ir.VectorType(context.get_value_type(number), TILE_BYTES // self._size)
+        kind = ir.FunctionType(self._vector, [self._vector] * 3)
+        name = f"llvm.fma.v{self._vector.count}f{number.bitwidth}"
+        self._fma = cgutils.get_or_insert_function(builder.module, kind, name)
+
+    def fma(self, a, b, c):  # type: ignore[no-untyped-def]
+        """Return a b + c of vectors."""
+        return self._builder.call(self._fma, [a, b, c])
+
+    def pointers(self, array, place):  # type: ignore[no-untyped-def]
+        """Return where both vectors from `place` of an array's memory on are."""
+        places = (place, self._builder.add(place, ir.IntType(64)(self._vector.count)))
+        kind = self._vector.as_pointer()
+        return [self._builder.bitcast(self._builder.gep(array.data, [at]), kind) for at in places]
+
+    def load(self, pointer):  # type: ignore[no-untyped-def]
+        """Return the vector there."""
+        return self._builder.load(pointer, align=self._size)
+
+    def store(self, value, pointer):  # type: ignore[no-untyped-def]
+        """Put the vector there."""
+        self._builder.store(value, pointer, align=self._size)
+
+    def sums(self, begin, end, weights, weight_at, values, value_at):  # type: ignore[no-untyped-def]
+        """Return the sums over begin <= j < end, by rows; weight_at(j): place of w_0[j], those of the others follow."""
+        builder, index, lanes = self._builder, ir.IntType(64), self._vector.count
+        before = builder.block
+        loop, after = (builder.append_basic_block(part) for part in ("tile", "tile.end"))
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        j = builder.phi(index)
+        j.add_incoming(begin, before)
+        totals, grown = [builder.phi(self._vector) for _ in range(2 * self._rows)], []
+        x, place = [self.load(pointer) for pointer in self.pointers(values, value_at(j))], weight_at(j)
+        for r in range(self._rows):
+            one = builder.load(builder.gep(weights.data, [builder.add(place, index(r))]))
+            lead = builder.insert_element(ir.Constant(self._vector, ir.Undefined), one, ir.IntType(32)(0))
+            everywhere = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
+            spread = builder.shuffle_vector(lead, lead, everywhere)
+            grown += [self.fma(spread, x[h], totals[2 * r + h]) for h in range(2)]
+        following = builder.add(j, index(1))
+        j.add_incoming(following, loop)
+        for total, new in zip(totals, grown, strict=True):
+            total.add_incoming(ir.Constant(self._vector, [0.0] * lanes), before)
+            total.add_incoming(new, loop)
+        builder.cbranch(builder.icmp_signed("<", following, end), loop, after)
+        builder.position_at_end(after)
+        return grown
+
+
+@intrinsic
+def add_squares(typing_context, weights, start, columns, k, first, out):  # type: ignore[no-untyped-def]
+    """Add the squares of w_r^T k to `out`, for TILE_ROWS rows w and the candidates of two vectors, from `first` on.
+
+    Row r of w has its column j at weights[start + TILE_ROWS j + r], j < columns, columns > 0; candidates are columns of
+    k and elements of `out`, contiguous. The squares are added by rising r.
+    """
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        index = ir.IntType(64)
+        tile = _Tile(context, builder, weights.dtype, TILE_ROWS)
+        w, points, sums = (context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (0, 3, 5))
+        _, begin, end, _, place, _ = arguments
+        width = builder.extract_value(points.shape, 1)
+        totals = tile.sums(
+            index(0), end, w, lambda j: builder.add(begin, builder.mul(j, index(TILE_ROWS))),
+            points, lambda j: builder.add(place, builder.mul(j, width)),
+        )  # fmt: skip
+        for h, pointer in enumerate(tile.pointers(sums, place)):
+            square = tile.load(pointer)
+            for total in totals[h::2]:
+                square = tile.fma(total, total, square)
+            tile.store(square, pointer)
         return context.get_dummy_value()
 
-    return types.none(), generate
+    return types.none(weights, types.int64, types.int64, k, types.int64, out), generate
 
 
-@njit(inline="always", fastmath=True, error_model="numpy")
+@intrinsic
+def subtract_product(typing_context, w, column, begin, end, x, place, out, row):  # type: ignore[no-untyped-def]
+    """Subtract sum_j w[j, column + r] x[j, place + c], begin <= j < end, from out[row + r, place + c].
+
+    For r < SQUARE_ROWS and c < SQUARE_COLUMNS; begin < end; arrays of float64, contiguous.
+    """
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        tile = _Tile(context, builder, w.dtype, SQUARE_ROWS)
+        weights, values, target = (
+            context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (0, 4, 6)
+        )
+        _, first, start, stop, _, at, _, top = arguments
+
+        def place_in(array, i, j):  # type: ignore[no-untyped-def]
+            return builder.add(builder.mul(i, builder.extract_value(array.shape, 1)), j)
+
+        totals = tile.sums(
+            start, stop, weights, lambda j: place_in(weights, j, first), values, lambda j: place_in(values, j, at)
+        )
+        for r in range(SQUARE_ROWS):
+            there = place_in(target, builder.add(top, ir.IntType(64)(r)), at)
+            for total, pointer in zip(totals[2 * r : 2 * r + 2], tile.pointers(target, there), strict=True):
+                tile.store(builder.fsub(tile.load(pointer), total), pointer)
+        return context.get_dummy_value()
+
+    whole = types.int64
+    return types.none(w, whole, whole, whole, x, whole, out, whole), generate
+
+
+@njit(inline="always", error_model="numpy")
 @no_type_check
 def matern_single(squares: Float[np.ndarray, " b"], out: Float[np.ndarray, " b"]) -> None:
     """Put (1 + r + r^2 / 3) exp(-r) into `out`, in single precision; squares = (r log2 e)^2 >= 0.
@@ -68,27 +187,27 @@ def matern_single(squares: Float[np.ndarray, " b"], out: Float[np.ndarray, " b"]
         t = t if t < _FARTHEST else _FARTHEST
         k = np.rint(t)
         f = k - t
-        series = _C0 + f * (_C1 + f * (_C2 + f * (_C3 + f * (_C4 + f * _C5))))
+        series = fma(f, fma(f, fma(f, fma(f, fma(f, _C5, _C4), _C3), _C2), _C1), _C0)
         power = _as_float(_i4(_ONE - k * _BINADE))
-        out[j] = (_f4(1.0) + t * _LN2 + squares[j] * _LN2_SQUARED_3) * series * power
+        out[j] = fma(squares[j], _LN2_SQUARED_3, fma(t, _LN2, _f4(1.0))) * series * power
 
 
-@njit(inline="always", fastmath=True, error_model="numpy")
+@njit(inline="always", error_model="numpy")
 @no_type_check
 def exp_minus(x: Float[np.ndarray, " n"], out: Float[np.ndarray, " n"]) -> None:
     """Put exp(-x) into `out`, x >= 0, in double precision: 2^-k and a series to f^11; relative error below 2e-14."""
     for j in range(len(x)):
         y = x[j] if x[j] < 700.0 else 700.0
         k = np.rint(y * 1.4426950408889634)
-        f = k * 0.6931471803691238 - y
-        f = f + k * 1.9082149292705877e-10
+        f = fma(k, 1.9082149292705877e-10, fma(k, 0.6931471803691238, -y))
         g = f * f
-        tail = (1 / 40320 + f * (1 / 362880)) + g * (1 / 3628800 + f * (1 / 39916800))
-        tail = (1 / 24 + f * (1 / 120)) + g * ((1 / 720 + f * (1 / 5040)) + g * tail)
-        out[j] = ((1.0 + f) + g * ((0.5 + f * (1 / 6)) + g * tail)) * _as_float((1023 - np.int64(k)) << 52)
+        tail = fma(g, fma(f, 1 / 39916800, 1 / 3628800), fma(f, 1 / 362880, 1 / 40320))
+        tail = fma(g, fma(g, tail, fma(f, 1 / 5040, 1 / 720)), fma(f, 1 / 120, 1 / 24))
+        series = fma(g, fma(g, tail, fma(f, 1 / 6, 0.5)), 1.0 + f)
+        out[j] = series * _as_float((1023 - np.int64(k)) << 52)
 
 
-@njit(inline="always", fastmath=True, error_model="numpy")
+@njit(inline="always", error_model="numpy")
 @no_type_check
 def matern_double(
     squares: Float[np.ndarray, " n"], root: Float[np.ndarray, " n"], out: Float[np.ndarray, " n"]
@@ -98,10 +217,10 @@ def matern_double(
         root[j] = np.sqrt(squares[j])
     exp_minus(root, out)
     for j in range(len(squares)):
-        out[j] *= 1.0 + root[j] + squares[j] * (1.0 / 3.0)
+        out[j] *= fma(squares[j], 1.0 / 3.0, 1.0 + root[j])
 
 
-@njit(inline="always", fastmath=True, error_model="numpy")
+@njit(inline="always", error_model="numpy")
 @no_type_check
 def log_normal(x: Float[np.ndarray, " n"], out: Float[np.ndarray, " n"]) -> None:
     """Put log x into `out`, for positive x that are no subnormal numbers; error below 2e-11.
@@ -114,5 +233,6 @@ def log_normal(x: Float[np.ndarray, " n"], out: Float[np.ndarray, " n"]) -> None
         m = _as_float(bits - (k << 52))
         s = (m - 1.0) / (m + 1.0)
         g = s * s
-        tail = (2 / 7 + g * (2 / 9)) + g * g * (2 / 11)
-        out[j] = k * 0.6931471805599453 + s * ((2.0 + g * (2 / 3)) + g * g * (2 / 5 + g * tail))
+        tail = fma(g * g, 2 / 11, fma(g, 2 / 9, 2 / 7))
+        series = fma(g * g, fma(g, tail, 2 / 5), fma(g, 2 / 3, 2.0))
+        out[j] = fma(s, series, np.float64(k) * 0.6931471805599453)

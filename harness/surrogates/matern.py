@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from numba import njit
 
-from harness.surrogates.kernels import matern_double
+from harness.surrogates.kernels import fma, matern_double
 
 
 def matern(
@@ -22,7 +22,7 @@ def matern(
     return out
 
 
-@njit(inline="always", fastmath=True, error_model="numpy")
+@njit(inline="always", error_model="numpy")
 @no_type_check
 def kernel_row(columns, a, m, signal, s, r, row):  # type: ignore[no-untyped-def]
     """Put signal Matern-5/2 of |a - c|, c the first m points in `columns`, into row[:m]; s, r: work space."""
@@ -30,13 +30,14 @@ def kernel_row(columns, a, m, signal, s, r, row):  # type: ignore[no-untyped-def
     for q in range(len(a)):
         column, x = columns[q], a[q]
         for j in range(m):
-            s[j] += (column[j] - x) ** 2
+            difference = column[j] - x
+            s[j] = fma(difference, difference, s[j])
     matern_double(s[:m], r[:m], row[:m])
     for j in range(m):
         row[j] *= signal
 
 
-@njit(cache=True, fastmath=True, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 @no_type_check
 def _matern(A, columns, signal, out):  # type: ignore[no-untyped-def]
     """Fill `out`, a row for each of A."""

@@ -10,8 +10,6 @@ import numpy as np
 from jaxtyping import Float
 from numba import njit
 
-from harness.surrogates import compiled
-
 LARGEST = 1 << 16  # points remembered at most; candidates drawn anew at every step would fill any memory
 _FIRST = 1 << 10
 _MANY = 0.5  # of as many points as candidates must be remembered: else the bounds that need no memory are good ones,
@@ -23,12 +21,11 @@ class Remembered:
 
     `serve` begins a new state and returns its number; what older posteriors tell or ask afterwards is not heard, since
     their variances do not bound each other's. The memory is kept where theta and the diagonal of the kernel matrix
-    (noise, jitter) are those of before and the observations begin with those of before, else emptied; and emptied where
-    another likelihood takes over for many observations, whose rounding differs by more than the bounds allow for.
+    (noise, jitter) are those of before and the observations begin with those of before, else emptied.
     """
 
     def __init__(self) -> None:
-        self._state, self._key, self._X = 0, (b"", 0.0, True), np.empty((0, 0))
+        self._state, self._key, self._X = 0, (b"", 0.0), np.empty((0, 0))
         self._empty(_FIRST, 0)
 
     def __len__(self) -> int:
@@ -42,7 +39,7 @@ class Remembered:
 
     def serve(self, theta: Float[np.ndarray, " t"], diagonal: float, X: Float[np.ndarray, "n d"]) -> int:
         """Begin the state of a posterior of these hyperparameters and observations; return its number."""
-        key, before = (theta.tobytes(), diagonal, len(X) <= compiled.LARGEST), len(self._X)
+        key, before = (theta.tobytes(), diagonal), len(self._X)
         if key != self._key or not np.array_equal(self._X, X[:before]):
             self._empty(_FIRST, X.shape[1])
         self._state, self._key, self._X = self._state + 1, key, X.copy()

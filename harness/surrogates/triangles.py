@@ -1,81 +1,77 @@
-"""Cholesky factor and its inverse, compiled into the function that asks for them, for a few hundred rows at most."""
+"""Cholesky factor and its inverse, compiled into the function that asks for them, without BLAS or LAPACK.
+
+Matrices are padded to a multiple of SQUARE_COLUMNS rows, with the unit matrix, which changes nothing. The order of
+every sum is fixed by the size alone, and most of the work is done in tiles that stay in the processor's registers.
+"""
 
 from typing import no_type_check
 
 import numpy as np
 from numba import njit
 
+from harness.surrogates.kernels import SQUARE_COLUMNS, SQUARE_ROWS, fma, subtract_product
 
-@njit(inline="always", fastmath=True, error_model="numpy")
+
+@njit(inline="always")
+@no_type_check
+def padded(n: int) -> int:
+    """Return the rows that an n x n matrix is padded to."""
+    return -(-n // SQUARE_COLUMNS) * SQUARE_COLUMNS
+
+
+@njit(inline="always", error_model="numpy")
 @no_type_check
 def cholesky(A):  # type: ignore[no-untyped-def]
-    """Replace the lower triangle of A by that of L, A = L L^T; return whether A is positive definite.
+    """Replace the upper triangle of A, padded, by that of U, A = U^T U; return whether A is positive definite.
 
-    Rows are made four at a time: each entry waits for the one before it, and four such chains hide that.
+    What lies below the diagonal is lost.
     """
-    n, i = len(A), 0
-    while i < n:
-        known = 0
-        if i + 4 <= n:
-            known = i
-            r0, r1, r2, r3 = A[i], A[i + 1], A[i + 2], A[i + 3]
-            for j in range(i):
-                other, v0, v1, v2, v3 = A[j], r0[j], r1[j], r2[j], r3[j]
-                for k in range(j):
-                    x = other[k]
-                    v0 -= r0[k] * x
-                    v1 -= r1[k] * x
-                    v2 -= r2[k] * x
-                    v3 -= r3[k] * x
-                scale = 1.0 / other[j]
-                r0[j], r1[j], r2[j], r3[j] = v0 * scale, v1 * scale, v2 * scale, v3 * scale
-        for m in range(i, min(i + 4, n)):
-            row = A[m]
-            for j in range(known, m):
-                other, value = A[j], row[j]
-                for k in range(j):
-                    value -= row[k] * other[k]
-                row[j] = value / other[j]
-            value = row[m]
-            for k in range(m):
-                value -= row[k] * row[k]
-            if not value > 0.0:
+    size = len(A)
+    for top in range(0, size, SQUARE_ROWS):
+        if top > 0:
+            for place in range(top - top % SQUARE_COLUMNS, size, SQUARE_COLUMNS):
+                subtract_product(A, top, 0, top, A, place, A, top)
+        for i in range(top, top + SQUARE_ROWS):
+            row = A[i]
+            for k in range(top, i):
+                other, factor = A[k], -A[k, i]
+                for j in range(i, size):
+                    row[j] = fma(factor, other[j], row[j])
+            if not row[i] > 0.0:
                 return False
-            row[m] = np.sqrt(value)
-        i += 4
+            root = np.sqrt(row[i])
+            scale = 1.0 / root
+            for j in range(i + 1, size):
+                row[j] *= scale
+            row[i] = root
     return True
 
 
-@njit(inline="always", fastmath=True, error_model="numpy")
+@njit(inline="always", error_model="numpy")
 @no_type_check
-def invert(L, W):  # type: ignore[no-untyped-def]
-    """Put L^-1 into W, zeros above the diagonal; two rows are made at a time, of four rows of W at a time."""
-    n, i = len(L), 0
-    if n % 2 == 1:
-        W[0, :] = 0.0
-        W[0, 0], i = 1.0 / L[0, 0], 1
-    while i < n:
-        row, after = W[i], W[i + 1]
-        row[:] = 0.0
-        after[:] = 0.0
-        k = 0
-        while k + 4 <= i:
-            c0, c1, c2, c3 = L[i, k], L[i, k + 1], L[i, k + 2], L[i, k + 3]
-            d0, d1, d2, d3 = L[i + 1, k], L[i + 1, k + 1], L[i + 1, k + 2], L[i + 1, k + 3]
-            w0, w1, w2, w3 = W[k], W[k + 1], W[k + 2], W[k + 3]
-            for j in range(k + 4):
-                x0, x1, x2, x3 = w0[j], w1[j], w2[j], w3[j]
-                row[j] -= c0 * x0 + c1 * x1 + c2 * x2 + c3 * x3
-                after[j] -= d0 * x0 + d1 * x1 + d2 * x2 + d3 * x3
-            k += 4
-        for m in range(k, i):
-            c, d, w = L[i, m], L[i + 1, m], W[m]
-            for j in range(m + 1):
-                row[j] -= c * w[j]
-                after[j] -= d * w[j]
-        scale, d, last = 1.0 / L[i, i], L[i + 1, i], 1.0 / L[i + 1, i + 1]
-        for j in range(i):
-            row[j] *= scale
-            after[j] = (after[j] - d * row[j]) * last
-        row[i], after[i], after[i + 1] = scale, -d * scale * last, last
-        i += 2
+def invert(U, W):  # type: ignore[no-untyped-def]
+    """Put U^-T, which is L^-1 of the factor L = U^T, into W, both padded, with zeros above the diagonal."""
+    size = len(U)
+    W[:, :] = 0.0
+    for top in range(0, size, SQUARE_ROWS):
+        for place in range(0, top, SQUARE_COLUMNS):
+            subtract_product(U, top, place, top, W, place, W, top)
+        for i in range(top, top + SQUARE_ROWS):
+            row = W[i]
+            for k in range(top, i):
+                other, factor = W[k], -U[k, i]
+                for j in range(k + 1):
+                    row[j] = fma(factor, other[j], row[j])
+            scale = 1.0 / U[i, i]
+            for j in range(i):
+                row[j] *= scale
+            row[i] = scale
+
+
+@njit(inline="always", error_model="numpy")
+@no_type_check
+def pad(A, n):  # type: ignore[no-untyped-def]
+    """Continue the upper triangle of A beyond its first n rows and columns with the unit matrix."""
+    for i in range(len(A)):
+        for j in range(max(i, n), len(A)):
+            A[i, j] = 1.0 if i == j else 0.0

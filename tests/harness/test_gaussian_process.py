@@ -9,7 +9,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
 from harness.errors import BadInput
-from harness.surrogates.compiled import LARGEST, CompiledLikelihood
+from harness.surrogates.compiled import CompiledLikelihood
 from harness.surrogates.gp import (
     LENGTH_SCALE,
     NOISE_VARIANCE,
@@ -201,7 +201,7 @@ def test_a_singular_kernel_is_factored_with_jitter(compiled: bool) -> None:
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.integers(0, 10**6), st.sampled_from([3, 9, 40, 70, 129, 160]))
+@given(st.integers(0, 10**6), st.sampled_from([3, 9, 40, 70, 129, 161]))
 def test_the_compiled_likelihood_is_the_plain_one(seed: int, n: int) -> None:
     rng = np.random.default_rng(seed)
     X, z = rng.random((n, D)), rng.standard_normal(n)
@@ -223,14 +223,6 @@ def test_the_solution_of_another_theta_is_not_the_last_one() -> None:
         likelihood(second)
         expected = _likelihood(X, z, True).solution(first).inverse
         np.testing.assert_allclose(likelihood.solution(first).inverse, expected, atol=1e-12)
-
-
-def test_fits_agree_on_both_sides_of_the_largest_compiled_size() -> None:
-    X, y = _data(LARGEST + 1)
-    C = np.random.default_rng(1).random((50, D))
-    process = GaussianProcess()
-    means = [process.fit(X[:n], y[:n]).mean_sd(C)[0] for n in (LARGEST, LARGEST + 1)]
-    np.testing.assert_allclose(*means, atol=0.05 * y.std())
 
 
 @pytest.mark.parametrize("n", [1, 5, 64, 65, 200])

@@ -13,10 +13,8 @@ from harness.cost_models.lv import LowVariance
 from harness.optimizer import Optimizer
 from harness.run import run
 from harness.surrogates import remembered
-from harness.surrogates.compiled import LARGEST as LAST
 from harness.surrogates.compiled import CompiledLikelihood
 from harness.surrogates.gp import GaussianProcess
-from harness.surrogates.likelihood import Likelihood
 from harness.surrogates.pairs import Pairs
 from harness.surrogates.posterior import GaussianPosterior
 from harness.surrogates.remembered import LARGEST, Remembered
@@ -81,24 +79,21 @@ def test_it_does_not_grow_without_end() -> None:
 @pytest.mark.parametrize("noise", [1e-6, 1e-3, 0.1])
 @pytest.mark.parametrize("scale", [0.05, 0.4, 20.0])
 def test_the_bounds_hold_and_are_close(noise: float, scale: float, noisy: bool) -> None:
-    """Observation by observation at the same hyperparameters, also where the kernel matrix is all but singular.
-
-    Where the likelihood for many observations takes over, the memory begins anew.
-    """
+    """Observation by observation at the same hyperparameters, also where the kernel matrix is all but singular."""
     rng, memory, space = np.random.default_rng(1), Remembered(), Workspace()
-    X, C = rng.random((LAST + 10, 3)), rng.random((500, 3))
+    X, C = rng.random((170, 3)), rng.random((500, 3))
     X[80:110] = np.clip(X[:30] + 1e-5 * rng.standard_normal((30, 3)), 0, 1)
     C[:50] = np.clip(X[70:120] + 1e-4 * rng.standard_normal((50, 3)), 0, 1)
     y, theta = np.sin(5 * X[:, 0]) + 1e4 * (X[:, 1] > 0.9), np.log([scale] * 3 + [1.0, noise])
     exact = None
-    for n in (*range(70, 100), *range(LAST - 10, len(X))):
+    for n in (*range(70, 100), *range(150, len(X))):
         pairs = Pairs(True)
         pairs.update(X[:n])
         z = y[:n] / 1e4
-        solution = (CompiledLikelihood(pairs, z, space) if n <= LAST else Likelihood(pairs, z)).solution(theta)
+        solution = CompiledLikelihood(pairs, z, space).solution(theta)
         posterior = GaussianPosterior(X[:n], theta, solution, (3.0, 1e4), noisy, remembered=memory)
         bounds = posterior.recalled(C)
-        assert (bounds is None) == (n in (70, LAST + 1))
+        assert (bounds is None) == (n == 70)
         before, exact = exact, GaussianPosterior(X[:n], theta, solution, (3.0, 1e4), noisy).mean_sd(C)
         if bounds is not None:
             (low, high), (mean, sd) = bounds, exact
