@@ -20,7 +20,7 @@ from harness.problem import Bounded, Evaluator
 from harness.records import block_folder, seeds_done
 from harness.targets import code_of
 
-ENGINE = 2  # raise it when the same spec gives other choices than before
+ENGINE = 3  # raise it when the same spec gives other choices than before
 LOOK_AHEAD = 3  # raise it when utilities that look ahead choose otherwise, and those that do not as before
 COST_SD = 2  # raise it when predictive sds of costs change: other statistics than the default depend on them
 SETTINGS = ("iterations", "n_initial", "tau", "cost_statistic")  # of every run's optimizer

@@ -6,6 +6,7 @@ of the true one, and the cost model learns it as such (`cost_models.censored`).
 """
 
 import copy
+import math
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -135,7 +136,7 @@ class Optimizer:
         return Proposal(
             index=int(index[i]),
             log_ei=float(log_value[i]),
-            predicted_cost_s=float(np.exp(np.clip(mean_log_cost[i], -_LARGEST, _LARGEST))),
+            predicted_cost_s=math.exp(min(max(mean_log_cost[i], -_LARGEST), _LARGEST)),
             effective_alpha=alpha,
             fit_ms=1e3 * (fitted - began),
             propose_ms=1e3 * (done - fitted),

@@ -11,6 +11,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import erfcx, log_ndtr, ndtri_exp
 
+from harness.elementary import log1p
+
 _FAR = 30.0  # sd: beyond, the moments' brackets cancel and their asymptotic series are exact to 1e-9
 
 
@@ -28,7 +30,7 @@ def quantile(
     if not ((q > 0.0) & (q < 1.0)).all():
         raise ValueError("quantiles must lie inside (0, 1)")
     alpha = _standard(mu, sd, bound)
-    tail = np.log1p(-q) + log_ndtr(-alpha)
+    tail = log1p(-q) + log_ndtr(-alpha)
     return np.maximum(mu - sd * ndtri_exp(tail), bound)
 
 

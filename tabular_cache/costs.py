@@ -20,6 +20,7 @@ from scipy.special import ndtri
 
 from harness import executors
 from harness.cost_models.protocol import CostModel, ProblemAware, known_beforehand
+from harness.elementary import log
 from harness.records.experiments import missing_seeds, record_path, write_record
 from harness.streams import stream
 from harness.targets import code_of
@@ -119,7 +120,7 @@ def learn(table: Table, config: Mapping[str, Any], seed: int, sizes: Sequence[in
                 "seed": seed,
                 "n": n,
                 "trained_on": trained_on,
-                **score(np.log(cost[asked]), *model.predict(table.unit[asked])),
+                **score(log(cost[asked]), *model.predict(table.unit[asked])),
             }
         )
     return rows

@@ -28,8 +28,9 @@ TRUSTED = (
     "sklearn.metrics._dist_metrics.EuclideanDistance64",
     "sklearn.metrics._dist_metrics.ManhattanDistance64",
     "sklearn.neighbors._kd_tree.KDTree",
-    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
     "sklearn.tree._tree.Tree",
+    "tabular_cache.regressors.LinearRegressor",
+    "tabular_cache.regressors.NetworkRegressor",
     "xgboost.core.Booster",
     "xgboost.sklearn.XGBRegressor",
 )
@@ -92,7 +93,7 @@ def _train(lesson: Lesson) -> Learned:
         for known, new in GroupKFold(min(FOLDS, len(set(groups)))).split(X, y, groups):
             error[new] = y[new] - clone(model).fit(X[known], y[known]).predict(X[new])
         model.fit(X, y)
-    return Learned(model, math.sqrt(float(error @ error) / len(error)))
+    return Learned(model, math.sqrt(float(np.square(error).mean())))
 
 
 def _seeded(regressor: Any, seed: int) -> Any:

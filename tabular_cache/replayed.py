@@ -81,8 +81,10 @@ class ReplayProblem:
         if self._near_to != self._best or len(near) < n:
             rows = np.flatnonzero(self._free)
             distance = _squared_distances(self._table.unit, rows, self._best)
-            nearest = np.argpartition(distance, min(3 * n, len(rows) - 1))[: 3 * n]
-            self._near, self._near_to = rows[nearest[np.argsort(distance[nearest], kind="stable")]], self._best
+            farthest = np.partition(distance, min(3 * n, len(rows)) - 1)[min(3 * n, len(rows)) - 1]
+            nearest = np.flatnonzero(distance <= farthest)  # not argpartition, whose order hangs on the processor
+            nearest = nearest[np.argsort(distance[nearest], kind="stable")][: 3 * n]
+            self._near, self._near_to = rows[nearest], self._best
             near = self._near
         return near[:n]
 
@@ -90,7 +92,7 @@ class ReplayProblem:
         """Return the costs in seconds of points that are rows of the table; raises ValueError for others."""
         if self._places is None:
             keys = _keys(self._table.unit)
-            rows = np.argsort(keys)
+            rows = np.argsort(keys, kind="stable")
             self._places = keys[rows], rows
         keys, rows = self._places
         found = rows[np.searchsorted(keys[:-1], _keys(C))]  # without the last: what lies beyond it is compared with it

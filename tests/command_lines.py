@@ -44,11 +44,16 @@ class Done:
 
 
 class CommandLines:
-    """`python -m MODULE ARGUMENTS` in a folder, one after the other; modules are found in `more` too."""
+    """`python -m MODULE ARGUMENTS` in a folder, one after the other; modules are found in `more` too.
 
-    def __init__(self, *more: Path) -> None:
+    cache: where what is learned and kept lies, None for the user's own.
+    """
+
+    def __init__(self, *more: Path, cache: Path | None = None) -> None:
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         environment = ENVIRONMENT | {"PYTHONPATH": os.pathsep.join(map(str, (ROOT, *more)))}
+        if cache is not None:
+            environment["COST_AWARE_BO_CACHE"] = str(cache)
         self._process = subprocess.Popen([sys.executable, "-c", _DRIVER], env=environment, text=True, cwd=ROOT, **pipes)
 
     def __call__(self, module: str, *arguments: str, cwd: Path) -> Done:

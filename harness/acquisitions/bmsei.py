@@ -1,10 +1,11 @@
 """Budgeted multi-step expected improvement: the best plan of a few evaluations that the budget allows."""
 
+import math
 from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.special import logsumexp, ndtr, ndtri
+from scipy.special import ndtr, ndtri
 
 from harness.acquisitions.belief import Belief
 from harness.acquisitions.ei import log_ei
@@ -22,10 +23,11 @@ from harness.acquisitions.lookahead import (
 from harness.acquisitions.protocol import Setup
 from harness.acquisitions.time_left import Clock
 from harness.checks import flag, whole
+from harness.elementary import exp, gauss_hermite, log, logsumexp
 from harness.surrogates.joint import Joint
 
-_W, _SHARE = np.polynomial.hermite_e.hermegauss(5)  # f given its noisy observation
-_LOG_SHARE = np.log(_SHARE / _SHARE.sum())
+_W, _SHARE = gauss_hermite(5)  # f given its noisy observation
+_LOG_SHARE = log(_SHARE)
 
 
 class BudgetedMultiStepEI(LookAhead):
@@ -67,8 +69,8 @@ class BudgetedMultiStepEI(LookAhead):
     ) -> None:
         self.steps, self.shortlist = whole("utility.steps", steps, 1), whole("utility.shortlist", shortlist, 1)
         self.pool, self.branch = whole("utility.pool", pool, 1), whole("utility.branch", branch, 1)
-        z, weight = np.polynomial.hermite_e.hermegauss(whole("utility.outcomes", outcomes, 2, MOST_NODES))
-        self._z, self._log_weight = z, np.log(weight / weight.sum())
+        self._z, weight = gauss_hermite(whole("utility.outcomes", outcomes, 2, MOST_NODES))
+        self._log_weight = log(weight)
         self.costs, self.planned = whole("utility.costs", costs, 1), flag("utility.planned", planned)
         self.marginal = flag("utility.marginal", marginal)
 
@@ -141,12 +143,12 @@ class BudgetedMultiStepEI(LookAhead):
                 then = Joint(mean[k], covariance, joint.noise)
                 deeper[k, v, c] = self._best(then, clocks[c], float(low[k, v]), steps)
             highest = logsumexp(deeper + _LOG_SHARE[:, None], axis=1)
-        return float(logsumexp(self._log_weight[:, None] + highest - np.log(len(clocks))))
+        return float(logsumexp(self._log_weight[:, None] + highest - math.log(len(clocks))))
 
     def _costs(self, clock: Clock, i: int) -> Float[np.ndarray, " c"]:
         """Return equally likely costs of point i, given that it fits."""
         mean, sd = clock.log_cost[i], clock.log_cost_sd[i]
         if sd == 0.0:
-            return np.exp([mean])
+            return exp(np.array([mean]))
         below = ndtr((clock.log_left() - mean) / sd)
-        return np.exp(mean + sd * ndtri(below * (np.arange(self.costs) + 0.5) / self.costs))
+        return exp(mean + sd * ndtri(below * (np.arange(self.costs) + 0.5) / self.costs))

@@ -7,10 +7,11 @@ import numpy as np
 from numba import njit
 
 from harness.acquisitions.ei import log_h
+from harness.elementary import exp
 
 _ROOT2, _ROOT2PI = math.sqrt(2.0), math.sqrt(2.0 * math.pi)
 _FAR, _PER_UNIT, _ROUNDING = 38.0, 64, 1e-9  # of the bound's table: EI is 0 below -_FAR, and gap above _FAR
-_KNOTS = np.exp(log_h(np.linspace(-_FAR, _FAR, 2 * int(_FAR) * _PER_UNIT + 1)))
+_KNOTS = exp(log_h(np.linspace(-_FAR, _FAR, 2 * int(_FAR) * _PER_UNIT + 1)))
 
 
 @njit(cache=True, error_model="numpy", inline="always")

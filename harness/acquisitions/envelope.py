@@ -12,6 +12,7 @@ from jaxtyping import Float
 from numba import njit
 
 from harness.acquisitions.ei import log_h
+from harness.elementary import exp, log
 
 
 def log_expected_gain(
@@ -32,14 +33,12 @@ def log_expected_gain(
     out = np.full(len(slope), -np.inf)
     some = first[1:] > first[:-1]
     if some.any():
-        with np.errstate(divide="ignore"):
-            terms = np.log(widths) + log_h(-np.abs(cuts))
+        terms = log(widths) + log_h(-np.abs(cuts))
         starts = first[:-1][some]
         peak = np.maximum.reduceat(terms, starts)
         shift = np.where(np.isfinite(peak), peak, 0.0)
         sizes = (first[1:] - first[:-1])[some]
-        with np.errstate(divide="ignore"):
-            out[some] = shift + np.log(np.add.reduceat(np.exp(terms - np.repeat(shift, sizes)), starts))
+        out[some] = shift + log(np.add.reduceat(exp(terms - np.repeat(shift, sizes)), starts))
     return out
 
 

@@ -5,14 +5,17 @@ from typing import ClassVar, no_type_check
 import numpy as np
 from jaxtyping import Float, Int
 from numba import njit
-from scipy.linalg import solve_triangular
 from scipy.special import entr
 
 from harness.acquisitions.belief import Belief
 from harness.acquisitions.lookahead import MOST_NODES, LookAhead, latent_log_ei, leaders, prior, spread
 from harness.checks import whole
+from harness.elementary import gauss_hermite, log
 from harness.surrogates.joint import root
+from harness.surrogates.matrices import dot, product, solve_lower, transposed_product
 from harness.surrogates.protocol import JointPosterior
+
+_ROUNDING = 1e-14  # nats: a difference of entropies no larger is that of their last digits
 
 
 class EntropySearch(LookAhead):
@@ -41,8 +44,7 @@ class EntropySearch(LookAhead):
         support = self._support(belief, posterior)
         normals = belief.rng("es draws").standard_normal((self.draws, len(support) + 1))
         value = information(posterior, support, C[chosen], normals, self.outcomes)
-        with np.errstate(divide="ignore"):
-            return spread(chosen, np.log(np.maximum(value, 0.0)), len(C))
+        return spread(chosen, log(np.maximum(value, 0.0)), len(C))
 
     def _support(self, belief: Belief, posterior: JointPosterior) -> Float[np.ndarray, "r d"]:
         _, X, C = prior(belief)
@@ -75,18 +77,18 @@ def information(
     variance = posterior.moments(C)[1]
     sd = np.sqrt(variance + posterior.noise)
     influence = posterior.covariance(C, support) / sd[:, None]
-    own = solve_triangular(factor, influence.T, lower=True)  # L^-1 sigma~
+    own = solve_lower(factor, influence.T)  # L^-1 sigma~
     square, most = np.square(own).sum(axis=0), variance / np.square(sd)
     own *= np.sqrt(np.minimum(1.0, most / np.maximum(square, np.finfo(float).tiny)))  # f cannot explain more than f(x)
     rest = np.sqrt(1.0 - np.minimum(square, most))
-    drawn, outcome = factor @ normals[:, :-1].T, own.T @ normals[:, :-1].T + np.outer(rest, normals[:, -1])
-    z, weight = np.polynomial.hermite_e.hermegauss(outcomes)
-    weight /= weight.sum()
+    drawn = product(factor, normals[:, :-1].T)
+    outcome = transposed_product(own, normals[:, :-1].T) + np.outer(rest, normals[:, -1])
+    z, weight = gauss_hermite(outcomes)
     out = np.empty(len(C))
     for i in range(len(C)):
         shares = _wins(drawn, joint.mean, influence[i], outcome[i], z) / len(normals)
-        out[i] = entr(weight @ shares).sum() - weight @ entr(shares).sum(axis=1)
-    return out
+        out[i] = entr((weight[:, None] * shares).sum(axis=0)).sum() - dot(weight, entr(shares).sum(axis=1))
+    return np.where(out > _ROUNDING, out, 0.0)
 
 
 @njit(cache=True, error_model="numpy")

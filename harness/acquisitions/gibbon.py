@@ -10,6 +10,7 @@ from scipy.special import log_ndtr
 
 from harness.acquisitions.mes import MaxValueEntropySearch, density_ratio, log_pdf
 from harness.acquisitions.tails import ROWS, minus_log1m, ratios, sums
+from harness.elementary import log, log1p
 
 _FAR = 25.0  # above it the reduction is so small that log1p(-x) = -x to rounding, and it would soon underflow
 _MOST = 1.0 - 2.0**-53  # share of the variance that f* can take away
@@ -31,12 +32,11 @@ class Gibbon(MaxValueEntropySearch):
         near = np.minimum(gap, _FAR)
         r = density_ratio(gap)
         share = np.clip(signal * r * (near + r), 0.0, _MOST)
-        with np.errstate(divide="ignore"):
-            exact = np.log(-0.5 * np.log1p(-share))
+        exact = log(-0.5 * log1p(-share))
         if not (gap > _FAR).any():
             return exact
         log_r = log_pdf(gap) - log_ndtr(gap)
-        far = np.log(0.5 * signal) + log_r + np.log(np.maximum(gap, _FAR))
+        far = log(0.5 * signal) + log_r + log(np.maximum(gap, _FAR))
         return np.where(gap > _FAR, far, exact)
 
     def totals(self, *parts: Float[np.ndarray, "_"]) -> Float[np.ndarray, " m"]:

@@ -9,6 +9,7 @@ from harness.acquisitions.belief import Belief
 from harness.acquisitions.envelope import log_expected_gain
 from harness.acquisitions.lookahead import LookAhead, leaders_by_value, prior
 from harness.checks import whole
+from harness.elementary import log
 
 
 class KnowledgeGradient(LookAhead):
@@ -43,8 +44,8 @@ class KnowledgeGradient(LookAhead):
         else:
             z = belief.rng("kg").standard_normal(self.draws)
             gain = log_gain_by_sampling(level, slope, mean, variance / sd, z)
-        with np.errstate(divide="ignore"):  # the gain is over the lowest mean with x, which counts from now on
-            return np.logaddexp(gain, np.log(np.maximum(level.min() - mean, 0.0)))
+        # the gain is over the lowest mean with x, which counts from now on
+        return np.logaddexp(gain, log(np.maximum(level.min() - mean, 0.0)))
 
     def _leaders(self, belief: Belief, mean: Float[np.ndarray, " m"]) -> np.ndarray:
         if self.points == 0:
@@ -68,5 +69,4 @@ def log_gain_by_sampling(
     for j in range(len(slope)):
         means, slopes = np.append(level, own_level[j]), np.append(slope[j], own_slope[j])
         out[j] = means.min() - (means[:, None] + slopes[:, None] * z).min(axis=0).mean()
-    with np.errstate(divide="ignore"):
-        return np.log(np.maximum(out, 0.0))
+    return log(np.maximum(out, 0.0))

@@ -11,6 +11,7 @@ from harness.acquisitions.belief import Belief
 from harness.acquisitions.ei import log_ei
 from harness.acquisitions.power import per_cost
 from harness.acquisitions.protocol import PowerRule, Setup
+from harness.elementary import exp, log1p
 from harness.errors import BadInput
 from harness.surrogates.joint import Joint
 from harness.surrogates.protocol import JointPosterior, JointSurrogate
@@ -120,8 +121,7 @@ def excess(log_value: Float[np.ndarray, " k"], log_base: float) -> Float[np.ndar
     """Return log(value - base), -inf where that is not > 0; the values themselves where none is, which keeps order."""
     if not log_value.max() > log_base > -np.inf:
         return log_value
-    with np.errstate(divide="ignore"):
-        return log_value + np.log1p(-np.exp(np.minimum(log_base - log_value, 0.0)))
+    return log_value + log1p(-exp(np.minimum(log_base - log_value, 0.0)))
 
 
 def spread(chosen: Int[np.ndarray, " k"], value: Float[np.ndarray, " k"], m: int) -> Float[np.ndarray, " m"]:

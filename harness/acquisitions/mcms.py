@@ -1,5 +1,6 @@
 """Opportunity cost: what a candidate is worth if myopic EI goes on after it until the deadline."""
 
+import math
 from typing import ClassVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from harness.acquisitions.paths import path_values
 from harness.acquisitions.protocol import Setup
 from harness.acquisitions.time_left import Clock
 from harness.checks import flag, whole
+from harness.elementary import log
 
 
 class MonteCarloMultiStep(LookAhead):
@@ -78,10 +80,9 @@ class MonteCarloMultiStep(LookAhead):
         normals = belief.rng("mcms").standard_normal((self.paths, len(pool), 3))
         joint, starts = pooled(belief, pool), np.searchsorted(pool, chosen)
         later = path_values(joint, plan.at(pool), starts, belief.incumbent, normals, steps).mean(axis=1)
-        with np.errstate(divide="ignore"):
-            value = np.logaddexp(first[chosen], np.log(later))
-            if self.marginal:
-                none, left = np.array([-1]), plan.passed(first).at(pool)
-                without = path_values(joint, left, none, belief.incumbent, normals, steps - 1).mean()
-                value = excess(value, np.log(without))
+        value = np.logaddexp(first[chosen], log(later))
+        if self.marginal:
+            none, left = np.array([-1]), plan.passed(first).at(pool)
+            without = path_values(joint, left, none, belief.incumbent, normals, steps - 1).mean()
+            value = excess(value, math.log(without) if without > 0.0 else -math.inf)
         return spread(chosen, value, len(first))

@@ -6,13 +6,14 @@ from typing import ClassVar, no_type_check
 import numpy as np
 from jaxtyping import Float
 from numba import njit
-from scipy.special import erfcx, log_ndtr, logsumexp
+from scipy.special import erfcx, log_ndtr
 
 from harness.acquisitions.belief import Belief
 from harness.acquisitions.lookahead import LookAhead, prior
 from harness.acquisitions.minima import known_sampler, minima
 from harness.acquisitions.tails import ROWS, sums, tails
 from harness.checks import whole
+from harness.elementary import exp, log, logsumexp
 
 _SMALL = 6.0  # above it both terms are computed in logs
 _FAR = 30.0  # above it all terms are: their sum would soon underflow
@@ -47,8 +48,7 @@ class MaxValueEntropySearch(LookAhead):
     ) -> Float[np.ndarray, " m"]:
         """Return the log value given the samples `lowest` of f*; variance > 0: of the latent function."""
         sd, signal = np.sqrt(variance), variance / (variance + noise)
-        with np.errstate(divide="ignore"):
-            out = np.log(self.totals(mean, sd, signal, lowest))
+        out = log(self.totals(mean, sd, signal, lowest))
         far = mean - lowest.max() > _FAR * sd
         if far.any():
             gap = (mean[far, None] - lowest) / sd[far, None]
@@ -90,18 +90,17 @@ def log_information(g: Float[np.ndarray, "m k"]) -> Float[np.ndarray, "m k"]:
     low, high = g[~far], g[far]
     log_cdf = log_ndtr(low)
     plain = 0.5 * low * density_ratio(low) - log_cdf
-    with np.errstate(divide="ignore"):
-        out[~far] = np.log(np.maximum(plain, 0.0))
+    out[~far] = log(np.maximum(plain, 0.0))
     tail = math.sqrt(0.5 * math.pi) * erfcx(high * math.sqrt(0.5))  # (1 - Psi) / psi
-    upper = np.exp(log_pdf(high)) * tail
+    upper = exp(log_pdf(high)) * tail
     # -log Psi = u + u^2 / 2, u = 1 - Psi < 1e-9; and 1 / Psi = 1 + u
-    out[far] = log_pdf(high) + np.log(0.5 * high * (1.0 + upper) + tail * (1.0 + 0.5 * upper))
+    out[far] = log_pdf(high) + log(0.5 * high * (1.0 + upper) + tail * (1.0 + 0.5 * upper))
     return out
 
 
 def density_ratio(g: Float[np.ndarray, "*s"]) -> Float[np.ndarray, "*s"]:
     """Return psi(g) / Psi(g); below 0 not by their logs, which are large there and cancel."""
-    ratio, below = np.exp(log_pdf(g) - log_ndtr(g)), g < 0.0
+    ratio, below = exp(log_pdf(g) - log_ndtr(g)), g < 0.0
     ratio[below] = 1.0 / (math.sqrt(0.5 * math.pi) * erfcx(-g[below] * math.sqrt(0.5)))
     return ratio
 

@@ -6,6 +6,7 @@ from jaxtyping import Float
 from harness.acquisitions.belief import Belief
 from harness.acquisitions.lookahead import observed_and_leading, prior
 from harness.acquisitions.tails import log_survival
+from harness.elementary import log
 from harness.errors import BadInput
 
 SAMPLERS = ("gumbel", "joint")
@@ -54,9 +55,9 @@ def gumbel(
     mean, sd = mean[possible], sd[possible]
     first = np.argsort(mean - sd, kind="stable")[:_FEW]  # of fewer points the minimum is higher: a start from above
     q1, q2, q3 = _quartiles(mean, sd, _quartiles(mean[first], sd[first], np.full(3, highest)))
-    inner = np.log(-np.log(_QUARTILES))
+    inner = log(-log(_QUARTILES))
     b = max(float((q1 - q3) / (inner[0] - inner[2])), 0.0)
-    return q2 + b * (np.log(-np.log(uniform)) - inner[1])
+    return q2 + b * (log(-log(uniform)) - inner[1])
 
 
 def _quartiles(
@@ -66,7 +67,7 @@ def _quartiles(
 
     log P(min > y) = sum log Phi((mean_i - y) / sd_i) falls and is concave, so that from above every step stays above.
     """
-    wanted, y = np.log(_QUARTILES), start
+    wanted, y = log(_QUARTILES), start
     for _ in range(_NEWTON):
         log_cdf, slope = np.array([log_survival(mean, sd, value) for value in y]).T
         step = np.maximum((wanted - log_cdf) / slope, 0.0)

@@ -14,6 +14,7 @@ from numba import njit
 
 from harness.acquisitions.compiled_ei import expected_improvement, improvement_bound
 from harness.acquisitions.time_left import Clock
+from harness.elementary import exp
 from harness.surrogates.joint import Joint
 
 _RARE = 8.0  # sds by which no draw is off its mean, but for the jitter that draws of nearly dependent points need
@@ -44,7 +45,7 @@ def path_values(
     """
     values = np.zeros((len(starts), len(normals)))
     _paths(
-        joint.mean, np.ascontiguousarray(joint.covariance), joint.noise, np.exp(clock.log_cost), clock.log_cost_sd,
+        joint.mean, np.ascontiguousarray(joint.covariance), joint.noise, exp(clock.log_cost), clock.log_cost_sd,
         starts, incumbent, math.exp(clock.log_left()), joint.draw(normals[:, :, 0]), normals, steps, values,
     )  # fmt: skip
     return values

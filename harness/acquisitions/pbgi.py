@@ -1,5 +1,6 @@
 """The Pandora's box Gittins index: the price of certainty at which a candidate is just worth opening."""
 
+import math
 from typing import ClassVar
 
 import numpy as np
@@ -13,6 +14,7 @@ from harness.acquisitions.power import Power
 from harness.acquisitions.protocol import Setup
 from harness.checks import flag, number
 from harness.cost_models.statistics import log_statistic
+from harness.elementary import exp, log
 from harness.errors import BadInput
 from harness.surrogates.gp import standardise
 
@@ -56,13 +58,13 @@ class PandorasBoxGittinsIndex:
         if belief.history is None:
             raise ValueError("utility=pbgi needs a belief with a history")
         unit = standardise(belief.history.y)[1][1]
-        log_start = np.log(belief.initial_cost / min(belief.n_initial, belief.step))
+        log_start = math.log(belief.initial_cost / min(belief.n_initial, belief.step))
         log_cost = belief.log_cost
         if self.expected:
             mean = belief.log_cost if belief.mean_log_cost is None else belief.mean_log_cost
             log_cost = log_statistic("expected", mean, belief.log_cost_sd, None)
         while True:
-            log_price = np.log(self.price * unit) - self._halvings * np.log(2.0) - log_start
+            log_price = math.log(self.price * unit) - self._halvings * math.log(2.0) - log_start
             index = gittins(belief.mean, belief.sd, log_price + log_cost)
             if not self.halve or index.min() < belief.incumbent or self._halvings >= _ITERATIONS:
                 return -index / unit
@@ -77,8 +79,8 @@ def gittins(
     For sd = 0, mean + the price. An infinite price gives an infinite index.
     """
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        certain = mean + np.exp(log_price)
-        target = log_price - np.log(sd)
+        certain = mean + exp(log_price)
+        target = log_price - log(sd)
         known = (sd == 0.0) | ~np.isfinite(target) | (target > _LARGE)
         return np.where(known, certain, mean + sd * inverse_log_h(np.where(known, 0.0, target)))
 
@@ -92,13 +94,11 @@ def inverse_log_h(target: Float[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
     log h is increasing and concave, so that from a start below the root every step stays below it. Starts:
     h(u) <= phi(u) for u <= 0, and h(u) <= u + phi(0) above. (log h)' = Phi / h.
     """
-    half = 0.5 * np.log(2.0 * np.pi)
-    u = np.where(
-        target < -half, -np.sqrt(np.maximum(0.0, -2.0 * (target + half))), np.maximum(0.0, np.exp(target) - 0.4)
-    )
+    half = 0.5 * math.log(2.0 * math.pi)
+    u = np.where(target < -half, -np.sqrt(np.maximum(0.0, -2.0 * (target + half))), np.maximum(0.0, exp(target) - 0.4))
     for _ in range(_ITERATIONS):
         value = log_h(u)
-        step = (target - value) * np.exp(value - log_ndtr(u))
+        step = (target - value) * exp(value - log_ndtr(u))
         u = u + step
         if (np.abs(step) <= _EXACT * (1.0 + np.abs(u))).all():
             break

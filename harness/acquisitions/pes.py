@@ -12,6 +12,7 @@ from harness.acquisitions.lookahead import LookAhead, observed_and_leading, prio
 from harness.acquisitions.mes import log_pdf
 from harness.acquisitions.tails import BLOCK, ROWS, ratios
 from harness.checks import whole
+from harness.elementary import exp, log, log1p
 
 _NOTHING = 1e-12  # of the variance: below, f(x) - f(x*) is 0
 
@@ -45,9 +46,8 @@ class PredictiveEntropySearch(LookAhead):
         fallen = variance_reduction(
             mean, variance, *posterior.moments(star), posterior.covariance(C, star), belief.incumbent, posterior.noise
         )
-        gain = -np.log1p(-fallen / (variance + posterior.noise)[:, None])
-        with np.errstate(divide="ignore"):
-            return np.log(np.maximum(0.5 * (gain @ (count / count.sum())), 0.0))
+        gain = -log1p(-fallen / (variance + posterior.noise)[:, None])
+        return log(np.maximum(0.5 * (gain * (count / count.sum())).sum(axis=1), 0.0))
 
 
 def variance_reduction(
@@ -103,5 +103,5 @@ def _fallen(mean, variance, star, covariance):  # type: ignore[no-untyped-def]
 
 def _truncated(a: Float[np.ndarray, "*s"]) -> tuple[Float[np.ndarray, "*s"], Float[np.ndarray, "*s"]]:
     """Return E[u] and 1 - var[u] of u ~ N(0, 1) given u >= -a: r = phi(a) / Phi(a), and r (r + a)."""
-    r = np.exp(log_pdf(a) - log_ndtr(a))
+    r = exp(log_pdf(a) - log_ndtr(a))
     return r, np.clip(r * (r + a), 0.0, 1.0)

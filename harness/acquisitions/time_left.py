@@ -1,5 +1,6 @@
 """The time that a utility which plans ahead has left, and what each candidate takes of it."""
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -8,6 +9,7 @@ from scipy.special import log_ndtr
 
 from harness.acquisitions.belief import Belief
 from harness.acquisitions.power import per_cost
+from harness.elementary import exp
 
 _ROUNDING = 1e-12  # an evaluation that takes exactly what is left fits, whatever sums have been rounded
 
@@ -42,7 +44,7 @@ class Clock:
         what it was given for itself, so costs count as predicted there, unless the deadline itself is nearer.
         """
         best = np.argsort(-per_cost(log_value, self.log_cost, 1.0), kind="stable")[:steps]
-        allowed = float(np.exp(self.log_cost[best]).sum())
+        allowed = float(exp(self.log_cost[best]).sum())
         if allowed >= self.left:
             return self
         return replace(self, left=allowed, log_cost_sd=np.zeros_like(self.log_cost_sd))
@@ -50,7 +52,7 @@ class Clock:
     def passed(self, log_value: Float[np.ndarray, " m"]) -> "Clock":
         """Return the clock once the time of the best evaluation per cost has passed, whatever became of it."""
         best = int(per_cost(log_value, self.log_cost, 1.0).argmax())
-        return replace(self, left=self.after(float(np.exp(self.log_cost[best]))))
+        return replace(self, left=self.after(math.exp(self.log_cost[best])))
 
     def after(self, cost: float) -> float:
         """Return what is left after an evaluation of that cost, with room for the rounding of both."""
@@ -58,7 +60,7 @@ class Clock:
 
     def log_left(self) -> float:
         """Return the log of what is left, with room for rounding; -inf when nothing is."""
-        return float(np.log(self.left) + _ROUNDING) if self.left > 0.0 else -np.inf
+        return math.log(self.left) + _ROUNDING if self.left > 0.0 else -np.inf
 
     def log_chance(self) -> Float[np.ndarray, " m"]:
         """Return log P(c <= left), c log-normal as predicted; 0 or -inf where the cost is known."""

@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float
 
 from harness.cost_models.features import log_costs
 from harness.cost_models.protocol import CensoredCostModel, CostModel
+from harness.elementary import exp
 from harness.errors import BadInput
 from harness.surrogates.gp import GaussianProcess
 from harness.surrogates.posterior import GaussianPosterior
@@ -58,7 +59,7 @@ def _impute_once(
     model.fit(X[~censored], cost_s[~censored])
     mean, sd = model.predict(X[censored])
     filled = np.array(cost_s, dtype=np.float64)
-    filled[censored] = np.exp(mean_variance(mean, np.maximum(sd, SMALLEST_SD), bound)[0])
+    filled[censored] = exp(mean_variance(mean, np.maximum(sd, SMALLEST_SD), bound)[0])
     model.fit(X, filled)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from numba import njit
 
+from harness.elementary import log
 from harness.errors import BadInput
 from harness.space import XGBOOST_SPACE, Parameter, SearchSpace
 
@@ -27,7 +28,7 @@ def log_costs(cost_s: Float[np.ndarray, " n"], points: int | None = None) -> Flo
         bad = ~(np.isfinite(cost_s) & (cost_s > 0))
         where = f"{cost_s[bad][0]} in row {int(bad.argmax())}" if bad.any() else "none"
         raise BadInput(f"costs must be finite and positive, got {where}")
-    return np.log(cost_s)
+    return log(cost_s)
 
 
 class Features:
@@ -54,8 +55,7 @@ class Features:
         """Return the features of unit-cube points, one row each."""
         out = _native(X, self._columns, self._ratios)
         for k, scale in self._logs:
-            np.log(out[k], out=out[k])
-            out[k] *= scale
+            out[k] = log(out[k]) * scale
         return out
 
 

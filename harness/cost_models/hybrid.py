@@ -12,6 +12,7 @@ from harness.cost_models.protocol import CostModel, ProblemAware, known_beforeha
 from harness.errors import BadInput
 from harness.problem import Problem
 from harness.space import XGBOOST_SPACE, SearchSpace
+from harness.surrogates.matrices import dot, factor, inverse_factor, product, transposed_product
 
 _GRID = 4096  # midpoints per dimension, for the features' means and sds over the unit cube
 
@@ -59,7 +60,7 @@ class Hybrid:
         self._center, self._scale = [float(s.mean()) for s in columns], [float(s.std()) for s in columns]
         k = len(self._features)
         shares = np.array([1.0 - self.noise - self.slopes, *[self.slopes / k] * k])
-        self._precision = np.diag(self.noise / shares)
+        self._precision = self.noise / shares  # diagonal of V^-1
         self._forget()
 
     def start(self, problem: Problem) -> None:
@@ -78,24 +79,25 @@ class Hybrid:
         X = np.asarray(X, dtype=np.float64)
         mean, sd = self._believed(X)
         u, Phi = (target - mean) / sd, self._phi(X)
-        precision = self._precision + Phi.T @ Phi
-        self._weights = np.linalg.solve(precision, Phi.T @ u)
-        misfit, size = u - Phi @ self._weights, self._weights @ self._precision @ self._weights
-        spread = (self._a - 1.0) * self.noise + 0.5 * float(misfit @ misfit + size)
+        L = factor(np.diag(self._precision) + transposed_product(Phi, Phi))
+        assert L is not None  # a sum of a positive diagonal and squares
+        self._root = inverse_factor(L)  # V_n = root' root
+        self._weights = transposed_product(self._root, product(self._root, transposed_product(Phi, u[:, None])))[:, 0]
+        misfit, size = u - _linear(Phi, self._weights), dot(self._precision, np.square(self._weights))
+        spread = (self._a - 1.0) * self.noise + 0.5 * (dot(misfit, misfit) + size)
         self._variance = spread / (self._a + 0.5 * len(u) - 1.0)
-        self._root = np.linalg.inv(np.linalg.cholesky(precision))  # V_n = root' root
 
     def predict(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
         """Return mean and sd of log cost at `C`; before the first fit, from the prior alone."""
         C = np.asarray(C, dtype=np.float64)
         mean, sd = self._believed(C)
         phi = self._phi(C)
-        spread = 1.0 + np.square(phi @ self._root.T).sum(axis=1)
-        return mean + sd * (phi @ self._weights), sd * np.sqrt(self._variance * spread)
+        spread = 1.0 + np.square(product(phi, self._root.T)).sum(axis=1)
+        return mean + sd * _linear(phi, self._weights), sd * np.sqrt(self._variance * spread)
 
     def _forget(self) -> None:
         self._weights, self._variance = np.zeros(len(self._precision)), self.noise
-        self._root = np.diag(1.0 / np.sqrt(np.diag(self._precision)))
+        self._root = np.diag(1.0 / np.sqrt(self._precision))
 
     def _believed(self, X: Float[np.ndarray, "n d"]) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
         mean, sd = self._prior.predict(X)
@@ -106,3 +108,7 @@ class Hybrid:
     def _phi(self, X: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n k"]:
         columns = zip(self._features.columns(X), self._center, self._scale, strict=True)
         return np.column_stack([np.ones(len(X)), *((s - center) / scale for s, center, scale in columns)])
+
+
+def _linear(Phi: Float[np.ndarray, "n k"], weights: Float[np.ndarray, " k"]) -> Float[np.ndarray, " n"]:
+    return product(Phi, weights[:, None])[:, 0]

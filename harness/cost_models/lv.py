@@ -10,7 +10,6 @@ from typing import NamedTuple, no_type_check
 import numpy as np
 from jaxtyping import Bool, Float
 from numba import njit
-from scipy.linalg.lapack import dgesv, dgetri
 
 from harness.checks import number
 from harness.cost_models.features import Features, log_costs
@@ -157,12 +156,55 @@ def _products(
 def _solved(
     gram: Float[np.ndarray, "k k"], product: Float[np.ndarray, " k"]
 ) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, "k k"]]:
-    """Return gram^-1 product and gram^-1, by LAPACK itself: the checks around it take longer than three features."""
-    factor, pivots, weights, singular = dgesv(gram.T, product)  # gram is symmetric: its transpose needs no copy
-    if singular:
+    """Return gram^-1 product and gram^-1, compiled: calls and checks would take longer than three features."""
+    weights, inverse = product.copy(), np.empty_like(gram)
+    if not _solve(gram, weights, inverse):
         raise np.linalg.LinAlgError("the centred products of the features are singular")
-    inverse, _ = dgetri(factor, pivots)
     return weights, inverse
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def _solve(A: Float[np.ndarray, "k k"], b: Float[np.ndarray, " k"], inverse: Float[np.ndarray, "k k"]) -> bool:
+    """Solve A x = b in the place of b and fill A^-1 = W^T W, W = L^-1, A = L L^T; False if A is not positive definite.
+
+    What is left of b is L^-1 b after the first pass, which the second multiplies by W^T.
+    """
+    k = len(A)
+    L, W = np.zeros((k, k)), np.zeros((k, k))
+    for i in range(k):
+        for j in range(i + 1):
+            value = A[i, j]
+            for q in range(j):
+                value -= L[i, q] * L[j, q]
+            if i > j:
+                L[i, j] = value / L[j, j]
+            elif value > 0.0:
+                L[i, i] = np.sqrt(value)
+            else:
+                return False
+        value = b[i]
+        for q in range(i):
+            value -= L[i, q] * b[q]
+        b[i] = value / L[i, i]
+        W[i, i] = 1.0 / L[i, i]
+        for j in range(i):
+            value = 0.0
+            for q in range(j, i):
+                value -= L[i, q] * W[q, j]
+            W[i, j] = value / L[i, i]
+    for i in range(k - 1, -1, -1):
+        value = b[i]
+        for q in range(i + 1, k):
+            value -= L[q, i] * b[q]
+        b[i] = value / L[i, i]
+    for i in range(k):
+        for j in range(i + 1):
+            value = 0.0
+            for q in range(i, k):
+                value += W[q, i] * W[q, j]
+            inverse[i, j] = inverse[j, i] = value
+    return True
 
 
 @njit(cache=True, error_model="numpy")

@@ -7,9 +7,11 @@ from jaxtyping import Float
 
 from harness.checks import number, whole
 from harness.cost_models.features import log_costs
+from harness.elementary import gauss_hermite, log, tanh
 from harness.surrogates.compiled import CompiledLikelihood
 from harness.surrogates.descent import Minimum, descend
 from harness.surrogates.gp import LENGTH_SCALE, NOISE_VARIANCE, SIGNAL_VARIANCE, standardise
+from harness.surrogates.matrices import dot
 from harness.surrogates.pairs import Pairs
 from harness.surrogates.posterior import GaussianPosterior
 from harness.surrogates.workspace import Workspace
@@ -18,8 +20,7 @@ _HEIGHT, _STEEPNESS, _PLACE = (1e-2, 3.0), (0.3, 5.0), (-2.5, 2.5)  # boxes of a
 _STARTS = ((1e-2, 1.0, 0.0), (1.0, 1.5, 0.0))  # (a, b, c): almost none, and a plain one
 _FEWEST = 8  # observations below which a warp would only be noise: it stays at the first start
 _GROWTH = 1.5  # of n since the starts were last tried
-_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
-_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+_NODES, _WEIGHTS = gauss_hermite(9)
 _GRID = 4001
 
 
@@ -48,7 +49,7 @@ class WarpedGaussianProcess:
         if z.any():
             self._last = self._minimise(objective, X.shape[1], len(z))
         x = _start(X.shape[1], 0) if self._last is None else self._last.x
-        self._warp = np.exp(x[-3]), np.exp(x[-2]), x[-1]
+        self._warp = math.exp(x[-3]), math.exp(x[-2]), x[-1]
         objective(x)
         solution = objective.likelihood.solution(x[:-3])
         self._posterior = GaussianPosterior(X, x[:-3], solution, (0.0, 1.0), True, self._space)
@@ -71,8 +72,8 @@ class WarpedGaussianProcess:
             raise ValueError("predict was called before fit")
         mean, sd = self._posterior.mean_sd(np.asarray(C, dtype=np.float64))
         z = unwarp(mean[:, None] + sd[:, None] * _NODES, *self._warp)
-        center = z @ _WEIGHTS
-        spread = np.sqrt(np.square(z - center[:, None]) @ _WEIGHTS)
+        center = (z * _WEIGHTS).sum(axis=1)
+        spread = np.sqrt((np.square(z - center[:, None]) * _WEIGHTS).sum(axis=1))
         mu, scale = self._location
         return mu + scale * center, scale * spread
 
@@ -87,31 +88,31 @@ class WarpedLikelihood:
     def __call__(self, x: Float[np.ndarray, " t"]) -> tuple[float, Float[np.ndarray, " t"]]:
         """Return the value and its gradient."""
         theta, a, b, c = x[:-3], math.exp(x[-3]), math.exp(x[-2]), x[-1]
-        t = np.tanh(b * (self._z + c))
+        t = tanh(b * (self._z + c))
         s = 1.0 - t * t
         slope = 1.0 + a * b * s
         self._warped[:] = self._z + a * t
         value, gradient = self.likelihood(theta)
         pull = self.likelihood.solution(theta).a  # d(-log p) / d g(z)
         inside, bend = self._z + c, -2.0 * s * t  # bend = ds / du, u = b (z + c)
-        by_log_a = a * (pull @ t - (b * s / slope).sum())
-        by_log_b = b * (pull @ (a * s * inside) - (a * (s + b * bend * inside) / slope).sum())
-        by_c = pull @ (a * b * s) - (a * b * bend * b / slope).sum()
-        return value - float(np.log(slope).sum()), np.concatenate([gradient, [by_log_a, by_log_b, by_c]])
+        by_log_a = a * (dot(pull, t) - (b * s / slope).sum())
+        by_log_b = b * (dot(pull, a * s * inside) - (a * (s + b * bend * inside) / slope).sum())
+        by_c = dot(pull, a * b * s) - (a * b * bend * b / slope).sum()
+        return value - float(log(slope).sum()), np.concatenate([gradient, [by_log_a, by_log_b, by_c]])
 
 
 def unwarp(w: Float[np.ndarray, "m q"], a: float, b: float, c: float) -> Float[np.ndarray, "m q"]:
     """Return z with z + a tanh(b (z + c)) = w, by interpolation and two Newton steps (g' >= 1)."""
     grid = np.linspace(w.min() - a, w.max() + a, _GRID)
-    z = np.interp(w, grid + a * np.tanh(b * (grid + c)), grid)
+    z = np.interp(w, grid + a * tanh(b * (grid + c)), grid)
     for _ in range(2):
-        t = np.tanh(b * (z + c))
+        t = tanh(b * (z + c))
         z -= (z + a * t - w) / (1.0 + a * b * (1.0 - t * t))
     return np.clip(z, w - a, w + a)
 
 
 def _box(d: int, n: int) -> tuple[Float[np.ndarray, " t"], Float[np.ndarray, " t"]]:
-    low, high = np.log(np.array([LENGTH_SCALE] * d + [SIGNAL_VARIANCE, NOISE_VARIANCE, _HEIGHT, _STEEPNESS])).T
+    low, high = log(np.array([LENGTH_SCALE] * d + [SIGNAL_VARIANCE, NOISE_VARIANCE, _HEIGHT, _STEEPNESS])).T
     low, high = np.append(low, _PLACE[0]), np.append(high, _PLACE[1])
     if n < _FEWEST:
         low[-3:] = high[-3:] = _start(d, 0)[-3:]

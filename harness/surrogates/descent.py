@@ -13,6 +13,8 @@ import numpy as np
 from jaxtyping import Float, Int
 from numba import njit
 
+from harness.surrogates.matrices import dot
+
 Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 _ARMIJO = 1e-4
@@ -143,11 +145,11 @@ def _search(
 ) -> tuple[Float[np.ndarray, " t"], float, Float[np.ndarray, " t"]] | None:
     """Backtrack along the projected path to a sufficient decrease; None if there is none."""
     length = min(1.0, _LONGEST / float(np.abs(direction).max()))
-    slope = float(g @ direction)
+    slope = dot(g, direction)
     for _ in range(_BACKTRACKS):
         there = np.minimum(np.maximum(x + length * direction, box[0]), box[1])
         new, gradient = f(there)
-        if new <= value + _ARMIJO * float(g @ (there - x)):
+        if new <= value + _ARMIJO * dot(g, there - x):
             return there, new, gradient
         excess = new - value - length * slope
         best = -0.5 * slope * length * length / excess if excess > 0 else 0.5 * length

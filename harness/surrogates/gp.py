@@ -9,6 +9,7 @@ from jaxtyping import Float
 from numba import njit
 
 from harness.checks import flag, number
+from harness.elementary import log
 from harness.surrogates.compiled import CompiledLikelihood
 from harness.surrogates.descent import Minimum, descend
 from harness.surrogates.informative import Informative
@@ -127,9 +128,9 @@ def _standardise(y: Float[np.ndarray, " n"], z: Float[np.ndarray, " n"]) -> tupl
 @cache
 def _box(p: int) -> tuple[Float[np.ndarray, " t"], Float[np.ndarray, " t"]]:
     """Return the lowest and the highest theta for p length-scales."""
-    low, high = np.log(np.array([LENGTH_SCALE] * p + [SIGNAL_VARIANCE, NOISE_VARIANCE])).T
+    low, high = log(np.array([LENGTH_SCALE] * p + [SIGNAL_VARIANCE, NOISE_VARIANCE])).T
     return np.ascontiguousarray(low), np.ascontiguousarray(high)
 
 
 def _start(length: float, p: int) -> Float[np.ndarray, " t"]:
-    return np.log(np.array([length] * p + [1.0, 1e-2]))
+    return log(np.array([length] * p + [1.0, 1e-2]))

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from harness.surrogates.matrices import factor, product
+
 _JITTERS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)  # of the largest variance; points close together are nearly dependent
 
 
@@ -34,7 +36,7 @@ class Joint:
 
     def draw(self, normals: Float[np.ndarray, "s m"]) -> Float[np.ndarray, "s m"]:
         """Return s draws of f, made of standard normal numbers."""
-        return self.mean + normals @ root(self.covariance).T
+        return self.mean + product(normals, root(self.covariance).T)
 
 
 def root(covariance: Float[np.ndarray, "m m"], scale: float | None = None) -> Float[np.ndarray, "m m"]:
@@ -46,8 +48,7 @@ def root(covariance: Float[np.ndarray, "m m"], scale: float | None = None) -> Fl
         scale = float(covariance.diagonal().max())
     scale = max(scale, float(np.finfo(np.float32).tiny))
     for jitter in _JITTERS:
-        try:
-            return np.linalg.cholesky(covariance + jitter * scale * np.eye(len(covariance)))
-        except np.linalg.LinAlgError:
-            continue
+        found = factor(covariance + jitter * scale * np.eye(len(covariance)))
+        if found is not None:
+            return found
     raise FloatingPointError("the covariance matrix is not positive semidefinite, even with jitter 1e-4")

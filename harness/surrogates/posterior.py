@@ -5,10 +5,12 @@ import math
 import numpy as np
 from jaxtyping import Float
 
+from harness.elementary import exp
 from harness.surrogates.informative import Informative
 from harness.surrogates.joint import Joint
 from harness.surrogates.likelihood import Solution
 from harness.surrogates.matern import matern
+from harness.surrogates.matrices import dot, product, transposed_product
 from harness.surrogates.predict import Predictor
 from harness.surrogates.remembered import Remembered
 from harness.surrogates.single import SinglePrecision, rounding, widened
@@ -43,7 +45,7 @@ class GaussianPosterior:
         self._added = noise if noise_in_sd else 0.0
         self._mu, self._scale = location
         self._weight = np.empty(X.shape[1])
-        self._weight[:] = math.sqrt(5.0) * np.exp(-theta[:-2])
+        self._weight[:] = math.sqrt(5.0) * exp(-theta[:-2])
         self._A = (X - 0.5) * self._weight
         self._rows = np.empty((len(X) + 1, len(X)))
         np.multiply(solution.inverse, self._signal, out=self._rows[:-1])
@@ -140,7 +142,7 @@ class GaussianPosterior:
     def covariance(self, A: Float[np.ndarray, "a d"], B: Float[np.ndarray, "b d"]) -> Float[np.ndarray, "a b"]:
         """Return s^2 (k(A, B) - k(A)^T K^-1 k(B)), in units of y."""
         out = self._kernel(A, B)
-        out -= self._whitened(A).T @ self._whitened(B)  # in place: large arrays fresh from the system are slow
+        out -= transposed_product(self._whitened(A), self._whitened(B))  # in place: large fresh arrays are slow
         out *= self._scale * self._scale
         return out
 
@@ -158,19 +160,19 @@ class GaussianPosterior:
         n, point = len(self._X), x[None]
         W, a = self._rows[:n] / self._signal, self._rows[n] / self._signal
         v = self._whitened(point)[:, 0]
-        variance = self._signal + math.exp(self._theta[-1]) - float(v @ v)
+        variance = self._signal + math.exp(self._theta[-1]) - dot(v, v)
         floor = _FLOOR * self._signal
         d = math.sqrt(max(variance, floor))
-        b = ((y - self._mu) / self._scale - float(self._kernel(self._X, point)[:, 0] @ a)) / (d * d)
-        inverse = np.zeros((n + 1, n + 1))
-        inverse[:n, :n], inverse[n, :n], inverse[n, n] = W, -(v @ W) / d, 1.0 / d
-        solution = Solution(inverse, np.append(a - (v @ W) * b, b), math.nan)
+        b = ((y - self._mu) / self._scale - dot(self._kernel(self._X, point)[:, 0], a)) / (d * d)
+        inverse, back = np.zeros((n + 1, n + 1)), product(v[None], W)[0]
+        inverse[:n, :n], inverse[n, :n], inverse[n, n] = W, -back / d, 1.0 / d
+        solution = Solution(inverse, np.append(a - back * b, b), math.nan)
         location = (self._mu, self._scale)
         return GaussianPosterior(np.vstack([self._X, point]), self._theta, solution, location, self._noise_in_sd)
 
     def _whitened(self, C: Float[np.ndarray, "m d"]) -> Float[np.ndarray, "n m"]:
         """Return L^-1 k(X, C)."""
-        return (self._rows[:-1] / self._signal) @ self._kernel(self._X, C)
+        return product(self._rows[:-1] / self._signal, self._kernel(self._X, C))
 
     def _kernel(self, A: Float[np.ndarray, "a d"], B: Float[np.ndarray, "b d"]) -> Float[np.ndarray, "a b"]:
         return matern(A, B, self._weight, self._signal)
