@@ -7,6 +7,7 @@ Without names, all studies.
 
 import json
 import sys
+import time
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
@@ -24,9 +25,9 @@ def kept() -> studies.Digests:
 
 def write(chosen: list[str]) -> int:
     """Keep what the studies record."""
-    found = kept() if chosen else {}
+    found, begun = kept() if chosen else {}, time.monotonic()
     for name, digests in studies.digests(chosen or studies.studies()):
-        print(name, flush=True)
+        print(f"{time.monotonic() - begun:5.0f} s {name}: {len(digests)} records", flush=True)
         found[name] = digests
         KEPT.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
     return 0

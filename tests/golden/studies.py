@@ -44,20 +44,20 @@ def studies() -> dict[str, tuple[str, ...]]:
     for name in names("utility"):
         found[f"utility {name}"] = ("+acq=ei", f"utility={name}", *_SMALLER)
     for name in names("surrogate"):
-        found[f"surrogate {name}"] = ("study=engine", f"surrogate={name}", *_SMALLER)
+        found[f"surrogate {name}"] = ("+acq=cei", "lam=0.3", f"surrogate={name}", *_SMALLER)
     for name in names("cost_model"):
-        found[f"cost model {name}"] = ("study=engine", f"cost_model={name}", *_SMALLER)
+        found[f"cost model {name}"] = ("+acq=eipu", f"cost_model={name}", *_SMALLER)
     for name in ("exp_mean", "expected", "expected_inverse"):
-        found[f"cost statistic {name}"] = ("study=engine", f"cost_statistic={name}", "cost_model=gp", *_SMALLER)
+        found[f"cost statistic {name}"] = ("+acq=eipu", f"cost_statistic={name}", "cost_model=gp", *_SMALLER)
     for name in ("imputed", "bound", "dropped"):
         for model in ("lv3", "gp", "gp_lv"):
             settings = (f"censored_costs={name}", f"cost_model={model}")
             found[f"censored costs {name} {model}"] = ("+acq=eipu", *settings, *_CUT)
     for name in names("setting"):
-        found[f"setting {name}"] = ("study=engine", f"setting={name}", *_SMALLER)
+        found[f"setting {name}"] = ("+acq=cei", "lam=0.3", f"setting={name}", *_SMALLER)
     for name in names("evaluator"):
         if not name.startswith("live"):  # trainings measure time, which no two runs share
-            found[f"evaluator {name}"] = ("study=engine", f"evaluator={name}", *_SMALLER)
+            found[f"evaluator {name}"] = ("+acq=cei", "lam=0.3", f"evaluator={name}", *_SMALLER)
     del found["surrogate gpyopt"]  # GPy calls LAPACK: its last digits are another library's
     return found
 
