@@ -17,7 +17,7 @@ REPORT ?= report
 .DEFAULT_GOAL := help
 # Every target keeps all cores busy by itself, and `make time report` means one after the other.
 .NOTPARALLEL:
-.PHONY: help setup reproduce report models demo time fronts sensitivities density utilities test check bench chaos
+.PHONY: help setup reproduce report models demo time fronts sensitivities density utilities test golden check bench chaos
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -103,6 +103,9 @@ test: $(READY) ## the test suite
 
 bench: $(READY) ## how fast: steps against other libraries, whole runs, look-ups, workers, memory (some 10 minutes)
 	$(BIN)/python tests/bench
+
+golden: $(READY) ## small studies of every component against kept digests, as other processors would, on all executors
+	$(BIN)/python tests/golden targets
 
 check: $(READY) ## lint, format, types
 	$(BIN)/ruff check .
