@@ -14,13 +14,14 @@ from harness.folders import folder, quoted, writable
 from harness.grid import all_specs, blocks
 from harness.interrupts import stops_soon
 from harness.journal import kept
-from harness.ledger import locked, mend, write_plan
+from harness.ledger import check_compiled_for, locked, mend, write_plan
 from harness.mistakes import check_added, users_mistakes
 from harness.progress import duration
 from harness.settings import read_grid
 from harness.strangers import check_strangers
 from harness.study import Report, Stopped, run_study
 from harness.supervise import slots
+from harness.versions import TARGET, versions
 
 _exit_code = 0
 
@@ -31,9 +32,12 @@ def _study(cfg: DictConfig) -> None:
     results = writable("results_dir", folder("results_dir", cfg.results_dir))
     label = grid.methods[0].label if len(grid.methods) == 1 else f"{len(grid.methods)} methods"
     with locked(results):
-        for line in mend(results):
+        lines, targets = mend(results)
+        for line in lines:
             print(line, file=sys.stderr)
         todo, skipped = blocks(grid, results)
+        if todo and (line := check_compiled_for(results, targets, versions()[TARGET])):
+            print(line, file=sys.stderr)
         try:
             with instantiate(cfg.executor) as executor:
                 try:

@@ -4,9 +4,9 @@ import math
 from typing import no_type_check
 
 import numpy as np
-from numba import njit
 
 from harness.acquisitions.ei import log_h
+from harness.compiler import njit
 
 _ROOT2, _ROOT2PI = math.sqrt(2.0), math.sqrt(2.0 * math.pi)
 _FAR, _PER_UNIT, _ROUNDING = 38.0, 64, 1e-9  # of the bound's table: EI is 0 below -_FAR, and gap above _FAR

@@ -10,10 +10,10 @@ from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Float, Int
-from numba import njit
 
 from harness.acquisitions.compiled_ei import expected_improvement, improvement_bound
 from harness.acquisitions.time_left import Clock
+from harness.compiler import njit
 from harness.surrogates.joint import Joint
 
 _RARE = 8.0  # sds by which no draw is off its mean, but for the jitter that draws of nearly dependent points need

@@ -8,8 +8,8 @@ from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Float
-from numba import njit
 
+from harness.compiler import njit
 from harness.surrogates.kernels import exp_minus
 from harness.surrogates.likelihood import JITTERS, LOG_2PI, Solution
 from harness.surrogates.pairs import Pairs

@@ -9,8 +9,8 @@ from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Float
-from numba import njit, types
-from numba.extending import intrinsic
+
+from harness.compiler import intrinsic, njit, types
 
 _f4, _i4 = np.float32, np.int32
 _ROOT_HALF = np.int64(0x3FE6A09E667F3BCD)  # the bits of sqrt(1/2)

@@ -3,7 +3,8 @@
 from typing import no_type_check
 
 import numpy as np
-from numba import njit
+
+from harness.compiler import njit
 
 
 @njit(inline="always", fastmath=True, error_model="numpy")
