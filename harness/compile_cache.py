@@ -320,6 +320,11 @@ def spent_s() -> float:
     return float(_clock.state().spent_s)
 
 
+def clock_s() -> float:
+    """Return the time in seconds, by a clock that stands still while this thread compiles or loads functions."""
+    return time.perf_counter() - spent_s()
+
+
 def compiled() -> int:
     """Return how many functions (counted once per signature) this thread has compiled so far."""
     return int(_clock.state().compiled)
