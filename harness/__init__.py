@@ -7,10 +7,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from datasets.threads import pin_blas
-from harness.stale import drop_stale
 
 pin_blas()
-drop_stale()
 
 if TYPE_CHECKING:
     from harness.acquisitions.ei import ExpectedImprovement

@@ -2,38 +2,47 @@
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import hydra
-from hydra.utils import instantiate
-from omegaconf import DictConfig
-
-from harness.choices import CONFIGS, check_choices
+from harness.choices import CONFIGS, check_choices, options
 from harness.cli import SOME_FAILED, overrides_of, refuse, run_cli
 from harness.errors import BadInput
 from harness.folders import folder, quoted, writable
-from harness.grid import all_specs, blocks
 from harness.interrupts import stops_soon
-from harness.journal import kept
-from harness.ledger import locked, mend, write_plan
 from harness.mistakes import check_added, users_mistakes
-from harness.progress import duration
-from harness.settings import read_grid
 from harness.strangers import check_strangers
-from harness.study import Report, Stopped, run_study
-from harness.supervise import slots
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+    from harness.study import Report
 
 _exit_code = 0
 
 
-def _study(cfg: DictConfig) -> None:
+def _study(cfg: "DictConfig") -> None:
+    """Run the study; what computes is imported here, since the help and a wrong setting need none of it."""
     global _exit_code
+    from hydra.utils import instantiate
+
+    from harness.grid import all_specs, blocks
+    from harness.journal import kept
+    from harness.ledger import check_compiled_for, locked, mend, write_plan
+    from harness.settings import read_grid
+    from harness.study import Stopped, run_study
+    from harness.supervise import slots
+    from harness.versions import TARGET, versions
+
     grid = read_grid(cfg)
     results = writable("results_dir", folder("results_dir", cfg.results_dir))
     label = grid.methods[0].label if len(grid.methods) == 1 else f"{len(grid.methods)} methods"
     with locked(results):
-        for line in mend(results):
+        lines, targets = mend(results)
+        for line in lines:
             print(line, file=sys.stderr)
         todo, skipped = blocks(grid, results)
+        if todo and (line := check_compiled_for(results, targets, versions()[TARGET])):
+            print(line, file=sys.stderr)
         try:
             with instantiate(cfg.executor) as executor:
                 try:
@@ -58,7 +67,9 @@ def _study(cfg: DictConfig) -> None:
         _exit_code = SOME_FAILED
 
 
-def _tell(report: Report, results: Path) -> None:
+def _tell(report: "Report", results: Path) -> None:
+    from harness.progress import duration
+
     ms = report.engine_ms / report.proposals if report.proposals else 0.0
     print(
         f"{report.runs} runs, {report.steps:,} evaluations in {duration(report.wall_s)}; "
@@ -70,7 +81,7 @@ def _tell(report: Report, results: Path) -> None:
         print(f"{len(report.failed)} blocks set aside; the same command tries them again", file=sys.stderr)
 
 
-def _job(cfg: DictConfig) -> None:
+def _job(cfg: "DictConfig") -> None:
     """Run one study; Hydra would print its own lines about any exception, but lets an exit through."""
     try:
         with users_mistakes(arguments=sys.argv[1:]):
@@ -79,10 +90,37 @@ def _job(cfg: DictConfig) -> None:
         refuse(error)
 
 
+def _help() -> str:
+    """Return the help: what may be chosen, and the settings as their file explains them.
+
+    Hydra's own, which takes as long as all the rest of starting up, is for help on a command with settings.
+    """
+    import yaml
+
+    text = (CONFIGS / "config.yaml").read_text(encoding="utf-8")
+    settings, _, _ = text.partition("\nhydra:\n")
+    told = yaml.safe_load(text)["hydra"]["help"]
+    groups = [path.name for path in sorted(CONFIGS.iterdir()) if path.is_dir() and path.name != "__pycache__"]
+    return "\n".join(
+        [
+            told["header"].replace("${hydra.help.app_name}", told["app_name"]),
+            "What may be chosen, GROUP=NAME:\n",
+            *(f"  {group}: {', '.join(options(group))}" for group in groups),
+            f"\nThe settings, NAME=VALUE:\n\n{settings}\n",
+            told["footer"],
+        ]
+    )
+
+
 def main() -> int:
     """Run Hydra on the command line; returns the exit code."""
-    sys.argv[1:] = ["--help" if argument == "help" else argument for argument in quoted(sys.argv[1:])]
+    sys.argv[1:] = ["--help" if argument in ("help", "-h") else argument for argument in quoted(sys.argv[1:])]
+    if sys.argv[1:] == ["--help"]:
+        print(_help(), end="")
+        return 0
     check_strangers(sys.argv[1:])
+    import hydra
+
     decorated = hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name="config")(_job)
     with users_mistakes(arguments=sys.argv[1:]), stops_soon():
         check_choices(overrides_of(sys.argv[1:]))

@@ -11,7 +11,8 @@ from typing import Any, no_type_check
 
 import numpy as np
 from jaxtyping import Float
-from numba import njit
+
+from harness.compiler import njit
 
 _GUESS_DIGITS, _NEWTON = 6, 4  # of the nodes that NumPy finds, which hang on LAPACK; steps from there, two are enough
 

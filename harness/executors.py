@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from harness.errors import BadInput
 from harness.progress import Progress
+from harness.supervise import slots
 
 Task = TypeVar("Task")
 
@@ -123,7 +124,7 @@ def run_all(
 ) -> list[str]:
     """Run `fn`, which keeps its own result, on every task, with progress; returns a line for each that failed."""
     failed = []
-    with Progress(len(tasks), unit, label) as progress:
+    with Progress(len(tasks), unit, label, slots(executor)) as progress:
         for task, outcome in run_tasks(executor, fn, tasks):
             if isinstance(outcome, BaseException):
                 failed.append(f"{name(task)}: {type(outcome).__name__}: {outcome}")

@@ -18,7 +18,7 @@ from harness.ledger import FOLDER
 from harness.problem import Candidates, Evaluation, Problem
 from harness.progress import duration
 from harness.records import spec_hash
-from harness.versions import versions
+from harness.versions import libraries
 
 _EVERY_S = 1.0  # between two lines of progress
 
@@ -56,7 +56,7 @@ class Journaled:
         self._of, self._told = int(spec["iterations"]), 0.0
         self._done, self._spent_s, self._best = 0, 0.0, float("nan")
         self._file = path_of(results, spec, seed).open("a+b")
-        self._lines = self._read(json.dumps({"versions": versions()}, sort_keys=True).encode() + b"\n")
+        self._lines = self._read(json.dumps({"versions": libraries()}, sort_keys=True).encode() + b"\n")
 
     def _read(self, header: bytes) -> list[bytes]:
         """Return the whole lines after the header; one of other versions, and a line cut short, are given up."""

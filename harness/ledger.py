@@ -11,7 +11,8 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from typing import Any
 from harness.errors import BadInput
 from harness.files import write_atomically
 from harness.records import DamagedRecord, checked_header, record_files, set_aside
+from harness.versions import TARGET
 
 FOLDER, PLAN, FAILED, LOCK = ".study", "plan.json", "failed.json", "lock"
 BLOCK = "*/*/*"  # dataset, pipeline, method: only there, whatever folder `results` may be
@@ -92,21 +94,43 @@ def is_locked(results: Path) -> bool:
     return False
 
 
-def mend(results: Path) -> list[str]:
+def mend(results: Path) -> tuple[list[str], Counter[str]]:
     """Remove what killed writers left, and move damaged records aside as `.damaged`, so that they are run again.
 
-    Returns a line for each record moved. Raises BadInput for a record that does not belong where it lies, or of a
+    Returns a line for each record moved, and how many whole ones there are of each target; "" for those from before
+    targets were written down. Raises BadInput for a record that does not belong where it lies, or of a
     newer version: these are somebody's results.
     """
     for stale in (*results.glob(f"{BLOCK}/.seeds-*.tmp"), *results.glob(f"{FOLDER}/.*.json.*.tmp")):
         stale.unlink(missing_ok=True)
-    lines = []
+    lines, targets = list[str](), Counter[str]()
     for path in [p for folder in sorted(results.glob(BLOCK)) for p in record_files(folder)]:
         try:
-            checked_header(path, path.read_bytes())
+            header = checked_header(path, path.read_bytes())
         except DamagedRecord as damage:
             lines.append(set_aside(path, damage))
-    return lines
+        else:
+            targets[str(header.get("versions", {}).get(TARGET, ""))] += 1
+    return lines, targets
+
+
+def check_compiled_for(results: Path, targets: Mapping[str, int], ours: str) -> str:
+    """Raise BadInput if `results` holds records of another target than `ours`: the last digits would be of two kinds.
+
+    Records of an unknown target do not hinder; the line returned, "" for none, says that they are there.
+    """
+    others = sorted(target for target in targets if target not in ("", ours))
+    if others:
+        raise BadInput(
+            f"results_dir: {results} holds records of code compiled for {' and '.join(others)}, here it is compiled "
+            f"for {ours}, and last digits differ: go on where they were made (same processor, same NUMBA_CPU_NAME and "
+            "NUMBA_CPU_FEATURES), or give a results_dir of its own"
+        )
+    unknown = targets.get("", 0)
+    return "" if not unknown else (
+        f"{unknown} records in {results} do not say what they were compiled for: if that was not {ours}, their last "
+        "digits are of another kind than those added now"
+    )  # fmt: skip
 
 
 def write_plan(results: Path, rows: Iterable[dict[str, Any]], workers: int) -> None:

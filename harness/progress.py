@@ -20,13 +20,15 @@ def duration(seconds: float) -> str:
 class Progress:
     """Counts finished units of work and says how many are left and for how long.
 
-    The time left is the caller's estimate where it has one, else the mean time per unit so far.
+    The time left is the caller's estimate where it has one, else by the rate since the first units were done, one by
+    each of the `at_once` that are worked on together: what came before that is also starting up. Until then, it is not
+    said.
     """
 
-    def __init__(self, total: int, unit: str, label: str = "") -> None:
+    def __init__(self, total: int, unit: str, label: str = "", at_once: int = 1) -> None:
         self.total, self.unit, self.label = total, unit, label
         self.done = 0
-        self._start = self._last = time.monotonic()
+        self._first, self._last = (max(1, at_once), time.monotonic()), time.monotonic()
         self._bar = self._make_bar() if sys.stderr.isatty() else None
 
     def _make_bar(self):  # type: ignore[no-untyped-def]  # rich is imported only where it shows
@@ -59,12 +61,17 @@ class Progress:
         """Count one more finished unit."""
         self.done += 1
         now = time.monotonic()
-        if left_s is None:
-            left_s = (now - self._start) / self.done * (self.total - self.done)
-        left = f"{duration(left_s)} left"
+        left = self._left(now) if left_s is None else f"{duration(left_s)} left"
         if self._bar is not None:
             self._bar.update(self._task, advance=1, left=f"{left} {note}".strip())
         elif now - self._last >= _EVERY_S or self.done == self.total:
             self._last = now
-            text = f"{self.label} {self.done}/{self.total} {self.unit}, {left} {note}".strip()
+            text = f"{self.label} {self.done}/{self.total} {self.unit}{', ' * bool(left)}{left} {note}".strip()
             print(text, file=sys.stderr, flush=True)
+
+    def _left(self, now: float) -> str:
+        count, since = self._first
+        if self.done <= count:
+            self._first = count, now
+            return "0 s left" if self.done == self.total else ""
+        return f"{duration((now - since) / (self.done - count) * (self.total - self.done))} left"

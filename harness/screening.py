@@ -10,10 +10,10 @@ from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Float, Int
-from numba import njit
 
 from harness.acquisitions.belief import Belief
 from harness.acquisitions.protocol import BoundedUtility, CostRule, FrontRule, Utility
+from harness.compiler import njit
 from harness.surrogates.protocol import BoundedPosterior, RecallingPosterior
 
 FEWEST = 200  # candidates below which screening costs more than it saves

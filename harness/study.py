@@ -15,6 +15,7 @@ from typing import Any
 
 from hydra.utils import instantiate
 
+from harness.compile_cache import clock_s
 from harness.errors import BadInput
 from harness.fronts import Watched
 from harness.grid import SETTINGS, Block, Config, Grid, all_specs, blocks, make_spec
@@ -26,7 +27,7 @@ from harness.progress import Progress
 from harness.records import FRONTS, TIMINGS, TRACE, block_files
 from harness.run import run
 from harness.shipping import Absent, Delivery, Parcel, receive, with_cargo, work
-from harness.supervise import ExecutorGone, supervised
+from harness.supervise import ExecutorGone, slots, supervised
 from harness.whereabouts import located, place_of, traceback_of
 
 __all__ = [
@@ -51,6 +52,7 @@ class Report:
     steps: int = 0
     proposals: int = 0
     engine_ms: float = 0.0
+    seconds: float = 0.0  # of the workers, compiling and loading apart
     skipped: int = 0
     failed: list[str] = field(default_factory=list)
     wall_s: float = 0.0
@@ -66,7 +68,7 @@ class Stopped(Exception):
 
 def run_block(block: Block) -> tuple[dict[str, bytes], dict[str, Any]]:
     """Run a block's seeds and return the files of its record and its counts."""
-    spec, start = block.spec, time.perf_counter()
+    spec, start = block.spec, clock_s()
     evaluator: Evaluator = instantiate({**spec["components"]["evaluator"], **block.overrides})
     trace: dict[str, list[Any]] = {name: [] for name in TRACE.names}
     timings: dict[str, list[Any]] = {name: [] for name in TIMINGS.names}
@@ -79,10 +81,15 @@ def run_block(block: Block) -> tuple[dict[str, bytes], dict[str, Any]]:
         for total, part in ((trace, one.columns), (timings, one.timings), (fronts, watched.columns if watched else {})):
             for name, values in part.items():
                 total[name] += values
-    seconds = round(time.perf_counter() - start, 3)
+    seconds = round(clock_s() - start, 3)
     files = block_files(spec, block.seeds, trace, timings, fronts if block.fronts else None, seconds)
     engine_ms = sum(timings["fit_ms"]) + sum(timings["propose_ms"])
-    return files, {"steps": len(trace["step"]), "proposals": len(timings["step"]), "engine_ms": engine_ms}
+    return files, {
+        "steps": len(trace["step"]),
+        "proposals": len(timings["step"]),
+        "engine_ms": engine_ms,
+        "seconds": seconds,
+    }
 
 
 @contextmanager
@@ -114,16 +121,24 @@ def run_study(todo: list[Block], skipped: int, executor: Executor, label: str) -
     """
     report, start = Report(skipped=skipped), time.monotonic()
     tasks = supervised(executor, partial(work, run_block), map(Parcel, todo), _shipped)
+    done = 0
     with Progress(len(todo), "blocks", label) as progress:
         try:
             for parcel, outcome in tasks:
                 _settle(report, parcel, outcome)
-                progress.advance()
+                done += 1
+                progress.advance(_left_s(report, done, len(todo), slots(executor)))
         except ExecutorGone as error:
             raise Stopped(str(error), report) from None
         finally:
             report.wall_s = time.monotonic() - start
     return report
+
+
+def _left_s(report: Report, done: int, of: int, workers: int) -> float | None:
+    """Return the seconds left, if the other blocks take what those done took of their workers; None without any."""
+    succeeded = done - len(report.failed)
+    return report.seconds / succeeded * (of - done) / max(1, workers) if succeeded else None
 
 
 def _shipped(parcel: Parcel, outcome: Any) -> Parcel | None:
@@ -157,5 +172,5 @@ def _settle(report: Report, parcel: Parcel, outcome: Any) -> None:
         write_failed(results, block.row(), reason, traceback_of(outcome))
         return
     report.runs += len(block.seeds)
-    for name in ("steps", "proposals", "engine_ms"):
+    for name in ("steps", "proposals", "engine_ms", "seconds"):
         setattr(report, name, getattr(report, name) + outcome.counts[name])

@@ -1,14 +1,15 @@
-"""What a trace's bytes may depend on besides its spec: the versions of what computes it."""
+"""What a trace's bytes may depend on besides its spec: the versions of what computes it, and the compiler's target."""
 
 import platform
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 _LIBRARIES = ("numba", "numpy", "pyarrow", "scikit-learn", "scipy", "xgboost-cpu")
+TARGET = "compiler target"
 
 
 @cache
-def _versions() -> tuple[tuple[str, str], ...]:
+def _libraries() -> tuple[tuple[str, str], ...]:
     found = [("python", platform.python_version())]
     for library in _LIBRARIES:
         try:
@@ -18,6 +19,13 @@ def _versions() -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def versions() -> dict[str, str]:
+def libraries() -> dict[str, str]:
     """Return the versions of Python and of the libraries that compute a trace, by name."""
-    return dict(_versions())
+    return dict(_libraries())
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and the libraries, and under TARGET what the inner loops are compiled for."""
+    from harness.compiler import target
+
+    return {**libraries(), TARGET: target()}

@@ -19,7 +19,6 @@ from harness.cli import (
     whole_number,
 )
 from harness.errors import BadInput
-from tabular_cache.table import TABLES
 
 if TYPE_CHECKING:
     from tabular_cache.plan import Planner
@@ -57,6 +56,8 @@ def main() -> int:
     if wants_help(overrides):
         print(f"{USAGE}\n\n{(CONFIGS / f'{config}.yaml').read_text()}", end="")
         return 0
+    from tabular_cache.table import TABLES
+
     cfg = compose_config(config, overrides)
     problems = list(itertools.product(named(cfg, "dataset"), named(cfg, "pipeline")))
     return commands[command](cfg, problems, TABLES if cfg.tables is None else folder("tables", cfg.tables))

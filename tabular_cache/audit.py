@@ -13,6 +13,7 @@ from harness.errors import BadInput
 from harness.executors import run_tasks
 from harness.progress import Progress
 from harness.streams import stream
+from harness.supervise import slots
 from harness.training import Training
 from tabular_cache.measure import Measurement, machine, retrain
 from tabular_cache.schema import ERRORS
@@ -74,7 +75,7 @@ def audit(executor: Executor, problems: Sequence[tuple[str, str]], folder: Path,
         for config, rounds in sample(tables[f"{d}/{p}"], n, seed).items()
     ]
     rows = []
-    with Progress(len(tasks), "trainings", "audit") as progress:
+    with Progress(len(tasks), "trainings", "audit", slots(executor)) as progress:
         for task, outcome in run_tasks(executor, retrain, tasks):
             rows.append(_compared(task, tables[task.problem], outcome))
             progress.advance()

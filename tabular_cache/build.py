@@ -72,7 +72,7 @@ class Builder:
             self.store.write_manifest()
             self._listed = True
         left = duration(self.planner.core_seconds_left() / self.n_jobs)
-        with Progress(len(tasks), "trainings", f"{label} ({left} for all)") as progress:
+        with Progress(len(tasks), "trainings", f"{label} ({left} for all)", self.n_jobs) as progress:
             results = run_tasks(
                 self.executor, _work, self._when_quiet(tasks), self.n_jobs + 1, ready=lambda: self.watch.quiet
             )

@@ -18,6 +18,7 @@ from harness.executors import run_tasks
 from harness.files import write_atomically
 from harness.problem import OK
 from harness.progress import Progress
+from harness.supervise import slots
 from tabular_cache.chosen import RUN, TOLD, TRAINING, Choice, choice_of, choices, data_hashes
 from tabular_cache.measure import prepared, trained
 
@@ -50,7 +51,7 @@ def confirm(executor: Executor, results: Path, problems: set[tuple[str, str]]) -
     todo = [choice_of(row) for row in chosen[TRAINING].drop_duplicates().itertuples(index=False)]
     todo = [choice for choice in todo if choice not in known]
     try:
-        with Progress(len(todo), "trainings", "confirm") as progress:
+        with Progress(len(todo), "trainings", "confirm", slots(executor)) as progress:
             for choice, found in run_tasks(executor, retrain, todo):
                 if isinstance(found, BadInput):
                     raise found

@@ -10,6 +10,7 @@ import pandas as pd
 from harness.cli import SOME_FAILED
 from harness.executors import run_tasks
 from harness.progress import Progress
+from harness.supervise import slots
 from tabular_cache.emulator import accuracy
 from tabular_cache.table import load_table
 
@@ -41,7 +42,7 @@ def judge(
     """Return one row of median relative errors (percent) per problem, and what could not be judged and why."""
     questions = [Question(f"{d}/{p}", folder, n_configs) for d, p in problems]
     found, failed = {}, []
-    with Progress(len(questions), "emulators", "fit") as progress:
+    with Progress(len(questions), "emulators", "fit", slots(executor)) as progress:
         for question, line in run_tasks(executor, answer, questions):
             if isinstance(line, BaseException):
                 failed.append(f"{question.problem}: {line}")

@@ -11,9 +11,9 @@ from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Float
-from numba import njit
 from sklearn.base import BaseEstimator, RegressorMixin
 
+from harness.compiler import njit
 from harness.surrogates.matrices import _transposed_product, factor, inverse_factor, product, transposed_product
 
 Layers = list[tuple[np.ndarray, np.ndarray]]

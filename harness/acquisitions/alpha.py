@@ -4,7 +4,8 @@ from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Float
-from numba import njit
+
+from harness.compiler import njit
 
 _ROUNDING = 1e-12  # relative; on a straight piece of the front lo and hi are equal up to rounding
 

@@ -4,7 +4,8 @@ from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Float
-from numba import njit
+
+from harness.compiler import njit
 
 
 def choose(

@@ -4,9 +4,9 @@ import math
 from typing import no_type_check
 
 import numpy as np
-from numba import njit
 
 from harness.acquisitions.ei import log_h
+from harness.compiler import njit
 from harness.elementary import exp
 
 _ROOT2, _ROOT2PI = math.sqrt(2.0), math.sqrt(2.0 * math.pi)

@@ -9,9 +9,9 @@ from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Float
-from numba import njit
 
 from harness.acquisitions.ei import log_h
+from harness.compiler import njit
 from harness.elementary import exp, log
 
 

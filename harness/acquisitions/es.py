@@ -4,12 +4,12 @@ from typing import ClassVar, no_type_check
 
 import numpy as np
 from jaxtyping import Float, Int
-from numba import njit
 from scipy.special import entr
 
 from harness.acquisitions.belief import Belief
 from harness.acquisitions.lookahead import MOST_NODES, LookAhead, latent_log_ei, leaders, prior, spread
 from harness.checks import whole
+from harness.compiler import njit
 from harness.elementary import gauss_hermite, log
 from harness.surrogates.joint import root
 from harness.surrogates.matrices import dot, product, solve_lower, transposed_product

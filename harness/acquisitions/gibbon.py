@@ -5,11 +5,11 @@ from typing import ClassVar, no_type_check
 
 import numpy as np
 from jaxtyping import Float
-from numba import njit
 from scipy.special import log_ndtr
 
 from harness.acquisitions.mes import MaxValueEntropySearch, density_ratio, log_pdf
 from harness.acquisitions.tails import ROWS, minus_log1m, ratios, sums
+from harness.compiler import njit
 from harness.elementary import log, log1p
 
 _FAR = 25.0  # above it the reduction is so small that log1p(-x) = -x to rounding, and it would soon underflow

@@ -5,7 +5,6 @@ from typing import ClassVar, no_type_check
 
 import numpy as np
 from jaxtyping import Float
-from numba import njit
 from scipy.special import erfcx, log_ndtr
 
 from harness.acquisitions.belief import Belief
@@ -13,6 +12,7 @@ from harness.acquisitions.lookahead import LookAhead, prior
 from harness.acquisitions.minima import known_sampler, minima
 from harness.acquisitions.tails import ROWS, sums, tails
 from harness.checks import whole
+from harness.compiler import njit
 from harness.elementary import exp, log, logsumexp
 
 _SMALL = 6.0  # above it both terms are computed in logs

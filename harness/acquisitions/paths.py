@@ -10,10 +10,10 @@ from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Float, Int
-from numba import njit
 
 from harness.acquisitions.compiled_ei import expected_improvement, improvement_bound
 from harness.acquisitions.time_left import Clock
+from harness.compiler import njit
 from harness.elementary import exp
 from harness.surrogates.joint import Joint
 

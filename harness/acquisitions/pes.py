@@ -4,7 +4,6 @@ from typing import ClassVar, no_type_check
 
 import numpy as np
 from jaxtyping import Float
-from numba import njit
 from scipy.special import log_ndtr
 
 from harness.acquisitions.belief import Belief
@@ -12,6 +11,7 @@ from harness.acquisitions.lookahead import LookAhead, observed_and_leading, prio
 from harness.acquisitions.mes import log_pdf
 from harness.acquisitions.tails import BLOCK, ROWS, ratios
 from harness.checks import whole
+from harness.compiler import njit
 from harness.elementary import exp, log, log1p
 
 _NOTHING = 1e-12  # of the variance: below, f(x) - f(x*) is 0

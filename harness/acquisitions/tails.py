@@ -9,10 +9,10 @@ from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Float
-from numba import njit
 from numpy.polynomial import chebyshev
 from scipy.special import erfcx
 
+from harness.compiler import njit
 from harness.surrogates.kernels import exp_minus
 
 BLOCK = 64

@@ -21,15 +21,15 @@ from harness.folders import folder, writable
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run what is missing of the experiment; returns the exit code."""
+    argv = sys.argv[1:] if argv is None else argv
+    if wants_help(argv):
+        print(f"{__doc__}\n\n{(CONFIGS / 'configurator.yaml').read_text()}", end="")
+        return 0
     from hydra.utils import instantiate
 
     from harness.capping import slack_factor
     from harness.configurator.experiment import run_all, trials
 
-    argv = sys.argv[1:] if argv is None else argv
-    if wants_help(argv):
-        print(f"{__doc__}\n\n{(CONFIGS / 'configurator.yaml').read_text()}", end="")
-        return 0
     cfg = compose_config("configurator", argv)
     scenarios = chosen(cfg, "scenario")
     for scenario in scenarios.values():

@@ -6,8 +6,8 @@ from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Float, Int
-from numba import njit
 
+from harness.compiler import njit
 from harness.elementary import log
 from harness.errors import BadInput
 from harness.space import XGBOOST_SPACE, Parameter, SearchSpace

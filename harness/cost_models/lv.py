@@ -9,9 +9,9 @@ from typing import NamedTuple, no_type_check
 
 import numpy as np
 from jaxtyping import Bool, Float
-from numba import njit
 
 from harness.checks import number
+from harness.compiler import njit
 from harness.cost_models.features import Features, log_costs
 from harness.space import XGBOOST_SPACE, SearchSpace
 from harness.truncated import mean_variance

@@ -8,8 +8,8 @@ from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Float
-from numba import njit
 
+from harness.compiler import njit
 from harness.surrogates.kernels import SQUARE_COLUMNS, SQUARE_ROWS, exp_minus, fma, subtract_product
 from harness.surrogates.likelihood import JITTERS, LOG_2PI, Solution
 from harness.surrogates.pairs import Pairs

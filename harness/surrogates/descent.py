@@ -11,8 +11,8 @@ from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Float, Int
-from numba import njit
 
+from harness.compiler import njit
 from harness.surrogates.matrices import dot
 
 Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]

@@ -6,9 +6,9 @@ from typing import ClassVar, no_type_check
 
 import numpy as np
 from jaxtyping import Float
-from numba import njit
 
 from harness.checks import flag, number
+from harness.compiler import njit
 from harness.elementary import log
 from harness.surrogates.compiled import CompiledLikelihood
 from harness.surrogates.descent import Minimum, descend

@@ -9,8 +9,8 @@ from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Float, Int
-from numba import njit
 
+from harness.compiler import njit
 from harness.surrogates.kernels import fma
 from harness.surrogates.matern import kernel_row
 from harness.surrogates.triangles import cholesky, invert, pad, padded

@@ -10,9 +10,8 @@ from typing import no_type_check
 import numpy as np
 from jaxtyping import Float
 from llvmlite import ir
-from numba import njit, types
-from numba.core import cgutils
-from numba.extending import intrinsic
+
+from harness.compiler import cgutils, intrinsic, njit, types
 
 TILE_BYTES = 32  # of a vector; two of them by four to six rows of sums fill what AVX2 has
 TILE_ROWS = 6  # of `add_squares`

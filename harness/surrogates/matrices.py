@@ -7,8 +7,8 @@ from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Float
-from numba import njit
 
+from harness.compiler import njit
 from harness.surrogates.kernels import SQUARE_COLUMNS, SQUARE_ROWS, fma, subtract_product
 from harness.surrogates.triangles import cholesky, invert, padded
 

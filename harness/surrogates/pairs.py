@@ -4,7 +4,8 @@ from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Float, Int
-from numba import njit
+
+from harness.compiler import njit
 
 
 class Pairs:

@@ -7,8 +7,8 @@ from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Float
-from numba import njit
 
+from harness.compiler import njit
 from harness.surrogates.kernels import TILE_BYTES, TILE_ROWS, add_squares, fma, matern_double, matern_single
 from harness.surrogates.workspace import Workspace
 

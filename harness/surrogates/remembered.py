@@ -8,7 +8,8 @@ from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Float
-from numba import njit
+
+from harness.compiler import njit
 
 LARGEST = 1 << 16  # points remembered at most; candidates drawn anew at every step would fill any memory
 _FIRST = 1 << 10

@@ -8,8 +8,8 @@ from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Float
-from numba import njit
 
+from harness.compiler import njit
 from harness.surrogates.predict import Predictor
 from harness.surrogates.workspace import Workspace
 

@@ -7,7 +7,8 @@ weighted values, over all of the node's points or those that go left.
 from typing import no_type_check
 
 import numpy as np
-from numba import njit
+
+from harness.compiler import njit
 
 
 @njit(cache=True, error_model="numpy")

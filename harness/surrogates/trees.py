@@ -10,8 +10,8 @@ from typing import NamedTuple, no_type_check
 
 import numpy as np
 from jaxtyping import Float, Int
-from numba import njit
 
+from harness.compiler import njit
 from harness.surrogates.splits import categorical, numeric, partition
 
 _BLOCK = 256  # points

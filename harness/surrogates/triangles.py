@@ -7,8 +7,8 @@ every sum is fixed by the size alone, and most of the work is done in tiles that
 from typing import no_type_check
 
 import numpy as np
-from numba import njit
 
+from harness.compiler import njit
 from harness.surrogates.kernels import SQUARE_COLUMNS, SQUARE_ROWS, fma, subtract_product
 
 

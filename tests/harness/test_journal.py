@@ -85,7 +85,7 @@ def test_other_versions_begin_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     _, journaled = opened(tmp_path)
     journaled.evaluate(0)
     journaled.close()
-    monkeypatch.setattr("harness.journal.versions", lambda: {"numpy": "0"})
+    monkeypatch.setattr("harness.journal.libraries", lambda: {"numpy": "0"})
     problem, journaled = opened(tmp_path)
     journaled.evaluate(0)
     assert problem.asked == [0] and kept(tmp_path) == 1

@@ -18,6 +18,7 @@ from harness.ledger import FOLDER, is_locked, locked, mend, read_failed, write_f
 from harness.records import checks
 from harness.status import lines, read_status
 from harness.study import blocks, run_study
+from harness.versions import TARGET, versions
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +96,8 @@ def test_damaged_records_are_moved_aside_and_done_again_to_the_same_bytes(tables
     paths[1].write_bytes(paths[1].read_bytes()[:-100])
     (paths[0].parent / ".seeds-9.parquet.abc.tmp").write_bytes(b"half")
     (tmp_path / ".mine.tmp").write_bytes(b"not ours")
-    notes = mend(tmp_path)
+    notes, targets = mend(tmp_path)
+    assert targets == {versions()[TARGET]: 2}
     assert [note.partition(" (")[0] for note in notes] == [f"damaged record {p}" for p in paths[:2]]
     assert paths[0].with_name(f"{paths[0].name}.damaged").read_bytes() == flipped
     assert not list(tmp_path.rglob(".seeds*.tmp")) and (tmp_path / ".mine.tmp").exists()

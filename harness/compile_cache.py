@@ -1,0 +1,330 @@
+"""Where compiled functions are kept, so that a machine compiles them once.
+
+    harness/__pycache__/compiled-<digest>/<function>-<digest of signature and source>.bin
+
+The folder's digest is of the sources that compiled functions are made of, the versions of numba, llvmlite and numpy,
+and the target: changed code is never met by what was compiled of the old one, and no change of another file, nor of a
+file's date, compiles anything. Those sources are found by looking: the modules that take `njit` from
+`harness.compiler`, and those that they take constants from. A file also depends on the content of the function's own
+module, so that functions outside this package can be kept here too. NUMBA_CACHE_DIR names another place; where the
+package cannot be written to, it is the user's cache folder.
+
+Each file appears whole, under a name of its own, so that any number of processes may compile at once; numba's own index
+files lose entries then, or name the code of another signature. What one process is compiling, another waits for.
+A process locks the folder for as long as it lives, and folders of other digests that nobody holds are removed when a
+new one is made, all but the last few.
+"""
+
+import contextlib
+import fcntl
+import functools
+import hashlib
+import os
+import pickle
+import re
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import llvmlite
+import numba
+import numpy as np
+from numba.core import event
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.serialize import dumps
+
+from datasets.places import cache_folder
+from harness.compiler import target
+from harness.files import write_atomically
+
+HERE = Path(__file__).absolute().parent
+FORMAT = 1  # of the files; raise it when they are written otherwise
+KEPT = 3  # folders of other digests, the last used: branches are changed to and fro
+NOTICE = "compiling, once on this machine, about a minute"
+_PREFIX, _LOCK, _TOLD = "compiled-", "lock", "told"
+_TOLD_S = 600.0  # seconds in which the notice is not repeated, whichever process gave it
+_PATIENCE_S = 300.0  # for another process that is compiling a function
+_LANES = 1 << 30  # bytes of the lock's file, which need not exist: the first is for the folder, others for functions
+_USES = re.compile(r"^from harness\.compiler import (\([^)]*)?.*\b(njit|intrinsic)\b", re.MULTILINE)
+_TAKES = re.compile(r"^from harness\.([\w.]+) import (\([^)]*\)|.*)$", re.MULTILINE)
+_CONSTANT = re.compile(r"\b_?[A-Z][A-Z0-9_]+\b")
+
+
+def sources(root: Path = HERE) -> list[Path]:
+    """Return the files that compiled functions in the package at `root` are made of, sorted."""
+    texts = {path: path.read_text(encoding="utf-8") for path in root.rglob("*.py")}
+    waiting, found = [path for path, text in texts.items() if _USES.search(text)], set[Path]()
+    while waiting:
+        path = waiting.pop()
+        found.add(path)
+        for module, names in _TAKES.findall(texts[path]):
+            other = root / f"{module.replace('.', '/')}.py"
+            if other in texts and other not in found and _CONSTANT.search(names):
+                waiting.append(other)
+    return sorted(found)
+
+
+def digest(root: Path, made_for: str) -> str:
+    """Return what names the folder of functions compiled of the package at `root` for the target `made_for`."""
+    versions = (sys.version, numba.__version__, llvmlite.__version__, np.__version__)
+    whole = hashlib.sha256(repr((FORMAT, versions, made_for)).encode())
+    for path in sources(root):
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+        whole.update(f"{path.relative_to(root).as_posix()} {content}\n".encode())
+    return whole.hexdigest()[:16]
+
+
+class Folder:
+    """The folder of one digest, made and locked when it is first needed; `parent` holds those of others too."""
+
+    def __init__(self, parent: Path, digest: str) -> None:
+        self.path = parent / f"{_PREFIX}{digest}"
+        self._lock: Any = None
+        self._process = 0
+
+    def open(self) -> None:
+        """Make sure that the folder is there and locked by this process; raises OSError if it cannot be."""
+        if self._process == os.getpid() and self.path.is_dir():
+            return
+        made = not self.path.is_dir()
+        while True:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._lock = (self.path / _LOCK).open("a+b")
+            with contextlib.suppress(OSError):  # a file system without locks: nothing is removed there either
+                fcntl.lockf(self._lock, fcntl.LOCK_SH, 1, 0)
+            with contextlib.suppress(OSError):
+                if (self.path / _LOCK).stat().st_ino == os.fstat(self._lock.fileno()).st_ino:
+                    break
+            self._lock.close()  # removed by another process between our opening and locking it
+        self._process = os.getpid()  # the locks of a process are not those of its children
+        if made:
+            prune(self.path)
+        else:
+            os.utime(self._lock.fileno())  # used now
+
+    @contextlib.contextmanager
+    def alone(self, name: str) -> Iterator[None]:
+        """Wait until no other process compiles the function of this file; it then waits for us, if it wants it."""
+        lane = 1 + int(hashlib.sha256(name.encode()).hexdigest(), 16) % _LANES
+        gives_up = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, lane)
+            except (BlockingIOError, PermissionError):
+                if time.monotonic() < gives_up:
+                    time.sleep(0.02)
+                    continue
+            except OSError:
+                pass
+            break
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                fcntl.lockf(self._lock, fcntl.LOCK_UN, 1, lane)
+
+    def tell(self) -> None:
+        """Say that something is being compiled, unless this or another process said so just now."""
+        mark = self.path / _TOLD
+        with contextlib.suppress(OSError):
+            if mark.exists() and time.time() - mark.stat().st_mtime < _TOLD_S:
+                return
+            mark.touch()
+        print(NOTICE, file=sys.stderr, flush=True)
+
+
+def prune(path: Path) -> list[Path]:
+    """Remove the folders beside `path` that no process holds, but for the KEPT last used; return those removed."""
+    others = [other for other in path.parent.glob(f"{_PREFIX}*") if other != path and (other / _LOCK).is_file()]
+    removed = []
+    for other in sorted(others, key=lambda folder: (folder / _LOCK).stat().st_mtime, reverse=True)[KEPT:]:
+        with contextlib.suppress(OSError), (other / _LOCK).open("r+b") as lock:
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+            shutil.rmtree(other, ignore_errors=True)
+            removed.append(other)
+    return removed
+
+
+@functools.cache
+def folder() -> Folder:
+    """Return the folder of this process's compiled functions."""
+    return Folder(_parent(), digest(HERE, target()))
+
+
+def _parent() -> Path:
+    own = getattr(numba.config, "CACHE_DIR", "")
+    if own:
+        return Path(own)
+    beside = HERE / "__pycache__"
+    return beside if os.access(beside if beside.is_dir() else HERE, os.W_OK) else cache_folder("compiled")
+
+
+class _Place:
+    """What numba asks of a place for the code of one function; its file is the stamp, by content and not by date."""
+
+    def __init__(self, file: str) -> None:
+        self._py_file = file  # numba's warnings name it
+
+    @classmethod
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> "_Place | None":
+        return cls(py_file) if Path(py_file).is_file() else None
+
+    def ensure_cache_path(self) -> None:
+        """Do nothing: the folder is made when it is needed."""
+
+    def get_cache_path(self) -> str:
+        return str(folder().path)
+
+    def get_source_stamp(self) -> str:
+        return hashlib.sha256(Path(self._py_file).read_bytes()).hexdigest()
+
+    def get_disambiguator(self) -> str:
+        return ""
+
+
+class _Impl(CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes: ClassVar[list[Any]] = [_Place, *CompileResultCacheImpl._locator_classes]  # type: ignore[misc]
+
+
+class _Files:
+    """The code of one function: a file per signature and target, sealed by its SHA-256."""
+
+    def __init__(self, name: str, stamp: str) -> None:
+        self._name, self._stamp = re.sub(r"[^\w.]+", "_", name), stamp
+
+    def path(self, key: Any) -> Path:
+        """Return where the code lies that numba knows by `key`: signature, target, byte code."""
+        named = hashlib.sha256(repr((self._stamp, key)).encode()).hexdigest()[:16]
+        return folder().path / f"{self._name}-{named}.bin"
+
+    def load(self, key: Any) -> Any:
+        """Return the compiled function, None where there is none, or only a damaged file."""
+        try:
+            content = self.path(key).read_bytes()
+        except OSError:
+            return None
+        seal, packed = content[:32], content[32:]
+        return pickle.loads(packed) if hashlib.sha256(packed).digest() == seal else None
+
+    def save(self, key: Any, data: Any) -> None:
+        """Keep a compiled function; where that is impossible, it is compiled again by the next process."""
+        packed = dumps(data)
+        try:
+            write_atomically(self.path(key), hashlib.sha256(packed).digest() + packed)
+        except OSError as error:
+            _complain(str(error.strerror))
+
+
+def _held() -> bool:
+    """Lock the folder for this process; say so, once, where nothing can be written."""
+    try:
+        folder().open()
+    except OSError as error:
+        if not folder().path.is_dir():
+            _complain(str(error.strerror))
+        return False
+    return True
+
+
+@functools.cache
+def _complain(why: str) -> None:
+    print(f"compiled functions cannot be kept in {folder().path}: {why}", file=sys.stderr)
+
+
+class CompileCache(FunctionCache):  # type: ignore[misc]
+    """numba's cache of one function, kept in `folder()`; NUMBA_CACHE_LOCATOR_CLASSES puts numba's own in its place."""
+
+    _impl_class = _Impl
+
+    def __init__(self, py_func: Callable[..., Any]) -> None:
+        super().__init__(py_func)
+        self._compiling: dict[Any, contextlib.ExitStack] = {}
+        self._files: _Files | None = None
+        if isinstance(self._impl.locator, _Place):
+            name = f"{py_func.__module__}.{py_func.__qualname__}"
+            self._cache_file: Any = _Files(name, self._impl.locator.get_source_stamp())
+            self._files = self._cache_file
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return what is kept; None if nothing is, and then the function is ours to compile."""
+        with _clock.running():
+            held = self._files is not None and _held()
+            found = super().load_overload(sig, target_context)
+            if found is not None or self._files is None:
+                return found
+            if held:
+                lock = contextlib.ExitStack()
+                key = self._index_key(sig, target_context.codegen())
+                lock.enter_context(folder().alone(self._files.path(key).name))
+                if (found := super().load_overload(sig, target_context)) is not None:  # by whom we waited for
+                    lock.close()
+                    return found
+                self._compiling[sig] = lock
+            folder().tell()
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep what was compiled, and let those go on who wait for it."""
+        with _clock.running(), self._compiling.pop(sig, contextlib.ExitStack()):
+            super().save_overload(sig, data)
+
+
+class _Clock(event.Listener):  # type: ignore[misc]
+    """Counts the seconds in which functions are compiled, loaded or stored, and the functions compiled, per thread.
+
+    numba tells it of every compilation, of functions declared elsewhere too.
+    """
+
+    def __init__(self) -> None:
+        self._own = threading.local()
+
+    def state(self) -> Any:
+        if not hasattr(self._own, "spent_s"):
+            self._own.spent_s, self._own.compiled, self._own.depth, self._own.began = 0.0, 0, 0, 0.0
+        return self._own
+
+    def on_start(self, event: Any) -> None:
+        """Begin to compile, perhaps what another function, being compiled, has inside it."""
+        state = self.state()
+        if not state.depth:
+            state.began = time.perf_counter()
+        state.depth += 1
+
+    def on_end(self, event: Any) -> None:
+        """Have compiled, or failed to."""
+        state = self.state()
+        state.depth -= 1
+        state.compiled += event is not None
+        if not state.depth:
+            state.spent_s += time.perf_counter() - state.began
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        self.on_start(None)
+        try:
+            yield
+        finally:
+            self.on_end(None)
+
+
+_clock = _Clock()
+event.register("numba:compile", _clock)
+
+
+def spent_s() -> float:
+    """Return the seconds that this thread has spent so far with compiling functions, or loading what is kept."""
+    return float(_clock.state().spent_s)
+
+
+def clock_s() -> float:
+    """Return the time in seconds, by a clock that stands still while this thread compiles or loads functions."""
+    return time.perf_counter() - spent_s()
+
+
+def compiled() -> int:
+    """Return how many functions (counted once per signature) this thread has compiled so far."""
+    return int(_clock.state().compiled)

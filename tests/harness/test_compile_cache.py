@@ -1,0 +1,210 @@
+"""Compiled functions are compiled once, by however many processes, and again when what they are made of changes."""
+
+import ast
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from harness import compile_cache
+from harness.compile_cache import KEPT, NOTICE, Folder, digest, prune, sources
+
+HERE = Path(compile_cache.__file__).parent
+OUTER = """
+from harness.compiler import njit
+from harness.numbers.constants import STEP
+from harness.inner import inner
+
+
+@njit(cache=True)
+def outer(x):
+    return inner(x) + STEP
+"""
+INNER = "from harness.compiler import njit\n\n\n@njit(inline='always')\ndef inner(x):\n    return {}\n"
+CALL = """
+import sys, json
+from harness.outer import outer
+from harness.compile_cache import compiled, spent_s
+before = spent_s()
+print(json.dumps([outer(2.0), compiled(), round(spent_s() - before, 4)]))
+"""
+
+
+def _taken(tree: ast.Module) -> set[str]:
+    """Return the modules that compiled functions take from, directly or through a constant."""
+    compiled = [
+        node
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef)
+        and any(ast.unparse(mark).startswith(("njit", "intrinsic")) for mark in node.decorator_list)
+    ]
+    used = {word for node in compiled for part in node.body for word in _words(part)}
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and any(_words(target) & used for target in node.targets):
+            used |= _words(node.value)
+    return {
+        node.module
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+        if (alias.asname or alias.name) in used
+    }
+
+
+def _words(node: ast.AST) -> set[str]:
+    return {word.id for word in ast.walk(node) if isinstance(word, ast.Name)}
+
+
+def test_all_that_compiled_functions_take_from_is_in_the_digest() -> None:
+    found = sources()
+    assert len(found) > 20
+    for path in found:
+        for module in _taken(ast.parse(path.read_text())):
+            first, _, rest = module.partition(".")
+            assert not (HERE.parent / first).is_dir() or first == "harness", f"{path} takes from {module}"
+            if first == "harness" and module != "harness.compiler":
+                assert HERE / f"{rest.replace('.', '/')}.py" in found, f"{path} takes from {module}"
+
+
+def test_compiled_functions_elsewhere_take_from_their_own_file_only() -> None:
+    """A file of another package counts by its own content: what it took from a third would not be noticed."""
+    own = 0
+    for path in HERE.parent.glob("[!.]*/**/*.py"):
+        if HERE not in path.parents and path.parts[len(HERE.parent.parts)] in ("tabular_cache", "analysis"):
+            tree = ast.parse(path.read_text())
+            own += "harness.compiler" in path.read_text()
+            taken = _taken(tree) - {"harness.compiler"}
+            assert all(module.startswith("harness.") for module in taken), f"{path} takes from {taken}"
+    assert own
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A package named as ours, with three small modules and the compiler's own."""
+    root = tmp_path / "harness"
+    (root / "numbers").mkdir(parents=True)
+    for name in ("compiler.py", "compile_cache.py", "files.py"):
+        (root / name).write_text((HERE / name).read_text())
+    (root / "__init__.py").touch()
+    (root / "numbers" / "constants.py").write_text("STEP = 1.0\n")
+    (root / "other.py").write_text("UNUSED = 1\n")
+    (root / "inner.py").write_text(INNER.format("x + 1"))
+    (root / "outer.py").write_text(OUTER)
+    return root
+
+
+def start(package: Path, program: str = CALL, **more: str) -> "subprocess.Popen[str]":
+    plain = {name: value for name, value in os.environ.items() if name not in ("NUMBA_CACHE_DIR", "PYTHONPATH")}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    environment = {**plain, "PYTHONPATH": f"{package.parent}{os.pathsep}{HERE.parent}", **more}
+    return subprocess.Popen([sys.executable, "-c", program], cwd=package.parent, env=environment, text=True, **pipes)  # type: ignore[call-overload, no-any-return]
+
+
+def result(process: "subprocess.Popen[str]") -> tuple[float, int, float, str]:
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    return (*json.loads(out), err)
+
+
+def call(package: Path, **more: str) -> tuple[float, int]:
+    return result(start(package, **more))[:2]
+
+
+def test_what_changed_is_compiled_again_and_nothing_else_is(package: Path) -> None:
+    assert call(package) == (4.0, 1)
+    assert call(package) == (4.0, 0)
+    for path in package.rglob("*.py"):
+        os.utime(path, (1000, 1000))  # as a fresh checkout does
+    (package / "other.py").write_text("UNUSED = 2\n")
+    assert call(package) == (4.0, 0)
+    (package / "inner.py").write_text(INNER.format("x * 10"))
+    os.utime(package / "inner.py", (1000, 1000))
+    assert call(package) == (21.0, 1)
+    (package / "numbers" / "constants.py").write_text("STEP = 5.0\n")
+    assert call(package) == (25.0, 1)
+    (package / "inner.py").write_text(INNER.format("x + 1"))
+    (package / "numbers" / "constants.py").write_text("STEP = 1.0\n")
+    assert call(package) == (4.0, 0)  # the branch one was on before
+    assert call(package, NUMBA_CPU_NAME="generic") == (4.0, 1)
+    assert call(package, NUMBA_OPT="1") == (4.0, 1)  # numba itself would take what was compiled otherwise
+
+
+def test_where_it_lies(package: Path, tmp_path: Path) -> None:
+    call(package)
+    assert len(list((package / "__pycache__").glob("compiled-*/harness.outer.outer-*.bin"))) == 1
+    own = tmp_path / "own"
+    assert call(package, NUMBA_CACHE_DIR=str(own)) == (4.0, 1)
+    assert len(list(own.glob("compiled-*/*.bin"))) == 1
+    (tmp_path / "file").touch()
+    *_, err = result(start(package, NUMBA_CACHE_DIR=str(tmp_path / "file")))
+    assert f"compiled functions cannot be kept in {tmp_path}/file/compiled-" in err and "Not a directory" in err
+
+
+def test_a_damaged_file_is_compiled_again(package: Path) -> None:
+    call(package)
+    (path,) = package.rglob("*.bin")
+    content = path.read_bytes()
+    for damaged in (content[:-9], content[:40] + b"x" + content[41:], b""):
+        path.write_bytes(damaged)
+        assert call(package) == (4.0, 1)
+        assert call(package) == (4.0, 0)
+
+
+def test_many_processes_compile_once_between_them_and_say_so_once(package: Path) -> None:
+    results = [result(process) for process in [start(package) for _ in range(4)]]
+    assert [value for value, *_ in results] == [4.0] * 4
+    assert sorted(count for _, count, *_ in results) == [0, 0, 0, 1]
+    assert "".join(err for *_, err in results).count(NOTICE) == 1
+
+
+def test_signatures_compiled_at_once_do_not_take_each_other_s_place(package: Path) -> None:
+    """numba's own index would give both the same number."""
+    programs = [CALL.replace("outer(2.0)", value) for value in ("outer(2.0)", "outer(2)", "outer(2 + 0j).real")]
+    for count in (1, 0):
+        processes = [start(package, program) for program in programs]
+        assert [result(process)[:2] for process in processes] == [(4.0, count)] * 3
+
+
+def test_seconds_of_compiling_and_loading_are_counted(package: Path) -> None:
+    (_, _, compiling, _), (_, _, loading, _) = result(start(package)), result(start(package))
+    assert 0.0 < loading < compiling
+
+
+def test_old_folders_are_removed_but_for_the_last_used_and_those_in_use(tmp_path: Path) -> None:
+    folders = [Folder(tmp_path, f"{k:016x}") for k in range(KEPT + 4)]
+    hold = (
+        "import sys; from pathlib import Path; from harness.compile_cache import Folder; "
+        f"folder = Folder(Path({str(tmp_path)!r}), '{0:016x}'); folder.open(); "
+        "print('held', flush=True); sys.stdin.read()"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-c", hold], cwd=HERE.parent, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert holder.stdout is not None and holder.stdout.readline() == "held\n"
+    for k, folder in enumerate(folders[1:], start=1):
+        folder.path.mkdir()
+        (folder.path / "some.bin").touch()
+        (folder.path / "lock").touch()
+        os.utime(folder.path / "lock", (1000 * k, 1000 * k))
+    os.utime(folders[0].path / "lock", (1, 1))
+    (tmp_path / "another").mkdir()
+    newest, rest = folders[-1], folders[1:-1]
+    assert set(prune(newest.path)) == {folder.path for folder in rest[: len(rest) - KEPT]}
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"another", *(f.path.name for f in [folders[0], *rest[len(rest) - KEPT :], newest])}
+    holder.communicate("")
+    assert prune(newest.path) == [folders[0].path]
+
+
+def test_the_digest_is_of_content(package: Path) -> None:
+    first = digest(package, "x")
+    assert digest(package, "y") != first
+    time.sleep(0.01)
+    (package / "inner.py").touch()
+    (package / "other.py").write_text("more = 1\n")
+    assert digest(package, "x") == first
+    assert sources(package) == sorted(package / name for name in ("inner.py", "numbers/constants.py", "outer.py"))

@@ -1,0 +1,89 @@
+"""What compiled functions are compiled for: one target everywhere, unless the user or the process chose another."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.compiler import FEATURES, TARGET, has_target
+
+ROOT = Path(__file__).resolve().parents[2]
+V3 = "fpu cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3 abm avx avx2 bmi1 bmi2 f16c fma movbe xsave"
+SAY = "from harness.compiler import target; print(target())"
+COMPILE = "import numba; numba.njit(lambda x: x + 1)(1.0); "
+IN_A_WORKER = """
+import harness.study
+from harness.lanes import Lanes
+from harness.versions import TARGET, versions
+with Lanes(1) as lanes:
+    print(lanes.submit(versions).result()[TARGET])
+"""
+fixed = pytest.mark.skipif(not has_target(), reason=f"this processor is no {TARGET}: it keeps its own target")
+
+
+def said(program: str, **environment: str) -> str:
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_CPU")}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=ROOT, env={**plain, **environment}, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize(("flags", "has"), [(V3, True), (V3.replace("avx2 ", ""), False), ("", False)])
+def test_the_processor_is_known_by_what_it_can_do(
+    flags: str, has: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    cpuinfo = tmp_path / "cpuinfo"
+    assert not has_target(cpuinfo)
+    cpuinfo.write_text(f"processor\t: 0\nmodel name\t: Some\nflags\t\t: {flags}\nbugs\t: none\n")
+    assert has_target(cpuinfo) is has
+    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    assert not has_target(cpuinfo)
+
+
+@fixed
+@pytest.mark.parametrize("program", [SAY, f"import numba; {SAY}", IN_A_WORKER])
+def test_every_process_compiles_for_the_same_target(program: str) -> None:
+    assert said(program) == TARGET
+
+
+@fixed
+def test_what_is_compiled_is_for_the_target() -> None:
+    program = (
+        "import numba; from numba.core.registry import cpu_target as t; import harness.compiler; "
+        "numba.njit(lambda x: x + 1)(1.0); print(*t.target_context.codegen().magic_tuple()[1:])"
+    )
+    assert said(program) == f"{TARGET} {FEATURES}"
+
+
+@pytest.mark.parametrize(
+    ("environment", "pattern"),
+    [
+        ({"NUMBA_CPU_NAME": "generic"}, r"generic-[0-9a-f]{8}"),
+        ({"NUMBA_CPU_NAME": "nehalem", "NUMBA_CPU_FEATURES": "+sse4.2"}, r"nehalem-[0-9a-f]{8}"),
+        ({"NUMBA_DISABLE_JIT": "1"}, "interpreted"),
+        ({"NUMBA_OPT": "1"}, r".*\+opt=1"),
+        ({"NUMBA_OPT": "max"}, r".*\+opt=max"),
+    ],
+)
+def test_what_the_user_chose_wins_and_is_said(environment: dict[str, str], pattern: str) -> None:
+    for program in (SAY, IN_A_WORKER):
+        assert re.fullmatch(pattern, said(program, **environment))
+
+
+def test_a_process_that_has_compiled_before_keeps_its_target_and_so_do_its_workers() -> None:
+    here = said(f"{COMPILE}{SAY}")
+    assert re.fullmatch(r"[\w-]+-[0-9a-f]{8}(\+svml)?", here)
+    assert said(f"{COMPILE}{IN_A_WORKER}") == here
+
+
+def test_compiled_functions_are_declared_by_the_project_s_compiler() -> None:
+    """numba's own `njit` would keep them by another rule, and might be imported before the target is set."""
+    ours = {ROOT / "harness" / name for name in ("compiler.py", "compile_cache.py")}
+    packages = ("datasets", "pipelines", "harness", "tabular_cache", "analysis")
+    found = [path for package in packages for path in (ROOT / package).rglob("*.py") if path not in ours]
+    assert len(found) > 100
+    assert [path for path in found if re.search(r"^\s*(from|import) numba\b", path.read_text(), re.MULTILINE)] == []
