@@ -24,12 +24,13 @@ help: ## this list
 	@echo '  variables: GRID="seeds=[0,1]" (part of the study), COSTS= and MODELS= (parts of models), RESULTS=results,'
 	@echo '             REPORT=report, HIST=tabular_cache/tables_hist, PYTHON=python3'
 
-setup: $(READY) ## only the environment, in .venv
+setup: $(READY) ## only the environment, in .venv, and the inner loops compiled (a minute or two)
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=...") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[gpyopt,dev]'
+	$(BIN)/python -m harness.compile_all
 	@touch $@
 
 reproduce: $(READY) ## the study from the shipped tables, fronts, models, then the report of all (GRID= chooses a part)

@@ -7,6 +7,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.compile_cache import NOTICE
+
 ROOT = Path(__file__).resolve().parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 _DRIVER = """
@@ -32,6 +34,11 @@ for line in sys.stdin:
         code = stopped.code or 0
     print(json.dumps([code, out.getvalue(), err.getvalue()]), flush=True)
 """
+
+
+def without_notice(err: str) -> str:
+    """Return standard error without the line that a command says where it is the first to compile something."""
+    return "".join(line for line in err.splitlines(keepends=True) if line.strip() != NOTICE)
 
 
 @dataclass(frozen=True)
@@ -61,7 +68,8 @@ class CommandLines:
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.write(json.dumps([str(cwd), module, arguments]) + "\n")
         self._process.stdin.flush()
-        return Done(*json.loads(self._process.stdout.readline()))
+        code, out, err = json.loads(self._process.stdout.readline())
+        return Done(code, out, without_notice(err))
 
     def close(self) -> None:
         """End the process."""

@@ -8,17 +8,17 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_lines import ENVIRONMENT
+from command_lines import ENVIRONMENT, without_notice
 from fakes import make_tables
 from test_study import contents, grid
 
 from harness.errors import BadInput
 from harness.executors import serial
-from harness.ledger import FOLDER, is_locked, locked, mend, read_failed, write_failed, write_plan
+from harness.ledger import FOLDER, check_compiled_for, is_locked, locked, mend, read_failed, write_failed, write_plan
 from harness.records import checks
 from harness.status import lines, read_status
 from harness.study import blocks, run_study
-from harness.versions import TARGET, versions
+from harness.versions import TARGET, libraries, versions
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ harness.ledger.write_atomically = refuse"""
         [sys.executable, "-c", f"{full}\n{run}", *settings, f"results_dir={tmp_path / 'r'}", "executor=serial"],
         capture_output=True, text=True, env=ENVIRONMENT, check=False,
     )  # fmt: skip
-    assert (done.returncode, done.stderr.splitlines()) == (
+    assert (done.returncode, without_notice(done.stderr).splitlines()) == (
         2, [f"error: results_dir: cannot write to {tmp_path / 'r'}: No space left"]
     )  # fmt: skip
 
@@ -109,6 +109,27 @@ def test_damaged_records_are_moved_aside_and_done_again_to_the_same_bytes(tables
     paths[2].rename(paths[1])
     with pytest.raises(BadInput, match=r"foreign record .*its spec is [0-9a-f]{16}, its name says"):
         mend(tmp_path)
+
+
+def test_records_of_two_targets_are_not_mixed(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = grid(tables, iterations=6)
+    run_study(blocks(first, tmp_path)[0], 0, serial(), "test")
+    _, targets = mend(tmp_path)
+    ours = versions()[TARGET]
+    assert targets == {ours: 4}
+    assert check_compiled_for(tmp_path, targets, ours) == ""
+    with pytest.raises(
+        BadInput, match=rf"results_dir: {tmp_path} holds .* for {ours}, here it is compiled for znver3-1,"
+    ):
+        check_compiled_for(tmp_path, targets, "znver3-1")
+    with pytest.raises(BadInput, match=r"for a-1 and b-2, here"):
+        check_compiled_for(tmp_path, {"b-2": 1, ours: 7, "a-1": 2}, ours)
+    monkeypatch.setattr("harness.records.writing.versions", libraries)  # as before targets were written down
+    run_study(blocks(grid(tables, iterations=7), tmp_path)[0], 0, serial(), "test")
+    _, targets = mend(tmp_path)
+    assert targets == {ours: 4, "": 4}
+    line = check_compiled_for(tmp_path, targets, ours)
+    assert line.startswith(f"4 records in {tmp_path} do not say what they were compiled for: if that was not {ours}")
 
 
 def test_status(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

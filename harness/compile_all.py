@@ -1,0 +1,178 @@
+"""`python -m harness.compile_all`: compile now, once, what any shipped method would compile when it is run.
+
+What is compiled follows from types that only a run knows. So this is a rehearsal: every acquisition, utility, surrogate
+and cost model of `configs` takes a few steps on a replayed problem, with as many observations as make the engine change
+its ways (`sizes`). `make setup` does it; without it, the first runs do, each what it needs. Where nothing is missing it
+takes a minute of loading and stepping, so it may be repeated.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.choices import CONFIGS, options
+from harness.cli import run_cli, wants_help
+from harness.errors import BadInput
+
+COMPONENTS = ("surrogate", "cost_model", "utility")
+ASKS = 3  # a fit of its own, one that goes on from it, and predictions that remember
+SEED = 0
+_OTHERS = {"surrogate": ("gpyopt",)}  # another library's, slow and not compiled here
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """Components that go together, by group, and the numbers of observations with which they are to take steps."""
+
+    names: Mapping[str, str]
+    sizes: tuple[int, ...]
+
+
+def rehearsals() -> list[Rehearsal]:
+    """Return what is to be rehearsed: each component with the defaults of the others.
+
+    In the order in which workers have least to wait for each other: many observations need other functions than few,
+    and a forest others than a Gaussian process.
+    """
+    usual, all_sizes = _defaults() | {"acq": "cei"}, sizes()
+    found = [Rehearsal(usual, all_sizes), Rehearsal(usual, all_sizes[-1:])]
+    for group in ("surrogate", "utility", "acq", "cost_model"):
+        for name in options(group):
+            own = name not in _OTHERS.get(group, ()) and _target(group, name).startswith("harness.")
+            if own and name != usual[group]:
+                found.append(Rehearsal(usual | {group: name}, all_sizes))
+    found += [Rehearsal(usual | {"acq": "ei", "utility": name}, all_sizes) for name in options("utility")]
+    return found
+
+
+def sizes() -> tuple[int, ...]:
+    """Return numbers of observations: few, and as many as make the engine screen twice and then leave small loops."""
+    from harness.screening import MANY
+    from harness.surrogates.compiled import LARGEST
+
+    return 5, MANY, LARGEST
+
+
+def _target(group: str, name: str) -> str:
+    """Return the class that a config names."""
+    config = _config(group, name)
+    return str(config.get("rule", config)["_target_"])
+
+
+def _defaults() -> dict[str, str]:
+    from omegaconf import OmegaConf
+
+    listed: Any = OmegaConf.to_container(OmegaConf.load(CONFIGS / "config.yaml"))
+    chosen = {k: v for entry in listed["defaults"] if isinstance(entry, dict) for k, v in entry.items()}
+    return {group: str(chosen[group]) for group in (*COMPONENTS, "evaluator")}
+
+
+def _config(group: str, name: str) -> dict[str, Any]:
+    from omegaconf import OmegaConf
+
+    whole = OmegaConf.create({"lam": 0.3, "alpha": 0.5, group: OmegaConf.load(CONFIGS / group / f"{name}.yaml")})
+    plain: Any = OmegaConf.to_container(whole, resolve=True)
+    return dict(plain[group])
+
+
+def _problem() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the configs of data set and pipeline of the study's first problem."""
+    from omegaconf import OmegaConf
+
+    listed: Any = OmegaConf.to_container(OmegaConf.load(CONFIGS / "problems.yaml"))
+    first = {group: names[0] for entry in listed["defaults"] for group, names in entry.items()}
+    dataset, pipeline = ((_config(group, first[group])[first[group]]) for group in ("dataset", "pipeline"))
+    return dataset, pipeline
+
+
+def rehearse(rehearsal: Rehearsal) -> int:
+    """Take the steps; return how many functions were compiled. Components that cannot go together do nothing."""
+    from harness.compile_cache import compiled
+
+    before = compiled()
+    try:
+        _take_steps(rehearsal)
+    except BadInput as error:
+        _say(f"left out, {', '.join(map('='.join, rehearsal.names.items()))}: {error}")
+    return compiled() - before
+
+
+def _take_steps(rehearsal: Rehearsal) -> None:
+    """Tell evaluations and ask, at each size: among many candidates, which are screened, and few, which are not."""
+    from hydra.utils import instantiate
+
+    names, most = rehearsal.names, max(rehearsal.sizes)
+    problem = instantiate(_config("evaluator", names["evaluator"])).open(*_problem(), SEED)
+    design = problem.initial(most)
+    outcomes = [problem.evaluate(int(candidate)) for candidate in design.ids]
+    cost_s = sum(outcome.cost_s for outcome in outcomes)
+    optimizer = _optimizer(names, most, cost_s)
+    optimizer.start(problem)
+    told = 0
+    for size in rehearsal.sizes:
+        for x, outcome in zip(design.unit[told:size], outcomes[told:size], strict=True):
+            optimizer.tell(x, outcome)
+        told = size
+        for k in range(ASKS + 1):
+            offered = problem.candidates(size + k)
+            chosen = optimizer.ask(offered.unit[: None if k < ASKS else 100]).index
+            optimizer.tell(offered.unit[chosen], problem.evaluate(int(offered.ids[chosen])))
+        optimizer.outlook(offered.unit)
+
+
+def _optimizer(names: Mapping[str, str], n: int, cost_s: float) -> Any:
+    """Return an optimizer of these components for somewhat more than `n` evaluations of `cost_s` seconds together."""
+    from harness.study import make_optimizer
+
+    components, rule = (
+        {group: _config(group, names[group]) for group in COMPONENTS},
+        _config("acq", names["acq"])["rule"],
+    )
+    settings: dict[str, Any] = {"iterations": 2 * n, "n_initial": 5, "seed": SEED}
+    try:
+        return make_optimizer(components, rule, settings)
+    except BadInput:  # some look ahead to the end of a budget, and need one
+        return make_optimizer(components, rule, settings | {"tau": 1.2 * cost_s})
+
+
+def _say(line: str) -> None:
+    if os.environ.get("COMPILE_ALL_VERBOSE"):
+        print(line, file=sys.stderr, flush=True)
+
+
+def compile_all(n_jobs: int | None = None) -> int:
+    """Rehearse everything in `n_jobs` processes (None: one per core); return how many functions were compiled."""
+    from harness.executors import local, run_tasks
+    from harness.supervise import slots
+
+    count = 0
+    with local(n_jobs) as executor:
+        for rehearsal, outcome in run_tasks(executor, rehearse, rehearsals(), window=slots(executor)):
+            if isinstance(outcome, BaseException):
+                raise outcome
+            count += outcome
+            _say(f"{outcome} compiled for {', '.join(map('='.join, rehearsal.names.items()))} {rehearsal.sizes}")
+    return count
+
+
+def main() -> int:
+    """Compile what is missing; returns the exit code."""
+    if sys.argv[1:]:
+        if not wants_help(sys.argv[1:]):
+            raise BadInput(f"python -m harness.compile_all takes no arguments, got {sys.argv[1]!r}")
+        print(__doc__)
+        return 0
+    from harness.compile_cache import folder
+    from harness.progress import duration
+
+    began = time.monotonic()
+    count = compile_all()
+    print(f"{count} functions compiled in {duration(time.monotonic() - began)}; what is compiled is in {folder().path}")
+    return 0
+
+
+if __name__ == "__main__":
+    run_cli(main)

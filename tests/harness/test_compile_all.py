@@ -1,0 +1,60 @@
+"""After `python -m harness.compile_all` nothing is compiled: not by another process, nor by a study's workers."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from compile_once import compiled
+
+from harness.choices import options
+from harness.compile_all import COMPONENTS, rehearsals, sizes
+from harness.compile_cache import NOTICE
+
+ROOT = Path(__file__).resolve().parents[2]
+PROBLEM = ("dataset=[phoneme]", "pipeline=[onehot]", "seeds=[1]")  # another than the rehearsals'
+
+
+def run(cache: Path, folder: Path, *arguments: str) -> tuple[str, bool]:
+    """Run a command; return what it printed, and whether anything was compiled by it or its workers."""
+    for told in cache.rglob("told"):
+        told.unlink()
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-m", *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=True
+    )
+    return done.stdout, NOTICE in done.stderr
+
+
+def test_every_shipped_component_is_rehearsed() -> None:
+    found = rehearsals()
+    for group in ("acq", *COMPONENTS):
+        named = {rehearsal.names[group] for rehearsal in found}
+        left_out = set(options(group)) - named
+        assert all(name == "gpyopt" or name.startswith("transfer_") for name in left_out), left_out
+    assert {rehearsal.names["utility"] for rehearsal in found if rehearsal.names["acq"] == "ei"} == {
+        *options("utility")
+    }
+    assert all(set(rehearsal.sizes) <= set(sizes()) for rehearsal in found)
+
+
+@pytest.mark.slow
+def test_nothing_is_compiled_twice(tmp_path: Path) -> None:
+    cache, _ = compiled(tmp_path / "cache")
+    run(cache, tmp_path, "harness.compile_all")
+    kept = {path: path.stat().st_mtime_ns for path in cache.rglob("*.bin")}
+    said, again = run(cache, tmp_path, "harness.compile_all")
+    assert (re.match(r"0 functions compiled in ", said) is not None, again) == (True, False)
+    for k, arguments in enumerate(
+        (
+            ("study=paper", "iterations=9"),
+            ("study=utilities", "iterations=7", "executor=serial"),
+            ("+acq=cei", "lam=0.1", "iterations=175", "fronts=true"),
+            ("+acq=ei", "surrogate=rf", "cost_model=gp_lv", "iterations=12"),
+        )
+    ):
+        _, any_compiled = run(cache, tmp_path, "harness", *arguments, *PROBLEM, f"results_dir={k}")
+        assert not any_compiled, arguments
+    assert {path: path.stat().st_mtime_ns for path in cache.rglob("*.bin")} == kept
