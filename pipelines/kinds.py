@@ -3,7 +3,8 @@
 text: strings, mostly distinct, of several words. categorical: other strings, booleans, pandas categoricals.
 extreme: numeric and heavy-tailed, where a recipe asks for it; found before the detected ones, which would else take
 them all: counts that are mostly zero have few distinct values. detected: numeric, but with few distinct values; a
-recipe chooses whether to treat these as categorical. numeric: the rest. Missing values count as a level of their own wherever levels are counted.
+recipe chooses whether to treat these as categorical. numeric: the rest. Missing values
+count as a level of their own wherever levels are counted.
 """
 
 from collections.abc import Hashable
