@@ -7,7 +7,7 @@ recipe chooses whether to treat these as categorical. numeric: the rest. Missing
 count as a level of their own wherever levels are counted.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -25,6 +25,7 @@ DETECTED_RATIO = 0.2
 DETECTED_LEVELS = 100
 EXTREME_SDS = 4.0  # a percentile farther than this from the mean makes a column heavy-tailed
 RARE_ROWS = 10
+FEW_NAMES = 6  # columns that a table lists by name
 RARE_SHARE = 0.009
 
 
@@ -85,6 +86,29 @@ def decide(X: object, detect: bool, extreme: bool = False) -> Kinds:
         raise BadInput(f"no usable column in {len(X)} training rows: {'; '.join(dropped[:3])}")
     positions = {kind: tuple(where) for kind, where in found.items()}
     return Kinds(columns=tuple(X.columns), rare=rare, dropped=tuple(dropped), **positions)
+
+
+def touched(X: pd.DataFrame) -> dict[str, int | str]:
+    """Return how many columns of the training rows `X` each step acts on, as text with names where there are few."""
+    plain, detected, extreme = decide(X, False), decide(X, True), decide(X, True, extreme=True)
+    names = [str(column) for column in X.columns]
+    gaps = [k for k in plain.numeric if not np.isfinite(numbers(X.iloc[:, k])).all()]
+    return {
+        "inputs": X.shape[1],
+        "tf-idf (all)": _listed(names, plain.text),
+        "one-hot of categoricals (all)": _listed(names, plain.categorical),
+        "median imputation (all but clean)": _listed(names, gaps),
+        "one-hot of detected ones (onehot, onehot_svd)": _listed(names, detected.detected),
+        "bins (onehot, onehot_svd)": _listed(names, detected.numeric),
+        "quantile map or log (quantile_pca, log_pca)": _listed(names, extreme.extreme),
+        "one-hot of detected ones (quantile_pca, log_pca)": _listed(names, extreme.detected),
+    }
+
+
+def _listed(names: list[str], positions: Sequence[int]) -> str:
+    """Return how many columns there are, with their names if they are `FEW_NAMES` or fewer."""
+    few = ", ".join(names[k] for k in positions) if len(positions) <= FEW_NAMES else ""
+    return f"{len(positions)}: {few}" if few else str(len(positions))
 
 
 def same_columns(X: object, kinds: Kinds) -> pd.DataFrame:

@@ -233,7 +233,8 @@ class Grower:
             self._unit(unit)
         while not self.over and self._noise():
             pass
-        self._pack_noise()
+        if not self.over or len(self.store.lines(parts.NOISE)) >= FEW_ROWS:
+            self._pack_noise()
         self.report.wall_s = time.monotonic() - start
         return self.report
 

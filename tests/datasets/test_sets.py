@@ -220,7 +220,9 @@ def test_a_letter_equals_the_block_means_of_its_standardised_image():
             blocks = [[pixels[4 * i : 4 * i + 4, 4 * j : 4 * j + 4].mean() for j in range(8)] for i in range(8)]
             # a luma that lies half way between two whole numbers may be rounded otherwise
             np.testing.assert_allclose(data.X.iloc[row], np.ravel(blocks), atol=0.01)
-    assert np.abs(data.X.to_numpy().mean(axis=1)).max() < 1e-12  # of blocks of one size: the mean over an image's pixels
+    assert (
+        np.abs(data.X.to_numpy().mean(axis=1)).max() < 1e-12
+    )  # of blocks of one size: the mean over an image's pixels
     assert (data.y == table["label"] - 1).all()
 
 
