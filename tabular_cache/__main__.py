@@ -131,7 +131,7 @@ def _build(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
 
 
 def _plan(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
-    from tabular_cache.stages import decide, write_plan
+    from tabular_cache.stages import check_undecided, decide, write_plan
     from tabular_cache.table import base_manifest
 
     anew = [str(problem) for problem in listed("anew", cfg.anew)]
@@ -139,6 +139,7 @@ def _plan(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
     unknown = sorted(set(anew) - set(entries))
     if unknown:
         raise BadInput(f"anew: there is no table of {unknown[0]} in {tables}")
+    check_undecided(tables)
     rounding = _otherwise_rounded(sorted(set(entries) - set(anew)), entries) if cfg.rounding else {}
     plan = decide(tables, anew, rounding, positive("limit_s", cfg.limit_s))
     write_plan(tables, plan)

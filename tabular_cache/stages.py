@@ -116,12 +116,17 @@ def decide(
     return Plan(time.strftime("%Y-%m-%d"), limit_s, tuple(sorted(anew)), dict(rounding), costs, stages)
 
 
-def write_plan(folder: Path, plan: Plan) -> None:
-    """Keep a plan; raises BadInput if there is one."""
+def check_undecided(folder: Path) -> None:
+    """Raise BadInput if a folder has a plan."""
     path = folder / FOLDER / FILE
     if path.exists():
         raise BadInput(f"{path} is decided already; a plan is not changed while tables grow by it")
-    write_atomically(path, json.dumps(asdict(plan), indent=1).encode() + b"\n")
+
+
+def write_plan(folder: Path, plan: Plan) -> None:
+    """Keep a plan; raises BadInput if there is one."""
+    check_undecided(folder)
+    write_atomically(folder / FOLDER / FILE, json.dumps(asdict(plan), indent=1).encode() + b"\n")
 
 
 def read_plan(folder: Path) -> Plan:

@@ -28,13 +28,13 @@ def test_every_column_of_the_mixed_frame_has_its_kind() -> None:
 def test_extreme_columns_are_found_before_categoricals_are_detected() -> None:
     """A column of few values that is nearly always zero is heavy-tailed; a column of two values has no tail."""
     n = 1000
-    counts = np.where(np.arange(n) < 30, 1.0 + np.arange(n) % 3, 0.0)
+    counts = np.where(np.arange(n) < 30, 3.0 + np.arange(n) % 2, 0.0)
     frame = pd.DataFrame(
         {
             "counts": counts,
             "negative": -counts,
             "flag": np.where(counts > 0, 1.0, 0.0),
-            "some": np.where(np.arange(n) < 100, 1.0 + np.arange(n) % 3, 0.0),
+            "some": np.where(np.arange(n) < 200, 3.0 + np.arange(n) % 2, 0.0),
             "gaps": np.where(np.arange(n) % 5 == 4, np.nan, counts),
             "normal": np.random.default_rng(0).normal(size=n),
         }

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from fakes import journal_line, make_tables, prepared
 
@@ -49,7 +48,7 @@ def plan_of(stages: Stages, limit_s: float = LIMIT_S, **changes: Any) -> Plan:
 
 def trained(task: Measurement, data_hash: str = "0" * 64) -> dict[str, Any]:
     """Stands in for a training: the same errors for the same task, cut short where it costs more than the limit."""
-    line = journal_line(task.config, task.problem)
+    line = journal_line(task.config, task.problem, seed=int(task.problem == "b/p"))  # as `make_tables` numbers them
     line |= {"problem": {**line["problem"], "data_hash": data_hash}, "purpose": task.purpose, "started": time.time()}
     limit = task.time_limit_s
     if limit is not None and line["cpu_s"][-1] > limit:
@@ -236,7 +235,8 @@ def test_a_training_over_the_limit_is_stopped_and_kept_as_censored(
     cut = ~table.measured
     assert report.failed == [] and 0 < cut.sum() <= report.cut and cut.sum() < 6 == table.meta["configs"]
     assert (table["cpu_s"][cut] >= limit).all() and np.isnan(table["val_error"][cut]).all()
-    assert (table["cpu_s"][table.measured] <= limit).all()
+    stopped = np.isin(table["config"], table["config"][cut])
+    assert (table["cpu_s"][stopped & table.measured] < table["cpu_s"][cut].max()).all()
     assert parts.sidecars(folder)["a/p"][0]["cut"] == table.meta["cut"] == cut.sum()
     assert {task.config for task in asked} == set(range(6))
     _, _, asked = sitting(folder, plan_of({"i": [("a/p", 6)], "ii": [("a/p", None)]}, limit), monkeypatch, measure)
@@ -266,7 +266,6 @@ def test_a_table_measured_from_scratch_takes_the_old_ones_place_when_it_has_as_m
     assert same(load_table("a/p", folder), new)
     report, _, _ = sitting(folder, plan_of({"i": [("a/p", 9)]}, anew=("a/p",)), monkeypatch)
     assert "are those of the old table" in report.failed[0]
-    assert noise.read(folder).num_rows == noise.read(folder).filter(pa.scalar(True)).num_rows
 
 
 def test_trainings_on_other_data_do_not_come_into_a_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
