@@ -116,6 +116,18 @@ def rows_of(content: bytes) -> pa.Table:
     return rows
 
 
+def data_hashes(folder: Path, entry: Mapping[str, Any]) -> dict[int, str]:
+    """Return the hash of the matrices that each configuration of a table's parts was trained on.
+
+    entry: the table's, as `with_parts` has it. What is not in a part was trained on the data of the base file.
+    """
+    found: dict[int, str] = {}
+    for part in entry.get("parts", ()):
+        configs = rows_of(read_part(folder, part))["config"].unique().to_pylist()
+        found |= dict.fromkeys(configs, str(part["data"]["data_hash"]))
+    return found
+
+
 def joined(tables: Sequence[pa.Table]) -> pa.Table:
     """Return the rows of several tables of one problem, those of a later one replacing its configurations' before."""
     kept: list[pa.Table] = []

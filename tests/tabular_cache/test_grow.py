@@ -282,6 +282,7 @@ def test_trainings_on_other_data_do_not_come_into_a_part(tmp_path: Path, monkeyp
     assert [line[:3] for line in report.failed] == ["b/p"]
     assert load_table("a/p", folder).meta["configs"] == 6 and table_entry("a/p", folder)["data_hash"] == "0" * 64
     assert parts.sidecars(folder)["a/p"][0]["data"]["data_hash"] == "1" * 64
+    assert parts.data_hashes(folder, table_entry("a/p", folder)) == {4: "1" * 64, 5: "1" * 64}
 
 
 def test_a_part_that_continues_another_table_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
