@@ -110,8 +110,8 @@ def due(
     return [(str(problem), int(config)) for problem, config in ready.index]
 
 
-def differences(folder: Path) -> Float[np.ndarray, " n"]:
-    """Return |c / c_1 - 1| of the repeated measurements in parts, c their scaled seconds, c_1 those of the first."""
+def ratios(folder: Path) -> Float[np.ndarray, " n"]:
+    """Return c / c_1 of the repeated measurements in parts, c their scaled seconds, c_1 those of the first."""
     frame = read(folder).to_pandas().sort_values("started")
     keys = ["problem", "config"]
     added = [_measurements(parts.read_part(folder, part)) for part in parts.sidecars(folder).get(parts.NOISE, ())]
@@ -120,18 +120,25 @@ def differences(folder: Path) -> Float[np.ndarray, " n"]:
     in_parts = pd.MultiIndex.from_frame(frame[[*keys, "started"]]).isin(
         pd.MultiIndex.from_frame(new[[*keys, "started"]])
     )
-    apart = (frame["scaled_s"] / first - 1).abs()
-    return apart[frame.duplicated(keys) & in_parts].to_numpy(dtype=np.float64)
+    ratio = frame["scaled_s"] / first
+    return ratio[frame.duplicated(keys) & in_parts].to_numpy(dtype=np.float64)
 
 
 def print_differences(folder: Path) -> None:
     """Say how far costs measured again in parts are from the first measurement, and whether that is too far."""
-    apart = differences(folder)
-    if not len(apart):
+    ratio = ratios(folder)
+    if not len(ratio):
         return
-    far = float(np.quantile(apart, 0.9))
-    verdict = f"more than {MOST_APART:.0%}: costs were disturbed" if far > MOST_APART else f"within {MOST_APART:.0%}"
-    print(f"{len(apart)} repeats: 90 % of them cost within {far:.1%} of the first measurement ({verdict})")
+    far = float(np.quantile(np.abs(ratio - 1), 0.9))
+    verdict = (
+        f"more than {MOST_APART:.0%}: disturbed, or another processor"
+        if far > MOST_APART
+        else f"within {MOST_APART:.0%}"
+    )
+    print(
+        f"{len(ratio)} repeats: 90 % of them cost within {far:.1%} of the first measurement ({verdict}); "
+        f"{np.median(ratio):.3f} times as much in the median"
+    )
 
 
 def spread(folder: Path) -> pd.DataFrame:

@@ -453,7 +453,7 @@ def test_repeats_of_the_noise_sample_come_first_and_are_a_part(
     assert measured.groupby(["problem", "config"]).size().to_dict() == {
         ("a/p", 1): 2, ("a/p", 3): 2, ("a/p", 5): 1, ("b/p", 1): 1, ("b/p", 3): 1
     }  # fmt: skip
-    assert noise.differences(folder) == pytest.approx([0.3, 0.3], abs=0.01)
+    assert noise.ratios(folder) == pytest.approx([1.3, 1.3], abs=0.01)
     noise.print_differences(folder)
     assert (
         "2 repeats: 90 % of them cost within 30.0% of the first measurement (more than 10%" in capsys.readouterr().out
