@@ -1,7 +1,8 @@
-"""Command line: ``python -m pipelines list|check [data sets...]``.
+"""Command line: ``python -m pipelines list|check|steps [data sets...]``.
 
 list: the width before and after, layout and fit seconds of each problem. check: whether the training matrices
-of each data set differ pairwise by more than a monotone map of columns. Exit code 2 if the input is wrong,
+of each data set differ pairwise by more than a monotone map of columns. steps: which columns of each data set the
+steps of the pipelines act on, as the Markdown table of `pipelines/README.md`. Exit code 2 if the input is wrong,
 1 if a pair does not differ.
 """
 
@@ -19,14 +20,14 @@ from pipelines import names, prepare
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m pipelines", description="The feature pipelines.")
-    parser.add_argument("command", choices=("list", "check"))
+    parser.add_argument("command", choices=("list", "check", "steps"))
     parser.add_argument("datasets", nargs="*", help="names of data sets; none: all of the study")
     parser.add_argument("--verbose", action="store_true", help="log the columns that are dropped")
     given = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO if given.verbose else logging.WARNING, format="%(message)s")
     try:
         with reader_may_leave():
-            return _list(given.datasets) if given.command == "list" else _check(given.datasets)
+            return {"list": _list, "check": _check, "steps": _steps}[given.command](given.datasets)
     except BadInput as error:
         print(error, file=sys.stderr)
         return 2
@@ -58,6 +59,19 @@ def _check(chosen: Sequence[str]) -> int:
         verdict = "; ".join(f"{a} = {b}" for a, b in pairs)
         print(f"{dataset:15s}{f'SAME: {verdict}' if pairs else 'all pairs differ'}", flush=True)
     return 1 if failed else 0
+
+
+def _steps(chosen: Sequence[str]) -> int:
+    from datasets import load, split
+    from pipelines.kinds import touched
+
+    for number, dataset in enumerate(chosen or dataset_names()):
+        data = load(dataset)
+        line = {"data set": dataset} | touched(data.X.iloc[split(data, 0).train])
+        if not number:
+            print(f"| {' | '.join(line)} |\n|{'---|' * len(line)}")
+        print(f"| {' | '.join(map(str, line.values()))} |", flush=True)
+    return 0
 
 
 if __name__ == "__main__":

@@ -1,17 +1,19 @@
 """Column kinds, decided on the training rows only, and the cast of any rows to what they promise.
 
 text: strings, mostly distinct, of several words. categorical: other strings, booleans, pandas categoricals.
-detected: numeric, but with few distinct values; a recipe chooses whether to treat these as categorical.
-numeric: the rest. Missing values count as a level of their own wherever levels are counted.
+extreme: numeric and heavy-tailed, where a recipe asks for it; found before the detected ones, which would else take
+them all: counts that are mostly zero have few distinct values. detected: numeric, but with few distinct values; a
+recipe chooses whether to treat these as categorical. numeric: the rest. Missing values
+count as a level of their own wherever levels are counted.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from pandas.api import types
 
 from datasets.errors import BadInput
@@ -21,7 +23,9 @@ TEXT_DISTINCT = 0.5  # "mostly distinct": more than this share of the non-missin
 TEXT_WORDS = 3  # "several words": this many or more on average
 DETECTED_RATIO = 0.2
 DETECTED_LEVELS = 100
+EXTREME_SDS = 4.0  # a percentile farther than this from the mean makes a column heavy-tailed
 RARE_ROWS = 10
+FEW_NAMES = 6  # columns that a table lists by name
 RARE_SHARE = 0.009
 
 
@@ -38,6 +42,7 @@ class Kinds:
     categorical: tuple[int, ...]
     detected: tuple[int, ...]
     numeric: tuple[int, ...]
+    extreme: tuple[int, ...]
     rare: int
     dropped: tuple[str, ...]
 
@@ -47,18 +52,32 @@ def rare_rows(n: int) -> int:
     return max(RARE_ROWS, ceil(RARE_SHARE * n))
 
 
-def decide(X: object, detect: bool) -> Kinds:
+def heavy_tailed(values: Float[np.ndarray, " n"]) -> bool:
+    """Say whether a numeric column has a heavy tail: max(|q02 - mean|, |q98 - mean|) > 4 sd.
+
+    Missing values (NaN) are filled with the median, as the recipes fill them; a column of two values has no tail.
+    """
+    present = values[np.isfinite(values)]
+    if len(np.unique(present)) <= 2:
+        return False
+    filled = np.where(np.isfinite(values), values, np.median(present))
+    distance = np.abs(np.percentile(filled, [2, 98]) - filled.mean()).max()
+    return bool(distance > EXTREME_SDS * filled.std())
+
+
+def decide(X: object, detect: bool, extreme: bool = False) -> Kinds:
     """Decide the kind of every column on the training rows `X`.
 
-    detect: whether numeric columns with few distinct values are told apart (else they are numeric).
+    detect: whether numeric columns with few distinct values are told apart (else they are numeric). extreme: whether
+    heavy-tailed ones are, before these (else they are as any other).
     Raises BadInput for what is no frame, no usable column, repeated names, or a dtype of no kind.
     """
     X = _checked(X)
     rare = rare_rows(len(X))
-    found: dict[str, list[int]] = {"text": [], "categorical": [], "detected": [], "numeric": []}
+    found: dict[str, list[int]] = {"text": [], "categorical": [], "detected": [], "numeric": [], "extreme": []}
     dropped = []
     for position, name in enumerate(X.columns):
-        kind, reason = _kind(X.iloc[:, position], detect, rare)
+        kind, reason = _kind(X.iloc[:, position], detect, extreme, rare)
         if reason:
             dropped.append(f"{name}: {reason}")
         else:
@@ -67,6 +86,29 @@ def decide(X: object, detect: bool) -> Kinds:
         raise BadInput(f"no usable column in {len(X)} training rows: {'; '.join(dropped[:3])}")
     positions = {kind: tuple(where) for kind, where in found.items()}
     return Kinds(columns=tuple(X.columns), rare=rare, dropped=tuple(dropped), **positions)
+
+
+def touched(X: pd.DataFrame) -> dict[str, int | str]:
+    """Return how many columns of the training rows `X` each step acts on, as text with names where there are few."""
+    plain, detected, extreme = decide(X, False), decide(X, True), decide(X, True, extreme=True)
+    names = [str(column) for column in X.columns]
+    gaps = [k for k in plain.numeric if not np.isfinite(numbers(X.iloc[:, k])).all()]
+    return {
+        "inputs": X.shape[1],
+        "tf-idf (all)": _listed(names, plain.text),
+        "one-hot of categoricals (all)": _listed(names, plain.categorical),
+        "median imputation (all but clean)": _listed(names, gaps),
+        "one-hot of detected ones (onehot, onehot_svd)": _listed(names, detected.detected),
+        "bins (onehot, onehot_svd)": _listed(names, detected.numeric),
+        "quantile map or log (quantile_pca, log_pca)": _listed(names, extreme.extreme),
+        "one-hot of detected ones (quantile_pca, log_pca)": _listed(names, extreme.detected),
+    }
+
+
+def _listed(names: list[str], positions: Sequence[int]) -> str:
+    """Return how many columns there are, with their names if they are `FEW_NAMES` or fewer."""
+    few = ", ".join(names[k] for k in positions) if len(positions) <= FEW_NAMES else ""
+    return f"{len(positions)}: {few}" if few else str(len(positions))
 
 
 def same_columns(X: object, kinds: Kinds) -> pd.DataFrame:
@@ -82,15 +124,15 @@ def same_columns(X: object, kinds: Kinds) -> pd.DataFrame:
 
 
 def tidy(X: object, kinds: Kinds) -> pd.DataFrame:
-    """Cast the kept columns: numeric and detected ones to finite float64 or NaN, the others to str or None.
+    """Cast the kept columns: numeric, extreme and detected ones to finite float64 or NaN, the others to str or None.
 
     Columns come kind by kind, named as `tidy_names` says. Raises BadInput for other columns than in training.
     """
     X = same_columns(X, kinds)
-    as_numbers, as_strings = kinds.numeric + kinds.detected, kinds.categorical + kinds.text
+    as_numbers, as_strings = kinds.numeric + kinds.extreme + kinds.detected, kinds.categorical + kinds.text
     names = tidy_names(kinds)
     frames = [
-        pd.DataFrame(finite(X, as_numbers), columns=names["numeric"] + names["detected"]),
+        pd.DataFrame(finite(X, as_numbers), columns=names["numeric"] + names["extreme"] + names["detected"]),
         pd.DataFrame(strings(X, as_strings), columns=names["categorical"] + names["text"], dtype=object),
     ]
     return pd.concat(frames, axis=1)
@@ -98,7 +140,7 @@ def tidy(X: object, kinds: Kinds) -> pd.DataFrame:
 
 def tidy_names(kinds: Kinds) -> dict[str, list[str]]:
     """Return, kind by kind, the names that `tidy` gives the columns."""
-    found = {"numeric": kinds.numeric, "detected": kinds.detected}
+    found = {"numeric": kinds.numeric, "extreme": kinds.extreme, "detected": kinds.detected}
     found |= {"categorical": kinds.categorical, "text": kinds.text}
     return {kind: [f"{kind}{position}" for position in positions] for kind, positions in found.items()}
 
@@ -113,7 +155,7 @@ def _checked(X: object) -> pd.DataFrame:
     return X
 
 
-def _kind(column: pd.Series, detect: bool, rare: int) -> tuple[str, str]:
+def _kind(column: pd.Series, detect: bool, extreme: bool, rare: int) -> tuple[str, str]:
     """Return the kind of a column and, if it is useless, the reason why."""
     kind = _raw_kind(column)
     if kind == "numeric":
@@ -121,7 +163,10 @@ def _kind(column: pd.Series, detect: bool, rare: int) -> tuple[str, str]:
         present = np.isfinite(values)
         distinct, counts = np.unique(values[present], return_counts=True)
         few = len(distinct) <= DETECTED_LEVELS and len(distinct) < DETECTED_RATIO * len(column)
-        kind = "detected" if detect and few else "numeric"
+        if extreme and heavy_tailed(values):
+            kind = "extreme"
+        elif detect and few:
+            kind = "detected"
     else:
         names = pd.Series(levels(column))
         present = names.notna().to_numpy()

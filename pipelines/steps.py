@@ -34,22 +34,26 @@ class Encode(TransformerMixin, BaseEstimator):
     numeric: the steps for numeric columns, (n, k) float64 with NaN -> matrix, or "passthrough".
     text: the vectorizer of text columns (see `pipelines.text.Terms`).
     detect: treat numeric columns with few distinct values as categorical.
+    extreme: the steps for heavy-tailed numeric columns (`kinds.heavy_tailed`), which are found before `detect` looks;
+    None: they are as any other.
     Categorical columns are one-hot encoded; output columns constant on the training rows are left out, and so are text
     columns without a term that enough rows share, unless there is nothing else.
     Fitted: `kinds_`, `blocks_`, `keep_`, `dropped_` (notes). Raises BadInput as `kinds.decide` does.
     """
 
-    def __init__(self, numeric: Any, text: Any, detect: bool = False) -> None:
+    def __init__(self, numeric: Any, text: Any, detect: bool = False, extreme: Any = None) -> None:
         self.numeric = numeric
         self.text = text
         self.detect = detect
+        self.extreme = extreme
 
     def fit(self, X: object, y: np.ndarray | None = None) -> "Encode":
         """Fit on the training rows."""
-        self.kinds_ = decide(X, self.detect)
+        self.kinds_ = decide(X, self.detect, self.extreme is not None)
         names = tidy_names(self.kinds_)
         levels = one_hot(self.kinds_.rare)
-        steps = {"numeric": self.numeric, "categorical": levels, "detected": levels, "text": self.text}
+        steps = {"numeric": self.numeric, "extreme": self.extreme, "categorical": levels, "detected": levels}
+        steps |= {"text": self.text}
         steps = {kind: step for kind, step in steps.items() if names[kind]}
         tidied, without = tidy(X, self.kinds_), tuple[str, ...]()
         try:
@@ -69,7 +73,7 @@ class Encode(TransformerMixin, BaseEstimator):
         return self
 
     def _stacked(self, steps: dict[str, Any], names: dict[str, list[str]], X: pd.DataFrame) -> Matrix:
-        as_values = "numeric" in steps and not isinstance(self.numeric, FeatureUnion)
+        as_values = "extreme" in steps or ("numeric" in steps and not isinstance(self.numeric, FeatureUnion))
         self.blocks_ = ColumnTransformer(
             [(kind, clone(step, safe=False), names[kind]) for kind, step in steps.items()],
             sparse_threshold=0.0 if as_values else SPARSE_BELOW,
@@ -81,32 +85,6 @@ class Encode(TransformerMixin, BaseEstimator):
         """Encode any rows; levels unseen in training count as rare ones."""
         with _expected_warnings():
             return self.blocks_.transform(tidy(X, self.kinds_))[:, self.keep_]
-
-
-class Extremes(TransformerMixin, BaseEstimator):
-    """Send heavy-tailed columns through `step`, leave the others as they are.
-
-    A column is heavy-tailed if its 2nd or 98th percentile lies more than 4 standard deviations from its mean:
-    max(|q02 - mean|, |q98 - mean|) > 4 sd, on the training rows. No NaN allowed. Fitted: `extreme_` (mask).
-    """
-
-    def __init__(self, step: Any, sds: float = 4.0) -> None:
-        self.step = step
-        self.sds = sds
-
-    def fit(self, X: np.ndarray, y: np.ndarray | None = None) -> "Extremes":
-        """Fit on the training rows."""
-        distance = np.abs(np.percentile(X, [2, 98], axis=0) - X.mean(axis=0)).max(axis=0)
-        self.extreme_ = distance > self.sds * X.std(axis=0)
-        self.step_ = clone(self.step).fit(X[:, self.extreme_]) if self.extreme_.any() else None
-        return self
-
-    def transform(self, X: np.ndarray) -> np.ndarray:
-        """Map the heavy-tailed columns of any rows."""
-        out = np.array(X, dtype=np.float64)
-        if self.step_ is not None:
-            out[:, self.extreme_] = self.step_.transform(out[:, self.extreme_])
-        return out
 
 
 def one_hot(rare: int) -> OneHotEncoder:

@@ -12,6 +12,7 @@ from harness.cli import (
     SOME_FAILED,
     compose_config,
     folder,
+    listed,
     named,
     positive,
     run_cli,
@@ -21,11 +22,14 @@ from harness.cli import (
 from harness.errors import BadInput
 
 if TYPE_CHECKING:
+    from tabular_cache.grow import PartStore
     from tabular_cache.plan import Planner
 
 USAGE = """usage: python -m tabular_cache COMMAND [dataset=[a,b]] [pipeline=[c]] [setting=value ...]
 
 build         measure: live trainings to tables       info          the table of problems
+plan          decide the stages by which tables grow  left          what is left of them, in core-hours
+grow          measure stage by stage, in parts: goes on where it was; hours=2 for one sitting
 audit         train a random sample again             confirm       train what the runs of results_dir chose
 truth         live runs of results_dir to the shipped ones that `python -m analysis density` compares with
 costs         how well the cost models predict        significance  which features and ridge a linear one should have
@@ -38,6 +42,9 @@ def main() -> int:
     command, *overrides = sys.argv[1:] or [""]
     commands: dict[str, Callable[[Any, list[tuple[str, str]], Path], int]] = {
         "build": _build,
+        "plan": _plan,
+        "grow": _grow,
+        "left": _left,
         "audit": partial(_audit, overrides),
         "info": _info,
         "confirm": _confirm,
@@ -102,8 +109,11 @@ def _planner(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> "Planne
 
 def _build(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
     from tabular_cache.build import Builder
+    from tabular_cache.parts import sidecars
     from tabular_cache.quiet import Watch
 
+    if sidecars(tables):
+        raise BadInput(f"the tables in {tables} grow by parts: `python -m tabular_cache grow` goes on with them")
     planner = _planner(cfg, problems, tables)
     most = None if cfg.max_passes is None else whole_number("max_passes", cfg.max_passes, 1)
     with planner.store.locked():
@@ -119,6 +129,77 @@ def _build(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
     for failure in report.failed:
         print(f"not measured: {failure}", file=sys.stderr)
     return SOME_FAILED if report.failed else 0
+
+
+def _plan(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
+    from tabular_cache.stages import check_undecided, decide, write_plan
+    from tabular_cache.table import base_manifest
+
+    anew = [str(problem) for problem in listed("anew", cfg.anew)]
+    entries = base_manifest(tables)["tables"]
+    unknown = sorted(set(anew) - set(entries))
+    if unknown:
+        raise BadInput(f"anew: there is no table of {unknown[0]} in {tables}")
+    check_undecided(tables)
+    rounding = _otherwise_rounded(sorted(set(entries) - set(anew)), entries) if cfg.rounding else {}
+    plan = decide(tables, anew, rounding, positive("limit_s", cfg.limit_s))
+    write_plan(tables, plan)
+    for stage, units in plan.stages.items():
+        print(f"{stage}: {len(units)} units")
+    print(f"{len(rounding)} problems are rounded otherwise on this processor")
+    return 0
+
+
+def _otherwise_rounded(problems: list[str], entries: dict[str, Any]) -> dict[str, str]:
+    """Return the data hash here of the problems where it is not the table's."""
+    from tabular_cache.measure import prepared
+
+    found = {name: prepared(*name.split("/", 1), 0).data_hash for name in problems}
+    return {name: here for name, here in found.items() if here != entries[name]["data_hash"]}
+
+
+def _grow(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
+    from tabular_cache.grow import Grower, PartStore
+    from tabular_cache.quiet import Watch
+    from tabular_cache.stages import read_plan
+
+    hours = None if cfg.hours is None else positive("hours", cfg.hours, "null or hours")
+    store = PartStore(tables, read_plan(tables))
+    with store.locked():
+        executor, n_jobs = _executor(cfg)
+        with executor, Watch() as watch:
+            grower = Grower(store, executor, n_jobs, watch, hours)
+            report = grower.run()
+        _print_left(store, tables)
+    print(report)
+    for part in grower.finished:
+        print(f"part: {part}")
+    for failure in report.failed:
+        print(f"not measured: {failure}", file=sys.stderr)
+    return SOME_FAILED if report.failed else 0
+
+
+def _left(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
+    from tabular_cache.grow import PartStore
+    from tabular_cache.stages import read_plan
+
+    _print_left(PartStore(tables, read_plan(tables)), tables)
+    return 0
+
+
+def _print_left(store: "PartStore", tables: Path) -> None:
+    """Print what is left of each stage, and whether costs that were measured again are as before."""
+    import time
+
+    from tabular_cache.noise import print_differences
+
+    print(f"{len(store.repeats_due(time.time()))} repeats of the noise sample are due")
+    rest = store.left()
+    for stage in rest:
+        amount = f"{stage.core_hours:7.2f} core-hours, {stage.trainings:6d} trainings, {stage.problems:3d} problems"
+        print(f"{amount}  {stage.stage}")
+    print(f"{sum(stage.core_hours for stage in rest):7.2f} core-hours are left")
+    print_differences(tables)
 
 
 def _audit(overrides: Sequence[str], cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:

@@ -15,6 +15,7 @@ from harness.progress import Progress
 from harness.streams import stream
 from harness.supervise import slots
 from harness.training import Training
+from tabular_cache import parts
 from tabular_cache.measure import Measurement, machine, retrain
 from tabular_cache.schema import ERRORS
 from tabular_cache.table import Table, load_table, read_manifest
@@ -68,6 +69,7 @@ def audit(executor: Executor, problems: Sequence[tuple[str, str]], folder: Path,
     A training that raises (its worker was lost, say) is a row with a note, and costs no other.
     """
     tables = {f"{d}/{p}": load_table(f"{d}/{p}", folder) for d, p in problems}
+    hashes = {problem: parts.data_hashes(folder, table.meta) for problem, table in tables.items()}
     method = read_manifest(folder)["tree_method"]
     tasks = [
         Measurement(d, p, config, method, rounds=rounds)
@@ -77,16 +79,18 @@ def audit(executor: Executor, problems: Sequence[tuple[str, str]], folder: Path,
     rows = []
     with Progress(len(tasks), "trainings", "audit", slots(executor)) as progress:
         for task, outcome in run_tasks(executor, retrain, tasks):
-            rows.append(_compared(task, tables[task.problem], outcome))
+            table = tables[task.problem]
+            data_hash = hashes[task.problem].get(task.config, table.meta["data_hash"])
+            rows.append(_compared(task, table, data_hash, outcome))
             progress.advance()
     return sorted(rows, key=lambda row: (row.problem, row.config))
 
 
-def _compared(task: Measurement, table: Table, outcome: Any) -> AuditRow:
+def _compared(task: Measurement, table: Table, data_hash: str, outcome: Any) -> AuditRow:
     if isinstance(outcome, BaseException):
         return AuditRow(task.problem, task.config, note=repr(outcome))
     training: Training = outcome[0]
-    same_data = outcome[1] == table.meta["data_hash"]
+    same_data = outcome[1] == data_hash
     mine = (table["config"] == task.config) & table.measured & np.isfinite(table["val_error"])
     pairs = [(table[name][mine], getattr(training, name).astype(np.float32)) for name in ERRORS]
     if any(len(old) != len(new) for old, new in pairs):

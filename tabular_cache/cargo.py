@@ -1,5 +1,6 @@
 """One problem's table with its own small manifest: what a worker without the table is sent, and by which evaluators."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,20 +12,30 @@ from jaxtyping import Bool
 from harness.errors import BadInput
 from harness.folders import folder
 from tabular_cache.schema import file_stem, problem_name
-from tabular_cache.table import TABLES, Table, load_table, read_manifest, read_table
+from tabular_cache.table import TABLES, Table, load_table, read_manifest, read_table, table_rows
 
 
 def cargo(problem: str, where: Path) -> dict[str, bytes]:
-    """Return the files of a folder of tables that holds this problem only; raises BadInput as `load_table` does."""
+    """Return the files of a folder of tables that holds this problem only; raises BadInput as `load_table` does.
+
+    A table with parts goes as one file, under the identity (`sha256`) that it has here.
+    """
     entry = load_table(problem, where).meta
+    path = where / f"{file_stem(problem)}.parquet"
+    if "parts" in entry:
+        from tabular_cache.rows import parquet_bytes  # imports XGBoost, which replay does not need
+
+        content = parquet_bytes(table_rows(problem, where))
+        entry = {k: v for k, v in entry.items() if k != "parts"}
+        entry |= {"file_sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+    else:
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise BadInput(f"cannot read the table of {problem}, {path}: {error.strerror}") from None
     manifest = {k: v for k, v in read_manifest(where).items() if k not in ("tables", "campaigns")}
     manifest |= {"tables": {problem: entry}, "campaigns": []}
-    name = f"{file_stem(problem)}.parquet"
-    try:
-        content = (where / name).read_bytes()
-    except OSError as error:
-        raise BadInput(f"cannot read the table of {problem}, {where / name}: {error.strerror}") from None
-    return {name: content, "manifest.json": json.dumps(manifest).encode()}
+    return {path.name: content, "manifest.json": json.dumps(manifest).encode()}
 
 
 def configurations(table: Table) -> int:

@@ -4,6 +4,7 @@
 """
 
 import hashlib
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,18 +12,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from jaxtyping import Float
 from scipy.special import gammaincinv
 
 from harness.errors import BadInput
 from harness.problem import OK
 from harness.sealing import read_parquet
 from harness.streams import stream
+from tabular_cache import parts
 from tabular_cache.rows import AGAIN, parquet_bytes
 from tabular_cache.schema import MOST_CONFIGS, NOISE_SCHEMA, SCHEMA_VERSION, TIMES
-from tabular_cache.table import read_manifest
+from tabular_cache.table import base_manifest
 
 SHARE, REPEATS = 0.02, 3
 BANDS_S = (0.0, 0.05, 0.2, 1.0, 5.0, np.inf)  # of cost, by which the noise is shown
+MOST_APART = 0.1  # of the first cost, that 90 % of the repeats should keep within
 GAP_S = 2 * 3600.0  # at least so long after the last measurement
 FILE = "noise.parquet"
 
@@ -34,29 +38,47 @@ def sample(problem: str) -> set[int]:
 
 
 def read(folder: Path) -> pa.Table:
-    """Return all repeated measurements of a folder of tables; empty when there are none.
+    """Return all repeated measurements of a folder of tables, those in parts too; empty when there are none.
 
     Raises BadInput for a damaged file, one that is not what the manifest says, or one of another schema.
     """
+    added = [_measurements(parts.read_part(folder, part)) for part in parts.sidecars(folder).get(parts.NOISE, ())]
+    return pa.concat_tables([_read_base(folder), *added])
+
+
+def _read_base(folder: Path) -> pa.Table:
     path = folder / FILE
     if not path.exists():
         return NOISE_SCHEMA.empty_table()
     try:
         content = path.read_bytes()
-        told = read_manifest(folder).get("noise", {}) if (folder / "manifest.json").exists() else {}
+        told = base_manifest(folder).get("noise", {}) if (folder / "manifest.json").exists() else {}
         if told and hashlib.sha256(content).hexdigest() not in told.values():
             raise BadInput(f"{path} is damaged or foreign: its checksum is not that of the manifest; restore it")
-        table = read_parquet(content)
-        version = (table.schema.metadata or {}).get(b"schema_version", b"none").decode()
-        if version != str(SCHEMA_VERSION):
-            raise BadInput(f"{path} has schema {version}, this version reads {SCHEMA_VERSION}: move it away")
-        return table.cast(NOISE_SCHEMA)
-    except BadInput:
-        raise
+        return _measurements(content)
+    except BadInput as error:
+        raise BadInput(str(error) if str(path) in str(error) else f"{path} {error}: move it away") from None
     except (OSError, ValueError, pa.ArrowException) as error:
         raise BadInput(
             f"{path} holds no repeated measurements ({type(error).__name__}): restore or remove it"
         ) from None
+
+
+def _measurements(content: bytes) -> pa.Table:
+    table = read_parquet(content)
+    version = (table.schema.metadata or {}).get(b"schema_version", b"none").decode()
+    if version != str(SCHEMA_VERSION):
+        raise BadInput(f"has schema {version}, this version reads {SCHEMA_VERSION}")
+    return table.cast(NOISE_SCHEMA)
+
+
+def measurement(problem: str, line: dict[str, Any]) -> dict[str, Any]:
+    """Return a finished training's journal line as a row of repeated measurements."""
+    return {
+        "problem": problem,
+        **{name: line[name] for name in ("config", "busy", "started")},
+        **{name: line[name][-1] for name in TIMES},
+    }
 
 
 def kept(folder: Path, problem: str, lines: list[dict[str, Any]]) -> bytes | None:
@@ -68,25 +90,55 @@ def kept(folder: Path, problem: str, lines: list[dict[str, Any]]) -> bytes | Non
     mine = [x for x in lines if x["config"] in sampled and x["status"] == OK and x["purpose"] != AGAIN]
     if not mine:
         return None
-    rows = [
-        {
-            "problem": problem,
-            **{name: line[name] for name in ("config", "busy", "started")},
-            **{name: line[name][-1] for name in TIMES},
-        }
-        for line in mine
-    ]
+    rows = [measurement(problem, line) for line in mine]
     both = pa.concat_tables([read(folder), pa.Table.from_pylist(rows, NOISE_SCHEMA)]).to_pandas()
     both = both.drop_duplicates(["problem", "config", "started"]).sort_values(["problem", "config", "started"])
     return parquet_bytes(pa.Table.from_pandas(both, NOISE_SCHEMA, preserve_index=False))
 
 
-def due(folder: Path, problems: list[str], now: float) -> list[tuple[str, int]]:
-    """Return the (problem, configuration) pairs whose next repeated measurement may be made now."""
-    frame = read(folder).to_pandas()
-    seen = frame[frame["problem"].isin(problems)].groupby(["problem", "config"])["started"].agg(["size", "max"])
+def due(
+    folder: Path, problems: Collection[str], now: float, journal: Sequence[dict[str, Any]] = ()
+) -> list[tuple[str, int]]:
+    """Return the (problem, configuration) pairs whose next repeated measurement may be made now.
+
+    journal: measurements (`measurement`) that are in no file yet.
+    """
+    frame = pd.concat([read(folder).to_pandas(), pa.Table.from_pylist(list(journal), NOISE_SCHEMA).to_pandas()])
+    frame = frame[frame["problem"].isin(list(problems))].drop_duplicates(["problem", "config", "started"])
+    seen = frame.groupby(["problem", "config"])["started"].agg(["size", "max"])
     ready = seen[(seen["size"] < REPEATS) & (seen["max"] <= now - GAP_S)]
     return [(str(problem), int(config)) for problem, config in ready.index]
+
+
+def ratios(folder: Path) -> Float[np.ndarray, " n"]:
+    """Return c / c_1 of the repeated measurements in parts, c their scaled seconds, c_1 those of the first."""
+    frame = read(folder).to_pandas().sort_values("started")
+    keys = ["problem", "config"]
+    added = [_measurements(parts.read_part(folder, part)) for part in parts.sidecars(folder).get(parts.NOISE, ())]
+    new = pa.concat_tables([NOISE_SCHEMA.empty_table(), *added]).to_pandas()
+    first = frame.groupby(keys)["scaled_s"].transform("first")
+    in_parts = pd.MultiIndex.from_frame(frame[[*keys, "started"]]).isin(
+        pd.MultiIndex.from_frame(new[[*keys, "started"]])
+    )
+    ratio = frame["scaled_s"] / first
+    return ratio[frame.duplicated(keys) & in_parts].to_numpy(dtype=np.float64)
+
+
+def print_differences(folder: Path) -> None:
+    """Say how far costs measured again in parts are from the first measurement, and whether that is too far."""
+    ratio = ratios(folder)
+    if not len(ratio):
+        return
+    far = float(np.quantile(np.abs(ratio - 1), 0.9))
+    verdict = (
+        f"more than {MOST_APART:.0%}: disturbed, or another processor"
+        if far > MOST_APART
+        else f"within {MOST_APART:.0%}"
+    )
+    print(
+        f"{len(ratio)} repeats: 90 % of them cost within {far:.1%} of the first measurement ({verdict}); "
+        f"{np.median(ratio):.3f} times as much in the median"
+    )
 
 
 def spread(folder: Path) -> pd.DataFrame:

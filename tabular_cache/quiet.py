@@ -87,14 +87,14 @@ class Watch:
         self._check()
         return not self._busy or float(np.median(self._busy[-_RECENT:])) <= self.cores
 
-    def wait(self) -> float:
-        """Return once the machine is quiet, with the seconds waited; says so once if it has to wait."""
+    def wait(self, most_s: float = np.inf) -> float:
+        """Return once the machine is quiet, or `most_s` are up, with the seconds waited; says so once if it has to."""
         start = time.monotonic()
         if not self.quiet:
             recent = np.median(self._busy[-_RECENT:])
             text = f"paused: {recent:.0f} busy processes on {self.cores} cores disturb the costs; waiting for quiet"
             print(text, file=sys.stderr, flush=True)
-            while not self.quiet:
+            while not self.quiet and time.monotonic() - start < most_s:
                 time.sleep(_SAMPLE_S)
         return time.monotonic() - start
 

@@ -23,7 +23,7 @@ from harness.sealing import read_parquet
 from tabular_cache import noise
 from tabular_cache.rows import NOISE, merged, parquet_bytes
 from tabular_cache.schema import SCHEMA_VERSION, SOBOL_SEED, file_stem
-from tabular_cache.table import PENDING, read_manifest, repair
+from tabular_cache.table import PENDING, base_manifest, repair
 
 LIMIT = "time_limit_s"
 
@@ -41,7 +41,7 @@ class Store:
         if not (self.folder / "manifest.json").exists():
             new = {"schema": SCHEMA_VERSION, "sobol_seed": SOBOL_SEED, "tree_method": tree_method or "exact"}
             return new | {"tables": {}, "campaigns": []}
-        manifest = read_manifest(self.folder)
+        manifest = base_manifest(self.folder)
         found = manifest["tree_method"]
         if tree_method not in (None, found):
             raise BadInput(f"the tables in {self.folder} are of tree_method {found}; give tables=DIR for {tree_method}")
@@ -65,26 +65,12 @@ class Store:
 
     def lines(self, problem: str) -> list[dict[str, Any]]:
         """Return the journal of a problem; a torn last line (killed while writing) is passed over."""
-        path = self._journal_path(problem)
-        if not path.exists():
-            return []
-        found = []
-        for line in path.read_text().splitlines():
-            try:
-                found.append(json.loads(line))
-            except ValueError:
-                continue
-        return found
+        return read_journal(self._journal_path(problem))
 
     def append(self, problem: str, line: dict[str, Any]) -> None:
         """Add one finished training to the journal, synced to disk; raises BadInput as `pack` does for its data."""
         self._check_data(problem, self._entry(problem), [line])
-        with self._journal_path(problem).open("a+b") as file:
-            if file.tell() and not _ends_a_line(file):
-                file.write(b"\n")  # close a torn line, so that it spoils no other
-            file.write(json.dumps(line).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+        append_line(self._journal_path(problem), line)
 
     def done(self, problem: str, limit_s: float | None) -> dict[int, float]:
         """Return the finished configurations of a problem and the CPU seconds of each training.
@@ -190,6 +176,29 @@ class Store:
 
     def _journal_path(self, problem: str) -> Path:
         return self.journal / f"{file_stem(problem)}.jsonl"
+
+
+def read_journal(path: Path) -> list[dict[str, Any]]:
+    """Return the lines of a journal; a torn last one (killed while writing) is passed over."""
+    if not path.exists():
+        return []
+    found = []
+    for line in path.read_text().splitlines():
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            continue
+    return found
+
+
+def append_line(path: Path, line: dict[str, Any]) -> None:
+    """Add a line to a journal, synced to disk."""
+    with path.open("a+b") as file:
+        if file.tell() and not _ends_a_line(file):
+            file.write(b"\n")  # close a torn line, so that it spoils no other
+        file.write(json.dumps(line).encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _ends_a_line(file: Any) -> bool:

@@ -16,6 +16,7 @@ from harness.errors import BadInput
 from harness.problem import TIMEOUT, About
 from harness.sealing import read_parquet
 from harness.space import XGBOOST_SPACE
+from tabular_cache import parts
 from tabular_cache.schema import METRICS, SCHEMA_VERSION, TIMES, file_stem
 
 TABLES = Path(__file__).parent / "tables"
@@ -62,7 +63,15 @@ class Table:
 
 
 def read_manifest(folder: Path = TABLES) -> dict[str, Any]:
-    """Return the manifest of `folder`; raises BadInput if it is missing, unreadable or of another schema."""
+    """Return the manifest of `folder`, the parts of its tables counted in (`parts.with_parts`).
+
+    Raises BadInput if it is missing, unreadable or of another schema.
+    """
+    return parts.with_parts(base_manifest(folder), folder)
+
+
+def base_manifest(folder: Path = TABLES) -> dict[str, Any]:
+    """Return the manifest of `folder` as its file has it: of the tables without their parts; raises BadInput too."""
     path = folder / "manifest.json"
     try:
         manifest = json.loads(path.read_text())
@@ -82,8 +91,8 @@ def read_manifest(folder: Path = TABLES) -> dict[str, Any]:
 
 def table_entry(problem: str, folder: Path = TABLES) -> dict[str, Any]:
     """Return the manifest's entry of a problem; raises BadInput naming it when there is none."""
-    path = folder / "manifest.json"
-    manifest = _manifest(folder, path.stat().st_mtime_ns if path.is_file() else 0)
+    files = (folder / "manifest.json", folder / parts.FOLDER)
+    manifest = _manifest(folder, tuple(path.stat().st_mtime_ns if path.exists() else 0 for path in files))
     if problem not in manifest["tables"]:
         raise BadInput(f"no table for {problem} in {folder}: build it with {_build_command(folder, manifest, problem)}")
     entry = manifest["tables"][problem]
@@ -123,7 +132,7 @@ def about(problem: str, entry: Mapping[str, Any]) -> About:
 
 
 @lru_cache(maxsize=8)
-def _manifest(folder: Path, mtime_ns: int) -> dict[str, Any]:
+def _manifest(folder: Path, mtimes_ns: tuple[int, ...]) -> dict[str, Any]:
     return read_manifest(folder)
 
 
@@ -134,41 +143,69 @@ def read_table(problem: str, folder: Path = TABLES) -> Table:
 
 
 def load_table(problem: str, folder: Path = TABLES) -> Table:
-    """Return the table of a problem from its file, checked against the manifest.
+    """Return the table of a problem from its base file and its parts, checked against the manifest and the sidecars.
 
-    Raises BadInput, naming the file, when it is missing, unreadable or differs from its checksum.
+    Raises BadInput, naming the file, when one is missing, unreadable or differs from its checksum.
     """
     entry = table_entry(problem, folder)
     path = folder / f"{file_stem(problem)}.parquet"
     try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise BadInput(f"cannot read the table of {problem}, {path}: {error.strerror}") from None
-    found = hashlib.sha256(content).hexdigest()
-    if found != entry["sha256"]:  # a build may have written it since the manifest was read
-        entry = table_entry(problem, folder)
-    if found == entry.get(PENDING):
-        raise BadInput(_half_written(problem, folder))
-    if found != entry["sha256"]:
-        raise BadInput(
-            f"the table {path} is damaged or foreign: sha256 {found[:12]}, the manifest says {entry['sha256'][:12]}; "
-            + repair(folder, problem, read_manifest(folder))
-        )
-    try:
-        rows = read_parquet(content)
-        version = (rows.schema.metadata or {}).get(b"schema_version", b"none").decode()
-        if version != str(SCHEMA_VERSION):
-            raise BadInput(
-                f"the table {path} has schema {version}, this version reads {SCHEMA_VERSION}: rebuild with "
-                f"{_build_command(folder, read_manifest(folder), problem)}"
-            )
-        table = to_table(problem, rows, entry)
+        table = to_table(problem, _rows(problem, folder, entry, path), entry)
         _check_values(table)
     except BadInput:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, pa.ArrowException) as error:
         raise BadInput(f"{path} is no table of measurements ({type(error).__name__}: {error})") from None
     return table
+
+
+def table_rows(problem: str, folder: Path = TABLES) -> pa.Table:
+    """Return the rows of a problem's table as its files have them; raises BadInput as `load_table` does."""
+    return _rows(problem, folder, table_entry(problem, folder), folder / f"{file_stem(problem)}.parquet")
+
+
+def _rows(problem: str, folder: Path, entry: dict[str, Any], path: Path) -> pa.Table:
+    """Return all rows of a table: those of its base file, unless it was measured from scratch since, and its parts."""
+    added = [_checked_rows(problem, folder, parts.read_part(folder, part), path) for part in entry.get("parts", ())]
+    if added and entry["file_sha256"] is None:
+        return parts.joined(added) if len(added) > 1 else added[0]
+    base = _checked_rows(problem, folder, _content(problem, folder, entry, path), path)
+    return parts.joined([base, *added]) if added else base
+
+
+def _content(problem: str, folder: Path, entry: dict[str, Any], path: Path) -> bytes:
+    """Return the bytes of a table's base file."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise BadInput(f"cannot read the table of {problem}, {path}: {error.strerror}") from None
+    found = hashlib.sha256(content).hexdigest()
+    if found != _file_sha256(entry):  # a build may have written it since the manifest was read
+        entry = table_entry(problem, folder)
+    if found == entry.get(PENDING):
+        raise BadInput(_half_written(problem, folder))
+    if found != _file_sha256(entry):
+        raise BadInput(
+            f"the table {path} is damaged or foreign: sha256 {found[:12]}, the manifest says "
+            f"{_file_sha256(entry)[:12]}; " + repair(folder, problem, read_manifest(folder))
+        )
+    return content
+
+
+def _file_sha256(entry: Mapping[str, Any]) -> str:
+    """Return the checksum of a table's base file; where there are parts, `sha256` is that of the whole."""
+    return str(entry.get("file_sha256") or entry["sha256"])
+
+
+def _checked_rows(problem: str, folder: Path, content: bytes, path: Path) -> pa.Table:
+    rows = read_parquet(content)
+    version = (rows.schema.metadata or {}).get(b"schema_version", b"none").decode()
+    if version != str(SCHEMA_VERSION):
+        raise BadInput(
+            f"the table {path} has schema {version}, this version reads {SCHEMA_VERSION}: rebuild with "
+            f"{_build_command(folder, read_manifest(folder), problem)}"
+        )
+    return rows
 
 
 def _check_values(table: Table) -> None:

@@ -11,6 +11,7 @@ from hydra.utils import instantiate
 
 from datasets import Dataset, load, names, split
 from datasets.catalogue import entries
+from datasets.errors import BadInput
 from datasets.places import find
 
 pytestmark = needs_data
@@ -201,7 +202,7 @@ def test_the_regression_on_the_class_code_is_the_satellite_data_with_codes_for_t
     assert code.sha256 != classes.sha256
 
 
-def test_a_letter_equals_the_block_means_of_its_image():
+def test_a_letter_equals_the_block_means_of_its_standardised_image():
     import io
     import zipfile
 
@@ -214,11 +215,24 @@ def test_a_letter_equals_the_block_means_of_its_image():
         for row in (0, 2500, 5939):
             png = io.BytesIO(archive.read(table["file"][row]))
             colour = matplotlib.image.imread(png)[..., :3] * 255.0
-            luma = colour @ [0.299, 0.587, 0.114]
-            blocks = [[luma[4 * i : 4 * i + 4, 4 * j : 4 * j + 4].mean() for j in range(8)] for i in range(8)]
-            # the data set's luma is rounded to whole numbers before averaging
-            np.testing.assert_allclose(data.X.iloc[row], np.ravel(blocks), atol=0.5)
+            luma = np.rint(colour @ [0.299, 0.587, 0.114])
+            pixels = (luma - luma.mean()) / luma.std()
+            blocks = [[pixels[4 * i : 4 * i + 4, 4 * j : 4 * j + 4].mean() for j in range(8)] for i in range(8)]
+            # a luma that lies half way between two whole numbers may be rounded otherwise
+            np.testing.assert_allclose(data.X.iloc[row], np.ravel(blocks), atol=0.01)
+    assert (
+        np.abs(data.X.to_numpy().mean(axis=1)).max() < 1e-12
+    )  # of blocks of one size: the mean over an image's pixels
     assert (data.y == table["label"] - 1).all()
+
+
+def test_an_image_of_one_shade_is_refused():
+    from datasets.sets.letters import _standardised_blocks
+
+    images = np.zeros((2, 32, 32), dtype=np.int64)
+    images[0, 3, 4] = 1
+    with pytest.raises(BadInput, match=r"the image b\.png is of one shade"):
+        _standardised_blocks(images, ["a.png", "b.png"])
 
 
 @pytest.mark.parametrize("name", names())

@@ -42,3 +42,12 @@ def test_an_unknown_data_set_is_one_line_and_exit_code_2(capsys: pytest.CaptureF
     error = capsys.readouterr().err
     assert error.startswith("unknown data set 'phonem'; known are: ")
     assert len(error.splitlines()) == 1
+
+
+@needs_data
+def test_the_readme_says_which_columns_each_step_acts_on(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (Path(cli.__file__).parent / "README.md").read_text()
+    assert cli.main(["steps"]) == 0
+    said = capsys.readouterr().out
+    assert len(said.splitlines()) == 2 + 18
+    assert said in text

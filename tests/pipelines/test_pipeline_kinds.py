@@ -1,13 +1,15 @@
 import numpy as np
 import pandas as pd
 import pytest
+from conftest import needs_data
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pipeline_frames import mixed_frame
 
+from datasets import load, names, split
 from datasets.errors import BadInput
 from pipelines.casts import levels, numbers
-from pipelines.kinds import Kinds, decide, rare_rows, tidy, tidy_names
+from pipelines.kinds import Kinds, decide, heavy_tailed, rare_rows, tidy, tidy_names
 
 
 def named(kinds: Kinds, kind: str) -> set[str]:
@@ -21,6 +23,51 @@ def test_every_column_of_the_mixed_frame_has_its_kind() -> None:
     assert named(kinds, "categorical") == {"level", "flag", "code", "gappy_level"}
     assert named(kinds, "text") == {"text"}
     assert set(kinds.dropped) == {"constant: constant", "empty: all missing"}
+
+
+def test_extreme_columns_are_found_before_categoricals_are_detected() -> None:
+    """A column of few values that is nearly always zero is heavy-tailed; a column of two values has no tail."""
+    n = 1000
+    counts = np.where(np.arange(n) < 30, 3.0 + np.arange(n) % 2, 0.0)
+    frame = pd.DataFrame(
+        {
+            "counts": counts,
+            "negative": -counts,
+            "flag": np.where(counts > 0, 1.0, 0.0),
+            "some": np.where(np.arange(n) < 200, 3.0 + np.arange(n) % 2, 0.0),
+            "gaps": np.where(np.arange(n) % 5 == 4, np.nan, counts),
+            "normal": np.random.default_rng(0).normal(size=n),
+        }
+    )
+    kinds = decide(frame, detect=True, extreme=True)
+    assert named(kinds, "extreme") == {"counts", "negative", "gaps"}
+    assert named(kinds, "detected") == {"flag", "some"} and named(kinds, "numeric") == {"normal"}
+    without = decide(frame, detect=True)
+    assert named(without, "detected") == {"counts", "negative", "gaps", "flag", "some"} and not without.extreme
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from([0.0, 0.0, 0.0, 1.0, 5.0, np.nan]), min_size=30, max_size=90), st.floats(1, 1e3))
+def test_a_heavy_tail_is_a_percentile_more_than_four_sds_off(values: list[float], high: float) -> None:
+    x = np.array([*values, high, 0.0, 0.5])
+    filled = np.where(np.isnan(x), np.nanmedian(x), x)
+    low, up = np.percentile(filled, [2, 98])
+    expected = max(abs(low - filled.mean()), abs(up - filled.mean())) > 4 * filled.std()
+    assert heavy_tailed(x) == expected
+    assert not heavy_tailed(np.where(np.isnan(x), np.nan, x > 0))
+
+
+@needs_data
+def test_only_two_data_sets_have_extreme_columns() -> None:
+    found = {}
+    for dataset in names():
+        data = load(dataset, download=False)
+        kinds = decide(data.X.iloc[split(data, 0).train], detect=True, extreme=True)
+        found[dataset] = named(kinds, "extreme")
+    assert {dataset: columns for dataset, columns in found.items() if columns} == {
+        "coil2000": {"PMOTSCO", "PTRACTOR", "PLEVEN", "AMOTSCO", "ALEVEN", "AFIETS"},
+        "mtp": {"petitjean", "FCharge"},
+    }
 
 
 def test_without_detection_few_values_stay_numeric() -> None:

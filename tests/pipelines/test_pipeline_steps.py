@@ -10,7 +10,7 @@ from scipy import sparse, stats
 from sklearn.preprocessing import QuantileTransformer
 
 from datasets.errors import BadInput
-from pipelines.steps import Encode, Extremes, bins, impute, scale, signed_log
+from pipelines.steps import Encode, bins, impute, scale, signed_log
 from pipelines.text import Terms
 
 
@@ -132,25 +132,21 @@ def test_signed_log_is_odd_and_increasing(values: list[float]) -> None:
     assert (np.diff(out[:, 0]) >= 0).all()
 
 
-def test_only_heavy_tails_go_through_the_step() -> None:
+@pytest.mark.parametrize("detect", [True, False])
+def test_only_heavy_tails_go_through_their_step(detect: bool) -> None:
     rng = np.random.default_rng(0)
     n = 1000
     heavy = np.where(np.arange(n) < 30, 100.0, 0.0) + rng.random(n)
-    X = np.column_stack([rng.normal(size=n), heavy, -heavy, rng.random(n), np.full(n, 2.0)])
-    low, high = np.percentile(X, [2, 98], axis=0)
-    expected = [max(abs(a - c.mean()), abs(b - c.mean())) > 4 * c.std() for a, b, c in zip(low, high, X.T, strict=True)]
-    step = Extremes(signed_log()).fit(X)
-    assert step.extreme_.tolist() == expected == [False, True, True, False, False]
-    out = step.transform(X)
-    np.testing.assert_array_equal(out[:, [0, 3, 4]], X[:, [0, 3, 4]])
-    np.testing.assert_allclose(out[:, 1], np.log1p(heavy))
-    normal = Extremes(QuantileTransformer(output_distribution="normal", n_quantiles=n, subsample=None)).fit(X)
-    mapped = normal.transform(X)[:, 1]
-    inner = (mapped > -5) & (mapped < 5)
-    ranks = (stats.rankdata(heavy) - 1) / (n - 1)
-    np.testing.assert_allclose(mapped[inner], stats.norm.ppf(ranks[inner]), atol=1e-6)
+    few = np.where(np.arange(n) < 30, 3.0 + np.arange(n) % 2, 0.0)
+    frame = pd.DataFrame({"normal": rng.normal(size=n), "heavy": heavy, "few": few, "even": rng.random(n)})
+    out = encode(frame, extreme=signed_log(), detect=detect)  # numeric columns first, then the extreme ones
+    np.testing.assert_array_equal(out[:, :2], frame[["normal", "even"]])
+    np.testing.assert_allclose(out[:, 2:], np.log1p(frame[["heavy", "few"]]))
+    uniform = QuantileTransformer(output_distribution="uniform", n_quantiles=n, subsample=None)
+    mapped = encode(frame, extreme=uniform, detect=detect)[:, 2]
+    np.testing.assert_allclose(mapped, (stats.rankdata(heavy) - 1) / (n - 1), atol=1e-6)
 
 
-def test_extremes_without_heavy_tails_change_nothing() -> None:
-    X = np.random.default_rng(0).normal(size=(50, 3))
-    np.testing.assert_array_equal(Extremes(signed_log()).fit(X).transform(X), X)
+def test_without_a_step_for_them_heavy_tails_are_as_any_other() -> None:
+    frame = pd.DataFrame({"heavy": np.where(np.arange(1000) < 30, 100.0, 0.0) + np.arange(1000) / 1000})
+    np.testing.assert_array_equal(encode(frame), frame)

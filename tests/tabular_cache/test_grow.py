@@ -1,0 +1,602 @@
+"""Tables that grow by stages, in parts: the plan, the parts, and what kills and changed data leave."""
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fakes import journal_line, make_tables, prepared
+
+import tabular_cache.grow as grow_module
+import tabular_cache.measure as measure_module
+from harness.errors import BadInput
+from harness.executors import serial
+from harness.problem import TIMEOUT
+from harness.supervise import WorkerLost
+from tabular_cache import noise, parts
+from tabular_cache.__main__ import main
+from tabular_cache.build import Report
+from tabular_cache.cargo import cargo
+from tabular_cache.grow import Grower, PartStore
+from tabular_cache.info import print_info
+from tabular_cache.measure import Measurement, measure
+from tabular_cache.quiet import Watch
+from tabular_cache.replay import Replay
+from tabular_cache.rows import merged
+from tabular_cache.schema import METRICS, file_stem
+from tabular_cache.stages import Plan, Sizes, Unit, decide, left, missing, read_plan, write_plan
+from tabular_cache.store import Store
+from tabular_cache.table import TABLES, Table, base_manifest, load_table, read_manifest, table_entry
+
+LIMIT_S = 120.0
+NOW = time.time()
+Stages = dict[str, list[tuple[str, int | None]]]
+
+
+def plan_of(stages: Stages, limit_s: float = LIMIT_S, **changes: Any) -> Plan:
+    known: dict[str, Any] = {"anew": (), "rounding": {}, "cost_s": {}, **changes}
+    return Plan("2026-11-24", limit_s, stages=stages, **known)
+
+
+def trained(task: Measurement, data_hash: str = "0" * 64) -> dict[str, Any]:
+    """Stands in for a training: the same errors for the same task, cut short where it costs more than the limit."""
+    line = journal_line(task.config, task.problem, seed=int(task.problem == "b/p"))  # as `make_tables` numbers them
+    line |= {"problem": {**line["problem"], "data_hash": data_hash}, "purpose": task.purpose, "started": time.time()}
+    limit = task.time_limit_s
+    if limit is not None and line["cpu_s"][-1] > limit:
+        done = sum(cost <= limit for cost in line["cpu_s"])
+        line |= {name: line[name][:done] for name in ("rounds", *METRICS)}
+        line |= {"status": TIMEOUT, "spent_cpu_s": limit, "spent_wall_s": limit, "spent_scaled_s": limit}
+    return line | {"ended": line["started"] + 0.01}
+
+
+def sitting(
+    folder: Path,
+    plan: Plan,
+    monkeypatch: pytest.MonkeyPatch,
+    work: Callable[[Measurement], Any] = trained,
+    hours: float | None = None,
+    busy: float = 1.0,
+) -> tuple[Report, Grower, list[Measurement]]:
+    """One sitting with made-up trainings; returns its report, the grower and the trainings that it asked for."""
+    asked: list[Measurement] = []
+
+    def one(task: Measurement) -> Any:
+        asked.append(task)
+        return work(task)
+
+    monkeypatch.setattr(grow_module, "measure", one)
+    monkeypatch.setattr(grow_module, "time_reference", lambda: (0.5, 0.5))
+    store = PartStore(folder, plan)
+    with store.locked(), Watch(cores=1, count=lambda: busy) as watch:
+        grower = Grower(store, serial(), 1, watch, hours)
+        return grower.run(), grower, asked
+
+
+def same(one: Table, other: Table) -> bool:
+    """Whether two tables hold the same rows, whenever each was measured."""
+    columns = [name for name in one.columns if name not in ("started", "busy", "load", "repeats")]
+    return len(one) == len(other) and all(
+        np.array_equal(one[name], other[name], equal_nan=name in METRICS) for name in columns
+    )
+
+
+def costly(folder: Path, costs: dict[str, float], configs: int = 6) -> Path:
+    """Tables whose trainings cost so many times what made-up ones do; under 1,000 times the last two are cut short."""
+    store = Store(folder)
+    with store.locked():
+        for problem, factor in costs.items():
+            for config in range(configs):
+                cut = factor >= 1000 and config >= configs - 2
+                line = journal_line(config, problem, status=TIMEOUT if cut else "ok")
+                times = {name: [factor * v for v in line[name]] for name in ("cpu_s", "wall_s", "scaled_s")}
+                times |= {f"spent_{name}": factor * line[f"spent_{name}"] for name in times}
+                store.append(problem, line | times)
+            store.pack(problem)
+    return folder
+
+
+def test_the_plan_is_ordered_by_measured_times_and_does_not_wobble(tmp_path: Path) -> None:
+    costs = {"a/p": 1.0, "b/p": 3.0, "c/p": 10.0, "d/p": 30.0, "e/p": 1000.0, "f/p": 3000.0}
+    folder = costly(tmp_path, costs)
+    sizes = Sizes(dear=4, dearest=2, cheapest=1, some=8, many=12, most=16)
+    plan = decide(folder, ["b/p", "e/p"], {"d/p": "1" * 64}, 1e6, sizes)
+    assert list(plan.cost_s) == ["f/p", "e/p", "d/p", "c/p", "b/p", "a/p"]
+    assert list(plan.stages.values()) == [
+        [("a/p", 12)],  # all but the four dearest, those with changed data left out
+        [("b/p", 6), ("e/p", 6), ("f/p", None)],  # changed data from scratch, then what was cut short
+        [("b/p", 12), ("c/p", 12), ("d/p", 12)],
+        [("e/p", 8), ("f/p", 8)],
+        [("e/p", 12), ("f/p", 12)],
+        [("a/p", 16)],
+    ]
+    assert [name.partition(":")[0] for name in plan.stages] == ["i", "ii", "iii", "iv", "v", "vi"]
+    write_plan(folder, plan)
+    assert read_plan(folder) == plan
+    costly(tmp_path / "later", dict(zip(costs, reversed(costs.values()), strict=True)))
+    for path in (tmp_path / "later").glob("*"):
+        path.rename(folder / path.name) if path.is_file() else None
+    assert read_plan(folder) == plan  # whatever has been measured since
+    with pytest.raises(BadInput, match="is decided already"):
+        write_plan(folder, plan)
+    with pytest.raises(BadInput, match=r"anew: there is no table of x/p"):
+        decide(folder, ["x/p"], {})
+
+
+def test_what_was_cut_short_most_often_is_done_again_first(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    with store.locked():
+        for problem, cut in (("a/p", 1), ("b/p", 3), ("c/p", 0), ("d/p", 2)):
+            for config in range(6):
+                store.append(problem, journal_line(config, problem, status=TIMEOUT if config < cut else "ok"))
+            store.pack(problem)
+    again = [p for p, n in list(decide(tmp_path, [], {}).stages.values())[1] if n is None]
+    assert again == ["b/p", "d/p", "a/p"]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"time_limit_s": -1}, "time_limit_s is -1"),
+        ({"stages": {"i": [["a/p", 0]]}}, "a problem cannot have 0 configurations"),
+        ({"stages": {"i": [["a/p", 1e9]]}}, "a problem cannot have 1000000000.0 configurations"),
+        ({"stages": 7}, "AttributeError"),
+    ],
+)
+def test_a_damaged_plan_is_one_line(change: dict[str, Any], told: str, tmp_path: Path) -> None:
+    write_plan(tmp_path, plan_of({}))
+    path = tmp_path / "parts" / "plan.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(BadInput, match=rf"the plan .* is damaged .*{told}"):
+        read_plan(tmp_path)
+
+
+def test_a_table_is_its_base_file_and_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files that were there do not change; what readers see is what measuring all at once gives."""
+    folder, whole = make_tables(tmp_path / "t", ["a/p", "b/p"], 6), make_tables(tmp_path / "w", ["a/p"], 14)
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    old = table_entry("a/p", folder)
+    for n in (10, 14):
+        report, grower, asked = sitting(folder, plan_of({"i": [("a/p", n)]}), monkeypatch)
+        assert (report.failed, grower.finished[0]) == ([], "a/p, i")
+    assert [task.config for task in asked] == [10, 11, 12, 13]
+    assert sorted(path.name for path in (folder / "parts").glob("a--p*")) == [
+        "a--p--0001.json", "a--p--0001.parquet", "a--p--0002.json", "a--p--0002.parquet"
+    ]  # fmt: skip
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+    assert same(load_table("a/p", folder), load_table("a/p", whole))
+    entry, all_at_once = table_entry("a/p", folder), table_entry("a/p", whole)
+    assert [entry[name] for name in ("configs", "rows")] == [all_at_once[name] for name in ("configs", "rows")]
+    assert entry["sha256"] not in (old["sha256"], all_at_once["sha256"]) and entry["core_s"] > old["core_s"]
+    assert table_entry("b/p", folder) == base_manifest(folder)["tables"]["b/p"]  # no parts: as it was
+    fingerprint = Replay(tables=str(folder)).fingerprint({"name": "a"}, {"name": "p"})
+    assert fingerprint == entry["sha256"]
+    assert print_info([("a", "p"), ("b", "p")], folder) == 0
+    campaigns = read_manifest(folder)["campaigns"]
+    assert len(campaigns) == 1 and campaigns[0]["trainings"] == 8 and len(campaigns[0]["reference"]) == 2
+
+
+def test_replay_opens_a_table_with_parts_and_sends_it_as_one_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make_tables(tmp_path / "t", ["a/p"], 6)
+    sitting(folder, plan_of({"i": [("a/p", 9)]}), monkeypatch)
+    for name, content in cargo("a/p", folder).items():
+        (tmp_path / "sent").mkdir(exist_ok=True)
+        (tmp_path / "sent" / name).write_bytes(content)
+    sent, here = load_table("a/p", tmp_path / "sent"), load_table("a/p", folder)
+    assert same(sent, here) and sent.meta["sha256"] == here.meta["sha256"]
+    where = ({"name": "a"}, {"name": "p"})
+    assert Replay(tables=str(tmp_path / "sent")).fingerprint(*where) == Replay(tables=str(folder)).fingerprint(*where)
+
+
+def test_what_was_cut_short_is_done_again_and_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under the plan's limit two of the three reach their rounds; the third is cut again, and that is final."""
+    costs = {config: journal_line(config, "a/p")["cpu_s"][-1] for config in range(8)}
+    limit = float(np.median([costs[2], costs[5], costs[6]])) + 1e-6
+    store = Store(tmp_path)
+    with store.locked():
+        for config in range(8):
+            cut = config in (2, 5, 6)
+            line = journal_line(config, "a/p", status=TIMEOUT if cut else "ok")
+            short = {name: line[name][:2] for name in ("rounds", *METRICS)} if cut else {}
+            store.append("a/p", line | short | ({"spent_cpu_s": limit / 9} if cut else {}))
+        store.pack("a/p")
+    assert (~load_table("a/p", tmp_path).measured).sum() == 3
+    plan = plan_of({"ii": [("a/p", None)]}, limit)
+    report, _, asked = sitting(tmp_path, plan, monkeypatch)
+    assert [task.config for task in asked] == [2, 5, 6] and {task.time_limit_s for task in asked} == {limit}
+    table = load_table("a/p", tmp_path)
+    dear = max((2, 5, 6), key=lambda config: costs[config])
+    assert table["config"][~table.measured].tolist() == [dear]
+    assert table["cpu_s"][~table.measured] == pytest.approx([limit])
+    assert (report.cut, table.meta["cut"], table.meta["time_limit_s"], table.meta["configs"]) == (1, 1, limit, 8)
+    assert table.measured[(table["config"] != dear) & table["own"]].all()
+    assert sitting(tmp_path, plan, monkeypatch)[2] == []
+
+
+def test_a_training_over_the_limit_is_stopped_and_kept_as_censored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Really trained: what was finished before the limit are rows, its own length is one that replay does not offer."""
+    folder, data = make_tables(tmp_path, ["b/p"], 2), prepared(n=3000, d=20)
+    monkeypatch.setattr(measure_module, "prepared", lambda *_: data)
+    limit = 0.05
+    report, _, asked = sitting(folder, plan_of({"i": [("a/p", 6)]}, limit), monkeypatch, measure)
+    table = load_table("a/p", folder)
+    cut = ~table.measured
+    assert report.failed == [] and 0 < cut.sum() <= report.cut and cut.sum() < 6 == table.meta["configs"]
+    assert (table["cpu_s"][cut] >= limit).all() and np.isnan(table["val_error"][cut]).all()
+    stopped = np.isin(table["config"], table["config"][cut])
+    assert (table["cpu_s"][stopped & table.measured] < table["cpu_s"][cut].max()).all()
+    assert parts.sidecars(folder)["a/p"][0]["cut"] == table.meta["cut"] == cut.sum()
+    assert {task.config for task in asked} == set(range(6))
+    _, _, asked = sitting(folder, plan_of({"i": [("a/p", 6)], "ii": [("a/p", None)]}, limit), monkeypatch, measure)
+    assert {task.purpose for task in asked} <= {"again"}  # nothing that the limit cut is done again under it
+
+
+def other(task: Measurement) -> dict[str, Any]:
+    return trained(task, "1" * 64)
+
+
+def test_a_table_measured_from_scratch_takes_the_old_ones_place_when_it_has_as_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = make_tables(tmp_path, ["a/p", "b/p"], 6)
+    old, file = load_table("a/p", folder), (folder / "a--p.parquet").read_bytes()
+    sitting(folder, plan_of({"ii": [("a/p", 5)]}, anew=("a/p",)), monkeypatch, other)
+    before = load_table("a/p", folder)
+    assert same(before, old) and before.meta == old.meta  # five are not six: readers go on with the old one
+    plan = plan_of({"ii": [("a/p", 6)], "iii": [("a/p", 8)]}, anew=("a/p",))
+    _, _, asked = sitting(folder, plan, monkeypatch, other)
+    assert [task.config for task in asked] == [5, 6, 7]
+    new = load_table("a/p", folder)
+    assert (new.meta["data_hash"], new.meta["configs"], set(new["config"])) == ("1" * 64, 8, set(range(8)))
+    assert new.meta["sha256"] != old.meta["sha256"]
+    assert (folder / "a--p.parquet").read_bytes() == file  # nothing measured is deleted
+    (folder / "a--p.parquet").unlink()  # once it is withdrawn
+    assert same(load_table("a/p", folder), new)
+    report, _, _ = sitting(folder, plan_of({"i": [("a/p", 9)]}, anew=("a/p",)), monkeypatch)
+    assert "are those of the old table" in report.failed[0]
+
+
+def test_trainings_on_other_data_do_not_come_into_a_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But where the plan knows them as another processor's rounding of the same."""
+    folder = make_tables(tmp_path, ["a/p", "b/p"], 4)
+    report, _, asked = sitting(folder, plan_of({"i": [("a/p", 6), ("b/p", 6)]}), monkeypatch, other)
+    assert [line.partition(" was measured on other data before")[0] for line in report.failed] == [
+        "a/p: a/p",
+        "b/p: b/p",
+    ]
+    assert len(asked) == 2 and not parts.sidecars(folder)  # one training each tells
+    plan = plan_of({"i": [("a/p", 6), ("b/p", 6)]}, rounding={"a/p": "1" * 64})
+    report, _, _ = sitting(folder, plan, monkeypatch, other)
+    assert [line[:3] for line in report.failed] == ["b/p"]
+    assert load_table("a/p", folder).meta["configs"] == 6 and table_entry("a/p", folder)["data_hash"] == "0" * 64
+    assert parts.sidecars(folder)["a/p"][0]["data"]["data_hash"] == "1" * 64
+    assert parts.data_hashes(folder, table_entry("a/p", folder)) == {4: "1" * 64, 5: "1" * 64}
+
+
+def test_a_part_that_continues_another_table_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = make_tables(tmp_path, ["a/p"], 4)
+    sitting(folder, plan_of({"i": [("a/p", 6)]}), monkeypatch)
+    path = folder / "manifest.json"
+    path.write_text(path.read_text().replace("0" * 64, "2" * 64))
+    with pytest.raises(BadInput, match=r"the part a--p--0001.parquet continues a table of other data"):
+        load_table("a/p", folder)
+
+
+@pytest.mark.parametrize("what", ["parquet", "json", "gone"])
+def test_a_damaged_part_is_told(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = make_tables(tmp_path, ["a/p"], 4)
+    sitting(folder, plan_of({"i": [("a/p", 6)]}), monkeypatch)
+    path = folder / "parts" / f"a--p--0001.{'json' if what == 'json' else 'parquet'}"
+    content = path.read_bytes()
+    path.unlink()
+    if what != "gone":
+        path.write_bytes(content[:-9] + b"nonsense" + content[-1:])
+    told = {"parquet": "is damaged or foreign: sha256", "json": "the sidecar .* is damaged", "gone": "cannot read"}
+    with pytest.raises(BadInput, match=told[what]):
+        load_table("a/p", folder)
+
+
+def test_a_finished_part_is_never_written_again(tmp_path: Path) -> None:
+    parts.write_part(tmp_path, "a/p", 1, b"x", {"core_s": 1.0})
+    with pytest.raises(BadInput, match="is finished: a part is never written again"):
+        parts.write_part(tmp_path, "a/p", 1, b"y", {"core_s": 1.0})
+    assert parts.read_part(tmp_path, parts.sidecars(tmp_path)["a/p"][0]) == b"x"
+
+
+@pytest.mark.parametrize("when", ["before the file", "before the sidecar", "before the journal goes"])
+def test_killed_while_packing(when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, whole = make_tables(tmp_path / "t", ["a/p"], 4), make_tables(tmp_path / "w", ["a/p"], 9)
+    plan, unlink, write = plan_of({"i": [("a/p", 9)]}), Path.unlink, parts.write_atomically
+
+    def killed_write(path: Path, content: bytes) -> None:
+        if (when, path.suffix) in (("before the file", ".parquet"), ("before the sidecar", ".json")):
+            raise KeyboardInterrupt
+        write(path, content)
+
+    def killed_unlink(path: Path, missing_ok: bool = False) -> None:
+        if path.name == "a--p.part.jsonl":
+            raise KeyboardInterrupt
+        unlink(path, missing_ok)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(parts, "write_atomically", killed_write)
+        if when == "before the journal goes":
+            patch.setattr(Path, "unlink", killed_unlink)
+        with pytest.raises(KeyboardInterrupt):
+            sitting(folder, plan, patch)
+    assert (folder / "journal" / "a--p.part.jsonl").exists()
+    _, _, asked = sitting(folder, plan, monkeypatch)
+    assert asked == []
+    assert not (folder / "journal" / "a--p.part.jsonl").exists()
+    assert [part["number"] for part in parts.sidecars(folder)["a/p"]] == [1]
+    assert same(load_table("a/p", folder), load_table("a/p", whole))
+
+
+def test_a_sitting_ends_in_time_and_packs_what_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = make_tables(tmp_path / "t", ["a/p"], 4)
+    plan = plan_of({"i": [("a/p", 400)]})
+    monkeypatch.setattr(grow_module, "FEW_ROWS", 3)
+
+    def slow(task: Measurement) -> dict[str, Any]:
+        time.sleep(0.05)
+        return trained(task)
+
+    report, _, asked = sitting(folder, plan, monkeypatch, slow, hours=0.5 / 3600)
+    assert 3 <= report.trainings < 300 and report.wall_s < 10
+    assert parts.sidecars(folder)["a/p"][0]["configs"] == len(asked)
+    _, _, more = sitting(folder, plan, monkeypatch, slow, hours=0.5 / 3600)
+    assert [task.config for task in more] == [task.config for task in asked][-1:] or more[0].config == len(asked) + 4
+
+
+def test_few_trainings_wait_for_the_next_sitting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, clock = make_tables(tmp_path, ["a/p"], 4), itertools.count()
+    with monkeypatch.context() as patch:
+        patch.setattr(Grower, "over", property(lambda _: next(clock) > 5))
+        _, _, asked = sitting(folder, plan_of({"i": [("a/p", 12)]}), patch)
+    assert 0 < len(asked) < 8 and not parts.sidecars(folder)
+    _, _, rest = sitting(folder, plan_of({"i": [("a/p", 12)]}), monkeypatch)
+    assert [task.config for task in [*asked, *rest] if task.purpose == "new"] == list(range(4, 12))
+    assert len(parts.sidecars(folder)["a/p"]) == 1
+
+
+def test_disturbed_trainings_are_repeated_twice_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those that an earlier sitting had no time to repeat; the cheapest of the three is kept."""
+    folder, factor = make_tables(tmp_path, ["a/p"], 4), iter([2.0, 1.5, 1.0, 0.5])
+
+    def beside_other_work(task: Measurement) -> dict[str, Any]:
+        line = trained(task)
+        slow = next(factor) if task.config == 5 else 1.0
+        line |= {name: [slow * v for v in line[name]] for name in ("cpu_s", "scaled_s")}
+        return line | {"wall_s": [(1.3 if task.config == 5 else 1.0) * v for v in line["cpu_s"]]}
+
+    plan = plan_of({"i": [("a/p", 7)]})
+    with monkeypatch.context() as patch:
+        patch.setattr(PartStore, "disturbed", lambda *_: [])
+        _, _, asked = sitting(folder, plan, patch, beside_other_work)
+    assert [task.purpose for task in asked] == ["new"] * 3
+    _, _, asked = sitting(folder, plan, monkeypatch, beside_other_work)
+    assert [(task.config, task.purpose) for task in asked] == [(5, "again"), (5, "again")]
+    assert sitting(folder, plan, monkeypatch, beside_other_work)[2] == []
+    table = load_table("a/p", folder)
+    mine = table["config"] == 5
+    assert set(table["repeats"][mine]) == {2} and set(table["repeats"][~mine]) == {0}
+    assert table["scaled_s"][mine] == pytest.approx(np.array(journal_line(5, "a/p")["scaled_s"]), rel=1e-6)
+
+
+def test_what_raised_is_told_and_tried_again_by_the_next_sitting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make_tables(tmp_path, ["a/p"], 4)
+
+    def lost(task: Measurement) -> Any:
+        if task.config == 5:
+            raise WorkerLost("its worker process died")
+        return trained(task)
+
+    plan = plan_of({"i": [("a/p", 7)]})
+    report, _, _ = sitting(folder, plan, monkeypatch, lost)
+    assert len(report.failed) == 1 and report.failed[0].startswith("a/p #5: WorkerLost")
+    assert load_table("a/p", folder).meta["configs"] == 6
+    _, _, asked = sitting(folder, plan, monkeypatch)
+    assert [task.config for task in asked] == [5]
+
+
+def test_a_repeated_training_that_fails_does_not_cost_the_rows_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path)
+    with store.locked():
+        store.append("a/p", journal_line(3, "a/p", status=TIMEOUT))
+        store.pack("a/p")
+    before = load_table("a/p", tmp_path)
+
+    def failed(task: Measurement) -> dict[str, Any]:
+        nothing: dict[str, Any] = {name: [] for name in ("rounds", *METRICS)}
+        return trained(task) | nothing | {"status": "failed", "note": "no memory"}
+
+    report, _, _ = sitting(tmp_path, plan_of({"ii": [("a/p", None)]}), monkeypatch, failed)
+    assert report.failed == ["a/p #3: failed no memory"]
+    assert same(load_table("a/p", tmp_path), before) and not parts.sidecars(tmp_path)
+
+
+def test_repeats_of_the_noise_sample_come_first_and_are_a_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(noise, "sample", lambda _: {1, 3, 5})
+    folder = make_tables(tmp_path, ["a/p", "b/p"], 4)  # measured years ago
+    plan = plan_of({"i": [("a/p", 6)], "ii": [("b/p", 5)]}, anew=("b/p",))
+
+    def dearer(task: Measurement) -> dict[str, Any]:
+        line = trained(task, ("1" if task.problem == "b/p" else "0") * 64)
+        return line | {"scaled_s": [1.3 * v for v in line["scaled_s"]]}
+
+    _, _, asked = sitting(folder, plan, monkeypatch, dearer)
+    assert [(task.problem, task.config, task.purpose) for task in asked[:3]] == [
+        ("a/p", 1, "noise"), ("a/p", 3, "noise"), ("a/p", 4, "new")
+    ]  # fmt: skip
+    assert [task.problem for task in asked if task.purpose == "noise"] == ["a/p"] * 2  # b/p has other data now
+    part = parts.sidecars(folder)["noise"][0]
+    assert part["rows"] == 3  # the two repeats, and the first measurement of number 5
+    measured = noise.read(folder).to_pandas()
+    assert measured.groupby(["problem", "config"]).size().to_dict() == {
+        ("a/p", 1): 2, ("a/p", 3): 2, ("a/p", 5): 1, ("b/p", 1): 1, ("b/p", 3): 1
+    }  # fmt: skip
+    assert noise.ratios(folder) == pytest.approx([1.3, 1.3], abs=0.01)
+    noise.print_differences(folder)
+    assert (
+        "2 repeats: 90 % of them cost within 30.0% of the first measurement (more than 10%" in capsys.readouterr().out
+    )
+    assert sitting(folder, plan, monkeypatch, dearer)[2] == []  # the next repeats are due in two hours
+
+
+def test_what_is_left_is_counted_once_and_by_measured_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = costly(tmp_path, {"a/p": 100.0, "b/p": 1000.0}, 40)
+    plan = plan_of({"i": [("a/p", 44)], "ii": [("b/p", None)], "v": [("a/p", 50), ("b/p", 40)]}, 1e6)
+    rest = PartStore(folder, plan).left()
+    assert [(stage.stage, stage.problems, stage.trainings) for stage in rest] == [
+        ("i", 1, 4),
+        ("ii", 1, 2),
+        ("v", 1, 6),
+    ]
+    table = load_table("a/p", folder)
+    own = table["cpu_s"][table["own"]]
+    assert rest[0].core_hours == pytest.approx(4 * own.mean() * max(table.meta["core_s"] / own.sum(), 1) / 3600)
+    assert rest[2].core_hours == pytest.approx(rest[0].core_hours * 6 / 4)
+    sitting(folder, plan_of({"i": [("a/p", 44)]}, 1e6), monkeypatch)
+    assert [stage.trainings for stage in PartStore(folder, plan).left()] == [0, 2, 6]
+
+
+GROW = """
+import sys, time
+from pathlib import Path
+sys.path.insert(0, "tests")
+sys.path.insert(0, "tests/tabular_cache")
+import tabular_cache.grow as grow_module
+from harness.executors import serial
+from tabular_cache.grow import Grower, PartStore
+from tabular_cache.quiet import Watch
+from tabular_cache.stages import read_plan
+from test_grow import trained
+
+def slow(task):
+    time.sleep(0.03)
+    return trained(task)
+
+grow_module.measure = slow
+grow_module.time_reference = lambda: (0.5, 0.5)
+folder = Path(sys.argv[1])
+store = PartStore(folder, read_plan(folder))
+with store.locked(), Watch(cores=1, count=lambda: 1.0) as watch:
+    print("began", flush=True)
+    report = Grower(store, serial(), 1, watch, None).run()
+print(report.trainings)
+"""
+
+
+def test_kill_9_loses_and_repeats_no_finished_training(tmp_path: Path) -> None:
+    root = Path(__file__).resolve().parents[2]
+    folder, whole = make_tables(tmp_path / "t", ["a/p", "b/p"], 4), make_tables(tmp_path / "w", ["a/p", "b/p"], 20)
+    plan = plan_of({"i": [("a/p", 12), ("b/p", 16)], "iii": [("a/p", 20), ("b/p", 20)]})
+    write_plan(folder, plan)
+
+    def start() -> "subprocess.Popen[str]":
+        env = {**os.environ, "PYTHONPATH": str(root)}
+        process = subprocess.Popen([sys.executable, "-c", GROW, str(folder)], cwd=root, env=env, stdout=subprocess.PIPE,
+                                   text=True)  # fmt: skip
+        assert process.stdout is not None and process.stdout.readline() == "began\n"
+        return process
+
+    def finished() -> int:
+        store = PartStore(folder, plan)
+        return sum(len(set(store.with_journal(p)["config"].to_pylist())) - 4 for p in ("a/p", "b/p"))  # type: ignore[index]
+
+    for wanted in (3, 9, 22):  # in the first unit, in the second, in the second stage
+        process = start()
+        while (kept := finished()) < wanted:
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert kept <= finished() < 32
+    kept, process = finished(), start()
+    assert process.wait(timeout=300) == 0 and process.stdout is not None
+    assert int(process.stdout.read()) == 32 - kept  # no finished training is done again
+    assert not list((folder / "journal").glob("*--p.part.jsonl"))
+    for problem in ("a/p", "b/p"):
+        assert same(load_table(problem, folder), load_table(problem, whole))
+        rows = sum(part["configs"] for part in parts.sidecars(folder)[problem])
+        assert rows == 16  # each configuration is in one part
+
+
+def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = make_tables(tmp_path, ["wine/clean"], 4)
+
+    def run(*arguments: str) -> int:
+        monkeypatch.setattr("sys.argv", ["tabular_cache", *arguments, f"tables={folder}", "executor=serial"])
+        return main()
+
+    with pytest.raises(BadInput, match=r"no plan in .*: decide one with `python -m tabular_cache plan tables="):
+        run("grow")
+    with pytest.raises(BadInput, match="anew: there is no table of a/b"):
+        run("plan", "anew=[a/b]")
+    assert run("plan", "rounding=false", "limit_s=7") == 0
+    assert read_plan(folder).time_limit_s == 7 and "i: 1024 configurations of all but the 40" in capsys.readouterr().out
+    (folder / "parts" / "plan.json").unlink()
+    write_plan(folder, plan_of({"i": [("wine/clean", 6)]}))
+    assert run("left") == 0
+    assert "2 trainings,   1 problems  i\n" in capsys.readouterr().out
+    monkeypatch.setattr(grow_module, "measure", trained)
+    monkeypatch.setattr(grow_module, "time_reference", lambda: (0.5, 0.5))
+    monkeypatch.setattr("tabular_cache.quiet.runnable", lambda: 1.0)
+    monkeypatch.setattr(Watch, "quiet", property(lambda _: True))
+    assert run("grow", "hours=1") == 0
+    said = capsys.readouterr().out
+    assert "0.00 core-hours are left" in said and "part: wine/clean, i" in said
+    with pytest.raises(BadInput, match="grow by parts: `python -m tabular_cache grow` goes on"):
+        run("build")
+    with pytest.raises(BadInput, match="hours must be null or hours > 0, got -1"):
+        run("grow", "hours=-1")
+
+
+def test_the_shipped_plan_is_that_of_the_shipped_tables() -> None:
+    """All 144 problems come to 1,024 configurations, in the order of the stages; the dearest 40 are the dearest."""
+    plan = read_plan(TABLES)
+    tables = base_manifest()["tables"]
+    assert set(plan.problems) == set(tables) == set(plan.cost_s) and plan.time_limit_s == LIMIT_S
+    cost = list(plan.cost_s.values())
+    assert cost == sorted(cost, reverse=True)
+    most = {
+        problem: max(n for p, n in itertools.chain(*plan.stages.values()) if p == problem and n) for problem in tables
+    }
+    assert min(most.values()) == 1024
+    changed = {problem for problem in tables if problem.startswith("letters/")}
+    changed |= {f"{d}/{p}" for d in ("coil2000", "mtp") for p in ("quantile_pca", "log_pca")}
+    assert set(plan.anew) == changed
+    stages = list(plan.stages.values())
+    dear = set(list(plan.cost_s)[:40])
+    assert {p for p, _ in stages[0]} == set(tables) - dear - changed
+    assert {p for p, _ in stages[1][:12]} == changed and all(n is None for _, n in stages[1][12:])
+    assert {p for p, _ in stages[3]} == set(list(plan.cost_s)[:20])
+
+
+def test_a_unit_asks_for_what_its_problem_lacks() -> None:
+    rows = merged(None, [journal_line(c, "a/p", status=TIMEOUT if c == 2 else "ok") for c in (0, 2, 3)])
+    assert missing(Unit("i", "a/p", 5), rows, LIMIT_S) == [1, 4]
+    assert missing(Unit("ii", "a/p", None), rows, LIMIT_S) == [2]
+    assert missing(Unit("ii", "a/p", None), rows, 1e-9) == []
+    assert missing(Unit("ii", "a/p", None), None, LIMIT_S) == []
+    assert missing(Unit("i", "a/p", 2), None, LIMIT_S) == [0, 1]
+    assert left(plan_of({"i": []}), {}, {})[0].trainings == 0
+    assert file_stem("a/p") == "a--p"
