@@ -8,6 +8,19 @@ from datasets.catalogue import Entry, File, Source
 from datasets.digest import file_sha256
 from datasets.errors import BadInput
 
+_FOLDERS = ("DATASETS_HOME", "COST_AWARE_BO_CACHE")
+
+
+def resolve_folders() -> None:
+    """Make the folders that the environment names absolute, against the directory of this moment.
+
+    The package does so when it is imported: what then changes its directory, or is started in another one, looks where
+    the user meant.
+    """
+    for variable in _FOLDERS:
+        if value := os.environ.get(variable):
+            os.environ[variable] = str(Path(value).absolute())
+
 
 @dataclass(frozen=True)
 class Found:

@@ -5,6 +5,7 @@ import logging
 import re
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from scipy import sparse
 from datasets import Dataset, load, split
 from datasets.errors import BadInput
 from pipelines import build, store
+from pipelines.identity import Identity, identity_of
 from pipelines.matrices import Matrix, dense, density, indicators, omit_zeros
 from pipelines.mistakes import told
 
@@ -33,7 +35,8 @@ class Prepared:
     width_before, width_after: columns of the data set and of the matrices.
     fit_seconds: CPU seconds of fitting the pipeline on the training rows; recorded, charged to nobody.
     mark: the data set's reservation ("" if none). dropped: notes on columns left out, with the reason.
-    data_hash: SHA-256 over the six arrays: it identifies exactly what XGBoost sees.
+    data_hash: SHA-256 over the six arrays, to the last bit: another processor may give another one for the same
+        problem. `identity` is the same everywhere.
     """
 
     dataset: str
@@ -52,6 +55,15 @@ class Prepared:
     mark: str
     data_hash: str
     dropped: tuple[str, ...]
+
+    @cached_property
+    def identity(self) -> Identity:
+        """What identifies the problem on any processor (see `pipelines.identity`)."""
+        return identity_of(self)
+
+    def description(self) -> dict[str, Any]:
+        """Return hash and identity as `pipelines.identity.difference` takes them: plain JSON values."""
+        return {"data_hash": self.data_hash, "identity": self.identity.to_json()}
 
 
 def prepare(dataset: str | Dataset, pipeline: str, split_seed: int = 0, cache: bool = True) -> Prepared:

@@ -138,7 +138,7 @@ def signed_log() -> FunctionTransformer:
     return FunctionTransformer(_signed_log)
 
 
-def _signed_log(X: np.ndarray) -> np.ndarray:
+def _signed_log(X: np.ndarray | pd.DataFrame) -> np.ndarray | pd.DataFrame:
     return np.sign(X) * np.log1p(np.abs(X))
 
 

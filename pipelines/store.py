@@ -12,6 +12,7 @@ import logging
 import uuid
 import zipfile
 import zlib
+from dataclasses import fields
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -67,7 +68,8 @@ def write(key: str, prepared: "Prepared") -> None:
     arrays = {name: getattr(prepared, name) for name in LABELS}
     for name in MATRICES:
         arrays |= _take_apart(name, getattr(prepared, name))
-    plain = {k: v for k, v in vars(prepared).items() if k not in (*MATRICES, *LABELS)}
+    named = [field.name for field in fields(prepared) if field.name not in (*MATRICES, *LABELS)]
+    plain = {name: getattr(prepared, name) for name in named}
     arrays["meta"] = np.array(json.dumps(plain | {"key": key}))
     path = _path(key)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -31,6 +31,7 @@ build         measure: live trainings to tables       info          the table of
 plan          decide the stages by which tables grow  left          what is left of them, in core-hours
 grow          measure stage by stage, in parts: goes on where it was; hours=2 for one sitting
 audit         train a random sample again             confirm       train what the runs of results_dir chose
+identify      give tables measured before there were identities of data theirs, confirmed by hash or trainings
 truth         live runs of results_dir to the shipped ones that `python -m analysis density` compares with
 costs         how well the cost models predict        significance  which features and ridge a linear one should have
 censored      treatments of capped and timed-out costs
@@ -46,6 +47,7 @@ def main() -> int:
         "grow": _grow,
         "left": _left,
         "audit": partial(_audit, overrides),
+        "identify": partial(_identify, overrides),
         "info": _info,
         "confirm": _confirm,
         "truth": _truth,
@@ -141,21 +143,11 @@ def _plan(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
     if unknown:
         raise BadInput(f"anew: there is no table of {unknown[0]} in {tables}")
     check_undecided(tables)
-    rounding = _otherwise_rounded(sorted(set(entries) - set(anew)), entries) if cfg.rounding else {}
-    plan = decide(tables, anew, rounding, positive("limit_s", cfg.limit_s))
+    plan = decide(tables, anew, positive("limit_s", cfg.limit_s))
     write_plan(tables, plan)
     for stage, units in plan.stages.items():
         print(f"{stage}: {len(units)} units")
-    print(f"{len(rounding)} problems are rounded otherwise on this processor")
     return 0
-
-
-def _otherwise_rounded(problems: list[str], entries: dict[str, Any]) -> dict[str, str]:
-    """Return the data hash here of the problems where it is not the table's."""
-    from tabular_cache.measure import prepared
-
-    found = {name: prepared(*name.split("/", 1), 0).data_hash for name in problems}
-    return {name: here for name, here in found.items() if here != entries[name]["data_hash"]}
 
 
 def _grow(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
@@ -203,19 +195,36 @@ def _print_left(store: "PartStore", tables: Path) -> None:
 
 
 def _audit(overrides: Sequence[str], cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
-    from harness.targets import check_targets, given_on_command_line
     from tabular_cache.audit import audit, drawn, print_audit
     from tabular_cache.table import read_manifest
 
     sample, seed = whole_number("sample", cfg.sample, 1), whole_number("sample_seed", cfg.sample_seed, 0)
     n = None if cfg.n_problems is None else whole_number("n_problems", cfg.n_problems, 1)
     picked = drawn(_held(problems, tables), n, seed)
-    recipes = [{"_target_": "pipelines.build", "name": pipeline} for _, pipeline in picked]
-    check_targets(recipes, given_on_command_line(overrides))  # a manifest cannot vouch for what it names
+    _check_recipes(picked, overrides)
     executor, _ = _executor(cfg)
     with executor:
         rows = audit(executor, picked, tables, sample, seed)
     return print_audit(rows, read_manifest(tables))
+
+
+def _identify(overrides: Sequence[str], cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
+    from tabular_cache.audit import identify
+
+    sample, seed = whole_number("sample", cfg.sample, 1), whole_number("sample_seed", cfg.sample_seed, 0)
+    picked = _held(problems, tables)
+    _check_recipes(picked, overrides)
+    executor, _ = _executor(cfg)
+    with executor:
+        return identify(executor, picked, tables, sample, seed)
+
+
+def _check_recipes(problems: list[tuple[str, str]], overrides: Sequence[str]) -> None:
+    """Raise BadInput for a pipeline that would run code of its own: a manifest cannot vouch for what it names."""
+    from harness.targets import check_targets, given_on_command_line
+
+    recipes = [{"_target_": "pipelines.build", "name": pipeline} for _, pipeline in problems]
+    check_targets(recipes, given_on_command_line(overrides))
 
 
 def _info(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:

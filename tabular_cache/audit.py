@@ -1,6 +1,9 @@
-"""Auditing tables: a random sample of trainings is done again and compared with what the tables say."""
+"""Auditing tables: a random sample of trainings is done again and compared with what the tables say.
 
-from collections.abc import Sequence
+So tables measured before there were identities of data get theirs, too: `identify`.
+"""
+
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +18,12 @@ from harness.progress import Progress
 from harness.streams import stream
 from harness.supervise import slots
 from harness.training import Training
+from pipelines.identity import difference
 from tabular_cache import parts
-from tabular_cache.measure import Measurement, machine, retrain
+from tabular_cache.measure import Measurement, machine, prepared, retrain
 from tabular_cache.schema import ERRORS
-from tabular_cache.table import Table, load_table, read_manifest
+from tabular_cache.store import Store
+from tabular_cache.table import Table, load_table, read_manifest, table_entry
 
 
 @dataclass(frozen=True)
@@ -69,7 +74,7 @@ def audit(executor: Executor, problems: Sequence[tuple[str, str]], folder: Path,
     A training that raises (its worker was lost, say) is a row with a note, and costs no other.
     """
     tables = {f"{d}/{p}": load_table(f"{d}/{p}", folder) for d, p in problems}
-    hashes = {problem: parts.data_hashes(folder, table.meta) for problem, table in tables.items()}
+    data = {problem: parts.data_of(folder, table.meta) for problem, table in tables.items()}
     method = read_manifest(folder)["tree_method"]
     tasks = [
         Measurement(d, p, config, method, rounds=rounds)
@@ -80,17 +85,17 @@ def audit(executor: Executor, problems: Sequence[tuple[str, str]], folder: Path,
     with Progress(len(tasks), "trainings", "audit", slots(executor)) as progress:
         for task, outcome in run_tasks(executor, retrain, tasks):
             table = tables[task.problem]
-            data_hash = hashes[task.problem].get(task.config, table.meta["data_hash"])
-            rows.append(_compared(task, table, data_hash, outcome))
+            known = data[task.problem].get(task.config, table.meta)
+            rows.append(_compared(task, table, known, outcome))
             progress.advance()
     return sorted(rows, key=lambda row: (row.problem, row.config))
 
 
-def _compared(task: Measurement, table: Table, data_hash: str, outcome: Any) -> AuditRow:
+def _compared(task: Measurement, table: Table, data: Mapping[str, Any], outcome: Any) -> AuditRow:
     if isinstance(outcome, BaseException):
         return AuditRow(task.problem, task.config, note=repr(outcome))
     training: Training = outcome[0]
-    same_data = outcome[1] == data_hash
+    same_data = not difference(data, outcome[1])
     mine = (table["config"] == task.config) & table.measured & np.isfinite(table["val_error"])
     pairs = [(table[name][mine], getattr(training, name).astype(np.float32)) for name in ERRORS]
     if any(len(old) != len(new) for old, new in pairs):
@@ -124,3 +129,40 @@ def print_audit(rows: list[AuditRow], manifest: dict[str, Any]) -> int:
         line += f"; cost now / table: median {median:.3f}, 90 % of them in [{low:.3f}, {high:.3f}]"
     print(line)
     return SOME_FAILED if unequal else 0
+
+
+def identify(executor: Executor, problems: Sequence[tuple[str, str]], folder: Path, n: int, seed: int) -> int:
+    """Give the tables of `problems` that have none the identity of their data, and print how; returns the exit code.
+
+    The data here are those of a table if their hash is the table's; else, since another processor rounds differently,
+    if `n` trainings drawn at random give all the table's errors and losses again, to the last bit of each of their
+    prefixes. A table of which neither holds is left as it is. The manifest says which it was (`identity_confirmed`).
+    """
+    missing = [(d, p) for d, p in problems if "identity" not in table_entry(f"{d}/{p}", folder)]
+    known = {pair: _same_hash(pair, folder) for pair in missing}
+    rows = audit(executor, [pair for pair in missing if not known[pair]], folder, n, seed)
+    for pair in missing:
+        mine = [row for row in rows if row.problem == "/".join(pair)]
+        if mine and all(row.same_errors for row in mine):
+            configs = ", ".join(str(row.config) for row in mine)
+            known[pair] = (
+                f"trainings of configurations {configs} repeated with all errors and losses equal to the last bit"
+            )
+    store = Store(folder)
+    with store.locked():
+        for pair, how in known.items():
+            if how:
+                description = prepared(*pair, 0).description()
+                entry = store.manifest["tables"]["/".join(pair)]
+                entry |= {"identity": description["identity"], "identity_confirmed": how}
+        store.write_manifest()
+    for pair, how in known.items():
+        print(f"{'/'.join(pair)}: {how or 'NOT the data of its table, or not to be told: left without an identity'}")
+    print(f"{len(missing)} of {len(problems)} tables had no identity, {sum(map(bool, known.values()))} have one now")
+    return 0 if all(known.values()) else SOME_FAILED
+
+
+def _same_hash(pair: tuple[str, str], folder: Path) -> str:
+    """Say that the data here have the hash of a table, "" if they have another one."""
+    same = prepared(*pair, 0).data_hash == table_entry("/".join(pair), folder)["data_hash"]
+    return "data_hash of the matrices it was computed on" if same else ""

@@ -27,7 +27,7 @@ def cargo(problem: str, where: Path) -> dict[str, bytes]:
 
         content = parquet_bytes(table_rows(problem, where))
         entry = {k: v for k, v in entry.items() if k != "parts"}
-        entry |= {"file_sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+        entry |= {"file_sha256": hashlib.sha256(content).hexdigest(), "file_bytes": len(content)}
     else:
         try:
             content = path.read_bytes()

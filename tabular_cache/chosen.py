@@ -65,14 +65,14 @@ def _way(spec: dict[str, Any]) -> tuple[str, int]:
     return str(read_manifest(TABLES if folder is None else Path(folder))["tree_method"]), 0
 
 
-def data_hashes(results: Path) -> dict[tuple[str, str], str]:
-    """Return, by problem, the hash of the matrices that the runs' tables were trained on, or their live trainings."""
-    found = {}
+def data_of(results: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return, by problem, hash and identity of what the runs' tables were trained on; of live trainings, the hash."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
     for spec in specs(results):
         evaluator, problem = spec["components"]["evaluator"], (spec["dataset"], spec["pipeline"])
         folder = Path(evaluator.get("tables") or TABLES)
         live = "tables" not in evaluator
-        found[problem] = str(spec["data"] if live else table_entry("/".join(problem), folder)["data_hash"])
+        found[problem] = {"data_hash": spec["data"]} if live else table_entry("/".join(problem), folder)
     return found
 
 

@@ -19,7 +19,8 @@ from harness.files import write_atomically
 from harness.problem import OK
 from harness.progress import Progress
 from harness.supervise import slots
-from tabular_cache.chosen import RUN, TOLD, TRAINING, Choice, choice_of, choices, data_hashes
+from pipelines.identity import difference
+from tabular_cache.chosen import RUN, TOLD, TRAINING, Choice, choice_of, choices, data_of
 from tabular_cache.measure import prepared, trained
 
 FILE = "confirmed.csv"
@@ -27,7 +28,7 @@ _FOUND = ["error", "cost_s", "status"]
 
 
 def retrain(choice: Choice) -> dict[str, Any]:
-    """Train a choice; returns its error, its cost as tables have it (scaled seconds), status and data's hash."""
+    """Train a choice; returns its error, its cost as tables have it (scaled seconds), status and what its data are."""
     data = prepared(choice.dataset, choice.pipeline, choice.split_seed)
     result = trained(data, np.array(choice.x), choice.tree_method, prefixes=())
     ok = result.status == OK
@@ -35,7 +36,7 @@ def retrain(choice: Choice) -> dict[str, Any]:
         "error": float(result.val_error[-1]) if ok else float("nan"),
         "cost_s": float(result.scaled_s[-1]) if ok else float("nan"),
         "status": result.status,
-        "data_hash": data.data_hash,
+        "data": data.description(),
     }
 
 
@@ -47,7 +48,7 @@ def confirm(executor: Executor, results: Path, problems: set[tuple[str, str]]) -
     """
     chosen = choices(results, problems)
     before = _read(results / FILE)
-    known, hashes = _known(before), data_hashes(results)
+    known, data = _known(before), data_of(results)
     todo = [choice_of(row) for row in chosen[TRAINING].drop_duplicates().itertuples(index=False)]
     todo = [choice for choice in todo if choice not in known]
     try:
@@ -57,10 +58,10 @@ def confirm(executor: Executor, results: Path, problems: set[tuple[str, str]]) -
                     raise found
                 if isinstance(found, BaseException):
                     found = {"error": np.nan, "cost_s": np.nan, "status": f"{type(found).__name__}: {found}"}
-                elif found.pop("data_hash") != hashes[choice.dataset, choice.pipeline]:
+                elif reason := difference(data[choice.dataset, choice.pipeline], found.pop("data")):
                     raise BadInput(
                         f"{choice.dataset}/{choice.pipeline}: the data here (DATASETS_HOME) are not those that its "
-                        "table was trained on: leave it out, dataset=[...]"
+                        f"table was trained on ({reason}): leave it out, dataset=[...]"
                     )
                 known[choice] = found
                 progress.advance()

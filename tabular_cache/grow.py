@@ -7,7 +7,7 @@ done, and a journal that was packed just before the kill is known by its digest 
 
 import hashlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -22,6 +22,7 @@ from harness.executors import run_tasks
 from harness.problem import OK, TIMEOUT
 from harness.progress import Progress, duration
 from harness.supervise import WorkerLost
+from pipelines.identity import difference
 from tabular_cache import noise, parts
 from tabular_cache.build import Report
 from tabular_cache.measure import Measurement, machine, measure
@@ -115,28 +116,28 @@ class PartStore:
 
     def append(self, problem: str, line: dict[str, Any]) -> None:
         """Add one finished training to the journals; raises BadInput for one on other data than the table's."""
-        self._check_data(problem, line["problem"]["data_hash"])
+        self._check_data(problem, line["problem"])
         sampled = line["config"] in noise.sample(problem) and not self.from_scratch(problem)
         if line["purpose"] == NOISE or (sampled and line["purpose"] == NEW and line["status"] == OK):
             append_line(self.path(parts.NOISE), noise.measurement(problem, line))
         if line["purpose"] != NOISE:
             append_line(self.path(problem), line)
 
-    def _check_data(self, problem: str, found: str) -> None:
-        """Raise BadInput unless the matrices are those of the table, or those that the plan knows to be."""
+    def _check_data(self, problem: str, found: Mapping[str, Any]) -> None:
+        """Raise BadInput unless the matrices are those of the table, their last digits aside."""
+        old = self.base.get(problem)
         if self.from_scratch(problem):
-            before = [part["data"]["data_hash"] for part in self._lineage(problem)]
-            before += [line["problem"]["data_hash"] for line in self.lines(problem)[:1]]
-            old = self.base.get(problem, {}).get("data_hash")
-            if found == old:
+            if old is not None and not difference(old, found):
                 raise BadInput(f"{problem} is to be measured from scratch, and its data are those of the old table")
-            known = before[:1] or [found]
+            before = [part["data"] for part in self._lineage(problem)[:1]]
+            before += [line["problem"] for line in self.lines(problem)[:1]]
+            known = before[0] if before else found
         else:
-            known = [self.base[problem]["data_hash"], self.plan.rounding.get(problem, "")]
-        if found not in known:
+            known = self.base[problem]
+        if reason := difference(known, found):
             raise BadInput(
-                f"{problem} was measured on other data before (data_hash {known[0][:12]}, now {found[:12]}): bring "
-                "those back (DATASETS_HOME), or measure on a processor of the kind that the plan was decided on"
+                f"{problem} was measured on other data before ({reason}): bring those back (DATASETS_HOME), or measure "
+                "all of it anew in another folder, tables=DIR dataset=[...]"
             )
 
     def pack(self, unit: Unit, campaign: dict[str, Any]) -> bool:

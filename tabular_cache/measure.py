@@ -18,6 +18,7 @@ from pipelines import Prepared, prepare
 from tabular_cache.reference import pace
 from tabular_cache.schema import METRICS, MOST_CONFIGS, SOBOL_SEED
 
+MEASURED = "of the matrices that were trained on"  # how an identity is known; `audit.identify` has other ways
 QUICK_S = 0.05  # trainings shorter than this are timed three times
 _TIMES = 3
 
@@ -112,7 +113,8 @@ def _steadied(first: Training, data: Prepared, x: np.ndarray, tree_method: str) 
 def describe(data: Prepared) -> dict[str, Any]:
     """Return what the manifest says of a problem's data."""
     return {
-        "data_hash": data.data_hash,
+        **data.description(),
+        "identity_confirmed": MEASURED,
         "task": data.task,
         "n_classes": data.n_classes,
         "mark": data.mark,
@@ -125,11 +127,11 @@ def describe(data: Prepared) -> dict[str, Any]:
     }
 
 
-def retrain(task: Measurement) -> tuple[Training, str]:
-    """Train one configuration again, for an audit; also return the hash of the data it saw."""
+def retrain(task: Measurement) -> tuple[Training, dict[str, Any]]:
+    """Train one configuration again, for an audit; also return hash and identity of the data it saw."""
     data, x = prepared(task.dataset, task.pipeline, task.split_seed), configuration(task.config).copy()
     x[0] = x[0] if task.rounds is None else task.rounds
-    return trained(data, x, task.tree_method), data.data_hash
+    return trained(data, x, task.tree_method), data.description()
 
 
 def machine() -> dict[str, Any]:

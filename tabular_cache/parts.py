@@ -23,11 +23,12 @@ import pyarrow.compute as pc
 from harness.errors import BadInput
 from harness.files import write_atomically
 from harness.sealing import read_parquet
+from tabular_cache.checks import SEAL, digest_of
 from tabular_cache.schema import SCHEMA_VERSION, file_stem
 
 FOLDER = "parts"
 NOISE = "noise"  # of the parts that hold repeated measurements, in place of a problem
-_NEEDED = ("problem", "number", "file", "sha256", "bytes", "core_s")
+_NEEDED = ("problem", "number", "file", "sha256", "bytes", "core_s", SEAL)
 _OF_CAMPAIGN = ("date", "cpu", "cores", "threads_per_training", "python", "versions", "workers")
 
 Sidecar = dict[str, Any]
@@ -63,6 +64,8 @@ def _sidecar(path: Path) -> Sidecar:
         missing = [name for name in _NEEDED if name not in part]
         if missing:
             raise ValueError(f"it has no {missing[0]}")
+        if part.pop(SEAL) != digest_of(part):
+            raise ValueError("its seal is that of other values")
     except (OSError, ValueError, TypeError) as error:
         raise BadInput(f"the sidecar {path} is damaged ({error}): restore it") from None
     return dict(part)
@@ -103,7 +106,8 @@ def write_part(folder: Path, problem: str, number: int, content: bytes, facts: M
         **facts,
     }
     write_atomically(folder / FOLDER / f"{name}.parquet", content)
-    write_atomically(folder / FOLDER / f"{name}.json", json.dumps(part, indent=1).encode() + b"\n")
+    sealed = part | {SEAL: digest_of(part)}
+    write_atomically(folder / FOLDER / f"{name}.json", json.dumps(sealed, indent=1).encode() + b"\n")
     return part
 
 
@@ -116,15 +120,15 @@ def rows_of(content: bytes) -> pa.Table:
     return rows
 
 
-def data_hashes(folder: Path, entry: Mapping[str, Any]) -> dict[int, str]:
-    """Return the hash of the matrices that each configuration of a table's parts was trained on.
+def data_of(folder: Path, entry: Mapping[str, Any]) -> dict[int, Mapping[str, Any]]:
+    """Return hash and identity of the matrices that each configuration of a table's parts was trained on.
 
     entry: the table's, as `with_parts` has it. What is not in a part was trained on the data of the base file.
     """
-    found: dict[int, str] = {}
+    found: dict[int, Mapping[str, Any]] = {}
     for part in entry.get("parts", ()):
         configs = rows_of(read_part(folder, part))["config"].unique().to_pylist()
-        found |= dict.fromkeys(configs, str(part["data"]["data_hash"]))
+        found |= dict.fromkeys(configs, part["data"])
     return found
 
 
@@ -163,9 +167,9 @@ def has_moved_in(anew: Sequence[Sidecar], base: Mapping[str, Any] | None) -> boo
 def with_parts(manifest: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Return a manifest whose entries and campaigns count the parts in: what readers see.
 
-    An entry's `sha256` is its table's identity: the base file's where there are no parts, else the digest of the
-    checksums of all its files; `file_sha256` is the base file's then (None where only parts are read), and `parts` are
-    the sidecars to read.
+    An entry's `sha256` is its table's: the base file's where there are no parts, else the digest of the checksums of
+    all its files; `file_sha256` and `file_bytes` are the base file's then (None where only parts are read), and `parts`
+    are the sidecars to read.
     """
     found = sidecars(folder)
     problems = {problem: parts for problem, parts in found.items() if problem != NOISE}
@@ -187,12 +191,14 @@ def _entry(
 ) -> dict[str, Any] | None:
     """Return the entry of a table with its parts; None where none of them is read (yet)."""
     if has_moved_in(anew, base):
-        return {**anew[-1]["data"], **_sums(anew), "file_sha256": None, "sha256": identity(None, anew)}
+        return {**anew[0]["data"], **_sums(anew), "file_sha256": None, "sha256": checksum(None, anew)}
     if not goes_on or base is None:
         return None if base is None else dict(base)
     sums = _sums(goes_on)
     sums |= {name: base[name] + sums[name] for name in ("bytes", "core_s")}
-    return {**base, **sums, "file_sha256": base["sha256"], "sha256": identity(base["sha256"], goes_on)}
+    of_base = {"file_sha256": base["sha256"], "file_bytes": base["bytes"]}
+    unsealed = {key: value for key, value in base.items() if key != SEAL}
+    return {**unsealed, **sums, **of_base, "sha256": checksum(base["sha256"], goes_on)}
 
 
 def _sums(parts: Sequence[Sidecar]) -> dict[str, Any]:
@@ -205,7 +211,7 @@ def _sums(parts: Sequence[Sidecar]) -> dict[str, Any]:
     }
 
 
-def identity(base_sha256: str | None, parts: Sequence[Sidecar]) -> str:
+def checksum(base_sha256: str | None, parts: Sequence[Sidecar]) -> str:
     """Return the digest of the checksums of a base file and its parts."""
     sums = [base_sha256 or "", *(str(part["sha256"]) for part in parts)]
     return hashlib.sha256("\n".join(sums).encode()).hexdigest()

@@ -53,15 +53,13 @@ class Sizes:
 class Plan:
     """The stages in their order, the limit in CPU seconds of a training, and what was known when it was decided.
 
-    anew: problems whose data have changed, measured from scratch. rounding: by problem, the hash of matrices that
-    differ from the table's only as another processor's linear algebra rounds; such trainings continue the table.
-    cost_s: mean CPU seconds of a training under the limit, by problem, dearest first.
+    anew: problems whose data have changed, measured from scratch. cost_s: mean CPU seconds of a training
+    under the limit, by problem, dearest first.
     """
 
     decided: str
     time_limit_s: float
     anew: tuple[str, ...]
-    rounding: Mapping[str, str]
     cost_s: Mapping[str, float]
     stages: Mapping[str, Sequence[tuple[str, int | None]]] = field(default_factory=dict)
 
@@ -77,9 +75,7 @@ class Plan:
         return list(dict.fromkeys(unit.problem for unit in self.units()))
 
 
-def decide(
-    folder: Path, anew: Collection[str], rounding: Mapping[str, str], limit_s: float = LIMIT_S, sizes: Sizes = Sizes()
-) -> Plan:
+def decide(folder: Path, anew: Collection[str], limit_s: float = LIMIT_S, sizes: Sizes = Sizes()) -> Plan:
     """Return the plan for the tables of a folder, from their times.
 
     Raises BadInput for problems to measure anew that have no table.
@@ -113,7 +109,7 @@ def decide(
         ],
     }
     costs = {problem: round(cost[problem], 4) for problem in order}
-    return Plan(time.strftime("%Y-%m-%d"), limit_s, tuple(sorted(anew)), dict(rounding), costs, stages)
+    return Plan(time.strftime("%Y-%m-%d"), limit_s, tuple(sorted(anew)), costs, stages)
 
 
 def check_undecided(folder: Path) -> None:
@@ -141,7 +137,7 @@ def read_plan(folder: Path) -> Plan:
         limit = float(found["time_limit_s"])
         if not limit > 0:
             raise ValueError(f"time_limit_s is {limit}")
-        return Plan(found["decided"], limit, tuple(found["anew"]), found["rounding"], found["cost_s"], stages)
+        return Plan(found["decided"], limit, tuple(found["anew"]), found["cost_s"], stages)
     except FileNotFoundError:
         raise BadInput(f"no plan in {folder}: decide one with `python -m tabular_cache plan tables={folder}`") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

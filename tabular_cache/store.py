@@ -20,12 +20,15 @@ from harness.errors import BadInput
 from harness.files import write_atomically
 from harness.problem import TIMEOUT
 from harness.sealing import read_parquet
+from pipelines.identity import difference
 from tabular_cache import noise
+from tabular_cache.checks import SEAL, seal_of
 from tabular_cache.rows import NOISE, merged, parquet_bytes
 from tabular_cache.schema import SCHEMA_VERSION, SOBOL_SEED, file_stem
-from tabular_cache.table import PENDING, base_manifest, repair
+from tabular_cache.table import PENDING, base_manifest, check_base, repair
 
 LIMIT = "time_limit_s"
+OF_DATA = ("data_hash", "identity", "identity_confirmed")
 
 
 class Store:
@@ -34,7 +37,7 @@ class Store:
     def __init__(self, folder: Path, tree_method: str | None = None) -> None:
         """Open a folder; raises BadInput if its tables were measured with another `tree_method`."""
         self.folder, self.journal = folder, folder / "journal"
-        self._data: dict[str, str] = {}  # the hash of the matrices that each problem is measured on
+        self._data: dict[str, Mapping[str, Any]] = {}  # hash and identity of the data that each problem is measured on
         self.manifest = self._manifest(tree_method)
 
     def _manifest(self, tree_method: str | None) -> dict[str, Any]:
@@ -42,6 +45,9 @@ class Store:
             new = {"schema": SCHEMA_VERSION, "sobol_seed": SOBOL_SEED, "tree_method": tree_method or "exact"}
             return new | {"tables": {}, "campaigns": []}
         manifest = base_manifest(self.folder)
+        for problem, entry in manifest["tables"].items():
+            if "sha256" in entry:  # else half written
+                check_base(manifest, problem, self.folder)  # what is wrong now must not be sealed below
         found = manifest["tree_method"]
         if tree_method not in (None, found):
             raise BadInput(f"the tables in {self.folder} are of tree_method {found}; give tables=DIR for {tree_method}")
@@ -98,7 +104,8 @@ class Store:
             return
         old, entry = self.packed(problem), self._entry(problem)
         self._data.pop(problem, None)
-        self._check_data(problem, entry, lines)
+        first = self._check_data(problem, entry, lines)
+        self._data.pop(problem)  # the table may have an identity of its data after this
         self._keep_noise(noise.kept(self.folder, problem, lines))
         table = merged(old, [line for line in lines if line["purpose"] != NOISE])
         if table is not None and len(table):
@@ -119,6 +126,7 @@ class Store:
                 "core_s": round(entry.get("core_s", 0.0) + core_s, 3),
                 "last_journal": lines[0]["started"],
                 **lines[-1]["problem"],
+                **{key: first[key] for key in OF_DATA if key in first},  # small differences must not add up
             }
         self.write_manifest()
         self._journal_path(problem).unlink()
@@ -137,18 +145,23 @@ class Store:
         entry = self.manifest["tables"].get(problem, {})
         return entry if self._table_path(problem).exists() else {k: v for k, v in entry.items() if k == LIMIT}
 
-    def _check_data(self, problem: str, entry: Mapping[str, Any], lines: list[dict[str, Any]]) -> None:
-        known = self._data.setdefault(problem, entry.get("data_hash", lines[0]["problem"]["data_hash"]))
-        other = next((found for line in lines if (found := line["problem"]["data_hash"]) != known), None)
+    def _check_data(self, problem: str, entry: Mapping[str, Any], lines: list[dict[str, Any]]) -> Mapping[str, Any]:
+        """Return what is known of the data of the first trainings; raises BadInput for a line of others."""
+        known = self._data.setdefault(problem, entry if "data_hash" in entry else lines[0]["problem"])
+        other = next((reason for line in lines if (reason := difference(known, line["problem"]))), "")
         if other:
             raise BadInput(
-                f"{problem} was measured on other data before (data_hash {known[:12]}, now {other[:12]}): bring those "
+                f"{problem} was measured on other data before ({other}): bring those "
                 f"back (DATASETS_HOME), or measure all of it anew in another folder, tables=DIR dataset=[...]"
             )
+        return known
 
     def write_manifest(self) -> None:
         """Write the manifest, problems in order of their names."""
         self.manifest["tables"] = dict(sorted(self.manifest["tables"].items()))
+        for problem, entry in self.manifest["tables"].items():
+            entry.pop(SEAL, None)
+            entry[SEAL] = seal_of(self.manifest, problem)
         content = json.dumps(self.manifest, indent=1).encode() + b"\n"
         write_atomically(self.folder / "manifest.json", content)
 

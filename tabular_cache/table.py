@@ -13,11 +13,12 @@ import pyarrow as pa
 from jaxtyping import Bool, Float, Int
 
 from harness.errors import BadInput
-from harness.problem import TIMEOUT, About
+from harness.problem import STATUSES, TIMEOUT, About
 from harness.sealing import read_parquet
 from harness.space import XGBOOST_SPACE
 from tabular_cache import parts
-from tabular_cache.schema import METRICS, SCHEMA_VERSION, TIMES, file_stem
+from tabular_cache.checks import check_entry, check_fields, check_order, check_rows
+from tabular_cache.schema import SCHEMA_VERSION, SOBOL_SEED, file_stem
 
 TABLES = Path(__file__).parent / "tables"
 PENDING = "pending_sha256"  # of a table that a build was writing when the manifest was last written
@@ -86,21 +87,40 @@ def base_manifest(folder: Path = TABLES) -> dict[str, Any]:
             f"{path} has schema {manifest['schema']}, this version reads {SCHEMA_VERSION}: rebuild with "
             f"{_build_command(folder, manifest)} (into an empty folder, or move the old one away)"
         )
+    if manifest.get("sobol_seed") != SOBOL_SEED:
+        raise BadInput(f"{path}: sobol_seed must be {SOBOL_SEED}, it is {manifest.get('sobol_seed')!r}")
+    if not isinstance(manifest.get("tree_method"), str):
+        raise BadInput(f"{path}: tree_method must be text, it is {manifest.get('tree_method')!r}")
     return dict(manifest)
 
 
 def table_entry(problem: str, folder: Path = TABLES) -> dict[str, Any]:
     """Return the manifest's entry of a problem; raises BadInput naming it when there is none."""
     files = (folder / "manifest.json", folder / parts.FOLDER)
-    manifest = _manifest(folder, tuple(path.stat().st_mtime_ns if path.exists() else 0 for path in files))
+    base, manifest = _manifests(folder, tuple(path.stat().st_mtime_ns if path.exists() else 0 for path in files))
     if problem not in manifest["tables"]:
         raise BadInput(f"no table for {problem} in {folder}: build it with {_build_command(folder, manifest, problem)}")
+    if problem in base["tables"]:
+        check_base(base, problem, folder)
     entry = manifest["tables"][problem]
+    try:
+        check_fields(entry)
+    except ValueError as error:
+        raise BadInput(f"{files[1]}: what the sidecars say of {problem} is wrong: {error}") from None
+    return dict(entry)
+
+
+def check_base(manifest: Mapping[str, Any], problem: str, folder: Path) -> None:
+    """Raise BadInput unless the entry of a problem in a `base_manifest` is one that a builder has written."""
+    path, entry = folder / "manifest.json", manifest["tables"][problem]
     if isinstance(entry, dict) and PENDING in entry and "sha256" not in entry:
         raise BadInput(_half_written(problem, folder))
     if not isinstance(entry, dict) or not isinstance(entry.get("sha256"), str):
-        raise BadInput(f"{folder / 'manifest.json'}: the entry of {problem} has no sha256")
-    return dict(entry)
+        raise BadInput(f"{path}: the entry of {problem} has no sha256")
+    try:
+        check_entry(manifest, problem)
+    except ValueError as error:
+        raise BadInput(f"{path}: the entry of {problem} is wrong: {error}") from None
 
 
 def _half_written(problem: str, folder: Path) -> str:
@@ -132,8 +152,10 @@ def about(problem: str, entry: Mapping[str, Any]) -> About:
 
 
 @lru_cache(maxsize=8)
-def _manifest(folder: Path, mtimes_ns: tuple[int, ...]) -> dict[str, Any]:
-    return read_manifest(folder)
+def _manifests(folder: Path, mtimes_ns: tuple[int, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the manifest of a folder without the parts of its tables, and with them."""
+    base = base_manifest(folder)
+    return base, parts.with_parts(base, folder)
 
 
 @lru_cache(maxsize=4)
@@ -151,7 +173,7 @@ def load_table(problem: str, folder: Path = TABLES) -> Table:
     path = folder / f"{file_stem(problem)}.parquet"
     try:
         table = to_table(problem, _rows(problem, folder, entry, path), entry)
-        _check_values(table)
+        check_rows(entry, table.columns, table.status, table.statuses)
     except BadInput:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, pa.ArrowException) as error:
@@ -189,6 +211,8 @@ def _content(problem: str, folder: Path, entry: dict[str, Any], path: Path) -> b
             f"the table {path} is damaged or foreign: sha256 {found[:12]}, the manifest says "
             f"{_file_sha256(entry)[:12]}; " + repair(folder, problem, read_manifest(folder))
         )
+    if len(content) != (told := entry.get("file_bytes", entry["bytes"])):
+        raise ValueError(f"it has {len(content)} bytes, the manifest says {told}")
     return content
 
 
@@ -205,23 +229,8 @@ def _checked_rows(problem: str, folder: Path, content: bytes, path: Path) -> pa.
             f"the table {path} has schema {version}, this version reads {SCHEMA_VERSION}: rebuild with "
             f"{_build_command(folder, read_manifest(folder), problem)}"
         )
+    check_order(rows["config"].to_numpy(), rows["n_estimators"].to_numpy())
     return rows
-
-
-def _check_values(table: Table) -> None:
-    """Raise ValueError for what no measurement can be; the manifest vouches for the bytes, not for their sense."""
-    if not len(table):
-        raise ValueError("no rows")
-    for name in TIMES:
-        bad = ~(np.isfinite(table[name]) & (table[name] > 0))
-        if bad.any():
-            row = int(bad.argmax())
-            raise ValueError(f"{name} must be finite and > 0 in every row, row {row} has {table[name][row]}")
-    for name in METRICS:
-        if not np.issubdtype(table[name].dtype, np.floating):
-            raise ValueError(f"{name} must be numbers")
-    if not np.issubdtype(table["config"].dtype, np.integer):
-        raise ValueError("config must be whole numbers")
 
 
 def to_table(problem: str, data: pa.Table, meta: dict[str, Any]) -> Table:
@@ -229,6 +238,8 @@ def to_table(problem: str, data: pa.Table, meta: dict[str, Any]) -> Table:
     statuses = data["status"].combine_chunks()
     if isinstance(statuses, pa.ChunkedArray):
         statuses = statuses.chunk(0)
+    if statuses.null_count:
+        raise ValueError(f"status must be one of {', '.join(STATUSES)} in every row, it is missing in some")
     plain = {n: data[n].to_numpy() for n in data.column_names if n != "status"}
     native = np.stack([plain[n].astype(np.float64) for n in XGBOOST_SPACE.names], axis=1)
     columns = {n: c.astype(np.float64) if c.dtype == np.float32 else c for n, c in plain.items()}

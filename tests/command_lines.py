@@ -10,7 +10,12 @@ from pathlib import Path
 from harness.compile_cache import NOTICE
 
 ROOT = Path(__file__).resolve().parents[1]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+_HOME = {"DATASETS_HOME": str(Path(home).absolute())} if (home := os.environ.get("DATASETS_HOME")) else {}
+ENVIRONMENT = {
+    **os.environ,
+    **_HOME,
+    "PYTHONPATH": str(ROOT),
+}  # a relative folder is meant from here, wherever they run
 _DRIVER = """
 import contextlib, importlib.util, io, json, os, sys
 from hydra.core.global_hydra import GlobalHydra

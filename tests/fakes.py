@@ -1,5 +1,7 @@
 """Small stand-ins that tests share: a prepared problem, a measured folder of tables, a block's spec."""
 
+import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +10,9 @@ import numpy as np
 from harness.problem import Candidates, Evaluation
 from harness.streams import stream
 from pipelines import Prepared
+from tabular_cache.checks import seal_of
 from tabular_cache.measure import configuration
-from tabular_cache.schema import METRICS
+from tabular_cache.schema import METRICS, file_stem
 from tabular_cache.store import Store
 
 GRID = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -93,6 +96,17 @@ def make_tables(folder: Path, problems: list[str], n_configs: int = 16) -> Path:
                 store.append(problem, journal_line(config, problem, seed=number))
             store.pack(problem)
     return folder
+
+
+def vouch(folder: Path, problem: str, seal: bool = True, **changes: Any) -> None:
+    """Make the manifest vouch for a problem's file as it is now, and say `changes` of it; `seal`: under its seal."""
+    path = folder / "manifest.json"
+    manifest, content = json.loads(path.read_text()), (folder / f"{file_stem(problem)}.parquet").read_bytes()
+    entry = manifest["tables"][problem]
+    entry |= {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content), **changes}
+    if seal:
+        entry["seal"] = seal_of(manifest, problem)
+    path.write_text(json.dumps(manifest))
 
 
 class Unasked:

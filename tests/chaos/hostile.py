@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from fakes import make_tables
+from fakes import make_tables, vouch
 
 from datasets.catalogue import File
 from datasets.downloads import _member
@@ -105,14 +105,10 @@ def _changed(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
 
 def _rows(folder: Path, change: Callable[[pa.Table], pa.Table]) -> None:
     """A table of other rows, with a manifest that vouches for it."""
-    import hashlib
-
     tables = make_tables(folder / "t", ["a/p"], 8)
     path = tables / "a--p.parquet"
     pq.write_table(change(pq.read_table(path)), path)
-    manifest = json.loads((tables / "manifest.json").read_text())
-    manifest["tables"]["a/p"]["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
-    (tables / "manifest.json").write_text(json.dumps(manifest))
+    vouch(tables, "a/p")
     load_table("a/p", tables)
 
 
@@ -135,6 +131,14 @@ def tables() -> Iterator[Case]:
         "another hash": lambda m: m["tables"]["a/p"].update(entry),
         "another schema": lambda m: m.update(schema=99),
         "no rows said": lambda m: m.update(tables={}),
+        "another task": lambda m: m["tables"]["a/p"].update(task="regression"),
+        "fewer classes than it had": lambda m: m["tables"]["a/p"].update(n_classes=0),
+        "a row more": lambda m: m["tables"]["a/p"].update(rows=m["tables"]["a/p"]["rows"] + 1),
+        "other training rows": lambda m: m["tables"]["a/p"].update(n_train=61),
+        "no width": lambda m: m["tables"]["a/p"].update(width_after=None),
+        "another tree method": lambda m: m.update(tree_method="hist"),
+        "no tree method": lambda m: m.pop("tree_method"),
+        "another Sobol sequence": lambda m: m.update(sobol_seed=1),
     }.items():
         yield f"manifest: {name}", lambda folder, change=change: _changed(folder, change)
     for name, rows in {
@@ -146,6 +150,14 @@ def tables() -> Iterator[Case]:
         "a hyperparameter beyond its range": _column("learning_rate", 7.0),
         "text for numbers": lambda t: t.set_column(0, t.column_names[0], pa.array(["x"] * len(t))),
         "no rows": lambda t: t.slice(0, 0),
+        "an error below 0": _column("val_error", -0.1),
+        "no error in a row that is ok": _column("test_loss", float("nan")),
+        "a rate above 1": _column("val_error", 1.5),
+        "rows in another order": lambda t: t.take(list(range(len(t)))[::-1]),
+        "a row twice": lambda t: pa.concat_tables([t.slice(0, 1), t]),
+        "a status of its own": lambda t: t.set_column(
+            t.column_names.index("status"), "status", pa.array(["fine"] * len(t)).dictionary_encode()
+        ),
     }.items():
         yield f"table: {name}", lambda folder, rows=rows: _rows(folder, rows)
     yield "manifest: nested too deep", lambda folder: _raw(folder, b"[" * 200_000)

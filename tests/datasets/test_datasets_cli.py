@@ -1,9 +1,12 @@
+import os
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from conftest import ROOT, needs_data
+from command_lines import ENVIRONMENT
+from conftest import ROOT, needs_data, needs_home
 
 from datasets.__main__ import main
 from datasets.catalogue import entries
@@ -104,3 +107,37 @@ def test_a_data_folder_that_is_none_gets_one_line(monkeypatch, capsys):
     assert main(["list"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: DATASETS_HOME=/no/such/folder is not a folder")
+
+
+RELATIVE = """
+import os, subprocess, sys
+import datasets
+os.chdir(sys.argv[1])
+from datasets.places import cache_folder, find
+from datasets.catalogue import entry_of
+show = "from datasets.places import cache_folder, home; print(home(), cache_folder().parent)"
+print(find(entry_of("phoneme")).place, datasets.load("phoneme", download=False).name, sep="\\n", flush=True)
+subprocess.run([sys.executable, "-c", show], check=True)
+"""
+
+
+@needs_home
+def test_relative_folders_are_meant_from_where_they_were_given(tmp_path):
+    """A process that goes elsewhere, and one that is started there, still look in them."""
+    given, elsewhere = tmp_path / "given", tmp_path / "elsewhere"
+    given.mkdir()
+    elsewhere.mkdir()
+    (given / "raw").symlink_to(Path(os.environ["DATASETS_HOME"]).resolve())
+    environment = ENVIRONMENT | {"DATASETS_HOME": "raw", "COST_AWARE_BO_CACHE": "made/cache"}
+    command = [sys.executable, "-c", RELATIVE, str(elsewhere)]
+    done = subprocess.run(command, cwd=given, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["home", "phoneme", f"{given / 'raw'} {given / 'made'}"]
+
+
+def test_a_relative_folder_that_is_none_is_told_whole(tmp_path):
+    environment = ENVIRONMENT | {"DATASETS_HOME": "nowhere"}
+    command = [sys.executable, "-m", "datasets", "list"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert done.stderr.startswith(f"error: DATASETS_HOME={tmp_path / 'nowhere'} is not a folder")

@@ -8,12 +8,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from fakes import journal_line, make_tables, prepared
+from fakes import journal_line, make_tables, prepared, vouch
 
 import tabular_cache.grow as grow_module
 import tabular_cache.measure as measure_module
@@ -27,10 +28,10 @@ from tabular_cache.build import Report
 from tabular_cache.cargo import cargo
 from tabular_cache.grow import Grower, PartStore
 from tabular_cache.info import print_info
-from tabular_cache.measure import Measurement, measure
+from tabular_cache.measure import Measurement, describe, measure
 from tabular_cache.quiet import Watch
 from tabular_cache.replay import Replay
-from tabular_cache.rows import merged
+from tabular_cache.rows import merged, parquet_bytes
 from tabular_cache.schema import METRICS, file_stem
 from tabular_cache.stages import Plan, Sizes, Unit, decide, left, missing, read_plan, write_plan
 from tabular_cache.store import Store
@@ -42,7 +43,7 @@ Stages = dict[str, list[tuple[str, int | None]]]
 
 
 def plan_of(stages: Stages, limit_s: float = LIMIT_S, **changes: Any) -> Plan:
-    known: dict[str, Any] = {"anew": (), "rounding": {}, "cost_s": {}, **changes}
+    known: dict[str, Any] = {"anew": (), "cost_s": {}, **changes}
     return Plan("2026-11-24", limit_s, stages=stages, **known)
 
 
@@ -108,7 +109,7 @@ def test_the_plan_is_ordered_by_measured_times_and_does_not_wobble(tmp_path: Pat
     costs = {"a/p": 1.0, "b/p": 3.0, "c/p": 10.0, "d/p": 30.0, "e/p": 1000.0, "f/p": 3000.0}
     folder = costly(tmp_path, costs)
     sizes = Sizes(dear=4, dearest=2, cheapest=1, some=8, many=12, most=16)
-    plan = decide(folder, ["b/p", "e/p"], {"d/p": "1" * 64}, 1e6, sizes)
+    plan = decide(folder, ["b/p", "e/p"], 1e6, sizes)
     assert list(plan.cost_s) == ["f/p", "e/p", "d/p", "c/p", "b/p", "a/p"]
     assert list(plan.stages.values()) == [
         [("a/p", 12)],  # all but the four dearest, those with changed data left out
@@ -128,7 +129,7 @@ def test_the_plan_is_ordered_by_measured_times_and_does_not_wobble(tmp_path: Pat
     with pytest.raises(BadInput, match="is decided already"):
         write_plan(folder, plan)
     with pytest.raises(BadInput, match=r"anew: there is no table of x/p"):
-        decide(folder, ["x/p"], {})
+        decide(folder, ["x/p"])
 
 
 def test_what_was_cut_short_most_often_is_done_again_first(tmp_path: Path) -> None:
@@ -138,7 +139,7 @@ def test_what_was_cut_short_most_often_is_done_again_first(tmp_path: Path) -> No
             for config in range(6):
                 store.append(problem, journal_line(config, problem, status=TIMEOUT if config < cut else "ok"))
             store.pack(problem)
-    again = [p for p, n in list(decide(tmp_path, [], {}).stages.values())[1] if n is None]
+    again = [p for p, n in list(decide(tmp_path, []).stages.values())[1] if n is None]
     assert again == ["b/p", "d/p", "a/p"]
 
 
@@ -269,28 +270,55 @@ def test_a_table_measured_from_scratch_takes_the_old_ones_place_when_it_has_as_m
 
 
 def test_trainings_on_other_data_do_not_come_into_a_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """But where the plan knows them as another processor's rounding of the same."""
-    folder = make_tables(tmp_path, ["a/p", "b/p"], 4)
-    report, _, asked = sitting(folder, plan_of({"i": [("a/p", 6), ("b/p", 6)]}), monkeypatch, other)
-    assert [line.partition(" was measured on other data before")[0] for line in report.failed] == [
-        "a/p: a/p",
-        "b/p: b/p",
-    ]
-    assert len(asked) == 2 and not parts.sidecars(folder)  # one training each tells
-    plan = plan_of({"i": [("a/p", 6), ("b/p", 6)]}, rounding={"a/p": "1" * 64})
-    report, _, _ = sitting(folder, plan, monkeypatch, other)
-    assert [line[:3] for line in report.failed] == ["b/p"]
-    assert load_table("a/p", folder).meta["configs"] == 6 and table_entry("a/p", folder)["data_hash"] == "0" * 64
-    assert parts.sidecars(folder)["a/p"][0]["data"]["data_hash"] == "1" * 64
-    assert parts.data_hashes(folder, table_entry("a/p", folder)) == {4: "1" * 64, 5: "1" * 64}
+    """But those on data of which another processor computed the last digits do, and the sidecar says so."""
+    here = prepared()
+    elsewhere = replace(here, X_train=here.X_train * np.float32(1 + 1.2e-7), data_hash="1" * 64)
+    folder = make_tables(tmp_path, ["b/p"], 4)
+    store = Store(folder)
+    with store.locked():
+        for config in range(4):
+            store.append("a/p", journal_line(config, "a/p") | {"problem": describe(here)})
+        store.pack("a/p")
+
+    def there(task: Measurement) -> dict[str, Any]:
+        return trained(task) | {"problem": describe(elsewhere)}
+
+    plan = plan_of({"i": [("a/p", 6), ("b/p", 6)]})
+    report, _, asked = sitting(folder, plan, monkeypatch, there)
+    assert [line.partition(" was measured on other data before")[0] for line in report.failed] == ["b/p: b/p"]
+    assert [task.problem for task in asked] == ["a/p", "a/p", "b/p"]  # one training tells
+    assert load_table("a/p", folder).meta["configs"] == 6
+    assert table_entry("a/p", folder)["data_hash"] == here.data_hash
+    data = parts.data_of(folder, table_entry("a/p", folder))
+    assert {config: one["data_hash"] for config, one in data.items()} == {4: "1" * 64, 5: "1" * 64}
 
 
 def test_a_part_that_continues_another_table_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = make_tables(tmp_path, ["a/p"], 4)
     sitting(folder, plan_of({"i": [("a/p", 6)]}), monkeypatch)
-    path = folder / "manifest.json"
-    path.write_text(path.read_text().replace("0" * 64, "2" * 64))
+    vouch(folder, "a/p", data_hash="2" * 64)
     with pytest.raises(BadInput, match=r"the part a--p--0001.parquet continues a table of other data"):
+        load_table("a/p", folder)
+
+
+@pytest.mark.parametrize("change", [{"rows": 3}, {"core_s": 1e6}, {"continues": None}, {"seal": "0" * 64}])
+def test_a_sidecar_edited_by_hand_is_told(
+    change: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make_tables(tmp_path, ["a/p"], 4)
+    sitting(folder, plan_of({"i": [("a/p", 6)]}), monkeypatch)
+    path = folder / "parts" / "a--p--0001.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(BadInput, match=r"the sidecar .* is damaged \(its seal is that of other values\): restore it"):
+        parts._sidecar(path)
+
+
+def test_rows_of_a_part_in_another_order_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though all rows are sorted when they are put together."""
+    folder = make_tables(tmp_path, ["a/p"], 4)
+    monkeypatch.setattr(grow_module, "parquet_bytes", lambda rows: parquet_bytes(rows[::-1]))
+    sitting(folder, plan_of({"i": [("a/p", 6)]}), monkeypatch)
+    with pytest.raises(BadInput, match="config and n_estimators must be ascending from row to row"):
         load_table("a/p", folder)
 
 
@@ -551,7 +579,7 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
         run("grow")
     with pytest.raises(BadInput, match="anew: there is no table of a/b"):
         run("plan", "anew=[a/b]")
-    assert run("plan", "rounding=false", "limit_s=7") == 0
+    assert run("plan", "limit_s=7") == 0
     assert read_plan(folder).time_limit_s == 7 and "i: 1024 configurations of all but the 40" in capsys.readouterr().out
     (folder / "parts" / "plan.json").unlink()
     write_plan(folder, plan_of({"i": [("wine/clean", 6)]}))

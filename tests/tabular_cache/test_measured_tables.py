@@ -195,10 +195,10 @@ def test_what_could_not_be_repeated_is_told_and_costs_no_other(
     nothing = {name: np.array([]) for name in METRICS} | {"rounds": np.array([], dtype=np.int64)}
     short = replace(train(prepared(), configuration(1)), **nothing, status="failed", note="no")
 
-    def lost(task: Measurement) -> tuple[Training, str]:
+    def lost(task: Measurement) -> tuple[Training, dict[str, str]]:
         if task.config == 0:
             raise OSError("worker lost")
-        return short, "0" * 64
+        return short, {"data_hash": "0" * 64}
 
     monkeypatch.setattr(audit_module, "retrain", lost)
     rows = audit(serial(), [("a", "p")], tmp_path, 2, 0)

@@ -1,5 +1,3 @@
-import hashlib
-import json
 import re
 from pathlib import Path
 
@@ -7,7 +5,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fakes import journal_line, make_tables
+from fakes import journal_line, make_tables, vouch
 
 from harness.errors import BadInput
 from harness.problem import Cappable
@@ -129,12 +127,10 @@ def test_another_schema_is_refused(folder: Path) -> None:
 
 
 def test_a_file_of_another_schema_is_refused(folder: Path) -> None:
-    path, manifest = folder / "a--p.parquet", folder / "manifest.json"
+    path = folder / "a--p.parquet"
     rows = pq.read_table(path)
     pq.write_table(rows.replace_schema_metadata({"schema_version": "1"}), path)
-    entries = json.loads(manifest.read_text())
-    entries["tables"]["a/p"]["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
-    manifest.write_text(json.dumps(entries))
+    vouch(folder, "a/p")
     build = f"`python -m tabular_cache build dataset=[a] pipeline=[p] tables={folder}`"
     told = f"a--p.parquet has schema 1, this version reads 2: rebuild with {build}"
     with pytest.raises(BadInput, match=re.escape(told)):
@@ -143,7 +139,7 @@ def test_a_file_of_another_schema_is_refused(folder: Path) -> None:
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, float("nan")])
 def test_a_file_with_an_impossible_cost_is_refused_with_its_row(folder: Path, bad: float) -> None:
-    path, manifest = folder / "a--p.parquet", folder / "manifest.json"
+    path = folder / "a--p.parquet"
     rows = pq.read_table(path)
     cost = rows["scaled_s"].to_numpy().copy()
     cost[3] = bad
@@ -151,9 +147,7 @@ def test_a_file_with_an_impossible_cost_is_refused_with_its_row(folder: Path, ba
     pq.write_table(
         rows.set_column(where, rows.schema.field(where), pa.array(cost, rows.schema.field(where).type)), path
     )
-    entries = json.loads(manifest.read_text())
-    entries["tables"]["a/p"]["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
-    manifest.write_text(json.dumps(entries))
+    vouch(folder, "a/p")
     with pytest.raises(BadInput, match=f"scaled_s must be finite and > 0 in every row, row 3 has {bad}"):
         load_table("a/p", folder)
 
