@@ -9,7 +9,7 @@ pin_blas()  # before numpy is imported anywhere
 
 from datasets.catalogue import Dataset, names  # noqa: E402
 from datasets.loading import load  # noqa: E402
-from datasets.places import resolve_folders  # noqa: E402
+from datasets.digest import resolve_folders  # noqa: E402
 from datasets.splitting import Split, split  # noqa: E402
 
 resolve_folders()

@@ -118,16 +118,15 @@ class Entry:
 
 @cache
 def entries() -> dict[str, Entry]:
-    """Return every record by name, sorted; found by scanning `datasets.sets`."""
+    """Return every record by name, sorted: each `Entry` in a module of `datasets.sets`."""
     import datasets.sets as package
 
-    found = {}
+    found: dict[str, Entry] = {}
     for module in sorted(m.name for m in pkgutil.iter_modules(package.__path__)):
-        entry = importlib.import_module(f"{package.__name__}.{module}").ENTRY
-        if entry.name != module:
-            raise ValueError(f"datasets/sets/{module}.py describes {entry.name!r}: the two names must agree")
-        found[module] = entry
-    return found
+        for entry in vars(importlib.import_module(f"{package.__name__}.{module}")).values():
+            if isinstance(entry, Entry) and found.setdefault(entry.name, entry) is not entry:
+                raise ValueError(f"datasets/sets/{module}.py describes {entry.name!r}, which another record describes")
+    return dict(sorted(found.items()))
 
 
 def names(use: str = "study") -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """Checksums: of files, and of the values of a parsed data set."""
 
 import hashlib
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,3 +49,30 @@ def _feed_text(sha: "hashlib._Hash", texts: "list[str] | tuple[str, ...]") -> No
         data = text.encode()
         sha.update(len(data).to_bytes(8, "little") + data)
     sha.update(b"\xff" * 8)  # no length: the end of the list
+
+
+_FOLDERS = ("DATASETS_HOME", "COST_AWARE_BO_CACHE")
+
+
+def resolve_folders() -> None:
+    """Make the folders that the environment names absolute, against the directory of this moment.
+
+    The package does so when it is imported: what then changes its directory, or is started in another one, looks where
+    the user meant.
+    """
+    for variable in _FOLDERS:
+        if value := os.environ.get(variable):
+            os.environ[variable] = str(Path(value).absolute())
+
+
+def cache_folder(part: str = "") -> Path:
+    """Return a folder for what can be made again: that of downloads, or the one named `part`.
+
+    COST_AWARE_BO_CACHE, else the user's cache folder; it may not exist yet.
+    """
+    value = os.environ.get("COST_AWARE_BO_CACHE")
+    if value:
+        return Path(value) / part
+    from platformdirs import user_cache_dir
+
+    return Path(user_cache_dir("cost-aware-bo", appauthor=False)) / (part or "datasets")

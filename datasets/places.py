@@ -5,22 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from datasets.catalogue import Entry, File, Source
-from datasets.digest import file_sha256
+from datasets.digest import cache_folder, file_sha256
 from datasets.errors import BadInput
-
-_FOLDERS = ("DATASETS_HOME", "COST_AWARE_BO_CACHE")
-
-
-def resolve_folders() -> None:
-    """Make the folders that the environment names absolute, against the directory of this moment.
-
-    The package does so when it is imported: what then changes its directory, or is started in another one, looks where
-    the user meant.
-    """
-    for variable in _FOLDERS:
-        if value := os.environ.get(variable):
-            os.environ[variable] = str(Path(value).absolute())
-
 
 @dataclass(frozen=True)
 class Found:
@@ -42,19 +28,6 @@ def home() -> Path | None:
     if not Path(value).is_dir():
         raise BadInput(f"DATASETS_HOME={value} is not a folder; unset it, or name the folder of the raw files")
     return Path(value)
-
-
-def cache_folder(part: str = "") -> Path:
-    """Return a folder for what can be made again: that of downloads, or the one named `part`.
-
-    COST_AWARE_BO_CACHE, else the user's cache folder; it may not exist yet.
-    """
-    value = os.environ.get("COST_AWARE_BO_CACHE")
-    if value:
-        return Path(value) / part
-    from platformdirs import user_cache_dir
-
-    return Path(user_cache_dir("cost-aware-bo", appauthor=False)) / (part or "datasets")
 
 
 def places() -> dict[str, Path]:
