@@ -1,5 +1,5 @@
 """Analyses of recorded runs: incumbents, relative cost and error, ranks, bootstrap, figures, summary."""
 
-from datasets.threads import pin_blas
+from datasets import pin_blas
 
 pin_blas()

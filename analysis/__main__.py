@@ -29,7 +29,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{(__doc__ or '').strip()}\n\n{USAGE}\n{options_told()}")
         return 0
     arguments = parse(argv)
-    from analysis import commands, comparisons  # after the arguments: pandas and matplotlib take a second to import
+    from analysis import (
+        commands,
+        comparisons,  # after the arguments: pandas and matplotlib take a second to import
+    )
     from analysis.bootstrap import resampling
 
     module = commands if arguments.command in OF_RECORDS else comparisons

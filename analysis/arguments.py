@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.components import REFERENCE
-from harness.errors import BadInput
+from datasets.errors import BadInput
 from harness.folders import writable
 
 OF_RECORDS = ("all", "figures", "summary", "report", "claims", "budgets", "fronts", "best", "utilities")

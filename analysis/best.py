@@ -17,11 +17,12 @@ from analysis import best_figure
 from analysis.best_code import code
 from analysis.plotting import Drawn
 from analysis.scope import plural
-from harness.errors import BadInput
-from harness.files import write_atomically
+from datasets.errors import BadInput
+from datasets.files import write_atomically
 from harness.live import Live
 from harness.progress import duration
-from harness.records import read_traces, spec_hash, specs
+from harness.records.layout import spec_hash
+from harness.records.reading import read_traces, specs
 from harness.space import XGBOOST_SPACE
 from harness.training import model_line
 from tabular_cache.table import TABLES, read_manifest

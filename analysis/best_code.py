@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from datasets.own import load_csv
+from datasets.csv_file import load_csv
 
 
 def code(spec: Mapping[str, Any], task: str, line: str) -> list[str]:
@@ -13,7 +13,7 @@ def code(spec: Mapping[str, Any], task: str, line: str) -> list[str]:
     They read the file and prepare its columns as the runs did, which the line of the model alone would not.
     """
     config = spec["dataset_config"]
-    if config["_target_"] != "datasets.own.load_csv":
+    if config["_target_"] != "datasets.csv_file.load_csv":
         return []
     usual = {name: p.default for name, p in inspect.signature(load_csv).parameters.items()}
     given = {k: v for k, v in config.items() if k not in ("_target_", "name") and v not in (usual[k], [])}
@@ -21,7 +21,7 @@ def code(spec: Mapping[str, Any], task: str, line: str) -> list[str]:
     more = "".join(f", {k}={v!r}" for k, v in reading.items())
     found = f"model.predict(inputs.matrix(load_rows('new.csv', data{more})))"
     return [
-        "from datasets.own import load_csv, load_rows",
+        "from datasets.csv_file import load_csv, load_rows",
         "from pipelines.reuse import Fitted",
         f"from xgboost import {line.partition('(')[0]}",
         f"data = load_csv({', '.join(f'{k}={v!r}' for k, v in given.items())})",

@@ -5,7 +5,7 @@ import pandas as pd
 from analysis.coverage import LEAST_SHARE
 from analysis.relative import finals
 from analysis.traces import PROBLEM, Traces
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 MULTIPLES = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 """The budgets of the study: 50, 100, 200, 500, 1000 and 2000 % of the minimal budget."""

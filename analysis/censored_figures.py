@@ -11,7 +11,7 @@ from analysis.configurator import SIGNIFICANT, medians
 from analysis.marks import footnote
 from analysis.plotting import BLUE, GREEN, ORANGE, RED, Drawn, new_figure, save, style
 from analysis.scope import intervals, plural, scope, sentence
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 _LOOK = {
     "sampled": ("Algorithm 1", BLUE, "o"),

@@ -8,7 +8,7 @@ from analysis.censored import COST_TREATMENTS, TREATMENTS
 from analysis.censored_figures import factor
 from analysis.markdown import interval, number, table
 from analysis.scope import scope
-from harness.files import write_atomically
+from datasets.files import write_atomically
 
 
 def write(parts: list[str], out_dir: Path) -> Path:

@@ -3,9 +3,9 @@
 import sys
 
 from analysis.arguments import Arguments
+from datasets.errors import BadInput
+from datasets.files import write_atomically
 from harness.cli import SOME_FAILED
-from harness.errors import BadInput
-from harness.files import write_atomically
 
 
 def do_all(arguments: Arguments) -> int:
@@ -16,7 +16,7 @@ def do_all(arguments: Arguments) -> int:
     from analysis.plotting import Drawn
     from analysis.provenance import provenance
     from analysis.traces import collect
-    from harness.records import read_traces, specs
+    from harness.records.reading import read_traces, specs
 
     judge, mixed = arguments.options["judge"], arguments.mixed
     traces = collect(read_traces(arguments.results_dir), arguments.components, judge, mixed)
@@ -60,16 +60,15 @@ def do_report(arguments: Arguments) -> int:
 
 def do_claims(arguments: Arguments) -> int:
     """Hold the paper's claims against the records: print the table, write claims.md and claims.csv."""
-    from analysis.claims import evaluate
     from analysis.claims.contextual import write_volumes
-    from analysis.claims.evaluate import table, write
+    from analysis.claims.evaluate import evaluate, table, write
     from analysis.components import only
     from analysis.costs import read_if_there
     from analysis.costs_claims import with_reason
     from analysis.fronts import all_fronts
     from analysis.scope import intervals
     from analysis.traces import collect
-    from harness.records import read_traces
+    from harness.records.reading import read_traces
 
     folder = arguments.results_dir
     traces = only(read_traces(folder), arguments.components)
@@ -90,7 +89,7 @@ def do_budgets(arguments: Arguments) -> int:
     from analysis.budgets import minimal_budgets
     from analysis.selection import at_horizon, horizon, of_families
     from analysis.traces import collect
-    from harness.records import read_traces
+    from harness.records.reading import read_traces
 
     traces = of_families(
         collect(read_traces(arguments.results_dir), arguments.components, mixed=arguments.mixed), "alpha"
@@ -136,7 +135,7 @@ def do_utilities(arguments: Arguments) -> int:
     from analysis import utilities_figure, utilities_report
     from analysis.report.utilities import budgets
     from analysis.traces import collect
-    from harness.records import read_timings, read_traces, specs
+    from harness.records.reading import read_timings, read_traces, specs
 
     frame, out = read_traces(arguments.results_dir), arguments.out_dir
     judge, mixed = arguments.options["judge"], arguments.mixed

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from analysis.arguments import Arguments
+from datasets.errors import BadInput
 from harness.cli import SOME_FAILED
-from harness.errors import BadInput
 
 
 def do_density(arguments: Arguments) -> int:
@@ -42,7 +42,7 @@ def do_costs(arguments: Arguments) -> int:
     from analysis.costs import COMMAND, read_if_there
     from analysis.costs_fronts import f9
     from analysis.mixing import check_same_origin
-    from harness.records import read_traces
+    from harness.records.reading import read_traces
 
     costs, unreadable = read_if_there(arguments.results_dir)
     failed = False

@@ -3,7 +3,7 @@
 from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 if TYPE_CHECKING:  # the command line reads `REFERENCE` before it needs pandas
     import pandas as pd

@@ -3,9 +3,10 @@
 import pandas as pd
 
 from analysis.costs import NAMES, models, per_problem
-from analysis.scope import footnote, plural, scope, sentence
+from analysis.marks import footnote
+from analysis.scope import plural, scope, sentence
 from analysis.traces import PROBLEM
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 PANELS = {"regression": "regression", "binary": "classification", "multiclass": "classification"}
 _ONLINE = (("lv3", 4), ("lv3", 10), ("lv3", 100), ("gp", 4), ("gp", 10), ("gp", 100), ("hybrid", 4), ("hybrid", 10))

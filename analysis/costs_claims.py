@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from analysis.claims import Verdict
+from analysis.claims.decide import Verdict
 from analysis.claims.prediction import CLAIMS
 
 

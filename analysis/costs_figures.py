@@ -7,10 +7,11 @@ import pandas as pd
 
 from analysis import costs as numbers_of
 from analysis.costs_boxes import PANELS, boxes_of, caption, in_every_box
+from analysis.marks import footnote
 from analysis.plotting import BLACK, BLUE, GREEN, ORANGE, RED, Drawn, new_figure, save, style
-from analysis.scope import footnote, intervals, plural, scope, sentence
+from analysis.scope import intervals, plural, scope, sentence
 from analysis.traces import PROBLEM
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 FEW = 12  # evaluations: the second panel of F2
 _LOOK = {

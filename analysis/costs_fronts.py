@@ -7,10 +7,12 @@ from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
 
 from analysis.costs_pairs import Compared, compare
+from analysis.labels import THINNED, thin_labels
+from analysis.marks import footnote
 from analysis.plotting import BLACK, BLUE, GREEN, ORANGE, RED, Drawn, new_figure, save, style
-from analysis.scope import footnote, intervals, pairs_left_out, plural, scope, sentence, span
+from analysis.scope import intervals, pairs_left_out, plural, scope, sentence, span
 from analysis.traces import Judge
-from analysis.tradeoff import THINNED, finish, plot, thin_labels
+from analysis.tradeoff import finish, plot
 
 _LOOK = {
     "lv3": ("LV-3", ORANGE),

@@ -14,7 +14,7 @@ from analysis.relative import Relative, relative
 from analysis.selection import at_horizon, horizon, of_families
 from analysis.traces import CELL, Judge, Traces, collect
 from analysis.tradeoff import tradeoff
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 ORDER = ("lv3", "gp", "transfer_linear", "hybrid", "oracle")  # others follow by name
 

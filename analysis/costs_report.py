@@ -7,8 +7,8 @@ import pandas as pd
 from analysis.costs import COVERAGE, calibration, comparable, learning_curves, left_out, models, taken
 from analysis.markdown import interval, table
 from analysis.scope import intervals, scope, sentence
-from harness.errors import BadInput
-from harness.files import write_atomically
+from datasets.errors import BadInput
+from datasets.files import write_atomically
 
 SHOWN = (4, 8, 16, 32, 64, 100)  # evaluations
 

@@ -17,7 +17,7 @@ import pandas as pd
 from jaxtyping import Float
 from scipy import stats
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 LEVEL = 0.05
 

@@ -20,7 +20,7 @@ from analysis.density_settings import LIVE
 from analysis.methods import EI, ordered
 from analysis.relative import relative
 from analysis.traces import CELL, PROBLEM, Traces
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 EFFECTS = ("saved", "added")
 MEASURED = "measured"

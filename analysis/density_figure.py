@@ -11,7 +11,7 @@ from analysis.density_settings import LIVE, confirmed, exhausted, n_configs, set
 from analysis.plotting import BLACK, BLUE, ORANGE, Drawn, new_figure, save, sequence, style
 from analysis.scope import intervals, plural, sentence
 from analysis.traces import CELL
-from harness.files import write_atomically
+from datasets.files import write_atomically
 
 _LABELS = {
     "saved": "time saved (% of EI's cost)",

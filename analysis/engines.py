@@ -18,8 +18,8 @@ from analysis.methods import ordered
 from analysis.relative import finals
 from analysis.scope import intervals, plural
 from analysis.traces import CELL, PROBLEM, Traces
-from harness.errors import BadInput
-from harness.files import write_atomically
+from datasets.errors import BadInput
+from datasets.files import write_atomically
 
 REFERENCE = "fast"
 _MEASURES = {"final_error": "final error", "total_cost_s": "total cost"}

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from analysis.fronts import reference
 from analysis.scope import plural
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 
 def chosen(fronts: pd.DataFrame, names: tuple[str, ...], what: str) -> dict[str, pd.DataFrame]:

@@ -8,8 +8,9 @@ from analysis.components import REFERENCE
 from analysis.methods import EI
 from analysis.mixing import check_same_origin
 from analysis.traces import CELL
-from harness.errors import BadInput
-from harness.records import FRONTS, damage_named, front_files, read_header, spec_hash
+from datasets.errors import BadInput
+from harness.records.checks import damage_named, read_header
+from harness.records.layout import FRONTS, front_files, spec_hash
 from harness.sealing import read_parquet
 
 _WORDS = ("dataset", "pipeline", "acq", "method", *REFERENCE, "iterations")

@@ -15,7 +15,7 @@ from analysis.scope import too_short_marks
 from analysis.selection import at_horizon, horizon, of_families
 from analysis.traces import Traces
 from analysis.tradeoff import tradeoff
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from jaxtyping import Float
 
 from analysis.relative import finals
 from analysis.traces import CELL, PROBLEM, Traces
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 
 def hypervolume(points: Float[np.ndarray, "n 2"], reference: Float[np.ndarray, "2"]) -> float:

@@ -9,7 +9,7 @@ import re
 import numpy as np
 import pandas as pd
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 EI, EIPU, EICOOL = "ei", "eipu", "eicool"
 STEADY = "steady"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 PROBLEM = ["dataset", "pipeline"]
 TOLD = "mixed=true"

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure, SubFigure
 
-from harness.files import write_atomically
+from datasets.files import write_atomically
 
 BLUE, ORANGE, GREEN, RED, BLACK = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#000000"
 """Colours of Okabe and Ito (2008), told apart by colour-blind readers."""

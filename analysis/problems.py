@@ -14,8 +14,8 @@ from analysis.marks import footnote, marked
 from analysis.mixing import REPLAYED
 from analysis.scope import plural
 from analysis.traces import Traces
-from harness.errors import BadInput
-from harness.files import write_atomically
+from datasets.errors import BadInput
+from datasets.files import write_atomically
 from tabular_cache.table import TABLES, read_manifest, read_table
 
 NEEDED = ("val_error", "scaled_s")

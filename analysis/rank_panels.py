@@ -10,11 +10,12 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from analysis.budgets import minimal_budgets
+from analysis.marks import footnote
 from analysis.methods import EI, EICOOL, EIPU, require
 from analysis.plotting import BLACK, BLUE, RED, Drawn, new_figure, save, sequence, style
 from analysis.ranked import Ranks
 from analysis.ranks import rank_curves, ranks
-from analysis.scope import footnote, intervals, ranks_left_out, scope, sentence, too_short_marks
+from analysis.scope import intervals, ranks_left_out, scope, sentence, too_short_marks
 from analysis.selection import at_horizon, horizon, of_families
 from analysis.traces import Traces
 

@@ -17,7 +17,7 @@ from analysis.incumbent import at_budgets
 from analysis.ranked import Ranks
 from analysis.selection import for_budgets
 from analysis.traces import CELL, PROBLEM, Traces
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 SHARES = np.linspace(0, 1, 41)
 MOST_LACKING = 0.1  # share of a budget's cells that may lack the run of a method that plans, for it to take part

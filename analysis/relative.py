@@ -11,7 +11,7 @@ import pandas as pd
 from analysis.incumbent import spent
 from analysis.methods import EI, require
 from analysis.traces import CELL, Traces
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 MEASURES = ("cost_pct", "error_pct")
 

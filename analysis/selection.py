@@ -10,7 +10,7 @@ from analysis.coverage import LEAST_SHARE
 from analysis.endings import CAP, SAME
 from analysis.methods import EI, EICOOL
 from analysis.traces import CELL, PROBLEM, STUDY_ITERATIONS, Traces
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 
 def horizon(traces: Traces) -> int:

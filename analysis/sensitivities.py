@@ -9,8 +9,8 @@ from analysis.markdown import table
 from analysis.mixing import REPLAYED
 from analysis.scope import intervals, plural
 from analysis.settings_compared import BASE, LOSS, LOWEST, RANKED, TEST, Comparison, read
-from harness.files import write_atomically
-from harness.records import specs
+from datasets.files import write_atomically
+from harness.records.reading import specs
 
 NOT_ESTIMATED = "not estimated"
 DATA, DATA_COLUMNS = "sensitivities_data.csv", ["dataset", "pipeline", "data"]

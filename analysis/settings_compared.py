@@ -13,15 +13,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.claims import Verdict
-from analysis.claims.decide import UNDECIDED, Claim, Missing, verdict, without_evidence
+from analysis.claims.condition import UNDECIDED
+from analysis.claims.decide import Claim, Missing, Verdict, verdict, without_evidence
 from analysis.claims.evaluate import CLAIMS as EVERY
 from analysis.claims.evidence import Evidence
 from analysis.mixing import check_same_origin, check_same_tables
 from analysis.traces import CELL, Judge
 from datasets.catalogue import entries
-from harness.errors import BadInput
-from harness.records import read_traces
+from datasets.errors import BadInput
+from harness.records.reading import read_traces
 
 BASE, TEST, LOSS = "base", "test", "log_loss"
 RANKED, LOWEST = 8, " at 50%"  # the claim about ranks under budgets, and how its conditions at the lowest end

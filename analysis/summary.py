@@ -13,8 +13,8 @@ from analysis.plotting import Drawn
 from analysis.provenance import lines
 from analysis.scope import intervals, pairs_left_out, plural, ranks_left_out, scope
 from analysis.traces import Traces
-from harness.errors import BadInput
-from harness.files import write_atomically
+from datasets.errors import BadInput
+from datasets.files import write_atomically
 
 FAMILIES = {"cei": "EI, EIpu and CEI", "eialpha": "EI^alpha among themselves"}
 

@@ -9,10 +9,10 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocato
 import datasets
 import pipelines
 from analysis.incumbent import front
-from analysis.marks import DAGGER, marks
+from analysis.marks import DAGGER, footnote, marks
 from analysis.plotting import Drawn, new_figure, save, style
-from analysis.scope import footnote, plural, sentence
-from harness.errors import BadInput
+from analysis.scope import plural, sentence
+from datasets.errors import BadInput
 from tabular_cache.schema import problem_name
 from tabular_cache.table import TABLES, load_table, read_manifest
 

@@ -16,7 +16,7 @@ from analysis import methods
 from analysis.components import REFERENCE, choose
 from analysis.incumbent import incumbents, of_the_best
 from analysis.mixing import check_same_origin
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 PROBLEM = ["dataset", "pipeline"]
 CELL = [*PROBLEM, "seed"]

@@ -8,11 +8,12 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullLocator
 
+from analysis.marks import footnote
 from analysis.plotting import Drawn, new_figure, save, style
-from analysis.scope import footnote, intervals, scope, sentence
+from analysis.scope import intervals, scope, sentence
 from analysis.traces import PROBLEM
 from analysis.utilities_matched import Complete, at_horizon, complete
-from analysis.utilities_report import ranks, relative
+from analysis.utilities_numbers import ranks, relative
 from analysis.utilities_runs import REFERENCE, Runs
 
 PALETTE = ("#000000", "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#7A5195", "#8C6D31", "#7F7F7F")

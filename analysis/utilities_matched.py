@@ -8,7 +8,7 @@ import pandas as pd
 from analysis import methods
 from analysis.traces import CELL, STUDY_ITERATIONS
 from analysis.utilities_runs import REFERENCE, Runs
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 
 def at_horizon(runs: Runs) -> tuple[Runs, int, dict[str, int]]:

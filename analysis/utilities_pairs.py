@@ -7,14 +7,14 @@ from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
 from analysis.utilities_runs import Runs
+from datasets.errors import BadInput
 from harness.acquisitions.contextual import Contextual
 from harness.acquisitions.cool import Cool
 from harness.acquisitions.ignore import Ignore
 from harness.acquisitions.power import Power
 from harness.acquisitions.protocol import CostRule, DemandingUtility, Setup
-from harness.cli import CONFIGS
+from harness.choices import CONFIGS
 from harness.cost_models.oracle import Oracle
-from harness.errors import BadInput
 from harness.surrogates.gp import GaussianProcess
 
 

@@ -18,8 +18,8 @@ from analysis.utilities_matched import Complete, at_horizon, complete
 from analysis.utilities_numbers import ended_before, rank_means, ranks, relative
 from analysis.utilities_pairs import undefined
 from analysis.utilities_runs import REFERENCE, Runs
-from harness.errors import BadInput
-from harness.files import write_atomically
+from datasets.errors import BadInput
+from datasets.files import write_atomically
 
 
 def tables(runs: Runs, budgets: pd.Series | None = None) -> tuple[list[tuple[str, list[str]]], pd.DataFrame]:

@@ -6,8 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from datasets.catalogue import Entry, entries, entry_of
-from datasets.errors import BadInput
-from datasets.pipes import reader_may_leave
+from datasets.errors import BadInput, reader_may_leave
 
 _HELP = {
     "list": "show the catalogue and where each data set was found",
@@ -33,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _list(chosen: Sequence[Entry]) -> int:
-    from datasets.places import find
+    from datasets.download import find
 
     rows = [("name", "task", "rows", "columns", "classes", "mark", "origin", "where")]
     for entry in chosen:
@@ -50,8 +49,7 @@ def _list(chosen: Sequence[Entry]) -> int:
 
 
 def _fetch(chosen: Sequence[Entry]) -> int:
-    from datasets.fetching import fetch
-    from datasets.places import find
+    from datasets.download import fetch, find
 
     def one(entry: Entry) -> str:
         found = find(entry)

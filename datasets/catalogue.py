@@ -1,6 +1,7 @@
 """What a data set's record says, and the catalogue of all records: one module each in `datasets.sets`."""
 
 import importlib
+import os
 import pkgutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,10 +13,87 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from datasets.errors import BadInput
-from datasets.origins import Origin
 
 if TYPE_CHECKING:
     import pandas
+
+
+# Where data sets come from: the descriptions of downloads that `datasets.download` carries out.
+
+_BASES = {
+    "uci": "https://archive.ics.uci.edu/static/public",
+    "libsvm": "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets",
+    "openml": "https://www.openml.org/api/v1/xml",
+}
+
+
+def base_url(site: str) -> str:
+    """Return the address of `site`; ``DATASETS_MIRROR`` replaces it by ``$DATASETS_MIRROR/<site>``."""
+    mirror = os.environ.get("DATASETS_MIRROR")
+    return f"{mirror.rstrip('/')}/{site}" if mirror else _BASES[site]
+
+
+@dataclass(frozen=True)
+class Uci:
+    """An archive of the UCI repository: a zip file whose members are found by their base names."""
+
+    number: int
+    slug: str
+
+    @property
+    def url(self) -> str:
+        """The archive's address."""
+        return f"{base_url('uci')}/{self.number}/{self.slug}.zip"
+
+    def __str__(self) -> str:
+        return f"UCI {self.number}"
+
+
+@dataclass(frozen=True)
+class Libsvm:
+    """One plain file of the LIBSVM data page, `path` below its base address."""
+
+    path: str
+
+    @property
+    def url(self) -> str:
+        """The file's address."""
+        return f"{base_url('libsvm')}/{self.path}"
+
+    def __str__(self) -> str:
+        return f"LIBSVM {self.path}"
+
+
+@dataclass(frozen=True)
+class OpenML:
+    """A data set of OpenML, through its own client; rows and columns (target included) it must have."""
+
+    number: int
+    rows: int
+    columns: int
+    target: str
+
+    def __str__(self) -> str:
+        return f"OpenML {self.number}"
+
+
+@dataclass(frozen=True)
+class Kaggle:
+    """Files of a Kaggle data set, through its own client (the optional extra ``kaggle``).
+
+    packed: a pattern for the loose files that make up the one file without a checksum, a zip, where Kaggle
+        unpacked it; "" if there is none.
+    """
+
+    handle: str
+    packed: str = ""
+
+    def __str__(self) -> str:
+        return f"Kaggle {self.handle}"
+
+
+Origin = Uci | Libsvm | OpenML | Kaggle
+
 
 TASKS = ("regression", "binary", "multiclass")
 USES = ("study", "figures", "opportunity", "other")
@@ -30,7 +108,7 @@ class Dataset:
     y: targets (float64) for regression, else class codes 0..K-1 (int64).
     classes: the K class labels in the order of their codes; () for regression.
     mark: "", or the reservation under which results on it are reported (one of `MARKS`).
-    sha256: over the parsed values (see `datasets.digest`), so it is the same whichever copy they came from.
+    sha256: over the parsed values (see `datasets.files`), so it is the same whichever copy they came from.
     """
 
     name: str
@@ -119,7 +197,7 @@ class Entry:
 @cache
 def entries() -> dict[str, Entry]:
     """Return every record by name, sorted: each `Entry` in a module of `datasets.sets`."""
-    import datasets.sets as package
+    from datasets import sets as package
 
     found: dict[str, Entry] = {}
     for module in sorted(m.name for m in pkgutil.iter_modules(package.__path__)):

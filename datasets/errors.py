@@ -1,7 +1,15 @@
 """The errors that are the user's to mend: one clear line, exit code 2."""
 
+import os
+import select
+import sys
+import sysconfig
+import traceback
 import zipfile
 import zlib
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)
 """What reading a damaged archive raises; RuntimeError: one that is encrypted, or packed in an unknown way."""
@@ -9,3 +17,100 @@ BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)
 
 class BadInput(ValueError):
     """Something the user gave is wrong; the message says what it was and what is allowed."""
+
+
+# Standard output whose reader leaves early, as `| head` does: a command then ends without a word, with code 1.
+
+
+@contextmanager
+def reader_may_leave() -> Iterator[None]:
+    """Exit with code 1 where nobody reads standard output any more; another broken pipe is raised as it is."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        if not _unread(sys.stdout.fileno()):  # a worker's pipe, say: not for whoever reads us to end
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still to be flushed
+        raise SystemExit(1) from None
+
+
+def _unread(pipe: int) -> bool:
+    poll = select.poll()
+    poll.register(pipe, 0)  # errors are told of without asking
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+
+
+# Where in a user's own code an error arose: what one line says in place of a traceback.
+
+_PROJECT = Path(__file__).resolve().parents[1]
+_LIBRARIES = tuple(Path(sysconfig.get_path(k)).resolve() for k in ("stdlib", "platstdlib", "purelib", "platlib"))
+
+
+def error_place(error: BaseException, besides: Collection[Path] = ()) -> str:
+    """Return file:line of the innermost frame of the user's own, else of the project, "" if there is none.
+
+    Libraries do not count, nor do the files `besides`.
+    """
+    frames = [(Path(f.filename).resolve(), f.lineno) for f in traceback.extract_tb(error.__traceback__)]
+    frames = [frame for frame in frames if not any(frame[0].is_relative_to(folder) for folder in _LIBRARIES)]
+    frames = [frame for frame in frames if frame[0].is_file() and frame[0] not in besides]
+    own = [frame for frame in frames if not frame[0].is_relative_to(_PROJECT)] or frames
+    if not own:
+        return ""
+    path, line = own[-1]
+    short = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    return f"{short}:{line}"
+
+
+# Where in a user's own code an error arose, which has to survive the way from a worker process.
+
+_NAME = "whereabouts"
+
+
+@contextmanager
+def located() -> Iterator[None]:
+    """Note on an error that leaves this context, as an attribute, where it arose: pickling keeps that."""
+    try:
+        yield
+    except Exception as error:
+        setattr(error, _NAME, {"place": error_place(error), "traceback": "".join(traceback.format_exception(error))})
+        raise
+
+
+def place_of(error: object) -> str:
+    """Return `` at mine/rules.py:16`` for an error that was located, else nothing."""
+    where = getattr(error, _NAME, {}).get("place", "")
+    return f" at {where}" if where else ""
+
+
+def traceback_of(error: object) -> str:
+    """Return the traceback of an error that was located, else nothing."""
+    return str(getattr(error, _NAME, {}).get("traceback", ""))
+
+
+# What goes wrong in a recipe, the study's or of one's own, as one line: the error, its file and its line.
+
+
+@contextmanager
+def user_errors(where: str, besides: Collection[Path] = ()) -> Iterator[None]:
+    """Turn an error in a user's code into BadInput, one line that begins with `where` and ends with file and line.
+
+    Frames in the files `besides`, of those who call that code, are passed over. Lack of memory is no error of that code.
+    """
+    try:
+        yield
+    except MemoryError:
+        raise
+    except BadInput as error:
+        raise BadInput(f"{where}: {error}") from None
+    except (ImportError, SyntaxError) as error:  # these say themselves where
+        raise BadInput(f"{where}: {_one_line(error)}") from error
+    except Exception as error:
+        at = error_place(error, {Path(__file__).resolve(), *besides})
+        line = f"{type(error).__name__}: {_one_line(error)}".removesuffix(": ")
+        raise BadInput(f"{where}: {line}{f' at {at}' if at else ''}") from error
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

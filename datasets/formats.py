@@ -5,12 +5,16 @@ import re
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas
 
 from datasets.errors import BadInput
+
+if TYPE_CHECKING:
+    import pandas
+
 
 _ATTRIBUTE = re.compile(r"@attribute\s+(?:'([^']*)'|\"([^\"]*)\"|(\S+))\s+(.*)$", re.IGNORECASE)
 
@@ -135,3 +139,26 @@ def _number(text: str, path: Path, row: int) -> float:
 def as_categories(frame: pandas.DataFrame, columns: Iterable[str]) -> pandas.DataFrame:
     """Return `frame` with `columns` turned into pandas categories, levels sorted (numbers by value)."""
     return frame.assign(**{name: pandas.Categorical(frame[name]) for name in columns})
+
+
+# What several data sets are parsed by: one file of a common format, which holds the whole table.
+#
+# Where a set has something to say of its file, such as its columns, it does so by `functools.partial`.
+
+
+def csv_table(files: Sequence[Path], names: Sequence[str] | None = None, sep: str = ",") -> "pandas.DataFrame":
+    """Read one delimited file; `names` are the columns where it has no header, sep as for `formats.read_csv`."""
+
+    return read_csv(files[0], names, sep)
+
+
+def arff_table(files: Sequence[Path]) -> "pandas.DataFrame":
+    """Read one ARFF file."""
+
+    return read_arff(files[0])
+
+
+def libsvm_table(files: Sequence[Path], columns: int) -> "pandas.DataFrame":
+    """Read one LIBSVM file, whose highest index may be below the number of features, `columns`."""
+
+    return read_libsvm(files[0], columns=columns)

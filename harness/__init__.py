@@ -6,7 +6,7 @@ The names in `__all__` are what a loop of one's own needs (README: "Ask and tell
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from datasets.threads import pin_blas
+from datasets import pin_blas
 
 pin_blas()
 

@@ -4,9 +4,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from datasets.errors import BadInput
 from harness.choices import CONFIGS, check_choices, options
 from harness.cli import SOME_FAILED, overrides_of, refuse, run_cli
-from harness.errors import BadInput
 from harness.folders import folder, quoted, writable
 from harness.interrupts import stops_soon
 from harness.mistakes import check_added, users_mistakes

@@ -4,7 +4,7 @@ import csv
 import math
 from pathlib import Path
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 COLUMNS = ("dataset", "pipeline", "budget_s")
 

@@ -3,7 +3,7 @@
 import math
 from numbers import Real
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 
 def number(name: str, value: object, allowed: str, low: float, high: float = math.inf) -> float:

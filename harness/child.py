@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext
 from typing import Any
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 DONE, CAPPED, BROKEN = "done", "capped", "broken"
 _LEAST_CPU_S = 1e-6  # work that the clock does not notice

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 

@@ -6,11 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from datasets.pipes import reader_may_leave
-from harness.choices import CONFIGS as CONFIGS
-from harness.choices import check_choices, options
-from harness.errors import BadInput
-from harness.folders import folder as folder
+from datasets.errors import BadInput, reader_may_leave
+from harness.choices import CONFIGS, check_choices, options
 from harness.folders import quoted
 from harness.mistakes import bad_input, check_added, users_mistakes
 

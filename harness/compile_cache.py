@@ -37,9 +37,8 @@ from numba.core import event
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.serialize import dumps
 
-from datasets.places import cache_folder
+from datasets.files import cache_folder, write_atomically
 from harness.compiler import target
-from harness.files import write_atomically
 
 HERE = Path(__file__).absolute().parent
 FORMAT = 1  # of the files; raise it when they are written otherwise

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 from typing import Any
 
+from datasets.errors import BadInput
 from harness.closing import HastyExecutor
-from harness.errors import BadInput
 from harness.limits import within
 from harness.supervise import ExecutorGone, WorkerLost
 

@@ -6,7 +6,7 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from pathlib import Path
 from typing import Any, TypeVar
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 from harness.progress import Progress
 from harness.supervise import slots
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 _NAMES = ("results_dir", "dataset.path", "dataset.target", "dataset.name", "budgets", "tables", "evaluator.tables")
 _PLAIN = re.compile(r"[A-Za-z0-9_/\\+.$%*@?|: -]*")  # what Hydra takes as it stands

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 
 from harness.optimizer import Optimizer
 from harness.problem import Candidates, Evaluation, Problem
-from harness.records import FRONTS
+from harness.records.layout import FRONTS
 
 
 def front(log_value: Float[np.ndarray, " m"], log_cost: Float[np.ndarray, " m"]) -> Bool[np.ndarray, " m"]:

@@ -11,13 +11,14 @@ from typing import Any
 
 from hydra.utils import get_object, instantiate
 
+from datasets.errors import BadInput
 from harness.cost_models.censored import IMPUTED
 from harness.cost_models.protocol import CostModel, ProblemAware, known_beforehand
 from harness.cost_models.statistics import DEFAULT
-from harness.errors import BadInput
 from harness.methods import Method
 from harness.problem import Bounded, Evaluator
-from harness.records import block_folder, seeds_done
+from harness.records.checks import seeds_done
+from harness.records.layout import block_folder
 from harness.targets import code_of
 
 ENGINE = 3  # raise it when the same spec gives other choices than before

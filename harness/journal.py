@@ -17,7 +17,7 @@ from typing import Any
 from harness.ledger import FOLDER
 from harness.problem import Candidates, Evaluation, Problem
 from harness.progress import duration
-from harness.records import spec_hash
+from harness.records.layout import spec_hash
 from harness.versions import libraries
 
 _EVERY_S = 1.0  # between two lines of progress

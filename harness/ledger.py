@@ -17,9 +17,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from harness.errors import BadInput
-from harness.files import write_atomically
-from harness.records import DamagedRecord, checked_header, record_files, set_aside
+from datasets.errors import BadInput
+from datasets.files import write_atomically
+from harness.records.checks import DamagedRecord, checked_header, set_aside
+from harness.records.layout import record_files
 from harness.versions import TARGET
 
 FOLDER, PLAN, FAILED, LOCK = ".study", "plan.json", "failed.json", "lock"

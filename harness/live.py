@@ -10,14 +10,16 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
+from datasets.errors import BadInput
 from harness.capping import cap
 from harness.checks import number
 from harness.continuous import ContinuousProblem
-from harness.errors import BadInput
 from harness.problem import OK, TIMEOUT, About, Evaluation
-from harness.trainer import Limits, train_within
+from harness.trainee import Limits
+from harness.trainer import train_within
 from harness.training import TREE_METHODS, train
-from pipelines import Prepared, prepare
+from pipelines import prepare
+from pipelines.prepared import Prepared
 
 
 class LiveProblem(ContinuousProblem):

@@ -14,9 +14,9 @@ from hydra import compose
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
+from datasets.errors import BadInput
 from harness.checks import flag
 from harness.choices import CONFIGS
-from harness.errors import BadInput
 from harness.mistakes import users_mistakes
 from harness.targets import check_targets
 

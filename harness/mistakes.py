@@ -7,8 +7,8 @@ import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from datasets.errors import BadInput
 from harness.choices import CONFIGS, options
-from harness.errors import BadInput
 
 
 def explain(error: BaseException, config: str = "config", arguments: Sequence[str] = ()) -> str:

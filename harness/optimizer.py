@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from datasets.errors import BadInput
 from harness.acquisitions.alpha import effective_alpha
 from harness.acquisitions.belief import Belief, History
 from harness.acquisitions.choose import choose
@@ -20,7 +21,6 @@ from harness.acquisitions.protocol import CostRule, DemandingUtility, PowerRule,
 from harness.compile_cache import clock_s
 from harness.cost_models import censored, statistics
 from harness.cost_models.protocol import CostModel, ProblemAware
-from harness.errors import BadInput
 from harness.problem import Evaluation, Problem
 from harness.screening import FEWEST, MANY, screened, shortlist
 from harness.shapes import check_candidates, check_point, one_each

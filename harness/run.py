@@ -6,7 +6,7 @@ import numpy as np
 
 from harness.optimizer import Optimizer
 from harness.problem import Candidates, Evaluation, Problem
-from harness.records import TIMINGS, TRACE
+from harness.records.layout import TIMINGS, TRACE
 from harness.space import SearchSpace
 
 NAN = float("nan")

@@ -8,16 +8,16 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
+from datasets.errors import BadInput
 from harness.budgets import read_budgets
 from harness.checks import number
 from harness.choices import check_needs, search_places
 from harness.cli import chosen, whole_number
 from harness.cost_models import censored
 from harness.cost_models.statistics import check
-from harness.errors import BadInput
 from harness.grid import Grid
 from harness.methods import PARAMETERS, Method, study_methods, to_method
-from harness.records import LARGEST_SEED
+from harness.records.layout import LARGEST_SEED
 from harness.strangers import no_secrets
 from harness.study import make_optimizer
 from harness.targets import check_targets, given_on_command_line
@@ -64,7 +64,7 @@ def _check_tables(grid: Grid) -> None:
 
     Both by what their configs name: to open either would take time, or fail for another reason first.
     """
-    own = [name for name, config in grid.datasets.items() if str(config["_target_"]).startswith("datasets.own.")]
+    own = [name for name, config in grid.datasets.items() if str(config["_target_"]).startswith("datasets.csv_file.")]
     if own and "tables" in grid.components["evaluator"]:
         raise BadInput(f"{own[0]} is a file of your own and has no table to replay: evaluator=live")
 

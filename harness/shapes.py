@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 _LOOKED_AT = 128  # candidates whose values are checked
 

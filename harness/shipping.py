@@ -14,11 +14,12 @@ from typing import Any, Protocol, runtime_checkable
 
 from hydra.utils import instantiate
 
-from datasets.places import cache_folder
+from datasets.errors import BadInput
+from datasets.files import cache_folder, write_atomically
 from harness.cost_models.protocol import known_beforehand
-from harness.errors import BadInput
-from harness.files import write_atomically
-from harness.records import block_folder, checked_header, is_front, seeds_done, spec_hash, write_block
+from harness.records.checks import checked_header, seeds_done
+from harness.records.layout import block_folder, is_front, spec_hash
+from harness.records.writing import write_block
 from harness.versions import versions
 
 _ONE = threading.Lock()  # blocks at a time per process: costs and limits are a process's

@@ -14,8 +14,8 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+from datasets.errors import BadInput
 from harness.closing import HastyExecutor
-from harness.errors import BadInput
 from harness.limits import within
 from harness.supervise import WorkerLost
 

@@ -15,11 +15,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from datasets.errors import BadInput
 from harness.cli import run_cli
-from harness.errors import BadInput
 from harness.ledger import FOLDER, is_locked, key, read_failed, read_plan
 from harness.progress import duration
-from harness.records import DamagedRecord, OtherSchema, checked_header, trace_files
+from harness.records.checks import DamagedRecord, OtherSchema, checked_header
+from harness.records.layout import trace_files
 
 USAGE = "python -m harness.status [results_dir=results] [--json]"
 AXES = ("method", "dataset")

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from datasets.errors import BadInput
 from harness.choices import CONFIGS, options, search_places
-from harness.errors import BadInput
 from harness.targets import SETTING, check_targets, given_on_command_line, trusted
 
 _FLAGS = ("--co", "-cp", "-cn", "-cd", "--e")  # --config-path, -name, -dir, --experimental-rerun (loads a pickle)

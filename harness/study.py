@@ -15,8 +15,8 @@ from typing import Any
 
 from hydra.utils import instantiate
 
+from datasets.errors import BadInput, located, place_of, traceback_of
 from harness.compile_cache import clock_s
-from harness.errors import BadInput
 from harness.fronts import Watched
 from harness.grid import SETTINGS, Block, Config, Grid, all_specs, blocks, make_spec
 from harness.journal import Journaled, forget
@@ -24,11 +24,11 @@ from harness.ledger import FOLDER, write_failed
 from harness.optimizer import Optimizer
 from harness.problem import Evaluator, Problem
 from harness.progress import Progress
-from harness.records import FRONTS, TIMINGS, TRACE, block_files
+from harness.records.layout import FRONTS, TIMINGS, TRACE
+from harness.records.writing import block_files
 from harness.run import run
 from harness.shipping import Absent, Delivery, Parcel, receive, with_cargo, work
 from harness.supervise import ExecutorGone, slots, supervised
-from harness.whereabouts import located, place_of, traceback_of
 
 __all__ = [
     "Block",

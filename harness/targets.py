@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 COMPONENTS = (  # where classes may be named that no shipped config names; their constructors touch nothing
     "harness.acquisitions.", "harness.surrogates.", "harness.cost_models.", "harness.live.", "tabular_cache.replay.",
@@ -22,7 +22,7 @@ COMPONENTS = (  # where classes may be named that no shipped config names; their
 _OWN = {  # what the project's config files name: known by the engine's number, where all else is by its source
     "analysis.best": "finish",
     "datasets": "load",
-    "datasets.own": "load_csv",
+    "datasets.csv_file": "load_csv",
     "pipelines": "build",
     "harness.live": "Live",
     "harness.executors": "dask local serial slurm",

@@ -16,7 +16,7 @@ from jaxtyping import Float
 from harness.child import end_with_parent, limit_cpu
 from harness.problem import OUT_OF_MEMORY
 from harness.training import Training, train
-from pipelines import Prepared
+from pipelines.prepared import Prepared
 
 _MB = 1 << 20
 _BEYOND_S = 2  # CPU seconds beyond the limit, which is the rounds', before the system steps in

@@ -27,7 +27,7 @@ from jaxtyping import Float
 from harness.problem import FAILED, OUT_OF_MEMORY, TIMEOUT
 from harness.trainee import Limits, nothing, send
 from harness.training import Training
-from pipelines import Prepared
+from pipelines.prepared import Prepared
 
 START_S = 300.0  # for the child to start and load, on a busy machine
 _SLACK = 20.0  # wall seconds per CPU second before a child counts as hung

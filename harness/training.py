@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 from harness.clock import Clock
 from harness.problem import FAILED, OK, OUT_OF_MEMORY, TIMEOUT
 from harness.space import XGBOOST_SPACE
-from pipelines import Prepared
+from pipelines.prepared import Prepared
 
 PREFIX_GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 TREE_METHODS = ("exact", "hist", "approx")

@@ -1,8 +1,7 @@
 """The feature pipelines: `build(name)` makes one, `prepare(dataset, name)` gives what XGBoost trains on.
 
-A recipe is a module of this package with a line ``PLACE = <place in the study's list>`` and a ``build()``;
-the scan below finds it, so a new pipeline is one Python file (and one YAML for the command line). A recipe
-of another package is named by its dotted module name. Importing this package is light: scikit-learn and
+The study's recipes are the functions of `pipelines.recipes`. Another one is a module of this package with a function
+``build()``, or a module of another package, named by its dotted name (and one YAML for the command line). Importing this package is light: scikit-learn and
 pandas are imported by the calls that need them.
 """
 
@@ -12,29 +11,27 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from datasets.errors import BadInput
-from datasets.threads import pin_blas
-from pipelines.mistakes import told
+from datasets.errors import BadInput, user_errors
+from datasets import pin_blas
 
 pin_blas()  # before numpy is imported anywhere
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
-    from datasets import Dataset
+    from datasets.catalogue import Dataset
     from pipelines.prepared import Prepared
+
+CALLERS = {Path(__file__).resolve().with_name(f"{name}.py") for name in ("__init__", "prepared")}  # of recipes
 
 __all__ = ["BadInput", "Prepared", "build", "names", "prepare", "recipes"]
 
 
 @cache
 def names() -> tuple[str, ...]:
-    """Return the names of the study's pipelines, those with a line `PLACE = n`, in its order."""
-    places = {}
-    for path in Path(__file__).parent.glob("*.py"):
-        if match := re.search(r"^PLACE = (\d+)$", path.read_text(encoding="utf-8"), re.MULTILINE):
-            places[path.stem] = int(match[1])
-    return tuple(sorted(places, key=lambda name: (places[name], name)))
+    """Return the names of the study's pipelines, those in `pipelines.recipes`, in its order."""
+    text = Path(__file__).with_name("recipes.py").read_text(encoding="utf-8")
+    return tuple(re.findall(r"^def ([a-z]\w*)\(\) -> Pipeline:$", text, re.MULTILINE))
 
 
 @cache
@@ -50,6 +47,8 @@ def module_name(name: str) -> str:
 
     Raises BadInput for any other name.
     """
+    if name in names():
+        return f"{__name__}.recipes"
     if name in recipes():
         return f"{__name__}.{name}"
     if "." in name and all(part.isidentifier() for part in name.split(".")):
@@ -62,16 +61,16 @@ def build(name: str) -> "Pipeline":
 
     Real targets mean regression, integer codes 0..K-1 classification.
 
-    Raises BadInput for an unknown name, or a module of one's own that cannot be imported, or whose `build` is absent,
-    fails or gives anything else.
+    Raises BadInput for an unknown name, or a module of the user's own that cannot be imported, or whose `build` is
+    absent, fails or gives anything else.
     """
-    module = module_name(name)
-    with told(f"pipeline {name!r}"):
-        recipe = importlib.import_module(module)
-    if not callable(getattr(recipe, "build", None)):
+    module, function = module_name(name), name if name in names() else "build"
+    with user_errors(f"pipeline {name!r}", CALLERS):
+        recipe = getattr(importlib.import_module(module), function, None)
+    if not callable(recipe):
         raise BadInput(f"pipeline {name!r}: module {module} has no function build()")
-    with told(f"pipeline {name!r}"):
-        made = recipe.build()
+    with user_errors(f"pipeline {name!r}", CALLERS):
+        made = recipe()
     from sklearn.pipeline import Pipeline
 
     if not isinstance(made, Pipeline):

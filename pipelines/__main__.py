@@ -11,9 +11,8 @@ import logging
 import sys
 from collections.abc import Sequence
 
-from datasets import names as dataset_names
-from datasets.errors import BadInput
-from datasets.pipes import reader_may_leave
+from datasets.catalogue import names as dataset_names
+from datasets.errors import BadInput, reader_may_leave
 from pipelines import names, prepare
 
 
@@ -62,7 +61,7 @@ def _check(chosen: Sequence[str]) -> int:
 
 
 def _steps(chosen: Sequence[str]) -> int:
-    from datasets import load, split
+    from datasets.loading import load, split
     from pipelines.kinds import touched
 
     for number, dataset in enumerate(chosen or dataset_names()):

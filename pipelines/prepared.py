@@ -12,12 +12,12 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy import sparse
 
-from datasets import Dataset, load, split
-from datasets.errors import BadInput
-from pipelines import build, store
+from datasets.catalogue import Dataset
+from datasets.errors import BadInput, user_errors
+from datasets.loading import load, split
+from pipelines import CALLERS, build, store
 from pipelines.identity import Identity, identity_of
 from pipelines.matrices import Matrix, dense, density, indicators, omit_zeros
-from pipelines.mistakes import told
 
 SPARSE_BELOW = 0.2
 LOG = logging.getLogger(__name__)
@@ -107,7 +107,7 @@ def compute(data: Dataset, pipeline: str, split_seed: int) -> Prepared:
     kind = np.float64 if data.task == "regression" else np.int64
     y = [np.ascontiguousarray(data.y[part], dtype=kind) for part in parts]
     model = build(pipeline)
-    with told(where):
+    with user_errors(where, CALLERS):
         start = time.process_time()
         model.fit(data.X.iloc[rows.train], y[0])
         fit_seconds = time.process_time() - start

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from datasets import Dataset
+from datasets.catalogue import Dataset
 from pipelines import build
 from pipelines.matrices import Matrix
 from pipelines.prepared import as_xgboost_sees

@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from datasets import splitting
+from datasets import loading
 from datasets.catalogue import entry_of
-from datasets.errors import BadInput
-from datasets.places import cache_folder, find
-from pipelines import module_name
+from datasets.download import find
+from datasets.errors import BadInput, user_errors
+from datasets.files import cache_folder
+from pipelines import CALLERS, module_name
 from pipelines.matrices import Matrix
-from pipelines.mistakes import told
 
 if TYPE_CHECKING:
     from pipelines.prepared import Prepared
@@ -127,8 +127,8 @@ def _sources(recipe: str) -> str:
 
     What such a recipe imports from its own package is not covered.
     """
-    paths = [*Path(__file__).parent.glob("*.py"), Path(splitting.__file__)]
-    with told(f"pipeline {recipe!r}"):
+    paths = [*Path(__file__).parent.glob("*.py"), Path(loading.__file__)]
+    with user_errors(f"pipeline {recipe!r}", CALLERS):
         found = importlib.util.find_spec(recipe)  # imports the package it is in
     if found is None or found.origin is None:
         raise BadInput(f"pipeline {recipe!r}: no module of that name")

@@ -1,5 +1,5 @@
 """Measured trainings as tables: build them, check them, and replay them as problems."""
 
-from datasets.threads import pin_blas
+from datasets import pin_blas
 
 pin_blas()

@@ -7,19 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.cli import (
-    CONFIGS,
-    SOME_FAILED,
-    compose_config,
-    folder,
-    listed,
-    named,
-    positive,
-    run_cli,
-    wants_help,
-    whole_number,
-)
-from harness.errors import BadInput
+from datasets.errors import BadInput
+from harness.choices import CONFIGS
+from harness.cli import SOME_FAILED, compose_config, listed, named, positive, run_cli, wants_help, whole_number
+from harness.folders import folder
 
 if TYPE_CHECKING:
     from tabular_cache.grow import PartStore

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from datasets.errors import BadInput
 from harness.cli import SOME_FAILED
-from harness.errors import BadInput
 from harness.executors import run_tasks
 from harness.progress import Progress
 from harness.streams import stream

@@ -6,7 +6,7 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 from harness.executors import run_tasks
 from harness.problem import OK, TIMEOUT
 from harness.progress import Progress, duration

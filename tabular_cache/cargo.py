@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 from harness.folders import folder
 from tabular_cache.schema import file_stem, problem_name
 from tabular_cache.table import TABLES, Table, load_table, read_manifest, read_table, table_rows

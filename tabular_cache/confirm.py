@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from datasets.errors import BadInput
+from datasets.files import write_atomically
 from harness.cli import SOME_FAILED
-from harness.errors import BadInput
 from harness.executors import run_tasks
-from harness.files import write_atomically
 from harness.problem import OK
 from harness.progress import Progress
 from harness.supervise import slots

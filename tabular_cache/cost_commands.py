@@ -5,11 +5,11 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
+from datasets.errors import BadInput
 from harness.choices import search_places
 from harness.cli import compose_config, listed, tell_records, whole_number
-from harness.errors import BadInput
 from harness.folders import folder, writable
-from harness.records import LARGEST_SEED
+from harness.records.layout import LARGEST_SEED
 from harness.targets import SETTING
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 from harness.executors import run_tasks
 from harness.problem import OK, TIMEOUT
 from harness.progress import Progress, duration

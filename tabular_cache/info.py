@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 from tabular_cache import noise
 from tabular_cache.table import Table, load_table, read_manifest
 

@@ -16,11 +16,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from datasets.places import cache_folder
+from datasets.files import cache_folder, read_sealed, write_sealed
 from harness.streams import seed_sequence
 from tabular_cache.lesson import Lesson, inputs
 from tabular_cache.sampled import kin, sampled
-from tabular_cache.sealed import read_sealed, write_sealed
 
 FOLDS = 5
 # What the regressors of the shipped cost models hold besides what skops itself trusts: compiled state, no code.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 from harness.live import Live, LiveProblem
 from tabular_cache.reference import pace
 

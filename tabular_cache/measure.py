@@ -14,7 +14,8 @@ import numpy as np
 from harness.problem import OK
 from harness.space import XGBOOST_SPACE
 from harness.training import PREFIX_GRID, Training, retime, train
-from pipelines import Prepared, prepare
+from pipelines import prepare
+from pipelines.prepared import Prepared
 from tabular_cache.reference import pace
 from tabular_cache.schema import METRICS, MOST_CONFIGS, SOBOL_SEED
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from jaxtyping import Float
 from scipy.special import gammaincinv
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 from harness.problem import OK
 from harness.sealing import read_parquet
 from harness.streams import stream

@@ -20,8 +20,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.errors import BadInput
-from harness.files import write_atomically
+from datasets.errors import BadInput
+from datasets.files import write_atomically
 from harness.sealing import read_parquet
 from tabular_cache.checks import SEAL, digest_of
 from tabular_cache.schema import SCHEMA_VERSION, file_stem

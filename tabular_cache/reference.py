@@ -15,7 +15,7 @@ import numpy as np
 
 from harness.streams import stream
 from harness.training import train
-from pipelines import Prepared
+from pipelines.prepared import Prepared
 
 PROBE_S = 0.0067  # CPU seconds of the probe on the reference machine (Xeon 2.5 GHz, family 6 model 85) at rest
 EVERY_S = 600.0

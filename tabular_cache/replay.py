@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 from tabular_cache.cargo import OnTables, first
 from tabular_cache.replayed import COSTS, ReplayProblem
 from tabular_cache.schema import problem_name

@@ -5,9 +5,9 @@ from typing import no_type_check
 import numpy as np
 from jaxtyping import Float, Int, UInt
 
+from datasets.errors import BadInput
 from harness.capping import cap, stopped
 from harness.compiler import njit
-from harness.errors import BadInput
 from harness.problem import Candidates, Evaluation
 from harness.space import XGBOOST_SPACE
 from harness.streams import stream

@@ -11,13 +11,12 @@ import numpy as np
 from jaxtyping import Float
 
 from datasets.catalogue import entries
-from datasets.places import cache_folder
+from datasets.errors import BadInput
+from datasets.files import cache_folder, read_sealed, write_sealed
 from harness.cost_models.features import log_costs
-from harness.errors import BadInput
 from harness.problem import About
 from harness.space import XGBOOST_SPACE
 from harness.streams import stream
-from tabular_cache.sealed import read_sealed, write_sealed
 from tabular_cache.table import about, load_table, read_manifest, table_entry
 
 VERSION = 1  # raise it when the same table gives other rows

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from harness.errors import BadInput
-from harness.files import write_atomically
+from datasets.errors import BadInput
+from datasets.files import write_atomically
 from harness.problem import TIMEOUT
 from tabular_cache.allowance import uncut_costs
 from tabular_cache.parts import FOLDER

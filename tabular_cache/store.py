@@ -16,8 +16,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from harness.errors import BadInput
-from harness.files import write_atomically
+from datasets.errors import BadInput
+from datasets.files import write_atomically
 from harness.problem import TIMEOUT
 from harness.sealing import read_parquet
 from pipelines.identity import difference

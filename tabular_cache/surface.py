@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from datasets.places import cache_folder
+from datasets.errors import BadInput
+from datasets.files import cache_folder, write_atomically
 from harness.capping import cap, stopped
 from harness.continuous import ContinuousProblem
-from harness.errors import BadInput
-from harness.files import write_atomically
 from harness.problem import Evaluation
 from tabular_cache.cargo import OnTables, first
 from tabular_cache.emulator import VERSION, Emulator, fit

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from jaxtyping import Bool, Float, Int
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 from harness.problem import STATUSES, TIMEOUT, About
 from harness.sealing import read_parquet
 from harness.space import XGBOOST_SPACE

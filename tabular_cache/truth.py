@@ -10,19 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from harness.errors import BadInput
-from harness.records import (
-    TIMINGS,
-    TRACE,
-    block_files,
-    block_folder,
-    checked_header,
-    damage_named,
-    spec_hash,
-    trace_files,
-    write_block,
-)
-from harness.records.layout import TIMINGS_SUFFIX
+from datasets.errors import BadInput
+from harness.records.checks import checked_header, damage_named
+from harness.records.layout import TIMINGS, TIMINGS_SUFFIX, TRACE, block_folder, spec_hash, trace_files
+from harness.records.writing import block_files, write_block
 from harness.sealing import read_parquet
 
 TRUTH = Path(__file__).resolve().parent / "truth"

@@ -24,8 +24,8 @@ if "DATASETS_HOME" not in os.environ and _SHARED.is_dir():
 def at_hand() -> bool:
     """Say whether every raw data set is there, at home or in the cache that `python -m datasets fetch` fills."""
     from datasets.catalogue import entries
+    from datasets.download import find
     from datasets.errors import BadInput
-    from datasets.places import find
 
     try:
         return all(find(entry) for entry in entries().values())

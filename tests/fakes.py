@@ -9,7 +9,7 @@ import numpy as np
 
 from harness.problem import Candidates, Evaluation
 from harness.streams import stream
-from pipelines import Prepared
+from pipelines.prepared import Prepared
 from tabular_cache.checks import seal_of
 from tabular_cache.measure import configuration
 from tabular_cache.schema import METRICS, file_stem

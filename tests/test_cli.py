@@ -16,7 +16,7 @@ import tabular_cache.__main__
 from harness.choices import options
 from harness.cli import run_cli
 from harness.folders import quoted
-from harness.records import read_traces
+from harness.records.reading import read_traces
 
 
 @pytest.fixture(scope="module")

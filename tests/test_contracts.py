@@ -12,6 +12,7 @@ from omegaconf import OmegaConf
 
 import datasets
 import pipelines
+from datasets.errors import BadInput
 from harness.acquisitions.belief import Belief, History
 from harness.acquisitions.choose import choose
 from harness.acquisitions.contextual import Contextual
@@ -19,10 +20,9 @@ from harness.acquisitions.cool import Cool
 from harness.acquisitions.ignore import Ignore
 from harness.acquisitions.power import Power
 from harness.acquisitions.protocol import CostRule
-from harness.cli import CONFIGS
+from harness.choices import CONFIGS
 from harness.cost_models.lv import LowVariance
 from harness.cost_models.protocol import CostModel, ProblemAware
-from harness.errors import BadInput
 from harness.optimizer import Optimizer
 from harness.problem import About, Evaluation
 from harness.space import XGBOOST_SPACE as SPACE

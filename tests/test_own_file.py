@@ -16,10 +16,10 @@ from xgboost import XGBClassifier, XGBRegressor
 
 from analysis.__main__ import main
 from analysis.best_figure import draw
+from datasets.csv_file import load_csv, load_rows
 from datasets.errors import BadInput
-from datasets.own import load_csv, load_rows
-from datasets.splitting import split
-from harness.records import read_traces
+from datasets.loading import split
+from harness.records.reading import read_traces
 from harness.space import XGBOOST_SPACE
 from pipelines import prepare
 from pipelines.matrices import dense

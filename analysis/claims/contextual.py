@@ -14,8 +14,8 @@ from analysis.methods import EI, EIPU, ordered
 from analysis.scope import plural
 from analysis.selection import at_horizon, horizon, of_families
 from analysis.traces import Traces
-from harness.errors import BadInput
-from harness.files import write_atomically
+from datasets.errors import BadInput
+from datasets.files import write_atomically
 
 MARGIN = 0.02  # of the hypervolume: 2 % of EI's time at no loss
 INNER = (0.1, 0.7)  # lambdas that are not extreme, fixed beforehand

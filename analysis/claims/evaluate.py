@@ -11,8 +11,8 @@ from analysis.claims import budgets, contextual, models, persistence, prediction
 from analysis.claims.decide import Claim, Missing, Verdict, verdict, without_evidence
 from analysis.claims.evidence import Evidence
 from analysis.traces import Judge
-from harness.errors import BadInput
-from harness.files import write_atomically
+from datasets.errors import BadInput
+from datasets.files import write_atomically
 
 CLAIMS: tuple[Claim, ...] = tuple(
     sorted(

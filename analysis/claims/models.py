@@ -11,7 +11,7 @@ from analysis.costs_pairs import compare
 from analysis.methods import EI, ordered
 from analysis.scope import scope
 from analysis.traces import STUDY_ITERATIONS
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 LINEAR, GP, TRANSFER = "lv3", "gp", "transfer_linear"
 ERROR, TIME = 1.0, 5.0  # points of EI's error and time within which two models are as good

@@ -11,14 +11,15 @@ from scipy.stats import rankdata
 from analysis.budgets import minimal_budgets
 from analysis.coverage import sparse
 from analysis.critical import LEVEL, Critical, ahead, critical
+from analysis.marks import footnote
 from analysis.methods import EI, ordered, require, short
 from analysis.plotting import BLACK, RED, Drawn, new_figure, save, style
 from analysis.ranks import ranks
 from analysis.relative import finals
-from analysis.scope import ended_early, footnote, plural, scope, sentence
+from analysis.scope import ended_early, plural, scope, sentence
 from analysis.selection import at_horizon, for_budgets, horizon, of_families
 from analysis.traces import CELL, Traces
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 BUDGET = 1.0  # of the minimal budget
 

@@ -4,13 +4,15 @@ from pathlib import Path
 
 import pandas as pd
 
+from analysis.labels import THINNED, label_points, thin_labels
+from analysis.marks import footnote
 from analysis.methods import EI, ordered, require
 from analysis.plotting import BLUE, RED, Drawn, new_figure, save, style
 from analysis.relative import Relative, relative
-from analysis.scope import footnote, intervals, pairs_left_out, scope, sentence, span
+from analysis.scope import intervals, pairs_left_out, scope, sentence, span
 from analysis.selection import and_cool, at_horizon, horizon
 from analysis.traces import Traces
-from analysis.tradeoff import THINNED, and_of_cool, finish, label_points, plot, plot_cool, thin_labels, tradeoff
+from analysis.tradeoff import and_of_cool, finish, plot, plot_cool, tradeoff
 
 
 def draw(traces: Traces, out_dir: Path) -> Drawn:

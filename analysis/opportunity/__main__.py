@@ -17,11 +17,11 @@ from analysis.opportunity.branin import DEADLINE_S, Branin
 from analysis.opportunity.timed import MOST, Timed, sequences, summary
 from analysis.plotting import Drawn
 from analysis.scope import plural
+from datasets.errors import BadInput
+from datasets.files import write_atomically
 from harness.cli import run_cli, wants_help
 from harness.cost_models.gp import GaussianProcessCost
 from harness.cost_models.oracle import Oracle
-from harness.errors import BadInput
-from harness.files import write_atomically
 from harness.folders import writable
 
 KEPT = "opportunity"

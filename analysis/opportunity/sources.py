@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from datasets import load, names
-from harness.errors import BadInput
+from datasets.catalogue import names
+from datasets.errors import BadInput
+from datasets.loading import load
 from harness.streams import stream
 
 DIGITS = "digits"

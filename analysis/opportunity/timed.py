@@ -11,13 +11,13 @@ import pandas as pd
 from jaxtyping import Float
 
 from analysis.incumbent import at_budgets, incumbents
+from datasets.files import write_atomically
 from harness.acquisitions.ei import ExpectedImprovement
 from harness.acquisitions.ignore import Ignore
 from harness.acquisitions.mcms import MonteCarloMultiStep
 from harness.acquisitions.power import Power
 from harness.acquisitions.protocol import CostRule, Utility
 from harness.cost_models.protocol import CostModel
-from harness.files import write_atomically
 from harness.grid import COST_SD, ENGINE, LOOK_AHEAD
 from harness.optimizer import Optimizer
 from harness.problem import Problem

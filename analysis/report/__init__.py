@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis import claims, summary
+from analysis import summary
 from analysis.claims.contextual import write_volumes
+from analysis.claims.decide import Verdict
+from analysis.claims.evaluate import evaluate
 from analysis.claims.evaluate import write as write_claims
 from analysis.components import only
 from analysis.costs import read_if_there
@@ -22,8 +24,8 @@ from analysis.report.parts import Figure, Records
 from analysis.report.verdicts import Evaluate, verdicts
 from analysis.scope import intervals
 from analysis.traces import Judge, collect
-from harness.files import write_atomically
-from harness.records import read_traces, specs
+from datasets.files import write_atomically
+from harness.records.reading import read_traces, specs
 
 TITLE = "Cost-aware Bayesian optimization: the study from these records"
 
@@ -80,8 +82,8 @@ def write(
     say(str(out_dir / "report.html"))
 
 
-def _claims(judge: Judge, mixed: bool, unreadable: str, records: Records) -> list[claims.Verdict]:
-    found = claims.evaluate(records.frame, records.costs, records.fronts, judge, mixed)
+def _claims(judge: Judge, mixed: bool, unreadable: str, records: Records) -> list[Verdict]:
+    found = evaluate(records.frame, records.costs, records.fronts, judge, mixed)
     return with_reason(found, unreadable)
 
 

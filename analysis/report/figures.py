@@ -13,7 +13,7 @@ from analysis.figures import figures, front_figures
 from analysis.plotting import Drawn
 from analysis.report.parts import Figure, Records
 from analysis.traces import Traces
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 TITLES = {
     "f1": "The EI-cost front at two iterations",

@@ -19,8 +19,9 @@ from analysis.report.parts import Records, Section, plain
 from analysis.report.sections import Settings
 from analysis.scope import plural
 from analysis.traces import Traces
-from harness.errors import BadInput
-from harness.records import read_header, spec_hash, trace_files
+from datasets.errors import BadInput
+from harness.records.checks import read_header
+from harness.records.layout import spec_hash, trace_files
 from tabular_cache.table import TABLES, read_manifest
 
 LIBRARIES = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "xgboost-cpu", "numba", "matplotlib", "hydra-core")

@@ -9,7 +9,7 @@ import pandas as pd
 
 from analysis import costs_report, markdown, summary
 from analysis import problems as problem_tables
-from analysis.claims import Verdict
+from analysis.claims.decide import Verdict
 from analysis.marks import footnote, marked_reasons, marks
 from analysis.marks import marked as with_mark
 from analysis.report.parts import Figure, Records, Section, plain
@@ -17,7 +17,7 @@ from analysis.report.verdicts import Evaluate, compared, count, reasons, table, 
 from analysis.scope import plural
 from analysis.sensitivities import from_other_data
 from analysis.traces import Traces
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 Settings = Mapping[str, Counter[str]]
 

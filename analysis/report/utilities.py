@@ -10,8 +10,8 @@ from analysis import selection, utilities, utilities_figure, utilities_report
 from analysis.budgets import minimal_budgets
 from analysis.report.parts import Figure, Section
 from analysis.traces import Judge, Traces
-from harness.errors import BadInput
-from harness.records import read_timings
+from datasets.errors import BadInput
+from harness.records.reading import read_timings
 
 TITLE = "Utilities and cost rules"
 ID = "utilities"

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 import pandas as pd
 
 from analysis import markdown
-from analysis.claims import Verdict
 from analysis.claims.condition import FAILS, HOLDS, UNDECIDED
+from analysis.claims.decide import Verdict
 from analysis.report.parts import Records, plain
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 Evaluate = Callable[[Records], Sequence[Verdict]]
 

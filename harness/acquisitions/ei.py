@@ -10,10 +10,10 @@ from typing import no_type_check
 import numpy as np
 from jaxtyping import Float
 
+from datasets.errors import BadInput
 from harness.acquisitions.belief import Belief
 from harness.checks import number
 from harness.compiler import njit
-from harness.errors import BadInput
 from harness.surrogates.gp import standardise
 from harness.surrogates.kernels import log_normal
 

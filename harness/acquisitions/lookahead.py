@@ -7,12 +7,12 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float, Int
 
+from datasets.errors import BadInput
 from harness.acquisitions.belief import Belief
 from harness.acquisitions.ei import log_ei
 from harness.acquisitions.power import per_cost
 from harness.acquisitions.protocol import PowerRule, Setup
 from harness.elementary import exp, log1p
-from harness.errors import BadInput
 from harness.surrogates.joint import Joint
 from harness.surrogates.protocol import JointPosterior, JointSurrogate
 

@@ -3,11 +3,11 @@
 import numpy as np
 from jaxtyping import Float
 
+from datasets.errors import BadInput
 from harness.acquisitions.belief import Belief
 from harness.acquisitions.lookahead import observed_and_leading, prior
 from harness.acquisitions.tails import log_survival
 from harness.elementary import log
-from harness.errors import BadInput
 
 SAMPLERS = ("gumbel", "joint")
 _QUARTILES = np.array([0.25, 0.5, 0.75])

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import log_ndtr
 
+from datasets.errors import BadInput
 from harness.acquisitions.belief import Belief
 from harness.acquisitions.ei import log_h
 from harness.acquisitions.ignore import Ignore
@@ -15,7 +16,6 @@ from harness.acquisitions.protocol import Setup
 from harness.checks import flag, number
 from harness.cost_models.statistics import log_statistic
 from harness.elementary import exp, log
-from harness.errors import BadInput
 from harness.surrogates.gp import standardise
 
 _ITERATIONS = 100  # at most; Newton's method needs about ten

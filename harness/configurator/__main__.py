@@ -4,18 +4,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from harness.cli import (
-    CONFIGS,
-    chosen,
-    compose_config,
-    listed,
-    positive,
-    run_cli,
-    tell_records,
-    wants_help,
-    whole_number,
-)
-from harness.errors import BadInput
+from datasets.errors import BadInput
+from harness.choices import CONFIGS
+from harness.cli import chosen, compose_config, listed, positive, run_cli, tell_records, wants_help, whole_number
 from harness.folders import folder, writable
 
 

@@ -22,12 +22,12 @@ import numpy as np
 from hydra.utils import instantiate
 from jaxtyping import Float
 
+from datasets.files import write_atomically
 from harness import executors
 from harness.configurator.configure import Result, Settings, configure
 from harness.configurator.history import Pair
 from harness.configurator.model import warm_up
-from harness.files import write_atomically
-from harness.records import check_place, damage_named
+from harness.records.checks import check_place, damage_named
 from harness.records.experiments import Spec, is_done, record_path
 from harness.solvers.protocol import CRASHED, SOLVED, InstanceSet, Run, Solver
 

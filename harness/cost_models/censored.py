@@ -11,10 +11,10 @@ from its fit to the costs that are known.
 import numpy as np
 from jaxtyping import Bool, Float
 
+from datasets.errors import BadInput
 from harness.cost_models.features import log_costs
 from harness.cost_models.protocol import CensoredCostModel, CostModel
 from harness.elementary import exp
-from harness.errors import BadInput
 from harness.surrogates.gp import GaussianProcess
 from harness.surrogates.posterior import GaussianPosterior
 from harness.truncated import mean_variance

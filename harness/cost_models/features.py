@@ -7,9 +7,9 @@ from typing import no_type_check
 import numpy as np
 from jaxtyping import Float, Int
 
+from datasets.errors import BadInput
 from harness.compiler import njit
 from harness.elementary import log
-from harness.errors import BadInput
 from harness.space import XGBOOST_SPACE, Parameter, SearchSpace
 
 _AS_IT_IS = 1.0  # instead of a ratio

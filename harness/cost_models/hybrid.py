@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
+from datasets.errors import BadInput
 from harness.checks import number
 from harness.cost_models.features import Features, log_costs
 from harness.cost_models.protocol import CostModel, ProblemAware, known_beforehand
-from harness.errors import BadInput
 from harness.problem import Problem
 from harness.space import XGBOOST_SPACE, SearchSpace
 from harness.surrogates.matrices import dot, factor, inverse_factor, product, transposed_product

@@ -3,8 +3,8 @@
 import numpy as np
 from jaxtyping import Float
 
+from datasets.errors import BadInput
 from harness.cost_models.features import log_costs
-from harness.errors import BadInput
 from harness.problem import KnownCosts, Problem
 
 

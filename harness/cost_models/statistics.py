@@ -10,7 +10,7 @@ Moments of the log-normal distribution.
 import numpy as np
 from jaxtyping import Float
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 DEFAULT = "exp_mean"
 STATISTICS = (DEFAULT, "expected", "expected_inverse")

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 from harness.records.layout import TIMINGS_SUFFIX, block_folder, front_files, spec_hash, trace_files
 from harness.sealing import check_seal, has_seal
 

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from harness.errors import BadInput
-from harness.files import write_atomically
+from datasets.errors import BadInput
+from datasets.files import write_atomically
 from harness.records.checks import DamagedRecord, check_place, damage_named, set_aside
 from harness.records.layout import spec_hash
 from harness.sealing import check_seal, has_seal, read_parquet, sealed_parquet

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 from harness.records.checks import checked_header, damage_named, read_header
 from harness.records.layout import TIMINGS, TIMINGS_SUFFIX, TRACE, spec_hash, trace_files
 from harness.sealing import read_parquet

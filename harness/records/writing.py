@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from harness.files import write_atomically
+from datasets.files import write_atomically
 from harness.records.checks import RECORD_SCHEMA
 from harness.records.layout import FRONTS, FRONTS_SUFFIX, TIMINGS, TIMINGS_SUFFIX, TRACE, block_folder
 from harness.sealing import sealed_parquet

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from harness.files import write_atomically
+from datasets.files import write_atomically
 from harness.solvers.sizes import draw_sizes
 from harness.streams import stream
 

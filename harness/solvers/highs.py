@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from datasets.errors import BadInput
 from harness import child
-from harness.errors import BadInput
 from harness.solvers.options import Option, OptionSpace
 from harness.solvers.protocol import Run, ended
 

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.sparse import csc_array
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 
 def write_binary_program(

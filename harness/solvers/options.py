@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 _STEP = 0.2  # sd of a neighbour's step in a numeric option, as a share of its range
 _STEPS = 4  # neighbours per numeric option

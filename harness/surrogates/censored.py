@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
+from datasets.errors import BadInput
 from harness.checks import number, whole
-from harness.errors import BadInput
 from harness.surrogates.forest import ForestPosterior, RandomForest, Sample
 from harness.surrogates.gp import standardise
 from harness.truncated import mean_variance, quantile

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
+from datasets.errors import BadInput
 from harness.checks import flag, number, whole
-from harness.errors import BadInput
 from harness.streams import stream
 from harness.surrogates.gp import standardise
 from harness.surrogates.trees import MOST_CATEGORIES, Trees, empty, grow, predict

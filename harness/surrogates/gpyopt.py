@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from datasets.errors import BadInput
 from harness.checks import whole
-from harness.errors import BadInput
 from harness.streams import seed_sequence
 from harness.surrogates.gp import standardise
 

@@ -15,9 +15,9 @@ from analysis.__main__ import main
 from analysis.censored import by_model, by_slack, read_censored
 from analysis.censored_example import GRID, SLACK, cost, steps
 from analysis.configurator import medians, read_runs, solver_slack_rows, test_times
+from datasets.errors import BadInput
 from harness.configurator.experiment import read, trials
 from harness.configurator.experiment import run_all as run_trials
-from harness.errors import BadInput
 from harness.executors import serial
 from harness.records.experiments import read_record, record_path, write_record
 from harness.records.layout import spec_hash

@@ -16,7 +16,7 @@ from analysis.costs_fronts import f9
 from analysis.costs_pairs import compare
 from analysis.plotting import BLUE, new_figure, style
 from analysis.report import sections
-from harness.errors import BadInput
+from datasets.errors import BadInput
 from harness.executors import serial
 from tabular_cache.costs import Trial, run_all
 

@@ -16,7 +16,7 @@ from analysis.figures import figures
 from analysis.labels import label_points, markers, thin_labels
 from analysis.plotting import Drawn, save, sequence, spread
 from analysis.traces import collect
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 ALL = len(datasets.names()) * len(pipelines.names())
 FEW = [Way("ei"), Way("eipu"), Way("cei", lam=0.1)]

@@ -11,7 +11,7 @@ from analysis.ranks import rank_curves, ranks
 from analysis.relative import finals, relative
 from analysis.scope import ranks_left_out
 from analysis.traces import PROBLEM, Traces, collect
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 NAN = np.nan
 

@@ -8,7 +8,7 @@ from synthetic_records import EVERY, Way, frame
 from analysis.methods import ordered
 from analysis.selection import at_horizon, for_budgets, horizon, of_families
 from analysis.traces import PROBLEM, collect
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 ONE = [("wind", "clean")]
 

@@ -10,17 +10,16 @@ from synthetic_records import ALPHAS, EVERY, LAMS, Way, frame, on_disk
 
 from analysis.__main__ import main
 from analysis.bootstrap import Estimate
-from analysis.claims import Verdict, evaluate
 from analysis.claims.budgets import wrong_way
 from analysis.claims.condition import FAILS, HOLDS, UNDECIDED, Condition
-from analysis.claims.decide import Finding
-from analysis.claims.evaluate import CLAIMS, table
+from analysis.claims.decide import Finding, Verdict
+from analysis.claims.evaluate import CLAIMS, evaluate, table
 from analysis.components import REFERENCE
 from analysis.fronts import reference
 from analysis.report.verdicts import reasons
 from analysis.report.verdicts import table as headline_table
-from harness.errors import BadInput
-from harness.records import TRACE
+from datasets.errors import BadInput
+from harness.records.layout import TRACE
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 

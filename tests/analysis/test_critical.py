@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from analysis.critical import cliques, critical, holm, pairwise
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 
 def values(n: int = 12, gaps: tuple[float, ...] = (0.0, 0.1, 3.0), seed: int = 0) -> pd.DataFrame:

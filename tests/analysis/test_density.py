@@ -16,8 +16,10 @@ from analysis.density_settings import confirmed, exhausted, n_configs, settings
 from analysis.mixing import check_same_tables
 from analysis.relative import finals
 from analysis.traces import collect
-from harness.errors import BadInput
-from harness.records import TRACE, block_files, read_traces, write_block
+from datasets.errors import BadInput
+from harness.records.layout import TRACE
+from harness.records.reading import read_traces
+from harness.records.writing import block_files, write_block
 from harness.streams import stream
 from tabular_cache.table import load_table
 

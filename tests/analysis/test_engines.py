@@ -13,7 +13,8 @@ from analysis.__main__ import main
 from analysis.bootstrap import resampling
 from analysis.density_settings import settings
 from analysis.mixing import check_same_tables
-from harness.records import read_traces
+from datasets.errors import BadInput
+from harness.records.reading import read_traces
 
 WAYS = (Way("ei"), Way("cei", lam=0.1))
 PROBLEMS = [("a", "p"), ("a", "q"), ("b", "p")]
@@ -59,7 +60,7 @@ def test_what_was_run_under_one_engine_only_is_not_counted(folder: Path, tmp_pat
 
 def test_engines_on_different_tables_are_refused(folder: Path) -> None:
     traces = {n: read_traces(folder / n).assign(data=d) for n, d in (("fast", "old"), ("gpyopt", "new"))}
-    with pytest.raises(engines.BadInput, match="a/p: fast and gpyopt were replayed from different tables"):
+    with pytest.raises(BadInput, match="a/p: fast and gpyopt were replayed from different tables"):
         check_same_tables(traces)
     check_same_tables({n: frame.assign(evaluator="live") for n, frame in traces.items()})
     check_same_tables({"exact": traces["fast"].assign(data="old-first-64"), "base": traces["fast"]})
@@ -68,12 +69,12 @@ def test_engines_on_different_tables_are_refused(folder: Path) -> None:
 def test_nothing_to_compare_is_one_line(folder: Path) -> None:
     traces = settings(folder, "fast")
     free = replace(traces["gpyopt"], error=0.0 * traces["gpyopt"].error)
-    with pytest.raises(engines.BadInput, match="gpyopt and fast: no problem, seed and method with a final error under"):
+    with pytest.raises(BadInput, match="gpyopt and fast: no problem, seed and method with a final error under"):
         engines.ratios({"fast": traces["fast"], "gpyopt": free})
 
 
 @pytest.mark.parametrize(("gone", "message"), [("fast", "needs a folder 'fast'"), ("gpyopt", "no engine to compare")])
 def test_one_engine_alone_is_refused(folder: Path, tmp_path: Path, gone: str, message: str) -> None:
     (folder / gone).rename(tmp_path / "elsewhere")
-    with pytest.raises(engines.BadInput, match=message):
+    with pytest.raises(BadInput, match=message):
         engines.report(folder, tmp_path / "out")

@@ -14,8 +14,8 @@ from fakes import make_tables
 
 from analysis.censored import read_censored
 from analysis.costs import read_costs
-from harness.errors import BadInput
-from harness.records import DamagedRecord
+from datasets.errors import BadInput
+from harness.records.checks import DamagedRecord
 from harness.records.experiments import is_done, read_record, record_path, write_record
 from tabular_cache.censored import COLUMNS as CENSORED_COLUMNS
 from tabular_cache.censored import SLACK, Case, run_case

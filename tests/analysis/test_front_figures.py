@@ -14,9 +14,9 @@ from analysis.figures import figures, front_figures
 from analysis.figures.f1 import ALPHAS, maximiser
 from analysis.fronts import persistence, read_fronts, reference
 from analysis.traces import collect
+from datasets.errors import BadInput
 from harness import __main__ as harness
 from harness.budgets import read_budgets
-from harness.errors import BadInput
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from synthetic_records import Way, frame
 
 from analysis.hypervolume import hypervolume, hypervolumes, scaled
 from analysis.traces import collect
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 ONE = np.ones(2)
 

@@ -5,7 +5,7 @@ import pytest
 
 from analysis.arguments import parse
 from analysis.mixing import check_same_data, check_same_origin
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 ROW = {"evaluator": "replay", "dataset": "a", "pipeline": "p", "data": "0" * 64, "engine": "2"}
 

@@ -19,10 +19,10 @@ from analysis.opportunity.learners import DecayedRbm, Learner, MultipleKernelSvm
 from analysis.opportunity.pictures import ASKED, draw, look_ahead
 from analysis.opportunity.sources import Split, split
 from analysis.opportunity.timed import Timed, sequences, summary
+from datasets.errors import BadInput
 from harness.acquisitions.ignore import Ignore
 from harness.acquisitions.mcms import MonteCarloMultiStep
 from harness.cost_models.oracle import Oracle
-from harness.errors import BadInput
 from harness.problem import KnownCosts
 
 

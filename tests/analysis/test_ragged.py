@@ -13,7 +13,7 @@ from synthetic_records import Way, block, frame, fronts_on_disk, on_disk, spec
 from analysis import report
 from analysis.__main__ import main
 from analysis.budgets import MULTIPLES, minimal_budgets
-from analysis.claims import evaluate
+from analysis.claims.evaluate import evaluate
 from analysis.endings import REACHED, SHORT, SPENT, USED_UP, budgets_that_count, cells_that_count, endings
 from analysis.figures import figures
 from analysis.headline import rank_table
@@ -23,7 +23,8 @@ from analysis.ranks import rank_curves, ranks
 from analysis.scope import ranks_left_out, too_short_marks
 from analysis.selection import at_horizon
 from analysis.traces import Traces, collect
-from harness.records import TIMINGS, block_files, write_block
+from harness.records.layout import TIMINGS
+from harness.records.writing import block_files, write_block
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 

@@ -11,7 +11,7 @@ from synthetic_records import Way, frame, on_disk
 
 from analysis import report
 from analysis.__main__ import main
-from analysis.claims import Verdict
+from analysis.claims.decide import Verdict
 from analysis.figures import figures
 from analysis.marks import marked
 from analysis.report import page
@@ -21,7 +21,7 @@ from analysis.report.parts import Figure, Records, Section, plain
 from analysis.report.svg import inline
 from analysis.report.verdicts import compared, count, number, reasons, table, verdicts
 from analysis.traces import collect
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 WAYS = [Way("ei"), Way("eialpha", alpha=0.2), Way("eipu"), Way("cei", lam=0.1), Way("eicool")]
 GRID = [("wind", "clean"), ("wine", "onehot"), ("hiva", "clean")]
@@ -196,7 +196,7 @@ def test_verdicts_in_words() -> None:
 def test_a_figure_goes_into_the_page_with_ids_of_its_own_and_without_its_caption(tmp_path: Path) -> None:
     on_disk(tmp_path, [("wind", "clean")], WAYS[:2], [0], 7)
     from analysis.figures import figures
-    from harness.records import read_traces
+    from harness.records.reading import read_traces
 
     drawn = figures()["f3"](collect(read_traces(tmp_path)), tmp_path)
     svg = next(p for p in drawn.paths if p.suffix == ".svg")

@@ -8,12 +8,12 @@ from synthetic_records import Way, frame, on_disk
 from test_claims import DATASETS, records
 
 from analysis.__main__ import main
-from analysis.claims import evaluate
+from analysis.claims.evaluate import evaluate
 from analysis.report import sections
 from analysis.sensitivities import from_other_data, title
 from analysis.settings_compared import CLAIMS, TEST, Comparison, compare, read
-from harness.errors import BadInput
-from harness.records import read_traces
+from datasets.errors import BadInput
+from harness.records.reading import read_traces
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 

@@ -11,10 +11,10 @@ from synthetic_records import EVERY, Way, frame, on_disk
 
 from analysis.__main__ import main
 from analysis.bootstrap import Estimate
-from analysis.claims import evaluate
 from analysis.claims.condition import FAILS, HOLDS, UNDECIDED, Condition
 from analysis.claims.contextual import families_of
 from analysis.claims.decide import Finding
+from analysis.claims.evaluate import evaluate
 from analysis.costs_pairs import compare
 from analysis.coverage import sparse
 from analysis.critical import ahead, critical, pairwise
@@ -23,7 +23,7 @@ from analysis.report import sections
 from analysis.selection import horizon
 from analysis.settings_compared import compare as compare_settings
 from analysis.traces import collect
-from harness.errors import BadInput
+from datasets.errors import BadInput
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 

@@ -12,7 +12,7 @@ import pipelines
 from analysis.__main__ import main
 from analysis.incumbent import front
 from analysis.tables_figure import numbers
-from harness.errors import BadInput
+from datasets.errors import BadInput
 from tabular_cache.table import read_table
 
 VALUES = st.lists(st.tuples(st.integers(1, 6), st.one_of(st.integers(0, 6), st.just(float("nan")))), max_size=25)

@@ -7,9 +7,11 @@ import pandas as pd
 import pytest
 from synthetic_records import Way, on_disk
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 from harness.problem import OK
-from harness.records import read_header, read_timings, read_traces, trace_files
+from harness.records.checks import read_header
+from harness.records.layout import trace_files
+from harness.records.reading import read_timings, read_traces
 from tabular_cache import truth
 from tabular_cache.__main__ import main
 from tabular_cache.schema import problem_name

@@ -14,11 +14,12 @@ from omegaconf import OmegaConf
 from rich.console import Console
 from rich.table import Table
 
-from harness.cli import CONFIGS
+from harness.choices import CONFIGS
 from harness.executors import dask, local, serial
+from harness.grid import Block, Grid, blocks
 from harness.methods import Method
-from harness.records import read_traces
-from harness.study import Block, Grid, blocks, run_study
+from harness.records.reading import read_traces
+from harness.study import run_study
 from tabular_cache.table import read_manifest, read_table
 
 PROBLEMS = {"datasets": ("abalone", "phoneme", "kin8nm", "wine"), "pipelines": ("clean", "pca_small")}

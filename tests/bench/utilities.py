@@ -17,7 +17,7 @@ from sequence import CANDIDATES, FEATURES, Sequence, sequence
 from harness.acquisitions.ignore import Ignore
 from harness.acquisitions.paths import path_values
 from harness.acquisitions.time_left import Clock
-from harness.cli import CONFIGS
+from harness.choices import CONFIGS
 from harness.cost_models.lv import LowVariance
 from harness.optimizer import Optimizer
 from harness.problem import Evaluation

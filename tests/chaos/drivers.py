@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-import harness.__main__ as command
+from harness import __main__ as command
 from harness.cli import run_cli
 
 ARGUMENTS = ["study=demo", "dataset=[abalone]", "pipeline=[clean]", "seeds=[0,1]", "iterations=12"]

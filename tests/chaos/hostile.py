@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 from fakes import make_tables, vouch
 
 from datasets.catalogue import File
-from datasets.downloads import _member
+from datasets.download import _member
 from datasets.errors import BadInput
 from datasets.formats import read_arff, read_csv, read_libsvm
-from harness.records import read_traces
+from harness.records.reading import read_traces
 from harness.strangers import check_strangers
 from tabular_cache.table import load_table, read_manifest
 
@@ -33,8 +33,8 @@ def configs() -> Iterator[Case]:
     run = f"touch {MARK}"
     for name, text in {
         "acq/a.yaml": f"name: a\nrule:\n  _target_: os.system\n  command: {run}\n",
-        "acq/b.yaml": f"name: b\nrule:\n  _target_: harness.files.os.system\n  command: {run}\n",
-        "acq/c.yaml": "rule:\n  _target_: harness.files.write_atomically\n  path: x\n  content: !!binary AAAA\n",
+        "acq/b.yaml": f"name: b\nrule:\n  _target_: datasets.files.os.system\n  command: {run}\n",
+        "acq/c.yaml": "rule:\n  _target_: datasets.files.write_atomically\n  path: x\n  content: !!binary AAAA\n",
         "acq/d.yaml": f"!!python/object/apply:os.system ['{run}']\n",
         "acq/e.yaml": f"name: e\nrule: !!python/object/new:os.system ['{run}']\n",
         "acq/f.yaml": "name: ${oc.env:HOME}\nrule:\n  _target_: harness.acquisitions.ignore.Ignore\n",

@@ -7,8 +7,7 @@ import pytest
 import yaml
 
 import datasets.sets
-from datasets import names
-from datasets.catalogue import Entry, File, Source, entries, entry_of
+from datasets.catalogue import Entry, File, Source, entries, entry_of, names
 from datasets.errors import BadInput
 
 ROOT = Path(__file__).resolve().parents[2]

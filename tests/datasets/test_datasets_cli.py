@@ -115,7 +115,7 @@ import datasets
 os.chdir(sys.argv[1])
 from datasets.places import cache_folder, find
 from datasets.catalogue import entry_of
-show = "from datasets.places import cache_folder, home; print(home(), cache_folder().parent)"
+show = "from datasets.download import cache_folder, home; print(home(), cache_folder().parent)"
 print(find(entry_of("phoneme")).place, datasets.load("phoneme", download=False).name, sep="\\n", flush=True)
 subprocess.run([sys.executable, "-c", show], check=True)
 """

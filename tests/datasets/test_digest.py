@@ -4,7 +4,7 @@ import numpy as np
 import pandas
 import pytest
 
-from datasets.digest import file_sha256, values_sha256
+from datasets.files import file_sha256, values_sha256
 
 Y = np.array([0, 1, 1])
 

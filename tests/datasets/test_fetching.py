@@ -17,14 +17,12 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, needs_home
 
-from datasets import load
-from datasets.catalogue import Entry, File, Source
-from datasets.copies import openml_copy
+from datasets.catalogue import Entry, File, Kaggle, Libsvm, OpenML, Origin, Source, Uci
+from datasets.download import fetch, find
 from datasets.errors import BadInput
-from datasets.fetching import fetch
 from datasets.formats import read_csv
-from datasets.origins import Kaggle, Libsvm, OpenML, Origin, Uci
-from datasets.places import find
+from datasets.loading import load
+from datasets.sets.openml import openml_copy
 
 RAW = Path(os.environ.get("DATASETS_HOME", "/nonexistent"))  # before the fixtures unset it
 TABLE = b"a,t\n1,0.5\n2,1.5\n3,2.5\n"
@@ -257,7 +255,7 @@ def test_an_archive_cannot_write_outside_its_folder(site, cached, tmp_path):
 
 
 def test_an_archive_member_of_absurd_size_is_refused(site, cached, monkeypatch):
-    monkeypatch.setattr("datasets.downloads._LARGEST", 10)
+    monkeypatch.setattr("datasets.download._LARGEST", 10)
     site.answers["/uci/7/toy.zip"] = packed({"toy.csv": TABLE})
     fails(entry(Uci(7, "toy")), "refused", cached)
 

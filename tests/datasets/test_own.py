@@ -7,12 +7,22 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from datasets.csv_file import (
+    check_commas,
+    column_names,
+    date_forms,
+    dates,
+    find_separator,
+    infer_task,
+    input_columns,
+    is_row_number,
+    like,
+    load_csv,
+    load_rows,
+    meant_as_numbers,
+)
 from datasets.errors import BadInput
 from datasets.loading import encode_target
-from datasets.own import infer_task, load_csv, load_rows
-from datasets.own_columns import date_forms, dates, inputs, is_row_number, like, listed
-from datasets.own_files import find_separator
-from datasets.own_numbers import check_commas, meant_as_numbers
 from pipelines import names, prepare
 
 N = 60
@@ -148,7 +158,7 @@ def test_dates_in_several_forms() -> None:
     (["2023-01-31", "2023-02-01"], "2024-04-03", "2024-04-03"),
 ])  # fmt: skip
 def test_new_rows_are_read_with_the_dates_as_they_were_written(there: list[str], here: str, days: str) -> None:
-    X, _ = inputs(pd.DataFrame({"t": there, "x": [1.0, 3.0]}), [], [])
+    X, _ = input_columns(pd.DataFrame({"t": there, "x": [1.0, 3.0]}), [], [])
     found = like(X, pd.DataFrame({"t": [here, None], "x": [1, 2]}), "new.csv")
     assert list(found) == list(X) == ["t (day)", "t (month)", "t (weekday)", "x"]
     at = pd.Timestamp(days)
@@ -159,7 +169,7 @@ def test_new_rows_are_read_with_the_dates_as_they_were_written(there: list[str],
 
 @pytest.mark.parametrize("wrong", ["25/12/2024", "soon", 5, "2024-01-01"])
 def test_a_date_written_otherwise_is_refused_in_new_rows(wrong: object) -> None:
-    X, _ = inputs(pd.DataFrame({"t": ["01/31/2023", "02/01/2023"], "x": [1.0, 3.0]}), [], [])
+    X, _ = input_columns(pd.DataFrame({"t": ["01/31/2023", "02/01/2023"], "x": [1.0, 3.0]}), [], [])
     message = f"new.csv: t must be dates written %m/%d/%Y, as in the file of the runs, got '{wrong}'"
     with pytest.raises(BadInput, match=message):
         like(X, pd.DataFrame({"t": ["01/30/2024", wrong], "x": [1, 2]}), "new.csv")
@@ -194,7 +204,7 @@ def test_wide_files_and_long_fields_are_read(shape: str, tmp_path: Path) -> None
 
 
 def test_hours_are_those_of_the_runs() -> None:
-    X, _ = inputs(pd.DataFrame({"t": ["2023-01-31 05:00", "2023-02-01 06:00"], "x": [1.0, 3.0]}), [], [])
+    X, _ = input_columns(pd.DataFrame({"t": ["2023-01-31 05:00", "2023-02-01 06:00"], "x": [1.0, 3.0]}), [], [])
     found = like(X, pd.DataFrame({"t": ["2024-01-01", "2024-01-02"], "x": [1, 2]}), "new.csv")
     assert found["t (hour)"].tolist() == [0.0, 0.0]
 
@@ -211,7 +221,7 @@ def test_one_column_to_drop_needs_no_list(tmp_path: Path) -> None:
     found = load_csv(None, written(tmp_path, frame), "y", drop="id")
     assert list(found.X.columns) == ["i", "d"]
     with pytest.raises(BadInput, match=r"dataset.drop must be a list of columns, \[a,b\], got {'id': 1}"):
-        listed("drop", {"id": 1})
+        column_names("drop", {"id": 1})
     assert found.sha256 == load_csv(None, written(tmp_path, frame), "y", drop=["id"]).sha256
 
 

@@ -9,10 +9,10 @@ import pytest
 from conftest import needs_data
 from hydra.utils import instantiate
 
-from datasets import Dataset, load, names, split
-from datasets.catalogue import entries
+from datasets.catalogue import Dataset, entries, names
+from datasets.download import find
 from datasets.errors import BadInput
-from datasets.places import find
+from datasets.loading import load, split
 
 pytestmark = needs_data
 ALL = tuple(entries())
@@ -227,7 +227,7 @@ def test_a_letter_equals_the_block_means_of_its_standardised_image():
 
 
 def test_an_image_of_one_shade_is_refused():
-    from datasets.sets.letters import _standardised_blocks
+    from datasets.sets.kaggle import _standardised_blocks
 
     images = np.zeros((2, 32, 32), dtype=np.int64)
     images[0, 3, 4] = 1

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from datasets import Dataset, split
+from datasets.catalogue import Dataset
 from datasets.errors import BadInput
+from datasets.loading import split
 
 
 def made(y: np.ndarray, task: str = "multiclass", name: str = "made") -> Dataset:

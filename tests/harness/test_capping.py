@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from fakes import prepared
 
+from datasets.errors import BadInput
 from harness import child, executors
 from harness.capping import SLACKS, slack_factor, threshold
-from harness.errors import BadInput
 from harness.live import LiveProblem
 from harness.problem import OK, TIMEOUT, Cappable
 

@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import norm
 
+from datasets.errors import BadInput
 from harness.acquisitions.ei import ExpectedImprovement
 from harness.acquisitions.power import Power
 from harness.cost_models.censored import BOUND, DROPPED, IMPUTED, learn
@@ -14,13 +15,12 @@ from harness.cost_models.gp import GaussianProcessCost, ResidualGaussianProcess
 from harness.cost_models.lv import LowVariance
 from harness.cost_models.protocol import CensoredCostModel, CostModel
 from harness.cost_models.warped import WarpedGaussianProcess
-from harness.errors import BadInput
+from harness.grid import Grid
 from harness.live import Live
 from harness.optimizer import Optimizer
 from harness.problem import TIMEOUT, Evaluation
 from harness.space import XGBOOST_SPACE
 from harness.streams import stream
-from harness.study import Grid
 from harness.surrogates.gp import GaussianProcess
 
 FEATURES = ("n_estimators", "max_depth")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import truncnorm
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 from harness.streams import stream
 from harness.surrogates.censored import BOUND, DROPPED, MEAN, SAMPLED, TREATMENTS, CensoredForest
 from harness.surrogates.forest import RandomForest

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from datasets.errors import BadInput
 from harness.configurator.configure import Settings, configure, draw_pairs
 from harness.configurator.history import Entry, History, Pair
 from harness.configurator.intensify import Intensifier
 from harness.configurator.model import RuntimeModel, challengers
-from harness.errors import BadInput
 from harness.solvers.options import Option, OptionSpace
 from harness.solvers.protocol import CRASHED, CUT, SOLVED, Run
 from harness.streams import stream

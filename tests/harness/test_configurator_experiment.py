@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from datasets.errors import BadInput
+from datasets.files import write_atomically
 from harness.configurator.__main__ import main
 from harness.configurator.experiment import TEST, read, run_all, trials
-from harness.errors import BadInput
 from harness.executors import serial
-from harness.files import write_atomically
-from harness.records import DamagedRecord
+from harness.records.checks import DamagedRecord
 from harness.solvers.options import Option, OptionSpace
 from harness.solvers.protocol import CRASHED, CUT, SOLVED, InstanceSet, Run, Solver
 

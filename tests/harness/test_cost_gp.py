@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from datasets.errors import BadInput
 from harness.cost_models.features import log_costs
 from harness.cost_models.gp import GaussianProcessCost, ResidualGaussianProcess
 from harness.cost_models.hybrid import Hybrid
 from harness.cost_models.lv import LowVariance
 from harness.cost_models.warped import WarpedGaussianProcess
-from harness.errors import BadInput
 from harness.space import XGBOOST_SPACE
 from harness.surrogates.gp import GaussianProcess
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from fakes import make_tables
 
+from datasets.errors import BadInput
 from harness.acquisitions.ei import ExpectedImprovement
 from harness.acquisitions.power import Power
 from harness.continuous import ContinuousProblem
 from harness.cost_models.oracle import Oracle
-from harness.errors import BadInput
 from harness.optimizer import Optimizer
 from harness.problem import Evaluation, KnownCosts
 from harness.run import run

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from datasets.errors import BadInput
 from harness.acquisitions.belief import Belief
 from harness.acquisitions.choose import choose
 from harness.acquisitions.contextual import Contextual
@@ -16,7 +17,6 @@ from harness.acquisitions.ignore import Ignore
 from harness.acquisitions.power import Power
 from harness.acquisitions.protocol import CostRule
 from harness.checks import number
-from harness.errors import BadInput
 
 BELIEF = Belief(*(np.zeros(1),) * 2, 0.0, *(np.zeros(1),) * 2, 5, 100, 5, 10.0, 4.0, 40.0)
 INFINITE, FINITE = [-math.inf, -2.0, -1.0, 0.0, 0.5, 3.0, math.inf], [-3.0, -1.0, 0.0, 0.25, 1.0, 2.0]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from datasets.errors import BadInput
 from harness.acquisitions.belief import Belief
 from harness.acquisitions.contextual import Contextual
 from harness.acquisitions.cool import Cool
@@ -10,7 +11,6 @@ from harness.acquisitions.ei import ExpectedImprovement
 from harness.acquisitions.power import Power
 from harness.acquisitions.protocol import CostRule
 from harness.cost_models.statistics import log_statistic
-from harness.errors import BadInput
 from harness.optimizer import Optimizer, Proposal
 from harness.problem import Evaluation
 from harness.surrogates.gp import GaussianProcess

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
+from datasets.errors import BadInput
 from harness.cost_models.gp import GaussianProcessCost
 from harness.cost_models.warped import WarpedGaussianProcess, WarpedLikelihood, unwarp
-from harness.errors import BadInput
 from harness.space import XGBOOST_SPACE
 from harness.surrogates.pairs import Pairs
 from harness.surrogates.workspace import Workspace

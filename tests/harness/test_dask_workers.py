@@ -13,10 +13,11 @@ import pytest
 from fakes import make_tables
 from test_study import contents, do, grid
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 from harness.executors import dask, slurm
+from harness.grid import blocks
 from harness.ledger import locked
-from harness.study import blocks, run_study
+from harness.study import run_study
 from harness.supervise import ExecutorGone, slots, supervised
 
 

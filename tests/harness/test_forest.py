@@ -8,6 +8,7 @@ import pytest
 from fakes import make_tables
 from sklearn.tree import DecisionTreeRegressor
 
+from datasets.errors import BadInput
 from harness.acquisitions.contextual import Contextual
 from harness.acquisitions.cool import Cool
 from harness.acquisitions.ei import ExpectedImprovement
@@ -16,7 +17,6 @@ from harness.acquisitions.power import Power
 from harness.acquisitions.protocol import CostRule
 from harness.checks import whole
 from harness.cost_models.lv import LowVariance
-from harness.errors import BadInput
 from harness.optimizer import Optimizer
 from harness.run import run
 from harness.streams import stream

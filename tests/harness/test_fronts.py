@@ -8,15 +8,18 @@ import pyarrow.parquet as pq
 import pytest
 from fakes import make_tables
 
+from datasets.errors import BadInput
 from harness.budgets import read_budgets
-from harness.errors import BadInput
 from harness.executors import serial
 from harness.fronts import Watched, front
+from harness.grid import Grid, blocks
 from harness.methods import Method
 from harness.problem import Described, KnownCosts
-from harness.records import FRONTS, front_files, read_traces, seeds_done
+from harness.records.checks import seeds_done
+from harness.records.layout import FRONTS, front_files
+from harness.records.reading import read_traces
 from harness.run import run
-from harness.study import Grid, blocks, make_optimizer, run_study
+from harness.study import make_optimizer, run_study
 from tabular_cache.replay import Replay
 
 COMPONENTS = {

@@ -8,15 +8,9 @@ from scipy.optimize import fmin_l_bfgs_b
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 from harness.surrogates.compiled import CompiledLikelihood
-from harness.surrogates.gp import (
-    LENGTH_SCALE,
-    NOISE_VARIANCE,
-    SIGNAL_VARIANCE,
-    GaussianProcess,
-    standardise,
-)
+from harness.surrogates.gp import LENGTH_SCALE, NOISE_VARIANCE, SIGNAL_VARIANCE, GaussianProcess, standardise
 from harness.surrogates.likelihood import Likelihood, invert_triangle
 from harness.surrogates.pairs import Pairs
 from harness.surrogates.posterior import GaussianPosterior

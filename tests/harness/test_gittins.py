@@ -14,12 +14,12 @@ from lookahead_cases import believe, data
 from omegaconf import OmegaConf
 from scipy.optimize import brentq
 
+from datasets.errors import BadInput
 from harness.acquisitions.ei import log_ei, log_h
 from harness.acquisitions.ignore import Ignore
 from harness.acquisitions.pbgi import PandorasBoxGittinsIndex, gittins, inverse_log_h
-from harness.cli import CONFIGS
+from harness.choices import CONFIGS
 from harness.cost_models.lv import LowVariance
-from harness.errors import BadInput
 from harness.optimizer import Optimizer
 from harness.surrogates.gp import GaussianProcess
 from tabular_cache.replayed import ReplayProblem

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 from harness.surrogates.gp import GaussianProcess, standardise
 from harness.surrogates.gpyopt import GPyOptProcess
 

@@ -15,7 +15,7 @@ from command_lines import ENVIRONMENT, CommandLines
 from harness.journal import Journaled, forget, kept, path_of
 from harness.ledger import FOLDER
 from harness.problem import Candidates, Evaluation
-from harness.records import read_traces, specs
+from harness.records.reading import read_traces, specs
 from harness.space import XGBOOST_SPACE
 
 SPEC = {"dataset": "d", "pipeline": "p", "method": "ei", "iterations": 4}

@@ -12,12 +12,13 @@ from command_lines import ENVIRONMENT, without_notice
 from fakes import make_tables
 from test_study import contents, grid
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 from harness.executors import serial
+from harness.grid import blocks
 from harness.ledger import FOLDER, check_compiled_for, is_locked, locked, mend, read_failed, write_failed, write_plan
 from harness.records import checks
 from harness.status import lines, read_status
-from harness.study import blocks, run_study
+from harness.study import run_study
 from harness.versions import TARGET, libraries, versions
 
 

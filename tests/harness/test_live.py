@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from fakes import prepared
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 from harness.live import Live, LiveProblem
 from harness.problem import OK, TIMEOUT, Evaluation
 from harness.training import train

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from datasets.errors import BadInput
 from harness.acquisitions.belief import Belief, History
 from harness.acquisitions.ei import ExpectedImprovement, log_ei, log_h
-from harness.errors import BadInput
 
 
 def exact_log_h(u: float) -> float:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
+from datasets.errors import BadInput
 from harness.cost_models.lv import LowVariance
-from harness.errors import BadInput
 from harness.space import XGBOOST_SPACE
 
 FEATURES = ("n_estimators", "max_depth", "reg_alpha")

@@ -10,6 +10,7 @@ from fakes import make_tables
 from lookahead_cases import believe, data
 from scipy.stats import lognorm
 
+from datasets.errors import BadInput
 from harness.acquisitions.bmsei import BudgetedMultiStepEI
 from harness.acquisitions.choose import choose
 from harness.acquisitions.compiled_ei import expected_improvement
@@ -22,7 +23,6 @@ from harness.acquisitions.mcms import MonteCarloMultiStep
 from harness.acquisitions.paths import path_values
 from harness.acquisitions.time_left import Clock
 from harness.cost_models.gp import GaussianProcessCost
-from harness.errors import BadInput
 from harness.optimizer import Optimizer
 from harness.surrogates.gp import GaussianProcess
 from harness.surrogates.joint import Joint

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from datasets.errors import BadInput
 from harness.acquisitions.alpha import effective_alpha
 from harness.acquisitions.belief import Belief
 from harness.acquisitions.contextual import Contextual
@@ -15,7 +16,6 @@ from harness.acquisitions.ignore import Ignore
 from harness.acquisitions.power import Power
 from harness.acquisitions.protocol import CostRule
 from harness.cost_models.lv import LowVariance
-from harness.errors import BadInput
 from harness.optimizer import Optimizer, Proposal, fill_failures
 from harness.problem import FAILED, TIMEOUT, Evaluation
 from harness.space import XGBOOST_SPACE

@@ -5,19 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.errors import BadInput
-from harness.records import (
-    TIMINGS,
-    TRACE,
-    block_files,
-    block_folder,
-    read_timings,
-    read_traces,
-    seeds_done,
-    spec_hash,
-    write_block,
-)
-from harness.records.writing import _ranges
+from datasets.errors import BadInput
+from harness.records.checks import seeds_done
+from harness.records.layout import TIMINGS, TRACE, block_folder, spec_hash
+from harness.records.reading import read_timings, read_traces
+from harness.records.writing import _ranges, block_files, write_block
 
 SPEC = {
     "dataset": "abalone",

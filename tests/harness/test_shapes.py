@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from command_lines import ENVIRONMENT
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 from harness.shapes import check_candidates, check_point, one_each
 
 SCRIPT = """

@@ -7,11 +7,12 @@ import pytest
 from fakes import make_tables
 from test_study import contents, grid
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 from harness.executors import serial
-from harness.records import read_traces
+from harness.grid import Block, blocks
+from harness.records.reading import read_traces
 from harness.shipping import Absent, Delivery, Parcel, receive, with_cargo, work
-from harness.study import Block, Stopped, blocks, run_block, run_study
+from harness.study import Stopped, run_block, run_study
 from tabular_cache.table import read_table
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 from harness.solvers import kissat
 from harness.solvers.auctions import Auctions
 from harness.solvers.colouring import Colouring

@@ -10,15 +10,15 @@ import pytest
 from fakes import make_tables
 from omegaconf import OmegaConf
 
+from datasets.errors import BadInput
 from harness.choices import CONFIGS
 from harness.continuous import ContinuousProblem
-from harness.errors import BadInput
 from harness.executors import local, run_tasks, serial
-from harness.grid import COST_SD, LOOK_AHEAD
+from harness.grid import COST_SD, LOOK_AHEAD, Grid, blocks
 from harness.methods import Method
 from harness.problem import Evaluation, Problem
-from harness.records import read_traces
-from harness.study import Grid, blocks, run_study
+from harness.records.reading import read_traces
+from harness.study import run_study
 
 IGNORE = {"_target_": "harness.acquisitions.ignore.Ignore"}
 CEI = {"_target_": "harness.acquisitions.contextual.Contextual", "lam": 0.3}

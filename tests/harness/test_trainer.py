@@ -14,7 +14,8 @@ from fakes import prepared
 
 from harness.live import LiveProblem
 from harness.problem import OK, OUT_OF_MEMORY, TIMEOUT
-from harness.trainer import Limits, Trainer
+from harness.trainee import Limits
+from harness.trainer import Trainer
 from harness.training import train
 
 X = np.array([20, 0.3, 0.0, 0.01, 1.0, 1.0, 3])

@@ -7,11 +7,12 @@ from hydra import initialize_config_dir
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
+from datasets.errors import BadInput
 from harness.acquisitions.bmsei import BudgetedMultiStepEI
-from harness.cli import CONFIGS
-from harness.errors import BadInput
+from harness.choices import CONFIGS
+from harness.grid import Grid, make_spec
 from harness.methods import Method, study_methods
-from harness.study import Grid, make_optimizer, make_spec
+from harness.study import make_optimizer
 
 COMPONENTS = {
     "evaluator": {"_target_": "tabular_cache.replay.Replay"},

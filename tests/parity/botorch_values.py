@@ -14,7 +14,7 @@ TESTS = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS.parent)]
 from lookahead_cases import data  # noqa: E402
 
-from harness.files import write_atomically  # noqa: E402
+from datasets.files import write_atomically  # noqa: E402
 from harness.surrogates.gp import standardise  # noqa: E402
 
 GOLDEN = TESTS / "golden" / "botorch.json"

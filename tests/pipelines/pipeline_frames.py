@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from datasets import Dataset
+from datasets.catalogue import Dataset
 
 WORDS = ("call", "free", "home", "late", "love", "meet", "now", "prize", "send", "stop", "text", "win")
 

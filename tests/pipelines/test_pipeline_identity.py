@@ -13,10 +13,12 @@ from conftest import needs_data
 from pipeline_frames import dataset_of, mixed_frame, targets
 from scipy import sparse
 
-from datasets import load
-from pipelines import BadInput, Prepared, identity, prepare
+from datasets.errors import BadInput
+from datasets.loading import load
+from pipelines import identity, prepare
 from pipelines.identity import Identity, difference
 from pipelines.matrices import Matrix
+from pipelines.prepared import Prepared
 
 FRAME = mixed_frame(900)
 FAR = pd.DataFrame({"far": 400 + np.random.default_rng(1).normal(size=900), "x": FRAME["normal"]})

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pipeline_frames import mixed_frame
 
-from datasets import load, names, split
+from datasets.catalogue import names
 from datasets.errors import BadInput
+from datasets.loading import load, split
 from pipelines.casts import levels, numbers
 from pipelines.kinds import Kinds, decide, heavy_tailed, rare_rows, tidy, tidy_names
 

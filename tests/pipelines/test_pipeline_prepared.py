@@ -10,8 +10,11 @@ import pytest
 from pipeline_frames import dataset_of, mixed_frame, targets
 from scipy import sparse
 
-from datasets import Dataset, split
-from pipelines import BadInput, Prepared, names, prepare, prepared
+from datasets.catalogue import Dataset
+from datasets.errors import BadInput
+from datasets.loading import split
+from pipelines import names, prepare, prepared
+from pipelines.prepared import Prepared
 
 ROOT = Path(__file__).resolve().parents[2]
 FRAME = mixed_frame(600)

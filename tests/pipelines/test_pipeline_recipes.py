@@ -17,9 +17,9 @@ from sklearn.feature_selection import f_regression
 from sklearn.pipeline import Pipeline
 
 import pipelines
-from pipelines import BadInput, build, names, recipes
+from datasets.errors import BadInput, user_errors
+from pipelines import build, names, recipes
 from pipelines.compare import same_pairs
-from pipelines.mistakes import told
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDY = (
@@ -220,7 +220,7 @@ def test_an_error_in_a_recipe_is_one_line_with_its_place(
 
 @pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
 def test_what_is_no_error_of_a_recipe_passes(error: type[BaseException]) -> None:
-    with pytest.raises(error), told("a pipeline"):
+    with pytest.raises(error), user_errors("a pipeline"):
         raise error
 
 

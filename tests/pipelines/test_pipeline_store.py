@@ -8,8 +8,9 @@ import pytest
 from conftest import needs_data
 from pipeline_frames import dataset_of, mixed_frame, targets
 
-from datasets import load
-from pipelines import Prepared, prepare, prepared, store
+from datasets.loading import load
+from pipelines import prepare, prepared, store
+from pipelines.prepared import Prepared
 
 FRAME = mixed_frame(600)
 REAL = dataset_of(FRAME, targets(FRAME))

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from fakes import journal_line, make_tables, vouch
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 from tabular_cache.cargo import cargo
 from tabular_cache.checks import SEAL
 from tabular_cache.store import Store

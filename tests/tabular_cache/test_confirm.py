@@ -9,13 +9,14 @@ import pandas as pd
 import pytest
 from fakes import make_tables, prepared
 
-import tabular_cache.confirm as confirm_module
-from harness.errors import BadInput
+from datasets.errors import BadInput
 from harness.executors import serial
-from harness.records import TRACE, block_files, write_block
+from harness.records.layout import TRACE
+from harness.records.writing import block_files, write_block
 from harness.space import XGBOOST_SPACE
 from harness.training import train
-from tabular_cache.chosen import choices
+from tabular_cache import confirm as confirm_module
+from tabular_cache.chosen import Choice, choices
 from tabular_cache.confirm import confirm, print_confirmed
 from tabular_cache.table import read_manifest
 
@@ -61,11 +62,11 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def counted(monkeypatch: pytest.MonkeyPatch) -> list[confirm_module.Choice]:
-    seen: list[confirm_module.Choice] = []
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[Choice]:
+    seen: list[Choice] = []
     inner = confirm_module.retrain
 
-    def retrain(choice: confirm_module.Choice) -> dict[str, object]:
+    def retrain(choice: Choice) -> dict[str, object]:
         seen.append(choice)
         return inner(choice)
 
@@ -112,7 +113,7 @@ def test_a_lost_training_loses_no_other(
 ) -> None:
     inner = confirm_module.retrain
 
-    def fragile(choice: confirm_module.Choice) -> dict[str, object]:
+    def fragile(choice: Choice) -> dict[str, object]:
         if choice.tree_method == "hist":
             raise OSError("lost")
         return inner(choice)

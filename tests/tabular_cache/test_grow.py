@@ -16,12 +16,13 @@ import numpy as np
 import pytest
 from fakes import journal_line, make_tables, prepared, vouch
 
-import tabular_cache.grow as grow_module
-import tabular_cache.measure as measure_module
-from harness.errors import BadInput
+from datasets.errors import BadInput
+from datasets.files import write_atomically
 from harness.executors import serial
 from harness.problem import TIMEOUT
 from harness.supervise import WorkerLost
+from tabular_cache import grow as grow_module
+from tabular_cache import measure as measure_module
 from tabular_cache import noise, parts
 from tabular_cache.__main__ import main
 from tabular_cache.build import Report
@@ -346,7 +347,7 @@ def test_a_finished_part_is_never_written_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize("when", ["before the file", "before the sidecar", "before the journal goes"])
 def test_killed_while_packing(when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, whole = make_tables(tmp_path / "t", ["a/p"], 4), make_tables(tmp_path / "w", ["a/p"], 9)
-    plan, unlink, write = plan_of({"i": [("a/p", 9)]}), Path.unlink, parts.write_atomically
+    plan, unlink, write = plan_of({"i": [("a/p", 9)]}), Path.unlink, write_atomically
 
     def killed_write(path: Path, content: bytes) -> None:
         if (when, path.suffix) in (("before the file", ".parquet"), ("before the sidecar", ".json")):

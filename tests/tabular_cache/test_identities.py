@@ -12,16 +12,18 @@ from fakes import journal_line, prepared
 
 import datasets
 import pipelines
-import tabular_cache.audit as audit_module
-from harness.errors import BadInput
+from datasets.errors import BadInput
 from harness.executors import serial
 from harness.problem import OK
 from harness.training import train
-from pipelines import Prepared, prepare
+from pipelines import prepare
 from pipelines.identity import Identity, difference
+from pipelines.prepared import Prepared
+from tabular_cache import audit as audit_module
 from tabular_cache.__main__ import main
 from tabular_cache.audit import audit, identify
 from tabular_cache.measure import MEASURED, Measurement, configuration, describe
+from tabular_cache.schema import ERRORS
 from tabular_cache.stages import read_plan
 from tabular_cache.store import Store
 from tabular_cache.table import TABLES, load_table, read_manifest
@@ -41,7 +43,7 @@ def line(config: int, data: Prepared, identity: bool = True) -> dict[str, Any]:
 def measured(config: int, data: Prepared) -> dict[str, Any]:
     """The journal line of a real training."""
     found = train(data, configuration(config), prefixes=())
-    values = {name: getattr(found, name).tolist() for name in audit_module.ERRORS}
+    values = {name: getattr(found, name).tolist() for name in ERRORS}
     costs = {name: [0.01 * (1 + config)] for name in ("cpu_s", "wall_s", "scaled_s")}
     return line(config, data, identity=False) | values | costs | {"rounds": found.rounds.tolist(), "status": OK}
 

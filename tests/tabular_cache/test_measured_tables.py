@@ -11,11 +11,11 @@ from fakes import journal_line, make_tables, prepared
 
 import datasets
 import pipelines
-import tabular_cache.audit as audit_module
-from harness.errors import BadInput
+from datasets.errors import BadInput
 from harness.executors import serial
 from harness.problem import OK
 from harness.training import PREFIX_GRID, Training, train
+from tabular_cache import audit as audit_module
 from tabular_cache.__main__ import main
 from tabular_cache.allowance import Allowance
 from tabular_cache.audit import AuditRow, audit, drawn, print_audit, sample

@@ -14,7 +14,7 @@ import pytest
 from fakes import journal_line, prepared
 from scipy.stats import chi2
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 from harness.executors import serial
 from harness.streams import stream
 from harness.supervise import WorkerLost

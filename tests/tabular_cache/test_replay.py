@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from fakes import journal_line, make_tables, vouch
 
-from harness.errors import BadInput
+from datasets.errors import BadInput
 from harness.problem import Cappable
 from tabular_cache import table as table_module
 from tabular_cache.replay import Replay

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 from fakes import journal_line, make_tables
 
-from harness.errors import BadInput
-from harness.files import write_atomically
+from datasets.errors import BadInput
+from datasets.files import write_atomically
 from tabular_cache.allowance import Allowance
 from tabular_cache.measure import configuration
 from tabular_cache.plan import Planner

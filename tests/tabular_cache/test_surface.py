@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from fakes import journal_line, make_tables, prepared
 
-import harness.live as live_module
-from harness.errors import BadInput
+from datasets.errors import BadInput
+from harness import live as live_module
 from harness.executors import serial
 from harness.live import Live
 from tabular_cache import emulator as emulator_module

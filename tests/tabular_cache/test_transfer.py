@@ -17,12 +17,12 @@ from sklearn.linear_model import LinearRegression
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.tree import DecisionTreeRegressor
 
+from datasets.errors import BadInput
 from harness.acquisitions.ei import ExpectedImprovement
 from harness.acquisitions.power import Power
-from harness.cli import CONFIGS
+from harness.choices import CONFIGS
 from harness.cost_models.hybrid import Hybrid
 from harness.cost_models.protocol import known_beforehand
-from harness.errors import BadInput
 from harness.optimizer import Optimizer
 from harness.problem import About
 from harness.run import run

@@ -10,19 +10,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float, Int, UInt8
 
-from datasets.catalogue import Entry, File, Source
+from datasets.catalogue import Entry, File, Kaggle, Source, Uci
 from datasets.errors import BadInput
-from datasets.origins import Kaggle
 
 if TYPE_CHECKING:
     import pandas
 
+
 SIDE, BLOCK = 32, 4
-INPUTS = tuple(f"p{row}{column}" for row in range(SIDE // BLOCK) for column in range(SIDE // BLOCK))
-NOTE = "the 5940 images of letters2 (no background), grey, standardised one by one, averaged to 8 x 8 (our reading)"
+_LETTERS_INPUTS = tuple(f"p{row}{column}" for row in range(SIDE // BLOCK) for column in range(SIDE // BLOCK))
+_LETTERS_NOTE = (
+    "the 5940 images of letters2 (no background), grey, standardised one by one, averaged to 8 x 8 (our reading)"
+)
 
 
-def parse(files: Sequence[Path]) -> "pandas.DataFrame":
+def read_letters(files: Sequence[Path]) -> "pandas.DataFrame":
     """Read the list of images and the zip file of PNGs it names, wherever in the archive they lie.
 
     Paper and light differ from photograph to photograph more than the letters do, so each image is standardised over
@@ -42,7 +44,7 @@ def parse(files: Sequence[Path]) -> "pandas.DataFrame":
             raise BadInput(f"{files[1]} lacks {len(missing)} of the listed images, {missing[0]} for one")
         luma = np.stack([_luma(archive.read(members[file])) for file in listed["file"]])
     blocks = _standardised_blocks(luma.astype(np.int64), list(listed["file"]))
-    return pandas.DataFrame(blocks.reshape(len(luma), -1), columns=list(INPUTS)).assign(label=listed["label"])
+    return pandas.DataFrame(blocks.reshape(len(luma), -1), columns=list(_LETTERS_INPUTS)).assign(label=listed["label"])
 
 
 def _standardised_blocks(luma: Int[np.ndarray, "n 32 32"], names: Sequence[str]) -> Float[np.ndarray, "n 8 8"]:
@@ -72,8 +74,10 @@ def _luma(png: bytes) -> UInt8[np.ndarray, "32 32"]:
     return np.asarray(colour.convert("L"))
 
 
-LIST = File("handwritten_letters/letters2.csv", "e5ba9c7659fe93a84d45b17248238effae57d95aa4b8af4b3bf5e142421eee75")
-ENTRY = Entry(
+_LETTERS_LIST = File(
+    "handwritten_letters/letters2.csv", "e5ba9c7659fe93a84d45b17248238effae57d95aa4b8af4b3bf5e142421eee75"
+)
+LETTERS = Entry(
     name="letters",
     title="Handwritten letters",
     task="multiclass",
@@ -84,24 +88,81 @@ ENTRY = Entry(
     sources=(
         Source(
             files=(
-                LIST,
+                _LETTERS_LIST,
                 File(
                     "handwritten_letters/letters2_png.zip",
                     "37316757ae2a3e8f8262ef86af401fddde2038bbb17a912cd08a561a8b63fbbc",
                 ),
             ),
-            parse=parse,
+            parse=read_letters,
             rows=5940,
             sha256="75bebf74b39dd0573afe790b7b853fb1a7067e67f0937f108a6e3a1655864047",
-            note=NOTE,
+            note=_LETTERS_NOTE,
         ),
         Source(
-            files=(LIST, File("handwritten_letters/letters2.zip", "")),
-            parse=parse,
+            files=(_LETTERS_LIST, File("handwritten_letters/letters2.zip", "")),
+            parse=read_letters,
             rows=5940,
             sha256="75bebf74b39dd0573afe790b7b853fb1a7067e67f0937f108a6e3a1655864047",
             origin=Kaggle("olgabelitskaya/classification-of-handwritten-letters", packed="letters2/**/*.png"),
-            note=NOTE,
+            note=_LETTERS_NOTE,
+        ),
+    ),
+)
+
+
+# SMS spam (Kaggle team-ai/spam-text-message-classification; UCI 228): spam or ham, from the message.
+
+_SPAM_COLUMNS = ("Category", "Message")
+
+
+def read_spam(files: Sequence[Path]) -> "pandas.DataFrame":
+    """Read the comma separated file; one message holds line ends inside its quotes."""
+    from datasets.formats import read_csv
+
+    return read_csv(files[0], strip=False).astype("str")
+
+
+def read_spam_uci(files: Sequence[Path]) -> "pandas.DataFrame":
+    """Read UCI's file: tab separated, no header, quotes are part of the text."""
+    from datasets.formats import read_csv
+
+    return read_csv(files[0], _SPAM_COLUMNS, sep="\t", quoted=False, strip=False).astype("str")
+
+
+SPAM = Entry(
+    name="spam",
+    title="SMS spam",
+    task="binary",
+    target="Category",
+    columns=1,
+    classes=2,
+    licence="free with copyright notice (Almeida, Gomez Hidalgo); asks for a citation",
+    sources=(
+        Source(
+            files=(
+                File(
+                    "sms_spam/SPAM text message 20170820 - Data.csv",
+                    "1f0573aa3e3e8f5b37a753a454058a9ef9ebb981bcabeeb7ef43cdccedaecf29",
+                ),
+            ),
+            parse=read_spam,
+            rows=5572,
+            sha256="f9d3d815e328b794978984e76fa00c039587ee74c5f71216182bfcc31b070472",
+            origin=Kaggle("team-ai/spam-text-message-classification"),
+        ),
+        Source(
+            files=(
+                File(
+                    "sms_spam/SMSSpamCollection",
+                    "7d039a24a6083ed9ef0f806ebad56bbb976e3aeb8de05669173bfdc4996c239d",
+                ),
+            ),
+            parse=read_spam_uci,
+            rows=5574,
+            sha256="4082fa7212d3c27f529de9f2fc7af1aa9b41e5e216c92d51b6df3117dab21ecc",
+            origin=Uci(228, "sms+spam+collection"),
+            note="the UCI file: 5574 messages, of which the Kaggle file merges three and damages three",
         ),
     ),
 )

@@ -1,7 +1,9 @@
 """Checksums: of files, and of the values of a parsed data set."""
 
+import contextlib
 import hashlib
 import os
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,3 +78,53 @@ def cache_folder(part: str = "") -> Path:
     from platformdirs import user_cache_dir
 
     return Path(user_cache_dir("cost-aware-bo", appauthor=False)) / (part or "datasets")
+
+
+# Atomic writes: a file is either as it was or complete, whatever happens in between.
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write `content` to `path` by way of a temporary name, synced to disk before it is renamed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
+        _sync_folder(path.parent)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename outlast a power cut, where the file system lets folders be synced."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):
+            os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+# Files of the cache that can tell whether they are whole: the SHA-256 of the content, then the content.
+
+_DIGEST = hashlib.sha256().digest_size
+
+
+def write_sealed(path: Path, content: bytes) -> None:
+    """Write `content` under its seal, atomically: of several writers the last one stays, whole."""
+    write_atomically(path, hashlib.sha256(content).digest() + content)
+
+
+def read_sealed(path: Path) -> bytes | None:
+    """Return the content of a sealed file; None where there is none, or a damaged one."""
+    try:
+        whole = path.read_bytes()
+    except OSError:
+        return None
+    content = whole[_DIGEST:]
+    return content if hashlib.sha256(content).digest() == whole[:_DIGEST] else None

@@ -1,0 +1,91 @@
+"""The study's eight feature pipelines, in its order: each public function here returns one, unfitted.
+
+A recipe added here joins the study. One of a user's own is a module with a function `build()`, in this package or in
+another.
+"""
+
+from sklearn.base import TransformerMixin
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import QuantileTransformer, StandardScaler
+
+from pipelines.components import Components, Products
+from pipelines.steps import Encode, bins, impute, scale, signed_log
+from pipelines.text import Terms
+
+QUANTILES = 1000  # scikit-learn lowers it to the number of rows
+
+
+def clean() -> Pipeline:
+    """Return: finite numbers or NaN, one-hot categories, tf-idf words, everything scaled.
+
+    NaN stays NaN, which XGBoost treats as missing.
+    """
+    return Pipeline([("encode", Encode("passthrough", Terms())), ("scale", scale())])
+
+
+def onehot() -> Pipeline:
+    """Return: every column made categorical, by level or by quantile bin, and one-hot encoded.
+
+    Of a word, too, only its presence counts.
+    """
+    return Pipeline([("encode", Encode(bins(), Terms(presence=True), detect=True))])
+
+
+def quadratic() -> Pipeline:
+    """Return: `clean` with median imputation, plus products of the 20 most telling columns.
+
+    Numeric columns are centred, or most squares would be monotone maps.
+    """
+    numeric = make_pipeline(impute(), StandardScaler())
+    return Pipeline([("encode", Encode(numeric, Terms())), ("products", Products(20)), ("scale", scale())])
+
+
+def pca_small() -> Pipeline:
+    """Return: median imputation, one-hot categories, tf-idf of characters; PCA to 5 components; scaled.
+
+    Columns enter the PCA on their own scales, so wide ones lead.
+    """
+    encode = Encode(impute(), Terms(characters=True))
+    return Pipeline([("encode", encode), ("pca", Components(5, half=True)), ("scale", StandardScaler())])
+
+
+def quantile_pca() -> Pipeline:
+    """Return: heavy-tailed columns through a quantile map; PCA to half the width, at most 26.
+
+    Numeric columns, the mapped ones too, are standardised before the rotation.
+    """
+    to_uniform = QuantileTransformer(
+        n_quantiles=QUANTILES, output_distribution="uniform", subsample=None, random_state=0
+    )
+    encode = _encode_extremes(to_uniform)
+    return Pipeline([("encode", encode), ("pca", Components(26, half=True)), ("scale", StandardScaler())])
+
+
+def log_pca() -> Pipeline:
+    """Return: heavy-tailed columns through a signed log; a full rotation, at most 98 components.
+
+    Numeric columns, the logs too, are standardised before the rotation.
+    """
+    encode = _encode_extremes(signed_log())
+    return Pipeline([("encode", encode), ("pca", Components(98)), ("scale", StandardScaler())])
+
+
+def clean_plus_pca() -> Pipeline:
+    """Return: `clean` with median imputation, with its 5 leading principal components appended.
+
+    The components are those of the scaled columns.
+    """
+    encode = Encode(impute(), Terms())
+    return Pipeline([("encode", encode), ("scale", scale()), ("pca", Components(5, append=True))])
+
+
+def onehot_svd() -> Pipeline:
+    """Return: `onehot`, then a truncated singular value decomposition to half the width, at most 147."""
+    return Pipeline([*onehot().steps, ("svd", Components(147, half=True, centre=False))])
+
+
+def _encode_extremes(extreme_map: TransformerMixin) -> Encode:
+    """Return the encoder of the last two: imputed with indicators, extreme columns mapped, all standardised."""
+    numeric = make_pipeline(impute(add_indicator=True), StandardScaler())
+    extreme = make_pipeline(impute(add_indicator=True), extreme_map, StandardScaler())
+    return Encode(numeric, Terms(), detect=True, extreme=extreme)
