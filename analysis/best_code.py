@@ -22,7 +22,7 @@ def code(spec: Mapping[str, Any], task: str, line: str) -> list[str]:
     found = f"model.predict(inputs.matrix(load_rows('new.csv', data{more})))"
     return [
         "from datasets.csv_file import load_csv, load_rows",
-        "from pipelines.reuse import Fitted",
+        "from pipelines.prepared import Fitted",
         f"from xgboost import {line.partition('(')[0]}",
         f"data = load_csv({', '.join(f'{k}={v!r}' for k, v in given.items())})",
         f"inputs = Fitted(data, {str(spec['pipeline'])!r})",

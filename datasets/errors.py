@@ -96,7 +96,8 @@ def traceback_of(error: object) -> str:
 def user_errors(where: str, besides: Collection[Path] = ()) -> Iterator[None]:
     """Turn an error in a user's code into BadInput, one line that begins with `where` and ends with file and line.
 
-    Frames in the files `besides`, of those who call that code, are passed over. Lack of memory is no error of that code.
+    Frames in the files `besides`, of those who call that code, are passed over. Lack of memory is not an error of that
+    code.
     """
     try:
         yield

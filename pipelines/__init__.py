@@ -1,8 +1,8 @@
 """The feature pipelines: `build(name)` makes one, `prepare(dataset, name)` gives what XGBoost trains on.
 
 The study's recipes are the functions of `pipelines.recipes`. Another one is a module of this package with a function
-``build()``, or a module of another package, named by its dotted name (and one YAML for the command line). Importing this package is light: scikit-learn and
-pandas are imported by the calls that need them.
+``build()``, or a module of another package, named by its dotted name (and one YAML for the command line). Importing
+this package is light: scikit-learn and pandas are imported by the calls that need them.
 """
 
 import importlib
@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from datasets.errors import BadInput, user_errors
 from datasets import pin_blas
+from datasets.errors import BadInput, user_errors
 
 pin_blas()  # before numpy is imported anywhere
 

@@ -30,7 +30,7 @@ from jaxtyping import Float
 from scipy import sparse
 
 from datasets.errors import BadInput
-from pipelines.matrices import Matrix
+from pipelines.steps import Matrix
 
 if TYPE_CHECKING:
     from pipelines.prepared import Prepared

@@ -1,23 +1,37 @@
 """`prepare`: fit a pipeline on a data set's training rows and give the matrices that XGBoost sees."""
 
 import hashlib
+import importlib.util
+import json
 import logging
 import re
 import time
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+import uuid
+import zipfile
+import zlib
+from dataclasses import dataclass, fields
+from functools import cache, cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float, Int
 from scipy import sparse
 
-from datasets.catalogue import Dataset
+from datasets import loading
+from datasets.catalogue import Dataset, entry_of
+from datasets.download import find
 from datasets.errors import BadInput, user_errors
+from datasets.files import cache_folder
 from datasets.loading import load, split
-from pipelines import CALLERS, build, store
+from pipelines import CALLERS, build, module_name
 from pipelines.identity import Identity, identity_of
-from pipelines.matrices import Matrix, dense, density, indicators, omit_zeros
+from pipelines.steps import Matrix, dense, density, indicators, omit_zeros
+
+if TYPE_CHECKING:
+    import pandas
+
 
 SPARSE_BELOW = 0.2
 LOG = logging.getLogger(__name__)
@@ -69,15 +83,15 @@ class Prepared:
 def prepare(dataset: str | Dataset, pipeline: str, split_seed: int = 0, cache: bool = True) -> Prepared:
     """Return the problem (data set, pipeline) under the split `split_seed`, from the cache if it is there.
 
-    cache: read and write the cache (see `pipelines.store`); its key covers the data's and the code's content.
+    cache: read and write the cache (see `pipelines.prepared`); its key covers the data's and the code's content.
     Raises BadInput for an unknown data set or pipeline, for data no pipeline takes, or for a matrix that
     cannot be what XGBoost should see (infinite values, no columns), or for an error in the pipeline's own code.
     """
     if isinstance(split_seed, bool) or not isinstance(split_seed, int) or split_seed < 0:
         raise BadInput(f"split_seed must be an integer of 0 or more, got {split_seed!r}")
     if cache and isinstance(dataset, str):
-        for sha256, mark in store.known_versions(dataset):
-            stored = store.read(store.key(dataset, sha256, mark, pipeline, split_seed))
+        for sha256, mark in known_versions(dataset):
+            stored = read_cached(cache_key(dataset, sha256, mark, pipeline, split_seed))
             if stored is not None:
                 return stored
     data = load(dataset) if isinstance(dataset, str) else dataset
@@ -85,12 +99,12 @@ def prepare(dataset: str | Dataset, pipeline: str, split_seed: int = 0, cache: b
         return compute(data, pipeline, split_seed)
     if not re.fullmatch("[0-9a-f]{64}", data.sha256):
         raise BadInput(f"data set {data.name!r} has no SHA-256 to cache it by; pass cache=False")
-    key = store.key(data.name, data.sha256, data.mark, pipeline, split_seed)
-    stored = store.read(key)
+    key = cache_key(data.name, data.sha256, data.mark, pipeline, split_seed)
+    stored = read_cached(key)
     if stored is None:
         stored = compute(data, pipeline, split_seed)
         try:
-            store.write(key, stored)
+            write_cached(key, stored)
         except OSError as error:  # a full disk, or a folder that cannot be written: the next time it is computed again
             LOG.warning("%s/%s is not kept in the cache (%s)", data.name, pipeline, error)
     return stored
@@ -206,3 +220,140 @@ def _csr32(X: Matrix) -> sparse.csr_matrix:
     out.sort_indices()
     out.indices, out.indptr = out.indices.astype(np.int32), out.indptr.astype(np.int32)
     return out
+
+
+# A pipeline fitted once, for rows to come: what a model that was tuned on its matrices predicts from.
+
+
+class Fitted:
+    """The pipeline `pipeline`, fitted on all rows of `data`.
+
+    Raises BadInput for an unknown pipeline, or data that it does not take.
+    """
+
+    def __init__(self, data: Dataset, pipeline: str) -> None:
+        self._where = f"{data.name}/{pipeline}"
+        y = np.ascontiguousarray(data.y, dtype=np.float64 if data.task == "regression" else np.int64)
+        self._steps = build(pipeline).fit(data.X, y)
+        self._fitted_on: Matrix = self._steps.transform(data.X)
+
+    def matrix(self, X: "pandas.DataFrame") -> Matrix:
+        """Return the rows as `prepare` would give them: float32, dense or CSR as those fitted on are."""
+        return as_xgboost_sees([self._fitted_on, self._steps.transform(X)], self._where)[1]
+
+
+# The cache of prepared problems: one npz file each, named by a key that covers all that went into it.
+#
+# Folder: ``COST_AWARE_BO_CACHE``, else the user's cache folder, then ``prepared``. A file is written under a
+# temporary name and renamed, so that readers never see half of one; a file that cannot be read is treated as
+# absent and so is computed again. Nothing is pickled.
+
+FORMAT = 1
+LIBRARIES = ("numpy", "pandas", "scikit-learn", "scipy")
+MATRICES = ("X_train", "X_valid", "X_test")
+CSR_PARTS = ("data", "indices", "indptr", "shape")
+LABELS = ("y_train", "y_valid", "y_test")
+
+
+def prepared_folder() -> Path:
+    """Return the folder of the cache; it may not exist yet."""
+    return cache_folder("prepared")
+
+
+def known_versions(dataset: str) -> tuple[tuple[str, str], ...]:
+    """Return (checksum of the values, mark) of what `load(dataset)` gives, as far as known beforehand.
+
+    Raises BadInput for an unknown name.
+    """
+    entry = entry_of(dataset)
+    found = find(entry)
+    sources = entry.sources if found is None else (found.source,)
+    return tuple((source.sha256, source.mark) for source in sources if source.sha256)
+
+
+def cache_key(dataset: str, sha256: str, mark: str, pipeline: str, split_seed: int) -> str:
+    """Return the key of a prepared problem: SHA-256 over data, recipe, split, source code and versions."""
+    code = _sources(module_name(pipeline))
+    parts = [FORMAT, dataset, sha256, mark, pipeline, split_seed, code, _versions()]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def write_cached(key: str, prepared: "Prepared") -> None:
+    """Put a prepared problem into the cache."""
+    arrays = {name: getattr(prepared, name) for name in LABELS}
+    for name in MATRICES:
+        arrays |= _take_apart(name, getattr(prepared, name))
+    named = [field.name for field in fields(prepared) if field.name not in (*MATRICES, *LABELS)]
+    plain = {name: getattr(prepared, name) for name in named}
+    arrays["meta"] = np.array(json.dumps(plain | {"key": key}))
+    path = _path(key)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"{path.stem}-{uuid.uuid4().hex}.tmp")
+    try:
+        with temporary.open("wb") as handle:
+            np.savez(handle, allow_pickle=False, **arrays)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_cached(key: str) -> "Prepared | None":
+    """Return the prepared problem of that key, None if it is not there or its file is damaged."""
+
+    path = _path(key)
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        meta = json.loads(str(arrays.pop("meta")))
+        if meta.pop("key") != key:
+            raise ValueError("the file belongs to another key")
+        meta["dropped"] = tuple(meta["dropped"])
+        parts = {name: _put_together(name, arrays) for name in MATRICES} | {y: arrays[y] for y in LABELS}
+        return Prepared(**parts, **meta)
+    except FileNotFoundError:
+        return None
+    except (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile, zlib.error) as error:
+        LOG.warning("%s is damaged (%s) and is computed again", path, error)
+        return None
+
+
+def _path(key: str) -> Path:
+    return prepared_folder() / f"{key}.npz"
+
+
+def _take_apart(name: str, X: Matrix) -> dict[str, np.ndarray]:
+    if not sparse.issparse(X):
+        return {name: X}
+    values = (X.data, X.indices, X.indptr, np.array(X.shape))
+    return {f"{name}.{part}": value for part, value in zip(CSR_PARTS, values, strict=True)}
+
+
+def _put_together(name: str, arrays: dict[str, np.ndarray]) -> Matrix:
+    if name in arrays:
+        return arrays[name]
+    data, indices, indptr, shape = (arrays[f"{name}.{part}"] for part in CSR_PARTS)
+    return sparse.csr_matrix((data, indices, indptr), shape=(int(shape[0]), int(shape[1])))
+
+
+@cache
+def _sources(recipe: str) -> str:
+    """Return the SHA-256 over the source of this package, of the split, and of a recipe from elsewhere.
+
+    What such a recipe imports from its own package is not covered.
+    """
+    paths = [*Path(__file__).parent.glob("*.py"), Path(loading.__file__)]
+    with user_errors(f"pipeline {recipe!r}", CALLERS):
+        found = importlib.util.find_spec(recipe)  # imports the package it is in
+    if found is None or found.origin is None:
+        raise BadInput(f"pipeline {recipe!r}: no module of that name")
+    paths.append(Path(found.origin))
+    sha = hashlib.sha256()
+    for path in sorted(set(paths), key=lambda p: (p.name, str(p))):
+        content = path.read_bytes()
+        sha.update(f"{path.name} {len(content)}\n".encode() + content)
+    return sha.hexdigest()
+
+
+@cache
+def _versions() -> dict[str, str]:
+    return {library: version(library) for library in LIBRARIES}

@@ -8,9 +8,7 @@ from sklearn.base import TransformerMixin
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import QuantileTransformer, StandardScaler
 
-from pipelines.components import Components, Products
-from pipelines.steps import Encode, bins, impute, scale, signed_log
-from pipelines.text import Terms
+from pipelines.steps import Components, Encode, Products, Terms, bins, impute, scale, signed_log
 
 QUANTILES = 1000  # scikit-learn lowers it to the number of rows
 

@@ -22,8 +22,8 @@ from datasets.loading import split
 from harness.records.reading import read_traces
 from harness.space import XGBOOST_SPACE
 from pipelines import prepare
-from pipelines.matrices import dense
-from pipelines.reuse import Fitted
+from pipelines.prepared import Fitted
+from pipelines.steps import dense
 
 RUN = ["+acq=cei", "lam=0.1", "iterations=8", "executor=serial", "evaluator.n_candidates=64"]
 

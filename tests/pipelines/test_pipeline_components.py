@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.feature_selection import f_classif
 
-from pipelines.components import Components, Products
-from pipelines.matrices import dense
+from pipelines.steps import Components, Products, dense
 
 
 def tall(seed: int, n: int = 60, d: int = 8) -> np.ndarray:

@@ -17,8 +17,8 @@ from datasets.errors import BadInput
 from datasets.loading import load
 from pipelines import identity, prepare
 from pipelines.identity import Identity, difference
-from pipelines.matrices import Matrix
 from pipelines.prepared import Prepared
+from pipelines.steps import Matrix
 
 FRAME = mixed_frame(900)
 FAR = pd.DataFrame({"far": 400 + np.random.default_rng(1).normal(size=900), "x": FRAME["normal"]})

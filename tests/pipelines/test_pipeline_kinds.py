@@ -9,8 +9,7 @@ from pipeline_frames import mixed_frame
 from datasets.catalogue import names
 from datasets.errors import BadInput
 from datasets.loading import load, split
-from pipelines.casts import levels, numbers
-from pipelines.kinds import Kinds, decide, heavy_tailed, rare_rows, tidy, tidy_names
+from pipelines.columns import Kinds, cast_columns, cast_names, column_kinds, heavy_tailed, levels, numbers, rare_rows
 
 
 def named(kinds: Kinds, kind: str) -> set[str]:
@@ -18,7 +17,7 @@ def named(kinds: Kinds, kind: str) -> set[str]:
 
 
 def test_every_column_of_the_mixed_frame_has_its_kind() -> None:
-    kinds = decide(mixed_frame(), detect=True)
+    kinds = column_kinds(mixed_frame(), detect=True)
     assert named(kinds, "numeric") == {"normal", "scaled", "heavy", "gaps", "infinite"}
     assert named(kinds, "detected") == {"few"}
     assert named(kinds, "categorical") == {"level", "flag", "code", "gappy_level"}
@@ -40,10 +39,10 @@ def test_extreme_columns_are_found_before_categoricals_are_detected() -> None:
             "normal": np.random.default_rng(0).normal(size=n),
         }
     )
-    kinds = decide(frame, detect=True, extreme=True)
+    kinds = column_kinds(frame, detect=True, extreme=True)
     assert named(kinds, "extreme") == {"counts", "negative", "gaps"}
     assert named(kinds, "detected") == {"flag", "some"} and named(kinds, "numeric") == {"normal"}
-    without = decide(frame, detect=True)
+    without = column_kinds(frame, detect=True)
     assert named(without, "detected") == {"counts", "negative", "gaps", "flag", "some"} and not without.extreme
 
 
@@ -63,7 +62,7 @@ def test_only_two_data_sets_have_extreme_columns() -> None:
     found = {}
     for dataset in names():
         data = load(dataset, download=False)
-        kinds = decide(data.X.iloc[split(data, 0).train], detect=True, extreme=True)
+        kinds = column_kinds(data.X.iloc[split(data, 0).train], detect=True, extreme=True)
         found[dataset] = named(kinds, "extreme")
     assert {dataset: columns for dataset, columns in found.items() if columns} == {
         "coil2000": {"PMOTSCO", "PTRACTOR", "PLEVEN", "AMOTSCO", "ALEVEN", "AFIETS"},
@@ -72,7 +71,7 @@ def test_only_two_data_sets_have_extreme_columns() -> None:
 
 
 def test_without_detection_few_values_stay_numeric() -> None:
-    assert "few" in named(decide(mixed_frame(), detect=False), "numeric")
+    assert "few" in named(column_kinds(mixed_frame(), detect=False), "numeric")
 
 
 @pytest.mark.parametrize(
@@ -83,7 +82,7 @@ def test_detection_wants_few_values_and_a_small_share(n: int, distinct: int, exp
     values = np.arange(n) % distinct
     values = np.where(np.arange(n) < n // 2, 0, values)  # one frequent level, so that indicators remain
     assert len(np.unique(values)) == distinct
-    assert named(decide(pd.DataFrame({"x": values.astype(float)}), detect=True), expected) == {"x"}
+    assert named(column_kinds(pd.DataFrame({"x": values.astype(float)}), detect=True), expected) == {"x"}
 
 
 @settings(max_examples=40, deadline=None)
@@ -102,7 +101,7 @@ def test_ids_and_near_constant_categories_are_dropped_with_the_reason() -> None:
             "x": np.arange(100.0),
         }
     )
-    kinds = decide(frame, detect=False)
+    kinds = column_kinds(frame, detect=False)
     assert named(kinds, "numeric") == {"x"}
     assert kinds.dropped == (
         "id: every level has fewer than 10 rows",
@@ -112,7 +111,7 @@ def test_ids_and_near_constant_categories_are_dropped_with_the_reason() -> None:
 
 def test_missing_values_are_a_level_of_their_own() -> None:
     frame = pd.DataFrame({"known_or_not": ["a"] * 50 + [None] * 50, "numeric": [1.0] * 60 + [np.nan] * 40})
-    kinds = decide(frame, detect=False)
+    kinds = column_kinds(frame, detect=False)
     assert named(kinds, "categorical") == {"known_or_not"}
     assert named(kinds, "numeric") == {"numeric"}
 
@@ -126,7 +125,7 @@ def test_strings_are_text_only_if_distinct_and_of_several_words() -> None:
             "two_words": [f"item {i}" for i in range(n - 20)] + ["item x"] * 20,
         }
     )
-    kinds = decide(frame, detect=True)
+    kinds = column_kinds(frame, detect=True)
     assert named(kinds, "text") == {"text"}
     assert named(kinds, "categorical") == {"phrases", "two_words"}
 
@@ -139,7 +138,7 @@ def test_numbers_in_an_object_column_are_numeric_and_mixtures_are_levels() -> No
             "mixed": pd.Series([1, "one"] * (n // 2), dtype=object),
         }
     )
-    kinds = decide(frame, detect=False)
+    kinds = column_kinds(frame, detect=False)
     assert named(kinds, "numeric") == {"numbers"}
     assert named(kinds, "categorical") == {"mixed"}
 
@@ -156,29 +155,29 @@ def test_numbers_in_an_object_column_are_numeric_and_mixtures_are_levels() -> No
 )
 def test_what_no_pipeline_takes_is_refused_with_one_line(frame: pd.DataFrame, message: str) -> None:
     with pytest.raises(BadInput, match=message) as caught:
-        decide(frame, detect=True)
+        column_kinds(frame, detect=True)
     assert "\n" not in str(caught.value)
 
 
 def test_an_array_is_refused() -> None:
     with pytest.raises(BadInput, match="takes a pandas DataFrame, got ndarray"):
-        decide(np.eye(30), detect=True)
+        column_kinds(np.eye(30), detect=True)
 
 
 def test_tidy_wants_the_training_columns_in_order() -> None:
     frame = mixed_frame()
-    kinds = decide(frame, detect=False)
+    kinds = column_kinds(frame, detect=False)
     with pytest.raises(BadInput, match=r"missing \['few'\], not expected \['more'\]"):
-        tidy(frame.rename(columns={"few": "more"}), kinds)
+        cast_columns(frame.rename(columns={"few": "more"}), kinds)
     with pytest.raises(BadInput, match="another order"):
-        tidy(frame[frame.columns[::-1]], kinds)
+        cast_columns(frame[frame.columns[::-1]], kinds)
 
 
 def test_tidy_gives_finite_floats_and_strings() -> None:
     frame = mixed_frame()
-    kinds = decide(frame, detect=True)
-    out = tidy(frame, kinds)
-    names = tidy_names(kinds)
+    kinds = column_kinds(frame, detect=True)
+    out = cast_columns(frame, kinds)
+    names = cast_names(kinds)
     floats = out[names["numeric"] + names["detected"]].to_numpy()
     assert floats.dtype == np.float64
     assert not np.isinf(floats).any()

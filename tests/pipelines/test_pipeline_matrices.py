@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
-from pipelines.matrices import append, dense, density, indicators, omit_zeros, varying
+from pipelines.steps import append, dense, density, indicators, omit_zeros, varying
 
 cells = st.sampled_from([0.0, 1.0, 2.0, -3.0, np.nan])
 with_gaps = arrays(np.float64, st.tuples(st.integers(1, 6), st.integers(1, 5)), elements=cells)

@@ -10,8 +10,7 @@ from scipy import sparse, stats
 from sklearn.preprocessing import QuantileTransformer
 
 from datasets.errors import BadInput
-from pipelines.steps import Encode, bins, impute, scale, signed_log
-from pipelines.text import Terms
+from pipelines.steps import Encode, Terms, bins, impute, scale, signed_log
 
 
 def encode(frame: pd.DataFrame, new: pd.DataFrame | None = None, **options: Any) -> np.ndarray:

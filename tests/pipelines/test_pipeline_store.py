@@ -9,7 +9,8 @@ from conftest import needs_data
 from pipeline_frames import dataset_of, mixed_frame, targets
 
 from datasets.loading import load
-from pipelines import prepare, prepared, store
+from pipelines import prepare, prepared
+from pipelines import prepared as store
 from pipelines.prepared import Prepared
 
 FRAME = mixed_frame(600)
@@ -71,10 +72,10 @@ def test_a_damaged_file_is_computed_again(damage: str, own_cache: Path, caplog: 
 
 def test_a_file_of_another_key_is_not_taken(own_cache: Path) -> None:
     a, b = prepare(REAL, "clean"), prepare(REAL, "onehot")
-    keys = [store.key("synthetic", REAL.sha256, "", name, 0) for name in ("clean", "onehot")]
+    keys = [store.cache_key("synthetic", REAL.sha256, "", name, 0) for name in ("clean", "onehot")]
     (own_cache / f"{keys[0]}.npz").replace(own_cache / f"{keys[1]}.npz")
-    assert store.read(keys[0]) is None
-    assert store.read(keys[1]) is None
+    assert store.read_cached(keys[0]) is None
+    assert store.read_cached(keys[1]) is None
     assert prepare(REAL, "onehot").data_hash == b.data_hash != a.data_hash
 
 
@@ -94,11 +95,11 @@ def test_the_key_covers_all_that_goes_in(monkeypatch: pytest.MonkeyPatch) -> Non
     base = ("abalone", "0" * 64, "", "clean", 0)
     others = [("wine", *base[1:]), (base[0], "1" * 64, *base[2:]), (*base[:2], "partial", *base[3:]),
               (*base[:3], "onehot", 0), (*base[:4], 1)]  # fmt: skip
-    keys = [store.key(*base), *(store.key(*other) for other in others)]
+    keys = [store.cache_key(*base), *(store.cache_key(*other) for other in others)]
     monkeypatch.setattr(store, "_versions", lambda: {"numpy": "0"})
-    keys.append(store.key(*base))
+    keys.append(store.cache_key(*base))
     monkeypatch.setattr(store, "_sources", lambda recipe: "other code")
-    keys.append(store.key(*base))
+    keys.append(store.cache_key(*base))
     assert len(set(keys)) == 8
 
 

@@ -7,7 +7,7 @@ from scipy import sparse
 
 from datasets.errors import BadInput
 from pipelines import build, names
-from pipelines.text import Terms
+from pipelines.steps import Terms
 
 TEXTS = ["free prize now now", "now or never", "prize free", "call me now", ""]
 

@@ -1,11 +1,4 @@
-"""Column kinds, decided on the training rows only, and the cast of any rows to what they promise.
-
-text: strings, mostly distinct, of several words. categorical: other strings, booleans, pandas categoricals.
-extreme: numeric and heavy-tailed, where a recipe asks for it; found before the detected ones, which would else take
-them all: counts that are mostly zero have few distinct values. detected: numeric, but with few distinct values; a
-recipe chooses whether to treat these as categorical. numeric: the rest. Missing values
-count as a level of their own wherever levels are counted.
-"""
+"""The cast of a frame's columns to what their kinds promise: finite numbers or NaN, strings or None."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -13,11 +6,59 @@ from math import ceil
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from pandas.api import types
 
 from datasets.errors import BadInput
-from pipelines.casts import finite, levels, numbers, strings
+
+FLOAT32_MAX = float(np.finfo(np.float32).max)  # XGBoost computes with float32
+
+
+def finite(X: pd.DataFrame, positions: Sequence[int]) -> Float[np.ndarray, "n k"]:
+    """Return these columns as float64; what is no finite number becomes NaN."""
+    out = np.empty((len(X), len(positions)))
+    for k, position in enumerate(positions):
+        out[:, k] = numbers(X.iloc[:, position])
+    return out
+
+
+def strings(X: pd.DataFrame, positions: Sequence[int]) -> Shaped[np.ndarray, "n k"]:
+    """Return these columns as an (n, k) object array of str, None where the value is missing."""
+    out = np.empty((len(X), len(positions)), dtype=object)
+    for k, position in enumerate(positions):
+        out[:, k] = levels(X.iloc[:, position])
+    return out
+
+
+def numbers(column: pd.Series) -> Float[np.ndarray, " n"]:
+    """Return a column as float64; what is no finite number, as float32 goes, becomes NaN."""
+    plain = column.astype(object) if isinstance(column.dtype, pd.CategoricalDtype) else column
+    values = pd.to_numeric(plain, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    return np.where(np.abs(values) <= FLOAT32_MAX, values, np.nan)
+
+
+def levels(column: pd.Series) -> Shaped[np.ndarray, " n"]:
+    """Return strings, None where missing; whole floats are written as integers: 1 and 1.0 are one level."""
+    codes, found = pd.factorize(column)
+    names = np.empty(len(found) + 1, dtype=object)
+    names[:-1] = [_name(value) for value in found]
+    names[-1] = None  # code -1: missing
+    return names[codes]
+
+
+def _name(value: object) -> str:
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return str(value)
+
+
+# Column kinds, decided on the training rows only, and the cast of any rows to what they promise.
+#
+# text: strings, mostly distinct, of several words. categorical: other strings, booleans, pandas categoricals.
+# extreme: numeric and heavy-tailed, where a recipe asks for it; found before the detected ones, which would else take
+# them all: counts that are mostly zero have few distinct values. detected: numeric, but with few distinct values; a
+# recipe chooses whether to treat these as categorical. numeric: the rest. Missing values
+# count as a level of their own wherever levels are counted.
 
 TEXT_DISTINCT = 0.5  # "mostly distinct": more than this share of the non-missing values
 TEXT_WORDS = 3  # "several words": this many or more on average
@@ -65,7 +106,7 @@ def heavy_tailed(values: Float[np.ndarray, " n"]) -> bool:
     return bool(distance > EXTREME_SDS * filled.std())
 
 
-def decide(X: object, detect: bool, extreme: bool = False) -> Kinds:
+def column_kinds(X: object, detect: bool, extreme: bool = False) -> Kinds:
     """Decide the kind of every column on the training rows `X`.
 
     detect: whether numeric columns with few distinct values are told apart (else they are numeric). extreme: whether
@@ -90,7 +131,7 @@ def decide(X: object, detect: bool, extreme: bool = False) -> Kinds:
 
 def touched(X: pd.DataFrame) -> dict[str, int | str]:
     """Return how many columns of the training rows `X` each step acts on, as text with names where there are few."""
-    plain, detected, extreme = decide(X, False), decide(X, True), decide(X, True, extreme=True)
+    plain, detected, extreme = column_kinds(X, False), column_kinds(X, True), column_kinds(X, True, extreme=True)
     names = [str(column) for column in X.columns]
     gaps = [k for k in plain.numeric if not np.isfinite(numbers(X.iloc[:, k])).all()]
     return {
@@ -123,14 +164,14 @@ def same_columns(X: object, kinds: Kinds) -> pd.DataFrame:
     raise BadInput(f"columns differ from the training rows': {differ}")
 
 
-def tidy(X: object, kinds: Kinds) -> pd.DataFrame:
+def cast_columns(X: object, kinds: Kinds) -> pd.DataFrame:
     """Cast the kept columns: numeric, extreme and detected ones to finite float64 or NaN, the others to str or None.
 
     Columns come kind by kind, named as `tidy_names` says. Raises BadInput for other columns than in training.
     """
     X = same_columns(X, kinds)
     as_numbers, as_strings = kinds.numeric + kinds.extreme + kinds.detected, kinds.categorical + kinds.text
-    names = tidy_names(kinds)
+    names = cast_names(kinds)
     frames = [
         pd.DataFrame(finite(X, as_numbers), columns=names["numeric"] + names["extreme"] + names["detected"]),
         pd.DataFrame(strings(X, as_strings), columns=names["categorical"] + names["text"], dtype=object),
@@ -138,7 +179,7 @@ def tidy(X: object, kinds: Kinds) -> pd.DataFrame:
     return pd.concat(frames, axis=1)
 
 
-def tidy_names(kinds: Kinds) -> dict[str, list[str]]:
+def cast_names(kinds: Kinds) -> dict[str, list[str]]:
     """Return, kind by kind, the names that `tidy` gives the columns."""
     found = {"numeric": kinds.numeric, "extreme": kinds.extreme, "detected": kinds.detected}
     found |= {"categorical": kinds.categorical, "text": kinds.text}
