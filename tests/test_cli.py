@@ -340,7 +340,7 @@ def test_wrong_commands_of_the_tables(
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
     monkeypatch.chdir(tmp_path)
     for arguments, message in [
-        (["biuld"], "unknown command 'biuld'; allowed: build, audit, info, confirm, truth, costs, significance"),
+        (["biuld"], "unknown command 'biuld'; allowed: build, plan, grow, left, audit, identify, info, "),
         (["info", "dataset=[nope]"], "unknown dataset 'nope'; allowed:"),
         (["info", "tables=/nowhere"], "no tables in /nowhere"),
         (["info", "tables=2026"], "no tables in 2026"),
