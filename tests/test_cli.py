@@ -91,6 +91,8 @@ WRONG = [
         ["+acq=ei", "cost_statistic=mean"],
         "cost_statistic must be one of exp_mean, expected, expected_inverse, got 'mean'",
     ),
+    (["+acq=ei", "error_scale=ln"], "error_scale must be one of raw, log, winsorized, got 'ln'"),
+    (["+acq=ei", "error_scale=null"], "error_scale must be one of raw, log, winsorized, got None"),
     (
         ["+acq=ei", "study=nope"],
         f"unknown study 'nope'; allowed: {', '.join(options('study'))}",

@@ -27,6 +27,7 @@ TABLES = HERE / "tables"  # of what the studies read and learn from; the shipped
 _SMALL = ("dataset=[abalone,phoneme]", "pipeline=[pca_small]", "seeds=[0,1]", "iterations=12")
 _SMALLER = ("dataset=[phoneme]", "pipeline=[clean]", "seeds=[0]", "iterations=10", "evaluator.n_configs=64")
 _CUT = ("dataset=[letters]", "pipeline=[quadratic]", "seeds=[0]", "iterations=25")  # most trainings are cut short
+_SPREAD = ("dataset=[wind]", "pipeline=[clean]", "seeds=[0]", "iterations=25")  # errors differ by orders of magnitude
 _MOST = 3  # workers that a study is run with, if it is to be run with several
 _HASH = re.compile(r"-[0-9a-f]{16}(?=/|\.|$)")
 
@@ -60,6 +61,8 @@ def studies() -> dict[str, tuple[str, ...]]:
         for model in ("lv3", "gp", "gp_lv"):
             settings = (f"censored_costs={name}", f"cost_model={model}")
             found[f"censored costs {name} {model}"] = ("+acq=eipu", *settings, *_CUT)
+    for name in ("raw", "log", "winsorized"):
+        found[f"error scale {name}"] = ("+acq=ei", f"error_scale={name}", *_SPREAD)
     for name in names("setting"):
         found[f"setting {name}"] = ("+acq=cei", "lam=0.3", f"setting={name}", *_SMALLER)
     for name in names("evaluator"):
