@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas
 
 from datasets.errors import BadInput
 
@@ -18,11 +17,6 @@ if TYPE_CHECKING:
 
 _ATTRIBUTE = re.compile(r"@attribute\s+(?:'([^']*)'|\"([^\"]*)\"|(\S+))\s+(.*)$", re.IGNORECASE)
 
-# pandas 3.1 made the nearest double the default and deprecated the option that asked older ones for it
-_OLDER = tuple(map(int, pandas.__version__.split(".")[:2])) < (3, 1)
-_NEAREST_DOUBLE: dict[str, Any] = {"float_precision": "round_trip"} if _OLDER else {}
-_UNREADABLE = (pandas.errors.ParserError, pandas.errors.ParserWarning, pandas.errors.EmptyDataError)
-
 
 def read_csv(
     path: Path,
@@ -30,13 +24,19 @@ def read_csv(
     sep: str = ",",
     quoted: bool = True,
     strip: bool = True,
-) -> pandas.DataFrame:
+) -> "pandas.DataFrame":
     """Read a delimited text file (gzip if its name says so); `names` are the columns where it has no header.
 
     sep: ``" "`` means any run of blanks. quoted: whether double quotes enclose fields.
     strip: drop blanks at the start of fields. Nothing is taken for a missing value save the empty field.
     Raises BadInput for a file that cannot be read as such a table.
     """
+    import pandas
+
+    # pandas 3.1 made the nearest double the default and deprecated the option that asked older ones for it
+    older = tuple(map(int, pandas.__version__.split(".")[:2])) < (3, 1)
+    nearest_double: dict[str, Any] = {"float_precision": "round_trip"} if older else {}
+    unreadable = (pandas.errors.ParserError, pandas.errors.ParserWarning, pandas.errors.EmptyDataError)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pandas.errors.ParserWarning)  # it drops fields past the last name
@@ -51,18 +51,20 @@ def read_csv(
                 na_values=[""],
                 quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
                 encoding="utf-8",
-                **_NEAREST_DOUBLE,
+                **nearest_double,
             )
-    except (*_UNREADABLE, UnicodeDecodeError) as error:
+    except (*unreadable, UnicodeDecodeError) as error:
         raise BadInput(f"{path} is not the table it should be: {error}") from None
 
 
-def read_arff(path: Path) -> pandas.DataFrame:
+def read_arff(path: Path) -> "pandas.DataFrame":
     """Read a dense ARFF file: numeric attributes as float64, nominal ones as pandas categories.
 
     Comments (%) and blank lines may stand anywhere; one comma too many at the end of a row is ignored.
     Raises BadInput for what is no ARFF, another attribute type, or a row of the wrong length.
     """
+    import pandas
+
     attributes: list[tuple[str, str]] = []
     rows: list[list[str]] = []
     in_data = False
@@ -86,7 +88,9 @@ def read_arff(path: Path) -> pandas.DataFrame:
     return pandas.DataFrame(data)
 
 
-def _arff_column(path: Path, name: str, kind: str, values: Sequence[str]) -> pandas.Series:
+def _arff_column(path: Path, name: str, kind: str, values: Sequence[str]) -> "pandas.Series":
+    import pandas
+
     if kind.lower() in ("numeric", "real", "integer"):
         try:
             return pandas.Series([np.nan if v == "?" else float(v) for v in values], dtype=np.float64)
@@ -104,12 +108,14 @@ def _arff_column(path: Path, name: str, kind: str, values: Sequence[str]) -> pan
     raise BadInput(f"{path}, attribute {name}: type {kind!r} is neither numeric nor nominal")
 
 
-def read_libsvm(path: Path, columns: int, limit: int | None = None) -> pandas.DataFrame:
+def read_libsvm(path: Path, columns: int, limit: int | None = None) -> "pandas.DataFrame":
     """Read the first `limit` rows of a LIBSVM file (``label index:value ...``, indices from 1).
 
     Returns columns f1..f<columns>, zero where a row is silent, and `label`; rows without any feature stay.
     Raises BadInput for a malformed field, an index outside 1..`columns`, or what is no number.
     """
+    import pandas
+
     lines = [line.split() for line in _text(path, "ascii").splitlines() if line.strip()][:limit]
     values = np.zeros((len(lines), columns))
     for row, (_, *fields) in enumerate(lines):
@@ -136,29 +142,27 @@ def _number(text: str, path: Path, row: int) -> float:
         raise BadInput(f"{path}, row {row + 1}: {text!r} is no number") from None
 
 
-def as_categories(frame: pandas.DataFrame, columns: Iterable[str]) -> pandas.DataFrame:
+def as_categories(frame: "pandas.DataFrame", columns: Iterable[str]) -> "pandas.DataFrame":
     """Return `frame` with `columns` turned into pandas categories, levels sorted (numbers by value)."""
+    import pandas
+
     return frame.assign(**{name: pandas.Categorical(frame[name]) for name in columns})
 
 
-# What several data sets are parsed by: one file of a common format, which holds the whole table.
-#
-# Where a set has something to say of its file, such as its columns, it does so by `functools.partial`.
+# What reads data sets of one file that holds the whole table; what a set says of its file, such as its columns, it says
+# by `functools.partial`.
 
 
 def csv_table(files: Sequence[Path], names: Sequence[str] | None = None, sep: str = ",") -> "pandas.DataFrame":
     """Read one delimited file; `names` are the columns where it has no header, sep as for `formats.read_csv`."""
-
     return read_csv(files[0], names, sep)
 
 
 def arff_table(files: Sequence[Path]) -> "pandas.DataFrame":
     """Read one ARFF file."""
-
     return read_arff(files[0])
 
 
 def libsvm_table(files: Sequence[Path], columns: int) -> "pandas.DataFrame":
     """Read one LIBSVM file, whose highest index may be below the number of features, `columns`."""
-
     return read_libsvm(files[0], columns=columns)

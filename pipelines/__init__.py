@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 CALLERS = {Path(__file__).resolve().with_name(f"{name}.py") for name in ("__init__", "prepared")}  # of recipes
 
-__all__ = ["BadInput", "Prepared", "build", "names", "prepare", "recipes"]
+__all__ = ["BadInput", "Prepared", "all_names", "build", "names", "prepare"]
 
 
 @cache
@@ -35,7 +35,7 @@ def names() -> tuple[str, ...]:
 
 
 @cache
-def recipes() -> tuple[str, ...]:
+def all_names() -> tuple[str, ...]:
     """Return the names of all pipelines here: the study's, then those that are run only where they are named."""
     here = sorted(p for p in Path(__file__).parent.glob("*.py") if not p.stem.startswith("_"))
     built = [p.stem for p in here if re.search(r"^def build\(", p.read_text(encoding="utf-8"), re.MULTILINE)]
@@ -43,17 +43,17 @@ def recipes() -> tuple[str, ...]:
 
 
 def module_name(name: str) -> str:
-    """Return the module of the pipeline `name`: one of `recipes()`, or itself if it is a dotted module name.
+    """Return the module of the pipeline `name`: one of `all_names()`, or itself if it is a dotted module name.
 
     Raises BadInput for any other name.
     """
     if name in names():
         return f"{__name__}.recipes"
-    if name in recipes():
+    if name in all_names():
         return f"{__name__}.{name}"
     if "." in name and all(part.isidentifier() for part in name.split(".")):
         return name
-    raise BadInput(f"unknown pipeline {name!r}; known are: {', '.join(recipes())}; or package.module of your own")
+    raise BadInput(f"unknown pipeline {name!r}; known are: {', '.join(all_names())}; or package.module of your own")
 
 
 def build(name: str) -> "Pipeline":

@@ -81,16 +81,18 @@ def test_each_data_set_has_one_configuration_that_names_it():
 
 
 def test_a_new_module_is_a_new_data_set(tmp_path, monkeypatch):
-    source = Path(datasets.sets.__path__[0], "abalone.py").read_text()
-    (tmp_path / "seashell.py").write_text(source.replace('name="abalone"', 'name="seashell"'))
+    source = (
+        "from dataclasses import replace\n\nfrom datasets.sets import uci\n\n{} = replace(uci.ABALONE, name='{}')\n"
+    )
+    (tmp_path / "seashell.py").write_text(source.format("SEASHELL", "seashell"))
     monkeypatch.setattr(datasets.sets, "__path__", [*datasets.sets.__path__, str(tmp_path)])
     monkeypatch.delitem(sys.modules, "datasets.sets.seashell", raising=False)
     entries.cache_clear()
     try:
         assert set(names()) == STUDY | {"seashell"}
-        (tmp_path / "limpet.py").write_text(source)
+        (tmp_path / "limpet.py").write_text(source.format("LIMPET", "abalone"))
         entries.cache_clear()
-        with pytest.raises(ValueError, match=r"limpet.py describes 'abalone'"):
+        with pytest.raises(ValueError, match=r"describes 'abalone', which another record describes"):
             entries()
     finally:
         monkeypatch.undo()

@@ -18,8 +18,7 @@ from harness.grid import COST_SD, LOOK_AHEAD, Grid, blocks
 from harness.methods import Method
 from harness.problem import Evaluation, Problem
 from harness.records import read_traces, spec_hash
-from harness.records.reading import read_traces
-from harness.study import Grid, blocks, run_study
+from harness.study import run_study
 
 IGNORE = {"_target_": "harness.acquisitions.ignore.Ignore"}
 CEI = {"_target_": "harness.acquisitions.contextual.Contextual", "lam": 0.3}

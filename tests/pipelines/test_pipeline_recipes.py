@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline
 
 import pipelines
 from datasets.errors import BadInput, user_errors
-from pipelines import build, names, recipes
+from pipelines import all_names, build, names
 from pipelines.__main__ import same_pairs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,7 +40,7 @@ def plain(X: np.ndarray | sparse.csr_matrix) -> np.ndarray:
 
 def test_the_eight_are_found_in_the_studys_order() -> None:
     assert names() == STUDY
-    assert recipes()[:8] == STUDY
+    assert all_names()[:8] == STUDY
 
 
 def test_a_recipe_without_a_place_is_run_by_name_and_is_no_part_of_the_study(
@@ -48,8 +48,12 @@ def test_a_recipe_without_a_place_is_run_by_name_and_is_no_part_of_the_study(
 ) -> None:
     copy = tmp_path / "pipelines"
     shutil.copytree(ROOT / "pipelines", copy, ignore=shutil.ignore_patterns("__pycache__"))
-    (copy / "mine.py").write_text("from pipelines.clean import build as clean\n\n\ndef build():\n    return clean()\n")
-    code = "import pipelines; print(pipelines.names(), pipelines.recipes()[8:], type(pipelines.build('mine')).__name__)"
+    (copy / "mine.py").write_text(
+        "from pipelines.recipes import clean as study_clean\n\n\ndef build():\n    return study_clean()\n"
+    )
+    code = (
+        "import pipelines; print(pipelines.names(), pipelines.all_names()[8:], type(pipelines.build('mine')).__name__)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}"},
         capture_output=True, text=True, check=True,
@@ -57,7 +61,7 @@ def test_a_recipe_without_a_place_is_run_by_name_and_is_no_part_of_the_study(
     assert done.stdout.strip() == f"{STUDY} ('mine',) Pipeline"
 
 
-@pytest.mark.parametrize("name", recipes())
+@pytest.mark.parametrize("name", all_names())
 def test_each_has_one_short_configuration_that_builds_it(name: str) -> None:
     text = (ROOT / "configs" / "pipeline" / f"{name}.yaml").read_text()
     assert len(text.splitlines()) <= 10
@@ -69,10 +73,10 @@ def test_each_has_one_short_configuration_that_builds_it(name: str) -> None:
 
 
 def test_no_configuration_is_without_a_pipeline() -> None:
-    assert {path.stem for path in (ROOT / "configs" / "pipeline").glob("*.yaml")} == set(recipes())
+    assert {path.stem for path in (ROOT / "configs" / "pipeline").glob("*.yaml")} == set(all_names())
 
 
-@pytest.mark.parametrize("name", recipes())
+@pytest.mark.parametrize("name", all_names())
 def test_any_rows_pass_that_have_the_columns(name: str) -> None:
     odd = FRAME.iloc[:6].copy()
     odd["level"] = ["zebra", "a", None, "b", "c", "rare"]
@@ -91,13 +95,13 @@ def test_any_rows_pass_that_have_the_columns(name: str) -> None:
     assert (train.std(axis=0)[~np.isnan(train.std(axis=0))] > 0).all()
 
 
-@pytest.mark.parametrize("name", recipes())
+@pytest.mark.parametrize("name", all_names())
 def test_fitting_twice_gives_the_same_bytes(name: str) -> None:
     first, second = fitted(name).transform(FRAME), clone(build(name)).fit(FRAME, TARGETS).transform(FRAME)
     assert plain(first).tobytes() == plain(second).tobytes()
 
 
-@pytest.mark.parametrize("name", recipes())
+@pytest.mark.parametrize("name", all_names())
 def test_a_row_is_mapped_by_itself(name: str) -> None:
     """What other rows are transformed beside it changes nothing."""
     model = fitted(name)
@@ -105,14 +109,14 @@ def test_a_row_is_mapped_by_itself(name: str) -> None:
     np.testing.assert_allclose(plain(model.transform(FRAME.iloc[5:9])), whole, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", recipes())
+@pytest.mark.parametrize("name", all_names())
 def test_what_is_dropped_is_noted(name: str) -> None:
     notes = fitted(name).named_steps["encode"].dropped_
     assert {"constant: constant", "empty: all missing"} <= set(notes)
 
 
 @pytest.mark.parametrize("kind", ["normal", "level", "text", "few", "flag"])
-@pytest.mark.parametrize("name", recipes())
+@pytest.mark.parametrize("name", all_names())
 def test_one_kind_of_column_is_enough(name: str, kind: str) -> None:
     frame = FRAME[[kind]]
     out = plain(build(name).fit(frame, TARGETS).transform(frame))
@@ -228,7 +232,7 @@ def test_a_recipe_of_another_package_is_named_by_its_module(tmp_path: Path, monk
     package = tmp_path / "my_features"
     package.mkdir()
     (package / "__init__.py").write_text("")
-    (package / "plain.py").write_text("from pipelines.clean import build\n")
+    (package / "plain.py").write_text("from pipelines.recipes import clean as build\n")
     monkeypatch.syspath_prepend(tmp_path)
     assert isinstance(build("my_features.plain"), Pipeline)
 
