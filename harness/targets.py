@@ -14,50 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from datasets.errors import BadInput
+from harness.records.layout import RECORDED_AS
 
 COMPONENTS = (  # where classes may be named that no shipped config names; their constructors touch nothing
     "harness.acquisitions.", "harness.surrogates.", "harness.cost_models.", "harness.live.", "tabular_cache.replay.",
     "tabular_cache.surface.", "tabular_cache.transfer.", "pipelines.",
 )  # fmt: skip
-_OWN = {  # what the project's config files name: known by the engine's number, where all else is by its source
-    "analysis.best": "finish",
-    "datasets": "load",
-    "datasets.csv_file": "load_csv",
-    "pipelines": "build",
-    "harness.live": "Live",
-    "harness.executors": "dask local serial slurm",
-    "harness.acquisitions.bmsei": "BudgetedMultiStepEI",
-    "harness.acquisitions.contextual": "Contextual",
-    "harness.acquisitions.cool": "Cool",
-    "harness.acquisitions.ei": "ExpectedImprovement",
-    "harness.acquisitions.es": "EntropySearch",
-    "harness.acquisitions.gibbon": "Gibbon",
-    "harness.acquisitions.ignore": "Ignore",
-    "harness.acquisitions.kg": "KnowledgeGradient",
-    "harness.acquisitions.mcms": "MonteCarloMultiStep",
-    "harness.acquisitions.mes": "MaxValueEntropySearch",
-    "harness.acquisitions.pbgi": "PandorasBoxGittinsIndex",
-    "harness.acquisitions.pes": "PredictiveEntropySearch",
-    "harness.acquisitions.power": "Power",
-    "harness.surrogates.forest": "RandomForest",
-    "harness.surrogates.gp": "GaussianProcess",
-    "harness.surrogates.gpyopt": "GPyOptProcess",
-    "harness.cost_models.gp": "GaussianProcessCost ResidualGaussianProcess",
-    "harness.cost_models.hybrid": "Hybrid",
-    "harness.cost_models.lv": "LowVariance",
-    "harness.cost_models.oracle": "Oracle",
-    "harness.cost_models.warped": "WarpedGaussianProcess",
-    "harness.solvers.auctions": "Auctions",
-    "harness.solvers.colouring": "Colouring",
-    "harness.solvers.highs": "Highs",
-    "harness.solvers.kissat": "Kissat",
-    "harness.solvers.set_cover": "SetCover",
-    "tabular_cache.live": "PacedLive",
-    "tabular_cache.regressors": "LinearRegressor NetworkRegressor",
-    "tabular_cache.replay": "Replay",
-    "tabular_cache.surface": "Surface",
-    "tabular_cache.transfer": "Transfer",
-}
 _LIBRARIES = ("sklearn.", "xgboost.")
 SETTING = "allow_targets"
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
@@ -107,8 +69,8 @@ def code_of(*configs: Any) -> dict[str, str]:
 
 
 def _came_along(target: str) -> bool:
-    module, _, name = target.rpartition(".")
-    return name in _OWN.get(module, "").split()
+    """Say whether a class is known by the engine's number, where all else is by its source."""
+    return target in RECORDED_AS
 
 
 def _source(target: str) -> str | None:

@@ -1,6 +1,5 @@
 """Whether a record is what was written: its seal, its schema, and that its spec belongs where it lies."""
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from datasets.errors import BadInput
-from harness.records.layout import TIMINGS_SUFFIX, block_folder, front_files, spec_hash, trace_files
+from harness.records.layout import TIMINGS_SUFFIX, block_folder, front_files, parse_spec, spec_hash, trace_files
 from harness.sealing import check_seal, has_seal
 
 RECORD_SCHEMA = 2
@@ -79,7 +78,7 @@ def read_header(path: Path) -> dict[str, Any]:
 
 def header_of(path: Path, schema: pa.Schema) -> dict[str, Any]:
     """Return what the metadata say of the record; raises KeyError or ValueError for damage, BadInput if newer."""
-    header = json.loads((schema.metadata or {})[b"block"])
+    header = parse_spec((schema.metadata or {})[b"block"])
     if header["schema"] not in (RECORD_SCHEMA, _UNSEALED):
         raise OtherSchema(f"{path} has record schema {header['schema']}, this version reads up to {RECORD_SCHEMA}")
     return dict(header)

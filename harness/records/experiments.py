@@ -18,7 +18,7 @@ import pyarrow as pa
 from datasets.errors import BadInput
 from datasets.files import write_atomically
 from harness.records.checks import DamagedRecord, check_place, damage_named, set_aside
-from harness.records.layout import spec_hash
+from harness.records.layout import parse_spec, spec_hash
 from harness.sealing import check_seal, has_seal, read_parquet, sealed_parquet
 
 Spec = dict[str, Any]
@@ -48,7 +48,7 @@ def read_record(path: Path) -> tuple[Spec, pa.Table]:
         metadata = table.schema.metadata or {}
         if has_seal(content) or b"sealed" in metadata:  # those from before seals have neither
             check_seal(content)
-        spec: Spec = json.loads(metadata[b"spec"])
+        spec: Spec = parse_spec(metadata[b"spec"])
     check_place(path, path.stem, spec)
     return spec, table
 

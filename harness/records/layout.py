@@ -18,6 +18,10 @@ from harness.space import XGBOOST_SPACE
 LARGEST_SEED = 2**31 - 1  # what the column holds
 TIMINGS_SUFFIX, FRONTS_SUFFIX = ".timings.parquet", ".fronts.parquet"
 
+RECORDED_AS: dict[str, str] = {}
+_NAMED_NOW = {recorded: now for now, recorded in RECORDED_AS.items()}
+_TARGET = re.compile(r'("_target_": ")([^"]+)"')
+
 TRACE = pa.schema(
     [
         ("seed", pa.int32()),
@@ -53,8 +57,17 @@ FRONTS = pa.schema(
 
 
 def spec_hash(spec: dict[str, Any]) -> str:
-    """Return the hash that names a spec: SHA-256 of its canonical JSON, 16 hex digits."""
-    return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:16]
+    """Return the hash that names a spec: SHA-256 of its canonical JSON, classes as first recorded, 16 hex digits."""
+    text = _TARGET.sub(
+        lambda found: f'{found[1]}{RECORDED_AS.get(found[2], found[2])}"', json.dumps(spec, sort_keys=True)
+    )
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def parse_spec(text: str | bytes) -> Any:
+    """Return the JSON values of a spec, or what holds one; classes by the names that they have now."""
+    decoded = text.decode() if isinstance(text, bytes) else text
+    return json.loads(_TARGET.sub(lambda found: f'{found[1]}{_NAMED_NOW.get(found[2], found[2])}"', decoded))
 
 
 def block_folder(results: Path, spec: dict[str, Any]) -> Path:
