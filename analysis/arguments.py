@@ -7,7 +7,7 @@ from typing import Any
 
 from analysis.components import REFERENCE
 from datasets.errors import BadInput
-from harness.folders import writable
+from harness.errors import writable
 
 OF_RECORDS = ("all", "figures", "summary", "report", "claims", "budgets", "fronts", "best", "utilities")
 OF_COMPARISONS = ("density", "engines", "sensitivities", "costs", "censored", "tables")

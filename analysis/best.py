@@ -21,8 +21,7 @@ from datasets.errors import BadInput
 from datasets.files import write_atomically
 from harness.live import Live
 from harness.progress import duration
-from harness.records.layout import spec_hash
-from harness.records.reading import read_traces, specs
+from harness.records import read_traces, spec_hash, specs
 from harness.space import XGBOOST_SPACE
 from harness.training import model_line
 from tabular_cache.table import TABLES, read_manifest

@@ -7,7 +7,7 @@ import pandas as pd
 
 from analysis.bootstrap import bootstrap
 from analysis.traces import CELL
-from harness.records.experiments import check_same, read_all, read_record
+from harness.records import check_same, read_all, read_record
 
 TREATMENTS = ("sampled", "mean", "dropped", "bound")
 COST_TREATMENTS = ("imputed", "dropped", "bound", "known")

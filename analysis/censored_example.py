@@ -14,10 +14,9 @@ from jaxtyping import Bool, Float
 from analysis.plotting import BLUE, GREEN, ORANGE, RED, Drawn, new_figure, save, style
 from analysis.scope import sentence
 from harness.acquisitions.ei import log_ei
-from harness.capping import threshold
+from harness.problem import threshold
 from harness.streams import seed_sequence
-from harness.surrogates.censored import CensoredForest
-from harness.surrogates.forest import RandomForest
+from harness.surrogates.forest import CensoredForest, RandomForest
 
 SLACK, START, KAPPA_MAX, TREES, SEED = 1.2, 8, 3.0, 1000, 0
 GRID = np.linspace(0.0, 1.0, 801)

@@ -16,7 +16,7 @@ def do_all(arguments: Arguments) -> int:
     from analysis.plotting import Drawn
     from analysis.provenance import provenance
     from analysis.traces import collect
-    from harness.records.reading import read_traces, specs
+    from harness.records import read_traces, specs
 
     judge, mixed = arguments.options["judge"], arguments.mixed
     traces = collect(read_traces(arguments.results_dir), arguments.components, judge, mixed)
@@ -68,7 +68,7 @@ def do_claims(arguments: Arguments) -> int:
     from analysis.fronts import all_fronts
     from analysis.scope import intervals
     from analysis.traces import collect
-    from harness.records.reading import read_traces
+    from harness.records import read_traces
 
     folder = arguments.results_dir
     traces = only(read_traces(folder), arguments.components)
@@ -89,7 +89,7 @@ def do_budgets(arguments: Arguments) -> int:
     from analysis.budgets import minimal_budgets
     from analysis.selection import at_horizon, horizon, of_families
     from analysis.traces import collect
-    from harness.records.reading import read_traces
+    from harness.records import read_traces
 
     traces = of_families(
         collect(read_traces(arguments.results_dir), arguments.components, mixed=arguments.mixed), "alpha"
@@ -135,7 +135,7 @@ def do_utilities(arguments: Arguments) -> int:
     from analysis import utilities_figure, utilities_report
     from analysis.report.utilities import budgets
     from analysis.traces import collect
-    from harness.records.reading import read_timings, read_traces, specs
+    from harness.records import read_timings, read_traces, specs
 
     frame, out = read_traces(arguments.results_dir), arguments.out_dir
     judge, mixed = arguments.options["judge"], arguments.mixed

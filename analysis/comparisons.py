@@ -42,7 +42,7 @@ def do_costs(arguments: Arguments) -> int:
     from analysis.costs import COMMAND, read_if_there
     from analysis.costs_fronts import f9
     from analysis.mixing import check_same_origin
-    from harness.records.reading import read_traces
+    from harness.records import read_traces
 
     costs, unreadable = read_if_there(arguments.results_dir)
     failed = False
@@ -82,7 +82,7 @@ def do_censored(arguments: Arguments) -> int:
     """Draw C1, C2 and C3 and write censored.md."""
     from analysis import censored, censored_example, censored_figures, censored_report, configurator
     from analysis.plotting import Drawn
-    from harness.capping import SLACKS
+    from harness.problem import SLACKS
 
     out, parts, failed = arguments.out_dir, list[str](), False
     drawn: list[Drawn] = [censored_example.draw(out)]

@@ -8,7 +8,7 @@ import pandas as pd
 from scipy.stats import mannwhitneyu
 
 from harness.configurator.experiment import read
-from harness.records.experiments import check_same, read_all
+from harness.records import check_same, read_all
 from harness.streams import stream
 from harness.surrogates.forest import RandomForest
 from tabular_cache.censoring import Data, slack_rows

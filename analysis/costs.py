@@ -11,7 +11,7 @@ from analysis.coverage import LEAST_SHARE
 from analysis.scope import plural, sentence
 from analysis.traces import CELL, PROBLEM
 from datasets.errors import BadInput
-from harness.records.experiments import read_all, read_record
+from harness.records import read_all, read_record
 
 ONLINE = ("lv1", "lv2", "lv3", "gp", "gp3", "gp_lv", "warped_gp")  # F2's order; others follow by name
 NAMES = {

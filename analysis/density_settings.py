@@ -12,7 +12,7 @@ from analysis.mixing import check_same_origin, check_same_tables
 from analysis.relative import finals
 from analysis.traces import CELL, Traces, collect
 from datasets.errors import BadInput
-from harness.records.reading import read_traces, specs
+from harness.records import read_traces, specs
 from tabular_cache.cargo import first
 from tabular_cache.confirm import FILE
 from tabular_cache.schema import problem_name

@@ -9,9 +9,7 @@ from analysis.methods import EI
 from analysis.mixing import check_same_origin
 from analysis.traces import CELL
 from datasets.errors import BadInput
-from harness.records.checks import damage_named, read_header
-from harness.records.layout import FRONTS, front_files, spec_hash
-from harness.sealing import read_parquet
+from harness.records import FRONTS, damage_named, front_files, read_header, read_parquet, spec_hash
 
 _WORDS = ("dataset", "pipeline", "acq", "method", *REFERENCE, "iterations")
 _ORIGIN = ("data", "engine")
@@ -20,7 +18,7 @@ _ORIGIN = ("data", "engine")
 def read_fronts(results_dir: Path) -> pd.DataFrame:
     """Return every point of every front on disk, with its run's description; empty where there is none.
 
-    Columns: those of `harness.records.FRONTS` (see `harness.fronts.Watched`), and the run's dataset, pipeline, acq,
+    Columns: those of `harness.records.FRONTS` (see `harness.loop.FrontRecorder`), and the run's dataset, pipeline, acq,
     method, components (`components.REFERENCE`), iterations, data, engine and spec. Raises BadInput for a damaged file.
     """
     parts = []

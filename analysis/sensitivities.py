@@ -10,7 +10,7 @@ from analysis.mixing import REPLAYED
 from analysis.scope import intervals, plural
 from analysis.settings_compared import BASE, LOSS, LOWEST, RANKED, TEST, Comparison, read
 from datasets.files import write_atomically
-from harness.records.reading import specs
+from harness.records import specs
 
 NOT_ESTIMATED = "not estimated"
 DATA, DATA_COLUMNS = "sensitivities_data.csv", ["dataset", "pipeline", "data"]

@@ -21,7 +21,7 @@ from analysis.mixing import check_same_origin, check_same_tables
 from analysis.traces import CELL, Judge
 from datasets.catalogue import entries
 from datasets.errors import BadInput
-from harness.records.reading import read_traces
+from harness.records import read_traces
 
 BASE, TEST, LOSS = "base", "test", "log_loss"
 RANKED, LOWEST = 8, " at 50%"  # the claim about ranks under budgets, and how its conditions at the lowest end

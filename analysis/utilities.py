@@ -17,7 +17,7 @@ from analysis.mixing import TOLD, check_same_origin
 from analysis.traces import CELL, PROBLEM, Judge
 from analysis.utilities_runs import Runs
 from datasets.errors import BadInput
-from harness.records.layout import spec_hash
+from harness.records import spec_hash
 
 NONE = "these records hold no utility but ei: python -m harness study=utilities, with the same results_dir"
 LONGEST = 10.0

@@ -8,13 +8,10 @@ from omegaconf import OmegaConf
 
 from analysis.utilities_runs import Runs
 from datasets.errors import BadInput
-from harness.acquisitions.contextual import Contextual
-from harness.acquisitions.cool import Cool
-from harness.acquisitions.ignore import Ignore
-from harness.acquisitions.power import Power
-from harness.acquisitions.protocol import CostRule, DemandingUtility, Setup
-from harness.choices import CONFIGS
-from harness.cost_models.oracle import Oracle
+from harness.acquisitions import CostRule, DemandingUtility, Setup
+from harness.acquisitions.cost_rules import Contextual, Cool, Ignore, Power
+from harness.config import CONFIGS
+from harness.cost_models import Oracle
 from harness.surrogates.gp import GaussianProcess
 
 

@@ -12,7 +12,7 @@ pin_blas()
 
 if TYPE_CHECKING:
     from harness.acquisitions.ei import ExpectedImprovement
-    from harness.cost_models.lv import LowVariance
+    from harness.cost_models.linear import LowVariance
     from harness.optimizer import Optimizer
     from harness.problem import Evaluation
     from harness.space import XGBOOST_SPACE
@@ -25,7 +25,7 @@ _MODULES = {
     "Evaluation": "problem",
     "ExpectedImprovement": "acquisitions.ei",
     "GaussianProcess": "surrogates.gp",
-    "LowVariance": "cost_models.lv",
+    "LowVariance": "cost_models.linear",
     "Optimizer": "optimizer",
 }
 

@@ -5,12 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from datasets.errors import BadInput
-from harness.choices import CONFIGS, check_choices, options
-from harness.cli import SOME_FAILED, overrides_of, refuse, run_cli
-from harness.folders import folder, quoted, writable
-from harness.interrupts import stops_soon
-from harness.mistakes import check_added, users_mistakes
-from harness.strangers import check_strangers
+from harness.cli import SOME_FAILED, overrides_of, refuse, run_cli, stops_soon
+from harness.config import CONFIGS, check_added, check_choices, check_external_configs, options, users_mistakes
+from harness.errors import folder, quoted, writable
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -25,19 +22,17 @@ def _study(cfg: "DictConfig") -> None:
     global _exit_code
     from hydra.utils import instantiate
 
-    from harness.grid import all_specs, blocks
-    from harness.journal import kept
-    from harness.ledger import check_compiled_for, locked, mend, write_plan
-    from harness.settings import read_grid
-    from harness.study import Stopped, run_study
-    from harness.supervise import slots
-    from harness.versions import TARGET, versions
+    from harness.config import read_study
+    from harness.execution.supervisor import worker_count
+    from harness.records import TARGET, versions
+    from harness.results_dir import check_compiled_for, locked, repair, saved_evaluations, write_plan
+    from harness.study import Stopped, all_specs, blocks, run_study
 
-    grid = read_grid(cfg)
+    grid = read_study(cfg)
     results = writable("results_dir", folder("results_dir", cfg.results_dir))
     label = grid.methods[0].label if len(grid.methods) == 1 else f"{len(grid.methods)} methods"
     with locked(results):
-        lines, targets = mend(results)
+        lines, targets = repair(results)
         for line in lines:
             print(line, file=sys.stderr)
         todo, skipped = blocks(grid, results)
@@ -46,7 +41,7 @@ def _study(cfg: "DictConfig") -> None:
         try:
             with instantiate(cfg.executor) as executor:
                 try:
-                    write_plan(results, [block.row() for block in todo], slots(executor))
+                    write_plan(results, [block.row() for block in todo], worker_count(executor))
                 except OSError as error:
                     raise BadInput(f"results_dir: cannot write to {results}: {error.strerror}") from None
                 report = run_study(todo, skipped, executor, label)
@@ -54,7 +49,7 @@ def _study(cfg: "DictConfig") -> None:
             report, _exit_code = stopped.report, SOME_FAILED
             print(f"error: {stopped}; what is finished is kept: run the same command again", file=sys.stderr)
         except KeyboardInterrupt:
-            if evaluations := kept(results):
+            if evaluations := saved_evaluations(results):
                 print(f"{evaluations} trainings of unfinished runs are kept: the same command goes on from them",
                       file=sys.stderr)  # fmt: skip
             raise
@@ -118,7 +113,7 @@ def main() -> int:
     if sys.argv[1:] == ["--help"]:
         print(_help(), end="")
         return 0
-    check_strangers(sys.argv[1:])
+    check_external_configs(sys.argv[1:])
     import hydra
 
     decorated = hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name="config")(_job)

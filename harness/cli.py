@@ -1,15 +1,20 @@
 """What the command lines share: composing a Hydra configuration, and one line for the user's mistakes."""
 
 import os
+import signal
+import socket
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any, NoReturn
 
 from datasets.errors import BadInput, reader_may_leave
-from harness.choices import CONFIGS, check_choices, options
-from harness.folders import quoted
-from harness.mistakes import bad_input, check_added, users_mistakes
+from harness.config import CONFIGS, bad_input, check_added, check_choices, options, users_mistakes
+from harness.errors import quoted
 
 BAD_INPUT, SOME_FAILED = 2, 3  # exit codes
 
@@ -17,16 +22,15 @@ BAD_INPUT, SOME_FAILED = 2, 3  # exit codes
 def compose_config(config: str, overrides: Sequence[str]) -> Any:
     """Return the configuration `config` with Hydra overrides applied; raises BadInput with one line.
 
-    Targets of other projects are refused unless `allow_targets=[...]` is among the overrides (`harness.targets`).
+    Targets of other projects are refused unless `allow_targets=[...]` is among the overrides (`harness.config`).
     """
     from hydra import compose, initialize_config_dir
     from omegaconf import OmegaConf
 
-    from harness.strangers import check_strangers
-    from harness.targets import SETTING, check_targets, given_on_command_line
+    from harness.config import SETTING, check_external_configs, check_targets, given_on_command_line
 
     overrides = quoted(overrides)
-    check_strangers(overrides)
+    check_external_configs(overrides)
     plain = [o for o in overrides if o.partition("=")[0] != SETTING]
     with users_mistakes(config, overrides), initialize_config_dir(str(CONFIGS), version_base="1.3"):
         check_choices(plain)
@@ -134,3 +138,58 @@ def _lone(entry: dict[Any, Any], group: str) -> dict[str, Any]:
         raise BadInput(f"{group}: {others[0]} cannot be chosen together with a file of your own: run one at a time")
     name = entry.get("name") or Path(str(entry.get("path"))).name
     return {str(name): {**entry, "name": str(name)}}
+
+
+# Ctrl-C and SIGTERM end a command soon, whatever it is doing; records are atomic, so any moment will do.
+
+GRACE_S = 1.5
+_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, treated as Ctrl-C."""
+
+
+@contextmanager
+def stops_soon() -> Iterator[None]:
+    """Within this context, Ctrl-C and SIGTERM raise KeyboardInterrupt; GRACE_S later the process ends regardless.
+
+    A compiled training keeps Python from raising anything until it returns, so a thread of our own does the counting.
+    Where a library has made an error of its own of the interruption, as OmegaConf does when interrupted while it cleans
+    up, the interruption is raised in its place. Does nothing outside the main thread, where signals cannot be handled.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    ours, python = socket.socketpair()
+    python.setblocking(False)
+    threading.Thread(target=_count, args=(ours,), daemon=True).start()
+    before = signal.set_wakeup_fd(python.fileno(), warn_on_full_buffer=False)
+    received: list[type[KeyboardInterrupt]] = []
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        received.append(Terminated if number == signal.SIGTERM else KeyboardInterrupt)
+        raise received[0]
+
+    old = {number: signal.signal(number, interrupt) for number in _CODES}
+    try:
+        yield
+    except Exception:
+        if received:
+            raise received[0] from None
+        raise
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(before)
+        python.close()
+
+
+def _count(ours: socket.socket) -> None:
+    """Wait for a signal's byte; the thread of an ended context reads nothing and ends."""
+    while byte := ours.recv(1):
+        if byte[0] in _CODES:
+            time.sleep(GRACE_S)
+            print("stopped; what is finished is kept", file=sys.stderr, flush=True)
+            os._exit(_CODES[signal.Signals(byte[0])])
+    ours.close()

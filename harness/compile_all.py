@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from datasets.errors import BadInput
-from harness.choices import CONFIGS, options
 from harness.cli import run_cli, wants_help
+from harness.config import CONFIGS, options
 
 COMPONENTS = ("surrogate", "cost_model", "utility")
 ASKS = 3  # a fit of its own, one that goes on from it, and predictions that remember
@@ -50,7 +50,7 @@ def rehearsals() -> list[Rehearsal]:
 
 def sizes() -> tuple[int, ...]:
     """Return numbers of observations: few, and as many as make the engine look twice at what passed rough bounds."""
-    from harness.screening import MANY
+    from harness.optimizer import MANY
 
     return 5, MANY
 
@@ -144,12 +144,12 @@ def _say(line: str) -> None:
 
 def compile_all(n_jobs: int | None = None) -> int:
     """Rehearse everything in `n_jobs` processes (None: one per core); return how many functions were compiled."""
-    from harness.executors import local, run_tasks
-    from harness.supervise import slots
+    from harness.execution import local, run_tasks
+    from harness.execution.supervisor import worker_count
 
     count = 0
     with local(n_jobs) as executor:
-        for rehearsal, outcome in run_tasks(executor, rehearse, rehearsals(), window=slots(executor)):
+        for rehearsal, outcome in run_tasks(executor, rehearse, rehearsals(), window=worker_count(executor)):
             if isinstance(outcome, BaseException):
                 raise outcome
             count += outcome

@@ -11,12 +11,9 @@ import numpy as np
 from jaxtyping import Float
 
 from datasets.errors import BadInput
-from harness.capping import cap
-from harness.checks import number
-from harness.continuous import ContinuousProblem
-from harness.problem import OK, TIMEOUT, About, Evaluation
-from harness.trainee import Limits
-from harness.trainer import train_within
+from harness.errors import number
+from harness.execution.sandbox import Limits, train_within
+from harness.problem import OK, TIMEOUT, About, ContinuousProblem, Evaluation, cap
 from harness.training import TREE_METHODS, train
 from pipelines import prepare
 from pipelines.prepared import Prepared
@@ -79,7 +76,8 @@ class Live:
     """The evaluator `live`: opens problems that train.
 
     n_candidates: points offered per step; time_limit_s: CPU seconds a training may take, memory_limit_mb: megabytes it
-    may take besides the data, null for no limit. With a limit, trainings run in a child process (`harness.trainer`).
+    may take besides the data, null for no limit. With a limit, trainings run in a child process
+    (`harness.execution.sandbox`).
     """
 
     n_candidates: int = 4096
@@ -88,7 +86,7 @@ class Live:
     memory_limit_mb: float | None = None
     split_seed: int = 0
     seeds_per_block: int = 1  # so that workers can share a method's seeds
-    journaled: ClassVar[bool] = True  # evaluations are kept as they are made (`harness.journal`)
+    journaled: ClassVar[bool] = True  # evaluations are kept as they are made (`harness.results_dir`)
 
     def __post_init__(self) -> None:
         if self.tree_method not in TREE_METHODS:

@@ -8,26 +8,236 @@ their cost like any other. A time-out's cost is only a lower bound of the true o
 
 import copy
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, no_type_check
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from datasets.errors import BadInput
-from harness.acquisitions.alpha import effective_alpha
-from harness.acquisitions.belief import Belief, History
-from harness.acquisitions.choose import choose
-from harness.acquisitions.protocol import CostRule, DemandingUtility, PowerRule, Setup, Utility
+from harness import cost_models
+from harness.acquisitions import (
+    BoundedUtility,
+    CostRule,
+    DemandingUtility,
+    FittedData,
+    FrontRule,
+    PowerRule,
+    Setup,
+    StepContext,
+    Utility,
+    choose,
+)
+from harness.acquisitions.cost_rules import effective_alpha
 from harness.compile_cache import clock_s
-from harness.cost_models import censored, statistics
-from harness.cost_models.protocol import CostModel, ProblemAware
-from harness.error_scales import RAW, rescale
-from harness.error_scales import check as check_scale
+from harness.compiler import njit
+from harness.cost_models import CostModel, ProblemAware, censored
+from harness.normal import log
 from harness.problem import Evaluation, Problem
-from harness.screening import FEWEST, MANY, screened, shortlist
-from harness.shapes import check_candidates, check_point, one_each
-from harness.surrogates.protocol import BoundedPosterior, DrawingSurrogate, RecallingPosterior, Surrogate
+from harness.surrogates import BoundedPosterior, DrawingSurrogate, RecallingPosterior, Surrogate
+
+# The scale on which the surrogate sees errors, and so on which utilities are computed; records keep the errors.
+#
+#     raw          y (the default: the paper's)
+#     log          log y; a 0 counts as half of the run's smallest positive error
+#     winsorized   min(y, Q3 + 1.5 (Q3 - Q1)), Q1 and Q3 the quartiles of the run's errors
+#
+# None changes which of two errors is the lower one, save that winsorized makes those above its limit equal. All come
+# from the errors observed so far in the run, and anew at every step.
+
+RAW, LOG, WINSORIZED = "raw", "log", "winsorized"
+SCALES = (RAW, LOG, WINSORIZED)
+_FENCE = 1.5  # interquartile ranges above the upper quartile: Tukey's inner fence
+
+
+def check_scale(name: object) -> str:
+    """Return `name` if it is one of SCALES; raises BadInput otherwise."""
+    if name not in SCALES:
+        raise BadInput(f"error_scale must be one of {', '.join(SCALES)}, got {name!r}")
+    return str(name)
+
+
+def rescale(name: str, error: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """Return errors on the scale `name`; NaN (failed evaluations) stays NaN. Raises BadInput for the log of < 0."""
+    seen = error[~np.isnan(error)]
+    if name == RAW or not len(seen):
+        return error
+    return _log(error, seen) if name == LOG else np.minimum(error, upper_limit(seen))
+
+
+def _log(error: Float[np.ndarray, " n"], seen: Float[np.ndarray, " k"]) -> Float[np.ndarray, " n"]:
+    """Return log y, and for y = 0 log(s / 2), s the smallest positive error seen; all 0 while none is positive.
+
+    A share misclassified of 0 out of n rows says that the true one is below what n rows resolve, 1 / n <= s: a value
+    below a detection limit, for which half of that limit is put (Hornung and Reed 1990). It stays the lowest of all.
+    EI on this scale is E[(log f_min - log f)+]: improvements count as ratios, which have no unit. (It is not the
+    E[(f_min - f)+] of a log-normal f, for which see Hutter, Hoos, Leyton-Brown and Murphy 2009.)
+    """
+    if seen.min() < 0:
+        raise BadInput(f"error_scale=log needs errors >= 0, got {seen.min():g}: take raw or winsorized")
+    positive = seen[seen > 0]
+    if not len(positive):
+        return np.where(np.isnan(error), np.nan, 0.0)
+    zero = error == 0
+    return np.where(zero, log(positive).min() - math.log(2.0), log(np.where(zero, 1.0, error)))
+
+
+def upper_limit(seen: Float[np.ndarray, " k"]) -> float:
+    """Return Q3 + 1.5 (Q3 - Q1) of the errors, quartiles interpolated linearly; inf if all would then be equal.
+
+    They would where Q3 is the lowest error, of three values in four; a surrogate learns nothing from a constant. The
+    limit is never below Q3, so that the incumbent stays what it is.
+    Source: Tukey 1977, "Exploratory Data Analysis" (the inner fence); to pull what a Gaussian process is to learn from
+    down to it is also what Ax's `Winsorize` does, whose quartiles are observations.
+    """
+    q1, q3 = (float(q) for q in np.quantile(seen, [0.25, 0.75]))
+    limit = q3 + _FENCE * (q3 - q1)
+    return limit if limit > seen.min() else np.inf
+
+
+# Screening: the candidates that a step's choice can fall on, found without predicting all of them exactly.
+#
+# A cost rule that stays on the front (`FrontRule`) chooses a candidate that none dominates. Fast upper bounds of
+# the utility, from a prediction in single precision, and lower bounds of it at a few leaders are enough to rule
+# out most of the others; what is left is predicted exactly. The choice is that of a full evaluation.
+
+FEWEST = 200  # candidates below which screening costs more than it saves
+_AGAIN = 400  # candidates left above which a second look at them costs less than predicting them exactly
+MANY = 70  # observations from which the exact variance costs more than a second look at what passed rough bounds
+_EXPONENTS = np.array([0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 3.0])  # leaders: the best of bound / cost^alpha
+_COUNT = len(_EXPONENTS)
+
+
+Believe = Callable[[slice | Int[np.ndarray, " k"], Float[np.ndarray, " k"], Float[np.ndarray, " k"]], StepContext]
+
+
+def screened(utility: Utility, rule: CostRule) -> BoundedUtility | None:
+    """Return `utility` if its choice by `rule` can be screened, else None."""
+    return utility if isinstance(utility, BoundedUtility) and isinstance(rule, FrontRule) and rule.on_front else None
+
+
+def shortlist(
+    utility: BoundedUtility,
+    posterior: BoundedPosterior,
+    C: Float[np.ndarray, "m d"],
+    log_cost: Float[np.ndarray, " m"],
+    believe: Believe,
+    rough: bool,
+) -> Int[np.ndarray, " k"]:
+    """Return, in order, the indices of candidates `C` among which all of the front is.
+
+    believe(where, mean, sd): the belief on the candidates `where`, given their prediction. rough: screen first by
+    bounds from half of the observations, worth it from `MANY` on; or by what the posterior recalls.
+    """
+    recalled = posterior.recalled(C) if rough and isinstance(posterior, RecallingPosterior) else None
+    bound = utility.log_bound(believe(slice(None), *(recalled or posterior.bounds(C, rough))))
+    if np.isnan(bound).any() or np.isnan(log_cost).any():  # bounds say nothing then; the choice names the candidate
+        return np.arange(len(C))
+
+    def bars(leaders: Int[np.ndarray, " l"]) -> tuple[Float[np.ndarray, " l"], Float[np.ndarray, " l"]]:
+        """Return cost and least utility of the leaders; both ascend."""
+        value = utility.log_floor(believe(leaders, *posterior.mean_sd(C[leaders])))
+        return log_cost[leaders], np.maximum.accumulate(value)
+
+    first = bars(_leaders(bound, log_cost, _EXPONENTS))
+    kept = _ahead(bound, log_cost, *first)
+    if recalled or not rough or len(kept) <= _AGAIN:
+        return kept
+    bound = utility.log_bound(believe(kept, *posterior.bounds(C[kept])))
+    ahead = _ahead(bound, log_cost[kept], *first)
+    if len(ahead) > FEWEST:  # the rough bounds led astray: better leaders are worth their price
+        kept, bound = kept[ahead], bound[ahead]
+        ahead = _ahead(bound, log_cost[kept], *bars(kept[_leaders(bound, log_cost[kept], _EXPONENTS)]))
+    return kept[ahead]
+
+
+@njit(cache=True)
+@no_type_check
+def _leaders(
+    bound: Float[np.ndarray, " m"], log_cost: Float[np.ndarray, " m"], exponents: Float[np.ndarray, " e"]
+) -> Int[np.ndarray, " f"]:
+    """Return the cheapest candidate and, for each alpha, the one of highest bound - alpha log cost: once, by cost."""
+    best, highest = np.empty(len(exponents) + 1, np.intp), np.empty(len(exponents))
+    best[:], highest[:] = log_cost.argmin(), -np.inf
+    for i in range(len(bound)):
+        for k in range(_COUNT):
+            score = bound[i] - exponents[k] * log_cost[i]
+            if score > highest[k]:
+                best[k], highest[k] = i, score
+    for k in range(1, len(best)):  # insertion by cost, then index: numpy's sorts take seconds to compile
+        for at in range(k, 0, -1):
+            i, j = best[at - 1], best[at]
+            if log_cost[i] < log_cost[j] or (log_cost[i] == log_cost[j] and i <= j):
+                break
+            best[at - 1], best[at] = j, i
+    count = 1
+    for k in range(1, len(best)):
+        if best[k] != best[count - 1]:
+            best[count] = best[k]
+            count += 1
+    return best[:count]
+
+
+@njit(cache=True)
+@no_type_check
+def _ahead(
+    bound: Float[np.ndarray, " m"],
+    log_cost: Float[np.ndarray, " m"],
+    leader_cost: Float[np.ndarray, " k"],
+    bar: Float[np.ndarray, " k"],
+) -> Int[np.ndarray, " k"]:
+    """Return, in order, the indices of those that may reach the bar of the dearest leader costing no more than they.
+
+    leader_cost ascends, and with it bar; the cheapest candidate is a leader, so that every one has a bar.
+    """
+    need = np.full(len(bound), bar[0])
+    for k in range(1, len(bar)):
+        cost, least = leader_cost[k], bar[k]
+        for i in range(len(bound)):  # without a branch, so that many are done at a time
+            need[i] = least if log_cost[i] >= cost else need[i]
+    ahead, found = np.empty(len(bound), np.intp), 0
+    for i in range(len(bound)):
+        ahead[found] = i
+        found += bound[i] >= need[i]
+    return ahead[:found]
+
+
+# What goes into the optimizer and comes from a user's own parts: of the right shape, or one line says what is not.
+#
+# Without these, NumPy would broadcast three scores over five thousand candidates and go on.
+
+_LOOKED_AT = 128  # candidates whose values are checked
+
+
+def one_each(source: object, method: str, values: Any, m: int) -> Any:
+    """Return `values` if they are one number for each of `m` candidates; raises BadInput naming whose they are."""
+    if isinstance(values, np.ndarray) and values.shape == (m,) and values.dtype.kind in "fiub":
+        return values
+    what = f"shape {values.shape} of {values.dtype}" if isinstance(values, np.ndarray) else repr(values)[:60]
+    raise BadInput(f"{type(source).__name__}.{method} returned {what}, needed ({m},): one {method} per candidate")
+
+
+def check_point(x: Any, d: int | None) -> None:
+    """Raise ValueError unless `x` is a point of the unit cube, of `d` dimensions where that is known."""
+    if np.ndim(x) != 1 or (d is not None and len(x) != d):
+        raise ValueError(f"the point must have the shape ({'d' if d is None else d},), got {np.shape(x)}")
+    if not ((x >= 0) & (x <= 1)).all():
+        raise ValueError(f"the point must lie in the unit cube (SearchSpace.to_unit maps native values), got {x}")
+
+
+def check_candidates(C: Any, d: int) -> None:
+    """Raise ValueError unless `C` are points of `d` dimensions, at least one, in the unit cube.
+
+    Native values show in any row, so the first rows are looked at: all of them would take 3 % of a step.
+    """
+    if len(C) == 0:
+        raise ValueError("there is no candidate to choose")
+    if np.ndim(C) != 2 or np.shape(C)[1] != d:
+        raise ValueError(f"candidates must have the shape (m, {d}), got {np.shape(C)}")
+    if not (np.min(C[:_LOOKED_AT]) >= 0 and np.max(C[:_LOOKED_AT]) <= 1):
+        raise ValueError("candidates must lie in the unit cube: SearchSpace.to_unit maps native values there")
+
 
 _LARGEST = 700.0  # exp of it is finite, of its negative positive
 
@@ -68,7 +278,7 @@ class Optimizer:
         iterations: int,
         n_initial: int = 5,
         tau: float | None = None,
-        cost_statistic: str = statistics.DEFAULT,
+        cost_statistic: str = cost_models.EXP_MEAN,
         seed: int = 0,
         censored_costs: str = censored.IMPUTED,
         error_scale: str = RAW,
@@ -79,7 +289,10 @@ class Optimizer:
         if tau is not None and not (np.isfinite(tau) and tau > 0):
             raise BadInput(f"tau must be a number of seconds > 0, or null, got {tau}")
         self._surrogate, self._cost_model, self._utility, self._rule = surrogate, cost_model, utility, rule
-        self._statistic, self._treatment = statistics.check(cost_statistic), censored.check(censored_costs)
+        self._statistic, self._treatment = (
+            cost_models.check_statistic(cost_statistic),
+            censored.check_treatment(censored_costs),
+        )
         self._scale = check_scale(error_scale)
         if cost_statistic == "expected_inverse" and not isinstance(rule, PowerRule):
             raise BadInput(
@@ -92,7 +305,7 @@ class Optimizer:
         self._screened = screened(utility, rule)
         self._iterations, self._n_initial, self._tau = iterations, n_initial, tau
         self._n, self._points, self._outcomes = 0, np.empty((0, 0)), np.empty((0, 3))  # error, cost, censored
-        self._asked: tuple[History, Float[np.ndarray, " n"]] | None = None
+        self._asked: tuple[FittedData, Float[np.ndarray, " n"]] | None = None
 
     def start(self, problem: Problem) -> None:
         """Show the problem to a cost model that asks for it; raises BadInput if that cannot serve it."""
@@ -130,9 +343,9 @@ class Optimizer:
         X, (error, cost_s, stopped) = self._points[: self._n].copy(), self._outcomes[: self._n].T.copy()
         y = fill_failures(rescale(self._scale, error))
         posterior = self._surrogate.fit(X, y)
-        censored.learn(self._cost_model, X, cost_s, stopped > 0, self._treatment)
+        censored.fit_with_bounds(self._cost_model, X, cost_s, stopped > 0, self._treatment)
         fitted = clock_s()
-        self._asked = History(X, y, posterior), cost_s
+        self._asked = FittedData(X, y, posterior), cost_s
         index, belief, mean_log_cost = self._belief(candidates, *self._asked)
         log_value = one_each(self._utility, "log_value", self._utility.log_value(belief), len(index))
         score = one_each(self._rule, "score", self._rule.score(log_value, belief.log_cost, belief), len(index))
@@ -159,8 +372,8 @@ class Optimizer:
         return copy.copy(self._utility).log_value(belief), belief.log_cost  # one that keeps a state keeps it
 
     def _belief(
-        self, C: Float[np.ndarray, "m d"], history: History, cost_s: Float[np.ndarray, " n"], screen: bool = True
-    ) -> tuple[Int[np.ndarray, " k"], Belief, Float[np.ndarray, " k"]]:
+        self, C: Float[np.ndarray, "m d"], history: FittedData, cost_s: Float[np.ndarray, " n"], screen: bool = True
+    ) -> tuple[Int[np.ndarray, " k"], StepContext, Float[np.ndarray, " k"]]:
         """Return the candidates that the choice can fall on, the belief on them, and their mean log cost."""
         posterior = history.posterior
         mean_log_cost, log_cost_sd = self._cost_model.predict(C)
@@ -180,10 +393,10 @@ class Optimizer:
 
         log_cost = self._log_cost(mean_log_cost, log_cost_sd, state)
 
-        def believe(where: Any, mean: np.ndarray, sd: np.ndarray, points: np.ndarray | None = None) -> Belief:
+        def believe(where: Any, mean: np.ndarray, sd: np.ndarray, points: np.ndarray | None = None) -> StepContext:
             costs = {"log_cost": log_cost[where], "log_cost_sd": log_cost_sd[where]}
             costs["mean_log_cost"] = mean_log_cost[where]
-            return Belief(mean=mean, sd=sd, points=C[where] if points is None else points, **costs, **state)
+            return StepContext(mean=mean, sd=sd, points=C[where] if points is None else points, **costs, **state)
 
         kept = np.arange(len(C))
         if screen and self._screened is not None and len(C) >= FEWEST and isinstance(posterior, BoundedPosterior):
@@ -199,8 +412,8 @@ class Optimizer:
     ) -> Float[np.ndarray, " m"]:
         exponent, none = None, np.empty(0)
         if self._statistic == "expected_inverse" and isinstance(self._rule, PowerRule):
-            exponent = self._rule.exponent(Belief(mean=none, sd=none, log_cost=none, log_cost_sd=none, **state))
-        return statistics.log_statistic(self._statistic, mean, sd, exponent)
+            exponent = self._rule.exponent(StepContext(mean=none, sd=none, log_cost=none, log_cost_sd=none, **state))
+        return cost_models.log_statistic(self._statistic, mean, sd, exponent)
 
 
 def _check_costs(model: CostModel, mean: np.ndarray, sd: np.ndarray, m: int) -> None:

@@ -6,6 +6,8 @@ interchangeable, and wrappers (noise, cost scaling, failures) compose around any
 Notation: m candidates at a step, d = 7 dimensions of the search space.
 """
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -13,7 +15,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float, Int
 
-from harness.space import SearchSpace
+from harness.errors import number
+from harness.space import XGBOOST_SPACE, SearchSpace
+from harness.streams import seed_sequence, stream
 
 OK, FAILED, TIMEOUT, OUT_OF_MEMORY = "ok", "failed", "timeout", "out_of_memory"
 STATUSES = (OK, FAILED, TIMEOUT, OUT_OF_MEMORY)
@@ -141,3 +145,80 @@ class Evaluator(Protocol):
     def open(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any], seed: int) -> Problem:
         """Return the problem, fresh for one run."""
         ...
+
+
+# Capping: stopping an evaluation once it has cost more than would make it interesting.
+#
+# Source: Hutter, Hoos and Leyton-Brown 2013: the threshold is the best value so far times a slack factor;
+# 1 learns only that a point is no better, more learns by how much, at its price.
+
+SLACKS: tuple[float | None, ...] = (1.0, 1.1, 1.3, 1.5, 2.0, None)  # those of the study; None: never before kappa_max
+
+_LEAST_S = math.nextafter(0.0, 1.0)
+
+
+def slack_factor(value: object) -> float | None:
+    """Return a slack factor, None for no capping; raises BadInput for anything but a number >= 1 or null."""
+    return None if value is None else number("slack", value, "a number >= 1, or null for no capping", 1.0)
+
+
+def cap(cap_s: float) -> float:
+    """Return `cap_s`, a number of seconds, inf for no cap; raises BadInput for anything not above 0."""
+    return cap_s if cap_s == math.inf else number("cap_s", cap_s, "a number of seconds > 0, or inf", _LEAST_S)
+
+
+def stopped(whole: Evaluation, cap_s: float) -> Evaluation:
+    """Return the evaluation as it would have ended at `cap_s` seconds of cost: itself, or censored at the cap."""
+    if whole.cost_s <= cap_s:
+        return whole
+    nan = float("nan")
+    return Evaluation(nan, cap_s, nan, whole.wall_s * cap_s / whole.cost_s, TIMEOUT)
+
+
+def threshold(slack: float | None, best_s: float | None, kappa_max_s: float = math.inf) -> float:
+    """Return the cost in seconds at which to stop: min(slack x best_s, kappa_max_s).
+
+    best_s: the lowest cost so far, None while there is none. slack None: kappa_max_s.
+    """
+    if slack is None or best_s is None:
+        return kappa_max_s
+    return min(slack * best_s, kappa_max_s)
+
+
+# Problems on the whole space: fresh Sobol candidates at each step, whatever evaluating one may be.
+
+
+class ContinuousProblem(ABC):
+    """One problem for one run. Its initial design and candidates depend on (name, seed, step) only.
+
+    So runs of two such problems of one name, for example live and emulated, are offered the same points. Ids count
+    the points offered so far: an id names its point for the whole run.
+    """
+
+    space = XGBOOST_SPACE
+
+    def __init__(self, name: str, seed: int, n_candidates: int) -> None:
+        self.name, self._seed, self._n = name, seed, n_candidates
+        self._first, self._native = 0, np.empty((0, len(self.space)))
+
+    @abstractmethod
+    def measure(self, x: Float[np.ndarray, " d"]) -> Evaluation:
+        """Return the outcome at the native hyperparameters `x`."""
+
+    def _offer(self, unit: Float[np.ndarray, "m d"]) -> Candidates:
+        self._first += len(self._native)
+        self._native = self.space.from_unit(unit)
+        return Candidates(self._first + np.arange(len(unit)), self.space.to_unit(self._native))
+
+    def initial(self, n: int) -> Candidates:
+        """Return `n` uniform points drawn from (problem, seed)."""
+        return self._offer(stream(self._seed, "initial", self.name).random((n, len(self.space))))
+
+    def candidates(self, step: int) -> Candidates:
+        """Return the Sobol set of this step, freshly scrambled."""
+        seed = seed_sequence(self._seed, "candidates", self.name, str(step))
+        return self._offer(self.space.sobol(self._n, seed))
+
+    def evaluate(self, candidate: int) -> Evaluation:
+        """Evaluate the candidate, one of those last offered."""
+        return self.measure(self._native[candidate - self._first])

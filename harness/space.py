@@ -59,7 +59,7 @@ class SearchSpace:
 
     def from_unit(self, unit: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
         """Map the unit cube to native values, integers rounded and reals rounded to float32."""
-        from harness.elementary import exp  # compiled: not where a space is only looked at
+        from harness.normal import exp  # compiled: not where a space is only looked at
 
         unit = np.asarray(unit, dtype=np.float64)
         if not ((unit >= 0) & (unit <= 1)).all():
@@ -87,7 +87,7 @@ class SearchSpace:
 
 
 def _rescale(x: Float[np.ndarray, " n"], p: Parameter) -> Float[np.ndarray, " n"]:
-    from harness.elementary import log  # compiled: not where a space is only looked at
+    from harness.normal import log  # compiled: not where a space is only looked at
 
     if p.log:
         return log(x / p.low) / math.log(p.high / p.low)

@@ -17,10 +17,9 @@ import pyarrow.parquet as pq
 
 from datasets.errors import BadInput
 from harness.cli import run_cli
-from harness.ledger import FOLDER, is_locked, key, read_failed, read_plan
 from harness.progress import duration
-from harness.records.checks import DamagedRecord, OtherSchema, checked_header
-from harness.records.layout import trace_files
+from harness.records import DamagedRecord, OtherSchema, checked_header, trace_files
+from harness.results_dir import FOLDER, is_locked, key, read_failed, read_plan
 
 USAGE = "python -m harness.status [results_dir=results] [--json]"
 AXES = ("method", "dataset")

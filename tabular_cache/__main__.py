@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from datasets.errors import BadInput
-from harness.choices import CONFIGS
 from harness.cli import SOME_FAILED, compose_config, listed, named, positive, run_cli, wants_help, whole_number
-from harness.folders import folder
+from harness.config import CONFIGS
+from harness.errors import folder
 
 if TYPE_CHECKING:
     from tabular_cache.grow import PartStore
@@ -66,10 +66,10 @@ def main() -> int:
 def _executor(cfg: Any) -> tuple[Any, int]:
     from hydra.utils import instantiate
 
-    from harness.supervise import slots
+    from harness.execution.supervisor import worker_count
 
     executor = instantiate(cfg.executor)
-    return executor, slots(executor)
+    return executor, worker_count(executor)
 
 
 def _planner(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> "Planner":
@@ -212,7 +212,7 @@ def _identify(overrides: Sequence[str], cfg: Any, problems: list[tuple[str, str]
 
 def _check_recipes(problems: list[tuple[str, str]], overrides: Sequence[str]) -> None:
     """Raise BadInput for a pipeline that would run code of its own: a manifest cannot vouch for what it names."""
-    from harness.targets import check_targets, given_on_command_line
+    from harness.config import check_targets, given_on_command_line
 
     recipes = [{"_target_": "pipelines.build", "name": pipeline} for _, pipeline in problems]
     check_targets(recipes, given_on_command_line(overrides))

@@ -13,10 +13,10 @@ import numpy as np
 
 from datasets.errors import BadInput
 from harness.cli import SOME_FAILED
-from harness.executors import run_tasks
+from harness.execution import run_tasks
+from harness.execution.supervisor import worker_count
 from harness.progress import Progress
 from harness.streams import stream
-from harness.supervise import slots
 from harness.training import Training
 from pipelines.identity import difference
 from tabular_cache import parts
@@ -82,7 +82,7 @@ def audit(executor: Executor, problems: Sequence[tuple[str, str]], folder: Path,
         for config, rounds in sample(tables[f"{d}/{p}"], n, seed).items()
     ]
     rows = []
-    with Progress(len(tasks), "trainings", "audit", slots(executor)) as progress:
+    with Progress(len(tasks), "trainings", "audit", worker_count(executor)) as progress:
         for task, outcome in run_tasks(executor, retrain, tasks):
             table = tables[task.problem]
             known = data[task.problem].get(task.config, table.meta)

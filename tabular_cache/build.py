@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from datasets.errors import BadInput
-from harness.executors import run_tasks
+from harness.execution import run_tasks
+from harness.execution.supervisor import WorkerLost
 from harness.problem import OK, TIMEOUT
 from harness.progress import Progress, duration
-from harness.supervise import WorkerLost
 from tabular_cache.measure import Measurement, machine, measure
 from tabular_cache.plan import Planner
 from tabular_cache.quiet import Watch

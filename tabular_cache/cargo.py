@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from datasets.errors import BadInput
-from harness.folders import folder
+from harness.errors import folder
 from tabular_cache.schema import file_stem, problem_name
 from tabular_cache.table import TABLES, Table, load_table, read_manifest, read_table, table_rows
 

@@ -3,7 +3,7 @@
 A problem's configurations are halved at random. From the rows of one half n are learned from, in random order; the
 rows of the other half (up to 1,000) are asked about, their true costs known. Nothing of a training that is asked
 about is learned from. Two experiments, each one record
-(`harness.records.experiments`) per problem:
+(`harness.records`) per problem:
 
     slack     evaluations capped at a slack factor times the lowest cost so far; a random forest on log cost under the
               four treatments of `CensoredForest`
@@ -19,10 +19,10 @@ from typing import Any
 import pyarrow as pa
 from hydra.utils import instantiate
 
-from harness.cost_models.protocol import known_beforehand
-from harness.records.experiments import missing_seeds, record_path, write_record
+from harness.config import code_of
+from harness.cost_models import known_beforehand
+from harness.records import missing_seeds, record_path, write_record
 from harness.surrogates.forest import RandomForest
-from harness.targets import code_of
 from tabular_cache.censoring import MOST, Data, halves, slack_rows, timeout_rows
 from tabular_cache.replayed import ReplayProblem
 from tabular_cache.schema import file_stem

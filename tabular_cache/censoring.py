@@ -9,10 +9,10 @@ import numpy as np
 from hydra.utils import instantiate
 from jaxtyping import Bool, Float
 
+from harness.cost_models import CostModel, ProblemAware
 from harness.cost_models import censored as costs
-from harness.cost_models.protocol import CostModel, ProblemAware
 from harness.streams import stream
-from harness.surrogates import censored as forests
+from harness.surrogates import forest as forests
 from harness.surrogates.forest import RandomForest
 from tabular_cache.replayed import COSTS, ReplayProblem
 from tabular_cache.table import Table
@@ -99,7 +99,7 @@ def timeout_rows(
             if treatment == KNOWN:
                 model.fit(data.X, whole)
             else:
-                costs.learn(model, data.X, stopped, censored, treatment)
+                costs.fit_with_bounds(model, data.X, stopped, censored, treatment)
             found = _score(data.truth, *model.predict(data.C), limit)
             shared = {"model": name, "treatment": treatment, "slack": np.nan, "censored": float(censored.mean())}
             rows.append({**shared, **found})

@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 
 from datasets.errors import BadInput
-from harness.records.layout import spec_hash
-from harness.records.reading import read_traces, specs
+from harness.records import read_traces, spec_hash, specs
 from harness.space import XGBOOST_SPACE
 from tabular_cache.table import TABLES, read_manifest, table_entry
 

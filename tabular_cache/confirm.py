@@ -15,10 +15,10 @@ import pandas as pd
 from datasets.errors import BadInput
 from datasets.files import write_atomically
 from harness.cli import SOME_FAILED
-from harness.executors import run_tasks
+from harness.execution import run_tasks
+from harness.execution.supervisor import worker_count
 from harness.problem import OK
 from harness.progress import Progress
-from harness.supervise import slots
 from pipelines.identity import difference
 from tabular_cache.chosen import RUN, TOLD, TRAINING, Choice, choice_of, choices, data_of
 from tabular_cache.measure import prepared, trained
@@ -52,7 +52,7 @@ def confirm(executor: Executor, results: Path, problems: set[tuple[str, str]]) -
     todo = [choice_of(row) for row in chosen[TRAINING].drop_duplicates().itertuples(index=False)]
     todo = [choice for choice in todo if choice not in known]
     try:
-        with Progress(len(todo), "trainings", "confirm", slots(executor)) as progress:
+        with Progress(len(todo), "trainings", "confirm", worker_count(executor)) as progress:
             for choice, found in run_tasks(executor, retrain, todo):
                 if isinstance(found, BadInput):
                     raise found

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from datasets.errors import BadInput
-from harness.choices import search_places
 from harness.cli import compose_config, listed, tell_records, whole_number
-from harness.folders import folder, writable
-from harness.records.layout import LARGEST_SEED
-from harness.targets import SETTING
+from harness.config import SETTING, search_places
+from harness.errors import folder, writable
+from harness.records import LARGEST_SEED
 
 
 def costs(cfg: Any, overrides: Sequence[str], problems: list[tuple[str, str]], tables: Path, executor: Executor) -> int:
@@ -49,9 +48,9 @@ def censored(
     cfg: Any, overrides: Sequence[str], problems: list[tuple[str, str]], tables: Path, executor: Executor
 ) -> int:
     """Score `cfg`'s treatments of censored costs on the problems; overrides: as for `costs`. Returns the exit code."""
-    from harness.capping import slack_factor
-    from harness.checks import number
-    from harness.executors import run_all
+    from harness.errors import number
+    from harness.execution import run_all
+    from harness.problem import slack_factor
     from tabular_cache.censored import SLACK, TIMEOUT, Case, run_case
 
     results = writable("results_dir", folder("results_dir", cfg.results_dir))

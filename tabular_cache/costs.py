@@ -2,7 +2,7 @@
 
 Evaluations are configurations at their own number of rounds, since these fill the space evenly, in an order drawn
 from (problem, seed); the first n are learned from, for each n. Asked about: the configurations beyond the largest n,
-the same ones for every n. Results are records (`harness.records.experiments`), one per problem and cost model; later
+the same ones for every n. Results are records (`harness.records`), one per problem and cost model; later
 calls add a record of the seeds that are missing.
 """
 
@@ -18,12 +18,12 @@ from hydra.utils import instantiate
 from jaxtyping import Float
 from scipy.special import ndtri
 
-from harness import executors
-from harness.cost_models.protocol import CostModel, ProblemAware, known_beforehand
-from harness.elementary import log
-from harness.records.experiments import missing_seeds, record_path, write_record
+from harness import execution
+from harness.config import code_of
+from harness.cost_models import CostModel, ProblemAware, known_beforehand
+from harness.normal import log
+from harness.records import missing_seeds, record_path, write_record
 from harness.streams import stream
-from harness.targets import code_of
 from tabular_cache.replayed import COSTS, ReplayProblem
 from tabular_cache.schema import file_stem
 from tabular_cache.table import Table, read_table
@@ -86,7 +86,7 @@ class Trial:
 
 def run_all(executor: Executor, trials: Sequence[Trial]) -> list[str]:
     """Run the trials that lack seeds in their records; returns a line for each that failed."""
-    return executors.run_all(executor, run_trial, trials, lambda t: f"{t.problem} {t.name}", "trials", "costs")
+    return execution.run_all(executor, run_trial, trials, lambda t: f"{t.problem} {t.name}", "trials", "costs")
 
 
 def run_trial(trial: Trial) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pandas as pd
 
 from harness.cli import SOME_FAILED
-from harness.executors import run_tasks
+from harness.execution import run_tasks
+from harness.execution.supervisor import worker_count
 from harness.progress import Progress
-from harness.supervise import slots
 from tabular_cache.emulator import accuracy
 from tabular_cache.table import load_table
 
@@ -42,7 +42,7 @@ def judge(
     """Return one row of median relative errors (percent) per problem, and what could not be judged and why."""
     questions = [Question(f"{d}/{p}", folder, n_configs) for d, p in problems]
     found, failed = {}, []
-    with Progress(len(questions), "emulators", "fit", slots(executor)) as progress:
+    with Progress(len(questions), "emulators", "fit", worker_count(executor)) as progress:
         for question, line in run_tasks(executor, answer, questions):
             if isinstance(line, BaseException):
                 failed.append(f"{question.problem}: {line}")

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from datasets.errors import BadInput
-from harness.elementary import exp, log
+from harness.normal import exp, log
 from harness.streams import seed_sequence, stream
 from tabular_cache.cargo import first
 from tabular_cache.regressors import Layers, NetworkRegressor, outputs

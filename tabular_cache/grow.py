@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datasets.errors import BadInput
-from harness.executors import run_tasks
+from harness.execution import run_tasks
+from harness.execution.supervisor import WorkerLost
 from harness.problem import OK, TIMEOUT
 from harness.progress import Progress, duration
-from harness.supervise import WorkerLost
 from pipelines.identity import difference
 from tabular_cache import noise, parts
 from tabular_cache.build import Report

@@ -16,7 +16,7 @@ import sklearn
 from jaxtyping import Float
 
 from datasets.errors import BadInput
-from harness.cost_models.features import Features
+from harness.cost_models import Features
 from harness.problem import About
 from harness.space import XGBOOST_SPACE
 from tabular_cache.sampled import VERSION as ROWS_VERSION

@@ -17,7 +17,7 @@ from scipy.special import gammaincinv
 
 from datasets.errors import BadInput
 from harness.problem import OK
-from harness.sealing import read_parquet
+from harness.records import read_parquet
 from harness.streams import stream
 from tabular_cache import parts
 from tabular_cache.rows import AGAIN, parquet_bytes

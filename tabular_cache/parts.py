@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from datasets.errors import BadInput
 from datasets.files import write_atomically
-from harness.sealing import read_parquet
+from harness.records import read_parquet
 from tabular_cache.checks import SEAL, digest_of
 from tabular_cache.schema import SCHEMA_VERSION, file_stem
 

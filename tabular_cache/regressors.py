@@ -14,7 +14,7 @@ from jaxtyping import Float
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from harness.compiler import njit
-from harness.surrogates.matrices import _transposed_product, factor, inverse_factor, product, transposed_product
+from harness.surrogates.likelihood import _transposed_product, factor, inverse_factor, product, transposed_product
 
 Layers = list[tuple[np.ndarray, np.ndarray]]
 

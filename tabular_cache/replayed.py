@@ -6,9 +6,8 @@ import numpy as np
 from jaxtyping import Float, Int, UInt
 
 from datasets.errors import BadInput
-from harness.capping import cap, stopped
 from harness.compiler import njit
-from harness.problem import Candidates, Evaluation
+from harness.problem import Candidates, Evaluation, cap, stopped
 from harness.space import XGBOOST_SPACE
 from harness.streams import stream
 from tabular_cache.cargo import first

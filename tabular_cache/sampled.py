@@ -13,7 +13,7 @@ from jaxtyping import Float
 from datasets.catalogue import entries
 from datasets.errors import BadInput
 from datasets.files import cache_folder, read_sealed, write_sealed
-from harness.cost_models.features import log_costs
+from harness.cost_models import log_costs
 from harness.problem import About
 from harness.space import XGBOOST_SPACE
 from harness.streams import stream

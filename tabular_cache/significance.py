@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from harness.cost_models.features import Features
-from harness.cost_models.lv import LowVariance
+from harness.cost_models import Features
+from harness.cost_models.linear import LowVariance
 from harness.space import XGBOOST_SPACE
 from harness.streams import stream
 from tabular_cache.sampled import kin

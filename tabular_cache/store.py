@@ -19,7 +19,7 @@ import pyarrow as pa
 from datasets.errors import BadInput
 from datasets.files import write_atomically
 from harness.problem import TIMEOUT
-from harness.sealing import read_parquet
+from harness.records import read_parquet
 from pipelines.identity import difference
 from tabular_cache import noise
 from tabular_cache.checks import SEAL, seal_of

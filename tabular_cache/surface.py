@@ -12,9 +12,7 @@ from jaxtyping import Float
 
 from datasets.errors import BadInput
 from datasets.files import cache_folder, write_atomically
-from harness.capping import cap, stopped
-from harness.continuous import ContinuousProblem
-from harness.problem import Evaluation
+from harness.problem import ContinuousProblem, Evaluation, cap, stopped
 from tabular_cache.cargo import OnTables, first
 from tabular_cache.emulator import VERSION, Emulator, fit
 from tabular_cache.schema import problem_name

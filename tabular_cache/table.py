@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int
 
 from datasets.errors import BadInput
 from harness.problem import STATUSES, TIMEOUT, About
-from harness.sealing import read_parquet
+from harness.records import read_parquet
 from harness.space import XGBOOST_SPACE
 from tabular_cache import parts
 from tabular_cache.checks import check_entry, check_fields, check_order, check_rows

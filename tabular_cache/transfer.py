@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from datasets.errors import BadInput
-from harness.cost_models.features import log_costs
+from harness.cost_models import log_costs
 from harness.problem import About, Described, Problem
 from harness.space import XGBOOST_SPACE
 from tabular_cache.learned import learn

@@ -11,10 +11,19 @@ import numpy as np
 import pyarrow as pa
 
 from datasets.errors import BadInput
-from harness.records.checks import checked_header, damage_named
-from harness.records.layout import TIMINGS, TIMINGS_SUFFIX, TRACE, block_folder, spec_hash, trace_files
-from harness.records.writing import block_files, write_block
-from harness.sealing import read_parquet
+from harness.records import (
+    TIMINGS,
+    TIMINGS_SUFFIX,
+    TRACE,
+    block_files,
+    block_folder,
+    checked_header,
+    damage_named,
+    read_parquet,
+    spec_hash,
+    trace_files,
+    write_block,
+)
 
 TRUTH = Path(__file__).resolve().parent / "truth"
 

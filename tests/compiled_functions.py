@@ -6,28 +6,21 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from harness.acquisitions.contextual import Contextual
+from harness.acquisitions.cost_rules import Contextual
 from harness.acquisitions.ei import ExpectedImprovement
-from harness.acquisitions.envelope import log_expected_gain
-from harness.acquisitions.gibbon import Gibbon
-from harness.acquisitions.mes import MaxValueEntropySearch
-from harness.acquisitions.minima import gumbel
-from harness.acquisitions.paths import path_values
-from harness.acquisitions.pes import variance_reduction
-from harness.acquisitions.time_left import Clock
-from harness.cost_models.lv import LowVariance
+from harness.acquisitions.entropy import Gibbon, MaxValueEntropySearch, gumbel, variance_reduction
+from harness.acquisitions.kg import log_expected_gain
+from harness.acquisitions.rollouts import RemainingBudget, rollout_values
+from harness.cost_models.linear import LowVariance
+from harness.loop import run
 from harness.optimizer import Optimizer
-from harness.run import run
+from harness.surrogates import Joint
+from harness.surrogates.bounds import CachedBounds, InducingSubset
 from harness.surrogates.forest import RandomForest
 from harness.surrogates.gp import GaussianProcess
-from harness.surrogates.informative import Informative
-from harness.surrogates.joint import Joint
-from harness.surrogates.likelihood import Likelihood
-from harness.surrogates.matern import matern
-from harness.surrogates.pairs import Pairs
+from harness.surrogates.kernels import Workspace, matern
+from harness.surrogates.likelihood import Distances, Likelihood
 from harness.surrogates.posterior import GaussianPosterior
-from harness.surrogates.remembered import Remembered
-from harness.surrogates.workspace import Workspace
 from tabular_cache.replayed import ReplayProblem
 from tabular_cache.table import load_table
 
@@ -67,8 +60,8 @@ def searches() -> Iterator[np.ndarray]:
 
 def others() -> Iterator[np.ndarray]:
     """Yield what Gaussian processes of given hyperparameters, paths, envelopes and forests return."""
-    rng, theta, pairs = np.random.default_rng(0), np.zeros(9), Pairs(ard=True)
-    shared = Workspace(), Informative(), Remembered()
+    rng, theta, pairs = np.random.default_rng(0), np.zeros(9), Distances(ard=True)
+    shared = Workspace(), InducingSubset(), CachedBounds()
     for n in range(5, 45, 5):
         X = np.random.default_rng(1).random((n, 7))
         pairs.update(X)
@@ -78,9 +71,9 @@ def others() -> Iterator[np.ndarray]:
         yield from (*posterior.mean_sd(X), *posterior.bounds(rng.random((500, 7)), rough=n % 2 == 0))
         joint, clock = (
             Joint(X[:, 0], matern(X, X, np.full(7, 2.0), 1.0), 0.01),
-            Clock(3.5, np.zeros(n), np.full(n, 0.3)),
+            RemainingBudget(3.5, np.zeros(n), np.full(n, 0.3)),
         )
-        yield path_values(joint, clock, np.arange(n), 0.0, rng.standard_normal((8, n, 3)), 4)
+        yield rollout_values(joint, clock, np.arange(n), 0.0, rng.standard_normal((8, n, 3)), 4)
         yield log_expected_gain(-joint.mean, joint.covariance, -joint.mean, joint.covariance[0])
         mean, variance = posterior.moments(rng.random((100, 7)))
         yield from (utility.given(mean, variance, 0.1, gumbel(mean, variance, X[:, 0])) for utility in ENTROPIES)

@@ -4,10 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from harness.acquisitions.belief import Belief, History
+from harness.acquisitions import FittedData, StepContext
 from harness.surrogates.gp import standardise
-from harness.surrogates.likelihood import Likelihood
-from harness.surrogates.pairs import Pairs
+from harness.surrogates.likelihood import Distances, Likelihood
 from harness.surrogates.posterior import GaussianPosterior
 
 
@@ -15,7 +14,7 @@ def posterior(X: np.ndarray, y: np.ndarray, length: float = 0.4, noise: float = 
     """A Matern-5/2 process of signal variance 1.3 (of standardised y) given the data."""
     theta = np.log(np.r_[np.full(X.shape[1], length), 1.3, noise])
     z, location = standardise(y)
-    pairs = Pairs(True)
+    pairs = Distances(True)
     pairs.update(X)
     return GaussianPosterior(X, theta, Likelihood(pairs, z).solution(theta), location, False)
 
@@ -25,7 +24,7 @@ def data(n: int = 6, d: int = 2, seed: int = 0) -> tuple[np.ndarray, np.ndarray]
     return X, 2.0 + 3.0 * (np.sin(6 * X[:, 0]) + (X**2).sum(axis=1))
 
 
-def believe(C: np.ndarray, X: np.ndarray, y: np.ndarray, model: Any = None, **changes: Any) -> Belief:
+def believe(C: np.ndarray, X: np.ndarray, y: np.ndarray, model: Any = None, **changes: Any) -> StepContext:
     """The belief on candidates `C`, each of cost 1 second, five evaluations left."""
     model = posterior(X, y) if model is None else model
     mean, sd = model.mean_sd(C)
@@ -33,9 +32,9 @@ def believe(C: np.ndarray, X: np.ndarray, y: np.ndarray, model: Any = None, **ch
     state: dict[str, Any] = {
         "mean": mean, "sd": sd, "incumbent": float(y.min()), "log_cost": zero, "log_cost_sd": zero, "step": len(y),
         "iterations": len(y) + 5, "n_initial": len(y), "spent": 4.0, "initial_cost": 4.0, "tau": None,
-        "history": History(X, y, model), "points": C,
+        "history": FittedData(X, y, model), "points": C,
     }  # fmt: skip
-    return Belief(**{**state, **changes})
+    return StepContext(**{**state, **changes})
 
 
 def grid(n: int) -> np.ndarray:

@@ -10,16 +10,13 @@ from scipy.integrate import quad
 from scipy.special import entr, ndtr, ndtri
 from scipy.stats import norm, qmc
 
-from harness.acquisitions.bmsei import BudgetedMultiStepEI
 from harness.acquisitions.ei import log_ei
-from harness.acquisitions.es import EntropySearch, information, p_min
-from harness.acquisitions.gibbon import Gibbon
+from harness.acquisitions.entropy import EntropySearch, Gibbon, MaxValueEntropySearch, information, p_min
+from harness.acquisitions.gittins import gittins
 from harness.acquisitions.kg import KnowledgeGradient
 from harness.acquisitions.lookahead import latent_log_ei
-from harness.acquisitions.mcms import MonteCarloMultiStep
-from harness.acquisitions.mes import MaxValueEntropySearch
-from harness.acquisitions.pbgi import gittins
-from harness.surrogates.joint import Joint
+from harness.acquisitions.rollouts import BudgetedMultiStepEI, MonteCarloMultiStep
+from harness.surrogates import Joint
 
 
 def kg_by_quasi_monte_carlo(noise: float, m: int = 15) -> float:

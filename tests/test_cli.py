@@ -13,10 +13,10 @@ from fakes import make_tables
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 import tabular_cache.__main__
-from harness.choices import options
 from harness.cli import run_cli
-from harness.folders import quoted
-from harness.records.reading import read_traces
+from harness.config import options
+from harness.errors import quoted
+from harness.records import read_traces
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +132,7 @@ WRONG = [
         "acq.rule: eipu has nothing to set; another rule needs a file,",
     ),
     (["+acq=cei", "lam=0.2", "acq.rule.lam=0.3"], "acq.rule: cei is set by lam= alone"),
-    (["+acq=ei", "acq.rule._target_=harness.acquisitions.cool.Cool"], "acq.rule: ei has nothing to set"),
+    (["+acq=ei", "acq.rule._target_=harness.acquisitions.cost_rules.Cool"], "acq.rule: ei has nothing to set"),
     (["--foo"], "unknown flag --foo"),
     (["+acq=ei", "setting=cpu", "evaluator=live"], "setting=cpu needs evaluator=replay or"),
     (["study=1"], "study must be one of cost_models, deadlines"),

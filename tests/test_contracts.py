@@ -13,16 +13,11 @@ from omegaconf import OmegaConf
 import datasets
 import pipelines
 from datasets.errors import BadInput
-from harness.acquisitions.belief import Belief, History
-from harness.acquisitions.choose import choose
-from harness.acquisitions.contextual import Contextual
-from harness.acquisitions.cool import Cool
-from harness.acquisitions.ignore import Ignore
-from harness.acquisitions.power import Power
-from harness.acquisitions.protocol import CostRule
-from harness.choices import CONFIGS
-from harness.cost_models.lv import LowVariance
-from harness.cost_models.protocol import CostModel, ProblemAware
+from harness.acquisitions import CostRule, FittedData, StepContext, choose
+from harness.acquisitions.cost_rules import Contextual, Cool, Ignore, Power
+from harness.config import CONFIGS
+from harness.cost_models import CostModel, ProblemAware
+from harness.cost_models.linear import LowVariance
 from harness.optimizer import Optimizer
 from harness.problem import About, Evaluation
 from harness.space import XGBOOST_SPACE as SPACE
@@ -54,10 +49,10 @@ def make(path: Path):
     return instantiate(plain)
 
 
-def belief(m: int = 40) -> Belief:
+def belief(m: int = 40) -> StepContext:
     rng, posterior = stream(1, "belief"), GaussianProcess().fit(X, Y)
     mean, sd = posterior.mean_sd(C[:m])
-    return Belief(
+    return StepContext(
         mean=mean,
         sd=sd,
         incumbent=float(Y.min()),
@@ -69,7 +64,7 @@ def belief(m: int = 40) -> Belief:
         spent=3.0,
         initial_cost=1.0,
         tau=None,
-        history=History(X, Y, posterior),
+        history=FittedData(X, Y, posterior),
         points=C[:m],
     )
 
@@ -189,7 +184,7 @@ def test_the_identities_of_the_cost_rules_hold_for_every_utility(path: Path, tau
     value = make(path).log_value(b)
     assert np.isfinite(value).sum() >= 3
 
-    def pick(rule: CostRule, where: Belief = b, of: np.ndarray = value) -> int:
+    def pick(rule: CostRule, where: StepContext = b, of: np.ndarray = value) -> int:
         return choose(rule.score(of, where.log_cost, where), of, where.log_cost)
 
     best = pick(Ignore())

@@ -9,10 +9,10 @@ ROOT = Path(__file__).resolve().parents[1]
 ORDER = ("datasets", "pipelines", "harness", "tabular_cache", "analysis")
 # inside the harness: what each part may not know of
 FORBIDDEN_WITHIN_HARNESS = {
-    "harness.space": ("harness.problem", "harness.optimizer", "harness.run"),
-    "harness.problem": ("harness.optimizer", "harness.run", "harness.live", "harness.study"),
-    "harness.optimizer": ("harness.run", "harness.study", "harness.records", "harness.live"),
-    "harness.run": ("harness.study", "harness.live"),
+    "harness.space": ("harness.problem", "harness.optimizer", "harness.loop"),
+    "harness.problem": ("harness.optimizer", "harness.loop", "harness.live", "harness.study"),
+    "harness.optimizer": ("harness.loop", "harness.study", "harness.records", "harness.live"),
+    "harness.loop": ("harness.study", "harness.live"),
 }
 
 

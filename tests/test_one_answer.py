@@ -78,34 +78,34 @@ def test_what_does_not_is_let_pass() -> None:
 
 @pytest.mark.parametrize("name", ["exp", "log", "log1p", "tanh"])
 def test_elementary_functions_are_numpys_to_rounding(name: str) -> None:
-    from harness import elementary
+    from harness import normal
 
     x = np.random.default_rng(0).uniform(0.01, 20.0, (7, 11))
     x[0, :3] = 0.0, 1e-300, 700.0
     with np.errstate(divide="ignore"):
-        np.testing.assert_allclose(getattr(elementary, name)(x.T), getattr(np, name)(x.T), rtol=4e-16)
-    assert getattr(elementary, name)(np.array(0.5)) == pytest.approx(getattr(np, name)(0.5), rel=4e-16)
+        np.testing.assert_allclose(getattr(normal, name)(x.T), getattr(np, name)(x.T), rtol=4e-16)
+    assert getattr(normal, name)(np.array(0.5)) == pytest.approx(getattr(np, name)(0.5), rel=4e-16)
 
 
 def test_log_sum_exp_and_quadrature_are_scipys_and_numpys() -> None:
     from scipy.special import logsumexp
 
-    from harness import elementary
+    from harness import normal
 
     x = np.random.default_rng(0).normal(0.0, 300.0, (5, 6))
     x[1], x[2, 0] = -np.inf, np.inf
     for axis in (None, 0, 1):
-        np.testing.assert_allclose(elementary.logsumexp(x, axis), logsumexp(x, axis), rtol=1e-15)
+        np.testing.assert_allclose(normal.logsumexp(x, axis), logsumexp(x, axis), rtol=1e-15)
     for n in (1, 2, 5, 9, 40, 100):
         nodes, weights = np.polynomial.hermite_e.hermegauss(n)
-        found = elementary.gauss_hermite(n)
+        found = normal.gauss_hermite(n)
         np.testing.assert_allclose(found[0], nodes, atol=1e-14 * max(1.0, np.abs(nodes).max()))
         np.testing.assert_allclose(found[1], weights / weights.sum(), rtol=1e-11)
 
 
 @pytest.mark.parametrize(("k", "m", "n"), [(1, 1, 1), (5, 3, 9), (40, 17, 33), (100, 64, 250), (0, 2, 3)])
 def test_matrices_are_numpys_wherever_a_number_stands(k: int, m: int, n: int) -> None:
-    from harness.surrogates.matrices import factor, inverse_factor, product, solve_lower, transposed_product
+    from harness.surrogates.likelihood import factor, inverse_factor, product, solve_lower, transposed_product
 
     rng = np.random.default_rng(k)
     A, B = rng.normal(size=(k, m)), rng.normal(size=(k, n))

@@ -13,9 +13,8 @@ from analysis.budgets import minimal_budgets
 from analysis.ranks import ranks
 from analysis.selection import at_horizon, for_budgets, of_families
 from analysis.traces import collect
-from harness.choices import options
-from harness.records.experiments import read_record
-from harness.records.reading import read_traces, specs
+from harness.config import options
+from harness.records import read_record, read_traces, specs
 
 RULES = """
 class Priced:

@@ -19,7 +19,7 @@ from analysis.best_figure import draw
 from datasets.csv_file import load_csv, load_rows
 from datasets.errors import BadInput
 from datasets.loading import split
-from harness.records.reading import read_traces
+from harness.records import read_traces
 from harness.space import XGBOOST_SPACE
 from pipelines import prepare
 from pipelines.prepared import Fitted

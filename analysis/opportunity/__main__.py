@@ -20,9 +20,9 @@ from analysis.scope import plural
 from datasets.errors import BadInput
 from datasets.files import write_atomically
 from harness.cli import run_cli, wants_help
+from harness.cost_models import Oracle
 from harness.cost_models.gp import GaussianProcessCost
-from harness.cost_models.oracle import Oracle
-from harness.folders import writable
+from harness.errors import writable
 
 KEPT = "opportunity"
 PARTS = ("branin", "svm", "network", "pictures")

@@ -11,8 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from analysis.opportunity import CANDIDATES
-from harness.continuous import ContinuousProblem
-from harness.problem import Evaluation
+from harness.problem import ContinuousProblem, Evaluation
 from harness.space import Parameter, SearchSpace
 
 MINIMUM = 0.39788735772973816

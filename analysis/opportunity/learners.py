@@ -17,8 +17,7 @@ from sklearn.svm import SVC
 
 from analysis.opportunity import CANDIDATES
 from analysis.opportunity.sources import Split
-from harness.continuous import ContinuousProblem
-from harness.problem import Evaluation
+from harness.problem import ContinuousProblem, Evaluation
 from harness.space import Parameter, SearchSpace
 
 TRAININGS = 2  # raise it when the same hyperparameters are trained otherwise than before: kept runs are then made anew

@@ -8,11 +8,11 @@ from matplotlib.axes import Axes
 from scipy.special import entr
 
 from analysis.plotting import BLACK, BLUE, GREEN, ORANGE, RED, Drawn, new_figure, save, style
-from harness.acquisitions.envelope import log_expected_gain
-from harness.acquisitions.es import p_min
+from harness.acquisitions.entropy import p_min
+from harness.acquisitions.kg import log_expected_gain
 from harness.streams import stream
+from harness.surrogates import Joint
 from harness.surrogates.gp import GaussianProcess
-from harness.surrogates.joint import Joint
 
 X = np.array([[0.08], [0.3], [0.42], [0.66], [0.93]])
 GRID = np.linspace(0.0, 1.0, 81)[:, None]

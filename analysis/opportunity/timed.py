@@ -12,17 +12,16 @@ from jaxtyping import Float
 
 from analysis.incumbent import at_budgets, incumbents
 from datasets.files import write_atomically
+from harness.acquisitions import CostRule, Utility
+from harness.acquisitions.cost_rules import Ignore, Power
 from harness.acquisitions.ei import ExpectedImprovement
-from harness.acquisitions.ignore import Ignore
-from harness.acquisitions.mcms import MonteCarloMultiStep
-from harness.acquisitions.power import Power
-from harness.acquisitions.protocol import CostRule, Utility
-from harness.cost_models.protocol import CostModel
-from harness.grid import COST_SD, ENGINE, LOOK_AHEAD
+from harness.acquisitions.rollouts import MonteCarloMultiStep
+from harness.cost_models import CostModel
+from harness.loop import run
 from harness.optimizer import Optimizer
 from harness.problem import Problem
-from harness.records.layout import spec_hash
-from harness.run import run
+from harness.records import spec_hash
+from harness.study import COST_SD, ENGINE, LOOK_AHEAD
 from harness.surrogates.gp import GaussianProcess
 
 METHODS: dict[str, Callable[[], tuple[Utility, CostRule]]] = {

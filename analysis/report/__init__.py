@@ -25,7 +25,7 @@ from analysis.report.verdicts import Evaluate, verdicts
 from analysis.scope import intervals
 from analysis.traces import Judge, collect
 from datasets.files import write_atomically
-from harness.records.reading import read_traces, specs
+from harness.records import read_traces, specs
 
 TITLE = "Cost-aware Bayesian optimization: the study from these records"
 

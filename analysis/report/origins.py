@@ -20,8 +20,7 @@ from analysis.report.sections import Settings
 from analysis.scope import plural
 from analysis.traces import Traces
 from datasets.errors import BadInput
-from harness.records.checks import read_header
-from harness.records.layout import spec_hash, trace_files
+from harness.records import read_header, spec_hash, trace_files
 from tabular_cache.table import TABLES, read_manifest
 
 LIBRARIES = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "xgboost-cpu", "numba", "matplotlib", "hydra-core")

@@ -11,7 +11,7 @@ from analysis.budgets import minimal_budgets
 from analysis.report.parts import Figure, Section
 from analysis.traces import Judge, Traces
 from datasets.errors import BadInput
-from harness.records.reading import read_timings
+from harness.records import read_timings
 
 TITLE = "Utilities and cost rules"
 ID = "utilities"

@@ -8,13 +8,11 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from datasets.errors import BadInput
-from harness.acquisitions.belief import Belief
+from harness.acquisitions import PowerRule, Setup, StepContext
+from harness.acquisitions.cost_rules import per_cost
 from harness.acquisitions.ei import log_ei
-from harness.acquisitions.power import per_cost
-from harness.acquisitions.protocol import PowerRule, Setup
-from harness.elementary import exp, log1p
-from harness.surrogates.joint import Joint
-from harness.surrogates.protocol import JointPosterior, JointSurrogate
+from harness.normal import exp, log1p
+from harness.surrogates import Joint, JointPosterior, JointSurrogate
 
 MOST_NODES = 100  # of a Gauss-Hermite rule: far more than any integral here needs, far fewer than overflow
 
@@ -26,7 +24,7 @@ class LookAhead(ABC):
     looks_ahead: ClassVar[bool] = True
 
     @abstractmethod
-    def log_value(self, belief: Belief) -> Float[np.ndarray, " m"]:
+    def log_value(self, belief: StepContext) -> Float[np.ndarray, " m"]:
         """Return the log of the utility of each candidate."""
 
     def check(self, setup: Setup) -> None:
@@ -46,7 +44,7 @@ def refuse_second_discount(name: str, setup: Setup) -> None:
         )
 
 
-def prior(belief: Belief) -> tuple[JointPosterior, Float[np.ndarray, "n d"], Float[np.ndarray, "m d"]]:
+def prior(belief: StepContext) -> tuple[JointPosterior, Float[np.ndarray, "n d"], Float[np.ndarray, "m d"]]:
     """Return the joint posterior, the points observed so far and the candidates; ValueError if the belief lacks any."""
     if belief.history is None or belief.points is None:
         raise ValueError("a utility that looks ahead needs a belief with a history and points")
@@ -56,13 +54,13 @@ def prior(belief: Belief) -> tuple[JointPosterior, Float[np.ndarray, "n d"], Flo
     return posterior, belief.history.X, belief.points
 
 
-def latent_log_ei(belief: Belief) -> Float[np.ndarray, " m"]:
+def latent_log_ei(belief: StepContext) -> Float[np.ndarray, " m"]:
     """Return log EI of the latent function over the lowest observed error, noise in the belief's sd or not."""
     mean, variance = belief.latent
     return log_ei(belief.incumbent - mean, np.sqrt(variance))
 
 
-def evaluations_ahead(belief: Belief, most: int) -> int:
+def evaluations_ahead(belief: StepContext, most: int) -> int:
     """Return how many evaluations a plan may have: those that the run still makes, at least one and at most `most`."""
     return max(1, min(most, belief.iterations - belief.step))
 
@@ -89,12 +87,12 @@ def leaders(
     return np.sort(turns[np.sort(first)[:size]])
 
 
-def leaders_by_value(belief: Belief, size: int) -> Int[np.ndarray, " k"]:
+def leaders_by_value(belief: StepContext, size: int) -> Int[np.ndarray, " k"]:
     """Return the `size` candidates of the highest EI, whatever they cost; ascending."""
     return leaders(latent_log_ei(belief), belief.log_cost, size, (0.0,), cheapest=False)
 
 
-def observed_and_leading(belief: Belief, size: int) -> Float[np.ndarray, "k d"]:
+def observed_and_leading(belief: StepContext, size: int) -> Float[np.ndarray, "k d"]:
     """Return the points observed so far, and below them those of `leaders_by_value`."""
     _, X, C = prior(belief)
     return np.vstack([X, C[leaders_by_value(belief, size)]])
@@ -108,7 +106,7 @@ def _highest(value: Float[np.ndarray, " m"], size: int) -> Int[np.ndarray, " k"]
     return both[np.argsort(-value[both], kind="stable")]
 
 
-def pooled(belief: Belief, where: Int[np.ndarray, " k"]) -> Joint:
+def pooled(belief: StepContext, where: Int[np.ndarray, " k"]) -> Joint:
     """Return the joint posterior at the candidates `where`, its marginals those of `moments` to the last bit."""
     posterior, _, C = prior(belief)
     joint = posterior.joint(C[where])

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from datasets.errors import BadInput
-from harness.choices import CONFIGS
 from harness.cli import chosen, compose_config, listed, positive, run_cli, tell_records, wants_help, whole_number
-from harness.folders import folder, writable
+from harness.config import CONFIGS
+from harness.errors import folder, writable
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -18,8 +18,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     from hydra.utils import instantiate
 
-    from harness.capping import slack_factor
     from harness.configurator.experiment import run_all, trials
+    from harness.problem import slack_factor
 
     cfg = compose_config("configurator", argv)
     scenarios = chosen(cfg, "scenario")
@@ -37,8 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _settings(cfg: Any) -> dict[str, Any]:
-    from harness.surrogates.censored import CensoredForest
-    from harness.surrogates.forest import RandomForest
+    from harness.surrogates.forest import CensoredForest, RandomForest
 
     CensoredForest(RandomForest(), cfg.treatment)
     return {

@@ -23,13 +23,10 @@ from hydra.utils import instantiate
 from jaxtyping import Float
 
 from datasets.files import write_atomically
-from harness import executors
-from harness.configurator.configure import Result, Settings, configure
-from harness.configurator.history import Pair
-from harness.configurator.model import warm_up
-from harness.records.checks import check_place, damage_named
-from harness.records.experiments import Spec, is_done, record_path
-from harness.solvers.protocol import CRASHED, SOLVED, InstanceSet, Run, Solver
+from harness import execution
+from harness.configurator.race import Pair, Result, Settings, configure, warm_up
+from harness.configurator.solvers import CRASHED, SOLVED, InstanceSet, Solver, SolverRun
+from harness.records import Spec, check_place, damage_named, is_done, record_path
 
 TEST = 10_000  # number of the first test instance
 VERSION = 1  # raise it when the same settings mean something else than before
@@ -37,7 +34,7 @@ DEFAULT = "default"
 
 
 @dataclass(frozen=True)
-class Trial:
+class SolverTrial:
     """One record to make. slack: a factor, None for no capping, or DEFAULT: time the solver's defaults only."""
 
     scenario: str
@@ -62,24 +59,24 @@ class Trial:
 
 def trials(
     scenarios: Mapping[str, Any], slacks: Sequence[float | None], runs: int, settings: Mapping[str, Any], results: str
-) -> list[Trial]:
+) -> list[SolverTrial]:
     """Return every trial of the experiment: run by run, so that one stopped early has as much of each factor."""
-    found = [Trial(name, config, DEFAULT, 0, settings, results) for name, config in scenarios.items()]
+    found = [SolverTrial(name, config, DEFAULT, 0, settings, results) for name, config in scenarios.items()]
     return found + [
-        Trial(name, config, slack, run, settings, results)
+        SolverTrial(name, config, slack, run, settings, results)
         for run in range(runs)
         for name, config in scenarios.items()
         for slack in slacks
     ]
 
 
-def run_all(executor: Executor, todo: Sequence[Trial]) -> list[str]:
+def run_all(executor: Executor, todo: Sequence[SolverTrial]) -> list[str]:
     """Run the trials that have no record yet; returns a line for each that failed."""
     missing = [trial for trial in todo if not is_done(trial.path(), read)]
-    return executors.run_all(executor, run_trial, missing, lambda t: t.path().stem, "runs", "configurator")
+    return execution.run_all(executor, run_trial, missing, lambda t: t.path().stem, "runs", "configurator")
 
 
-def run_trial(trial: Trial) -> None:
+def run_trial(trial: SolverTrial) -> None:
     """Configure, time what was found on the test instances, and write the record."""
     warm_up()
     solver, instances = instantiate(trial.config["solver"]), instantiate(trial.config["instances"])
@@ -92,7 +89,7 @@ def run_trial(trial: Trial) -> None:
             paths, features = _write(instances, range(int(settings["train"])), folder)
             own = Settings(settings["budget_s"], settings["kappa_max_s"], trial.slack, trial.run, settings["treatment"])
 
-            def target(row: Float[np.ndarray, " d"], pair: Pair, cap_s: float) -> Run:
+            def target(row: Float[np.ndarray, " d"], pair: Pair, cap_s: float) -> SolverRun:
                 return solver.run(row, paths[pair[0]], pair[1], cap_s)
 
             result = configure(solver.space, features, target, own)

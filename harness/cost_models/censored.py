@@ -12,12 +12,10 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from datasets.errors import BadInput
-from harness.cost_models.features import log_costs
-from harness.cost_models.protocol import CensoredCostModel, CostModel
-from harness.elementary import exp
+from harness.cost_models import CensoredCostModel, CostModel, log_costs
+from harness.normal import exp, truncated_moments
 from harness.surrogates.gp import GaussianProcess
 from harness.surrogates.posterior import GaussianPosterior
-from harness.truncated import mean_variance
 
 IMPUTED, BOUND, DROPPED = "imputed", "bound", "dropped"
 TREATMENTS = (IMPUTED, BOUND, DROPPED)
@@ -25,14 +23,14 @@ SMALLEST_SD = 1e-9  # of log cost: a model that is certain imputes its predictio
 _SWEEPS, _TOLERANCE = 5, 0.01  # of the imputations of a Gaussian process; the tolerance in sds of log cost
 
 
-def check(name: object) -> str:
+def check_treatment(name: object) -> str:
     """Return `name` if it is one of TREATMENTS; raises BadInput otherwise."""
     if name not in TREATMENTS:
         raise BadInput(f"censored_costs must be one of {', '.join(TREATMENTS)}, got {name!r}")
     return str(name)
 
 
-def learn(
+def fit_with_bounds(
     model: CostModel,
     X: Float[np.ndarray, "n d"],
     cost_s: Float[np.ndarray, " n"],
@@ -59,7 +57,7 @@ def _impute_once(
     model.fit(X[~censored], cost_s[~censored])
     mean, sd = model.predict(X[censored])
     filled = np.array(cost_s, dtype=np.float64)
-    filled[censored] = exp(mean_variance(mean, np.maximum(sd, SMALLEST_SD), bound)[0])
+    filled[censored] = exp(truncated_moments(mean, np.maximum(sd, SMALLEST_SD), bound)[0])
     model.fit(X, filled)
 
 
@@ -79,7 +77,7 @@ def fit_process(
     bound, filled = y[censored], y.copy()
     mean, sd = process.fit(X[~censored], y[~censored]).mean_sd(X[censored])
     for _ in range(_SWEEPS):
-        new = mean_variance(mean, np.maximum(sd, SMALLEST_SD), bound)[0]
+        new = truncated_moments(mean, np.maximum(sd, SMALLEST_SD), bound)[0]
         change = np.abs(new - filled[censored]).max()
         filled[censored] = new
         posterior = process.fit(X, filled)

@@ -7,12 +7,11 @@ import numpy as np
 from jaxtyping import Float
 
 from datasets.errors import BadInput
-from harness.checks import number
-from harness.cost_models.features import Features, log_costs
-from harness.cost_models.protocol import CostModel, ProblemAware, known_beforehand
+from harness.cost_models import CostModel, Features, ProblemAware, known_beforehand, log_costs
+from harness.errors import number
 from harness.problem import Problem
 from harness.space import XGBOOST_SPACE, SearchSpace
-from harness.surrogates.matrices import dot, factor, inverse_factor, product, transposed_product
+from harness.surrogates.likelihood import dot, factor, inverse_factor, product, transposed_product
 
 _GRID = 4096  # midpoints per dimension, for the features' means and sds over the unit cube
 

@@ -7,16 +7,14 @@ from typing import ClassVar, no_type_check
 import numpy as np
 from jaxtyping import Float
 
-from harness.checks import flag, number
 from harness.compiler import njit
-from harness.elementary import log
-from harness.surrogates.compiled import CompiledLikelihood
-from harness.surrogates.descent import Minimum, descend
-from harness.surrogates.informative import Informative
-from harness.surrogates.pairs import Pairs
+from harness.errors import flag, number
+from harness.normal import log
+from harness.surrogates.bfgs import Minimum, minimise
+from harness.surrogates.bounds import CachedBounds, InducingSubset
+from harness.surrogates.kernels import Workspace
+from harness.surrogates.likelihood import CompiledLikelihood, Distances
 from harness.surrogates.posterior import GaussianPosterior
-from harness.surrogates.remembered import Remembered
-from harness.surrogates.workspace import Workspace
 
 LENGTH_SCALE = (0.05, 20.0)  # in units of the cube's side
 SIGNAL_VARIANCE = (1e-2, 1e2)  # of standardised y, whose variance is 1
@@ -61,8 +59,8 @@ class GaussianProcess:
         self._restart_until, self._restart_growth, self._starts = restart_until, restart_growth, int(starts)
         self._tolerance, self._iterations = tolerance, int(iterations)
         self._restarted_at = 0
-        self._pairs, self._space = Pairs(ard), Workspace()
-        self._informative, self._remembered = Informative(), Remembered()
+        self._pairs, self._space = Distances(ard), Workspace()
+        self._informative, self._remembered = InducingSubset(), CachedBounds()
         self._last: Minimum | None = None
 
     def fit(self, X: Float[np.ndarray, "n d"], y: Float[np.ndarray, " n"]) -> GaussianPosterior:
@@ -83,15 +81,15 @@ class GaussianProcess:
     def _maximise(self, likelihood: CompiledLikelihood, p: int) -> Minimum:
         n, last, found, box = self._pairs.n, self._last, [], _box(p)
         if last is not None:
-            found.append(descend(likelihood, last.x, last.hessian, box, self._tolerance, self._iterations))
+            found.append(minimise(likelihood, last.x, last.hessian, box, self._tolerance, self._iterations))
         if last is None or n <= self._restart_until or n >= self._restart_growth * self._restarted_at:
             self._restarted_at = n
             starts = (_start(length, p) for length in _STARTS[: self._starts])
-            tried = [descend(likelihood, x, None, box, self._tolerance, _TRIAL) for x in starts]
+            tried = [minimise(likelihood, x, None, box, self._tolerance, _TRIAL) for x in starts]
             best = min(tried, key=lambda minimum: minimum.value)
             strict, longest = (1.0, 1) if last is not None else (_STRICT, _FIRST)
             found.append(
-                descend(likelihood, best.x, best.hessian, box, strict * self._tolerance, longest * self._iterations)
+                minimise(likelihood, best.x, best.hessian, box, strict * self._tolerance, longest * self._iterations)
             )
         return min(found, key=lambda minimum: minimum.value)
 

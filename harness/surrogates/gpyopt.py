@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from datasets.errors import BadInput
-from harness.checks import whole
+from harness.errors import whole
 from harness.streams import seed_sequence
 from harness.surrogates.gp import standardise
 

@@ -5,10 +5,11 @@ fastmath: so a number does not depend on its place in an array, on the width of 
 compiler makes of a loop.
 """
 
+import math
 from typing import no_type_check
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from llvmlite import ir
 
 from harness.compiler import cgutils, intrinsic, njit, types
@@ -235,3 +236,62 @@ def log_normal(x: Float[np.ndarray, " n"], out: Float[np.ndarray, " n"]) -> None
         tail = fma(g * g, 2 / 11, fma(g, 2 / 9, 2 / 7))
         series = fma(g * g, fma(g, tail, 2 / 5), fma(g, 2 / 3, 2.0))
         out[j] = fma(s, series, np.float64(k) * 0.6931471805599453)
+
+
+# The Matern-5/2 kernel between two sets of points, for predictions of few points jointly.
+
+
+def matern(
+    A: Float[np.ndarray, "a d"], B: Float[np.ndarray, "b d"], weight: Float[np.ndarray, " d"], signal: float
+) -> Float[np.ndarray, "a b"]:
+    """Return s2 (1 + r + r^2 / 3) exp(-r), r = |weight (a - b)|, weight = sqrt(5) / length-scale.
+
+    Source: Rasmussen and Williams 2006, equation 4.17.
+    """
+    columns = np.ascontiguousarray(((B - 0.5) * weight).T)
+    out = np.empty((len(A), len(B)))
+    _matern(np.ascontiguousarray((A - 0.5) * weight), columns, signal, out)
+    return out
+
+
+@njit(inline="always", error_model="numpy")
+@no_type_check
+def kernel_row(columns, a, m, signal, s, r, row):  # type: ignore[no-untyped-def]
+    """Put signal Matern-5/2 of |a - c|, c the first m points in `columns`, into row[:m]; s, r: work space."""
+    s[:m] = 0.0
+    for q in range(len(a)):
+        column, x = columns[q], a[q]
+        for j in range(m):
+            difference = column[j] - x
+            s[j] = fma(difference, difference, s[j])
+    matern_double(s[:m], r[:m], row[:m])
+    for j in range(m):
+        row[j] *= signal
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def _matern(A, columns, signal, out):  # type: ignore[no-untyped-def]
+    """Fill `out`, a row for each of A."""
+    m = out.shape[1]
+    s, r = np.empty(m), np.empty(m)
+    for i in range(len(A)):
+        kernel_row(columns, A[i], m, signal, s, r, out[i])
+
+
+# Work space kept from call to call, since memory fresh from the operating system costs a fault per page.
+
+
+class Workspace:
+    """Named arrays without content; one caller at a time."""
+
+    def __init__(self) -> None:
+        self._memory: dict[str, np.ndarray] = {}
+
+    def take(self, name: str, shape: tuple[int, ...], dtype: type = np.float64) -> Shaped[np.ndarray, "..."]:
+        """Return an array of `shape` under this name; its content is what the last user left there."""
+        size = math.prod(shape)
+        memory = self._memory.get(name)
+        if memory is None or len(memory) < size:
+            memory = self._memory[name] = np.empty(size, dtype)
+        return memory[:size].reshape(shape)

@@ -1,22 +1,259 @@
 """The Gaussian process posterior: mean and standard deviation at many points, by blocks."""
 
 import math
+from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Float
 
-from harness.elementary import exp
-from harness.surrogates.informative import Informative
-from harness.surrogates.joint import Joint
-from harness.surrogates.likelihood import Solution
-from harness.surrogates.matern import matern
-from harness.surrogates.matrices import dot, product, transposed_product
-from harness.surrogates.predict import Predictor
-from harness.surrogates.remembered import Remembered
-from harness.surrogates.single import SinglePrecision, rounding, widened
-from harness.surrogates.workspace import Workspace
+from harness.compiler import njit
+from harness.normal import exp
+from harness.surrogates import Joint
+from harness.surrogates.bounds import CachedBounds, InducingSubset
+from harness.surrogates.kernels import (
+    TILE_BYTES,
+    TILE_ROWS,
+    Workspace,
+    add_squares,
+    fma,
+    matern,
+    matern_double,
+    matern_single,
+)
+from harness.surrogates.likelihood import Solution, dot, product, transposed_product
 
-_UNIT = 2.0**-53  # rounding unit of double precision
+# Mean and explained variance of a Gaussian process at many points, in single or double precision, compiled.
+#
+# Block by block, so that the kernel values never leave the processor's cache.
+
+_WIDTH = 32  # candidates at a time: their kernel values stay in the processor's first cache
+_DIMENSIONS = 8  # are taken eight at a time, absent ones as zeros
+_LOG2_E = 1.4426950408889634  # distances in single precision are in units of ln 2, as `matern_single` wants them
+
+
+class Predictor:
+    """m = a^T k(c) and e = |V|^2, V = W k(c), k_i = Matern-5/2 of |a_i - c|, at every c.
+
+    A: (n, d) points, centred and divided by the length-scales over sqrt(5), weight those factors. W: (r, r), lower
+    triangular, for the first r <= n points. a: (n,). dtype: float32 or float64, in which all is calculated. Every
+    candidate is calculated by the same operations in the same order, wherever it stands.
+    """
+
+    def __init__(
+        self,
+        A: Float[np.ndarray, "n d"],
+        weight: Float[np.ndarray, " d"],
+        W: Float[np.ndarray, "r r"],
+        a: Float[np.ndarray, " n"],
+        space: Workspace,
+        dtype: type,
+    ) -> None:
+        unit, d = _LOG2_E if dtype is np.float32 else 1.0, A.shape[1]
+        self._dtype, self._space = dtype, space
+        self._weight = np.ascontiguousarray(weight) * unit
+        self._a: np.ndarray = np.ascontiguousarray(a, dtype)
+        self._A: np.ndarray = np.zeros((len(A), -(-d // _DIMENSIONS) * _DIMENSIONS), dtype)
+        self._A[:, :d] = A * unit
+        strips = -(-len(W) // TILE_ROWS)
+        self._strips: np.ndarray = np.zeros(TILE_ROWS * TILE_ROWS * strips * (strips + 1) // 2, dtype)
+        _pack(W, self._strips)
+        self._rows = len(W)
+
+    def __call__(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+        """Return m and e at `C`."""
+        (n, d), m, size = self._A.shape, len(C), np.dtype(self._dtype).itemsize
+        rounded = -(-m // _WIDTH) * _WIDTH
+        memory = self._space.take(f"predict {size}", (n + TILE_ROWS + 2 + d, _WIDTH), self._dtype)
+        mean: np.ndarray = np.empty(rounded, self._dtype)
+        explained: np.ndarray = np.empty(rounded, self._dtype)
+        predict = _single if size == 4 else _double
+        points = np.ascontiguousarray(C)
+        predict(self._A, points, self._weight, self._strips, self._rows, self._a, memory, mean, explained)
+        return mean[:m], explained[:m]
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def _single(A, C, weight, strips, r, a, memory, mean, explained):  # type: ignore[no-untyped-def]
+    """Fill `mean` and `explained` in single precision."""
+    n = len(A)
+    k, s, points = memory[: n + TILE_ROWS], memory[n + TILE_ROWS], memory[n + TILE_ROWS + 2 :]
+    k[n:] = 0.0
+    for start in range(0, len(mean), _WIDTH):
+        _scale(C, start, weight, points)
+        for i in range(n):
+            _squares(A[i], points, s)
+            matern_single(s, k[i])
+        _products(strips, r, n, a, k, mean[start : start + _WIDTH], explained[start : start + _WIDTH])
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def _double(A, C, weight, strips, r, a, memory, mean, explained):  # type: ignore[no-untyped-def]
+    """Fill `mean` and `explained` in double precision."""
+    n = len(A)
+    k, s, points = memory[: n + TILE_ROWS], memory[n + TILE_ROWS], memory[n + TILE_ROWS + 2 :]
+    root = memory[n + TILE_ROWS + 1]
+    k[n:] = 0.0
+    for start in range(0, len(mean), _WIDTH):
+        _scale(C, start, weight, points)
+        for i in range(n):
+            _squares(A[i], points, s)
+            matern_double(s, root, k[i])
+        _products(strips, r, n, a, k, mean[start : start + _WIDTH], explained[start : start + _WIDTH])
+
+
+@njit(inline="always")
+@no_type_check
+def _scale(C, start, weight, points):  # type: ignore[no-untyped-def]
+    """Put candidates, centred and scaled, into the columns of `points`: by rows of it, which is twice as fast."""
+    m = min(_WIDTH, len(C) - start)
+    block = C[start : start + m]
+    points[:] = 0.0
+    for q in range(len(weight)):
+        row, column, w = points[q], block[:, q], weight[q]
+        for j in range(m):
+            row[j] = (column[j] - 0.5) * w
+
+
+@njit(inline="always")
+@no_type_check
+def _squares(a, points, s):  # type: ignore[no-untyped-def]
+    """Put |a - c|^2 into s."""
+    _eight_dimensions(a, 0, points, s, False)
+    for q in range(_DIMENSIONS, len(a), _DIMENSIONS):
+        _eight_dimensions(a, q, points, s, True)
+
+
+@njit(inline="always")
+@no_type_check
+def _eight_dimensions(a, q, points, s, add):  # type: ignore[no-untyped-def]
+    """Put what the dimensions from q on contribute into s, or add it."""
+    a0, a1, a2, a3, a4, a5, a6, a7 = a[q], a[q + 1], a[q + 2], a[q + 3], a[q + 4], a[q + 5], a[q + 6], a[q + 7]
+    c0, c1, c2, c3 = points[q], points[q + 1], points[q + 2], points[q + 3]
+    c4, c5, c6, c7 = points[q + 4], points[q + 5], points[q + 6], points[q + 7]
+    for j in range(_WIDTH):
+        d0, d1, d2, d3 = a0 - c0[j], a1 - c1[j], a2 - c2[j], a3 - c3[j]
+        d4, d5, d6, d7 = a4 - c4[j], a5 - c5[j], a6 - c6[j], a7 - c7[j]
+        near, far = fma(d3, d3, fma(d2, d2, fma(d1, d1, d0 * d0))), fma(d7, d7, fma(d6, d6, fma(d5, d5, d4 * d4)))
+        s[j] = s[j] + (near + far) if add else near + far
+
+
+@njit(cache=True)
+@no_type_check
+def _pack(W, strips):  # type: ignore[no-untyped-def]
+    """Put W's rows, TILE_ROWS at a time up to their last column that is not zero, column by column; zeros below W."""
+    start = 0
+    for first in range(0, len(W), TILE_ROWS):
+        for i in range(first, min(first + TILE_ROWS, len(W))):
+            for j in range(i + 1):
+                strips[start + TILE_ROWS * j + i - first] = W[i, j]
+        start += TILE_ROWS * (first + TILE_ROWS)
+
+
+@njit(inline="always")
+@no_type_check
+def _products(strips, r, n, a, k, mean, explained):  # type: ignore[no-untyped-def]
+    """Put a^T k into `mean`, and into `explained` the sum of the squares of V = W k, W as `_pack` leaves it.
+
+    k has rows of zeros behind its n, which the last strip's columns may reach.
+    """
+    mean[:] = 0.0
+    for i in range(n):
+        row, factor = k[i], a[i]
+        for j in range(_WIDTH):
+            mean[j] = fma(factor, row[j], mean[j])
+    explained[:] = 0.0
+    for place in range(0, _WIDTH, 2 * TILE_BYTES // k.itemsize):
+        start = 0
+        for last in range(TILE_ROWS, r + TILE_ROWS, TILE_ROWS):
+            add_squares(strips, start, last, k, place, explained)
+            start += TILE_ROWS * last
+
+
+# A Gaussian process prediction in single precision, widened by what rounding may have done to it.
+#
+# It serves to find the few candidates that are worth a prediction in double precision.
+
+_SINGLE_UNIT = 2.0**-24  # rounding unit of single precision
+_SAFETY = 4.0
+
+
+class SinglePrecision:
+    """Bounds of mean and sd, from all observations or, for the sd, from some of them.
+
+    A: (n, d) observed points, centred and divided by the length-scales over sqrt(5). W: s2 times the inverse Cholesky
+    factor of the first r observations, (r, r); a: s2 K^-1 z of all. Every kernel entry is off by a few units
+    u = 2^-24, the more so the shorter the length-scales, and so is V = W k, in units of the sums of |W|; where r such
+    errors add up at random rather than all one way, the explained variance |V|^2 / s2 is off by 2 u |sums| sqrt(s2)
+    and the mean by 2 u sum |a|. The bounds allow for four times that: four to thirty times what is seen on the
+    study's runs, which a test repeats, but no proof.
+    """
+
+    def __init__(
+        self,
+        A: Float[np.ndarray, "n d"],
+        weight: Float[np.ndarray, " d"],
+        W: Float[np.ndarray, "r r"],
+        a: Float[np.ndarray, " n"],
+        signal: float,
+        space: Workspace,
+    ) -> None:
+        self._signal = signal
+        self._predict = Predictor(A, weight, W, a, space, np.float32)
+        self._mean_error, self._variance_error = rounding(weight, W, a, signal, _SINGLE_UNIT)
+
+    def bounds(
+        self, C: Float[np.ndarray, "m d"], added: float, location: tuple[float, float]
+    ) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+        """Return a lower bound of the mean and an upper bound > 0 of the sd, in units of y.
+
+        added: to the latent variance. location: mean and sd of y.
+        """
+        mean, explained = self._predict(C)
+        return widened(mean, explained, self._mean_error, self._signal, self._variance_error + added, *location)
+
+
+def rounding(
+    weight: Float[np.ndarray, " d"],
+    W: Float[np.ndarray, "r r"],
+    a: Float[np.ndarray, " n"],
+    signal: float,
+    unit: float,
+) -> tuple[float, float]:
+    """Return what mean and explained variance may be off by at this rounding unit, as `SinglePrecision` says."""
+    unit *= _SAFETY * (2.0 + 0.1 * float(weight.max()))
+    squares, total = _sums(W, a)
+    return unit * total, unit * (math.sqrt(squares * signal) + signal)
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def _sums(W, a):  # type: ignore[no-untyped-def]
+    """Return sum_i (sum_j |W_ij|)^2 of a lower triangle, and sum |a|."""
+    squares, total = 0.0, 0.0
+    for i in range(len(W)):
+        row = 0.0
+        for j in range(i + 1):
+            row += abs(W[i, j])
+        squares += row * row
+    for value in a:
+        total += abs(value)
+    return squares, total
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def widened(mean, explained, mean_error, signal, added, mu, scale):  # type: ignore[no-untyped-def]
+    """Return mu + scale (mean - its error) and scale sqrt(max(0, signal - explained) + added)."""
+    low, high = np.empty(len(mean)), np.empty(len(mean))
+    for i in range(len(mean)):
+        low[i] = mu + scale * (np.float64(mean[i]) - mean_error)
+        high[i] = scale * np.sqrt(max(signal - np.float64(explained[i]), 0.0) + added)
+    return low, high
+
+
+_DOUBLE_UNIT = 2.0**-53  # rounding unit of double precision
 _FLOOR = 1e-14  # of the signal variance; rounding must not make the variance of a known point negative
 
 
@@ -36,11 +273,11 @@ class GaussianPosterior:
         location: tuple[float, float],
         noise_in_sd: bool,
         space: Workspace | None = None,
-        informative: Informative | None = None,
-        remembered: Remembered | None = None,
+        informative: InducingSubset | None = None,
+        remembered: CachedBounds | None = None,
     ) -> None:
         self._space = Workspace() if space is None else space
-        self._informative = Informative() if informative is None else informative
+        self._informative = InducingSubset() if informative is None else informative
         self._signal, noise = math.exp(theta[-2]), math.exp(theta[-1])
         self._added = noise if noise_in_sd else 0.0
         self._mu, self._scale = location
@@ -111,7 +348,7 @@ class GaussianPosterior:
             variance[unknown] = self._latent(C[unknown])[1]
             self._remembered.tell(self._state, C[unknown], variance[unknown])
         W, a = self._rows[:-1], self._rows[-1]
-        mean_error, variance_error = rounding(self._weight, W, a, self._signal, _UNIT)
+        mean_error, variance_error = rounding(self._weight, W, a, self._signal, _DOUBLE_UNIT)
         mean, _ = Predictor(self._A, self._weight, np.empty((0, 0)), a, self._space, np.float64)(C)
         explained, added = self._signal - variance, variance_error + self._added
         return widened(mean, explained, mean_error, self._signal, added, self._mu, self._scale)

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.records.layout import FRONTS, TRACE, spec_hash
-from harness.records.writing import block_files, write_block
+from harness.records import FRONTS, TRACE, block_files, spec_hash, write_block
 
 ALPHAS = (0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7)
 LAMS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)

@@ -18,13 +18,12 @@ from analysis.configurator import medians, read_runs, solver_slack_rows, test_ti
 from datasets.errors import BadInput
 from harness.configurator.experiment import read, trials
 from harness.configurator.experiment import run_all as run_trials
-from harness.executors import serial
-from harness.records.experiments import read_record, record_path, write_record
-from harness.records.layout import spec_hash
+from harness.execution import serial
+from harness.records import read_record, record_path, spec_hash, write_record
 from tabular_cache.censored import COLUMNS, Case, run_case
 
 test_times.__test__ = False  # type: ignore[attr-defined]
-LV = {"_target_": "harness.cost_models.lv.LowVariance", "features": ["n_estimators", "max_depth"]}
+LV = {"_target_": "harness.cost_models.linear.LowVariance", "features": ["n_estimators", "max_depth"]}
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from analysis.costs_pairs import compare
 from analysis.plotting import BLUE, new_figure, style
 from analysis.report import sections
 from datasets.errors import BadInput
-from harness.executors import serial
+from harness.execution import serial
 from tabular_cache.costs import Trial, run_all
 
 SIZES = (4, 8)
@@ -173,7 +173,10 @@ def test_the_report_stands_without_cost_records_that_can_be_compared(
     costs: pd.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str], tables: Path
 ) -> None:
     """Two settings of one model: the page, claims and costs say so in place; with one, that sizes are unusual."""
-    results, config = tmp_path / "r", {"_target_": "harness.cost_models.lv.LowVariance", "features": ["n_estimators"]}
+    results, config = (
+        tmp_path / "r",
+        {"_target_": "harness.cost_models.linear.LowVariance", "features": ["n_estimators"]},
+    )
     on_disk(results, [("wind", "clean"), ("wine", "clean")], [Way("ei"), Way("eialpha", alpha=0.2)], (0, 1), 12)
     for sizes in ((5,), (7,)):
         run_all(serial(), [Trial("a/p", "lv3", config, (0,), sizes, str(tables), str(results))])
@@ -194,7 +197,7 @@ def test_the_report_stands_without_cost_records_that_can_be_compared(
 
 def test_records_of_more_seeds_stand_beside_those_of_before(tables: Path, tmp_path: Path) -> None:
     """A call with more seeds adds the missing ones and leaves the record of before; the rows are those of one call."""
-    config = {"_target_": "harness.cost_models.lv.LowVariance", "features": ["n_estimators"]}
+    config = {"_target_": "harness.cost_models.linear.LowVariance", "features": ["n_estimators"]}
 
     def run(results: Path, seeds: tuple[int, ...]) -> None:
         assert run_all(serial(), [Trial("a/p", "lv1", config, seeds, SIZES, str(tables), str(results))]) == []
@@ -217,7 +220,7 @@ def test_records_of_more_seeds_stand_beside_those_of_before(tables: Path, tmp_pa
 
 
 def test_cost_models_that_were_not_asked_the_same_are_refused(tables: Path, tmp_path: Path) -> None:
-    config = {"_target_": "harness.cost_models.lv.LowVariance", "features": ["n_estimators"]}
+    config = {"_target_": "harness.cost_models.linear.LowVariance", "features": ["n_estimators"]}
     other = make_tables(tmp_path / "tables", ["a/p"], 30)
     for name, sizes, folder in (("lv1", (4, 8), tables), ("lv3", (4,), tables), ("gp", (4, 8), other)):
         results = tmp_path / name
@@ -234,7 +237,7 @@ def test_cost_models_that_were_not_asked_the_same_are_refused(tables: Path, tmp_
 
 
 def test_from_records_to_the_page(tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    config = {"_target_": "harness.cost_models.lv.LowVariance", "features": ["n_estimators"]}
+    config = {"_target_": "harness.cost_models.linear.LowVariance", "features": ["n_estimators"]}
     trials = [Trial("a/p", name, config, (0, 1), SIZES, str(tables), str(tmp_path)) for name in ("lv1", "lv3")]
     assert run_all(serial(), trials) == []
     rows = read_costs(tmp_path)
@@ -339,7 +342,7 @@ def test_f9_labels_every_series_on_a_side_of_its_own() -> None:
 
 
 def test_records_of_two_settings_and_damaged_ones_are_refused(tables: Path, tmp_path: Path) -> None:
-    config = {"_target_": "harness.cost_models.lv.LowVariance", "features": ["n_estimators"]}
+    config = {"_target_": "harness.cost_models.linear.LowVariance", "features": ["n_estimators"]}
     with pytest.raises(BadInput, match="no records in"):
         read_costs(tmp_path)
     for sizes in ((4,), (8,)):

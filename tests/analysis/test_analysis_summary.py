@@ -20,9 +20,7 @@ from analysis.marks import footnote, marked, marks
 from analysis.provenance import lines, provenance
 from analysis.traces import collect
 from datasets.errors import BadInput
-from harness.records.layout import TIMINGS
-from harness.records.reading import specs
-from harness.records.writing import block_files, write_block
+from harness.records import TIMINGS, block_files, specs, write_block
 from tabular_cache.table import read_table, table_entry
 
 ALLOWED = "results_dir, out_dir, bootstrap, judge, mixed, evaluator, utility, surrogate, cost_model, cost_statistic"

@@ -19,7 +19,7 @@ from analysis.fronts import reference
 from analysis.report.verdicts import reasons
 from analysis.report.verdicts import table as headline_table
 from datasets.errors import BadInput
-from harness.records.layout import TRACE
+from harness.records import TRACE
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 

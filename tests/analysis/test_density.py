@@ -17,9 +17,7 @@ from analysis.mixing import check_same_tables
 from analysis.relative import finals
 from analysis.traces import collect
 from datasets.errors import BadInput
-from harness.records.layout import TRACE
-from harness.records.reading import read_traces
-from harness.records.writing import block_files, write_block
+from harness.records import TRACE, block_files, read_traces, write_block
 from harness.streams import stream
 from tabular_cache.table import load_table
 

@@ -14,7 +14,7 @@ from analysis.bootstrap import resampling
 from analysis.density_settings import settings
 from analysis.mixing import check_same_tables
 from datasets.errors import BadInput
-from harness.records.reading import read_traces
+from harness.records import read_traces
 
 WAYS = (Way("ei"), Way("cei", lam=0.1))
 PROBLEMS = [("a", "p"), ("a", "q"), ("b", "p")]

@@ -15,14 +15,13 @@ from fakes import make_tables
 from analysis.censored import read_censored
 from analysis.costs import read_costs
 from datasets.errors import BadInput
-from harness.records.checks import DamagedRecord
-from harness.records.experiments import is_done, read_record, record_path, write_record
+from harness.records import DamagedRecord, is_done, read_record, record_path, write_record
 from tabular_cache.censored import COLUMNS as CENSORED_COLUMNS
 from tabular_cache.censored import SLACK, Case, run_case
 from tabular_cache.costs import COLUMNS as COSTS_COLUMNS
 from tabular_cache.costs import Trial, run_trial
 
-LV = {"_target_": "harness.cost_models.lv.LowVariance", "features": ["n_estimators"]}
+LV = {"_target_": "harness.cost_models.linear.LowVariance", "features": ["n_estimators"]}
 SPEC = {"problem": "a/p", "version": 1}
 COLUMNS = pa.schema([("seed", pa.int32()), ("rmse", pa.float64())])
 ROWS = [{"seed": 0, "rmse": 0.5}, {"seed": 1, "rmse": 0.25}]

@@ -20,9 +20,9 @@ from analysis.opportunity.pictures import ASKED, draw, look_ahead
 from analysis.opportunity.sources import Split, split
 from analysis.opportunity.timed import Timed, sequences, summary
 from datasets.errors import BadInput
-from harness.acquisitions.ignore import Ignore
-from harness.acquisitions.mcms import MonteCarloMultiStep
-from harness.cost_models.oracle import Oracle
+from harness.acquisitions.cost_rules import Ignore
+from harness.acquisitions.rollouts import MonteCarloMultiStep
+from harness.cost_models import Oracle
 from harness.problem import KnownCosts
 
 

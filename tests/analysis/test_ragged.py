@@ -23,8 +23,7 @@ from analysis.ranks import rank_curves, ranks
 from analysis.scope import ranks_left_out, too_short_marks
 from analysis.selection import at_horizon
 from analysis.traces import Traces, collect
-from harness.records.layout import TIMINGS
-from harness.records.writing import block_files, write_block
+from harness.records import TIMINGS, block_files, write_block
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 

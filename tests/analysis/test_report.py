@@ -196,7 +196,7 @@ def test_verdicts_in_words() -> None:
 def test_a_figure_goes_into_the_page_with_ids_of_its_own_and_without_its_caption(tmp_path: Path) -> None:
     on_disk(tmp_path, [("wind", "clean")], WAYS[:2], [0], 7)
     from analysis.figures import figures
-    from harness.records.reading import read_traces
+    from harness.records import read_traces
 
     drawn = figures()["f3"](collect(read_traces(tmp_path)), tmp_path)
     svg = next(p for p in drawn.paths if p.suffix == ".svg")

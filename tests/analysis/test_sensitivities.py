@@ -13,7 +13,7 @@ from analysis.report import sections
 from analysis.sensitivities import from_other_data, title
 from analysis.settings_compared import CLAIMS, TEST, Comparison, compare, read
 from datasets.errors import BadInput
-from harness.records.reading import read_traces
+from harness.records import read_traces
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 

@@ -9,9 +9,7 @@ from synthetic_records import Way, on_disk
 
 from datasets.errors import BadInput
 from harness.problem import OK
-from harness.records.checks import read_header
-from harness.records.layout import trace_files
-from harness.records.reading import read_timings, read_traces
+from harness.records import read_header, read_timings, read_traces, trace_files
 from tabular_cache import truth
 from tabular_cache.__main__ import main
 from tabular_cache.schema import problem_name
@@ -46,7 +44,7 @@ def test_what_is_gathered_is_what_was_run(results: Path, tmp_path: Path) -> None
 
 
 def test_versions_are_those_of_the_runs(results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.records.writing.versions", lambda: {"numpy": "0"})
+    monkeypatch.setattr("harness.records.versions", lambda: {"numpy": "0"})
     truth.gather(results, {("wine", "clean")}, tmp_path / "truth")
     (first, second) = trace_files(tmp_path / "truth")
     assert read_header(first)["versions"] == read_header(second)["versions"] != {"numpy": "0"}

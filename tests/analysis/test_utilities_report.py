@@ -14,9 +14,7 @@ from analysis.utilities_matched import at_horizon, complete
 from analysis.utilities_pairs import refusal
 from analysis.utilities_runs import Runs
 from datasets.errors import BadInput
-from harness.records.layout import TIMINGS, TRACE
-from harness.records.reading import read_timings, read_traces
-from harness.records.writing import block_files, write_block
+from harness.records import TIMINGS, TRACE, block_files, read_timings, read_traces, write_block
 
 ERRORS = {"ei": [0.5, 0.4, 0.2], "kg": [0.5, 0.1, 0.1], "mes": [0.5, 0.4, 0.2]}
 COSTS = {"ei": [1.0, 1.0, 2.0], "kg": [1.0, 4.0, 1.0], "mes": [1.0, 0.5, 0.5]}

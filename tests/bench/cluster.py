@@ -14,12 +14,10 @@ from omegaconf import OmegaConf
 from rich.console import Console
 from rich.table import Table
 
-from harness.choices import CONFIGS
-from harness.executors import dask, local, serial
-from harness.grid import Block, Grid, blocks
-from harness.methods import Method
-from harness.records.reading import read_traces
-from harness.study import run_study
+from harness.config import CONFIGS, Method
+from harness.execution import dask, local, serial
+from harness.records import read_traces
+from harness.study import Block, Study, blocks, run_study
 from tabular_cache.table import read_manifest, read_table
 
 PROBLEMS = {"datasets": ("abalone", "phoneme", "kin8nm", "wine"), "pipelines": ("clean", "pca_small")}
@@ -33,13 +31,15 @@ def _plain(path: str) -> dict:
     return OmegaConf.to_container(OmegaConf.load(CONFIGS / path))  # type: ignore[return-value]
 
 
-def _grid(seeds: range, iterations: int) -> Grid:
+def _grid(seeds: range, iterations: int) -> Study:
     names = {"evaluator": "replay", "utility": "ei", "surrogate": "gp", "cost_model": "lv3"}
-    return Grid(
+    return Study(
         datasets={name: {"name": name} for name in PROBLEMS["datasets"]},
         pipelines={name: {"name": name} for name in PROBLEMS["pipelines"]},
         methods=[
-            Method("power", f"power(alpha={alpha})", {"_target_": "harness.acquisitions.power.Power", "alpha": alpha})
+            Method(
+                "power", f"power(alpha={alpha})", {"_target_": "harness.acquisitions.cost_rules.Power", "alpha": alpha}
+            )
             for alpha in POWERS
         ],
         seeds=list(seeds),

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.progress import track
 from sequence import optimizer, problem
 
-from harness.run import run
+from harness.loop import run
 
 RUNS = 1000
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from sequence import CANDIDATES, optimizer, problem
 
-from harness.run import run
+from harness.loop import run
 
 RUNS = 480  # of the study that one and two workers share: enough for start-up not to matter
 ROUNDS = 3

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.acquisitions.contextual import Contextual
+from harness.acquisitions.cost_rules import Contextual
 from harness.acquisitions.ei import ExpectedImprovement
-from harness.cost_models.lv import LowVariance
+from harness.cost_models.linear import LowVariance
 from harness.optimizer import Optimizer
 from harness.problem import Evaluation
 from harness.surrogates.gp import GaussianProcess

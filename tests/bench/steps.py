@@ -10,14 +10,12 @@ from rich.progress import track
 from rich.table import Table
 from sequence import CANDIDATES, FEATURES, PROBLEM, Sequence, optimizer, sequence
 
-from harness.acquisitions.alpha import effective_alpha
-from harness.acquisitions.belief import Belief
-from harness.acquisitions.choose import choose
-from harness.acquisitions.contextual import Contextual
+from harness.acquisitions import StepContext, choose
+from harness.acquisitions.cost_rules import Contextual, effective_alpha
 from harness.acquisitions.ei import ExpectedImprovement
-from harness.cost_models.lv import LowVariance
+from harness.cost_models.linear import LowVariance
+from harness.optimizer import MANY, shortlist
 from harness.problem import Evaluation
-from harness.screening import MANY, shortlist
 from harness.surrogates.gp import GaussianProcess
 
 SIZES = (20, 50, 100, 200, 300)
@@ -99,8 +97,8 @@ def _parts(data: Sequence, n: int) -> dict[str, float]:
     model.fit(X, data.cost_s[:n])
     log_cost, log_cost_sd = model.predict(C)
 
-    def believe(where: object, mean: np.ndarray, sd: np.ndarray) -> Belief:
-        return Belief(
+    def believe(where: object, mean: np.ndarray, sd: np.ndarray) -> StepContext:
+        return StepContext(
             mean=mean, sd=sd, incumbent=float(y.min()), log_cost=log_cost[where], log_cost_sd=log_cost_sd[where],
             step=n, iterations=400, n_initial=5, spent=1.0, initial_cost=1.0, tau=None,
         )  # fmt: skip

@@ -14,11 +14,10 @@ from rich.console import Console
 from rich.table import Table
 from sequence import CANDIDATES, FEATURES, Sequence, sequence
 
-from harness.acquisitions.ignore import Ignore
-from harness.acquisitions.paths import path_values
-from harness.acquisitions.time_left import Clock
-from harness.choices import CONFIGS
-from harness.cost_models.lv import LowVariance
+from harness.acquisitions.cost_rules import Ignore
+from harness.acquisitions.rollouts import RemainingBudget, rollout_values
+from harness.config import CONFIGS
+from harness.cost_models.linear import LowVariance
 from harness.optimizer import Optimizer
 from harness.problem import Evaluation
 from harness.surrogates.gp import GaussianProcess
@@ -79,9 +78,9 @@ def _milliseconds(call: Callable[[], object]) -> float:
 def _paths(console: Console, data: Sequence) -> None:
     n = 50
     posterior = GaussianProcess().fit(data.X[:n], data.y[:n])
-    joint, clock = posterior.joint(data.candidates[n][:100]), Clock(10.0, np.zeros(100), np.zeros(100))
+    joint, clock = posterior.joint(data.candidates[n][:100]), RemainingBudget(10.0, np.zeros(100), np.zeros(100))
     normals, best = np.random.default_rng(0).standard_normal((32, 100, 3)), float(data.y[:n].min())
-    ms = _median(lambda: path_values(joint, clock, np.arange(20), best, normals, 10))
+    ms = _median(lambda: rollout_values(joint, clock, np.arange(20), best, normals, 10))
     console.print(f"MCMS, 20 candidates x 32 paths x 10 steps over a pool of 100, n = 50: {ms:.0f} ms.")
 
 

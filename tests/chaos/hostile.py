@@ -19,8 +19,8 @@ from datasets.catalogue import File
 from datasets.download import _member
 from datasets.errors import BadInput
 from datasets.formats import read_arff, read_csv, read_libsvm
-from harness.records.reading import read_traces
-from harness.strangers import check_strangers
+from harness.config import check_external_configs
+from harness.records import read_traces
 from tabular_cache.table import load_table, read_manifest
 
 Case = tuple[str, Callable[[Path], Any]]
@@ -37,11 +37,11 @@ def configs() -> Iterator[Case]:
         "acq/c.yaml": "rule:\n  _target_: datasets.files.write_atomically\n  path: x\n  content: !!binary AAAA\n",
         "acq/d.yaml": f"!!python/object/apply:os.system ['{run}']\n",
         "acq/e.yaml": f"name: e\nrule: !!python/object/new:os.system ['{run}']\n",
-        "acq/f.yaml": "name: ${oc.env:HOME}\nrule:\n  _target_: harness.acquisitions.ignore.Ignore\n",
+        "acq/f.yaml": "name: ${oc.env:HOME}\nrule:\n  _target_: harness.acquisitions.cost_rules.Ignore\n",
         "acq/g.yaml": "rule:\n  _target_: builtins.eval\n  _args_: ['1']\n",
         "acq/h.yaml": "rule:\n  _target_: subprocess.Popen\n  args: [touch, x]\n",
         "acq/i.yaml": "rule:\n  _target_: ${target}\ntarget: os.system\n",
-        "acq/j.yaml": "rule: {_target_: harness.acquisitions.power.np.fromfile, file: /etc/passwd}\n",
+        "acq/j.yaml": "rule: {_target_: harness.acquisitions.cost_rules.np.fromfile, file: /etc/passwd}\n",
         "acq/k.yaml": "[" * 5000,
         "acq/l.yaml": "a: &a [*a\n",
         "acq/laughs.yaml": "a0: &a0 [x]\n" + "".join(f"a{k + 1}: &a{k + 1} [{f'*a{k}, ' * 9}]\n" for k in range(40)),
@@ -52,14 +52,14 @@ def configs() -> Iterator[Case]:
         "study/q.yaml": "# @package _global_\nexecutor: {address: 'tcp://192.0.2.1:8786'}\n",
         "study/r.yaml": "defaults:\n  - override /hydra/launcher: joblib\n",
         "study/s.yaml": "defaults:\n  - acq@hydra.callbacks.x: y\n",
-        "executor/t.yaml": "_target_: harness.executors.slurm\nparameters: {slurm_setup: ['touch x']}\n",
+        "executor/t.yaml": "_target_: harness.execution.slurm\nparameters: {slurm_setup: ['touch x']}\n",
         "hydra/callbacks/u.yaml": "x: 1\n",
     }.items():
 
         def case(folder: Path, name: str = name, text: str = text) -> None:
             (folder / name).parent.mkdir(parents=True)
             (folder / name).write_text(text)
-            check_strangers(["+acq=a", f"hydra.searchpath=[file://{folder}]"])
+            check_external_configs(["+acq=a", f"hydra.searchpath=[file://{folder}]"])
 
         yield f"config {name}", case
 

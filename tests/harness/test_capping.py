@@ -9,10 +9,10 @@ import pytest
 from fakes import prepared
 
 from datasets.errors import BadInput
-from harness import child, executors
-from harness.capping import SLACKS, slack_factor, threshold
+from harness import execution
+from harness.execution import sandbox
 from harness.live import LiveProblem
-from harness.problem import OK, TIMEOUT, Cappable
+from harness.problem import OK, SLACKS, TIMEOUT, Cappable, slack_factor, threshold
 
 
 def busy(seconds: float) -> float:
@@ -42,39 +42,39 @@ def test_the_threshold_is_slack_times_the_best() -> None:
 
 
 def test_a_child_is_ended_at_its_limit_and_not_before() -> None:
-    done = child.call(busy, (0.05,), 5.0)
-    assert (done.status, done.value) == (child.DONE, 0.05)
+    done = sandbox.call(busy, (0.05,), 5.0)
+    assert (done.status, done.value) == (sandbox.DONE, 0.05)
     assert 0.05 <= done.cpu_s < 5.0
     for function, args in ((busy, (60.0,)), (in_compiled_code, ())):
-        capped = child.call(function, args, 0.1)
-        assert (capped.status, capped.cpu_s) == (child.CAPPED, 0.1)
+        capped = sandbox.call(function, args, 0.1)
+        assert (capped.status, capped.cpu_s) == (sandbox.CAPPED, 0.1)
 
 
 def test_children_start_in_workers_too() -> None:
-    with executors.local(1) as worker:
-        done = worker.submit(child.call, busy, (0.01,), 5.0).result()
-    assert (done.status, done.value, done.note) == (child.DONE, 0.01, "")
+    with execution.local(1) as worker:
+        done = worker.submit(sandbox.call, busy, (0.01,), 5.0).result()
+    assert (done.status, done.value, done.note) == (sandbox.DONE, 0.01, "")
 
 
 def test_a_child_that_breaks_says_why() -> None:
-    assert child.call(wrong, (), 5.0).note == "ValueError: wrong"
-    ended = child.call(os._exit, (7,), 5.0)
-    assert (ended.status, ended.note) == (child.BROKEN, "ended with exit code 7")
+    assert sandbox.call(wrong, (), 5.0).note == "ValueError: wrong"
+    ended = sandbox.call(os._exit, (7,), 5.0)
+    assert (ended.status, ended.note) == (sandbox.BROKEN, "ended with exit code 7")
     assert ended.cpu_s <= ended.wall_s < 5.0  # not the whole limit
     with pytest.raises(ValueError, match="cap_s must be a finite number of seconds > 0"):
-        child.call(busy, (1.0,), 0.0)
+        sandbox.call(busy, (1.0,), 0.0)
 
 
 def test_a_program_is_ended_at_its_limit() -> None:
-    capped = child.program([sys.executable, "-c", "while True: pass"], 0.3)
-    assert (capped.status, capped.cpu_s) == (child.CAPPED, 0.3)
-    done = child.program([sys.executable, "-c", "raise SystemExit(20)"], 30.0)
-    assert (done.status, done.value) == (child.DONE, 20)
+    capped = sandbox.program([sys.executable, "-c", "while True: pass"], 0.3)
+    assert (capped.status, capped.cpu_s) == (sandbox.CAPPED, 0.3)
+    done = sandbox.program([sys.executable, "-c", "raise SystemExit(20)"], 30.0)
+    assert (done.status, done.value) == (sandbox.DONE, 20)
     assert 0 < done.cpu_s < 30.0
-    aborted = child.program([sys.executable, "-c", "import os; os.abort()"], 30.0)
-    assert (aborted.status, aborted.note) == (child.BROKEN, "ended by signal 6")
+    aborted = sandbox.program([sys.executable, "-c", "import os; os.abort()"], 30.0)
+    assert (aborted.status, aborted.note) == (sandbox.BROKEN, "ended by signal 6")
     with pytest.raises(BadInput, match="cannot run no-such-program"):
-        child.program(["no-such-program"], 1.0)
+        sandbox.program(["no-such-program"], 1.0)
 
 
 def test_a_live_training_is_capped_or_the_same_as_ever() -> None:

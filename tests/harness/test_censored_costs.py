@@ -8,19 +8,18 @@ from scipy.optimize import minimize
 from scipy.stats import norm
 
 from datasets.errors import BadInput
+from harness.acquisitions.cost_rules import Power
 from harness.acquisitions.ei import ExpectedImprovement
-from harness.acquisitions.power import Power
-from harness.cost_models.censored import BOUND, DROPPED, IMPUTED, learn
-from harness.cost_models.gp import GaussianProcessCost, ResidualGaussianProcess
-from harness.cost_models.lv import LowVariance
-from harness.cost_models.protocol import CensoredCostModel, CostModel
-from harness.cost_models.warped import WarpedGaussianProcess
-from harness.grid import Grid
+from harness.cost_models import CensoredCostModel, CostModel
+from harness.cost_models.censored import BOUND, DROPPED, IMPUTED, fit_with_bounds
+from harness.cost_models.gp import GaussianProcessCost, ResidualGaussianProcess, WarpedGaussianProcess
+from harness.cost_models.linear import LowVariance
 from harness.live import Live
 from harness.optimizer import Optimizer
 from harness.problem import TIMEOUT, Evaluation
 from harness.space import XGBOOST_SPACE
 from harness.streams import stream
+from harness.study import Study
 from harness.surrogates.gp import GaussianProcess
 
 FEATURES = ("n_estimators", "max_depth")
@@ -59,7 +58,7 @@ def test_imputing_predicts_high_costs_better_than_bounds_or_dropping(model: Cost
     X, observed, censored, _ = data(64, noise=0.05, share=0.3)
     rmse: dict[str, float] = {}
     for treatment in (IMPUTED, BOUND, DROPPED):
-        learn(model, X, np.exp(observed), censored, treatment)
+        fit_with_bounds(model, X, np.exp(observed), censored, treatment)
         C = XGBOOST_SPACE.sobol(256, 9)
         rmse[treatment] = float(np.sqrt(np.mean(np.square(model.predict(C)[0] - 4 * C[:, 0] - C[:, 6]))))
     assert rmse[IMPUTED] < rmse[BOUND]
@@ -89,12 +88,12 @@ def test_edges(model: CostModel) -> None:
     cost, few = np.exp(observed), np.arange(8) > 0
     for treatment in (IMPUTED, DROPPED, BOUND):
         for censored in (few, np.ones(8, bool), np.zeros(8, bool)):
-            learn(model, X, cost, censored, treatment)
+            fit_with_bounds(model, X, cost, censored, treatment)
             mean, sd = model.predict(X)
             assert np.isfinite(mean).all() and np.isfinite(sd).all()
         bad = np.where(np.arange(8) == 3, 0.0, cost)
         with pytest.raises(BadInput, match=r"got 0.0 in row 3"):
-            learn(model, X, bad, few, treatment)
+            fit_with_bounds(model, X, bad, few, treatment)
 
 
 class Spy(LowVariance):
@@ -131,8 +130,8 @@ def test_the_optimizer_tells_which_costs_are_bounds() -> None:
 def test_the_default_treatment_is_told_where_there_is_a_time_limit_and_others_always() -> None:
     """An evaluator of a user's own may stop trainings by settings of other names."""
 
-    def grid(treatment: str = BOUND, **evaluator: Any) -> Grid:
-        return Grid(
+    def grid(treatment: str = BOUND, **evaluator: Any) -> Study:
+        return Study(
             {}, {}, [], [0], 9, 5, None, {"evaluator": evaluator}, {"cost_model": "lv3"}, censored_costs=treatment
         )
 

@@ -6,8 +6,7 @@ from scipy.stats import truncnorm
 
 from datasets.errors import BadInput
 from harness.streams import stream
-from harness.surrogates.censored import BOUND, DROPPED, MEAN, SAMPLED, TREATMENTS, CensoredForest
-from harness.surrogates.forest import RandomForest
+from harness.surrogates.forest import BOUND, DROPPED, MEAN, SAMPLED, TREATMENTS, CensoredForest, RandomForest
 from harness.surrogates.gp import standardise
 
 RNG = stream(0, "test censored")

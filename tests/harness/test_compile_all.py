@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from compile_once import compiled
 
-from harness.choices import options
 from harness.compile_all import COMPONENTS, rehearsals, sizes
 from harness.compile_cache import NOTICE
+from harness.config import options
 
 ROOT = Path(__file__).resolve().parents[2]
 PROBLEM = ("dataset=[phoneme]", "pipeline=[onehot]", "seeds=[1]")  # another than the rehearsals'

@@ -4,12 +4,18 @@ import numpy as np
 import pytest
 
 from datasets.errors import BadInput
-from harness.configurator.configure import Settings, configure, draw_pairs
-from harness.configurator.history import Entry, History, Pair
-from harness.configurator.intensify import Intensifier
-from harness.configurator.model import RuntimeModel, challengers
-from harness.solvers.options import Option, OptionSpace
-from harness.solvers.protocol import CRASHED, CUT, SOLVED, Run
+from harness.configurator.race import (
+    Intensifier,
+    Observation,
+    Pair,
+    RunHistory,
+    RuntimeModel,
+    Settings,
+    challengers,
+    configure,
+    draw_pairs,
+)
+from harness.configurator.solvers import CRASHED, CUT, SOLVED, Option, OptionSpace, SolverRun
 from harness.streams import stream
 
 SPACE = OptionSpace(
@@ -31,20 +37,20 @@ class Target:
     def __init__(self) -> None:
         self.asked: list[tuple[bytes, Pair, float]] = []
 
-    def __call__(self, row: np.ndarray, pair: Pair, cap_s: float) -> Run:
+    def __call__(self, row: np.ndarray, pair: Pair, cap_s: float) -> SolverRun:
         self.asked.append((row.tobytes(), pair, cap_s))
         if row[0] == 2:
-            return Run(0.01, CRASHED, "made up")
+            return SolverRun(0.01, CRASHED, "made up")
         time_s = seconds(row, pair[0])
-        return Run(time_s, SOLVED) if time_s <= cap_s else Run(cap_s, CUT)
+        return SolverRun(time_s, SOLVED) if time_s <= cap_s else SolverRun(cap_s, CUT)
 
 
 def row(method: str, effort: float) -> np.ndarray:
     return SPACE.row({"method": method, "effort": effort, "depth": 100})
 
 
-def racer(slack: float | None, kappa: float = 5.0) -> tuple[Intensifier, Target, History]:
-    target, history = Target(), History(kappa)
+def racer(slack: float | None, kappa: float = 5.0) -> tuple[Intensifier, Target, RunHistory]:
+    target, history = Target(), RunHistory(kappa)
     return Intensifier(target, history, draw_pairs(8, 24, 0), slack, stream(0, "race")), target, history
 
 
@@ -117,11 +123,11 @@ def test_the_cap_is_what_the_total_leaves() -> None:
 
 
 def test_a_run_that_reaches_kappa_max_or_crashes_counts_for_kappa_max_and_is_no_bound() -> None:
-    history = History(2.0)
+    history = RunHistory(2.0)
     k = history.number(SPACE.default)
-    runs = [Run(0.5, SOLVED), Run(2.0, CUT), Run(0.01, CRASHED), Run(0.7, CUT)]
+    runs = [SolverRun(0.5, SOLVED), SolverRun(2.0, CUT), SolverRun(0.01, CRASHED), SolverRun(0.7, CUT)]
     for i, (run, cap) in enumerate(zip(runs, (2.0, 2.0, 2.0, 0.7), strict=True)):
-        history.add(Entry(k, (i, 0), cap, run))
+        history.add(Observation(k, (i, 0), cap, run))
     _, instance, y, censored = history.data()
     np.testing.assert_allclose(10**y, [0.5, 2.0, 2.0, 0.7])
     assert censored.tolist() == [False, False, False, True] and instance.tolist() == [0, 1, 2, 3]

@@ -11,10 +11,9 @@ from datasets.errors import BadInput
 from datasets.files import write_atomically
 from harness.configurator.__main__ import main
 from harness.configurator.experiment import TEST, read, run_all, trials
-from harness.executors import serial
-from harness.records.checks import DamagedRecord
-from harness.solvers.options import Option, OptionSpace
-from harness.solvers.protocol import CRASHED, CUT, SOLVED, InstanceSet, Run, Solver
+from harness.configurator.solvers import CRASHED, CUT, SOLVED, InstanceSet, Option, OptionSpace, Solver, SolverRun
+from harness.execution import serial
+from harness.records import DamagedRecord
 
 SETTINGS = {"budget_s": 6.0, "kappa_max_s": 2.0, "train": 4, "test": 3, "treatment": "sampled"}
 
@@ -37,9 +36,9 @@ class Made:
     def __init__(self) -> None:
         self.space = OptionSpace([Option("factor", 0.5, low=0.05, high=1.0)])
 
-    def run(self, row: np.ndarray, instance: Path, seed: int, cap_s: float) -> Run:
+    def run(self, row: np.ndarray, instance: Path, seed: int, cap_s: float) -> SolverRun:
         seconds = 0.3 * float(instance.read_text()) * self.space.settings(row)["factor"]
-        return Run(seconds, SOLVED) if seconds <= cap_s else Run(cap_s, CUT)
+        return SolverRun(seconds, SOLVED) if seconds <= cap_s else SolverRun(cap_s, CUT)
 
 
 CONFIG = {"made": {"name": "made", "solver": {"_target_": f"{__name__}.Made"},
@@ -74,9 +73,9 @@ class Crashing(Made):
         super().__init__()
         self.trained = trained
 
-    def run(self, row: np.ndarray, instance: Path, seed: int, cap_s: float) -> Run:
+    def run(self, row: np.ndarray, instance: Path, seed: int, cap_s: float) -> SolverRun:
         works = self.trained and int(instance.stem) < TEST
-        return super().run(row, instance, seed, cap_s) if works else Run(0.01, CRASHED, "no licence")
+        return super().run(row, instance, seed, cap_s) if works else SolverRun(0.01, CRASHED, "no licence")
 
 
 @pytest.mark.parametrize(

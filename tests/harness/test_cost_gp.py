@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from datasets.errors import BadInput
-from harness.cost_models.features import log_costs
-from harness.cost_models.gp import GaussianProcessCost, ResidualGaussianProcess
+from harness.cost_models import log_costs
+from harness.cost_models.gp import GaussianProcessCost, ResidualGaussianProcess, WarpedGaussianProcess
 from harness.cost_models.hybrid import Hybrid
-from harness.cost_models.lv import LowVariance
-from harness.cost_models.warped import WarpedGaussianProcess
+from harness.cost_models.linear import LowVariance
 from harness.space import XGBOOST_SPACE
 from harness.surrogates.gp import GaussianProcess
 

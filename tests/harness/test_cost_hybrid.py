@@ -7,7 +7,7 @@ from scipy.integrate import quad_vec
 
 from datasets.errors import BadInput
 from harness.cost_models.hybrid import Hybrid
-from harness.cost_models.lv import LowVariance
+from harness.cost_models.linear import LowVariance
 from harness.space import XGBOOST_SPACE as SPACE
 
 FEATURES = ("n_estimators", "max_depth", "subsample")

@@ -7,13 +7,12 @@ import pytest
 from fakes import make_tables
 
 from datasets.errors import BadInput
+from harness.acquisitions.cost_rules import Power
 from harness.acquisitions.ei import ExpectedImprovement
-from harness.acquisitions.power import Power
-from harness.continuous import ContinuousProblem
-from harness.cost_models.oracle import Oracle
+from harness.cost_models import Oracle
+from harness.loop import run
 from harness.optimizer import Optimizer
-from harness.problem import Evaluation, KnownCosts
-from harness.run import run
+from harness.problem import ContinuousProblem, Evaluation, KnownCosts
 from harness.surrogates.gp import GaussianProcess
 from tabular_cache.replay import Replay
 from tabular_cache.replayed import ReplayProblem

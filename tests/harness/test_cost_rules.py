@@ -9,16 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datasets.errors import BadInput
-from harness.acquisitions.belief import Belief
-from harness.acquisitions.choose import choose
-from harness.acquisitions.contextual import Contextual
-from harness.acquisitions.cool import Cool, exponent
-from harness.acquisitions.ignore import Ignore
-from harness.acquisitions.power import Power
-from harness.acquisitions.protocol import CostRule
-from harness.checks import number
+from harness.acquisitions import CostRule, StepContext, choose
+from harness.acquisitions.cost_rules import Contextual, Cool, Ignore, Power, exponent
+from harness.errors import number
 
-BELIEF = Belief(*(np.zeros(1),) * 2, 0.0, *(np.zeros(1),) * 2, 5, 100, 5, 10.0, 4.0, 40.0)
+BELIEF = StepContext(*(np.zeros(1),) * 2, 0.0, *(np.zeros(1),) * 2, 5, 100, 5, 10.0, 4.0, 40.0)
 INFINITE, FINITE = [-math.inf, -2.0, -1.0, 0.0, 0.5, 3.0, math.inf], [-3.0, -1.0, 0.0, 0.25, 1.0, 2.0]
 
 
@@ -37,7 +32,7 @@ RULES: list[CostRule] = [Ignore(), Cool(), *map(Power, (0.0, 0.01, 0.2, 1.0, 2.5
 RULES += [Contextual(lam) for lam in (0.0, 0.05, 0.5, 0.9, 1.0)]
 
 
-def pick(rule: CostRule, value: np.ndarray, cost: np.ndarray, belief: Belief = BELIEF) -> int:
+def pick(rule: CostRule, value: np.ndarray, cost: np.ndarray, belief: StepContext = BELIEF) -> int:
     return choose(rule.score(value, cost, belief), value, cost)
 
 

@@ -4,13 +4,10 @@ import numpy as np
 import pytest
 
 from datasets.errors import BadInput
-from harness.acquisitions.belief import Belief
-from harness.acquisitions.contextual import Contextual
-from harness.acquisitions.cool import Cool
+from harness.acquisitions import CostRule, StepContext
+from harness.acquisitions.cost_rules import Contextual, Cool, Power
 from harness.acquisitions.ei import ExpectedImprovement
-from harness.acquisitions.power import Power
-from harness.acquisitions.protocol import CostRule
-from harness.cost_models.statistics import log_statistic
+from harness.cost_models import log_statistic
 from harness.optimizer import Optimizer, Proposal
 from harness.problem import Evaluation
 from harness.surrogates.gp import GaussianProcess
@@ -66,7 +63,7 @@ def test_ei_cool_weighs_uncertain_costs_as_ei_alpha_of_its_exponent() -> None:
     asked: list[float] = []
 
     class Watched(Cool):
-        def exponent(self, belief: Belief) -> float:
+        def exponent(self, belief: StepContext) -> float:
             asked.append(super().exponent(belief))
             return asked[-1]
 

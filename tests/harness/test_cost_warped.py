@@ -7,18 +7,17 @@ from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
 from datasets.errors import BadInput
-from harness.cost_models.gp import GaussianProcessCost
-from harness.cost_models.warped import WarpedGaussianProcess, WarpedLikelihood, unwarp
+from harness.cost_models.gp import GaussianProcessCost, WarpedGaussianProcess, WarpedLikelihood, unwarp
 from harness.space import XGBOOST_SPACE
-from harness.surrogates.pairs import Pairs
-from harness.surrogates.workspace import Workspace
+from harness.surrogates.kernels import Workspace
+from harness.surrogates.likelihood import Distances
 
 X, C = XGBOOST_SPACE.sobol(60, 0), XGBOOST_SPACE.sobol(100, 1)
 Z = np.random.default_rng(0).standard_normal(60)
 
 
 def _objective(n: int) -> WarpedLikelihood:
-    pairs = Pairs(True)
+    pairs = Distances(True)
     pairs.update(X[:n])
     return WarpedLikelihood(pairs, Z[:n].copy(), Workspace())
 

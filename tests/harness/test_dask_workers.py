@@ -14,11 +14,10 @@ from fakes import make_tables
 from test_study import contents, do, grid
 
 from datasets.errors import BadInput
-from harness.executors import dask, slurm
-from harness.grid import blocks
-from harness.ledger import locked
-from harness.study import run_study
-from harness.supervise import ExecutorGone, slots, supervised
+from harness.execution import dask, slurm
+from harness.execution.supervisor import ExecutorGone, supervised, worker_count
+from harness.results_dir import locked
+from harness.study import blocks, run_study
 
 
 def pids(worker_folder: Path) -> list[int]:
@@ -41,7 +40,7 @@ def test_dask_workers_killed_at_random_and_the_same_bytes(tmp_path: Path) -> Non
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster,
         dask(cluster.scheduler_address, wait_s=5.0) as executor,
     ):
-        assert slots(executor) == 2
+        assert worker_count(executor) == 2
         (tmp_path / "pids").mkdir()
         tasks = [(str(tmp_path / "pids"), number) for number in range(4)]
         threading.Thread(target=kill_one, args=(tmp_path / "pids",)).start()
@@ -93,7 +92,7 @@ def test_jobs_of_slurm_are_cancelled_at_once(tmp_path: Path, monkeypatch: pytest
     pytest.importorskip("submitit", reason="the extra `slurm` is not installed")
     asked: list[list[str]] = []
     executor = slurm(str(tmp_path / "jobs"), cluster="local", max_jobs=2, parameters={"timeout_min": 5})
-    monkeypatch.setattr("harness.slurm_jobs.subprocess.Popen", lambda command, **_: asked.append(command))
+    monkeypatch.setattr("harness.execution.slurm_jobs.subprocess.Popen", lambda command, **_: asked.append(command))
     jobs = [SimpleNamespace(job_id=f"{k}_0", done=lambda: False) for k in (7, 8)]
     executor._running = {Future(): job for job in jobs}
     executor._cluster = "slurm"

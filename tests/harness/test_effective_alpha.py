@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.acquisitions.alpha import effective_alpha
-from harness.acquisitions.choose import choose
+from harness.acquisitions import choose
+from harness.acquisitions.cost_rules import effective_alpha
 
 GRID = np.linspace(0.0, 4.0, 4001)
 

@@ -8,12 +8,9 @@ import pytest
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
-from harness.acquisitions.belief import Belief
-from harness.acquisitions.contextual import Contextual
-from harness.acquisitions.cool import Cool
-from harness.acquisitions.ignore import Ignore
-from harness.acquisitions.power import Power
-from harness.cost_models.lv import LowVariance
+from harness.acquisitions import StepContext
+from harness.acquisitions.cost_rules import Contextual, Cool, Ignore, Power
+from harness.cost_models.linear import LowVariance
 from harness.surrogates.gp import GaussianProcess
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
@@ -47,7 +44,7 @@ def test_each_rule_scores_every_candidate(name: str) -> None:
     rule = instantiate(_load("acq", name).rule)
     value, cost = RNG.normal(size=40), RNG.normal(size=40)
     value[3] = -np.inf
-    belief = Belief(value, np.ones(40), 0.0, cost, np.ones(40), 20, 100, 5, 3.0, 1.0, 10.0)
+    belief = StepContext(value, np.ones(40), 0.0, cost, np.ones(40), 20, 100, 5, 3.0, 1.0, 10.0)
     score = rule.score(value, cost, belief)
     assert score.shape == (40,) and not np.isnan(score).any() and np.isfinite(score.max())
 
@@ -63,6 +60,6 @@ def test_the_default_surrogate_and_utility_fit_and_score() -> None:
     surrogate = instantiate(_load("surrogate", "gp"))
     assert isinstance(surrogate, GaussianProcess)
     mean, sd = surrogate.fit(X, X[:, 0]).mean_sd(C)
-    belief = Belief(mean, sd, float(X[:, 0].min()), mean, sd, 12, 100, 5, 1.0, 1.0, None)
+    belief = StepContext(mean, sd, float(X[:, 0].min()), mean, sd, 12, 100, 5, 1.0, 1.0, None)
     value = instantiate(_load("utility", "ei")).log_value(belief)
     assert value.shape == (40,) and np.isfinite(value).all()

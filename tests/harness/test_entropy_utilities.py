@@ -11,12 +11,17 @@ from scipy.special import entr
 from scipy.stats import norm, truncnorm
 
 from datasets.errors import BadInput
-from harness.acquisitions.es import EntropySearch, information
-from harness.acquisitions.gibbon import Gibbon
-from harness.acquisitions.mcms import MonteCarloMultiStep
-from harness.acquisitions.mes import MaxValueEntropySearch
-from harness.acquisitions.minima import gumbel, minima
-from harness.acquisitions.pes import PredictiveEntropySearch, variance_reduction
+from harness.acquisitions.entropy import (
+    EntropySearch,
+    Gibbon,
+    MaxValueEntropySearch,
+    PredictiveEntropySearch,
+    gumbel,
+    information,
+    minima,
+    variance_reduction,
+)
+from harness.acquisitions.rollouts import MonteCarloMultiStep
 
 GAPS = [-40.0, -8.0, -2.0, -0.3, 0.0, 0.5, 2.0, 5.9, 6.1, 12.0, 30.0, 60.0, 300.0]
 

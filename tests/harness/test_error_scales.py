@@ -10,22 +10,20 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 from scipy.stats import iqr
 
-from harness.acquisitions.contextual import Contextual
+from datasets.errors import BadInput
+from harness.acquisitions import Utility
+from harness.acquisitions.cost_rules import Contextual, Ignore
 from harness.acquisitions.ei import ExpectedImprovement
-from harness.acquisitions.ignore import Ignore
-from harness.acquisitions.protocol import Utility
-from harness.choices import CONFIGS, options
-from harness.cost_models.lv import LowVariance
-from harness.elementary import log
-from harness.error_scales import LOG, RAW, SCALES, WINSORIZED, check, rescale, upper_limit
-from harness.errors import BadInput
-from harness.optimizer import Optimizer
+from harness.config import CONFIGS, options
+from harness.cost_models.linear import LowVariance
+from harness.normal import log
+from harness.optimizer import LOG, RAW, SCALES, WINSORIZED, Optimizer, check_scale, rescale, upper_limit
 from harness.problem import FAILED, Evaluation
 from harness.space import XGBOOST_SPACE
 from harness.streams import stream
+from harness.surrogates import Surrogate
 from harness.surrogates.forest import RandomForest
 from harness.surrogates.gp import GaussianProcess
-from harness.surrogates.protocol import Surrogate
 
 X = XGBOOST_SPACE.sobol(60, 3)
 ERRORS = np.exp(2 * np.square(X[:, 0] - 0.3) + 0.05 * stream(0, "test error scales").normal(size=60))
@@ -168,6 +166,6 @@ def test_the_unit_of_errors_does_not_matter_to_the_log() -> None:
 
 
 def test_a_name_that_is_none() -> None:
-    assert [check(name) for name in SCALES] == list(SCALES)
+    assert [check_scale(name) for name in SCALES] == list(SCALES)
     with pytest.raises(BadInput, match=r"^error_scale must be one of raw, log, winsorized, got 'ln'$"):
         told(ERRORS[:2], GaussianProcess(), ExpectedImprovement(), error_scale="ln")

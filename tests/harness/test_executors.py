@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.executors import local
-from harness.supervise import slots
+from harness.execution import local
+from harness.execution.supervisor import worker_count
 
 ROOT = Path(__file__).resolve().parents[2]
 DRIVER = """
@@ -45,11 +45,11 @@ def test_workers_end_with_a_killed_driver() -> None:
 @pytest.mark.parametrize("n_jobs", [0, -1, 1.5, True, "two"])
 def test_wrong_numbers_of_workers(n_jobs: object) -> None:
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    code = f"from harness.executors import local\nlocal({n_jobs!r})"
+    code = f"from harness.execution import local\nlocal({n_jobs!r})"
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
     assert f"executor.n_jobs must be a whole number >= 1 or null, got {n_jobs!r}" in done.stderr
 
 
 def test_default_is_one_worker_per_available_core() -> None:
     with local() as executor:
-        assert slots(executor) == len(os.sched_getaffinity(0))
+        assert worker_count(executor) == len(os.sched_getaffinity(0))

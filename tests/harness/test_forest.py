@@ -9,16 +9,13 @@ from fakes import make_tables
 from sklearn.tree import DecisionTreeRegressor
 
 from datasets.errors import BadInput
-from harness.acquisitions.contextual import Contextual
-from harness.acquisitions.cool import Cool
+from harness.acquisitions import CostRule
+from harness.acquisitions.cost_rules import Contextual, Cool, Ignore, Power
 from harness.acquisitions.ei import ExpectedImprovement
-from harness.acquisitions.ignore import Ignore
-from harness.acquisitions.power import Power
-from harness.acquisitions.protocol import CostRule
-from harness.checks import whole
-from harness.cost_models.lv import LowVariance
+from harness.cost_models.linear import LowVariance
+from harness.errors import whole
+from harness.loop import run
 from harness.optimizer import Optimizer
-from harness.run import run
 from harness.streams import stream
 from harness.surrogates.forest import ForestPosterior, RandomForest
 from harness.surrogates.gp import GaussianProcess

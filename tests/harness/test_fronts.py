@@ -9,25 +9,20 @@ import pytest
 from fakes import make_tables
 
 from datasets.errors import BadInput
-from harness.budgets import read_budgets
-from harness.executors import serial
-from harness.fronts import Watched, front
-from harness.grid import Grid, blocks
-from harness.methods import Method
+from harness.config import Method, read_budgets
+from harness.execution import serial
+from harness.loop import FrontRecorder, ei_cost_front, run
 from harness.problem import Described, KnownCosts
-from harness.records.checks import seeds_done
-from harness.records.layout import FRONTS, front_files
-from harness.records.reading import read_traces
-from harness.run import run
-from harness.study import make_optimizer, run_study
+from harness.records import FRONTS, front_files, read_traces, seeds_done
+from harness.study import Study, blocks, make_optimizer, run_study
 from tabular_cache.replay import Replay
 
 COMPONENTS = {
     "utility": {"_target_": "harness.acquisitions.ei.ExpectedImprovement"},
     "surrogate": {"_target_": "harness.surrogates.gp.GaussianProcess"},
-    "cost_model": {"_target_": "harness.cost_models.lv.LowVariance", "features": ["n_estimators"]},
+    "cost_model": {"_target_": "harness.cost_models.linear.LowVariance", "features": ["n_estimators"]},
 }
-RULE = {"_target_": "harness.acquisitions.power.Power", "alpha": 0.3}
+RULE = {"_target_": "harness.acquisitions.cost_rules.Power", "alpha": 0.3}
 SETTINGS = {"iterations": 9, "n_initial": 5, "tau": None, "cost_statistic": "exp_mean"}
 A, P = {"name": "a"}, {"name": "p"}
 
@@ -37,8 +32,8 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tables(tmp_path_factory.mktemp("tables"), ["a/p"], 24)
 
 
-def grid(tables: Path, **changes: object) -> Grid:
-    study = Grid(
+def grid(tables: Path, **changes: object) -> Study:
+    study = Study(
         datasets={"a": A},
         pipelines={"p": P},
         methods=[Method("eialpha", "eialpha(alpha=0.3)", RULE)],
@@ -52,7 +47,7 @@ def grid(tables: Path, **changes: object) -> Grid:
     return replace(study, **changes)
 
 
-def do(study: Grid, results: Path) -> int:
+def do(study: Study, results: Path) -> int:
     todo, skipped = blocks(study, results)
     with serial() as executor:
         report = run_study(todo, skipped, executor, "test")
@@ -71,9 +66,9 @@ def test_the_front_by_brute_force() -> None:
         for _ in range(20):
             value, cost = rng.integers(0, 6, m).astype(float), rng.integers(0, 6, m).astype(float)
             value[rng.uniform(size=m) < 0.1] = -np.inf
-            np.testing.assert_array_equal(front(value, cost), ~dominated(value, cost))
+            np.testing.assert_array_equal(ei_cost_front(value, cost), ~dominated(value, cost))
     with pytest.raises(ValueError, match="NaN"):
-        front(np.array([np.nan]), np.zeros(1))
+        ei_cost_front(np.array([np.nan]), np.zeros(1))
 
 
 def test_what_is_noted_agrees_with_the_optimizer(tables: Path) -> None:
@@ -81,7 +76,7 @@ def test_what_is_noted_agrees_with_the_optimizer(tables: Path) -> None:
     optimizer = make_optimizer(COMPONENTS, RULE, SETTINGS)
     with pytest.raises(ValueError, match="ask before looking"):
         optimizer.outlook(problem.candidates(0).unit)
-    watched = Watched(problem, optimizer, 0)
+    watched = FrontRecorder(problem, optimizer, 0)
     assert isinstance(watched, Described) and isinstance(watched, KnownCosts)
     trace = run(watched, optimizer, 0, 9, 5, None)
     seen = {name: np.array(values) for name, values in watched.columns.items()}

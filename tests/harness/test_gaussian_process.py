@@ -9,12 +9,10 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
 from datasets.errors import BadInput
-from harness.surrogates.compiled import CompiledLikelihood
 from harness.surrogates.gp import LENGTH_SCALE, NOISE_VARIANCE, SIGNAL_VARIANCE, GaussianProcess, standardise
-from harness.surrogates.likelihood import Likelihood, invert_triangle
-from harness.surrogates.pairs import Pairs
+from harness.surrogates.kernels import Workspace
+from harness.surrogates.likelihood import CompiledLikelihood, Distances, Likelihood, invert_triangle
 from harness.surrogates.posterior import GaussianPosterior
-from harness.surrogates.workspace import Workspace
 
 D = 7
 
@@ -32,7 +30,7 @@ def _theta(ard: bool, seed: int = 0, noise: float = 0.02) -> np.ndarray:
 
 
 def _likelihood(X: np.ndarray, z: np.ndarray, ard: bool, compiled: bool = False) -> Likelihood | CompiledLikelihood:
-    pairs = Pairs(ard)
+    pairs = Distances(ard)
     pairs.update(X)
     return CompiledLikelihood(pairs, z, Workspace()) if compiled else Likelihood(pairs, z)
 
@@ -77,7 +75,7 @@ def test_mean_and_sd_agree_with_scikit_learn(n: int, m: int, ard: bool) -> None:
 @pytest.mark.parametrize("ard", [True, False])
 def test_pairs_grow_to_what_they_would_be_from_scratch(ard: bool) -> None:
     X, _ = _data(40)
-    grown, fresh = Pairs(ard), Pairs(ard)
+    grown, fresh = Distances(ard), Distances(ard)
     for n in (1, 2, 3, 17, 18, 40):
         grown.update(X[:n])
     fresh.update(X)
@@ -91,7 +89,7 @@ def test_pairs_grow_to_what_they_would_be_from_scratch(ard: bool) -> None:
 
 def test_pairs_follow_points_that_do_not_continue_the_last_ones() -> None:
     X, other = _data(20)[0], _data(12, seed=5)[0]
-    used, fresh = Pairs(True), Pairs(True)
+    used, fresh = Distances(True), Distances(True)
     used.update(X)
     used.update(other)
     fresh.update(other)

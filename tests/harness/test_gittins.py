@@ -15,11 +15,11 @@ from omegaconf import OmegaConf
 from scipy.optimize import brentq
 
 from datasets.errors import BadInput
+from harness.acquisitions.cost_rules import Ignore
 from harness.acquisitions.ei import log_ei, log_h
-from harness.acquisitions.ignore import Ignore
-from harness.acquisitions.pbgi import PandorasBoxGittinsIndex, gittins, inverse_log_h
-from harness.choices import CONFIGS
-from harness.cost_models.lv import LowVariance
+from harness.acquisitions.gittins import PandorasBoxGittinsIndex, gittins, inverse_log_h
+from harness.config import CONFIGS
+from harness.cost_models.linear import LowVariance
 from harness.optimizer import Optimizer
 from harness.surrogates.gp import GaussianProcess
 from tabular_cache.replayed import ReplayProblem

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from harness.interrupts import stops_soon
+from harness.cli import stops_soon
 
 # in a process of its own, which an interruption may end
 SCRIPT = """

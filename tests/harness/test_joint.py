@@ -6,10 +6,9 @@ from lookahead_cases import data, posterior
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
+from harness.surrogates import Joint, JointPosterior, JointSurrogate, root
 from harness.surrogates.gp import GaussianProcess
-from harness.surrogates.joint import Joint, root
-from harness.surrogates.matern import matern
-from harness.surrogates.protocol import JointPosterior, JointSurrogate
+from harness.surrogates.kernels import matern
 
 
 @pytest.mark.parametrize("n", [1, 2, 9, 40])

@@ -12,10 +12,9 @@ import pandas as pd
 import pytest
 from command_lines import ENVIRONMENT, CommandLines
 
-from harness.journal import Journaled, forget, kept, path_of
-from harness.ledger import FOLDER
 from harness.problem import Candidates, Evaluation
-from harness.records.reading import read_traces, specs
+from harness.records import read_traces, specs
+from harness.results_dir import FOLDER, Checkpointed, path_of, remove_checkpoint, saved_evaluations
 from harness.space import XGBOOST_SPACE
 
 SPEC = {"dataset": "d", "pipeline": "p", "method": "ei", "iterations": 4}
@@ -40,17 +39,17 @@ class Counted:
         return Evaluation(1.0 / (1 + candidate), 0.1 + len(self.asked), 0.5, 1.0)
 
 
-def opened(folder: Path) -> tuple[Counted, Journaled]:
+def opened(folder: Path) -> tuple[Counted, Checkpointed]:
     (folder / FOLDER).mkdir(exist_ok=True)
     problem = Counted()
-    return problem, Journaled(problem, folder, SPEC, 0)
+    return problem, Checkpointed(problem, folder, SPEC, 0)
 
 
 def test_what_is_written_is_not_evaluated_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     problem, journaled = opened(tmp_path)
     first = [journaled.evaluate(i) for i in (0, 2)]
     journaled.close()
-    assert kept(tmp_path) == 2
+    assert saved_evaluations(tmp_path) == 2
     with path_of(tmp_path, SPEC, 0).open("ab") as file:
         file.write(b'{"candidate": 1, "err')  # killed while writing
     problem, journaled = opened(tmp_path)
@@ -63,11 +62,11 @@ def test_what_is_written_is_not_evaluated_again(tmp_path: Path, capsys: pytest.C
     problem, journaled = opened(tmp_path)
     assert journaled.evaluate(0) == first[0]
     journaled.evaluate(1)  # another choice than then: the rest is given up
-    assert problem.asked == [1] and kept(tmp_path) == 2
+    assert problem.asked == [1] and saved_evaluations(tmp_path) == 2
     journaled.close()
     assert [json.loads(line).get("candidate") for line in path_of(tmp_path, SPEC, 0).open()] == [None, 0, 1]
-    forget(tmp_path, SPEC, [0])
-    assert kept(tmp_path) == 0
+    remove_checkpoint(tmp_path, SPEC, [0])
+    assert saved_evaluations(tmp_path) == 0
 
 
 def test_a_failure_is_not_the_best_so_far(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,10 +84,10 @@ def test_other_versions_begin_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     _, journaled = opened(tmp_path)
     journaled.evaluate(0)
     journaled.close()
-    monkeypatch.setattr("harness.journal.libraries", lambda: {"numpy": "0"})
+    monkeypatch.setattr("harness.results_dir.libraries", lambda: {"numpy": "0"})
     problem, journaled = opened(tmp_path)
     journaled.evaluate(0)
-    assert problem.asked == [0] and kept(tmp_path) == 1
+    assert problem.asked == [0] and saved_evaluations(tmp_path) == 1
     journaled.close()
 
 
@@ -103,12 +102,12 @@ def test_an_interrupted_live_run_trains_nothing_twice(tmp_path: Path, command_li
     )  # fmt: skip
     results = tmp_path / "results"
     deadline = time.monotonic() + 300
-    while kept(results) < 8 and process.poll() is None and time.monotonic() < deadline:
+    while saved_evaluations(results) < 8 and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     err = process.communicate(timeout=60)[1]
     assert process.returncode == 130, err
-    before = kept(results)
+    before = saved_evaluations(results)
     assert before >= 8 and "my.csv/clean ei seed 0: evaluation" in err
     assert "trainings of unfinished runs are kept: the same command goes on from them" in err
     journal = next((results / FOLDER).glob("live-*"))
@@ -123,7 +122,7 @@ def test_an_interrupted_live_run_trains_nothing_twice(tmp_path: Path, command_li
         [sys.executable, "-m", "harness", *run, "iterations=2000", "executor=serial"],
         cwd=tmp_path, env=ENVIRONMENT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
     )  # fmt: skip
-    while kept(results) < before + 3 and again.poll() is None and time.monotonic() < deadline:
+    while saved_evaluations(results) < before + 3 and again.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
     again.send_signal(signal.SIGINT)
     again.communicate(timeout=60)

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from lookahead_cases import believe, data, grid
 
 from datasets.errors import BadInput
-from harness.acquisitions.envelope import log_expected_gain
-from harness.acquisitions.kg import KnowledgeGradient, log_gain_by_sampling
+from harness.acquisitions.kg import KnowledgeGradient, log_expected_gain, log_gain_by_sampling
 
 
 @pytest.mark.parametrize("noise", [1e-6, 0.01, 0.5])

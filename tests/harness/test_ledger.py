@@ -13,13 +13,21 @@ from fakes import make_tables
 from test_study import contents, grid
 
 from datasets.errors import BadInput
-from harness.executors import serial
-from harness.grid import blocks
-from harness.ledger import FOLDER, check_compiled_for, is_locked, locked, mend, read_failed, write_failed, write_plan
-from harness.records import checks
+from harness import records
+from harness.execution import serial
+from harness.records import TARGET, libraries, versions
+from harness.results_dir import (
+    FOLDER,
+    check_compiled_for,
+    is_locked,
+    locked,
+    read_failed,
+    repair,
+    write_failed,
+    write_plan,
+)
 from harness.status import lines, read_status
-from harness.study import run_study
-from harness.versions import TARGET, libraries, versions
+from harness.study import blocks, run_study
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +54,7 @@ def test_a_file_system_without_locks_is_told_and_used(
     def refuse(*_: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr("harness.ledger.fcntl.flock", refuse)
+    monkeypatch.setattr("harness.results_dir.fcntl.flock", refuse)
     with locked(tmp_path / "r"):
         write_plan(tmp_path / "r", [], 1)
     assert f"r cannot be locked ({os.strerror(number)}): see that no other study" in capsys.readouterr().err
@@ -57,7 +65,7 @@ def test_a_disk_full_from_the_start_is_one_line(tmp_path: Path) -> None:
 import errno, harness.ledger
 def refuse(*_):
     raise OSError(errno.ENOSPC, "No space left")
-harness.ledger.write_atomically = refuse"""
+harness.results_dir.write_atomically = refuse"""
     run = "import runpy, sys; sys.argv = ['harness', *sys.argv[1:]]; runpy.run_module('harness', run_name='__main__')"
     tables = make_tables(tmp_path / "tables", ["abalone/clean"], 12)
     settings = [f"evaluator.tables={tables}", "dataset=[abalone]", "pipeline=[clean]", "seeds=[0]", "+acq=ei"]
@@ -97,7 +105,7 @@ def test_damaged_records_are_moved_aside_and_done_again_to_the_same_bytes(tables
     paths[1].write_bytes(paths[1].read_bytes()[:-100])
     (paths[0].parent / ".seeds-9.parquet.abc.tmp").write_bytes(b"half")
     (tmp_path / ".mine.tmp").write_bytes(b"not ours")
-    notes, targets = mend(tmp_path)
+    notes, targets = repair(tmp_path)
     assert targets == {versions()[TARGET]: 2}
     assert [note.partition(" (")[0] for note in notes] == [f"damaged record {p}" for p in paths[:2]]
     assert paths[0].with_name(f"{paths[0].name}.damaged").read_bytes() == flipped
@@ -109,13 +117,13 @@ def test_damaged_records_are_moved_aside_and_done_again_to_the_same_bytes(tables
     paths[1].rename(paths[1].with_name("seeds-7.parquet"))
     paths[2].rename(paths[1])
     with pytest.raises(BadInput, match=r"foreign record .*its spec is [0-9a-f]{16}, its name says"):
-        mend(tmp_path)
+        repair(tmp_path)
 
 
 def test_records_of_two_targets_are_not_mixed(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = grid(tables, iterations=6)
     run_study(blocks(first, tmp_path)[0], 0, serial(), "test")
-    _, targets = mend(tmp_path)
+    _, targets = repair(tmp_path)
     ours = versions()[TARGET]
     assert targets == {ours: 4}
     assert check_compiled_for(tmp_path, targets, ours) == ""
@@ -125,9 +133,9 @@ def test_records_of_two_targets_are_not_mixed(tables: Path, tmp_path: Path, monk
         check_compiled_for(tmp_path, targets, "znver3-1")
     with pytest.raises(BadInput, match=r"for a-1 and b-2, here"):
         check_compiled_for(tmp_path, {"b-2": 1, ours: 7, "a-1": 2}, ours)
-    monkeypatch.setattr("harness.records.writing.versions", libraries)  # as before targets were written down
+    monkeypatch.setattr("harness.records.versions", libraries)  # as before targets were written down
     run_study(blocks(grid(tables, iterations=7), tmp_path)[0], 0, serial(), "test")
-    _, targets = mend(tmp_path)
+    _, targets = repair(tmp_path)
     assert targets == {ours: 4, "": 4}
     line = check_compiled_for(tmp_path, targets, ours)
     assert line.startswith(f"4 records in {tmp_path} do not say what they were compiled for: if that was not {ours}")
@@ -166,6 +174,6 @@ def test_status(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     (results / FOLDER / "plan.json").write_text('{"blocks": [3, {"folder": 1}], "workers": -1}')
     status = read_status(results)
     assert (status.total.done, len(status.damaged), status.workers) == (6, 1, 1)
-    monkeypatch.setattr(checks, "RECORD_SCHEMA", 1)
+    monkeypatch.setattr(records, "RECORD_SCHEMA", 1)
     with pytest.raises(BadInput, match="has record schema 2, this version reads up to 1"):
         read_status(results)

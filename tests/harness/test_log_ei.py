@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datasets.errors import BadInput
-from harness.acquisitions.belief import Belief, History
+from harness.acquisitions import FittedData, StepContext
 from harness.acquisitions.ei import ExpectedImprovement, log_ei, log_h
 
 
@@ -68,14 +68,14 @@ class _Flat:
         return np.full(len(C), 0.25), np.ones(len(C))
 
 
-def _belief(history: History | None) -> Belief:
+def _belief(history: FittedData | None) -> StepContext:
     m = np.array([0.1, 0.4, 0.9])
-    return Belief(m, np.array([0.2, 0.3, 0.1]), 0.3, m, m, 5, 10, 5, 1.0, 1.0, None, history)
+    return StepContext(m, np.array([0.2, 0.3, 0.1]), 0.3, m, m, 5, 10, 5, 1.0, 1.0, None, history)
 
 
 def test_incumbent_and_jitter_follow_their_definitions() -> None:
     y = np.array([0.3, 0.5, 0.7, 1.1])
-    belief = _belief(History(np.zeros((4, 7)), y, _Flat()))
+    belief = _belief(FittedData(np.zeros((4, 7)), y, _Flat()))
     for options, target in (
         ({}, 0.3),
         ({"jitter": 0.01}, 0.3 - 0.01 * y.std()),
@@ -84,7 +84,7 @@ def test_incumbent_and_jitter_follow_their_definitions() -> None:
     ):
         expected = log_ei(target - belief.mean, belief.sd)
         np.testing.assert_allclose(ExpectedImprovement(**options).log_value(belief), expected, rtol=1e-13)
-    flat = _belief(History(np.zeros((4, 7)), np.full(4, 0.3), _Flat()))
+    flat = _belief(FittedData(np.zeros((4, 7)), np.full(4, 0.3), _Flat()))
     expected = log_ei(0.3 - 0.01 - flat.mean, flat.sd)  # GPyOpt divides constant y by 1
     np.testing.assert_allclose(ExpectedImprovement(jitter=0.01).log_value(flat), expected, rtol=1e-13)
 

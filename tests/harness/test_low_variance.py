@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import t as student
 
 from datasets.errors import BadInput
-from harness.cost_models.lv import LowVariance
+from harness.cost_models.linear import LowVariance
 from harness.space import XGBOOST_SPACE
 
 FEATURES = ("n_estimators", "max_depth", "reg_alpha")

@@ -11,21 +11,16 @@ from lookahead_cases import believe, data
 from scipy.stats import lognorm
 
 from datasets.errors import BadInput
-from harness.acquisitions.bmsei import BudgetedMultiStepEI
-from harness.acquisitions.choose import choose
-from harness.acquisitions.compiled_ei import expected_improvement
-from harness.acquisitions.contextual import Contextual
-from harness.acquisitions.ei import log_ei
-from harness.acquisitions.es import EntropySearch
-from harness.acquisitions.ignore import Ignore
+from harness.acquisitions import choose
+from harness.acquisitions.cost_rules import Contextual, Ignore
+from harness.acquisitions.ei import expected_improvement, log_ei
+from harness.acquisitions.entropy import EntropySearch
 from harness.acquisitions.lookahead import excess, latent_log_ei, leaders
-from harness.acquisitions.mcms import MonteCarloMultiStep
-from harness.acquisitions.paths import path_values
-from harness.acquisitions.time_left import Clock
+from harness.acquisitions.rollouts import BudgetedMultiStepEI, MonteCarloMultiStep, RemainingBudget, rollout_values
 from harness.cost_models.gp import GaussianProcessCost
 from harness.optimizer import Optimizer
+from harness.surrogates import Joint
 from harness.surrogates.gp import GaussianProcess
-from harness.surrogates.joint import Joint
 from tabular_cache.replayed import ReplayProblem
 from tabular_cache.table import load_table
 
@@ -80,7 +75,7 @@ def test_an_uncertain_cost_counts_by_its_chance_to_fit() -> None:
     mean, sd = np.random.default_rng(2).normal(0.0, 0.4, 20), np.full(20, 0.7)
     belief = believe(C, X, y, tau=5.7, spent=4.0, log_cost=mean, log_cost_sd=sd)
     chance = lognorm(0.7, scale=np.exp(mean)).cdf(1.7)
-    np.testing.assert_allclose(Clock.of(belief).log_chance(), np.log(chance), atol=1e-9)
+    np.testing.assert_allclose(RemainingBudget.of(belief).log_chance(), np.log(chance), atol=1e-9)
     one = BudgetedMultiStepEI(steps=1).log_value(belief)
     np.testing.assert_allclose(one, latent_log_ei(belief) + np.log(chance), atol=1e-9)
     assert (mean > np.log(1.7)).any()  # even those that more probably do not fit count by their chance
@@ -118,15 +113,17 @@ def test_a_plan_does_not_miss_by_chance_what_it_was_given(utility: Any) -> None:
     np.testing.assert_allclose(value(0.3), value(0.0), atol=1e-9)
     X, y = X[:3], y[:3]
     near = believe(C, X, y, tau=4.5, spent=3.0, log_cost=np.zeros(30), log_cost_sd=np.full(30, 0.3), iterations=1000)
-    assert Clock.of(near).planned(latent_log_ei(near), 2).log_cost_sd.all(), "the deadline itself stays a risk"
+    assert RemainingBudget.of(near).planned(latent_log_ei(near), 2).log_cost_sd.all(), (
+        "the deadline itself stays a risk"
+    )
 
 
 def test_two_noisy_looks_at_one_value_find_it_once() -> None:
     """Perfectly dependent points: what the first found is what the second finds, whatever the noise on top of it."""
     joint = Joint(np.zeros(2), np.ones((2, 2)), 1.0)
-    clock = Clock(2.0, np.zeros(2), np.zeros(2))
+    clock = RemainingBudget(2.0, np.zeros(2), np.zeros(2))
     normals = np.random.default_rng(0).standard_normal((2000, 2, 3))
-    assert np.abs(path_values(joint, clock, np.array([0]), 0.0, normals, 2)).max() < 1e-4  # the draw's own jitter
+    assert np.abs(rollout_values(joint, clock, np.array([0]), 0.0, normals, 2)).max() < 1e-4  # the draw's own jitter
     later = BudgetedMultiStepEI(outcomes=24)._later(joint, clock, 0.0, 1, 0)
     assert np.exp(later) < 1e-9
 
@@ -145,8 +142,8 @@ def test_the_fall_along_a_path_is_that_of_the_values_drawn(noise: float) -> None
         low = min(best, f[p, 0])
         then = 1 + int(lookahead_truth.ei(low - mean[1:], covariance.diagonal()[1:]).argmax())
         fall[p] = max(low - f[p, then], 0.0)
-    clock, normals = Clock(2.0, np.zeros(5), np.zeros(5)), rng.standard_normal((20_000, 5, 3))
-    found = path_values(joint, clock, np.array([0]), best, normals, 2).mean()
+    clock, normals = RemainingBudget(2.0, np.zeros(5), np.zeros(5)), rng.standard_normal((20_000, 5, 3))
+    found = rollout_values(joint, clock, np.array([0]), best, normals, 2).mean()
     assert found == pytest.approx(fall.mean(), abs=4.0 * fall.std() / np.sqrt(len(fall))) and fall.mean() > 0.01
 
 
@@ -175,10 +172,10 @@ def test_the_time_taken_is_that_of_the_cost_model_whatever_statistic_the_rule_ta
 def test_paths_draw_costs_from_the_prediction() -> None:
     """Two equal points far from all else: the second is reached iff the two costs drawn fit."""
     joint = Joint(np.zeros(2), np.eye(2), 0.0)
-    clock = Clock(2.5, np.zeros(2), np.full(2, 0.5))
+    clock = RemainingBudget(2.5, np.zeros(2), np.full(2, 0.5))
     rng = np.random.default_rng(0)
     normals = rng.standard_normal((200_000, 2, 3))
-    found = path_values(joint, clock, np.array([0]), 0.0, normals, 2)[0]
+    found = rollout_values(joint, clock, np.array([0]), 0.0, normals, 2)[0]
     fits = 2.5 - np.exp(0.5 * normals[:, 0, 2]) >= 1.0
     fits &= np.exp(0.5 * normals[:, 0, 2]) + np.exp(0.5 * normals[:, 1, 2]) <= 2.5
     expected = np.where(fits, lookahead_truth.ei(np.minimum(0.0, normals[:, 0, 0]), 1.0), 0.0)

@@ -8,14 +8,10 @@ import numpy as np
 import pytest
 
 from datasets.errors import BadInput
-from harness.acquisitions.alpha import effective_alpha
-from harness.acquisitions.belief import Belief
-from harness.acquisitions.contextual import Contextual
+from harness.acquisitions import CostRule, StepContext
+from harness.acquisitions.cost_rules import Contextual, Ignore, Power, effective_alpha
 from harness.acquisitions.ei import ExpectedImprovement
-from harness.acquisitions.ignore import Ignore
-from harness.acquisitions.power import Power
-from harness.acquisitions.protocol import CostRule
-from harness.cost_models.lv import LowVariance
+from harness.cost_models.linear import LowVariance
 from harness.optimizer import Optimizer, Proposal, fill_failures
 from harness.problem import FAILED, TIMEOUT, Evaluation
 from harness.space import XGBOOST_SPACE
@@ -99,9 +95,9 @@ class _Spy:
     """A cost rule that keeps what it was shown and then ignores cost."""
 
     def __init__(self) -> None:
-        self.seen: list[tuple[np.ndarray, Belief]] = []
+        self.seen: list[tuple[np.ndarray, StepContext]] = []
 
-    def score(self, log_value: np.ndarray, log_cost: np.ndarray, belief: Belief) -> np.ndarray:
+    def score(self, log_value: np.ndarray, log_cost: np.ndarray, belief: StepContext) -> np.ndarray:
         self.seen.append((log_value, belief))
         return log_value
 

@@ -11,10 +11,9 @@ from test_study import grid
 
 from harness import progress
 from harness.compile_cache import clock_s, compiled
-from harness.executors import serial
-from harness.grid import blocks
+from harness.execution import serial
 from harness.progress import Progress
-from harness.study import run_study
+from harness.study import blocks, run_study
 
 
 class Clock:

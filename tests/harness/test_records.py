@@ -6,10 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datasets.errors import BadInput
-from harness.records.checks import seeds_done
-from harness.records.layout import TIMINGS, TRACE, block_folder, spec_hash
-from harness.records.reading import read_timings, read_traces
-from harness.records.writing import _ranges, block_files, write_block
+from harness.records import (
+    TIMINGS,
+    TRACE,
+    _ranges,
+    block_files,
+    block_folder,
+    read_timings,
+    read_traces,
+    seeds_done,
+    spec_hash,
+    write_block,
+)
 
 SPEC = {
     "dataset": "abalone",

@@ -7,18 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.acquisitions.contextual import Contextual
+from harness.acquisitions.cost_rules import Contextual
 from harness.acquisitions.ei import ExpectedImprovement
-from harness.cost_models.lv import LowVariance
+from harness.cost_models.linear import LowVariance
+from harness.loop import run
 from harness.optimizer import Optimizer
-from harness.run import run
-from harness.surrogates import remembered
-from harness.surrogates.compiled import CompiledLikelihood
+from harness.surrogates import bounds as remembered
+from harness.surrogates.bounds import MOST_REMEMBERED, CachedBounds
 from harness.surrogates.gp import GaussianProcess
-from harness.surrogates.pairs import Pairs
+from harness.surrogates.kernels import Workspace
+from harness.surrogates.likelihood import CompiledLikelihood, Distances
 from harness.surrogates.posterior import GaussianPosterior
-from harness.surrogates.remembered import LARGEST, Remembered
-from harness.surrogates.workspace import Workspace
 from tabular_cache.replayed import ReplayProblem
 from tabular_cache.table import load_table
 
@@ -30,7 +29,7 @@ THETA = np.zeros(4)
 def test_the_memory_is_a_dictionary_of_points(told: list[list[tuple[int, float]]]) -> None:
     points = np.random.default_rng(0).random((41, 2))
     points[1] = points[0] + np.array([0.0, 1e-16 + math.ulp(points[0, 1])])  # next to each other, yet two points
-    memory, expected = Remembered(), {}
+    memory, expected = CachedBounds(), {}
     state = memory.serve(THETA, 1.0, np.empty((0, 2)))
     for part in told:
         index = [i for i, _ in part]
@@ -47,7 +46,7 @@ def test_the_memory_is_a_dictionary_of_points(told: list[list[tuple[int, float]]
 def test_other_hyperparameters_or_observations_empty_it_and_older_posteriors_are_not_heard() -> None:
     rng = np.random.default_rng(0)
     C, X = rng.random((10, 2)), rng.random((5, 2))
-    memory = Remembered()
+    memory = CachedBounds()
     old = memory.serve(THETA, 1.0, X[:3])
     memory.tell(old, C, np.ones(10))
     new = memory.serve(THETA, 1.0, X[:4])
@@ -62,16 +61,16 @@ def test_other_hyperparameters_or_observations_empty_it_and_older_posteriors_are
 
 
 def test_it_does_not_grow_without_end() -> None:
-    rng, memory = np.random.default_rng(0), Remembered()
+    rng, memory = np.random.default_rng(0), CachedBounds()
     state = memory.serve(THETA, 1.0, np.empty((0, 3)))
     for _ in range(30):
         C = rng.random((5000, 3))
         memory.tell(state, C, C[:, 0])
-        assert len(memory) <= LARGEST
+        assert len(memory) <= MOST_REMEMBERED
         np.testing.assert_array_equal(memory.recall(state, C), C[:, 0])
     assert memory.recall(state, rng.random((100, 3))) is None  # nothing of these
     before = len(memory)
-    memory.tell(state, rng.random((LARGEST + 1, 3)), np.zeros(LARGEST + 1))
+    memory.tell(state, rng.random((MOST_REMEMBERED + 1, 3)), np.zeros(MOST_REMEMBERED + 1))
     assert len(memory) == before
 
 
@@ -80,14 +79,14 @@ def test_it_does_not_grow_without_end() -> None:
 @pytest.mark.parametrize("scale", [0.05, 0.4, 20.0])
 def test_the_bounds_hold_and_are_close(noise: float, scale: float, noisy: bool) -> None:
     """Observation by observation at the same hyperparameters, also where the kernel matrix is all but singular."""
-    rng, memory, space = np.random.default_rng(1), Remembered(), Workspace()
+    rng, memory, space = np.random.default_rng(1), CachedBounds(), Workspace()
     X, C = rng.random((170, 3)), rng.random((500, 3))
     X[80:110] = np.clip(X[:30] + 1e-5 * rng.standard_normal((30, 3)), 0, 1)
     C[:50] = np.clip(X[70:120] + 1e-4 * rng.standard_normal((50, 3)), 0, 1)
     y, theta = np.sin(5 * X[:, 0]) + 1e4 * (X[:, 1] > 0.9), np.log([scale] * 3 + [1.0, noise])
     exact = None
     for n in (*range(70, 100), *range(150, len(X))):
-        pairs = Pairs(True)
+        pairs = Distances(True)
         pairs.update(X[:n])
         z = y[:n] / 1e4
         solution = CompiledLikelihood(pairs, z, space).solution(theta)

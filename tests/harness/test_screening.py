@@ -9,20 +9,16 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 
 import harness.optimizer
-from harness.acquisitions.belief import Belief
-from harness.acquisitions.contextual import Contextual
-from harness.acquisitions.cool import Cool
+from harness.acquisitions import StepContext
+from harness.acquisitions.cost_rules import Contextual, Cool, Ignore, Power
 from harness.acquisitions.ei import _KNOTS, ExpectedImprovement, log_ei, log_ei_chord
-from harness.acquisitions.ignore import Ignore
-from harness.acquisitions.power import Power
-from harness.cost_models.lv import LowVariance
-from harness.optimizer import Optimizer
+from harness.cost_models.linear import LowVariance
+from harness.optimizer import FEWEST, Optimizer, screened, shortlist
 from harness.problem import Evaluation
-from harness.screening import FEWEST, screened, shortlist
 from harness.space import XGBOOST_SPACE
 from harness.streams import stream
+from harness.surrogates.bounds import InducingSubset, informative
 from harness.surrogates.gp import GaussianProcess
-from harness.surrogates.informative import Informative, informative
 from harness.surrogates.kernels import exp_minus, log_normal, matern_single
 from tabular_cache.table import read_table
 
@@ -106,9 +102,9 @@ def test_the_bound_is_what_the_method_takes() -> None:
     np.testing.assert_allclose(log_ei_chord(0.0, -gap, sd, _KNOTS, False), np.log(textbook), atol=4e-5)
 
 
-def _belief(mean: np.ndarray, sd: np.ndarray, incumbent: float) -> Belief:
+def _belief(mean: np.ndarray, sd: np.ndarray, incumbent: float) -> StepContext:
     zero = np.zeros(len(mean))
-    return Belief(
+    return StepContext(
         mean=mean, sd=sd, incumbent=incumbent, log_cost=zero, log_cost_sd=zero, step=5, iterations=10, n_initial=5,
         spent=1.0, initial_cost=1.0, tau=None,
     )  # fmt: skip
@@ -158,7 +154,7 @@ def test_the_shortlist_holds_the_front_and_leaves_out_most(rough: bool) -> None:
     C = np.random.default_rng(0).random((4000, 7))
     log_cost = np.round(3 * C[:, 0] + C[:, 6], 2)
 
-    def believe(where: Any, mean: np.ndarray, sd: np.ndarray) -> Belief:
+    def believe(where: Any, mean: np.ndarray, sd: np.ndarray) -> StepContext:
         return _belief(mean, sd, float(y.min()))
 
     kept = shortlist(ExpectedImprovement(), posterior, C, log_cost, believe, rough)
@@ -176,7 +172,7 @@ def test_the_shortlist_holds_the_front_and_leaves_out_most(rough: bool) -> None:
 
 def test_only_what_declares_itself_is_screened() -> None:
     class Frugal:
-        def score(self, log_value: np.ndarray, log_cost: np.ndarray, belief: Belief) -> np.ndarray:
+        def score(self, log_value: np.ndarray, log_cost: np.ndarray, belief: StepContext) -> np.ndarray:
             return np.where(log_cost <= np.median(log_cost), log_value, -np.inf)
 
     assert screened(ExpectedImprovement(), Frugal()) is None
@@ -233,7 +229,7 @@ def test_a_choice_of_informative_points_serves_the_next_observations_too() -> No
     A, signal, noise = 2.0 * np.random.default_rng(1).standard_normal((60, 3)), 1.7, 0.01
     r = np.sqrt(np.square(A[:, None] - A[None]).sum(axis=2))
     K = signal * (1 + r + r * r / 3) * np.exp(-r) + noise * np.eye(60)
-    chosen = Informative()
+    chosen = InducingSubset()
     known, _ = chosen(A[:40], signal, noise)
     for n in (40, 41, 47, 48):
         order, inverse = chosen(A[:n], signal, noise)
@@ -248,7 +244,7 @@ def test_a_choice_of_informative_points_serves_the_next_observations_too() -> No
 
 
 def test_informative_points_that_have_come_to_coincide_are_chosen_anew() -> None:
-    A, chosen = np.random.default_rng(2).standard_normal((12, 3)), Informative()
+    A, chosen = np.random.default_rng(2).standard_normal((12, 3)), InducingSubset()
     chosen(A, 1.0, 0.0)
     order, inverse = chosen(np.vstack([A * 0.0, np.ones((1, 3))]), 1.0, 0.0)
     assert sorted(order) == list(range(13)) and inverse.shape == (2, 2)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.sealing import check_seal, has_seal, read_parquet, sealed_parquet
+from harness.records import check_seal, has_seal, read_parquet, sealed_parquet
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = pa.table({"x": [1, 2, 3], "s": ["a", "b", None]}).replace_schema_metadata({"block": '{"seeds": [0]}'})
@@ -32,7 +32,7 @@ def test_bytes_and_files_are_read_alike_and_without_pyarrow_s_data_sets(tmp_path
     path.write_bytes(SEALED)
     assert read_parquet(SEALED).equals(TABLE) and read_parquet(path).equals(TABLE)
     assert (read_parquet(path).schema.metadata or {})[b"block"] == b'{"seeds": [0]}'
-    code = "import sys, pathlib; from harness.sealing import read_parquet; read_parquet(pathlib.Path(sys.argv[1])); "
+    code = "import sys, pathlib; from harness.records import read_parquet; read_parquet(pathlib.Path(sys.argv[1])); "
     code += "print('pyarrow.dataset' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code, path], cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.stdout == "False\n", done.stderr

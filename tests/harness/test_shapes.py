@@ -9,7 +9,7 @@ import pytest
 from command_lines import ENVIRONMENT
 
 from datasets.errors import BadInput
-from harness.shapes import check_candidates, check_point, one_each
+from harness.optimizer import check_candidates, check_point, one_each
 
 SCRIPT = """
 import numpy as np

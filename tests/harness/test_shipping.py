@@ -8,11 +8,21 @@ from fakes import make_tables
 from test_study import contents, grid
 
 from datasets.errors import BadInput
-from harness.executors import serial
-from harness.grid import Block, blocks
-from harness.records.reading import read_traces
-from harness.shipping import Absent, Delivery, Parcel, receive, with_cargo, work
-from harness.study import Stopped, run_block, run_study
+from harness.execution import serial
+from harness.records import read_traces
+from harness.study import (
+    Absent,
+    Block,
+    Delivery,
+    Parcel,
+    Stopped,
+    blocks,
+    receive,
+    run_block,
+    run_study,
+    with_cargo,
+    work,
+)
 from tabular_cache.table import read_table
 
 
@@ -64,10 +74,10 @@ def test_a_worker_whose_cost_model_would_learn_from_other_data_refuses(
     taught = Parcel(replace(parcel.block, spec={**parcel.block.spec, "cost_model_data": "0123456789abcdef"}))
     with pytest.raises(BadInput, match="cost_model=lv1 would learn from other data on this worker: none"):
         work(run_block, taught)
-    monkeypatch.setattr("harness.shipping.known_beforehand", lambda model, problem: "fedcba9876543210")
+    monkeypatch.setattr("harness.study.known_beforehand", lambda model, problem: "fedcba9876543210")
     with pytest.raises(BadInput, match="on this worker: fedcba987654, the study's is 0123456789ab"):
         work(run_block, taught)
-    monkeypatch.setattr("harness.shipping.known_beforehand", lambda model, problem: "0123456789abcdef")
+    monkeypatch.setattr("harness.study.known_beforehand", lambda model, problem: "0123456789abcdef")
     assert isinstance(work(run_block, taught), Delivery)
 
 
@@ -127,7 +137,7 @@ def test_a_full_disk_stops_the_study_and_keeps_what_is_there(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
 
-    monkeypatch.setattr("harness.records.writing.write_atomically", full)
+    monkeypatch.setattr("harness.records.write_atomically", full)
     with pytest.raises(Stopped, match=r"cannot write records to .*: No space left on device") as stopped:
         run_study(todo, 0, serial(), "test")
     assert stopped.value.report.runs == 4

@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 
 from datasets.errors import BadInput
-from harness.solvers import kissat
-from harness.solvers.auctions import Auctions
-from harness.solvers.colouring import Colouring
-from harness.solvers.protocol import CRASHED, CUT, SOLVED, Run
-from harness.solvers.set_cover import SetCover
+from harness.configurator import solvers
+from harness.configurator.instances import Auctions, Colouring, SetCover
+from harness.configurator.solvers import CRASHED, CUT, SOLVED, SolverRun
 
 SETS = [Auctions(12, 30), SetCover(15, 30, 0.1), Colouring(20, 3, 0.3, 3)]
 
@@ -85,14 +83,14 @@ def test_an_auction_sells_no_item_twice_and_takes_the_most(tmp_path: Path) -> No
 
 def test_highs_solves_is_capped_and_gets_its_settings(tmp_path: Path) -> None:
     pytest.importorskip("highspy", reason="the extra `solvers` is not installed")
-    from harness.solvers.highs import Highs, solve
+    from harness.configurator.solvers import Highs, solve
 
     solver, path = Highs(), tmp_path / "0.mps"
     assert len(solver.space) >= 10 and re.fullmatch(r"highspy \d+\.\d+\.\d+", solver.release)
     SetCover(60, 120, 0.05).write(0, path)
     assert solver.run(solver.space.default, path, 0, 60.0).status == SOLVED
     SetCover(200, 400, 0.1).write(0, path)  # takes a hundred times as long as the cap
-    assert solver.run(solver.space.default, path, 0, 0.02) == Run(0.02, CUT)
+    assert solver.run(solver.space.default, path, 0, 0.02) == SolverRun(0.02, CUT)
     broken = solver.run(solver.space.default, tmp_path / "absent.mps", 0, 5.0)
     assert broken.status == CRASHED and "cannot read" in broken.note
     with pytest.raises(ValueError, match="HiGHS refuses presolve = 'bogus'"):
@@ -114,24 +112,24 @@ def brute_force_colours(path: Path) -> bool:
 
 def test_kissat_decides_is_capped_and_gets_its_settings(tmp_path: Path) -> None:
     try:
-        solver = kissat.Kissat()
+        solver = solvers.Kissat()
     except BadInput:
         pytest.skip("the extra `solvers` is not installed")
-    from harness import child
+    from harness.execution import sandbox
 
     assert re.fullmatch(r"kissat \d+\.\d+\.\d+", solver.release)
     answers = set()
     for colours in (2, 3):
         path = tmp_path / f"{colours}.cnf"
         Colouring(6, 2, 0.3, colours).write(0, path)
-        code = child.program([kissat.find_program(), "-q", str(path)], 10.0).value
+        code = sandbox.program([solvers.find_program(), "-q", str(path)], 10.0).value
         assert (code == 10) == brute_force_colours(path)
         answers.add(code)
         assert solver.run(solver.space.default, path, 0, 10.0).status == SOLVED
     assert answers == {10, 20}
     hard = tmp_path / "hard.cnf"
     Colouring(150, 7, 0.8, 5).write(0, hard)
-    assert solver.run(solver.space.default, hard, 0, 0.15) == Run(0.15, CUT)
+    assert solver.run(solver.space.default, hard, 0, 0.15) == SolverRun(0.15, CUT)
     assert solver.run(solver.space.default, tmp_path / "absent.cnf", 0, 5.0).status == CRASHED
     for end in (0, -1):  # every end of every range is accepted
         settings = {o.name: (o.choices or (o.value(0.0), o.value(1.0)))[end] for o in solver.space.options}
@@ -140,6 +138,6 @@ def test_kissat_decides_is_capped_and_gets_its_settings(tmp_path: Path) -> None:
 
 def test_a_missing_solver_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda name: None)
-    monkeypatch.setattr(kissat, "find_spec", lambda name: None)
+    monkeypatch.setattr(solvers, "find_spec", lambda name: None)
     with pytest.raises(BadInput, match=r"Kissat needs the extra packages: .* -e '.\[solvers\]'"):
-        kissat.Kissat()
+        solvers.Kissat()

@@ -11,17 +11,14 @@ from fakes import make_tables
 from omegaconf import OmegaConf
 
 from datasets.errors import BadInput
-from harness.choices import CONFIGS
-from harness.continuous import ContinuousProblem
-from harness.executors import local, run_tasks, serial
-from harness.grid import COST_SD, LOOK_AHEAD, Grid, blocks
-from harness.methods import Method
-from harness.problem import Evaluation, Problem
+from harness.config import CONFIGS, Method
+from harness.execution import local, run_tasks, serial
+from harness.problem import ContinuousProblem, Evaluation, Problem
 from harness.records import read_traces, spec_hash
-from harness.study import run_study
+from harness.study import COST_SD, LOOK_AHEAD, Study, blocks, run_study
 
-IGNORE = {"_target_": "harness.acquisitions.ignore.Ignore"}
-CEI = {"_target_": "harness.acquisitions.contextual.Contextual", "lam": 0.3}
+IGNORE = {"_target_": "harness.acquisitions.cost_rules.Ignore"}
+CEI = {"_target_": "harness.acquisitions.cost_rules.Contextual", "lam": 0.3}
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +26,8 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tables(tmp_path_factory.mktemp("tables"), ["a/p", "b/p"], 24)
 
 
-def grid(tables: Path, seeds: tuple[int, ...] = (0, 1), iterations: int = 12) -> Grid:
-    return Grid(
+def grid(tables: Path, seeds: tuple[int, ...] = (0, 1), iterations: int = 12) -> Study:
+    return Study(
         datasets={name: {"name": name} for name in ("a", "b")},
         pipelines={"p": {"name": "p"}},
         methods=[Method("ei", "ei", IGNORE), Method("cei", "cei(lam=0.3)", CEI)],
@@ -42,7 +39,7 @@ def grid(tables: Path, seeds: tuple[int, ...] = (0, 1), iterations: int = 12) ->
             "evaluator": {"_target_": "tabular_cache.replay.Replay", "tables": str(tables)},
             "utility": {"_target_": "harness.acquisitions.ei.ExpectedImprovement"},
             "surrogate": {"_target_": "harness.surrogates.gp.GaussianProcess"},
-            "cost_model": {"_target_": "harness.cost_models.lv.LowVariance", "features": ["n_estimators"]},
+            "cost_model": {"_target_": "harness.cost_models.linear.LowVariance", "features": ["n_estimators"]},
         },
         names={"evaluator": "replay", "utility": "ei", "surrogate": "gp", "cost_model": "lv1"},
     )
@@ -53,7 +50,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in files if "timings" not in p.name}
 
 
-def do(study: Grid, results: Path, n_jobs: int = 0) -> int:
+def do(study: Study, results: Path, n_jobs: int = 0) -> int:
     todo, skipped = blocks(study, results)
     with local(n_jobs) if n_jobs else serial() as executor:
         report = run_study(todo, skipped, executor, "test")
@@ -203,9 +200,9 @@ class Taught:
 def test_what_a_cost_model_knows_beforehand_belongs_to_the_spec(
     tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.cost_models.lv.LowVariance", Taught)
+    monkeypatch.setattr("harness.cost_models.linear.LowVariance", Taught)
     plain = grid(tables)
-    taught = {**plain.components, "cost_model": {"_target_": "harness.cost_models.lv.LowVariance"}}
+    taught = {**plain.components, "cost_model": {"_target_": "harness.cost_models.linear.LowVariance"}}
     study = replace(plain, components=taught)
     todo, _ = blocks(study, tmp_path)
     assert {block.spec["cost_model_data"] for block in todo} == {"one a/p", "one b/p"}
@@ -217,7 +214,7 @@ def test_what_a_cost_model_knows_beforehand_belongs_to_the_spec(
 def test_a_cost_model_that_cannot_serve_a_problem_is_refused_before_anything_runs(tmp_path: Path) -> None:
     plain = grid(tmp_path)
     parts = {**plain.components, "evaluator": {"_target_": f"{__name__}.Unknown"}}
-    parts["cost_model"] = {"_target_": "harness.cost_models.oracle.Oracle"}
+    parts["cost_model"] = {"_target_": "harness.cost_models.Oracle"}
     with pytest.raises(BadInput, match="cost_model=oracle needs costs known beforehand"):
         blocks(replace(plain, components=parts), tmp_path)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.executors import local, serial
-from harness.supervise import ExecutorGone, WorkerLost, slots, supervised
+from harness.execution import local, serial
+from harness.execution.supervisor import ExecutorGone, WorkerLost, supervised, worker_count
 
 
 class Scripted(Executor):
@@ -135,7 +135,7 @@ def act(task: tuple[str, str | float]) -> int:
 def test_killed_and_hung_processes_cost_only_their_own_task(tmp_path: Path) -> None:
     tasks: list[tuple[str, str | float]] = [("die", str(tmp_path / "once")), ("sleep", 0.0), ("sleep", 0.1)]
     with local(2) as executor:
-        assert slots(executor) == 2
+        assert worker_count(executor) == 2
         found = dict(supervised(executor, act, [*tasks, ("die", "")]))
     assert all(isinstance(found[task], int) for task in tasks)
     assert str(found["die", ""]) == "given up after 4 tries: its worker process died (SIGKILL(-9))"
@@ -147,5 +147,5 @@ def test_killed_and_hung_processes_cost_only_their_own_task(tmp_path: Path) -> N
 
 def test_serial_has_one_slot() -> None:
     with serial() as executor:
-        assert slots(executor) == 1
+        assert worker_count(executor) == 1
         assert dict(supervised(executor, len, ["ab", "c"])) == {"ab": 2, "c": 1}

@@ -8,10 +8,14 @@ from hypothesis import strategies as st
 from numba import njit
 from scipy.special import log_ndtr, logsumexp
 
-from harness.acquisitions.gibbon import Gibbon
-from harness.acquisitions.mes import MaxValueEntropySearch, density_ratio, log_information
-from harness.acquisitions.pes import variance_reduction
-from harness.acquisitions.tails import BLOCK, ROWS, log_survival, minus_log1m, tails
+from harness.acquisitions.entropy import (
+    Gibbon,
+    MaxValueEntropySearch,
+    density_ratio,
+    log_information,
+    variance_reduction,
+)
+from harness.normal import BLOCK, ROWS, log_survival, minus_log1m, tails
 
 
 @njit(error_model="numpy")

@@ -7,9 +7,7 @@ import pytest
 import yaml
 
 from datasets.errors import BadInput
-from harness.choices import CONFIGS
-from harness.strangers import check_strangers, no_secrets
-from harness.targets import check_targets, code_of, given_on_command_line
+from harness.config import CONFIGS, check_external_configs, check_targets, code_of, given_on_command_line, no_secrets
 
 
 def test_every_shipped_config_is_allowed() -> None:
@@ -24,8 +22,8 @@ def test_every_shipped_config_is_allowed() -> None:
         "builtins.eval",
         "datasets.files.os.system",  # through a module of ours
         "datasets.files.write_atomically",  # ours, but it writes
-        "harness.slurm_jobs.SlurmJobs",  # ours, but it starts jobs
-        "harness.acquisitions.protocol.Protocol",
+        "harness.execution.slurm_jobs.SlurmJobs",  # ours, but it starts jobs
+        "harness.acquisitions.Protocol",
         "harness.surrogates.gp.np.load",
         "sklearn.datasets.fetch_openml",
         "${oc.env:HOME}",
@@ -42,7 +40,7 @@ def test_other_targets_are_refused_wherever_they_stand(target: object) -> None:
 
 
 def test_what_is_allowed() -> None:
-    check_targets({"_target_": "harness.acquisitions.power.Power"}, ())
+    check_targets({"_target_": "harness.acquisitions.cost_rules.Power"}, ())
     check_targets({"_target_": "my.pkg.Rule", "inner": {"_target_": "my.pkg.sub.Other"}}, ["my.pkg"])
     with pytest.raises(BadInput, match=r"my\.pkgs\.Rule"):
         check_targets({"_target_": "my.pkgs.Rule"}, ["my.pkg"])
@@ -63,8 +61,8 @@ def test_the_source_of_foreign_code_is_told(tmp_path: Path, monkeypatch: pytest.
     rule = {"_target_": "foreign.rules.Rule", "inner": [{"_target_": "foreign.rules.Rule.made"}]}
     sha = hashlib.sha256(b"class Rule:\n    pass\n").hexdigest()
     assert code_of(rule, {"_target_": "nowhere.Rule"}) == {"foreign.rules.Rule": sha, "foreign.rules.Rule.made": sha}
-    beside = {"_target_": "harness.acquisitions.choose.Mine"}  # added among the project's own
-    assert list(code_of(beside)) == ["harness.acquisitions.choose.Mine"]
+    beside = {"_target_": "harness.acquisitions.Mine"}  # added among the project's own
+    assert list(code_of(beside)) == ["harness.acquisitions.Mine"]
     for path in CONFIGS.rglob("*.yaml"):
         assert code_of(yaml.safe_load(path.read_text())) == {}, path
 
@@ -84,7 +82,7 @@ STRANGE = {
     "study/d.yaml": "# @package _global_\nexecutor:\n  address: tcp://192.0.2.1:1\n",
     "study/e.yaml": "defaults:\n  - override /hydra/launcher: x\n",
     "study/f.yaml": "defaults:\n  - acq@hydra.callbacks.x: y\n",
-    "executor/g.yaml": "_target_: harness.executors.slurm\nparameters:\n  slurm_setup: [touch /tmp/x]\n",
+    "executor/g.yaml": "_target_: harness.execution.slurm\nparameters:\n  slurm_setup: [touch /tmp/x]\n",
     "hydra/callbacks/h.yaml": "x: 1\n",
     "acq/i.yaml": "name: i\nrule:\n  _target_: os.system\n  command: 'true'\n",
     "acq/j.yaml": "!!python/object/apply:os.system ['true']\n",
@@ -100,7 +98,7 @@ def test_config_files_of_strangers(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text(STRANGE[name])
     for place in (f"file://{tmp_path}", str(tmp_path)):
         with pytest.raises(BadInput) as error:
-            check_strangers(["+acq=ei", f"hydra.searchpath=[{place}]"])
+            check_external_configs(["+acq=ei", f"hydra.searchpath=[{place}]"])
         assert "\n" not in str(error.value)
         assert Path(name).name in str(error.value) or "_target_" in str(error.value)
 
@@ -113,21 +111,21 @@ def test_harmless_config_files_and_an_executor_of_a_trusted_package_pass(tmp_pat
     }.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    check_strangers([f"hydra.searchpath=[file://{tmp_path}]", "allow_targets=[mine]"])
+    check_external_configs([f"hydra.searchpath=[file://{tmp_path}]", "allow_targets=[mine]"])
     with pytest.raises(BadInput, match=r"mine\.Rule"):
-        check_strangers([f"hydra.searchpath=[file://{tmp_path}]"])
+        check_external_configs([f"hydra.searchpath=[file://{tmp_path}]"])
 
 
 @pytest.mark.parametrize("argument", ["-cd=x", "--config-dir", "--config-n=a", "-cp", "--experimental-rerun=x.pickle"])
 def test_other_ways_to_bring_config_files(argument: str) -> None:
     with pytest.raises(BadInput, match=r"is not allowed; config files of your own: hydra\.searchpath"):
-        check_strangers([argument])
+        check_external_configs([argument])
 
 
 @pytest.mark.parametrize("place", ["pkg://evil.conf", "file:///nowhere/at/all", "http://example.org/conf"])
 def test_other_places(place: str) -> None:
     with pytest.raises(BadInput, match=r"hydra\.searchpath"):
-        check_strangers([f"hydra.searchpath=[{place}]"])
+        check_external_configs([f"hydra.searchpath=[{place}]"])
 
 
 def test_no_secrets_in_records() -> None:

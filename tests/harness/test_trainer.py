@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 from fakes import prepared
 
+from harness.execution.sandbox import Limits, Trainer
 from harness.live import LiveProblem
 from harness.problem import OK, OUT_OF_MEMORY, TIMEOUT
-from harness.trainee import Limits
-from harness.trainer import Trainer
 from harness.training import train
 
 X = np.array([20, 0.3, 0.0, 0.01, 1.0, 1.0, 3])
@@ -56,7 +55,7 @@ def test_too_little_memory_is_a_status_and_the_next_training_succeeds(trainer: T
 
 
 def test_live_problems_with_a_memory_limit(trainer: Trainer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.trainer._trainer", trainer)
+    monkeypatch.setattr("harness.execution.sandbox._trainer", trainer)
     live = LiveProblem(prepared("multiclass", n=20_000, d=20, classes=12), 0, 64, "exact", None, 1.0)
     offer = live.candidates(5)
     longest = int(np.argmax(offer.unit[:, 0] + offer.unit[:, 6] + offer.unit[:, 5]))
@@ -80,7 +79,7 @@ def test_a_child_that_is_killed_was_out_of_memory(trainer: Trainer) -> None:
 def test_the_system_ends_a_round_that_does_not_end(trainer: Trainer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A child that works on without ever looking at the clock: the kernel's CPU limit ends it."""
     trainer.close()
-    monkeypatch.setattr("harness.trainer.SERVE", ENDLESS)
+    monkeypatch.setattr("harness.execution.sandbox.SERVE", ENDLESS)
     result = trainer.train(DATA, X, "exact", Limits(seconds=0.1))
     assert result.status == TIMEOUT
     assert "SIGPROF" in result.note
@@ -89,7 +88,7 @@ def test_the_system_ends_a_round_that_does_not_end(trainer: Trainer, monkeypatch
 
 def test_scoring_is_not_charged_to_the_limit_of_the_rounds(trainer: Trainer, monkeypatch: pytest.MonkeyPatch) -> None:
     trainer.close()
-    monkeypatch.setattr("harness.trainer.SERVE", SLOW_SCORING)
+    monkeypatch.setattr("harness.execution.sandbox.SERVE", SLOW_SCORING)
     result = trainer.train(DATA, X, "exact", Limits(seconds=0.5))
     assert (result.status, len(result.rounds)) == (OK, 1)
     assert result.spent_cpu_s < 0.5
@@ -138,7 +137,7 @@ trainee.serve()
 
 PARENT = """
 import os, subprocess, sys, time
-serve = "import harness.trainee as t; t.pickle.load = lambda stream: [None for _ in iter(int, 1)]; t.serve()"
+serve = "import harness.execution.sandbox as t; t.pickle.load = lambda stream: [None for _ in iter(int, 1)]; t.serve()"
 child = subprocess.Popen([sys.executable, "-c", serve, str(os.getpid())], stdin=subprocess.PIPE)
 print(child.pid, flush=True)
 time.sleep(60)

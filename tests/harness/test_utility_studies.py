@@ -8,17 +8,15 @@ from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
 from datasets.errors import BadInput
-from harness.acquisitions.bmsei import BudgetedMultiStepEI
-from harness.choices import CONFIGS
-from harness.grid import Grid, make_spec
-from harness.methods import Method, study_methods
-from harness.study import make_optimizer
+from harness.acquisitions.rollouts import BudgetedMultiStepEI
+from harness.config import CONFIGS, Method, study_methods
+from harness.study import Study, make_optimizer, make_spec
 
 COMPONENTS = {
     "evaluator": {"_target_": "tabular_cache.replay.Replay"},
     "utility": {"_target_": "harness.acquisitions.ei.ExpectedImprovement"},
     "surrogate": {"_target_": "harness.surrogates.gp.GaussianProcess"},
-    "cost_model": {"_target_": "harness.cost_models.lv.LowVariance", "features": ["max_depth"]},
+    "cost_model": {"_target_": "harness.cost_models.linear.LowVariance", "features": ["max_depth"]},
 }
 NAMES = {"evaluator": "replay", "utility": "ei", "surrogate": "gp", "cost_model": "lv1"}
 PLACE = {"name": "wine"}, {"name": "clean"}
@@ -29,8 +27,8 @@ def methods(entries: list[dict[str, object]]) -> list[Method]:
         return study_methods(entries, [])
 
 
-def grid(listed: list[Method], tau: float | None = None) -> Grid:
-    return Grid({}, {}, listed, [0], 20, 5, tau, COMPONENTS, NAMES)
+def grid(listed: list[Method], tau: float | None = None) -> Study:
+    return Study({}, {}, listed, [0], 20, 5, tau, COMPONENTS, NAMES)
 
 
 @pytest.mark.parametrize(("study", "tau"), [("utilities", None), ("deadlines", 10.0)])

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.acquisitions.belief import Belief
+from harness.acquisitions import StepContext
+from harness.acquisitions.cost_rules import Ignore
 from harness.acquisitions.ei import ExpectedImprovement, log_ei
-from harness.acquisitions.ignore import Ignore
-from harness.cost_models.lv import LowVariance
+from harness.cost_models.linear import LowVariance
 from harness.optimizer import Optimizer
 from harness.problem import Evaluation
 
@@ -35,9 +35,9 @@ def deviations(gap: np.ndarray, sd: np.ndarray, found: np.ndarray) -> tuple[floa
     return of_ei, of_log
 
 
-def belief(mean: np.ndarray, sd: np.ndarray, incumbent: float) -> Belief:
+def belief(mean: np.ndarray, sd: np.ndarray, incumbent: float) -> StepContext:
     zero = np.zeros(len(mean))
-    return Belief(mean, sd, incumbent, zero, zero, 5, 10, 5, 1.0, 1.0, None)
+    return StepContext(mean, sd, incumbent, zero, zero, 5, 10, 5, 1.0, 1.0, None)
 
 
 def test_ei_and_log_ei_are_exact_down_to_minus_thirty_and_beyond() -> None:

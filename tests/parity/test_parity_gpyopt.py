@@ -9,19 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.acquisitions.belief import Belief
+from harness.acquisitions import StepContext
+from harness.acquisitions.cost_rules import Ignore
 from harness.acquisitions.ei import ExpectedImprovement, log_ei
-from harness.acquisitions.ignore import Ignore
-from harness.cost_models.lv import LowVariance
+from harness.cost_models.linear import LowVariance
 from harness.optimizer import Optimizer
 from harness.problem import Evaluation
 from harness.streams import seed_sequence
-from harness.surrogates.compiled import CompiledLikelihood
 from harness.surrogates.gp import standardise
 from harness.surrogates.gpyopt import GPyOptProcess, _global_seed, _quiet
-from harness.surrogates.pairs import Pairs
+from harness.surrogates.kernels import Workspace
+from harness.surrogates.likelihood import CompiledLikelihood, Distances
 from harness.surrogates.posterior import GaussianPosterior
-from harness.surrogates.workspace import Workspace
 
 D, SEED, RESTARTS, JITTER = 7, 4, 2, 0.01
 RUN = ("0", "")  # what an optimizer without a seed or a problem tells its surrogate of the run
@@ -57,7 +56,7 @@ class Kept(ExpectedImprovement):
     def __init__(self) -> None:
         super().__init__("posterior_mean", JITTER)
 
-    def log_value(self, belief: Belief) -> np.ndarray:
+    def log_value(self, belief: StepContext) -> np.ndarray:
         self.last = super().log_value(belief)
         return self.last
 
@@ -66,7 +65,7 @@ def from_our_posterior(model: Any, X: np.ndarray, z: np.ndarray, C: np.ndarray) 
     """Return log EI, y normalised, from our own Gaussian process at the hyperparameters of GPy's `model`."""
     noise = model.likelihood.variance[0]
     theta = np.log([model.kern.lengthscale[0], model.kern.variance[0], noise + GPY_ADDS])
-    pairs = Pairs(ard=False)
+    pairs = Distances(ard=False)
     pairs.update(X)
     solution = CompiledLikelihood(pairs, z, Workspace()).solution(theta)
     posterior = GaussianPosterior(X, theta, solution, (0.0, 1.0), noise_in_sd=False)

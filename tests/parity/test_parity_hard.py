@@ -13,18 +13,12 @@ from hard_cases import CLUSTERS, Case, D, cases
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from harness.acquisitions.belief import Belief
-from harness.acquisitions.choose import choose
-from harness.acquisitions.contextual import Contextual
-from harness.acquisitions.cool import Cool
+from harness.acquisitions import CostRule, StepContext, choose
+from harness.acquisitions.cost_rules import Contextual, Cool, Ignore, Power
 from harness.acquisitions.ei import ExpectedImprovement, log_ei
-from harness.acquisitions.ignore import Ignore
-from harness.acquisitions.power import Power
-from harness.acquisitions.protocol import CostRule
-from harness.cost_models.lv import LowVariance
-from harness.optimizer import Optimizer
+from harness.cost_models.linear import LowVariance
+from harness.optimizer import FEWEST, Optimizer
 from harness.problem import Evaluation
-from harness.screening import FEWEST
 from harness.surrogates.gp import GaussianProcess, standardise
 
 RULES = [Ignore(), Power(0.1), Power(1.0), Cool(), Contextual(0.0), Contextual(0.3), Contextual(1.0)]
@@ -98,7 +92,7 @@ def test_the_optimizer_chooses_as_a_full_evaluation_would(case: Case, rule: Cost
     model.fit(X, cost)
     log_cost, log_cost_sd = model.predict(C)
     spent, initial = float(cost.sum()), float(cost[:5].sum())
-    belief = Belief(mean, sd, float(y.min()), log_cost, log_cost_sd, len(y), 30, 5, spent, initial, tau)
+    belief = StepContext(mean, sd, float(y.min()), log_cost, log_cost_sd, len(y), 30, 5, spent, initial, tau)
     value = log_ei(y.min() - mean, sd)
     for answers in (mean, sd, value, log_cost, log_cost_sd):
         assert np.isfinite(answers).all()

@@ -9,9 +9,8 @@ import pytest
 from botorch_values import GOLDEN, NOISE, QUIET, C, X, Y, values
 from lookahead_cases import believe, posterior
 
-from harness.acquisitions.gibbon import Gibbon
+from harness.acquisitions.entropy import Gibbon, MaxValueEntropySearch
 from harness.acquisitions.kg import KnowledgeGradient
-from harness.acquisitions.mes import MaxValueEntropySearch
 
 SCALE = float(Y.std())
 

@@ -12,10 +12,9 @@ from scipy.optimize import check_grad
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
-from harness.surrogates.compiled import CompiledLikelihood
 from harness.surrogates.gp import LENGTH_SCALE, NOISE_VARIANCE, SIGNAL_VARIANCE, GaussianProcess, standardise
-from harness.surrogates.pairs import Pairs
-from harness.surrogates.workspace import Workspace
+from harness.surrogates.kernels import Workspace
+from harness.surrogates.likelihood import CompiledLikelihood, Distances
 
 D = 7
 GPY_ADDS = 1e-8  # to the diagonal of K, in GPy's exact inference, besides the noise variance
@@ -56,7 +55,7 @@ def data(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def likelihood(X: np.ndarray, z: np.ndarray, ard: bool) -> CompiledLikelihood:
-    pairs = Pairs(ard)
+    pairs = Distances(ard)
     pairs.update(X)
     return CompiledLikelihood(pairs, z, Workspace())
 

@@ -11,19 +11,15 @@ import mpmath
 import numpy as np
 import pytest
 
-from harness.acquisitions.belief import Belief
-from harness.acquisitions.choose import choose
-from harness.acquisitions.contextual import Contextual
-from harness.acquisitions.cool import Cool
-from harness.acquisitions.power import Power
-from harness.acquisitions.protocol import CostRule
+from harness.acquisitions import CostRule, StepContext, choose
+from harness.acquisitions.cost_rules import Contextual, Cool, Power
 
 FRONTS = 1000
 ROUNDING = mpmath.mpf(10) ** -40  # relative, of numbers that are equal in truth
 CLOSE = mpmath.mpf(10) ** -11  # relative; scores or shares nearer than that are no business of double precision
 Number = mpmath.mpf
-Formula = Callable[[list[mpmath.mpf], list[mpmath.mpf], Belief], int | None]
-BELIEF = Belief(*(np.zeros(1),) * 2, 0.0, *(np.zeros(1),) * 2, 5, 21, 5, 10.0, 4.0, 20.0)
+Formula = Callable[[list[mpmath.mpf], list[mpmath.mpf], StepContext], int | None]
+BELIEF = StepContext(*(np.zeros(1),) * 2, 0.0, *(np.zeros(1),) * 2, 5, 21, 5, 10.0, 4.0, 20.0)
 
 
 def per_cost(ei: list[Number], c: list[Number], alpha: Number) -> list[Number]:
@@ -37,7 +33,7 @@ def per_cost(ei: list[Number], c: list[Number], alpha: Number) -> list[Number]:
     return [one(value, cost) for value, cost in zip(ei, c, strict=True)]
 
 
-def cooled(ei: list[Number], c: list[Number], belief: Belief) -> list[Number]:
+def cooled(ei: list[Number], c: list[Number], belief: StepContext) -> list[Number]:
     """EI(x) / c(x)^a_k, a_k = (tau - tau_k) / (tau - tau_init), or the share of iterations left; never below 0."""
     tau, now, first = (belief.tau, belief.spent, belief.initial_cost)
     if tau is None:
@@ -97,7 +93,7 @@ def cei(seed: int, lattice: bool) -> tuple[CostRule, Formula]:
     return Contextual(lam), lambda ei, c, belief: contextual(ei, c, mpmath.mpf(lam))
 
 
-def state(seed: int) -> Belief:
+def state(seed: int) -> StepContext:
     """Return a state in which a_k = j / 16, exact in binary, by budget or by iterations; j < 1 once used up."""
     j = seed % 19 - 2
     return replace(BELIEF, spent=20.0 - j, tau=20.0) if seed % 4 < 2 else replace(BELIEF, step=21 - j, tau=None)

@@ -17,7 +17,7 @@ from tabular_cache.censoring import Data, cap_sequence, halves, slack_rows, time
 from tabular_cache.store import Store
 from tabular_cache.table import load_table
 
-LV = {"_target_": "harness.cost_models.lv.LowVariance", "features": ["n_estimators", "max_depth"]}
+LV = {"_target_": "harness.cost_models.linear.LowVariance", "features": ["n_estimators", "max_depth"]}
 
 
 @pytest.fixture(scope="module")

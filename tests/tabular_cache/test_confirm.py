@@ -10,9 +10,8 @@ import pytest
 from fakes import make_tables, prepared
 
 from datasets.errors import BadInput
-from harness.executors import serial
-from harness.records.layout import TRACE
-from harness.records.writing import block_files, write_block
+from harness.execution import serial
+from harness.records import TRACE, block_files, write_block
 from harness.space import XGBOOST_SPACE
 from harness.training import train
 from tabular_cache import confirm as confirm_module

@@ -8,13 +8,13 @@ import pyarrow.parquet as pq
 import pytest
 from fakes import make_tables
 
-from harness.executors import serial
+from harness.execution import serial
 from tabular_cache import costs
 from tabular_cache.costs import Trial, learn, run_all, score
 from tabular_cache.table import load_table
 
-LV = {"_target_": "harness.cost_models.lv.LowVariance", "features": ["n_estimators", "max_depth"]}
-ORACLE = {"_target_": "harness.cost_models.oracle.Oracle"}
+LV = {"_target_": "harness.cost_models.linear.LowVariance", "features": ["n_estimators", "max_depth"]}
+ORACLE = {"_target_": "harness.cost_models.Oracle"}
 
 
 @pytest.fixture(scope="module")

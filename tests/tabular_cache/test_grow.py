@@ -18,9 +18,9 @@ from fakes import journal_line, make_tables, prepared, vouch
 
 from datasets.errors import BadInput
 from datasets.files import write_atomically
-from harness.executors import serial
+from harness.execution import serial
+from harness.execution.supervisor import WorkerLost
 from harness.problem import TIMEOUT
-from harness.supervise import WorkerLost
 from tabular_cache import grow as grow_module
 from tabular_cache import measure as measure_module
 from tabular_cache import noise, parts

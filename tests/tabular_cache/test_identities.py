@@ -13,7 +13,7 @@ from fakes import journal_line, prepared
 import datasets
 import pipelines
 from datasets.errors import BadInput
-from harness.executors import serial
+from harness.execution import serial
 from harness.problem import OK
 from harness.training import train
 from pipelines import prepare

@@ -12,7 +12,7 @@ from fakes import journal_line, make_tables, prepared
 import datasets
 import pipelines
 from datasets.errors import BadInput
-from harness.executors import serial
+from harness.execution import serial
 from harness.problem import OK
 from harness.training import PREFIX_GRID, Training, train
 from tabular_cache import audit as audit_module

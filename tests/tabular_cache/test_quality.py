@@ -15,9 +15,9 @@ from fakes import journal_line, prepared
 from scipy.stats import chi2
 
 from datasets.errors import BadInput
-from harness.executors import serial
+from harness.execution import serial
+from harness.execution.supervisor import WorkerLost
 from harness.streams import stream
-from harness.supervise import WorkerLost
 from harness.training import retime, train
 from tabular_cache import build, noise
 from tabular_cache.allowance import PILOT, Allowance
@@ -230,7 +230,7 @@ def test_asking_for_the_pace_changes_no_error_and_is_not_counted() -> None:
 
 def test_a_changing_pace_counts_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     """Asked after every round, with a slowdown of 1 at first and 9 from the third asking on."""
-    monkeypatch.setattr("harness.clock._PACE_EVERY_S", 0.0)
+    monkeypatch.setattr("harness.training._PACE_EVERY_S", 0.0)
     asked: list[float] = []
 
     def changing() -> float:

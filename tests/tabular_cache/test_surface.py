@@ -9,7 +9,7 @@ from fakes import journal_line, make_tables, prepared
 
 from datasets.errors import BadInput
 from harness import live as live_module
-from harness.executors import serial
+from harness.execution import serial
 from harness.live import Live
 from tabular_cache import emulator as emulator_module
 from tabular_cache.emulated import judge, print_judged

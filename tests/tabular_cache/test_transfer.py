@@ -18,14 +18,14 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.tree import DecisionTreeRegressor
 
 from datasets.errors import BadInput
+from harness.acquisitions.cost_rules import Power
 from harness.acquisitions.ei import ExpectedImprovement
-from harness.acquisitions.power import Power
-from harness.choices import CONFIGS
+from harness.config import CONFIGS
+from harness.cost_models import known_beforehand
 from harness.cost_models.hybrid import Hybrid
-from harness.cost_models.protocol import known_beforehand
+from harness.loop import run
 from harness.optimizer import Optimizer
 from harness.problem import About
-from harness.run import run
 from harness.space import XGBOOST_SPACE as SPACE
 from harness.streams import stream
 from harness.surrogates.gp import GaussianProcess

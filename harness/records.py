@@ -1,0 +1,567 @@
+"""What lies where in a folder of results, and the columns of the files.
+
+results/<dataset>/<pipeline>/<method>-<spec hash>/seeds-0-9.parquet             traces
+                                                  seeds-0-9.timings.parquet     the optimizer's own milliseconds
+                                                  seeds-0-9.fronts.parquet      EI-cost fronts, where asked for
+"""
+
+import hashlib
+import io
+import json
+import platform
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from glob import escape
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from datasets.errors import BadInput
+from datasets.files import write_atomically
+from harness.space import XGBOOST_SPACE
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+LARGEST_SEED = 2**31 - 1  # what the column holds
+TIMINGS_SUFFIX, FRONTS_SUFFIX = ".timings.parquet", ".fronts.parquet"
+
+RECORDED_AS = {  # the project's classes that specs name, and by which name: theirs when records first named them
+    "datasets.csv_file.load_csv": "datasets.own.load_csv",
+    "datasets.load": "datasets.load",
+    "harness.acquisitions.cost_rules.Contextual": "harness.acquisitions.contextual.Contextual",
+    "harness.acquisitions.cost_rules.Cool": "harness.acquisitions.cool.Cool",
+    "harness.acquisitions.cost_rules.Ignore": "harness.acquisitions.ignore.Ignore",
+    "harness.acquisitions.cost_rules.Power": "harness.acquisitions.power.Power",
+    "harness.acquisitions.ei.ExpectedImprovement": "harness.acquisitions.ei.ExpectedImprovement",
+    "harness.acquisitions.entropy.EntropySearch": "harness.acquisitions.es.EntropySearch",
+    "harness.acquisitions.entropy.Gibbon": "harness.acquisitions.gibbon.Gibbon",
+    "harness.acquisitions.entropy.MaxValueEntropySearch": "harness.acquisitions.mes.MaxValueEntropySearch",
+    "harness.acquisitions.entropy.PredictiveEntropySearch": "harness.acquisitions.pes.PredictiveEntropySearch",
+    "harness.acquisitions.gittins.PandorasBoxGittinsIndex": "harness.acquisitions.pbgi.PandorasBoxGittinsIndex",
+    "harness.acquisitions.kg.KnowledgeGradient": "harness.acquisitions.kg.KnowledgeGradient",
+    "harness.acquisitions.rollouts.BudgetedMultiStepEI": "harness.acquisitions.bmsei.BudgetedMultiStepEI",
+    "harness.acquisitions.rollouts.MonteCarloMultiStep": "harness.acquisitions.mcms.MonteCarloMultiStep",
+    "harness.configurator.instances.Auctions": "harness.solvers.auctions.Auctions",
+    "harness.configurator.instances.Colouring": "harness.solvers.colouring.Colouring",
+    "harness.configurator.instances.SetCover": "harness.solvers.set_cover.SetCover",
+    "harness.configurator.solvers.Highs": "harness.solvers.highs.Highs",
+    "harness.configurator.solvers.Kissat": "harness.solvers.kissat.Kissat",
+    "harness.cost_models.Oracle": "harness.cost_models.oracle.Oracle",
+    "harness.cost_models.gp.GaussianProcessCost": "harness.cost_models.gp.GaussianProcessCost",
+    "harness.cost_models.gp.ResidualGaussianProcess": "harness.cost_models.gp.ResidualGaussianProcess",
+    "harness.cost_models.gp.WarpedGaussianProcess": "harness.cost_models.warped.WarpedGaussianProcess",
+    "harness.cost_models.hybrid.Hybrid": "harness.cost_models.hybrid.Hybrid",
+    "harness.cost_models.linear.LowVariance": "harness.cost_models.lv.LowVariance",
+    "harness.live.Live": "harness.live.Live",
+    "harness.surrogates.forest.RandomForest": "harness.surrogates.forest.RandomForest",
+    "harness.surrogates.gp.GaussianProcess": "harness.surrogates.gp.GaussianProcess",
+    "harness.surrogates.gpyopt.GPyOptProcess": "harness.surrogates.gpyopt.GPyOptProcess",
+    "pipelines.build": "pipelines.build",
+    "tabular_cache.live.PacedLive": "tabular_cache.live.PacedLive",
+    "tabular_cache.regressors.LinearRegressor": "tabular_cache.regressors.LinearRegressor",
+    "tabular_cache.regressors.NetworkRegressor": "tabular_cache.regressors.NetworkRegressor",
+    "tabular_cache.replay.Replay": "tabular_cache.replay.Replay",
+    "tabular_cache.surface.Surface": "tabular_cache.surface.Surface",
+    "tabular_cache.transfer.Transfer": "tabular_cache.transfer.Transfer",
+}
+_NAMED_NOW = {recorded: now for now, recorded in RECORDED_AS.items()}
+_TARGET = re.compile(r'("_target_": ")([^"]+)"')
+
+TRACE = pa.schema(
+    [
+        ("seed", pa.int32()),
+        ("step", pa.int32()),
+        ("candidate", pa.int64()),
+        ("error", pa.float64()),
+        ("test_error", pa.float64()),
+        ("cost_s", pa.float64()),
+        ("wall_s", pa.float64()),
+        ("status", pa.string()),
+        ("predicted_cost_s", pa.float64()),
+        ("log_ei", pa.float64()),
+        ("effective_alpha", pa.float64()),
+        *((name, pa.float32()) for name in XGBOOST_SPACE.names),
+    ]
+)
+TIMINGS = pa.schema(
+    [("seed", pa.int32()), ("step", pa.int32()), ("fit_ms", pa.float32()), ("propose_ms", pa.float32())]
+)
+FRONTS = pa.schema(
+    [
+        ("seed", pa.int32()),
+        ("step", pa.int32()),
+        ("candidate", pa.int64()),
+        ("log_ei", pa.float64()),
+        ("log_cost", pa.float64()),
+        ("chosen", pa.bool_()),
+        ("then_log_ei", pa.float64()),
+        ("then_log_cost", pa.float64()),
+        ("stays", pa.bool_()),
+    ]
+)
+
+
+def spec_hash(spec: dict[str, Any]) -> str:
+    """Return the hash that names a spec: SHA-256 of its canonical JSON, classes as first recorded, 16 hex digits."""
+    text = _TARGET.sub(
+        lambda found: f'{found[1]}{RECORDED_AS.get(found[2], found[2])}"', json.dumps(spec, sort_keys=True)
+    )
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def parse_spec(text: str | bytes) -> Any:
+    """Return the JSON values of a spec, or what holds one; classes by the names that they have now."""
+    decoded = text.decode() if isinstance(text, bytes) else text
+    return json.loads(_TARGET.sub(lambda found: f'{found[1]}{_NAMED_NOW.get(found[2], found[2])}"', decoded))
+
+
+def block_folder(results: Path, spec: dict[str, Any]) -> Path:
+    """Return the folder of all files of a spec, whatever their seeds."""
+    label = re.sub(r"[^A-Za-z0-9.=,+-]+", "_", spec["method"]).strip("_")
+    return results / spec["dataset"] / spec["pipeline"] / f"{label}-{spec_hash(spec)}"
+
+
+def trace_files(folder: Path) -> list[Path]:
+    """Return the files of traces under `folder`, sorted."""
+    return sorted(p for p in folder.rglob("seeds-*.parquet") if not p.name.endswith((TIMINGS_SUFFIX, FRONTS_SUFFIX)))
+
+
+def front_files(folder: Path) -> list[Path]:
+    """Return the files of fronts under `folder`, sorted."""
+    return sorted(folder.rglob(f"seeds-*{FRONTS_SUFFIX}"))
+
+
+def is_front(path: Path) -> bool:
+    """Say whether a file of a block is one of fronts, which may come after the trace."""
+    return path.name.endswith(FRONTS_SUFFIX)
+
+
+def record_files(folder: Path) -> list[Path]:
+    """Return the files under `folder` that say what is done, traces and fronts."""
+    return sorted([*trace_files(folder), *front_files(folder)])
+
+
+# Parquet files that can tell whether they are whole: the SHA-256 of all their bytes stands in their own footer.
+#
+# The digest is taken with its own 64 characters replaced by a marker, so that it covers every other byte. Parquet's
+# page checksums would leave the footer, and so the spec, uncovered.
+
+_KEY, _MARKER = "seal", b"unsealed" * 8
+
+
+def read_parquet(source: bytes | Path) -> pa.Table:
+    """Return the table in a parquet file, given as its bytes or its path; raises pyarrow's errors and OSError."""
+    # `pq.read_table` imports pyarrow's data sets to do the same, which takes each process a third of a second.
+    with pq.ParquetFile(pa.BufferReader(source) if isinstance(source, bytes) else source) as file:
+        return file.read()
+
+
+def sealed_parquet(table: pa.Table) -> bytes:
+    """Return `table` as a sealed parquet file; equal tables give equal bytes."""
+    sink = io.BytesIO()
+    with pq.ParquetWriter(sink, table.schema, compression="zstd") as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({_KEY: _MARKER.decode()})
+    content = sink.getvalue()
+    if content.count(_MARKER) != 1:
+        raise ValueError(f"a record may not hold the text {_MARKER.decode()}")
+    return content.replace(_MARKER, hashlib.sha256(content).hexdigest().encode())
+
+
+def has_seal(content: bytes) -> bool:
+    """Say whether a parquet file carries a seal; raises pyarrow's errors for what is no parquet file."""
+    return _KEY.encode() in _metadata(content)
+
+
+def check_seal(content: bytes) -> None:
+    """Raise ValueError unless the parquet file `content` has a seal and every byte is as it was sealed."""
+    seal = _metadata(content).get(_KEY.encode(), b"")
+    if len(seal) != len(_MARKER) or content.count(seal) != 1:
+        raise ValueError("no seal")
+    if hashlib.sha256(content.replace(seal, _MARKER)).hexdigest().encode() != seal:
+        raise ValueError("its bytes are not those that were written")
+
+
+def _metadata(content: bytes) -> dict[bytes, bytes]:
+    return dict(pq.read_metadata(pa.BufferReader(content)).metadata or {})
+
+
+# Whether a record is what was written: its seal, its schema, and that its spec belongs where it lies.
+
+RECORD_SCHEMA = 2
+_UNSEALED = 1  # the schema of records from before seals and versions, which are still read
+
+
+class DamagedRecord(BadInput):
+    """A records file whose bytes are not those that were written."""
+
+
+class OtherSchema(BadInput):
+    """A record of another version of the project, which is as it was written: nothing to move away or make again."""
+
+
+@contextmanager
+def damage_named(path: Path) -> Iterator[None]:
+    """Turn what reading a damaged record raises into DamagedRecord, which names the file.
+
+    Milliseconds are measured again only together with the trace, so that both are to be moved.
+    """
+    try:
+        yield
+    except BadInput:
+        raise
+    except (OSError, KeyError, ValueError, TypeError, AttributeError, RecursionError, pa.ArrowException) as error:
+        why = str(error) if type(error) is ValueError else type(error).__name__
+        trace = path.name.removesuffix(TIMINGS_SUFFIX)
+        both = "it" if trace == path.name else f"it and {trace}.parquet beside it"
+        raise DamagedRecord(f"damaged record {path} ({why}): move {both} away and run again") from None
+
+
+def set_aside(path: Path, damage: DamagedRecord) -> str:
+    """Move a damaged record to a free name beside it, `.damaged`, and return the line that says so."""
+    names = (f"{path.name}.damaged", *(f"{path.name}.damaged.{k}" for k in range(2, 10_000)))
+    aside = next(other for other in map(path.with_name, names) if not other.exists())
+    path.rename(aside)
+    return f"{str(damage).rpartition(':')[0]}: moved to {aside.name}, its runs are done again"
+
+
+def check_place(path: Path, name: str, spec: dict[str, Any]) -> None:
+    """Raise BadInput unless `name`, the file's or its folder's, ends in the hash of the record's spec."""
+    named, own = name.rpartition("-")[2], spec_hash(spec)
+    if named != own:
+        raise BadInput(f"foreign record {path}: its spec is {own}, its name says {named}; move it away")
+
+
+def checked_header(path: Path, content: bytes) -> dict[str, Any]:
+    """Return what the records file `content`, found at `path`, says of itself: schema, spec, seeds, versions.
+
+    Raises DamagedRecord if a byte has changed, BadInput if its spec does not belong into that folder.
+    """
+    with damage_named(path):
+        header = header_of(path, pq.read_schema(pa.BufferReader(content)))
+        if header["schema"] != _UNSEALED or has_seal(content):
+            check_seal(content)
+        spec = header["spec"]
+    check_place(path, path.parent.name, spec)
+    return header
+
+
+def read_header(path: Path) -> dict[str, Any]:
+    """Return what a record says of itself: schema, spec and seeds. Raises BadInput for a damaged file."""
+    with damage_named(path):
+        return header_of(path, pq.read_schema(path))
+
+
+def header_of(path: Path, schema: pa.Schema) -> dict[str, Any]:
+    """Return what the metadata say of the record; raises KeyError or ValueError for damage, BadInput if newer."""
+    header = parse_spec((schema.metadata or {})[b"block"])
+    if header["schema"] not in (RECORD_SCHEMA, _UNSEALED):
+        raise OtherSchema(f"{path} has record schema {header['schema']}, this version reads up to {RECORD_SCHEMA}")
+    return dict(header)
+
+
+def seeds_done(results: Path, spec: dict[str, Any], fronts: bool = False) -> set[int]:
+    """Return the seeds of a spec that are on disk, complete: their traces, or their `fronts`.
+
+    Raises BadInput for a damaged file.
+    """
+    folder, done = block_folder(results, spec), set[int]()
+    for path in front_files(folder) if fronts else trace_files(folder):
+        done.update(read_header(path)["seeds"])
+    return done
+
+
+# Records of the experiments beside the study: one sealed file per case, with its spec inside.
+#
+#     <folder>/<label>-<spec hash>.parquet
+#
+# What is there, whole, is not done again. A damaged record is named and kept aside, and its case done again, by the
+# command that makes it; whatever reads records refuses it. One whose spec is not that of its name, both refuse.
+
+Spec = dict[str, Any]
+Content = TypeVar("Content")
+
+
+def record_path(folder: Path, label: str, spec: Spec, suffix: str = "parquet") -> Path:
+    """Return where the record of `spec` belongs."""
+    return folder / f"{label}-{spec_hash(spec)}.{suffix}"
+
+
+def write_record(path: Path, rows: Sequence[Mapping[str, Any]], columns: pa.Schema, spec: Spec) -> None:
+    """Write the record of `spec`; equal rows, columns and specs give equal bytes."""
+    values = {name: [row[name] for row in rows] for name in columns.names}
+    schema = columns.with_metadata({"spec": json.dumps(spec, sort_keys=True), "sealed": "1"})
+    write_atomically(path, sealed_parquet(pa.table(values, schema=schema)))
+
+
+def read_record(path: Path) -> tuple[Spec, pa.Table]:
+    """Return a record's spec and table.
+
+    Raises DamagedRecord if a byte of it has changed since it was sealed, BadInput if its spec is not its name's.
+    """
+    with damage_named(path):
+        content = path.read_bytes()
+        table = read_parquet(content)
+        metadata = table.schema.metadata or {}
+        if has_seal(content) or b"sealed" in metadata:  # those from before seals have neither
+            check_seal(content)
+        spec: Spec = parse_spec(metadata[b"spec"])
+    check_place(path, path.stem, spec)
+    return spec, table
+
+
+def is_done(path: Path, read: Callable[[Path], Any] = read_record) -> bool:
+    """Say whether a record is there, whole; a damaged one is moved aside, which standard error tells.
+
+    read: what reads such a record, raising DamagedRecord for a damaged one. Raises what it raises for another's.
+    """
+    if not path.exists():
+        return False
+    try:
+        read(path)
+    except DamagedRecord as damage:
+        print(set_aside(path, damage), file=sys.stderr)
+        return False
+    return True
+
+
+def read_kept(folder: Path, label: str) -> list[tuple[Spec, pa.Table]]:
+    """Return spec and table of every record of `label` in `folder`; damaged ones are moved aside, as by `is_done`."""
+    paths = sorted(folder.glob(f"{escape(label)}-*.parquet"))
+    return [read_record(path) for path in paths if is_done(path)]
+
+
+def missing_seeds(spec: Spec, folder: Path, label: str) -> list[int]:
+    """Return the seeds of `spec` that no record of `label` in `folder` under the same settings holds."""
+    kept = [own for own, _ in read_kept(folder, label)]
+    same = [own for own in kept if spec_hash({**own, "seeds": spec["seeds"]}) == spec_hash(spec)]
+    done = {seed for own in same for seed in own["seeds"]}
+    return [seed for seed in spec["seeds"] if seed not in done]
+
+
+def check_same(specs: Sequence[Spec], keys: Sequence[str], folder: Path) -> None:
+    """Raise BadInput, naming them, if a setting among `keys` has two values in the specs that have it."""
+    for key in keys:
+        values = {json.dumps(spec[key], sort_keys=True) for spec in specs if key in spec}
+        if len(values) > 1:
+            raise BadInput(
+                f"the records in {folder} do not compare, {key} is {' and '.join(sorted(values))}: "
+                "move those of one setting away, or give each a results_dir of its own"
+            )
+
+
+def read_all(
+    folder: Path,
+    read: Callable[[Path], tuple[Spec, Content]],
+    name: Callable[[Spec], str],
+    command: str,
+    shared_out: str = "",
+) -> list[tuple[Spec, Content]]:
+    """Return spec and content of every record in `folder`, those of `command`, in the order of the files.
+
+    name: what a spec is about, such as a problem; shared_out: a setting, such as seeds, in which several records about
+    the same may differ. Raises BadInput where there is none, DamagedRecord for one that is damaged, and BadInput for
+    another's, or for two about the same under two settings.
+    """
+    found, seen = list[tuple[Spec, Content]](), dict[str, tuple[Path, Spec]]()
+    for path in sorted(p for p in folder.rglob("*") if p.suffix in (".parquet", ".json")):
+        spec, content = read(path)
+        with damage_named(path):
+            about = name(spec)
+        other, first = seen.setdefault(about, (path, spec))
+        differ = [key for key in sorted({*spec, *first}) if spec.get(key) != first.get(key) and key != shared_out]
+        if other != path and (differ or not shared_out):
+            why = f" ({', '.join(differ)})" if differ else ""
+            raise BadInput(f"{about} is recorded under two settings{why}: {other} and {path}; move one away")
+        found.append((spec, content))
+    if not found:
+        raise BadInput(f"no records in {folder}: run `{command}` first")
+    return found
+
+
+# Reading records as frames: traces with the description of their block, and the optimizer's milliseconds.
+
+_TEXT = ("dataset", "pipeline", "acq", "method", "evaluator", "utility", "surrogate", "cost_model", "cost_statistic")
+_MADE_OF = ("data", "engine")  # what records must share to be compared: a problem's table, the way of choosing
+_BEFORE = {"cost_statistic": "exp_mean"}  # what records from before a setting was written down were made with
+_NUMBERS = ("lam", "alpha", "tau")
+
+
+def specs(results_dir: Path) -> list[dict[str, Any]]:
+    """Return the spec of every block on disk, in the order of the files. Raises BadInput for a damaged file."""
+    return [read_header(path)["spec"] for path in trace_files(results_dir)]
+
+
+def read_traces(results_dir: str | Path) -> "pd.DataFrame":
+    """Return every evaluation on disk with its block's description; see `TRACE` and the module's columns.
+
+    Adds dataset, pipeline, acq, lam, alpha, tau (NaN where they do not apply), method, evaluator, data (the hash of
+    the problem's content), engine, iterations (as planned) and plans_ahead (False where a rule of the user's own
+    says that its choices do not depend on that). Raises BadInput when there is nothing, or a file is damaged or lies
+    where its spec does not belong.
+    """
+    import numpy as np
+    import pandas as pd
+
+    files = trace_files(Path(results_dir))
+    if not files:
+        raise BadInput(f"no records in {results_dir}: run `python -m harness` first, or give results_dir=...")
+    parts, sizes, headers = [], [], []
+    for path in files:
+        with damage_named(path):
+            content = path.read_bytes()
+            headers.append(checked_header(path, content)["spec"])
+            table = read_parquet(content)
+            parts.append(table.select(TRACE.names).cast(TRACE))
+        sizes.append(len(table))
+    frame = pa.concat_tables(parts).to_pandas()
+    for name in _TEXT:
+        values = pd.Categorical([str({**_BEFORE, **spec}[name]) for spec in headers])
+        frame[name] = values.take(np.repeat(np.arange(len(headers)), sizes))
+    for name in _MADE_OF:
+        values = pd.Categorical([str(spec.get(name, "")) for spec in headers])
+        frame[name] = values.take(np.repeat(np.arange(len(headers)), sizes))
+    for name in _NUMBERS:
+        numbers = [np.nan if spec[name] is None else spec[name] for spec in headers]
+        frame[name] = np.repeat(np.array(numbers, dtype=np.float64), sizes)
+    frame["plans_ahead"] = np.repeat([spec.get("plans_ahead", True) for spec in headers], sizes)
+    frame["iterations"] = np.repeat([spec["iterations"] for spec in headers], sizes)
+    frame["spec"] = np.repeat([spec_hash(spec) for spec in headers], sizes)
+    return frame.drop_duplicates(["dataset", "pipeline", "spec", "seed", "step"], ignore_index=True)
+
+
+def read_timings(results_dir: Path) -> "pd.DataFrame":
+    """Return the optimizer's own milliseconds: spec, seed, step, fit_ms, propose_ms. Raises BadInput for damage."""
+    import pandas as pd
+
+    parts = [pd.DataFrame({"spec": pd.Series(dtype=str), **{name: [] for name in TIMINGS.names}})]
+    for path in trace_files(results_dir):
+        path = path.with_suffix(TIMINGS_SUFFIX)
+        with damage_named(path):
+            content = path.read_bytes()
+            spec = checked_header(path, content)["spec"]
+            table = read_parquet(content)
+            parts.append(table.select(TIMINGS.names).to_pandas().assign(spec=spec_hash(spec)))
+    return pd.concat(parts, ignore_index=True).drop_duplicates(["spec", "seed", "step"], ignore_index=True)
+
+
+# What a trace's bytes may depend on besides its spec: the versions of what computes it, and the compiler's target.
+
+_LIBRARIES = ("numba", "numpy", "pyarrow", "scikit-learn", "scipy", "xgboost-cpu")
+TARGET = "compiler target"
+
+
+@cache
+def _libraries() -> tuple[tuple[str, str], ...]:
+    found = [("python", platform.python_version())]
+    for library in _LIBRARIES:
+        try:
+            found.append((library, version(library)))
+        except PackageNotFoundError:  # another build of it, or none: what needs it will say so
+            found.append((library, "none"))
+    return tuple(found)
+
+
+def libraries() -> dict[str, str]:
+    """Return the versions of Python and of the libraries that compute a trace, by name."""
+    return dict(_libraries())
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and the libraries, and under TARGET what the inner loops are compiled for."""
+    from harness.compiler import target
+
+    return {**libraries(), TARGET: target()}
+
+
+# Writing records: a file appears under its name only when its whole block is done.
+
+
+def block_files(
+    spec: dict[str, Any],
+    seeds: list[int],
+    trace: dict[str, Any],
+    timings: dict[str, Any],
+    fronts: dict[str, Any] | None = None,
+    seconds: float | None = None,
+    made_with: Mapping[str, str] | None = None,
+) -> dict[str, bytes]:
+    """Return the files of one block (columns as lists) by their path below the results, the trace last.
+
+    seconds: what computing the block took on its worker, kept with the timings. made_with: versions, where the runs are
+    not of this process.
+    """
+    made_with = versions() if made_with is None else dict(made_with)
+    header = {"schema": RECORD_SCHEMA, "spec": spec, "seeds": sorted(seeds), "versions": made_with}
+    stem = block_folder(Path(), spec) / f"seeds-{_ranges(sorted(seeds))}"
+    files = {} if fronts is None else {f"{stem}{FRONTS_SUFFIX}": _parquet(fronts, FRONTS, header)}
+    files[f"{stem}{TIMINGS_SUFFIX}"] = _parquet(timings, TIMINGS, header | {"seconds": seconds})
+    return {**files, f"{stem}.parquet": _parquet(trace, TRACE, header)}
+
+
+def write_block(results: Path, files: Mapping[str, bytes]) -> None:
+    """Write the files of one block in their order, so that the trace, last, makes it count; OSError if that fails."""
+    for name, content in files.items():
+        write_atomically(results / name, content)
+
+
+def _parquet(columns: dict[str, Any], schema: pa.Schema, header: dict[str, Any]) -> bytes:
+    block = json.dumps(header, sort_keys=True)
+    return sealed_parquet(pa.table(columns, schema=schema.with_metadata({"block": block})))
+
+
+def _ranges(seeds: list[int]) -> str:
+    """Return sorted seeds as 0-9 or 0-3,7."""
+    parts, start = [], 0
+    for i in range(1, len(seeds) + 1):
+        if i == len(seeds) or seeds[i] != seeds[i - 1] + 1:
+            first, last = seeds[start], seeds[i - 1]
+            parts.append(f"{first}-{last}" if last > first else f"{first}")
+            start = i
+    return ",".join(parts)
+
+
+# Records: one parquet file per block, written once and never touched again.
+#
+# A block is one problem x one method x some seeds. Its file carries its spec; what a spec's seeds have on disk is
+# complete, since a file appears under its name only when the whole block is done, and sealed, so that a changed byte
+# is found (`harness.records`). The optimizer's own milliseconds, which no two runs share, lie in a `.timings.parquet`
+# beside it, with the seconds that the block took, and where they were asked for, the EI-cost fronts of every step
+# (`harness.loop`) in a `.fronts.parquet`.
+#
+# `layout` says what lies where, `checks` whether it is whole, `writing` and `reading` do what they say; experiments
+# beside the study keep their records as `experiments` says.
+
+__all__ = [
+    "FRONTS",
+    "LARGEST_SEED",
+    "TIMINGS",
+    "TRACE",
+    "DamagedRecord",
+    "OtherSchema",
+    "block_files",
+    "block_folder",
+    "check_place",
+    "checked_header",
+    "damage_named",
+    "front_files",
+    "is_front",
+    "read_header",
+    "read_timings",
+    "read_traces",
+    "record_files",
+    "seeds_done",
+    "set_aside",
+    "spec_hash",
+    "specs",
+    "trace_files",
+    "write_block",
+]

@@ -1,0 +1,297 @@
+"""What a study keeps beside its records, in `results/.study`: the lock, the plan, the blocks set aside and why.
+
+Only the process that holds the lock writes records. The plan says what is missing, for `python -m harness.status`;
+nothing is computed from either file, so losing them loses nothing.
+"""
+
+import contextlib
+import fcntl
+import json
+import math
+import os
+import socket
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from datasets.errors import BadInput
+from datasets.files import write_atomically
+from harness.problem import Candidates, Evaluation, Problem
+from harness.progress import duration
+from harness.records import TARGET, DamagedRecord, checked_header, libraries, record_files, set_aside, spec_hash
+
+FOLDER, PLAN, FAILED, LOCK = ".study", "plan.json", "failed.json", "lock"
+BLOCK = "*/*/*"  # dataset, pipeline, method: only there, whatever folder `results` may be
+
+
+@contextmanager
+def locked(results: Path) -> Iterator[None]:
+    """Hold `results` for this process; raises BadInput naming the holder when another study writes there.
+
+    The system lets go of the lock when the process ends, however it ends. What was made here and stayed empty is
+    removed again.
+    """
+    made = not results.exists()
+    folder = results / FOLDER
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = _open_lock(folder / LOCK)
+    except OSError as error:
+        raise BadInput(f"results_dir: cannot write to {results}: {error.strerror}") from None
+    with file:
+        try:
+            yield
+        except BaseException:
+            if made:
+                _remove_if_empty(results)
+            raise
+
+
+def _open_lock(path: Path) -> Any:
+    while True:
+        file = path.open("a+")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            holder = file.read(200).strip()
+            file.close()
+            raise BadInput(
+                f"another study is writing to {path.parents[1]} ({holder}): wait for it, or stop it"
+            ) from None
+        except OSError as error:  # a file system without locks
+            print(f"{path.parents[1]} cannot be locked ({error.strerror}): see that no other study writes to it",
+                  file=sys.stderr)  # fmt: skip
+        if path.exists() and path.stat().st_ino == os.fstat(file.fileno()).st_ino:
+            with contextlib.suppress(OSError):  # a full disk: the name is for people only
+                file.truncate(0)
+                file.write(f"process {os.getpid()} on {socket.gethostname()}")
+                file.flush()
+            return file
+        file.close()  # removed by its last holder between our opening and locking it
+
+
+def _remove_if_empty(results: Path) -> None:
+    with contextlib.suppress(OSError):
+        if [path.name for path in results.rglob("*")] != [FOLDER, LOCK]:
+            return
+        (results / FOLDER / LOCK).unlink()
+        (results / FOLDER).rmdir()
+        results.rmdir()
+
+
+def is_locked(results: Path) -> bool:
+    """Say whether a study is writing to `results` now."""
+    try:
+        with (results / FOLDER / LOCK).open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def repair(results: Path) -> tuple[list[str], Counter[str]]:
+    """Remove what killed writers left, and move damaged records aside as `.damaged`, so that they are run again.
+
+    Returns a line for each record moved, and how many whole ones there are of each target; "" for those from before
+    targets were written down. Raises BadInput for a record that does not belong where it lies, or of a
+    newer version: these are somebody's results.
+    """
+    for stale in (*results.glob(f"{BLOCK}/.seeds-*.tmp"), *results.glob(f"{FOLDER}/.*.json.*.tmp")):
+        stale.unlink(missing_ok=True)
+    lines, targets = list[str](), Counter[str]()
+    for path in [p for folder in sorted(results.glob(BLOCK)) for p in record_files(folder)]:
+        try:
+            header = checked_header(path, path.read_bytes())
+        except DamagedRecord as damage:
+            lines.append(set_aside(path, damage))
+        else:
+            targets[str(header.get("versions", {}).get(TARGET, ""))] += 1
+    return lines, targets
+
+
+def check_compiled_for(results: Path, targets: Mapping[str, int], ours: str) -> str:
+    """Raise BadInput if `results` holds records of another target than `ours`: the last digits would be of two kinds.
+
+    Records of an unknown target do not hinder; the line returned, "" for none, says that they are there.
+    """
+    others = sorted(target for target in targets if target not in ("", ours))
+    if others:
+        raise BadInput(
+            f"results_dir: {results} holds records of code compiled for {' and '.join(others)}, here it is compiled "
+            f"for {ours}, and last digits differ: go on where they were made (same processor, same NUMBA_CPU_NAME and "
+            "NUMBA_CPU_FEATURES), or give a results_dir of its own"
+        )
+    unknown = targets.get("", 0)
+    return "" if not unknown else (
+        f"{unknown} records in {results} do not say what they were compiled for: if that was not {ours}, their last "
+        "digits are of another kind than those added now"
+    )  # fmt: skip
+
+
+def write_plan(results: Path, rows: Iterable[dict[str, Any]], workers: int) -> None:
+    """Add the blocks of a study that are missing (dataset, pipeline, method, folder, seeds) to the plan.
+
+    The plan is of all studies that were started in this folder; without it, it is of those that are started from then
+    on. Blocks set aside before that are to be run now are no longer listed as failed.
+    """
+    known = {key(row): row for row in read_plan(results)["blocks"]} | {key(row): row for row in rows}
+    failed = [row for row in read_failed(results) if key(row) not in {key(row) for row in rows}]
+    plan = {"planned": time.time(), "workers": workers, "blocks": list(known.values())}
+    write_atomically(results / FOLDER / PLAN, json.dumps(plan).encode())
+    write_atomically(results / FOLDER / FAILED, json.dumps(failed).encode())
+
+
+def write_failed(results: Path, row: dict[str, Any], reason: str, traceback: str = "") -> None:
+    """Note that a block was set aside, why, and the traceback if any; on a full disk only standard error tells it."""
+    rows = [old for old in read_failed(results) if key(old) != key(row)]
+    more = {"traceback": traceback} if traceback else {}
+    try:
+        content = json.dumps([*rows, {**row, "reason": reason, **more}]).encode()
+        write_atomically(results / FOLDER / FAILED, content)
+    except OSError as error:
+        print(f"cannot note a failed block in {results / FOLDER}: {error.strerror}", file=sys.stderr)
+
+
+def read_plan(results: Path) -> dict[str, Any]:
+    """Return the plan: workers, and the blocks that were missing when a study was started, of all studies."""
+    plan = _read(results / FOLDER / PLAN, {})
+    blocks = plan.get("blocks") if isinstance(plan, dict) else None
+    good = [row for row in blocks if _is_row(row)] if isinstance(blocks, list) else []
+    workers = plan.get("workers") if good else 1
+    return {"workers": workers if isinstance(workers, int) and workers > 0 else 1, "blocks": good}
+
+
+def read_failed(results: Path) -> list[dict[str, Any]]:
+    """Return the blocks that were set aside, each with its reason."""
+    rows = _read(results / FOLDER / FAILED, [])
+    return [row for row in rows if _is_row(row) and "reason" in row] if isinstance(rows, list) else []
+
+
+def key(row: dict[str, Any]) -> tuple[str, str]:
+    """Return what names a block among those of one folder of results."""
+    return str(row["folder"]), ",".join(str(seed) for seed in row["seeds"])
+
+
+def _is_row(row: Any) -> bool:
+    words = ("dataset", "pipeline", "method", "folder")
+    return (
+        isinstance(row, dict)
+        and all(isinstance(row.get(name), str) for name in words)
+        and isinstance(row.get("seeds"), list)
+        and all(isinstance(seed, int) for seed in row["seeds"])
+    )
+
+
+def _read(path: Path, otherwise: Any) -> Any:
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return otherwise
+
+
+# The evaluations of unfinished live runs, kept as they are made: an interrupted run trains none of them again.
+#
+# results/.study/live-<spec hash>-seed-<k>.jsonl: a line that says what the rest was made with, then one per evaluation.
+# The driver removes it when the run's record is stored. A worker that shares no disk with the driver keeps none.
+
+_EVERY_S = 1.0  # between two lines of progress
+
+
+def path_of(results: Path, spec: Mapping[str, Any], seed: int) -> Path:
+    """Return where the evaluations of a run are kept."""
+    return results / FOLDER / f"live-{spec_hash(dict(spec))}-seed-{seed}.jsonl"
+
+
+def remove_checkpoint(results: Path, spec: Mapping[str, Any], seeds: Iterable[int]) -> None:
+    """Remove the journals of runs whose record is stored."""
+    for seed in seeds:
+        path_of(results, spec, seed).unlink(missing_ok=True)
+
+
+def saved_evaluations(results: Path) -> int:
+    """Return how many evaluations of unfinished runs there are."""
+    return sum(max(0, path.read_bytes().count(b"\n") - 1) for path in (results / FOLDER).glob("live-*.jsonl"))
+
+
+class Checkpointed:
+    """A problem, for one run, that writes down each evaluation, and answers from what is written already.
+
+    An answer is taken only for the candidate that was evaluated then: where the run now chooses another, all that
+    was written from there on is given up. Each evaluation made is told on standard error, one a second at most.
+    """
+
+    def __init__(self, problem: Problem, results: Path, spec: Mapping[str, Any], seed: int) -> None:
+        self.name, self.space = problem.name, problem.space
+        for known in ("about", "true_cost_s"):  # what cost models may ask of a problem
+            if hasattr(problem, known):
+                setattr(self, known, getattr(problem, known))
+        self._problem = problem
+        self._label = f"{spec['dataset']}/{spec['pipeline']} {spec['method']} seed {seed}"
+        self._of, self._told = int(spec["iterations"]), 0.0
+        self._done, self._spent_s, self._best = 0, 0.0, float("nan")
+        self._file = path_of(results, spec, seed).open("a+b")
+        self._lines = self._read(json.dumps({"versions": libraries()}, sort_keys=True).encode() + b"\n")
+
+    def _read(self, header: bytes) -> list[bytes]:
+        """Return the whole lines after the header; one of other versions, and a line cut short, are given up."""
+        self._file.seek(0)
+        lines = self._file.readlines()
+        if not lines or lines[0] != header:
+            self._file.truncate(0)
+            self._write(header)
+            return []
+        whole = [line for line in lines[1:] if line.endswith(b"\n")]
+        self._file.truncate(sum(map(len, [header, *whole])))
+        return whole
+
+    def initial(self, n: int) -> Candidates:
+        """Return the problem's own initial design."""
+        return self._problem.initial(n)
+
+    def candidates(self, step: int) -> Candidates:
+        """Return the problem's own candidates."""
+        return self._problem.candidates(step)
+
+    def evaluate(self, candidate: int) -> Evaluation:
+        """Return what is written of this evaluation; make it, and write it down, if nothing is."""
+        n = self._done
+        known = json.loads(self._lines[n]) if n < len(self._lines) else None
+        if known is not None and known.pop("candidate") == candidate:
+            outcome = Evaluation(**known)
+        else:
+            if known is not None:
+                del self._lines[n:]
+                self._file.seek(0)
+                self._file.truncate(len(self._file.readline()) + sum(map(len, self._lines)))
+            outcome = self._problem.evaluate(candidate)
+            self._lines.append(json.dumps({"candidate": candidate, **asdict(outcome)}).encode() + b"\n")
+            self._write(self._lines[-1])
+        self._count(outcome, fresh=known is None)
+        return outcome
+
+    def _write(self, line: bytes) -> None:
+        self._file.write(line)
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def _count(self, outcome: Evaluation, fresh: bool) -> None:
+        self._done, self._spent_s = self._done + 1, self._spent_s + outcome.cost_s
+        if outcome.error < self._best or math.isnan(self._best):  # a failed evaluation has no error
+            self._best = outcome.error
+        last, now = self._done == self._of, time.monotonic()
+        if fresh and (last or now - self._told >= _EVERY_S):
+            self._told = now
+            best = f"best error {self._best:.5g}, {duration(self._spent_s)} of training"
+            print(f"{self._label}: evaluation {self._done}/{self._of}, {best}", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
