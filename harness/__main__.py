@@ -5,8 +5,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from datasets.errors import BadInput
-from harness.cli import SOME_FAILED, overrides_of, refuse, run_cli, stops_soon
-from harness.config import CONFIGS, check_added, check_choices, check_external_configs, options, users_mistakes
+from harness.cli import SOME_FAILED, refuse, run_cli, stops_soon
+from harness.config import (
+    CONFIGS,
+    check_added,
+    check_choices,
+    check_external_configs,
+    options,
+    overrides_of,
+    users_mistakes,
+)
 from harness.errors import folder, quoted, writable
 
 if TYPE_CHECKING:
@@ -22,10 +30,10 @@ def _study(cfg: "DictConfig") -> None:
     global _exit_code
     from hydra.utils import instantiate
 
-    from harness.config import read_study
     from harness.execution.supervisor import worker_count
     from harness.records import TARGET, versions
     from harness.results_dir import check_compiled_for, locked, repair, saved_evaluations, write_plan
+    from harness.settings import read_study
     from harness.study import Stopped, all_specs, blocks, run_study
 
     grid = read_study(cfg)

@@ -6,43 +6,16 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from datasets.errors import BadInput, reader_may_leave
-from harness.config import CONFIGS, bad_input, check_added, check_choices, options, users_mistakes
-from harness.errors import quoted
+from harness.config import bad_input
 
 BAD_INPUT, SOME_FAILED = 2, 3  # exit codes
-
-
-def compose_config(config: str, overrides: Sequence[str]) -> Any:
-    """Return the configuration `config` with Hydra overrides applied; raises BadInput with one line.
-
-    Targets of other projects are refused unless `allow_targets=[...]` is among the overrides (`harness.config`).
-    """
-    from hydra import compose, initialize_config_dir
-    from omegaconf import OmegaConf
-
-    from harness.config import SETTING, check_external_configs, check_targets, given_on_command_line
-
-    overrides = quoted(overrides)
-    check_external_configs(overrides)
-    plain = [o for o in overrides if o.partition("=")[0] != SETTING]
-    with users_mistakes(config, overrides), initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        check_choices(plain)
-        check_added(plain, config)
-        cfg = compose(config, overrides=plain)
-    check_targets(OmegaConf.to_container(cfg, resolve=False), given_on_command_line(overrides))
-    return cfg
-
-
-def overrides_of(arguments: Sequence[str]) -> list[str]:
-    """Return the settings on a command line, without Hydra's own flags."""
-    return [argument for argument in arguments if not argument.startswith("-")]
 
 
 def wants_help(arguments: Sequence[str]) -> bool:
@@ -82,62 +55,6 @@ def tell_records(failed: Sequence[str], asked: int, folder: Path) -> int:
         print(f"failed: {failure}", file=sys.stderr)
     print(f"{asked - len(failed)} of {asked} records in {folder}/")
     return SOME_FAILED if failed else 0
-
-
-def whole_number(name: str, value: Any, least: int, most: int | None = None) -> int:
-    """Return `value` if it is a whole number from `least` to `most`; raises BadInput naming the setting."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least or (most is not None and value > most):
-        allowed = f">= {least}" if most is None else f"from {least} to {most}"
-        raise BadInput(f"{name} must be a whole number {allowed}, got {value!r}")
-    return value
-
-
-def listed(name: str, value: Any) -> list[Any]:
-    """Return the entries of a setting that is a list; raises BadInput naming the setting."""
-    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
-        raise BadInput(f"{name} must be a list, [a,b], got {value!r}")
-    return list(value)
-
-
-def positive(name: str, value: Any, allowed: str = "a number") -> float:
-    """Return `value` if it is a number above 0; raises BadInput naming the setting."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
-        raise BadInput(f"{name} must be {allowed} > 0, got {value!r}")
-    return float(value)
-
-
-def chosen(cfg: Any, group: str) -> dict[str, Any]:
-    """Return the selected configs of a multi-select group, by file; raises BadInput for none, or one without a name.
-
-    A file that is not keyed by its name (dataset/csv.yaml) fills the whole group: one entry, called after its file.
-    """
-    selected = cfg.get(group)
-    if not isinstance(selected, Iterable) or not selected:
-        raise BadInput(f"{group} is empty: name at least one, for example {group}=[{options(group)[0]}]")
-    from omegaconf import OmegaConf
-
-    plain = OmegaConf.to_container(selected, resolve=True)
-    assert isinstance(plain, dict)
-    if "_target_" in plain:
-        return _lone(plain, group)
-    entries = {str(key): entry for key, entry in plain.items()}
-    for key, entry in entries.items():
-        if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
-            raise BadInput(f"{group} {key} needs a line `name: ...`, by which records and tables know it")
-    return entries
-
-
-def named(cfg: Any, group: str) -> list[str]:
-    """Return the names of the selected configs, by which records and tables know them; raises BadInput as `chosen`."""
-    return [str(entry["name"]) for entry in chosen(cfg, group).values()]
-
-
-def _lone(entry: dict[Any, Any], group: str) -> dict[str, Any]:
-    others = [str(name) for name, value in entry.items() if isinstance(value, dict)]
-    if others:
-        raise BadInput(f"{group}: {others[0]} cannot be chosen together with a file of your own: run one at a time")
-    name = entry.get("name") or Path(str(entry.get("path"))).name
-    return {str(name): {**entry, "name": str(name)}}
 
 
 # Ctrl-C and SIGTERM end a command soon, whatever it is doing; records are atomic, so any moment will do.

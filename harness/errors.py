@@ -3,7 +3,7 @@
 import math
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -103,3 +103,25 @@ def writable(name: str, path: Path) -> Path:
     except OSError as error:
         raise BadInput(f"{name}: cannot read and write {existing}: {error.strerror}") from None
     return path
+
+
+def whole_number(name: str, value: Any, least: int, most: int | None = None) -> int:
+    """Return `value` if it is a whole number from `least` to `most`; raises BadInput naming the setting."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least or (most is not None and value > most):
+        allowed = f">= {least}" if most is None else f"from {least} to {most}"
+        raise BadInput(f"{name} must be a whole number {allowed}, got {value!r}")
+    return value
+
+
+def listed(name: str, value: Any) -> list[Any]:
+    """Return the entries of a setting that is a list; raises BadInput naming the setting."""
+    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+        raise BadInput(f"{name} must be a list, [a,b], got {value!r}")
+    return list(value)
+
+
+def positive(name: str, value: Any, allowed: str = "a number") -> float:
+    """Return `value` if it is a number above 0; raises BadInput naming the setting."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+        raise BadInput(f"{name} must be {allowed} > 0, got {value!r}")
+    return float(value)

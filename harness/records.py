@@ -6,6 +6,8 @@ results/<dataset>/<pipeline>/<method>-<spec hash>/seeds-0-9.parquet             
 """
 
 import hashlib
+import importlib
+import importlib.util
 import io
 import json
 import platform
@@ -24,6 +26,7 @@ import pyarrow.parquet as pq
 
 from datasets.errors import BadInput
 from datasets.files import write_atomically
+from harness.config import targets_in
 from harness.space import XGBOOST_SPACE
 
 if TYPE_CHECKING:
@@ -565,3 +568,34 @@ __all__ = [
     "trace_files",
     "write_block",
 ]
+
+
+_NOT_OURS = ("sklearn.", "xgboost.")
+
+
+def code_of(*configs: Any) -> dict[str, str]:
+    """Return the SHA-256 of the source of each target in `configs` that did not come with the project.
+
+    Wherever it lies: a rule added among the project's own is one's own as well. What such a module imports is not
+    covered.
+    """
+    named = {target for config in configs for target, _ in targets_in(config) if isinstance(target, str)}
+    own = {target for target in named if not target.startswith(_NOT_OURS) and not _came_along(target)}
+    return {target: sha for target in sorted(own) if (sha := _source(target)) is not None}
+
+
+def _came_along(target: str) -> bool:
+    """Say whether a class is known by the engine's number, where all else is by its source."""
+    return target in RECORDED_AS
+
+
+def _source(target: str) -> str | None:
+    parts = target.split(".")
+    for n in range(len(parts) - 1, 0, -1):  # the longest part of it that is a module
+        try:
+            found = importlib.util.find_spec(".".join(parts[:n]))
+        except (ImportError, ValueError):
+            continue
+        if found is not None and found.origin is not None and Path(found.origin).is_file():
+            return hashlib.sha256(Path(found.origin).read_bytes()).hexdigest()
+    return None

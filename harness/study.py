@@ -11,6 +11,7 @@ from concurrent.futures import Executor
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
+from numbers import Real
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -19,7 +20,6 @@ from hydra.utils import get_object, instantiate
 from datasets.errors import BadInput, located, place_of, traceback_of
 from datasets.files import cache_folder, write_atomically
 from harness.compile_cache import clock_s
-from harness.config import Method, code_of
 from harness.cost_models import EXP_MEAN, CostModel, ProblemAware, known_beforehand
 from harness.cost_models.censored import IMPUTED
 from harness.execution.supervisor import ExecutorGone, supervised, worker_count
@@ -34,6 +34,7 @@ from harness.records import (
     block_files,
     block_folder,
     checked_header,
+    code_of,
     is_front,
     seeds_done,
     spec_hash,
@@ -53,6 +54,26 @@ COST_SD = 2  # raise it when predictive sds of costs change: other statistics th
 SETTINGS = ("iterations", "n_initial", "tau", "cost_statistic")  # of every run's optimizer
 YOUNGER = ("memory_limit_mb",)  # settings from after the first records: in a spec only where they are set
 Config = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Method:
+    """One acquisition with its parameters: label such as ``cei(lam=0.1)``, and the cost rule's config.
+
+    utility: name and config of the method's own utility, None for the run's. steady: whether a rule that the project
+    does not ship says (`plans_ahead = False`) that its choices do not depend on the length or budget planned.
+    """
+
+    acq: str
+    label: str
+    rule: dict[str, Any]
+    utility: tuple[str, dict[str, Any]] | None = None
+    steady: bool = False
+
+    def parameter(self, name: str) -> float | None:
+        """Return lam or alpha of the cost rule, None if the rule has none that is a number."""
+        value = self.rule.get(name)
+        return float(value) if isinstance(value, Real) and not isinstance(value, bool) else None
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from datasets.errors import BadInput
-from harness.cli import SOME_FAILED, compose_config, listed, named, positive, run_cli, wants_help, whole_number
-from harness.config import CONFIGS
-from harness.errors import folder
+from harness.cli import SOME_FAILED, run_cli, wants_help
+from harness.config import CONFIGS, compose_config, named
+from harness.errors import folder, listed, positive, whole_number
 
 if TYPE_CHECKING:
     from tabular_cache.grow import PartStore

@@ -19,9 +19,8 @@ from typing import Any
 import pyarrow as pa
 from hydra.utils import instantiate
 
-from harness.config import code_of
 from harness.cost_models import known_beforehand
-from harness.records import missing_seeds, record_path, write_record
+from harness.records import code_of, missing_seeds, record_path, write_record
 from harness.surrogates.forest import RandomForest
 from tabular_cache.censoring import MOST, Data, halves, slack_rows, timeout_rows
 from tabular_cache.replayed import ReplayProblem

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from datasets.errors import BadInput
-from harness.cli import compose_config, listed, tell_records, whole_number
-from harness.config import SETTING, search_places
-from harness.errors import folder, writable
+from harness.cli import tell_records
+from harness.config import SETTING, compose_config, search_places
+from harness.errors import folder, listed, whole_number, writable
 from harness.records import LARGEST_SEED
 
 

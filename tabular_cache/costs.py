@@ -19,10 +19,9 @@ from jaxtyping import Float
 from scipy.special import ndtri
 
 from harness import execution
-from harness.config import code_of
 from harness.cost_models import CostModel, ProblemAware, known_beforehand
 from harness.normal import log
-from harness.records import missing_seeds, record_path, write_record
+from harness.records import code_of, missing_seeds, record_path, write_record
 from harness.streams import stream
 from tabular_cache.replayed import COSTS, ReplayProblem
 from tabular_cache.schema import file_stem

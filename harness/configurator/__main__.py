@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from datasets.errors import BadInput
-from harness.cli import chosen, compose_config, listed, positive, run_cli, tell_records, wants_help, whole_number
-from harness.config import CONFIGS
-from harness.errors import folder, writable
+from harness.cli import run_cli, tell_records, wants_help
+from harness.config import CONFIGS, chosen, compose_config
+from harness.errors import folder, listed, positive, whole_number, writable
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -16,7 +16,7 @@ from analysis.fronts import persistence, read_fronts, reference
 from analysis.traces import collect
 from datasets.errors import BadInput
 from harness import __main__ as harness
-from harness.config import read_budgets
+from harness.settings import read_budgets
 
 
 @pytest.fixture(scope="module")

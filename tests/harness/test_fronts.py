@@ -9,12 +9,12 @@ import pytest
 from fakes import make_tables
 
 from datasets.errors import BadInput
-from harness.config import Method, read_budgets
 from harness.execution import serial
 from harness.loop import FrontRecorder, ei_cost_front, run
 from harness.problem import Described, KnownCosts
 from harness.records import FRONTS, front_files, read_traces, seeds_done
-from harness.study import Study, blocks, make_optimizer, run_study
+from harness.settings import read_budgets
+from harness.study import Method, Study, blocks, make_optimizer, run_study
 from tabular_cache.replay import Replay
 
 COMPONENTS = {

@@ -11,11 +11,11 @@ from fakes import make_tables
 from omegaconf import OmegaConf
 
 from datasets.errors import BadInput
-from harness.config import CONFIGS, Method
+from harness.config import CONFIGS
 from harness.execution import local, run_tasks, serial
 from harness.problem import ContinuousProblem, Evaluation, Problem
 from harness.records import read_traces, spec_hash
-from harness.study import COST_SD, LOOK_AHEAD, Study, blocks, run_study
+from harness.study import COST_SD, LOOK_AHEAD, Method, Study, blocks, run_study
 
 IGNORE = {"_target_": "harness.acquisitions.cost_rules.Ignore"}
 CEI = {"_target_": "harness.acquisitions.cost_rules.Contextual", "lam": 0.3}

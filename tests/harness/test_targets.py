@@ -7,7 +7,8 @@ import pytest
 import yaml
 
 from datasets.errors import BadInput
-from harness.config import CONFIGS, check_external_configs, check_targets, code_of, given_on_command_line, no_secrets
+from harness.config import CONFIGS, check_external_configs, check_targets, given_on_command_line, no_secrets
+from harness.records import code_of
 
 
 def test_every_shipped_config_is_allowed() -> None:

@@ -9,8 +9,9 @@ from omegaconf import OmegaConf
 
 from datasets.errors import BadInput
 from harness.acquisitions.rollouts import BudgetedMultiStepEI
-from harness.config import CONFIGS, Method, study_methods
-from harness.study import Study, make_optimizer, make_spec
+from harness.config import CONFIGS
+from harness.settings import study_methods
+from harness.study import Method, Study, make_optimizer, make_spec
 
 COMPONENTS = {
     "evaluator": {"_target_": "tabular_cache.replay.Replay"},
