@@ -1,10 +1,7 @@
 import itertools
 import json
-import os
 import re
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -14,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from fakes import journal_line, make_tables
+from forked import Forked
 
 from harness.errors import BadInput
 from harness.files import write_atomically
@@ -333,7 +331,6 @@ from tabular_cache.build import Builder
 from tabular_cache.plan import Planner
 from tabular_cache.quiet import Watch
 from tabular_cache.store import Store
-sys.path.insert(0, "tests")
 from fakes import journal_line
 
 def slow(task):  # stands in for a training: the same line for the same task
@@ -343,42 +340,37 @@ def slow(task):  # stands in for a training: the same line for the same task
 build_module.measure = slow
 build_module.time_reference = lambda: (0.5, 0.5)
 noise.REPEATS = 1
-store = Store(Path(sys.argv[1]))
-with store.locked(), Watch(count=lambda: 1.0) as watch:
-    for name in ("a/p", "b/p"):
-        store.pack(name)
-    planner = Planner(store, [("a", "p"), ("b", "p")], Allowance(0, 24, 24))
-    print("planned", len(planner.next_pass()), flush=True)
-    Builder(planner, serial(), 1, watch).run(max_passes=9)
+
+def main():
+    store = Store(Path(sys.argv[1]))
+    with store.locked(), Watch(count=lambda: 1.0) as watch:
+        for name in ("a/p", "b/p"):
+            store.pack(name)
+        planner = Planner(store, [("a", "p"), ("b", "p")], Allowance(0, 24, 24))
+        print("planned", len(planner.next_pass()), flush=True)
+        Builder(planner, serial(), 1, watch).run(max_passes=9)
 """
 
 
 def test_kill_9_loses_and_repeats_no_finished_training(tmp_path: Path) -> None:
-    root = Path(__file__).resolve().parents[2]
-
-    def start() -> "subprocess.Popen[str]":
-        env = {**os.environ, "PYTHONPATH": str(root)}
-        command = [sys.executable, "-c", BUILD, str(tmp_path / "t")]
-        return subprocess.Popen(command, cwd=root, env=env, stdout=subprocess.PIPE, text=True)
-
     def finished() -> int:
         store = Store(tmp_path / "t")
         journalled = {(p, line["config"]) for p in ("a/p", "b/p") for line in store.lines(p)}
         packed = {(p, c) for p in ("a/p", "b/p") for c in store.done(p, None)}
         return len(journalled | packed)
 
-    for _ in range(3):
-        before = finished() if (tmp_path / "t").exists() else 0
-        process = start()
-        assert process.stdout is not None
-        assert int(process.stdout.readline().split()[1]) == 48 - before  # nothing finished is planned again
-        while (kept := finished()) <= before and process.poll() is None:
-            time.sleep(0.05)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        assert finished() >= kept > before
-    process = start()
-    assert process.wait(timeout=600) == 0
+    with Forked(BUILD, str(tmp_path / "t")) as build:
+        for number in range(3):
+            before = finished() if (tmp_path / "t").exists() else 0
+            build.start(tmp_path / f"{number}.log")
+            while (kept := finished() if (tmp_path / "t").exists() else 0) <= before and not build.ended():
+                time.sleep(0.05)
+            assert build.kill() == -signal.SIGKILL
+            planned = (tmp_path / f"{number}.log").read_text().splitlines()[0]
+            assert planned == f"planned {48 - before}"  # nothing finished is planned again
+            assert finished() >= kept > before
+        build.start(tmp_path / "last.log")
+        assert build.wait() == 0
     busy = round(1 / len(own_cores()), 3)
     undisturbed = Store(tmp_path / "undisturbed")
     with undisturbed.locked():
