@@ -522,12 +522,11 @@ def slow(task):
 grow_module.measure = slow
 grow_module.time_reference = lambda: (0.5, 0.5)
 folder = Path(sys.argv[1])
-
-def main():
-    store = PartStore(folder, read_plan(folder))
-    with store.locked(), Watch(cores=1, count=lambda: 1.0) as watch:
-        report = Grower(store, serial(), 1, watch, None).run()
-    print(report.trainings)
+store = PartStore(folder, read_plan(folder))
+with store.locked(), Watch(cores=1, count=lambda: 1.0) as watch:
+    print("began", flush=True)
+    report = Grower(store, serial(), 1, watch, None).run()
+print(report.trainings)
 """
 
 
@@ -540,18 +539,18 @@ def test_kill_9_loses_and_repeats_no_finished_training(tmp_path: Path) -> None:
         store = PartStore(folder, plan)
         return sum(len(set(store.with_journal(p)["config"].to_pylist())) - 4 for p in ("a/p", "b/p"))  # type: ignore[index]
 
-    with Forked(GROW, str(folder)) as grow:
+    with Forked("import tabular_cache.grow") as forked:
         for wanted in (3, 9, 22):  # in the first unit, in the second, in the second stage
-            grow.start(tmp_path / "killed.log")
+            process = forked.start(GROW, str(folder))
             while (kept := finished()) < wanted:
-                assert not grow.ended()
+                assert process.poll() is None
                 time.sleep(0.02)
-            assert grow.kill() == -signal.SIGKILL
+            assert process.kill() == -signal.SIGKILL
             assert kept <= finished() < 32
         kept = finished()
-        grow.start(tmp_path / "last.log")
-        assert grow.wait() == 0
-    assert int((tmp_path / "last.log").read_text()) == 32 - kept  # no finished training is done again
+        last = forked.start(GROW, str(folder))
+        assert last.wait() == 0
+        assert int(last.out.read_text().splitlines()[-1]) == 32 - kept  # no finished training is done again
     assert not list((folder / "journal").glob("*--p.part.jsonl"))
     for problem in ("a/p", "b/p"):
         assert same(load_table(problem, folder), load_table(problem, whole))

@@ -340,15 +340,13 @@ def slow(task):  # stands in for a training: the same line for the same task
 build_module.measure = slow
 build_module.time_reference = lambda: (0.5, 0.5)
 noise.REPEATS = 1
-
-def main():
-    store = Store(Path(sys.argv[1]))
-    with store.locked(), Watch(count=lambda: 1.0) as watch:
-        for name in ("a/p", "b/p"):
-            store.pack(name)
-        planner = Planner(store, [("a", "p"), ("b", "p")], Allowance(0, 24, 24))
-        print("planned", len(planner.next_pass()), flush=True)
-        Builder(planner, serial(), 1, watch).run(max_passes=9)
+store = Store(Path(sys.argv[1]))
+with store.locked(), Watch(count=lambda: 1.0) as watch:
+    for name in ("a/p", "b/p"):
+        store.pack(name)
+    planner = Planner(store, [("a", "p"), ("b", "p")], Allowance(0, 24, 24))
+    print("planned", len(planner.next_pass()), flush=True)
+    Builder(planner, serial(), 1, watch).run(max_passes=9)
 """
 
 
@@ -359,18 +357,17 @@ def test_kill_9_loses_and_repeats_no_finished_training(tmp_path: Path) -> None:
         packed = {(p, c) for p in ("a/p", "b/p") for c in store.done(p, None)}
         return len(journalled | packed)
 
-    with Forked(BUILD, str(tmp_path / "t")) as build:
-        for number in range(3):
+    with Forked("import tabular_cache.build, tabular_cache.store") as forked:
+        for _ in range(3):
             before = finished() if (tmp_path / "t").exists() else 0
-            build.start(tmp_path / f"{number}.log")
-            while (kept := finished() if (tmp_path / "t").exists() else 0) <= before and not build.ended():
+            process = forked.start(BUILD, str(tmp_path / "t"))
+            while (kept := finished() if (tmp_path / "t").exists() else 0) <= before and process.poll() is None:
                 time.sleep(0.05)
-            assert build.kill() == -signal.SIGKILL
-            planned = (tmp_path / f"{number}.log").read_text().splitlines()[0]
+            assert process.kill() == -signal.SIGKILL
+            planned = process.out.read_text().splitlines()[0]
             assert planned == f"planned {48 - before}"  # nothing finished is planned again
             assert finished() >= kept > before
-        build.start(tmp_path / "last.log")
-        assert build.wait() == 0
+        assert forked.start(BUILD, str(tmp_path / "t")).wait() == 0
     busy = round(1 / len(own_cores()), 3)
     undisturbed = Store(tmp_path / "undisturbed")
     with undisturbed.locked():
