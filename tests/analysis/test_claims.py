@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from some_claims import verdict_on, verdicts_on
+from some_claims import only, verdict_on, verdicts_on
 from synthetic_records import ALPHAS, EVERY, LAMS, Way, frame, on_disk
 
 from analysis.__main__ import main
@@ -417,7 +417,8 @@ def test_the_hypervolumes_written_are_claim_7s_whatever_else_was_run(tmp_path: P
         on_disk(tmp_path / name, problems[:2], ways, (0, 1), 12)
         for command in ("claims", "report"):
             where = [f"results_dir={tmp_path / name}", f"out_dir={tmp_path / name / command}"]
-            assert main([command, *where]) == 0
+            with only([7]):
+                assert main([command, *where]) == 0
     made = [
         (tmp_path / n / c / "hypervolumes.csv").read_text() for n in ("alone", "beside") for c in ("claims", "report")
     ]

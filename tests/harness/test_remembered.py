@@ -120,7 +120,7 @@ def test_only_what_is_told_is_remembered() -> None:
 def test_a_run_is_the_same_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
     def trace() -> dict[str, list[object]]:
         model = LowVariance(("n_estimators", "max_depth", "subsample"))
-        problem = ReplayProblem(load_table("mtp/log_pca"), 0, 2000)
+        problem = ReplayProblem(load_table("mtp/log_pca"), 0, 1000)
         method = Optimizer(GaussianProcess(), model, ExpectedImprovement(), Contextual(0.3), iterations=140)
         return run(problem, method, 0, 140, 5, None).columns
 
