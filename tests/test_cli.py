@@ -275,8 +275,8 @@ def test_multirun_runs_each_acquisition(command_line: CommandLines, tmp_path: Pa
     assert set(read_traces(tmp_path / "results")["method"]) == {"cei(lam=0.1)", "eipu"}
 
 
-def test_cfg_job_shows_the_settings(tmp_path: Path) -> None:
-    done = run("-m", "harness", "+acq=cei", "lam=0.1", "--cfg", "job", cwd=tmp_path)
+def test_cfg_job_shows_the_settings(command_line: CommandLines, tmp_path: Path) -> None:
+    done = command_line("harness", "+acq=cei", "lam=0.1", "--cfg", "job", cwd=tmp_path)
     assert done.returncode == 0
     assert "lam: 0.1" in done.stdout
     assert list(tmp_path.iterdir()) == []
@@ -293,8 +293,8 @@ def test_cfg_job_shows_the_settings(tmp_path: Path) -> None:
         ("analysis.opportunity", "python -m analysis.opportunity [branin|svm|network|pictures ...]"),
     ],
 )
-def test_help_is_given(tmp_path: Path, module: str, said: str) -> None:
-    done = run("-m", module, "--help", cwd=tmp_path)
+def test_help_is_given(command_line: CommandLines, tmp_path: Path, module: str, said: str) -> None:
+    done = command_line(module, "--help", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert said in done.stdout
     assert list(tmp_path.iterdir()) == []

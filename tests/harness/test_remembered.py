@@ -26,8 +26,10 @@ THETA = np.zeros(4)
 
 
 @settings(deadline=None, max_examples=50)
-@given(st.lists(st.lists(st.tuples(st.integers(0, 40), st.floats(0, 1)), max_size=60), max_size=8))
-def test_the_memory_is_a_dictionary_of_points(told: list[list[tuple[int, float]]]) -> None:
+@given(st.integers(0, 10**6), st.lists(st.integers(0, 60), max_size=8))
+def test_the_memory_is_a_dictionary_of_points(seed: int, sizes: list[int]) -> None:
+    rng = np.random.default_rng(seed)
+    told = [list(zip(rng.integers(0, 41, n).tolist(), rng.random(n).tolist(), strict=True)) for n in sizes]
     points = np.random.default_rng(0).random((41, 2))
     points[1] = points[0] + np.array([0.0, 1e-16 + math.ulp(points[0, 1])])  # next to each other, yet two points
     memory, expected = Remembered(), {}

@@ -544,7 +544,7 @@ def test_kill_9_loses_and_repeats_no_finished_training(tmp_path: Path) -> None:
             process = forked.start(GROW, str(folder))
             while (kept := finished()) < wanted:
                 assert process.poll() is None
-                time.sleep(0.02)
+                time.sleep(0.06)
             assert process.kill() == -signal.SIGKILL
             assert kept <= finished() < 32
         kept = finished()
