@@ -8,6 +8,7 @@ from pathlib import Path
 import compile_once
 import pytest
 from command_lines import CommandLines
+from forked import Forked
 from hypothesis import settings
 
 # A busy machine is no failure, so no deadlines; CI repeats itself exactly, other runs explore new examples.
@@ -15,6 +16,11 @@ settings.register_profile("explore", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "explore")
 
+STUDY = "from harness.__main__ import main; from harness.cli import run_cli; run_cli(main)"
+USED_BY_STUDIES = (
+    *("hydra", "harness.__main__", "harness.cli", "harness.study", "harness.lanes", "harness.optimizer"),
+    *("harness.surrogates.gp", "harness.live", "tabular_cache.replay"),
+)
 ROOT = Path(__file__).resolve().parents[1]
 _SHARED = ROOT.parent / "shared" / "datasets"
 if "DATASETS_HOME" not in os.environ and _SHARED.is_dir():
@@ -60,6 +66,13 @@ def command_line() -> Iterator[CommandLines]:
     made = CommandLines()
     yield made
     made.close()
+
+
+@pytest.fixture(scope="session")
+def studies() -> Iterator[Forked]:
+    """Start processes that run studies: STUDY, with the arguments of `python -m harness`."""
+    with Forked(f"import {', '.join(USED_BY_STUDIES)}") as made:
+        yield made
 
 
 @contextmanager

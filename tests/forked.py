@@ -30,6 +30,8 @@ def run(task):
         sys.argv = ["-c", *task["arguments"]]
         exec(compile(task["program"], "<string>", "exec"), {"__name__": "__main__"})
         code = 0
+    except SystemExit as done:
+        code = done.code if isinstance(done.code, int) else int(done.code is not None)
     except BaseException:
         traceback.print_exc()
     finally:

@@ -539,7 +539,7 @@ def test_kill_9_loses_and_repeats_no_finished_training(tmp_path: Path) -> None:
         store = PartStore(folder, plan)
         return sum(len(set(store.with_journal(p)["config"].to_pylist())) - 4 for p in ("a/p", "b/p"))  # type: ignore[index]
 
-    with Forked("import tabular_cache.grow") as forked:
+    with Forked('import sys; sys.path.insert(0, "tests/tabular_cache"); import test_grow') as forked:
         for wanted in (3, 9, 22):  # in the first unit, in the second, in the second stage
             process = forked.start(GROW, str(folder))
             while (kept := finished()) < wanted:

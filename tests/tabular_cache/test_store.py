@@ -357,7 +357,7 @@ def test_kill_9_loses_and_repeats_no_finished_training(tmp_path: Path) -> None:
         packed = {(p, c) for p in ("a/p", "b/p") for c in store.done(p, None)}
         return len(journalled | packed)
 
-    with Forked("import tabular_cache.build, tabular_cache.store") as forked:
+    with Forked("import fakes, tabular_cache.build, tabular_cache.noise, tabular_cache.quiet") as forked:
         for _ in range(3):
             before = finished() if (tmp_path / "t").exists() else 0
             process = forked.start(BUILD, str(tmp_path / "t"))
