@@ -1,5 +1,6 @@
 """Shared test set-up: where the raw data lie, shape checks on, one BLAS thread."""
 
+import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from command_lines import CommandLines
 from forked import Forked
 from hypothesis import settings
 
+gc.set_threshold(50_000, 20, 50)  # a tenth of the time went into looking for garbage among the modules imported
 # A busy machine is no failure, so no deadlines; CI repeats itself exactly, other runs explore new examples.
 settings.register_profile("explore", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
@@ -55,7 +57,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Begin the tests, in a worker."""
+    """Begin the tests; what has been imported for them is there to stay, and no garbage is looked for in it."""
+    gc.collect()
+    gc.freeze()
     if hasattr(session.config, "workerinput"):
         compile_once.wait()
 
@@ -76,14 +80,19 @@ def studies() -> Iterator[Forked]:
 
 
 @contextmanager
-def not_drawing() -> Iterator[None]:
-    """Make figures without drawing them: for tests of what stands beside them, of which that would take most time."""
+def not_drawing(laid_out: bool = False) -> Iterator[None]:
+    """Make figures without drawing them: for tests of what stands beside them, of which that would take most time.
+
+    laid_out: place all that is in them, which finds what cannot be drawn, but write no image.
+    """
     from matplotlib.figure import Figure
 
     from analysis import plotting
 
     def rendered(figure: Figure) -> dict[str, bytes]:
         assert figure.axes
+        if laid_out:
+            figure.draw_without_rendering()
         return {"png": b"not drawn", "svg": b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 10"><g/></svg>'}
 
     with pytest.MonkeyPatch.context() as patch:
@@ -95,4 +104,11 @@ def not_drawing() -> Iterator[None]:
 def undrawn() -> Iterator[None]:
     """Do not draw in this test."""
     with not_drawing():
+        yield
+
+
+@pytest.fixture
+def laid_out() -> Iterator[None]:
+    """Lay figures out in this test, and write no images."""
+    with not_drawing(laid_out=True):
         yield
