@@ -113,5 +113,5 @@ check: $(READY) ## lint, format, types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-chaos: $(READY) ## faults injected into a small study, its bytes compared; hostile inputs; compiling (some minutes)
+chaos: $(READY) ## faults injected into a small study and its bytes compared; hostile inputs (some minutes)
 	$(BIN)/python tests/chaos

@@ -1,8 +1,6 @@
-"""`make chaos`: faults injected into a small real study, and the bytes that come out of it compared; hostile inputs;
-all that is compiled, compiled again.
+"""`make chaos`: faults injected into a small real study, and the bytes that come out of it compared; hostile inputs.
 
-Usage: python tests/chaos [study|dask|hostile|compiled ...] [rounds=50] [kills=20] [seed=0]; without parts, all of
-them.
+Usage: python tests/chaos [study|dask|hostile ...] [rounds=50] [kills=20] [seed=0]; without parts, all of them.
 Exits with 1 if anything was lost, mixed up, hung or silently used.
 """
 
@@ -11,12 +9,11 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parents[2])]
 
-import compiled  # noqa: E402
 import dask_kills  # noqa: E402
 import hostile  # noqa: E402
 import rounds  # noqa: E402
 
-PARTS = {"study": rounds.main, "dask": dask_kills.main, "hostile": hostile.main, "compiled": compiled.main}
+PARTS = {"study": rounds.main, "dask": dask_kills.main, "hostile": hostile.main}
 
 
 def run() -> int:
