@@ -66,7 +66,7 @@ models: $(READY) ## the cost models compared: F2, F8, F9 and claims 9 to 11 (F9 
 	$(BIN)/python -m harness -m study=cost_models cost_model=gp,transfer_linear results_dir=$(RESULTS) $(MODELS) $(GRID)
 
 sensitivities: $(READY) ## the study under other settings (GRID= chooses a part); hist, where its tables are there
-	for s in base ard_off cpu wall log_loss coarse surface; do $(BIN)/python -m harness study=sensitivity setting=$$s \
+	for s in base ard_off log_error winsorized cpu wall log_loss coarse surface; do $(BIN)/python -m harness study=sensitivity setting=$$s \
 	  results_dir=$(RESULTS)-sensitivities/$$s $(GRID) || exit; done
 	if [ -d $(HIST) ]; then \
 	  $(BIN)/python -m harness study=sensitivity evaluator.tables=$(HIST) +evaluator.at_most_configs=tabular_cache/tables \

@@ -17,6 +17,8 @@ DATA, DATA_COLUMNS = "sensitivities_data.csv", ["dataset", "pipeline", "data"]
 TITLES: Mapping[str, str] = {
     TEST: "test error of the configuration chosen, for validation error",
     "ard_off": "one length-scale (ARD off), for one per dimension",
+    "log_error": "surrogate of the log of the error, for one of the error",
+    "winsorized": "surrogate of errors pulled down to Tukey's fence, for one of the errors",
     "cpu": "CPU seconds as measured, for CPU seconds at the pace of the reference machine",
     "wall": "wall-clock seconds as measured, for CPU seconds {}",
     LOSS: "log-loss minimised and judged by, for misclassification rate; classification problems only",

@@ -26,9 +26,10 @@ from harness.records import read_traces
 BASE, TEST, LOSS = "base", "test", "log_loss"
 RANKED, LOWEST = 8, " at 50%"  # the claim about ranks under budgets, and how its conditions at the lowest end
 CLAIMS = (1, 2, 3, 7, RANKED)  # those that runs of 100 iterations under one cost model decide
-SAME_TABLES = ("ard_off", "cpu", "wall", LOSS, "coarse", "exact")  # which differ from the base in something else
+SCALES = ("log_error", "winsorized")  # on which the surrogate sees errors
+SAME_TABLES = ("ard_off", *SCALES, "cpu", "wall", LOSS, "coarse", "exact")  # these differ in something else
 AGAINST: Mapping[str, str] = {"wall": "cpu", "hist": "exact"}  # compared with that setting, where it is there
-ORDER = ("ard_off", "cpu", "wall", LOSS, "coarse", "surface", "exact", "hist")  # others follow by name
+ORDER = ("ard_off", *SCALES, "cpu", "wall", LOSS, "coarse", "surface", "exact", "hist")  # others follow by name
 _VALIDATION: Judge = "validation"
 
 

@@ -14,6 +14,7 @@ from hydra.utils import get_object, instantiate
 from harness.cost_models.censored import IMPUTED
 from harness.cost_models.protocol import CostModel, ProblemAware, known_beforehand
 from harness.cost_models.statistics import DEFAULT
+from harness.error_scales import RAW
 from harness.errors import BadInput
 from harness.methods import Method
 from harness.problem import Bounded, Evaluator
@@ -45,6 +46,7 @@ class Grid:
     budgets: Mapping[str, float] | None = None  # seconds by problem; tau is then a multiple of them
     fronts: bool = False  # keep the EI-cost fronts of every step beside the traces
     censored_costs: str = IMPUTED
+    error_scale: str = RAW
 
     def settings(self, problem: str | None = None) -> dict[str, Any]:
         """Return the settings of every run's optimizer; with `budgets`, those of runs on a `problem`.
@@ -73,6 +75,15 @@ class Grid:
             return {"censored_costs": IMPUTED} if limited else {}
         name = f"{self.names['cost_model']}:{self.censored_costs}"
         return {"censored_costs": self.censored_costs, "cost_model": name}
+
+    def scaling(self) -> dict[str, str]:
+        """Return the scale on which the surrogate sees errors, where that is not their own.
+
+        It is part of the surrogate's name, so that an analysis never mixes two.
+        """
+        if self.error_scale == RAW:
+            return {}
+        return {"error_scale": self.error_scale, "surrogate": f"{self.names['surrogate']}:{self.error_scale}"}
 
 
 @dataclass(frozen=True)
@@ -117,6 +128,7 @@ def make_spec(
         **grid.names,
         **({} if method.utility is None else {"utility": method.utility[0]}),
         **grid.censoring(),
+        **grid.scaling(),
         **({"plans_ahead": False} if method.steady else {}),
         "components": {name: _settings(config) for name, config in grid.parts(method).items()},
         "engine": ENGINE,

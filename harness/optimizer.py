@@ -1,8 +1,9 @@
 """The optimizer: tell it evaluations, ask it which candidate to evaluate next. No I/O, no global randomness.
 
-Failed evaluations: the surrogate sees the worst error observed so far in their place, so that the search
-moves away from them; the cost model learns their cost like any other. A time-out's cost is only a lower bound
-of the true one, and the cost model learns it as such (`cost_models.censored`).
+The surrogate sees errors on the scale that `error_scales` makes of them, and so do utilities. Failed evaluations: it
+sees the worst error observed so far in their place, so that the search moves away from them; the cost model learns
+their cost like any other. A time-out's cost is only a lower bound of the true one, and the cost model learns it as such
+(`cost_models.censored`).
 """
 
 import copy
@@ -20,6 +21,8 @@ from harness.acquisitions.protocol import CostRule, DemandingUtility, PowerRule,
 from harness.compile_cache import clock_s
 from harness.cost_models import censored, statistics
 from harness.cost_models.protocol import CostModel, ProblemAware
+from harness.error_scales import RAW, rescale
+from harness.error_scales import check as check_scale
 from harness.errors import BadInput
 from harness.problem import Evaluation, Problem
 from harness.screening import FEWEST, MANY, screened, shortlist
@@ -33,6 +36,7 @@ _LARGEST = 700.0  # exp of it is finite, of its negative positive
 class Proposal:
     """The chosen candidate: index, log utility, predicted cost (exp of mean log cost), effective alpha.
 
+    log_ei: of errors on the scale that the surrogate sees.
     predicted_cost_s: finite and positive however far a cost model extrapolates.
     fit_ms, propose_ms: milliseconds spent on fitting both models and on scoring and choosing.
     """
@@ -51,7 +55,7 @@ class Optimizer:
     iterations: evaluations of the whole run, `n_initial` of the initial design included. tau: the budget in
     seconds, or None. cost_statistic: what the rule takes for the cost, one of `cost_models.statistics`. seed: of the
     random draws of utility and surrogate, if they make any. censored_costs: what becomes of costs that are only lower
-    bounds, one of `cost_models.censored`.
+    bounds, one of `cost_models.censored`. error_scale: what the surrogate sees of errors, one of `error_scales`.
     """
 
     def __init__(
@@ -67,6 +71,7 @@ class Optimizer:
         cost_statistic: str = statistics.DEFAULT,
         seed: int = 0,
         censored_costs: str = censored.IMPUTED,
+        error_scale: str = RAW,
     ) -> None:
         for name, count in (("iterations", iterations), ("n_initial", n_initial)):
             if isinstance(count, bool) or not isinstance(count, int) or count < 1:
@@ -75,6 +80,7 @@ class Optimizer:
             raise BadInput(f"tau must be a number of seconds > 0, or null, got {tau}")
         self._surrogate, self._cost_model, self._utility, self._rule = surrogate, cost_model, utility, rule
         self._statistic, self._treatment = statistics.check(cost_statistic), censored.check(censored_costs)
+        self._scale = check_scale(error_scale)
         if cost_statistic == "expected_inverse" and not isinstance(rule, PowerRule):
             raise BadInput(
                 "cost_statistic=expected_inverse needs a rule that divides by a power of the cost, such as eipu"
@@ -115,14 +121,14 @@ class Optimizer:
         """Choose among `candidates`, points of the unit cube.
 
         Raises ValueError before the first `tell`, without candidates and for what are no such points; BadInput for a
-        utility or rule that does not give a number to each.
+        utility or rule that does not give a number to each, and for errors that the scale does not have.
         """
         if not self._n:
             raise ValueError("tell the initial design before asking")
         check_candidates(candidates, self._points.shape[1])
         began = clock_s()
         X, (error, cost_s, stopped) = self._points[: self._n].copy(), self._outcomes[: self._n].T.copy()
-        y = fill_failures(error)
+        y = fill_failures(rescale(self._scale, error))
         posterior = self._surrogate.fit(X, y)
         censored.learn(self._cost_model, X, cost_s, stopped > 0, self._treatment)
         fitted = clock_s()

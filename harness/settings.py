@@ -14,6 +14,7 @@ from harness.choices import check_needs, search_places
 from harness.cli import chosen, whole_number
 from harness.cost_models import censored
 from harness.cost_models.statistics import check
+from harness.error_scales import check as check_scale
 from harness.errors import BadInput
 from harness.grid import Grid
 from harness.methods import PARAMETERS, Method, study_methods, to_method
@@ -52,6 +53,7 @@ def read_grid(cfg: DictConfig) -> Grid:
         budgets=None if cfg.budgets is None else read_budgets(Path(str(cfg.budgets))),
         fronts=cfg.fronts,
         censored_costs=censored.check(cfg.censored_costs),
+        error_scale=check_scale(cfg.error_scale),
     )
     _check_tables(grid)
     for method in grid.methods:

@@ -104,7 +104,7 @@ def _opened(block: Block, evaluator: Evaluator, seed: int) -> Iterator[Problem]:
 
 
 def _optimizer(spec: dict[str, Any], seed: int) -> Optimizer:
-    settings = {name: spec[name] for name in (*SETTINGS, "censored_costs") if name in spec}
+    settings = {name: spec[name] for name in (*SETTINGS, "censored_costs", "error_scale") if name in spec}
     return make_optimizer(spec["components"], spec["rule"], {**settings, "seed": seed})
 
 

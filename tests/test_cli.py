@@ -94,6 +94,8 @@ WRONG = [
         ["+acq=ei", "cost_statistic=mean"],
         "cost_statistic must be one of exp_mean, expected, expected_inverse, got 'mean'",
     ),
+    (["+acq=ei", "error_scale=ln"], "error_scale must be one of raw, log, winsorized, got 'ln'"),
+    (["+acq=ei", "error_scale=null"], "error_scale must be one of raw, log, winsorized, got None"),
     (
         ["+acq=ei", "study=nope"],
         f"unknown study 'nope'; allowed: {', '.join(options('study'))}",
@@ -343,7 +345,7 @@ def test_wrong_commands_of_the_tables(
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
     monkeypatch.chdir(tmp_path)
     for arguments, message in [
-        (["biuld"], "unknown command 'biuld'; allowed: build, audit, info, confirm, truth, costs, significance"),
+        (["biuld"], "unknown command 'biuld'; allowed: build, plan, grow, left, audit, identify, info, "),
         (["info", "dataset=[nope]"], "unknown dataset 'nope'; allowed:"),
         (["info", "tables=/nowhere"], "no tables in /nowhere"),
         (["info", "tables=2026"], "no tables in 2026"),

@@ -23,8 +23,8 @@ class History:
 class Belief:
     """The models' predictions on m candidates and the state of the run.
 
-    mean, sd: the surrogate's prediction of the error, in units of y.
-    incumbent: lowest error observed so far, f_min.
+    mean, sd: the surrogate's prediction of y, the error on the scale that it sees (`harness.error_scales`).
+    incumbent: lowest y observed so far, f_min.
     log_cost, log_cost_sd: the cost model's prediction of log c, c in seconds.
     step: number of evaluations made so far (the 0-based index of the one to choose now).
     iterations, n_initial: length of the run and, within it, of the initial design.

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from harness.compiler import njit
 from harness.surrogates.kernels import fma
 from harness.surrogates.matern import kernel_row
-from harness.surrogates.triangles import cholesky, invert, pad, padded
+from harness.surrogates.triangles import cholesky, invert, pad, padded_inline
 
 _REFRESH = 8  # observations after which the choice is made anew
 
@@ -76,7 +76,7 @@ def informative(
             left[j] = fma(-row[j], row[j], left[j])
         left[i], chosen[i], order[h] = -1.0, True, i
         h += 1
-    size, rest = padded(h), h
+    size, rest = padded_inline(h), h
     U, W = np.empty((size, size)), np.empty((size, size))
     for j in range(h):
         for k in range(j, h):
@@ -94,7 +94,7 @@ def informative(
 @no_type_check
 def _inverse_factor(A: Float[np.ndarray, "h d"], signal: float, noise: float) -> tuple[bool, Float[np.ndarray, "h h"]]:
     """Return whether K = signal Matern-5/2 + noise I is positive definite, and L^-1, L L^T = K."""
-    h, size = len(A), padded(len(A))
+    h, size = len(A), padded_inline(len(A))
     columns, U, W = np.ascontiguousarray(A.T), np.empty((size, size)), np.empty((size, size))
     s, r = np.empty(h), np.empty(h)
     for i in range(h):

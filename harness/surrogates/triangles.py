@@ -12,11 +12,12 @@ from harness.compiler import njit
 from harness.surrogates.kernels import SQUARE_COLUMNS, SQUARE_ROWS, fma, subtract_product
 
 
-@njit(inline="always")
-@no_type_check
 def padded(n: int) -> int:
-    """Return the rows that an n x n matrix is padded to."""
+    """Return the rows that an n x n matrix is padded to; for Python, where `padded_inline` is for compiled loops."""
     return -(-n // SQUARE_COLUMNS) * SQUARE_COLUMNS
+
+
+padded_inline = njit(inline="always")(padded)
 
 
 @njit(inline="always", error_model="numpy")

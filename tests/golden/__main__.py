@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
+sys.path[:0] = [str(Path(__file__).resolve().parents[i]) for i in (2, 1)]
 
 import studies  # noqa: E402 - needs what lies beside its folder
 

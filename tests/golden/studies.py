@@ -5,6 +5,7 @@ and method: files may be laid out otherwise, specs and their hashes may change, 
 """
 
 import hashlib
+import json
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,11 +16,18 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from command_lines import CommandLines
 
+from tabular_cache.checks import SEAL, seal_of
+from tabular_cache.rows import parquet_bytes
+from tabular_cache.schema import file_stem
+from tabular_cache.table import base_manifest, table_entry, table_rows
+
 HERE = Path(__file__).resolve().parent
 CONFIGS = HERE.parents[1] / "configs"
+TABLES = HERE / "tables"  # of what the studies read and learn from; the shipped ones grow, these never change
 _SMALL = ("dataset=[abalone,phoneme]", "pipeline=[pca_small]", "seeds=[0,1]", "iterations=12")
 _SMALLER = ("dataset=[phoneme]", "pipeline=[clean]", "seeds=[0]", "iterations=10", "evaluator.n_configs=64")
 _CUT = ("dataset=[letters]", "pipeline=[quadratic]", "seeds=[0]", "iterations=25")  # most trainings are cut short
+_SPREAD = ("dataset=[wind]", "pipeline=[clean]", "seeds=[0]", "iterations=25")  # errors differ by orders of magnitude
 _MOST = 3  # workers that a study is run with, if it is to be run with several
 _HASH = re.compile(r"-[0-9a-f]{16}(?=/|\.|$)")
 
@@ -53,13 +61,42 @@ def studies() -> dict[str, tuple[str, ...]]:
         for model in ("lv3", "gp", "gp_lv"):
             settings = (f"censored_costs={name}", f"cost_model={model}")
             found[f"censored costs {name} {model}"] = ("+acq=eipu", *settings, *_CUT)
+    for name in ("raw", "log", "winsorized"):
+        found[f"error scale {name}"] = ("+acq=ei", f"error_scale={name}", *_SPREAD)
     for name in names("setting"):
         found[f"setting {name}"] = ("+acq=cei", "lam=0.3", f"setting={name}", *_SMALLER)
     for name in names("evaluator"):
         if not name.startswith("live"):  # trainings measure time, which no two runs share
             found[f"evaluator {name}"] = ("+acq=cei", "lam=0.3", f"evaluator={name}", *_SMALLER)
     del found["surrogate gpyopt"]  # GPy calls LAPACK: its last digits are another library's
-    return found
+    return {name: (*settings, *_tables(name)) for name, settings in found.items()}
+
+
+def _tables(study: str) -> tuple[str, ...]:
+    """Return the settings that let a study read the golden tables, and learn from them."""
+    learned = {"cost model hybrid": "cost_model.prior.tables"}
+    if study.startswith("cost model transfer"):
+        learned[study] = "cost_model.tables"
+    names = ["evaluator.tables", *([learned[study]] if study in learned else [])]
+    return tuple(f"{name}={TABLES}" for name in names)
+
+
+def freeze(source: Path, problems: Sequence[str], n_configs: int) -> None:
+    """Write the golden tables: the first `n_configs` configurations of some problems' tables."""
+    manifest = {**base_manifest(source), "tables": {}, "campaigns": []}
+    manifest.pop("noise", None)
+    TABLES.mkdir(exist_ok=True)
+    for problem in problems:
+        rows = table_rows(problem, source)
+        rows = rows.filter(pc.less(rows["config"], n_configs))
+        content = parquet_bytes(rows)
+        (TABLES / f"{file_stem(problem)}.parquet").write_bytes(content)
+        entry = {k: v for k, v in table_entry(problem, source).items() if k not in ("parts", "file_sha256", SEAL)}
+        entry |= {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content), "rows": len(rows)}
+        entry |= {"configs": len(pc.unique(rows["config"]))}
+        manifest["tables"][problem] = entry
+        entry[SEAL] = seal_of(manifest, problem)
+    (TABLES / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
 
 
 def executors() -> dict[str, tuple[str, ...]]:

@@ -17,7 +17,7 @@ from harness.executors import local, run_tasks, serial
 from harness.grid import COST_SD, LOOK_AHEAD
 from harness.methods import Method
 from harness.problem import Evaluation, Problem
-from harness.records import read_traces
+from harness.records import read_traces, spec_hash
 from harness.study import Grid, blocks, run_study
 
 IGNORE = {"_target_": "harness.acquisitions.ignore.Ignore"}
@@ -255,6 +255,16 @@ def test_how_censored_costs_are_treated_is_told_wherever_it_is_not_the_default(t
     assert not any("censored_costs" in block.spec for block in blocks(plain, tmp_path)[0])
     for block in blocks(replace(plain, censored_costs="dropped"), tmp_path)[0]:
         assert block.spec["censored_costs"] == "dropped" and block.spec["cost_model"].endswith(":dropped")
+
+
+def test_the_scale_of_errors_is_told_wherever_it_is_not_their_own(tables: Path, tmp_path: Path) -> None:
+    plain = grid(tables)
+    todo = blocks(plain, tmp_path)[0]
+    assert not any("error_scale" in block.spec for block in todo)
+    for block, other in zip(todo, blocks(replace(plain, error_scale="log"), tmp_path)[0], strict=True):
+        surrogate = block.spec["surrogate"]
+        assert other.spec == {**block.spec, "error_scale": "log", "surrogate": f"{surrogate}:log"}
+        assert spec_hash(other.spec) != spec_hash(block.spec)
 
 
 def test_many_seeds_of_a_problem_are_shared_among_workers(tables: Path, tmp_path: Path) -> None:
