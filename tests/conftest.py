@@ -4,13 +4,18 @@ import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import compile_once
 import pytest
 from command_lines import CommandLines
 from forked import Forked
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 gc.set_threshold(50_000, 20, 50)  # a tenth of the time went into looking for garbage among the modules imported
 # A busy machine is no failure, so no deadlines; CI repeats itself exactly, other runs explore new examples.
@@ -49,6 +54,14 @@ needs_home = pytest.mark.skipif(
     not Path(os.environ.get("DATASETS_HOME", "/nonexistent")).is_dir(),
     reason="DATASETS_HOME is not set to the folder of the raw data sets",
 )
+
+
+@cache
+def loaded(name: str) -> "Dataset":
+    """Return a data set of the study, read once for all tests of a process, which must not change it."""
+    from datasets import load
+
+    return load(name, download=False)
 
 
 def pytest_configure(config: pytest.Config) -> None:
