@@ -18,9 +18,12 @@ ENVIRONMENT = {
 }  # a relative folder is meant from here, wherever they run
 _DRIVER = """
 import contextlib, importlib.util, io, json, os, sys
+from hydra._internal.hydra import Hydra
 from hydra.core.global_hydra import GlobalHydra
 import harness.__main__
 from harness.cli import run_cli
+
+Hydra.get_mode = lambda *_, **__: None  # else all settings are composed twice, only to find that nobody set hydra.mode
 
 for line in sys.stdin:
     folder, module, arguments = json.loads(line)

@@ -18,6 +18,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 _SHARED = "COMPILED_BY_THE_TESTS"  # names the folder of a whole run's cache to its workers
 _SAID = "said"
+_made: list[tuple[Path, str]] = []
 
 
 def call(folder: Path) -> str:
@@ -32,11 +33,13 @@ def call(folder: Path) -> str:
 
 
 def compiled(folder: Path) -> tuple[Path, str]:
-    """Return a cache and what the processes that filled it printed: this run's own, or else a new one in `folder`."""
+    """Return a cache and what the processes that filled it printed: the run's own, or else that first made here."""
     if _SHARED in os.environ:
         folder = Path(os.environ[_SHARED])
         return folder, (folder / _SAID).read_text()
-    return folder, call(folder)
+    if not _made:
+        _made.append((folder, call(folder)))
+    return _made[0]
 
 
 def start(config: pytest.Config) -> None:

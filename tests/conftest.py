@@ -1,20 +1,33 @@
 """Shared test set-up: where the raw data lie, shape checks on, one BLAS thread."""
 
+import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import compile_once
 import pytest
 from command_lines import CommandLines
+from forked import Forked
 from hypothesis import settings
 
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+gc.set_threshold(50_000, 20, 50)  # a tenth of the time went into looking for garbage among the modules imported
 # A busy machine is no failure, so no deadlines; CI repeats itself exactly, other runs explore new examples.
 settings.register_profile("explore", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "explore")
 
+STUDY = "from harness.__main__ import main; from harness.cli import run_cli; run_cli(main)"
+USED_BY_STUDIES = (
+    *("hydra", "harness.__main__", "harness.cli", "harness.study", "harness.execution", "harness.optimizer"),
+    *("harness.surrogates.gp", "harness.live", "tabular_cache.replay"),
+)
 ROOT = Path(__file__).resolve().parents[1]
 _SHARED = ROOT.parent / "shared" / "datasets"
 if "DATASETS_HOME" not in os.environ and _SHARED.is_dir():
@@ -43,13 +56,23 @@ needs_home = pytest.mark.skipif(
 )
 
 
+@cache
+def loaded(name: str) -> "Dataset":
+    """Return a data set of the study, read once for all tests of a process, which must not change it."""
+    from datasets.loading import load  # `datasets.load` may stand for this function in a test
+
+    return load(name, download=False)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Begin a run."""
     compile_once.start(config)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Begin the tests, in a worker."""
+    """Begin the tests; what has been imported for them is there to stay, and no garbage is looked for in it."""
+    gc.collect()
+    gc.freeze()
     if hasattr(session.config, "workerinput"):
         compile_once.wait()
 
@@ -62,15 +85,27 @@ def command_line() -> Iterator[CommandLines]:
     made.close()
 
 
+@pytest.fixture(scope="session")
+def studies() -> Iterator[Forked]:
+    """Start processes that run studies: STUDY, with the arguments of `python -m harness`."""
+    with Forked(f"import {', '.join(USED_BY_STUDIES)}") as made:
+        yield made
+
+
 @contextmanager
-def not_drawing() -> Iterator[None]:
-    """Make figures without drawing them: for tests of what stands beside them, of which that would take most time."""
+def not_drawing(laid_out: bool = False) -> Iterator[None]:
+    """Make figures without drawing them: for tests of what stands beside them, of which that would take most time.
+
+    laid_out: place all that is in them, which finds what cannot be drawn, but write no image.
+    """
     from matplotlib.figure import Figure
 
     from analysis import plotting
 
     def rendered(figure: Figure) -> dict[str, bytes]:
         assert figure.axes
+        if laid_out:
+            figure.draw_without_rendering()
         return {"png": b"not drawn", "svg": b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 10"><g/></svg>'}
 
     with pytest.MonkeyPatch.context() as patch:
@@ -82,4 +117,11 @@ def not_drawing() -> Iterator[None]:
 def undrawn() -> Iterator[None]:
     """Do not draw in this test."""
     with not_drawing():
+        yield
+
+
+@pytest.fixture
+def laid_out() -> Iterator[None]:
+    """Lay figures out in this test, and write no images."""
+    with not_drawing(laid_out=True):
         yield

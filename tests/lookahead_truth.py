@@ -126,10 +126,10 @@ def ei(gap, variance):
     return gap * ndtr(gap / sd) + sd * np.exp(-0.5 * (gap / sd) ** 2) / np.sqrt(2 * np.pi)
 
 
-def given(mean, covariance, noise: float, i: int, y: float):
-    """The Gaussian after observing y at i, by the textbook formula."""
+def given(mean, covariance, noise: float, i: int, y):
+    """The Gaussian after observing y at i, by the textbook formula; of several y, the means are rows."""
     gain = covariance[:, i] / (covariance[i, i] + noise)
-    return mean + gain * (y - mean[i]), covariance - np.outer(gain, covariance[i])
+    return mean + np.multiply.outer(y - mean[i], gain), covariance - np.outer(gain, covariance[i])
 
 
 def enumerate_myopic(mean, covariance, cost, i: int, best: float, left: float, free: list[int], n: int = 120):
@@ -141,13 +141,17 @@ def enumerate_myopic(mean, covariance, cost, i: int, best: float, left: float, f
     fits = [j for j in free if cost[j] <= left + 1e-9]
     if not fits:
         return total
-    later = []
-    for z in grid(n):
-        value = mean[i] + np.sqrt(covariance[i, i]) * z
-        m, c = given(mean, covariance, 0.0, i, value)
-        lowest = min(best, value)
-        following = fits[int(ei(lowest - m[fits], c.diagonal()[fits]).argmax())]
-        later.append(enumerate_myopic(m, c, cost, following, lowest, left, free, n // 4))
+    values = mean[i] + np.sqrt(covariance[i, i]) * grid(n)
+    means, c = given(mean, covariance, 0.0, i, values)
+    lowest = np.minimum(best, values)
+    gains = ei(lowest[:, None] - means[:, fits], c.diagonal()[fits])
+    ends = {j: all(cost[k] > left - cost[j] + 1e-9 for k in free if k != j) for j in fits}  # nothing fits after j
+    later = [
+        float(gain.max())
+        if ends[following := fits[int(gain.argmax())]]
+        else enumerate_myopic(m, c, cost, following, low, left, free, n // 4)
+        for gain, m, low in zip(gains, means, lowest, strict=True)
+    ]
     return total + float(np.mean(later))
 
 
@@ -189,15 +193,13 @@ def two_steps(joint: Joint, chance, best: float, i: int, costs: np.ndarray, left
     variance, rest = joint.covariance[i, i], [j for j in range(len(joint.mean)) if j != i]
     fit = [c for c in costs if c <= left]
     chances = np.array([chance(left - c)[rest] for c in fit]).reshape(len(fit), len(rest))
+    y = joint.mean[i] + np.sqrt(variance + joint.noise) * grid(100)
+    means, covariance = given(joint.mean, joint.covariance, joint.noise, i, y)
     later = []
-    for z in grid(100):
-        y = joint.mean[i] + np.sqrt(variance + joint.noise) * z
-        mean, covariance = given(joint.mean, joint.covariance, joint.noise, i, y)
-        found = np.zeros(len(rest))
-        for e in grid(40):
-            f = mean[i] + np.sqrt(max(covariance[i, i], 0.0)) * e
-            m, c = given(joint.mean, joint.covariance, 1e-12, i, f)  # the noise says nothing more of f elsewhere
-            found += ei(min(best, f) - m[rest], c.diagonal()[rest]) / 40
+    for mean in means:
+        f = mean[i] + np.sqrt(max(covariance[i, i], 0.0)) * grid(40)
+        m, c = given(joint.mean, joint.covariance, 1e-12, i, f)  # the noise says nothing more of f elsewhere
+        found = ei(np.minimum(best, f)[:, None] - m[:, rest], c.diagonal()[rest]).mean(axis=0)
         later.append((found * chances).max(axis=1).sum() / len(costs))
     return float(ei(best - joint.mean[i], joint.covariance[i, i]) * chance(left)[i] + np.mean(later))
 

@@ -1,6 +1,7 @@
 """The command line: wrong input gets one line that says what is allowed, exit code 2, and writes nothing."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -9,7 +10,9 @@ from pathlib import Path
 
 import pytest
 from command_lines import ENVIRONMENT, CommandLines
+from conftest import STUDY
 from fakes import make_tables
+from forked import Forked, Process
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 import tabular_cache.__main__
@@ -277,8 +280,8 @@ def test_multirun_runs_each_acquisition(command_line: CommandLines, tmp_path: Pa
     assert set(read_traces(tmp_path / "results")["method"]) == {"cei(lam=0.1)", "eipu"}
 
 
-def test_cfg_job_shows_the_settings(tmp_path: Path) -> None:
-    done = run("-m", "harness", "+acq=cei", "lam=0.1", "--cfg", "job", cwd=tmp_path)
+def test_cfg_job_shows_the_settings(command_line: CommandLines, tmp_path: Path) -> None:
+    done = command_line("harness", "+acq=cei", "lam=0.1", "--cfg", "job", cwd=tmp_path)
     assert done.returncode == 0
     assert "lam: 0.1" in done.stdout
     assert list(tmp_path.iterdir()) == []
@@ -295,8 +298,8 @@ def test_cfg_job_shows_the_settings(tmp_path: Path) -> None:
         ("analysis.opportunity", "python -m analysis.opportunity [branin|svm|network|pictures ...]"),
     ],
 )
-def test_help_is_given(tmp_path: Path, module: str, said: str) -> None:
-    done = run("-m", module, "--help", cwd=tmp_path)
+def test_help_is_given(command_line: CommandLines, tmp_path: Path, module: str, said: str) -> None:
+    done = command_line(module, "--help", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert said in done.stdout
     assert list(tmp_path.iterdir()) == []
@@ -380,12 +383,11 @@ def test_help_of_a_command_shows_its_settings(
 MORE = ["dataset=[abalone,wine]", "pipeline=[clean]", "seeds=[0,1,2]", "iterations=30", "study=demo"]
 
 
-def begun(folder: Path, tables: Path) -> "subprocess.Popen[str]":
+def begun(studies: Forked, folder: Path, tables: Path) -> Process:
     """A study in a process of its own that has written a record: its trace, which is the last and makes it count."""
     there = records(folder)
     settings = [*MORE, f"evaluator.tables={tables}", "executor=local", "executor.n_jobs=1", "results_dir=r"]
-    command = [sys.executable, "-m", "harness", *settings]
-    started = subprocess.Popen(command, cwd=folder, env=ENVIRONMENT, text=True, stderr=subprocess.PIPE)
+    started = studies.start(STUDY, *settings, cwd=folder, environment=ENVIRONMENT)
     while records(folder) == there and started.poll() is None:
         time.sleep(0.02)
     return started
@@ -401,19 +403,18 @@ def traces(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_study_survives_kill_interrupt_and_damage_and_gives_the_same_bytes(
-    cli: Cli, command_line: CommandLines, tables: Path
+    cli: Cli, command_line: CommandLines, studies: Forked, tables: Path
 ) -> None:
-    first = begun(cli.folder, tables)
-    first.send_signal(signal.SIGSTOP)  # or it might have done all before it is met
+    first = begun(studies, cli.folder, tables)
+    os.kill(first.pid, signal.SIGSTOP)  # or it might have done all before it is met
     code, _, err = cli(*MORE, "results_dir=r")
     assert (code, len(err)) == (2, 1)
     assert f"another study is writing to r (process {first.pid} on " in err[0]
     first.kill()
-    first.communicate()
-    second = begun(cli.folder, tables)
-    second.send_signal(signal.SIGINT)
-    assert second.communicate()[1].splitlines()[-1] == "stopped; what is finished is kept"
-    assert second.returncode == 130
+    second = begun(studies, cli.folder, tables)
+    os.kill(second.pid, signal.SIGINT)
+    assert second.wait() == 130
+    assert second.err.read_text().splitlines()[-1] == "stopped; what is finished is kept"
     path = min(records(cli.folder / "r"))
     path.write_bytes(path.read_bytes()[:-9])
     code, out, err = cli(*MORE, "results_dir=r")
@@ -423,7 +424,7 @@ def test_a_study_survives_kill_interrupt_and_damage_and_gives_the_same_bytes(
     assert cli(*MORE, "results_dir=whole", "executor=serial")[0] == 0
     assert traces(cli.folder / "r") == traces(cli.folder / "whole")
     assert len(traces(cli.folder / "r")) == 16
-    told = run("-m", "harness.status", "results_dir=r", "--json", cwd=cli.folder)
+    told = command_line("harness.status", "results_dir=r", "--json", cwd=cli.folder)
     status = json.loads(told.stdout)
     assert (status["total"]["done"], status["total"]["missing"], status["running"]) == (48, 0, False)
     assert status["by_dataset"]["wine"]["done"] == 24

@@ -39,7 +39,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = {
         "made": {"name": "made", "solver": {"_target_": f"{part}.Made"}, "instances": {"_target_": f"{part}.Sizes"}}
     }
-    settings = {"budget_s": 12.0, "kappa_max_s": 2.0, "train": 4, "test": 3, "treatment": "sampled"}
+    settings = {"budget_s": 6.0, "kappa_max_s": 2.0, "train": 4, "test": 3, "treatment": "sampled"}
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(Path(__file__).parents[1] / "harness"))
         assert run_trials(serial(), trials(config, (1.0, None), 1, settings, str(out))) == []

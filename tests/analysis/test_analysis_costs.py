@@ -149,6 +149,7 @@ SHAPES = ("no usual size", "only large sizes", "disjoint problems", "disjoint si
           "one panel")  # fmt: skip
 
 
+@pytest.mark.usefixtures("laid_out")
 @pytest.mark.parametrize("case", SHAPES)
 def test_records_of_any_shape_are_shown_or_refused_in_one_line(case: str, costs: pd.DataFrame, tmp_path: Path) -> None:
     part = _ragged(costs)[case]

@@ -169,6 +169,7 @@ def test_rank_numbers_by_plain_loops(
     assert f"{np.mean(ended):.1%} (200%)" in drawn[f"partial-{name}"].caption
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("name", ["f3", "f4", "f5", "f6", "cd"])
 def test_captions_name_the_error_that_was_judged(name: str, partial: pd.DataFrame, tmp_path: Path) -> None:
     caption = " ".join(figures()[name](collect(partial, judge="test"), tmp_path).caption.lower().split())

@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 from conftest import not_drawing
 from matplotlib.axes import Axes
+from some_claims import verdicts_on
 from synthetic_records import Way, block, frame, fronts_on_disk, on_disk, spec
 
 from analysis import report
 from analysis.__main__ import main
 from analysis.budgets import MULTIPLES, minimal_budgets
-from analysis.claims.evaluate import evaluate
 from analysis.endings import REACHED, SHORT, SPENT, USED_UP, budgets_that_count, cells_that_count, endings
 from analysis.figures import figures
 from analysis.headline import rank_table
@@ -70,8 +70,8 @@ def test_budgets_are_judged_on_the_seed_that_went_on(ragged: pd.DataFrame) -> No
 
 
 def test_claims_and_captions_of_a_ragged_study_say_what_they_leave_out(ragged: pd.DataFrame, tmp_path: Path) -> None:
-    verdicts = {v.number: v for v in evaluate(ragged)}
-    for number in (4, 5, 6):
+    verdicts = verdicts_on([4, 5, 6], ragged)
+    for number in verdicts:
         assert "[" in verdicts[number].ours and "planned too short for" not in verdicts[number].why
         assert "left out of a budget for which runs were planned too short: " in verdicts[number].taken_over
         assert "25 at 100%" in verdicts[number].taken_over and "25 at 2000%" in verdicts[number].taken_over

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from some_claims import verdict_on
 from synthetic_records import Way, frame, on_disk
 from test_claims import DATASETS, records
 
 from analysis.__main__ import main
-from analysis.claims.evaluate import evaluate
 from analysis.report import sections
 from analysis.sensitivities import from_other_data, title
 from analysis.settings_compared import CLAIMS, TEST, Comparison, compare, read
@@ -42,7 +42,7 @@ def test_claim_8_is_compared_at_the_lowest_budget_alone() -> None:
     """At 50 % of EIpu's cost only a frugal CEI has improved. Runs of 100 iterations do not decide larger budgets."""
     frugal = {Way("ei"): (100.0, 100.0), Way("eipu"): (20.0, 120.0), Way("cei", lam=0.3): (15.0, 90.0)}
     better = records(frugal, steps=100)
-    whole = evaluate(better)[7]
+    whole = verdict_on(8, better)
     assert whole.verdict == "undecided" and "planned too short" in whole.why
     found = compare("mine", better, records({**frugal, Way("cei", lam=0.3): (300.0, 90.0)}, steps=100))
     base, own = (next(v for v in verdicts if v.number == 8) for verdicts in (found.base, found.own))

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from some_claims import verdicts_on
 from synthetic_records import EVERY, Way, frame, on_disk
 
 from analysis.__main__ import main
@@ -100,7 +101,8 @@ def test_alternatives_that_were_not_looked_at_do_not_fail() -> None:
 
 def test_claims_about_ei_are_not_decided_by_another_utility() -> None:
     kg = frame(PROBLEMS, EVERY, [0, 1]).assign(utility="kg")
-    first, *_, eleventh, _ = evaluate(pd.concat([kg, kg.assign(cost_model="gp", spec="under gp")], ignore_index=True))
+    both = pd.concat([kg, kg.assign(cost_model="gp", spec="under gp")], ignore_index=True)
+    first, eleventh = verdicts_on([1, 11], both).values()
     for verdict in (first, eleventh):
         assert verdict.verdict == UNDECIDED and "runs of utility=kg, and the claim is about utility=ei" in verdict.why
     assert first.ours.startswith("time saved"), "the numbers stand there all the same"
@@ -109,7 +111,7 @@ def test_claims_about_ei_are_not_decided_by_another_utility() -> None:
 
 def test_pairs_of_methods_are_tested_without_the_others() -> None:
     rng = np.random.default_rng(0)
-    cells = pd.MultiIndex.from_product([range(12), range(20)], names=["dataset", "seed"])
+    cells = pd.MultiIndex.from_product([range(9), range(20)], names=["dataset", "seed"])
     error = pd.DataFrame(rng.normal([0.0, 0.4, 0.1, 0.2], size=(len(cells), 4)), index=cells, columns=list("abcd"))
     few, rank = error[["a", "b"]].rank(axis=1), error.rank(axis=1)
     difference = ahead(rank)("a", "b")

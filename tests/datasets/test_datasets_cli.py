@@ -113,7 +113,8 @@ RELATIVE = """
 import os, subprocess, sys
 import datasets
 os.chdir(sys.argv[1])
-from datasets.places import cache_folder, find
+from datasets.download import find
+from datasets.files import cache_folder
 from datasets.catalogue import entry_of
 show = "from datasets.download import cache_folder, home; print(home(), cache_folder().parent)"
 print(find(entry_of("phoneme")).place, datasets.load("phoneme", download=False).name, sep="\\n", flush=True)

@@ -1,18 +1,17 @@
 """Every data set against what its source says of it: sizes, class counts, ranges, odd rows."""
 
 import hashlib
-from functools import cache
 
 import numpy as np
 import pandas
 import pytest
-from conftest import needs_data
+from conftest import loaded, needs_data
 from hydra.utils import instantiate
 
-from datasets.catalogue import Dataset, entries, names
-from datasets.download import find
+from datasets import names, split
+from datasets.catalogue import entries
 from datasets.errors import BadInput
-from datasets.loading import load, split
+from datasets.loading import split
 
 pytestmark = needs_data
 ALL = tuple(entries())
@@ -73,11 +72,6 @@ SPLITS = {  # the first half of the SHA-256 of train, valid and test rows under 
     "wind": "0e813e399f06ad6f",
     "wine": "0f72fbce7d820286",
 }
-
-
-@cache
-def loaded(name: str) -> Dataset:
-    return load(name, download=False)
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -2,32 +2,17 @@
 
 import os
 import sys
-import time
 
 import numpy as np
 import pytest
 from fakes import prepared
+from loads import busy, in_compiled_code, wrong
 
 from datasets.errors import BadInput
 from harness import execution
 from harness.execution import sandbox
 from harness.live import LiveProblem
 from harness.problem import OK, SLACKS, TIMEOUT, Cappable, slack_factor, threshold
-
-
-def busy(seconds: float) -> float:
-    began = time.process_time()
-    while time.process_time() - began < seconds:
-        pass
-    return seconds
-
-
-def in_compiled_code() -> None:
-    np.linalg.svd(np.random.default_rng(0).normal(size=(6000, 3000)))  # one call that does not return for seconds
-
-
-def wrong() -> None:
-    raise ValueError("wrong")
 
 
 def test_the_threshold_is_slack_times_the_best() -> None:

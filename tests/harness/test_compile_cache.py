@@ -6,9 +6,11 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from forked import Forked, Process
 
 from harness import compile_cache
 from harness.compile_cache import KEPT, NOTICE, Folder, digest, prune, sources
@@ -97,80 +99,98 @@ def package(tmp_path: Path) -> Path:
     return root
 
 
-def start(package: Path, program: str = CALL, **more: str) -> "subprocess.Popen[str]":
-    plain = {name: value for name, value in os.environ.items() if name not in ("NUMBA_CACHE_DIR", "PYTHONPATH")}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    environment = {**plain, "PYTHONPATH": f"{package.parent}{os.pathsep}{HERE.parent}", **more}
-    return subprocess.Popen([sys.executable, "-c", program], cwd=package.parent, env=environment, text=True, **pipes)  # type: ignore[call-overload, no-any-return]
+class Starter:
+    """Starts processes that import numba's own modules only once; `harness.compiler` sets numba up in each."""
+
+    def __init__(self, forked: Forked, package: Path) -> None:
+        self._forked, self._package = forked, package
+
+    def start(self, program: str = CALL, **more: str) -> Process:
+        """Start a process that calls functions of the package."""
+        mine = ("NUMBA_CACHE_DIR", "PYTHONPATH")
+        plain = {name: value for name, value in os.environ.items() if name not in mine}
+        environment = {**plain, "PYTHONPATH": f"{self._package.parent}{os.pathsep}{HERE.parent}", **more}
+        return self._forked.start(program, cwd=self._package.parent, environment=environment)
+
+    def __call__(self, **more: str) -> tuple[float, int]:
+        """Call the functions; return what they return, and how many were compiled."""
+        return result(self.start(**more))[:2]
 
 
-def result(process: "subprocess.Popen[str]") -> tuple[float, int, float, str]:
-    out, err = process.communicate(timeout=300)
-    assert process.returncode == 0, err
-    return (*json.loads(out), err)
+def result(process: Process) -> tuple[float, int, float, str]:
+    code, err = process.wait(), process.err.read_text()
+    assert code == 0, err
+    return (*json.loads(process.out.read_text()), err)
 
 
-def call(package: Path, **more: str) -> tuple[float, int]:
-    return result(start(package, **more))[:2]
+@pytest.fixture(scope="module")
+def forked() -> Iterator[Forked]:
+    with Forked("import numba, numba.core.codegen, numba.core.registry, numba.np.arraymath, numba.extending") as made:
+        yield made
 
 
-def test_what_changed_is_compiled_again_and_nothing_else_is(package: Path) -> None:
-    assert call(package) == (4.0, 1)
-    assert call(package) == (4.0, 0)
+@pytest.fixture
+def call(forked: Forked, package: Path) -> Starter:
+    return Starter(forked, package)
+
+
+def test_what_changed_is_compiled_again_and_nothing_else_is(package: Path, call: Starter) -> None:
+    assert call() == (4.0, 1)
+    assert call() == (4.0, 0)
     for path in package.rglob("*.py"):
         os.utime(path, (1000, 1000))  # as a fresh checkout does
     (package / "other.py").write_text("UNUSED = 2\n")
-    assert call(package) == (4.0, 0)
+    assert call() == (4.0, 0)
     (package / "inner.py").write_text(INNER.format("x * 10"))
     os.utime(package / "inner.py", (1000, 1000))
-    assert call(package) == (21.0, 1)
+    assert call() == (21.0, 1)
     (package / "numbers" / "constants.py").write_text("STEP = 5.0\n")
-    assert call(package) == (25.0, 1)
+    assert call() == (25.0, 1)
     (package / "inner.py").write_text(INNER.format("x + 1"))
     (package / "numbers" / "constants.py").write_text("STEP = 1.0\n")
-    assert call(package) == (4.0, 0)  # the branch one was on before
-    assert call(package, NUMBA_CPU_NAME="generic") == (4.0, 1)
-    assert call(package, NUMBA_OPT="1") == (4.0, 1)  # numba itself would take what was compiled otherwise
+    assert call() == (4.0, 0)  # the branch one was on before
+    assert call(NUMBA_CPU_NAME="generic") == (4.0, 1)
+    assert call(NUMBA_OPT="1") == (4.0, 1)  # numba itself would take what was compiled otherwise
 
 
-def test_where_it_lies(package: Path, tmp_path: Path) -> None:
-    call(package)
+def test_where_it_lies(package: Path, call: Starter, tmp_path: Path) -> None:
+    call()
     assert len(list((package / "__pycache__").glob("compiled-*/harness.outer.outer-*.bin"))) == 1
     own = tmp_path / "own"
-    assert call(package, NUMBA_CACHE_DIR=str(own)) == (4.0, 1)
+    assert call(NUMBA_CACHE_DIR=str(own)) == (4.0, 1)
     assert len(list(own.glob("compiled-*/*.bin"))) == 1
     (tmp_path / "file").touch()
-    *_, err = result(start(package, NUMBA_CACHE_DIR=str(tmp_path / "file")))
+    *_, err = result(call.start(NUMBA_CACHE_DIR=str(tmp_path / "file")))
     assert f"compiled functions cannot be kept in {tmp_path}/file/compiled-" in err and "Not a directory" in err
 
 
-def test_a_damaged_file_is_compiled_again(package: Path) -> None:
-    call(package)
+def test_a_damaged_file_is_compiled_again(package: Path, call: Starter) -> None:
+    call()
     (path,) = package.rglob("*.bin")
     content = path.read_bytes()
     for damaged in (content[:-9], content[:40] + b"x" + content[41:], b""):
         path.write_bytes(damaged)
-        assert call(package) == (4.0, 1)
-        assert call(package) == (4.0, 0)
+        assert call() == (4.0, 1)
+        assert call() == (4.0, 0)
 
 
-def test_many_processes_compile_once_between_them_and_say_so_once(package: Path) -> None:
-    results = [result(process) for process in [start(package) for _ in range(4)]]
+def test_many_processes_compile_once_between_them_and_say_so_once(package: Path, call: Starter) -> None:
+    results = [result(process) for process in [call.start() for _ in range(4)]]
     assert [value for value, *_ in results] == [4.0] * 4
     assert sorted(count for _, count, *_ in results) == [0, 0, 0, 1]
     assert "".join(err for *_, err in results).count(NOTICE) == 1
 
 
-def test_signatures_compiled_at_once_do_not_take_each_other_s_place(package: Path) -> None:
+def test_signatures_compiled_at_once_do_not_take_each_other_s_place(package: Path, call: Starter) -> None:
     """numba's own index would give both the same number."""
     programs = [CALL.replace("outer(2.0)", value) for value in ("outer(2.0)", "outer(2)", "outer(2 + 0j).real")]
     for count in (1, 0):
-        processes = [start(package, program) for program in programs]
+        processes = [call.start(program) for program in programs]
         assert [result(process)[:2] for process in processes] == [(4.0, count)] * 3
 
 
-def test_seconds_of_compiling_and_loading_are_counted(package: Path) -> None:
-    (_, _, compiling, _), (_, _, loading, _) = result(start(package)), result(start(package))
+def test_seconds_of_compiling_and_loading_are_counted(package: Path, call: Starter) -> None:
+    (_, _, compiling, _), (_, _, loading, _) = result(call.start()), result(call.start())
     assert 0.0 < loading < compiling
 
 

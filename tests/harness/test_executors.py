@@ -12,11 +12,20 @@ from harness.execution.supervisor import worker_count
 ROOT = Path(__file__).resolve().parents[2]
 DRIVER = """
 import os, time
-from harness.executors import local
+from harness.execution import local
 
 with local(2) as executor:
     print(*{executor.submit(os.getpid).result() for _ in range(8)}, flush=True)
     time.sleep(60)
+"""
+WRONG = """
+from harness.execution import local
+
+for n_jobs in {}:
+    try:
+        local(n_jobs)
+    except Exception as error:
+        print(type(error).__name__, error)
 """
 
 
@@ -42,12 +51,12 @@ def test_workers_end_with_a_killed_driver() -> None:
     assert not any(alive(pid) for pid in workers)
 
 
-@pytest.mark.parametrize("n_jobs", [0, -1, 1.5, True, "two"])
-def test_wrong_numbers_of_workers(n_jobs: object) -> None:
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    code = f"from harness.execution import local\nlocal({n_jobs!r})"
-    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
-    assert f"executor.n_jobs must be a whole number >= 1 or null, got {n_jobs!r}" in done.stderr
+def test_wrong_numbers_of_workers() -> None:
+    """In a process of its own: the type checker of the tests would come first."""
+    wrong, env = [0, -1, 1.5, True, "two"], {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", WRONG.format(wrong)], env=env, capture_output=True, text=True)
+    expected = [f"BadInput executor.n_jobs must be a whole number >= 1 or null, got {n_jobs!r}" for n_jobs in wrong]
+    assert done.stdout.splitlines() == expected, done.stderr
 
 
 def test_default_is_one_worker_per_available_core() -> None:

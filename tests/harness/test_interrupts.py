@@ -11,7 +11,7 @@ from harness.cli import stops_soon
 # in a process of its own, which an interruption may end
 SCRIPT = """
 import os, sys
-from harness.interrupts import stops_soon
+from harness.cli import stops_soon
 try:
     with stops_soon():
         try:

@@ -1,9 +1,8 @@
 """Live evaluations are kept as they are made: an interrupted run goes on from them."""
 
 import json
+import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -11,6 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from command_lines import ENVIRONMENT, CommandLines
+from conftest import STUDY
+from forked import Forked
 
 from harness.problem import Candidates, Evaluation
 from harness.records import read_traces, specs
@@ -91,22 +92,22 @@ def test_other_versions_begin_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     journaled.close()
 
 
-def test_an_interrupted_live_run_trains_nothing_twice(tmp_path: Path, command_line: CommandLines) -> None:
+def test_an_interrupted_live_run_trains_nothing_twice(
+    tmp_path: Path, command_line: CommandLines, studies: Forked
+) -> None:
     rng = np.random.default_rng(0)
     x = rng.uniform(size=(400, 4))
     pd.DataFrame({**{f"x{j}": x[:, j] for j in range(4)}, "y": x @ np.arange(4.0)}).to_csv(tmp_path / "my.csv")
     run = ["dataset=csv", "dataset.path=my.csv", "dataset.target=y", "+acq=ei", "evaluator.n_candidates=64"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "harness", *run, "iterations=2000", "executor=local", "executor.n_jobs=1"],
-        cwd=tmp_path, env=ENVIRONMENT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
+    there = {"cwd": tmp_path, "environment": ENVIRONMENT}
+    process = studies.start(STUDY, *run, "iterations=2000", "executor=local", "executor.n_jobs=1", **there)
     results = tmp_path / "results"
     deadline = time.monotonic() + 300
     while saved_evaluations(results) < 8 and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    err = process.communicate(timeout=60)[1]
-    assert process.returncode == 130, err
+    os.kill(process.pid, signal.SIGINT)
+    code, err = process.wait(), process.err.read_text()
+    assert code == 130, err
     before = saved_evaluations(results)
     assert before >= 8 and "my.csv/clean ei seed 0: evaluation" in err
     assert "trainings of unfinished runs are kept: the same command goes on from them" in err
@@ -118,13 +119,10 @@ def test_an_interrupted_live_run_trains_nothing_twice(tmp_path: Path, command_li
     assert short.returncode == 0, short.stderr
     assert [path.name for path in (results / FOLDER).glob("live-*")] == [spec_of_2000]
     assert len(specs(results)) == 1 and len(read_traces(results)) == 7
-    again = subprocess.Popen(
-        [sys.executable, "-m", "harness", *run, "iterations=2000", "executor=serial"],
-        cwd=tmp_path, env=ENVIRONMENT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
+    again = studies.start(STUDY, *run, "iterations=2000", "executor=serial", **there)
     while saved_evaluations(results) < before + 3 and again.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
-    again.send_signal(signal.SIGINT)
-    again.communicate(timeout=60)
+    os.kill(again.pid, signal.SIGINT)
+    again.wait()
     lines = [json.loads(line) for line in journal.read_text().splitlines()[1:]]
     assert len(lines) >= before + 3 and lines[: len(written)] == written

@@ -62,7 +62,7 @@ def test_a_file_system_without_locks_is_told_and_used(
 
 def test_a_disk_full_from_the_start_is_one_line(tmp_path: Path) -> None:
     full = """
-import errno, harness.ledger
+import errno, harness.results_dir
 def refuse(*_):
     raise OSError(errno.ENOSPC, "No space left")
 harness.results_dir.write_atomically = refuse"""

@@ -25,8 +25,10 @@ THETA = np.zeros(4)
 
 
 @settings(deadline=None, max_examples=50)
-@given(st.lists(st.lists(st.tuples(st.integers(0, 40), st.floats(0, 1)), max_size=60), max_size=8))
-def test_the_memory_is_a_dictionary_of_points(told: list[list[tuple[int, float]]]) -> None:
+@given(st.integers(0, 10**6), st.lists(st.integers(0, 60), max_size=8))
+def test_the_memory_is_a_dictionary_of_points(seed: int, sizes: list[int]) -> None:
+    rng = np.random.default_rng(seed)
+    told = [list(zip(rng.integers(0, 41, n).tolist(), rng.random(n).tolist(), strict=True)) for n in sizes]
     points = np.random.default_rng(0).random((41, 2))
     points[1] = points[0] + np.array([0.0, 1e-16 + math.ulp(points[0, 1])])  # next to each other, yet two points
     memory, expected = CachedBounds(), {}
@@ -119,7 +121,7 @@ def test_only_what_is_told_is_remembered() -> None:
 def test_a_run_is_the_same_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
     def trace() -> dict[str, list[object]]:
         model = LowVariance(("n_estimators", "max_depth", "subsample"))
-        problem = ReplayProblem(load_table("mtp/log_pca"), 0, 2000)
+        problem = ReplayProblem(load_table("mtp/log_pca"), 0, 1000)
         method = Optimizer(GaussianProcess(), model, ExpectedImprovement(), Contextual(0.3), iterations=140)
         return run(problem, method, 0, 140, 5, None).columns
 

@@ -14,7 +14,7 @@ from harness.optimizer import check_candidates, check_point, one_each
 SCRIPT = """
 import numpy as np
 from harness import XGBOOST_SPACE as SPACE, Evaluation, ExpectedImprovement, GaussianProcess, LowVariance, Optimizer
-from harness.acquisitions.ignore import Ignore
+from harness.acquisitions.cost_rules import Ignore
 
 class Short:
     def score(self, log_value, log_cost, belief):

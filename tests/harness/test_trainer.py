@@ -119,7 +119,7 @@ def _alive(process: int) -> bool:
 
 SLOW_SCORING = """
 import time
-import harness.trainee as trainee
+import harness.execution.sandbox as trainee
 import harness.training as training
 
 scores = training._scores
@@ -145,7 +145,7 @@ time.sleep(60)
 
 
 ENDLESS = """
-import harness.trainee as trainee
+import harness.execution.sandbox as trainee
 
 def endless(*arguments, **more):
     while True:

@@ -9,6 +9,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
+from conditioning import UNIT, rounding
 from hard_cases import CLUSTERS, Case, D, cases
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -22,7 +23,7 @@ from harness.problem import Evaluation
 from harness.surrogates.gp import GaussianProcess, standardise
 
 RULES = [Ignore(), Power(0.1), Power(1.0), Cool(), Contextual(0.0), Contextual(0.3), Contextual(1.0)]
-TOLERANCE = 1e-8
+MOST = 1e-8  # of mean and variance: the directions in which K is ill-conditioned are hardly seen in k(c)
 LV3 = ("n_estimators", "max_depth", "subsample")
 
 
@@ -63,12 +64,14 @@ def test_fits_to_hard_data_are_exact(case: Case) -> None:
     theta = np.log(np.r_[np.ones(D), 1.0, 1e-2]) if constant else process._last.x
     location = standardise(y)[1]  # a mean in floating point; of y close together its last digits matter
     exact_mean, exact_variance, lml = exact_posterior(X, y, location, theta, C)
-    scale = location[1]
-    np.testing.assert_allclose(mean, np.array(exact_mean, float), rtol=1e-15, atol=TOLERANCE * scale)
-    np.testing.assert_allclose(sd**2, np.array(exact_variance, float), rtol=0, atol=TOLERANCE * scale**2)
+    mu, scale = location
+    known = rounding(X, standardise(y)[0], theta, C)
+    of_mean = min(known.mean, MOST) * scale + 4 * UNIT * abs(mu)  # the sum of mu and the rest may cancel
+    np.testing.assert_allclose(mean, np.array(exact_mean, float), rtol=1e-15, atol=of_mean)
+    of_variance = min(known.variance, MOST) * scale**2
+    np.testing.assert_allclose(sd**2, np.array(exact_variance, float), rtol=8 * UNIT, atol=of_variance)
     if not constant:
-        # a sum of terms of about 1 per observation, which may cancel
-        assert process._last.value == pytest.approx(-float(lml), rel=TOLERANCE, abs=TOLERANCE * len(y))
+        assert process._last.value == pytest.approx(-float(lml), rel=0, abs=known.lml)
 
 
 def told(rule: CostRule, tau: float | None, case: Case) -> Optimizer:
@@ -97,5 +100,6 @@ def test_the_optimizer_chooses_as_a_full_evaluation_would(case: Case, rule: Cost
     for answers in (mean, sd, value, log_cost, log_cost_sd):
         assert np.isfinite(answers).all()
     assert proposal.index == choose(rule.score(value, log_cost, belief), value, log_cost)
+    # the same posterior in other blocks of candidates, and so to the last digits of mean and sd, which EI magnifies
     assert proposal.log_ei == pytest.approx(value[proposal.index], rel=1e-9, abs=1e-9)
     assert 0.0 < proposal.predicted_cost_s < math.inf

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import needs_data
+from conftest import loaded, needs_data
 
 from pipelines import __main__ as cli
 from pipelines import names, prepare
@@ -45,7 +45,10 @@ def test_an_unknown_data_set_is_one_line_and_exit_code_2(capsys: pytest.CaptureF
 
 
 @needs_data
-def test_the_readme_says_which_columns_each_step_acts_on(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_readme_says_which_columns_each_step_acts_on(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("datasets.load", loaded)
     text = (Path(cli.__file__).parent / "README.md").read_text()
     assert cli.main(["steps"]) == 0
     said = capsys.readouterr().out

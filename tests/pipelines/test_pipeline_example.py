@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import needs_data
-from datasets.places import find
 from scipy import sparse
 
 import pipelines
 from datasets.catalogue import entry_of
+from datasets.download import find
 from pipelines import prepare
 
 LIBRARIES = {"hashlib", "math", "os", "numpy", "pandas", "sklearn"}

@@ -1,14 +1,14 @@
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import needs_data
+from conftest import loaded, needs_data
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pipeline_frames import mixed_frame
 
-from datasets.catalogue import names
+from datasets import names, split
 from datasets.errors import BadInput
-from datasets.loading import load, split
+from datasets.loading import split
 from pipelines.columns import Kinds, cast_columns, cast_names, column_kinds, heavy_tailed, levels, numbers, rare_rows
 
 
@@ -61,7 +61,7 @@ def test_a_heavy_tail_is_a_percentile_more_than_four_sds_off(values: list[float]
 def test_only_two_data_sets_have_extreme_columns() -> None:
     found = {}
     for dataset in names():
-        data = load(dataset, download=False)
+        data = loaded(dataset)
         kinds = column_kinds(data.X.iloc[split(data, 0).train], detect=True, extreme=True)
         found[dataset] = named(kinds, "extreme")
     assert {dataset: columns for dataset, columns in found.items() if columns} == {

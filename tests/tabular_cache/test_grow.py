@@ -2,10 +2,7 @@
 
 import itertools
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fakes import journal_line, make_tables, prepared, vouch
+from forked import Forked
 
 from datasets.errors import BadInput
 from datasets.files import write_atomically
@@ -510,10 +508,9 @@ def test_what_is_left_is_counted_once_and_by_measured_times(tmp_path: Path, monk
 GROW = """
 import sys, time
 from pathlib import Path
-sys.path.insert(0, "tests")
 sys.path.insert(0, "tests/tabular_cache")
 import tabular_cache.grow as grow_module
-from harness.executors import serial
+from harness.execution import serial
 from tabular_cache.grow import Grower, PartStore
 from tabular_cache.quiet import Watch
 from tabular_cache.stages import read_plan
@@ -535,33 +532,26 @@ print(report.trainings)
 
 
 def test_kill_9_loses_and_repeats_no_finished_training(tmp_path: Path) -> None:
-    root = Path(__file__).resolve().parents[2]
     folder, whole = make_tables(tmp_path / "t", ["a/p", "b/p"], 4), make_tables(tmp_path / "w", ["a/p", "b/p"], 20)
     plan = plan_of({"i": [("a/p", 12), ("b/p", 16)], "iii": [("a/p", 20), ("b/p", 20)]})
     write_plan(folder, plan)
-
-    def start() -> "subprocess.Popen[str]":
-        env = {**os.environ, "PYTHONPATH": str(root)}
-        process = subprocess.Popen([sys.executable, "-c", GROW, str(folder)], cwd=root, env=env, stdout=subprocess.PIPE,
-                                   text=True)  # fmt: skip
-        assert process.stdout is not None and process.stdout.readline() == "began\n"
-        return process
 
     def finished() -> int:
         store = PartStore(folder, plan)
         return sum(len(set(store.with_journal(p)["config"].to_pylist())) - 4 for p in ("a/p", "b/p"))  # type: ignore[index]
 
-    for wanted in (3, 9, 22):  # in the first unit, in the second, in the second stage
-        process = start()
-        while (kept := finished()) < wanted:
-            assert process.poll() is None
-            time.sleep(0.02)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        assert kept <= finished() < 32
-    kept, process = finished(), start()
-    assert process.wait(timeout=300) == 0 and process.stdout is not None
-    assert int(process.stdout.read()) == 32 - kept  # no finished training is done again
+    with Forked('import sys; sys.path.insert(0, "tests/tabular_cache"); import test_grow') as forked:
+        for wanted in (3, 9, 22):  # in the first unit, in the second, in the second stage
+            process = forked.start(GROW, str(folder))
+            while (kept := finished()) < wanted:
+                assert process.poll() is None
+                time.sleep(0.06)
+            assert process.kill() == -signal.SIGKILL
+            assert kept <= finished() < 32
+        kept = finished()
+        last = forked.start(GROW, str(folder))
+        assert last.wait() == 0
+        assert int(last.out.read_text().splitlines()[-1]) == 32 - kept  # no finished training is done again
     assert not list((folder / "journal").glob("*--p.part.jsonl"))
     for problem in ("a/p", "b/p"):
         assert same(load_table(problem, folder), load_table(problem, whole))

@@ -1,10 +1,7 @@
 import itertools
 import json
-import os
 import re
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -14,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from fakes import journal_line, make_tables
+from forked import Forked
 
 from datasets.errors import BadInput
 from datasets.files import write_atomically
@@ -326,14 +324,13 @@ BUILD = """
 import sys, time
 from pathlib import Path
 import tabular_cache.build as build_module
-from harness.executors import serial
+from harness.execution import serial
 from tabular_cache import noise
 from tabular_cache.allowance import Allowance
 from tabular_cache.build import Builder
 from tabular_cache.plan import Planner
 from tabular_cache.quiet import Watch
 from tabular_cache.store import Store
-sys.path.insert(0, "tests")
 from fakes import journal_line
 
 def slow(task):  # stands in for a training: the same line for the same task
@@ -354,31 +351,23 @@ with store.locked(), Watch(count=lambda: 1.0) as watch:
 
 
 def test_kill_9_loses_and_repeats_no_finished_training(tmp_path: Path) -> None:
-    root = Path(__file__).resolve().parents[2]
-
-    def start() -> "subprocess.Popen[str]":
-        env = {**os.environ, "PYTHONPATH": str(root)}
-        command = [sys.executable, "-c", BUILD, str(tmp_path / "t")]
-        return subprocess.Popen(command, cwd=root, env=env, stdout=subprocess.PIPE, text=True)
-
     def finished() -> int:
         store = Store(tmp_path / "t")
         journalled = {(p, line["config"]) for p in ("a/p", "b/p") for line in store.lines(p)}
         packed = {(p, c) for p in ("a/p", "b/p") for c in store.done(p, None)}
         return len(journalled | packed)
 
-    for _ in range(3):
-        before = finished() if (tmp_path / "t").exists() else 0
-        process = start()
-        assert process.stdout is not None
-        assert int(process.stdout.readline().split()[1]) == 48 - before  # nothing finished is planned again
-        while (kept := finished()) <= before and process.poll() is None:
-            time.sleep(0.05)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        assert finished() >= kept > before
-    process = start()
-    assert process.wait(timeout=600) == 0
+    with Forked("import fakes, tabular_cache.build, tabular_cache.noise, tabular_cache.quiet") as forked:
+        for _ in range(3):
+            before = finished() if (tmp_path / "t").exists() else 0
+            process = forked.start(BUILD, str(tmp_path / "t"))
+            while (kept := finished() if (tmp_path / "t").exists() else 0) <= before and process.poll() is None:
+                time.sleep(0.1)
+            assert process.kill() == -signal.SIGKILL
+            planned = process.out.read_text().splitlines()[0]
+            assert planned == f"planned {48 - before}"  # nothing finished is planned again
+            assert finished() >= kept > before
+        assert forked.start(BUILD, str(tmp_path / "t")).wait() == 0
     busy = round(1 / len(own_cores()), 3)
     undisturbed = Store(tmp_path / "undisturbed")
     with undisturbed.locked():

@@ -66,6 +66,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_tables(tmp_path_factory.mktemp("tables"))
 
 
+@pytest.fixture(scope="module")
+def dearer(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The same with other costs of the data set a, and with other costs of another data set."""
+    mine, other = tmp_path_factory.mktemp("mine"), tmp_path_factory.mktemp("other")
+    return write_tables(mine, {"a/p": 3.0, "a/q": 0.2}), write_tables(other, {"e/p": 3.0})
+
+
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("COST_AWARE_BO_CACHE", str(tmp_path / "cache"))
@@ -145,16 +152,15 @@ def test_it_is_least_squares_on_the_rows_of_the_other_data_sets(folder: Path) ->
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_the_whole_data_set_is_left_out(name: str, folder: Path, tmp_path: Path) -> None:
+def test_the_whole_data_set_is_left_out(name: str, folder: Path, dearer: tuple[Path, Path], cache: Path) -> None:
     def predictions(tables: Path) -> np.ndarray:
         model = from_yaml(name, tables)
         model.start(opened("a/p", tables))
         return np.concatenate(model.predict(C))
 
-    mine = write_tables(tmp_path / "mine", {"a/p": 3.0, "a/q": 0.2})
-    other = write_tables(tmp_path / "other", {"e/p": 3.0})
+    mine, other = dearer
     base = predictions(folder)
-    for file in (tmp_path / "cache" / "transfer").iterdir():
+    for file in cache.iterdir():
         file.unlink()
     learned.learn.cache_clear()
     assert np.array_equal(predictions(mine), base)

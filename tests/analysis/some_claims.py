@@ -1,0 +1,34 @@
+"""Verdicts on some claims by `analysis.claims.evaluate`, without the time that the others take."""
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from analysis.claims import Verdict, evaluate
+
+MODULE: Any = import_module("analysis.claims.evaluate")  # the package names its function so
+
+
+@contextmanager
+def only(numbers: Collection[int]) -> Iterator[None]:
+    """Let the claims of these numbers be all there are."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(MODULE, "CLAIMS", tuple(claim for claim in MODULE.CLAIMS if claim.number in numbers))
+        yield
+
+
+def verdicts_on(numbers: Collection[int], traces: pd.DataFrame, *more: Any, **settings: Any) -> dict[int, Verdict]:
+    """Evaluate the claims of these numbers alone; the rest of the arguments are those of `evaluate`."""
+    with only(numbers):
+        found = {verdict.number: verdict for verdict in evaluate(traces, *more, **settings)}
+    assert found.keys() == set(numbers)
+    return found
+
+
+def verdict_on(number: int, traces: pd.DataFrame, *more: Any, **settings: Any) -> Verdict:
+    """Evaluate one claim."""
+    return verdicts_on([number], traces, *more, **settings)[number]
