@@ -3,3 +3,12 @@
 from datasets import pin_blas
 
 pin_blas()
+
+REFERENCE = {
+    "evaluator": "replay",
+    "utility": "ei",
+    "surrogate": "gp",
+    "cost_model": "lv3",
+    "cost_statistic": "exp_mean",
+}
+"""The components of the study's own runs, by kind."""

@@ -15,7 +15,8 @@ to C3 and writes their tables from the records of `python -m tabular_cache censo
 import sys
 from collections.abc import Sequence
 
-from analysis.arguments import OF_RECORDS, USAGE, options_told, parse
+from analysis import commands
+from analysis.arguments import USAGE, options_told, parse
 from harness.cli import run_cli, wants_help
 
 
@@ -30,7 +31,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     arguments = parse(argv)
     from analysis import (
-        commands,
         comparisons,  # after the arguments: pandas and matplotlib take a second to import
     )
     from analysis.bootstrap import resampling

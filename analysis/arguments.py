@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from analysis.components import REFERENCE
+from analysis import REFERENCE
 from datasets.errors import BadInput
 from harness.errors import writable
 
-OF_RECORDS = ("all", "figures", "summary", "report", "claims", "budgets", "fronts", "best", "utilities")
-OF_COMPARISONS = ("density", "engines", "sensitivities", "costs", "censored", "tables")
-COMMANDS = (*OF_RECORDS, *OF_COMPARISONS)
+_OF_RECORDS = ("all", "figures", "summary", "report", "claims", "budgets", "fronts", "best", "utilities")
+_OF_COMPARISONS = ("density", "engines", "sensitivities", "costs", "censored", "tables")
+COMMANDS = (*_OF_RECORDS, *_OF_COMPARISONS)
 OPTIONS = {"bootstrap": ("hierarchical", "plain"), "judge": ("validation", "test"), "mixed": ("false", "true")}
 TAKES = {  # commands that not every key means something to
     "budgets": ("results_dir", "out_dir", "mixed", *REFERENCE),

@@ -3,18 +3,12 @@
 from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING
 
+from analysis import REFERENCE
 from datasets.errors import BadInput
 
 if TYPE_CHECKING:  # the command line reads `REFERENCE` before it needs pandas
     import pandas as pd
 
-REFERENCE = {
-    "evaluator": "replay",
-    "utility": "ei",
-    "surrogate": "gp",
-    "cost_model": "lv3",
-    "cost_statistic": "exp_mean",
-}
 """The study's own components (STUDY: "Optimizer", "Cost models"); taken where the records hold several."""
 
 

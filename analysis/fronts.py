@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.components import REFERENCE
+from analysis import REFERENCE
 from analysis.methods import EI
 from analysis.mixing import check_same_origin
 from analysis.traces import CELL

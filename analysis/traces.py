@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
-from analysis import methods
-from analysis.components import REFERENCE, choose
+from analysis import REFERENCE, methods
+from analysis.components import choose
 from analysis.incumbent import incumbents, of_the_best
 from analysis.mixing import check_same_origin
 from datasets.errors import BadInput

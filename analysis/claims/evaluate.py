@@ -16,7 +16,14 @@ from datasets.files import write_atomically
 
 CLAIMS: tuple[Claim, ...] = tuple(
     sorted(
-        (claim for part in (tradeoffs, budgets, contextual, prediction, models, persistence) for claim in part.CLAIMS),
+        (
+            *tradeoffs.CLAIMS,
+            *budgets.CLAIMS,
+            *contextual.CLAIMS,
+            *prediction.CLAIMS,
+            *models.CLAIMS,
+            *persistence.CLAIMS,
+        ),
         key=lambda claim: claim.number,
     )
 )

@@ -7,10 +7,10 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
+from analysis import REFERENCE
 from analysis.bootstrap import Estimate, bootstrap
 from analysis.budgets import MULTIPLES, minimal_budgets
 from analysis.claims.decide import Missing
-from analysis.components import REFERENCE
 from analysis.coverage import left_aside
 from analysis.endings import CAP, FEWEST_DATASETS
 from analysis.methods import ordered

@@ -1,9 +1,9 @@
 """Claim 12: whether the points of the EI-cost front stay on it."""
 
+from analysis import REFERENCE
 from analysis.claims.condition import Condition
 from analysis.claims.decide import Claim, Finding, Missing
 from analysis.claims.evidence import Evidence, mean, others, too_few
-from analysis.components import REFERENCE
 from analysis.fronts import persistence, reference
 from analysis.scope import of_study, scope
 

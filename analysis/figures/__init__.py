@@ -1,15 +1,11 @@
-"""The figures, one module each; found by scanning this package.
-
-A module's `draw(traces, out_dir)` draws from `Traces`; one with `RECORDS = "fronts"` from the frame of
-`analysis.fronts.read_fronts` instead.
-"""
+"""The study's figures: the functions of this package's modules that `analysis.plotting.drawn_from` marks."""
 
 import importlib
 import pkgutil
 import re
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 import pandas as pd
 
@@ -22,16 +18,21 @@ DrawFronts = Callable[[pd.DataFrame, Path], Drawn]
 
 
 def figures() -> dict[str, Draw]:
-    """Return the `draw` of every figure drawn from traces, by its name; the study's numbered ones (f3, ...) first."""
-    return {name: module.draw for name, module in _modules("traces").items()}
+    """Return every figure that is drawn from `Traces`, by its name; the study's numbered ones (f3, ...) first."""
+    return _marked("traces")
 
 
 def front_figures() -> dict[str, DrawFronts]:
-    """Return the `draw` of every figure that is drawn from fronts (f1, f7), by name."""
-    return {name: module.draw for name, module in _modules("fronts").items()}
+    """Return every figure that is drawn from the frame of `analysis.fronts.read_fronts` (f1, f7), by its name."""
+    return _marked("fronts")
 
 
-def _modules(records: str) -> dict[str, ModuleType]:
-    names = sorted((m.name for m in pkgutil.iter_modules(__path__)), key=lambda name: (not _NUMBERED.match(name), name))
-    every = {name: importlib.import_module(f"{__name__}.{name}") for name in names}
-    return {name: module for name, module in every.items() if getattr(module, "RECORDS", "traces") == records}
+def _marked(records: str) -> dict[str, Any]:
+    modules = [importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
+    found = {
+        name: value
+        for module in modules
+        for name, value in vars(module).items()
+        if getattr(value, "drawn_from", None) == records and value.__module__ == module.__name__
+    }
+    return dict(sorted(found.items(), key=lambda entry: (not _NUMBERED.match(entry[0]), entry[0])))

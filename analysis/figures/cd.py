@@ -13,7 +13,7 @@ from analysis.coverage import sparse
 from analysis.critical import LEVEL, Critical, ahead, critical
 from analysis.marks import footnote
 from analysis.methods import EI, ordered, require, short
-from analysis.plotting import BLACK, RED, Drawn, new_figure, save, style
+from analysis.plotting import BLACK, RED, Drawn, drawn_from, new_figure, save, style
 from analysis.ranks import ranks
 from analysis.relative import finals
 from analysis.scope import ended_early, plural, scope, sentence
@@ -34,6 +34,7 @@ class Panel:
     left_out: str
 
 
+@drawn_from("traces")
 def draw(traces: Traces, out_dir: Path) -> Drawn:
     """Draw the diagrams; raises BadInput without runs of `ei`, or with fewer than two methods."""
     require(traces.runs, EI, "CD")

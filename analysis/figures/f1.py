@@ -7,10 +7,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from analysis.front_panels import chosen, described, finish, place, steps
-from analysis.plotting import BLUE, RED, Drawn, new_figure, save, style
+from analysis.plotting import BLUE, RED, Drawn, drawn_from, new_figure, save, style
 from analysis.scope import sentence
 
-RECORDS = "fronts"
 DATASETS = ("a1a", "splice")
 SHARES = (0.15, 0.6)  # of a run's proposals: the two iterations drawn
 ALPHAS = (0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
@@ -23,6 +22,7 @@ def maximiser(front: pd.DataFrame, alpha: float) -> int:
     return int(best[front["log_cost"].to_numpy(float)[best].argmin()])
 
 
+@drawn_from("fronts")
 def draw(fronts: pd.DataFrame, out_dir: Path) -> Drawn:
     """Draw F1 from `read_fronts`; raises BadInput without two fronts of EI in a row."""
     runs = chosen(fronts, DATASETS, "F1")

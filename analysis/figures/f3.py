@@ -7,7 +7,7 @@ import pandas as pd
 from analysis.labels import THINNED, label_points, thin_labels
 from analysis.marks import footnote
 from analysis.methods import EI, ordered, require
-from analysis.plotting import BLUE, RED, Drawn, new_figure, save, style
+from analysis.plotting import BLUE, RED, Drawn, drawn_from, new_figure, save, style
 from analysis.relative import Relative, relative
 from analysis.scope import intervals, pairs_left_out, scope, sentence, span
 from analysis.selection import and_cool, at_horizon, horizon
@@ -15,6 +15,7 @@ from analysis.traces import Traces
 from analysis.tradeoff import and_of_cool, finish, plot, plot_cool, tradeoff
 
 
+@drawn_from("traces")
 def draw(traces: Traces, out_dir: Path) -> Drawn:
     """Draw F3: mean (circles) and median (crosses) per alpha, with 95 % intervals in both directions.
 

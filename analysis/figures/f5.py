@@ -10,7 +10,7 @@ from analysis.effective import Effective, effective_alpha, unsupported_sentence
 from analysis.labels import THINNED, label_points, thin_labels
 from analysis.marks import footnote
 from analysis.methods import EI, ordered, require
-from analysis.plotting import BLUE, RED, Drawn, new_figure, save, sequence, spread, style
+from analysis.plotting import BLUE, RED, Drawn, drawn_from, new_figure, save, sequence, spread, style
 from analysis.relative import Relative, relative
 from analysis.scope import intervals, pairs_left_out, scope, sentence, span
 from analysis.selection import and_cool, at_horizon, horizon, of_families
@@ -19,6 +19,7 @@ from analysis.tradeoff import and_of_cool, finish, plot, plot_cool, tradeoff
 from datasets.errors import BadInput
 
 
+@drawn_from("traces")
 def draw(traces: Traces, out_dir: Path) -> Drawn:
     """Draw F5, left: CEI over lambda beside EI^alpha; right: CEI's mean and median effective alpha per iteration.
 

@@ -9,14 +9,14 @@ from analysis.bootstrap import bootstrap
 from analysis.front_panels import chosen, described, finish, place, steps
 from analysis.fronts import persistence, reference
 from analysis.markdown import interval
-from analysis.plotting import BLUE, GREEN, RED, Drawn, new_figure, save, style
+from analysis.plotting import BLUE, GREEN, RED, Drawn, drawn_from, new_figure, save, style
 from analysis.scope import intervals, of_study, scope, sentence
 
-RECORDS = "fronts"
 DATASETS = ("a1a", "a3a", "splice")
 SHARE = (0.4,)  # of a run's proposals: the iteration drawn
 
 
+@drawn_from("fronts")
 def draw(fronts: pd.DataFrame, out_dir: Path) -> Drawn:
     """Draw F7 from `read_fronts`; raises BadInput without two fronts of EI in a row."""
     runs = chosen(fronts, DATASETS, "F7")

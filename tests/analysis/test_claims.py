@@ -9,13 +9,13 @@ import pytest
 from some_claims import only, verdict_on, verdicts_on
 from synthetic_records import ALPHAS, EVERY, LAMS, Way, frame, on_disk
 
+from analysis import REFERENCE
 from analysis.__main__ import main
 from analysis.bootstrap import Estimate
 from analysis.claims.budgets import wrong_way
 from analysis.claims.condition import FAILS, HOLDS, UNDECIDED, Condition
 from analysis.claims.decide import Finding, Verdict
 from analysis.claims.evaluate import CLAIMS, evaluate, table
-from analysis.components import REFERENCE
 from analysis.fronts import reference
 from analysis.report.verdicts import reasons
 from analysis.report.verdicts import table as headline_table

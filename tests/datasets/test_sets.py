@@ -11,7 +11,6 @@ from hydra.utils import instantiate
 from datasets import names, split
 from datasets.catalogue import entries
 from datasets.errors import BadInput
-from datasets.loading import split
 
 pytestmark = needs_data
 ALL = tuple(entries())

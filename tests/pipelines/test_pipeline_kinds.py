@@ -8,7 +8,6 @@ from pipeline_frames import mixed_frame
 
 from datasets import names, split
 from datasets.errors import BadInput
-from datasets.loading import split
 from pipelines.columns import Kinds, cast_columns, cast_names, column_kinds, heavy_tailed, levels, numbers, rare_rows
 
 
