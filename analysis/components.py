@@ -9,8 +9,6 @@ from datasets.errors import BadInput
 if TYPE_CHECKING:  # the command line reads `REFERENCE` before it needs pandas
     import pandas as pd
 
-"""The study's own components (STUDY: "Optimizer", "Cost models"); taken where the records hold several."""
-
 
 def choose(
     frame: "pd.DataFrame", wanted: Mapping[str, str], free: Container[str] = ()

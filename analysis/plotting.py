@@ -22,7 +22,7 @@ Draw = TypeVar("Draw", bound=Callable[..., Any])
 
 
 def drawn_from(records: str) -> Callable[[Draw], Draw]:
-    """Mark a function `draw(records, out_dir)` as a figure of the study, by what it draws from: "traces" or "fronts"."""
+    """Mark a function `draw(records, out_dir)` as a figure of the study; records: "traces" or "fronts"."""
 
     def mark(draw: Draw) -> Draw:
         draw.drawn_from = records  # type: ignore[attr-defined]
