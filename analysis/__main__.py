@@ -16,7 +16,7 @@ import sys
 from collections.abc import Sequence
 
 from analysis import commands
-from analysis.arguments import USAGE, options_told, parse
+from analysis.commands import USAGE, options_told, parse
 from harness.cli import run_cli, wants_help
 
 
@@ -30,14 +30,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{(__doc__ or '').strip()}\n\n{USAGE}\n{options_told()}")
         return 0
     arguments = parse(argv)
-    from analysis import (
-        comparisons,  # after the arguments: pandas and matplotlib take a second to import
-    )
-    from analysis.bootstrap import resampling
+    from analysis.statistics import resampling  # after the arguments: pandas and matplotlib take a second to import
 
-    module = commands if arguments.command in OF_RECORDS else comparisons
     with resampling(arguments.options["bootstrap"]):
-        return int(getattr(module, f"do_{arguments.command}")(arguments))
+        return int(getattr(commands, f"do_{arguments.command}")(arguments))
 
 
 if __name__ == "__main__":

@@ -4,13 +4,88 @@ import math
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Bool, Float, Int
 
-from analysis.budgets import MULTIPLES
-from analysis.coverage import LEAST_SHARE
-from analysis.endings import CAP, SAME
-from analysis.methods import EI, EICOOL
-from analysis.traces import CELL, PROBLEM, STUDY_ITERATIONS, Traces
+from analysis.traces import CELL, EI, EICOOL, PROBLEM, STUDY_ITERATIONS, Traces, spent
 from datasets.errors import BadInput
+
+# Which methods have runs enough to be compared: one that was tried on a few problems must not hide the others.
+#
+# Comparisons are paired, so they are taken over the cells (problem and seed) that all methods have.
+
+LEAST_SHARE = 0.5  # of the cells that EI has, or if that is fewer, the best covered other method
+
+
+def sparse(runs: pd.DataFrame) -> list[str]:
+    """Return the methods with runs in less than half of EI's cells, in order of their names.
+
+    Where EI itself is ahead of all others, the best covered of those is the measure. runs: columns of `CELL`, method.
+    """
+    cells = runs[[*CELL, "method"]].drop_duplicates()["method"].value_counts()
+    others = cells.drop(EI, errors="ignore")
+    most = int(others.max()) if len(others) else 0
+    whole = min(int(cells.get(EI, most)), most)
+    return sorted(str(name) for name, n in cells.items() if n < LEAST_SHARE * whole)
+
+
+def left_aside(methods: list[str], clause: bool = False) -> str:
+    """Return the sentence (or the clause that ends one) on the methods that `sparse` found; "" for none."""
+    if not methods:
+        return ""
+    start, end = ("; not", "") if clause else (" Not", ".")
+    return f"{start} compared, for want of runs on half of EI's problem-seed pairs: {', '.join(methods)}{end}"
+
+
+# How runs ended against a budget, and which cells and budgets of a time study count.
+#
+# Notation: C cells (problem and seed), B budgets, M methods. A run is *brief* if it would have gone on had it been
+# planned for the study's 300 iterations (or for a larger budget of its own), and *short* for a budget if it is brief
+# and ended before that budget was spent.
+
+CAP = 300  # iterations that a run of the time study goes on for at most (STUDY: "Minimal budget")
+FEWEST_DATASETS = 5  # with fewer, resampling data sets says nothing of other data sets
+MOST_SHORT = 0.1  # share of a method's runs that may be short before what is left is a choice by cost
+SAME = 1e-6  # relative: a planned budget is one of the study's, up to rounding
+SPENT, REACHED, USED_UP, SHORT = range(4)
+"""Endings: the budget was spent; 300 iterations were reached; nothing was left to evaluate; planned too short."""
+
+RULE = (
+    f"of a budget, the cells (problem and seed) with a run planned too short for it are left out, and with them, where "
+    f"these are more than {MOST_SHORT:.0%} of a method's runs, every cell planned for fewer than {CAP} iterations; a "
+    f"budget counts if cells of {FEWEST_DATASETS} data sets or more are left (of all, where the records hold fewer)"
+)
+
+
+def endings(
+    traces: Traces, rows: Int[np.ndarray, "C B M"], whole: Float[np.ndarray, "C B"]
+) -> tuple[Int[np.ndarray, "C B M"], Bool[np.ndarray, "C B M"]]:
+    """Return how the runs at `rows` (-1: none) ended against the budgets `whole` in seconds, and which are brief."""
+    runs, there = traces.runs, rows >= 0
+    planned, done = runs["iterations"].to_numpy(), runs["evaluations"].to_numpy()
+    own = runs["tau"].fillna(np.inf).to_numpy(dtype=float)[rows]
+    cost, budget = np.nanmax(spent(traces.cost_s), axis=1)[rows], whole[:, :, None]
+    stopped = (own < budget * (1 - SAME)) & (cost >= own)  # by a smaller budget of its own
+    brief = there & (stopped | ((planned < CAP) & (done >= planned))[rows])
+    early = np.select([brief, (done < planned)[rows]], [SHORT, USED_UP], REACHED)
+    return np.where(there & (cost < budget), early, SPENT), brief
+
+
+def cells_that_count(ending: Int[np.ndarray, "C B M"], brief: Bool[np.ndarray, "C B M"]) -> Bool[np.ndarray, "C B"]:
+    """Return which cells count at which budget: those in which no method's run is short for it.
+
+    Where more than a tenth of a method's runs are short, the brief cells without one are those whose runs happened to
+    cost much: none of them counts.
+    """
+    short = ending == SHORT
+    many = short.mean(axis=0).max(axis=1) > MOST_SHORT
+    return np.asarray(~short.any(axis=2) & ~(brief.any(axis=2) & many))
+
+
+def budgets_that_count(kept: Bool[np.ndarray, "C B"], cells: pd.DataFrame) -> Bool[np.ndarray, " B"]:
+    """Return at which budgets the cells kept are of five data sets or more, or of all where there are fewer."""
+    names = cells["dataset"].to_numpy()
+    enough = min(FEWEST_DATASETS, len(set(names)))
+    return np.array([len(set(names[rows])) >= enough for rows in kept.T], dtype=bool)
 
 
 def horizon(traces: Traces) -> int:
@@ -61,7 +136,9 @@ def for_budgets(traces: Traces, budgets: pd.DataFrame) -> Traces:
     own = runs[runs["plans"] & runs["tau"].notna()]
     own = own.sort_values("iterations", ascending=False, kind="stable").drop_duplicates([*CELL, "method", "tau"])
     prefix = runs[~runs["plans"]]
-    largest = MULTIPLES[-1] * budgets["budget_s"].reindex(pd.MultiIndex.from_frame(prefix[PROBLEM])).to_numpy(float)
+    largest = BUDGET_MULTIPLES[-1] * budgets["budget_s"].reindex(pd.MultiIndex.from_frame(prefix[PROBLEM])).to_numpy(
+        float
+    )
     studied = (prefix["iterations"] >= CAP) & (prefix["tau"].fillna(np.inf) >= largest * (1 - SAME))
     chosen = _one_each(prefix, ~studied, -prefix["evaluations"])
     return traces.select(np.sort(np.concatenate([chosen, own.index.to_numpy()])))
@@ -87,3 +164,6 @@ def _one_each(runs: pd.DataFrame, *order: pd.Series) -> np.ndarray:
     keys = [*order, runs["acq"] == "eialpha"]
     first = runs.iloc[np.lexsort([key.to_numpy() for key in reversed(keys)])]
     return np.sort(first.drop_duplicates([*CELL, "method"]).index.to_numpy())
+
+
+BUDGET_MULTIPLES = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0)

@@ -4,21 +4,262 @@ Notation: R runs, T steps of the longest run (0-based, initial design included);
 with NaN on the right.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
-from analysis import REFERENCE, methods
-from analysis.components import choose
-from analysis.incumbent import incumbents, of_the_best
-from analysis.mixing import check_same_origin
+from analysis import REFERENCE
 from datasets.errors import BadInput
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+# Whose runs an analysis looks at: one evaluator, utility, surrogate and cost model, never a mix.
+
+
+def choose_components(
+    frame: "pd.DataFrame", wanted: Mapping[str, str], free: Container[str] = ()
+) -> "tuple[pd.DataFrame, dict[str, str]]":
+    """Return the evaluations of one choice of components, and that choice; those `free` may be mixed.
+
+    Component by component: the one `wanted`, else the only one there is, else the reference. Raises BadInput
+    for a component that no run has, or when there are several and the reference is not among them.
+    """
+    chosen: dict[str, str] = {}
+    for component, reference in REFERENCE.items():
+        if component in free:
+            continue
+        names = sorted(str(name) for name in frame[component].unique())
+        name = wanted.get(component, names[0] if len(names) == 1 else reference)
+        if name not in names:
+            so_far = " with " + ", ".join(f"{k}={v}" for k, v in chosen.items()) if chosen else ""
+            raise BadInput(f"no runs of {component}={name}{so_far}; the records hold: {', '.join(names)}")
+        frame = frame[frame[component] == name]
+        chosen[component] = name
+    return frame, chosen
+
+
+def only(frame: "pd.DataFrame", wanted: Mapping[str, str]) -> "pd.DataFrame":
+    """Return the evaluations whose components are those `wanted`, whatever the others; raises BadInput for none."""
+    for component, name in wanted.items():
+        names = sorted(str(found) for found in frame[component].unique())
+        if name not in names:
+            raise BadInput(f"no runs of {component}={name}; the records hold: {', '.join(names)}")
+        frame = frame[frame[component] == name]
+    return frame
+
+
+# Incumbent curves: the best error found, as a step function of iterations or of cost.
+#
+# Notation: R runs, T steps, B budgets. Padding and failed evaluations carry a NaN error; padding a NaN cost.
+# Source: Guinet et al. 2020, optimal time allocation (best error with sum of costs <= tau).
+
+
+def incumbents(error: Float[np.ndarray, "R T"]) -> Float[np.ndarray, "R T"]:
+    """Return y*_t = min of error_i over i <= t; NaN before the first successful evaluation."""
+    return np.fmin.accumulate(error, axis=1)
+
+
+def of_the_best(error: Float[np.ndarray, "R T"], other: Float[np.ndarray, "R T"]) -> Float[np.ndarray, "R T"]:
+    """Return `other` (the test error, say) of the step of lowest `error` up to each step, the first of equal ones.
+
+    NaN before the first successful evaluation.
+    """
+    best = incumbents(error)
+    before = np.concatenate([np.full((len(error), 1), np.nan), best[:, :-1]], axis=1)
+    improves = ~np.isnan(best) & (np.isnan(before) | (best < before))
+    at = np.maximum.accumulate(np.where(improves, np.arange(error.shape[1]), -1), axis=1)
+    return np.where(at >= 0, np.take_along_axis(other, np.maximum(at, 0), axis=1), np.nan)
+
+
+def front(cost: Float[np.ndarray, " n"], error: Float[np.ndarray, " n"]) -> Int[np.ndarray, " f"]:
+    """Return the rows that no other beats in one of both and matches in the other, from the cheapest to the best.
+
+    Of equal rows one is kept; rows whose error is not finite are left out.
+    """
+    order = np.lexsort((error, cost))
+    before = np.fmin.accumulate(np.concatenate([[np.inf], error[order]]))[:-1]
+    return order[error[order] < before]
+
+
+def spent(cost_s: Float[np.ndarray, "R T"]) -> Float[np.ndarray, "R T"]:
+    """Return the cumulative cost in seconds, sum of cost_i over i <= t; NaN in the padding.
+
+    Failed evaluations cost like any other.
+    """
+    return np.cumsum(cost_s, axis=1)
+
+
+def finished_within(cost_s: Float[np.ndarray, "R T"], budgets_s: Float[np.ndarray, "R B"]) -> Int[np.ndarray, "R B"]:
+    """Count each run's evaluations that end within each of its budgets (cumulative cost <= budget).
+
+    Raises ValueError for a budget that is NaN.
+    """
+    if np.isnan(budgets_s).any():
+        raise ValueError("a budget must be a number of seconds, got NaN")
+    reached = np.where(np.isnan(cost_s), np.inf, spent(cost_s))
+    return np.stack([np.searchsorted(c, b, side="right") for c, b in zip(reached, budgets_s, strict=True)])
+
+
+def at_budgets(
+    curve: Float[np.ndarray, "R T"],
+    cost_s: Float[np.ndarray, "R T"],
+    budgets_s: Float[np.ndarray, "R B"],
+) -> Float[np.ndarray, "R B"]:
+    """Return a curve over steps at its last step that ends within each budget; NaN where none does.
+
+    Of `incumbents`, the best error within each budget: an evaluation that ends past it does not count.
+    """
+    done = finished_within(cost_s, budgets_s)
+    padded = np.concatenate([np.full((len(curve), 1), np.nan), curve], axis=1)
+    return np.take_along_axis(padded, done, axis=1)
+
+
+# Names of methods and their place on the alpha and lambda axes.
+#
+# `ei` is EI^alpha with alpha = 0 and `eipu` with alpha = 1 (STUDY: "Acquisitions"), whichever way a run
+# was asked for; both names are used everywhere, so that a method is never counted twice.
+
+EI, EIPU, EICOOL = "ei", "eipu", "eicool"
+STEADY = "steady"
+PREFIX_FAMILIES = ("ei", "eialpha", "eipu", "cei", STEADY)
+"""Families whose choices do not depend on the planned length: a longer run begins with the shorter one.
+
+`STEADY` are all rules of users' own that say so (`plans_ahead = False`); others may plan, as EI-cool does.
+"""
+
+MYOPIC = ("ei", "ei_gpyopt", "logei", "kg", "es", "pes", "mes", "gibbon", "pbgi", "pbgi_d")
+"""Utilities whose choices do not depend on the planned length or deadline. All others may, as mcms and bmsei do."""
+
+
+def plans(acq: pd.Series, utility: pd.Series | str) -> pd.Series:
+    """Return which runs' choices depend on the length or the budget that they were planned for; acq: of `families`."""
+    myopic = utility in MYOPIC if isinstance(utility, str) else utility.isin(MYOPIC)
+    return ~acq.isin(PREFIX_FAMILIES) | ~pd.Series(myopic, index=acq.index)
+
+
+def families(acq: pd.Series, plans_ahead: pd.Series) -> pd.Series:
+    """Return each run's family: its acquisition, or `STEADY` for one of a user's own that does not plan ahead."""
+    return acq.astype(str).mask(~plans_ahead.astype(bool), STEADY)
+
+
+def alpha_axis(acq: pd.Series, alpha: pd.Series) -> pd.Series:
+    """Return each row's alpha: 0 for `ei`, 1 for `eipu`, alpha for `eialpha`, NaN for other families."""
+    acq = acq.astype(str)
+    own = np.where(acq == "eialpha", alpha.astype(float), np.nan)
+    fixed = np.select([acq == "ei", acq == "eipu"], [0.0, 1.0], default=own)
+    return pd.Series(fixed, index=acq.index, name="alpha")
+
+
+def lambda_axis(acq: pd.Series, lam: pd.Series) -> pd.Series:
+    """Return each row's lambda for `cei`, NaN for other families."""
+    return lam.astype(float).where(acq.astype(str) == "cei").rename("lam")
+
+
+def labels(runs: pd.DataFrame) -> pd.Series:
+    """Return the one label of each run's method, from its canonical `alpha` and its recorded `method`."""
+    label = runs["method"].astype(str)
+    inner = runs["alpha"].map(lambda a: f"eialpha(alpha={a:g})", na_action="ignore").astype(object)
+    inner = inner.mask(runs["alpha"] == 0, EI).mask(runs["alpha"] == 1, EIPU)
+    return inner.where(runs["alpha"].notna(), label).astype(str).rename("method")
+
+
+def ordered(runs: pd.DataFrame) -> list[str]:
+    """List the methods present: EI^alpha by alpha (ei first, eipu last), then CEI by lambda, then others."""
+    seen = runs[["method", "alpha", "lam"]].drop_duplicates("method")
+    return [str(m) for m in seen.sort_values(["alpha", "lam", "method"], na_position="last")["method"]]
+
+
+def short(method: str) -> str:
+    """Return a method's name for a crowded axis: ``EI^0.1``, ``CEI 0.3``, ``EI-cool``; others as they are."""
+    found = re.fullmatch(r"(eialpha|cei)\((?:alpha|lam)=([^,)]*)\)", method)
+    if found:
+        return f"EI$^{{{found[2]}}}$" if found[1] == "eialpha" else f"CEI {found[2]}"
+    return {EI: "EI", EIPU: "EIpu", EICOOL: "EI-cool"}.get(method, method)
+
+
+def require(runs: pd.DataFrame, name: str, what: str) -> None:
+    """Raise BadInput, naming the asker `what`, unless the method `name` is among the runs."""
+    present = ordered(runs)
+    if name not in present:
+        raise BadInput(f"{what} needs the method {name}: the records hold {', '.join(present) or 'no run'}")
+
+
+# Records that may be compared: of one table per problem, and of one engine.
+
 PROBLEM = ["dataset", "pipeline"]
+TOLD = "mixed=true"
+REPLAYED = ("replay", "replay_loss")  # evaluators whose `data` is the checksum of a table, or begins with it
+
+
+def check_same_origin(frame: pd.DataFrame, told: str = f", or say {TOLD}") -> None:
+    """Raise BadInput where an evaluator's runs of a problem come from two tables, or runs from two engines.
+
+    The frame is `harness.records.read_traces`'s; one without the columns `data` and `engine` says nothing of either.
+    told: what else may be done about it, at the end of the line.
+    """
+    if not {"data", "engine"} <= set(frame.columns):
+        return
+    engines = sorted(set(frame["engine"].astype(str)))
+    if len(engines) > 1:
+        raise BadInput(
+            f"the records are of engines {', '.join(engines)}, which choose differently: keep one results_dir per "
+            f"engine{told}"
+        )
+    where = ["evaluator", *PROBLEM]
+    tables = frame[[*where, "data"]].drop_duplicates().astype(str)
+    twice = tables[tables.duplicated(where, keep=False)]
+    if len(twice):
+        first = twice.iloc[0]
+        same = twice[(twice[where] == first[where]).all(axis=1)]
+        problem = "/".join(str(first[name]) for name in PROBLEM)
+        hashes = ", ".join(data[:12] for data in sorted(same["data"]))
+        if first["evaluator"] not in REPLAYED:
+            raise BadInput(
+                f"the {first['evaluator']} records of {problem} are of data that changed between them ({hashes}): keep "
+                f"one results_dir per content of the data{told}"
+            )
+        raise BadInput(
+            f"the records of {problem} are of different tables ({hashes}): keep one results_dir per set of tables{told}"
+        )
+
+
+def check_same_data(specs: Iterable[Mapping[str, Any]], told: str = f", or say {TOLD}") -> None:
+    """Raise BadInput where the specs of one data set that say what it is differ: file, target, columns left out."""
+    seen: dict[str, dict[str, Any]] = {}
+    for spec in (spec for spec in specs if "dataset_config" in spec):
+        config = dict(spec["dataset_config"])
+        first = seen.setdefault(str(spec["dataset"]), config)
+        differ = [key for key in sorted({*first, *config}) if first.get(key) != config.get(key)]
+        if differ:
+            values = " and ".join(f"dataset.{differ[0]}={one.get(differ[0])}" for one in (first, config))
+            raise BadInput(f"the records of {spec['dataset']} are of {values}: keep one results_dir for each{told}")
+
+
+def check_same_tables(frames: Mapping[str, pd.DataFrame]) -> None:
+    """Raise BadInput where two settings, given by their evaluations, replayed different tables of one problem.
+
+    How much of a table counts may differ. Live runs and surfaces do not say which table they come from, and are passed
+    over.
+    """
+    seen: dict[tuple[str, str], tuple[str, str]] = {}
+    for name, frame in frames.items():
+        if "data" not in frame.columns:
+            continue
+        replayed = frame.loc[frame["evaluator"].isin(REPLAYED), [*PROBLEM, "data"]]
+        for dataset, pipeline, data in replayed.drop_duplicates().astype(str).to_numpy():
+            here = data.partition("-first-")[0]
+            first, there = seen.setdefault((dataset, pipeline), (name, here))
+            if there != here:
+                raise BadInput(f"{dataset}/{pipeline}: {first} and {name} were replayed from different tables")
+
+
 CELL = [*PROBLEM, "seed"]
 RUN = [*PROBLEM, "acq", "lam", "alpha", "tau", "method", "iterations", "seed"]
 ARRAYS = ["error", "test_error", "cost_s", "effective_alpha", "predicted_cost_s"]
@@ -90,7 +331,7 @@ def collect(
         raise BadInput(f"the records lack the column(s) {', '.join(missing)}")
     if frame.empty:
         raise BadInput("the records hold no evaluation: run a study first (python -m harness)")
-    frame, chosen = choose(frame, wanted or {})
+    frame, chosen = choose_components(frame, wanted or {})
     if not mixed:
         check_same_origin(frame)
     keys = frame.groupby(RUN, dropna=False, observed=True, sort=True)
@@ -109,7 +350,7 @@ def collect(
         dense[name][run, step] = frame[name].to_numpy(dtype=float)
     predicted = dense.pop("predicted_cost_s")
     runs = _canonical(runs, counts)
-    runs = runs.assign(plans=methods.plans(runs["acq"], chosen["utility"]))
+    runs = runs.assign(plans=plans(runs["acq"], chosen["utility"]))
     return Traces(runs, proposed=~np.isnan(predicted), components=chosen, judge=judge, **dense)
 
 
@@ -132,7 +373,7 @@ def _check_steps(frame: pd.DataFrame, run: np.ndarray, step: np.ndarray, counts:
 def _canonical(runs: pd.DataFrame, counts: np.ndarray) -> pd.DataFrame:
     """Give every run its place on the alpha and lambda axes and the one label of its method."""
     runs = runs.astype(dict.fromkeys(["dataset", "pipeline", "acq", "method"], str))
-    runs = runs.assign(acq=methods.families(runs["acq"], runs.pop("plans_ahead")))
-    runs = runs.assign(alpha=methods.alpha_axis(runs["acq"], runs["alpha"]),
-                       lam=methods.lambda_axis(runs["acq"], runs["lam"]), evaluations=counts)  # fmt: skip
-    return runs.assign(method=methods.labels(runs))
+    runs = runs.assign(acq=families(runs["acq"], runs.pop("plans_ahead")))
+    runs = runs.assign(alpha=alpha_axis(runs["acq"], runs["alpha"]),
+                       lam=lambda_axis(runs["acq"], runs["lam"]), evaluations=counts)  # fmt: skip
+    return runs.assign(method=labels(runs))

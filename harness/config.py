@@ -165,7 +165,7 @@ def users_mistakes(config: str = "config", arguments: Sequence[str] = ()) -> Ite
 
 COMPONENTS = (  # where classes may be named that no shipped config names; their constructors touch nothing
     "harness.acquisitions.", "harness.surrogates.", "harness.cost_models.", "harness.live.", "tabular_cache.replay.",
-    "tabular_cache.surface.", "tabular_cache.transfer.", "pipelines.",
+    "tabular_cache.emulator.", "tabular_cache.transfer.", "pipelines.",
 )  # fmt: skip
 SETTING = "allow_targets"
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")

@@ -68,11 +68,11 @@ RECORDED_AS = {  # the project's classes that specs name, and by which name: the
     "harness.surrogates.gp.GaussianProcess": "harness.surrogates.gp.GaussianProcess",
     "harness.surrogates.gpyopt.GPyOptProcess": "harness.surrogates.gpyopt.GPyOptProcess",
     "pipelines.build": "pipelines.build",
-    "tabular_cache.live.PacedLive": "tabular_cache.live.PacedLive",
+    "tabular_cache.emulator.Surface": "tabular_cache.surface.Surface",
+    "tabular_cache.live_truth.PacedLive": "tabular_cache.live.PacedLive",
     "tabular_cache.regressors.LinearRegressor": "tabular_cache.regressors.LinearRegressor",
     "tabular_cache.regressors.NetworkRegressor": "tabular_cache.regressors.NetworkRegressor",
     "tabular_cache.replay.Replay": "tabular_cache.replay.Replay",
-    "tabular_cache.surface.Surface": "tabular_cache.surface.Surface",
     "tabular_cache.transfer.Transfer": "tabular_cache.transfer.Transfer",
 }
 _NAMED_NOW = {recorded: now for now, recorded in RECORDED_AS.items()}

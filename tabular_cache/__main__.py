@@ -3,18 +3,21 @@
 import itertools
 import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from datasets.errors import BadInput
-from harness.cli import SOME_FAILED, run_cli, wants_help
-from harness.config import CONFIGS, compose_config, named
-from harness.errors import folder, listed, positive, whole_number
+from harness.cli import SOME_FAILED, run_cli, tell_records, wants_help
+from harness.config import CONFIGS, SETTING, compose_config, named, search_places
+from harness.errors import folder, listed, positive, whole_number, writable
+from harness.records import LARGEST_SEED
 
 if TYPE_CHECKING:
+    from tabular_cache.build import Planner
     from tabular_cache.grow import PartStore
-    from tabular_cache.plan import Planner
+
 
 USAGE = """usage: python -m tabular_cache COMMAND [dataset=[a,b]] [pipeline=[c]] [setting=value ...]
 
@@ -74,8 +77,7 @@ def _executor(cfg: Any) -> tuple[Any, int]:
 
 def _planner(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> "Planner":
     from harness.training import TREE_METHODS
-    from tabular_cache.allowance import Allowance
-    from tabular_cache.plan import AUTO, Planner
+    from tabular_cache.build import AUTO, MeasurementBudget, Planner
     from tabular_cache.schema import MOST_CONFIGS
     from tabular_cache.store import Store
 
@@ -86,10 +88,10 @@ def _planner(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> "Planne
     if cfg.n_configs is None:
         least = whole_number("at_least", cfg.at_least, 1)
         most = whole_number("at_most", cfg.at_most, least, MOST_CONFIGS)
-        allowance = Allowance(positive("minutes", cfg.minutes) * 60, least, most)
+        allowance = MeasurementBudget(positive("minutes", cfg.minutes) * 60, least, most)
     else:
         n = whole_number("n_configs", cfg.n_configs, 1, MOST_CONFIGS)
-        allowance = Allowance(0.0, n, n)
+        allowance = MeasurementBudget(0.0, n, n)
     return Planner(
         Store(tables, cfg.tree_method),
         problems,
@@ -103,7 +105,7 @@ def _planner(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> "Planne
 def _build(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
     from tabular_cache.build import Builder
     from tabular_cache.parts import sidecars
-    from tabular_cache.quiet import Watch
+    from tabular_cache.reference import LoadMonitor
 
     if sidecars(tables):
         raise BadInput(f"the tables in {tables} grow by parts: `python -m tabular_cache grow` goes on with them")
@@ -113,7 +115,7 @@ def _build(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
         for dataset, pipeline in problems:  # what an earlier, killed build left in its journal
             planner.store.pack(f"{dataset}/{pipeline}")
         executor, n_jobs = _executor(cfg)
-        with executor, Watch() as watch:
+        with executor, LoadMonitor() as watch:
             report = Builder(planner, executor, n_jobs, watch).run(most)
     if not report.trainings and not report.failed:
         print(f"nothing to do: {len(problems)} problems have had their share")
@@ -125,7 +127,7 @@ def _build(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
 
 
 def _plan(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
-    from tabular_cache.stages import check_undecided, decide, write_plan
+    from tabular_cache.grow import check_undecided, decide, write_plan
     from tabular_cache.table import base_manifest
 
     anew = [str(problem) for problem in listed("anew", cfg.anew)]
@@ -142,15 +144,14 @@ def _plan(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
 
 
 def _grow(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
-    from tabular_cache.grow import Grower, PartStore
-    from tabular_cache.quiet import Watch
-    from tabular_cache.stages import read_plan
+    from tabular_cache.grow import Grower, PartStore, read_plan
+    from tabular_cache.reference import LoadMonitor
 
     hours = None if cfg.hours is None else positive("hours", cfg.hours, "null or hours")
     store = PartStore(tables, read_plan(tables))
     with store.locked():
         executor, n_jobs = _executor(cfg)
-        with executor, Watch() as watch:
+        with executor, LoadMonitor() as watch:
             grower = Grower(store, executor, n_jobs, watch, hours)
             report = grower.run()
         _print_left(store, tables)
@@ -163,8 +164,7 @@ def _grow(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
 
 
 def _left(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
-    from tabular_cache.grow import PartStore
-    from tabular_cache.stages import read_plan
+    from tabular_cache.grow import PartStore, read_plan
 
     _print_left(PartStore(tables, read_plan(tables)), tables)
     return 0
@@ -219,7 +219,7 @@ def _check_recipes(problems: list[tuple[str, str]], overrides: Sequence[str]) ->
 
 
 def _info(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
-    from tabular_cache.info import print_info
+    from tabular_cache.audit import print_info
 
     return print_info(_held(problems, tables), tables)
 
@@ -228,14 +228,14 @@ def _held(problems: list[tuple[str, str]], tables: Path) -> list[tuple[str, str]
     """Return the problems asked for by name; where none is, those whose tables are in the folder."""
     import datasets
     import pipelines
-    from tabular_cache.info import held
+    from tabular_cache.audit import held
 
     whole = set(problems) == set(itertools.product(datasets.names(), pipelines.names()))
     return held(tables, problems) if whole else problems
 
 
 def _confirm(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
-    from tabular_cache.confirm import confirm, print_confirmed
+    from tabular_cache.live_truth import confirm, print_confirmed
 
     executor, _ = _executor(cfg)
     with executor:
@@ -243,23 +243,22 @@ def _confirm(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
 
 
 def _truth(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
-    from tabular_cache.truth import TRUTH, gather
+    from tabular_cache.live_truth import TRUTH, gather_live_runs
 
     target = TRUTH if cfg.truth is None else folder("truth", cfg.truth)
-    for spec, runs in gather(folder("results_dir", cfg.results_dir), set(problems), target):
+    for spec, runs in gather_live_runs(folder("results_dir", cfg.results_dir), set(problems), target):
         print(f"{spec['dataset']}/{spec['pipeline']} {spec['method']}: {runs} runs")
     return 0
 
 
 def _costs(overrides: Sequence[str], cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
-    from tabular_cache.cost_commands import costs
 
     executor, _ = _executor(cfg)
     return costs(cfg, overrides, problems, tables, executor)
 
 
 def _emulator(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
-    from tabular_cache.emulated import judge, print_judged
+    from tabular_cache.emulator import judge, print_judged
 
     n_configs = None if cfg.n_configs is None else whole_number("n_configs", cfg.n_configs, 1)
     executor, _ = _executor(cfg)
@@ -268,13 +267,11 @@ def _emulator(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
 
 
 def _significance(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
-    from tabular_cache.cost_commands import significance
 
     return significance(problems, tables)
 
 
 def _censored(overrides: Sequence[str], cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
-    from tabular_cache.cost_commands import censored
 
     executor, _ = _executor(cfg)
     return censored(cfg, overrides, problems, tables, executor)
@@ -282,3 +279,82 @@ def _censored(overrides: Sequence[str], cfg: Any, problems: list[tuple[str, str]
 
 if __name__ == "__main__":
     run_cli(main)
+
+
+# The commands about cost models: `costs`, `significance` and `censored`.
+
+
+def costs(cfg: Any, overrides: Sequence[str], problems: list[tuple[str, str]], tables: Path, executor: Executor) -> int:
+    """Score the cost models of `cfg` on the problems; overrides: what it was composed with. Returns the exit code."""
+    from tabular_cache.cost_study import PredictionTrial, run_all
+
+    results = writable("results_dir", folder("results_dir", cfg.results_dir))
+    sizes = tuple(sorted({whole_number("each of sizes", n, 1) for n in listed("sizes", cfg.sizes)}))
+    seeds = tuple(sorted({whole_number("each of seeds", seed, 0, LARGEST_SEED) for seed in listed("seeds", cfg.seeds)}))
+    names = [str(name) for name in listed("cost_models", cfg.cost_models)]
+    if not sizes or not seeds or not names:
+        raise BadInput("sizes, seeds and cost_models must not be empty")
+    configs = {name: _cost_model(name, overrides) for name in names}
+    trials = [
+        PredictionTrial(f"{dataset}/{pipeline}", name, config, seeds, sizes, str(tables), str(results))
+        for dataset, pipeline in problems
+        for name, config in configs.items()
+    ]
+    with executor:
+        failed = run_all(executor, trials)
+    return tell_records(failed, len(trials), results / "costs")
+
+
+def significance(problems: list[tuple[str, str]], tables: Path) -> int:
+    """Print which features and ridge a linear cost model should have; returns the exit code."""
+    from hydra.utils import instantiate
+
+    from tabular_cache.cost_study import load_all, print_significance
+
+    features = instantiate(_cost_model("lv3")).features
+    print(print_significance(load_all([f"{dataset}/{pipeline}" for dataset, pipeline in problems], tables), features))
+    return 0
+
+
+def censored(
+    cfg: Any, overrides: Sequence[str], problems: list[tuple[str, str]], tables: Path, executor: Executor
+) -> int:
+    """Score `cfg`'s treatments of censored costs on the problems; overrides: as for `costs`. Returns the exit code."""
+    from harness.errors import number
+    from harness.execution import run_all
+    from harness.problem import slack_factor
+    from tabular_cache.cost_study import SLACK, TIMEOUT, CensoringTrial, run_case
+
+    results = writable("results_dir", folder("results_dir", cfg.results_dir))
+    experiments = listed("experiments", cfg.experiments)
+    for experiment in experiments:
+        if experiment not in (SLACK, TIMEOUT):
+            raise BadInput(f"each of experiments must be one of {SLACK}, {TIMEOUT}, got {experiment!r}")
+    sizes = tuple(sorted({whole_number("each of sizes", n, 4) for n in listed("sizes", cfg.sizes)}))
+    seeds = tuple(sorted({whole_number("each of seeds", seed, 0, LARGEST_SEED) for seed in listed("seeds", cfg.seeds)}))
+    slacks = tuple(slack_factor(value) for value in listed("slack", cfg.slack))
+    models = {str(name): _cost_model(str(name), overrides) for name in listed("cost_models", cfg.cost_models)}
+    if not (sizes and seeds and slacks and models and experiments):
+        raise BadInput("experiments, sizes, seeds, slack and cost_models must not be empty")
+    share, trees = number("share", cfg.share, "a share in [0.01, 0.9]", 0.01, 0.9), whole_number("trees", cfg.trees, 1)
+    cases = [
+        CensoringTrial(
+            str(experiment), f"{dataset}/{pipeline}", seeds, sizes, slacks, trees, models, share, str(tables),
+            str(results),
+        )
+        for dataset, pipeline in problems
+        for experiment in experiments
+    ]  # fmt: skip
+    with executor:
+        failed = run_all(executor, run_case, cases, lambda c: f"{c.problem} {c.experiment}", "problems", "censored")
+    return tell_records(failed, len(cases), results / "censored")
+
+
+def _cost_model(name: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the config of a cost model: the project's, or one on the search path of a command line's `overrides`."""
+    from omegaconf import OmegaConf
+
+    trust = [o for o in overrides if list(search_places([o])) or o.lstrip("+~").partition("=")[0] == SETTING]
+    plain = OmegaConf.to_container(compose_config("costs", [f"+cost_model@one={name}", *trust]).one, resolve=True)
+    assert isinstance(plain, dict)
+    return {str(key): value for key, value in plain.items()}

@@ -23,8 +23,7 @@ import pyarrow.compute as pc
 from datasets.errors import BadInput
 from datasets.files import write_atomically
 from harness.records import read_parquet
-from tabular_cache.checks import SEAL, digest_of
-from tabular_cache.schema import SCHEMA_VERSION, file_stem
+from tabular_cache.schema import SCHEMA_VERSION, SEAL, digest_of, file_stem
 
 FOLDER = "parts"
 NOISE = "noise"  # of the parts that hold repeated measurements, in place of a problem

@@ -2,19 +2,154 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, no_type_check
+
+import numpy as np
+from jaxtyping import Float, Int, UInt
 
 from datasets.errors import BadInput
-from tabular_cache.cargo import OnTables, first
-from tabular_cache.replayed import COSTS, ReplayProblem
+from harness.compiler import njit
+from harness.problem import Candidates, Evaluation, cap, stopped
+from harness.space import XGBOOST_SPACE
+from harness.streams import stream
 from tabular_cache.schema import problem_name
-from tabular_cache.table import Table, read_table
+from tabular_cache.table import Table, TableSettings, about, first_configs, read_table
+
+# A measured table as the problem of one run. Candidates are rows; evaluating one looks it up.
+
+COST_COLUMNS = {"scaled": "scaled_s", "cpu": "cpu_s", "wall": "wall_s"}
+_ODD = stream(0, "keys of points").integers(2**63, size=16, dtype=np.uint64) * 2 + 1
+_NEIGHBOURS = 200  # of the incumbent, always on offer when the rows are too many to offer all
+
+
+class ReplayProblem:
+    """A table replayed for one run: what was evaluated is not offered again.
+
+    The initial design draws configurations, each at its full number of rounds, since these fill the space
+    evenly; the shorter prefixes of the same trainings crowd its cheap end.
+    """
+
+    space = XGBOOST_SPACE
+
+    def __init__(
+        self,
+        table: Table,
+        seed: int,
+        max_candidates: int,
+        cost: str = "scaled",
+        n_configs: int | None = None,
+        objective: str = "error",
+    ) -> None:
+        self.name, self.about = table.problem, about(table.problem, table.meta)
+        self._places: tuple[np.ndarray, np.ndarray] | None = None
+        self._table, self._seed, self._max = table, seed, max_candidates
+        self._cost = table[COST_COLUMNS[cost]]
+        self._error, self._test_error = table[f"val_{objective}"], table[f"test_{objective}"]
+        self._known = first_configs(table, n_configs)
+        self._free = table.measured & self._known
+        self._best = self._near_to = -1
+        self._near = np.empty(0, np.intp)
+
+    def initial(self, n: int) -> Candidates:
+        """Return `n` configurations drawn without replacement from (problem, seed)."""
+        rows = np.flatnonzero(self._table.longest & self._known)
+        if len(rows) < n:
+            raise BadInput(f"the table of {self.name} has {len(rows)} configurations, the initial design needs {n}")
+        ids = stream(self._seed, "initial", self.name).choice(rows, size=n, replace=False)
+        return Candidates(ids, self._table.unit.take(ids, axis=0))
+
+    def candidates(self, step: int) -> Candidates:
+        """Return the unevaluated rows; beyond `max_candidates`, a seeded draw and the incumbent's neighbours."""
+        ids = np.flatnonzero(self._free)
+        if len(ids) > self._max:
+            ids = self._draw(step)
+        return Candidates(ids, self._table.unit.take(ids, axis=0))
+
+    def _draw(self, step: int) -> np.ndarray:
+        near, mask = self._neighbours(), self._free.copy()
+        mask[near] = False
+        rest = np.flatnonzero(mask)
+        rng = stream(self._seed, "candidates", self.name, str(step))
+        drawn = rng.choice(rest, size=self._max - len(near), replace=False, shuffle=False)
+        mask[:] = False
+        mask[near] = mask[drawn] = True
+        return np.flatnonzero(mask)
+
+    def _neighbours(self) -> np.ndarray:
+        """Return the unevaluated rows nearest to the incumbent; none while nothing has succeeded."""
+        if self._best < 0:
+            return np.empty(0, np.intp)
+        n = min(_NEIGHBOURS, self._max // 2)
+        near = self._near[self._free[self._near]]
+        if self._near_to != self._best or len(near) < n:
+            rows = np.flatnonzero(self._free)
+            distance = _squared_distances(self._table.unit, rows, self._best)
+            farthest = np.partition(distance, min(3 * n, len(rows)) - 1)[min(3 * n, len(rows)) - 1]
+            nearest = np.flatnonzero(distance <= farthest)  # not argpartition, whose order hangs on the processor
+            nearest = nearest[np.argsort(distance[nearest], kind="stable")][: 3 * n]
+            self._near, self._near_to = rows[nearest], self._best
+            near = self._near
+        return near[:n]
+
+    def true_cost_s(self, C: Float[np.ndarray, "m d"]) -> Float[np.ndarray, " m"]:
+        """Return the costs in seconds of points that are rows of the table; raises ValueError for others."""
+        if self._places is None:
+            keys = _keys(self._table.unit)
+            rows = np.argsort(keys, kind="stable")
+            self._places = keys[rows], rows
+        keys, rows = self._places
+        found = rows[np.searchsorted(keys[:-1], _keys(C))]  # without the last: what lies beyond it is compared with it
+        if not np.array_equal(self._table.unit[found], C):
+            raise ValueError(f"the table of {self.name} does not hold all of these points")
+        return self._cost[found].astype(float)
+
+    def evaluate(self, candidate: int) -> Evaluation:
+        """Look the row up and take it off the offer."""
+        error = self._error[candidate]
+        if np.isfinite(error) and (self._best < 0 or error < self._error[self._best]):
+            self._best = candidate
+        return self._look_up(candidate)
+
+    def _look_up(self, candidate: int) -> Evaluation:
+        table = self._table
+        self._free[candidate] = False
+        return Evaluation(
+            error=float(self._error[candidate]),
+            cost_s=float(self._cost[candidate]),
+            test_error=float(self._test_error[candidate]),
+            wall_s=float(table["wall_s"][candidate]),
+            status=table.statuses[table.status[candidate]],
+        )
+
+    def evaluate_capped(self, candidate: int, cap_s: float) -> Evaluation:
+        """Look the row up, as a training stopped at `cap_s` seconds would have ended."""
+        if self._cost[candidate] <= cap(cap_s):
+            return self.evaluate(candidate)
+        return stopped(self._look_up(candidate), cap_s)  # its error stays unseen, by the choice of candidates too
+
+
+@njit(cache=True)
+@no_type_check
+def _squared_distances(unit: Float[np.ndarray, "r d"], rows: Int[np.ndarray, " m"], to: int) -> Float[np.ndarray, " m"]:
+    """Return |u_i - u_to|^2 of `rows`, in one pass over a table that no cache holds."""
+    out = np.zeros(len(rows))
+    for i in range(len(rows)):
+        for j in range(unit.shape[1]):
+            out[i] += (unit[rows[i], j] - unit[to, j]) ** 2
+    return out
+
+
+def _keys(unit: Float[np.ndarray, "m d"]) -> UInt[np.ndarray, " m"]:
+    """Return one 64-bit number per point, the same for the same bits; for others the same by a 2^-64 chance only."""
+    bits = np.ascontiguousarray(unit, dtype=np.float64).view(np.uint64)
+    return ((bits ^ bits >> np.uint64(29)) * _ODD[: unit.shape[1]]).sum(axis=1, dtype=np.uint64)
+
 
 OBJECTIVES = ("error", "loss")
 
 
 @dataclass(frozen=True)
-class Replay(OnTables):
+class Replay(TableSettings):
     """The evaluator `replay`: opens measured tables as problems.
 
     tables: folder of the tables, null for the shipped ones; max_candidates: rows scored per step at most;
@@ -35,8 +170,8 @@ class Replay(OnTables):
     def __post_init__(self) -> None:
         if not isinstance(self.max_candidates, int) or self.max_candidates < 2:
             raise BadInput(f"evaluator.max_candidates must be a whole number >= 2, got {self.max_candidates!r}")
-        if self.cost not in COSTS:
-            raise BadInput(f"evaluator.cost must be one of {', '.join(COSTS)}, got {self.cost!r}")
+        if self.cost not in COST_COLUMNS:
+            raise BadInput(f"evaluator.cost must be one of {', '.join(COST_COLUMNS)}, got {self.cost!r}")
         if self.objective not in OBJECTIVES:
             raise BadInput(f"evaluator.objective must be one of {', '.join(OBJECTIVES)}, got {self.objective!r}")
         super().__post_init__()
@@ -54,7 +189,7 @@ class Replay(OnTables):
         """Raise BadInput if the table, or its part in use, has fewer than `n` configurations to begin with."""
         table = self._table(dataset, pipeline)
         used = self._configs(table.problem)
-        there = int((table.longest & first(table, used)).sum())
+        there = int((table.longest & first_configs(table, used)).sum())
         if there < n:
             setting = "at_most_configs" if self.n_configs is None else "n_configs"
             part = "" if used is None else f" in use (evaluator.{setting}={used})"

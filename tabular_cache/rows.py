@@ -16,7 +16,7 @@ from tabular_cache.schema import METRICS, SCHEMA, SCHEMA_VERSION, TIMES
 AGAIN, NOISE = "again", "noise"
 
 
-def merged(old: pa.Table | None, lines: list[dict[str, Any]]) -> pa.Table | None:
+def merge_rows(old: pa.Table | None, lines: list[dict[str, Any]]) -> pa.Table | None:
     """Return a table's rows with journal lines merged in, sorted by (config, n_estimators).
 
     A new line replaces what its configuration had (that was cut short, or is the same line once more). A repeat

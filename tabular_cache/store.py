@@ -22,10 +22,12 @@ from harness.problem import TIMEOUT
 from harness.records import read_parquet
 from pipelines.identity import difference
 from tabular_cache import noise
-from tabular_cache.checks import SEAL, seal_of
-from tabular_cache.rows import NOISE, merged, parquet_bytes
-from tabular_cache.schema import SCHEMA_VERSION, SOBOL_SEED, file_stem
+from tabular_cache.rows import NOISE, merge_rows, parquet_bytes
+from tabular_cache.schema import SCHEMA_VERSION, SEAL, SOBOL_SEED, file_stem, seal_of
 from tabular_cache.table import PENDING, base_manifest, check_base, repair
+
+# From journal lines to table rows, and what becomes of a configuration that was measured more than once.
+
 
 LIMIT = "time_limit_s"
 OF_DATA = ("data_hash", "identity", "identity_confirmed")
@@ -107,7 +109,7 @@ class Store:
         first = self._check_data(problem, entry, lines)
         self._data.pop(problem)  # the table may have an identity of its data after this
         self._keep_noise(noise.kept(self.folder, problem, lines))
-        table = merged(old, [line for line in lines if line["purpose"] != NOISE])
+        table = merge_rows(old, [line for line in lines if line["purpose"] != NOISE])
         if table is not None and len(table):
             content = parquet_bytes(table)
             digest = hashlib.sha256(content).hexdigest()

@@ -1,19 +1,251 @@
 """Transferred cost models: log cost as other data sets' tables teach it, whatever this run observes."""
 
+import hashlib
+import io
+import json
+import math
+import platform
+import sys
+import warnings
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy
+import sklearn
+import skops.io
 from jaxtyping import Float
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GroupKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
 
+from datasets.catalogue import entries
 from datasets.errors import BadInput
-from harness.cost_models import log_costs
+from datasets.files import cache_folder, read_sealed, write_sealed
+from harness.cost_models import Features, log_costs
 from harness.problem import About, Described, Problem
 from harness.space import XGBOOST_SPACE
-from tabular_cache.learned import learn
-from tabular_cache.lesson import Lesson, inputs, lesson
-from tabular_cache.sampled import Source, kin, sources
-from tabular_cache.table import TABLES
+from harness.streams import seed_sequence, stream
+from tabular_cache.table import TABLES, about, load_table, read_manifest, table_entry
+
+# What the tables of other data sets have to teach: which problems there are, and some measured rows of each.
+
+VERSION = 1  # raise it when the same table gives other rows
+
+
+@dataclass(frozen=True)
+class SourceTable:
+    """One problem's table: what the manifest says of the problem, and the table's sha256."""
+
+    about: About
+    sha256: str
+
+
+def sources(folder: Path) -> dict[str, SourceTable]:
+    """Return every table of `folder` by its problem's name, sorted; raises BadInput as `table_entry` does."""
+    tables = {problem: table_entry(problem, folder) for problem in sorted(read_manifest(folder)["tables"])}
+    return {problem: SourceTable(about(problem, entry), entry["sha256"]) for problem, entry in tables.items()}
+
+
+@cache
+def related_datasets(dataset: str) -> frozenset[str]:
+    """Return the data sets made of a raw file that `dataset` is made of, those that share rows, and itself.
+
+    `satimage_code` is `satellite` with another target: the same rows and columns. A data set that is not in the
+    catalogue has no kin but itself.
+    """
+    files = {
+        name: {file.sha256 for source in entry.sources for file in source.files if file.sha256}
+        for name, entry in entries().items()
+    }
+    mine, told = files.get(dataset, set()), {name: set(entry.kin) for name, entry in entries().items()}
+    same_file = {name for name, theirs in files.items() if mine & theirs}
+    return frozenset({dataset, *same_file, *told.get(dataset, ()), *(name for name in told if dataset in told[name])})
+
+
+def sampled(problem: str, sha256: str, folder: Path, rows: int, seed: int) -> Float[np.ndarray, "rows 8"]:
+    """Return unit-cube coordinates and log cost (`scaled_s`) of `rows` measured rows, drawn from (problem, seed).
+
+    Drawn without replacement; a table of fewer rows gives all of them, then again from the first one drawn, so that
+    every problem weighs the same. Kept in the cache, since reading all tables takes seconds. Raises BadInput for a
+    table that is damaged or is not that of `sha256`, and for one with a cost that is not finite and positive.
+    """
+    key = json.dumps([VERSION, problem, sha256, rows, seed])
+    path = cache_folder("transfer") / f"{hashlib.sha256(key.encode()).hexdigest()}.rows"
+    content = read_sealed(path)
+    if content is None:
+        sink = io.BytesIO()
+        np.save(sink, _draw(problem, sha256, folder, rows, seed), allow_pickle=False)
+        content = sink.getvalue()
+        write_sealed(path, content)
+    return np.asarray(np.load(io.BytesIO(content), allow_pickle=False))
+
+
+def _draw(problem: str, sha256: str, folder: Path, rows: int, seed: int) -> Float[np.ndarray, "rows 8"]:
+    table = load_table(problem, folder)
+    if table.meta["sha256"] != sha256:  # the cache must not keep one table's rows as another's
+        raise BadInput(f"the table of {problem} in {folder} was changed meanwhile: run the command again")
+    measured = np.flatnonzero(table.measured)
+    try:
+        log_cost = log_costs(table["scaled_s"][measured])
+    except BadInput as error:
+        raise BadInput(f"the table of {problem}: {error} of those measured") from None
+    drawn = np.resize(stream(seed, "transfer", problem).permutation(len(measured)), rows)
+    out = np.empty((rows, len(XGBOOST_SPACE) + 1))
+    out[:, :-1], out[:, -1] = table.unit[measured[drawn]], log_cost[drawn]
+    return out
+
+
+# What a transferred cost model is to learn: from which tables, with which regressor and inputs.
+
+TRAINING_SET_VERSION = 1  # raise it when the same lesson gives another model
+_FEATURES = Features(XGBOOST_SPACE.names)
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """What is to be learned. digest: over all that determines the model; lessons are equal where it is."""
+
+    digest: str
+    regressor: Any = field(compare=False, repr=False)
+    meta: str | None = field(compare=False)
+    sources: Mapping[str, SourceTable] = field(compare=False, repr=False)
+    folder: Path = field(compare=False)
+    rows: int = field(compare=False)
+    seed: int = field(compare=False)
+
+
+def training_set(
+    regressor: Any, meta: str | None, sources: Mapping[str, SourceTable], folder: Path, rows: int, seed: int
+) -> TrainingSet:
+    """Return the lesson of fitting `regressor` to `rows` rows of each of the tables `sources`."""
+    parts = {"": regressor, **regressor.get_params(deep=True)}
+    modules = {type(part).__module__.split(".")[0] for part in parts.values() if hasattr(part, "get_params")}
+    libraries = {np, scipy, sklearn, *(sys.modules[module] for module in modules)}
+    what = {
+        "version": [TRAINING_SET_VERSION, VERSION],
+        "regressor": {name: _described_training_set(part) for name, part in parts.items()},
+        "settings": [meta, rows, seed],
+        "tables": {problem: [source.sha256, repr(source.about)] for problem, source in sources.items()},
+        "libraries": {library.__name__: getattr(library, "__version__", "") for library in libraries},
+        "python": platform.python_version(),
+    }
+    digest = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
+    return TrainingSet(digest, regressor, meta, sources, folder, rows, seed)
+
+
+def _described_training_set(part: Any) -> str:
+    return f"{type(part).__module__}.{type(part).__qualname__}" if hasattr(part, "get_params") else repr(part)
+
+
+def transfer_inputs(unit: Float[np.ndarray, "n d"], about: About, meta: str | None) -> Float[np.ndarray, "n k"]:
+    """Return the hyperparameters on the scales of `Features`, and the problem's meta-features beside them.
+
+    meta: "sizes": log rows, log columns, log trees per round (the classes where there are more than two, else 1);
+    "work": the sum of the three, the log of what one round looks at; None: nothing. Raises BadInput for a problem
+    without rows or columns.
+    """
+    if min(about.rows, about.columns) < 1:
+        raise BadInput(f"{about.dataset}/{about.pipeline}: rows and columns must be >= 1, got {about}")
+    sizes = [math.log(about.rows), math.log(about.columns), math.log(about.classes if about.classes > 2 else 1)]
+    values = {"sizes": sizes, "work": [sum(sizes)], None: []}[meta]
+    return np.column_stack([*_FEATURES.columns(unit), *(np.full(len(unit), value) for value in values)])
+
+
+# Learning log cost from other problems' tables: once for what it is learned from, then from the cache.
+
+FOLDS = 5
+# What the regressors of the shipped cost models hold besides what skops itself trusts: compiled state, no code.
+TRUSTED = (
+    "sklearn.metrics._dist_metrics.EuclideanDistance64",
+    "sklearn.metrics._dist_metrics.ManhattanDistance64",
+    "sklearn.neighbors._kd_tree.KDTree",
+    "sklearn.tree._tree.Tree",
+    "tabular_cache.regressors.LinearRegressor",
+    "tabular_cache.regressors.NetworkRegressor",
+    "xgboost.core.Booster",
+    "xgboost.sklearn.XGBRegressor",
+)
+
+
+@dataclass(frozen=True)
+class TransferModel:
+    """A fitted pipeline from `inputs` to log cost; sd: of its error on a data set that it has not seen."""
+
+    model: Any
+    sd: float
+
+
+@lru_cache(maxsize=8)
+def train_transfer(lesson: TrainingSet) -> TransferModel:
+    """Return what the lesson teaches, from the cache or trained now; the last few are remembered.
+
+    The cache holds skops files under the lesson's digest, sealed with their own; damaged ones are trained again.
+    Nothing is unpickled: types other than skops' own and TRUSTED are not loaded, so a regressor of the user's own is
+    trained anew in every process.
+    """
+    path = cache_folder("transfer") / f"{lesson.digest}.skops"
+    content = read_sealed(path)
+    found = None if content is None else _loaded(content)
+    if found is not None:
+        return found
+    trained = _train(lesson)
+    content = skops.io.dumps({"model": trained.model, "sd": trained.sd})
+    found = _loaded(content)  # what was read and what was just trained are to be the same
+    if found is None:
+        return trained
+    write_sealed(path, content)
+    return found
+
+
+def _loaded(content: bytes) -> TransferModel | None:
+    """Return what the file holds; None if that is of other types, or no such file at all."""
+    try:
+        if set(skops.io.get_untrusted_types(data=content)) - set(TRUSTED):
+            return None
+        found = skops.io.loads(content, trusted=TRUSTED)
+        return TransferModel(found["model"], float(found["sd"]))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, zipfile.BadZipFile):
+        return None
+
+
+def _train(lesson: TrainingSet) -> TransferModel:
+    """Fit to all rows; sd is the root mean square of out-of-fold errors, folds being whole data sets."""
+    parts, log_cost, groups = [], [], []
+    for problem, source in lesson.sources.items():
+        rows = sampled(problem, source.sha256, lesson.folder, lesson.rows, lesson.seed)
+        parts.append(transfer_inputs(rows[:, :-1], source.about, lesson.meta))
+        log_cost.append(rows[:, -1])
+        groups += [min(related_datasets(source.about.dataset))] * len(rows)
+    X, y = np.concatenate(parts), np.concatenate(log_cost)
+    model = make_pipeline(StandardScaler(), _seeded(lesson.regressor, lesson.seed))
+    error = np.empty_like(y)
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a network's number of passes is its regularisation
+        for known, new in GroupKFold(min(FOLDS, len(set(groups)))).split(X, y, groups):
+            error[new] = y[new] - clone(model).fit(X[known], y[known]).predict(X[new])
+        model.fit(X, y)
+    return TransferModel(model, math.sqrt(float(np.square(error).mean())))
+
+
+def _seeded(regressor: Any, seed: int) -> Any:
+    """Return an unfitted copy whose random states, where they are not set, come from `seed`."""
+    copy = clone(regressor)
+    unset = [name for name, value in copy.get_params(deep=True).items() if value is None and _is_state(name)]
+    state = int(seed_sequence(seed, "transfer", "regressor").generate_state(1)[0] >> 1)  # some want 31 bits
+    return copy.set_params(**dict.fromkeys(unset, state))
+
+
+def _is_state(name: str) -> bool:
+    return name.split("__")[-1] == "random_state"
+
 
 META = ("sizes", "work", None)
 _MOST_REMEMBERED = 1 << 16  # predictions; beyond that, candidates do not come again, and remembering is in vain
@@ -60,16 +292,18 @@ class Transfer:
         """Learn for this problem; raises BadInput for one that does not say what it is, or without tables for it."""
         about = _described(problem)
         task = self.lesson(about)
-        self._learned, self._about, self._known = learn(task), about, dict[bytes, float]()
+        self._learned, self._about, self._known = train_transfer(task), about, dict[bytes, float]()
         self.trained_on = task.rows * len(task.sources)
 
     def fingerprint(self, problem: Problem) -> str:
         """Return the digest of what is to be learned for this problem, without learning it; raises as `start`."""
         return self.lesson(_described(problem)).digest
 
-    def lesson(self, about: About) -> Lesson:
+    def lesson(self, about: About) -> TrainingSet:
         """Return what is to be learned for a problem; its digest tells what predictions are made of."""
-        others = {p: s for p, s in sources(self._folder).items() if s.about.dataset not in kin(about.dataset)}
+        others = {
+            p: s for p, s in sources(self._folder).items() if s.about.dataset not in related_datasets(about.dataset)
+        }
         if self._related:
             others = {p: s for p, s in others.items() if _kind(s.about) == _kind(about)}
             closer = {p: s for p, s in others.items() if s.about.pipeline == about.pipeline}
@@ -80,7 +314,7 @@ class Transfer:
                 f"a transferred cost model needs tables of two{which} data sets other than {about.dataset}; "
                 f"{self._folder} has {_groups(others)}"
             )
-        return lesson(self._regressor, self._meta, others, self._folder, self._rows, self._seed)
+        return training_set(self._regressor, self._meta, others, self._folder, self._rows, self._seed)
 
     def fit(self, X: Float[np.ndarray, "n d"], cost_s: Float[np.ndarray, " n"]) -> None:
         """Check the costs, and learn nothing; raises BadInput naming the first that is not finite and positive."""
@@ -97,7 +331,7 @@ class Transfer:
             if len(self._known) + len(keys) > _MOST_REMEMBERED:
                 self._known.clear()
             new = [i for i, key in enumerate(keys) if key not in self._known]
-            mean = self._learned.model.predict(inputs(C[new], self._about, self._meta))
+            mean = self._learned.model.predict(transfer_inputs(C[new], self._about, self._meta))
             self._known.update(zip([keys[i] for i in new], np.asarray(mean, dtype=np.float64).tolist(), strict=True))
             found = [self._known[key] for key in keys]
         return np.array(found, dtype=np.float64), np.full(len(C), self._learned.sd)
@@ -116,5 +350,5 @@ def _kind(about: About) -> str:
     return "regression" if about.task == "regression" else "classification"
 
 
-def _groups(found: dict[str, Source]) -> int:
-    return len({min(kin(source.about.dataset)) for source in found.values()})
+def _groups(found: dict[str, SourceTable]) -> int:
+    return len({min(related_datasets(source.about.dataset)) for source in found.values()})

@@ -21,7 +21,7 @@ from harness.surrogates.gp import GaussianProcess
 from harness.surrogates.kernels import Workspace, matern
 from harness.surrogates.likelihood import Distances, Likelihood
 from harness.surrogates.posterior import GaussianPosterior
-from tabular_cache.replayed import ReplayProblem
+from tabular_cache.replay import ReplayProblem
 from tabular_cache.table import load_table
 
 ENTROPIES = MaxValueEntropySearch(), Gibbon()

@@ -9,8 +9,7 @@ from command_lines import CommandLines, Done
 from conftest import needs_data
 from fakes import make_tables
 
-from analysis.budgets import minimal_budgets
-from analysis.ranks import ranks
+from analysis.ranks import minimal_budgets, ranks
 from analysis.selection import at_horizon, for_budgets, of_families
 from analysis.traces import collect
 from harness.config import options

@@ -15,7 +15,7 @@ from command_lines import CommandLines
 from xgboost import XGBClassifier, XGBRegressor
 
 from analysis.__main__ import main
-from analysis.best_figure import draw
+from analysis.best import draw
 from datasets.csv_file import load_csv, load_rows
 from datasets.errors import BadInput
 from datasets.loading import split

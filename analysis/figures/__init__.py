@@ -17,13 +17,13 @@ Draw = Callable[[Traces, Path], Drawn]
 DrawFronts = Callable[[pd.DataFrame, Path], Drawn]
 
 
-def figures() -> dict[str, Draw]:
+def trace_figures() -> dict[str, Draw]:
     """Return every figure that is drawn from `Traces`, by its name; the study's numbered ones (f3, ...) first."""
     return _marked("traces")
 
 
 def front_figures() -> dict[str, DrawFronts]:
-    """Return every figure that is drawn from the frame of `analysis.fronts.read_fronts` (f1, f7), by its name."""
+    """Return every figure that is drawn from the frame of `analysis.tradeoffs.read_fronts` (f1, f7), by its name."""
     return _marked("fronts")
 
 

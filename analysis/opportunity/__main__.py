@@ -4,25 +4,182 @@ Every run is kept in `out_dir`/opportunity as soon as it is over: a call after a
 what is missing. Runs of other settings lie in folders of their own.
 """
 
+import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator, NullLocator
 
-from analysis.markdown import table
+from analysis.captions import markdown_table, plural
 from analysis.opportunity import CANDIDATES
-from analysis.opportunity.branin import DEADLINE_S, Branin
-from analysis.opportunity.timed import MOST, Timed, sequences, summary
-from analysis.plotting import Drawn
-from analysis.scope import plural
+from analysis.opportunity.problems import DEADLINE_S, MINIMUM, Branin, branin, seconds
+from analysis.plotting import BLACK, BLUE, ORANGE, RED, Drawn, new_figure, save, style
+from analysis.traces import at_budgets, incumbents
 from datasets.errors import BadInput
 from datasets.files import write_atomically
+from harness.acquisitions import CostRule, Utility
+from harness.acquisitions.cost_rules import Ignore, Power
+from harness.acquisitions.ei import ExpectedImprovement
+from harness.acquisitions.rollouts import MonteCarloMultiStep
 from harness.cli import run_cli, wants_help
-from harness.cost_models import Oracle
+from harness.cost_models import CostModel, Oracle
 from harness.cost_models.gp import GaussianProcessCost
 from harness.errors import writable
+from harness.loop import run
+from harness.optimizer import Optimizer
+from harness.problem import Problem
+from harness.records import spec_hash
+from harness.study import COST_SD, ENGINE, LOOK_AHEAD
+from harness.surrogates.gp import GaussianProcess
+
+# EI, EI per second and MCMS on one problem until a deadline, and what they reached.
+
+METHODS: dict[str, Callable[[], tuple[Utility, CostRule]]] = {
+    "EI": lambda: (ExpectedImprovement(), Ignore()),
+    "EI/s": lambda: (ExpectedImprovement(), Power(1.0)),
+    "MCMS": lambda: (MonteCarloMultiStep(), Ignore()),
+}
+MOST = 400  # evaluations, whatever the deadline
+
+
+@dataclass(frozen=True)
+class Timed:
+    """One run: errors and seconds of the evaluations, of which the first `done` end within the deadline; X: where."""
+
+    errors: Float[np.ndarray, " t"]
+    cost_s: Float[np.ndarray, " t"]
+    done: int
+    X: Float[np.ndarray, "t d"]
+
+    def best_at(self, seconds: Float[np.ndarray, " s"]) -> Float[np.ndarray, " s"]:
+        """Return the lowest error found by each time, a step function; NaN before the first evaluation has ended."""
+        return at_budgets(incumbents(self.errors[None]), self.cost_s[None], seconds[None])[0]
+
+    @property
+    def best(self) -> float:
+        """The lowest error found in time; NaN if nothing was."""
+        return float(np.nanmin(self.errors[: self.done])) if self.done else float("nan")
+
+    @property
+    def capped(self) -> bool:
+        """Whether the run made its last evaluation before the deadline."""
+        return self.done == len(self.errors) >= MOST
+
+    @property
+    def seconds(self) -> float:
+        """The mean seconds of an evaluation in time; NaN if there is none."""
+        return float(self.cost_s[: self.done].mean()) if self.done else float("nan")
+
+
+def sequences(
+    make: Callable[[int], Problem],
+    cost_model: Callable[[], CostModel],
+    deadline_s: float,
+    seeds: Sequence[int],
+    n_initial: int,
+    folder: Path | None = None,
+    about: Mapping[str, object] | None = None,
+) -> dict[str, list[Timed]]:
+    """Return each method's runs, one per seed; `make` opens the problem of a seed.
+
+    The initial design counts in time and evaluations; an evaluation that ends after the deadline does not count.
+    folder: in a folder of it named by the hash of `settings`, every run is kept as soon as it is over, and taken from
+    if it is there; None keeps nothing. about: what else makes the runs what they are, such as the problem's settings.
+    """
+    if folder is not None:
+        spec = settings(cost_model(), deadline_s, n_initial, about or {})
+        folder = folder / spec_hash(spec)
+        write_atomically(folder / "spec.json", f"{json.dumps(spec, indent=1, sort_keys=True)}\n".encode())
+    found: dict[str, list[Timed]] = {name: [] for name in METHODS}
+    for seed in seeds:  # method by method within a seed, so that what an interruption leaves is balanced
+        for name in METHODS:
+            path = None if folder is None else folder / f"{name.replace('/', '_per_')}-{seed}.csv"
+            run_of = partial(_sequence, name, make, cost_model, deadline_s, seed, n_initial)
+            found[name].append(run_of() if path is None else _kept(path, deadline_s, run_of))
+    return found
+
+
+def settings(
+    cost_model: CostModel, deadline_s: float, n_initial: int, about: Mapping[str, object]
+) -> dict[str, object]:
+    """Return all that determines runs kept, but for the seed, as plain values: a run of other settings is another."""
+    methods = {name: [_described(part) for part in make()] for name, make in METHODS.items()}
+    own = {"deadline_s": deadline_s, "n_initial": n_initial, "evaluations": MOST, "engine": ENGINE}
+    models = {"surrogate": GaussianProcess.__name__, "cost_model": type(cost_model).__name__}
+    return {"methods": methods, **models, **own, "about": dict(about)}
+
+
+def _described(part: Utility | CostRule) -> dict[str, object]:
+    """Return class and settings of a part of a method."""
+    version = {"look_ahead": LOOK_AHEAD} if getattr(part, "looks_ahead", False) else {}
+    if getattr(part, "weighs_cost_sd", False):
+        version["cost_sd"] = COST_SD
+    own = {k: v for k, v in vars(part).items() if not k.startswith("_")}
+    return {"class": type(part).__name__, **own, **version}
+
+
+def _sequence(
+    name: str,
+    make: Callable[[int], Problem],
+    cost_model: Callable[[], CostModel],
+    deadline_s: float,
+    seed: int,
+    n_initial: int,
+) -> Timed:
+    utility, rule = METHODS[name]()
+    optimizer = Optimizer(
+        GaussianProcess(), cost_model(), utility, rule, iterations=MOST, n_initial=n_initial, tau=deadline_s, seed=seed
+    )
+    problem = make(seed)
+    trace = run(problem, optimizer, seed, MOST, n_initial, deadline_s).columns
+    X = np.array([trace[parameter] for parameter in problem.space.names], dtype=float).T
+    return _timed(np.array(trace["error"], dtype=float), np.array(trace["cost_s"], dtype=float), X, deadline_s)
+
+
+def _timed(errors: np.ndarray, cost_s: np.ndarray, X: np.ndarray, deadline_s: float) -> Timed:
+    return Timed(errors, cost_s, int((np.cumsum(cost_s) <= deadline_s + 1e-9).sum()), X)
+
+
+def _kept(path: Path, deadline_s: float, make: Callable[[], Timed]) -> Timed:
+    """Return the run kept at `path`; if there is none, make it and keep it, to the last digit."""
+    if not path.is_file():
+        one = make()
+        columns = {"error": one.errors, "cost_s": one.cost_s, **{f"x{k}": x for k, x in enumerate(one.X.T)}}
+        text = pd.DataFrame(columns).to_csv(index=False, float_format="%.17g", lineterminator="\n")
+        write_atomically(path, text.encode())
+    values = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
+    return _timed(values[:, 0], values[:, 1], values[:, 2:], deadline_s)
+
+
+def summary(runs: Sequence[Timed]) -> dict[str, str]:
+    """Return means with standard errors over seeds: evaluations in time, seconds of each, lowest error.
+
+    For one seed, its own numbers. Runs without an evaluation in time have neither seconds nor error: the means are of
+    the others, and how many there were is said.
+    """
+
+    def shown(values: Sequence[float]) -> str:
+        x = np.array(values, dtype=float)
+        none = int(np.isnan(x).sum())
+        x = x[~np.isnan(x)]
+        if len(x) == 0:
+            return "none in time"
+        text = f"{x[0]:.4g}" if len(x) == 1 else f"{x.mean():.4g} ± {x.std(ddof=1) / np.sqrt(len(x)):.2g}"
+        return f"{text} ({none} of {len(values)} runs had none in time)" if none else text
+
+    return {
+        "evaluations": shown([r.done for r in runs]),
+        "seconds each": shown([r.seconds for r in runs]),
+        "best": shown([r.best for r in runs]),
+    }
+
 
 KEPT = "opportunity"
 PARTS = ("branin", "svm", "network", "pictures")
@@ -60,9 +217,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     writable("out_dir", out)
     for part in parts or PARTS:
         if part == "pictures":
-            from analysis.opportunity.pictures import draw
+            from analysis.opportunity.pictures import draw_pictures
 
-            print(*draw(out).paths, sep="\n")
+            print(*draw_pictures(out).paths, sep="\n")
             continue
         path = out / f"opportunity_{part}.md"
         text, drawn = _branin(seeds, out) if part == "branin" else _learners(part, seeds, evaluations, out)
@@ -72,7 +229,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _branin(seeds: int, out: Path) -> tuple[str, Drawn]:
-    from analysis.opportunity.figures import draw_branin
 
     found = sequences(Branin, Oracle, DEADLINE_S, range(seeds), 2, out / KEPT / "branin", {"candidates": CANDIDATES})
     _save(out, "branin", found)
@@ -80,13 +236,12 @@ def _branin(seeds: int, out: Path) -> tuple[str, Drawn]:
     text = (
         f"# Branin-Hoo, deadline {DEADLINE_S:g} s\n\nHalf the space (x1 > 7.5) takes 10 s, the other 1 s; known. "
         f"{plural(seeds, 'seed')}, 2 random points first; means ± standard errors. {PLANNED}\n\n"
-        f"{table(pd.DataFrame(rows))}\n"
+        f"{markdown_table(pd.DataFrame(rows))}\n"
     )
     return text, draw_branin(found, out)
 
 
 def _learners(part: str, seeds: int, evaluations: int, out: Path) -> tuple[str, Drawn]:
-    from analysis.opportunity.figures import draw_learners
 
     found: dict[str, dict[str, list[Timed]]] = {}
     deadlines: dict[str, float] = {}
@@ -108,15 +263,14 @@ def _learners(part: str, seeds: int, evaluations: int, out: Path) -> tuple[str, 
         f"# {'Two-kernel SVM' if part == 'svm' else 'Pretrained network on digits'}\n\nThe lowest error in percent "
         "seen on the held-out half of the rows, which is what is minimised. "
         f"{rule} {plural(seeds, 'split')}, 3 random points first; means ± standard errors.{ended} {PLANNED}\n\n"
-        f"{table(pd.DataFrame(lines))}\n"
+        f"{markdown_table(pd.DataFrame(lines))}\n"
     )
     return text, draw_learners(part, found, deadlines, out)
 
 
 def _learner(part: str, name: str, seeds: int, evaluations: int, out: Path) -> tuple[float, dict[str, list[Timed]]]:
     """Return the deadline and the runs on one data set; what `out` keeps of an earlier call is taken from there."""
-    from analysis.opportunity.learners import TRAININGS, MultipleKernelSvm, PretrainedNetwork, deadline_s
-    from analysis.opportunity.sources import split
+    from analysis.opportunity.problems import TRAININGS, MultipleKernelSvm, PretrainedNetwork, deadline_s, split
 
     kind = MultipleKernelSvm if part == "svm" else PretrainedNetwork
     folder = out / KEPT / f"{part}-{name}-{evaluations}-{TRAININGS}"
@@ -153,3 +307,91 @@ def _save(out: Path, name: str, found: dict[str, list[Timed]]) -> None:
 
 if __name__ == "__main__":
     run_cli(main)
+
+
+# Pictures of the experiments: where on Branin-Hoo each method evaluates, and the best error against time.
+
+COLOURS = {"EI": BLACK, "EI/s": ORANGE, "MCMS": BLUE}
+_TIMES = 240
+_MINIMA = ((12.275, -np.pi), (2.275, np.pi), (2.475, 9.42478))
+
+
+def draw_branin(found: Mapping[str, Sequence[Timed]], out_dir: Path) -> Drawn:
+    """Draw `opportunity_branin`: the first seed's sequences on the function, and all seeds' regret against time."""
+    caption = (
+        f"Branin-Hoo with a deadline of {DEADLINE_S:g} s: an evaluation takes 10 s in the shaded half and 1 s in the "
+        "other. Left: the evaluations of the first seed that end in time, numbered in their order, on contours of the "
+        "function; crosses: its minima. Right: lowest value found so far above the minimum, mean and standard error "
+        f"over {plural(len(next(iter(found.values()))), 'seed')}, from when every run has a value."
+    )
+    numbers = curves(found, DEADLINE_S)
+    with style():
+        figure, plots = new_figure(13.0, 3.6, caption)
+        panels = plots.subplots(1, len(found) + 1)
+        for ax, (method, runs) in zip(panels, found.items(), strict=False):
+            _curve_of(ax, method, runs[0])
+        panels[0].set_ylabel("x2")
+        _curves(panels[-1], numbers.assign(value=numbers["value"] - MINIMUM))
+        panels[-1].set(yscale="log", xlabel="seconds", ylabel="lowest value found - minimum")
+        panels[-1].legend(fontsize=8)
+        return save(figure, "opportunity_branin", caption, numbers, out_dir)
+
+
+def _curve_of(ax: Axes, method: str, one: Timed) -> None:
+    x1, x2 = np.meshgrid(np.linspace(0, 15, 200), np.linspace(-5, 10, 200))
+    points = np.stack([x1, x2], axis=-1).reshape(-1, 2)
+    value, dear = branin(points).reshape(x1.shape), seconds(points).reshape(x1.shape)
+    ax.contourf(x1, x2, dear, levels=[5, 15], colors=["0.92"])
+    ax.contour(x1, x2, np.log10(value - MINIMUM + 1.0), levels=8, cmap="viridis", linewidths=0.6)
+    ax.plot(*np.transpose(_MINIMA), "x", color=RED, markersize=7)
+    X = one.X[: one.done]
+    ax.plot(X[:, 0], X[:, 1], "o", color=COLOURS[method], markersize=3)
+    for k, (a, b) in enumerate(X):
+        ax.annotate(f"{k + 1}", (a, b), xytext=(2, 2), textcoords="offset points", fontsize=6.5, color=COLOURS[method])
+    ax.set(xlim=(-0.3, 15.3), ylim=(-5.3, 10.3), xlabel="x1")
+    ax.set_title(f"{method}: {one.done} evaluations", fontsize=9)
+    ax.grid(visible=False)
+
+
+def draw_learners(
+    part: str, found: Mapping[str, Mapping[str, Sequence[Timed]]], deadlines: Mapping[str, float], out_dir: Path
+) -> Drawn:
+    """Draw `opportunity_<part>`: error on the held-out half against time, one panel per data set."""
+    seeds = max(len(runs) for methods in found.values() for runs in methods.values())
+    caption = (
+        "Lowest error found so far on the held-out half, which is what is minimised, against the CPU seconds of "
+        f"training, up to the deadline; mean and standard error over {plural(seeds, 'split')}, from when every run has "
+        "a value."
+    )
+    numbers = pd.concat([curves(runs, deadlines[name]).assign(dataset=name) for name, runs in found.items()])
+    with style():
+        figure, plots = new_figure(3.4 * max(2, len(found)), 3.2, caption)
+        panels = plots.subplots(1, len(found), squeeze=False)[0]
+        for ax, name in zip(panels, found, strict=True):
+            _curves(ax, numbers[numbers["dataset"] == name])
+            ax.set(xlabel="seconds", yscale="log")
+            ax.yaxis.set(major_locator=MaxNLocator(6), major_formatter="{x:g}", minor_locator=NullLocator())
+            ax.set_title(name, fontsize=9)
+        panels[0].set_ylabel("error on the held-out half (%)")
+        panels[-1].legend(fontsize=8)
+        return save(figure, f"opportunity_{part}", caption, numbers, out_dir)
+
+
+def curves(found: Mapping[str, Sequence[Timed]], deadline_s: float) -> pd.DataFrame:
+    """Return method, seconds, value (mean over the runs of the best so far), error (its standard error; 0 for one)."""
+    at, parts = np.linspace(0.0, deadline_s, _TIMES + 1), []
+    for method, runs in found.items():
+        best = np.array([one.best_at(at) for one in runs])
+        spread = best.std(axis=0, ddof=1) / np.sqrt(len(runs)) if len(runs) > 1 else np.zeros(len(at))
+        parts.append(
+            pd.DataFrame({"method": method, "seconds": at, "value": best.mean(axis=0), "error": spread}).dropna()
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+def _curves(ax: Axes, numbers: pd.DataFrame) -> None:
+    for method, rows in numbers.groupby("method", sort=False):
+        colour = COLOURS[str(method)]
+        ax.step(rows["seconds"], rows["value"], where="post", color=colour, linewidth=1.3, label=str(method))
+        low, high = rows["value"] - rows["error"], rows["value"] + rows["error"]
+        ax.fill_between(rows["seconds"], low, high, step="post", color=colour, alpha=0.15, linewidth=0)

@@ -38,7 +38,7 @@ def look_ahead() -> tuple[Joint, pd.DataFrame]:
     )
 
 
-def draw(out_dir: Path) -> Drawn:
+def draw_pictures(out_dir: Path) -> Drawn:
     """Write the figure `lookahead` to `out_dir`."""
     joint, numbers = look_ahead()
     caption = (

@@ -7,23 +7,20 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis import summary
-from analysis.claims.contextual import write_volumes
-from analysis.claims.decide import Verdict
-from analysis.claims.evaluate import evaluate
-from analysis.claims.evaluate import write as write_claims
-from analysis.components import only
-from analysis.costs import read_if_there
-from analysis.costs_claims import with_reason
-from analysis.fronts import all_fronts
-from analysis.mixing import check_same_data
-from analysis.provenance import provenance
-from analysis.report import origins, page, sections, utilities
-from analysis.report.figures import draw_all
-from analysis.report.parts import Figure, Records
-from analysis.report.verdicts import Evaluate, verdicts
-from analysis.scope import intervals
-from analysis.traces import Judge, collect
+from analysis.captions import intervals
+from analysis.claims import evaluate, with_reason
+from analysis.claims import write as write_claims
+from analysis.claims.acquisitions import write_volumes
+from analysis.claims.verdicts import Verdict
+from analysis.cost_models import read_if_there
+from analysis.report import page, sections, summary
+from analysis.report import sections as origins
+from analysis.report import sections as utilities
+from analysis.report.page import Figure, Records
+from analysis.report.sections import Evaluate, draw_all, verdicts
+from analysis.report.summary import provenance
+from analysis.traces import Judge, check_same_data, collect, only
+from analysis.tradeoffs import all_fronts
 from datasets.files import write_atomically
 from harness.records import read_traces, specs
 

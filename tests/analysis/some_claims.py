@@ -1,4 +1,4 @@
-"""Verdicts on some claims by `analysis.claims.evaluate`, without the time that the others take."""
+"""Verdicts on some claims by `analysis.claims`, without the time that the others take."""
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -8,9 +8,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.claims import Verdict, evaluate
+from analysis.claims import evaluate
+from analysis.claims.verdicts import Verdict
 
-MODULE: Any = import_module("analysis.claims.evaluate")  # the package names its function so
+MODULE: Any = import_module("analysis.claims")  # the package names its function so
 
 
 @contextmanager

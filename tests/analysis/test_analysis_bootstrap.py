@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.bootstrap import bootstrap, of_means, resample, resampling, weighted
-from analysis.scope import intervals
+from analysis.captions import intervals
+from analysis.statistics import bootstrap, of_means, resample, resampling, weighted
 from analysis.traces import CELL
 
 RNG = np.random.default_rng(7)

@@ -12,15 +12,25 @@ from fakes import make_tables
 from scipy.stats import mannwhitneyu
 
 from analysis.__main__ import main
-from analysis.censored import by_model, by_slack, read_censored
-from analysis.censored_example import GRID, SLACK, cost, steps
-from analysis.configurator import medians, read_runs, solver_slack_rows, test_times
+from analysis.papers.hutter2013 import (
+    GRID,
+    SLACK,
+    by_model,
+    by_slack,
+    cost,
+    medians,
+    read_censored,
+    read_runs,
+    solver_slack_rows,
+    steps,
+    test_times,
+)
 from datasets.errors import BadInput
 from harness.configurator.experiment import read, trials
 from harness.configurator.experiment import run_all as run_trials
 from harness.execution import serial
 from harness.records import read_record, record_path, spec_hash, write_record
-from tabular_cache.censored import COLUMNS, Case, run_case
+from tabular_cache.cost_study import CENSORING_COLUMNS, CensoringTrial, run_case
 
 test_times.__test__ = False  # type: ignore[attr-defined]
 LV = {"_target_": "harness.cost_models.linear.LowVariance", "features": ["n_estimators", "max_depth"]}
@@ -33,7 +43,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tables = make_tables(tmp_path_factory.mktemp("tables"), problems, 24)
     for problem, experiment in itertools.product(problems, ("slack", "timeout")):
         run_case(
-            Case(experiment, problem, (0,), (20,), (1.0, None), 5, {"lv2": LV}, 0.25, str(tables), str(out)),
+            CensoringTrial(experiment, problem, (0,), (20,), (1.0, None), 5, {"lv2": LV}, 0.25, str(tables), str(out)),
         )
     part = "test_configurator_experiment"
     config = {
@@ -127,7 +137,7 @@ def test_the_halves_of_solver_runs_do_not_go_by_how_configurations_were_found(re
     records = [r for r in read_runs(results) if r["spec"].get("slack", 0) is None]
     asked: list[np.ndarray] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("analysis.configurator.slack_rows", lambda data, *rest: asked.append(data.X[:, 0]) or [])
+        patch.setattr("analysis.papers.hutter2013.slack_rows", lambda data, *rest: asked.append(data.X[:, 0]) or [])
         for k in range(2):
             solver_slack_rows([{**r, "spec": {**r["spec"], "run": k}} for r in records], (None,))
     rows = np.array(records[0]["rows"])[:, 0]
@@ -141,7 +151,7 @@ def test_tables_under_two_settings_are_not_mixed(results: Path, tmp_path: Path) 
     for path in (results / "censored").rglob("slack-*.parquet"):
         spec, _ = read_record(path)
         spec |= {"trees": 7} if spec["problem"] == "b/p" else {}
-        write_record(record_path(tmp_path / "censored", "slack", spec), [], COLUMNS, spec)
+        write_record(record_path(tmp_path / "censored", "slack", spec), [], CENSORING_COLUMNS, spec)
     with pytest.raises(BadInput, match="do not compare, trees is 5 and 7"):
         read_censored(tmp_path)
 

@@ -9,16 +9,24 @@ import pytest
 from fakes import make_tables
 from synthetic_records import Way, frame, on_disk
 
-from analysis import costs_figures, costs_fronts, costs_report
+from analysis import cost_models
 from analysis.__main__ import main
-from analysis.costs import CURVES, calibration, learning_curves, models, per_problem, read_costs
-from analysis.costs_fronts import f9
-from analysis.costs_pairs import compare
+from analysis.cost_models import (
+    CURVES,
+    calibration,
+    compare_cost_models,
+    learning_curves,
+    models,
+    per_problem,
+    read_costs,
+)
+from analysis.figures import f2_f8_f9
+from analysis.figures.f2_f8_f9 import f9
 from analysis.plotting import BLUE, new_figure, style
 from analysis.report import sections
 from datasets.errors import BadInput
 from harness.execution import serial
-from tabular_cache.costs import Trial, run_all
+from tabular_cache.cost_study import PredictionTrial, run_all
 
 SIZES = (4, 8)
 LEVEL = {"lv3": 0.5, "gp": 0.9, "transfer_tree": 0.7}
@@ -54,16 +62,16 @@ def test_curves_by_hand(costs: pd.DataFrame) -> None:
 
 
 def test_both_figures_say_what_they_show(costs: pd.DataFrame, tmp_path: Path) -> None:
-    drawn = costs_figures.f2(costs, tmp_path)
+    drawn = f2_f8_f9.f2(costs, tmp_path)
     assert set(drawn.numbers["cost_model"]) == {"lv3", "gp"}
     assert "2 seeds (tables)" in drawn.caption
-    boxes = costs_figures.f8(costs, tmp_path)
+    boxes = f2_f8_f9.f8(costs, tmp_path)
     assert list(dict.fromkeys(boxes.numbers["box"])) == ["LV-3 [4]", "GP [4]", "tree"]
     assert len(boxes.numbers) == 9
     for name in ("f2", "f8"):
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG") and (tmp_path / f"{name}.csv").exists()
     with pytest.raises(BadInput, match="F8 needs records of transferred models"):
-        costs_figures.f8(costs[costs["cost_model"] != "transfer_tree"], tmp_path)
+        f2_f8_f9.f8(costs[costs["cost_model"] != "transfer_tree"], tmp_path)
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -72,17 +80,17 @@ def test_what_short_tables_leave_out_is_counted(costs: pd.DataFrame, tmp_path: P
     costs["n"] = costs["n"].replace({8: 10})
     short = costs[(costs["dataset"] != "b") | (costs["n"] == 4)].copy()
     short.loc[short["dataset"] == "b", "cover50"] = 1.0
-    lines = costs_report.write(short, tmp_path).read_text().splitlines()
+    lines = cost_models.write_cost_page(short, tmp_path).read_text().splitlines()
     assert [line for line in lines if line.startswith("| problems")] == ["| problems | 3 |"] * 3
-    shown = costs_report.SHOWN
+    shown = cost_models.SHOWN
     try:
-        costs_report.SHOWN = (4, 10)
-        text = costs_report.write(short, tmp_path).read_text()
+        cost_models.SHOWN = (4, 10)
+        text = cost_models.write_cost_page(short, tmp_path).read_text()
     finally:
-        costs_report.SHOWN = shown
+        cost_models.SHOWN = shown
     assert text.count("| problems | 3 | 2 |") == 3
     assert re.search(r"\| lv3 \| 60 / 75 \[\d+, \d+\] / 90 \| 40 / 75 \[70, 80\] / 90 \|", text)
-    boxes = costs_figures.f8(short, tmp_path)
+    boxes = f2_f8_f9.f8(short, tmp_path)
     labels = boxes.numbers.groupby("panel")["label"].unique()
     assert list(labels["regression"])[:2] == ["LV-3 [4], 2", "LV-3 [10], 2"]
     assert list(labels["classification"])[:2] == ["LV-3 [4], 1", "GP [4], 1"]  # nothing at 10
@@ -92,7 +100,7 @@ def test_what_short_tables_leave_out_is_counted(costs: pd.DataFrame, tmp_path: P
 def test_every_panel_of_f8_says_what_its_own_problems_have(costs: pd.DataFrame, tmp_path: Path) -> None:
     """Transferred models learned from 900 rows of classification problems and 300 of regression problems."""
     costs.loc[(costs["cost_model"] == "transfer_tree") & (costs["task"] == "regression"), "trained_on"] = 300
-    boxes = costs_figures.f8(costs, tmp_path).numbers
+    boxes = f2_f8_f9.f8(costs, tmp_path).numbers
     labels = {panel: list(part["label"].unique()) for panel, part in boxes.groupby("panel")}
     assert labels == {
         "regression": ["LV-3 [4], 2", "GP [4], 2", "tree [300], 2"],
@@ -108,23 +116,23 @@ def test_a_caption_counts_the_cells_that_were_averaged(costs: pd.DataFrame, tmp_
     lacking = costs[~((costs["cost_model"] == "gp") & (costs["dataset"] == "b") & (costs["seed"] == 1))]
     one = costs[(costs["cost_model"] == "lv3") & (costs["pipeline"] == "p") & (costs["seed"] == 0)]
     ragged = pd.concat([lacking, one.assign(cost_model="lv1")], ignore_index=True)
-    drawn = costs_figures.f2(ragged, tmp_path)
+    drawn = f2_f8_f9.f2(ragged, tmp_path)
     assert set(drawn.numbers["cost_model"]) == {"lv3", "gp"} and set(drawn.numbers["cells"]) == {5}
     words = "Left out, with records of fewer than half of the problem-seed pairs: lv1 (1 problem-seed pair). Left out: "
     words += "1 problem-seed pair where a model has no record."
     assert words in drawn.caption
     taken = "0 of 144 problems and 3 outside the study, 2 seeds, 5 problem-seed pairs of 1 to 2 seeds each (tables)"
     assert f"mean over {taken}." in drawn.caption
-    head = costs_report.write(ragged, tmp_path).read_text().split("|")[0]
+    head = cost_models.write_cost_page(ragged, tmp_path).read_text().split("|")[0]
     assert words in head
     assert f"mean over {taken}." in head
     fewer = ragged[(ragged["dataset"] != "a") | (ragged["n"] < 8)]
-    assert f"mean over {taken}, at n = 4." in costs_figures.f2(fewer, tmp_path).caption
-    assert f"at n = 4: {taken}; along a row" in costs_report.write(fewer, tmp_path).read_text()
+    assert f"mean over {taken}, at n = 4." in f2_f8_f9.f2(fewer, tmp_path).caption
+    assert f"at n = 4: {taken}; along a row" in cost_models.write_cost_page(fewer, tmp_path).read_text()
     without = lacking[lacking["dataset"] != "b"]
-    assert "and 2 outside the study" in costs_figures.f2(without, tmp_path).caption
+    assert "and 2 outside the study" in f2_f8_f9.f2(without, tmp_path).caption
     gp_on_a = costs[(costs["cost_model"] != "gp") | (costs["dataset"] == "a")]  # nothing of b/q is averaged
-    caption = costs_figures.f2(gp_on_a, tmp_path).caption
+    caption = f2_f8_f9.f2(gp_on_a, tmp_path).caption
     assert "and 2 outside the study" in caption and "2 problem-seed pairs where a model has no record" in caption
 
 
@@ -161,7 +169,7 @@ def test_records_of_any_shape_are_shown_or_refused_in_one_line(case: str, costs:
     else:
         size = {"no usual size": 5, "only large sizes": 20}.get(case, 4)
         assert f"n = {size}" in section.text[0] and "Calibration" in section.text[0]
-    for draw, refused in ((costs_figures.f2, REFUSED_BY_F2), (costs_figures.f8, REFUSED_BY_F8)):
+    for draw, refused in ((f2_f8_f9.f2, REFUSED_BY_F2), (f2_f8_f9.f8, REFUSED_BY_F8)):
         if case in refused:
             with pytest.raises(BadInput, match="needs records of"):
                 draw(part, tmp_path)
@@ -180,7 +188,7 @@ def test_the_report_stands_without_cost_records_that_can_be_compared(
     )
     on_disk(results, [("wind", "clean"), ("wine", "clean")], [Way("ei"), Way("eialpha", alpha=0.2)], (0, 1), 12)
     for sizes in ((5,), (7,)):
-        run_all(serial(), [Trial("a/p", "lv3", config, (0,), sizes, str(tables), str(results))])
+        run_all(serial(), [PredictionTrial("a/p", "lv3", config, (0,), sizes, str(tables), str(results))])
     assert main(["report", f"results_dir={results}", f"out_dir={tmp_path / 'o'}"]) == 0
     page = (tmp_path / "o" / "report.md").read_text()
     assert "Not made: lv3 on a/p is recorded under two settings (sizes)" in page
@@ -201,7 +209,7 @@ def test_records_of_more_seeds_stand_beside_those_of_before(tables: Path, tmp_pa
     config = {"_target_": "harness.cost_models.linear.LowVariance", "features": ["n_estimators"]}
 
     def run(results: Path, seeds: tuple[int, ...]) -> None:
-        assert run_all(serial(), [Trial("a/p", "lv1", config, seeds, SIZES, str(tables), str(results))]) == []
+        assert run_all(serial(), [PredictionTrial("a/p", "lv1", config, seeds, SIZES, str(tables), str(results))]) == []
 
     run(tmp_path / "parts", (1,))
     (first,) = (tmp_path / "parts").rglob("*.parquet")
@@ -226,7 +234,9 @@ def test_cost_models_that_were_not_asked_the_same_are_refused(tables: Path, tmp_
     for name, sizes, folder in (("lv1", (4, 8), tables), ("lv3", (4,), tables), ("gp", (4, 8), other)):
         results = tmp_path / name
         for model, asked, where in (("lv1", (4, 8), tables), (name, sizes, folder)):
-            assert run_all(serial(), [Trial("a/p", model, config, (0,), asked, str(where), str(results))]) == []
+            assert (
+                run_all(serial(), [PredictionTrial("a/p", model, config, (0,), asked, str(where), str(results))]) == []
+            )
         if name == "lv1":
             assert len(read_costs(results)) == 2
             continue
@@ -239,7 +249,9 @@ def test_cost_models_that_were_not_asked_the_same_are_refused(tables: Path, tmp_
 
 def test_from_records_to_the_page(tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = {"_target_": "harness.cost_models.linear.LowVariance", "features": ["n_estimators"]}
-    trials = [Trial("a/p", name, config, (0, 1), SIZES, str(tables), str(tmp_path)) for name in ("lv1", "lv3")]
+    trials = [
+        PredictionTrial("a/p", name, config, (0, 1), SIZES, str(tables), str(tmp_path)) for name in ("lv1", "lv3")
+    ]
     assert run_all(serial(), trials) == []
     rows = read_costs(tmp_path)
     assert len(rows) == 8 and set(rows["task"]) == {"binary"} and np.isfinite(rows["rmse"]).all()
@@ -256,7 +268,7 @@ def test_f9_pairs_every_cost_model_with_the_same_runs_of_ei(tmp_path: Path) -> N
     plain = frame(problems, ways, (0, 1), 30)
     gp = frame(problems[:2], ways[1:], (0, 1), 30).assign(cost_model="gp", spec="other")
     gp["cost_s"] *= 2.0
-    compared = compare(pd.concat([plain, gp], ignore_index=True))
+    compared = compare_cost_models(pd.concat([plain, gp], ignore_index=True))
     numbers = compared.numbers
     assert (compared.n, compared.components["evaluator"], list(compared.pairs)) == (30, "replay", ["lv3", "gp"])
     assert (numbers["n"] == 4).all()  # b/p was not run under both
@@ -266,15 +278,15 @@ def test_f9_pairs_every_cost_model_with_the_same_runs_of_ei(tmp_path: Path) -> N
         assert found.loc[("gp", method), "cost_pct"] == pytest.approx(2 * found.loc[("lv3", method), "cost_pct"])
         assert found.loc[("gp", method), "error_pct"] == pytest.approx(found.loc[("lv3", method), "error_pct"])
     foreign = plain[plain["acq"] == "ei"].assign(utility="kg", spec="a", cost_s=7.0)  # found before EI's own runs
-    again = compare(pd.concat([foreign, plain, gp], ignore_index=True))
+    again = compare_cost_models(pd.concat([foreign, plain, gp], ignore_index=True))
     pd.testing.assert_frame_equal(again.numbers, numbers)
     assert [pairs.unpaired for pairs in again.pairs.values()] == [0, 0]
     drawn = f9(pd.concat([plain, gp], ignore_index=True), tmp_path)
     assert "2 seeds (replay), 4 pairs per method" in drawn.caption and (tmp_path / "f9.svg").exists()
     with pytest.raises(BadInput, match=r"F9 needs records of EI\^alpha under two cost models or more; there are: lv3"):
-        compare(plain)
+        compare_cost_models(plain)
     with pytest.raises(BadInput, match="F9 needs the method ei"):
-        compare(pd.concat([plain, gp])[lambda f: f["acq"] != "ei"])
+        compare_cost_models(pd.concat([plain, gp])[lambda f: f["acq"] != "ei"])
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -287,7 +299,7 @@ def test_f9_counts_what_it_leaves_out_on_the_cells_that_all_cost_models_have(tmp
     gp = frame(problems[:2], ways[1:], (0, 1), 30).assign(cost_model="gp", spec="other")
     cut = (gp["pipeline"] == "p") & (gp["seed"] == 1) & (gp["acq"] == "eipu") & (gp["step"] >= 20)
     both = pd.concat([plain, gp[~cut]], ignore_index=True)
-    found = compare(both)
+    found = compare_cost_models(both)
     assert found.dropped == 2 and found.n == 30  # b/p's two seeds; their pairs with an error of 0 are not counted
     assert {name: (p.zero, p.failed, p.unpaired) for name, p in found.pairs.items()} == {
         "lv3": (3, 0, 0),  # EI with itself, too
@@ -300,9 +312,9 @@ def test_f9_counts_what_it_leaves_out_on_the_cells_that_all_cost_models_have(tmp
     assert "LV-3: Left out: 0 runs of fewer than 30 iterations" in caption
     gone = (gp["pipeline"] == "q") & (gp["seed"] == 0)
     gp.loc[gone, "error"] = np.nan  # nothing of it succeeded, under GP alone
-    found = compare(pd.concat([plain, gp], ignore_index=True))
+    found = compare_cost_models(pd.concat([plain, gp], ignore_index=True))
     assert found.dropped == 3 and [p.failed for p in found.pairs.values()] == [0, 2]
-    shorter = compare(pd.concat([plain, gp[gp["step"] < 20]], ignore_index=True))
+    shorter = compare_cost_models(pd.concat([plain, gp[gp["step"] < 20]], ignore_index=True))
     assert shorter.n == 20 and all(p.table["cost_pct"].notna().all() for p in shorter.pairs.values())
     lv3 = shorter.numbers[(shorter.numbers["cost_model"] == "lv3") & (shorter.numbers["statistic"] == "mean")]
     gp_ = shorter.numbers[(shorter.numbers["cost_model"] == "gp") & (shorter.numbers["statistic"] == "mean")]
@@ -317,7 +329,7 @@ def test_f9_compares_every_alpha_on_the_cells_that_all_cost_models_have_of_it(tm
     gp = frame(problems, ways[1:], (0, 1), 30).assign(cost_model="gp", spec="other")
     gp = gp[(gp["dataset"] == "a") | (gp["acq"] == "eipu")]
     other = frame(problems, (Way("eialpha", alpha=0.5),), (0, 1), 30)  # under LV-3 only: stays as it is
-    found = compare(pd.concat([plain, gp, other], ignore_index=True)).numbers
+    found = compare_cost_models(pd.concat([plain, gp, other], ignore_index=True)).numbers
     counts = found[found["statistic"] == "mean"].pivot(index="cost_model", columns="method", values="n")
     assert counts.loc["lv3"].to_dict() == {"ei": 4, "eialpha(alpha=0.3)": 2, "eialpha(alpha=0.5)": 4, "eipu": 4}
     assert counts.loc["gp"].dropna().to_dict() == {"ei": 4, "eialpha(alpha=0.3)": 2, "eipu": 4}
@@ -330,7 +342,7 @@ def test_f9_labels_every_series_on_a_side_of_its_own() -> None:
         axes.set(xlim=(90, 110), ylim=(90, 110))
         rows = pd.DataFrame({"cost_pct": [100.0], "error_pct": [100.0], "alpha": [0.1]})
         for place in range(3):
-            costs_fronts._label(axes, rows, BLUE, place)
+            f2_f8_f9._label(axes, rows, BLUE, place)
         axes.figure.canvas.draw()
         boxes = [text.get_window_extent() for text in axes.texts]
     point = axes.transData.transform((100.0, 100.0))
@@ -347,7 +359,7 @@ def test_records_of_two_settings_and_damaged_ones_are_refused(tables: Path, tmp_
     with pytest.raises(BadInput, match="no records in"):
         read_costs(tmp_path)
     for sizes in ((4,), (8,)):
-        run_all(serial(), [Trial("a/p", "lv1", config, (0,), sizes, str(tables), str(tmp_path))])
+        run_all(serial(), [PredictionTrial("a/p", "lv1", config, (0,), sizes, str(tables), str(tmp_path))])
     with pytest.raises(BadInput, match=r"lv1 on a/p is recorded under two settings \(sizes\): "):
         read_costs(tmp_path)
     path = next((tmp_path / "costs").rglob("*.parquet"))

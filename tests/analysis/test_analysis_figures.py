@@ -12,8 +12,8 @@ from synthetic_records import LAMS, Way, frame
 
 import datasets
 import pipelines
-from analysis.figures import figures
-from analysis.labels import label_points, markers, thin_labels
+from analysis.figures import trace_figures
+from analysis.figures.f3_f5 import label_points, markers, thin_labels
 from analysis.plotting import Drawn, save, sequence, spread
 from analysis.traces import collect
 from datasets.errors import BadInput
@@ -51,7 +51,7 @@ def drawn(least: pd.DataFrame, partial: pd.DataFrame, tmp_path_factory: pytest.T
     for level, rows in (("least", least), ("partial", partial)):
         folder = tmp_path_factory.mktemp(level)
         for name in {"least": ["f3"], "partial": ["f3", "f4", "f5", "f6"]}[level]:
-            out[f"{level}-{name}"] = figures()[name](collect(rows), folder)
+            out[f"{level}-{name}"] = trace_figures()[name](collect(rows), folder)
     return out
 
 
@@ -62,7 +62,7 @@ def ends(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def test_the_figures_are_found_by_scanning() -> None:
-    assert {"f3", "f4", "f5", "f6"} <= set(figures())
+    assert {"f3", "f4", "f5", "f6"} <= set(trace_figures())
 
 
 @pytest.mark.parametrize("key", ["least-f3", "partial-f3", "partial-f4", "partial-f5", "partial-f6"])
@@ -172,12 +172,12 @@ def test_rank_numbers_by_plain_loops(
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("name", ["f3", "f4", "f5", "f6", "cd"])
 def test_captions_name_the_error_that_was_judged(name: str, partial: pd.DataFrame, tmp_path: Path) -> None:
-    caption = " ".join(figures()[name](collect(partial, judge="test"), tmp_path).caption.lower().split())
+    caption = " ".join(trace_figures()[name](collect(partial, judge="test"), tmp_path).caption.lower().split())
     assert "best test error" in caption and "validation error" not in caption
 
 
 def test_the_same_records_give_the_same_bytes(least: pd.DataFrame, drawn: dict[str, Drawn], tmp_path: Path) -> None:
-    again = figures()["f3"](collect(least.sample(frac=1, random_state=0)), tmp_path)
+    again = trace_figures()["f3"](collect(least.sample(frac=1, random_state=0)), tmp_path)
     for first, second in zip(drawn["least-f3"].paths, again.paths, strict=True):
         assert first.read_bytes() == second.read_bytes(), first.name
     assert b"<dc:date>" not in again.paths[1].read_bytes()
@@ -187,19 +187,19 @@ def test_the_same_records_give_the_same_bytes(least: pd.DataFrame, drawn: dict[s
 def test_without_ei_there_is_one_clear_line(name: str, least: pd.DataFrame, tmp_path: Path) -> None:
     without = collect(least[least["method"] != "ei"])
     with pytest.raises(BadInput, match=rf"^{name.upper()} needs the method ei: the records hold eipu, cei"):
-        figures()[name](without, tmp_path)
+        trace_figures()[name](without, tmp_path)
     assert not list(tmp_path.iterdir())
 
 
 def test_f5_needs_cei_and_f6_two_methods(least: pd.DataFrame, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="F5 needs a method cei of 20 iterations: the records hold ei, eipu"):
-        figures()["f5"](collect(least[least["acq"] != "cei"]), tmp_path)
+        trace_figures()["f5"](collect(least[least["acq"] != "cei"]), tmp_path)
     with pytest.raises(BadInput, match="F6 needs two methods or more, got: ei"):
-        figures()["f6"](collect(least[least["method"] == "ei"]), tmp_path)
+        trace_figures()["f6"](collect(least[least["method"] == "ei"]), tmp_path)
 
 
 def test_f5_without_any_supported_choice(least: pd.DataFrame, tmp_path: Path) -> None:
-    found = figures()["f5"](collect(least.assign(effective_alpha=np.nan)), tmp_path)
+    found = trace_figures()["f5"](collect(least.assign(effective_alpha=np.nan)), tmp_path)
     left = found.numbers[found.numbers["panel"] == "left"]
     assert left["method"].tolist() == ["ei", "eipu", "cei(lam=0.1)"] * 2 and (left["n"] == 1).all()
     assert "Left out are the 100.0% of CEI's choices" in found.caption
@@ -256,8 +256,8 @@ def test_no_label_of_f5_lies_on_a_marker_and_medians_are_drawn(
     partial: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = list[Axes]()
-    monkeypatch.setattr("analysis.figures.f5.save", lambda f, *rest: found.extend(f.axes) or save(f, *rest))
-    drawn = figures()["f5"](collect(partial), tmp_path)
+    monkeypatch.setattr("analysis.figures.f3_f5.save", lambda f, *rest: found.extend(f.axes) or save(f, *rest))
+    drawn = trace_figures()["f5"](collect(partial), tmp_path)
     left, right = found
     boxes = [text.get_window_extent() for text in left.texts if text.get_visible()]
     assert boxes and not any(box.overlaps(marker) for box in boxes for marker in markers(left))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.incumbent import at_budgets, finished_within, incumbents, of_the_best, spent
+from analysis.traces import at_budgets, finished_within, incumbents, of_the_best, spent
 
 NAN = np.nan
 

@@ -6,11 +6,11 @@ import pytest
 from scipy import stats
 from synthetic_records import Way, frame
 
-from analysis.budgets import MULTIPLES, minimal_budgets
-from analysis.ranks import rank_curves, ranks
-from analysis.relative import finals, relative
-from analysis.scope import ranks_left_out
+from analysis.captions import ranks_left_out
+from analysis.ranks import minimal_budgets, rank_curves, ranks
+from analysis.selection import BUDGET_MULTIPLES
 from analysis.traces import PROBLEM, Traces, collect
+from analysis.tradeoffs import finals, relative_to_ei
 from datasets.errors import BadInput
 
 NAN = np.nan
@@ -33,7 +33,7 @@ def traces(*runs: tuple[str, str, str, int, list[float], list[float]]) -> Traces
 
 
 def test_relative_percentages_by_hand() -> None:
-    found = relative(traces(
+    found = relative_to_ei(traces(
         ("d", "p", "ei", 0, [0.5, 0.4, 0.45], [10, 20, 10]),
         ("d", "p", "eipu", 0, [0.5, 0.42, NAN], [10, 2, 8]),
         ("d", "p", "ei", 1, [0.3, 0.2, 0.1], [1, 1, 2]),
@@ -49,7 +49,7 @@ def test_relative_percentages_by_hand() -> None:
 
 
 def test_pairs_that_do_not_exist_are_counted_and_left_out() -> None:
-    found = relative(traces(
+    found = relative_to_ei(traces(
         ("d", "p", "ei", 0, [0.5, 0.0], [1, 1]), ("d", "p", "eipu", 0, [0.5, 0.1], [1, 1]),  # EI reached 0
         ("d", "p", "ei", 1, [NAN, NAN], [1, 1]), ("d", "p", "eipu", 1, [0.5, 0.1], [1, 1]),  # EI never worked
         ("d", "p", "ei", 2, [0.5, 0.4], [1, 1]), ("d", "p", "eipu", 2, [NAN, NAN], [1, 1]),  # EIpu never did
@@ -70,12 +70,12 @@ def test_where_no_pair_exists_one_line_says_why() -> None:
         with pytest.raises(
             BadInput, match=f"F3 needs a run to compare with EI's .*0 without it, {counts} a successful"
         ):
-            relative(collect(changed), "F3")
+            relative_to_ei(collect(changed), "F3")
 
 
 def test_relative_needs_ei() -> None:
     with pytest.raises(BadInput, match=r"^F3 needs the method ei: the records hold eipu, cei:0.1$"):
-        relative(traces(("d", "p", "cei:0.1", 0, [1.0], [1]), ("d", "p", "eipu", 0, [1.0], [1])), "F3")
+        relative_to_ei(traces(("d", "p", "cei:0.1", 0, [1.0], [1]), ("d", "p", "eipu", 0, [1.0], [1])), "F3")
 
 
 def test_finals_use_the_last_step_of_each_run() -> None:
@@ -98,7 +98,7 @@ def test_minimal_budget_by_hand() -> None:
     p, q = budgets.loc[("d", "p")], budgets.loc[("d", "q")]
     assert (p["budget_s"], p["method"], p["methods"], p["runs"]) == (60.0, "eialpha(alpha=0.2)", 3, 8)
     assert (q["budget_s"], q["method"], q["methods"], q["runs"]) == (8.0, "eipu", 1, 1)
-    assert MULTIPLES == (0.5, 1, 2, 5, 10, 20)
+    assert BUDGET_MULTIPLES == (0.5, 1, 2, 5, 10, 20)
     with pytest.raises(BadInput, match=r"F6 needs a method of EI\^alpha"):
         minimal_budgets(traces(run("p", "cei:0.9", 0, 1)), "F6")
 

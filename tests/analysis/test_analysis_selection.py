@@ -5,9 +5,8 @@ import pandas as pd
 import pytest
 from synthetic_records import EVERY, Way, frame
 
-from analysis.methods import ordered
 from analysis.selection import at_horizon, for_budgets, horizon, of_families
-from analysis.traces import PROBLEM, collect
+from analysis.traces import PROBLEM, collect, ordered
 from datasets.errors import BadInput
 
 ONE = [("wind", "clean")]

@@ -13,11 +13,14 @@ from command_lines import ENVIRONMENT, CommandLines
 from fakes import make_tables
 from synthetic_records import Way, block, frame, on_disk, spec
 
-from analysis import commands, comparisons, markdown, problems, report, summary
+from analysis import captions, commands, report
+from analysis import commands as comparisons
 from analysis.__main__ import main
-from analysis.arguments import OF_COMPARISONS, OF_RECORDS, Arguments, parse
-from analysis.marks import footnote, marked, marks
-from analysis.provenance import lines, provenance
+from analysis.captions import caveats, footnote, marked
+from analysis.commands import COMMANDS, Arguments, parse
+from analysis.figures import tables as problems
+from analysis.report import summary
+from analysis.report.summary import lines, provenance
 from analysis.traces import collect
 from datasets.errors import BadInput
 from harness.records import TIMINGS, block_files, specs, write_block
@@ -107,16 +110,16 @@ def test_a_problem_whose_runs_all_failed_has_no_best_error(rows: pd.DataFrame) -
 
 
 def test_marks_are_the_catalogues() -> None:
-    assert marks() == {"bach": "identity uncertain", "hiva": "partial", "mtp": "stand-in"}
+    assert caveats() == {"bach": "identity uncertain", "hiva": "partial", "mtp": "stand-in"}
     assert marked("hiva") == "hiva† (partial)" and marked("wind") == "wind"
     assert footnote(["wind", "mtp", "mtp"]) == "Marked data sets: mtp† (stand-in)."
     assert footnote(["wind"]) == ""
 
 
 def test_markdown() -> None:
-    table = markdown.table(pd.DataFrame({"a|b": ["x|y"], "n": [1234.0], "m": [0.012345]}))
+    table = captions.markdown_table(pd.DataFrame({"a|b": ["x|y"], "n": [1234.0], "m": [0.012345]}))
     assert table.splitlines() == ["| a|b | n | m |", "| --- | ---: | ---: |", "| x\\|y | 1,234 | 0.01235 |"]
-    assert markdown.number(np.nan) == "-" and markdown.interval(np.nan, 0, 1) == "-"
+    assert captions.format_number(np.nan) == "-" and captions.format_interval(np.nan, 0, 1) == "-"
 
 
 META = {
@@ -205,8 +208,7 @@ def test_arguments(tmp_path: Path) -> None:
     assert parse([f"results_dir={tmp_path}"]) == Arguments("all", tmp_path, Path("report"), {}, usual)
     found = parse(["out_dir=x/y", "figures", f"results_dir={tmp_path}", "evaluator=live", "judge=test"])
     assert found == Arguments("figures", tmp_path, Path("x/y"), {"evaluator": "live"}, {**usual, "judge": "test"})
-    assert all(callable(getattr(commands, f"do_{name}")) for name in OF_RECORDS)
-    assert all(callable(getattr(comparisons, f"do_{name}")) for name in OF_COMPARISONS)
+    assert all(callable(getattr(commands, f"do_{name}")) for name in COMMANDS)
 
 
 @pytest.mark.parametrize(("argv", "line"), [

@@ -11,14 +11,13 @@ from synthetic_records import ALPHAS, EVERY, LAMS, Way, frame, on_disk
 
 from analysis import REFERENCE
 from analysis.__main__ import main
-from analysis.bootstrap import Estimate
-from analysis.claims.budgets import wrong_way
-from analysis.claims.condition import FAILS, HOLDS, UNDECIDED, Condition
-from analysis.claims.decide import Finding, Verdict
-from analysis.claims.evaluate import CLAIMS, evaluate, table
-from analysis.fronts import reference
-from analysis.report.verdicts import reasons
-from analysis.report.verdicts import table as headline_table
+from analysis.claims import CLAIMS, evaluate, table
+from analysis.claims.acquisitions import wrong_way
+from analysis.claims.verdicts import FAILS, HOLDS, UNDECIDED, Condition, Finding, Verdict
+from analysis.report.sections import reasons
+from analysis.report.sections import table as headline_table
+from analysis.statistics import Estimate
+from analysis.tradeoffs import reference
 from datasets.errors import BadInput
 from harness.records import TRACE
 

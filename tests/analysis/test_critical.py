@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.critical import cliques, critical, holm, pairwise
+from analysis.figures.critical_difference import cliques, critical, holm, pairwise
 from datasets.errors import BadInput
 
 

@@ -10,12 +10,13 @@ import pytest
 from fakes import make_tables
 from synthetic_records import Way, block, on_disk, spec
 
-from analysis import density, density_figure, density_settings
+from analysis import density
+from analysis import density as density_figure
+from analysis import density as density_settings
 from analysis.__main__ import main
-from analysis.density_settings import confirmed, exhausted, n_configs, settings
-from analysis.mixing import check_same_tables
-from analysis.relative import finals
-from analysis.traces import collect
+from analysis.density import confirmed, exhausted, n_configs, settings
+from analysis.traces import check_same_tables, collect
+from analysis.tradeoffs import finals
 from datasets.errors import BadInput
 from harness.records import TRACE, block_files, read_traces, write_block
 from harness.streams import stream
@@ -37,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def effects(folder: Path) -> dict[str, Any]:
-    return density.effects(settings(folder))
+    return density.method_effects(settings(folder))
 
 
 def table_of(values: np.ndarray, names: list[str]) -> pd.DataFrame:
@@ -58,7 +59,7 @@ def test_without_live_the_shipped_runs_are_compared_with(
     monkeypatch.setattr(density_settings, "TRUTH", folder / "live")
     shutil.copytree(folder / "rows-128", tmp_path / "all/rows-128")
     assert list(settings(tmp_path / "all")) == ["live", "rows-128"]
-    assert not density.effects(settings(tmp_path / "all"))["live"]["saved"].empty
+    assert not density.method_effects(settings(tmp_path / "all"))["live"]["saved"].empty
 
 
 def test_without_live_at_all_there_is_nothing_to_compare_with(
@@ -74,7 +75,7 @@ def test_equal_records_are_at_no_distance(effects: dict[str, Any]) -> None:
     numbers = density.compare(effects)
     assert (numbers["off_value"] == 0).all()
     assert set(numbers["method"]) == {"eialpha(alpha=0.3)", "cei(lam=0.3)"}
-    agreement = density.agreement(effects)
+    agreement = density.sign_agreement(effects)
     assert (agreement["distance"] == 0).all()
     assert (agreement["sure"] > 0).all() and agreement["same_sign"].eq(1).all()
 
@@ -86,7 +87,7 @@ def test_effects_by_hand(folder: Path) -> None:
     cost, error = (
         {m: f(a[i]) for m, i in of.items()} for f, a in ((np.nansum, traces.cost_s), (np.nanmin, traces.error))
     )
-    found = density.effects({"live": traces})["live"]
+    found = density.method_effects({"live": traces})["live"]
     assert found["saved"].loc[("b", "p", 2), "cei(lam=0.3)"] == pytest.approx(
         100 * (1 - cost["cei(lam=0.3)"] / cost["ei"])
     )
@@ -103,7 +104,7 @@ def test_distance_is_of_the_means_without_the_scatter_of_the_seeds() -> None:
     for shift in (0.0, 6.0):
         shifted = truth + shift + 10 * rng.normal(size=truth.shape)
         found = {"live": dict.fromkeys(density.EFFECTS, truth), "rows-128": dict.fromkeys(density.EFFECTS, shifted)}
-        line = density.agreement(found).iloc[0]
+        line = density.sign_agreement(found).iloc[0]
         assert line["distance"] == pytest.approx(shift, abs=1.2)
         assert line["low"] <= line["distance"] <= line["high"]
         assert line["bias"] == pytest.approx(shift, abs=0.6)
@@ -114,11 +115,11 @@ def test_only_runs_that_every_setting_has_count(folder: Path, tmp_path: Path) ->
     shutil.copytree(folder, tmp_path / "all")
     folder = tmp_path / "all"
     on_disk(folder / "rows-2048", PROBLEMS[:2], WAYS, (1, 2), 30)
-    found = density.effects(settings(folder))
+    found = density.method_effects(settings(folder))
     assert {len(frame) for frames in found.values() for frame in frames.values()} == {4}
     on_disk(folder / "rows-4096", PROBLEMS[3:], WAYS, (1, 2), 30)
     with pytest.raises(BadInput, match="no problem and seed was run under every setting"):
-        density.effects(settings(folder))
+        density.method_effects(settings(folder))
 
 
 def test_runs_that_found_the_best_row_exhausted_the_table(tmp_path: Path) -> None:
@@ -195,13 +196,13 @@ def test_problems_of_one_seed_have_no_scatter_to_subtract(folder: Path, tmp_path
     shutil.copytree(folder / "live", tmp_path / "all/live")
     on_disk(tmp_path / "all/rows-64", PROBLEMS[:2], WAYS, (0, 1), 30)
     on_disk(tmp_path / "all/rows-64", PROBLEMS[2:3], WAYS, (0,), 30)
-    agreement = density.agreement(density.effects(settings(tmp_path / "all")))
+    agreement = density.sign_agreement(density.method_effects(settings(tmp_path / "all")))
     assert np.isfinite(agreement[["distance", "low", "high"]].to_numpy()).all()
     assert (agreement["one_seed"] == 1).all()
     shutil.rmtree(tmp_path / "all/rows-64")
     on_disk(tmp_path / "all/rows-64", PROBLEMS[:2], WAYS, (0,), 30)
     with pytest.raises(BadInput, match="no problem has two seeds"):
-        density.agreement(density.effects(settings(tmp_path / "all")))
+        density.sign_agreement(density.method_effects(settings(tmp_path / "all")))
 
 
 def test_what_was_trained_counts_for_surfaces(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,14 +213,14 @@ def test_what_was_trained_counts_for_surfaces(folder: Path, tmp_path: Path, monk
     twice = np.where(told["method"] == "eialpha(alpha=0.3)", 2.0, 1.0)
     trained = told[["dataset", "pipeline", "seed", "method"]].assign(error=told["final_error"] * twice)
     trained.to_csv(tmp_path / "all/surface-512/confirmed.csv", index=False)
-    found = density.effects(traces, confirmed=confirmed(tmp_path / "all", traces))
+    found = density.method_effects(traces, confirmed=confirmed(tmp_path / "all", traces))
     added, measured = (found["surface-512"][name] for name in ("added", "measured"))
     pd.testing.assert_series_equal(measured["cei(lam=0.3)"], added["cei(lam=0.3)"], check_index_type=False)
     expected = 2 * (added["eialpha(alpha=0.3)"] + 100) - 100
     pd.testing.assert_series_equal(measured["eialpha(alpha=0.3)"], expected, check_index_type=False)
     pd.testing.assert_frame_equal(found["rows-128"]["measured"], found["rows-128"]["added"])
     monkeypatch.setattr(density_figure, "exhausted", lambda *_: 0.25)
-    drawn = density_figure.draw(tmp_path / "all", tmp_path / "out")
+    drawn = density_figure.draw_density(tmp_path / "all", tmp_path / "out")
     assert set(drawn.numbers["effect"]) == {"saved", "added", "measured"}
     assert "was trained live" in drawn.caption
 
@@ -228,7 +229,7 @@ def test_the_figure_and_its_tables(folder: Path, tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(density_figure, "exhausted", lambda *_: 0.25)
     assert main(["density", f"results_dir={folder}", f"out_dir={tmp_path / 'out'}"]) == 0
     assert {p.suffix for p in (tmp_path / "out").iterdir()} == {".png", ".svg", ".csv", ".txt"}
-    drawn = density_figure.draw(folder, tmp_path / "again")
+    drawn = density_figure.draw_density(folder, tmp_path / "again")
     for path in drawn.paths:
         assert path.read_bytes() == (tmp_path / "out" / path.name).read_bytes()
     assert "6 problems of 3 data sets" in drawn.caption

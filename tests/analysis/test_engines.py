@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from synthetic_records import Way, on_disk
 
-from analysis import engines
+from analysis import density
 from analysis.__main__ import main
-from analysis.bootstrap import resampling
-from analysis.density_settings import settings
-from analysis.mixing import check_same_tables
+from analysis.density import settings
+from analysis.statistics import resampling
+from analysis.traces import check_same_tables
 from datasets.errors import BadInput
 from harness.records import read_traces
 
@@ -32,7 +32,7 @@ def test_ratios_by_hand(folder: Path) -> None:
     assert list(traces) == ["fast", "gpyopt"]
     own = traces["gpyopt"]
     dearer = replace(own, cost_s=own.cost_s * np.where(own.runs["method"] == "ei", 1.5, 1.0)[:, None])
-    found = engines.ratios({"fast": traces["fast"], "gpyopt": dearer}).set_index(["measure", "method"])
+    found = density.ratios({"fast": traces["fast"], "gpyopt": dearer}).set_index(["measure", "method"])
     assert found.loc[("total_cost_s", "ei"), ["value", "low", "high"]].to_numpy() == pytest.approx([50.0] * 3)
     assert found.loc[("total_cost_s", "cei(lam=0.1)"), "value"] == pytest.approx(0.0)
     assert found.loc[("final_error", "ei"), "value"] == pytest.approx(0.0)
@@ -53,7 +53,7 @@ def test_what_was_run_under_one_engine_only_is_not_counted(folder: Path, tmp_pat
         if own.parts[-2:] != ("a", "p"):
             shutil.rmtree(own)
     with resampling("plain"):
-        text = engines.report(folder, tmp_path / "out").read_text()
+        text = density.engines_page(folder, tmp_path / "out").read_text()
     assert "over the 1 problem and 3 problem-seed pairs that every engine was run on" in text
     assert "95 % plain paired bootstrap intervals (single runs resampled). One data set only" in text
 
@@ -70,11 +70,11 @@ def test_nothing_to_compare_is_one_line(folder: Path) -> None:
     traces = settings(folder, "fast")
     free = replace(traces["gpyopt"], error=0.0 * traces["gpyopt"].error)
     with pytest.raises(BadInput, match="gpyopt and fast: no problem, seed and method with a final error under"):
-        engines.ratios({"fast": traces["fast"], "gpyopt": free})
+        density.ratios({"fast": traces["fast"], "gpyopt": free})
 
 
 @pytest.mark.parametrize(("gone", "message"), [("fast", "needs a folder 'fast'"), ("gpyopt", "no engine to compare")])
 def test_one_engine_alone_is_refused(folder: Path, tmp_path: Path, gone: str, message: str) -> None:
     (folder / gone).rename(tmp_path / "elsewhere")
     with pytest.raises(BadInput, match=message):
-        engines.report(folder, tmp_path / "out")
+        density.engines_page(folder, tmp_path / "out")

@@ -12,14 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 from fakes import make_tables
 
-from analysis.censored import read_censored
-from analysis.costs import read_costs
+from analysis.cost_models import read_costs
+from analysis.papers.hutter2013 import read_censored
 from datasets.errors import BadInput
 from harness.records import DamagedRecord, is_done, read_record, record_path, write_record
-from tabular_cache.censored import COLUMNS as CENSORED_COLUMNS
-from tabular_cache.censored import SLACK, Case, run_case
-from tabular_cache.costs import COLUMNS as COSTS_COLUMNS
-from tabular_cache.costs import Trial, run_trial
+from tabular_cache.cost_study import CENSORING_COLUMNS as CENSORED_COLUMNS
+from tabular_cache.cost_study import PREDICTION_COLUMNS as COSTS_COLUMNS
+from tabular_cache.cost_study import SLACK, CensoringTrial, PredictionTrial, run_case, run_trial
 
 LV = {"_target_": "harness.cost_models.linear.LowVariance", "features": ["n_estimators"]}
 SPEC = {"problem": "a/p", "version": 1}
@@ -40,10 +39,10 @@ class Experiment:
 @pytest.fixture(params=["costs", "censored"])
 def experiment(request: pytest.FixtureRequest, tables: Path, tmp_path: Path) -> Experiment:
     if request.param == "costs":
-        trial = Trial("a/p", "lv1", LV, (0,), (4,), str(tables), str(tmp_path))
+        trial = PredictionTrial("a/p", "lv1", LV, (0,), (4,), str(tables), str(tmp_path))
         path, columns = trial.path(trial.spec()), COSTS_COLUMNS
         return Experiment(path, lambda: run_trial(trial), lambda: read_costs(tmp_path), columns)
-    case = Case(SLACK, "a/p", (0,), (10,), (1.0,), 3, {}, 0.25, str(tables), str(tmp_path))
+    case = CensoringTrial(SLACK, "a/p", (0,), (10,), (1.0,), 3, {}, 0.25, str(tables), str(tmp_path))
     return Experiment(case.path(case.spec()), lambda: run_case(case), lambda: read_censored(tmp_path), CENSORED_COLUMNS)
 
 

@@ -10,10 +10,10 @@ from fakes import make_tables
 from synthetic_records import Way, frame, on_disk
 
 from analysis.__main__ import main
-from analysis.figures import figures, front_figures
-from analysis.figures.f1 import ALPHAS, maximiser
-from analysis.fronts import persistence, read_fronts, reference
+from analysis.figures import front_figures, trace_figures
+from analysis.figures.f1_f7 import ALPHAS, maximiser
 from analysis.traces import collect
+from analysis.tradeoffs import persistence, read_fronts, reference
 from datasets.errors import BadInput
 from harness import __main__ as harness
 from harness.settings import read_budgets
@@ -34,7 +34,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_command_draws_both(results: Path, tmp_path: Path) -> None:
     assert main(["fronts", f"results_dir={results}", f"out_dir={tmp_path}"]) == 0
-    assert set(front_figures()) == {"f1", "f7"} and not set(front_figures()) & set(figures())
+    assert set(front_figures()) == {"f1", "f7"} and not set(front_figures()) & set(trace_figures())
     caption = (tmp_path / "f7.txt").read_text()
     assert "Not in the records: a3a." in caption and "splice/clean (seed 0, replay, 9 iterations)" in caption
     assert "0 of 144 problems and 2 outside the study, 2 seeds" in caption
@@ -94,7 +94,7 @@ def test_critical_differences_say_what_they_compare(tmp_path: Path) -> None:
     problems = [(d, p) for d in ("wind", "wine", "spam") for p in ("clean", "onehot")]
     rows = frame(problems, [Way("ei"), Way("eipu"), Way("cei", lam=0.3), Way("eicool")], [0, 1], 20)
     rows["iterations"] = rows["iterations"].where(rows["acq"] == "eicool", 300)  # the table had no more
-    drawn = figures()["cd"](collect(rows), tmp_path)
+    drawn = trace_figures()["cd"](collect(rows), tmp_path)
     first = drawn.numbers[drawn.numbers["panel"] == "best validation error after 20 iterations"].set_index("method")
     ends = rows.groupby(["dataset", "pipeline", "seed", "method"])["error"].min().unstack("method")
     by_dataset = ends.rank(axis=1).groupby(level="dataset").mean()
@@ -107,10 +107,10 @@ def test_critical_differences_say_what_they_compare(tmp_path: Path) -> None:
     assert "every method, and eicool (without a run for that budget on enough pairs)." in drawn.caption
     failed = rows.assign(error=rows["error"].where(~(rows["method"].eq("eipu") & rows["dataset"].eq("wind"))))
     gone = failed.assign(error=failed["error"].where(failed["method"] != "eicool"))
-    caption = figures()["cd"](collect(gone), tmp_path).caption
+    caption = trace_figures()["cd"](collect(gone), tmp_path).caption
     assert "Left out: 4 problem-seed pairs without a result of every method, and eicool (without 20" in caption
     with pytest.raises(BadInput, match="needs two methods or more, got: ei"):
-        figures()["cd"](collect(rows[rows["method"] == "ei"]), tmp_path)
+        trace_figures()["cd"](collect(rows[rows["method"] == "ei"]), tmp_path)
 
 
 def test_critical_differences_within_a_budget_need_runs_that_are_long_enough(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_critical_differences_within_a_budget_need_runs_that_are_long_enough(tmp
     ways = [Way("ei"), Way("eipu"), Way("cei", lam=0.3)]
     long, short = (frame(problems, ways, seeds, steps) for seeds, steps in (([0], 300), ([1, 2], 100)))
     both = collect(pd.concat([long, short], ignore_index=True))
-    drawn = figures()["cd"](both, tmp_path)
+    drawn = trace_figures()["cd"](both, tmp_path)
     name = "best validation error within 100% of the minimal budget"
     found = drawn.numbers[drawn.numbers["panel"] == name].set_index("method")["mean_rank"]
     cost = both.cost_s[:, :100].sum(axis=1)
@@ -133,7 +133,7 @@ def test_critical_differences_within_a_budget_need_runs_that_are_long_enough(tmp
     np.testing.assert_allclose(found.loc[expected.index], expected)
     assert "within 100% of the minimal budget: 6 of 144 problems, 1 seed (replay)" in drawn.caption
     assert "for which runs were planned too short: 12 (100%)." in drawn.caption
-    alone = figures()["cd"](collect(short), tmp_path)
+    alone = trace_figures()["cd"](collect(short), tmp_path)
     assert set(alone.numbers["panel"]) == {"best validation error after 100 iterations"}
     assert "No diagram for 100% of the minimal budget, for which too many runs were planned too short" in alone.caption
 

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from synthetic_records import Way, frame
 
-from analysis.hypervolume import hypervolume, hypervolumes, scaled
 from analysis.traces import collect
+from analysis.tradeoffs import hypervolume, hypervolumes, scaled
 from datasets.errors import BadInput
 
 ONE = np.ones(2)

@@ -3,8 +3,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis.arguments import parse
-from analysis.mixing import check_same_data, check_same_origin
+from analysis.commands import parse
+from analysis.traces import check_same_data, check_same_origin
 from datasets.errors import BadInput
 
 ROW = {"evaluator": "replay", "dataset": "a", "pipeline": "p", "data": "0" * 64, "engine": "2"}

@@ -12,13 +12,20 @@ from sklearn.neural_network._stochastic_optimizers import AdamOptimizer
 from sklearn.svm import SVC
 
 from analysis.opportunity import __main__ as command
-from analysis.opportunity import timed as timed_runs
-from analysis.opportunity.branin import MINIMUM, Branin, branin
-from analysis.opportunity.figures import curves
-from analysis.opportunity.learners import DecayedRbm, Learner, MultipleKernelSvm, PretrainedNetwork
-from analysis.opportunity.pictures import ASKED, draw, look_ahead
-from analysis.opportunity.sources import Split, split
-from analysis.opportunity.timed import Timed, sequences, summary
+from analysis.opportunity import __main__ as timed_runs
+from analysis.opportunity.__main__ import Timed, curves, sequences, summary
+from analysis.opportunity.pictures import ASKED, draw_pictures, look_ahead
+from analysis.opportunity.problems import (
+    MINIMUM,
+    Branin,
+    DecayedRbm,
+    Learner,
+    MultipleKernelSvm,
+    PretrainedNetwork,
+    Split,
+    branin,
+    split,
+)
 from datasets.errors import BadInput
 from harness.acquisitions.cost_rules import Ignore
 from harness.acquisitions.rollouts import MonteCarloMultiStep
@@ -139,7 +146,7 @@ class Other(Oracle):
 
 def test_the_command_writes_tables_and_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "SVM_SETS", ("made",))
-    monkeypatch.setattr("analysis.opportunity.sources.split", lambda name, seed: small(seed))
+    monkeypatch.setattr("analysis.opportunity.problems.split", lambda name, seed: small(seed))
     monkeypatch.setattr(command, "DEADLINE_S", 4.0)
     for _ in range(2):
         assert command.main(["branin", "svm", "seeds=1", "evaluations=4", f"out_dir={tmp_path}"]) == 0
@@ -226,7 +233,7 @@ def test_the_pictures_show_what_the_utilities_compute(tmp_path: Path) -> None:
     sd = np.sqrt(joint.covariance[i, i] + joint.noise)
     fall = [joint.condition(i, float(joint.mean[i] + sd * z)).mean.min() for z in grid(400)]
     assert numbers["kg"][i] == pytest.approx(joint.mean.min() - np.mean(fall), abs=2e-4)
-    drawn = draw(tmp_path)
+    drawn = draw_pictures(tmp_path)
     assert all(path.stat().st_size > 0 for path in drawn.paths)
 
 

@@ -13,15 +13,22 @@ from synthetic_records import Way, block, frame, fronts_on_disk, on_disk, spec
 
 from analysis import report
 from analysis.__main__ import main
-from analysis.budgets import MULTIPLES, minimal_budgets
-from analysis.endings import REACHED, SHORT, SPENT, USED_UP, budgets_that_count, cells_that_count, endings
-from analysis.figures import figures
-from analysis.headline import rank_table
+from analysis.captions import ranks_left_out, too_short_marks
+from analysis.figures import trace_figures
 from analysis.plotting import save
-from analysis.ranked import Ranks
-from analysis.ranks import rank_curves, ranks
-from analysis.scope import ranks_left_out, too_short_marks
-from analysis.selection import at_horizon
+from analysis.ranks import Ranks, minimal_budgets, rank_curves, ranks
+from analysis.report.summary import rank_table
+from analysis.selection import (
+    BUDGET_MULTIPLES,
+    REACHED,
+    SHORT,
+    SPENT,
+    USED_UP,
+    at_horizon,
+    budgets_that_count,
+    cells_that_count,
+    endings,
+)
 from analysis.traces import Traces, collect
 from harness.records import TIMINGS, block_files, write_block
 
@@ -47,7 +54,7 @@ def ranked(traces: Traces, methods: list[str]) -> Ranks:
 def test_budgets_are_judged_on_the_seed_that_went_on(ragged: pd.DataFrame) -> None:
     """By plain loops: from 100 % on, mean ranks are seed 0's; the minimal budget is that of all seeds."""
     found = ranked(collect(ragged), ALPHAS)
-    assert found.counting.all() and found.multiples.tolist() == list(MULTIPLES)
+    assert found.counting.all() and found.multiples.tolist() == list(BUDGET_MULTIPLES)
     curves = rank_curves(found).set_index(["multiple", "method"])
     inner = ragged[ragged["acq"] != "cei"]
     label = inner["method"]
@@ -65,7 +72,7 @@ def test_budgets_are_judged_on_the_seed_that_went_on(ragged: pd.DataFrame) -> No
         here = curves.loc[multiple]
         np.testing.assert_allclose(here["value"], [expected[m] for m in here.index])
         assert (here["n"] == 5).all() and here["counts"].all()
-        assert found.used[:, list(MULTIPLES).index(multiple)].sum() == 5
+        assert found.used[:, list(BUDGET_MULTIPLES).index(multiple)].sum() == 5
     assert found.at(20.0).index.get_level_values("seed").tolist() == [0] * 5
 
 
@@ -75,7 +82,7 @@ def test_claims_and_captions_of_a_ragged_study_say_what_they_leave_out(ragged: p
         assert "[" in verdicts[number].ours and "planned too short for" not in verdicts[number].why
         assert "left out of a budget for which runs were planned too short: " in verdicts[number].taken_over
         assert "25 at 100%" in verdicts[number].taken_over and "25 at 2000%" in verdicts[number].taken_over
-    caption = figures()["f4"](collect(ragged), tmp_path).caption
+    caption = trace_figures()["f4"](collect(ragged), tmp_path).caption
     assert "Problem-seed pairs left out of a budget for which runs were planned too short: " in caption
     assert "25 (100%), 25 (200%)" in caption and "all pairs are shown" not in caption
 
@@ -94,7 +101,7 @@ def test_a_cell_counts_whose_time_study_was_over_within_100_evaluations(ragged: 
     rows = pd.concat([ragged, shorter], ignore_index=True)
     rows.loc[(rows["dataset"] == "wind") & (rows["acq"] == "ei"), "cost_s"] *= 300.0
     budgets = minimal_budgets(at_horizon(collect(rows), 100)[0])
-    largest = MULTIPLES[-1] * budgets.loc[("wind", "clean"), "budget_s"]
+    largest = BUDGET_MULTIPLES[-1] * budgets.loc[("wind", "clean"), "budget_s"]
     long = (rows["dataset"] == "wind") & (rows["iterations"] == 300)
     spent = rows[long].groupby("method")["cost_s"].cumsum() - rows.loc[long, "cost_s"]
     rows.loc[long, "tau"] = largest
@@ -202,11 +209,14 @@ def test_budgets_that_no_claim_uses_are_marked_where_they_are_shown(
     marks = [f"{s:.0%} of runs too short" for s in share[1:]]
     assert too_short_marks(found) == ["", *marks]
     numbers, shown = rank_table(found)
-    assert list(shown)[1:] == ["50%", *(f"{m:.0%} ({mark})" for m, mark in zip(MULTIPLES[1:], marks, strict=True))]
+    assert list(shown)[1:] == [
+        "50%",
+        *(f"{m:.0%} ({mark})" for m, mark in zip(BUDGET_MULTIPLES[1:], marks, strict=True)),
+    ]
     assert numbers.groupby("multiple")["counts"].first().tolist() == [True] + [False] * 5
     panels = list[Axes]()
-    monkeypatch.setattr("analysis.rank_panels.save", lambda f, *rest: panels.extend(f.axes) or save(f, *rest))
-    figures()["f4"](collect(short), tmp_path)
+    monkeypatch.setattr("analysis.figures.f4_f6.save", lambda f, *rest: panels.extend(f.axes) or save(f, *rest))
+    trace_figures()["f4"](collect(short), tmp_path)
     titles = [axes.get_title() for axes in panels]
     assert titles[0] == "50% of the minimal budget" and titles[4] == f"1000% of the minimal budget\n({marks[3]})"
     assert len({axes.get_facecolor() for axes in panels}) == 2 and len({a.get_facecolor() for a in panels[1:]}) == 1

@@ -11,15 +11,12 @@ from synthetic_records import Way, frame, on_disk
 
 from analysis import report
 from analysis.__main__ import main
-from analysis.claims.decide import Verdict
-from analysis.figures import figures
-from analysis.marks import marked
+from analysis.captions import marked
+from analysis.claims.verdicts import Verdict
+from analysis.figures import trace_figures
 from analysis.report import page
-from analysis.report.colours import LEAST_CONTRAST, contrast, on_dark
-from analysis.report.figures import TITLES
-from analysis.report.parts import Figure, Records, Section, plain
-from analysis.report.svg import inline
-from analysis.report.verdicts import compared, count, number, reasons, table, verdicts
+from analysis.report.page import LEAST_CONTRAST, Figure, Records, Section, contrast, inline, on_dark, plain
+from analysis.report.sections import TITLES, compared, count, number, reasons, table, verdicts
 from analysis.traces import collect
 from datasets.errors import BadInput
 
@@ -150,7 +147,7 @@ def test_one_problem_one_seed_and_two_methods_or_one(grid: list, ways: list[Way]
 def test_the_command_makes_it_and_the_same_records_give_the_same_bytes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("analysis.report.figures.figures", lambda: {"f3": figures()["f3"]})  # all: in `made`
+    monkeypatch.setattr("analysis.report.sections.figures", lambda: {"f3": trace_figures()["f3"]})  # all: in `made`
     on_disk(tmp_path / "results", GRID[2:], [Way("ei"), Way("eipu")], [0], 7)
     for out in ("first", "again"):
         assert main(["report", f"results_dir={tmp_path / 'results'}", f"out_dir={tmp_path / out}"]) == 0
@@ -195,10 +192,10 @@ def test_verdicts_in_words() -> None:
 
 def test_a_figure_goes_into_the_page_with_ids_of_its_own_and_without_its_caption(tmp_path: Path) -> None:
     on_disk(tmp_path, [("wind", "clean")], WAYS[:2], [0], 7)
-    from analysis.figures import figures
+    from analysis.figures import trace_figures
     from harness.records import read_traces
 
-    drawn = figures()["f3"](collect(read_traces(tmp_path)), tmp_path)
+    drawn = trace_figures()["f3"](collect(read_traces(tmp_path)), tmp_path)
     svg = next(p for p in drawn.paths if p.suffix == ".svg")
     text = inline(svg, "x", "A <b>", "c & d")
     assert "A &lt;b&gt;" in text and "c &amp; d" in text

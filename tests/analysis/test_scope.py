@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from analysis.scope import of_study, scope
+from analysis.captions import of_study, scope
 
 CELL = ["dataset", "pipeline", "seed"]
 

@@ -10,8 +10,7 @@ from test_claims import DATASETS, records
 
 from analysis.__main__ import main
 from analysis.report import sections
-from analysis.sensitivities import from_other_data, title
-from analysis.settings_compared import CLAIMS, TEST, Comparison, compare, read
+from analysis.sensitivities import CLAIMS_COMPARED, TEST, Comparison, compare_settings, from_other_data, read, title
 from datasets.errors import BadInput
 from harness.records import read_traces
 
@@ -22,8 +21,8 @@ WASTES = {Way("ei"): (100.0, 100.0), Way("eialpha", alpha=0.1): (90.0, 101.0)}
 
 
 def test_a_verdict_that_changes_is_found() -> None:
-    same = compare("wall", records(SAVES, steps=100), records(SAVES, steps=100))
-    other = compare("wall", records(SAVES, steps=100), records(WASTES, steps=100))
+    same = compare_settings("wall", records(SAVES, steps=100), records(SAVES, steps=100))
+    other = compare_settings("wall", records(SAVES, steps=100), records(WASTES, steps=100))
     assert same.changed == [] and other.changed == [1]
     assert (other.base[0].verdict, other.own[0].verdict) == ("holds", "does not hold")
 
@@ -31,11 +30,11 @@ def test_a_verdict_that_changes_is_found() -> None:
 def test_only_what_both_have_is_compared() -> None:
     """The base has two more data sets, a setting one more method; both are left out."""
     base = pd.concat([records(SAVES, steps=100), records(WASTES, ("wind2", "wine2"), 100)])
-    found = compare("hist", base, records({**SAVES, Way("eipu"): (1.0, 1.0)}, steps=100))
+    found = compare_settings("hist", base, records({**SAVES, Way("eipu"): (1.0, 1.0)}, steps=100))
     assert sorted(found.cells["dataset"]) == sorted(DATASETS) and found.methods == 2
     assert found.changed == [] and "[52.0, 52.0]" in found.base[0].ours
     with pytest.raises(BadInput, match="setting hist: no problem, seed, method and length of runs in common"):
-        compare("hist", base, frame([("letters", "onehot")], [Way("ei")], [0], 6))
+        compare_settings("hist", base, frame([("letters", "onehot")], [Way("ei")], [0], 6))
 
 
 def test_claim_8_is_compared_at_the_lowest_budget_alone() -> None:
@@ -44,12 +43,12 @@ def test_claim_8_is_compared_at_the_lowest_budget_alone() -> None:
     better = records(frugal, steps=100)
     whole = verdict_on(8, better)
     assert whole.verdict == "undecided" and "planned too short" in whole.why
-    found = compare("mine", better, records({**frugal, Way("cei", lam=0.3): (300.0, 90.0)}, steps=100))
+    found = compare_settings("mine", better, records({**frugal, Way("cei", lam=0.3): (300.0, 90.0)}, steps=100))
     base, own = (next(v for v in verdicts if v.number == 8) for verdicts in (found.base, found.own))
     assert (base.verdict, base.why, own.verdict) == ("holds", "every condition holds", "undecided")
     assert base.ours.count("rank of CEI minus") == base.ours.count("at 50%") == 2
     assert 8 in found.changed
-    (lacking,) = [v for v in compare("mine", *[records(SAVES, steps=100)] * 2).own if v.number == 8]
+    (lacking,) = [v for v in compare_settings("mine", *[records(SAVES, steps=100)] * 2).own if v.number == 8]
     assert lacking.verdict == "undecided" and "needs ei, eipu and cei" in lacking.why
 
 
@@ -57,10 +56,10 @@ def test_another_table_is_a_setting_of_its_own_and_no_part_of_another() -> None:
     base, own = (records(SAVES, steps=100).assign(data=data) for data in ("old", "new"))
     for setting in ("ard_off", "coarse", "exact"):
         with pytest.raises(BadInput, match=f": base and {setting} were replayed from different tables"):
-            compare(setting, base, own)
-    assert compare("hist", base, own).changed == compare("mine", base, own).changed == []
-    assert compare("exact", base, base.assign(data="old-first-64")).changed == []
-    assert compare("surface", base, own.assign(evaluator="surface")).changed == []
+            compare_settings(setting, base, own)
+    assert compare_settings("hist", base, own).changed == compare_settings("mine", base, own).changed == []
+    assert compare_settings("exact", base, base.assign(data="old-first-64")).changed == []
+    assert compare_settings("surface", base, own.assign(evaluator="surface")).changed == []
 
 
 def test_a_setting_that_shares_nothing_is_left_out_with_its_reason(tmp_path: Path) -> None:
@@ -75,10 +74,10 @@ def test_a_setting_that_shares_nothing_is_left_out_with_its_reason(tmp_path: Pat
 def test_log_loss_is_compared_on_classification_problems_only() -> None:
     """Of the five data sets, wind, wine and abalone are regression problems, whose loss is their error."""
     every = records(SAVES, steps=100)
-    assert {*compare("log_loss", every, every).cells["dataset"]} == {"spam", "letters"}
-    assert {*compare("wall", every, every).cells["dataset"]} == set(DATASETS)
+    assert {*compare_settings("log_loss", every, every).cells["dataset"]} == {"spam", "letters"}
+    assert {*compare_settings("wall", every, every).cells["dataset"]} == set(DATASETS)
     with pytest.raises(BadInput, match="setting log_loss: of classification only"):
-        compare("log_loss", *[records(SAVES, ("wind",), 100)] * 2)
+        compare_settings("log_loss", *[records(SAVES, ("wind",), 100)] * 2)
 
 
 def test_settings_stand_beside_the_one_that_differs_in_one_thing(tmp_path: Path) -> None:
@@ -115,7 +114,10 @@ def test_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         in text
     )
     assert "| claim 7 | claim 8 at 50% |" in text and "Of claim 8 only the ranks at 50% of the minimal budget" in text
-    first, last = str(CLAIMS[0]), ", ".join(map(str, CLAIMS[1:]))  # nothing was decided, of one alpha little estimated
+    first, last = (
+        str(CLAIMS_COMPARED[0]),
+        ", ".join(map(str, CLAIMS_COMPARED[1:])),
+    )  # nothing was decided, of one alpha little estimated
     assert f"says nothing of a change: test ({first}); wall ({first}); mine ({first})." in text
     assert f"Not estimated under either: test ({last}); wall ({last}); mine ({last})." in text
     assert "| undecided | not estimated | not estimated | not estimated | not estimated |" in text

@@ -11,18 +11,16 @@ from some_claims import verdicts_on
 from synthetic_records import EVERY, Way, frame, on_disk
 
 from analysis.__main__ import main
-from analysis.bootstrap import Estimate
-from analysis.claims.condition import FAILS, HOLDS, UNDECIDED, Condition
-from analysis.claims.contextual import families_of
-from analysis.claims.decide import Finding
-from analysis.claims.evaluate import evaluate
-from analysis.costs_pairs import compare
-from analysis.coverage import sparse
-from analysis.critical import ahead, critical, pairwise
-from analysis.figures import f3, f5
+from analysis.claims import evaluate
+from analysis.claims.acquisitions import families_of
+from analysis.claims.verdicts import FAILS, HOLDS, UNDECIDED, Condition, Finding
+from analysis.cost_models import compare_cost_models
+from analysis.figures import f3_f5
+from analysis.figures.critical_difference import ahead, critical, pairwise
 from analysis.report import sections
-from analysis.selection import horizon
-from analysis.settings_compared import compare as compare_settings
+from analysis.selection import horizon, sparse
+from analysis.sensitivities import compare_settings
+from analysis.statistics import Estimate
 from analysis.traces import collect
 from datasets.errors import BadInput
 
@@ -48,14 +46,14 @@ def test_a_cost_model_on_one_problem_leaves_the_others_comparable() -> None:
     ways = [Way("ei"), Way("eialpha", alpha=0.3), Way("eipu")]
     both = [frame(PROBLEMS, ways, [0, 1]), frame(PROBLEMS, ways, [0, 1]).assign(cost_model="gp", spec="gp")]
     short = frame(PROBLEMS[:1], ways, [0], 20).assign(cost_model="oracle", spec="oracle")
-    found = compare(pd.concat([*both, short], ignore_index=True))
+    found = compare_cost_models(pd.concat([*both, short], ignore_index=True))
     assert list(found.pairs) == ["lv3", "gp"] and found.few == ["oracle"] and found.n == 100 and found.dropped == 0
 
 
 def test_contextual_runs_elsewhere_than_ei_are_refused_in_one_line(tmp_path: Path) -> None:
     apart = [frame([("abalone", "clean")], [Way("ei")], [0]), frame([("wind", "clean")], [Way("cei", lam=0.1)], [0])]
     with pytest.raises(BadInput, match=r"F5: no run of cei can be compared with EI's on the same problem and seed"):
-        f5.draw(collect(pd.concat(apart, ignore_index=True)), tmp_path)
+        f3_f5.f5(collect(pd.concat(apart, ignore_index=True)), tmp_path)
 
 
 def test_one_longer_run_of_another_method_leaves_the_length_of_eis() -> None:
@@ -76,15 +74,16 @@ def test_runs_of_ei_cool_of_another_length_are_counted(tmp_path: Path) -> None:
     cool = [frame(PROBLEMS[:2], [Way("eicool")], [0]), frame(PROBLEMS[2:], [Way("eicool")], [0], 60)]
     runs = collect(pd.concat([frame(PROBLEMS, [Way("ei"), Way("eipu")], [0]), *cool], ignore_index=True))
     assert (
-        "Left out: 3 runs of fewer than 100 iterations or planned for another length" in f3.draw(runs, tmp_path).caption
+        "Left out: 3 runs of fewer than 100 iterations or planned for another length"
+        in f3_f5.f3(runs, tmp_path).caption
     )
 
 
 def test_methods_on_fewer_pairs_than_others_are_named(tmp_path: Path) -> None:
     parts = [frame(PROBLEMS, [Way("ei"), Way("eipu")], [0]), frame(PROBLEMS[:2], [Way("eialpha", alpha=0.1)], [0])]
-    caption = " ".join(f3.draw(collect(pd.concat(parts, ignore_index=True)), tmp_path).caption.split())
+    caption = " ".join(f3_f5.f3(collect(pd.concat(parts, ignore_index=True)), tmp_path).caption.split())
     assert f"On fewer than all {len(PROBLEMS)} pairs, and not quite comparable: eialpha(alpha=0.1) (2)." in caption
-    assert "not quite comparable" not in f3.draw(collect(parts[0]), tmp_path).caption
+    assert "not quite comparable" not in f3_f5.f3(collect(parts[0]), tmp_path).caption
 
 
 def test_alternatives_that_were_not_looked_at_do_not_fail() -> None:

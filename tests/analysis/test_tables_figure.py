@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import datasets
 import pipelines
 from analysis.__main__ import main
-from analysis.incumbent import front
-from analysis.tables_figure import numbers
+from analysis.figures.tables import numbers
+from analysis.traces import front
 from datasets.errors import BadInput
 from tabular_cache.table import read_table
 

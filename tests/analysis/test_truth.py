@@ -10,7 +10,7 @@ from synthetic_records import Way, on_disk
 from datasets.errors import BadInput
 from harness.problem import OK
 from harness.records import read_header, read_timings, read_traces, trace_files
-from tabular_cache import truth
+from tabular_cache import live_truth
 from tabular_cache.__main__ import main
 from tabular_cache.schema import problem_name
 from tabular_cache.table import read_manifest
@@ -28,7 +28,7 @@ def results(tmp_path: Path) -> Path:
 
 
 def test_what_is_gathered_is_what_was_run(results: Path, tmp_path: Path) -> None:
-    found = truth.gather(results, {("abalone", "clean"), ("wine", "clean")}, tmp_path / "truth")
+    found = live_truth.gather_live_runs(results, {("abalone", "clean"), ("wine", "clean")}, tmp_path / "truth")
     assert [runs for _, runs in found] == [4] * 4
     files = trace_files(tmp_path / "truth")
     assert [path.name for path in files] == ["seeds-0-3.parquet"] * 4
@@ -45,12 +45,12 @@ def test_what_is_gathered_is_what_was_run(results: Path, tmp_path: Path) -> None
 
 def test_versions_are_those_of_the_runs(results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.records.versions", lambda: {"numpy": "0"})
-    truth.gather(results, {("wine", "clean")}, tmp_path / "truth")
+    live_truth.gather_live_runs(results, {("wine", "clean")}, tmp_path / "truth")
     (first, second) = trace_files(tmp_path / "truth")
     assert read_header(first)["versions"] == read_header(second)["versions"] != {"numpy": "0"}
     on_disk(results, [("wine", "clean")], WAYS, (7,), 12)
     with pytest.raises(BadInput, match="made with several versions of the libraries cannot be one block"):
-        truth.gather(results, {("wine", "clean")}, tmp_path / "other")
+        live_truth.gather_live_runs(results, {("wine", "clean")}, tmp_path / "other")
     assert not (tmp_path / "other").exists()
 
 
@@ -66,15 +66,15 @@ def test_damaged_milliseconds_are_refused_before_anything_is_written(
         path.unlink()
     problem = (path.parts[-4], path.parts[-3])
     with pytest.raises(BadInput, match=f"damaged record .*{path.name}"):
-        truth.gather(results, {problem}, tmp_path / "truth")
+        live_truth.gather_live_runs(results, {problem}, tmp_path / "truth")
     assert not (tmp_path / "truth").exists()
 
 
 def test_nothing_is_written_over(results: Path, tmp_path: Path) -> None:
-    truth.gather(results, {("wine", "clean")}, tmp_path / "truth")
+    live_truth.gather_live_runs(results, {("wine", "clean")}, tmp_path / "truth")
     before = {path: path.read_bytes() for path in trace_files(tmp_path / "truth")}
     with pytest.raises(BadInput, match="has runs of it already: move them away"):
-        truth.gather(results, {("wine", "clean"), ("abalone", "clean")}, tmp_path / "truth")
+        live_truth.gather_live_runs(results, {("wine", "clean"), ("abalone", "clean")}, tmp_path / "truth")
     assert {path: path.read_bytes() for path in trace_files(tmp_path / "truth")} == before
 
 
@@ -91,7 +91,7 @@ def test_the_command(
 
 
 def test_the_shipped_runs_are_those_of_the_comparison() -> None:
-    frame, tables = read_traces(truth.TRUTH), read_manifest()["tables"]
+    frame, tables = read_traces(live_truth.TRUTH), read_manifest()["tables"]
     assert set(frame["evaluator"]) == {"live_paced"} and (frame["status"] == OK).all()
     runs = frame.groupby(["dataset", "pipeline", "method"], observed=True)
     assert len(runs) == 6 * 8 and (runs["seed"].nunique() == 10).all() and (runs.size() == 10 * 100).all()

@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import report, utilities, utilities_figure, utilities_numbers, utilities_report
+from analysis import report, utilities
+from analysis import utilities as utilities_numbers
 from analysis.__main__ import main
-from analysis.utilities_deadlines import with_deadlines
-from analysis.utilities_matched import at_horizon, complete
-from analysis.utilities_pairs import refusal
-from analysis.utilities_runs import Runs
+from analysis.figures import utilities as utilities_figure
+from analysis.figures import utilities as utilities_report
+from analysis.utilities import Runs, at_horizon, complete, refusal, with_deadlines
 from datasets.errors import BadInput
 from harness.records import TIMINGS, TRACE, block_files, read_timings, read_traces, write_block
 
@@ -322,7 +322,7 @@ def test_the_command_and_what_cannot_be_compared(tmp_path: Path, capsys: pytest.
     assert "needs runs of ei x ei with 3 evaluations" in capsys.readouterr().err
     record(tmp_path, "ei", 1)
     with pytest.raises(BadInput, match="no problem and seed has runs of ei x ei and of another utility"):
-        utilities_figure.draw(arranged(tmp_path), tmp_path)
+        utilities_figure.draw_utilities(arranged(tmp_path), tmp_path)
     record(tmp_path, "ei", 0)
     assert main(arguments) == 0
     assert str(tmp_path / "out/utilities.png") in capsys.readouterr().out

@@ -10,8 +10,7 @@ from harness.cost_models.linear import LowVariance
 from harness.optimizer import Optimizer
 from harness.problem import Evaluation
 from harness.surrogates.gp import GaussianProcess
-from tabular_cache.replay import Replay
-from tabular_cache.replayed import ReplayProblem
+from tabular_cache.replay import Replay, ReplayProblem
 
 PROBLEM = ("abalone", "clean")
 CANDIDATES = 5000

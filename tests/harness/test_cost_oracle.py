@@ -14,8 +14,7 @@ from harness.loop import run
 from harness.optimizer import Optimizer
 from harness.problem import ContinuousProblem, Evaluation, KnownCosts
 from harness.surrogates.gp import GaussianProcess
-from tabular_cache.replay import Replay
-from tabular_cache.replayed import ReplayProblem
+from tabular_cache.replay import Replay, ReplayProblem
 
 
 @pytest.fixture

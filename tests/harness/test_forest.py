@@ -19,7 +19,7 @@ from harness.optimizer import Optimizer
 from harness.streams import stream
 from harness.surrogates.forest import ForestPosterior, RandomForest
 from harness.surrogates.gp import GaussianProcess
-from tabular_cache.replayed import ReplayProblem
+from tabular_cache.replay import ReplayProblem
 from tabular_cache.table import load_table
 
 RNG = stream(0, "test forest")

@@ -22,7 +22,7 @@ from harness.config import CONFIGS
 from harness.cost_models.linear import LowVariance
 from harness.optimizer import Optimizer
 from harness.surrogates.gp import GaussianProcess
-from tabular_cache.replayed import ReplayProblem
+from tabular_cache.replay import ReplayProblem
 from tabular_cache.table import load_table
 
 

@@ -9,7 +9,7 @@ from datasets.errors import BadInput
 from harness.live import Live, LiveProblem
 from harness.problem import OK, TIMEOUT, Evaluation
 from harness.training import train
-from tabular_cache.live import PacedLive
+from tabular_cache.live_truth import PacedLive
 
 
 def problem(seed: int = 0, limit: float | None = None) -> LiveProblem:

@@ -21,7 +21,7 @@ from harness.cost_models.gp import GaussianProcessCost
 from harness.optimizer import Optimizer
 from harness.surrogates import Joint
 from harness.surrogates.gp import GaussianProcess
-from tabular_cache.replayed import ReplayProblem
+from tabular_cache.replay import ReplayProblem
 from tabular_cache.table import load_table
 
 

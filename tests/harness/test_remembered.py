@@ -18,7 +18,7 @@ from harness.surrogates.gp import GaussianProcess
 from harness.surrogates.kernels import Workspace
 from harness.surrogates.likelihood import CompiledLikelihood, Distances
 from harness.surrogates.posterior import GaussianPosterior
-from tabular_cache.replayed import ReplayProblem
+from tabular_cache.replay import ReplayProblem
 from tabular_cache.table import load_table
 
 THETA = np.zeros(4)

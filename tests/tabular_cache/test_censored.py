@@ -9,11 +9,20 @@ import pyarrow.parquet as pq
 import pytest
 from fakes import journal_line, make_tables
 
-from analysis.censored import read_censored
+from analysis.papers.hutter2013 import read_censored
 from harness.surrogates.forest import RandomForest
 from tabular_cache.__main__ import main
-from tabular_cache.censored import SLACK, TIMEOUT, Case, run_case
-from tabular_cache.censoring import Data, cap_sequence, halves, slack_rows, timeout_rows
+from tabular_cache.cost_study import (
+    SLACK,
+    TIMEOUT,
+    CensoringData,
+    CensoringTrial,
+    cap_sequence,
+    halves,
+    run_case,
+    slack_rows,
+    timeout_rows,
+)
 from tabular_cache.store import Store
 from tabular_cache.table import load_table
 
@@ -25,8 +34,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tables(tmp_path_factory.mktemp("tables"), ["a/p"], 60)
 
 
-def case(folder: Path, results: Path) -> Case:
-    return Case(SLACK, "a/p", (0,), (40,), (1.0, 2.0, None), 10, {"lv2": LV}, 0.25, str(folder), str(results))
+def case(folder: Path, results: Path) -> CensoringTrial:
+    return CensoringTrial(SLACK, "a/p", (0,), (40,), (1.0, 2.0, None), 10, {"lv2": LV}, 0.25, str(folder), str(results))
 
 
 def test_each_evaluation_is_stopped_at_slack_times_the_lowest_cost_so_far_of_its_group() -> None:
@@ -66,7 +75,7 @@ def test_costs_that_nobody_was_told_make_no_difference(folder: Path) -> None:
     """What lies beyond the bounds, among what is learned from or asked about, may be anything: the forests stay."""
     data = halves(load_table("a/p", folder), 0)
     observed, hidden = cap_sequence(data.y, 1.0, np.inf)
-    far = Data(
+    far = CensoringData(
         data.X, data.y + 5.0 * hidden, data.C, np.where(data.truth > observed.max(), data.truth + 5.0, data.truth)
     )
     assert hidden.mean() > 0.5 and (far.truth > data.truth).any()

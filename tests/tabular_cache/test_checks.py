@@ -12,10 +12,9 @@ import pytest
 from fakes import journal_line, make_tables, vouch
 
 from datasets.errors import BadInput
-from tabular_cache.cargo import cargo
-from tabular_cache.checks import SEAL
+from tabular_cache.schema import SEAL
 from tabular_cache.store import Store
-from tabular_cache.table import load_table, read_manifest
+from tabular_cache.table import cargo, load_table, read_manifest
 
 Rows = Callable[[pa.Table], pa.Table]
 

@@ -14,9 +14,8 @@ from harness.execution import serial
 from harness.records import TRACE, block_files, write_block
 from harness.space import XGBOOST_SPACE
 from harness.training import train
-from tabular_cache import confirm as confirm_module
-from tabular_cache.chosen import Choice, choices
-from tabular_cache.confirm import confirm, print_confirmed
+from tabular_cache import live_truth as confirm_module
+from tabular_cache.live_truth import Choice, choices, confirm, print_confirmed
 from tabular_cache.table import read_manifest
 
 

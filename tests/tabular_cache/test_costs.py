@@ -9,8 +9,8 @@ import pytest
 from fakes import make_tables
 
 from harness.execution import serial
-from tabular_cache import costs
-from tabular_cache.costs import Trial, learn, run_all, score
+from tabular_cache import cost_study
+from tabular_cache.cost_study import PredictionTrial, learn, run_all, score
 from tabular_cache.table import load_table
 
 LV = {"_target_": "harness.cost_models.linear.LowVariance", "features": ["n_estimators", "max_depth"]}
@@ -22,9 +22,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tables(tmp_path_factory.mktemp("tables"), ["a/p", "a/q"], 60)
 
 
-def trial(folder: Path, results: Path, **changes: object) -> Trial:
+def trial(folder: Path, results: Path, **changes: object) -> PredictionTrial:
     settings = {"problem": "a/p", "name": "lv2", "config": LV, "seeds": (0, 1), "sizes": (4, 8, 20, 50)}
-    return Trial(**{**settings, "tables": str(folder), "results": str(results), **changes})  # type: ignore[arg-type]
+    return PredictionTrial(**{**settings, "tables": str(folder), "results": str(results), **changes})  # type: ignore[arg-type]
 
 
 def test_scores_by_hand() -> None:
@@ -88,6 +88,6 @@ def test_records_are_complete_say_what_made_them_and_are_not_redone(folder: Path
 def test_the_same_trial_gives_the_same_bytes(folder: Path, tmp_path: Path) -> None:
     contents = []
     for name in ("one", "two"):
-        costs.run_trial(trial(folder, tmp_path / name))
+        cost_study.run_trial(trial(folder, tmp_path / name))
         contents.append([p.read_bytes() for p in (tmp_path / name).rglob("*.parquet")])
     assert contents[0] == contents[1] and len(contents[0]) == 1

@@ -23,18 +23,27 @@ from tabular_cache import grow as grow_module
 from tabular_cache import measure as measure_module
 from tabular_cache import noise, parts
 from tabular_cache.__main__ import main
-from tabular_cache.build import Report
-from tabular_cache.cargo import cargo
-from tabular_cache.grow import Grower, PartStore
-from tabular_cache.info import print_info
+from tabular_cache.audit import print_info
+from tabular_cache.build import BuildReport
+from tabular_cache.grow import (
+    Grower,
+    PartStore,
+    Plan,
+    Sizes,
+    Unit,
+    decide,
+    missing,
+    read_plan,
+    rest_of_stages,
+    write_plan,
+)
 from tabular_cache.measure import Measurement, describe, measure
-from tabular_cache.quiet import Watch
+from tabular_cache.reference import LoadMonitor
 from tabular_cache.replay import Replay
-from tabular_cache.rows import merged, parquet_bytes
+from tabular_cache.rows import merge_rows, parquet_bytes
 from tabular_cache.schema import METRICS, file_stem
-from tabular_cache.stages import Plan, Sizes, Unit, decide, left, missing, read_plan, write_plan
 from tabular_cache.store import Store
-from tabular_cache.table import TABLES, Table, base_manifest, load_table, read_manifest, table_entry
+from tabular_cache.table import TABLES, Table, base_manifest, cargo, load_table, read_manifest, table_entry
 
 LIMIT_S = 120.0
 NOW = time.time()
@@ -65,7 +74,7 @@ def sitting(
     work: Callable[[Measurement], Any] = trained,
     hours: float | None = None,
     busy: float = 1.0,
-) -> tuple[Report, Grower, list[Measurement]]:
+) -> tuple[BuildReport, Grower, list[Measurement]]:
     """One sitting with made-up trainings; returns its report, the grower and the trainings that it asked for."""
     asked: list[Measurement] = []
 
@@ -76,7 +85,7 @@ def sitting(
     monkeypatch.setattr(grow_module, "measure", one)
     monkeypatch.setattr(grow_module, "time_reference", lambda: (0.5, 0.5))
     store = PartStore(folder, plan)
-    with store.locked(), Watch(cores=1, count=lambda: busy) as watch:
+    with store.locked(), LoadMonitor(cores=1, count=lambda: busy) as watch:
         grower = Grower(store, serial(), 1, watch, hours)
         return grower.run(), grower, asked
 
@@ -512,8 +521,8 @@ sys.path.insert(0, "tests/tabular_cache")
 import tabular_cache.grow as grow_module
 from harness.execution import serial
 from tabular_cache.grow import Grower, PartStore
-from tabular_cache.quiet import Watch
-from tabular_cache.stages import read_plan
+from tabular_cache.reference import LoadMonitor as Watch
+from tabular_cache.grow import read_plan
 from test_grow import trained
 
 def slow(task):
@@ -578,8 +587,8 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     assert "2 trainings,   1 problems  i\n" in capsys.readouterr().out
     monkeypatch.setattr(grow_module, "measure", trained)
     monkeypatch.setattr(grow_module, "time_reference", lambda: (0.5, 0.5))
-    monkeypatch.setattr("tabular_cache.quiet.runnable", lambda: 1.0)
-    monkeypatch.setattr(Watch, "quiet", property(lambda _: True))
+    monkeypatch.setattr("tabular_cache.reference.runnable", lambda: 1.0)
+    monkeypatch.setattr(LoadMonitor, "quiet", property(lambda _: True))
     assert run("grow", "hours=1") == 0
     said = capsys.readouterr().out
     assert "0.00 core-hours are left" in said and "part: wine/clean, i" in said
@@ -611,11 +620,11 @@ def test_the_shipped_plan_is_that_of_the_shipped_tables() -> None:
 
 
 def test_a_unit_asks_for_what_its_problem_lacks() -> None:
-    rows = merged(None, [journal_line(c, "a/p", status=TIMEOUT if c == 2 else "ok") for c in (0, 2, 3)])
+    rows = merge_rows(None, [journal_line(c, "a/p", status=TIMEOUT if c == 2 else "ok") for c in (0, 2, 3)])
     assert missing(Unit("i", "a/p", 5), rows, LIMIT_S) == [1, 4]
     assert missing(Unit("ii", "a/p", None), rows, LIMIT_S) == [2]
     assert missing(Unit("ii", "a/p", None), rows, 1e-9) == []
     assert missing(Unit("ii", "a/p", None), None, LIMIT_S) == []
     assert missing(Unit("i", "a/p", 2), None, LIMIT_S) == [0, 1]
-    assert left(plan_of({"i": []}), {}, {})[0].trainings == 0
+    assert rest_of_stages(plan_of({"i": []}), {}, {})[0].trainings == 0
     assert file_stem("a/p") == "a--p"

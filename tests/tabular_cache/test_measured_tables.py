@@ -17,13 +17,10 @@ from harness.problem import OK
 from harness.training import PREFIX_GRID, Training, train
 from tabular_cache import audit as audit_module
 from tabular_cache.__main__ import main
-from tabular_cache.allowance import Allowance
-from tabular_cache.audit import AuditRow, audit, drawn, print_audit, sample
-from tabular_cache.build import Builder, Report
-from tabular_cache.info import held, print_info, problem_table, summarise
+from tabular_cache.audit import AuditRow, audit, drawn, held, print_audit, print_info, problem_table, sample, summarise
+from tabular_cache.build import Builder, BuildReport, MeasurementBudget, Planner
 from tabular_cache.measure import Measurement, configuration
-from tabular_cache.plan import Planner
-from tabular_cache.quiet import Watch
+from tabular_cache.reference import LoadMonitor
 from tabular_cache.schema import METRICS
 from tabular_cache.store import Store
 from tabular_cache.table import TABLES, load_table, read_manifest, read_table, table_entry
@@ -112,16 +109,18 @@ PROBLEMS = [("phoneme", "pca_small"), ("abalone", "clean")]
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Planner, Report]:
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Planner, BuildReport]:
     """A build of three configurations of two problems, and what it said."""
     store = Store(tmp_path_factory.mktemp("built"))
-    planner = Planner(store, PROBLEMS, Allowance(0, 3, 3))
-    with store.locked(), Watch(count=lambda: 1.0) as watch:
+    planner = Planner(store, PROBLEMS, MeasurementBudget(0, 3, 3))
+    with store.locked(), LoadMonitor(count=lambda: 1.0) as watch:
         return planner, Builder(planner, serial(), 1, watch).run()
 
 
 @needs_data
-def test_build_measures_and_audit_confirms(built: tuple[Planner, Report], capsys: pytest.CaptureFixture[str]) -> None:
+def test_build_measures_and_audit_confirms(
+    built: tuple[Planner, BuildReport], capsys: pytest.CaptureFixture[str]
+) -> None:
     planner, report = built
     folder = planner.store.folder
     assert (report.trainings - report.repeats, report.failed) == (6, [])
@@ -214,7 +213,7 @@ def test_what_could_not_be_repeated_is_told_and_costs_no_other(
 
 @needs_data
 def test_audit_finds_a_wrong_error(
-    built: tuple[Planner, Report], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    built: tuple[Planner, BuildReport], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = built[0].store.folder
     table = load_table("abalone/clean", folder)  # not the remembered one, since it is changed

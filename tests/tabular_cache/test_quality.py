@@ -20,13 +20,11 @@ from harness.execution.supervisor import WorkerLost
 from harness.streams import stream
 from harness.training import retime, train
 from tabular_cache import build, noise
-from tabular_cache.allowance import PILOT, Allowance
-from tabular_cache.info import summarise
+from tabular_cache.audit import summarise
+from tabular_cache.build import PILOT, MeasurementBudget, Planner
 from tabular_cache.measure import Measurement
-from tabular_cache.plan import Planner
-from tabular_cache.quiet import Watch, _waits_on, runnable
-from tabular_cache.reference import Reference, pace, probe, time_reference
-from tabular_cache.rows import merged, parquet_bytes
+from tabular_cache.reference import LoadMonitor, Reference, _waits_on, pace, probe, runnable, time_reference
+from tabular_cache.rows import merge_rows, parquet_bytes
 from tabular_cache.schema import NOISE_SCHEMA
 from tabular_cache.store import Store
 from tabular_cache.table import load_table, read_manifest
@@ -36,7 +34,7 @@ X = np.array([60, 0.3, 0.01, 0.01, 1.0, 0.7, 5.0])
 
 def test_the_watch_waits_until_the_machine_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
     busy = iter([5.0] * 3 + [1.0] * 100)
-    with Watch(cores=2, count=lambda: next(busy)) as watch:
+    with LoadMonitor(cores=2, count=lambda: next(busy)) as watch:
         assert watch.quiet  # nothing seen yet
         while not watch._busy:  # once a second it looks
             time.sleep(0.05)
@@ -61,7 +59,7 @@ def test_only_what_shares_the_own_cores_is_counted() -> None:
             process.stdout.readline()
         os.sched_setaffinity(0, {min(cores)})
         assert runnable() >= 3
-        assert Watch().cores == 1
+        assert LoadMonitor().cores == 1
         for process in busy[1:]:
             process.kill()
             process.wait()
@@ -87,17 +85,17 @@ def repeat(config: int, factor: float, later: float = 100.0, **changes: object) 
 @pytest.mark.parametrize("factor", [0.5, 2.0])
 def test_a_repeat_keeps_the_cheaper_and_counts(factor: float) -> None:
     first = journal_line(7) | {"busy": 2.0}
-    rows = merged(merged(None, [first]), [repeat(7, factor)])
+    rows = merge_rows(merge_rows(None, [first]), [repeat(7, factor)])
     assert rows["scaled_s"].to_numpy() == pytest.approx(np.array(first["scaled_s"]) * min(1.0, factor), rel=1e-6)
     assert rows["busy"][0].as_py() == (0.5 if factor < 1 else 2.0)
     assert set(rows["repeats"].to_pylist()) == {1}
-    assert merged(rows, [repeat(7, factor)]).equals(rows)  # packed twice after a kill
-    assert set(merged(rows, [repeat(7, factor, 200.0)])["repeats"].to_pylist()) == {2}
+    assert merge_rows(rows, [repeat(7, factor)]).equals(rows)  # packed twice after a kill
+    assert set(merge_rows(rows, [repeat(7, factor, 200.0)])["repeats"].to_pylist()) == {2}
 
 
 def test_disturbed_trainings_are_repeated_twice_at_most(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    planner = Planner(store, [("a", "p")], Allowance(0, 4, 4))
+    planner = Planner(store, [("a", "p")], MeasurementBudget(0, 4, 4))
     stretched = journal_line(1)
     stretched["wall_s"] = [1.3 * v for v in stretched["cpu_s"]]
     with store.locked():
@@ -118,7 +116,7 @@ def test_what_was_cut_short_beside_other_work_is_repeated_too(tmp_path: Path) ->
         store.append("a/p", journal_line(2, status="timeout") | {"busy": 1.5})
         store.append("a/p", journal_line(3, status="timeout"))
         store.pack("a/p")
-        assert [task.config for task in Planner(store, [("a", "p")], Allowance(0, 4, 4)).repeats()] == [2]
+        assert [task.config for task in Planner(store, [("a", "p")], MeasurementBudget(0, 4, 4)).repeats()] == [2]
 
 
 def shortened(line: dict[str, object], n: int) -> dict[str, object]:
@@ -130,7 +128,7 @@ def shortened(line: dict[str, object], n: int) -> dict[str, object]:
 def test_two_that_were_cut_are_compared_where_both_have_been(factor: float, kept: int) -> None:
     """The repeat came less far; that says nothing of its pace."""
     first = shortened(journal_line(7, status="timeout"), 5)
-    rows = merged(merged(None, [first]), [shortened(repeat(7, factor, status="timeout"), 3)])
+    rows = merge_rows(merge_rows(None, [first]), [shortened(repeat(7, factor, status="timeout"), 3)])
     assert len(rows) == kept + 1
     expected = np.array(first["scaled_s"])[:kept] * min(1.0, factor)
     assert rows["scaled_s"].to_numpy()[:kept] == pytest.approx(expected, rel=1e-6)
@@ -139,9 +137,9 @@ def test_two_that_were_cut_are_compared_where_both_have_been(factor: float, kept
 
 def test_a_training_that_ended_is_preferred_to_one_cut_short() -> None:
     cut = shortened(journal_line(7, status="timeout"), 3)
-    whole = merged(merged(None, [cut]), [repeat(7, 2.0)])
+    whole = merge_rows(merge_rows(None, [cut]), [repeat(7, 2.0)])
     assert set(whole["status"].to_pylist()) == {"ok"}
-    again = merged(merged(None, [journal_line(7)]), [shortened(repeat(7, 0.5, status="timeout"), 3)])
+    again = merge_rows(merge_rows(None, [journal_line(7)]), [shortened(repeat(7, 0.5, status="timeout"), 3)])
     assert set(again["status"].to_pylist()) == {"ok"}
     assert again["scaled_s"].to_numpy() == pytest.approx(np.array(journal_line(7)["scaled_s"]), rel=1e-6)
 
@@ -153,8 +151,8 @@ def test_a_repeat_that_cannot_be_made_is_not_tried_for_ever(
 ) -> None:
     config = min(noise.sample("a/p"))
     store = Store(tmp_path)
-    planner = Planner(store, [("a", "p")], Allowance(0, 1, 1))
-    with store.locked(), Watch(count=lambda: 1.0) as watch:
+    planner = Planner(store, [("a", "p")], MeasurementBudget(0, 1, 1))
+    with store.locked(), LoadMonitor(count=lambda: 1.0) as watch:
         store.append("a/p", journal_line(0))
         store.append("a/p", journal_line(config) | ({"busy": 3.0} if purpose == "again" else {}))
         if purpose == "again":  # and its noise sample is full
@@ -186,8 +184,8 @@ def test_a_killed_build_leaves_its_campaign(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(build, "measure", killed)
     monkeypatch.setattr(build, "time_reference", lambda: (1.0, 0.9))
-    with store.locked(), Watch(count=lambda: 1.0) as watch, pytest.raises(KeyboardInterrupt):
-        build.Builder(Planner(store, [("a", "p")], Allowance(0, 1, 1)), serial(), 1, watch).run()
+    with store.locked(), LoadMonitor(count=lambda: 1.0) as watch, pytest.raises(KeyboardInterrupt):
+        build.Builder(Planner(store, [("a", "p")], MeasurementBudget(0, 1, 1)), serial(), 1, watch).run()
     campaign = read_manifest(tmp_path)["campaigns"][0]
     assert [timing[1:] for timing in campaign["reference"]] == [[1.0, 0.9]]
     assert campaign["cpu"]
@@ -199,7 +197,7 @@ def test_a_repeat_that_is_quiet_and_cheaper_settles_it(tmp_path: Path) -> None:
         store.append("a/p", journal_line(2) | {"busy": 1.5})
         store.append("a/p", repeat(2, 0.9))
         store.pack("a/p")
-        assert Planner(store, [("a", "p")], Allowance(0, 4, 4)).repeats() == []
+        assert Planner(store, [("a", "p")], MeasurementBudget(0, 4, 4)).repeats() == []
 
 
 def test_asking_for_the_pace_changes_no_error_and_is_not_counted() -> None:
@@ -355,7 +353,7 @@ def test_a_watch_that_has_died_says_so() -> None:
     def count() -> float:
         raise OSError("gone")
 
-    with Watch(cores=2, count=count) as watch:
+    with LoadMonitor(cores=2, count=count) as watch:
         watch._thread.join()
         for ask in (lambda: watch.quiet, watch.wait, lambda: watch.mean(0.0, 1.0)):
             with pytest.raises(RuntimeError, match="cannot be watched any more") as told:
@@ -363,12 +361,12 @@ def test_a_watch_that_has_died_says_so() -> None:
             assert isinstance(told.value.__cause__, OSError)
 
 
-def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measure: object, n: int = 3) -> build.Report:
+def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measure: object, n: int = 3) -> build.BuildReport:
     """A build of n configurations of a/p and b/p with a stand-in for the training."""
     store = Store(tmp_path)
     monkeypatch.setattr(build, "measure", measure)
-    with store.locked(), Watch(count=lambda: 1.0) as watch:
-        planner = Planner(store, [("a", "p"), ("b", "p")], Allowance(0, n, n))
+    with store.locked(), LoadMonitor(count=lambda: 1.0) as watch:
+        planner = Planner(store, [("a", "p"), ("b", "p")], MeasurementBudget(0, n, n))
         return build.Builder(planner, serial(), 1, watch).run(max_passes=9)
 
 

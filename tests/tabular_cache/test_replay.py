@@ -10,8 +10,7 @@ from fakes import journal_line, make_tables, vouch
 from datasets.errors import BadInput
 from harness.problem import Cappable
 from tabular_cache import table as table_module
-from tabular_cache.replay import Replay
-from tabular_cache.replayed import ReplayProblem
+from tabular_cache.replay import Replay, ReplayProblem
 from tabular_cache.store import Store
 from tabular_cache.table import load_table, read_table
 

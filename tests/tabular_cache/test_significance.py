@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from fakes import make_tables
 
-from tabular_cache.significance import explained, left_out, load_all, report
+from tabular_cache.cost_study import explained, left_out, load_all, print_significance
 from tabular_cache.table import Table
 
 
@@ -35,7 +35,7 @@ def test_the_data_set_left_out_has_no_say() -> None:
 
 
 def test_the_report_says_what_was_chosen(tables: list[Table]) -> None:
-    text = report(tables, ("n_estimators", "max_depth", "subsample"))
+    text = print_significance(tables, ("n_estimators", "max_depth", "subsample"))
     assert "| two | n_estimators, max_depth: 3 |" in text
     assert "| n | 0.0001 | 0.001 | 0.01 | 0.03 |" in text and "| 32 | nan" not in text
     assert "Ridge chosen (mean over n): " in text

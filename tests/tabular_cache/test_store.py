@@ -15,15 +15,14 @@ from forked import Forked
 
 from datasets.errors import BadInput
 from datasets.files import write_atomically
-from tabular_cache.allowance import Allowance
+from tabular_cache.build import MeasurementBudget, Planner
 from tabular_cache.measure import configuration
-from tabular_cache.plan import Planner
-from tabular_cache.quiet import own_cores
+from tabular_cache.reference import own_cores
 from tabular_cache.rows import to_rows
-from tabular_cache.sampled import sources
 from tabular_cache.schema import METRICS, SCHEMA
 from tabular_cache.store import Store
 from tabular_cache.table import load_table, read_table
+from tabular_cache.transfer import sources
 
 PROBLEMS = [("a", "p"), ("b", "p"), ("c", "p")]
 
@@ -90,7 +89,7 @@ def test_killed_between_packing_and_dropping_the_journal(tmp_path: Path) -> None
 def test_breadth_first_by_machine_time(tmp_path: Path) -> None:
     """Each pass gives every problem about the same time: one that costs a tenth gets ten times the trainings."""
     store = Store(tmp_path)
-    planner = Planner(store, PROBLEMS, Allowance(seconds=60, at_least=40, at_most=100), slice_s=10)
+    planner = Planner(store, PROBLEMS, MeasurementBudget(seconds=60, at_least=40, at_most=100), slice_s=10)
     with store.locked():
         for config, problem in itertools.product(range(32), ("a/p", "b/p", "c/p")):
             if (problem, config) != ("b/p", 7):
@@ -107,7 +106,7 @@ def test_breadth_first_by_machine_time(tmp_path: Path) -> None:
 
 
 def test_a_problem_has_had_its_share(tmp_path: Path) -> None:
-    share = Allowance(seconds=60, at_least=40, at_most=100)
+    share = MeasurementBudget(seconds=60, at_least=40, at_most=100)
     assert not share.done(39, 1e6)
     assert share.done(40, 60)
     assert not share.done(99, 59)
@@ -123,7 +122,7 @@ def test_a_problem_has_had_its_share(tmp_path: Path) -> None:
 
 
 def test_what_raised_is_not_planned_again(tmp_path: Path) -> None:
-    planner = Planner(Store(tmp_path), [("a", "p")], Allowance(0, 3, 3))
+    planner = Planner(Store(tmp_path), [("a", "p")], MeasurementBudget(0, 3, 3))
     planner.given_up.add(("a/p", 1))
     assert [task.config for task in planner.next_pass()] == [0, 2]
 
@@ -261,7 +260,7 @@ def test_a_changed_table_stops_the_builder_too(tmp_path: Path) -> None:
 def test_a_table_that_was_moved_away_is_measured_anew(tmp_path: Path) -> None:
     """Neither what it had cost nor what it had counts any more; its time limit does."""
     store = Store(tmp_path)
-    share = Allowance(seconds=60, at_least=40, at_most=100)
+    share = MeasurementBudget(seconds=60, at_least=40, at_most=100)
     with store.locked():
         for config in range(40):
             store.append("a/p", journal_line(config) | {"core_s": 2.0})
@@ -288,7 +287,7 @@ def test_no_training_is_planned_beyond_the_most(tmp_path: Path) -> None:
         for config in range(60):
             store.append("a/p", journal_line(config, status="timeout" if config == 7 else "ok"))
         store.pack("a/p")
-        assert [t.config for t in Planner(store, [("a", "p")], Allowance(0, 50, 50), None).next_pass()] == []
+        assert [t.config for t in Planner(store, [("a", "p")], MeasurementBudget(0, 50, 50), None).next_pass()] == []
 
 
 def test_killed_between_the_table_and_the_manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -326,10 +325,10 @@ from pathlib import Path
 import tabular_cache.build as build_module
 from harness.execution import serial
 from tabular_cache import noise
-from tabular_cache.allowance import Allowance
+from tabular_cache.build import MeasurementBudget as Allowance
 from tabular_cache.build import Builder
-from tabular_cache.plan import Planner
-from tabular_cache.quiet import Watch
+from tabular_cache.build import Planner
+from tabular_cache.reference import LoadMonitor as Watch
 from tabular_cache.store import Store
 from fakes import journal_line
 
@@ -357,7 +356,7 @@ def test_kill_9_loses_and_repeats_no_finished_training(tmp_path: Path) -> None:
         packed = {(p, c) for p in ("a/p", "b/p") for c in store.done(p, None)}
         return len(journalled | packed)
 
-    with Forked("import fakes, tabular_cache.build, tabular_cache.noise, tabular_cache.quiet") as forked:
+    with Forked("import fakes, tabular_cache.build, tabular_cache.noise, tabular_cache.reference") as forked:
         for _ in range(3):
             before = finished() if (tmp_path / "t").exists() else 0
             process = forked.start(BUILD, str(tmp_path / "t"))

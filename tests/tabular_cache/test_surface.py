@@ -12,10 +12,20 @@ from harness import live as live_module
 from harness.execution import serial
 from harness.live import Live
 from tabular_cache import emulator as emulator_module
-from tabular_cache.emulated import judge, print_judged
-from tabular_cache.emulator import Emulator, accuracy, fit, left_out, targets
+from tabular_cache.emulator import (
+    Emulator,
+    Surface,
+    accuracy,
+    dump,
+    emulator_of,
+    fit,
+    judge,
+    left_out,
+    load,
+    print_judged,
+    targets,
+)
 from tabular_cache.store import Store
-from tabular_cache.surface import Surface, dump, emulator_of, load
 from tabular_cache.table import Table, load_table, read_table
 
 NAMES = ({"name": "a"}, {"name": "p"})

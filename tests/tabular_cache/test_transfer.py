@@ -29,12 +29,11 @@ from harness.problem import About
 from harness.space import XGBOOST_SPACE as SPACE
 from harness.streams import stream
 from harness.surrogates.gp import GaussianProcess
-from tabular_cache import learned, sampled
+from tabular_cache import transfer
 from tabular_cache.replay import Replay
-from tabular_cache.sampled import kin
 from tabular_cache.store import Store
 from tabular_cache.table import load_table
-from tabular_cache.transfer import Transfer
+from tabular_cache.transfer import Transfer, related_datasets
 
 C = SPACE.snap(SPACE.sobol(64, 5))
 SIZES = {  # task, rows, columns, classes; the cost is proportional to rows x columns x trees per round
@@ -76,7 +75,7 @@ def dearer(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("COST_AWARE_BO_CACHE", str(tmp_path / "cache"))
-    learned.learn.cache_clear()
+    transfer.train_transfer.cache_clear()
     return tmp_path / "cache" / "transfer"
 
 
@@ -84,13 +83,13 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def trained(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The digests of what was trained, in order."""
     done: list[str] = []
-    train = learned._train
+    train = transfer._train
 
     def counted(lesson: Any) -> Any:
         done.append(lesson.digest)
         return train(lesson)
 
-    monkeypatch.setattr(learned, "_train", counted)
+    monkeypatch.setattr(transfer, "_train", counted)
     return done
 
 
@@ -162,15 +161,15 @@ def test_the_whole_data_set_is_left_out(name: str, folder: Path, dearer: tuple[P
     base = predictions(folder)
     for file in cache.iterdir():
         file.unlink()
-    learned.learn.cache_clear()
+    transfer.train_transfer.cache_clear()
     assert np.array_equal(predictions(mine), base)
     assert not np.allclose(predictions(other), base)
 
 
 def test_a_data_set_of_the_same_raw_file_is_left_out_too(tmp_path: Path) -> None:
-    assert kin("satimage_code") == kin("satellite") == {"satellite", "satimage_code"}
-    assert kin("a1a") == kin("a3a") == {"a1a", "a3a"}  # one holds every row of the other
-    assert kin("wine") == {"wine"} and kin("mine") == {"mine"}
+    assert related_datasets("satimage_code") == related_datasets("satellite") == {"satellite", "satimage_code"}
+    assert related_datasets("a1a") == related_datasets("a3a") == {"a1a", "a3a"}  # one holds every row of the other
+    assert related_datasets("wine") == {"wine"} and related_datasets("mine") == {"mine"}
     sizes = {problem.replace("a/", "satellite/").replace("d/", "satimage_code/"): v for problem, v in SIZES.items()}
     tables = write_tables(tmp_path, sizes=sizes)
     used = Transfer(LinearRegression(), tables=str(tables)).lesson(opened("satellite/p", tables).about).sources
@@ -196,13 +195,13 @@ def test_trained_once_for_all_problems_of_a_data_set_then_kept(
     first = started(folder).predict(C)
     started(folder, "a/q")
     assert len(trained) == 1
-    learned.learn.cache_clear()
+    transfer.train_transfer.cache_clear()
     assert np.array_equal(started(folder).predict(C), first)
     assert len(trained) == 1
     for settings in ({"seed": 1}, {"rows": 41}, {"meta": "work"}, {"related": True}, {"problem": "b/p"}):
         started(folder, **settings)
     started(folder, regressor=LinearRegression(positive=True))
-    monkeypatch.setattr(learned.clone.__globals__["np"], "__version__", "0")
+    monkeypatch.setattr(transfer.clone.__globals__["np"], "__version__", "0")
     started(folder)
     assert len(set(trained)) == len(trained) == 8
     assert sum(path.suffix == ".skops" for path in cache.iterdir()) == 8
@@ -217,7 +216,7 @@ def test_damaged_files_are_made_again(harm: str, folder: Path, cache: Path, trai
     for path, content in contents.items():
         flipped = content[:-9] + bytes([content[-9] ^ 1]) + content[-8:]
         path.write_bytes({"flip": flipped, "cut": content[:-1], "empty": b""}[harm])
-    learned.learn.cache_clear()
+    transfer.train_transfer.cache_clear()
     assert np.array_equal(started(folder, regressor=DecisionTreeRegressor()).predict(C), before)
     assert len(trained) == 2
     assert {path: path.read_bytes() for path in cache.iterdir() if path.suffix == ".rows"}.items() <= contents.items()
@@ -261,7 +260,7 @@ def test_the_sd_is_that_of_the_error_on_a_new_data_set(tmp_path: Path) -> None:
 def test_every_problem_weighs_the_same_however_many_rows_it_has(folder: Path) -> None:
     table = load_table("a/p", folder)
     n = int(table.measured.sum())
-    rows = sampled.sampled("a/p", table.meta["sha256"], folder, n + 7, 0)
+    rows = transfer.sampled("a/p", table.meta["sha256"], folder, n + 7, 0)
     assert rows.shape == (n + 7, 8)
     assert np.array_equal(rows[n:], rows[:7])
     order = np.lexsort(rows[:n].T)
@@ -298,7 +297,7 @@ def test_whole_runs_on_replayed_tables(name: str, folder: Path) -> None:
     first = trace()
     assert len(first["cost_s"]) == len(set(first["candidate"])) == 12
     assert (np.array(first["predicted_cost_s"][4:]) > 0).all()
-    learned.learn.cache_clear()
+    transfer.train_transfer.cache_clear()
     assert repr(trace()) == repr(first)
 
 
@@ -335,7 +334,7 @@ def test_a_table_with_an_impossible_cost_is_an_error(bad: float, folder: Path, m
     cost = table["scaled_s"].copy()
     cost[3] = bad
     broken = replace(table, columns={**table.columns, "scaled_s": cost})
-    monkeypatch.setattr(sampled, "load_table", lambda p, f: broken if p == "b/q" else load_table(p, f))
+    monkeypatch.setattr(transfer, "load_table", lambda p, f: broken if p == "b/q" else load_table(p, f))
     with pytest.raises(BadInput, match=f"the table of b/q: costs must be finite and positive, got {bad} in row 3"):
         started(folder)
 
@@ -356,5 +355,5 @@ def test_the_fingerprint_covers_the_tables_learned_from_and_no_others(folder: Pa
 def test_rows_are_not_kept_under_another_tables_checksum(folder: Path, cache: Path) -> None:
     """A build packed between the reading of the manifest and that of the table."""
     with pytest.raises(BadInput, match=r"the table of a/p in .* was changed meanwhile: run the command again"):
-        sampled.sampled("a/p", 64 * "0", folder, 4, 0)
+        transfer.sampled("a/p", 64 * "0", folder, 4, 0)
     assert not list(cache.rglob("*.rows"))

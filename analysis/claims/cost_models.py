@@ -1,0 +1,215 @@
+"""Claim 11: what the cost model does to the trade-off of EI^alpha."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from analysis.captions import scope
+from analysis.claims.verdicts import Claim, Condition, Evidence, Finding, Missing, mean, others, too_few
+from analysis.cost_models import REFERENCE, comparable, compare_cost_models
+from analysis.statistics import of_means
+from analysis.traces import CELL, EI, STUDY_ITERATIONS, ordered
+from datasets.errors import BadInput
+
+LINEAR, GP, TRANSFER = "lv3", "gp", "transfer_linear"
+ERROR, TIME = 1.0, 5.0  # points of EI's error and time within which two models are as good
+LARGE = 0.5  # alphas from here on are large
+
+
+class _Differences(NamedTuple):
+    """Time saved and error added by one cost model minus by another (cells x methods); what they are taken over."""
+
+    saved: pd.DataFrame
+    added: pd.DataFrame
+    over: str
+    barred: list[str]
+
+
+def _differences(evidence: Evidence, one: str, other: str) -> _Differences:
+    frame = evidence.frame[evidence.frame["cost_model"].isin([one, other])]
+    held = set(frame["cost_model"])
+    if {one, other} - held:
+        raise Missing(f"no runs under cost_model={', '.join(sorted({one, other} - held))}")
+    compared = compare_cost_models(frame, evidence.judge, evidence.mixed)
+    kept, n = compared.pairs, compared.n
+    shared = set.intersection(*(set(pairs.table["method"]) for pairs in kept.values()))
+    methods = [m for m in ordered(kept[one].table) if m in shared and m != EI]
+    saved = kept[other].wide("cost_pct", methods) - kept[one].wide("cost_pct", methods)
+    added = kept[one].wide("error_pct", methods) - kept[other].wide("error_pct", methods)
+    saved, added = saved.dropna(), added.dropna()
+    if saved.empty or not methods:
+        raise Missing(f"no problem and seed with the same EI^alpha under {one} and {other}")
+    cells = saved.index.to_frame(index=False)
+    short = [] if n >= STUDY_ITERATIONS else [f"runs of {STUDY_ITERATIONS} iterations are needed; both have {n}"]
+    over = f"{scope(cells, compared.components['evaluator'])}, {n} iterations, {evidence.judge} error"
+    return _Differences(saved, added, over, [*others(compared.components), *short, *too_few(cells)])
+
+
+def claim_11(evidence: Evidence) -> Finding:
+    """LV-3 against GP over all alphas and large ones, and the transferred model against LV-3."""
+    saved, added, over, barred = _differences(evidence, LINEAR, GP)
+    alpha = evidence.frame.assign(method=evidence.frame["method"].astype(str)).groupby("method")["alpha"].first()
+    large = [m for m in saved if m == "eipu" or alpha.get(m, 0.0) >= LARGE]
+    conditions = [
+        Condition("error added, LV-3 minus GP", mean(added.mean(axis=1)), at_most=ERROR, digits=2, unit=" points"),
+        Condition("time saved, LV-3 minus GP", mean(saved.mean(axis=1)), -TIME, unit=" points"),
+    ]
+    doubts = []
+    if large:
+        conditions += [
+            Condition(f"error added, alpha >= {LARGE}, LV-3 minus GP", mean(added[large].mean(axis=1)), at_most=0.0,
+                      digits=2, unit=" points"),
+            Condition(f"time saved, alpha >= {LARGE}, LV-3 minus GP", mean(saved[large].mean(axis=1)), -TIME,
+                      unit=" points"),
+        ]  # fmt: skip
+    else:
+        doubts.append(f"no alpha of {LARGE} or more under both cost models")
+    try:
+        saved, added, over_transfer, too_little = _differences(evidence, TRANSFER, LINEAR)
+        if too_little:
+            raise Missing("; ".join(too_little))
+        conditions += [
+            Condition("time saved, transferred minus LV-3", mean(saved.mean(axis=1)), -TIME, unit=" points"),
+            Condition("error added, transferred minus LV-3", mean(added.mean(axis=1)), 0.0, digits=2, unit=" points"),
+        ]
+        over = f"{over}; transfer: {over_transfer}"
+    except (Missing, BadInput) as missing:
+        doubts.append(f"{TRANSFER} is left out: {missing}")
+    return Finding(conditions, over, barred=barred, doubts=doubts)
+
+
+CLAIMS_ON_MODELS_IN_BO = (
+    Claim(11, "LV-3 in BO is at least as good as GP, clearly better for large alpha; transfer saves as much time but "
+          "loses more accuracy", "in words",
+          "paired differences of time saved and error added against EI, mean over problems, seeds and the alphas > 0 "
+          "that both cost models were run with",
+          f"LV-3 minus GP: less than {ERROR:g} point more error and {TIME:g} points less time saved; for alpha >= "
+          f"{LARGE}: less error, and less than {TIME:g} points less time saved; transferred linear minus LV-3: less "
+          f"than {TIME:g} points less time saved, and more error", claim_11),
+)  # fmt: skip
+
+
+# Claims 9 and 10: how well cost models predict, online and transferred.
+
+FEW, MANY = 10, 64
+ENOUGH = 20  # evaluations that claim 10 has to be followed to
+GPS = {"gp": "GP", "warped_gp": "warped GP"}
+TRANSFERRED = "transfer_"
+
+
+def _costs(evidence: Evidence) -> pd.DataFrame:
+    if evidence.costs is None:
+        raise Missing("no records of cost models: run `python -m tabular_cache costs`")
+    if REFERENCE not in set(evidence.costs["cost_model"]):
+        raise Missing(f"the records of cost models hold no {REFERENCE}")
+    return evidence.costs
+
+
+def _wide(costs: pd.DataFrame, model: str) -> pd.DataFrame:
+    """RMSE of one model: one row per cell, one column per n."""
+    return costs[costs["cost_model"] == model].pivot(index=CELL, columns="n", values="rmse")
+
+
+def _sizes(wide: pd.DataFrame) -> list[int]:
+    return sorted(int(str(n)) for n in wide.columns)
+
+
+class _Gap(NamedTuple):
+    """RMSE of LV-3 minus that of one GP: the conditions, and the cells of few and of many evaluations."""
+
+    conditions: list[Condition]
+    few: pd.DataFrame
+    many: pd.DataFrame
+
+    @property
+    def over(self) -> str:
+        return f"{scope(self.many, 'tables')}; from few evaluations: {scope(self.few, 'tables')}"
+
+
+def _gap(costs: pd.DataFrame, model: str, name: str) -> _Gap:
+    if model not in set(costs["cost_model"]):
+        raise Missing(f"no records of the {name}")
+    gap = (_wide(costs, REFERENCE) - _wide(costs, model)).dropna(axis=1, how="all")
+    few, many = [n for n in _sizes(gap) if n <= FEW], max(_sizes(gap), default=0)
+    if not few or many < MANY:
+        raise Missing(f"the {name} needs records from {FEW} evaluations or fewer and from {MANY} or more")
+    most = gap[few].dropna().mean(axis=1)  # of the tables long enough for few evaluations
+    gap = gap.dropna()
+    if gap.empty:
+        raise Missing(f"no table is long enough for {many} evaluations under LV-3 and the {name}")
+    low, high = gap[few].mean(axis=1), gap[many]
+    words = f"RMSE of LV-3 minus that of the {name}"
+    conditions = [
+        Condition(f"{words}, n <= {FEW}", mean(most), at_most=0.0, digits=3),
+        Condition(f"{words}, n = {many}", mean(high), at_most=0.0, digits=3),
+        Condition(f"the former minus the latter ({name})", mean(low - high), at_most=0.0, digits=3),
+    ]
+    return _Gap(conditions, most.index.to_frame(index=False), gap.index.to_frame(index=False))
+
+
+def claim_9(evidence: Evidence) -> Finding:
+    """RMSE of LV-3 minus that of GPs, from few and from many evaluations.
+
+    A GP with records of too few data sets is left out, which the verdict tells, unless both have.
+    """
+    costs, gaps, doubts = _costs(evidence), dict[str, _Gap](), []
+    for model, name in GPS.items():
+        try:
+            gaps[name] = _gap(costs, model, name)
+        except Missing as missing:
+            doubts.append(str(missing))
+    if not gaps:
+        raise Missing("; ".join(doubts))
+    barred = {name: too_few(gap.many) for name, gap in gaps.items()}
+    if not all(barred.values()):
+        doubts += [f"the {name} is left out: {'; '.join(why)}" for name, why in barred.items() if why]
+        gaps = {name: gap for name, gap in gaps.items() if not barred[name]}
+        barred = {}
+    scopes = {gap.over for gap in gaps.values()}
+    over = scopes.pop() if len(scopes) == 1 else "; ".join(f"{name}: {gap.over}" for name, gap in gaps.items())
+    conditions = [condition for gap in gaps.values() for condition in gap.conditions]
+    return Finding(conditions, over, barred=[w for why in barred.values() for w in why], doubts=doubts)
+
+
+def claim_10(evidence: Evidence) -> Finding:
+    """How many online evaluations LV-3 needs to predict as well as the best transferred model."""
+    costs = _costs(evidence)
+    transferred = sorted(m for m in set(costs["cost_model"]) if m.startswith(TRANSFERRED))
+    if not transferred:
+        raise Missing("no records of transferred cost models: `python -m tabular_cache costs` with transfer_* models")
+    own, few = comparable(costs[costs["cost_model"].isin(transferred)])
+    online = _wide(costs, REFERENCE)
+    fixed = pd.DataFrame({m: _wide(own, m).iloc[:, 0] for m in transferred if m not in few})
+    decisive = [n for n in _sizes(online) if n <= ENOUGH]
+    common = online[decisive].dropna().index.intersection(fixed.dropna().index)  # tables long enough to decide
+    sizes = [n for n in _sizes(online) if not online.loc[common, n].isna().any()]
+    if len(common) == 0 or not sizes or sizes[0] > 5 or sizes[-1] < ENOUGH:
+        raise Missing(
+            f"needs LV-3's records from 5 evaluations to {ENOUGH} or more on the problems of a transferred model"
+        )
+    values = online.loc[common, sizes].join(fixed.loc[common])
+    never = 2 * sizes[-1]
+
+    def first(means: Float[np.ndarray, "B K"]) -> Float[np.ndarray, " B"]:
+        reached = means[:, : len(sizes)] <= means[:, len(sizes) :].min(axis=1, keepdims=True)
+        return np.where(reached.any(axis=1), np.array(sizes)[reached.argmax(axis=1)], never).astype(float)
+
+    found = Condition("online evaluations that LV-3 needs", of_means(values, first), 4.5, 20.5, digits=0)
+    best = fixed.loc[common].mean().idxmin()
+    also = f"best transferred: {best}; {never} stands for more than {sizes[-1]}"
+    also += f"; left out, with records of fewer than half of their pairs: {', '.join(few)}" if few else ""
+    cells = common.to_frame(index=False)
+    return Finding([found], scope(cells, "tables"), barred=too_few(cells), also=also)
+
+
+CLAIMS_ON_PREDICTION = (
+    Claim(9, "linear cost models predict training time better than GPs, most of all from few evaluations", "in words",
+          "paired differences of RMSE of log cost, LV-3 minus GP and minus warped GP",
+          f"all are below 0: from at most {FEW} evaluations, from the most recorded ({MANY} or more), and the former "
+          "minus the latter", claim_9),
+    Claim(10, "about ten online evaluations equal transfer", "10 evaluations",
+          "least number of online evaluations from which LV-3's mean RMSE of log cost is no worse than the best "
+          "transferred model's", "its interval lies in 5 to 20", claim_10),
+)  # fmt: skip

@@ -1,0 +1,354 @@
+"""How well cost models predict, from the records of `python -m tabular_cache costs`: numbers of F2 and F8."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.captions import format_interval, intervals, markdown_table, plural, scope, sentence
+from analysis.selection import LEAST_SHARE, at_horizon, horizon, of_families
+from analysis.statistics import bootstrap
+from analysis.traces import CELL, EI, PROBLEM, Judge, Traces, alpha_axis, choose_components, collect, ordered, require
+from analysis.tradeoffs import Relative, relative_to_ei, tradeoff
+from datasets.errors import BadInput
+from datasets.files import write_atomically
+from harness.records import read_all, read_record
+
+ONLINE = ("lv1", "lv2", "lv3", "gp", "gp3", "gp_lv", "warped_gp")  # F2's order; others follow by name
+NAMES = {
+    "lv1": "LV-1",
+    "lv2": "LV-2",
+    "lv3": "LV-3",
+    "gp": "GP",
+    "gp3": "GP on 3 features",
+    "warped_gp": "warped GP",
+    "gp_lv": "GP on LV-3's residuals",
+    "hybrid": "hybrid",
+}
+REFERENCE = "lv3"
+COVERAGE = ("cover50", "cover80", "cover95")
+CURVES = ["cost_model", "value", "low", "high", "cells", "problems", "n"]  # columns of `learning_curves`
+COMMAND = "python -m tabular_cache costs"
+SHARED = ("data", "sizes", "version")  # of a problem's records; the evaluations asked about depend on the sizes
+
+
+def read_costs(results_dir: Path) -> pd.DataFrame:
+    """Return one row per problem, seed, cost model and n, with `task` and `data`, the table's checksum.
+
+    Raises BadInput where there is nothing.
+
+    Records of one model and problem share out its seeds (a seed in several counts once: equal settings give equal
+    numbers); under two settings (two table versions, say) they are refused, as are those of two models that were
+    not asked about the same evaluations of one table.
+    """
+    parts = []
+    records = read_all(
+        results_dir / "costs", read_record, lambda s: f"{s['cost_model']} on {s['problem']}", COMMAND, "seeds"
+    )
+    _check_comparable([spec for spec, _ in records])
+    for spec, table in records:
+        dataset, _, pipeline = spec["problem"].partition("/")
+        words = {"dataset": dataset, "pipeline": pipeline, "cost_model": spec["cost_model"], "task": spec["task"],
+                 "data": spec["data"]}  # fmt: skip
+        parts.append(table.to_pandas().assign(**words))
+    return pd.concat(parts, ignore_index=True).drop_duplicates([*CELL, "cost_model", "n"], ignore_index=True)
+
+
+def _check_comparable(specs: Sequence[Mapping[str, Any]]) -> None:
+    """Raise BadInput where two cost models were not asked about the same evaluations of a problem's table."""
+    first = dict[str, Mapping[str, Any]]()
+    for spec in specs:
+        other = first.setdefault(spec["problem"], spec)
+        differ = [key for key in SHARED if spec.get(key) != other.get(key)]
+        if differ:
+            raise BadInput(
+                f"{spec['problem']}: the records of {other['cost_model']} and {spec['cost_model']} do not compare, "
+                f"since they differ in {', '.join(differ)}: move those of one away and run `{COMMAND}`"
+            )
+
+
+def read_if_there(results_dir: Path) -> tuple[pd.DataFrame | None, str]:
+    """Return the rows of `read_costs`, None where there are no records or they cannot be read; and why they cannot."""
+    if not (results_dir / "costs").is_dir():
+        return None, ""
+    try:
+        return read_costs(results_dir), ""
+    except BadInput as error:
+        return None, str(error)
+
+
+def models(costs: pd.DataFrame) -> list[str]:
+    """Return the cost models in the records, those of F2 first."""
+    present = set(costs["cost_model"])
+    return [m for m in ONLINE if m in present] + sorted(present - set(ONLINE))
+
+
+def comparable(costs: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
+    """Return the rows of the models that have at least half of all cells, and how many cells each other one has.
+
+    A model with fewer would leave next to nothing to compare the others on, since models are paired.
+    """
+    cells = costs[[*CELL, "cost_model"]].drop_duplicates()
+    own, every = cells["cost_model"].value_counts(), len(cells[CELL].drop_duplicates())
+    few = {name: int(own[name]) for name in models(costs) if own[name] < LEAST_SHARE * every}
+    return costs[~costs["cost_model"].isin(few)], few
+
+
+def paired(costs: pd.DataFrame, n: int, column: str = "rmse") -> pd.DataFrame:
+    """Return `column` after n evaluations: one row per cell that every model has at that n, one column per model."""
+    part = costs[costs["n"] == n]
+    return part.pivot(index=CELL, columns="cost_model", values=column)[models(part)].dropna()
+
+
+def learning_curves(costs: pd.DataFrame, column: str = "rmse") -> pd.DataFrame:
+    """Return, per model and n: the mean of `column` over problems and seeds with its interval; cells and problems.
+
+    Only cells that every model has at that n count (`paired`); an n without any has no row. off_*: mean and interval
+    of the paired difference to LV-3, where that is among the models.
+    """
+    rows = []
+    for n in sorted(set(costs["n"])):
+        wide = paired(costs, n, column)
+        if wide.empty:
+            continue
+        found = bootstrap(wide).rename(columns={"n": "cells"}).rename_axis("cost_model").reset_index()
+        found["problems"] = len(wide.index.to_frame()[PROBLEM].drop_duplicates())
+        if REFERENCE in wide:
+            off = bootstrap(wide.sub(wide[REFERENCE], axis=0)).add_prefix("off_").drop(columns="off_n")
+            found = found.merge(off, left_on="cost_model", right_index=True)
+        rows.append(found.assign(n=int(n)))
+    return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=CURVES)
+
+
+def taken(costs: pd.DataFrame) -> tuple[pd.DataFrame, int]:
+    """Return the cells (dataset, pipeline, seed) that curves begin with, at the smallest n that has any; and how many
+    of that n are left out because a model has no record there.
+    """
+    for n in sorted(set(costs["n"])):
+        wide = paired(costs, n)
+        if len(wide):
+            every = costs.loc[costs["n"] == n, CELL].drop_duplicates()
+            return wide.index.to_frame(index=False), len(every) - len(wide)
+    return pd.DataFrame(columns=CELL), 0
+
+
+def left_out(costs: pd.DataFrame) -> str:
+    """Return the sentences on what curves leave out of `costs`: models with few records, cells that some lack."""
+    kept, few = comparable(costs)
+    lacking = taken(kept)[1]
+    parts = [f"{name} ({plural(n, 'problem-seed pair')})" for name, n in few.items()]
+    return sentence(
+        f"Left out, with records of fewer than half of the problem-seed pairs: {', '.join(parts)}." if few else "",
+        f"Left out: {plural(lacking, 'problem-seed pair')} where a model has no record." if lacking else "",
+    )
+
+
+def calibration(costs: pd.DataFrame) -> pd.DataFrame:
+    """Return, per model and n, the mean share of costs inside the 50, 80 and 95 % intervals, and their intervals.
+
+    Over the cells that every model has at that n, as in `learning_curves`; columns cover50, cover50_low, ...
+    """
+    found: pd.DataFrame | None = None
+    for column in COVERAGE:
+        curves = learning_curves(costs, column).rename(columns={"value": column})
+        own = curves.rename(columns={end: f"{column}_{end}" for end in ("low", "high")})
+        own = own[["cost_model", "n", column, f"{column}_low", f"{column}_high"]]
+        found = own if found is None else found.merge(own, on=["cost_model", "n"])
+    assert found is not None
+    return found
+
+
+def per_problem(costs: pd.DataFrame, n: int | None) -> pd.DataFrame:
+    """Return the RMSE of every model and problem, mean over seeds, after n evaluations (None: the fewest recorded)."""
+    size = int(costs["n"].min()) if n is None else n
+    part = costs[costs["n"] == size]
+    return part.groupby([*PROBLEM, "task", "cost_model"], as_index=False)["rmse"].mean().assign(n=size)
+
+
+# The bi-optimization of EI^alpha under several cost models, paired: the numbers of F9 (STUDY: F9).
+
+ORDER = ("lv3", "gp", "transfer_linear", "hybrid", "oracle")  # others follow by name
+
+
+@dataclass(frozen=True)
+class Compared:
+    """EI^alpha under several cost models, on the cells (problem, seed) that all of them have, method by method.
+
+    numbers: of F9. pairs: of each cost model; their counts (zero, failed, unpaired) and `short`, the runs that are too
+    short or planned for another length, are of these cells only. dropped: the cells that some cost model lacks.
+    n: iterations. components: of all the runs (`components.choose`). few: cost models left out, with runs on less
+    than half of the cells that another one has.
+    """
+
+    numbers: pd.DataFrame
+    pairs: dict[str, Relative]
+    short: dict[str, int]
+    dropped: int
+    n: int
+    components: Mapping[str, str]
+    few: list[str]
+
+
+def compare_cost_models(frame: pd.DataFrame, judge: Judge = "validation", mixed: bool = False) -> Compared:
+    """Compare the cost models that the frame has runs of.
+
+    EI does not look at cost, so its runs under whichever cost model serve all of them. Only cells (problem, seed)
+    that every cost model has are taken, and of everything but cost models one choice (`components.choose`).
+    judge: whose error counts; mixed: as for `collect`. Raises BadInput with fewer than two cost models, or without EI.
+    """
+    frame, components = choose_components(frame, {}, free=("cost_model",))
+    frame, few = _models_with_runs_enough(frame)
+    traces = _traces(frame, judge, mixed)
+    n = min(horizon(own.select((own.runs["method"] != EI).to_numpy())) for own in traces.values())
+    every = _union(_cells(own.runs) for own in traces.values())
+    shared = _common(_cells(at_horizon(own, n)[0].runs) for own in traces.values())
+    cut = {name: at_horizon(own.select(_rows_of(own.runs, shared)), n) for name, own in traces.items()}
+    found = {name: relative_to_ei(own, "F9") for name, (own, _) in cut.items()}
+    paired = [_cells(pairs.table) for pairs in found.values()]
+    kept = _common(paired)
+    tables = _alike({name: pairs.table[_rows_of(pairs.table, kept)] for name, pairs in found.items()})
+    found = {name: replace(pairs, table=tables[name]) for name, pairs in found.items()}
+    return Compared(
+        pd.concat([tradeoff(p, ordered(p.table)).assign(cost_model=m) for m, p in found.items()], ignore_index=True),
+        found,
+        {name: short for name, (_, short) in cut.items()},
+        len(every) - len(shared) + len(_union(paired)) - len(kept),
+        n,
+        components,
+        few,
+    )
+
+
+def _models_with_runs_enough(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Return the rows of the cost models to compare, and the names of the others; all where too few would be left."""
+    of_alpha = frame[alpha_axis(frame["acq"], frame["alpha"]) > 0.0]
+    cells = of_alpha[[*CELL, "cost_model"]].drop_duplicates()["cost_model"].astype(str).value_counts()
+    few = sorted(cells.index[cells < LEAST_SHARE * cells.max()])
+    if len(cells) - len(few) < 2:
+        return frame, []
+    return frame[~frame["cost_model"].isin(few) | (frame["acq"] == EI)], few
+
+
+def _traces(frame: pd.DataFrame, judge: Judge, mixed: bool) -> dict[str, Traces]:
+    """Return the runs of EI^alpha under each cost model, those of EI in all of them."""
+    of_alpha = frame[alpha_axis(frame["acq"], frame["alpha"]) > 0.0]
+    names = sorted(set(of_alpha["cost_model"]), key=lambda m: (ORDER.index(m) if m in ORDER else len(ORDER), m))
+    if len(names) < 2:
+        there = ", ".join(names) or "none"
+        raise BadInput(f"F9 needs records of EI^alpha under two cost models or more; there are: {there}")
+    require(frame, EI, "F9")
+    ei = frame[frame["acq"] == EI].sort_values("cost_model", key=lambda m: m != "lv3", kind="stable")
+    ei = ei.drop_duplicates([*CELL, "step", "iterations", "tau"])
+    found = {}
+    for name in names:
+        every = pd.concat([of_alpha[of_alpha["cost_model"] == name], ei.assign(cost_model=name)])
+        found[name] = of_families(collect(every, {"cost_model": name}, judge, mixed), "alpha")
+    return found
+
+
+def _alike(tables: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """Return the pairs of every method that all cost models have on the cells where all have it; others as they are."""
+    keys = [*CELL, "method"]
+    own = {name: pd.MultiIndex.from_frame(table[keys]) for name, table in tables.items()}
+    shared = reduce(lambda one, other: one.intersection(other), own.values())
+    methods = set(shared.get_level_values("method"))
+    return {
+        name: table[~table["method"].isin(methods).to_numpy() | own[name].isin(shared)].reset_index(drop=True)
+        for name, table in tables.items()
+    }
+
+
+def _cells(runs: pd.DataFrame) -> pd.MultiIndex:
+    """Return the cells that have a run of another method than EI."""
+    return pd.MultiIndex.from_frame(runs.loc[runs["method"] != EI, CELL].drop_duplicates())
+
+
+def _rows_of(runs: pd.DataFrame, cells: pd.Index) -> np.ndarray:
+    return np.asarray(pd.MultiIndex.from_frame(runs[CELL]).isin(cells))
+
+
+def _union(parts: Iterable[pd.Index]) -> pd.Index:
+    return reduce(lambda one, other: one.union(other), parts)
+
+
+def _common(parts: Iterable[pd.Index]) -> pd.Index:
+    """Return the cells that are in all of the parts; raises BadInput where there is none."""
+    shared = reduce(lambda one, other: one.intersection(other), parts)
+    if not len(shared):
+        raise BadInput("F9: no problem and seed was run under every cost model")
+    return shared
+
+
+# The numbers about cost models as one page of Markdown.
+
+SHOWN = (4, 8, 16, 32, 64, 100)  # evaluations
+
+
+def write_cost_page(costs: pd.DataFrame, out_dir: Path) -> Path:
+    """Write `costs.md`: RMSE at some sizes with intervals, differences to LV-3, and calibration, `costs.csv` as well.
+
+    Raises BadInput where the models have no problem and seed in common after any number of evaluations.
+    """
+    compared = comparable(costs)[0]
+    curves = learning_curves(compared)
+    if curves.empty:
+        raise BadInput("the records of cost models have no problem, seed and number of evaluations in common")
+    text = [
+        f"# Cost models\n\n{sentence(_head(compared, curves), left_out(costs))}",
+        _wide(curves, ""),
+    ]
+    if "off_value" in curves:
+        text += ["Paired difference to LV-3 (negative: better than LV-3):", _wide(curves, "off_")]
+    text += [
+        "Calibration, on the same problems: percent of costs inside the 50 / 80 / 95 % intervals, mean -/+ z sd of log "
+        "cost for every model (the hybrid's own predictions have longer tails, the warped GP's are skewed); in "
+        "brackets the 95 % interval of the second:",
+        _coverage(compared, curves),
+    ]
+    covered = calibration(compared).to_csv(index=False, lineterminator="\n")
+    write_atomically(out_dir / "costs.csv", covered.encode())
+    path = out_dir / "costs.md"
+    write_atomically(path, ("\n\n".join(text) + "\n").encode())
+    return path
+
+
+def _head(compared: pd.DataFrame, curves: pd.DataFrame) -> str:
+    cells, least = taken(compared)[0], int(curves["n"].min())
+    over = f"mean over {scope(cells, 'tables')}"
+    if curves["cells"].nunique() > 1:
+        over = (
+            f"mean over seeds and over those problems whose tables are long enough for n (`problems`); at n = {least}: "
+            f"{scope(cells, 'tables')}; along a row, the problems become fewer"
+        )
+    return f"RMSE of log cost, {over}. {intervals(cells)}"
+
+
+def _shown(curves: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of the sizes that tables show; of all sizes where there is none of these."""
+    some = curves[curves["n"].isin(SHOWN)]
+    return some if len(some) else curves
+
+
+def _wide(curves: pd.DataFrame, prefix: str) -> str:
+    shown = _shown(curves)
+    numbers = shown[[f"{prefix}{name}" for name in ("value", "low", "high")]].to_numpy(float).tolist()
+    cells = shown[["cost_model", "n"]].assign(text=[format_interval(v, low, high, 3) for v, low, high in numbers])
+    return _table(cells, list(dict.fromkeys(curves["cost_model"])), curves)
+
+
+def _coverage(costs: pd.DataFrame, curves: pd.DataFrame) -> str:
+    found = calibration(costs[costs["n"].isin(set(_shown(curves)["n"]))])
+    numbers = (100 * found[[*COVERAGE, "cover80_low", "cover80_high"]]).to_numpy(float).tolist()
+    text = [f"{a:.0f} / {b:.0f} [{low:.0f}, {high:.0f}] / {c:.0f}" for a, b, c, low, high in numbers]
+    return _table(found[["cost_model", "n"]].assign(text=text), models(costs), curves)
+
+
+def _table(cells: pd.DataFrame, order: list[str], curves: pd.DataFrame) -> str:
+    wide = cells.pivot(index="cost_model", columns="n", values="text").reindex(order).fillna("-")
+    problems = curves.groupby("n")["problems"].first()
+    wide.loc["problems"] = [str(problems[n]) for n in wide.columns]
+    return markdown_table(wide.rename(columns=lambda n: f"n = {n}").rename_axis("model").reset_index())

@@ -1,0 +1,238 @@
+"""Which methods differ over data sets: mean ranks, Friedman's test, and pairwise Wilcoxon tests corrected by Holm.
+
+Notation: N data sets, k methods. The values compared are one number per data set and method, the mean over its
+pipelines and seeds, so that N counts what is independent. Sources: Demsar 2006, "Statistical comparisons of classifiers
+over multiple data sets" (mean ranks over data sets, Friedman's test, the diagram); Benavoli, Corani and Mangili 2016,
+"Should we really use post-hoc tests based on mean-ranks?" (Wilcoxon's signed-rank test with Holm's correction rather
+than Nemenyi's critical difference, which lets the verdict on two methods depend on the others; so a pair is tested on
+`ahead`, not on its places among all methods).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from scipy import stats
+from scipy.stats import rankdata
+
+from analysis.captions import ended_early, footnote, plural, scope, sentence
+from analysis.plotting import BLACK, RED, Drawn, drawn_from, new_figure, save, style
+from analysis.ranks import minimal_budgets, ranks
+from analysis.selection import at_horizon, for_budgets, horizon, of_families, sparse
+from analysis.traces import CELL, EI, Traces, ordered, require, short
+from analysis.tradeoffs import finals
+from datasets.errors import BadInput
+
+LEVEL = 0.05
+
+Difference = Callable[[str, str], Float[np.ndarray, " N"]]
+"""How much worse the first of two methods is than the second, on each data set."""
+
+
+@dataclass(frozen=True)
+class Critical:
+    """Mean ranks of k methods over N data sets (1 = best), best first, and what tests say of them.
+
+    friedman_p: that all are equal; NaN for fewer than three methods or two data sets. p: Holm-corrected, by pair of
+    methods, NaN on the diagonal. cliques: the largest runs of neighbours by rank in which no pair differs.
+    """
+
+    ranks: pd.Series
+    datasets: int
+    friedman_p: float
+    p: pd.DataFrame
+    cliques: list[list[str]]
+
+
+def critical(values: pd.DataFrame, difference: Difference | None = None) -> Critical:
+    """Compare methods (columns) over data sets (rows); low values are good.
+
+    difference: what pairs are tested on (as `ahead` gives it), otherwise the difference of their values. On one data
+    set no pair can differ. Raises BadInput for fewer than two methods, ValueError for NaN.
+    """
+    if values.shape[1] < 2:
+        got = ", ".join(map(str, values.columns)) or "none"
+        raise BadInput(f"comparing over data sets needs two methods or more, got: {got}")
+    if values.isna().any(axis=None):
+        raise ValueError("every data set needs a value of every method")
+    mean_ranks = values.rank(axis=1).mean().sort_values(kind="stable")
+    values = values[mean_ranks.index]
+    several = min(values.shape[1] - 1, len(values)) >= 2 and not (values.nunique(axis=1) == 1).all()
+    friedman = float(stats.friedmanchisquare(*values.to_numpy().T).pvalue) if several else np.nan
+    p = pairwise(values, difference)
+    return Critical(mean_ranks, len(values), friedman, p, cliques(list(p.columns), p.to_numpy() < LEVEL))
+
+
+def pairwise(values: pd.DataFrame, difference: Difference | None = None) -> pd.DataFrame:
+    """Return Holm-corrected two-sided p-values of Wilcoxon's signed-rank test for every pair of columns."""
+    names = list(values.columns)
+    pairs = list(combinations(range(len(names)), 2))
+    between = difference or (lambda one, other: (values[one] - values[other]).to_numpy())
+    raw = np.array([_wilcoxon(between(names[i], names[j])) for i, j in pairs])
+    out = np.full((len(names), len(names)), np.nan)
+    for (i, j), p in zip(pairs, holm(raw), strict=True):
+        out[i, j] = out[j, i] = p
+    return pd.DataFrame(out, index=names, columns=names)
+
+
+def ahead(rank: pd.DataFrame) -> Difference:
+    """Return the difference of two methods that no third one changes: over the cells of each data set, the mean of
+    +1 where the first is behind the second, -1 where it is ahead, 0 at a tie.
+
+    rank: values or ranks, one row per cell (a level `dataset` in the index), one column per method.
+    """
+
+    def difference(one: str, other: str) -> Float[np.ndarray, " N"]:
+        behind = pd.Series(np.sign(rank[one] - rank[other]), index=rank.index)
+        return behind.groupby(level="dataset").mean().to_numpy()
+
+    return difference
+
+
+def _wilcoxon(difference: Float[np.ndarray, " N"]) -> float:
+    """Two-sided p-value; zero differences are dropped (Wilcoxon's own way), and 1 if nothing is left."""
+    difference = difference[difference != 0]
+    return float(stats.wilcoxon(difference).pvalue) if len(difference) else 1.0
+
+
+def holm(p: Float[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
+    """Return p-values corrected for m tests: max over smaller ones of (m - rank + 1) p, at most 1 (Holm 1979)."""
+    order = np.argsort(p, kind="stable")
+    corrected = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
+    out = np.empty_like(corrected)
+    out[order] = corrected
+    return out
+
+
+def cliques(names: list[str], differ: np.ndarray) -> list[list[str]]:
+    """Return the largest runs of two or more neighbours (in the order of `names`) without a pair that differs."""
+    found: list[tuple[int, int]] = []
+    for start in range(len(names)):
+        end = start
+        while end + 1 < len(names) and not differ[start : end + 1, end + 1].any():
+            end += 1
+        if end > start and not any(first <= start and end <= last for first, last in found):
+            found.append((start, end))
+    return [names[start : end + 1] for start, end in found]
+
+
+# CD: which methods differ over data sets, after N iterations and within a budget (critical-difference view).
+
+BUDGET = 1.0  # of the minimal budget
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A diagram: its title, what it shows, the problems and seeds behind it, and what was left out."""
+
+    title: str
+    found: Critical
+    cells: pd.DataFrame
+    left_out: str
+
+
+@drawn_from("traces")
+def cd(traces: Traces, out_dir: Path) -> Drawn:
+    """Draw the diagrams; raises BadInput without runs of `ei`, or with fewer than two methods."""
+    require(traces.runs, EI, "CD")
+    within = _within_budget(traces)
+    panels = [_after_iterations(traces), *([] if isinstance(within, str) else [within])]
+    numbers = pd.concat([_numbers(panel.title, panel.found) for panel in panels], ignore_index=True)
+    caption = _caption(traces, panels, within if isinstance(within, str) else "")
+    most = max(len(panel.found.ranks) for panel in panels)
+    with style():
+        figure, plots = new_figure(5.0 * len(panels), 0.25 * most + 1.0, caption)
+        for axes, panel in zip(plots.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+            _diagram(axes, panel.found, panel.title)
+        return save(figure, "cd", caption, numbers, out_dir)
+
+
+def _after_iterations(traces: Traces) -> Panel:
+    n = horizon(traces)
+    equal = at_horizon(traces, n)[0]
+    wide = finals(equal).pivot(index=CELL, columns="method", values="final_error")
+    every = wide.reindex(columns=ordered(traces.runs))
+    few = sparse(equal.runs)
+    wide = every.drop(columns=few).dropna(axis=1, how="all")
+    ran = wide.notna().all(axis=1)
+    if not ran.any():
+        raise BadInput("CD: no problem and seed has a successful run of every method")
+    rank = pd.DataFrame(rankdata(wide[ran], axis=1), index=wide.index[ran], columns=wide.columns)
+    absent = [method for method in every.columns if method not in wide.columns]
+    why = f"without {n} iterations and a successful evaluation, or with runs on less than half of EI's pairs"
+    left_out = _left_out(int((~ran).sum()), absent, why)
+    title = f"best {traces.judge} error after {n} iterations"
+    return Panel(title, _compare(rank), rank.index.to_frame(index=False), left_out)
+
+
+def _within_budget(traces: Traces) -> Panel | str:
+    """The panel of the budget; a sentence where it does not count, or no two methods ran on a common problem."""
+    try:
+        budgets = minimal_budgets(at_horizon(of_families(traces, "alpha"), horizon(traces))[0], "CD")
+        methods = ordered(for_budgets(traces, budgets).runs)
+        ranked = ranks(traces, budgets, methods, (BUDGET,), np.ones(1), "CD")
+    except BadInput as error:
+        return f"No diagram for {BUDGET:.0%} of the minimal budget: {error}."
+    if not ranked.counting.all():
+        return f"No diagram for {BUDGET:.0%} of the minimal budget, for which too many runs were planned too short."
+    rank = ranked.at(BUDGET).dropna(axis=1)
+    absent = [method for method in ordered(traces.runs) if method not in rank.columns]
+    left_out = _left_out(ranked.left_out, absent, "without a run for that budget on enough pairs")
+    title = f"best {traces.judge} error within {BUDGET:.0%} of the minimal budget"
+    return Panel(title, _compare(rank), rank.index.to_frame(index=False), f"{left_out} {ended_early(ranked)}")
+
+
+def _left_out(cells: int, methods: list[str], why: str) -> str:
+    """Return the sentence on what a diagram leaves out; methods: those `why` holds of."""
+    those = f", and {', '.join(methods)} ({why})" if methods else ""
+    return f"Left out: {plural(cells, 'problem-seed pair')} without a result of every method{those}."
+
+
+def _compare(rank: pd.DataFrame) -> Critical:
+    return critical(rank.groupby(level="dataset").mean(), ahead(rank))
+
+
+def _diagram(axes: Axes, found: Critical, title: str) -> None:
+    """One line per method, best on top, at its mean rank; bars join neighbours that do not differ."""
+    y = np.arange(len(found.ranks))
+    axes.plot(found.ranks, y, "o", color=BLACK, markersize=4)
+    place = {name: k for k, name in enumerate(found.ranks.index)}
+    left = float(found.ranks.min())
+    step = 0.03 * max(float(found.ranks.max()) - left, 1e-9)
+    for k, clique in enumerate(found.cliques):
+        x = left - step * (k + 2)
+        axes.plot([x, x], [place[clique[0]] - 0.2, place[clique[-1]] + 0.2], "-", color=RED, linewidth=2.2)
+    axes.set_yticks(y, [short(str(name)) for name in found.ranks.index], fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xlabel("mean rank over data sets (1 = best)")
+    axes.set_title(title, fontsize=9)
+
+
+def _numbers(title: str, found: Critical) -> pd.DataFrame:
+    rows = found.ranks.rename("mean_rank").rename_axis("method").reset_index().assign(panel=title)
+    return rows.merge(found.p.rename_axis("method").add_prefix("p_").reset_index(), on="method")
+
+
+def _caption(traces: Traces, panels: list[Panel], none: str) -> str:
+    parts = []
+    for panel in panels:
+        p, n = panel.found.friedman_p, panel.found.datasets
+        test = "not to be had" if np.isnan(p) else f"p = {p:.2g}"
+        parts.append(
+            f"{panel.title.capitalize()}: {scope(panel.cells, traces.evaluator)}, {plural(n, 'data set')}, "
+            f"Friedman's test {test}. {panel.left_out}"
+        )
+    return sentence(
+        "CD. Mean rank of the methods over data sets, each data set's value being the mean rank over its problems and",
+        "seeds. Bars join neighbours of which no pair differs: Wilcoxon's signed-rank test over data sets of how much",
+        f"more often one is ahead of the other, Holm's correction, {LEVEL:.0%} (Demsar 2006; Benavoli et al. 2016).",
+        "With few data sets no pair can differ.",
+        *parts,
+        none,
+        footnote(panels[0].cells["dataset"]),
+    )

@@ -1,0 +1,1 @@
+"""The papers beside the main study: one module each, with its experiments, numbers and figures."""

@@ -1,0 +1,245 @@
+"""Reading the EI-cost fronts that `python -m harness fronts=true` keeps: the numbers of F1 and F7."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from analysis import REFERENCE
+from analysis.statistics import Scheme, Statistic, bootstrap
+from analysis.traces import CELL, EI, PROBLEM, Traces, check_same_origin, require, spent
+from datasets.errors import BadInput
+from harness.records import FRONTS, damage_named, front_files, read_header, read_parquet, spec_hash
+
+_WORDS = ("dataset", "pipeline", "acq", "method", *REFERENCE, "iterations")
+_ORIGIN = ("data", "engine")
+
+
+def read_fronts(results_dir: Path) -> pd.DataFrame:
+    """Return every point of every front on disk, with its run's description; empty where there is none.
+
+    Columns: those of `harness.records.FRONTS` (see `harness.loop.FrontRecorder`), and the run's dataset, pipeline, acq,
+    method, components (`components.REFERENCE`), iterations, data, engine and spec. Raises BadInput for a damaged file.
+    """
+    parts = []
+    for path in front_files(results_dir):
+        with damage_named(path):
+            spec = read_header(path)["spec"]
+            rows = read_parquet(path).select(FRONTS.names).cast(FRONTS).to_pandas()
+            words = {name: spec.get(name, REFERENCE.get(name)) for name in _WORDS}
+            words |= {name: str(spec.get(name, "")) for name in _ORIGIN}
+            parts.append(rows.assign(**words, spec=spec_hash(spec)))
+    if not parts:
+        return pd.DataFrame(columns=[*FRONTS.names, *_WORDS, *_ORIGIN, "spec"])
+    return pd.concat(parts, ignore_index=True)
+
+
+def reference(fronts: pd.DataFrame) -> pd.DataFrame:
+    """Return the fronts of EI's runs under one choice of components, the longest run of each.
+
+    Component by component the study's own (`components.REFERENCE`), or what there is. Raises BadInput where EI has
+    none, and where one problem and seed has fronts under several settings, or they are of different tables or engines:
+    what lies on a front depends on that.
+    """
+    own = fronts[fronts["acq"] == EI]
+    if own.empty:
+        found = ", ".join(sorted(set(fronts["method"]))) or "none"
+        raise BadInput(f"no fronts of ei; there are: {found} (python -m harness +acq=ei fronts=true)")
+    for component, usual in REFERENCE.items():
+        there = set(own[component])
+        own = own[own[component] == (usual if usual in there else min(there))]
+    longest = own.groupby(CELL)["iterations"].transform("max")
+    own = own[own["iterations"] == longest]
+    check_same_origin(own, told="")
+    if (own.groupby(CELL)["spec"].nunique() > 1).any():
+        raise BadInput(
+            "the fronts of a problem and seed were made under several settings: keep one results_dir for each"
+        )
+    return own.drop_duplicates([*CELL, "step", "candidate"]).sort_values([*CELL, "step", "log_cost"], ignore_index=True)
+
+
+def persistence(fronts: pd.DataFrame) -> pd.Series:
+    """Return, per (dataset, pipeline, seed), the mean over steps of the share of a front's points that stay on it.
+
+    The point evaluated since, and the last front, have no next step and do not count. Raises BadInput where nothing
+    is left.
+    """
+    known = fronts[fronts["stays"].notna()]
+    if known.empty:
+        raise BadInput("no front has a next step: run two iterations or more past the initial design")
+    per_step = known.assign(stays=known["stays"].astype(float)).groupby([*CELL, "step"])["stays"].mean()
+    return per_step.groupby(level=CELL).mean().rename("stays")
+
+
+def all_fronts(results_dir: Path) -> pd.DataFrame:
+    """Return the fronts in the folder and in the one that `make fronts` keeps beside it, ``<results_dir>-fronts``."""
+    beside = Path(f"{results_dir}-fronts")
+    found = [read_fronts(folder) for folder in (results_dir, beside) if folder.is_dir()]
+    held = [fronts for fronts in found if len(fronts)]
+    return pd.concat(held, ignore_index=True) if held else found[0]
+
+
+# Final error and total cost after N iterations, relative to EI on the same problem and seed.
+#
+# Source: Guinet et al. 2020, bi-optimization figures (STUDY: F3, F5).
+
+MEASURES = ("cost_pct", "error_pct")
+
+
+@dataclass(frozen=True)
+class Relative:
+    """One row per pair of a run and EI's run on the same (dataset, pipeline, seed); EI itself is 100, 100.
+
+    table: dataset, pipeline, seed, method, acq, alpha, lam, cost_pct, error_pct.
+    unpaired: runs of other methods without an EI partner. zero: pairs whose EI run reached error 0, where a
+    ratio does not exist. failed: pairs in which a run had no successful evaluation. All three are left out.
+    """
+
+    table: pd.DataFrame
+    unpaired: int
+    zero: int
+    failed: int
+
+    def wide(self, measure: str, methods: list[str]) -> pd.DataFrame:
+        """Return `measure` with one row per (dataset, pipeline, seed) and one column per method."""
+        wide = self.table.pivot(index=CELL, columns="method", values=measure)
+        return wide.reindex(columns=methods)
+
+
+def finals(traces: Traces) -> pd.DataFrame:
+    """Return the runs with `final_error` and `total_cost_s` after their last step."""
+    last = traces.runs["evaluations"].to_numpy()[:, None] - 1
+    return traces.runs.assign(
+        final_error=np.take_along_axis(traces.incumbent, last, axis=1)[:, 0],
+        total_cost_s=np.take_along_axis(spent(traces.cost_s), last, axis=1)[:, 0],
+    )
+
+
+def relative_to_ei(traces: Traces, what: str = "relative numbers") -> Relative:
+    """Return cost_pct = 100 c*/c*_EI and error_pct = 100 y*/y*_EI of runs of equal length.
+
+    `what` names the asker in the error. Raises BadInput without runs of `ei`, and where no pair is left.
+    """
+    require(traces.runs, EI, what)
+    table = finals(traces)
+    ei = table.loc[table["method"] == EI, [*CELL, "final_error", "total_cost_s"]]
+    pairs = table.merge(ei, on=CELL, how="left", suffixes=("", "_ei"), validate="many_to_one")
+    unpaired = pairs["total_cost_s_ei"].isna()
+    failed = ~unpaired & (pairs["final_error"].isna() | pairs["final_error_ei"].isna())
+    zero = ~unpaired & ~failed & (pairs["final_error_ei"] == 0)
+    pairs["cost_pct"] = 100 * pairs["total_cost_s"] / pairs["total_cost_s_ei"]
+    pairs["error_pct"] = 100 * pairs["final_error"] / pairs["final_error_ei"].where(~zero)
+    kept = pairs.loc[~(unpaired | failed | zero), [*CELL, "method", "acq", "alpha", "lam", *MEASURES]]
+    if kept.empty:
+        raise BadInput(
+            f"{what} needs a run to compare with EI's on the same problem and seed ({unpaired.sum():,} without it, "
+            f"{zero.sum():,} where EI's error is 0, {failed.sum():,} without a successful evaluation)"
+        )
+    return Relative(kept.reset_index(drop=True), int(unpaired.sum()), int(zero.sum()), int(failed.sum()))
+
+
+# Hypervolume of (cost, error): how much of what EI leaves to be won a family of methods wins, per problem.
+#
+# For each problem and seed, cost and error after N iterations are put on a scale that EI's run fixes:
+#
+#     cost = c* / c*_EI,   error = (y* - y_best) / (y_initial - y_best),
+#
+# y_initial the best error of the initial design, which all methods share, and y_best the best that any method found
+# there. The reference point is (1, 1): EI's total cost, and nothing gained over the initial design; the ideal one is
+# (0, 0). A method that gets all that can be got at half of EI's cost has 0.5, EI itself 0.
+# Source: Zitzler and Thiele 1998 (hypervolume); the scale is our reading (STUDY is silent).
+
+
+def hypervolume(points: Float[np.ndarray, "n 2"], reference: Float[np.ndarray, "2"]) -> float:
+    """Return the area that lies between the points and the reference: of all (a, b) <= reference with a point <= it.
+
+    Both coordinates are minimised; points beyond the reference add nothing. Raises ValueError for NaN.
+    """
+    if np.isnan(points).any() or np.isnan(reference).any():
+        raise ValueError("a hypervolume needs numbers, got NaN")
+    inside = points[(points < reference).all(axis=1)]
+    area, height = 0.0, float(reference[1])
+    for a, b in inside[np.lexsort((inside[:, 1], inside[:, 0]))]:
+        area += (float(reference[0]) - a) * max(0.0, height - b)
+        height = min(height, float(b))
+    return area
+
+
+@dataclass(frozen=True)
+class Hypervolumes:
+    """per_problem: index (dataset, pipeline), one column per family. flat: cells left out, where no method gains on
+    the initial design; incomplete: cells left out in which some method has no successful run, or the design none.
+    """
+
+    per_problem: pd.DataFrame
+    cells: pd.DataFrame
+    flat: int
+    incomplete: int
+
+
+def scaled(traces: Traces) -> tuple[pd.DataFrame, int, int]:
+    """Return cost and error of every run on EI's scale, and how many cells are flat and incomplete.
+
+    `traces`: runs of equal length. Raises BadInput where no cell is left.
+    """
+    table = finals(traces)
+    proposed = traces.proposed.argmax(axis=1)
+    design = np.maximum(np.where(traces.proposed.any(axis=1), proposed, table["evaluations"].to_numpy()) - 1, 0)
+    table["initial"] = traces.incumbent[np.arange(len(table)), design]
+    ei = table.loc[table["method"] == "ei"].set_index(CELL)[["total_cost_s", "initial"]]
+    best = table.groupby(CELL)["final_error"].min().rename("best")
+    methods = table["method"].nunique()
+    whole = table[table["final_error"].notna()].groupby(CELL)["method"].nunique() == methods
+    known = ei.join(best).join(whole.rename("whole"), how="outer")
+    complete = known["whole"].fillna(False).astype(bool) & known["total_cost_s"].notna() & known["initial"].notna()
+    flat = complete & ~(known["initial"] > known["best"])
+    known = known[complete & ~flat].drop(columns="whole").add_suffix("_of_cell")
+    if known.empty:
+        raise BadInput("no problem and seed in which every method ran and one gained on the initial design")
+    rows = table.join(known, on=CELL, how="inner")
+    room = rows["initial_of_cell"] - rows["best_of_cell"]
+    rows["cost"] = rows["total_cost_s"] / rows["total_cost_s_of_cell"]
+    rows["loss"] = (rows["final_error"] - rows["best_of_cell"]) / room
+    return rows[[*CELL, "method", "cost", "loss"]], int(flat.sum()), int((~complete).sum())
+
+
+def hypervolumes(traces: Traces, families: Mapping[str, Sequence[str]]) -> Hypervolumes:
+    """Return the hypervolume of each family's methods per problem, of their means over seeds.
+
+    Means first, so that the best of many noisy runs is no gain.
+    """
+    rows, flat, incomplete = scaled(traces)
+    means = rows.groupby([*PROBLEM, "method"])[["cost", "loss"]].mean()
+    found = {}
+    for name, methods in families.items():
+        part = means[means.index.get_level_values("method").isin(methods)].groupby(level=PROBLEM)
+        found[name] = part.apply(lambda points: hypervolume(points.to_numpy(), np.ones(2)))
+    cells = rows[CELL].drop_duplicates().reset_index(drop=True)
+    return Hypervolumes(pd.DataFrame(found), cells, flat, incomplete)
+
+
+# The bi-optimization trade-off of a family of methods: mean and median cost and error relative to EI.
+
+
+STATISTICS: tuple[Statistic, ...] = ("mean", "median")
+
+
+def tradeoff(pairs: Relative, methods: list[str], scheme: Scheme | None = None) -> pd.DataFrame:
+    """Return one row per method and statistic: alpha, lam, n (pairs), cost_pct and error_pct with intervals.
+
+    Columns cost_pct, cost_pct_low, cost_pct_high and the same for error_pct, in percent of EI (EI = 100).
+    All methods and both measures share the resamples.
+    """
+    axis = pairs.table.drop_duplicates("method").set_index("method")[["alpha", "lam"]].reindex(methods)
+    rows = []
+    for statistic in STATISTICS:
+        row = axis.assign(statistic=statistic)
+        for measure in MEASURES:
+            estimate = bootstrap(pairs.wide(measure, methods), statistic, scheme)
+            row["n"], row[measure] = estimate["n"], estimate["value"]
+            row[f"{measure}_low"], row[f"{measure}_high"] = estimate["low"], estimate["high"]
+        rows.append(row.reset_index())
+    return pd.concat(rows, ignore_index=True)

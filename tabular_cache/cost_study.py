@@ -1,0 +1,454 @@
+"""What censoring costs a model on one order of evaluations: caps, time limits, and the scores under each treatment."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from hydra.utils import instantiate
+from jaxtyping import Bool, Float
+from scipy.special import ndtri
+
+from harness import execution
+from harness.cost_models import CostModel, Features, ProblemAware, known_beforehand
+from harness.cost_models import censored as costs
+from harness.cost_models.linear import LowVariance
+from harness.normal import log
+from harness.records import code_of, missing_seeds, record_path, write_record
+from harness.space import XGBOOST_SPACE
+from harness.streams import stream
+from harness.surrogates import forest as forests
+from harness.surrogates.forest import RandomForest
+from tabular_cache.replay import COST_COLUMNS, ReplayProblem
+from tabular_cache.schema import file_stem
+from tabular_cache.table import Table, load_table, read_table
+from tabular_cache.transfer import related_datasets
+
+MOST_CENSORED = 1000  # rows asked about
+SMALLEST_SD = 0.01  # of log cost, in the log-likelihood: costs are not known to less than a percent
+KNOWN = "known"
+
+
+@dataclass(frozen=True)
+class CensoringData:
+    """What is learned from, in order, and what is asked about: points of the unit cube and log costs."""
+
+    X: Float[np.ndarray, "n d"]
+    y: Float[np.ndarray, " n"]
+    C: Float[np.ndarray, "m d"]
+    truth: Float[np.ndarray, " m"]
+
+
+def halves(table: Table, seed: int) -> CensoringData:
+    """Return the rows of half of the configurations, in random order, to learn from, and of the others to ask."""
+    rng = stream(seed, "censored", table.problem)
+    configs = rng.permutation(np.unique(table["config"]))
+    mine = np.isin(table["config"], configs[: len(configs) // 2])
+    rows = rng.permutation(np.flatnonzero(table.measured))
+    known, asked = rows[mine[rows]], rows[~mine[rows]][:MOST_CENSORED]
+    cost = np.log(table[COST_COLUMNS["scaled"]])
+    return CensoringData(table.unit[known], cost[known], table.unit[asked], cost[asked])
+
+
+def cap_sequence(
+    y: Float[np.ndarray, " n"], slack: float | None, kappa_max: float, group: np.ndarray | None = None
+) -> tuple[Float[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
+    """Return log costs as observed one after the other under capping, and which of them are only bounds.
+
+    Each is stopped at slack x the lowest cost so far of its group (one group if None), or at exp(kappa_max), where a
+    cost counts for that and is no bound. slack None: at exp(kappa_max) only.
+    """
+    observed, censored, best = y.copy(), np.zeros(len(y), bool), dict[Any, float]()
+    for i, value in enumerate(y):
+        key = None if group is None else group[i]
+        cap = kappa_max if slack is None or key not in best else min(best[key] + np.log(slack), kappa_max)
+        observed[i], censored[i] = min(value, cap), value > cap and cap < kappa_max
+        if not censored[i]:
+            best[key] = min(best.get(key, np.inf), observed[i])
+    return observed, censored
+
+
+def slack_rows(
+    data: CensoringData,
+    slacks: Sequence[float | None],
+    forest: RandomForest,
+    kappa_max: float = math.inf,
+    group: np.ndarray | None = None,
+) -> list[dict[str, Any]]:
+    """Return the scores of a forest under every slack factor and treatment.
+
+    slacks: None for no cap; kappa_max: log cost at which everything is stopped, and above which nothing is imputed;
+    group: of each evaluation learned from, see `cap_sequence`.
+    """
+    rows = []
+    for slack in slacks:
+        y, censored = cap_sequence(data.y, slack, kappa_max, group)
+        for treatment in forests.TREATMENTS:
+            posterior = forests.CensoredForest(forest, treatment).fit(data.X, y, censored, kappa_max).posterior
+            found = _score(data.truth, *posterior.mean_sd(data.C), float(y.max()))
+            shared = {"model": "rf", "treatment": treatment, "slack": np.nan if slack is None else slack}
+            rows.append({**shared, "censored": float(censored.mean()), **found})
+    return rows
+
+
+def timeout_rows(
+    data: CensoringData, models: Mapping[str, Mapping[str, Any]], share: float, table: Table, seed: int
+) -> list[dict[str, Any]]:
+    """Return the scores of every cost model and treatment where the longest `share` of the trainings were stopped."""
+    limit = float(np.quantile(data.y, 1.0 - share))
+    censored, rows = data.y > limit, list[dict[str, Any]]()
+    stopped, whole = np.exp(np.minimum(data.y, limit)), np.exp(data.y)
+    for name, config in models.items():
+        for treatment in (*costs.TREATMENTS, KNOWN):
+            model: CostModel = instantiate(dict(config))
+            if isinstance(model, ProblemAware):
+                model.start(ReplayProblem(table, seed, max_candidates=MOST_CENSORED))
+            if treatment == KNOWN:
+                model.fit(data.X, whole)
+            else:
+                costs.fit_with_bounds(model, data.X, stopped, censored, treatment)
+            found = _score(data.truth, *model.predict(data.C), limit)
+            shared = {"model": name, "treatment": treatment, "slack": np.nan, "censored": float(censored.mean())}
+            rows.append({**shared, **found})
+    return rows
+
+
+def _score(
+    truth: Float[np.ndarray, " m"], mean: Float[np.ndarray, " m"], sd: Float[np.ndarray, " m"], limit: float
+) -> dict[str, float]:
+    """Return RMSE of log cost, of all and of those below and beyond `limit` (NaN if none), and mean log-likelihood."""
+    error, sd = mean - truth, np.maximum(sd, SMALLEST_SD)
+
+    def rmse(part: Sequence[bool] | np.ndarray) -> float:
+        chosen = error[part]
+        return float(np.sqrt(np.mean(np.square(chosen)))) if len(chosen) else float("nan")
+
+    density = -0.5 * np.square(error / sd) - np.log(sd) - 0.5 * np.log(2.0 * np.pi)
+    return {
+        "rmse": rmse(np.ones(len(truth), bool)),
+        "rmse_below": rmse(truth <= limit),
+        "rmse_beyond": rmse(truth > limit),
+        "log_likelihood": float(np.mean(density)),
+    }
+
+
+# What censoring costs a model, on the tables' costs: treatments of capped evaluations, and of timed-out trainings.
+#
+# A problem's configurations are halved at random. From the rows of one half n are learned from, in random order; the
+# rows of the other half (up to 1,000) are asked about, their true costs known. Nothing of a training that is asked
+# about is learned from. Two experiments, each one record
+# (`harness.records`) per problem:
+#
+#     slack     evaluations capped at a slack factor times the lowest cost so far; a random forest on log cost under the
+#               four treatments of `CensoredForest`
+#     timeout   a time limit that a share of the learned trainings would exceed; cost models under the treatments of
+#               `harness.cost_models.censored`, and `known`: as if there were no limit
+
+SLACK, TIMEOUT = "slack", "timeout"
+VERSIONS = {SLACK: 2, TIMEOUT: 3}  # raise one when the same settings give other numbers than before
+
+CENSORING_COLUMNS = pa.schema(
+    [
+        ("seed", pa.int32()),
+        ("n", pa.int32()),
+        ("model", pa.string()),
+        ("treatment", pa.string()),
+        ("slack", pa.float64()),
+        ("censored", pa.float64()),
+        ("rmse", pa.float64()),
+        ("rmse_below", pa.float64()),
+        ("rmse_beyond", pa.float64()),
+        ("log_likelihood", pa.float64()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class CensoringTrial:
+    """One experiment on one problem. slacks: of `slack`, None for no cap; models, share: of `timeout`."""
+
+    experiment: str
+    problem: str
+    seeds: tuple[int, ...]
+    sizes: tuple[int, ...]
+    slacks: tuple[float | None, ...]
+    trees: int
+    models: Mapping[str, Any]
+    share: float
+    tables: str
+    results: str
+
+    def spec(self) -> dict[str, Any]:
+        """Return all that determines the numbers, as plain JSON values."""
+        table = read_table(self.problem, Path(self.tables))
+        own: dict[str, Any] = {"slacks": list(self.slacks), "trees": self.trees}
+        if self.experiment == TIMEOUT:
+            own = {"models": {name: dict(config) for name, config in self.models.items()}, "share": self.share}
+            if known := self._known(table):
+                own["known"] = known
+            if code := code_of(*self.models.values()):
+                own["code"] = code
+        return {
+            "experiment": self.experiment, "problem": self.problem, "seeds": list(self.seeds),
+            "sizes": list(self.sizes), "data": table.meta["sha256"], "version": VERSIONS[self.experiment],
+            **own,
+        }  # fmt: skip
+
+    def _known(self, table: Table) -> dict[str, str]:
+        """Return the fingerprints of what transferred models have learned from other tables."""
+        problem = ReplayProblem(table, 0, max_candidates=MOST_CENSORED)
+        found = {name: known_beforehand(instantiate(dict(config)), problem) for name, config in self.models.items()}
+        return {name: fingerprint for name, fingerprint in found.items() if fingerprint is not None}
+
+    @property
+    def folder(self) -> Path:
+        """Where the records of the problem lie."""
+        return Path(self.results) / "censored" / file_stem(self.problem)
+
+    def path(self, spec: dict[str, Any]) -> Path:
+        """Return where the record of `spec` belongs."""
+        return record_path(self.folder, self.experiment, spec)
+
+    def missing(self, spec: dict[str, Any]) -> list[int]:
+        """Return the seeds of `spec` that no record under the same settings holds."""
+        return missing_seeds(spec, self.folder, self.experiment)
+
+
+def run_case(case: CensoringTrial) -> None:
+    """Run the seeds of one experiment on one problem that no record holds, and write theirs."""
+    spec = case.spec()
+    seeds = case.missing(spec)
+    if not seeds:
+        return
+    table, rows = read_table(case.problem, Path(case.tables)), list[dict[str, Any]]()
+    spec = {**spec, "seeds": seeds}
+    for seed in seeds:
+        data = halves(table, seed)
+        for n in case.sizes:
+            if n <= len(data.y):
+                part = CensoringData(data.X[:n], data.y[:n], data.C, data.truth)
+                rows += [{"seed": seed, "n": n, **row} for row in _scores(case, part, table, seed)]
+    write_record(case.path(spec), rows, CENSORING_COLUMNS, spec)
+
+
+def _scores(case: CensoringTrial, data: CensoringData, table: Table, seed: int) -> list[dict[str, Any]]:
+    if case.experiment == SLACK:
+        return slack_rows(data, case.slacks, RandomForest(trees=case.trees))
+    return timeout_rows(data, case.models, case.share, table, seed)
+
+
+# How well do cost models predict? Each learns from n evaluations of a table and is asked about the rest of it.
+#
+# Evaluations are configurations at their own number of rounds, since these fill the space evenly, in an order drawn
+# from (problem, seed); the first n are learned from, for each n. Asked about: the configurations beyond the largest n,
+# the same ones for every n. Results are records (`harness.records`), one per problem and cost model; later
+# calls add a record of the seeds that are missing.
+
+LEVELS = (50, 80, 95)  # percent: intervals whose coverage is counted
+LEAST = 32  # configurations to ask about; sizes that leave fewer are not run
+MOST_EVALUATIONS = 1000
+VERSION = 2  # raise it when the same settings give other numbers than before
+
+PREDICTION_COLUMNS = pa.schema(
+    [
+        ("seed", pa.int32()),
+        ("n", pa.int32()),
+        ("trained_on", pa.int64()),
+        ("asked", pa.int32()),
+        ("rmse", pa.float64()),
+        ("bias", pa.float64()),
+        *((f"cover{level}", pa.float64()) for level in LEVELS),
+        ("sd", pa.float64()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class PredictionTrial:
+    """One cost model on one problem, for some seeds. name: of the cost model; config: its YAML's content."""
+
+    problem: str
+    name: str
+    config: Mapping[str, Any]
+    seeds: tuple[int, ...]
+    sizes: tuple[int, ...]
+    tables: str
+    results: str
+
+    def spec(self) -> dict[str, Any]:
+        """Return all that determines the numbers, as plain JSON values; `seeds`: those of the record."""
+        table = read_table(self.problem, Path(self.tables))
+        model: CostModel = instantiate(dict(self.config))
+        known = known_beforehand(model, ReplayProblem(table, 0, max_candidates=MOST_EVALUATIONS))
+        return {
+            "problem": self.problem, "cost_model": self.name, "config": dict(self.config), "seeds": list(self.seeds),
+            "sizes": list(self.sizes), "data": table.meta["sha256"], "task": table.meta["task"], "version": VERSION,
+            "known": known, **({"code": code} if (code := code_of(self.config)) else {}),
+        }  # fmt: skip
+
+    @property
+    def folder(self) -> Path:
+        """Where the records of the problem lie."""
+        return Path(self.results) / "costs" / file_stem(self.problem)
+
+    def path(self, spec: dict[str, Any]) -> Path:
+        """Return where the record of `spec` belongs."""
+        return record_path(self.folder, self.name, spec)
+
+    def missing(self, spec: dict[str, Any]) -> list[int]:
+        """Return the seeds of `spec` that no record under the same settings holds."""
+        return missing_seeds(spec, self.folder, self.name)
+
+
+def run_all(executor: Executor, trials: Sequence[PredictionTrial]) -> list[str]:
+    """Run the trials that lack seeds in their records; returns a line for each that failed."""
+    return execution.run_all(executor, run_trial, trials, lambda t: f"{t.problem} {t.name}", "trials", "costs")
+
+
+def run_trial(trial: PredictionTrial) -> None:
+    """Run the seeds of one trial that no record holds, and write theirs; what is recorded stays as it is."""
+    spec = trial.spec()
+    seeds = trial.missing(spec)
+    if not seeds:
+        return
+    table, spec = read_table(trial.problem, Path(trial.tables)), {**spec, "seeds": seeds}
+    rows = [row for seed in seeds for row in learn(table, trial.config, seed, trial.sizes)]
+    write_record(trial.path(spec), rows, PREDICTION_COLUMNS, spec)
+
+
+def learn(table: Table, config: Mapping[str, Any], seed: int, sizes: Sequence[int]) -> list[dict[str, Any]]:
+    """Return the scores of one cost model and one order of evaluations, one row per size that the table allows."""
+    order = stream(seed, "cost evaluations", table.problem).permutation(np.flatnonzero(table.longest))
+    known = [n for n in sizes if n + LEAST <= len(order)]
+    if not known:
+        return []
+    asked = order[max(known) :][:MOST_EVALUATIONS]
+    cost = table[COST_COLUMNS["scaled"]]
+    model: CostModel = instantiate(dict(config))
+    if isinstance(model, ProblemAware):
+        model.start(ReplayProblem(table, seed, max_candidates=MOST_EVALUATIONS))
+    rows = []
+    for n in known:  # in order, since models may continue from their last fit, as they do in a run
+        model.fit(table.unit[order[:n]], cost[order[:n]])
+        trained_on = getattr(model, "trained_on", n)  # rows of other problems' tables, for a transferred model
+        rows.append(
+            {
+                "seed": seed,
+                "n": n,
+                "trained_on": trained_on,
+                **score(log(cost[asked]), *model.predict(table.unit[asked])),
+            }
+        )
+    return rows
+
+
+def score(
+    log_cost: Float[np.ndarray, " m"], mean: Float[np.ndarray, " m"], sd: Float[np.ndarray, " m"]
+) -> dict[str, Any]:
+    """Return RMSE and bias of the predicted log cost, the share within mean -/+ z sd per level, and the median sd."""
+    error = mean - log_cost
+    cover = {f"cover{p}": float(np.mean(np.abs(error) <= ndtri(0.5 + p / 200) * sd)) for p in LEVELS}
+    rmse, bias = float(np.sqrt(np.mean(np.square(error)))), float(np.mean(error))
+    return {"asked": len(error), "rmse": rmse, "bias": bias, **cover, "sd": float(np.median(sd))}
+
+
+# Which hyperparameters a linear cost model should see, and how strongly it should be held back: measured.
+#
+# Leave one data set out, and those of the same rows: whatever is chosen (a pair or triple of features, a ridge) is
+# chosen by its mean score over the problems of the others, and scored on those of the one left out.
+#
+#     R^2 of the least-squares fit of log cost on the features, over a problem's configurations at their own rounds
+#     RMSE of log cost at the configurations not learned from, after n of them, for each ridge
+
+RIDGES = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0)
+SIZES = (4, 6, 8, 12, 16, 32)
+ORDERS = 5
+LEAST_GAIN = 20  # configurations to predict
+Names = tuple[str, ...]
+
+
+def explained(tables: Sequence[Table], width: int, among: Names = ()) -> pd.DataFrame:
+    """Return R^2 per problem (rows) and set of `width` features (columns), each set containing those `among`."""
+    sets = [c for c in combinations(XGBOOST_SPACE.names, width) if set(among) <= set(c)]
+    return pd.DataFrame({c: [_r2(t, c) for t in tables] for c in sets}, index=[t.problem for t in tables])
+
+
+def _r2(table: Table, names: Names) -> float:
+    rows = table.longest
+    y = np.log(table["scaled_s"][rows])
+    A = np.column_stack([np.ones(len(y)), *Features(names).columns(table.unit[rows])])
+    residual = y - A @ np.linalg.lstsq(A, y, rcond=None)[0]
+    return float(1 - residual @ residual / np.square(y - y.mean()).sum())
+
+
+def ridge_errors(tables: Sequence[Table], features: Names, seed: int = 0) -> pd.DataFrame:
+    """Return the mean RMSE of log cost per problem (rows) and (n, ridge) (columns); NaN where a table is too short."""
+    rows: dict[str, dict[tuple[int, float], float]] = {}
+    for table in tables:
+        own = np.flatnonzero(table.longest)
+        sums: dict[tuple[int, float], list[float]] = {(n, ridge): [] for n in SIZES for ridge in RIDGES}
+        for order in range(ORDERS):
+            drawn = stream(seed, "ridge", table.problem, str(order)).permutation(own)
+            for (n, ridge), found in sums.items():
+                if n + LEAST_GAIN <= len(drawn):
+                    found.append(_rmse(table, features, ridge, drawn[:n], drawn[n : n + 500]))
+        rows[table.problem] = {key: float(np.mean(v)) if v else float("nan") for key, v in sums.items()}
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def _rmse(table: Table, features: Names, ridge: float, known: np.ndarray, asked: np.ndarray) -> float:
+    model = LowVariance(features, ridge)
+    model.fit(table.unit[known], table["scaled_s"][known])
+    error = model.predict(table.unit[asked])[0] - np.log(table["scaled_s"][asked])
+    return float(np.sqrt(np.mean(np.square(error))))
+
+
+def left_out(scores: pd.DataFrame, best: str) -> tuple[Counter[object], Float[np.ndarray, " p"]]:
+    """Return how often each column is chosen, and its score on the problems of the data set left out.
+
+    best: "max" or "min" of the mean over the other data sets' problems, those of its `kin` left out as well.
+    """
+    datasets = scores.index.str.partition("/").get_level_values(0)
+    chosen: Counter[object] = Counter()
+    held: list[float] = []
+    for dataset in dict.fromkeys(datasets):
+        mean = scores[~datasets.isin(related_datasets(dataset))].mean()
+        column = mean.idxmax() if best == "max" else mean.idxmin()
+        chosen[column] += 1
+        held += scores.loc[datasets == dataset, [column]].iloc[:, 0].tolist()
+    return chosen, np.array(held)
+
+
+def print_significance(tables: Sequence[Table], features: Names) -> str:
+    """Return the choices and their scores as Markdown."""
+    lines = ["| choice | chosen (of the data sets left out) | mean R^2 on the one left out |", "|---|---|---|"]
+    cases: Mapping[str, tuple[int, Names]] = {
+        "one feature": (1, ()), "two": (2, ()), "three": (3, ()), "the third beside rounds and depth": (3, features[:2])
+    }  # fmt: skip
+    for title, (width, among) in cases.items():
+        chosen, held = left_out(explained(tables, width, among), "max")
+        names = "; ".join(f"{', '.join(c)}: {n}" for c, n in chosen.most_common() if isinstance(c, tuple))
+        lines.append(f"| {title} | {names} | {held.mean():.3f} |")
+    errors = ridge_errors(tables, features)
+    lines += ["", f"RMSE of log cost of {', '.join(features)} by ridge, mean over problems:", ""]
+    lines += [f"| n | {' | '.join(f'{r:g}' for r in RIDGES)} |", "|---" * (len(RIDGES) + 1) + "|"]
+    for n in SIZES:
+        lines.append(f"| {n} | {' | '.join(f'{errors[n, r].mean():.3f}' for r in RIDGES)} |")
+    by_ridge = errors.T.groupby(level=1).mean().T
+    chosen, held = left_out(by_ridge.dropna(), "min")
+    counts = "; ".join(f"{r}: {n}" for r, n in chosen.most_common())
+    return "\n".join(
+        [*lines, "", f"Ridge chosen (mean over n): {counts}; RMSE on the data set left out {held.mean():.3f}."]
+    )
+
+
+def load_all(problems: Sequence[str], folder: Path) -> list[Table]:
+    """Return the tables of the problems."""
+    return [load_table(problem, folder) for problem in problems]
