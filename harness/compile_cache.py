@@ -5,7 +5,7 @@
 The folder's digest is of the sources that compiled functions are made of, the versions of numba, llvmlite and numpy,
 and the target: changed code is never met by what was compiled of the old one, and no change of another file, nor of a
 file's date, compiles anything. Those sources are found by looking: the modules that take `njit` from
-`harness.compiler`, and those that they take constants from. A file also depends on the content of the function's own
+here, and those that they take constants from. A file also depends on the content of the function's own
 module, so that functions outside this package can be kept here too. NUMBA_CACHE_DIR names another place; where the
 package cannot be written to, it is the user's cache folder.
 
@@ -33,12 +33,13 @@ from typing import Any, ClassVar
 import llvmlite
 import numba
 import numpy as np
+from numba import njit as _njit
 from numba.core import event
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.serialize import dumps
 
 from datasets.files import cache_folder, write_atomically
-from harness.compiler import target
+from harness.compiler import numba_config, target
 
 HERE = Path(__file__).absolute().parent
 FORMAT = 1  # of the files; raise it when they are written otherwise
@@ -48,7 +49,7 @@ _PREFIX, _LOCK, _TOLD = "compiled-", "lock", "told"
 _TOLD_S = 600.0  # seconds in which the notice is not repeated, whichever process gave it
 _PATIENCE_S = 300.0  # for another process that is compiling a function
 _LANES = 1 << 30  # bytes of the lock's file, which need not exist: the first is for the folder, others for functions
-_USES = re.compile(r"^from harness\.compiler import (\([^)]*)?.*\b(njit|intrinsic)\b", re.MULTILINE)
+_USES = re.compile(r"^from harness\.(?:compiler|compile_cache) import (\([^)]*)?.*\b(njit|intrinsic)\b", re.MULTILINE)
 _TAKES = re.compile(r"^from harness\.([\w.]+) import (\([^)]*\)|.*)$", re.MULTILINE)
 _CONSTANT = re.compile(r"\b_?[A-Z][A-Z0-9_]+\b")
 
@@ -327,3 +328,13 @@ def clock_s() -> float:
 def compiled() -> int:
     """Return how many functions (counted once per signature) this thread has compiled so far."""
     return int(_clock.state().compiled)
+
+
+def njit(function: Callable[..., Any] | None = None, *, cache: bool = False, **options: Any) -> Any:
+    """Compile `function` as `numba.njit` does, with the same options; `cache=True` keeps it by this project's rule."""
+    if function is None:
+        return lambda declared: njit(declared, cache=cache, **options)
+    made = _njit(**options)(function)
+    if cache and not numba_config().DISABLE_JIT:
+        made._cache = CompileCache(function)  # where `numba.njit(cache=True)` puts its own
+    return made

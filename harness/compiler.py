@@ -6,14 +6,13 @@ server since 2015), without Intel's vector mathematics, which numba would use wh
 processor, or one that is no x86, keeps its own target. NUMBA_CPU_NAME and NUMBA_CPU_FEATURES win over ours if they are
 set, and so does a process that has compiled something before: records say what they were computed with (`target`).
 
-Compiled functions are declared with `njit` from here, never with numba's own: `harness.compile_cache` keeps them.
+Compiled functions are declared with `njit` of `harness.compile_cache`, which keeps them, never with numba's own.
 """
 
 import hashlib
 import os
 import platform
 import sys
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -54,17 +53,18 @@ def _set_up() -> None:
     if not (os.environ.get(_NAME) or os.environ.get(_FEATURES)) and has_target():
         os.environ.update({_NAME: TARGET, _FEATURES: FEATURES})
     if "numba" in sys.modules:
-        _config().reload_config()
+        numba_config().reload_config()
 
 
 def _has_compiled() -> bool:
     """Say whether numba, imported before us, can no longer be set up: LLVM is configured when first used."""
     from numba.core.registry import cpu_target
 
-    return "_toplevel_target_context" in vars(cpu_target) or bool(_config().USING_SVML)
+    return "_toplevel_target_context" in vars(cpu_target) or bool(numba_config().USING_SVML)
 
 
-def _config() -> Any:  # its settings are made when it is imported, and so unknown to type checkers
+def numba_config() -> Any:  # its settings are made when it is imported, and so unknown to type checkers
+    """Return the settings of numba."""
     from numba import config
 
     return config
@@ -73,7 +73,11 @@ def _config() -> Any:  # its settings are made when it is imported, and so unkno
 def _hand_down() -> None:
     """Let worker processes compile for what this process already compiles for: they work on the same study."""
     name, features = _effective()
-    os.environ[_NAME], os.environ[_FEATURES], os.environ[_SVML] = name, features, str(int(not _config().USING_SVML))
+    os.environ[_NAME], os.environ[_FEATURES], os.environ[_SVML] = (
+        name,
+        features,
+        str(int(not numba_config().USING_SVML)),
+    )
 
 
 def _effective() -> tuple[str, str]:
@@ -81,19 +85,18 @@ def _effective() -> tuple[str, str]:
     from llvmlite import binding
     from numba.core.codegen import get_host_cpu_features
 
-    config = _config()
+    config = numba_config()
     name = binding.get_host_cpu_name() if config.CPU_NAME is None else config.CPU_NAME
     return str(name), str(get_host_cpu_features() if config.CPU_FEATURES is None else config.CPU_FEATURES)
 
 
 _set_up()
 
-from numba import njit as _njit  # noqa: E402  # from here on numba compiles for the target
-from numba import types  # noqa: E402
+from numba import types  # noqa: E402  # from here on numba compiles for the target
 from numba.core import cgutils  # noqa: E402
 from numba.extending import intrinsic  # noqa: E402
 
-__all__ = ["FEATURES", "TARGET", "cgutils", "has_target", "intrinsic", "njit", "target", "types"]
+__all__ = ["FEATURES", "TARGET", "cgutils", "has_target", "intrinsic", "numba_config", "target", "types"]
 
 
 @cache
@@ -102,7 +105,7 @@ def target() -> str:
 
     Features are given by a part of their digest, since a virtual machine may hide some of a processor's.
     """
-    config = _config()
+    config = numba_config()
     if config.DISABLE_JIT:
         return "interpreted"
     name, features = _effective()
@@ -114,19 +117,7 @@ def target() -> str:
 
 
 def _setting(key: str) -> Any:
-    value = getattr(_config(), key)
+    value = getattr(numba_config(), key)
     if getattr(value, "is_opt_max", False):
         return "max"
     return int(value) if isinstance(value, int) else value
-
-
-def njit(function: Callable[..., Any] | None = None, *, cache: bool = False, **options: Any) -> Any:
-    """Compile `function` as `numba.njit` does, with the same options; `cache=True` keeps it by this project's rule."""
-    if function is None:
-        return lambda declared: njit(declared, cache=cache, **options)
-    made = _njit(**options)(function)
-    if cache and not _config().DISABLE_JIT:
-        from harness.compile_cache import CompileCache
-
-        made._cache = CompileCache(function)  # where `numba.njit(cache=True)` puts its own
-    return made

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from numpy.polynomial import chebyshev
 from scipy.special import erfcx, log_ndtr, ndtri_exp
 
-from harness.compiler import njit
+from harness.compile_cache import njit
 from harness.surrogates.kernels import exp_minus
 
 BLOCK = 64

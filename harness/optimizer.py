@@ -30,8 +30,7 @@ from harness.acquisitions import (
     choose,
 )
 from harness.acquisitions.cost_rules import effective_alpha
-from harness.compile_cache import clock_s
-from harness.compiler import njit
+from harness.compile_cache import clock_s, njit
 from harness.cost_models import CostModel, ProblemAware, censored
 from harness.normal import log
 from harness.problem import Evaluation, Problem

@@ -20,10 +20,10 @@ wider as `MOST_BUCKETS` buckets are too few: of the study's 144 problems, in kin
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -31,9 +31,6 @@ from scipy import sparse
 
 from datasets.errors import BadInput
 from pipelines.steps import Matrix
-
-if TYPE_CHECKING:
-    from pipelines.prepared import Prepared
 
 VERSION = 1
 TOLERANCE = 4e-4  # of a sum, in standard deviations of a column
@@ -109,12 +106,11 @@ class Identity:
         return ""
 
 
-def identity_of(problem: "Prepared") -> Identity:
-    """Return the identity of a prepared problem."""
-    matrices = (problem.X_train, problem.X_valid, problem.X_test)
-    labels = (problem.y_train, problem.y_valid, problem.y_test)
-    facts = (VERSION, problem.dataset, problem.pipeline, problem.task, problem.n_classes)
-    sha = hashlib.sha256(repr(facts).encode())
+def identity_of(
+    dataset: str, pipeline: str, task: str, n_classes: int, matrices: Sequence[Matrix], labels: Sequence[np.ndarray]
+) -> Identity:
+    """Return the identity of a problem; matrices and labels: of its training, validation and test rows."""
+    sha = hashlib.sha256(repr((VERSION, dataset, pipeline, task, n_classes)).encode())
     for X, y in zip(matrices, labels, strict=True):
         _feed_structure(sha, X)
         sha.update(f"{y.dtype.str}{y.shape}".encode() + np.ascontiguousarray(y).tobytes())

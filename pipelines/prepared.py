@@ -73,7 +73,9 @@ class Prepared:
     @cached_property
     def identity(self) -> Identity:
         """What identifies the problem on any processor (see `pipelines.identity`)."""
-        return identity_of(self)
+        matrices = (self.X_train, self.X_valid, self.X_test)
+        labels = (self.y_train, self.y_valid, self.y_test)
+        return identity_of(self.dataset, self.pipeline, self.task, self.n_classes, matrices, labels)
 
     def description(self) -> dict[str, Any]:
         """Return hash and identity as `pipelines.identity.difference` takes them: plain JSON values."""

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 from sklearn.base import BaseEstimator, RegressorMixin
 
-from harness.compiler import njit
+from harness.compile_cache import njit
 from harness.surrogates.likelihood import _transposed_product, factor, inverse_factor, product, transposed_product
 
 Layers = list[tuple[np.ndarray, np.ndarray]]

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int, UInt
 
 from datasets.errors import BadInput
-from harness.compiler import njit
+from harness.compile_cache import njit
 from harness.problem import Candidates, Evaluation, cap, stopped
 from harness.space import XGBOOST_SPACE
 from harness.streams import stream

@@ -7,7 +7,7 @@ from typing import ClassVar, Protocol, no_type_check, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
-from harness.compiler import njit
+from harness.compile_cache import njit
 from harness.cost_models import CostModel
 from harness.streams import stream
 from harness.surrogates import JointPosterior, Posterior, Surrogate

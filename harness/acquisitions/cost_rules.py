@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from harness.acquisitions import StepContext
-from harness.compiler import njit
+from harness.compile_cache import njit
 from harness.errors import number, required
 
 _ROUNDING = 1e-12  # relative; on a straight piece of the front lo and hi are equal up to rounding

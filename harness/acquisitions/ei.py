@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from datasets.errors import BadInput
 from harness.acquisitions import StepContext
-from harness.compiler import njit
+from harness.compile_cache import njit
 from harness.errors import number
 from harness.normal import exp
 from harness.surrogates.gp import standardise

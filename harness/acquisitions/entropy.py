@@ -18,7 +18,7 @@ from harness.acquisitions.lookahead import (
     prior,
     spread,
 )
-from harness.compiler import njit
+from harness.compile_cache import njit
 from harness.errors import whole
 from harness.normal import (
     BLOCK,

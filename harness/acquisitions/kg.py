@@ -8,7 +8,7 @@ from jaxtyping import Float
 from harness.acquisitions import StepContext
 from harness.acquisitions.ei import log_h
 from harness.acquisitions.lookahead import LookAhead, leaders_by_value, prior
-from harness.compiler import njit
+from harness.compile_cache import njit
 from harness.errors import whole
 from harness.normal import exp, log
 

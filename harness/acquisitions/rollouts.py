@@ -22,7 +22,7 @@ from harness.acquisitions.lookahead import (
     refuse_second_discount,
     spread,
 )
-from harness.compiler import njit
+from harness.compile_cache import njit
 from harness.errors import flag, whole
 from harness.normal import exp, gauss_hermite, log, logsumexp
 from harness.surrogates import Joint

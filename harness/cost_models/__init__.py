@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from datasets.errors import BadInput
-from harness.compiler import njit
+from harness.compile_cache import njit
 from harness.normal import log
 from harness.problem import KnownCosts, Problem
 from harness.space import XGBOOST_SPACE, Parameter, SearchSpace

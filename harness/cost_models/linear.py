@@ -10,7 +10,7 @@ from typing import NamedTuple, no_type_check
 import numpy as np
 from jaxtyping import Bool, Float
 
-from harness.compiler import njit
+from harness.compile_cache import njit
 from harness.cost_models import Features, log_costs
 from harness.errors import number
 from harness.normal import truncated_moments

@@ -12,7 +12,7 @@ from typing import no_type_check
 import numpy as np
 from jaxtyping import Float, Int
 
-from harness.compiler import njit
+from harness.compile_cache import njit
 from harness.surrogates.likelihood import dot
 
 Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]

@@ -10,7 +10,7 @@ from typing import no_type_check
 import numpy as np
 from jaxtyping import Float, Int
 
-from harness.compiler import njit
+from harness.compile_cache import njit
 from harness.surrogates.kernels import fma, kernel_row
 from harness.surrogates.likelihood import cholesky, invert, pad, padded_inline
 

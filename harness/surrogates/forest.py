@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from datasets.errors import BadInput
-from harness.compiler import njit
+from harness.compile_cache import njit
 from harness.errors import flag, number, whole
 from harness.normal import truncated_moments, truncated_quantile
 from harness.streams import stream

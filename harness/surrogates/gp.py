@@ -7,7 +7,7 @@ from typing import ClassVar, no_type_check
 import numpy as np
 from jaxtyping import Float
 
-from harness.compiler import njit
+from harness.compile_cache import njit
 from harness.errors import flag, number
 from harness.normal import log
 from harness.surrogates.bfgs import Minimum, minimise

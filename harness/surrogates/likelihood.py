@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.linalg import blas, lapack
 
-from harness.compiler import njit
+from harness.compile_cache import njit
 from harness.surrogates.kernels import SQUARE_COLUMNS, SQUARE_ROWS, Workspace, exp_minus, fma, subtract_product
 
 # Squared differences of all pairs of observed points, kept from fit to fit.

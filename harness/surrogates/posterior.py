@@ -6,7 +6,7 @@ from typing import no_type_check
 import numpy as np
 from jaxtyping import Float
 
-from harness.compiler import njit
+from harness.compile_cache import njit
 from harness.normal import exp
 from harness.surrogates import Joint
 from harness.surrogates.bounds import CachedBounds, InducingSubset

@@ -14,7 +14,6 @@ from fakes import make_tables
 from synthetic_records import Way, block, frame, on_disk, spec
 
 from analysis import captions, commands, report
-from analysis import commands as comparisons
 from analysis.__main__ import main
 from analysis.captions import caveats, footnote, marked
 from analysis.commands import COMMANDS, Arguments, parse

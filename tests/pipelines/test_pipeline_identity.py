@@ -177,13 +177,13 @@ def test_another_split_another_pipeline_another_name() -> None:
 def test_more_buckets_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where an energy lies near a power of two, two processors may take different numbers of buckets."""
     p = prepare(dataset_of(FRAME, targets(FRAME)), "quadratic", cache=False)
-    few = identity.identity_of(p)
+    few = p.identity
     monkeypatch.setattr(identity, "LEAST_BUCKETS", 128)
-    many = identity.identity_of(p)
+    many = replace(p).identity
     assert {len(part) for part in few.sums} == {16} and {len(part) for part in many.sums} == {128}
     assert few.difference(many) == many.difference(few) == ""
     rows = np.roll(np.arange(len(p.y_train)), 1)
-    other = identity.identity_of(replace(p, X_train=p.X_train[rows]))
+    other = replace(p, X_train=p.X_train[rows]).identity
     assert "other values in the train matrix" in few.difference(other)
 
 
@@ -223,6 +223,6 @@ def test_an_identity_edited_by_hand_is_one_line(damage: dict, told: str) -> None
 def test_an_identity_takes_a_moment_and_little_room() -> None:
     p = prepare(load("coil2000"), "clean")
     start = time.process_time()
-    made = identity.identity_of(p)
+    made = p.identity
     assert time.process_time() - start < 2
     assert len(json.dumps(made.to_json())) < 1000
