@@ -7,19 +7,13 @@ steps of the pipelines act on, as the Markdown table of `pipelines/README.md`. E
 """
 
 import argparse
-import hashlib
 import logging
 import sys
 from collections.abc import Sequence
-from itertools import combinations
-
-import numpy as np
-from jaxtyping import Shaped
 
 from datasets.catalogue import names as dataset_names
 from datasets.errors import BadInput, reader_may_leave
 from pipelines import names, prepare
-from pipelines.steps import Matrix, dense
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,6 +49,7 @@ def _list(chosen: Sequence[str]) -> int:
 
 
 def _check(chosen: Sequence[str]) -> int:
+    from pipelines.compare import same_pairs
 
     failed = False
     for dataset in chosen or dataset_names():
@@ -83,32 +78,3 @@ if __name__ == "__main__":
 
 
 # Do pipelines differ by more than a monotone map of columns? To a tree, maps of that kind change nothing.
-
-
-def rank_pattern(column: Shaped[np.ndarray, " n"]) -> bytes:
-    """Return a digest that two columns share if and only if a strictly monotone map takes one to the other.
-
-    The pattern is the dense ranks, NaN having one of its own; increasing and decreasing maps are covered by
-    taking the smaller of the digests of the ranks and of the reversed ranks.
-    """
-    absent = np.isnan(column)
-    _, ranks = np.unique(column[~absent], return_inverse=True)
-    top = ranks.max(initial=0)
-    return min(_digest(ranks, absent), _digest(top - ranks, absent))
-
-
-def patterns(X: Matrix) -> frozenset[bytes]:
-    """Return the set of rank patterns of a matrix's columns: their order and repetition do not count."""
-    return frozenset(rank_pattern(column) for column in dense(X).T)
-
-
-def same_pairs(matrices: dict[str, Matrix]) -> list[tuple[str, str]]:
-    """Return the pairs of names whose matrices hold the same columns up to monotone maps."""
-    found = {name: patterns(X) for name, X in matrices.items()}
-    return [(a, b) for a, b in combinations(found, 2) if found[a] == found[b]]
-
-
-def _digest(ranks: np.ndarray, absent: np.ndarray) -> bytes:
-    full = np.full(len(absent), -1, dtype=np.int32)
-    full[~absent] = ranks
-    return hashlib.sha256(full.tobytes()).digest()

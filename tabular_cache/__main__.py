@@ -12,7 +12,6 @@ from datasets.errors import BadInput
 from harness.cli import SOME_FAILED, run_cli, tell_records, wants_help
 from harness.config import CONFIGS, SETTING, compose_config, named, search_places
 from harness.errors import folder, listed, positive, whole_number, writable
-from harness.records import LARGEST_SEED
 
 if TYPE_CHECKING:
     from tabular_cache.build import Planner
@@ -218,6 +217,13 @@ def _check_recipes(problems: list[tuple[str, str]], overrides: Sequence[str]) ->
     check_targets(recipes, given_on_command_line(overrides))
 
 
+def _seeds(cfg: Any) -> tuple[int, ...]:
+    """Return the seeds that are set, sorted, each once; raises BadInput for what is none."""
+    from harness.records import LARGEST_SEED
+
+    return tuple(sorted({whole_number("each of seeds", seed, 0, LARGEST_SEED) for seed in listed("seeds", cfg.seeds)}))
+
+
 def _info(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
     from tabular_cache.audit import print_info
 
@@ -290,7 +296,7 @@ def costs(cfg: Any, overrides: Sequence[str], problems: list[tuple[str, str]], t
 
     results = writable("results_dir", folder("results_dir", cfg.results_dir))
     sizes = tuple(sorted({whole_number("each of sizes", n, 1) for n in listed("sizes", cfg.sizes)}))
-    seeds = tuple(sorted({whole_number("each of seeds", seed, 0, LARGEST_SEED) for seed in listed("seeds", cfg.seeds)}))
+    seeds = _seeds(cfg)
     names = [str(name) for name in listed("cost_models", cfg.cost_models)]
     if not sizes or not seeds or not names:
         raise BadInput("sizes, seeds and cost_models must not be empty")
@@ -331,7 +337,7 @@ def censored(
         if experiment not in (SLACK, TIMEOUT):
             raise BadInput(f"each of experiments must be one of {SLACK}, {TIMEOUT}, got {experiment!r}")
     sizes = tuple(sorted({whole_number("each of sizes", n, 4) for n in listed("sizes", cfg.sizes)}))
-    seeds = tuple(sorted({whole_number("each of seeds", seed, 0, LARGEST_SEED) for seed in listed("seeds", cfg.seeds)}))
+    seeds = _seeds(cfg)
     slacks = tuple(slack_factor(value) for value in listed("slack", cfg.slack))
     models = {str(name): _cost_model(str(name), overrides) for name in listed("cost_models", cfg.cost_models)}
     if not (sizes and seeds and slacks and models and experiments):

@@ -147,7 +147,9 @@ def test_one_problem_one_seed_and_two_methods_or_one(grid: list, ways: list[Way]
 def test_the_command_makes_it_and_the_same_records_give_the_same_bytes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("analysis.report.sections.figures", lambda: {"f3": trace_figures()["f3"]})  # all: in `made`
+    monkeypatch.setattr(
+        "analysis.report.sections.trace_figures", lambda: {"f3": trace_figures()["f3"]}
+    )  # all: in `made`
     on_disk(tmp_path / "results", GRID[2:], [Way("ei"), Way("eipu")], [0], 7)
     for out in ("first", "again"):
         assert main(["report", f"results_dir={tmp_path / 'results'}", f"out_dir={tmp_path / out}"]) == 0

@@ -10,6 +10,7 @@ from hydra.utils import instantiate
 
 from datasets import names, split
 from datasets.catalogue import entries
+from datasets.download import find
 from datasets.errors import BadInput
 
 pytestmark = needs_data

@@ -7,7 +7,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
 from pipelines import names, prepare
-from pipelines.__main__ import patterns, rank_pattern, same_pairs
+from pipelines.compare import patterns, rank_pattern, same_pairs
 
 columns = arrays(np.float64, st.integers(2, 12), elements=st.sampled_from([-2.0, -1.0, 0.0, 0.5, 3.0, np.nan]))
 

@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline
 import pipelines
 from datasets.errors import BadInput, user_errors
 from pipelines import all_names, build, names
-from pipelines.__main__ import same_pairs
+from pipelines.compare import same_pairs
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDY = (
