@@ -106,9 +106,9 @@ def _build(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
     from tabular_cache.parts import sidecars
     from tabular_cache.reference import LoadMonitor
 
+    planner = _planner(cfg, problems, tables)
     if sidecars(tables):
         raise BadInput(f"the tables in {tables} grow by parts: `python -m tabular_cache grow` goes on with them")
-    planner = _planner(cfg, problems, tables)
     most = None if cfg.max_passes is None else whole_number("max_passes", cfg.max_passes, 1)
     with planner.store.locked():
         for dataset, pipeline in problems:  # what an earlier, killed build left in its journal
