@@ -287,8 +287,6 @@ def _common(parts: Iterable[pd.Index]) -> pd.Index:
     return shared
 
 
-# The numbers about cost models as one page of Markdown.
-
 SHOWN = (4, 8, 16, 32, 64, 100)  # evaluations
 
 

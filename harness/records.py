@@ -569,7 +569,7 @@ _NOT_OURS = ("sklearn.", "xgboost.")
 def code_of(*configs: Any) -> dict[str, str]:
     """Return the SHA-256 of the source of each target in `configs` that did not come with the project.
 
-    Wherever it lies: a rule added among the project's own is one's own as well. What such a module imports is not
+    Wherever it lies: a rule added among the project's counts, too. What such a module imports is not
     covered.
     """
     named = {target for config in configs for target, _ in targets_in(config) if isinstance(target, str)}

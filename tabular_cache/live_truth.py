@@ -229,9 +229,6 @@ def print_confirmed(frame: pd.DataFrame) -> int:
     return SOME_FAILED if len(bad) else 0
 
 
-# Live trainings whose costs are at the reference machine's pace, as those of the tables are.
-
-
 @dataclass(frozen=True)
 class PacedLive(Live):
     """The evaluator `live_paced`: as `live`, a training's cost being what it would have been on the reference machine.

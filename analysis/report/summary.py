@@ -133,8 +133,6 @@ def lines(settings: dict[str, Counter[str]], most: int = 3) -> list[str]:
     return out
 
 
-# The page `summary.md`, and the numbers as CSV.
-
 FAMILIES = {"cei": "EI, EIpu and CEI", "eialpha": "EI^alpha among themselves"}
 
 

@@ -24,9 +24,6 @@ class HastyExecutor(Executor):
         self.shutdown(wait=kind is None, cancel_futures=kind is not None)
 
 
-# A limit that a hung task cannot outlive: the process ends itself, whatever it is doing.
-
-
 def within(limit_s: float | None, fn: Callable[..., Any], *args: Any) -> Any:
     """Return fn(*args); past `limit_s` wall seconds the whole process ends, also from within compiled code.
 
