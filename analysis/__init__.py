@@ -1,4 +1,4 @@
-"""Analyses of recorded runs: incumbents, relative cost and error, ranks, bootstrap, figures, summary."""
+"""Analyses of recorded runs: incumbents, relative cost and error, ranks, intervals, claims, figures, the report."""
 
 from datasets import pin_blas
 

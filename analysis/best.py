@@ -1,4 +1,4 @@
-"""The best configuration that runs have found, per data set: `best.json`, one line of Python, and a picture.
+"""The best configuration that runs have found, per data set: `best.json`, lines of Python, and a picture.
 
 `finish` is what `python -m harness dataset=csv ...` ends with (configs/dataset/csv.yaml names it); `python -m analysis
 best` does the same for whatever records there are.

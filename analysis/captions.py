@@ -1,4 +1,4 @@
-"""Tables and numbers in Markdown."""
+"""Words and tables for captions and pages: Markdown tables, numbers with intervals, caveats, and what was counted."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -49,7 +49,7 @@ def _cell(value: object) -> str:
     return str(value).replace("|", "\\|").replace("\n", " ")
 
 
-# Reservations about data sets (partial, a stand-in, of uncertain identity), shown beside their names.
+# Caveats about data sets (partial, a stand-in, of uncertain identity), shown beside their names.
 
 DAGGER = "†"
 

@@ -1,4 +1,4 @@
-"""What the commands of `python -m analysis` that read one folder of records do; each returns the exit code."""
+"""The command line of `python -m analysis`: its arguments, and what each command does; each returns the exit code."""
 
 import sys
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from datasets.files import write_atomically
 from harness.cli import SOME_FAILED
 from harness.errors import writable
 
-# The command line of `python -m analysis`: one command, and key=value.
+# The arguments: one command, and key=value.
 
 _OF_RECORDS = ("all", "figures", "summary", "report", "claims", "budgets", "fronts", "best", "utilities")
 _OF_COMPARISONS = ("density", "engines", "sensitivities", "costs", "censored", "tables")
@@ -32,7 +32,7 @@ USAGE = f"python -m analysis [{'|'.join(COMMANDS)}] results_dir=results out_dir=
 
 @dataclass(frozen=True)
 class Arguments:
-    """What to make, from which records, of which components (`components.choose`), and where to put it.
+    """What to make, from which records, of which components (`choose_components`), and where to put it.
 
     options: how intervals are made (bootstrap), by which error methods are judged (judge), whether records of
     different tables or engines may stand together (mixed).
@@ -243,7 +243,7 @@ def do_utilities(arguments: Arguments) -> int:
     return 0
 
 
-# What the commands of `python -m analysis` that compare settings, models or tables do; each returns the exit code.
+# Commands that compare settings, models or tables.
 
 
 def do_density(arguments: Arguments) -> int:

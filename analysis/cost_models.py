@@ -1,4 +1,8 @@
-"""How well cost models predict, from the records of `python -m tabular_cache costs`: numbers of F2 and F8."""
+"""Cost models compared: how well they predict (F2, F8), and what they do to EI^alpha's trade-off (F9).
+
+`costs.md` has both in numbers. Predictions are read from the records of `python -m tabular_cache costs`, trade-offs
+from runs under several models.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -282,8 +286,6 @@ def _common(parts: Iterable[pd.Index]) -> pd.Index:
         raise BadInput("F9: no problem and seed was run under every cost model")
     return shared
 
-
-# The numbers about cost models as one page of Markdown.
 
 SHOWN = (4, 8, 16, 32, 64, 100)  # evaluations
 

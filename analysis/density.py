@@ -1,7 +1,7 @@
-"""How dense must a replayed table be? Effects of methods under replay, compared with live training's.
+"""Settings against a reference: how dense must a replayed table be, and do conclusions depend on the engine?
 
-A folder holds one folder of records per setting: `live` (the truth), `rows-128`, `rows-256`, ... (replay of a
-table's first configurations) and `surface-2048`, ... (the table's emulator). For each setting and method,
+For density, a folder holds one folder of records per setting: `live` (the truth), `rows-128`, `rows-256`, ... (replay
+of a table's first configurations) and `surface-2048`, ... (the table's emulator). For each setting and method,
 
     time saved = 100 - cost_pct,   error added = error_pct - 100   (percent of EI's, same problem and seed),
 
@@ -40,7 +40,7 @@ from tabular_cache.live_truth import CONFIRMED_FILE, TRUTH
 from tabular_cache.schema import problem_name
 from tabular_cache.table import TABLES, first_configs, load_table
 
-# The settings that the density comparison reads: one folder of records each, checked to be comparable.
+# The settings: one folder of records each, checked to be comparable.
 
 LIVE = "live"
 
@@ -224,7 +224,7 @@ def _bias(difference: pd.DataFrame, problems: pd.Index) -> dict[str, float]:
     return {"bias": float(line["value"]), "bias_low": float(line["low"]), "bias_high": float(line["high"])}
 
 
-# The density figure: effects of the methods under every setting, and how far each setting is from live training.
+# The figure: effects of the methods under every setting, and how far each setting is from live training.
 
 _LABELS = {
     "saved": "time saved (% of EI's cost)",
@@ -311,7 +311,7 @@ def _caption(found: dict[str, dict[str, pd.DataFrame]], agreement: pd.DataFrame)
     )
 
 
-# Do conclusions depend on the engine? The same study under several surrogates and fits, compared with the default.
+# Engines: the same study under several surrogates and fits, compared with the default.
 #
 # A folder holds one folder of records per engine: `fast` (the default, the reference) and others of any name, such
 # as `fit-gpyopt` and `gpyopt`. Everything is paired by problem and seed.

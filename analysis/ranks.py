@@ -1,4 +1,4 @@
-"""Ranks of methods by the best error reached within a budget (STUDY: F4, F6).
+"""Ranks of methods by the best error reached within a budget (STUDY: F4, F6), and the minimal budget of a problem.
 
 Notation: C cells (problem and seed), B budget multiples, S shares of a budget, M methods. The methods of EI^alpha and
 CEI do not look at the budget, so one long run serves all; EI-cool plans for one, and has a run for each.
@@ -62,9 +62,7 @@ def minimal_budgets(traces: Traces, what: str = "the minimal budget") -> pd.Data
     )
 
 
-# Ranks of methods within budgets, and which of the cells and budgets count (`endings.RULE`).
-#
-# Notation: C cells (problem and seed), B budget multiples, S shares of a budget, M methods.
+# Ranks within budgets, and which of the cells and budgets count (`selection.RULE`).
 
 
 @dataclass(frozen=True)
@@ -106,7 +104,7 @@ class Ranks:
 
     @cached_property
     def kept(self) -> Bool[np.ndarray, "C B"]:
-        """Cells that count at each budget: without a run that is too short for it (`endings.RULE`), or missing."""
+        """Cells that count at each budget: without a run that is too short for it (`selection.RULE`), or missing."""
         return cells_that_count(self.ending, self.brief) & self.there
 
     @cached_property
@@ -163,7 +161,7 @@ def ranks(
 
     Ranking is by the best error among evaluations that end within share x multiple x budget; ties share the
     mean rank. Of several runs of a method on a problem and seed `selection.for_budgets` takes one, of methods that
-    plan one per budget. Methods with too few runs are left out (`coverage.sparse`). Raises BadInput when fewer than
+    plan one per budget. Methods with too few runs are left out (`selection.sparse`). Raises BadInput when fewer than
     two methods are asked for, or when no cell has them all.
     """
     if len(methods) < 2:

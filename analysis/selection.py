@@ -1,4 +1,4 @@
-"""Which runs an analysis looks at: N iterations for the bi-optimization study, the time study's for budgets."""
+"""Which runs an analysis looks at: methods with runs enough, N iterations, and the cells and budgets that count."""
 
 import math
 
@@ -130,7 +130,7 @@ def for_budgets(traces: Traces, budgets: pd.DataFrame) -> Traces:
     Of the methods that do not plan with a length one run per (problem, method, seed): one of the time study (planned
     for 300 iterations and the largest budget, or none), if there is one, else that with the most evaluations. A run of
     another plan may have more than the time study's, since its costs are high; taken for that it would not count
-    (`endings.RULE`). Of methods that plan, the runs planned for a budget; of several for the same, the longest plan.
+    (`RULE`). Of methods that plan, the runs planned for a budget; of several for the same, the longest plan.
     """
     runs = traces.runs
     own = runs[runs["plans"] & runs["tau"].notna()]

@@ -1,4 +1,4 @@
-"""Does a claim's verdict depend on a setting? The study under several settings (`settings_compared`), as a page."""
+"""Does a claim's verdict depend on a setting? The verdicts under several settings and under the base, as a page."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -16,8 +16,6 @@ from datasets.errors import BadInput
 from datasets.files import write_atomically
 from harness.records import read_traces, specs
 
-# The verdicts on the claims under one setting, beside those under another on what both have.
-#
 # A folder holds one folder of records per setting: `base`, and others of any name, such as those of configs/setting.
 # Each is compared with the base, or with the setting that differs from it in one thing only (AGAINST), on the problems,
 # seeds, methods and lengths that both have. Beside them, the base itself judged by the test error of the configurations

@@ -1,7 +1,7 @@
-"""Recorded runs as dense arrays: one row per run, one column per step.
+"""Recorded runs as dense arrays (`Traces`, by `collect`): one row per run, one column per step.
 
-Notation: R runs, T steps of the longest run (0-based, initial design included); shorter runs are padded
-with NaN on the right.
+Also the choice of components, incumbent curves, the names of methods, and whether records may be compared. Notation: R
+runs, T steps of the longest run (0-based, initial design included); shorter runs are padded with NaN on the right.
 """
 
 import re
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# Whose runs an analysis looks at: one evaluator, utility, surrogate and cost model, never a mix.
+# The components looked at: one evaluator, utility, surrogate and cost model, never a mix.
 
 
 def choose_components(

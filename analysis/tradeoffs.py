@@ -1,4 +1,7 @@
-"""Reading the EI-cost fronts that `python -m harness fronts=true` keeps: the numbers of F1 and F7."""
+"""Trade-offs of cost and error: relative to EI on the same problem and seed, their hypervolume, and the EI-cost fronts.
+
+The fronts are those that `python -m harness fronts=true` keeps: the numbers of F1 and F7.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +16,8 @@ from analysis.statistics import Scheme, Statistic, bootstrap
 from analysis.traces import CELL, EI, PROBLEM, Traces, check_same_origin, require, spent
 from datasets.errors import BadInput
 from harness.records import FRONTS, damage_named, front_files, read_header, read_parquet, spec_hash
+
+# The EI-cost fronts on disk.
 
 _WORDS = ("dataset", "pipeline", "acq", "method", *REFERENCE, "iterations")
 _ORIGIN = ("data", "engine")

@@ -1,4 +1,4 @@
-"""Runs of several utilities under cost rules, read from records.
+"""Runs of several utilities under cost rules: arranged, chosen, cut at deadlines, and compared in numbers.
 
 A method is a utility with a cost rule, such as ``kg x cei(lam=0.3)``. Everything is paired by problem and seed.
 """
@@ -272,7 +272,7 @@ def complete(runs: Runs) -> Complete:
 # Runs of utilities up to a deadline: which runs serve which, and what of them ends in time.
 #
 # A method that does not plan with the deadline makes the same choices whatever it is: one long run of it serves every
-# deadline within the run. Utilities that plan (all but `methods.MYOPIC`) need runs of their own for each.
+# deadline within the run. Utilities that plan (all but `traces.MYOPIC`) need runs of their own for each.
 
 NAMELESS = ""
 _SAME = 1e-6  # relative: budgets are written as text

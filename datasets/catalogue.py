@@ -1,4 +1,8 @@
-"""What a data set's record says, and the catalogue of all records: one module each in `datasets.sets`."""
+"""The catalogue of data sets: every record (`Entry`) in the modules of `datasets.sets`, by name.
+
+A record says what a data set is and by which sources it can be had: files, a function that reads them, and an origin
+to download them from. `Dataset` is a data set in memory.
+"""
 
 import importlib
 import os
@@ -18,7 +22,7 @@ if TYPE_CHECKING:
     import pandas
 
 
-# Where data sets come from: the descriptions of downloads that `datasets.download` carries out.
+# Origins: where files come from; `datasets.download` carries the downloads out.
 
 _BASES = {
     "uci": "https://archive.ics.uci.edu/static/public",

@@ -1,4 +1,8 @@
-"""A user's own delimited text file as a data set: `load_csv`. What is guessed follows a stated rule and can be set."""
+"""A user's own delimited text file as a data set: `load_csv`; `load_rows` reads more rows of the same columns.
+
+The separator is found, text that was meant as numbers is told or refused, dates become numbers, columns that number
+the rows are left out. What is guessed follows a stated rule and can be set.
+"""
 
 import csv
 import io
@@ -41,7 +45,7 @@ def load_csv(
     task: regression or classification; ``auto`` follows `infer_task`. sep: the separator, or
     comma, semicolon, tab, bar; ``auto`` takes the one of these that parts the first lines most evenly. decimal: the
     mark of decimals, or point, comma. drop: columns to leave out, one name or several. keep: columns that are inputs
-    although they look like row numbers (see `own_columns.is_row_number`), and text although it looks like numbers.
+    although they look like row numbers (see `is_row_number`), and text although it looks like numbers.
 
     Raises BadInput, with what is allowed, for whatever cannot be tuned on.
     """
@@ -166,7 +170,7 @@ def _listed(columns: "pandas.Index", most: int = 12) -> str:
     return shown + (f" and {len(columns) - most} more" if len(columns) > most else "")
 
 
-# Reading a delimited text file of unknown origin: its separator, its header, and what cannot be read.
+# The text of a file of unknown origin: its separator, its header, and what cannot be read.
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 DECIMALS = {".": "point", ",": "comma"}
@@ -295,7 +299,7 @@ def _header(text: str, mark: str, path: Path) -> list[str]:
     return names
 
 
-# Columns of text that were meant as numbers (decimal commas, units, a word among numbers): told, or refused.
+# Columns of text that were meant as numbers: decimal commas, units, a word among numbers.
 
 MOST = 0.9  # of a column's values: so many written like numbers are no chance
 _COMMA = re.compile(r"[-+]?(\d+|\d{1,3}(\.\d{3})+)?,\d+")
@@ -342,7 +346,7 @@ def _texts(column: pandas.Series) -> pandas.Series:
     return present[present.map(lambda value: isinstance(value, str))].str.strip()
 
 
-# The inputs of a user's own table: dates become numbers, row numbers are left out, the rest stays as it is.
+# The inputs: dates become numbers, row numbers are left out, the rest stays as it is.
 
 DAY_FIRST, MONTH_FIRST = "%d/%m/%Y", "%m/%d/%Y"
 FORMATS = ("ISO8601", "%d.%m.%Y", "%d.%m.%Y %H:%M", "%Y/%m/%d", MONTH_FIRST, DAY_FIRST)
@@ -445,7 +449,7 @@ def dates(column: pandas.Series, forms: Sequence[str]) -> tuple[dict[str, pandas
 
 
 def texts(X: pandas.DataFrame) -> list[str]:
-    """Return the columns of a file that `inputs` took for text, or for dates, when it made `X` of it."""
+    """Return the columns of a file that `input_columns` took for text, or for dates, when it made `X` of it."""
     words = [
         str(name)
         for name in X.columns
@@ -455,7 +459,7 @@ def texts(X: pandas.DataFrame) -> list[str]:
 
 
 def like(X: pandas.DataFrame, frame: pandas.DataFrame, path: str) -> pandas.DataFrame:
-    """Return the columns of `X` (what `inputs` made of another file) from the rows of `frame`.
+    """Return the columns of `X` (what `input_columns` made of another file) from the rows of `frame`.
 
     Dates are read as they are written there, whatever else these rows would allow; a column without any value there
     may be absent here. Raises BadInput, naming the file

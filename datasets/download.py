@@ -1,4 +1,8 @@
-"""Where raw files may lie: the folder named by the user, then this project's cache."""
+"""Raw files: the places where they may lie, and their downloads into the cache (`fetch`).
+
+Places are the folder that DATASETS_HOME names, then this project's cache. Files of the catalogue's origins are
+downloaded under a temporary name, verified and then renamed. The sites' own clients are imported only when needed.
+"""
 
 import contextlib
 import hashlib
@@ -89,7 +93,7 @@ def verify(file: File, path: Path) -> None:
         raise BadInput(f"wrong checksum: expected {expected[:12]}, got {actual[:12]}: {path}")
 
 
-# Downloads through the sites' own clients, which are imported only here and only when needed.
+# Downloads through the clients of OpenML and Kaggle.
 
 
 def openml_table(origin: OpenML, path: Path, folder: Path) -> None:
@@ -230,9 +234,6 @@ def _members(archive: zipfile.ZipFile, nested: bool = True) -> Iterator[bytes]:
         if nested and info.filename.lower().endswith(".zip"):
             with zipfile.ZipFile(io.BytesIO(data)) as inner:
                 yield from _members(inner, nested=False)
-
-
-# `fetch`: download a data set into the cache; what is there afterwards is verified and complete.
 
 
 def fetch(entry: Entry) -> Found:

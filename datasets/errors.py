@@ -1,4 +1,8 @@
-"""The errors that are the user's to mend: one clear line, exit code 2."""
+"""Errors that the user can put right (`BadInput`: one clear line, exit code 2), and where in a user's code one arose.
+
+The file and line of an error travel with it from worker processes, as attributes. Also here: a reader of standard
+output that leaves early.
+"""
 
 import os
 import select
@@ -19,7 +23,7 @@ class BadInput(ValueError):
     """Something the user gave is wrong; the message says what it was and what is allowed."""
 
 
-# Standard output whose reader leaves early, as `| head` does: a command then ends without a word, with code 1.
+# Standard output whose reader leaves early, as `| head` does.
 
 
 @contextmanager
@@ -41,7 +45,7 @@ def _unread(pipe: int) -> bool:
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
 
 
-# Where in a user's own code an error arose: what one line says in place of a traceback.
+# The place of an error in a user's own code, in the process where it arose.
 
 _PROJECT = Path(__file__).resolve().parents[1]
 _LIBRARIES = tuple(Path(sysconfig.get_path(k)).resolve() for k in ("stdlib", "platstdlib", "purelib", "platlib"))
@@ -63,7 +67,7 @@ def error_place(error: BaseException, besides: Collection[Path] = ()) -> str:
     return f"{short}:{line}"
 
 
-# Where in a user's own code an error arose, which has to survive the way from a worker process.
+# The place of an error, noted on the error, so that it survives the way from a worker process.
 
 _NAME = "whereabouts"
 
@@ -87,9 +91,6 @@ def place_of(error: object) -> str:
 def traceback_of(error: object) -> str:
     """Return the traceback of an error that was located, else nothing."""
     return str(getattr(error, _NAME, {}).get("traceback", ""))
-
-
-# What goes wrong in a recipe, the study's or of one's own, as one line: the error, its file and its line.
 
 
 @contextmanager

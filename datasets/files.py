@@ -1,4 +1,7 @@
-"""Checksums: of files, and of the values of a parsed data set."""
+"""Files and folders: checksums of files and of parsed values, atomic writes, and cache files that carry their checksum.
+
+Also the folders that the environment names, and the user's cache folder.
+"""
 
 import contextlib
 import hashlib

@@ -1,4 +1,7 @@
-"""Readers for the formats the raw files come in; values are parsed to the nearest double."""
+"""Readers for the formats of raw files: delimited text, ARFF, LIBSVM; values are parsed to the nearest double.
+
+`csv_table`, `arff_table` and `libsvm_table` parse a source that is one file.
+"""
 
 import csv
 import re
@@ -149,8 +152,7 @@ def as_categories(frame: "pandas.DataFrame", columns: Iterable[str]) -> "pandas.
     return frame.assign(**{name: pandas.Categorical(frame[name]) for name in columns})
 
 
-# What reads data sets of one file that holds the whole table; what a set says of its file, such as its columns, it says
-# by `functools.partial`.
+# For sources of one file that holds the whole table; `functools.partial` gives what a record says of its file.
 
 
 def csv_table(files: Sequence[Path], names: Sequence[str] | None = None, sep: str = ",") -> "pandas.DataFrame":

@@ -1,4 +1,4 @@
-"""`load`: find, verify, parse, check."""
+"""`load` finds, verifies, parses and checks a data set; `split` divides its rows into train, validation and test."""
 
 import hashlib
 import re
@@ -93,7 +93,7 @@ def _plain(label: object) -> str:
     return str(label)
 
 
-# `split`: train, validation and test rows, fixed by (data set, seed).
+# The split, fixed by (data set, seed).
 
 # Dealt along rows that are shuffled and then sorted by class: 60/20/20 overall and, to within a row, in every
 # class; of two neighbours one is always in train, so a class of two rows or more is never without.

@@ -1,6 +1,6 @@
-"""Cost-aware Bayesian optimization: search space, problems, optimizer, runs, grids, studies, records.
+"""Cost-aware Bayesian optimization: search space, problems, optimizer, runs, studies and their records.
 
-The names in `__all__` are what a loop of one's own needs (README: "Ask and tell"); they are imported when asked for.
+The names in `__all__` are what a loop of your own needs (README: "Ask and tell"); they are imported when asked for.
 """
 
 import importlib

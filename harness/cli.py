@@ -1,4 +1,4 @@
-"""What the command lines share: composing a Hydra configuration, and one line for the user's mistakes."""
+"""What the command lines share: exit codes, one line for the user's mistakes, and a quick end by Ctrl-C or SIGTERM."""
 
 import os
 import signal

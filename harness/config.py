@@ -1,4 +1,8 @@
-"""What may be chosen on a command line, what a config file may name, and the one line for a mistake in either."""
+"""Configurations: composing one, what may be chosen on a command line, and what a configuration may hold.
+
+Checked here are names of options, `_target_`s, config files from outside and secrets; every mistake gives one line.
+The study that a composed configuration describes is made by `harness.settings`.
+"""
 
 import importlib
 import importlib.util
@@ -64,7 +68,7 @@ def check_needs(needs: Mapping[str, Any], chosen: Mapping[str, Any]) -> None:
             raise BadInput(f"setting={chosen['setting']} needs {wanted}, got {group}={chosen[group]}")
 
 
-# What Hydra and OmegaConf make of a user's mistakes, as one line: what was wrong, what is allowed.
+# Errors of Hydra and OmegaConf as one line: what was wrong, what is allowed.
 
 
 def explain(error: BaseException, config: str = "config", arguments: Sequence[str] = ()) -> str:
@@ -158,7 +162,7 @@ def users_mistakes(config: str = "config", arguments: Sequence[str] = ()) -> Ite
         raise (bad_input(error, config, arguments) or error) from None
 
 
-# Which `_target_` a configuration may name: whatever a config file names there is code that will run.
+# Which `_target_` a configuration may name: whatever it names is code that will run.
 #
 # Allowed are what the shipped configs name, the classes of this project's components, and what lies in the packages
 # of `allow_targets=[my.pkg]`, which only the command line can give: a file cannot vouch for itself.
@@ -238,16 +242,11 @@ def _is_class(target: str) -> bool:
     return isinstance(found, type) and found.__module__ == module
 
 
-# Methods: what a study compares. A method is an acquisition (utility x cost rule) with its parameters.
-#
-# The utility is the run's own setting; a study's list may name others, to compare them.
-
-
 # Config files from outside this project (`hydra.searchpath=[...]`): what they may not do, told before Hydra runs.
 #
-# They may name acquisitions, surrogates, studies and so on, with allowed targets (`harness.config`). They may not set
-# Hydra itself, which would run their callbacks, nor the executor, whose address and job scripts are code in effect,
-# nor read the environment, which would end up in the records.
+# They may name acquisitions, surrogates, studies and so on, with allowed targets. They may not set Hydra itself, which
+# would run their callbacks, nor the executor, whose address and job scripts are code in effect, nor read the
+# environment, which would end up in the records.
 
 _FLAGS = ("--co", "-cp", "-cn", "-cd", "--e")  # --config-path, -name, -dir, --experimental-rerun (loads a pickle)
 _KNOWN = ("--help", "--hydra-help", "--version", "--cfg", "--resolve", "--package", "--run", "--multirun", "--info",
@@ -336,13 +335,13 @@ def no_secrets(components: Mapping[str, Any], where: str = "") -> None:
             no_secrets(value, f"{name}.")
 
 
-# From the composed configuration to the study that it describes; what is wrong in it is told before anything runs.
+# Composing a configuration, and what was chosen in it.
 
 
 def compose_config(config: str, overrides: Sequence[str]) -> Any:
     """Return the configuration `config` with Hydra overrides applied; raises BadInput with one line.
 
-    Targets of other projects are refused unless `allow_targets=[...]` is among the overrides (`harness.config`).
+    Targets of other projects are refused unless `allow_targets=[...]` is among the overrides.
     """
     from hydra import compose, initialize_config_dir
     from omegaconf import OmegaConf

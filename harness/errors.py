@@ -1,4 +1,4 @@
-"""The errors that are the user's to mend: one clear line, exit code 2."""
+"""Checks of what users set (numbers, lists, folders): `BadInput`, with one clear line, for what is wrong."""
 
 import math
 import re
@@ -11,9 +11,6 @@ from typing import Any
 from datasets.errors import BadInput
 
 __all__ = ["BadInput"]
-
-
-# Checks of the numbers that users set: one clear line for what is wrong.
 
 
 def number(name: str, value: object, allowed: str, low: float, high: float = math.inf) -> float:
@@ -47,7 +44,7 @@ def required(name: str, value: object, needs: str) -> object:
     return value
 
 
-# Folders that users name: what is no name, and what cannot be written to, is told before anything runs.
+# Folders that users name: a bad name, or one that cannot be written to, is refused before anything runs.
 
 _NAMES = ("results_dir", "dataset.path", "dataset.target", "dataset.name", "budgets", "tables", "evaluator.tables")
 _PLAIN = re.compile(r"[A-Za-z0-9_/\\+.$%*@?|: -]*")  # what Hydra takes as it stands

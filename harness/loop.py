@@ -1,6 +1,7 @@
-"""The EI-cost Pareto front of every step of a run, and what becomes of it at the next: the numbers of F1 and F7.
+"""One run (`run`): a problem and an optimizer, from the initial design to the last iteration or the end of the budget.
 
-Notation: m candidates of a step; a front's points are those that no candidate beats in EI at no higher cost, or in
+`FrontRecorder` notes the EI-cost Pareto front of every step and what becomes of it at the next: the numbers of F1 and
+F7. Notation: m candidates of a step; a front's points are those that no candidate beats in EI at no higher cost, or in
 cost at no lower EI. Source: Guinet et al. 2020 (every maximiser of their acquisitions lies on it).
 """
 
@@ -13,6 +14,8 @@ from harness.optimizer import Optimizer
 from harness.problem import Candidates, Evaluation, Problem
 from harness.records import FRONTS, TIMINGS, TRACE
 from harness.space import SearchSpace
+
+# The EI-cost Pareto front, step by step.
 
 
 def ei_cost_front(log_value: Float[np.ndarray, " m"], log_cost: Float[np.ndarray, " m"]) -> Bool[np.ndarray, " m"]:
@@ -102,7 +105,7 @@ class FrontRecorder:
                 self.columns["stays"][row] = bool(on[point])
 
 
-# The loop: one problem, one optimizer, from the initial design to the last iteration or the end of the budget.
+# The loop.
 
 NAN = float("nan")
 

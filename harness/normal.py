@@ -1,6 +1,7 @@
-"""Logs of normal probabilities and ratios of density to probability, many at a time, without a call for each.
+"""The normal distribution in logs, truncated or not, and elementary functions with the same digits on every processor.
 
-Loops over short arrays that stay in the processor's cache, an operation at a time, become wide instructions.
+Log probabilities and ratios of density to probability are compiled, for loops over many at a time. Gauss-Hermite
+nodes and `logsumexp` are here, too.
 """
 
 import math
@@ -15,6 +16,10 @@ from scipy.special import erfcx, log_ndtr, ndtri_exp
 
 from harness.compile_cache import njit
 from harness.surrogates.kernels import exp_minus
+
+# Logs of normal probabilities and ratios of density to probability, many at a time, without a call for each.
+#
+# Loops over short arrays that stay in the processor's cache, an operation at a time, become wide instructions.
 
 BLOCK = 64
 ROWS = 3  # of BLOCK numbers each: work space for `tails`

@@ -1,9 +1,10 @@
 """The optimizer: tell it evaluations, ask it which candidate to evaluate next. No I/O, no global randomness.
 
-The surrogate sees errors on the scale that `error_scales` makes of them, and so do utilities. Failed evaluations: it
-sees the worst error observed so far in their place, so that the search moves away from them; the cost model learns
-their cost like any other. A time-out's cost is only a lower bound of the true one, and the cost model learns it as such
-(`cost_models.censored`).
+The surrogate sees errors on the scale `error_scale`, and so do utilities. Failed evaluations: it sees the worst error
+observed so far in their place, so that the search moves away from them; the cost model learns their cost like any
+other. A time-out's cost is only a lower bound of the true one, and the cost model learns it as such
+(`cost_models.censored`). Before `Optimizer` stand these scales, the screening of candidates, and checks of what a
+user's components return.
 """
 
 import copy
@@ -202,9 +203,9 @@ def _ahead(
     return ahead[:found]
 
 
-# What goes into the optimizer and comes from a user's own parts: of the right shape, or one line says what is not.
+# Checks of what a user's own parts return: of the right shape, or one line says what is not.
 #
-# Without these, NumPy would broadcast three scores over five thousand candidates and go on.
+# Without them, NumPy would broadcast three scores over five thousand candidates and go on.
 
 _LOOKED_AT = 128  # candidates whose values are checked
 
@@ -262,9 +263,9 @@ class Optimizer:
     """One run of Bayesian optimization: surrogate, cost model, utility and cost rule serve this run only.
 
     iterations: evaluations of the whole run, `n_initial` of the initial design included. tau: the budget in
-    seconds, or None. cost_statistic: what the rule takes for the cost, one of `cost_models.statistics`. seed: of the
+    seconds, or None. cost_statistic: what the rule takes for the cost, one of `cost_models.STATISTICS`. seed: of the
     random draws of utility and surrogate, if they make any. censored_costs: what becomes of costs that are only lower
-    bounds, one of `cost_models.censored`. error_scale: what the surrogate sees of errors, one of `error_scales`.
+    bounds, one of `censored.TREATMENTS`. error_scale: what the surrogate sees of errors, one of `SCALES`.
     """
 
     def __init__(

@@ -1,7 +1,8 @@
 """What an optimizer may ask of the world: a `Problem` and the `Evaluation` it answers with.
 
 Live trainings, replayed tables, and any user's own problem implement the same protocol, so they are
-interchangeable, and wrappers (noise, cost scaling, failures) compose around any of them.
+interchangeable, and wrappers (noise, cost scaling, failures) compose around any of them. An `Evaluator` opens
+problems, `ContinuousProblem` is the base of those on the whole space, and evaluations can be capped.
 
 Notation: m candidates at a step, d = 7 dimensions of the search space.
 """
@@ -183,9 +184,6 @@ def threshold(slack: float | None, best_s: float | None, kappa_max_s: float = ma
     if slack is None or best_s is None:
         return kappa_max_s
     return min(slack * best_s, kappa_max_s)
-
-
-# Problems on the whole space: fresh Sobol candidates at each step, whatever evaluating one may be.
 
 
 class ContinuousProblem(ABC):

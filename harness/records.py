@@ -1,8 +1,12 @@
-"""What lies where in a folder of results, and the columns of the files.
+"""Records: one sealed parquet file per block, written once and never touched again; reading, writing and checking them.
 
 results/<dataset>/<pipeline>/<method>-<spec hash>/seeds-0-9.parquet             traces
                                                   seeds-0-9.timings.parquet     the optimizer's own milliseconds
                                                   seeds-0-9.fronts.parquet      EI-cost fronts, where asked for
+
+A block is one problem x one method x some seeds. Its file carries its spec; what a spec's seeds have on disk is
+complete, since a file appears under its name only when the whole block is done, and its seal finds a changed byte.
+Experiments beside the study keep a record per case (`write_record`).
 """
 
 import hashlib
@@ -152,7 +156,7 @@ def record_files(folder: Path) -> list[Path]:
     return sorted([*trace_files(folder), *front_files(folder)])
 
 
-# Parquet files that can tell whether they are whole: the SHA-256 of all their bytes stands in their own footer.
+# Sealed parquet files: the SHA-256 of all their bytes stands in their own footer.
 #
 # The digest is taken with its own 64 characters replaced by a marker, so that it covers every other byte. Parquet's
 # page checksums would leave the footer, and so the spec, uncovered.
@@ -197,7 +201,7 @@ def _metadata(content: bytes) -> dict[bytes, bytes]:
     return dict(pq.read_metadata(pa.BufferReader(content)).metadata or {})
 
 
-# Whether a record is what was written: its seal, its schema, and that its spec belongs where it lies.
+# Checks of a record: its seal, its schema, and that its spec belongs where it lies.
 
 RECORD_SCHEMA = 2
 _UNSEALED = 1  # the schema of records from before seals and versions, which are still read
@@ -390,7 +394,7 @@ def read_all(
     return found
 
 
-# Reading records as frames: traces with the description of their block, and the optimizer's milliseconds.
+# Records as frames: traces with the description of their block, and the optimizer's milliseconds.
 
 _TEXT = ("dataset", "pipeline", "acq", "method", "evaluator", "utility", "surrogate", "cost_model", "cost_statistic")
 _MADE_OF = ("data", "engine")  # what records must share to be compared: a problem's table, the way of choosing
@@ -404,7 +408,7 @@ def specs(results_dir: Path) -> list[dict[str, Any]]:
 
 
 def read_traces(results_dir: str | Path) -> "pd.DataFrame":
-    """Return every evaluation on disk with its block's description; see `TRACE` and the module's columns.
+    """Return every evaluation on disk with its block's description; see `TRACE`.
 
     Adds dataset, pipeline, acq, lam, alpha, tau (NaN where they do not apply), method, evaluator, data (the hash of
     the problem's content), engine, iterations (as planned) and plans_ahead (False where a rule of the user's own
@@ -456,7 +460,7 @@ def read_timings(results_dir: Path) -> "pd.DataFrame":
     return pd.concat(parts, ignore_index=True).drop_duplicates(["spec", "seed", "step"], ignore_index=True)
 
 
-# What a trace's bytes may depend on besides its spec: the versions of what computes it, and the compiler's target.
+# What a trace's bytes depend on besides its spec: versions of libraries, and the compiler's target.
 
 _LIBRARIES = ("numba", "numpy", "pyarrow", "scikit-learn", "scipy", "xgboost-cpu")
 TARGET = "compiler target"
@@ -485,7 +489,7 @@ def versions() -> dict[str, str]:
     return {**libraries(), TARGET: target()}
 
 
-# Writing records: a file appears under its name only when its whole block is done.
+# Writing records.
 
 
 def block_files(
@@ -532,17 +536,6 @@ def _ranges(seeds: list[int]) -> str:
     return ",".join(parts)
 
 
-# Records: one parquet file per block, written once and never touched again.
-#
-# A block is one problem x one method x some seeds. Its file carries its spec; what a spec's seeds have on disk is
-# complete, since a file appears under its name only when the whole block is done, and sealed, so that a changed byte
-# is found (`harness.records`). The optimizer's own milliseconds, which no two runs share, lie in a `.timings.parquet`
-# beside it, with the seconds that the block took, and where they were asked for, the EI-cost fronts of every step
-# (`harness.loop`) in a `.fronts.parquet`.
-#
-# `layout` says what lies where, `checks` whether it is whole, `writing` and `reading` do what they say; experiments
-# beside the study keep their records as `experiments` says.
-
 __all__ = [
     "FRONTS",
     "LARGEST_SEED",
@@ -576,7 +569,7 @@ _NOT_OURS = ("sklearn.", "xgboost.")
 def code_of(*configs: Any) -> dict[str, str]:
     """Return the SHA-256 of the source of each target in `configs` that did not come with the project.
 
-    Wherever it lies: a rule added among the project's own is one's own as well. What such a module imports is not
+    Wherever it lies: a rule added among the project's counts, too. What such a module imports is not
     covered.
     """
     named = {target for config in configs for target, _ in targets_in(config) if isinstance(target, str)}

@@ -1,7 +1,8 @@
-"""What a study keeps beside its records, in `results/.study`: the lock, the plan, the blocks set aside and why.
+"""What a study keeps beside its records, in `results/.study`: lock, plan, blocks set aside and why, checkpoints.
 
 Only the process that holds the lock writes records. The plan says what is missing, for `python -m harness.status`;
-nothing is computed from either file, so losing them loses nothing.
+nothing is computed from it or the list of blocks set aside, so losing them loses nothing. A checkpoint has the
+evaluations of an unfinished live run.
 """
 
 import contextlib
@@ -197,7 +198,7 @@ def _read(path: Path, otherwise: Any) -> Any:
         return otherwise
 
 
-# The evaluations of unfinished live runs, kept as they are made: an interrupted run trains none of them again.
+# Checkpoints: the evaluations of unfinished live runs, kept as they are made, so that none is trained again.
 #
 # results/.study/live-<spec hash>-seed-<k>.jsonl: a line that says what the rest was made with, then one per evaluation.
 # The driver removes it when the run's record is stored. A worker that shares no disk with the driver keeps none.
@@ -211,7 +212,7 @@ def path_of(results: Path, spec: Mapping[str, Any], seed: int) -> Path:
 
 
 def remove_checkpoint(results: Path, spec: Mapping[str, Any], seeds: Iterable[int]) -> None:
-    """Remove the journals of runs whose record is stored."""
+    """Remove the checkpoints of runs whose record is stored."""
     for seed in seeds:
         path_of(results, spec, seed).unlink(missing_ok=True)
 

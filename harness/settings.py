@@ -1,4 +1,4 @@
-"""From the composed configuration to the study that it describes; what is wrong in it is told before anything runs."""
+"""From the composed configuration to the `Study` that it describes; every mistake is told before anything runs."""
 
 import csv
 import json

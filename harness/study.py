@@ -1,7 +1,7 @@
-"""Running a study's blocks on any executor and keeping their records; what is to be run, `harness.study` says.
+"""A study: a grid of problems x methods x seeds, cut into blocks, which run on any executor and leave records.
 
 A rerun does what is missing and touches nothing that is finished. A block that fails, or whose workers keep dying,
-is set aside with its reason; the others go on.
+is set aside with its reason; the others go on. Workers need not share a disk with the driver, which alone writes.
 """
 
 import threading
@@ -43,7 +43,7 @@ from harness.records import (
 )
 from harness.results_dir import FOLDER, Checkpointed, remove_checkpoint, write_failed
 
-# What a study runs: a grid of problems x methods x seeds, cut into blocks, and the spec of each.
+# What a study runs, block by block, and the spec of each.
 #
 # A spec holds all that determines a block's traces, the source of a user's own classes included; its hash names their
 # place, so that what is there is not run again.
@@ -419,7 +419,7 @@ def run_block(block: Block) -> tuple[dict[str, bytes], dict[str, Any]]:
 
 @contextmanager
 def _opened(block: Block, evaluator: Evaluator, seed: int) -> Iterator[Problem]:
-    """Open the problem of one run; where evaluations are worth it, and the driver's disk is at hand, with a journal."""
+    """Open the problem of one run; checkpointed where evaluations are worth it and the driver's disk is here."""
     problem = evaluator.open(block.spec["dataset_config"], block.spec["pipeline_config"], seed)
     if not (getattr(evaluator, "journaled", False) and (Path(block.results) / FOLDER).is_dir()):
         yield problem

@@ -17,8 +17,6 @@ from harness.problem import FAILED, OK, OUT_OF_MEMORY, TIMEOUT
 from harness.space import XGBOOST_SPACE
 from pipelines.prepared import Prepared
 
-# How long a training has taken after each of its rounds, and at what pace of the machine.
-
 _PACE_EVERY_S = 0.2
 
 

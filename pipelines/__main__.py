@@ -75,6 +75,3 @@ def _steps(chosen: Sequence[str]) -> int:
 
 if __name__ == "__main__":
     sys.exit(main())
-
-
-# Do pipelines differ by more than a monotone map of columns? To a tree, maps of that kind change nothing.

@@ -1,4 +1,7 @@
-"""The cast of a frame's columns to what their kinds promise: finite numbers or NaN, strings or None."""
+"""Columns of a data set: their kinds, decided on the training rows, and the cast of any rows to what kinds promise.
+
+Numbers become finite float64 or NaN, strings stay str or None.
+"""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -52,13 +55,13 @@ def _name(value: object) -> str:
     return str(value)
 
 
-# Column kinds, decided on the training rows only, and the cast of any rows to what they promise.
+# The kinds of columns, decided on the training rows only.
 #
 # text: strings, mostly distinct, of several words. categorical: other strings, booleans, pandas categoricals.
 # extreme: numeric and heavy-tailed, where a recipe asks for it; found before the detected ones, which would else take
 # them all: counts that are mostly zero have few distinct values. detected: numeric, but with few distinct values; a
-# recipe chooses whether to treat these as categorical. numeric: the rest. Missing values
-# count as a level of their own wherever levels are counted.
+# recipe chooses whether to treat these as categorical. numeric: the rest. Missing values count as one more level
+# wherever levels are counted.
 
 TEXT_DISTINCT = 0.5  # "mostly distinct": more than this share of the non-missing values
 TEXT_WORDS = 3  # "several words": this many or more on average
@@ -167,7 +170,7 @@ def same_columns(X: object, kinds: Kinds) -> pd.DataFrame:
 def cast_columns(X: object, kinds: Kinds) -> pd.DataFrame:
     """Cast the kept columns: numeric, extreme and detected ones to finite float64 or NaN, the others to str or None.
 
-    Columns come kind by kind, named as `tidy_names` says. Raises BadInput for other columns than in training.
+    Columns come kind by kind, named as `cast_names` says. Raises BadInput for other columns than in training.
     """
     X = same_columns(X, kinds)
     as_numbers, as_strings = kinds.numeric + kinds.extreme + kinds.detected, kinds.categorical + kinds.text
@@ -180,7 +183,7 @@ def cast_columns(X: object, kinds: Kinds) -> pd.DataFrame:
 
 
 def cast_names(kinds: Kinds) -> dict[str, list[str]]:
-    """Return, kind by kind, the names that `tidy` gives the columns."""
+    """Return, kind by kind, the names that `cast_columns` gives the columns."""
     found = {"numeric": kinds.numeric, "extreme": kinds.extreme, "detected": kinds.detected}
     found |= {"categorical": kinds.categorical, "text": kinds.text}
     return {kind: [f"{kind}{position}" for position in positions] for kind, positions in found.items()}

@@ -1,4 +1,7 @@
-"""`prepare`: fit a pipeline on a data set's training rows and give the matrices that XGBoost sees."""
+"""`prepare` fits a pipeline on a data set's training rows and returns the matrices that XGBoost sees (`Prepared`).
+
+`Fitted` is a pipeline fitted on all rows, for rows to come. Prepared problems are kept in a cache.
+"""
 
 import hashlib
 import importlib.util
@@ -224,9 +227,6 @@ def _csr32(X: Matrix) -> sparse.csr_matrix:
     return out
 
 
-# A pipeline fitted once, for rows to come: what a model that was tuned on its matrices predicts from.
-
-
 class Fitted:
     """The pipeline `pipeline`, fitted on all rows of `data`.
 
@@ -246,9 +246,8 @@ class Fitted:
 
 # The cache of prepared problems: one npz file each, named by a key that covers all that went into it.
 #
-# Folder: ``COST_AWARE_BO_CACHE``, else the user's cache folder, then ``prepared``. A file is written under a
-# temporary name and renamed, so that readers never see half of one; a file that cannot be read is treated as
-# absent and so is computed again. Nothing is pickled.
+# Folder: ``COST_AWARE_BO_CACHE``, else the user's cache folder, then ``prepared``. Files are written atomically; one
+# that cannot be read counts as absent and is computed again. Nothing is pickled.
 
 FORMAT = 1
 LIBRARIES = ("numpy", "pandas", "scikit-learn", "scipy")

@@ -1,7 +1,6 @@
 """The study's eight feature pipelines, in its order: each public function here returns one, unfitted.
 
-A recipe added here joins the study. One of a user's own is a module with a function `build()`, in this package or in
-another.
+A recipe added here joins the study. A user's own is a module with a function `build()`, in this package or another.
 """
 
 from sklearn.base import TransformerMixin

@@ -82,7 +82,7 @@ def append(X: Matrix, extra: Matrix) -> Matrix:
     return sparse.hstack([X, extra], format="csr")
 
 
-# Steps that combine columns: leading components, and products of the columns that tell most.
+# Steps that combine columns: leading components, and products of the most telling columns.
 
 SEED = 0  # of ARPACK's starting vector
 
@@ -163,7 +163,7 @@ class Products(TransformerMixin, BaseEstimator):
         return self.polynomial_.transform(X[:, self.best_])
 
 
-# Text columns: a vocabulary that depends on the training rows alone, and tf-idf weights over it.
+# Text columns: tf-idf of a vocabulary that depends on the training rows alone.
 
 MIN_ROWS = 10  # a term in fewer training rows is rare: the floor that rare levels have, too
 MAX_TERMS = 1000

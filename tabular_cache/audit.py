@@ -1,6 +1,7 @@
 """Auditing tables: a random sample of trainings is done again and compared with what the tables say.
 
-So tables measured before there were identities of data get theirs, too: `identify`.
+By the same means, tables from before there were identities of data get theirs (`identify`). `print_info` shows what
+the tables hold.
 """
 
 from collections.abc import Mapping, Sequence

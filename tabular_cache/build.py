@@ -1,4 +1,8 @@
-"""Building tables: passes of trainings, journalled one by one, packed after each pass, repeats at its end."""
+"""Building tables: what each problem gets, in which order, and the passes of trainings that do it.
+
+`MeasurementBudget` bounds the time and configurations of a problem, `Planner` says what is next, and `Builder` has it
+done: every finished training goes into a journal, tables are packed after each pass, repeats come at its end.
+"""
 
 import itertools
 import time

@@ -1,4 +1,8 @@
-"""What censoring costs a model on one order of evaluations: caps, time limits, and the scores under each treatment."""
+"""Offline studies of cost models on the tables: prediction, censoring, and the choice of features and ridge.
+
+How well does each model predict after n evaluations; what does stopping evaluations early cost it under each
+treatment; which hyperparameters should a linear model see? The first two keep records (`harness.records`).
+"""
 
 import math
 from collections import Counter
@@ -30,6 +34,8 @@ from tabular_cache.replay import COST_COLUMNS, ReplayProblem
 from tabular_cache.schema import file_stem
 from tabular_cache.table import Table, load_table, read_table
 from tabular_cache.transfer import related_datasets
+
+# What censoring costs a model on one order of evaluations: caps, time limits, scores under each treatment.
 
 MOST_CENSORED = 1000  # rows asked about
 SMALLEST_SD = 0.01  # of log cost, in the log-likelihood: costs are not known to less than a percent
@@ -139,12 +145,11 @@ def _score(
     }
 
 
-# What censoring costs a model, on the tables' costs: treatments of capped evaluations, and of timed-out trainings.
+# The experiments on censoring: treatments of capped evaluations, and of timed-out trainings.
 #
 # A problem's configurations are halved at random. From the rows of one half n are learned from, in random order; the
 # rows of the other half (up to 1,000) are asked about, their true costs known. Nothing of a training that is asked
-# about is learned from. Two experiments, each one record
-# (`harness.records`) per problem:
+# about is learned from. Two experiments, each one record per problem:
 #
 #     slack     evaluations capped at a slack factor times the lowest cost so far; a random forest on log cost under the
 #               four treatments of `CensoredForest`
@@ -248,8 +253,7 @@ def _scores(case: CensoringTrial, data: CensoringData, table: Table, seed: int) 
 #
 # Evaluations are configurations at their own number of rounds, since these fill the space evenly, in an order drawn
 # from (problem, seed); the first n are learned from, for each n. Asked about: the configurations beyond the largest n,
-# the same ones for every n. Results are records (`harness.records`), one per problem and cost model; later
-# calls add a record of the seeds that are missing.
+# the same ones for every n. One record per problem and cost model; later calls add a record of the seeds missing.
 
 LEVELS = (50, 80, 95)  # percent: intervals whose coverage is counted
 LEAST = 32  # configurations to ask about; sizes that leave fewer are not run

@@ -1,4 +1,4 @@
-"""The emulator: a table made continuous by an ensemble of small neural networks.
+"""The emulator: a table made continuous by an ensemble of small neural networks; and the evaluator `surface`.
 
     (log validation error, log test error, log cost) = mean over members of MLP(2u - 1), u in the unit cube
 
@@ -214,8 +214,8 @@ class Surface(TableSettings):
 
     tables: folder of the tables, null for the shipped one; n_candidates: points offered per step; n_configs: learn
     from the first so many configurations of a table only, null for all; at_most_configs: the same where tables may have
-    fewer (`OnTables`). The emulator of a table is fitted when it is first asked for (about a minute) and kept in the
-    cache under the table's content.
+    fewer. The emulator of a table is fitted when it is first asked for (about a minute) and kept in the cache under the
+    table's content.
     """
 
     tables: str | None = None

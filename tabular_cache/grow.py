@@ -1,8 +1,9 @@
-"""Growing tables stage by stage: every finished training is in a journal at once, every finished unit is a part.
+"""Growing tables stage by stage: the plan (`Plan`), the parts that are packed (`PartStore`), one sitting (`Grower`).
 
-One problem's unit is measured at a time, its disturbed trainings are repeated, and it becomes a part. Before each unit
-come the repeats of the noise sample that are due. A killed sitting goes on where it was: what is in a journal counts as
-done, and a journal that was packed just before the kill is known by its digest in the part's sidecar.
+Every finished training is in a journal at once, every finished unit is a part. One problem's unit is measured at a
+time, its disturbed trainings are repeated, and it becomes a part. Before each unit come the repeats of the noise sample
+that are due. A killed sitting goes on where it was: what is in a journal counts as done, and a journal that was packed
+just before the kill is known by its digest in the part's sidecar.
 """
 
 import hashlib

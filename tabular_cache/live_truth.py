@@ -1,4 +1,7 @@
-"""What runs chose at the end, and the trainings that this stands for."""
+"""Live trainings beside the tables: of what runs chose (`confirm`), and whole runs, which replay is held against.
+
+`PacedLive`, the evaluator `live_paced`, charges costs at the tables' pace.
+"""
 
 import io
 from collections.abc import Mapping
@@ -39,6 +42,8 @@ from pipelines.identity import difference
 from tabular_cache.measure import prepared, trained
 from tabular_cache.reference import pace
 from tabular_cache.table import TABLES, read_manifest, table_entry
+
+# What runs chose at the end, and the trainings that this stands for.
 
 RUN = ["dataset", "pipeline", "method", "spec", "seed"]
 TRAINING = ["dataset", "pipeline", "tree_method", "split_seed", *XGBOOST_SPACE.names]
@@ -222,9 +227,6 @@ def print_confirmed(frame: pd.DataFrame) -> int:
     for row in bad.itertuples(index=False):
         print(f"not confirmed: {row.dataset}/{row.pipeline} {row.method} seed {row.seed}: {row.status}")
     return SOME_FAILED if len(bad) else 0
-
-
-# Live trainings whose costs are at the reference machine's pace, as those of the tables are: the truth of replay.
 
 
 @dataclass(frozen=True)

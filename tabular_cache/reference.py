@@ -1,4 +1,4 @@
-"""The reference machine: by what costs measured at different times and on different machines agree.
+"""The reference machine, by which costs measured at different times and on different machines agree; the load monitor.
 
 A machine's speed changes: by tens of percent between machines of one kind, and on shared hosts by up to a factor
 of two within seconds, in CPU time too, since neighbours share its caches and its memory. So a short fixed workload,

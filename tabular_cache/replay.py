@@ -1,4 +1,4 @@
-"""Replay: the evaluator that opens measured tables as problems."""
+"""Replay: a measured table as the problem of one run, and the evaluator `replay` that opens tables so."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from harness.streams import stream
 from tabular_cache.schema import problem_name
 from tabular_cache.table import Table, TableSettings, about, first_configs, read_table
 
-# A measured table as the problem of one run. Candidates are rows; evaluating one looks it up.
+# The problem of one run: candidates are rows; evaluating one looks it up.
 
 COST_COLUMNS = {"scaled": "scaled_s", "cpu": "cpu_s", "wall": "wall_s"}
 _ODD = stream(0, "keys of points").integers(2**63, size=16, dtype=np.uint64) * 2 + 1
@@ -154,8 +154,8 @@ class Replay(TableSettings):
 
     tables: folder of the tables, null for the shipped ones; max_candidates: rows scored per step at most;
     cost: "scaled" (CPU seconds on the reference machine), "cpu" or "wall" (seconds as measured); n_configs: only
-    the first so many configurations of a table, null for all; at_most_configs: the same where tables may have fewer
-    (`OnTables`); objective: what is minimised and recorded as the error, "error" (misclassification rate or RMSE) or
+    the first so many configurations of a table, null for all; at_most_configs: the same where tables may have fewer;
+    objective: what is minimised and recorded as the error, "error" (misclassification rate or RMSE) or
     "loss" (log-loss or RMSE).
     """
 

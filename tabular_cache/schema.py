@@ -1,4 +1,4 @@
-"""What a table's file holds: one row per measured (configuration, number of rounds)."""
+"""What a table's file holds, a row per measured (configuration, number of rounds), and checks of tables when read."""
 
 import hashlib
 import json

@@ -26,9 +26,6 @@ from tabular_cache.rows import NOISE, merge_rows, parquet_bytes
 from tabular_cache.schema import SCHEMA_VERSION, SEAL, SOBOL_SEED, file_stem, seal_of
 from tabular_cache.table import PENDING, base_manifest, check_base, repair
 
-# From journal lines to table rows, and what becomes of a configuration that was measured more than once.
-
-
 LIMIT = "time_limit_s"
 OF_DATA = ("data_hash", "identity", "identity_confirmed")
 

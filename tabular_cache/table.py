@@ -1,4 +1,7 @@
-"""Reading the shipped tables: `Manifest` (what there is, and its checksums) and `Table` (one problem)."""
+"""Reading the tables: the manifest (what there is, and its checksums), and a problem's rows, with parts (`Table`).
+
+Also the settings that evaluators on tables share (`TableSettings`), and a table alone, as a worker without it gets it.
+"""
 
 import hashlib
 import json
@@ -263,7 +266,7 @@ def to_table(problem: str, data: pa.Table, meta: dict[str, Any]) -> Table:
     )
 
 
-# One problem's table with its own small manifest: what a worker without the table is sent, and by which evaluators.
+# What a worker without the table is sent, one problem's table with a small manifest; and which evaluators send it.
 
 
 def cargo(problem: str, where: Path) -> dict[str, bytes]:

@@ -1,4 +1,7 @@
-"""Transferred cost models: log cost as other data sets' tables teach it, whatever this run observes."""
+"""Transferred cost models: log cost as other data sets' tables teach it, whatever this run observes (`Transfer`).
+
+`TrainingSet` is what a model is trained on, `TransferModel` what came of it; trained models are kept in the cache.
+"""
 
 import hashlib
 import io
@@ -35,7 +38,7 @@ from harness.space import XGBOOST_SPACE
 from harness.streams import seed_sequence, stream
 from tabular_cache.table import TABLES, about, load_table, read_manifest, table_entry
 
-# What the tables of other data sets have to teach: which problems there are, and some measured rows of each.
+# What other data sets' tables have to teach: which problems there are, and some measured rows of each.
 
 VERSION = 1  # raise it when the same table gives other rows
 
@@ -103,15 +106,15 @@ def _draw(problem: str, sha256: str, folder: Path, rows: int, seed: int) -> Floa
     return out
 
 
-# What a transferred cost model is to learn: from which tables, with which regressor and inputs.
+# What a transferred cost model is trained on: which tables, which regressor and inputs.
 
-TRAINING_SET_VERSION = 1  # raise it when the same lesson gives another model
+TRAINING_SET_VERSION = 1  # raise it when the same training set gives another model
 _FEATURES = Features(XGBOOST_SPACE.names)
 
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """What is to be learned. digest: over all that determines the model; lessons are equal where it is."""
+    """What is to be learned. digest: over all that determines the model; training sets are equal where it is."""
 
     digest: str
     regressor: Any = field(compare=False, repr=False)
@@ -125,7 +128,7 @@ class TrainingSet:
 def training_set(
     regressor: Any, meta: str | None, sources: Mapping[str, SourceTable], folder: Path, rows: int, seed: int
 ) -> TrainingSet:
-    """Return the lesson of fitting `regressor` to `rows` rows of each of the tables `sources`."""
+    """Return the training set for fitting `regressor` to `rows` rows of each of the tables `sources`."""
     parts = {"": regressor, **regressor.get_params(deep=True)}
     modules = {type(part).__module__.split(".")[0] for part in parts.values() if hasattr(part, "get_params")}
     libraries = {np, scipy, sklearn, *(sys.modules[module] for module in modules)}
@@ -159,7 +162,7 @@ def transfer_inputs(unit: Float[np.ndarray, "n d"], about: About, meta: str | No
     return np.column_stack([*_FEATURES.columns(unit), *(np.full(len(unit), value) for value in values)])
 
 
-# Learning log cost from other problems' tables: once for what it is learned from, then from the cache.
+# Training on other problems' tables: once for each training set, then from the cache.
 
 FOLDS = 5
 # What the regressors of the shipped cost models hold besides what skops itself trusts: compiled state, no code.
@@ -185,9 +188,9 @@ class TransferModel:
 
 @lru_cache(maxsize=8)
 def train_transfer(lesson: TrainingSet) -> TransferModel:
-    """Return what the lesson teaches, from the cache or trained now; the last few are remembered.
+    """Return the model of this training set, from the cache or trained now; the last few are remembered.
 
-    The cache holds skops files under the lesson's digest, sealed with their own; damaged ones are trained again.
+    The cache holds skops files under the training set's digest, sealed with their own; damaged ones are trained again.
     Nothing is unpickled: types other than skops' own and TRUSTED are not loaded, so a regressor of the user's own is
     trained anew in every process.
     """

@@ -1,9 +1,9 @@
 """The claims of the paper, each with its number, ours with its interval, and a verdict by a rule fixed beforehand.
 
-STUDY, "Claims to test", lists them. The rules below were written before any result was looked at, and no rule is
-changed because of one. A claim is a few conditions on estimates with 95 % intervals: it *holds* when every interval
-lies inside its condition, *does not hold* when one lies wholly outside, and is *undecided* otherwise, or when the
-records do not contain what it needs.
+STUDY, "Claims to test", lists them. The rules were written before any result was looked at, and no rule is changed
+because of one. A claim is a few conditions on estimates with 95 % intervals: it *holds* when every interval lies
+inside its condition, *does not hold* when one lies wholly outside, and is *undecided* otherwise, or when the records do
+not contain what it needs. `evaluate` judges all twelve.
 """
 
 from collections.abc import Sequence
@@ -19,8 +19,6 @@ from analysis.claims.verdicts import Claim, Evidence, Missing, Verdict, verdict,
 from analysis.traces import Judge
 from datasets.errors import BadInput
 from datasets.files import write_atomically
-
-# The claims about predicted cost where records of cost models are there, but cannot be read.
 
 
 def with_reason(verdicts: Sequence[Verdict], unreadable: str) -> list[Verdict]:

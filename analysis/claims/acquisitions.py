@@ -1,4 +1,4 @@
-"""Claims 4 to 6: mean rank of EI^alpha under time budgets."""
+"""The claims about acquisitions: EI^alpha (1 to 6), contextual EI (7 and 8), and the EI-cost front (12)."""
 
 from pathlib import Path
 
@@ -28,6 +28,8 @@ from analysis.traces import EI, EIPU, Traces, ordered
 from analysis.tradeoffs import Hypervolumes, Relative, hypervolumes, persistence, reference
 from datasets.errors import BadInput
 from datasets.files import write_atomically
+
+# Claims 4 to 6: mean rank of EI^alpha under time budgets.
 
 FEWEST_ALPHAS, FEWEST_BUDGETS = 5, 3
 LARGE = (20.0, 10.0)  # a large budget of claim 6, the largest first
@@ -139,7 +141,7 @@ ALIKE = 1  # families whose sizes differ by no more are compared either way; the
 def families_of(runs: pd.DataFrame) -> dict[str, list[str]]:
     """Return the methods present of EI^alpha (``alpha``), and of CEI with EI, which is its lambda = 0 (``lam``).
 
-    Those with too few runs are left out (`coverage.sparse`).
+    Those with too few runs are left out (`selection.sparse`).
     """
     runs = runs[~runs["method"].isin(sparse(runs))]
     return {

@@ -1,4 +1,4 @@
-"""Claim 11: what the cost model does to the trade-off of EI^alpha."""
+"""The claims about cost models: how well they predict (9 and 10), and what they do to EI^alpha's trade-off (11)."""
 
 from typing import NamedTuple
 
@@ -12,6 +12,8 @@ from analysis.cost_models import REFERENCE, comparable, compare_cost_models
 from analysis.statistics import of_means
 from analysis.traces import CELL, EI, STUDY_ITERATIONS, ordered
 from datasets.errors import BadInput
+
+# Claim 11: what the cost model does to the trade-off of EI^alpha.
 
 LINEAR, GP, TRANSFER = "lv3", "gp", "transfer_linear"
 ERROR, TIME = 1.0, 5.0  # points of EI's error and time within which two models are as good

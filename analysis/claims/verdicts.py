@@ -1,4 +1,4 @@
-"""What an estimate has to be, and what came of it."""
+"""How a claim is decided: conditions on estimates, the verdict by one rule, and the records as evidence."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -184,12 +184,12 @@ def without_evidence(claim: Claim, why: str) -> Verdict:
     )
 
 
-# What claims are decided by: the records, arranged once for all of them.
+# The evidence: the records, arranged once for all claims.
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """frame: `read_traces`; costs: `costs.read_costs`; fronts: `fronts.read_fronts`; the last two may be None.
+    """frame: `read_traces`; costs: `read_costs`; fronts: `read_fronts`; the last two may be None.
 
     judge: whose error counts; mixed: whether records of different tables or engines are meant to stand together.
     """

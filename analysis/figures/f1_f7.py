@@ -1,4 +1,4 @@
-"""What F1 and F7 share: which data sets, seed and steps of the recorded fronts are drawn, and the axes."""
+"""F1 and F7: the EI-cost Pareto front, what EI^alpha chooses on it, and where its points lie one step later."""
 
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,8 @@ from analysis.plotting import BLUE, GREEN, RED, Drawn, drawn_from, new_figure, s
 from analysis.statistics import bootstrap
 from analysis.tradeoffs import persistence, reference
 from datasets.errors import BadInput
+
+# What both share: which data sets, seed and steps are drawn, and the axes.
 
 
 def chosen(fronts: pd.DataFrame, names: tuple[str, ...], what: str) -> dict[str, pd.DataFrame]:

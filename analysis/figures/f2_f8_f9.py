@@ -1,4 +1,4 @@
-"""The numbers of F8: RMSE per problem of online and transferred cost models, with what each box is called."""
+"""F2, F8, F9, on cost models: learning curves, transferred against online ones, and EI^alpha under several."""
 
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,8 @@ from analysis.figures.f3_f5 import THINNED, finish, plot, thin_labels
 from analysis.plotting import BLACK, BLUE, GREEN, ORANGE, RED, Drawn, new_figure, save, style
 from analysis.traces import PROBLEM, Judge
 from datasets.errors import BadInput
+
+# The numbers of F8: RMSE per problem of online and transferred cost models, with what each box is called.
 
 PANELS = {"regression": "regression", "binary": "classification", "multiclass": "classification"}
 _ONLINE = (("lv3", 4), ("lv3", 10), ("lv3", 100), ("gp", 4), ("gp", 10), ("gp", 100), ("hybrid", 4), ("hybrid", 10))

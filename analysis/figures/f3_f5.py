@@ -1,4 +1,4 @@
-"""The alpha that CEI amounts to, iteration by iteration (STUDY: F5, right half)."""
+"""F3 and F5: cost and error relative to EI, of EI^alpha and of contextual EI, and the alpha that this amounts to."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +19,8 @@ from analysis.statistics import Scheme, bootstrap
 from analysis.traces import CELL, EI, EICOOL, Traces, ordered, require
 from analysis.tradeoffs import MEASURES, Relative, relative_to_ei, tradeoff
 from datasets.errors import BadInput
+
+# The alpha that CEI amounts to, iteration by iteration (STUDY: F5, right half).
 
 
 @dataclass(frozen=True)

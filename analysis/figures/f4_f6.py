@@ -1,4 +1,4 @@
-"""Mean rank of a family of methods under time budgets: what F4 and F6 share."""
+"""F4 and F6: mean rank under time budgets, of EI^alpha and of EI, EIpu and contextual EI."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +14,8 @@ from analysis.plotting import BLACK, BLUE, RED, Drawn, drawn_from, new_figure, s
 from analysis.ranks import Ranks, minimal_budgets, rank_curves, ranks
 from analysis.selection import at_horizon, horizon, of_families
 from analysis.traces import EI, EICOOL, EIPU, Traces, ordered, require
+
+# What both share: panels of mean ranks of a family of methods.
 
 Colours = dict[str, tuple[Any, str]]
 _FAINT = "0.45"

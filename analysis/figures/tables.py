@@ -1,4 +1,4 @@
-"""The table of the problems: what was measured of each (rows, width, costs, errors)."""
+"""The measured tables: a line per problem (rows, width, costs, errors), and a picture of errors against costs."""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""U: every utility under every cost rule, cost against error, without and with the time that thinking takes."""
+"""Utilities under cost rules, as figure U and as tables: cost and error, without and with the optimizer's time."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -135,7 +135,7 @@ def _caption(found: Complete, n: int) -> str:
     )
 
 
-# Utilities and cost rules in tables: cost and error relative to EI, ranks, and what thinking adds to training.
+# The tables: cost and error relative to EI, ranks, and what thinking adds to training.
 #
 # A method that saves ten seconds of training and thinks for twenty has saved nothing: both totals are shown, and
 # budgets are counted without and with the optimizer's own time.
@@ -144,7 +144,7 @@ def _caption(found: Complete, n: int) -> str:
 def tables(runs: Runs, budgets: pd.Series | None = None) -> tuple[list[tuple[str, list[str]]], pd.DataFrame]:
     """Return titled parts of Markdown and all their numbers; a part that cannot be made says why.
 
-    budgets: as for `utilities_deadlines.with_deadlines`.
+    budgets: as for `with_deadlines`.
     """
     parts: list[tuple[str, list[str]]] = []
     numbers: list[pd.DataFrame] = []

@@ -1,4 +1,8 @@
-"""Numbers about censored costs, from the records of `python -m tabular_cache censored`."""
+"""Censored costs: numbers, a one-dimensional example (C1), the figures C2 and C3, and tables.
+
+Read are the records of `python -m tabular_cache censored` and of `python -m harness.configurator`. Source: Hutter, Hoos
+and Leyton-Brown 2013, "Bayesian optimization with censored response data".
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +35,8 @@ from harness.records import check_same, read_all, read_record
 from harness.streams import seed_sequence, stream
 from harness.surrogates.forest import CensoredForest, RandomForest
 from tabular_cache.cost_study import CensoringData, slack_rows
+
+# Numbers about censored costs, from the records of `python -m tabular_cache censored`.
 
 TREATMENTS = ("sampled", "mean", "dropped", "bound")
 COST_TREATMENTS = ("imputed", "dropped", "bound", "known")

@@ -1,4 +1,4 @@
-"""The report as one HTML page, and as Markdown."""
+"""The report as one HTML page, and as Markdown: its sections and figures, and how figures become part of a page."""
 
 import colorsys
 import re
@@ -75,7 +75,7 @@ def _hex(r: float, g: float, b: float) -> str:
     return "#" + "".join(f"{round(255 * min(1.0, max(0.0, v))):02x}" for v in (r, g, b))
 
 
-# What the report is made of, whatever it is written as: sections of Markdown, each perhaps with a figure.
+# What the report is made of: sections of Markdown, each perhaps with a figure.
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,7 @@ def _place(name: str) -> tuple[bool, int, str]:
     return (match is None, int(match[1]) if match else 0, name)
 
 
-# The report's section on utilities other than EI, from whatever runs of them the records hold.
+# The section on utilities other than EI, from whatever runs of them the records hold.
 
 TITLE = "Utilities and cost rules"
 ID = "utilities"

@@ -1,4 +1,4 @@
-"""The headline numbers: per method, relative cost and error, and mean rank per budget."""
+"""The headline numbers (relative cost and error, mean ranks), where they come from, and `summary.md` made of them."""
 
 import json
 from collections import Counter
@@ -132,8 +132,6 @@ def lines(settings: dict[str, Counter[str]], most: int = 3) -> list[str]:
         out.append(f"- {key}: {', '.join(values)}")
     return out
 
-
-# `summary.md`: the headline numbers with intervals, what was counted and left out, and provenance.
 
 FAMILIES = {"cei": "EI, EIpu and CEI", "eialpha": "EI^alpha among themselves"}
 

@@ -1,1 +1,1 @@
-"""One module per data set: its record `ENTRY` and the function that reads its files."""
+"""The records of the data sets, one module per origin: each an `Entry`, with the function that reads its files."""

@@ -1,7 +1,4 @@
-"""Handwritten letters (Kaggle olgabelitskaya/classification-of-handwritten-letters): 33 Russian letters.
-
-Inputs: 64 means over blocks of 4 x 4 pixels of images with mean 0 and standard deviation 1.
-"""
+"""The data sets from Kaggle: handwritten letters and SMS spam."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +13,10 @@ from datasets.errors import BadInput
 if TYPE_CHECKING:
     import pandas
 
+
+# Handwritten letters (Kaggle olgabelitskaya/classification-of-handwritten-letters): 33 Russian letters.
+#
+# Inputs: 64 means over blocks of 4 x 4 pixels of images with mean 0 and standard deviation 1.
 
 SIDE, BLOCK = 32, 4
 _LETTERS_INPUTS = tuple(f"p{row}{column}" for row in range(SIDE // BLOCK) for column in range(SIDE // BLOCK))

@@ -1,4 +1,4 @@
-"""Adult a1a (LIBSVM): income above 50,000 USD or not, from 123 binary features."""
+"""The data sets from the LIBSVM data page: a1a, a3a, splice, w1a. None is a problem of the main study."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -11,6 +11,8 @@ from datasets.formats import libsvm_table
 if TYPE_CHECKING:
     import pandas
 
+
+# Adult a1a (LIBSVM): income above 50,000 USD or not, from 123 binary features.
 
 A1A = Entry(
     name="a1a",

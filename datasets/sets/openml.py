@@ -1,4 +1,4 @@
-"""The sources that several data sets share in kind: OpenML's own copy of a table."""
+"""The data sets of OpenML: bank32nh, hiva, kin8nm, mtp, phoneme, texture, wind."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Abalone (UCI 1): the age of a shellfish, in rings, from its measures."""
+"""The data sets from the UCI repository, from abalone to wine."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -11,6 +11,8 @@ from datasets.formats import csv_table
 if TYPE_CHECKING:
     import pandas
 
+
+# Abalone (UCI 1): the age of a shellfish, in rings, from its measures.
 
 _ABALONE_COLUMNS = (
     "Sex",

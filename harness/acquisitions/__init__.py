@@ -1,4 +1,8 @@
-"""Acquisitions: a utility (what a point is worth) combined with a cost rule (what its cost does to that)."""
+"""What acquisitions are made of: a `Utility` (what a point is worth) and a `CostRule` (what that is worth at its cost).
+
+Here are these protocols with their optional abilities, what both may know when they score the candidates of a step
+(`StepContext`), and the choice of the candidate with the highest score (`choose`).
+"""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -110,7 +114,7 @@ def _best(score: Float[np.ndarray, " m"], log_value: Float[np.ndarray, " m"], lo
     return best
 
 
-# The two halves of an acquisition: any `Utility` works with any `CostRule`; both live in log space.
+# The protocols: any `Utility` works with any `CostRule`; both live in log space.
 
 
 @runtime_checkable

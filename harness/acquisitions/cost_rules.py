@@ -1,4 +1,7 @@
-"""The alpha that a choice amounts to: which EI^alpha would have chosen the same point."""
+"""The cost rules: plain EI (`Ignore`), EI^alpha (`Power`), EI-cool (`Cool`) and contextual EI (`Contextual`).
+
+`effective_alpha` is the alpha that a choice amounts to.
+"""
 
 import math
 from typing import ClassVar, no_type_check
@@ -9,6 +12,8 @@ from jaxtyping import Float
 from harness.acquisitions import StepContext
 from harness.compile_cache import njit
 from harness.errors import number, required
+
+# The alpha that a choice amounts to: which EI^alpha would have chosen the same point.
 
 _ROUNDING = 1e-12  # relative; on a straight piece of the front lo and hi are equal up to rounding
 
@@ -42,7 +47,7 @@ def _effective_alpha(i: int, log_value: Float[np.ndarray, " m"], log_cost: Float
     return lo if lo <= hi + _ROUNDING * abs(hi) else np.nan
 
 
-# CEI_lambda, contextual EI: the cheapest point among those of nearly the highest EI.
+# Contextual EI: the cheapest point among those of nearly the highest EI.
 
 _DEAREST = float(np.finfo(np.float64).max)
 
@@ -70,7 +75,7 @@ class Contextual:
         return np.where(log_value >= log_value.max() + self._log_share, -price, -np.inf)
 
 
-# The cost rule of plain EI: cost plays no part.
+# Plain EI: cost plays no part.
 
 
 class Ignore:
@@ -85,7 +90,7 @@ class Ignore:
         return log_value
 
 
-# EI^alpha: utility per cost to the power alpha; alpha = 1 is EIpu, alpha = 0 is EI.
+# EI^alpha: alpha = 1 is EIpu, alpha = 0 is EI.
 
 
 def per_cost(

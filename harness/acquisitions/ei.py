@@ -1,7 +1,7 @@
-"""Expected improvement, computed in logs.
+"""Expected improvement, computed in logs: the utility `ExpectedImprovement`, and the function for many points.
 
-Source: Mockus 1975 and Jones et al. 1998 (EI); Ament et al. 2023, "Unexpected improvements to expected
-improvement for Bayesian optimization" (log h by cases: LogEI).
+For compiled loops there are EI of one point and a faster bound of it. Source: Mockus 1975 and Jones et al. 1998 (EI);
+Ament et al. 2023, "Unexpected improvements to expected improvement for Bayesian optimization" (log h by cases: LogEI).
 """
 
 import math

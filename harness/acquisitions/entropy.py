@@ -1,4 +1,8 @@
-"""Entropy search: how much an observation is expected to narrow down where the minimum lies."""
+"""Utilities from information theory: how much an observation is expected to tell about the minimum.
+
+Entropy search (ES) and predictive entropy search (PES) ask where the minimum lies, max-value entropy search (MES) and
+GIBBON how low it is; the latter two draw samples of the lowest value.
+"""
 
 import math
 from typing import ClassVar, no_type_check
@@ -36,6 +40,8 @@ from harness.normal import (
 )
 from harness.surrogates import JointPosterior, root
 from harness.surrogates.likelihood import dot, product, solve_lower, transposed_product
+
+# Entropy search: how much an observation is expected to narrow down where the minimum lies.
 
 _ROUNDING = 1e-14  # nats: a difference of entropies no larger is that of their last digits
 

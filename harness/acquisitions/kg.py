@@ -15,9 +15,8 @@ from harness.normal import exp, log
 # E[max_k (a_k + b_k Z)] - max_k a_k, Z ~ N(0, 1), exactly: the upper envelope of finitely many lines.
 #
 # Source: Frazier, Powell and Dayanik 2009, "The knowledge-gradient policy for correlated normal beliefs" (their
-# algorithm
-# 1 finds the same lines): with the envelope's lines in the order of their slopes, consecutive ones crossing at c_i, the
-# expectation is sum_i (b_{i+1} - b_i) h(-|c_i|), h(u) = phi(u) + u Phi(u).
+# algorithm 1 finds the same lines): with the envelope's lines in the order of their slopes, consecutive ones crossing
+# at c_i, the expectation is sum_i (b_{i+1} - b_i) h(-|c_i|), h(u) = phi(u) + u Phi(u).
 
 
 def log_expected_gain(

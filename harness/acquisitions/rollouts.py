@@ -1,4 +1,8 @@
-"""The time that a utility which plans ahead has left, and what each candidate takes of it."""
+"""Utilities that plan until the deadline: B-MS-EI (the best plan of a few evaluations) and MCMS (simulated futures).
+
+`RemainingBudget` says how much time is left and what each candidate takes of it; the futures, in which myopic EI goes
+on until the deadline, are compiled.
+"""
 
 import math
 from dataclasses import dataclass, replace
@@ -89,8 +93,6 @@ class RemainingBudget:
         """Return the clock of the candidates `where`, with so much left."""
         return RemainingBudget(self.left if left is None else left, self.log_cost[where], self.log_cost_sd[where])
 
-
-# Budgeted multi-step expected improvement: the best plan of a few evaluations that the budget allows.
 
 _W, _SHARE = gauss_hermite(5)  # f given its noisy observation
 _LOG_SHARE = log(_SHARE)
@@ -340,9 +342,6 @@ def _next(mu, var, best, cost, time, free):  # type: ignore[no-untyped-def]
             if value > highest:
                 found, highest = j, value
     return found
-
-
-# Opportunity cost: what a candidate is worth if myopic EI goes on after it until the deadline.
 
 
 class MonteCarloMultiStep(LookAhead):

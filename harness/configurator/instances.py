@@ -1,4 +1,7 @@
-"""Writing integer programs of 0-1 variables as model files."""
+"""Instances that solvers are configured on, made from their numbers: combinatorial auctions, colourings, set covers.
+
+Integer programs are written as model files, colourings as formulas in conjunctive normal form.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +14,8 @@ from scipy.sparse import csc_array
 from datasets.errors import BadInput
 from datasets.files import write_atomically
 from harness.streams import stream
+
+# Integer programs of 0-1 variables as model files.
 
 
 def write_binary_program(

@@ -1,4 +1,9 @@
-"""What a configurator has seen: which configuration took how long on which instance with which seed."""
+"""The configurator (`configure`): model, selection and intensification in turn, until the budget is spent.
+
+`RunHistory` is what it has seen, `Intensifier` races challengers against the incumbent and stops them early, and
+`RuntimeModel` predicts runtimes, from which `challengers` are chosen. Source: Hutter, Hoos and Leyton-Brown 2013,
+"Bayesian optimization with censored response data", Algorithm 3.
+"""
 
 import math
 import time
@@ -13,6 +18,8 @@ from harness.configurator.solvers import CRASHED, CUT, SOLVED, OptionSpace, Solv
 from harness.problem import threshold
 from harness.streams import stream
 from harness.surrogates.forest import SAMPLED, CensoredForest, ForestPosterior, RandomForest
+
+# What has been seen: which configuration took how long on which instance with which seed.
 
 Pair = tuple[int, int]
 """Number of an instance, and a seed of the solver."""
@@ -244,9 +251,7 @@ def warm_up() -> None:
     RandomForest(trees=2, categories=[0, 2]).fit(X, X[:, 0]).mean_sd(X)
 
 
-# The configurator: model, selection and intensification in turn, until the budget is spent.
-#
-# Source: Hutter, Hoos and Leyton-Brown 2013, "Bayesian optimization with censored response data", Algorithm 3.
+# The configurator.
 
 _LEAST = 2  # challengers per model, however long the model took
 

@@ -1,4 +1,4 @@
-"""Real solvers as functions whose runtime is to be minimised, and generators of the instances they solve."""
+"""The solvers to configure, HiGHS and Kissat, with their options; what a solver and a set of instances are."""
 
 import os
 import shutil

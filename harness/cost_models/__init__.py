@@ -1,4 +1,8 @@
-"""Cost models: predictors of the logarithm of an evaluation's cost."""
+"""Cost models predict the logarithm of an evaluation's cost: the protocol `CostModel`, and what all of them share.
+
+Shared are checked log costs, hyperparameters on the scales that costs are linear in (`Features`), and the statistics
+that stand for an uncertain cost. `Oracle` knows the cost.
+"""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +17,7 @@ from harness.normal import log
 from harness.problem import KnownCosts, Problem
 from harness.space import XGBOOST_SPACE, Parameter, SearchSpace
 
-# What all cost models share: log costs, checked, and hyperparameters on the scales that costs are linear in.
+# Log costs, checked, and hyperparameters on the scales that costs are linear in.
 
 _AS_IT_IS = 1.0  # instead of a ratio
 
@@ -107,7 +111,7 @@ class Oracle:
         return log_costs(self._problem.true_cost_s(C)), np.zeros(len(C))
 
 
-# What a cost model is: learn from observed costs, predict log cost anywhere in the unit cube.
+# The protocol: learn from observed costs, predict log cost anywhere in the unit cube.
 
 
 @runtime_checkable
@@ -165,8 +169,7 @@ def known_beforehand(model: CostModel, problem: Problem) -> str | None:
 #
 #     exp_mean          exp(m), the median cost (the default: the paper's)
 #     expected          E[c] = exp(m + s^2 / 2)
-#     expected_inverse  E[c^-a]^(-1/a) = exp(m - a s^2 / 2), so that EI c^-a becomes EI E[c^-a]; a is the rule's
-# exponent
+#     expected_inverse  E[c^-a]^(-1/a) = exp(m - a s^2 / 2), so that EI c^-a becomes EI E[c^-a]; a: the rule's exponent
 #
 # Moments of the log-normal distribution.
 

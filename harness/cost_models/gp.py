@@ -1,4 +1,4 @@
-"""Gaussian processes on log cost: on all hyperparameters, on a few of them, and on what a linear model leaves."""
+"""Gaussian processes on log cost: on all hyperparameters, on a few, on what a linear model leaves, and warped."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,7 @@
-"""Executors: anything with the `concurrent.futures` interface, made by a function named in a YAML file."""
+"""Executors (`concurrent.futures`): serial, local processes, Dask, Slurm; each is made by a function named in YAML.
+
+`run_tasks` and `run_all` give independent tasks to an executor; `Lanes` is the pool of local worker processes.
+"""
 
 import contextlib
 import os

@@ -1,7 +1,8 @@
-"""Work in a child process with a limit that the kernel enforces, whatever the work is doing: CPU seconds, and wall.
+"""Work in child processes under limits that the kernel enforces, whatever the work is doing.
 
-The limit is a CPU timer of the child itself (setitimer, ITIMER_PROF: user and system time of all its threads), whose
-signal ends it: compiled code that never returns to Python cannot escape it. POSIX only.
+`call` runs a function and `program` a program, each in a fresh child; `train_within` trains in one child per process,
+which keeps the data. CPU seconds are limited by a timer of the child itself (setitimer, ITIMER_PROF: user and system
+time of all its threads), whose signal ends it: compiled code that never returns to Python cannot escape it. POSIX only.
 """
 
 import atexit
@@ -175,7 +176,7 @@ def _check(cap_s: float) -> None:
         raise ValueError(f"cap_s must be a finite number of seconds > 0, got {cap_s}")
 
 
-# The child of `harness.execution.sandbox`: takes data, then trainings of them, each under its limits, and answers.
+# The child that trains: it takes the data, then trainings, each under its limits, and answers.
 
 _MB = 1 << 20
 _BEYOND_S = 2  # CPU seconds beyond the limit, which is the rounds', before the system steps in
@@ -255,16 +256,15 @@ def nothing(status: str, note: str, cpu_s: float, wall_s: float) -> Training:
     )  # fmt: skip
 
 
-# Trainings in a child process with limits that hold: the system itself ends what exceeds them.
+# The parent of that child: trainings under limits that hold, since the system itself ends what exceeds them.
 #
 # CPU seconds: checked after every round by the training itself; the kernel ends the child in a round that does not end
-# (`harness.execution.sandbox.limit_cpu`). Memory: RLIMIT_AS, what the child holds with the data loaded plus the limit;
-# XGBoost then fails, or the child dies. Wall seconds: the parent ends a child that neither answers nor works. One child
-# per process; it is started again after it died. Parent and child speak in pickles over pipes of their own, which
-# nobody else can write to.
+# (`limit_cpu`). Memory: RLIMIT_AS, what the child holds with the data loaded plus the limit; XGBoost then fails, or the
+# child dies. Wall seconds: the parent ends a child that neither answers nor works. One child per process; it is started
+# again after it died. Parent and child speak in pickles over pipes, which nobody else can write to.
 #
-# `harness.execution.sandbox.call` starts a new child for every piece of work; here one is kept, since loading the data
-# takes longer than most trainings do, and a limit on memory beyond the data needs a process that holds them.
+# `call` starts a new child for every piece of work; here one is kept, since loading the data takes longer than most
+# trainings do, and a limit on memory beyond the data needs a process that holds them.
 
 START_S = 300.0  # for the child to start and load, on a busy machine
 _SLACK = 20.0  # wall seconds per CPU second before a child counts as hung

@@ -1,4 +1,7 @@
-"""How the executors close."""
+"""Tasks on workers that may die or hang: each is tried elsewhere, or set aside with a reason (`supervised`).
+
+`within` ends a process past its limit; `HastyExecutor` is the base of executors that close without waiting.
+"""
 
 import faulthandler
 import os
@@ -21,9 +24,6 @@ class HastyExecutor(Executor):
         self.shutdown(wait=kind is None, cancel_futures=kind is not None)
 
 
-# A limit that a hung task cannot outlive: the process ends itself, whatever it is doing.
-
-
 def within(limit_s: float | None, fn: Callable[..., Any], *args: Any) -> Any:
     """Return fn(*args); past `limit_s` wall seconds the whole process ends, also from within compiled code.
 
@@ -39,10 +39,8 @@ def within(limit_s: float | None, fn: Callable[..., Any], *args: Any) -> Any:
             faulthandler.cancel_dump_traceback_later()
 
 
-# Tasks on workers that may die: whatever becomes of a worker, its task is tried elsewhere or set aside with a reason.
-#
-# Works on any `concurrent.futures` executor. One that has a property `slots`, the tasks it can work on at once, gets no
-# more than those, so that a task never waits behind the one that kills its worker.
+# Supervision, on any `concurrent.futures` executor. One that has a property `slots`, the tasks it can work on at once,
+# gets no more than those, so that a task never waits behind the one that kills its worker.
 
 RETRIES = 3
 _GLANCE_S = 1.0  # how often the number of workers is looked at

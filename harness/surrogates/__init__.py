@@ -1,4 +1,7 @@
-"""Surrogates: probabilistic models of the validation error."""
+"""Surrogates, probabilistic models of the validation error: the protocols `Surrogate` and `Posterior`, and `Joint`.
+
+Optional abilities are protocols, too: fast bounds, joint predictions, random draws.
+"""
 
 import math
 from dataclasses import dataclass
@@ -57,7 +60,7 @@ def root(covariance: Float[np.ndarray, "m m"], scale: float | None = None) -> Fl
     raise FloatingPointError("the covariance matrix is not positive semidefinite, even with jitter 1e-4")
 
 
-# What a surrogate is: `fit` gives a `Posterior`, which predicts mean and sd anywhere in the unit cube.
+# The protocols: `fit` gives a `Posterior`, which predicts mean and sd anywhere in the unit cube.
 
 
 @runtime_checkable

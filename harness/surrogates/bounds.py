@@ -1,9 +1,4 @@
-"""The observations that say most about all the others, for bounds that take only a part of them.
-
-Pivoted Cholesky: each next observation is the one whose value is least certain given those chosen before. Observations
-that an optimizer has made late lie close together, so that half of them, so chosen, explain far more than the first
-half: what passes a rough screening is a third.
-"""
+"""What upper bounds of predicted sds are made of: half of the observations, well chosen, and variances found before."""
 
 from typing import no_type_check
 
@@ -13,6 +8,12 @@ from jaxtyping import Float, Int
 from harness.compile_cache import njit
 from harness.surrogates.kernels import fma, kernel_row
 from harness.surrogates.likelihood import cholesky, invert, pad, padded_inline
+
+# The observations that say most about all the others.
+#
+# Pivoted Cholesky: each next observation is the one whose value is least certain given those chosen before. Those that
+# an optimizer has made late lie close together, so that half of all, so chosen, explain far more than the first half:
+# what passes a rough screening is a third.
 
 _REFRESH = 8  # observations after which the choice is made anew
 

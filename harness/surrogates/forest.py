@@ -1,9 +1,10 @@
-"""Random forest surrogate: mean and variance over trees whose split points are drawn from the best interval.
+"""Random forest surrogate, compiled, and its fit to censored observations (`CensoredForest`).
 
-Source: Hutter, Hoos and Leyton-Brown 2013, "Bayesian optimization with censored response data";
-Breiman 2001. At each node the split point is uniform over the interval between the two neighbours that the best
-split parts, so that in one dimension the mean over ever more trees (no bootstrap, leaves of one point) is the
-linear interpolation of the data, and the variance grows with the distance to them.
+Mean and variance are over trees whose split points are drawn from the best interval. Source: Hutter, Hoos and
+Leyton-Brown 2013, "Bayesian optimization with censored response data"; Breiman 2001. At each node the split point is
+uniform over the interval between the two neighbours that the best split parts, so that in one dimension the mean over
+ever more trees (no bootstrap, leaves of one point) is the linear interpolation of the data, and the variance grows
+with the distance to them.
 """
 
 import math
@@ -23,8 +24,8 @@ from harness.surrogates.gp import standardise
 
 # The best split of a tree's node, compiled: of a numeric and of a categorical input, and the points put in order.
 #
-# Notation: as in `trees`; a node has the points line[start:stop], sorted by input j; W and S are sums of weights and of
-# weighted values, over all of the node's points or those that go left.
+# Notation: as for `Trees` below; a node has the points line[start:stop], sorted by input j; W and S are sums of weights
+# and of weighted values, over all of the node's points or those that go left.
 
 
 @njit(cache=True, error_model="numpy")
@@ -119,7 +120,7 @@ MOST_CATEGORIES = 50  # their subset is kept in the bits of an integer, absent o
 
 
 class Trees(NamedTuple):
-    """The nodes of B trees; see the module's notation."""
+    """The nodes of B trees; see the notation above."""
 
     feature: Int[np.ndarray, "B K"]
     threshold: Float[np.ndarray, "B K"]
@@ -377,10 +378,9 @@ def _check_codes(X: Float[np.ndarray, "n d"], categories: Int[np.ndarray, " d"])
             raise ValueError(f"input {j} must be a code 0..{categories[j] - 1}")
 
 
-# Censored observations: a random forest fitted to values of which some are only lower bounds.
+# Censored observations: a forest fitted to values of which some are only lower bounds.
 #
-# Source: Hutter, Hoos and Leyton-Brown 2013, "Bayesian optimization with censored response data", Algorithm 1; Schmee
-# and Hahn 1979 (mean imputation).
+# Source: Hutter, Hoos and Leyton-Brown 2013, Algorithm 1; Schmee and Hahn 1979 (mean imputation).
 #
 # Notation: B trees, n points; tree b has point i counts[b, i] times, N_i = sum_b counts[b, i].
 

@@ -1,8 +1,8 @@
-"""Compiled loops over kernel entries, where NumPy would pass over memory once per operation.
+"""Compiled kernel entries: the Matern-5/2 kernel, sums of products in tiles, and the exp and log that they need.
 
-Every operation and the order of every sum is written out, with `fma` where two are to be rounded as one, and without
-fastmath: so a number does not depend on its place in an array, on the width of the processor's vectors, or on what the
-compiler makes of a loop.
+NumPy would pass over memory once per operation. Every operation and the order of every sum is written out, with `fma`
+where two are to be rounded as one, and without fastmath: so a number does not depend on its place in an array, on the
+width of the processor's vectors, or on what the compiler makes of a loop.
 """
 
 import math

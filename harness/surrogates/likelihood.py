@@ -1,4 +1,7 @@
-"""Log marginal likelihood of a Matern-5/2 Gaussian process, with its gradient.
+"""Log marginal likelihood of a Matern-5/2 Gaussian process, with its gradient, and the linear algebra it stands on.
+
+`CompiledLikelihood` is what fits use, `Likelihood` the plain NumPy twin that tests hold it to; `Distances` are kept
+from fit to fit. Cholesky factors, inverses and products are compiled, without BLAS or LAPACK.
 
 Notation: n observations z; p length-scales (p = d with ARD, 1 without); q = n (n - 1) / 2 pairs i > j;
 theta = (log l_1 .. log l_p, log s2, log v): length-scales, signal variance, noise variance;
@@ -265,8 +268,8 @@ def pad(A, n):  # type: ignore[no-untyped-def]
 
 # The log marginal likelihood in one compiled loop nest, without BLAS or LAPACK.
 #
-# Same quantities and notation as in `harness.surrogates.likelihood`, which is its reference in the tests. The order of
-# every sum is fixed, so that the same digits come out on every processor.
+# Same quantities and notation as `Likelihood`, which is its reference in the tests. The order of every sum is fixed, so
+# that the same digits come out on every processor.
 
 
 class CompiledLikelihood:

@@ -1,4 +1,4 @@
-"""The Gaussian process posterior: mean and standard deviation at many points, by blocks."""
+"""The Gaussian process posterior: mean and sd at many points, and fast bounds of both in single precision."""
 
 import math
 from typing import no_type_check
@@ -22,7 +22,7 @@ from harness.surrogates.kernels import (
 )
 from harness.surrogates.likelihood import Solution, dot, product, transposed_product
 
-# Mean and explained variance of a Gaussian process at many points, in single or double precision, compiled.
+# Mean and explained variance at many points, in single or double precision, compiled.
 #
 # Block by block, so that the kernel values never leave the processor's cache.
 
@@ -171,7 +171,7 @@ def _products(strips, r, n, a, k, mean, explained):  # type: ignore[no-untyped-d
             start += TILE_ROWS * last
 
 
-# A Gaussian process prediction in single precision, widened by what rounding may have done to it.
+# A prediction in single precision, widened by what rounding may have done to it.
 #
 # It serves to find the few candidates that are worth a prediction in double precision.
 
