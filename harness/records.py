@@ -536,33 +536,6 @@ def _ranges(seeds: list[int]) -> str:
     return ",".join(parts)
 
 
-__all__ = [
-    "FRONTS",
-    "LARGEST_SEED",
-    "TIMINGS",
-    "TRACE",
-    "DamagedRecord",
-    "OtherSchema",
-    "block_files",
-    "block_folder",
-    "check_place",
-    "checked_header",
-    "damage_named",
-    "front_files",
-    "is_front",
-    "read_header",
-    "read_timings",
-    "read_traces",
-    "record_files",
-    "seeds_done",
-    "set_aside",
-    "spec_hash",
-    "specs",
-    "trace_files",
-    "write_block",
-]
-
-
 _NOT_OURS = ("sklearn.", "xgboost.")
 
 

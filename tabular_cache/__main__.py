@@ -283,10 +283,6 @@ def _censored(overrides: Sequence[str], cfg: Any, problems: list[tuple[str, str]
     return censored(cfg, overrides, problems, tables, executor)
 
 
-if __name__ == "__main__":
-    run_cli(main)
-
-
 # The commands about cost models: `costs`, `significance` and `censored`.
 
 
@@ -364,3 +360,7 @@ def _cost_model(name: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
     plain = OmegaConf.to_container(compose_config("costs", [f"+cost_model@one={name}", *trust]).one, resolve=True)
     assert isinstance(plain, dict)
     return {str(key): value for key, value in plain.items()}
+
+
+if __name__ == "__main__":
+    run_cli(main)

@@ -47,3 +47,12 @@ def test_no_package_imports_downstream(package: str) -> None:
 def test_the_harness_has_an_order_too(module: str) -> None:
     path = ROOT / (module.replace(".", "/") + ".py")
     assert not imports(path) & set(FORBIDDEN_WITHIN_HARNESS[module])
+
+
+@pytest.mark.parametrize("package", ORDER)
+def test_a_command_starts_when_all_of_its_module_is_there(package: str) -> None:
+    """`if __name__ == "__main__"` comes last: what stands below it does not exist yet when the command runs."""
+    for path in sorted((ROOT / package).rglob("*.py")):
+        body = ast.parse(path.read_text()).body
+        starts = [k for k, node in enumerate(body) if isinstance(node, ast.If) and "__name__" in ast.dump(node.test)]
+        assert starts in ([], [len(body) - 1]), path.relative_to(ROOT)

@@ -305,10 +305,6 @@ def _save(out: Path, name: str, found: dict[str, list[Timed]]) -> None:
     write_atomically(out / f"opportunity_{name}_runs.csv", text.encode())
 
 
-if __name__ == "__main__":
-    run_cli(main)
-
-
 # Pictures of the experiments: where on Branin-Hoo each method evaluates, and the best error against time.
 
 COLOURS = {"EI": BLACK, "EI/s": ORANGE, "MCMS": BLUE}
@@ -395,3 +391,7 @@ def _curves(ax: Axes, numbers: pd.DataFrame) -> None:
         ax.step(rows["seconds"], rows["value"], where="post", color=colour, linewidth=1.3, label=str(method))
         low, high = rows["value"] - rows["error"], rows["value"] + rows["error"]
         ax.fill_between(rows["seconds"], low, high, step="post", color=colour, alpha=0.15, linewidth=0)
+
+
+if __name__ == "__main__":
+    run_cli(main)
