@@ -37,7 +37,6 @@ class SearchSpace:
     parameters: tuple[Parameter, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "parameters", tuple(self.parameters))  # a list is as good
         if not self.parameters or len(set(self.names)) < len(self.parameters):
             raise ValueError(f"a space needs parameters of different names, got {', '.join(self.names) or 'none'}")
 

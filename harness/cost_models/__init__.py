@@ -44,7 +44,7 @@ class Features:
     def __init__(self, names: Sequence[str], space: SearchSpace = XGBOOST_SPACE) -> None:
         unknown = [name for name in names if name not in space.names]
         if unknown or not names or len(set(names)) < len(names):
-            remedy = "; of a space of your own: space=" if space is XGBOOST_SPACE else ""
+            remedy = " (those of a space of your own: space=SearchSpace(...))" if space is XGBOOST_SPACE else ""
             raise BadInput(f"features must be different names among {', '.join(space.names)}, got {names}{remedy}")
         self.names = tuple(names)
         chosen = [space.names.index(name) for name in names]
