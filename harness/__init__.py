@@ -1,6 +1,7 @@
 """Cost-aware Bayesian optimization: search space, problems, optimizer, runs, studies and their records.
 
-The names in `__all__` are what a loop of your own needs (README: "Ask and tell"); they are imported when asked for.
+The names in `__all__` are the Python API (harness/API.md): studies as on the command line, and what a loop written by
+hand needs. They are imported when asked for.
 """
 
 import importlib
@@ -11,26 +12,54 @@ from datasets import pin_blas
 pin_blas()
 
 if TYPE_CHECKING:
+    from datasets.errors import BadInput
     from harness.acquisitions.ei import ExpectedImprovement
     from harness.cost_models.linear import LowVariance
     from harness.optimizer import Optimizer
     from harness.problem import Evaluation
-    from harness.space import XGBOOST_SPACE
+    from harness.records import read_traces as read
+    from harness.settings import compose
+    from harness.space import XGBOOST_SPACE, Parameter, SearchSpace
+    from harness.study import Stopped, Study, run
     from harness.surrogates.gp import GaussianProcess
 
-__all__ = ["XGBOOST_SPACE", "Evaluation", "ExpectedImprovement", "GaussianProcess", "LowVariance", "Optimizer"]
+__all__ = [
+    "XGBOOST_SPACE",
+    "BadInput",
+    "Evaluation",
+    "ExpectedImprovement",
+    "GaussianProcess",
+    "LowVariance",
+    "Optimizer",
+    "Parameter",
+    "SearchSpace",
+    "Stopped",
+    "Study",
+    "compose",
+    "read",
+    "run",
+]
 
-_MODULES = {
-    "XGBOOST_SPACE": "space",
-    "Evaluation": "problem",
-    "ExpectedImprovement": "acquisitions.ei",
-    "GaussianProcess": "surrogates.gp",
-    "LowVariance": "cost_models.linear",
-    "Optimizer": "optimizer",
+_PLACES = {
+    "XGBOOST_SPACE": "harness.space",
+    "BadInput": "datasets.errors",
+    "Evaluation": "harness.problem",
+    "ExpectedImprovement": "harness.acquisitions.ei",
+    "GaussianProcess": "harness.surrogates.gp",
+    "LowVariance": "harness.cost_models.linear",
+    "Optimizer": "harness.optimizer",
+    "Parameter": "harness.space",
+    "SearchSpace": "harness.space",
+    "Stopped": "harness.study",
+    "Study": "harness.study",
+    "compose": "harness.settings",
+    "read": "harness.records",
+    "run": "harness.study",
 }
+_CALLED_THERE = {"read": "read_traces"}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    if name in _PLACES:
+        return getattr(importlib.import_module(_PLACES[name]), _CALLED_THERE.get(name, name))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

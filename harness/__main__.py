@@ -28,39 +28,22 @@ _exit_code = 0
 def _study(cfg: "DictConfig") -> None:
     """Run the study; what computes is imported here, since the help and a wrong setting need none of it."""
     global _exit_code
+    from hydra.core.hydra_config import HydraConfig
+    from hydra.types import RunMode
     from hydra.utils import instantiate
 
-    from harness.execution.supervisor import worker_count
-    from harness.records import TARGET, versions
-    from harness.results_dir import check_compiled_for, locked, repair, saved_evaluations, write_plan
     from harness.settings import read_study
-    from harness.study import Stopped, all_specs, blocks, run_study
+    from harness.study import Stopped, all_specs, run_missing
 
-    grid = read_study(cfg)
+    own = HydraConfig.get()
+    overrides = [*own.overrides.task, *own.overrides.hydra]
+    grid = read_study(cfg, own.runtime.choices, overrides, several=own.mode != RunMode.RUN)
     results = writable("results_dir", folder("results_dir", cfg.results_dir))
-    label = grid.methods[0].label if len(grid.methods) == 1 else f"{len(grid.methods)} methods"
-    with locked(results):
-        lines, targets = repair(results)
-        for line in lines:
-            print(line, file=sys.stderr)
-        todo, skipped = blocks(grid, results)
-        if todo and (line := check_compiled_for(results, targets, versions()[TARGET])):
-            print(line, file=sys.stderr)
-        try:
-            with instantiate(cfg.executor) as executor:
-                try:
-                    write_plan(results, [block.row() for block in todo], worker_count(executor))
-                except OSError as error:
-                    raise BadInput(f"results_dir: cannot write to {results}: {error.strerror}") from None
-                report = run_study(todo, skipped, executor, label)
-        except Stopped as stopped:
-            report, _exit_code = stopped.report, SOME_FAILED
-            print(f"error: {stopped}; what is finished is kept: run the same command again", file=sys.stderr)
-        except KeyboardInterrupt:
-            if evaluations := saved_evaluations(results):
-                print(f"{evaluations} trainings of unfinished runs are kept: the same command goes on from them",
-                      file=sys.stderr)  # fmt: skip
-            raise
+    try:
+        report = run_missing(grid, results, lambda: instantiate(cfg.executor))
+    except Stopped as stopped:
+        report, _exit_code = stopped.report, SOME_FAILED
+        print(f"error: {stopped}; what is finished is kept: run the same command again", file=sys.stderr)
     _tell(report, results)
     told = None
     if cfg.finish is not None:

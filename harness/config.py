@@ -338,23 +338,38 @@ def no_secrets(components: Mapping[str, Any], where: str = "") -> None:
 # Composing a configuration, and what was chosen in it.
 
 
+@contextmanager
+def composed(config: str, overrides: Sequence[str]) -> Iterator[tuple[Any, Mapping[str, str]]]:
+    """Yield the configuration `config` with Hydra overrides applied, and the name that is chosen of each group.
+
+    Within, further configurations can be composed. Raises BadInput with one line for the user's mistakes.
+    """
+    from hydra import compose, initialize_config_dir
+    from omegaconf import open_dict
+
+    overrides = quoted(overrides)
+    check_external_configs(overrides)
+    known = SETTING in _settings(config)  # where it is no setting of the configuration, it is for us alone
+    plain = [o for o in overrides if known or o.partition("=")[0] != SETTING]
+    with users_mistakes(config, overrides), initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        check_choices(plain)
+        check_added(plain, config)
+        cfg = compose(config, overrides=plain, return_hydra_config=True)
+        with open_dict(cfg):
+            own = cfg.pop("hydra")
+        yield cfg, own.runtime.choices
+
+
 def compose_config(config: str, overrides: Sequence[str]) -> Any:
     """Return the configuration `config` with Hydra overrides applied; raises BadInput with one line.
 
     Targets of other projects are refused unless `allow_targets=[...]` is among the overrides.
     """
-    from hydra import compose, initialize_config_dir
     from omegaconf import OmegaConf
 
-    overrides = quoted(overrides)
-    check_external_configs(overrides)
-    plain = [o for o in overrides if o.partition("=")[0] != SETTING]
-    with users_mistakes(config, overrides), initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        check_choices(plain)
-        check_added(plain, config)
-        cfg = compose(config, overrides=plain)
-    check_targets(OmegaConf.to_container(cfg, resolve=False), given_on_command_line(overrides))
-    return cfg
+    with composed(config, overrides) as (cfg, _):
+        check_targets(OmegaConf.to_container(cfg, resolve=False), given_on_command_line(overrides))
+        return cfg
 
 
 def overrides_of(arguments: Sequence[str]) -> list[str]:

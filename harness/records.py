@@ -17,7 +17,7 @@ import json
 import platform
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from glob import escape
@@ -407,28 +407,30 @@ def specs(results_dir: Path) -> list[dict[str, Any]]:
     return [read_header(path)["spec"] for path in trace_files(results_dir)]
 
 
-def read_traces(results_dir: str | Path) -> "pd.DataFrame":
+def read_traces(results_dir: str | Path, only: Container[str] | None = None) -> "pd.DataFrame":
     """Return every evaluation on disk with its block's description; see `TRACE`.
 
     Adds dataset, pipeline, acq, lam, alpha, tau (NaN where they do not apply), method, evaluator, data (the hash of
     the problem's content), engine, iterations (as planned) and plans_ahead (False where a rule of the user's own
-    says that its choices do not depend on that). Raises BadInput when there is nothing, or a file is damaged or lies
-    where its spec does not belong.
+    says that its choices do not depend on that). only: the hashes of the specs whose evaluations to return, None for
+    all. Raises BadInput when there is nothing, or a file is damaged or lies where its spec does not belong.
     """
     import numpy as np
     import pandas as pd
 
-    files = trace_files(Path(results_dir))
-    if not files:
-        raise BadInput(f"no records in {results_dir}: run `python -m harness` first, or give results_dir=...")
     parts, sizes, headers = [], [], []
-    for path in files:
+    for path in trace_files(Path(results_dir)):
         with damage_named(path):
             content = path.read_bytes()
-            headers.append(checked_header(path, content)["spec"])
+            spec = checked_header(path, content)["spec"]
+            if not (only is None or spec_hash(spec) in only):
+                continue
+            headers.append(spec)
             table = read_parquet(content)
             parts.append(table.select(TRACE.names).cast(TRACE))
         sizes.append(len(table))
+    if not parts:
+        raise BadInput(f"no records in {results_dir}: run `python -m harness` first, or give results_dir=...")
     frame = pa.concat_tables(parts).to_pandas()
     for name in _TEXT:
         values = pd.Categorical([str({**_BEFORE, **spec}[name]) for spec in headers])

@@ -3,14 +3,12 @@
 import csv
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from hydra import compose
-from hydra.core.hydra_config import HydraConfig
-from hydra.types import RunMode
+import hydra
 from hydra.utils import instantiate
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
@@ -20,6 +18,7 @@ from harness.config import (
     check_needs,
     check_targets,
     chosen,
+    composed,
     given_on_command_line,
     no_secrets,
     search_places,
@@ -138,7 +137,7 @@ def study_methods(entries: Sequence[Any], overrides: Sequence[str], allowed: Seq
             given = dict(zip(keys, values, strict=True))
             settings = [f"{'+' * (key == 'utility')}{key}={value}" for key, value in given.items()]
             with users_mistakes(arguments=overrides):
-                cfg = compose("method", overrides=[f"+acq={plain['acq']}", *settings, *overrides])
+                cfg = hydra.compose("method", overrides=[f"+acq={plain['acq']}", *settings, *overrides])
             methods.append(to_method(cfg, given.get("utility"), allowed))
     if not methods:
         raise BadInput("study.methods is empty: a study needs one method or more, for example [{acq: ei}]")
@@ -152,10 +151,36 @@ def study_methods(entries: Sequence[Any], overrides: Sequence[str], allowed: Seq
 COMPONENT_GROUPS = ("evaluator", "utility", "surrogate", "cost_model")
 
 
-def read_study(cfg: DictConfig) -> Study:
-    """Return the study that the configuration describes; raises BadInput for what is wrong in it."""
-    check_targets(OmegaConf.to_container(cfg, resolve=False), _allowed())
-    choices = HydraConfig.get().runtime.choices
+OF_THE_RUN = ("results_dir", "executor", "finish")  # settings of the command line that are no part of a study
+
+
+def compose(*overrides: str) -> Study:
+    """Return the study that `python -m harness` would run with the same settings, such as ``"+acq=cei", "lam=0.1"``.
+
+    Raises BadInput with the line that the command would print, and for a setting of `OF_THE_RUN`: where records go and
+    who works is for `harness.run` to say.
+    """
+    for override in overrides:
+        if not isinstance(override, str):
+            raise BadInput(f'settings are strings, such as compose("+acq=cei", "lam=0.1"), got {override!r}')
+        if override.startswith("-"):
+            raise BadInput(f"{override} is for the command line alone: settings are given as setting=value")
+        name = override.lstrip("+~").partition("=")[0].partition(".")[0]
+        if name in OF_THE_RUN:
+            raise BadInput(f"{name} is no part of a study: harness.run(study, results_dir=..., executor=...)")
+    with composed("config", overrides) as (cfg, choices):
+        return read_study(cfg, choices, overrides)
+
+
+def read_study(cfg: DictConfig, choices: Mapping[str, str], overrides: Sequence[str], several: bool = False) -> Study:
+    """Return the study that the configuration describes; raises BadInput for what is wrong in it.
+
+    choices: the name chosen of each group. overrides: all that were given, those of Hydra's own settings included.
+    several: whether this is one of several studies of a command line (`-m`), whose settings they share. Hydra has to
+    be set up to compose further configurations.
+    """
+    allowed = given_on_command_line(overrides)
+    check_targets(OmegaConf.to_container(cfg, resolve=False), allowed)
     check_needs(cfg.setting_needs, choices)
     components = {name: _plain(cfg[name], name) for name in COMPONENT_GROUPS}
     no_secrets(components)
@@ -168,7 +193,7 @@ def read_study(cfg: DictConfig) -> Study:
     grid = Study(
         datasets=chosen(cfg, "dataset"),
         pipelines=chosen(cfg, "pipeline"),
-        methods=_methods(cfg),
+        methods=_methods(cfg, allowed, overrides, several),
         seeds=_seeds(cfg.seeds),
         iterations=whole_number("iterations", cfg.iterations, 1),
         n_initial=whole_number("n_initial", cfg.n_initial, 1),
@@ -197,10 +222,6 @@ def _check_tables(grid: Study) -> None:
         raise BadInput(f"{own[0]} is a file of your own and has no table to replay: evaluator=live")
 
 
-def _allowed() -> list[str]:
-    return given_on_command_line(HydraConfig.get().overrides.task)
-
-
 def _plain(node: Any, name: str) -> dict[str, Any]:
     plain = OmegaConf.to_container(node, resolve=True) if isinstance(node, DictConfig) else None
     if not isinstance(plain, dict) or "_target_" not in plain:
@@ -208,22 +229,22 @@ def _plain(node: Any, name: str) -> dict[str, Any]:
     return {str(key): value for key, value in plain.items()}
 
 
-def _methods(cfg: DictConfig) -> list[Method]:
+def _methods(cfg: DictConfig, allowed: Sequence[str], overrides: Sequence[str], several: bool) -> list[Method]:
     given = [name for name in PARAMETERS if cfg[name] is not None]
     if "acq" in cfg:
-        method = to_method(cfg, allowed=_allowed())
+        method = to_method(cfg, allowed=allowed)
         idle = [
             name for name in given if name not in cfg.acq.rule or not OmegaConf.is_interpolation(cfg.acq.rule, name)
         ]
-        if idle and HydraConfig.get().mode == RunMode.RUN:  # several acquisitions may share a command line
+        if idle and not several:
             raise BadInput(f"{idle[0]} is set, but +acq={method.acq} has no such parameter: leave it out")
         return [method]
     if given:
         raise BadInput(f"{given[0]} is set but no acquisition: add +acq=..., or leave it out to run the study's list")
     if not isinstance(cfg.study.methods, ListConfig):
         raise BadInput(f"study.methods must be a list such as [{{acq: ei}}], got {cfg.study.methods!r}")
-    search = [o for o in HydraConfig.get().overrides.hydra if list(search_places([o]))]
-    return study_methods(cfg.study.methods, search, _allowed())
+    search = [o for o in overrides if list(search_places([o]))]
+    return study_methods(cfg.study.methods, search, allowed)
 
 
 def _seeds(seeds: Any) -> list[int]:

@@ -1,6 +1,6 @@
-"""The search space: seven XGBoost hyperparameters, their ranges and scales, and the unit cube.
+"""The search space: parameters, their ranges and scales, and the unit cube; the study's are XGBoost's seven.
 
-Every model of this project sees points of the unit cube [0, 1]^7; trainings and tables see native values.
+Every model of this project sees points of the unit cube [0, 1]^d; trainings and tables see native values.
 Native values are float32-representable and integers are whole, so that a value survives a table and the
 round trip native -> unit -> native exactly. Source: Guinet et al. 2020 (analysis/STUDY.md).
 """
@@ -29,12 +29,16 @@ class Parameter:
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """A box of parameters and its map to the unit cube.
+    """A box of parameters and its map to the unit cube; raises ValueError for none, or two of one name.
 
     u = (s(x) - s(low)) / (s(high) - s(low)) with s = log or identity, per dimension.
     """
 
     parameters: tuple[Parameter, ...]
+
+    def __post_init__(self) -> None:
+        if not self.parameters or len(set(self.names)) < len(self.parameters):
+            raise ValueError(f"a space needs parameters of different names, got {', '.join(self.names) or 'none'}")
 
     @property
     def names(self) -> tuple[str, ...]:

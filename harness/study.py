@@ -4,16 +4,17 @@ A rerun does what is missing and touches nothing that is finished. A block that 
 is set aside with its reason; the others go on. Workers need not share a disk with the driver, which alone writes.
 """
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Real
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from hydra.utils import get_object, instantiate
 
@@ -22,13 +23,17 @@ from datasets.files import cache_folder, write_atomically
 from harness.compile_cache import clock_s
 from harness.cost_models import EXP_MEAN, CostModel, ProblemAware, known_beforehand
 from harness.cost_models.censored import IMPUTED
+from harness.errors import folder, writable
+from harness.execution import local
 from harness.execution.supervisor import ExecutorGone, supervised, worker_count
-from harness.loop import FrontRecorder, run
+from harness.loop import FrontRecorder
+from harness.loop import run as run_loop
 from harness.optimizer import RAW, Optimizer
 from harness.problem import Bounded, Evaluator, Problem
 from harness.progress import Progress
 from harness.records import (
     FRONTS,
+    TARGET,
     TIMINGS,
     TRACE,
     block_files,
@@ -36,12 +41,26 @@ from harness.records import (
     checked_header,
     code_of,
     is_front,
+    read_traces,
     seeds_done,
     spec_hash,
     versions,
     write_block,
 )
-from harness.results_dir import FOLDER, Checkpointed, remove_checkpoint, write_failed
+from harness.results_dir import (
+    FOLDER,
+    Checkpointed,
+    check_compiled_for,
+    locked,
+    remove_checkpoint,
+    repair,
+    saved_evaluations,
+    write_failed,
+    write_plan,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # What a study runs, block by block, and the spec of each.
 #
@@ -384,7 +403,7 @@ class Report:
 
 
 class Stopped(Exception):
-    """The study cannot go on; `report` says what it did until then."""
+    """The study ended before all of its runs were there; `report` says what it did until then."""
 
     def __init__(self, reason: str, report: Report) -> None:
         super().__init__(reason)
@@ -402,7 +421,7 @@ def run_block(block: Block) -> tuple[dict[str, bytes], dict[str, Any]]:
         with located(), _opened(block, evaluator, seed) as problem:
             optimizer = _optimizer(spec, seed)
             watched = FrontRecorder(problem, optimizer, seed) if block.fronts else None
-            one = run(watched or problem, optimizer, seed, spec["iterations"], spec["n_initial"], spec["tau"])
+            one = run_loop(watched or problem, optimizer, seed, spec["iterations"], spec["n_initial"], spec["tau"])
         for total, part in ((trace, one.columns), (timings, one.timings), (fronts, watched.columns if watched else {})):
             for name, values in part.items():
                 total[name] += values
@@ -499,3 +518,52 @@ def _settle(report: Report, parcel: Parcel, outcome: Any) -> None:
     report.runs += len(block.seeds)
     for name in ("steps", "proposals", "engine_ms", "seconds"):
         setattr(report, name, getattr(report, name) + outcome.counts[name])
+
+
+# A whole study: what is missing in a folder is run there, by one process at a time.
+
+
+def run_missing(study: Study, results: Path, start: Callable[[], AbstractContextManager[Executor]]) -> Report:
+    """Run what is missing of a study in `results`, which no other process may write to meanwhile, and report.
+
+    start: makes the executor, and ends it. What has to be said on the way goes to standard error. Raises BadInput,
+    and Stopped as `run_study` does.
+    """
+    label = study.methods[0].label if len(study.methods) == 1 else f"{len(study.methods)} methods"
+    with locked(results):
+        lines, targets = repair(results)
+        for line in lines:
+            print(line, file=sys.stderr)
+        todo, skipped = blocks(study, results)
+        if todo and (line := check_compiled_for(results, targets, versions()[TARGET])):
+            print(line, file=sys.stderr)
+        try:
+            with start() as executor:
+                try:
+                    write_plan(results, [block.row() for block in todo], worker_count(executor))
+                except OSError as error:
+                    raise BadInput(f"results_dir: cannot write to {results}: {error.strerror}") from None
+                return run_study(todo, skipped, executor, label)
+        except KeyboardInterrupt:
+            if evaluations := saved_evaluations(results):
+                print(f"{evaluations} trainings of unfinished runs are kept: the same command goes on from them",
+                      file=sys.stderr)  # fmt: skip
+            raise
+
+
+def run(study: Study, results_dir: str | Path = "results", executor: Executor | None = None) -> "pd.DataFrame":
+    """Run what is missing of a study (`harness.compose`) in `results_dir`, and return the evaluations of all its runs.
+
+    executor: who runs the blocks, left open at the end, such as `harness.execution.serial()`; None for a worker
+    process per core. Returns the rows of `harness.records.read_traces` that are this study's. Raises BadInput, and
+    Stopped where runs are missing at the end: what is finished is kept, and the same call does the rest.
+    """
+    if not (executor is None or isinstance(executor, Executor)):
+        raise BadInput(f"executor must be one such as harness.execution.serial() returns, got {executor!r}")
+    results = writable("results_dir", folder("results_dir", str(results_dir)))
+    report = run_missing(study, results, lambda: local() if executor is None else nullcontext(executor))
+    if report.failed:
+        raise Stopped(f"{len(report.failed)} blocks set aside, the first: {report.failed[0]}", report)
+    own = {spec_hash(spec) for spec in all_specs(study, instantiate(study.components["evaluator"]))}
+    traces = read_traces(results, own)
+    return traces[traces["seed"].isin(list(study.seeds))].reset_index(drop=True)

@@ -94,6 +94,11 @@ def table(verdicts: Sequence[Verdict]) -> str:
     return captions.markdown_table(pd.DataFrame(rows)) + "\n\n" + "\n".join(how)
 
 
+def frame(verdicts: Sequence[Verdict]) -> pd.DataFrame:
+    """Return one row per verdict, with the columns of `Verdict`."""
+    return pd.DataFrame([asdict(v) for v in verdicts])
+
+
 def write(verdicts: Sequence[Verdict], intervals: str, out_dir: Path) -> tuple[Path, Path]:
     """Write claims.md and claims.csv; `intervals` says what the intervals are."""
     text = (
@@ -103,6 +108,5 @@ def write(verdicts: Sequence[Verdict], intervals: str, out_dir: Path) -> tuple[P
     )
     paths = out_dir / "claims.md", out_dir / "claims.csv"
     write_atomically(paths[0], text.encode())
-    frame = pd.DataFrame([asdict(v) for v in verdicts])
-    write_atomically(paths[1], frame.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode())
+    write_atomically(paths[1], frame(verdicts).to_csv(index=False, float_format="%.6g", lineterminator="\n").encode())
     return paths

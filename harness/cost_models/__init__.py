@@ -48,7 +48,8 @@ class Features:
     def __init__(self, names: Sequence[str], space: SearchSpace = XGBOOST_SPACE) -> None:
         unknown = [name for name in names if name not in space.names]
         if unknown or not names or len(set(names)) < len(names):
-            raise BadInput(f"features must be different names among {', '.join(space.names)}, got {names}")
+            remedy = " (those of a space of your own: space=SearchSpace(...))" if space is XGBOOST_SPACE else ""
+            raise BadInput(f"features must be different names among {', '.join(space.names)}, got {names}{remedy}")
         self.names = tuple(names)
         chosen = [space.names.index(name) for name in names]
         self._columns = np.array(chosen)
