@@ -69,7 +69,7 @@ def error_place(error: BaseException, besides: Collection[Path] = ()) -> str:
 
 # The place of an error, noted on the error, so that it survives the way from a worker process.
 
-_NAME = "whereabouts"
+_NAME = "place_and_traceback"
 
 
 @contextmanager

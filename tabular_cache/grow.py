@@ -34,7 +34,7 @@ from tabular_cache.parts import FOLDER
 from tabular_cache.reference import LoadMonitor, Reference, time_reference
 from tabular_cache.rows import AGAIN, NOISE, merge_rows, parquet_bytes
 from tabular_cache.schema import MOST_CONFIGS, NOISE_SCHEMA, file_stem
-from tabular_cache.store import Store, append_line, read_journal
+from tabular_cache.store import Store, append_line, check_same_data, read_journal
 from tabular_cache.table import Table, base_manifest, load_table, to_table
 
 # The stages by which the tables grow: which configurations of which problem are measured in which order.
@@ -238,10 +238,11 @@ class PartStore:
         manifest = base_manifest(folder)
         self.base: dict[str, Any] = manifest["tables"]
         self.tree_method = str(manifest["tree_method"])
+        self._store = Store(folder)  # of the base files, which stay as they are
 
     def locked(self) -> AbstractContextManager[None]:
         """Hold the folder's lock; raises BadInput when another build has it."""
-        return Store(self.folder).locked()
+        return self._store.locked()
 
     def recover(self) -> None:
         """Drop the journals that are in a part already: what a kill left between the sidecar and the journal."""
@@ -270,7 +271,7 @@ class PartStore:
         """Return the rows that a problem's table has; those of the journal are not among them."""
         tables = self._added(problem)
         if not self.from_scratch(problem):
-            packed = Store(self.folder).packed(problem)
+            packed = self._store.packed(problem)
             if packed is None:
                 raise BadInput(f"the table of {problem} is not in {self.folder}, and parts continue it: restore it")
             tables.insert(0, packed)
@@ -323,11 +324,7 @@ class PartStore:
             known = before[0] if before else found
         else:
             known = self.base[problem]
-        if reason := difference(known, found):
-            raise BadInput(
-                f"{problem} was measured on other data before ({reason}): bring those back (DATASETS_HOME), or measure "
-                "all of it anew in another folder, tables=DIR dataset=[...]"
-            )
+        check_same_data(problem, known, found)
 
     def pack(self, unit: Unit, campaign: dict[str, Any]) -> bool:
         """Make a part of a problem's journal; says whether there was anything to pack."""

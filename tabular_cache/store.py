@@ -147,12 +147,8 @@ class Store:
     def _check_data(self, problem: str, entry: Mapping[str, Any], lines: list[dict[str, Any]]) -> Mapping[str, Any]:
         """Return what is known of the data of the first trainings; raises BadInput for a line of others."""
         known = self._data.setdefault(problem, entry if "data_hash" in entry else lines[0]["problem"])
-        other = next((reason for line in lines if (reason := difference(known, line["problem"]))), "")
-        if other:
-            raise BadInput(
-                f"{problem} was measured on other data before ({other}): bring those "
-                f"back (DATASETS_HOME), or measure all of it anew in another folder, tables=DIR dataset=[...]"
-            )
+        for line in lines:
+            check_same_data(problem, known, line["problem"])
         return known
 
     def write_manifest(self) -> None:
@@ -188,6 +184,15 @@ class Store:
 
     def _journal_path(self, problem: str) -> Path:
         return self.journal / f"{file_stem(problem)}.jsonl"
+
+
+def check_same_data(problem: str, known: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+    """Raise BadInput if the data described by `found` are not those `known` (`pipelines.identity.difference`)."""
+    if reason := difference(known, found):
+        raise BadInput(
+            f"{problem} was measured on other data before ({reason}): bring those back (DATASETS_HOME), or measure "
+            "all of it anew in another folder, tables=DIR dataset=[...]"
+        )
 
 
 def read_journal(path: Path) -> list[dict[str, Any]]:
