@@ -200,6 +200,7 @@ def invert_triangle(L: Float[np.ndarray, "n n"]) -> Float[np.ndarray, "n n"]:
 # every sum is fixed by the size alone, and most of the work is done in tiles that stay in the processor's registers.
 
 
+@no_type_check  # else the tests would have its checked form compiled
 def padded(n: int) -> int:
     """Return the rows that an n x n matrix is padded to; for Python, where `padded_inline` is for compiled loops."""
     return -(-n // SQUARE_COLUMNS) * SQUARE_COLUMNS
