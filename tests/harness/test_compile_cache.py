@@ -110,6 +110,7 @@ class Starter:
         mine = ("NUMBA_CACHE_DIR", "PYTHONPATH")
         plain = {name: value for name, value in os.environ.items() if name not in mine}
         environment = {**plain, "PYTHONPATH": f"{self._package.parent}{os.pathsep}{HERE.parent}", **more}
+        environment["PYTHONDONTWRITEBYTECODE"] = "1"  # a source rewritten within a second may pass for the old one
         return self._forked.start(program, cwd=self._package.parent, environment=environment)
 
     def __call__(self, **more: str) -> tuple[float, int]:
