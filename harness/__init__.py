@@ -12,9 +12,9 @@ from datasets import pin_blas
 pin_blas()
 
 if TYPE_CHECKING:
-    from datasets.errors import BadInput
     from harness.acquisitions.ei import ExpectedImprovement
     from harness.cost_models.linear import LowVariance
+    from harness.errors import BadInput
     from harness.optimizer import Optimizer
     from harness.problem import Evaluation
     from harness.records import read_traces as read
@@ -42,7 +42,7 @@ __all__ = [
 
 _PLACES = {
     "XGBOOST_SPACE": "harness.space",
-    "BadInput": "datasets.errors",
+    "BadInput": "harness.errors",
     "Evaluation": "harness.problem",
     "ExpectedImprovement": "harness.acquisitions.ei",
     "GaussianProcess": "harness.surrogates.gp",

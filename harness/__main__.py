@@ -4,7 +4,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from datasets.errors import BadInput
 from harness.cli import SOME_FAILED, refuse, run_cli, stops_soon
 from harness.config import (
     CONFIGS,
@@ -15,7 +14,7 @@ from harness.config import (
     overrides_of,
     users_mistakes,
 )
-from harness.errors import folder, quoted, writable
+from harness.errors import BadInput, folder, quoted, writable
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from datasets.errors import BadInput
 from harness.cli import run_cli, wants_help
 from harness.config import CONFIGS, options
+from harness.errors import BadInput
 
 COMPONENTS = ("surrogate", "cost_model", "utility")
 ASKS = 3  # a fit of its own, one that goes on from it, and predictions that remember

@@ -15,8 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from datasets.errors import BadInput
-from harness.errors import quoted
+from harness.errors import BadInput, quoted
 
 # What a command line chooses from the folders of `configs`: which files there are, and what goes with what.
 #

@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from datasets.errors import BadInput
-from harness.errors import number
+from harness.errors import BadInput, number
 from harness.execution.sandbox import Limits, train_within
 from harness.problem import OK, TIMEOUT, About, ContinuousProblem, Evaluation, cap
 from harness.training import TREE_METHODS, train

@@ -16,7 +16,6 @@ from typing import Any, no_type_check
 import numpy as np
 from jaxtyping import Float, Int
 
-from datasets.errors import BadInput
 from harness import cost_models
 from harness.acquisitions import (
     BoundedUtility,
@@ -33,6 +32,7 @@ from harness.acquisitions import (
 from harness.acquisitions.cost_rules import effective_alpha
 from harness.compile_cache import clock_s, njit
 from harness.cost_models import CostModel, ProblemAware, censored
+from harness.errors import BadInput
 from harness.normal import log
 from harness.problem import Evaluation, Problem
 from harness.surrogates import BoundedPosterior, DrawingSurrogate, RecallingPosterior, Surrogate

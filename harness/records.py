@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from datasets.errors import BadInput
 from datasets.files import write_atomically
 from harness.config import targets_in
+from harness.errors import BadInput
 from harness.space import XGBOOST_SPACE
 
 if TYPE_CHECKING:

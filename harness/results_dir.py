@@ -20,8 +20,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from datasets.errors import BadInput
 from datasets.files import write_atomically
+from harness.errors import BadInput
 from harness.problem import Candidates, Evaluation, Problem
 from harness.progress import duration
 from harness.records import TARGET, DamagedRecord, checked_header, libraries, record_files, set_aside, spec_hash

@@ -12,7 +12,6 @@ import hydra
 from hydra.utils import instantiate
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
-from datasets.errors import BadInput
 from harness.config import (
     CONFIGS,
     check_needs,
@@ -25,7 +24,7 @@ from harness.config import (
     users_mistakes,
 )
 from harness.cost_models import censored, check_statistic
-from harness.errors import flag, number, whole_number
+from harness.errors import BadInput, flag, number, whole_number
 from harness.optimizer import check_scale
 from harness.records import LARGEST_SEED
 from harness.study import Method, Study, make_optimizer

@@ -10,10 +10,9 @@ from typing import no_type_check
 import numpy as np
 from jaxtyping import Float
 
-from datasets.errors import BadInput
 from harness.acquisitions import StepContext
 from harness.compile_cache import njit
-from harness.errors import number
+from harness.errors import BadInput, number
 from harness.normal import exp
 from harness.surrogates.gp import standardise
 from harness.surrogates.kernels import log_normal

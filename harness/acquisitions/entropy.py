@@ -11,7 +11,6 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import entr, erfcx, log_ndtr
 
-from datasets.errors import BadInput
 from harness.acquisitions import StepContext
 from harness.acquisitions.lookahead import (
     MOST_NODES,
@@ -23,7 +22,7 @@ from harness.acquisitions.lookahead import (
     spread,
 )
 from harness.compile_cache import njit
-from harness.errors import whole
+from harness.errors import BadInput, whole
 from harness.normal import (
     BLOCK,
     ROWS,

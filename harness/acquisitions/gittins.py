@@ -7,12 +7,11 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import log_ndtr
 
-from datasets.errors import BadInput
 from harness.acquisitions import Setup, StepContext
 from harness.acquisitions.cost_rules import Ignore, Power
 from harness.acquisitions.ei import log_h
 from harness.cost_models import log_statistic
-from harness.errors import flag, number
+from harness.errors import BadInput, flag, number
 from harness.normal import exp, log
 from harness.surrogates.gp import standardise
 

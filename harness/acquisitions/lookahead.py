@@ -7,10 +7,10 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float, Int
 
-from datasets.errors import BadInput
 from harness.acquisitions import PowerRule, Setup, StepContext
 from harness.acquisitions.cost_rules import per_cost
 from harness.acquisitions.ei import log_ei
+from harness.errors import BadInput
 from harness.normal import exp, log1p
 from harness.surrogates import Joint, JointPosterior, JointSurrogate
 

@@ -4,10 +4,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from datasets.errors import BadInput
 from harness.cli import run_cli, tell_records, wants_help
 from harness.config import CONFIGS, chosen, compose_config
-from harness.errors import folder, listed, positive, whole_number, writable
+from harness.errors import BadInput, folder, listed, positive, whole_number, writable
 
 
 def main(argv: Sequence[str] | None = None) -> int:

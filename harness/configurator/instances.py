@@ -11,8 +11,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy.sparse import csc_array
 
-from datasets.errors import BadInput
 from datasets.files import write_atomically
+from harness.errors import BadInput
 from harness.streams import stream
 
 # Integer programs of 0-1 variables as model files.

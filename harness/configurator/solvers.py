@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
-from datasets.errors import BadInput
+from harness.errors import BadInput
 from harness.execution import sandbox
 from harness.execution.sandbox import CAPPED, DONE, Outcome
 

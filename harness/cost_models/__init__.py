@@ -11,8 +11,8 @@ from typing import Protocol, no_type_check, runtime_checkable
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from datasets.errors import BadInput
 from harness.compile_cache import njit
+from harness.errors import BadInput
 from harness.normal import log
 from harness.problem import KnownCosts, Problem
 from harness.space import XGBOOST_SPACE, Parameter, SearchSpace

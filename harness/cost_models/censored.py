@@ -11,8 +11,8 @@ from its fit to the costs that are known.
 import numpy as np
 from jaxtyping import Bool, Float
 
-from datasets.errors import BadInput
 from harness.cost_models import CensoredCostModel, CostModel, log_costs
+from harness.errors import BadInput
 from harness.normal import exp, truncated_moments
 from harness.surrogates.gp import GaussianProcess
 from harness.surrogates.posterior import GaussianPosterior

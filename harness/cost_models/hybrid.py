@@ -6,9 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from datasets.errors import BadInput
 from harness.cost_models import CostModel, Features, ProblemAware, known_beforehand, log_costs
-from harness.errors import number
+from harness.errors import BadInput, number
 from harness.problem import Problem
 from harness.space import XGBOOST_SPACE, SearchSpace
 from harness.surrogates.likelihood import dot, factor, inverse_factor, product, transposed_product

@@ -13,7 +13,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future
 from pathlib import Path
 from typing import Any, TypeVar
 
-from datasets.errors import BadInput
+from harness.errors import BadInput
 from harness.execution.sandbox import end_with_parent
 from harness.execution.supervisor import HastyExecutor, WorkerLost, worker_count
 from harness.progress import Progress

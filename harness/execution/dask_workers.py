@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 from typing import Any
 
-from datasets.errors import BadInput
+from harness.errors import BadInput
 from harness.execution.supervisor import ExecutorGone, HastyExecutor, WorkerLost, within
 
 _LOOK_S = 1.0  # how old the number of workers may be

@@ -26,7 +26,7 @@ from typing import IO, Any
 import numpy as np
 from jaxtyping import Float
 
-from datasets.errors import BadInput
+from harness.errors import BadInput
 from harness.problem import FAILED, OUT_OF_MEMORY, TIMEOUT
 from harness.training import Training, train
 from pipelines.prepared import Prepared

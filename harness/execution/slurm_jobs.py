@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from datasets.errors import BadInput
+from harness.errors import BadInput
 from harness.execution.supervisor import HastyExecutor, WorkerLost, within
 
 _LOOK_S = {"slurm": 5.0}  # between looks at the jobs; submitit asks Slurm itself less often

@@ -15,9 +15,8 @@ from typing import NamedTuple, no_type_check
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from datasets.errors import BadInput
 from harness.compile_cache import njit
-from harness.errors import flag, number, whole
+from harness.errors import BadInput, flag, number, whole
 from harness.normal import truncated_moments, truncated_quantile
 from harness.streams import stream
 from harness.surrogates.gp import standardise

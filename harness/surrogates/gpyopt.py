@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from datasets.errors import BadInput
-from harness.errors import whole
+from harness.errors import BadInput, whole
 from harness.streams import seed_sequence
 from harness.surrogates.gp import standardise
 
