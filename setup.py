@@ -1,0 +1,12 @@
+"""Which packages an installation carries: all of them from a checkout (`pip install -e`), in a wheel `harness` alone.
+
+A wheel with all would bring a top-level package named `datasets` into environments where another one of that name lives.
+"""
+
+import sys
+
+from setuptools import find_packages, setup
+
+CHECKOUT = ["datasets*", "pipelines*", "harness*", "tabular_cache*", "analysis*", "configs*"]
+
+setup(packages=find_packages(include=CHECKOUT if "editable_wheel" in sys.argv else ["harness*"]))
