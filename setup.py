@@ -1,6 +1,6 @@
 """Which packages an installation carries: all of them from a checkout (`pip install -e`), in a wheel `harness` alone.
 
-A wheel with all would bring a top-level package named `datasets` into environments where another one of that name lives.
+A wheel with all would bring a top-level package `datasets` into environments where another one of that name lives.
 """
 
 import sys
