@@ -34,7 +34,7 @@ from analysis.traces import (
     of_the_best,
 )
 from datasets.errors import BadInput
-from harness.acquisitions import CostRule, DemandingUtility, Setup
+from harness.acquisitions import CostRule, Setup, Utility
 from harness.acquisitions.cost_rules import Contextual, Cool, Ignore, Power
 from harness.config import CONFIGS
 from harness.cost_models import Oracle
@@ -454,10 +454,9 @@ def refusal(utility: str, rule: str, deadline: bool) -> str | None:
     path, known = CONFIGS / "utility" / f"{utility}.yaml", _rule(rule)
     if known is None or not path.is_file():
         return None
-    made = instantiate(OmegaConf.load(path))
+    made: Utility = instantiate(OmegaConf.load(path))
     try:
-        if isinstance(made, DemandingUtility):
-            made.check(Setup(GaussianProcess(), Oracle(), known, 1.0 if deadline else None))
+        made.check(Setup(GaussianProcess(), Oracle(), known, 1.0 if deadline else None))
     except BadInput as error:
         return str(error)
     return None

@@ -1,8 +1,4 @@
-"""The normal distribution in logs, truncated or not, and elementary functions with the same digits on every processor.
-
-Log probabilities and ratios of density to probability are compiled, for loops over many at a time. Gauss-Hermite
-nodes and `logsumexp` are here, too.
-"""
+"""The normal distribution in logs, truncated or not, and functions with the same digits on every processor."""
 
 import math
 from collections.abc import Callable
@@ -14,12 +10,12 @@ from jaxtyping import Float
 from numpy.polynomial import chebyshev
 from scipy.special import erfcx, log_ndtr, ndtri_exp
 
+from harness.arrays import PerCandidate, Vector
 from harness.compile_cache import njit
 from harness.surrogates.kernels import exp_minus
 
-# Logs of normal probabilities and ratios of density to probability, many at a time, without a call for each.
-#
-# Loops over short arrays that stay in the processor's cache, an operation at a time, become wide instructions.
+# Logs of normal probabilities and ratios of density to probability, compiled: loops over short arrays that stay in the
+# processor's cache, an operation at a time, become wide instructions.
 
 BLOCK = 64
 ROWS = 3  # of BLOCK numbers each: work space for `tails`
@@ -29,7 +25,7 @@ _LARGEST = 700.0  # at which `exp_minus` stops
 _HALF_LOG_2PI, _DENSITY = 0.5 * math.log(2.0 * math.pi), 1.0 / math.sqrt(2.0 * math.pi)
 
 
-def _smooth(t: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+def _smooth(t: Vector) -> Vector:
     """Return (1 + 2 z) erfcx(z), t = (z - K) / (z + K), for all z >= 0: relative error of its polynomial 4e-15."""
     z = _K * (1.0 + t) / (1.0 - t)
     return (1.0 + 2.0 * z) * erfcx(z)
@@ -149,7 +145,7 @@ def _log_survival(mean, sd, y):  # type: ignore[no-untyped-def]
     return total, slope
 
 
-def log_survival(mean: Float[np.ndarray, " m"], sd: Float[np.ndarray, " m"], y: float) -> tuple[float, float]:
+def log_survival(mean: PerCandidate, sd: PerCandidate, y: float) -> tuple[float, float]:
     """Return log P(min > y) of independent N(mean, sd^2), and by how much it falls per unit of y."""
     return _log_survival(mean, sd, y)  # type: ignore[no-any-return]
 
@@ -249,7 +245,7 @@ def _hermite(n: int, x: float) -> tuple[float, float]:
     return before, value
 
 
-def gauss_hermite(n: int) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+def gauss_hermite(n: int) -> tuple[Vector, Vector]:
     """Return nodes z, ascending, and weights w, sum 1, with E[f(Z)] = sum w f(z), Z ~ N(0, 1), exact to degree 2n - 1.
 
     Source: Golub and Welsch 1969; weights by 1 / p_{n-1}(z)^2, p orthonormal.
@@ -258,7 +254,7 @@ def gauss_hermite(n: int) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " 
     return np.array(nodes), np.array(weights)
 
 
-# The normal distribution truncated below: what is believed of a value of which only a lower bound is known.
+# The normal distribution truncated below, that of a value of which only a lower bound is known.
 #
 # Notation: v ~ N(mu, s^2) given v >= a; alpha = (a - mu) / s; Phi, phi the standard normal's distribution and density.
 # Source: Johnson, Kotz and Balakrishnan 1994, section 13.10.1 (moments). All in logs or in scaled functions, since
@@ -267,12 +263,7 @@ def gauss_hermite(n: int) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " 
 _FAR = 30.0  # sd: beyond, the moments' brackets cancel and their asymptotic series are exact to 1e-9
 
 
-def truncated_quantile(
-    q: Float[np.ndarray, " n"],
-    mu: Float[np.ndarray, " n"],
-    sd: Float[np.ndarray, " n"],
-    bound: Float[np.ndarray, " n"],
-) -> Float[np.ndarray, " n"]:
+def truncated_quantile(q: Vector, mu: Vector, sd: Vector, bound: Vector) -> Vector:
     """Return v with P(v' <= v | v' >= a) = q, 0 < q < 1: mu - s Phi^-1((1 - q) Phi(-alpha)); never below `bound`.
 
     Raises ValueError for an sd that is not positive or a q outside (0, 1).
@@ -285,9 +276,7 @@ def truncated_quantile(
     return np.maximum(mu - sd * ndtri_exp(tail), bound)
 
 
-def truncated_moments(
-    mu: Float[np.ndarray, " n"], sd: Float[np.ndarray, " n"], bound: Float[np.ndarray, " n"]
-) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+def truncated_moments(mu: Vector, sd: Vector, bound: Vector) -> tuple[Vector, Vector]:
     """Return E[v] = mu + s h and Var[v] = s^2 (1 + alpha h - h^2), h = phi(alpha) / Phi(-alpha), the hazard.
 
     The mean is never below `bound`, the variance positive. Raises ValueError for an sd that is not positive.
@@ -305,9 +294,7 @@ def truncated_moments(
     return np.maximum(mean, bound), np.square(sd) * share
 
 
-def _standard(
-    mu: Float[np.ndarray, " n"], sd: Float[np.ndarray, " n"], bound: Float[np.ndarray, " n"]
-) -> Float[np.ndarray, " n"]:
+def _standard(mu: Vector, sd: Vector, bound: Vector) -> Vector:
     if not (np.asarray(sd) > 0.0).all():
         raise ValueError("the sd of a truncated normal distribution must be positive")
     return np.asarray((bound - mu) / sd, dtype=np.float64)

@@ -3,39 +3,28 @@
 The surrogate sees errors on the scale `error_scale`, and so do utilities. Failed evaluations: it sees the worst error
 observed so far in their place, so that the search moves away from them; the cost model learns their cost like any
 other. A time-out's cost is only a lower bound of the true one, and the cost model learns it as such
-(`cost_models.censored`). Before `Optimizer` stand these scales, the screening of candidates, and checks of what a
-user's components return.
+(`cost_models.fit_with_bounds`). Before `Optimizer` stand these scales and the screening of candidates.
 """
 
 import copy
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, no_type_check
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from harness import cost_models
-from harness.acquisitions import (
-    BoundedUtility,
-    CostRule,
-    DemandingUtility,
-    FittedData,
-    FrontRule,
-    PowerRule,
-    Setup,
-    StepContext,
-    Utility,
-    choose,
-)
+from harness.acquisitions import CostRule, FittedData, Setup, StepContext, Utility, choose
 from harness.acquisitions.cost_rules import effective_alpha
+from harness.arrays import Candidates, Indices, MeanSd, PerCandidate, Vector
 from harness.compile_cache import clock_s, njit
-from harness.cost_models import CostModel, ProblemAware, censored
-from harness.errors import BadInput
+from harness.cost_models import CostModel
+from harness.errors import BadInput, whole_number
 from harness.normal import log
 from harness.problem import Evaluation, Problem
-from harness.surrogates import BoundedPosterior, DrawingSurrogate, RecallingPosterior, Surrogate
+from harness.surrogates import Posterior, Surrogate, complete
 
 # The scale on which the surrogate sees errors, and so on which utilities are computed; records keep the errors.
 #
@@ -58,7 +47,7 @@ def check_scale(name: object) -> str:
     return str(name)
 
 
-def rescale(name: str, error: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+def rescale(name: str, error: Vector) -> Vector:
     """Return errors on the scale `name`; NaN (failed evaluations) stays NaN. Raises BadInput for the log of < 0."""
     seen = error[~np.isnan(error)]
     if name == RAW or not len(seen):
@@ -66,7 +55,7 @@ def rescale(name: str, error: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"
     return _log(error, seen) if name == LOG else np.minimum(error, upper_limit(seen))
 
 
-def _log(error: Float[np.ndarray, " n"], seen: Float[np.ndarray, " k"]) -> Float[np.ndarray, " n"]:
+def _log(error: Vector, seen: Float[np.ndarray, " k"]) -> Vector:
     """Return log y, and for y = 0 log(s / 2), s the smallest positive error seen; all 0 while none is positive.
 
     A share misclassified of 0 out of n rows says that the true one is below what n rows resolve, 1 / n <= s: a value
@@ -76,11 +65,11 @@ def _log(error: Float[np.ndarray, " n"], seen: Float[np.ndarray, " k"]) -> Float
     """
     if seen.min() < 0:
         raise BadInput(f"error_scale=log needs errors >= 0, got {seen.min():g}: take raw or winsorized")
-    positive = seen[seen > 0]
-    if not len(positive):
+    above = seen[seen > 0]
+    if not len(above):
         return np.where(np.isnan(error), np.nan, 0.0)
     zero = error == 0
-    return np.where(zero, log(positive).min() - math.log(2.0), log(np.where(zero, 1.0, error)))
+    return np.where(zero, log(above).min() - math.log(2.0), log(np.where(zero, 1.0, error)))
 
 
 def upper_limit(seen: Float[np.ndarray, " k"]) -> float:
@@ -98,8 +87,8 @@ def upper_limit(seen: Float[np.ndarray, " k"]) -> float:
 
 # Screening: the candidates that a step's choice can fall on, found without predicting all of them exactly.
 #
-# A cost rule that stays on the front (`FrontRule`) chooses a candidate that none dominates. Fast upper bounds of
-# the utility, from a prediction in single precision, and lower bounds of it at a few leaders are enough to rule
+# A cost rule that stays on the front (`CostRule.on_front`) chooses a candidate that none dominates. Fast upper bounds
+# of the utility, from a prediction in single precision, and lower bounds of it at a few leaders are enough to rule
 # out most of the others; what is left is predicted exactly. The choice is that of a full evaluation.
 
 FEWEST = 200  # candidates below which screening costs more than it saves
@@ -108,43 +97,36 @@ MANY = 70  # observations from which the exact variance costs more than a second
 _EXPONENTS = np.array([0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 3.0])  # leaders: the best of bound / cost^alpha
 _COUNT = len(_EXPONENTS)
 
-
-Believe = Callable[[slice | Int[np.ndarray, " k"], Float[np.ndarray, " k"], Float[np.ndarray, " k"]], StepContext]
-
-
-def screened(utility: Utility, rule: CostRule) -> BoundedUtility | None:
-    """Return `utility` if its choice by `rule` can be screened, else None."""
-    return utility if isinstance(utility, BoundedUtility) and isinstance(rule, FrontRule) and rule.on_front else None
+ContextOf = Callable[[slice | Indices, PerCandidate, PerCandidate], StepContext]
 
 
 def shortlist(
-    utility: BoundedUtility,
-    posterior: BoundedPosterior,
-    C: Float[np.ndarray, "m d"],
-    log_cost: Float[np.ndarray, " m"],
-    believe: Believe,
+    utility: Utility,
+    posterior: Posterior,
+    C: Candidates,
+    log_cost: PerCandidate,
+    context_of: ContextOf,
     rough: bool,
-) -> Int[np.ndarray, " k"]:
+) -> Indices:
     """Return, in order, the indices of candidates `C` among which all of the front is.
 
-    believe(where, mean, sd): the belief on the candidates `where`, given their prediction. rough: screen first by
-    bounds from half of the observations, worth it from `MANY` on; or by what the posterior recalls.
+    context_of(where, mean, sd): the context of the candidates `where`, given their prediction. rough: screen first by
+    bounds from half of the observations, worth it from `MANY` on.
     """
-    recalled = posterior.recalled(C) if rough and isinstance(posterior, RecallingPosterior) else None
-    bound = utility.log_bound(believe(slice(None), *(recalled or posterior.bounds(C, rough))))
+    bound = utility.log_bound(context_of(slice(None), *posterior.bounds(C, rough)))
     if np.isnan(bound).any() or np.isnan(log_cost).any():  # bounds say nothing then; the choice names the candidate
         return np.arange(len(C))
 
-    def bars(leaders: Int[np.ndarray, " l"]) -> tuple[Float[np.ndarray, " l"], Float[np.ndarray, " l"]]:
+    def bars(leaders: Indices) -> MeanSd:
         """Return cost and least utility of the leaders; both ascend."""
-        value = utility.log_floor(believe(leaders, *posterior.mean_sd(C[leaders])))
+        value = utility.log_floor(context_of(leaders, *posterior.mean_sd(C[leaders])))
         return log_cost[leaders], np.maximum.accumulate(value)
 
     first = bars(_leaders(bound, log_cost, _EXPONENTS))
     kept = _ahead(bound, log_cost, *first)
-    if recalled or not rough or len(kept) <= _AGAIN:
+    if not rough or len(kept) <= _AGAIN:
         return kept
-    bound = utility.log_bound(believe(kept, *posterior.bounds(C[kept])))
+    bound = utility.log_bound(context_of(kept, *posterior.bounds(C[kept])))
     ahead = _ahead(bound, log_cost[kept], *first)
     if len(ahead) > FEWEST:  # the rough bounds led astray: better leaders are worth their price
         kept, bound = kept[ahead], bound[ahead]
@@ -154,9 +136,7 @@ def shortlist(
 
 @njit(cache=True)
 @no_type_check
-def _leaders(
-    bound: Float[np.ndarray, " m"], log_cost: Float[np.ndarray, " m"], exponents: Float[np.ndarray, " e"]
-) -> Int[np.ndarray, " f"]:
+def _leaders(bound, log_cost, exponents):  # type: ignore[no-untyped-def]
     """Return the cheapest candidate and, for each alpha, the one of highest bound - alpha log cost: once, by cost."""
     best, highest = np.empty(len(exponents) + 1, np.intp), np.empty(len(exponents))
     best[:], highest[:] = log_cost.argmin(), -np.inf
@@ -181,12 +161,7 @@ def _leaders(
 
 @njit(cache=True)
 @no_type_check
-def _ahead(
-    bound: Float[np.ndarray, " m"],
-    log_cost: Float[np.ndarray, " m"],
-    leader_cost: Float[np.ndarray, " k"],
-    bar: Float[np.ndarray, " k"],
-) -> Int[np.ndarray, " k"]:
+def _ahead(bound, log_cost, leader_cost, bar):  # type: ignore[no-untyped-def]
     """Return, in order, the indices of those that may reach the bar of the dearest leader costing no more than they.
 
     leader_cost ascends, and with it bar; the cheapest candidate is a leader, so that every one has a bar.
@@ -203,43 +178,8 @@ def _ahead(
     return ahead[:found]
 
 
-# Checks of what a user's own parts return: of the right shape, or one line says what is not.
-#
-# Without them, NumPy would broadcast three scores over five thousand candidates and go on.
-
-_LOOKED_AT = 128  # candidates whose values are checked
-
-
-def one_each(source: object, method: str, values: Any, m: int) -> Any:
-    """Return `values` if they are one number for each of `m` candidates; raises BadInput naming whose they are."""
-    if isinstance(values, np.ndarray) and values.shape == (m,) and values.dtype.kind in "fiub":
-        return values
-    what = f"shape {values.shape} of {values.dtype}" if isinstance(values, np.ndarray) else repr(values)[:60]
-    raise BadInput(f"{type(source).__name__}.{method} returned {what}, needed ({m},): one {method} per candidate")
-
-
-def check_point(x: Any, d: int | None) -> None:
-    """Raise ValueError unless `x` is a point of the unit cube, of `d` dimensions where that is known."""
-    if np.ndim(x) != 1 or (d is not None and len(x) != d):
-        raise ValueError(f"the point must have the shape ({'d' if d is None else d},), got {np.shape(x)}")
-    if not ((x >= 0) & (x <= 1)).all():
-        raise ValueError(f"the point must lie in the unit cube (SearchSpace.to_unit maps native values), got {x}")
-
-
-def check_candidates(C: Any, d: int) -> None:
-    """Raise ValueError unless `C` are points of `d` dimensions, at least one, in the unit cube.
-
-    Native values show in any row, so the first rows are looked at: all of them would take 3 % of a step.
-    """
-    if len(C) == 0:
-        raise ValueError("there is no candidate to choose")
-    if np.ndim(C) != 2 or np.shape(C)[1] != d:
-        raise ValueError(f"candidates must have the shape (m, {d}), got {np.shape(C)}")
-    if not (np.min(C[:_LOOKED_AT]) >= 0 and np.max(C[:_LOOKED_AT]) <= 1):
-        raise ValueError("candidates must lie in the unit cube: SearchSpace.to_unit maps native values there")
-
-
 _LARGEST = 700.0  # exp of it is finite, of its negative positive
+_LOOKED_AT = 128  # candidates whose values are checked: native values show in any row, and all would be 3 % of a step
 
 
 @dataclass(frozen=True)
@@ -265,7 +205,7 @@ class Optimizer:
     iterations: evaluations of the whole run, `n_initial` of the initial design included. tau: the budget in
     seconds, or None. cost_statistic: what the rule takes for the cost, one of `cost_models.STATISTICS`. seed: of the
     random draws of utility and surrogate, if they make any. censored_costs: what becomes of costs that are only lower
-    bounds, one of `censored.TREATMENTS`. error_scale: what the surrogate sees of errors, one of `SCALES`.
+    bounds, one of `cost_models.TREATMENTS`. error_scale: what the surrogate sees of errors, one of `SCALES`.
     """
 
     def __init__(
@@ -280,49 +220,47 @@ class Optimizer:
         tau: float | None = None,
         cost_statistic: str = cost_models.EXP_MEAN,
         seed: int = 0,
-        censored_costs: str = censored.IMPUTED,
+        censored_costs: str = cost_models.IMPUTED,
         error_scale: str = RAW,
     ) -> None:
-        for name, count in (("iterations", iterations), ("n_initial", n_initial)):
-            if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-                raise BadInput(f"{name} must be a whole number >= 1, got {count}")
+        self._iterations, self._n_initial = (
+            whole_number("iterations", iterations, 1),
+            whole_number("n_initial", n_initial, 1),
+        )
         if tau is not None and not (np.isfinite(tau) and tau > 0):
             raise BadInput(f"tau must be a number of seconds > 0, or null, got {tau}")
-        self._surrogate, self._cost_model, self._utility, self._rule = surrogate, cost_model, utility, rule
-        self._statistic, self._treatment = (
-            cost_models.check_statistic(cost_statistic),
-            censored.check_treatment(censored_costs),
-        )
-        self._scale = check_scale(error_scale)
-        if cost_statistic == "expected_inverse" and not isinstance(rule, PowerRule):
+        self._tau = tau
+        self._surrogate, self._cost_model = complete(surrogate, Surrogate), complete(cost_model, CostModel)
+        self._utility, self._rule = complete(utility, Utility), complete(rule, CostRule)
+        self._statistic = cost_models.check_statistic(cost_statistic)
+        self._treatment, self._scale = cost_models.check_treatment(censored_costs), check_scale(error_scale)
+        if cost_statistic == "expected_inverse" and type(self._rule).exponent is CostRule.exponent:
             raise BadInput(
                 "cost_statistic=expected_inverse needs a rule that divides by a power of the cost, such as eipu"
             )
-        if isinstance(utility, DemandingUtility):
-            utility.check(Setup(surrogate, cost_model, rule, tau))
+        self._utility.check(Setup(self._surrogate, self._cost_model, self._rule, tau))
         self._seed = seed
         self._serve("")
-        self._screened = screened(utility, rule)
-        self._iterations, self._n_initial, self._tau = iterations, n_initial, tau
         self._n, self._points, self._outcomes = 0, np.empty((0, 0)), np.empty((0, 3))  # error, cost, censored
-        self._asked: tuple[FittedData, Float[np.ndarray, " n"]] | None = None
+        self._asked: tuple[FittedData, Vector] | None = None
 
     def start(self, problem: Problem) -> None:
-        """Show the problem to a cost model that asks for it; raises BadInput if that cannot serve it."""
+        """Show the problem to the components; raises BadInput if the cost model cannot serve it."""
         self._serve(problem.name)
-        if isinstance(self._cost_model, ProblemAware):
-            self._cost_model.start(problem)
+        self._cost_model.start(problem)
 
     def _serve(self, problem: str) -> None:
         self._problem = problem
-        if isinstance(self._surrogate, DrawingSurrogate):
-            self._surrogate.draw_for(self._seed, problem)
+        self._surrogate.draw_for(self._seed, problem)
 
     def tell(self, x: Float[np.ndarray, " d"], evaluation: Evaluation) -> None:
         """Record the evaluation of unit-cube point `x`; raises ValueError for what is no point of the cube."""
-        x = np.array(x, dtype=np.float64)
-        check_point(x, self._points.shape[1] if self._n else None)
-        n = self._n
+        x, n = np.array(x, dtype=np.float64), self._n
+        d = self._points.shape[1] if n else None
+        if x.ndim != 1 or (n and len(x) != d):
+            raise ValueError(f"the point must have the shape ({d or 'd'},), got {x.shape}")
+        if not ((x >= 0) & (x <= 1)).all():
+            raise ValueError(f"the point must lie in the unit cube (SearchSpace.to_unit maps native values), got {x}")
         if n == len(self._points):
             self._points = np.concatenate([self._points.reshape(n, len(x)), np.empty((n + 16, len(x)))])
             self._outcomes = np.concatenate([self._outcomes, np.empty((n + 16, 3))])
@@ -330,7 +268,7 @@ class Optimizer:
         self._outcomes[n] = evaluation.error, evaluation.cost_s, evaluation.censored
         self._n += 1
 
-    def ask(self, candidates: Float[np.ndarray, "m d"]) -> Proposal:
+    def ask(self, candidates: Candidates) -> Proposal:
         """Choose among `candidates`, points of the unit cube.
 
         Raises ValueError before the first `tell`, without candidates and for what are no such points; BadInput for a
@@ -338,19 +276,19 @@ class Optimizer:
         """
         if not self._n:
             raise ValueError("tell the initial design before asking")
-        check_candidates(candidates, self._points.shape[1])
+        _check_candidates(candidates, self._points.shape[1])
         began = clock_s()
         X, (error, cost_s, stopped) = self._points[: self._n].copy(), self._outcomes[: self._n].T.copy()
         y = fill_failures(rescale(self._scale, error))
-        posterior = self._surrogate.fit(X, y)
-        censored.fit_with_bounds(self._cost_model, X, cost_s, stopped > 0, self._treatment)
+        posterior = complete(self._surrogate.fit(X, y), Posterior)
+        cost_models.fit_with_bounds(self._cost_model, X, cost_s, stopped > 0, self._treatment)
         fitted = clock_s()
         self._asked = FittedData(X, y, posterior), cost_s
-        index, belief, mean_log_cost = self._belief(candidates, *self._asked)
-        log_value = one_each(self._utility, "log_value", self._utility.log_value(belief), len(index))
-        score = one_each(self._rule, "score", self._rule.score(log_value, belief.log_cost, belief), len(index))
-        i = choose(score, log_value, belief.log_cost)
-        alpha = effective_alpha(i, log_value, belief.log_cost)
+        index, context, mean_log_cost = self._context(candidates, *self._asked)
+        log_value = _one_each(self._utility, "log_value", self._utility.log_value(context), len(index))
+        score = _one_each(self._rule, "score", self._rule.score(log_value, context.log_cost, context), len(index))
+        i = choose(score, log_value, context.log_cost)
+        alpha = effective_alpha(i, log_value, context.log_cost)
         done = clock_s()
         return Proposal(
             index=int(index[i]),
@@ -361,63 +299,76 @@ class Optimizer:
             propose_ms=1e3 * (done - fitted),
         )
 
-    def outlook(self, points: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    def outlook(self, points: Candidates) -> MeanSd:
         """Return log utility and log cost of any points, by the models as the last `ask` fitted them.
 
         It changes nothing. Raises ValueError before the first `ask`.
         """
         if self._asked is None:
             raise ValueError("ask before looking at what the models say")
-        _, belief, _ = self._belief(points, *self._asked, screen=False)
-        return copy.copy(self._utility).log_value(belief), belief.log_cost  # one that keeps a state keeps it
+        _, context, _ = self._context(points, *self._asked, screen=False)
+        return copy.copy(self._utility).log_value(context), context.log_cost  # one that keeps a state keeps it
 
-    def _belief(
-        self, C: Float[np.ndarray, "m d"], history: FittedData, cost_s: Float[np.ndarray, " n"], screen: bool = True
-    ) -> tuple[Int[np.ndarray, " k"], StepContext, Float[np.ndarray, " k"]]:
-        """Return the candidates that the choice can fall on, the belief on them, and their mean log cost."""
+    def _context(
+        self, C: Candidates, history: FittedData, cost_s: Vector, screen: bool = True
+    ) -> tuple[Indices, StepContext, Float[np.ndarray, " k"]]:
+        """Return the candidates that the choice can fall on, their context, and their mean log cost."""
         posterior = history.posterior
         mean_log_cost, log_cost_sd = self._cost_model.predict(C)
         _check_costs(self._cost_model, mean_log_cost, log_cost_sd, len(C))
-        state: dict[str, Any] = {
-            "incumbent": float(history.y.min()),
-            "step": len(history.y),
-            "iterations": self._iterations,
-            "n_initial": self._n_initial,
-            "spent": float(cost_s.sum()),
-            "initial_cost": float(cost_s[: self._n_initial].sum()),
-            "tau": self._tau,
-            "history": history,
-            "seed": self._seed,
-            "problem": self._problem,
-        }
+        none = np.empty(0)
+        state = StepContext(
+            mean=none, sd=none, incumbent=float(history.y.min()), log_cost=none, log_cost_sd=none,
+            step=len(history.y), iterations=self._iterations, n_initial=self._n_initial, spent=float(cost_s.sum()),
+            initial_cost=float(cost_s[: self._n_initial].sum()), tau=self._tau, history=history,
+            seed=self._seed, problem=self._problem,
+        )  # fmt: skip
+        exponent = self._rule.exponent(state) if self._statistic == "expected_inverse" else None
+        log_cost = cost_models.log_statistic(self._statistic, mean_log_cost, log_cost_sd, exponent)
 
-        log_cost = self._log_cost(mean_log_cost, log_cost_sd, state)
-
-        def believe(where: Any, mean: np.ndarray, sd: np.ndarray, points: np.ndarray | None = None) -> StepContext:
+        def context_of(where: Any, mean: np.ndarray, sd: np.ndarray, points: np.ndarray | None = None) -> StepContext:
             costs = {"log_cost": log_cost[where], "log_cost_sd": log_cost_sd[where]}
             costs["mean_log_cost"] = mean_log_cost[where]
-            return StepContext(mean=mean, sd=sd, points=C[where] if points is None else points, **costs, **state)
+            return replace(state, mean=mean, sd=sd, points=C[where] if points is None else points, **costs)
 
         kept = np.arange(len(C))
-        if screen and self._screened is not None and len(C) >= FEWEST and isinstance(posterior, BoundedPosterior):
-            kept = shortlist(self._screened, posterior, C, log_cost, believe, rough=len(history.y) >= MANY)
+        bounded = self._utility.bounded and self._rule.on_front and posterior.bounded
+        if screen and bounded and len(C) >= FEWEST:
+            kept = shortlist(self._utility, posterior, C, log_cost, context_of, rough=len(history.y) >= MANY)
         offered = C[kept]
-        belief = believe(kept, *posterior.mean_sd(offered), offered)
-        if screen and isinstance(posterior, RecallingPosterior):
-            posterior.remember(offered)
-        return kept, belief, mean_log_cost[kept]
+        return kept, context_of(kept, *posterior.mean_sd(offered), offered), mean_log_cost[kept]
 
-    def _log_cost(
-        self, mean: Float[np.ndarray, " m"], sd: Float[np.ndarray, " m"], state: dict[str, Any]
-    ) -> Float[np.ndarray, " m"]:
-        exponent, none = None, np.empty(0)
-        if self._statistic == "expected_inverse" and isinstance(self._rule, PowerRule):
-            exponent = self._rule.exponent(StepContext(mean=none, sd=none, log_cost=none, log_cost_sd=none, **state))
-        return cost_models.log_statistic(self._statistic, mean, sd, exponent)
+
+def fill_failures(error: Vector) -> Vector:
+    """Put the worst error observed in place of NaN; all 0 while nothing has succeeded."""
+    failed = np.isnan(error)
+    if not failed.any():
+        return error
+    return np.where(failed, 0.0 if failed.all() else np.max(error, where=~failed, initial=-np.inf), error)
+
+
+# Checks of what a user's own parts return: without them, NumPy would broadcast three scores over five thousand
+# candidates and go on.
+
+
+def _one_each(source: object, method: str, values: Any, m: int) -> Any:
+    """Return `values` if they are one number for each of `m` candidates; raises BadInput naming whose they are."""
+    if isinstance(values, np.ndarray) and values.shape == (m,) and values.dtype.kind in "fiub":
+        return values
+    what = f"shape {values.shape} of {values.dtype}" if isinstance(values, np.ndarray) else repr(values)[:60]
+    raise BadInput(f"{type(source).__name__}.{method} returned {what}, needed ({m},): one {method} per candidate")
+
+
+def _check_candidates(C: Any, d: int) -> None:
+    if len(C) == 0:
+        raise ValueError("there is no candidate to choose")
+    if np.ndim(C) != 2 or np.shape(C)[1] != d:
+        raise ValueError(f"candidates must have the shape (m, {d}), got {np.shape(C)}")
+    if not (np.min(C[:_LOOKED_AT]) >= 0 and np.max(C[:_LOOKED_AT]) <= 1):
+        raise ValueError("candidates must lie in the unit cube: SearchSpace.to_unit maps native values there")
 
 
 def _check_costs(model: CostModel, mean: np.ndarray, sd: np.ndarray, m: int) -> None:
-    """Raise ValueError, naming the cost model, unless it gave a number of each for every candidate."""
     if not np.shape(mean) == np.shape(sd) == (m,):
         got = f"{np.shape(mean)} and {np.shape(sd)}"
         raise ValueError(f"{type(model).__name__} must predict mean and sd of {m} log costs each, got shapes {got}")
@@ -425,11 +376,3 @@ def _check_costs(model: CostModel, mean: np.ndarray, sd: np.ndarray, m: int) -> 
         if np.isnan(values).any():
             raise ValueError(f"{type(model).__name__}: the {name} of the log cost is NaN at candidate "
                              f"{int(np.isnan(values).argmax())}")  # fmt: skip
-
-
-def fill_failures(error: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """Put the worst error observed in place of NaN; all 0 while nothing has succeeded."""
-    failed = np.isnan(error)
-    if not failed.any():
-        return error
-    return np.where(failed, 0.0 if failed.all() else np.max(error, where=~failed, initial=-np.inf), error)

@@ -23,7 +23,7 @@ from harness.config import (
     search_places,
     users_mistakes,
 )
-from harness.cost_models import censored, check_statistic
+from harness.cost_models import check_statistic, check_treatment
 from harness.errors import BadInput, flag, number, whole_number
 from harness.optimizer import check_scale
 from harness.records import LARGEST_SEED
@@ -202,7 +202,7 @@ def read_study(cfg: DictConfig, choices: Mapping[str, str], overrides: Sequence[
         cost_statistic=check_statistic(cfg.cost_statistic),
         budgets=None if cfg.budgets is None else read_budgets(Path(str(cfg.budgets))),
         fronts=cfg.fronts,
-        censored_costs=censored.check_treatment(cfg.censored_costs),
+        censored_costs=check_treatment(cfg.censored_costs),
         error_scale=check_scale(cfg.error_scale),
     )
     _check_tables(grid)

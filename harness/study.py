@@ -21,8 +21,7 @@ from hydra.utils import get_object, instantiate
 from datasets.errors import BadInput, located, place_of, traceback_of
 from datasets.files import cache_folder, write_atomically
 from harness.compile_cache import clock_s
-from harness.cost_models import EXP_MEAN, CostModel, ProblemAware, known_beforehand
-from harness.cost_models.censored import IMPUTED
+from harness.cost_models import EXP_MEAN, IMPUTED, CostModel, asks_for_problem, known_beforehand
 from harness.errors import folder, writable
 from harness.execution import local
 from harness.execution.supervisor import ExecutorGone, supervised, worker_count
@@ -230,7 +229,7 @@ def all_specs(grid: Study, evaluator: Evaluator) -> Iterator[dict[str, Any]]:
             if isinstance(evaluator, Bounded):
                 evaluator.check_design(dataset, pipeline, min(grid.n_initial, grid.iterations))
             known = None
-            if isinstance(cost_model, ProblemAware):
+            if asks_for_problem(cost_model):
                 known = known_beforehand(cost_model, evaluator.open(dataset, pipeline, 0))
             for method in grid.methods:
                 yield make_spec(grid, dataset, pipeline, method, fingerprint, known)

@@ -20,14 +20,15 @@ from hydra.utils import instantiate
 from jaxtyping import Bool, Float
 from scipy.special import ndtri
 
+from harness import cost_models as costs
 from harness import execution
-from harness.cost_models import CostModel, Features, ProblemAware, known_beforehand
-from harness.cost_models import censored as costs
+from harness.cost_models import CostModel, Features, known_beforehand
 from harness.cost_models.linear import LowVariance
 from harness.normal import log
 from harness.records import code_of, missing_seeds, record_path, write_record
 from harness.space import XGBOOST_SPACE
 from harness.streams import stream
+from harness.surrogates import complete
 from harness.surrogates import forest as forests
 from harness.surrogates.forest import RandomForest
 from tabular_cache.replay import COST_COLUMNS, ReplayProblem
@@ -113,9 +114,8 @@ def timeout_rows(
     stopped, whole = np.exp(np.minimum(data.y, limit)), np.exp(data.y)
     for name, config in models.items():
         for treatment in (*costs.TREATMENTS, KNOWN):
-            model: CostModel = instantiate(dict(config))
-            if isinstance(model, ProblemAware):
-                model.start(ReplayProblem(table, seed, max_candidates=MOST_CENSORED))
+            model = complete(instantiate(dict(config)), CostModel)
+            model.start(ReplayProblem(table, seed, max_candidates=MOST_CENSORED))
             if treatment == KNOWN:
                 model.fit(data.X, whole)
             else:
@@ -154,7 +154,7 @@ def _score(
 #     slack     evaluations capped at a slack factor times the lowest cost so far; a random forest on log cost under the
 #               four treatments of `CensoredForest`
 #     timeout   a time limit that a share of the learned trainings would exceed; cost models under the treatments of
-#               `harness.cost_models.censored`, and `known`: as if there were no limit
+#               `harness.cost_models`, and `known`: as if there were no limit
 
 SLACK, TIMEOUT = "slack", "timeout"
 VERSIONS = {SLACK: 2, TIMEOUT: 3}  # raise one when the same settings give other numbers than before
@@ -335,9 +335,8 @@ def learn(table: Table, config: Mapping[str, Any], seed: int, sizes: Sequence[in
         return []
     asked = order[max(known) :][:MOST_EVALUATIONS]
     cost = table[COST_COLUMNS["scaled"]]
-    model: CostModel = instantiate(dict(config))
-    if isinstance(model, ProblemAware):
-        model.start(ReplayProblem(table, seed, max_candidates=MOST_EVALUATIONS))
+    model = complete(instantiate(dict(config)), CostModel)
+    model.start(ReplayProblem(table, seed, max_candidates=MOST_EVALUATIONS))
     rows = []
     for n in known:  # in order, since models may continue from their last fit, as they do in a run
         model.fit(table.unit[order[:n]], cost[order[:n]])

@@ -32,7 +32,7 @@ from threadpoolctl import threadpool_limits
 from datasets.catalogue import entries
 from datasets.errors import BadInput
 from datasets.files import cache_folder, read_sealed, write_sealed
-from harness.cost_models import Features, log_costs
+from harness.cost_models import CostModel, Features, log_costs
 from harness.problem import About, Described, Problem
 from harness.space import XGBOOST_SPACE
 from harness.streams import seed_sequence, stream
@@ -254,7 +254,7 @@ META = ("sizes", "work", None)
 _MOST_REMEMBERED = 1 << 16  # predictions; beyond that, candidates do not come again, and remembering is in vain
 
 
-class Transfer:
+class Transfer(CostModel):
     """log c(x) = g(h(x), meta-features), g a regressor fitted to the tables of other data sets.
 
     h: all hyperparameters on the scales of `Features`; both are standardised over the rows learned from. Never seen:

@@ -15,12 +15,11 @@ from harness.cost_models.linear import LowVariance
 from harness.loop import run
 from harness.optimizer import Optimizer
 from harness.surrogates import Joint
-from harness.surrogates.bounds import CachedBounds, InducingSubset
 from harness.surrogates.forest import RandomForest
 from harness.surrogates.gp import GaussianProcess
 from harness.surrogates.kernels import Workspace, matern
 from harness.surrogates.likelihood import Distances, Likelihood
-from harness.surrogates.posterior import GaussianPosterior
+from harness.surrogates.posterior import GaussianPosterior, InducingSubset
 from tabular_cache.replay import ReplayProblem
 from tabular_cache.table import load_table
 
@@ -30,7 +29,7 @@ ENTROPIES = MaxValueEntropySearch(), Gibbon()
 class Known:
     """A surrogate and its posterior that need nothing compiled: a run then calls the functions around them."""
 
-    joint = False
+    bounded = True
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> "Known":
         """Take no notice."""
@@ -61,13 +60,12 @@ def searches() -> Iterator[np.ndarray]:
 def others() -> Iterator[np.ndarray]:
     """Yield what Gaussian processes of given hyperparameters, paths, envelopes and forests return."""
     rng, theta, pairs = np.random.default_rng(0), np.zeros(9), Distances(ard=True)
-    shared = Workspace(), InducingSubset(), CachedBounds()
+    shared = Workspace(), InducingSubset()
     for n in range(5, 45, 5):
         X = np.random.default_rng(1).random((n, 7))
         pairs.update(X)
-        solution = Likelihood(pairs, np.sin(9 * X).sum(axis=1)).solution(theta)
+        solution = Likelihood(pairs, np.sin(9 * X).sum(axis=1), Workspace()).solution(theta)
         posterior = GaussianPosterior(X, theta, solution, (0.0, 1.0), False, *shared)
-        yield from posterior.recalled(X) or ()
         yield from (*posterior.mean_sd(X), *posterior.bounds(rng.random((500, 7)), rough=n % 2 == 0))
         joint, clock = (
             Joint(X[:, 0], matern(X, X, np.full(7, 2.0), 1.0), 0.01),

@@ -1,4 +1,4 @@
-"""Posteriors of chosen hyperparameters and beliefs on them, for the tests of utilities that look ahead."""
+"""Posteriors of chosen hyperparameters and contexts on them, for the tests of utilities that look ahead."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from harness.acquisitions import FittedData, StepContext
 from harness.surrogates.gp import standardise
+from harness.surrogates.kernels import Workspace
 from harness.surrogates.likelihood import Distances, Likelihood
 from harness.surrogates.posterior import GaussianPosterior
 
@@ -16,7 +17,7 @@ def posterior(X: np.ndarray, y: np.ndarray, length: float = 0.4, noise: float = 
     z, location = standardise(y)
     pairs = Distances(True)
     pairs.update(X)
-    return GaussianPosterior(X, theta, Likelihood(pairs, z).solution(theta), location, False)
+    return GaussianPosterior(X, theta, Likelihood(pairs, z, Workspace()).solution(theta), location, False)
 
 
 def data(n: int = 6, d: int = 2, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -24,8 +25,8 @@ def data(n: int = 6, d: int = 2, seed: int = 0) -> tuple[np.ndarray, np.ndarray]
     return X, 2.0 + 3.0 * (np.sin(6 * X[:, 0]) + (X**2).sum(axis=1))
 
 
-def believe(C: np.ndarray, X: np.ndarray, y: np.ndarray, model: Any = None, **changes: Any) -> StepContext:
-    """The belief on candidates `C`, each of cost 1 second, five evaluations left."""
+def make_context(C: np.ndarray, X: np.ndarray, y: np.ndarray, model: Any = None, **changes: Any) -> StepContext:
+    """The context of candidates `C`, each of cost 1 second, five evaluations left."""
     model = posterior(X, y) if model is None else model
     mean, sd = model.mean_sd(C)
     zero = np.zeros(len(C))

@@ -5,14 +5,13 @@ The tests hold these against tolerances, and `python tests/bench truth` prints t
 
 import mpmath
 import numpy as np
-from lookahead_cases import believe, data, grid, posterior
+from lookahead_cases import data, grid, make_context, posterior
 from scipy.integrate import quad
 from scipy.special import entr, ndtr, ndtri
 from scipy.stats import norm, qmc
 
-from harness.acquisitions.ei import log_ei
+from harness.acquisitions.ei import gittins, log_ei
 from harness.acquisitions.entropy import EntropySearch, Gibbon, MaxValueEntropySearch, information, p_min
-from harness.acquisitions.gittins import gittins
 from harness.acquisitions.kg import KnowledgeGradient
 from harness.acquisitions.lookahead import latent_log_ei
 from harness.acquisitions.rollouts import BudgetedMultiStepEI, MonteCarloMultiStep
@@ -23,17 +22,17 @@ def kg_by_quasi_monte_carlo(noise: float, m: int = 15) -> float:
     """KG against conditioning the posterior itself on 2^m quasi-random observations; no formula of the envelope's."""
     X, y = data(8)
     C = np.random.default_rng(1).random((40, 2))
-    belief = believe(C, X, y, posterior(X, y, noise=noise))
+    context = make_context(C, X, y, posterior(X, y, noise=noise))
     z = ndtri(qmc.Sobol(1, rng=np.random.default_rng(0)).random_base2(m)[:, 0])
     A, expected = np.vstack([X, C]), []
     for c in C:
-        joint = belief.history.posterior.joint(np.vstack([A, c]))
+        joint = context.history.posterior.joint(np.vstack([A, c]))
         last = len(A)
         sd = np.sqrt(joint.covariance[-1, -1] + joint.noise)
         low, high = joint.condition(last, joint.mean[-1]), joint.condition(last, joint.mean[-1] + sd)
         means = low.mean[:, None] + (high.mean - low.mean)[:, None] * z
         expected.append(joint.mean.min() - means.min(axis=0).mean())
-    exact = np.exp(KnowledgeGradient(points=40).log_value(belief))
+    exact = np.exp(KnowledgeGradient(points=40).log_value(context))
     assert exact.max() > 0.02
     return float(np.abs(exact - expected).max())
 
@@ -42,11 +41,11 @@ def kg_noiseless_observed_only_is_ei() -> float:
     """Log KG with no candidates in its set and hardly any noise against log EI, where EI > 1e-6."""
     X, y = data(7)
     C = np.random.default_rng(2).random((60, 2))
-    belief = believe(C, X, y, posterior(X, y, noise=1e-14))
-    expected = log_ei(y.min() - belief.mean, belief.sd)
+    context = make_context(C, X, y, posterior(X, y, noise=1e-14))
+    expected = log_ei(y.min() - context.mean, context.sd)
     likely = expected > np.log(1e-6)
     assert likely.sum() > 20
-    return float(np.abs(KnowledgeGradient(points=0).log_value(belief) - expected)[likely].max())
+    return float(np.abs(KnowledgeGradient(points=0).log_value(context) - expected)[likely].max())
 
 
 def mes_term_by_formula(g: float) -> float:
@@ -115,7 +114,7 @@ def es_at_its_defaults() -> float:
     """ES as a run uses it, against brute force on the points of the line and the best one observed, in nats."""
     X, y = np.array([[0.1], [0.45], [0.9]]), np.array([0.3, -0.2, 0.4])
     model, points = posterior(X, y, length=0.25), np.linspace(0, 1, 12)[:, None]
-    found = np.exp(EntropySearch(representers=13).log_value(believe(points, X, y, model)))
+    found = np.exp(EntropySearch(representers=13).log_value(make_context(points, X, y, model)))
     expected = np.array([information_by_brute_force(model, np.vstack([points, X[1:2]]), c) for c in points])
     return float(np.abs(found - expected).max())
 
@@ -160,11 +159,13 @@ def mcms_by_enumeration(cost: list[float]) -> float:
     X, y = np.array([[0.2, 0.2], [0.9, 0.4], [0.5, 0.95]]), np.array([1.0, 0.4, 0.8])
     C = np.array([[0.6, 0.3], [0.1, 0.8], [0.8, 0.75], [0.35, 0.5]])
     seconds, model = np.array(cost), posterior(X, y, noise=1e-10)
-    belief = believe(C, X, y, model, tau=7.0, spent=4.0, log_cost=np.log(seconds))
-    found = np.exp(MonteCarloMultiStep(paths=40_000, marginal=False).log_value(belief))
+    context = make_context(C, X, y, model, tau=7.0, spent=4.0, log_cost=np.log(seconds))
+    found = np.exp(MonteCarloMultiStep(paths=40_000, marginal=False).log_value(context))
     joint, every = model.joint(C), [0, 1, 2, 3]
-    expected = [enumerate_myopic(joint.mean, joint.covariance, seconds, i, belief.incumbent, 3.0, every) for i in every]
-    assert (found > np.exp(latent_log_ei(belief)) * (1.02 if max(cost) == 1.0 else 1.0 - 1e-12)).all()
+    expected = [
+        enumerate_myopic(joint.mean, joint.covariance, seconds, i, context.incumbent, 3.0, every) for i in every
+    ]
+    assert (found > np.exp(latent_log_ei(context)) * (1.02 if max(cost) == 1.0 else 1.0 - 1e-12)).all()
     return float(np.abs(found / expected - 1.0).max())
 
 
@@ -173,10 +174,10 @@ def mcms_without_the_candidate() -> float:
     X, y = np.array([[0.2, 0.2], [0.9, 0.4], [0.5, 0.95]]), np.array([1.0, 0.4, 0.8])
     C = np.array([[0.6, 0.3], [0.1, 0.8], [0.8, 0.75], [0.35, 0.5]])
     model = posterior(X, y, noise=1e-10)
-    belief = believe(C, X, y, model, tau=7.0, spent=4.0)
-    whole, worth = (np.exp(MonteCarloMultiStep(paths=40_000, marginal=m).log_value(belief)) for m in (False, True))
-    joint, first = model.joint(C), int(latent_log_ei(belief).argmax())
-    expected = enumerate_myopic(joint.mean, joint.covariance, np.ones(4), first, belief.incumbent, 2.0, [0, 1, 2, 3])
+    context = make_context(C, X, y, model, tau=7.0, spent=4.0)
+    whole, worth = (np.exp(MonteCarloMultiStep(paths=40_000, marginal=m).log_value(context)) for m in (False, True))
+    joint, first = model.joint(C), int(latent_log_ei(context).argmax())
+    expected = enumerate_myopic(joint.mean, joint.covariance, np.ones(4), first, context.incumbent, 2.0, [0, 1, 2, 3])
     return float(abs((whole - worth)[worth.argmax()] / expected - 1.0))
 
 
@@ -184,8 +185,8 @@ def mcms_with_one_evaluation_left_is_ei() -> float:
     """Log MCMS in a run's last iteration, and with time for one evaluation, against log EI."""
     X, y = data(8)
     C = np.random.default_rng(1).random((50, 2))
-    beliefs = believe(C, X, y, iterations=len(y) + 1), believe(C, X, y, tau=5.9, spent=4.0)
-    return max(float(np.abs(MonteCarloMultiStep(shortlist=50).log_value(b) - latent_log_ei(b)).max()) for b in beliefs)
+    contexts = make_context(C, X, y, iterations=len(y) + 1), make_context(C, X, y, tau=5.9, spent=4.0)
+    return max(float(np.abs(MonteCarloMultiStep(shortlist=50).log_value(b) - latent_log_ei(b)).max()) for b in contexts)
 
 
 def two_steps(joint: Joint, chance, best: float, i: int, costs: np.ndarray, left: float) -> float:
@@ -209,18 +210,18 @@ def bmsei_by_its_recursion(uncertain: bool, **settings: int) -> float:
     X, y = data(6)
     C = np.random.default_rng(3).random((7, 2))
     mean, sd = np.log(np.array([1.0, 0.5, 2.0, 0.7, 1.5, 0.9, 1.2])), np.full(7, 0.5 if uncertain else 0.0)
-    belief = believe(C, X, y, tau=6.2, spent=4.0, log_cost=mean, log_cost_sd=sd)
+    context = make_context(C, X, y, tau=6.2, spent=4.0, log_cost=mean, log_cost_sd=sd)
 
     def chance(left: float) -> np.ndarray:
         if left <= 0:
             return np.zeros(7)
         return ndtr((np.log(left) - mean) / 0.5) if uncertain else (np.exp(mean) <= left + 1e-9).astype(float)
 
-    joint, expected = belief.history.posterior.joint(C), []
+    joint, expected = context.history.posterior.joint(C), []
     for i in range(7):
         costs = np.exp(mean[i] + 0.5 * grid(200)) if uncertain else np.exp(mean[i : i + 1])
-        expected.append(two_steps(joint, chance, belief.incumbent, i, costs, 2.2))
-    found = np.exp(BudgetedMultiStepEI(planned=False, marginal=False, **settings).log_value(belief))
+        expected.append(two_steps(joint, chance, context.incumbent, i, costs, 2.2))
+    found = np.exp(BudgetedMultiStepEI(planned=False, marginal=False, **settings).log_value(context))
     return float(np.abs(found / expected - 1.0).max())
 
 
@@ -230,7 +231,7 @@ def mcms_and_bmsei_of_two_steps(noise: float) -> float:
     With little noise both are EI + E[max EI]; with much, B-MS-EI's second choice is the best one, MCMS's is EI's.
     """
     X, y = data(8)
-    belief = believe(np.random.default_rng(1).random((12, 2)), X, y, posterior(X, y, noise=noise))
-    paths = MonteCarloMultiStep(paths=40_000, steps=2, marginal=False).log_value(belief)
+    context = make_context(np.random.default_rng(1).random((12, 2)), X, y, posterior(X, y, noise=noise))
+    paths = MonteCarloMultiStep(paths=40_000, steps=2, marginal=False).log_value(context)
     both = BudgetedMultiStepEI(steps=2, outcomes=24, marginal=False)
-    return float(np.abs(np.expm1(both.log_value(belief) - paths)).max())
+    return float(np.abs(np.expm1(both.log_value(context) - paths)).max())

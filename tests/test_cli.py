@@ -323,7 +323,7 @@ def test_an_acquisition_of_the_users_own_needs_no_change_here(
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "__init__.py").write_text("")
     (tmp_path / "mine" / "rule.py").write_text(
-        "class Cheapest:\n    def score(self, log_value, log_cost, belief):\n        return -log_cost\n"
+        "class Cheapest:\n    def score(self, log_value, log_cost, context):\n        return -log_cost\n"
     )
     (tmp_path / "conf" / "acq").mkdir(parents=True)
     (tmp_path / "conf" / "acq" / "mine.yaml").write_text("name: mine\nrule:\n  _target_: mine.rule.Cheapest\n")

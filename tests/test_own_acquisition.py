@@ -20,7 +20,7 @@ class Priced:
     def __init__(self, k=1.0, mode="a"):
         self.k = k
 
-    def score(self, log_value, log_cost, belief):
+    def score(self, log_value, log_cost, context):
         return log_value - self.k * log_cost
 
 
@@ -29,12 +29,12 @@ class Steady(Priced):
 
 
 class Broken:
-    def score(self, log_value, log_cost, belief):
+    def score(self, log_value, log_cost, context):
         return log_value / (1 // 0)
 
 
 class Short:
-    def score(self, log_value, log_cost, belief):
+    def score(self, log_value, log_cost, context):
         return log_value[:3]
 """
 FILES = {

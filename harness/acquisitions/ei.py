@@ -1,25 +1,30 @@
-"""Expected improvement, computed in logs: the utility `ExpectedImprovement`, and the function for many points.
+"""Expected improvement in logs, and its inverse: the utilities `ExpectedImprovement` and `PandorasBoxGittinsIndex`.
 
-For compiled loops there are EI of one point and a faster bound of it. Source: Mockus 1975 and Jones et al. 1998 (EI);
-Ament et al. 2023, "Unexpected improvements to expected improvement for Bayesian optimization" (log h by cases: LogEI).
+Source: Mockus 1975 and Jones et al. 1998 (EI); Ament et al. 2023, "Unexpected improvements to expected improvement for
+Bayesian optimization" (log h by cases: LogEI).
 """
 
 import math
-from typing import no_type_check
+from typing import ClassVar, no_type_check
 
 import numpy as np
 from jaxtyping import Float
+from scipy.special import log_ndtr
 
-from harness.acquisitions import StepContext
+from harness.acquisitions import Setup, StepContext, Utility
+from harness.acquisitions.cost_rules import Ignore, Power
+from harness.arrays import PerCandidate
 from harness.compile_cache import njit
-from harness.errors import BadInput, number
-from harness.normal import exp
+from harness.cost_models import log_statistic
+from harness.errors import BadInput, flag, number
+from harness.normal import exp, log
 from harness.surrogates.gp import standardise
 from harness.surrogates.kernels import log_normal
 
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 _SQRT_HALF_PI = math.sqrt(0.5 * math.pi)
 _SQRT_HALF = math.sqrt(0.5)
+_ROOT2, _ROOT2PI = math.sqrt(2.0), math.sqrt(2.0 * math.pi)
 _LOW = -6.0  # below it a continued fraction, of which the fewer terms are needed the lower u is
 _CERTAIN = 40.0  # above it h(u) = u to rounding
 
@@ -51,21 +56,21 @@ def _log_h(u: float) -> float:
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def _log_h_all(u: Float[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
+def _log_h_all(u: PerCandidate) -> PerCandidate:
     out = np.empty(len(u))
     for i in range(len(u)):
         out[i] = _log_h(u[i])
     return out
 
 
-def log_ei(gap: Float[np.ndarray, " m"], sd: Float[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
+def log_ei(gap: PerCandidate, sd: PerCandidate) -> PerCandidate:
     """Return log E[max(0, g)] for g ~ N(gap, sd^2): log sd + log h(gap / sd); for sd = 0 log max(0, gap)."""
     return _log_ei(np.asarray(gap, dtype=np.float64), np.asarray(sd, dtype=np.float64))
 
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def _log_ei(gap: Float[np.ndarray, " m"], sd: Float[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
+def _log_ei(gap: PerCandidate, sd: PerCandidate) -> PerCandidate:
     out = np.empty(len(gap))
     for i in range(len(gap)):
         u = gap[i] / sd[i]
@@ -85,13 +90,7 @@ _NORMAL = 1e-300  # below it, logarithms are taken one by one
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def log_ei_chord(
-    target: float,
-    mean: Float[np.ndarray, " m"],
-    sd: Float[np.ndarray, " m"],
-    knots: Float[np.ndarray, " k"],
-    least: bool,
-) -> Float[np.ndarray, " m"]:
+def log_ei_chord(target, mean, sd, knots, least):  # type: ignore[no-untyped-def]
     """Return `log_ei(target - mean, sd)`, sd > 0, within 4e-5 and a few times faster: no less, or if `least` no more.
 
     log h is increasing and concave with a second derivative in [-1, 0], so that a chord of width w is at most
@@ -117,7 +116,7 @@ def log_ei_chord(
     return out
 
 
-class ExpectedImprovement:
+class ExpectedImprovement(Utility):
     """EI(x) = E[max(0, f_min - jitter sd(y) - f(x))].
 
     incumbent: f_min is the lowest ``observed`` error, or the lowest ``posterior_mean`` at the observed points
@@ -125,44 +124,41 @@ class ExpectedImprovement:
     (GPyOpt's default is 0.01).
     """
 
+    bounded: ClassVar[bool] = True
+
     def __init__(self, incumbent: str = "observed", jitter: float = 0.0) -> None:
         if incumbent not in ("observed", "posterior_mean"):
             raise BadInput(f"incumbent must be one of observed, posterior_mean, got {incumbent}")
         self.incumbent = incumbent
         self.jitter = number("jitter", jitter, "a number >= 0", 0.0)
 
-    def log_value(self, belief: StepContext) -> Float[np.ndarray, " m"]:
+    def log_value(self, context: StepContext) -> PerCandidate:
         """Return log EI at the candidates; -inf only where sd = 0 and no improvement is possible."""
-        return log_ei(self._target(belief) - belief.mean, belief.sd)
+        return log_ei(self._target(context) - context.mean, context.sd)
 
-    def log_bound(self, belief: StepContext) -> Float[np.ndarray, " m"]:
+    def log_bound(self, context: StepContext) -> PerCandidate:
         """Return an upper bound of `log_value`: EI falls with the mean and grows with the sd."""
-        return log_ei_chord(self._target(belief), belief.mean, belief.sd, _KNOTS, False)
+        return log_ei_chord(self._target(context), context.mean, context.sd, _KNOTS, False)
 
-    def log_floor(self, belief: StepContext) -> Float[np.ndarray, " m"]:
+    def log_floor(self, context: StepContext) -> PerCandidate:
         """Return a lower bound of `log_value`, at most 4e-5 below it."""
-        return log_ei_chord(self._target(belief), belief.mean, belief.sd, _KNOTS, True)
+        return log_ei_chord(self._target(context), context.mean, context.sd, _KNOTS, True)
 
-    def _target(self, belief: StepContext) -> float:
-        target = belief.incumbent
+    def _target(self, context: StepContext) -> float:
+        target = context.incumbent
         if self.incumbent == "posterior_mean" or self.jitter > 0:
-            if belief.history is None:
-                raise ValueError("posterior_mean and jitter need a belief with a history")
+            if context.history is None:
+                raise ValueError("posterior_mean and jitter need a context with a history")
             if self.incumbent == "posterior_mean":
-                target = float(belief.history.posterior.mean_sd(belief.history.X)[0].min())
-            target -= self.jitter * standardise(belief.history.y)[1][1]
+                target = float(context.history.posterior.mean_sd(context.history.X)[0].min())
+            target -= self.jitter * standardise(context.history.y)[1][1]
         return target
 
 
-# Expected improvement of one point, and a faster bound of it, for compiled loops.
+# EI of one point, and a faster bound of it, for the loops of `rollouts`, which add EI up and so need no logs.
 
-_ROOT2, _ROOT2PI = math.sqrt(2.0), math.sqrt(2.0 * math.pi)
-_FAR, _COMPILED_PER_UNIT, _COMPILED_ROUNDING = (
-    38.0,
-    64,
-    1e-9,
-)  # of the bound's table: EI is 0 below -_FAR, and gap above _FAR
-_COMPILED_KNOTS = exp(log_h(np.linspace(-_FAR, _FAR, 2 * int(_FAR) * _COMPILED_PER_UNIT + 1)))
+_FAR = 38.0  # sds: EI is 0 below -_FAR
+_VALUES = exp(_KNOTS)
 
 
 @njit(cache=True, error_model="numpy", inline="always")
@@ -174,15 +170,11 @@ def improvement_bound(gap, sd):  # type: ignore[no-untyped-def]
     u = gap / sd
     if u < -_FAR:
         return 0.0
-    if u >= _FAR:
-        return gap * (1.0 + _COMPILED_ROUNDING)
-    position = (u + _FAR) * _COMPILED_PER_UNIT
-    k = min(int(position), len(_COMPILED_KNOTS) - 2)  # u + FAR may round up to the last knot
-    return (
-        sd
-        * (_COMPILED_KNOTS[k] + (position - k) * (_COMPILED_KNOTS[k + 1] - _COMPILED_KNOTS[k]))
-        * (1.0 + _COMPILED_ROUNDING)
-    )
+    if u >= _CERTAIN:
+        return gap * (1.0 + _ROUNDING)
+    position = (u + _CERTAIN) * _PER_UNIT
+    k = min(int(position), len(_VALUES) - 2)  # u + _CERTAIN may round up to the last knot
+    return sd * (_VALUES[k] + (position - k) * (_VALUES[k + 1] - _VALUES[k])) * (1.0 + _ROUNDING)
 
 
 @njit(cache=True, error_model="numpy")
@@ -195,3 +187,88 @@ def expected_improvement(gap, sd):  # type: ignore[no-untyped-def]
     if u < -_FAR:
         return 0.0
     return max(gap * 0.5 * math.erfc(-u / _ROOT2) + sd * math.exp(-0.5 * u * u) / _ROOT2PI, 0.0)
+
+
+_ITERATIONS = 100  # at most; Newton's method needs about ten
+_EXACT = 1e-14
+
+
+class PandorasBoxGittinsIndex(Utility):
+    """g(x) with EI(x; g) = E[max(0, g - f(x))] = Lambda c(x); the candidate of lowest g is evaluated next.
+
+    Lambda = price sd(y) / c_0, c_0 the mean cost of the initial design, so that neither the unit of y nor that of cost
+    changes a choice. c(x): E[c] = exp(m + s^2 / 2), log c ~ N(m, s^2) as the cost model predicts it: the paper's rule
+    for unknown costs, and with cost_model=oracle the known cost. expected=false: the cost statistic instead. The log
+    value is -g / sd(y), which any order-preserving map would do: it has no zero and no ratios, so that only the rule
+    that ignores cost makes sense on top.
+    halve: PBGI-D, where Lambda is halved for good whenever no index is below the incumbent (the paper's stopping rule).
+    It is the one utility with a state: another look at a step (fronts=true) at other candidates may halve it sooner.
+    Source: Xie, Astudillo, Frazier, Scully and Terenin 2024, "Cost-aware Bayesian optimization via the Pandora's box
+    Gittins index" (PBGI, PBGI-D, and the index with unknown costs).
+    """
+
+    name: ClassVar[str] = "pbgi"
+    weighs_cost_sd: ClassVar[bool] = True
+
+    def __init__(self, price: float = 1e-3, halve: bool = False, expected: bool = True) -> None:
+        self.price = number("utility.price", price, "a number > 0", np.nextafter(0.0, 1.0))
+        self.halve, self.expected = flag("utility.halve", halve), flag("utility.expected", expected)
+        self._halvings = 0
+
+    def check(self, setup: Setup) -> None:
+        """Raise BadInput for a rule that would weigh the index, which contains the cost, by the cost again."""
+        plain = isinstance(setup.rule, Ignore) or (isinstance(setup.rule, Power) and setup.rule.alpha == 0.0)
+        if not plain:
+            raise BadInput(
+                "utility=pbgi has the cost inside its index, which no cost rule can weigh again: use +acq=ei "
+                "(the index as it is)"
+            )
+
+    def log_value(self, context: StepContext) -> PerCandidate:
+        """Return -g / sd(y); -inf where the cost is infinite."""
+        if context.history is None:
+            raise ValueError("utility=pbgi needs a context with a history")
+        unit = standardise(context.history.y)[1][1]
+        log_start = math.log(context.initial_cost / min(context.n_initial, context.step))
+        log_cost = context.log_cost
+        if self.expected:
+            mean = context.log_cost if context.mean_log_cost is None else context.mean_log_cost
+            log_cost = log_statistic("expected", mean, context.log_cost_sd, None)
+        while True:
+            log_price = math.log(self.price * unit) - self._halvings * math.log(2.0) - log_start
+            index = gittins(context.mean, context.sd, log_price + log_cost)
+            if not self.halve or index.min() < context.incumbent or self._halvings >= _ITERATIONS:
+                return -index / unit
+            self._halvings += 1
+
+
+def gittins(mean: PerCandidate, sd: PerCandidate, log_price: PerCandidate) -> PerCandidate:
+    """Return g with log E[max(0, g - f)] = log_price, f ~ N(mean, sd^2): mean + sd u, log h(u) = log_price - log sd.
+
+    For sd = 0, mean + the price. An infinite price gives an infinite index.
+    """
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        certain = mean + exp(log_price)
+        target = log_price - log(sd)
+        known = (sd == 0.0) | ~np.isfinite(target) | (target > _LARGE)
+        return np.where(known, certain, mean + sd * inverse_log_h(np.where(known, 0.0, target)))
+
+
+_LARGE = 5.0  # h(u) = u to rounding from u = exp(5) on: the index is mean + price
+
+
+def inverse_log_h(target: PerCandidate) -> PerCandidate:
+    """Return u with log h(u) = target, h(u) = phi(u) + u Phi(u), by Newton's method in logs.
+
+    log h is increasing and concave, so that from a start below the root every step stays below it. Starts:
+    h(u) <= phi(u) for u <= 0, and h(u) <= u + phi(0) above. (log h)' = Phi / h.
+    """
+    half = 0.5 * math.log(2.0 * math.pi)
+    u = np.where(target < -half, -np.sqrt(np.maximum(0.0, -2.0 * (target + half))), np.maximum(0.0, exp(target) - 0.4))
+    for _ in range(_ITERATIONS):
+        value = log_h(u)
+        step = (target - value) * exp(value - log_ndtr(u))
+        u = u + step
+        if (np.abs(step) <= _EXACT * (1.0 + np.abs(u))).all():
+            break
+    return u

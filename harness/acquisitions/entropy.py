@@ -1,4 +1,4 @@
-"""Utilities from information theory: how much an observation is expected to tell about the minimum.
+"""Utilities from information theory: how much an observation is expected to say of the minimum.
 
 Entropy search (ES) and predictive entropy search (PES) ask where the minimum lies, max-value entropy search (MES) and
 GIBBON how low it is; the latter two draw samples of the lowest value.
@@ -8,19 +8,20 @@ import math
 from typing import ClassVar, no_type_check
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from scipy.special import entr, erfcx, log_ndtr
 
 from harness.acquisitions import StepContext
 from harness.acquisitions.lookahead import (
     MOST_NODES,
     LookAhead,
+    joint_posterior,
     latent_log_ei,
     leaders,
     observed_and_leading,
-    prior,
     spread,
 )
+from harness.arrays import Candidates, PerCandidate
 from harness.compile_cache import njit
 from harness.errors import BadInput, whole
 from harness.normal import (
@@ -37,7 +38,7 @@ from harness.normal import (
     sums,
     tails,
 )
-from harness.surrogates import JointPosterior, root
+from harness.surrogates import Posterior, root
 from harness.surrogates.likelihood import dot, product, solve_lower, transposed_product
 
 # Entropy search: how much an observation is expected to narrow down where the minimum lies.
@@ -64,35 +65,35 @@ class EntropySearch(LookAhead):
         self.draws, self.outcomes = whole("utility.draws", draws, 1), whole("utility.outcomes", outcomes, 2, MOST_NODES)
         self.shortlist = whole("utility.shortlist", shortlist, 1)
 
-    def log_value(self, belief: StepContext) -> Float[np.ndarray, " m"]:
+    def log_value(self, context: StepContext) -> PerCandidate:
         """Return log ES; -inf where nothing is learned of the minimum's place, and off the shortlist."""
-        posterior, _, C = prior(belief)
-        chosen = leaders(latent_log_ei(belief), belief.log_cost, self.shortlist)
-        support = self._support(belief, posterior)
-        normals = belief.rng("es draws").standard_normal((self.draws, len(support) + 1))
+        posterior, _, C = joint_posterior(context)
+        chosen = leaders(latent_log_ei(context), context.log_cost, self.shortlist)
+        support = self._support(context, posterior)
+        normals = context.rng("es draws").standard_normal((self.draws, len(support) + 1))
         value = information(posterior, support, C[chosen], normals, self.outcomes)
         return spread(chosen, log(np.maximum(value, 0.0)), len(C))
 
-    def _support(self, belief: StepContext, posterior: JointPosterior) -> Float[np.ndarray, "r d"]:
-        _, X, C = prior(belief)
+    def _support(self, context: StepContext, posterior: Posterior) -> Float[np.ndarray, "r d"]:
+        _, X, C = joint_posterior(context)
         best = X[posterior.moments(X)[0].argmin()][None]
-        lowest = int(belief.latent[0].argmin())
+        lowest = int(context.latent[0].argmin())
         if self.representers == 1:
             return best
-        log_weight = np.maximum(latent_log_ei(belief), -1e300)
-        gumbel = belief.rng("es representers").gumbel(size=len(C))
+        log_weight = np.maximum(latent_log_ei(context), -1e300)
+        gumbel = context.rng("es representers").gumbel(size=len(C))
         order = np.argsort(-(log_weight + gumbel), kind="stable")  # Gumbel top-k: draws without replacement
         others = order[order != lowest][: max(0, self.representers - 2)]
         return np.vstack([best, C[np.append(lowest, others)]])
 
 
 def information(
-    posterior: JointPosterior,
+    posterior: Posterior,
     support: Float[np.ndarray, "r d"],
-    C: Float[np.ndarray, "m d"],
+    C: Candidates,
     normals: Float[np.ndarray, "s q"],
     outcomes: int,
-) -> Float[np.ndarray, " m"]:
+) -> PerCandidate:
     """Return the mutual information of argmin f over `support` and an observation at each of `C`, in nats.
 
     Given the outcome z sd above its mean, f at the support is f_s + sigma~ (z - z_s) for draws f_s = mu + L n_s and
@@ -120,13 +121,7 @@ def information(
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def _wins(
-    draws: Float[np.ndarray, "r s"],
-    mean: Float[np.ndarray, " r"],
-    influence: Float[np.ndarray, " r"],
-    outcome: Float[np.ndarray, " s"],
-    z: Float[np.ndarray, " j"],
-) -> Int[np.ndarray, "j r"]:
+def _wins(draws, mean, influence, outcome, z):  # type: ignore[no-untyped-def]
     """Return in how many of the s draws each of r points, mean + draw + influence (z_j - outcome), is lowest.
 
     Of several the first. Point by point over all draws at once, which the compiler turns into wide instructions.
@@ -167,34 +162,25 @@ _FEW, _NEWTON, _EXACT = 64, 100, 1e-13  # points of the first round; iterations 
 _SURE = 7.0  # sd above the range of the minimum's quartiles: such a point is the lowest with probability below 2e-12
 
 
-def known_sampler(name: str) -> str:
-    """Return `name` if it is one of SAMPLERS; raises BadInput otherwise."""
-    if name not in SAMPLERS:
-        raise BadInput(f"utility.sampler must be one of {', '.join(SAMPLERS)}, got {name}")
-    return name
-
-
-def minima(belief: StepContext, sampler: str, samples: int, points: int) -> Float[np.ndarray, " k"]:
+def lowest_values(context: StepContext, sampler: str, samples: int, points: int) -> Float[np.ndarray, " k"]:
     """Return `samples` samples of f*: by the Gumbel approximation, or by joint draws at up to `points` candidates.
 
     The Gumbel has a tail above the lowest known value, where MES, with f* above f, would grow without bound at points
     that are known; samples there are put one sd below the lowest posterior mean of an observed point.
     """
-    posterior, X, _ = prior(belief)
-    rng = belief.rng(f"minima {sampler}")
+    posterior, X, _ = joint_posterior(context)
+    rng = context.rng(f"minima {sampler}")
     if sampler == "gumbel":
-        known, offered = posterior.moments(X), belief.latent
+        known, offered = posterior.moments(X), context.latent
         mean, variance = (np.concatenate([a, b]) for a, b in zip(known, offered, strict=True))
         best = int(known[0].argmin())
         highest = known[0][best] - np.sqrt(known[1][best])  # f* is no higher than what is known of the best point
         return np.minimum(gumbel(mean, np.sqrt(variance), rng.random(samples)), highest)
-    support = observed_and_leading(belief, points)
+    support = observed_and_leading(context, points)
     return posterior.joint(support).draw(rng.standard_normal((samples, len(support)))).min(axis=1)
 
 
-def gumbel(
-    mean: Float[np.ndarray, " m"], sd: Float[np.ndarray, " m"], uniform: Float[np.ndarray, " k"]
-) -> Float[np.ndarray, " k"]:
+def gumbel(mean: PerCandidate, sd: PerCandidate, uniform: Float[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
     """Return samples of min_i f_i, f_i ~ N(mean_i, sd_i^2) taken as independent, from a Gumbel fitted to its quartiles.
 
     P(min > y) = prod Phi((mean_i - y) / sd_i). With r its value at a sample, -min ~ Gumbel(a, b):
@@ -212,9 +198,7 @@ def gumbel(
     return q2 + b * (log(-log(uniform)) - inner[1])
 
 
-def _quartiles(
-    mean: Float[np.ndarray, " m"], sd: Float[np.ndarray, " m"], start: Float[np.ndarray, " 3"]
-) -> Float[np.ndarray, " 3"]:
+def _quartiles(mean: PerCandidate, sd: PerCandidate, start: Float[np.ndarray, " 3"]) -> Float[np.ndarray, " 3"]:
     """Return the y with log P(min > y) = log 1/4, 1/2, 3/4 by Newton's method; `start` is no lower than they are.
 
     log P(min > y) = sum log Phi((mean_i - y) / sd_i) falls and is concave, so that from above every step stays above.
@@ -229,7 +213,7 @@ def _quartiles(
     return y
 
 
-# Max-value entropy search, for minimisation: what an observation tells about the lowest value f*.
+# Max-value entropy search, for minimisation: what an observation says of the lowest value f*.
 
 _SMALL = 6.0  # above it both terms are computed in logs
 _MES_FAR = 30.0  # above it all terms are: their sum would soon underflow
@@ -247,21 +231,19 @@ class MaxValueEntropySearch(LookAhead):
     name: ClassVar[str] = "mes"
 
     def __init__(self, sampler: str = "gumbel", samples: int = 32, points: int = 200) -> None:
-        self.sampler = known_sampler(sampler)
+        if sampler not in SAMPLERS:
+            raise BadInput(f"utility.sampler must be one of {', '.join(SAMPLERS)}, got {sampler}")
+        self.sampler = sampler
         self.samples, self.points = whole("utility.samples", samples, 1), whole("utility.points", points, 1)
 
-    def log_value(self, belief: StepContext) -> Float[np.ndarray, " m"]:
+    def log_value(self, context: StepContext) -> PerCandidate:
         """Return log MES of each candidate."""
-        lowest = minima(belief, self.sampler, self.samples, self.points)
-        return self.given(*belief.latent, prior(belief)[0].noise, lowest)
+        lowest = lowest_values(context, self.sampler, self.samples, self.points)
+        return self.given(*context.latent, joint_posterior(context)[0].noise, lowest)
 
     def given(
-        self,
-        mean: Float[np.ndarray, " m"],
-        variance: Float[np.ndarray, " m"],
-        noise: float,
-        lowest: Float[np.ndarray, " k"],
-    ) -> Float[np.ndarray, " m"]:
+        self, mean: PerCandidate, variance: PerCandidate, noise: float, lowest: Float[np.ndarray, " k"]
+    ) -> PerCandidate:
         """Return the log value given the samples `lowest` of f*; variance > 0: of the latent function."""
         sd, signal = np.sqrt(variance), variance / (variance + noise)
         out = log(self.totals(mean, sd, signal, lowest))
@@ -271,8 +253,8 @@ class MaxValueEntropySearch(LookAhead):
             out[far] = logsumexp(self.log_term(gap, signal[far, None]), axis=1)
         return out - math.log(len(lowest))
 
-    def totals(self, *parts: Float[np.ndarray, "_"]) -> Float[np.ndarray, " m"]:
-        """Return the sums over k of the terms themselves (`tails.sums`), much faster than logs; they may underflow."""
+    def totals(self, *parts: Float[np.ndarray, "_"]) -> PerCandidate:
+        """Return the sums over k of the terms themselves (`normal.sums`), much faster than logs; they may underflow."""
         return _mes_totals(*parts)  # type: ignore[no-any-return]
 
     def log_term(self, gap: Float[np.ndarray, "m k"], signal: Float[np.ndarray, "m 1"]) -> Float[np.ndarray, "m k"]:
@@ -326,7 +308,7 @@ def log_pdf(x: Float[np.ndarray, "*s"]) -> Float[np.ndarray, "*s"]:
     return -0.5 * x * x - 0.5 * math.log(2.0 * math.pi)
 
 
-# GIBBON for one evaluation at a time: a lower bound of what a noisy observation tells about the lowest value.
+# GIBBON for one evaluation at a time: a lower bound of what a noisy observation says of the lowest value.
 
 _GIBBON_FAR = 25.0  # above it the reduction is so small that log1p(-x) = -x to rounding, and it would soon underflow
 _MOST = 1.0 - 2.0**-53  # share of the variance that f* can take away
@@ -355,8 +337,8 @@ class Gibbon(MaxValueEntropySearch):
         far = log(0.5 * signal) + log_r + log(np.maximum(gap, _GIBBON_FAR))
         return np.where(gap > _GIBBON_FAR, far, exact)
 
-    def totals(self, *parts: Float[np.ndarray, "_"]) -> Float[np.ndarray, " m"]:
-        """Return the sums over k of the terms themselves (`tails.sums`)."""
+    def totals(self, *parts: Float[np.ndarray, "_"]) -> PerCandidate:
+        """Return the sums over k of the terms themselves (`normal.sums`)."""
         return _gibbon_totals(*parts)  # type: ignore[no-any-return]
 
 
@@ -409,25 +391,25 @@ class PredictiveEntropySearch(LookAhead):
     def __init__(self, samples: int = 32, points: int = 200) -> None:
         self.samples, self.points = whole("utility.samples", samples, 1), whole("utility.points", points, 1)
 
-    def log_value(self, belief: StepContext) -> Float[np.ndarray, " m"]:
-        """Return log PES; -inf where x* tells nothing about x."""
-        posterior, _, C = prior(belief)
-        support = observed_and_leading(belief, self.points)
-        normals = belief.rng("pes").standard_normal((self.samples, len(support)))
+    def log_value(self, context: StepContext) -> PerCandidate:
+        """Return log PES; -inf where x* says nothing of x."""
+        posterior, _, C = joint_posterior(context)
+        support = observed_and_leading(context, self.points)
+        normals = context.rng("pes").standard_normal((self.samples, len(support)))
         where = posterior.joint(support).draw(normals).argmin(axis=1)
         places, count = np.unique(where, return_counts=True)
         star = support[places]
-        mean, variance = belief.latent
+        mean, variance = context.latent
         fallen = variance_reduction(
-            mean, variance, *posterior.moments(star), posterior.covariance(C, star), belief.incumbent, posterior.noise
+            mean, variance, *posterior.moments(star), posterior.covariance(C, star), context.incumbent, posterior.noise
         )
         gain = -log1p(-fallen / (variance + posterior.noise)[:, None])
         return log(np.maximum(0.5 * (gain * (count / count.sum())).sum(axis=1), 0.0))
 
 
 def variance_reduction(
-    mean: Float[np.ndarray, " m"],
-    variance: Float[np.ndarray, " m"],
+    mean: PerCandidate,
+    variance: PerCandidate,
     star_mean: Float[np.ndarray, " k"],
     star_variance: Float[np.ndarray, " k"],
     covariance: Float[np.ndarray, "m k"],

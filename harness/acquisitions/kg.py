@@ -7,7 +7,8 @@ from jaxtyping import Float
 
 from harness.acquisitions import StepContext
 from harness.acquisitions.ei import log_h
-from harness.acquisitions.lookahead import LookAhead, leaders_by_value, prior
+from harness.acquisitions.lookahead import LookAhead, joint_posterior, leaders_by_value
+from harness.arrays import PerCandidate
 from harness.compile_cache import njit
 from harness.errors import whole
 from harness.normal import exp, log
@@ -22,9 +23,9 @@ from harness.normal import exp, log
 def log_expected_gain(
     intercept: Float[np.ndarray, " a"],
     slope: Float[np.ndarray, "m a"],
-    own_intercept: Float[np.ndarray, " m"],
-    own_slope: Float[np.ndarray, " m"],
-) -> Float[np.ndarray, " m"]:
+    own_intercept: PerCandidate,
+    own_slope: PerCandidate,
+) -> PerCandidate:
     """Return the log of the expected gain in each of m problems; -inf where a single line is highest everywhere.
 
     Problem j has the a lines (intercept, slope[j]) and one more, (own_intercept[j], own_slope[j]). Intercepts that fall
@@ -117,11 +118,11 @@ class KnowledgeGradient(LookAhead):
     def __init__(self, points: int = 100, draws: int = 0) -> None:
         self.points, self.draws = whole("utility.points", points, 0), whole("utility.draws", draws, 0)
 
-    def log_value(self, belief: StepContext) -> Float[np.ndarray, " m"]:
+    def log_value(self, context: StepContext) -> PerCandidate:
         """Return log KG in units of y; -inf where no observation can move the minimum."""
-        posterior, X, C = prior(belief)
-        mean, variance = belief.latent
-        A = np.vstack([X, C[self._leaders(belief, mean)]])
+        posterior, X, C = joint_posterior(context)
+        mean, variance = context.latent
+        A = np.vstack([X, C[self._leaders(context, mean)]])
         sd = np.sqrt(variance + posterior.noise)
         level = posterior.moments(A)[0]
         order = np.argsort(level, kind="stable")  # as the envelope wants the lines
@@ -130,17 +131,17 @@ class KnowledgeGradient(LookAhead):
         if self.draws == 0:
             gain = log_expected_gain(-level, np.negative(slope, out=slope), -mean, -variance / sd)
         else:
-            z = belief.rng("kg").standard_normal(self.draws)
+            z = context.rng("kg").standard_normal(self.draws)
             gain = log_gain_by_sampling(level, slope, mean, variance / sd, z)
         # the gain is over the lowest mean with x, which counts from now on
         return np.logaddexp(gain, log(np.maximum(level.min() - mean, 0.0)))
 
-    def _leaders(self, belief: StepContext, mean: Float[np.ndarray, " m"]) -> np.ndarray:
+    def _leaders(self, context: StepContext, mean: PerCandidate) -> np.ndarray:
         if self.points == 0:
             return np.empty(0, np.intp)
         if self.points >= len(mean):
             return np.arange(len(mean))
-        by_value = leaders_by_value(belief, (self.points + 1) // 2)
+        by_value = leaders_by_value(context, (self.points + 1) // 2)
         order = np.argsort(mean, kind="stable")
         return np.union1d(by_value, order[~np.isin(order, by_value)][: self.points - len(by_value)])
 
@@ -148,10 +149,10 @@ class KnowledgeGradient(LookAhead):
 def log_gain_by_sampling(
     level: Float[np.ndarray, " a"],
     slope: Float[np.ndarray, "m a"],
-    own_level: Float[np.ndarray, " m"],
-    own_slope: Float[np.ndarray, " m"],
+    own_level: PerCandidate,
+    own_slope: PerCandidate,
     z: Float[np.ndarray, " s"],
-) -> Float[np.ndarray, " m"]:
+) -> PerCandidate:
     """Return the log of min mu - mean_s min (mu + slope z_s) over the a points and the own one, as in the lecture."""
     out = np.empty(len(slope))
     for j in range(len(slope)):

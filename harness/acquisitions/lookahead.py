@@ -1,77 +1,70 @@
 """What utilities that look ahead share: their demands, the joint posterior, leading candidates."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
-from harness.acquisitions import PowerRule, Setup, StepContext
+from harness.acquisitions import CostRule, Setup, StepContext, Utility
 from harness.acquisitions.cost_rules import per_cost
 from harness.acquisitions.ei import log_ei
+from harness.arrays import Candidates, Indices, PerCandidate, Points
 from harness.errors import BadInput
 from harness.normal import exp, log1p
-from harness.surrogates import Joint, JointPosterior, JointSurrogate
+from harness.surrogates import Joint, Posterior
 
 MOST_NODES = 100  # of a Gauss-Hermite rule: far more than any integral here needs, far fewer than overflow
 
 
-class LookAhead(ABC):
+class LookAhead(Utility):
     """A utility that asks what the surrogate will say after an observation; it needs the joint posterior."""
 
     name: ClassVar[str]
     looks_ahead: ClassVar[bool] = True
 
-    @abstractmethod
-    def log_value(self, belief: StepContext) -> Float[np.ndarray, " m"]:
-        """Return the log of the utility of each candidate."""
-
     def check(self, setup: Setup) -> None:
         """Raise BadInput for a surrogate without a joint posterior."""
-        if not (isinstance(setup.surrogate, JointSurrogate) and setup.surrogate.joint):
+        if not setup.surrogate.joint:
             raise BadInput(
                 f"utility={self.name} needs joint predictions, which this surrogate does not make: use surrogate=gp"
             )
 
-
-def refuse_second_discount(name: str, setup: Setup) -> None:
-    """Raise BadInput for a rule that divides by the cost, where the utility has counted the cost already."""
-    if isinstance(setup.rule, PowerRule) and getattr(setup.rule, "alpha", 1.0) != 0.0:
-        raise BadInput(
-            f"utility={name} has the cost inside its value, and dividing by it would count it twice: "
-            "use +acq=ei (the value as it is) or +acq=cei"
-        )
-
-
-def prior(belief: StepContext) -> tuple[JointPosterior, Float[np.ndarray, "n d"], Float[np.ndarray, "m d"]]:
-    """Return the joint posterior, the points observed so far and the candidates; ValueError if the belief lacks any."""
-    if belief.history is None or belief.points is None:
-        raise ValueError("a utility that looks ahead needs a belief with a history and points")
-    posterior = belief.history.posterior
-    if not isinstance(posterior, JointPosterior):
-        raise ValueError(f"{type(posterior).__name__} makes no joint predictions")
-    return posterior, belief.history.X, belief.points
+    def refuse_second_discount(self, setup: Setup, budget: str) -> None:
+        """Raise BadInput for a rule that divides by the cost, where a budget has the utility count it already."""
+        divides = type(setup.rule).exponent is not CostRule.exponent and getattr(setup.rule, "alpha", 1.0) != 0.0
+        if setup.tau is not None and divides:
+            raise BadInput(
+                f"utility={self.name} with a {budget} (tau) has the cost inside its value, and dividing by it would "
+                "count it twice: use +acq=ei (the value as it is) or +acq=cei"
+            )
 
 
-def latent_log_ei(belief: StepContext) -> Float[np.ndarray, " m"]:
-    """Return log EI of the latent function over the lowest observed error, noise in the belief's sd or not."""
-    mean, variance = belief.latent
-    return log_ei(belief.incumbent - mean, np.sqrt(variance))
+def joint_posterior(context: StepContext) -> tuple[Posterior, Points, Candidates]:
+    """Return the posterior, the points observed so far and the candidates; ValueError if the context lacks any."""
+    if context.history is None or context.points is None:
+        raise ValueError("a utility that looks ahead needs a context with a history and points")
+    return context.history.posterior, context.history.X, context.points
 
 
-def evaluations_ahead(belief: StepContext, most: int) -> int:
+def latent_log_ei(context: StepContext) -> PerCandidate:
+    """Return log EI of the latent function over the lowest observed error, noise in the context's sd or not."""
+    mean, variance = context.latent
+    return log_ei(context.incumbent - mean, np.sqrt(variance))
+
+
+def evaluations_ahead(context: StepContext, most: int) -> int:
     """Return how many evaluations a plan may have: those that the run still makes, at least one and at most `most`."""
-    return max(1, min(most, belief.iterations - belief.step))
+    return max(1, min(most, context.iterations - context.step))
 
 
 def leaders(
-    log_value: Float[np.ndarray, " m"],
-    log_cost: Float[np.ndarray, " m"],
+    log_value: PerCandidate,
+    log_cost: PerCandidate,
     size: int,
     exponents: Sequence[float] = (0.0, 0.3, 1.0),
     cheapest: bool = True,
-) -> Int[np.ndarray, " k"]:
+) -> Indices:
     """Return the best by value, the cheapest, and the best by value / cost^alpha in turns; `size` in all, ascending.
 
     The default exponents serve every cost rule; (0, 1) are EI and EI per second (Snoek et al. 2011); (0,) without the
@@ -87,18 +80,18 @@ def leaders(
     return np.sort(turns[np.sort(first)[:size]])
 
 
-def leaders_by_value(belief: StepContext, size: int) -> Int[np.ndarray, " k"]:
+def leaders_by_value(context: StepContext, size: int) -> Indices:
     """Return the `size` candidates of the highest EI, whatever they cost; ascending."""
-    return leaders(latent_log_ei(belief), belief.log_cost, size, (0.0,), cheapest=False)
+    return leaders(latent_log_ei(context), context.log_cost, size, (0.0,), cheapest=False)
 
 
-def observed_and_leading(belief: StepContext, size: int) -> Float[np.ndarray, "k d"]:
+def observed_and_leading(context: StepContext, size: int) -> Float[np.ndarray, "k d"]:
     """Return the points observed so far, and below them those of `leaders_by_value`."""
-    _, X, C = prior(belief)
-    return np.vstack([X, C[leaders_by_value(belief, size)]])
+    _, X, C = joint_posterior(context)
+    return np.vstack([X, C[leaders_by_value(context, size)]])
 
 
-def _highest(value: Float[np.ndarray, " m"], size: int) -> Int[np.ndarray, " k"]:
+def _highest(value: PerCandidate, size: int) -> Indices:
     """Return the first `size` of a stable sort, highest first, without sorting the others; no NaN."""
     least = np.partition(value, len(value) - size)[len(value) - size]
     above, level = np.flatnonzero(value > least), np.flatnonzero(value == least)
@@ -106,9 +99,9 @@ def _highest(value: Float[np.ndarray, " m"], size: int) -> Int[np.ndarray, " k"]
     return both[np.argsort(-value[both], kind="stable")]
 
 
-def pooled(belief: StepContext, where: Int[np.ndarray, " k"]) -> Joint:
+def pooled(context: StepContext, where: Indices) -> Joint:
     """Return the joint posterior at the candidates `where`, its marginals those of `moments` to the last bit."""
-    posterior, _, C = prior(belief)
+    posterior, _, C = joint_posterior(context)
     joint = posterior.joint(C[where])
     mean, variance = posterior.moments(C[where])
     np.fill_diagonal(joint.covariance, variance)
@@ -122,7 +115,7 @@ def excess(log_value: Float[np.ndarray, " k"], log_base: float) -> Float[np.ndar
     return log_value + log1p(-exp(np.minimum(log_base - log_value, 0.0)))
 
 
-def spread(chosen: Int[np.ndarray, " k"], value: Float[np.ndarray, " k"], m: int) -> Float[np.ndarray, " m"]:
+def spread(chosen: Indices, value: Float[np.ndarray, " k"], m: int) -> PerCandidate:
     """Return `value` at the `chosen` of m candidates, and -inf elsewhere: what is not on the shortlist is worth 0."""
     out = np.full(m, -np.inf)
     out[chosen] = value

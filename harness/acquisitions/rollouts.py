@@ -1,8 +1,4 @@
-"""Utilities that plan until the deadline: B-MS-EI (the best plan of a few evaluations) and MCMS (simulated futures).
-
-`RemainingBudget` says how much time is left and what each candidate takes of it; the futures, in which myopic EI goes
-on until the deadline, are compiled.
-"""
+"""Utilities that plan until the deadline: B-MS-EI (the best plan of a few evaluations) and MCMS (simulated futures)."""
 
 import math
 from dataclasses import dataclass, replace
@@ -23,9 +19,9 @@ from harness.acquisitions.lookahead import (
     latent_log_ei,
     leaders,
     pooled,
-    refuse_second_discount,
     spread,
 )
+from harness.arrays import Indices, PerCandidate
 from harness.compile_cache import njit
 from harness.errors import flag, whole
 from harness.normal import exp, gauss_hermite, log, logsumexp
@@ -42,24 +38,24 @@ class RemainingBudget:
     """
 
     left: float
-    log_cost: Float[np.ndarray, " m"]
-    log_cost_sd: Float[np.ndarray, " m"]
+    log_cost: PerCandidate
+    log_cost_sd: PerCandidate
 
     @classmethod
-    def of(cls, belief: StepContext) -> "RemainingBudget":
-        """Return the clock of a step."""
-        if belief.tau is None:
-            none = np.zeros(len(belief.log_cost))
-            return cls(float(belief.iterations - belief.step), none, none)
+    def of(cls, context: StepContext) -> "RemainingBudget":
+        """Return the budget at a step."""
+        if context.tau is None:
+            none = np.zeros(len(context.log_cost))
+            return cls(float(context.iterations - context.step), none, none)
         # the distribution of the cost, whatever statistic of it the rule takes
-        log_cost = belief.log_cost if belief.mean_log_cost is None else belief.mean_log_cost
-        return cls(belief.tau - belief.spent, log_cost, belief.log_cost_sd)
+        log_cost = context.log_cost if context.mean_log_cost is None else context.mean_log_cost
+        return cls(context.tau - context.spent, log_cost, context.log_cost_sd)
 
-    def planned(self, log_value: Float[np.ndarray, " m"], steps: int) -> "RemainingBudget":
-        """Return the clock of a plan of `steps` evaluations: no more left than the best of them per cost would take.
+    def planned(self, log_value: PerCandidate, steps: int) -> "RemainingBudget":
+        """Return the budget of a plan of `steps` evaluations: no more than the best of them per cost would take.
 
         A plan much shorter than the time left would all fit, whatever it costs, and so not see the deadline at all.
-        Our auxiliary policy for the budget of a plan is value per cost, on the present belief; that there be one is
+        Our auxiliary policy for the budget of a plan is value per cost, as predicted now; that there be one is
         from Astudillo et al. 2021. It is an allowance in predicted costs, not a risk: a plan is not to miss by chance
         what it was given for itself, so costs count as predicted there, unless the deadline itself is nearer.
         """
@@ -69,8 +65,8 @@ class RemainingBudget:
             return self
         return replace(self, left=allowed, log_cost_sd=np.zeros_like(self.log_cost_sd))
 
-    def passed(self, log_value: Float[np.ndarray, " m"]) -> "RemainingBudget":
-        """Return the clock once the time of the best evaluation per cost has passed, whatever became of it."""
+    def passed(self, log_value: PerCandidate) -> "RemainingBudget":
+        """Return the budget once the time of the best evaluation per cost has passed, whatever became of it."""
         best = int(per_cost(log_value, self.log_cost, 1.0).argmax())
         return replace(self, left=self.after(math.exp(self.log_cost[best])))
 
@@ -82,15 +78,15 @@ class RemainingBudget:
         """Return the log of what is left, with room for rounding; -inf when nothing is."""
         return math.log(self.left) + _ROUNDING if self.left > 0.0 else -np.inf
 
-    def log_chance(self) -> Float[np.ndarray, " m"]:
+    def log_chance(self) -> PerCandidate:
         """Return log P(c <= left), c log-normal as predicted; 0 or -inf where the cost is known."""
         with np.errstate(divide="ignore", invalid="ignore"):
             chance = log_ndtr((self.log_left() - self.log_cost) / self.log_cost_sd)
         known = np.where(self.log_cost <= self.log_left(), 0.0, -np.inf)
         return np.where(self.log_cost_sd == 0.0, known, chance)
 
-    def at(self, where: Int[np.ndarray, " k"], left: float | None = None) -> "RemainingBudget":
-        """Return the clock of the candidates `where`, with so much left."""
+    def at(self, where: Indices, left: float | None = None) -> "RemainingBudget":
+        """Return the budget of the candidates `where`, with so much left."""
         return RemainingBudget(self.left if left is None else left, self.log_cost[where], self.log_cost_sd[where])
 
 
@@ -109,14 +105,14 @@ class BudgetedMultiStepEI(LookAhead):
     the log-normal c by `costs` equally likely values below b (1 where it is known), x the `shortlist` best candidates,
     x' the `pool` best, and deeper in the tree the `branch` best by Q_1. f(x') is as independent of c as the models say.
     What an evaluation finds is f(x), not its noisy y, as in MCMS: a plan's next incumbent is min(incumbent, f(x)), by a
-    rule of five nodes given y, and its next belief is that given y. The last evaluation, chosen knowing y, falls below
-    that incumbent by what f(x), not y, says of it. With steps > 2 those in between are judged given y alone, as if f(x)
-    told no more of them, and chosen knowing the incumbent.
+    rule of five nodes given y, and its next joint posterior is that given y. The last evaluation, chosen knowing y,
+    falls below that incumbent by what f(x), not y, says of it. With steps > 2 those in between are judged given y alone
+    and chosen knowing the incumbent.
     Its worth is what x adds to going on without it: W_n(x | D, b) = Q_n(x | D, b) - max_x' Q_{n-1}(x' | D, b - c*), c*
     the cost of the best evaluation per cost; a constant is subtracted, so that the argmax is Q_n's; W_1 = Q_1.
     marginal=false: Q_n itself, whose common future lets the contextual rule take the cheapest point.
     Budget: tau in seconds; without tau, evaluations. planned: what follows x has no more than `steps` evaluations by EI
-    per cost would take (`Clock.planned`); else all that is left, so that far from the end the cost plays no part.
+    per cost would take (`RemainingBudget.planned`); else all that is left, and far from the end the cost plays no part.
     Source: Astudillo, Jiang, Balandat, Bakshy and Frazier 2021, "Multi-step budgeted Bayesian optimization with unknown
     evaluation costs" (B-MS-EI).
     """
@@ -145,50 +141,49 @@ class BudgetedMultiStepEI(LookAhead):
     def check(self, setup: Setup) -> None:
         """Refuse, besides, rules that divide by the cost when the budget counts it already."""
         super().check(setup)
-        if setup.tau is not None:
-            refuse_second_discount("bmsei with a budget (tau)", setup)
+        self.refuse_second_discount(setup, "budget")
 
-    def log_value(self, belief: StepContext) -> Float[np.ndarray, " m"]:
+    def log_value(self, context: StepContext) -> PerCandidate:
         """Return log W_steps in units of y; -inf where it is not > 0 and, for steps > 1, off the shortlist."""
-        clock = RemainingBudget.of(belief)
-        first = latent_log_ei(belief) + clock.log_chance()
-        steps = evaluations_ahead(belief, self.steps)
+        budget = RemainingBudget.of(context)
+        first = latent_log_ei(context) + budget.log_chance()
+        steps = evaluations_ahead(context, self.steps)
         if steps == 1 or not np.isfinite(first).any():
             return first
-        chosen = leaders(first, belief.log_cost, self.shortlist, (0.0, 1.0))
-        pool = np.union1d(chosen, leaders(first, belief.log_cost, self.pool, (0.0, 1.0)))
-        full = clock.planned(first, steps) if self.planned else clock
+        chosen = leaders(first, context.log_cost, self.shortlist, (0.0, 1.0))
+        pool = np.union1d(chosen, leaders(first, context.log_cost, self.pool, (0.0, 1.0)))
+        full = budget.planned(first, steps) if self.planned else budget
         plan = full.at(pool)
-        joint, where = pooled(belief, pool), np.searchsorted(pool, chosen)
-        value = self._with_later(first[chosen], joint, plan, belief.incumbent, steps, where)
+        joint, where = pooled(context, pool), np.searchsorted(pool, chosen)
+        value = self._with_later(first[chosen], joint, plan, context.incumbent, steps, where)
         if self.marginal:
-            value = excess(value, self._best(joint, full.passed(first).at(pool), belief.incumbent, steps - 1))
+            value = excess(value, self._best(joint, full.passed(first).at(pool), context.incumbent, steps - 1))
         return spread(chosen, value, len(first))
 
-    def _best(self, joint: Joint, clock: RemainingBudget, best: float, steps: int) -> float:
-        """Return log max Q_steps over the points that `joint` and `clock` describe, for steps > 1 the `branch` best."""
-        first = log_ei(best - joint.mean, np.sqrt(np.maximum(joint.covariance.diagonal(), 0.0))) + clock.log_chance()
+    def _best(self, joint: Joint, budget: RemainingBudget, best: float, steps: int) -> float:
+        """Return log max Q_steps over the points of `joint` and `budget`, for steps > 1 the `branch` best."""
+        first = log_ei(best - joint.mean, np.sqrt(np.maximum(joint.covariance.diagonal(), 0.0))) + budget.log_chance()
         if steps == 1:
             return float(first.max())
         chosen = np.argsort(-first, kind="stable")[: self.branch]
-        return float(self._with_later(first[chosen], joint, clock, best, steps, chosen).max())
+        return float(self._with_later(first[chosen], joint, budget, best, steps, chosen).max())
 
     def _with_later(
         self,
         first: Float[np.ndarray, " k"],
         joint: Joint,
-        clock: RemainingBudget,
+        budget: RemainingBudget,
         best: float,
         steps: int,
-        chosen: Int[np.ndarray, " k"],
+        chosen: Indices,
     ) -> Float[np.ndarray, " k"]:
         """Return log(Q_1 + what follows) of the points `chosen`, `first` being their log Q_1."""
-        out, chance = first.copy(), clock.log_chance()[chosen]
+        out, chance = first.copy(), budget.log_chance()[chosen]
         for k in np.flatnonzero(chance > -np.inf):
-            out[k] = np.logaddexp(out[k], chance[k] + self._later(joint, clock, best, steps - 1, int(chosen[k])))
+            out[k] = np.logaddexp(out[k], chance[k] + self._later(joint, budget, best, steps - 1, int(chosen[k])))
         return out
 
-    def _later(self, joint: Joint, clock: RemainingBudget, best: float, steps: int, i: int) -> float:
+    def _later(self, joint: Joint, budget: RemainingBudget, best: float, steps: int, i: int) -> float:
         """Return log E[max Q_steps] after an evaluation of point i that fits."""
         rest = np.delete(np.arange(len(joint.mean)), i)
         if len(rest) == 0:
@@ -197,43 +192,43 @@ class BudgetedMultiStepEI(LookAhead):
         mean = joint.mean[rest] + joint.influence(i)[rest] * self._z[:, None]
         sd = np.sqrt(max(after.covariance[i, i], 0.0))  # of what is found, f(i), given its noisy observation y
         low = np.minimum(best, joint.mean[i] + joint.influence(i)[i] * self._z[:, None] + sd * _W)  # (y, f given y)
-        clocks = [clock.at(rest, clock.after(cost)) for cost in self._costs(clock, i)]
+        budgets = [budget.at(rest, budget.after(cost)) for cost in self._costs(budget, i)]
         if steps == 1:
             step = after.covariance[rest, i] / sd if sd > 0.0 else np.zeros(len(rest))
             left = np.sqrt(np.maximum(after.covariance.diagonal()[rest] - step * step, 0.0))
             gap = low[:, :, None] - (mean[:, None, :] + step * _W[:, None])
             found = log_ei(gap.ravel(), np.broadcast_to(left, gap.shape).ravel()).reshape(gap.shape)
-            value = logsumexp(found + _LOG_SHARE[:, None], axis=1)[:, None] + [then.log_chance() for then in clocks]
+            value = logsumexp(found + _LOG_SHARE[:, None], axis=1)[:, None] + [then.log_chance() for then in budgets]
             highest = value.max(axis=2)  # (y, cost): chosen knowing y, not f
         else:
-            covariance, deeper = after.covariance[np.ix_(rest, rest)], np.empty((*low.shape, len(clocks)))
+            covariance, deeper = after.covariance[np.ix_(rest, rest)], np.empty((*low.shape, len(budgets)))
             for k, v, c in np.ndindex(deeper.shape):
                 then = Joint(mean[k], covariance, joint.noise)
-                deeper[k, v, c] = self._best(then, clocks[c], float(low[k, v]), steps)
+                deeper[k, v, c] = self._best(then, budgets[c], float(low[k, v]), steps)
             highest = logsumexp(deeper + _LOG_SHARE[:, None], axis=1)
-        return float(logsumexp(self._log_weight[:, None] + highest - math.log(len(clocks))))
+        return float(logsumexp(self._log_weight[:, None] + highest - math.log(len(budgets))))
 
-    def _costs(self, clock: RemainingBudget, i: int) -> Float[np.ndarray, " c"]:
+    def _costs(self, budget: RemainingBudget, i: int) -> Float[np.ndarray, " c"]:
         """Return equally likely costs of point i, given that it fits."""
-        mean, sd = clock.log_cost[i], clock.log_cost_sd[i]
+        mean, sd = budget.log_cost[i], budget.log_cost_sd[i]
         if sd == 0.0:
             return exp(np.array([mean]))
-        below = ndtr((clock.log_left() - mean) / sd)
+        below = ndtr((budget.log_left() - mean) / sd)
         return exp(mean + sd * ndtri(below * (np.arange(self.costs) + 0.5) / self.costs))
 
 
 # Simulated futures: what myopic EI would find until the deadline, path by path, compiled.
 #
 # Notation: P points of a pool; f at the pool ~ N(mean, covariance). A path observes points one by one; after t of them
-# its covariance is covariance - V^T V, V (t, P), each row one rank-1 update. The same with names ending in `_f` is what
-# the values found tell themselves, without their noise.
+# its covariance is covariance - V^T V, V (t, P), each row one rank-1 update. Names ending in `_f`: the same given the
+# values found, without their noise.
 
 _RARE = 8.0  # sds by which no draw is off its mean, but for the jitter that draws of nearly dependent points need
 
 
 def rollout_values(
     joint: Joint,
-    clock: RemainingBudget,
+    budget: RemainingBudget,
     starts: Int[np.ndarray, " s"],
     incumbent: float,
     normals: Float[np.ndarray, "p m 3"],
@@ -244,7 +239,7 @@ def rollout_values(
     A path is one draw of f at the pool's m points, of the noise and the cost of each: all starts walk through the same
     worlds, so that the noise of their difference is small.
 
-    By the clock, an evaluation of point i takes exp(log_cost_i + log_cost_sd_i z); one that ends after the deadline
+    An evaluation of point i takes exp(log_cost_i + log_cost_sd_i z); one that ends after the deadline
     counts for nothing and ends the path. After one in time, f(i) and its noisy observation are seen, the posterior is
     updated, and the next point is the unvisited one of highest EI among those whose predicted cost, exp(log_cost),
     still fits (ties: the first in the pool); none ends the path. It adds E[max(0, best - f)] given the values of f
@@ -256,8 +251,8 @@ def rollout_values(
     """
     values = np.zeros((len(starts), len(normals)))
     _paths(
-        joint.mean, np.ascontiguousarray(joint.covariance), joint.noise, exp(clock.log_cost), clock.log_cost_sd,
-        starts, incumbent, math.exp(clock.log_left()), joint.draw(normals[:, :, 0]), normals, steps, values,
+        joint.mean, np.ascontiguousarray(joint.covariance), joint.noise, exp(budget.log_cost), budget.log_cost_sd,
+        starts, incumbent, math.exp(budget.log_left()), joint.draw(normals[:, :, 0]), normals, steps, values,
     )  # fmt: skip
     return values
 
@@ -350,11 +345,11 @@ class MonteCarloMultiStep(LookAhead):
     U is a mean over `paths` paths. Along a path: draw the candidate's value from the GP, take its run time off what is
     left, update the posterior, go on with the point of highest EI that still fits. The deadline is tau in seconds;
     without tau, the run's last iteration. At most `steps` evaluations ahead; planned: a path then has as much time as
-    so many evaluations by EI per second would take (`Clock.planned`), or all that is left. Scored are the `shortlist`
-    best candidates by EI and by EI per second, the others count as 0; the next points of a path come from the `pool`
-    best. Run times: known where the cost model is sure (cost_model=oracle), else drawn from its prediction, log-normal.
-    A candidate counts by its chance to end in time; where none has any, all count as 0, and the tie rule takes the
-    cheapest.
+    so many evaluations by EI per second would take (`RemainingBudget.planned`), or all that is left. Scored are the
+    `shortlist` best candidates by EI and by EI per second, the others count as 0; the next points of a path come from
+    the `pool` best. Run times: known where the cost model is sure (cost_model=oracle), else drawn from its prediction,
+    log-normal. A candidate counts by its chance to end in time; where none has any, all count as 0, and the tie rule
+    takes the cheapest.
     U_0: the same of myopic EI without x, on the same paths, with one evaluation fewer and the time of the best one per
     cost gone; with one evaluation ahead it is 0 and MCMS is EI. U alone, the paper's, is marginal=false: the argmax is
     the same, but most of U is a future common to all, so that the contextual rule would take the cheapest point.
@@ -382,27 +377,26 @@ class MonteCarloMultiStep(LookAhead):
     def check(self, setup: Setup) -> None:
         """Refuse, besides, rules that divide by the cost when the deadline counts it already."""
         super().check(setup)
-        if setup.tau is not None:
-            refuse_second_discount("mcms with a deadline (tau)", setup)
+        self.refuse_second_discount(setup, "deadline")
 
-    def log_value(self, belief: StepContext) -> Float[np.ndarray, " m"]:
+    def log_value(self, context: StepContext) -> PerCandidate:
         """Return log MCMS in units of y; -inf where it is not > 0, off the shortlist, too close to the deadline."""
-        clock = RemainingBudget.of(belief)
-        first = latent_log_ei(belief) + clock.log_chance()
+        budget = RemainingBudget.of(context)
+        first = latent_log_ei(context) + budget.log_chance()
         fits = np.flatnonzero(first > -np.inf)
         if len(fits) == 0:
             return first
         chosen, pool = (
-            fits[leaders(first[fits], belief.log_cost[fits], size, (0.0, 1.0))] for size in (self.shortlist, self.pool)
+            fits[leaders(first[fits], context.log_cost[fits], size, (0.0, 1.0))] for size in (self.shortlist, self.pool)
         )
-        pool, steps = np.union1d(chosen, pool), evaluations_ahead(belief, self.steps)
-        plan = clock.planned(first, steps) if self.planned else clock
-        normals = belief.rng("mcms").standard_normal((self.paths, len(pool), 3))
-        joint, starts = pooled(belief, pool), np.searchsorted(pool, chosen)
-        later = rollout_values(joint, plan.at(pool), starts, belief.incumbent, normals, steps).mean(axis=1)
+        pool, steps = np.union1d(chosen, pool), evaluations_ahead(context, self.steps)
+        plan = budget.planned(first, steps) if self.planned else budget
+        normals = context.rng("mcms").standard_normal((self.paths, len(pool), 3))
+        joint, starts = pooled(context, pool), np.searchsorted(pool, chosen)
+        later = rollout_values(joint, plan.at(pool), starts, context.incumbent, normals, steps).mean(axis=1)
         value = np.logaddexp(first[chosen], log(later))
         if self.marginal:
             none, left = np.array([-1]), plan.passed(first).at(pool)
-            without = rollout_values(joint, left, none, belief.incumbent, normals, steps - 1).mean()
+            without = rollout_values(joint, left, none, context.incumbent, normals, steps - 1).mean()
             value = excess(value, math.log(without) if without > 0.0 else -math.inf)
         return spread(chosen, value, len(first))

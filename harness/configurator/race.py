@@ -207,7 +207,7 @@ class RuntimeModel:
             raise ValueError("mean_sd was called before fit")
         m, i = len(rows), len(self._features)
         X = np.hstack([np.repeat(rows, i, axis=0), np.tile(self._features, (m, 1))])
-        return self._posterior.moments(self._posterior.each(X).reshape(TREES, m, i).mean(axis=2))
+        return self._posterior.over_trees(self._posterior.each(X).reshape(TREES, m, i).mean(axis=2))
 
 
 def challengers(

@@ -1,28 +1,30 @@
-"""Cost models predict the logarithm of an evaluation's cost: the protocol `CostModel`, and what all of them share.
+"""Cost models predict the logarithm of an evaluation's cost: the class `CostModel`, and what all of them share.
 
-Shared are checked log costs, hyperparameters on the scales that costs are linear in (`Features`), and the statistics
-that stand for an uncertain cost. `Oracle` knows the cost.
+Shared are checked log costs, hyperparameters on the scales that costs are linear in (`Features`), costs that are only
+lower bounds, and the statistics that stand for an uncertain cost. `Oracle` knows the cost. A model of a user's own
+derives from `CostModel`, or is any class that has `fit` and `predict`.
 """
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Protocol, no_type_check, runtime_checkable
+from typing import no_type_check
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 
+from harness.arrays import Candidates, Flags, MeanSd, PerCandidate, Points, Vector
 from harness.compile_cache import njit
 from harness.errors import BadInput
-from harness.normal import log
+from harness.normal import exp, log, truncated_moments
 from harness.problem import KnownCosts, Problem
 from harness.space import XGBOOST_SPACE, Parameter, SearchSpace
-
-# Log costs, checked, and hyperparameters on the scales that costs are linear in.
+from harness.surrogates import Part, complete
 
 _AS_IT_IS = 1.0  # instead of a ratio
 
 
-def log_costs(cost_s: Float[np.ndarray, " n"], points: int | None = None) -> Float[np.ndarray, " n"]:
+def log_costs(cost_s: Vector, points: int | None = None) -> Vector:
     """Return log cost; raises BadInput naming the first row that is not finite and positive, or for no rows.
 
     points: how many costs there have to be, if that is known; raises BadInput naming the first row without one.
@@ -59,7 +61,7 @@ class Features:
     def __len__(self) -> int:
         return len(self.names)
 
-    def columns(self, X: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "k n"]:
+    def columns(self, X: Points) -> Float[np.ndarray, "k n"]:
         """Return the features of unit-cube points, one row each."""
         out = _native(X, self._columns, self._ratios)
         for k, scale in self._logs:
@@ -69,9 +71,7 @@ class Features:
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def _native(
-    X: Float[np.ndarray, "n d"], columns: Int[np.ndarray, " k"], ratios: Float[np.ndarray, " k"]
-) -> Float[np.ndarray, "k n"]:
+def _native(X, columns, ratios):  # type: ignore[no-untyped-def]
     """Return 1 + (ratio - 1) x, the native value in units of its lowest, or x itself where there is no ratio."""
     out = np.empty((len(columns), len(X)))
     for k in range(len(columns)):
@@ -86,84 +86,99 @@ def _ratio(parameter: Parameter) -> float:
     return _AS_IT_IS if parameter.log or parameter.low <= 0 else parameter.high / parameter.low
 
 
-# The known cost: the bound that no learned cost model can beat.
+class CostModel(Part):
+    """A model of log c(x), c in seconds; an object serves one run."""
+
+    @abstractmethod
+    def fit(self, X: Points, cost_s: Vector) -> None:
+        """Fit to n >= 1 costs in seconds; raises BadInput for a cost that is not finite and positive."""
+
+    @abstractmethod
+    def predict(self, C: Candidates) -> MeanSd:
+        """Return mean and standard deviation of log cost at `C`; both finite."""
+
+    def fit_censored(self, X: Points, cost_s: Vector, censored: Flags) -> None:
+        """Fit to costs in seconds, where censored (some, not all) only lower bounds; raises BadInput as `fit`.
+
+        Unless a model knows better, it is fitted to the known costs, and then to all, with the mean of the truncated
+        prediction in place of each bound.
+        """
+        bound = log_costs(cost_s)[censored]
+        self.fit(X[~censored], cost_s[~censored])
+        mean, sd = self.predict(X[censored])
+        filled = np.array(cost_s, dtype=np.float64)
+        filled[censored] = exp(truncated_moments(mean, np.maximum(sd, SMALLEST_SD), bound)[0])
+        self.fit(X, filled)
+
+    def start(self, problem: Problem) -> None:
+        """Take the problem before its first evaluation; raises BadInput for one that the model cannot serve."""
+
+    def fingerprint(self, problem: Problem) -> str | None:
+        """Return a hash of all that the model knows before `problem`, None if nothing; raises BadInput as `start`."""
+        self.start(problem)
+        return None
 
 
-class Oracle:
-    """log c(x) as the problem itself will charge it, sd 0. Needs a problem that knows its costs beforehand."""
+def asks_for_problem(model: object) -> bool:
+    """Return whether the model has a `start` of its own, for which a problem has to be opened."""
+    return getattr(type(model), "start", CostModel.start) is not CostModel.start
+
+
+def known_beforehand(model: CostModel, problem: Problem) -> str | None:
+    """Return the fingerprint of what `model` knows before `problem`, None if nothing; raises BadInput as `start`."""
+    return complete(model, CostModel).fingerprint(problem)
+
+
+class Oracle(CostModel):
+    """log c(x) as the problem itself will charge it, sd 0: the bound that no learned cost model can beat."""
 
     def __init__(self) -> None:
         self._problem: KnownCosts | None = None
 
     def start(self, problem: Problem) -> None:
-        """Take the problem whose costs to tell; raises BadInput for one that does not know them."""
+        """Take the problem whose costs to predict; raises BadInput for one that does not know them beforehand."""
         if not isinstance(problem, KnownCosts):
             raise BadInput("cost_model=oracle needs costs known beforehand: evaluator=replay or evaluator=surface")
         self._problem = problem
 
-    def fit(self, X: Float[np.ndarray, "n d"], cost_s: Float[np.ndarray, " n"]) -> None:
+    def fit(self, X: Points, cost_s: Vector) -> None:
         """Check the costs, and learn nothing; raises BadInput naming the first that is not finite and positive."""
         log_costs(cost_s, len(X))
 
-    def predict(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    def predict(self, C: Candidates) -> MeanSd:
         """Return the log of the true cost at `C`, points that the problem has offered, and zeros."""
         if self._problem is None:
             raise ValueError("predict was called before start")
         return log_costs(self._problem.true_cost_s(C)), np.zeros(len(C))
 
 
-# The protocol: learn from observed costs, predict log cost anywhere in the unit cube.
+# Costs of which only a lower bound is known, such as those of trainings stopped at their time limit.
+#
+#     imputed   what a truncated normal distribution says of them, as the model's `fit_censored` has it (the default)
+#     bound     the bound is taken as the cost
+#     dropped   they are left out
+
+IMPUTED, BOUND, DROPPED = "imputed", "bound", "dropped"
+TREATMENTS = (IMPUTED, BOUND, DROPPED)
+SMALLEST_SD = 1e-9  # of log cost: a model that is certain imputes its prediction, or the bound
 
 
-@runtime_checkable
-class CostModel(Protocol):
-    """A model of log c(x), c in seconds; an object serves one run."""
-
-    def fit(self, X: Float[np.ndarray, "n d"], cost_s: Float[np.ndarray, " n"]) -> None:
-        """Fit to n >= 1 costs in seconds; raises BadInput for a cost that is not finite and positive."""
-        ...
-
-    def predict(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
-        """Return mean and standard deviation of log cost at `C`; both finite."""
-        ...
+def check_treatment(name: object) -> str:
+    """Return `name` if it is one of TREATMENTS; raises BadInput otherwise."""
+    if name not in TREATMENTS:
+        raise BadInput(f"censored_costs must be one of {', '.join(TREATMENTS)}, got {name!r}")
+    return str(name)
 
 
-@runtime_checkable
-class CensoredCostModel(CostModel, Protocol):
-    """A cost model with a way of its own to learn from lower bounds."""
-
-    def fit_censored(
-        self, X: Float[np.ndarray, "n d"], cost_s: Float[np.ndarray, " n"], censored: Bool[np.ndarray, " n"]
-    ) -> None:
-        """Fit to costs in seconds, where censored (some, not all) only lower bounds; raises BadInput as `fit`."""
-        ...
-
-
-@runtime_checkable
-class ProblemAware(CostModel, Protocol):
-    """A cost model that wants to know the problem before its first evaluation."""
-
-    def start(self, problem: Problem) -> None:
-        """Take the problem of this run; raises BadInput for one that the model cannot serve."""
-        ...
-
-
-@runtime_checkable
-class Fingerprinted(ProblemAware, Protocol):
-    """A cost model that knows something beforehand, which belongs to the description of a run."""
-
-    def fingerprint(self, problem: Problem) -> str:
-        """Return a hash of all that the model knows before `problem`; raises BadInput as `start` does."""
-        ...
-
-
-def known_beforehand(model: CostModel, problem: Problem) -> str | None:
-    """Return the fingerprint of what `model` knows before `problem`, None if nothing; raises BadInput as `start`."""
-    if isinstance(model, Fingerprinted):
-        return model.fingerprint(problem)
-    if isinstance(model, ProblemAware):
-        model.start(problem)
-    return None
+def fit_with_bounds(model: CostModel, X: Points, cost_s: Vector, censored: Flags, treatment: str = IMPUTED) -> None:
+    """Fit `model` to costs in seconds, lower bounds where censored; where all are, bounds are taken as costs."""
+    if not censored.any() or censored.all() or treatment == BOUND:
+        model.fit(X, cost_s)
+    elif treatment == DROPPED:
+        log_costs(cost_s)
+        model.fit(X[~censored], cost_s[~censored])
+    else:
+        complete(model, CostModel).fit_censored(X, cost_s, censored)
 
 
 # Which number stands for an uncertain cost: log c ~ N(m, s^2), as a cost model predicts it.
@@ -185,9 +200,7 @@ def check_statistic(name: object) -> str:
     return str(name)
 
 
-def log_statistic(
-    name: str, mean: Float[np.ndarray, " m"], sd: Float[np.ndarray, " m"], exponent: float | None
-) -> Float[np.ndarray, " m"]:
+def log_statistic(name: str, mean: PerCandidate, sd: PerCandidate, exponent: float | None) -> PerCandidate:
     """Return the log of the statistic `name`; exponent: a, which only `expected_inverse` needs (ValueError without)."""
     if name == "exp_mean":
         return mean

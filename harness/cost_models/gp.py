@@ -4,23 +4,24 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
-from harness.cost_models import Features, log_costs
-from harness.cost_models.censored import fit_process
+from harness.arrays import Candidates, Flags, MeanSd, Points, Theta, Vector
+from harness.cost_models import SMALLEST_SD, CostModel, Features, log_costs
 from harness.cost_models.linear import LowVariance
 from harness.errors import number, whole
-from harness.normal import gauss_hermite, log, tanh
+from harness.normal import gauss_hermite, log, tanh, truncated_moments
 from harness.space import XGBOOST_SPACE, SearchSpace
-from harness.surrogates import Posterior
 from harness.surrogates.bfgs import Minimum, minimise
 from harness.surrogates.gp import LENGTH_SCALE, NOISE_VARIANCE, SIGNAL_VARIANCE, GaussianProcess, standardise
 from harness.surrogates.kernels import Workspace
-from harness.surrogates.likelihood import CompiledLikelihood, Distances, dot
+from harness.surrogates.likelihood import Distances, Likelihood, dot
 from harness.surrogates.posterior import GaussianPosterior
 
+_SWEEPS, _TOLERANCE = 5, 0.01  # of the imputations of lower bounds; the tolerance in sds of log cost
 
-class GaussianProcessCost:
+
+class GaussianProcessCost(CostModel):
     """log c(x) ~ GP, Matern-5/2 with one length-scale per input, hyperparameters by maximum marginal likelihood.
 
     features: names of the hyperparameters that it sees, on the scales of `Features`; None: the whole unit cube.
@@ -30,30 +31,28 @@ class GaussianProcessCost:
     def __init__(self, features: Sequence[str] | None = None, space: SearchSpace = XGBOOST_SPACE) -> None:
         self._features = None if features is None else Features(features, space)
         self._process = GaussianProcess(noise_in_sd=True)
-        self._posterior: Posterior | None = None
+        self._posterior: GaussianPosterior | None = None
 
-    def fit(self, X: Float[np.ndarray, "n d"], cost_s: Float[np.ndarray, " n"]) -> None:
+    def fit(self, X: Points, cost_s: Vector) -> None:
         """Fit to costs in seconds; raises BadInput naming the first that is not finite and positive."""
         self._posterior = self._process.fit(self._inputs(X), log_costs(cost_s, len(X)))
 
-    def fit_censored(
-        self, X: Float[np.ndarray, "n d"], cost_s: Float[np.ndarray, " n"], censored: Bool[np.ndarray, " n"]
-    ) -> None:
+    def fit_censored(self, X: Points, cost_s: Vector, censored: Flags) -> None:
         """Fit to costs in seconds, where censored only lower bounds, imputed by `fit_process`."""
         self._posterior = fit_process(self._process, self._inputs(X), log_costs(cost_s), censored)
 
-    def predict(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    def predict(self, C: Candidates) -> MeanSd:
         """Return mean and sd of log cost at `C`."""
         if self._posterior is None:
             raise ValueError("predict was called before fit")
         return self._posterior.mean_sd(self._inputs(C))
 
-    def _inputs(self, X: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n k"]:
+    def _inputs(self, X: Points) -> Float[np.ndarray, "n k"]:
         X = np.asarray(X, dtype=np.float64)
         return X if self._features is None else np.ascontiguousarray(self._features.columns(X).T)
 
 
-class ResidualGaussianProcess:
+class ResidualGaussianProcess(GaussianProcessCost):
     """log c(x) = linear model of a few features + GP on its residuals over the whole unit cube.
 
     The linear part is fitted first (`LowVariance`), the GP to what it leaves. sd^2: the GP's, noise included, plus that
@@ -61,32 +60,47 @@ class ResidualGaussianProcess:
     """
 
     def __init__(self, features: Sequence[str], ridge: float = 0.03, space: SearchSpace = XGBOOST_SPACE) -> None:
+        super().__init__()
         self._linear = LowVariance(features, ridge, space)
-        self._process = GaussianProcess(noise_in_sd=True)
-        self._posterior: Posterior | None = None
 
-    def fit(self, X: Float[np.ndarray, "n d"], cost_s: Float[np.ndarray, " n"]) -> None:
+    def fit(self, X: Points, cost_s: Vector) -> None:
         """Fit to costs in seconds; raises BadInput naming the first that is not finite and positive."""
         self._linear.fit(X, cost_s)
         self._posterior = self._process.fit(X, log_costs(cost_s) - self._linear.predict(X)[0])
 
-    def fit_censored(
-        self, X: Float[np.ndarray, "n d"], cost_s: Float[np.ndarray, " n"], censored: Bool[np.ndarray, " n"]
-    ) -> None:
+    def fit_censored(self, X: Points, cost_s: Vector, censored: Flags) -> None:
         """Fit to costs in seconds, where censored only lower bounds: of the linear model's residuals, too."""
         self._linear.fit_censored(X, cost_s, censored)
         residual = log_costs(cost_s) - self._linear.predict(X)[0]
-        self._posterior = fit_process(self._process, np.asarray(X, dtype=np.float64), residual, censored)
+        self._posterior = fit_process(self._process, self._inputs(X), residual, censored)
 
-    def predict(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    def predict(self, C: Candidates) -> MeanSd:
         """Return mean and sd of log cost at `C`."""
-        if self._posterior is None:
-            raise ValueError("predict was called before fit")
-        residual, sd = self._posterior.mean_sd(np.asarray(C, dtype=np.float64))
+        residual, sd = super().predict(C)
         return self._linear.predict(C)[0] + residual, np.hypot(sd, self._linear.sd_of_mean(C))
 
 
-# The warped Gaussian process: a monotone warp of log cost is learned together with the process.
+def fit_process(process: GaussianProcess, X: Points, y: Vector, censored: Flags) -> GaussianPosterior:
+    """Fit a Gaussian process to y, lower bounds where censored (some, not all).
+
+    First imputations: the means of the truncated predictions, noise included, of the process fitted to what is known.
+    Then, until they change by less than 0.01 sd or five times, each is the mean of its truncated leave-one-out
+    prediction given all others (Rasmussen and Williams 2006, equation 5.12): given itself as well, it would confirm
+    itself. What is imputed counts as observed in the posterior, whose sd is therefore, at these points, too low.
+    """
+    bound, filled = y[censored], y.copy()
+    mean, sd = process.fit(X[~censored], y[~censored]).mean_sd(X[censored])
+    for _ in range(_SWEEPS):
+        new = truncated_moments(mean, np.maximum(sd, SMALLEST_SD), bound)[0]
+        change = np.abs(new - filled[censored]).max()
+        filled[censored] = new
+        posterior = process.fit(X, filled)
+        if change <= _TOLERANCE * filled.std():
+            break
+        every_mean, every_sd = posterior.leave_one_out(filled)
+        mean, sd = every_mean[censored], every_sd[censored]
+    return posterior
+
 
 _HEIGHT, _STEEPNESS, _PLACE = (1e-2, 3.0), (0.3, 5.0), (-2.5, 2.5)  # boxes of a, b and c
 _STARTS = ((1e-2, 1.0, 0.0), (1.0, 1.5, 0.0))  # (a, b, c): almost none, and a plain one
@@ -96,7 +110,7 @@ _NODES, _WEIGHTS = gauss_hermite(9)
 _GRID = 4001
 
 
-class WarpedGaussianProcess:
+class WarpedGaussianProcess(CostModel):
     """g(z) = z + a tanh(b (z + c)) ~ GP, z the standardised log cost, a, b > 0.
 
     (l, s2, v, a, b, c) minimise -log p(g(z) | l, s2, v) - sum log g'(z_i). Mean and sd of log cost are those of
@@ -112,7 +126,7 @@ class WarpedGaussianProcess:
         self._posterior: GaussianPosterior | None = None
         self._location, self._tried_at = (0.0, 1.0), 0
 
-    def fit(self, X: Float[np.ndarray, "n d"], cost_s: Float[np.ndarray, " n"]) -> None:
+    def fit(self, X: Points, cost_s: Vector) -> None:
         """Fit to costs in seconds; raises BadInput naming the first that is not finite and positive."""
         z, self._location = standardise(log_costs(cost_s, len(X)))
         X = np.asarray(X, dtype=np.float64)
@@ -138,7 +152,7 @@ class WarpedGaussianProcess:
                 found.append(minimise(objective, _start(d, k), None, (low, high), self._tolerance, self._iterations))
         return min(found, key=lambda minimum: minimum.value)
 
-    def predict(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    def predict(self, C: Candidates) -> MeanSd:
         """Return mean and sd of log cost at `C`."""
         if self._posterior is None:
             raise ValueError("predict was called before fit")
@@ -153,11 +167,11 @@ class WarpedGaussianProcess:
 class WarpedLikelihood:
     """-log p(g(z) | theta) - sum log g'(z_i) as a function of (theta, log a, log b, c), with its gradient."""
 
-    def __init__(self, pairs: Distances, z: Float[np.ndarray, " n"], space: Workspace) -> None:
+    def __init__(self, pairs: Distances, z: Vector, space: Workspace) -> None:
         self._z, self._warped = z, z.copy()
-        self.likelihood = CompiledLikelihood(pairs, self._warped, space)
+        self.likelihood = Likelihood(pairs, self._warped, space)
 
-    def __call__(self, x: Float[np.ndarray, " t"]) -> tuple[float, Float[np.ndarray, " t"]]:
+    def __call__(self, x: Theta) -> tuple[float, Theta]:
         """Return the value and its gradient."""
         theta, a, b, c = x[:-3], math.exp(x[-3]), math.exp(x[-2]), x[-1]
         t = tanh(b * (self._z + c))
@@ -183,7 +197,7 @@ def unwarp(w: Float[np.ndarray, "m q"], a: float, b: float, c: float) -> Float[n
     return np.clip(z, w - a, w + a)
 
 
-def _box(d: int, n: int) -> tuple[Float[np.ndarray, " t"], Float[np.ndarray, " t"]]:
+def _box(d: int, n: int) -> tuple[Theta, Theta]:
     low, high = log(np.array([LENGTH_SCALE] * d + [SIGNAL_VARIANCE, NOISE_VARIANCE, _HEIGHT, _STEEPNESS])).T
     low, high = np.append(low, _PLACE[0]), np.append(high, _PLACE[1])
     if n < _FEWEST:
@@ -191,6 +205,6 @@ def _box(d: int, n: int) -> tuple[Float[np.ndarray, " t"], Float[np.ndarray, " t
     return low, high
 
 
-def _start(d: int, k: int) -> Float[np.ndarray, " t"]:
+def _start(d: int, k: int) -> Theta:
     a, b, c = _STARTS[k]
     return np.concatenate([np.zeros(d + 1), [math.log(1e-2), math.log(a), math.log(b), c]])

@@ -6,16 +6,18 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from harness.cost_models import CostModel, Features, ProblemAware, known_beforehand, log_costs
+from harness.arrays import Candidates, MeanSd, Points, Vector
+from harness.cost_models import CostModel, Features, log_costs
 from harness.errors import BadInput, number
 from harness.problem import Problem
 from harness.space import XGBOOST_SPACE, SearchSpace
+from harness.surrogates import complete
 from harness.surrogates.likelihood import dot, factor, inverse_factor, product, transposed_product
 
 _GRID = 4096  # midpoints per dimension, for the features' means and sds over the unit cube
 
 
-class Hybrid:
+class Hybrid(CostModel):
     """log c(x) = m(x) + t(x) (phi(x) . b + e), m and t the prior model's mean and sd, phi = (1, z_1, ..., z_K).
 
     z: the features in units of their sd over the unit cube, centred. Conjugate prior, so that the mean of t(x)^2 is
@@ -52,7 +54,8 @@ class Hybrid:
         if self.noise + self.slopes >= 1.0:
             raise BadInput(f"noise + slopes must leave a share for the offset, got {noise} + {slopes}")
         self._a = number("a", a, "a number > 1", math.nextafter(1.0, 2.0))
-        self._prior, self._features = prior, Features(space.names if features is None else features, space)
+        self._prior = complete(prior, CostModel)
+        self._features = Features(space.names if features is None else features, space)
         midpoints = np.repeat((np.arange(_GRID)[:, None] + 0.5) / _GRID, len(space), axis=1)
         columns = self._features.columns(midpoints)
         self._center, self._scale = [float(s.mean()) for s in columns], [float(s.std()) for s in columns]
@@ -63,19 +66,18 @@ class Hybrid:
 
     def start(self, problem: Problem) -> None:
         """Pass the problem on to the prior model, and forget all evaluations; raises BadInput where that does."""
-        if isinstance(self._prior, ProblemAware):
-            self._prior.start(problem)
+        self._prior.start(problem)
         self._forget()
 
     def fingerprint(self, problem: Problem) -> str:
         """Return a hash of what the prior model knows beforehand."""
-        return known_beforehand(self._prior, problem) or "nothing"
+        return self._prior.fingerprint(problem) or "nothing"
 
-    def fit(self, X: Float[np.ndarray, "n d"], cost_s: Float[np.ndarray, " n"]) -> None:
+    def fit(self, X: Points, cost_s: Vector) -> None:
         """Fit to costs in seconds; raises BadInput naming the first that is not finite and positive."""
         target = log_costs(cost_s, len(X))
         X = np.asarray(X, dtype=np.float64)
-        mean, sd = self._believed(X)
+        mean, sd = self._prior_mean_sd(X)
         u, Phi = (target - mean) / sd, self._phi(X)
         L = factor(np.diag(self._precision) + transposed_product(Phi, Phi))
         assert L is not None  # a sum of a positive diagonal and squares
@@ -85,10 +87,10 @@ class Hybrid:
         spread = (self._a - 1.0) * self.noise + 0.5 * (dot(misfit, misfit) + size)
         self._variance = spread / (self._a + 0.5 * len(u) - 1.0)
 
-    def predict(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    def predict(self, C: Candidates) -> MeanSd:
         """Return mean and sd of log cost at `C`; before the first fit, from the prior alone."""
         C = np.asarray(C, dtype=np.float64)
-        mean, sd = self._believed(C)
+        mean, sd = self._prior_mean_sd(C)
         phi = self._phi(C)
         spread = 1.0 + np.square(product(phi, self._root.T)).sum(axis=1)
         return mean + sd * _linear(phi, self._weights), sd * np.sqrt(self._variance * spread)
@@ -97,16 +99,16 @@ class Hybrid:
         self._weights, self._variance = np.zeros(len(self._precision)), self.noise
         self._root = np.diag(1.0 / np.sqrt(self._precision))
 
-    def _believed(self, X: Float[np.ndarray, "n d"]) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+    def _prior_mean_sd(self, X: Points) -> tuple[Vector, Vector]:
         mean, sd = self._prior.predict(X)
         if not (sd > 0.0).all():
             raise BadInput(f"the prior of a hybrid cost model needs a predictive sd > 0, got {sd.min()}")
         return mean, sd
 
-    def _phi(self, X: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n k"]:
+    def _phi(self, X: Points) -> Float[np.ndarray, "n k"]:
         columns = zip(self._features.columns(X), self._center, self._scale, strict=True)
         return np.column_stack([np.ones(len(X)), *((s - center) / scale for s, center, scale in columns)])
 
 
-def _linear(Phi: Float[np.ndarray, "n k"], weights: Float[np.ndarray, " k"]) -> Float[np.ndarray, " n"]:
+def _linear(Phi: Float[np.ndarray, "n k"], weights: Float[np.ndarray, " k"]) -> Vector:
     return product(Phi, weights[:, None])[:, 0]

@@ -8,19 +8,20 @@ from collections.abc import Sequence
 from typing import NamedTuple, no_type_check
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
+from harness.arrays import Candidates, Flags, MeanSd, PerCandidate, Points, Vector
 from harness.compile_cache import njit
-from harness.cost_models import Features, log_costs
+from harness.cost_models import SMALLEST_SD, CostModel, Features, log_costs
 from harness.errors import number
 from harness.normal import truncated_moments
 from harness.space import XGBOOST_SPACE, SearchSpace
+from harness.surrogates.likelihood import solve_positive
 
 _MOST, _CONVERGED = 200, 1e-6  # rounds of EM, and the change of an imputed log cost that ends them
-_SMALLEST_SD = 1e-9
 
 
-class LowVariance:
+class LowVariance(CostModel):
     """log c(x) = b + sum_k w_k s_k(x) over `features`, s the log of the native value in units of its range.
 
     The features are those of `Features`, in [0, 1]. (b, w) minimise sum (log c_i - b - w s_i)^2 + ridge |w|^2 after
@@ -38,13 +39,11 @@ class LowVariance:
         self.features = self._features.names
         self._fit: _Fit | None = None
 
-    def fit(self, X: Float[np.ndarray, "n d"], cost_s: Float[np.ndarray, " n"]) -> None:
+    def fit(self, X: Points, cost_s: Vector) -> None:
         """Fit to costs in seconds; raises BadInput naming the first that is not finite and positive."""
         self._regress(X, log_costs(cost_s, len(X)))
 
-    def fit_censored(
-        self, X: Float[np.ndarray, "n d"], cost_s: Float[np.ndarray, " n"], censored: Bool[np.ndarray, " n"]
-    ) -> None:
+    def fit_censored(self, X: Points, cost_s: Vector, censored: Flags) -> None:
         """Fit to costs in seconds, where censored only lower bounds a_i, by EM, begun at the fit to what is known.
 
         E-step: log c_i ~ N(b + w s_i, v) given log c_i >= log a_i, its mean and variance. M-step: the regression on
@@ -57,30 +56,32 @@ class LowVariance:
         spread = self._regress(X[~censored], target[~censored])
         for _ in range(_MOST):
             mean = self.predict(X[censored])[0]
-            new, variance = truncated_moments(mean, np.full(len(mean), max(spread, _SMALLEST_SD)), bound)
+            new, variance = truncated_moments(mean, np.full(len(mean), max(spread, SMALLEST_SD)), bound)
             change = float(np.abs(new - target[censored]).max())
             target[censored] = new
             spread = self._regress(X, target, float(variance.sum()))
             if change <= _CONVERGED:
                 break
 
-    def _regress(self, X: Float[np.ndarray, "n d"], log_cost: Float[np.ndarray, " n"], hidden: float = 0.0) -> float:
+    def _regress(self, X: Points, log_cost: Vector, hidden: float = 0.0) -> float:
         """Set the coefficients and return sqrt(RSS / n); hidden: the part of RSS that imputed values do not show."""
         n, S = len(log_cost), self._features.columns(np.asarray(X, dtype=np.float64))
         level, center, gram, product = _products(S, log_cost, self.ridge)
-        weights, inverse = _solved(gram, product)
+        weights, inverse = product.copy(), np.empty_like(gram)
+        if not _solve(gram, weights, inverse):
+            raise np.linalg.LinAlgError("the centred products of the features are singular")
         intercept = level - float((center * weights).sum())
         squares = _squares(S, log_cost, intercept, weights) + hidden
         sigma = math.sqrt(squares / max(1, n - len(weights) - 1))
         self._fit = _Fit(intercept, weights, sigma, center, inverse, n)
         return math.sqrt(squares / n)
 
-    def predict(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    def predict(self, C: Candidates) -> MeanSd:
         """Return mean and sd of log cost at `C`."""
         fit, S = self._fitted(), self._features.columns(np.asarray(C, dtype=np.float64))
         return _linear(fit.intercept, fit.weights, S), fit.sigma * np.sqrt(1.0 + fit.leverage(S))
 
-    def sd_of_mean(self, C: Float[np.ndarray, "m d"]) -> Float[np.ndarray, " m"]:
+    def sd_of_mean(self, C: Candidates) -> PerCandidate:
         """Return how uncertain the linear function itself is at `C`: the sd of `predict` without the 1 in its root."""
         fit, S = self._fitted(), self._features.columns(np.asarray(C, dtype=np.float64))
         return fit.sigma * np.sqrt(fit.leverage(S))
@@ -101,14 +102,14 @@ class _Fit(NamedTuple):
     inverse: Float[np.ndarray, "k k"]
     n: int
 
-    def leverage(self, S: Float[np.ndarray, "k m"]) -> Float[np.ndarray, " m"]:
+    def leverage(self, S: Float[np.ndarray, "k m"]) -> PerCandidate:
         """Return 1/n + d' (D'D + ridge I)^-1 d."""
         return _leverage(self.n, self.center, self.inverse, S)
 
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def _linear(intercept: float, weights: Float[np.ndarray, " k"], S: Float[np.ndarray, "k m"]) -> Float[np.ndarray, " m"]:
+def _linear(intercept, weights, S):  # type: ignore[no-untyped-def]
     """Return b + sum_k w_k s_k, feature by feature, so that equal features give exactly equal costs."""
     mean = np.full(S.shape[1], intercept)
     for k in range(len(S)):
@@ -119,9 +120,7 @@ def _linear(intercept: float, weights: Float[np.ndarray, " k"], S: Float[np.ndar
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def _leverage(
-    n: int, center: Float[np.ndarray, " k"], inverse: Float[np.ndarray, "k k"], S: Float[np.ndarray, "k m"]
-) -> Float[np.ndarray, " m"]:
+def _leverage(n, center, inverse, S):  # type: ignore[no-untyped-def]
     """Return 1/n + sum_ab inverse_ab (s_a - center_a) (s_b - center_b), in the same order for every point."""
     out = np.full(S.shape[1], 1.0 / n)
     for a in range(len(S)):
@@ -134,13 +133,8 @@ def _leverage(
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def _products(
-    S: Float[np.ndarray, "k n"], target: Float[np.ndarray, " n"], ridge: float
-) -> tuple[float, Float[np.ndarray, " k"], Float[np.ndarray, "k k"], Float[np.ndarray, " k"]]:
-    """Return the means of the target and the features, the latter's centred products plus ridge, those with the target.
-
-    Once per step of a run.
-    """
+def _products(S, target, ridge):  # type: ignore[no-untyped-def]
+    """Return means of the target and the features, the latter's centred products plus ridge, those with the target."""
     k, level = len(S), target.mean()
     center, gram, product = np.empty(k), np.empty((k, k)), np.empty(k)
     for a in range(k):
@@ -153,51 +147,24 @@ def _products(
     return level, center, gram, product
 
 
-def _solved(
-    gram: Float[np.ndarray, "k k"], product: Float[np.ndarray, " k"]
-) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, "k k"]]:
-    """Return gram^-1 product and gram^-1, compiled: calls and checks would take longer than three features."""
-    weights, inverse = product.copy(), np.empty_like(gram)
-    if not _solve(gram, weights, inverse):
-        raise np.linalg.LinAlgError("the centred products of the features are singular")
-    return weights, inverse
-
-
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def _solve(A: Float[np.ndarray, "k k"], b: Float[np.ndarray, " k"], inverse: Float[np.ndarray, "k k"]) -> bool:
+def _solve(A, b, inverse):  # type: ignore[no-untyped-def]
     """Solve A x = b in the place of b and fill A^-1 = W^T W, W = L^-1, A = L L^T; False if A is not positive definite.
 
-    What is left of b is L^-1 b after the first pass, which the second multiplies by W^T.
+    Compiled, since calls and checks would take longer than three features.
     """
     k = len(A)
     L, W = np.zeros((k, k)), np.zeros((k, k))
+    if not solve_positive(A, b, L):
+        return False
     for i in range(k):
-        for j in range(i + 1):
-            value = A[i, j]
-            for q in range(j):
-                value -= L[i, q] * L[j, q]
-            if i > j:
-                L[i, j] = value / L[j, j]
-            elif value > 0.0:
-                L[i, i] = np.sqrt(value)
-            else:
-                return False
-        value = b[i]
-        for q in range(i):
-            value -= L[i, q] * b[q]
-        b[i] = value / L[i, i]
         W[i, i] = 1.0 / L[i, i]
         for j in range(i):
             value = 0.0
             for q in range(j, i):
                 value -= L[i, q] * W[q, j]
             W[i, j] = value / L[i, i]
-    for i in range(k - 1, -1, -1):
-        value = b[i]
-        for q in range(i + 1, k):
-            value -= L[q, i] * b[q]
-        b[i] = value / L[i, i]
     for i in range(k):
         for j in range(i + 1):
             value = 0.0
@@ -209,9 +176,7 @@ def _solve(A: Float[np.ndarray, "k k"], b: Float[np.ndarray, " k"], inverse: Flo
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def _squares(
-    S: Float[np.ndarray, "k n"], target: Float[np.ndarray, " n"], intercept: float, weights: Float[np.ndarray, " k"]
-) -> float:
+def _squares(S, target, intercept, weights):  # type: ignore[no-untyped-def]
     """Return RSS = sum (target_i - b - w s_i)^2."""
     squares = 0.0
     for i in range(len(target)):

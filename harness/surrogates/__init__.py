@@ -1,31 +1,70 @@
-"""Surrogates, probabilistic models of the validation error: the protocols `Surrogate` and `Posterior`, and `Joint`.
+"""Surrogates, probabilistic models of the validation error: the classes `Surrogate`, `Posterior` and `Joint`.
 
-Optional abilities are protocols, too: fast bounds, joint predictions, random draws.
+A surrogate of a user's own derives from these, whose methods with a body are optional abilities, or is any class with
+`fit`, which returns any object with `mean_sd`: `complete` adds the defaults.
 """
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, runtime_checkable
+from functools import cache
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from jaxtyping import Float
 
+from harness.arrays import Candidates, MeanSd, PerCandidate, Points, Vector
+from harness.errors import BadInput
 from harness.surrogates.likelihood import factor, product
 
-# The joint Gaussian of a latent function at finitely many points: conditioning by rank-1 updates, and sampling.
-
 _JITTERS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)  # of the largest variance; points close together are nearly dependent
+T = TypeVar("T")
+
+
+class Part(ABC):  # noqa: B024 - its subclasses have the abstract methods
+    """What an optimizer is made of: as in `collections.abc`, any class with the required methods counts as one."""
+
+    @classmethod
+    def __subclasshook__(cls, other: Any) -> Any:
+        if Part not in cls.__bases__:
+            return NotImplemented
+        return all(callable(getattr(other, name, None)) for name in cls.__abstractmethods__) or NotImplemented
+
+
+def complete(part: Any, base: Callable[..., T]) -> T:
+    """Return `part` as a `base`, a `Part`: an object that only has the required methods gets the defaults of others.
+
+    Raises BadInput for one that lacks a required method.
+    """
+    own: Any = type(part)
+    if base in own.__mro__:
+        return part  # type: ignore[no-any-return]
+    name, kind = own.__name__, f"{base.__module__}.{base.__name__}"
+    for method in sorted(getattr(base, "__abstractmethods__", ())):
+        if not callable(getattr(part, method, None)):
+            raise BadInput(f"{name} needs a method `{method}`, as {kind} has it")
+    try:
+        object.__setattr__(part, "__class__", _derived(own, base))
+    except TypeError:  # a class with slots, or one that is not written in Python
+        raise BadInput(f"{name} has to derive from {kind}") from None
+    return part  # type: ignore[no-any-return]
+
+
+@cache
+def _derived(own: Any, base: Any) -> Any:
+    return type(own.__name__, (own, base), {"__module__": own.__module__})
 
 
 @dataclass(frozen=True)
 class Joint:
     """f at m points ~ N(mean, covariance), observed with noise of variance `noise`; in units of y."""
 
-    mean: Float[np.ndarray, " m"]
+    mean: PerCandidate
     covariance: Float[np.ndarray, "m m"]
     noise: float
 
-    def influence(self, i: int) -> Float[np.ndarray, " m"]:
+    def influence(self, i: int) -> PerCandidate:
         """Return sigma~(i): an observation of point i, z sd above its mean, moves the means by sigma~ z.
 
         sigma~ = cov(., i) / sqrt(var_i + noise) (Frazier et al. 2009); zeros if nothing is left to learn.
@@ -60,88 +99,55 @@ def root(covariance: Float[np.ndarray, "m m"], scale: float | None = None) -> Fl
     raise FloatingPointError("the covariance matrix is not positive semidefinite, even with jitter 1e-4")
 
 
-# The protocols: `fit` gives a `Posterior`, which predicts mean and sd anywhere in the unit cube.
+class Posterior(Part):
+    """A fitted model of the objective; all in units of y.
 
+    bounded: whether `bounds` is there. The methods after it are of a posterior that knows how the values at different
+    points go together, as the fits of a surrogate with `joint` = True give it; others raise ValueError.
+    """
 
-@runtime_checkable
-class Posterior(Protocol):
-    """A fitted model of the objective."""
+    bounded: ClassVar[bool] = False
 
-    def mean_sd(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
-        """Return the predictive mean and standard deviation at `C`, in units of y."""
-        ...
+    @abstractmethod
+    def mean_sd(self, C: Candidates) -> MeanSd:
+        """Return the predictive mean and standard deviation at `C`."""
 
-
-@runtime_checkable
-class BoundedPosterior(Posterior, Protocol):
-    """A posterior that has a fast approximation with known error."""
-
-    def bounds(
-        self, C: Float[np.ndarray, "m d"], rough: bool = False
-    ) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    def bounds(self, C: Candidates, rough: bool = False) -> MeanSd:
         """Return a mean no higher and an sd > 0 no lower than those of `mean_sd`; `rough`: faster and wider."""
-        ...
-
-
-@runtime_checkable
-class RecallingPosterior(BoundedPosterior, Protocol):
-    """A posterior that may know bounds from the predictions of the run's earlier ones."""
-
-    def recalled(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]] | None:
-        """Return bounds as `bounds` does, or None where too little is known."""
-        ...
-
-    def remember(self, C: Float[np.ndarray, "m d"]) -> None:
-        """Keep what was just predicted at `C` for those to come."""
-        ...
-
-
-@runtime_checkable
-class JointPosterior(Posterior, Protocol):
-    """A posterior that knows how the values at different points go together; all in units of y."""
+        raise NotImplementedError
 
     @property
     def noise(self) -> float:
         """Variance of the observation noise."""
-        ...
+        raise self._no_joint()
 
-    def moments(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    def moments(self, C: Candidates) -> MeanSd:
         """Return mean and variance of the latent function at `C`, whatever `mean_sd` says of the noise."""
-        ...
+        raise self._no_joint()
 
     def covariance(self, A: Float[np.ndarray, "a d"], B: Float[np.ndarray, "b d"]) -> Float[np.ndarray, "a b"]:
         """Return the latent function's posterior covariances between `A` and `B`."""
-        ...
+        raise self._no_joint()
 
-    def joint(self, C: Float[np.ndarray, "m d"]) -> Joint:
+    def joint(self, C: Candidates) -> Joint:
         """Return the joint distribution of the latent function at `C`."""
-        ...
+        raise self._no_joint()
 
-    def condition(self, x: Float[np.ndarray, " d"], y: float) -> "JointPosterior":
-        """Return the posterior after one more noisy observation `y` at `x`, hyperparameters as they are."""
-        ...
+    def _no_joint(self) -> ValueError:
+        return ValueError(f"{type(self).__name__} makes no joint predictions")
 
 
-@runtime_checkable
-class Surrogate(Protocol):
-    """A model family; an object serves one run and may keep warm-start state from fit to fit."""
+class Surrogate(Part):
+    """A model family; an object serves one run and can keep warm-start state from fit to fit.
 
-    def fit(self, X: Float[np.ndarray, "n d"], y: Float[np.ndarray, " n"]) -> Posterior:
+    joint: whether its posteriors make joint predictions.
+    """
+
+    joint: ClassVar[bool] = False
+
+    @abstractmethod
+    def fit(self, X: Points, y: Vector) -> Posterior:
         """Fit to n >= 1 observations `y` (finite) at unit-cube points `X`."""
-        ...
-
-
-@runtime_checkable
-class DrawingSurrogate(Surrogate, Protocol):
-    """A surrogate whose fits draw at random."""
 
     def draw_for(self, seed: int, problem: str) -> None:
-        """Draw from streams of the run of this seed on this problem from now on."""
-        ...
-
-
-@runtime_checkable
-class JointSurrogate(Surrogate, Protocol):
-    """A surrogate whose `fit` gives a `JointPosterior`, as `joint` = True declares."""
-
-    joint: ClassVar[bool]
+        """Draw, if fits draw at random, from streams of the run of this seed on this problem from now on."""

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import no_type_check
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
+from harness.arrays import Theta
 from harness.compile_cache import njit
-from harness.surrogates.likelihood import dot
+from harness.surrogates.likelihood import dot, solve_positive
 
 Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
@@ -29,16 +30,16 @@ _CURVED = 1e-6  # cosine between step and gradient change below which an update 
 class Minimum:
     """Where a descent ended: point, value, and the Hessian there (None if never learned)."""
 
-    x: Float[np.ndarray, " t"]
+    x: Theta
     value: float
     hessian: Float[np.ndarray, "t t"] | None
 
 
 def minimise(
     f: Objective,
-    x: Float[np.ndarray, " t"],
+    x: Theta,
     hessian: Float[np.ndarray, "t t"] | None,
-    box: tuple[Float[np.ndarray, " t"], Float[np.ndarray, " t"]],
+    box: tuple[Theta, Theta],
     tolerance: float,
     iterations: int,
 ) -> Minimum:
@@ -71,14 +72,7 @@ def minimise(
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def _direction(
-    B: Float[np.ndarray, "t t"],
-    known: bool,
-    x: Float[np.ndarray, " t"],
-    g: Float[np.ndarray, " t"],
-    low: Float[np.ndarray, " t"],
-    high: Float[np.ndarray, " t"],
-) -> tuple[Float[np.ndarray, " t"], float, float]:
+def _direction(B, known, x, g, low, high):  # type: ignore[no-untyped-def]
     """Return the Newton step of the free variables, the others held; without a usable B minus g.
 
     Also return promise = -g direction, and the largest |g| where the direction is not 0. `known`: whether B is
@@ -94,7 +88,11 @@ def _direction(
     direction, step = np.zeros(t), np.empty(n)
     for i in range(n):
         step[i] = -g[free[i]]
-    if known and not _solve(B, free, n, step):
+    A = np.empty((n, n))
+    for i in range(n):
+        for j in range(i + 1):
+            A[i, j] = B[free[i], free[j]]
+    if known and not solve_positive(A, step, np.empty((n, n))):
         for i in range(n):
             step[i] = -g[free[i]]
     promise, steepest = 0.0, 0.0
@@ -107,42 +105,9 @@ def _direction(
     return direction, promise, steepest
 
 
-@njit(cache=True, error_model="numpy")
-@no_type_check
-def _solve(B: Float[np.ndarray, "t t"], free: Int[np.ndarray, " t"], n: int, b: Float[np.ndarray, " n"]) -> bool:
-    """Solve B[free, free] s = b in the place of b by Cholesky; False, b spoilt, if B is not positive definite."""
-    L = np.empty((n, n))
-    for i in range(n):
-        for j in range(i + 1):
-            value = B[free[i], free[j]]
-            for k in range(j):
-                value -= L[i, k] * L[j, k]
-            if i > j:
-                L[i, j] = value / L[j, j]
-            elif value > 0.0:
-                L[i, i] = np.sqrt(value)
-            else:
-                return False
-        value = b[i]
-        for k in range(i):
-            value -= L[i, k] * b[k]
-        b[i] = value / L[i, i]
-    for i in range(n - 1, -1, -1):
-        value = b[i]
-        for k in range(i + 1, n):
-            value -= L[k, i] * b[k]
-        b[i] = value / L[i, i]
-    return True
-
-
 def _search(
-    f: Objective,
-    x: Float[np.ndarray, " t"],
-    value: float,
-    g: Float[np.ndarray, " t"],
-    direction: Float[np.ndarray, " t"],
-    box: tuple[Float[np.ndarray, " t"], Float[np.ndarray, " t"]],
-) -> tuple[Float[np.ndarray, " t"], float, Float[np.ndarray, " t"]] | None:
+    f: Objective, x: Theta, value: float, g: Theta, direction: Theta, box: tuple[Theta, Theta]
+) -> tuple[Theta, float, Theta] | None:
     """Backtrack along the projected path to a sufficient decrease; None if there is none."""
     length = min(1.0, _LONGEST / float(np.abs(direction).max()))
     slope = dot(g, direction)
@@ -159,9 +124,7 @@ def _search(
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def _update(
-    B: Float[np.ndarray, "t t"], known: bool, s: Float[np.ndarray, " t"], y: Float[np.ndarray, " t"]
-) -> tuple[Float[np.ndarray, "t t"], bool]:
+def _update(B, known, s, y):  # type: ignore[no-untyped-def]
     """Return the BFGS Hessian after step `s` and gradient change `y`; unchanged if s y is not positive."""
     t = len(s)
     sy, yy, ss = 0.0, 0.0, 0.0

@@ -1,10 +1,9 @@
 """Random forest surrogate, compiled, and its fit to censored observations (`CensoredForest`).
 
-Mean and variance are over trees whose split points are drawn from the best interval. Source: Hutter, Hoos and
-Leyton-Brown 2013, "Bayesian optimization with censored response data"; Breiman 2001. At each node the split point is
-uniform over the interval between the two neighbours that the best split parts, so that in one dimension the mean over
-ever more trees (no bootstrap, leaves of one point) is the linear interpolation of the data, and the variance grows
-with the distance to them.
+At each node the split point is uniform over the interval between the two neighbours that the best split parts, so that
+in one dimension the mean over ever more trees (no bootstrap, leaves of one point) is the linear interpolation of the
+data, and the variance grows with the distance to them. Source: Hutter, Hoos and Leyton-Brown 2013, "Bayesian
+optimization with censored response data"; Breiman 2001.
 """
 
 import math
@@ -13,18 +12,41 @@ from dataclasses import dataclass
 from typing import NamedTuple, no_type_check
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
+from harness.arrays import Candidates, Flags, MeanSd, Points, Vector
 from harness.compile_cache import njit
 from harness.errors import BadInput, flag, number, whole
 from harness.normal import truncated_moments, truncated_quantile
 from harness.streams import stream
-from harness.surrogates.gp import standardise
+from harness.surrogates import Posterior, Surrogate
+from harness.surrogates.gp import observations, standardise
 
-# The best split of a tree's node, compiled: of a numeric and of a categorical input, and the points put in order.
-#
-# Notation: as for `Trees` below; a node has the points line[start:stop], sorted by input j; W and S are sums of weights
-# and of weighted values, over all of the node's points or those that go left.
+# Notation: B trees, n points, d inputs, K <= 2n - 1 nodes of a tree. Column j holds a real or integer input, or, where
+# categories[j] = k > 0, the codes 0..k-1 of a categorical one. The arrays of `Trees` are (B, K): `feature` is -1 at a
+# leaf, the children of node t are `child[t]` (left) and `child[t] + 1`, a numeric split sends x <= threshold to the
+# left, a categorical one the codes whose bit is set in `mask`. A node has the points line[start:stop], sorted by input
+# j; W and S are sums of weights and of weighted values, over all of the node's points or those that go left.
+
+_BLOCK = 256  # points
+MOST_CATEGORIES = 50  # their subset is kept in the bits of an integer, absent ones' draw in those of one uniform
+
+
+class Trees(NamedTuple):
+    """The nodes of B trees; see the notation above."""
+
+    feature: Int[np.ndarray, "B K"]
+    threshold: Float[np.ndarray, "B K"]
+    mask: Int[np.ndarray, "B K"]
+    child: Int[np.ndarray, "B K"]
+    value: Float[np.ndarray, "B K"]
+
+
+def _leaves(trees: int, points: int) -> Trees:
+    """Return room for `trees` trees on `points` points, all of them a single leaf of value 0."""
+    shape = (trees, max(1, 2 * points - 1))
+    whole = [np.zeros(shape, np.int64) for _ in range(3)]
+    return Trees(whole[0] - 1, np.zeros(shape), whole[1], whole[2], np.zeros(shape))
 
 
 @njit(cache=True, error_model="numpy")
@@ -105,34 +127,6 @@ def partition(lists, spare, left, start, stop):  # type: ignore[no-untyped-def]
         for k in range(behind):
             line[middle + k] = spare[k]
     return middle
-
-
-# Regression trees, compiled: growing a forest's trees and predicting with them.
-#
-# Notation: B trees, n points, d inputs, K <= 2n - 1 nodes of a tree. Column j holds a real or integer input, or, where
-# categories[j] = k > 0, the codes 0..k-1 of a categorical one. The arrays of `Trees` are (B, K): `feature` is -1 at a
-# leaf, the children of node t are `child[t]` (left) and `child[t] + 1`, a numeric split sends x <= threshold to the
-# left, a categorical one the codes whose bit is set in `mask`.
-
-_BLOCK = 256  # points
-MOST_CATEGORIES = 50  # their subset is kept in the bits of an integer, absent ones' draw in those of one uniform
-
-
-class Trees(NamedTuple):
-    """The nodes of B trees; see the notation above."""
-
-    feature: Int[np.ndarray, "B K"]
-    threshold: Float[np.ndarray, "B K"]
-    mask: Int[np.ndarray, "B K"]
-    child: Int[np.ndarray, "B K"]
-    value: Float[np.ndarray, "B K"]
-
-
-def empty(trees: int, points: int) -> Trees:
-    """Return room for `trees` trees on `points` points, all of them a single leaf of value 0."""
-    shape = (trees, max(1, 2 * points - 1))
-    whole = [np.zeros(shape, np.int64) for _ in range(3)]
-    return Trees(whole[0] - 1, np.zeros(shape), whole[1], whole[2], np.zeros(shape))
 
 
 @njit(cache=True, error_model="numpy")
@@ -262,14 +256,13 @@ class Sample:
     uniforms: Float[np.ndarray, "B s k"]
 
 
-class ForestPosterior:
+class ForestPosterior(Posterior):
     """B trees fitted to z = (y - mu) / s: mean and sd over trees, the sd at least 1e-3 s."""
 
     def __init__(self, trees: Trees, categories: Int[np.ndarray, " d"], location: tuple[float, float]) -> None:
-        self.trees = trees
-        self._categories, self._location = categories, location
+        self.trees, self._categories, self._location = trees, categories, location
 
-    def each(self, C: Float[np.ndarray, "m d"]) -> Float[np.ndarray, "B m"]:
+    def each(self, C: Candidates) -> Float[np.ndarray, "B m"]:
         """Return every tree's prediction at `C`, in units of y; raises ValueError for another number of inputs."""
         C = np.ascontiguousarray(C, dtype=np.float64)
         if C.ndim != 2 or C.shape[1] != len(self._categories):
@@ -280,18 +273,18 @@ class ForestPosterior:
         mu, scale = self._location
         return mu + scale * out
 
-    def mean_sd(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    def mean_sd(self, C: Candidates) -> MeanSd:
         """Return mean and sd over trees at `C`, in units of y; sd > 0."""
-        return self.moments(self.each(C))
+        return self.over_trees(self.each(C))
 
-    def moments(self, each: Float[np.ndarray, "B m"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    def over_trees(self, each: Float[np.ndarray, "B m"]) -> MeanSd:
         """Return mean and sd over trees of predictions made by `each`, or of averages of such."""
         mean = each.mean(axis=0)
         variance = np.square(each - mean).mean(axis=0)
         return mean, np.sqrt(np.maximum(variance, np.square(_FLOOR * self._location[1])))
 
 
-class RandomForest:
+class RandomForest(Surrogate):
     """B trees on bootstrap samples of n of the n points, grown greedily by the sum of squares.
 
     trees: B. bootstrap: false fits every tree to all points. min_split: a node of fewer points is a leaf. features:
@@ -325,15 +318,13 @@ class RandomForest:
         """Draw from streams of this run from now on."""
         self._run = (str(seed), problem)
 
-    def fit(self, X: Float[np.ndarray, "n d"], y: Float[np.ndarray, " n"]) -> ForestPosterior:
+    def fit(self, X: Points, y: Vector) -> ForestPosterior:
         """Fit to `y` at `X`; raises ValueError for no points, unequal lengths or values not finite."""
-        X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
-        if len(X) == 0 or len(X) != len(y) or not (np.isfinite(X).all() and np.isfinite(y).all()):
-            raise ValueError(f"fit needs n >= 1 finite points and values, got X {X.shape} and y {y.shape}")
+        X, y = observations(X, y)
         sample = self.sample(X)
         return self.fit_each(X, np.broadcast_to(y, (self.trees, len(y))), sample.counts, sample, standardise(y)[1])
 
-    def sample(self, X: Float[np.ndarray, "n d"]) -> Sample:
+    def sample(self, X: Points) -> Sample:
         """Draw the randomness of a forest on these points: it depends on n, d, seed and run, not on any value."""
         n, d = X.shape
         rng = stream(self._seed, "forest", *self._run, str(n))
@@ -347,7 +338,7 @@ class RandomForest:
 
     def fit_each(
         self,
-        X: Float[np.ndarray, "n d"],
+        X: Points,
         Y: Float[np.ndarray, "B n"],
         counts: Int[np.ndarray, "B n"],
         sample: Sample,
@@ -361,16 +352,15 @@ class RandomForest:
             raise ValueError(f"categories names {len(categories)} inputs, the points have {d}")
         _check_codes(X, categories)
         mu, scale = location
-        trees = empty(self.trees, n)
+        trees = _leaves(self.trees, n)
         order = np.ascontiguousarray(np.argsort(X, axis=0, kind="stable").T)
-        Z = np.ascontiguousarray((Y - mu) / scale)
-        weights = np.ascontiguousarray(counts, dtype=np.float64)
+        Z, weights = np.ascontiguousarray((Y - mu) / scale), np.ascontiguousarray(counts, dtype=np.float64)
         tries = math.ceil(self._features * d)
         grow(X, Z, weights, order, categories, sample.uniforms, tries, self._min_split, *trees)
         return ForestPosterior(trees, categories, location)
 
 
-def _check_codes(X: Float[np.ndarray, "n d"], categories: Int[np.ndarray, " d"]) -> None:
+def _check_codes(X: Points, categories: Int[np.ndarray, " d"]) -> None:
     for j in np.flatnonzero(categories):
         codes = X[:, j]
         if not ((codes >= 0) & (codes < categories[j]) & (codes == np.floor(codes))).all():
@@ -378,8 +368,6 @@ def _check_codes(X: Float[np.ndarray, "n d"], categories: Int[np.ndarray, " d"])
 
 
 # Censored observations: a forest fitted to values of which some are only lower bounds.
-#
-# Source: Hutter, Hoos and Leyton-Brown 2013, Algorithm 1; Schmee and Hahn 1979 (mean imputation).
 #
 # Notation: B trees, n points; tree b has point i counts[b, i] times, N_i = sum_b counts[b, i].
 
@@ -405,15 +393,14 @@ class CensoredForest:
     the quantiles 1/(N_i+1), ..., N_i/(N_i+1) of its predictive normal distribution truncated below at the bound, low
     quantiles to low-numbered trees, so that the trees disagree about a censored point as much as is not known of it
     (and all points are high in the same trees), and the M-step refits.
-    ``mean``: the same with the truncated distribution's mean in every tree (Schmee and Hahn). ``dropped``: censored
-    points are left out. ``bound``: bounds are taken as values.
+    ``mean``: the same with the truncated distribution's mean in every tree. ``dropped``: censored points are left out.
+    ``bound``: bounds are taken as values, as they are whatever the treatment where nothing is uncensored.
 
     kappa_max, in units of y: no mean of a point's imputations is above it; where one would be, they are drawn towards
     the bound, v -> bound + r (v - bound), which keeps their order and never leaves them below the bound (our reading:
     the paper caps the mean, and does not say how). tolerance: largest change of a point's mean imputation over all
     trees (those without the point hold its bound), in sds of y, at which it has converged; iterations: refits at most.
-
-    Where nothing is uncensored the bounds are all there is to learn from, whatever the treatment.
+    Source: Hutter, Hoos and Leyton-Brown 2013, Algorithm 1; Schmee and Hahn 1979 (``mean``).
     """
 
     def __init__(
@@ -425,13 +412,7 @@ class CensoredForest:
         self._iterations = whole("iterations", iterations, 1)
         self._forest, self._treatment = forest, treatment
 
-    def fit(
-        self,
-        X: Float[np.ndarray, "n d"],
-        y: Float[np.ndarray, " n"],
-        censored: Bool[np.ndarray, " n"],
-        kappa_max: float = math.inf,
-    ) -> CensoredFit:
+    def fit(self, X: Points, y: Vector, censored: Flags, kappa_max: float = math.inf) -> CensoredFit:
         """Fit to `y` at `X`, y_i a lower bound where censored.
 
         Raises ValueError as the forest does, for kappa_max = NaN, and for a bound above kappa_max.
@@ -448,42 +429,29 @@ class CensoredForest:
             return CensoredFit(kept, np.tile(np.where(censored, np.nan, y), (self._forest.trees, 1)), 0, True)
         return self._imputed(X, y, censored, kappa_max)
 
-    def _imputed(
-        self, X: Float[np.ndarray, "n d"], y: Float[np.ndarray, " n"], censored: Bool[np.ndarray, " n"], limit: float
-    ) -> CensoredFit:
-        sample, location = self._forest.sample(X), standardise(y)[1]
-        posterior = self._first(X, y, censored, sample, location)
-        Y, change, step = np.tile(y, (self._forest.trees, 1)), math.inf if censored.any() else 0.0, 0
+    def _imputed(self, X: Points, y: Vector, censored: Flags, limit: float) -> CensoredFit:
+        sample, location, bound = self._forest.sample(X), standardise(y)[1], y[censored]
+        counts = np.where(censored, 0, sample.counts)
+        # a tree whose bootstrap sample has none of the uncensored points gets them all
+        counts = np.where(counts.any(axis=1, keepdims=True), counts, np.where(censored, 0, 1))
+        Y, own = np.tile(y, (self._forest.trees, 1)), sample.counts[:, censored]
+        posterior = self._forest.fit_each(X, Y, counts, sample, location)
+        change, step = math.inf if censored.any() else 0.0, 0
         while step < self._iterations and change > self._tolerance:
             before = Y[:, censored].mean(axis=0)
             mean, sd = posterior.mean_sd(X[censored])
             if self._treatment == MEAN:
-                values = np.broadcast_to(truncated_moments(mean, sd, y[censored])[0], (len(Y), len(mean)))
+                values = np.broadcast_to(truncated_moments(mean, sd, bound)[0], own.shape)
             else:
-                values = _spread(sample.counts[:, censored], mean, sd, y[censored])
-            Y[:, censored] = _capped(values, sample.counts[:, censored], y[censored], limit)
+                values = _quantiles(own, mean, sd, bound)
+            Y[:, censored] = _capped(values, own, bound, limit)
             posterior = self._forest.fit_each(X, Y, sample.counts, sample, location)
             change = float(np.abs(Y[:, censored].mean(axis=0) - before).max()) / location[1]
             step += 1
         return CensoredFit(posterior, Y, step, change <= self._tolerance)
 
-    def _first(
-        self,
-        X: Float[np.ndarray, "n d"],
-        y: Float[np.ndarray, " n"],
-        censored: Bool[np.ndarray, " n"],
-        sample: Sample,
-        location: tuple[float, float],
-    ) -> ForestPosterior:
-        """Return the forest on the uncensored points; a tree whose bootstrap sample has none of them gets them all."""
-        counts = np.where(censored, 0, sample.counts)
-        counts = np.where(counts.any(axis=1, keepdims=True), counts, np.where(censored, 0, 1))
-        return self._forest.fit_each(X, np.tile(y, (len(counts), 1)), counts, sample, location)
 
-
-def _spread(
-    counts: np.ndarray, mean: Float[np.ndarray, " c"], sd: Float[np.ndarray, " c"], bound: Float[np.ndarray, " c"]
-) -> Float[np.ndarray, "B c"]:
+def _quantiles(counts: np.ndarray, mean: np.ndarray, sd: np.ndarray, bound: np.ndarray) -> Float[np.ndarray, "B c"]:
     """Return each tree's value of each censored point: the mean of the quantiles that its copies in the tree get.
 
     Copies of a point cannot be parted by a split, so that a tree needs no more of them than their mean. A tree
@@ -494,19 +462,15 @@ def _spread(
         total = int(own.sum())
         if total == 0:
             continue
-        q = np.arange(1, total + 1) / (total + 1)
-        ones = np.ones(total)
+        q, ones = np.arange(1, total + 1) / (total + 1), np.ones(total)
         drawn = truncated_quantile(q, mean[i] * ones, sd[i] * ones, bound[i] * ones)
-        trees = np.repeat(np.arange(len(own)), own)
-        sums = np.bincount(trees, weights=drawn, minlength=len(own))
+        sums = np.bincount(np.repeat(np.arange(len(own)), own), weights=drawn, minlength=len(own))
         has = own > 0
         values[has, i] = np.maximum(sums[has] / own[has], bound[i])
     return values
 
 
-def _capped(
-    values: Float[np.ndarray, "B c"], counts: np.ndarray, bound: Float[np.ndarray, " c"], limit: float
-) -> Float[np.ndarray, "B c"]:
+def _capped(values: np.ndarray, counts: np.ndarray, bound: np.ndarray, limit: float) -> Float[np.ndarray, "B c"]:
     """Return the imputations drawn towards their bounds where their mean over copies is above `limit`."""
     if not math.isfinite(limit):
         return values

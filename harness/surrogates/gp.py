@@ -5,16 +5,16 @@ from functools import cache
 from typing import ClassVar, no_type_check
 
 import numpy as np
-from jaxtyping import Float
 
+from harness.arrays import Points, Theta, Vector
 from harness.compile_cache import njit
 from harness.errors import flag, number
 from harness.normal import log
+from harness.surrogates import Surrogate
 from harness.surrogates.bfgs import Minimum, minimise
-from harness.surrogates.bounds import CachedBounds, InducingSubset
 from harness.surrogates.kernels import Workspace
-from harness.surrogates.likelihood import CompiledLikelihood, Distances
-from harness.surrogates.posterior import GaussianPosterior
+from harness.surrogates.likelihood import Distances, Likelihood
+from harness.surrogates.posterior import GaussianPosterior, InducingSubset
 
 LENGTH_SCALE = (0.05, 20.0)  # in units of the cube's side
 SIGNAL_VARIANCE = (1e-2, 1e2)  # of standardised y, whose variance is 1
@@ -25,7 +25,7 @@ _TRIAL = 3  # iterations from each fixed start, before the best of them goes on
 _STARTS = (1.0, 0.3, 3.0, 0.1, 10.0)  # length-scales; signal variance 1 and noise variance 0.01 with each
 
 
-class GaussianProcess:
+class GaussianProcess(Surrogate):
     """z = (y - mean y) / sd y ~ GP(0, s2 Matern-5/2 + v I); (l, s2, v) maximise log p(z) at every fit.
 
     The maximum is sought over the logarithms, inside LENGTH_SCALE, SIGNAL_VARIANCE and NOISE_VARIANCE, from
@@ -60,25 +60,23 @@ class GaussianProcess:
         self._tolerance, self._iterations = tolerance, int(iterations)
         self._restarted_at = 0
         self._pairs, self._space = Distances(ard), Workspace()
-        self._informative, self._remembered = InducingSubset(), CachedBounds()
+        self._subset = InducingSubset()
         self._last: Minimum | None = None
 
-    def fit(self, X: Float[np.ndarray, "n d"], y: Float[np.ndarray, " n"]) -> GaussianPosterior:
+    def fit(self, X: Points, y: Vector) -> GaussianPosterior:
         """Fit to `y` at `X`; raises ValueError for no points, unequal lengths or values not finite."""
-        X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
-        if len(X) == 0 or len(X) != len(y) or not (np.isfinite(X).all() and np.isfinite(y).all()):
-            raise ValueError(f"fit needs n >= 1 finite points and values, got X {X.shape} and y {y.shape}")
+        X, y = observations(X, y)
         self._pairs.update(X)
         z, location = standardise(y)
         p = X.shape[1] if self._ard else 1
-        likelihood = CompiledLikelihood(self._pairs, z, self._space)
+        likelihood = Likelihood(self._pairs, z, self._space)
         if z.any():
             self._last = self._maximise(likelihood, p)
         theta = _start(_STARTS[0], p) if self._last is None else self._last.x
-        shared = self._space, self._informative, self._remembered
-        return GaussianPosterior(X, theta, likelihood.solution(theta), location, self._noise_in_sd, *shared)
+        found = likelihood.solution(theta)
+        return GaussianPosterior(X, theta, found, location, self._noise_in_sd, self._space, self._subset)
 
-    def _maximise(self, likelihood: CompiledLikelihood, p: int) -> Minimum:
+    def _maximise(self, likelihood: Likelihood, p: int) -> Minimum:
         n, last, found, box = self._pairs.n, self._last, [], _box(p)
         if last is not None:
             found.append(minimise(likelihood, last.x, last.hessian, box, self._tolerance, self._iterations))
@@ -94,7 +92,15 @@ class GaussianProcess:
         return min(found, key=lambda minimum: minimum.value)
 
 
-def standardise(y: Float[np.ndarray, " n"]) -> tuple[Float[np.ndarray, " n"], tuple[float, float]]:
+def observations(X: Points, y: Vector) -> tuple[Points, Vector]:
+    """Return `X` and `y` as float64; raises ValueError for no points, unequal lengths or values not finite."""
+    X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if len(X) == 0 or len(X) != len(y) or not (np.isfinite(X).all() and np.isfinite(y).all()):
+        raise ValueError(f"fit needs n >= 1 finite points and values, got X {X.shape} and y {y.shape}")
+    return X, y
+
+
+def standardise(y: Vector) -> tuple[Vector, tuple[float, float]]:
     """Return z = (y - mean) / sd and (mean, sd), without overflow; for constant y z = 0 and sd = 1."""
     z = np.empty(len(y))
     return z, _standardise(np.asarray(y, np.float64), z)
@@ -102,7 +108,7 @@ def standardise(y: Float[np.ndarray, " n"]) -> tuple[Float[np.ndarray, " n"], tu
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def _standardise(y: Float[np.ndarray, " n"], z: Float[np.ndarray, " n"]) -> tuple[float, float]:
+def _standardise(y, z):  # type: ignore[no-untyped-def]
     """Fill z and return (mean, sd): once per step of a run."""
     low, high, total = y[0], y[0], 0.0
     for value in y:
@@ -124,11 +130,11 @@ def _standardise(y: Float[np.ndarray, " n"], z: Float[np.ndarray, " n"]) -> tupl
 
 
 @cache
-def _box(p: int) -> tuple[Float[np.ndarray, " t"], Float[np.ndarray, " t"]]:
+def _box(p: int) -> tuple[Theta, Theta]:
     """Return the lowest and the highest theta for p length-scales."""
     low, high = log(np.array([LENGTH_SCALE] * p + [SIGNAL_VARIANCE, NOISE_VARIANCE])).T
     return np.ascontiguousarray(low), np.ascontiguousarray(high)
 
 
-def _start(length: float, p: int) -> Float[np.ndarray, " t"]:
+def _start(length: float, p: int) -> Theta:
     return log(np.array([length] * p + [1.0, 1e-2]))

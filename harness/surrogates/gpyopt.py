@@ -11,27 +11,28 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
+from harness.arrays import Candidates, MeanSd, Points, Vector
 from harness.errors import BadInput, whole
 from harness.streams import seed_sequence
+from harness.surrogates import Posterior, Surrogate
 from harness.surrogates.gp import standardise
 
 
-class GPyOptPosterior:
+class GPyOptPosterior(Posterior):
     """The prediction of a GPyOpt model fitted to standardised y; `location` is the mean and sd of y."""
 
     def __init__(self, model: Any, location: tuple[float, float]) -> None:
         self._model, self._location = model, location
 
-    def mean_sd(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    def mean_sd(self, C: Candidates) -> MeanSd:
         """Return mean and sd at `C`, the sd including the noise, in units of y."""
         mean, sd = self._model.predict(np.asarray(C, dtype=np.float64))
         mu, scale = self._location
         return mu + scale * mean[:, 0], scale * sd[:, 0]
 
 
-class GPyOptProcess:
+class GPyOptProcess(Surrogate):
     """GPyOpt's GPModel, one per run: as in GPyOpt, the first of the starts is the previous optimum.
 
     seed: of the other starts, which GPyOpt draws from NumPy's global state; that state is set for the fit and
@@ -48,7 +49,7 @@ class GPyOptProcess:
         """Draw the other starts from streams of this run from now on."""
         self._run = (str(seed), problem)
 
-    def fit(self, X: Float[np.ndarray, "n d"], y: Float[np.ndarray, " n"]) -> GPyOptPosterior:
+    def fit(self, X: Points, y: Vector) -> GPyOptPosterior:
         """Fit to `y` at `X`; where y is constant, hyperparameters are GPy's initial ones."""
         X = np.asarray(X, dtype=np.float64)
         z, location = standardise(np.asarray(y, dtype=np.float64))

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float, Shaped
 from llvmlite import ir
 
+from harness.arrays import Vector
 from harness.compile_cache import njit
 from harness.compiler import cgutils, intrinsic, types
 
@@ -177,7 +178,7 @@ def subtract_product(typing_context, w, column, begin, end, x, place, out, row):
 
 @njit(inline="always", error_model="numpy")
 @no_type_check
-def matern_single(squares: Float[np.ndarray, " b"], out: Float[np.ndarray, " b"]) -> None:
+def matern_float32(squares: Float[np.ndarray, " b"], out: Float[np.ndarray, " b"]) -> None:
     """Put (1 + r + r^2 / 3) exp(-r) into `out`, in single precision; squares = (r log2 e)^2 >= 0.
 
     exp(-r) = 2^-k 2^f, f = k - r log2 e in [-1/2, 1/2]; without a call or a branch, so that the processor's vectors
@@ -195,7 +196,7 @@ def matern_single(squares: Float[np.ndarray, " b"], out: Float[np.ndarray, " b"]
 
 @njit(inline="always", error_model="numpy")
 @no_type_check
-def exp_minus(x: Float[np.ndarray, " n"], out: Float[np.ndarray, " n"]) -> None:
+def exp_minus(x: Vector, out: Vector) -> None:
     """Put exp(-x) into `out`, x >= 0, in double precision: 2^-k and a series to f^11; relative error below 2e-14."""
     for j in range(len(x)):
         y = x[j] if x[j] < 700.0 else 700.0
@@ -210,9 +211,7 @@ def exp_minus(x: Float[np.ndarray, " n"], out: Float[np.ndarray, " n"]) -> None:
 
 @njit(inline="always", error_model="numpy")
 @no_type_check
-def matern_double(
-    squares: Float[np.ndarray, " n"], root: Float[np.ndarray, " n"], out: Float[np.ndarray, " n"]
-) -> None:
+def matern_float64(squares: Vector, root: Vector, out: Vector) -> None:
     """Put r into `root` and (1 + r + r^2 / 3) exp(-r) into `out`, in double precision; squares = r^2 >= 0."""
     for j in range(len(squares)):
         root[j] = np.sqrt(squares[j])
@@ -223,7 +222,7 @@ def matern_double(
 
 @njit(inline="always", error_model="numpy")
 @no_type_check
-def log_normal(x: Float[np.ndarray, " n"], out: Float[np.ndarray, " n"]) -> None:
+def log_normal(x: Vector, out: Vector) -> None:
     """Put log x into `out`, for positive x that are no subnormal numbers; error below 2e-11.
 
     x = 2^k m, m in [sqrt(1/2), sqrt 2): log m = 2 artanh s = 2 (s + s^3 / 3 + ... + s^11 / 11), s = (m - 1) / (m + 1).
@@ -237,9 +236,6 @@ def log_normal(x: Float[np.ndarray, " n"], out: Float[np.ndarray, " n"]) -> None
         tail = fma(g * g, 2 / 11, fma(g, 2 / 9, 2 / 7))
         series = fma(g * g, fma(g, tail, 2 / 5), fma(g, 2 / 3, 2.0))
         out[j] = fma(s, series, np.float64(k) * 0.6931471805599453)
-
-
-# The Matern-5/2 kernel between two sets of points, for predictions of few points jointly.
 
 
 def matern(
@@ -265,7 +261,7 @@ def kernel_row(columns, a, m, signal, s, r, row):  # type: ignore[no-untyped-def
         for j in range(m):
             difference = column[j] - x
             s[j] = fma(difference, difference, s[j])
-    matern_double(s[:m], r[:m], row[:m])
+    matern_float64(s[:m], r[:m], row[:m])
     for j in range(m):
         row[j] *= signal
 
@@ -280,11 +276,8 @@ def _matern(A, columns, signal, out):  # type: ignore[no-untyped-def]
         kernel_row(columns, A[i], m, signal, s, r, out[i])
 
 
-# Work space kept from call to call, since memory fresh from the operating system costs a fault per page.
-
-
 class Workspace:
-    """Named arrays without content; one caller at a time."""
+    """Named arrays without content, kept from call to call, since fresh memory costs a fault per page; one caller."""
 
     def __init__(self) -> None:
         self._memory: dict[str, np.ndarray] = {}

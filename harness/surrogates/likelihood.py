@@ -1,7 +1,7 @@
 """Log marginal likelihood of a Matern-5/2 Gaussian process, with its gradient, and the linear algebra it stands on.
 
-`CompiledLikelihood` is what fits use, `Likelihood` the plain NumPy twin that tests hold it to; `Distances` are kept
-from fit to fit. Cholesky factors, inverses and products are compiled, without BLAS or LAPACK.
+`Distances` are kept from fit to fit. All is compiled, without BLAS or LAPACK, whose last digits hang on a processor:
+the order of every sum is fixed by the sizes alone, and a number does not depend on its place in a matrix.
 
 Notation: n observations z; p length-scales (p = d with ARD, 1 without); q = n (n - 1) / 2 pairs i > j;
 theta = (log l_1 .. log l_p, log s2, log v): length-scales, signal variance, noise variance;
@@ -13,68 +13,42 @@ import math
 from typing import NamedTuple, no_type_check
 
 import numpy as np
-from jaxtyping import Float, Int
-from scipy.linalg import blas, lapack
+from jaxtyping import Float
 
+from harness.arrays import Points, Theta, Vector
 from harness.compile_cache import njit
 from harness.surrogates.kernels import SQUARE_COLUMNS, SQUARE_ROWS, Workspace, exp_minus, fma, subtract_product
-
-# Squared differences of all pairs of observed points, kept from fit to fit.
 
 
 class Distances:
     """The q = n (n - 1) / 2 pairs (i, j), i > j, of n points; pair (i, j) has position i (i - 1) / 2 + j.
 
-    Appended points only append pairs, so `update` costs O(n d) for each of them. p = d columns of differences
-    with ARD, otherwise p = 1, their sum.
+    squared: (p, q + spare columns), contiguous, (x_ik - x_jk)^2, p = d with ARD; otherwise p = 1, its sum over k.
+    Appended points only append pairs, so `update` costs O(n d) for each of them.
     """
 
     def __init__(self, ard: bool) -> None:
-        self._ard = ard
-        self._X = np.empty((0, 0))
-        self._squared = np.empty((0, 0))
+        self._ard, self._X = ard, np.empty((0, 0))
+        self.n, self.squared = 0, np.empty((0, 0))
 
-    def update(self, X: Float[np.ndarray, "n d"]) -> None:
+    def update(self, X: Points) -> None:
         """Hold the pairs of `X`, whether or not it continues the points of the last call."""
-        known = len(self._X)
-        if known > len(X) or self._X.shape[1] != X.shape[1] or not np.array_equal(self._X, X[:known]):
+        known, n, p = len(self._X), len(X), X.shape[1] if self._ard else 1
+        if known > n or self._X.shape[1] != X.shape[1] or not np.array_equal(self._X, X[:known]):
             known = 0
-        self._reserve(known, len(X), X.shape[1] if self._ard else 1)
-        self._X = X.copy()
-        _append(self._X, known, self._squared)
-
-    @property
-    def n(self) -> int:
-        """Number of points."""
-        return len(self._X)
-
-    @property
-    def squared(self) -> Float[np.ndarray, "p q"]:
-        """(x_ik - x_jk)^2, or without ARD its sum over k."""
-        return self._squared[:, : self.n * (self.n - 1) // 2]
-
-    @property
-    def memory(self) -> Float[np.ndarray, "p s"]:
-        """`squared` and spare columns behind it, contiguous in memory."""
-        return self._squared
-
-    @property
-    def flat(self) -> Int[np.ndarray, " q"]:
-        """Where the pairs lie in an n x n matrix in Fortran order: its strict lower triangle."""
-        return _flat(self.n)
-
-    def _reserve(self, known: int, n: int, p: int) -> None:
         need, kept = n * (n - 1) // 2, known * (known - 1) // 2
-        if need > self._squared.shape[1] or len(self._squared) != p:
+        if need > self.squared.shape[1] or len(self.squared) != p:
             squared = np.empty((p, 2 * need))
             if kept:
-                squared[:, :kept] = self._squared[:, :kept]
-            self._squared = squared
+                squared[:, :kept] = self.squared[:, :kept]
+            self.squared = squared
+        self._X, self.n = X.copy(), n
+        _append(self._X, known, self.squared)
 
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def _append(X: Float[np.ndarray, "n d"], known: int, squared: Float[np.ndarray, "p s"]) -> None:
+def _append(X, known, squared):  # type: ignore[no-untyped-def]
     """Put the pairs of the points from `known` on into `squared`, summed over dimensions if p = 1 < d."""
     (n, d), p = X.shape, len(squared)
     for i in range(known, n):
@@ -86,118 +60,22 @@ def _append(X: Float[np.ndarray, "n d"], known: int, squared: Float[np.ndarray, 
                 squared[0, first + j] += (X[i, k] - X[j, k]) ** 2
 
 
-@njit(cache=True)
-@no_type_check
-def _flat(n: int) -> Int[np.ndarray, " q"]:
-    out = np.empty(n * (n - 1) // 2, np.intp)
-    for i in range(n):
-        for j in range(i):
-            out[i * (i - 1) // 2 + j] = j * n + i
-    return out
-
-
-LOG_2PI = math.log(2.0 * math.pi)
-JITTERS = (0.0, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)  # of s2 + v, tried in turn where K is not positive definite
-_WHOLE = 64  # a triangle wider than this is inverted by halves
+_LOG_2PI = math.log(2.0 * math.pi)
+_JITTERS = np.array([0.0, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2])  # of s2 + v, tried in turn where K is not positive definite
 
 
 class Solution(NamedTuple):
     """W = L^-1 (lower, zeros above), a = K^-1 z and the sum of log L_ii, at some theta."""
 
     inverse: Float[np.ndarray, "n n"]
-    a: Float[np.ndarray, " n"]
+    a: Vector
     half_log_det: float
 
 
-class Likelihood:
-    """-log p(z | theta) as a function of theta, at the points of `pairs`; its buffers serve one caller."""
-
-    def __init__(self, pairs: Distances, z: Float[np.ndarray, " n"]) -> None:
-        n = pairs.n
-        self._squared, self._flat, self._z = pairs.squared, pairs.flat, z
-        self._memory = np.empty(n * n)
-        self._matrix = self._memory.reshape(n, n).T  # Fortran order, on the same memory
-        self._solved: tuple[bytes, Solution] | None = None
-
-    def __call__(self, theta: Float[np.ndarray, " t"]) -> tuple[float, Float[np.ndarray, " t"]]:
-        """Return -log p = (z^T a + log |K| + n log 2 pi) / 2, a = K^-1 z, and its gradient.
-
-        d(-log p) / d theta = tr(G dK / d theta) / 2 with G = K^-1 - a a^T, and
-        dk / d log l_k = s2 (1 + r) exp(-r) (5 / 3) (x_ik - x_jk)^2 / l_k^2.
-        """
-        n, noise = len(self._z), math.exp(theta[-1])
-        (W, a, half_log_det), slope, w = self._solve(theta)
-        fit = float(self._z @ a)
-        self._matrix[...] = W
-        lapack.dlauum(self._matrix, lower=1, overwrite_c=1)  # K^-1 = W^T W
-        blas.dsyr(-1.0, a, lower=1, a=self._matrix, overwrite_a=1)
-        G = self._memory[self._flat]
-        G *= slope
-        gradient = np.empty(len(theta))
-        gradient[:-2] = (self._squared @ G) * w * (1.0 / 3.0)
-        gradient[-1] = 0.5 * noise * float(self._memory[:: n + 1].sum())
-        gradient[-2] = 0.5 * (n - fit) - gradient[-1]  # K = k + v I and tr(G K) = n - z^T a
-        return 0.5 * fit + half_log_det + 0.5 * n * LOG_2PI, gradient
-
-    def solution(self, theta: Float[np.ndarray, " t"]) -> Solution:
-        """Return W and a at `theta`, at no cost where the last call was."""
-        if self._solved is not None and self._solved[0] == theta.tobytes():
-            return self._solved[1]
-        return self._solve(theta)[0]
-
-    def _solve(
-        self, theta: Float[np.ndarray, " t"]
-    ) -> tuple[Solution, Float[np.ndarray, " q"], Float[np.ndarray, " p"]]:
-        """Return the solution, s2 (1 + r) exp(-r) of the pairs, and 5 / l^2."""
-        w = 5.0 * np.exp(-2.0 * theta[:-2])
-        signal, noise = math.exp(theta[-2]), math.exp(theta[-1])
-        third = w @ self._squared
-        r = np.sqrt(third)
-        decay = np.exp(-r)
-        decay *= signal
-        r += 1.0
-        third *= 1.0 / 3.0
-        third += r
-        third *= decay
-        r *= decay
-        L = self._factor(third, signal + noise)
-        half_log_det = float(np.log(L.diagonal()).sum())
-        a = lapack.dpotrs(L, self._z, lower=1)[0]
-        found = Solution(invert_triangle(L), a, half_log_det)
-        self._solved = theta.tobytes(), found
-        return found, r, w
-
-    def _factor(self, kernel: Float[np.ndarray, " q"], diagonal: float) -> Float[np.ndarray, "n n"]:
-        for jitter in JITTERS:
-            self._memory[self._flat] = kernel
-            self._memory[:: len(self._z) + 1] = diagonal * (1.0 + jitter)
-            L, info = lapack.dpotrf(self._matrix, lower=1, clean=1, overwrite_a=1)
-            if info == 0:
-                return L
-        raise FloatingPointError("the kernel matrix is not positive definite, even with jitter 1e-2")
-
-
-def invert_triangle(L: Float[np.ndarray, "n n"]) -> Float[np.ndarray, "n n"]:
-    """Return the inverse of a lower triangular matrix (zeros above the diagonal).
-
-    [[A, 0], [B, C]]^-1 = [[A^-1, 0], [-C^-1 B A^-1, C^-1]]: by halves, the work is matrix products, which the
-    LAPACK routine for whole triangles does at half their speed.
-    """
-    n = len(L)
-    if n <= _WHOLE:
-        return lapack.dtrtri(L, lower=1)[0]
-    h = n // 2
-    out = np.zeros((n, n), order="F")
-    out[:h, :h], out[h:, h:] = invert_triangle(L[:h, :h]), invert_triangle(L[h:, h:])
-    np.matmul(out[h:, h:], L[h:, :h] @ out[:h, :h], out=out[h:, :h])
-    np.negative(out[h:, :h], out=out[h:, :h])
-    return out
-
-
-# Cholesky factor and its inverse, compiled into the function that asks for them, without BLAS or LAPACK.
+# Cholesky factor and its inverse, compiled into the function that asks for them.
 #
-# Matrices are padded to a multiple of SQUARE_COLUMNS rows, with the unit matrix, which changes nothing. The order of
-# every sum is fixed by the size alone, and most of the work is done in tiles that stay in the processor's registers.
+# Matrices are padded to a multiple of SQUARE_COLUMNS rows, with the unit matrix, which changes nothing. Most of the
+# work is done in tiles that stay in the processor's registers.
 
 
 @no_type_check  # else the tests would have its checked form compiled
@@ -267,26 +145,24 @@ def pad(A, n):  # type: ignore[no-untyped-def]
             A[i, j] = 1.0 if i == j else 0.0
 
 
-# The log marginal likelihood in one compiled loop nest, without BLAS or LAPACK.
-#
-# Same quantities and notation as `Likelihood`, which is its reference in the tests. The order of every sum is fixed, so
-# that the same digits come out on every processor.
+class Likelihood:
+    """-log p(z | theta) as a function of theta, at the points of `pairs`; `space` holds its buffers."""
 
-
-class CompiledLikelihood:
-    """-log p(z | theta) and its gradient, as `Likelihood` gives them; `space` holds its buffers."""
-
-    def __init__(self, pairs: Distances, z: Float[np.ndarray, " n"], space: Workspace) -> None:
-        n, p = pairs.n, len(pairs.memory)
+    def __init__(self, pairs: Distances, z: Vector, space: Workspace) -> None:
+        n, p = pairs.n, len(pairs.squared)
         size = padded(n)
-        self._squared, self._z = pairs.memory, z
+        self._squared, self._z = pairs.squared, z
         self._A, self._W = space.take("A", (size, size)), space.take("W", (size, size))
         self._slope, self._a = space.take("slope", (n * (n - 1) // 2,)), np.empty(n)
         self._rows = space.take("rows", (SQUARE_ROWS + p, size))
         self._solved: tuple[bytes, Solution] | None = None
 
-    def __call__(self, theta: Float[np.ndarray, " t"]) -> tuple[float, Float[np.ndarray, " t"]]:
-        """Return -log p(z | theta) and its gradient."""
+    def __call__(self, theta: Theta) -> tuple[float, Theta]:
+        """Return -log p = (z^T a + log |K| + n log 2 pi) / 2, a = K^-1 z, and its gradient.
+
+        d(-log p) / d theta = tr(G dK / d theta) / 2 with G = K^-1 - a a^T, and
+        dk / d log l_k = s2 (1 + r) exp(-r) (5 / 3) (x_ik - x_jk)^2 / l_k^2.
+        """
         gradient, n = np.empty(len(theta)), len(self._z)
         positive, value, half_log_det = _evaluate(
             theta, self._squared, self._z, _JITTERS, self._A, self._W, self._a, self._slope, self._rows, gradient,
@@ -296,7 +172,7 @@ class CompiledLikelihood:
         self._solved = theta.tobytes(), Solution(self._W[:n, :n], self._a, half_log_det)
         return value, gradient
 
-    def solution(self, theta: Float[np.ndarray, " t"]) -> Solution:
+    def solution(self, theta: Theta) -> Solution:
         """Return W and a at `theta`, at no cost where the last call was; the next call overwrites them."""
         if self._solved is None or self._solved[0] != theta.tobytes():
             self(theta)
@@ -304,23 +180,9 @@ class CompiledLikelihood:
         return self._solved[1]
 
 
-_JITTERS = np.array(JITTERS)
-
-
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def _evaluate(
-    theta: Float[np.ndarray, " t"],
-    squared: Float[np.ndarray, "p s"],
-    z: Float[np.ndarray, " n"],
-    jitters: Float[np.ndarray, " j"],
-    A: Float[np.ndarray, "m m"],
-    W: Float[np.ndarray, "m m"],
-    a: Float[np.ndarray, " n"],
-    slope: Float[np.ndarray, " q"],
-    rows: Float[np.ndarray, "r m"],
-    gradient: Float[np.ndarray, " t"],
-) -> tuple[bool, float, float]:
+def _evaluate(theta, squared, z, jitters, A, W, a, slope, rows, gradient):  # type: ignore[no-untyped-def]
     """Fill W, a and `gradient`; return whether some jitter was enough, -log p and the sum of log L_ii."""
     n, p = len(z), len(theta) - 2
     weights, signal, noise = 5.0 * np.exp(-2.0 * theta[:p]), np.exp(theta[p]), np.exp(theta[p + 1])
@@ -353,7 +215,7 @@ def _evaluate(
         gradient[k] *= weights[k] / 3.0
     gradient[p + 1] = 0.5 * noise * trace
     gradient[p] = 0.5 * (n - fit) - gradient[p + 1]  # K = k + v I and tr(G K) = n - z^T a
-    return True, 0.5 * fit + half_log_det + 0.5 * n * LOG_2PI, half_log_det
+    return True, 0.5 * fit + half_log_det + 0.5 * n * _LOG_2PI, half_log_det
 
 
 @njit(inline="always", error_model="numpy")
@@ -412,11 +274,6 @@ def _slopes(W, a, squared, slope, rows, totals, gradient):  # type: ignore[no-un
         for j in range(n):
             gradient[k] += totals[k, j]
     return trace
-
-
-# Products, factors and solutions of matrices, compiled, without BLAS or LAPACK, whose last digits hang on a processor.
-#
-# The order of every sum is fixed by the sizes alone, and a number does not depend on its place in a matrix.
 
 
 def product(A: Float[np.ndarray, "m k"], B: Float[np.ndarray, "k n"]) -> Float[np.ndarray, "m n"]:
@@ -505,6 +362,37 @@ def _solve_lower(L, B):  # type: ignore[no-untyped-def]
             row[j] /= L[i, i]
 
 
-def dot(a: Float[np.ndarray, " n"], b: Float[np.ndarray, " n"]) -> float:
+def dot(a: Vector, b: Vector) -> float:
     """Return sum a_i b_i."""
     return float((a * b).sum())
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def solve_positive(A, b, L):  # type: ignore[no-untyped-def]
+    """Solve A x = b, A = L L^T, in the place of b and fill L; False, b spoilt, if A is not positive definite.
+
+    For small matrices, of which the lower triangle is read; what is above L's diagonal stays as it is.
+    """
+    n = len(A)
+    for i in range(n):
+        for j in range(i + 1):
+            value = A[i, j]
+            for k in range(j):
+                value -= L[i, k] * L[j, k]
+            if i > j:
+                L[i, j] = value / L[j, j]
+            elif value > 0.0:
+                L[i, i] = np.sqrt(value)
+            else:
+                return False
+        value = b[i]
+        for k in range(i):
+            value -= L[i, k] * b[k]
+        b[i] = value / L[i, i]
+    for i in range(n - 1, -1, -1):
+        value = b[i]
+        for k in range(i + 1, n):
+            value -= L[k, i] * b[k]
+        b[i] = value / L[i, i]
+    return True

@@ -1,26 +1,27 @@
 """The Gaussian process posterior: mean and sd at many points, and fast bounds of both in single precision."""
 
 import math
-from typing import no_type_check
+from typing import ClassVar, no_type_check
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
+from harness.arrays import Candidates, MeanSd, Points, Theta, Vector
 from harness.compile_cache import njit
 from harness.normal import exp
-from harness.surrogates import Joint
-from harness.surrogates.bounds import CachedBounds, InducingSubset
+from harness.surrogates import Joint, Posterior
 from harness.surrogates.kernels import (
     TILE_BYTES,
     TILE_ROWS,
     Workspace,
     add_squares,
     fma,
+    kernel_row,
     matern,
-    matern_double,
-    matern_single,
+    matern_float32,
+    matern_float64,
 )
-from harness.surrogates.likelihood import Solution, dot, product, transposed_product
+from harness.surrogates.likelihood import Solution, cholesky, invert, pad, padded_inline, product, transposed_product
 
 # Mean and explained variance at many points, in single or double precision, compiled.
 #
@@ -28,7 +29,7 @@ from harness.surrogates.likelihood import Solution, dot, product, transposed_pro
 
 _WIDTH = 32  # candidates at a time: their kernel values stay in the processor's first cache
 _DIMENSIONS = 8  # are taken eight at a time, absent ones as zeros
-_LOG2_E = 1.4426950408889634  # distances in single precision are in units of ln 2, as `matern_single` wants them
+_LOG2_E = 1.4426950408889634  # distances in single precision are in units of ln 2, as `matern_float32` wants them
 
 
 class Predictor:
@@ -41,10 +42,10 @@ class Predictor:
 
     def __init__(
         self,
-        A: Float[np.ndarray, "n d"],
+        A: Points,
         weight: Float[np.ndarray, " d"],
         W: Float[np.ndarray, "r r"],
-        a: Float[np.ndarray, " n"],
+        a: Vector,
         space: Workspace,
         dtype: type,
     ) -> None:
@@ -59,14 +60,14 @@ class Predictor:
         _pack(W, self._strips)
         self._rows = len(W)
 
-    def __call__(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    def __call__(self, C: Candidates) -> MeanSd:
         """Return m and e at `C`."""
         (n, d), m, size = self._A.shape, len(C), np.dtype(self._dtype).itemsize
         rounded = -(-m // _WIDTH) * _WIDTH
         memory = self._space.take(f"predict {size}", (n + TILE_ROWS + 2 + d, _WIDTH), self._dtype)
         mean: np.ndarray = np.empty(rounded, self._dtype)
         explained: np.ndarray = np.empty(rounded, self._dtype)
-        predict = _single if size == 4 else _double
+        predict = _fill_float32 if size == 4 else _fill_float64
         points = np.ascontiguousarray(C)
         predict(self._A, points, self._weight, self._strips, self._rows, self._a, memory, mean, explained)
         return mean[:m], explained[:m]
@@ -74,7 +75,7 @@ class Predictor:
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def _single(A, C, weight, strips, r, a, memory, mean, explained):  # type: ignore[no-untyped-def]
+def _fill_float32(A, C, weight, strips, r, a, memory, mean, explained):  # type: ignore[no-untyped-def]
     """Fill `mean` and `explained` in single precision."""
     n = len(A)
     k, s, points = memory[: n + TILE_ROWS], memory[n + TILE_ROWS], memory[n + TILE_ROWS + 2 :]
@@ -83,13 +84,13 @@ def _single(A, C, weight, strips, r, a, memory, mean, explained):  # type: ignor
         _scale(C, start, weight, points)
         for i in range(n):
             _squares(A[i], points, s)
-            matern_single(s, k[i])
+            matern_float32(s, k[i])
         _products(strips, r, n, a, k, mean[start : start + _WIDTH], explained[start : start + _WIDTH])
 
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def _double(A, C, weight, strips, r, a, memory, mean, explained):  # type: ignore[no-untyped-def]
+def _fill_float64(A, C, weight, strips, r, a, memory, mean, explained):  # type: ignore[no-untyped-def]
     """Fill `mean` and `explained` in double precision."""
     n = len(A)
     k, s, points = memory[: n + TILE_ROWS], memory[n + TILE_ROWS], memory[n + TILE_ROWS + 2 :]
@@ -99,7 +100,7 @@ def _double(A, C, weight, strips, r, a, memory, mean, explained):  # type: ignor
         _scale(C, start, weight, points)
         for i in range(n):
             _squares(A[i], points, s)
-            matern_double(s, root, k[i])
+            matern_float64(s, root, k[i])
         _products(strips, r, n, a, k, mean[start : start + _WIDTH], explained[start : start + _WIDTH])
 
 
@@ -171,62 +172,6 @@ def _products(strips, r, n, a, k, mean, explained):  # type: ignore[no-untyped-d
             start += TILE_ROWS * last
 
 
-# A prediction in single precision, widened by what rounding may have done to it.
-#
-# It serves to find the few candidates that are worth a prediction in double precision.
-
-_SINGLE_UNIT = 2.0**-24  # rounding unit of single precision
-_SAFETY = 4.0
-
-
-class SinglePrecision:
-    """Bounds of mean and sd, from all observations or, for the sd, from some of them.
-
-    A: (n, d) observed points, centred and divided by the length-scales over sqrt(5). W: s2 times the inverse Cholesky
-    factor of the first r observations, (r, r); a: s2 K^-1 z of all. Every kernel entry is off by a few units
-    u = 2^-24, the more so the shorter the length-scales, and so is V = W k, in units of the sums of |W|; where r such
-    errors add up at random rather than all one way, the explained variance |V|^2 / s2 is off by 2 u |sums| sqrt(s2)
-    and the mean by 2 u sum |a|. The bounds allow for four times that: four to thirty times what is seen on the
-    study's runs, which a test repeats, but no proof.
-    """
-
-    def __init__(
-        self,
-        A: Float[np.ndarray, "n d"],
-        weight: Float[np.ndarray, " d"],
-        W: Float[np.ndarray, "r r"],
-        a: Float[np.ndarray, " n"],
-        signal: float,
-        space: Workspace,
-    ) -> None:
-        self._signal = signal
-        self._predict = Predictor(A, weight, W, a, space, np.float32)
-        self._mean_error, self._variance_error = rounding(weight, W, a, signal, _SINGLE_UNIT)
-
-    def bounds(
-        self, C: Float[np.ndarray, "m d"], added: float, location: tuple[float, float]
-    ) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
-        """Return a lower bound of the mean and an upper bound > 0 of the sd, in units of y.
-
-        added: to the latent variance. location: mean and sd of y.
-        """
-        mean, explained = self._predict(C)
-        return widened(mean, explained, self._mean_error, self._signal, self._variance_error + added, *location)
-
-
-def rounding(
-    weight: Float[np.ndarray, " d"],
-    W: Float[np.ndarray, "r r"],
-    a: Float[np.ndarray, " n"],
-    signal: float,
-    unit: float,
-) -> tuple[float, float]:
-    """Return what mean and explained variance may be off by at this rounding unit, as `SinglePrecision` says."""
-    unit *= _SAFETY * (2.0 + 0.1 * float(weight.max()))
-    squares, total = _sums(W, a)
-    return unit * total, unit * (math.sqrt(squares * signal) + signal)
-
-
 @njit(cache=True, error_model="numpy")
 @no_type_check
 def _sums(W, a):  # type: ignore[no-untyped-def]
@@ -244,7 +189,7 @@ def _sums(W, a):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def widened(mean, explained, mean_error, signal, added, mu, scale):  # type: ignore[no-untyped-def]
+def _widened(mean, explained, mean_error, signal, added, mu, scale):  # type: ignore[no-untyped-def]
     """Return mu + scale (mean - its error) and scale sqrt(max(0, signal - explained) + added)."""
     low, high = np.empty(len(mean)), np.empty(len(mean))
     for i in range(len(mean)):
@@ -253,53 +198,150 @@ def widened(mean, explained, mean_error, signal, added, mu, scale):  # type: ign
     return low, high
 
 
-_DOUBLE_UNIT = 2.0**-53  # rounding unit of double precision
+# The observations that say most about all the others: half of them, well chosen, bound predicted sds from above.
+#
+# Pivoted Cholesky: each next observation is the one whose value is least certain given those chosen before. Those that
+# an optimizer has made late lie close together, so that half of all, so chosen, explain far more than the first half:
+# what passes a rough screening is a third.
+
+_REFRESH = 8  # observations after which the choice is made anew
+
+
+class InducingSubset:
+    """The more informative half of the observations of a run, in a good order, and L^-1 of them, L L^T = K.
+
+    The choice serves `_REFRESH` observations on: which of the old ones say most hardly changes, and the new ones,
+    near which candidates are of most interest, are all taken.
+    """
+
+    def __init__(self) -> None:
+        self._order, self._half = np.empty(0, np.intp), 0
+
+    def __call__(
+        self, A: Points, signal: float, noise: float
+    ) -> tuple[Int[np.ndarray, " n"], Float[np.ndarray, "h h"]]:
+        """Return all n indices, those chosen first, and L^-1 of these h <= (n + 1) / 2; arguments as below."""
+        n, half = len(A), (len(A) + 1) // 2
+        known = len(self._order)
+        if 0 < known <= n < known + _REFRESH:
+            order = np.concatenate([np.arange(known, n), self._order])
+            positive, inverse = _inverse_factor(A[order[: min(half, self._half + n - known)]], signal, noise)
+            if positive:
+                return order, inverse
+        order, inverse = inducing_subset(A, signal, noise, half)
+        self._order, self._half = order, len(inverse)
+        return order, inverse
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def inducing_subset(A, signal, noise, count):  # type: ignore[no-untyped-def]
+    """Return all n indices, the most informative first, and L^-1, L L^T = K of those first h <= `count`.
+
+    A: points divided by the length-scales over sqrt(5); K = signal Matern-5/2 + noise I. h < `count` only where the
+    others' values are known to the last digit. Source: Harbrecht, Peters and Schneider 2012, algorithm 1.
+    """
+    n = len(A)
+    columns, left = np.ascontiguousarray(A.T), np.full(n, signal + noise)
+    G, s, r = np.empty((count, n)), np.empty(n), np.empty(n)
+    order, chosen, h = np.arange(n), np.zeros(n, np.bool_), 0
+    while h < count:
+        i = left.argmax()
+        if not left[i] > 0.0:
+            break
+        row = G[h]
+        kernel_row(columns, A[i], n, signal, s, r, row)
+        row[i] += noise
+        for k in range(h):
+            earlier = G[k]
+            factor = earlier[i]
+            for j in range(n):
+                row[j] = fma(-factor, earlier[j], row[j])
+        scale = 1.0 / np.sqrt(left[i])
+        for j in range(n):
+            row[j] *= scale
+            left[j] = fma(-row[j], row[j], left[j])
+        left[i], chosen[i], order[h] = -1.0, True, i
+        h += 1
+    size, rest = padded_inline(h), h
+    U, W = np.empty((size, size)), np.empty((size, size))
+    for j in range(h):
+        for k in range(j, h):
+            U[j, k] = G[j, order[k]]
+    pad(U, h)
+    invert(U, W)
+    for i in range(n):
+        if not chosen[i]:
+            order[rest] = i
+            rest += 1
+    return order, W[:h, :h]
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def _inverse_factor(A, signal, noise):  # type: ignore[no-untyped-def]
+    """Return whether K = signal Matern-5/2 + noise I is positive definite, and L^-1, L L^T = K."""
+    h, size = len(A), padded_inline(len(A))
+    columns, U, W = np.ascontiguousarray(A.T), np.empty((size, size)), np.empty((size, size))
+    s, r = np.empty(h), np.empty(h)
+    for i in range(h):
+        kernel_row(columns, A[i], h, signal, s, r, U[i])
+        U[i, i] = signal + noise
+    pad(U, h)
+    positive = cholesky(U)
+    if positive:
+        invert(U, W)
+    return positive, W[:h, :h]
+
+
 _FLOOR = 1e-14  # of the signal variance; rounding must not make the variance of a known point negative
 
 
-class GaussianPosterior:
+_FLOAT32_UNIT, _SAFETY = 2.0**-24, 4.0  # rounding unit of single precision
+
+
+class GaussianPosterior(Posterior):
     """m(c) = mu + s k(c)^T K^-1 z and sd(c) = s sqrt(k(c, c) - k(c)^T K^-1 k(c)), z = (y - mu) / s.
 
     solution: what the likelihood knows at theta. location: (mu, s). With `noise_in_sd` the noise variance is
-    added to the latent variance. space, informative, remembered: to share with the run's other posteriors.
+    added to the latent variance. space, subset: to share with the run's other posteriors.
     Source: Rasmussen and Williams 2006, equations 2.25 and 2.26.
     """
 
+    bounded: ClassVar[bool] = True
+
     def __init__(
         self,
-        X: Float[np.ndarray, "n d"],
-        theta: Float[np.ndarray, " t"],
+        X: Points,
+        theta: Theta,
         solution: Solution,
         location: tuple[float, float],
         noise_in_sd: bool,
         space: Workspace | None = None,
-        informative: InducingSubset | None = None,
-        remembered: CachedBounds | None = None,
+        subset: InducingSubset | None = None,
     ) -> None:
         self._space = Workspace() if space is None else space
-        self._informative = InducingSubset() if informative is None else informative
+        self._subset = InducingSubset() if subset is None else subset
         self._signal, noise = math.exp(theta[-2]), math.exp(theta[-1])
         self._added = noise if noise_in_sd else 0.0
         self._mu, self._scale = location
         self._weight = np.empty(X.shape[1])
         self._weight[:] = math.sqrt(5.0) * exp(-theta[:-2])
-        self._A = (X - 0.5) * self._weight
-        self._rows = np.empty((len(X) + 1, len(X)))
+        self._X, self._A = X, (X - 0.5) * self._weight
+        self._rows = np.empty((len(X) + 1, len(X)))  # W and a, times s2
         np.multiply(solution.inverse, self._signal, out=self._rows[:-1])
         np.multiply(solution.a, self._signal, out=self._rows[-1])
         self._predict = Predictor(self._A, self._weight, self._rows[:-1], self._rows[-1], self._space, np.float64)
-        self._single: dict[bool, SinglePrecision] = {}
-        self._X, self._theta, self._noise_in_sd = X, theta, noise_in_sd
+        self._float32: dict[bool, tuple[Predictor, float, float]] = {}
         self._noise = self._scale * self._scale * noise
         self._seen: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
-        self._remembered, self._state = remembered, -1  # a number once `recalled` was asked
 
-    def mean_sd(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    def mean_sd(self, C: Candidates) -> MeanSd:
         """Return mean and standard deviation at `C`, in units of y; sd > 0."""
         mean, variance = self._latent(C)
         return mean.copy(), self._scale * np.sqrt(variance + self._added)
 
-    def _latent(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    def _latent(self, C: Candidates) -> MeanSd:
         """Return mean, in units of y, and variance, in units of s^2, at `C`; the same array again costs nothing.
 
         Utilities that look ahead ask for the latent moments of the candidates whose sd was just asked for.
@@ -310,7 +352,7 @@ class GaussianPosterior:
             self._seen = C, self._mu + self._scale * mean, variance
         return self._seen[1:]
 
-    def leave_one_out(self, y: Float[np.ndarray, " n"]) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+    def leave_one_out(self, y: Vector) -> tuple[Vector, Vector]:
         """Return mean and sd, noise included, of each of the observed `y` given all others at these hyperparameters.
 
         y_i - s [K^-1 z]_i / [K^-1]_ii and s / sqrt([K^-1]_ii). Source: Rasmussen and Williams 2006, equation 5.12.
@@ -319,97 +361,56 @@ class GaussianPosterior:
         precision = np.square(solved[:-1]).sum(axis=0)
         return y - self._scale * solved[-1] / precision, self._scale / np.sqrt(precision)
 
-    def bounds(
-        self, C: Float[np.ndarray, "m d"], rough: bool = False
-    ) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
-        """Return a mean no higher and an sd no lower than `mean_sd` does, at a third of its price.
+    def bounds(self, C: Candidates, rough: bool = False) -> MeanSd:
+        """Return a mean no higher and an sd no lower than `mean_sd` does, in single precision, at a third of its price.
 
-        rough: the sd given only half of the observations, the most informative ones, for half of that price.
+        rough: the sd given only half of the observations, the inducing subset, for half of that price.
+
+        Every kernel entry is off by a few units u = 2^-24, the more so the shorter the length-scales, and so is
+        V = W k, in units of the sums of |W|; where r such errors add up at random rather than all one way, the
+        explained variance |V|^2 / s2 is off by 2 u |sums| sqrt(s2) and the mean by 2 u sum |a|. The bounds allow for
+        four times that: four to thirty times what is seen on the study's runs, which a test repeats, but no proof.
         """
-        if rough not in self._single:
-            self._single[rough] = self._in_single_precision(rough)
-        return self._single[rough].bounds(C, self._added, (self._mu, self._scale))
+        if rough not in self._float32:
+            self._float32[rough] = self._in_single_precision(rough)
+        predict, mean_error, variance_error = self._float32[rough]
+        mean, explained = predict(C)
+        return _widened(mean, explained, mean_error, self._signal, variance_error + self._added, self._mu, self._scale)
 
-    def recalled(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]] | None:
-        """Return bounds as `bounds` does, from the variances that the run's posteriors have told `remember`.
-
-        None where few of `C` are known since the hyperparameters last changed (`Remembered.recall`); the others of them
-        are predicted. The bounds are off by what the observations since then have lowered the variances by.
-        """
-        if self._remembered is None:
-            return None
-        if self._state < 0:
-            self._state = self._remembered.serve(self._theta, float(self._rows[0, 0]), self._X)
-        variance = self._remembered.recall(self._state, C)
-        if variance is None:
-            return None
-        unknown = np.flatnonzero(np.isnan(variance))
-        if len(unknown):
-            variance[unknown] = self._latent(C[unknown])[1]
-            self._remembered.tell(self._state, C[unknown], variance[unknown])
-        W, a = self._rows[:-1], self._rows[-1]
-        mean_error, variance_error = rounding(self._weight, W, a, self._signal, _DOUBLE_UNIT)
-        mean, _ = Predictor(self._A, self._weight, np.empty((0, 0)), a, self._space, np.float64)(C)
-        explained, added = self._signal - variance, variance_error + self._added
-        return widened(mean, explained, mean_error, self._signal, added, self._mu, self._scale)
-
-    def remember(self, C: Float[np.ndarray, "m d"]) -> None:
-        """Keep the variances at `C` for `recalled`, if that was asked before; no price where `C` was just predicted."""
-        if self._remembered is not None and self._state >= 0:
-            self._remembered.tell(self._state, C, self._latent(C)[1])
-
-    def _in_single_precision(self, rough: bool) -> SinglePrecision:
+    def _in_single_precision(self, rough: bool) -> tuple[Predictor, float, float]:
+        """Return what predicts, and by how much the mean and the explained variance can be off."""
         A, W, a = self._A, self._rows[:-1], self._rows[-1]
         if rough:
             diagonal = (self._signal / float(W[0, 0])) ** 2  # noise and jitter included
-            order, inverse = self._informative(A, self._signal, diagonal - self._signal)
+            order, inverse = self._subset(A, self._signal, diagonal - self._signal)
             A, W, a = A[order], self._signal * inverse, a[order]
-        return SinglePrecision(A, self._weight, W, a, self._signal, self._space)
+        unit = _FLOAT32_UNIT * (_SAFETY * (2.0 + 0.1 * float(self._weight.max())))
+        squares, total = _sums(W, a)
+        predict = Predictor(A, self._weight, W, a, self._space, np.float32)
+        return predict, unit * total, unit * (math.sqrt(squares * self._signal) + self._signal)
 
     @property
     def noise(self) -> float:
         """Variance of the observation noise, in units of y."""
         return self._noise
 
-    def moments(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    def moments(self, C: Candidates) -> MeanSd:
         """Return mean and variance >= 0 of the latent function at `C`, in units of y."""
         mean, variance = self._latent(C)
         return mean.copy(), self._scale * self._scale * variance
 
     def covariance(self, A: Float[np.ndarray, "a d"], B: Float[np.ndarray, "b d"]) -> Float[np.ndarray, "a b"]:
         """Return s^2 (k(A, B) - k(A)^T K^-1 k(B)), in units of y."""
-        out = self._kernel(A, B)
+        out = matern(A, B, self._weight, self._signal)
         out -= transposed_product(self._whitened(A), self._whitened(B))  # in place: large fresh arrays are slow
         out *= self._scale * self._scale
         return out
 
-    def joint(self, C: Float[np.ndarray, "m d"]) -> Joint:
+    def joint(self, C: Candidates) -> Joint:
         """Return the joint distribution of the latent function at `C`."""
         covariance = self.covariance(C, C)
         return Joint(self.moments(C)[0], 0.5 * (covariance + covariance.T), self._noise)
 
-    def condition(self, x: Float[np.ndarray, " d"], y: float) -> "GaussianPosterior":
-        """Return the posterior after one more noisy observation `y` at `x`; theta and location stay as they are.
-
-        W = L^-1 grows by the row (-v^T W, 1) / d and a = K^-1 z to (a - W^T v b, b), with v = W k(x),
-        d^2 = k(x, x) + noise - v^T v and b = (z - k(x)^T a) / d^2: O(n^2).
-        """
-        n, point = len(self._X), x[None]
-        W, a = self._rows[:n] / self._signal, self._rows[n] / self._signal
-        v = self._whitened(point)[:, 0]
-        variance = self._signal + math.exp(self._theta[-1]) - dot(v, v)
-        floor = _FLOOR * self._signal
-        d = math.sqrt(max(variance, floor))
-        b = ((y - self._mu) / self._scale - dot(self._kernel(self._X, point)[:, 0], a)) / (d * d)
-        inverse, back = np.zeros((n + 1, n + 1)), product(v[None], W)[0]
-        inverse[:n, :n], inverse[n, :n], inverse[n, n] = W, -back / d, 1.0 / d
-        solution = Solution(inverse, np.append(a - back * b, b), math.nan)
-        location = (self._mu, self._scale)
-        return GaussianPosterior(np.vstack([self._X, point]), self._theta, solution, location, self._noise_in_sd)
-
-    def _whitened(self, C: Float[np.ndarray, "m d"]) -> Float[np.ndarray, "n m"]:
+    def _whitened(self, C: Candidates) -> Float[np.ndarray, "n m"]:
         """Return L^-1 k(X, C)."""
-        return product(self._rows[:-1] / self._signal, self._kernel(self._X, C))
-
-    def _kernel(self, A: Float[np.ndarray, "a d"], B: Float[np.ndarray, "b d"]) -> Float[np.ndarray, "a b"]:
-        return matern(A, B, self._weight, self._signal)
+        return product(self._rows[:-1] / self._signal, matern(self._X, C, self._weight, self._signal))

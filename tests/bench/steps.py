@@ -97,25 +97,25 @@ def _parts(data: Sequence, n: int) -> dict[str, float]:
     model.fit(X, data.cost_s[:n])
     log_cost, log_cost_sd = model.predict(C)
 
-    def believe(where: object, mean: np.ndarray, sd: np.ndarray) -> StepContext:
+    def context_of(where: object, mean: np.ndarray, sd: np.ndarray) -> StepContext:
         return StepContext(
             mean=mean, sd=sd, incumbent=float(y.min()), log_cost=log_cost[where], log_cost_sd=log_cost_sd[where],
             step=n, iterations=400, n_initial=5, spent=1.0, initial_cost=1.0, tau=None,
         )  # fmt: skip
 
-    kept = shortlist(utility, posterior, C, log_cost, believe, n >= MANY)
-    belief = believe(kept, *posterior.mean_sd(C[kept]))
-    value = utility.log_value(belief)
+    kept = shortlist(utility, posterior, C, log_cost, context_of, n >= MANY)
+    context = context_of(kept, *posterior.mean_sd(C[kept]))
+    value = utility.log_value(context)
     calls: dict[str, Callable[[], object]] = {  # the same array again would be remembered, so the last has a copy
         "fit: surrogate, nothing new": lambda: process.fit(X, y),
         "fit: cost model": lambda: model.fit(X, data.cost_s[:n]),
         "cost of all candidates": lambda: model.predict(C),
         "score: bounds of all candidates": lambda: posterior.bounds(C),
-        "score: shortlist, bounds included": lambda: shortlist(utility, posterior, C, log_cost, believe, n >= MANY),
+        "score: shortlist, bounds included": lambda: shortlist(utility, posterior, C, log_cost, context_of, n >= MANY),
         f"score: the shortlist exactly ({len(kept)} at n = {n})": lambda: posterior.mean_sd(C[kept]),
-        "score: log EI": lambda: utility.log_value(belief),
+        "score: log EI": lambda: utility.log_value(context),
         "choose: rule, tie rule, effective alpha": lambda: effective_alpha(
-            choose(rule.score(value, belief.log_cost, belief), value, belief.log_cost), value, belief.log_cost
+            choose(rule.score(value, context.log_cost, context), value, context.log_cost), value, context.log_cost
         ),
         "(all candidates exactly, which the shortlist saves)": lambda: posterior.mean_sd(C.copy()),
     }

@@ -58,23 +58,6 @@ def test_the_trees_disagree_about_a_censored_point_as_much_as_the_truncated_norm
     )
 
 
-def test_copies_of_a_point_in_a_tree_share_its_quantiles() -> None:
-    forest = RandomForest(trees=7, seed=3)
-    counts = forest.sample(X).counts
-    fit = CensoredForest(forest, SAMPLED, iterations=1).fit(X, Y, CENSORED)
-    i = int(np.flatnonzero(CENSORED)[np.argmax((counts[:, CENSORED] > 1).sum(axis=0))])
-    own = counts[:, i]
-    first = np.where(CENSORED, 0, counts)
-    mean, sd = (v[0] for v in forest.fit_each(
-        X, np.tile(Y, (7, 1)), first, forest.sample(X), standardise(Y)[1]
-    ).mean_sd(X[i : i + 1]))  # fmt: skip
-    drawn = truncnorm((CAP - mean) / sd, np.inf, mean, sd).ppf(np.arange(1, own.sum() + 1) / (own.sum() + 1))
-    parts = np.split(drawn, np.cumsum(own)[:-1])
-    assert own.max() > 1
-    for b in np.flatnonzero(own):
-        assert fit.imputed[b, i] == pytest.approx(parts[b].mean())
-
-
 def test_no_mean_imputation_is_above_kappa_max() -> None:
     limit = CAP + 0.05
     free = CensoredForest(RandomForest(), SAMPLED).fit(X, Y, CENSORED)
@@ -102,12 +85,6 @@ def test_imputing_predicts_better_than_dropping_and_that_better_than_bounds_wher
         mean = CensoredForest(RandomForest(), treatment).fit(X, Y, CENSORED).posterior.mean_sd(far)[0]
         rmse[treatment] = np.sqrt(np.mean(np.square(mean - truth)))
     assert min(rmse[SAMPLED], rmse[MEAN]) < min(rmse[DROPPED], rmse[BOUND])
-
-
-def test_it_converges_and_says_so() -> None:
-    fit = CensoredForest(RandomForest(), SAMPLED, tolerance=0.05, iterations=50).fit(X, Y, CENSORED)
-    assert fit.converged and 1 < fit.refits < 50
-    assert not CensoredForest(RandomForest(), SAMPLED, tolerance=1e-9, iterations=2).fit(X, Y, CENSORED).converged
 
 
 def test_bounds_are_all_there_is_where_everything_is_censored_and_bad_settings_are_told() -> None:

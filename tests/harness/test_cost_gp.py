@@ -1,14 +1,8 @@
 """Cost models made of Gaussian processes: what each of them sees, and how its parts add up."""
 
-from typing import Any
-
 import numpy as np
-import pytest
 
-from datasets.errors import BadInput
-from harness.cost_models import log_costs
-from harness.cost_models.gp import GaussianProcessCost, ResidualGaussianProcess, WarpedGaussianProcess
-from harness.cost_models.hybrid import Hybrid
+from harness.cost_models.gp import GaussianProcessCost, ResidualGaussianProcess
 from harness.cost_models.linear import LowVariance
 from harness.space import XGBOOST_SPACE
 from harness.surrogates.gp import GaussianProcess
@@ -64,59 +58,3 @@ def test_curvature_is_learned_that_no_linear_model_has() -> None:
         model.fit(X, np.exp(LOG_COST))
         rmse[name] = float(np.sqrt(np.mean((model.predict(C)[0] - truth) ** 2)))
     assert rmse["gp"] < 0.5 * rmse["linear"] and rmse["both"] < 0.5 * rmse["linear"]
-
-
-@pytest.mark.parametrize("model", [GaussianProcessCost(), ResidualGaussianProcess(FEATURES)], ids=["gp", "gp_lv"])
-def test_before_the_first_fit_there_is_nothing_to_predict(model: GaussianProcessCost | ResidualGaussianProcess) -> None:
-    with pytest.raises(ValueError, match="before fit"):
-        model.predict(C)
-
-
-def test_unknown_features_are_told() -> None:
-    with pytest.raises(BadInput, match="features must be different names among n_estimators"):
-        GaussianProcessCost(("rounds",))
-
-
-MODELS: dict[str, Any] = {
-    "lv": lambda: LowVariance(FEATURES), "gp": GaussianProcessCost, "gp3": lambda: GaussianProcessCost(FEATURES),
-    "gp_lv": lambda: ResidualGaussianProcess(FEATURES), "warped": WarpedGaussianProcess,
-    "hybrid": lambda: Hybrid(LowVariance(FEATURES, ridge=1e3)),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("n", [1, 2, 12])
-@pytest.mark.parametrize("case", ["constant cost", "identical points", "features that never vary", "huge spread"])
-def test_every_model_has_an_answer_for_what_says_little(name: str, n: int, case: str) -> None:
-    points, cost = X[:n].copy(), np.exp(LOG_COST[:n])
-    if case == "constant cost":
-        cost = np.full(n, 2.5)
-    elif case == "identical points":
-        points[:] = points[0]
-    elif case == "features that never vary":
-        points[:, [0, 5, 6]] = 0.5
-    else:
-        cost = np.logspace(-6, 6, n)
-    model = MODELS[name]()
-    if name == "hybrid":
-        model._prior.fit(X, np.exp(LOG_COST))
-    model.fit(points, cost)
-    mean, sd = model.predict(C)
-    assert np.isfinite(mean).all() and np.isfinite(sd).all() and (sd >= 0).all()
-    if case == "constant cost" and name != "hybrid":  # whose prior knows better
-        np.testing.assert_allclose(np.exp(mean), 2.5, rtol=1e-6)
-
-
-def test_a_cost_for_every_point() -> None:
-    """Under the tests, shapes are checked before; elsewhere this is what finds a missing cost."""
-    with pytest.raises(BadInput, match="4 points need 4 costs, row 1 has none"):
-        log_costs(np.array([1.0]), 4)
-    with pytest.raises(BadInput, match="4 points need 4 costs, there are 5"):
-        log_costs(np.ones(5), 4)
-
-
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf])
-def test_every_model_refuses_an_impossible_cost(name: str, bad: float) -> None:
-    with pytest.raises(BadInput, match=f"costs must be finite and positive, got {bad} in row 2"):
-        MODELS[name]().fit(X[:4], np.array([1.0, 1.0, bad, 1.0]))

@@ -84,39 +84,6 @@ def test_before_any_evaluation_it_is_the_prior() -> None:
         assert 0.6 < sd.min() < sd.max() < 1.0
 
 
-def test_start_reaches_the_prior_and_forgets_the_last_run() -> None:
-    prior = Known()
-    model = Hybrid(prior, FEATURES)
-    before = model.predict(C)
-    model.fit(*data(20))
-    assert not np.allclose(model.predict(C)[0], before[0])
-    marker = type("Problem", (), {"name": "a/p", "space": SPACE})
-    for name in ("initial", "candidates", "evaluate"):
-        setattr(marker, name, lambda self, n: None)
-    problem = marker()
-    model.start(problem)
-    assert prior.problem is problem
-    assert np.array_equal(np.array(model.predict(C)), np.array(before))
-
-
-def test_few_evaluations_teach_the_level_first() -> None:
-    X, cost = data(200, noise=0.05)
-    model = Hybrid(Known(1.0), FEATURES)
-    model.fit(X[:1], cost[:1])
-    shift = model.predict(C)[0] - Known().predict(C)[0]
-    assert 0.6 < np.median(shift) / np.log(cost[0] / np.exp(Known().predict(X[:1])[0][0])) < 1.1
-    assert shift.std() < 0.3
-    truth = np.log(data(200, noise=0.0)[1])
-    errors = []
-    for n in (0, 1, 3, 10, 100):
-        model = Hybrid(Known(1.0), FEATURES)
-        if n:
-            model.fit(X[:n], cost[:n])
-        errors.append(np.sqrt(np.mean(np.square(model.predict(X)[0] - truth))))
-    assert errors == sorted(errors, reverse=True)
-    assert errors[0] > 1.5 and errors[1] < 0.8 and errors[-1] < 0.03
-
-
 def test_with_many_evaluations_it_is_least_squares_on_what_the_prior_leaves() -> None:
     X, cost = data(4000, noise=0.3)
     model = Hybrid(Known(1.0), FEATURES)

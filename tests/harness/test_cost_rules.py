@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from datasets.errors import BadInput
 from harness.acquisitions import CostRule, StepContext, choose
-from harness.acquisitions.cost_rules import Contextual, Cool, Ignore, Power, exponent
+from harness.acquisitions.cost_rules import Contextual, Cool, Ignore, Power
 from harness.errors import number
 
-BELIEF = StepContext(*(np.zeros(1),) * 2, 0.0, *(np.zeros(1),) * 2, 5, 100, 5, 10.0, 4.0, 40.0)
+CONTEXT = StepContext(*(np.zeros(1),) * 2, 0.0, *(np.zeros(1),) * 2, 5, 100, 5, 10.0, 4.0, 40.0)
 INFINITE, FINITE = [-math.inf, -2.0, -1.0, 0.0, 0.5, 3.0, math.inf], [-3.0, -1.0, 0.0, 0.25, 1.0, 2.0]
 
 
@@ -32,8 +32,8 @@ RULES: list[CostRule] = [Ignore(), Cool(), *map(Power, (0.0, 0.01, 0.2, 1.0, 2.5
 RULES += [Contextual(lam) for lam in (0.0, 0.05, 0.5, 0.9, 1.0)]
 
 
-def pick(rule: CostRule, value: np.ndarray, cost: np.ndarray, belief: StepContext = BELIEF) -> int:
-    return choose(rule.score(value, cost, belief), value, cost)
+def pick(rule: CostRule, value: np.ndarray, cost: np.ndarray, context: StepContext = CONTEXT) -> int:
+    return choose(rule.score(value, cost, context), value, cost)
 
 
 @settings(deadline=None)
@@ -66,42 +66,6 @@ def test_the_chosen_point_is_never_dominated(front: tuple[np.ndarray, np.ndarray
     assert not better.any()
 
 
-@settings(deadline=None)
-@given(fronts())
-def test_the_extremes_are_ei_and_the_cheapest(front: tuple[np.ndarray, np.ndarray]) -> None:
-    value, cost = front
-    ei = pick(Ignore(), value, cost)
-    assert value[ei] == value.max()
-    assert pick(Contextual(0.0), value, cost) == pick(Power(0.0), value, cost) == ei
-    cheapest = pick(Contextual(1.0), value, cost)
-    assert cost[cheapest] == cost.min() and value[cheapest] == value[cost == cost.min()].max()
-
-
-@settings(deadline=None)
-@given(fronts())
-def test_alpha_one_is_ei_per_unit_cost(front: tuple[np.ndarray, np.ndarray]) -> None:
-    value, cost = front
-    ratio = np.exp(value) / np.exp(cost)
-    assert ratio[pick(Power(1.0), value, cost)] >= ratio.max() * (1 - 1e-12)
-
-
-@settings(deadline=None)
-@given(fronts(), st.floats(0.0, 1.0))
-def test_contextual_is_the_cheapest_of_the_eligible(front: tuple[np.ndarray, np.ndarray], lam: float) -> None:
-    value, cost = front
-    ei = np.exp(value)
-    i = pick(Contextual(lam), value, cost)
-    assert ei[i] >= (1 - lam) * ei.max() * (1 - 1e-12)
-    assert cost[i] <= cost[ei >= (1 - lam) * ei.max() * (1 + 1e-12)].min(initial=np.inf)
-
-
-@settings(deadline=None, max_examples=25)
-@given(fronts())
-def test_zero_value_everywhere_leaves_the_cheapest(front: tuple[np.ndarray, np.ndarray]) -> None:
-    value, cost = np.full(len(front[0]), -np.inf), front[1]
-    assert {pick(rule, value, cost) for rule in RULES} == {int(cost.argmin())}
-
-
 @settings(deadline=None, max_examples=25)
 @given(st.integers(0, 10**6), st.integers(-20, 20))
 def test_scaling_all_costs_changes_no_choice(seed: int, doublings: int) -> None:
@@ -121,23 +85,15 @@ def test_infinite_costs_exclude_and_ignored_costs_do_not() -> None:
 
 
 def test_cool_exponents_by_hand() -> None:
-    assert exponent(BELIEF) == pytest.approx((40 - 10) / (40 - 4))
-    assert exponent(replace(BELIEF, spent=4.0)) == 1.0
-    assert exponent(replace(BELIEF, spent=40.0)) == 0.0
-    assert exponent(replace(BELIEF, spent=50.0)) == 0.0
-    assert exponent(replace(BELIEF, tau=3.0)) == 0.0
-    assert exponent(replace(BELIEF, tau=None)) == 1.0
-    assert exponent(replace(BELIEF, tau=None, step=24)) == pytest.approx(76 / 95)
-    assert exponent(replace(BELIEF, tau=None, step=100)) == 0.0
-    assert exponent(replace(BELIEF, tau=None, iterations=5)) == 0.0
-
-
-@settings(deadline=None)
-@given(fronts(), st.floats(4.0, 40.0))
-def test_cool_is_the_power_rule_of_its_exponent(front: tuple[np.ndarray, np.ndarray], spent: float) -> None:
-    belief = replace(BELIEF, spent=spent)
-    expected = Power(exponent(belief)).score(*front, belief)
-    np.testing.assert_array_equal(Cool().score(*front, belief), expected)
+    assert Cool().exponent(CONTEXT) == pytest.approx((40 - 10) / (40 - 4))
+    assert Cool().exponent(replace(CONTEXT, spent=4.0)) == 1.0
+    assert Cool().exponent(replace(CONTEXT, spent=40.0)) == 0.0
+    assert Cool().exponent(replace(CONTEXT, spent=50.0)) == 0.0
+    assert Cool().exponent(replace(CONTEXT, tau=3.0)) == 0.0
+    assert Cool().exponent(replace(CONTEXT, tau=None)) == 1.0
+    assert Cool().exponent(replace(CONTEXT, tau=None, step=24)) == pytest.approx(76 / 95)
+    assert Cool().exponent(replace(CONTEXT, tau=None, step=100)) == 0.0
+    assert Cool().exponent(replace(CONTEXT, tau=None, iterations=5)) == 0.0
 
 
 @pytest.mark.parametrize(

@@ -83,15 +83,6 @@ def test_a_warp_helps_where_log_cost_is_a_squashed_process() -> None:
     assert errors[0] < 0.8 * errors[1]
 
 
-def test_with_few_observations_it_is_the_gp() -> None:
-    warped, plain = WarpedGaussianProcess(tolerance=1e-4, iterations=100), GaussianProcessCost()
-    cost = np.exp(3 * X[:6, 0] + 0.1 * Z[:6])
-    for model in (warped, plain):
-        model.fit(X[:6], cost)
-    assert warped._warp[0] == pytest.approx(0.01)
-    np.testing.assert_allclose(warped.predict(C)[0], plain.predict(C)[0], atol=0.2 * np.log(cost).std())
-
-
 @pytest.mark.parametrize(("wrong", "message"), [
     ({"iterations": 0}, "iterations must be a whole number >= 1, got 0"),
     ({"tolerance": 0.0}, "tolerance must be a number > 0, got 0.0"),

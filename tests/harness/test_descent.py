@@ -58,10 +58,3 @@ def test_a_remembered_hessian_makes_the_next_problem_cheap() -> None:
     second = minimise(lambda x: f(x, 0.05), first.x, first.hessian, box, 1e-6, 100)
     assert second.value == pytest.approx(-0.5 * float((b + 0.05) @ np.linalg.solve(A, b + 0.05)), abs=1e-4)
     assert calls.count(0.05) < calls.count(0.0) / 2
-
-
-def test_a_start_outside_the_box_is_moved_to_its_edge_and_a_minimum_is_left_alone() -> None:
-    f = lambda x: (float(x @ x), 2 * x)  # noqa: E731
-    box = np.full(3, 1.0), np.full(3, 2.0)
-    np.testing.assert_array_equal(minimise(f, np.full(3, 9.0), None, box, 1e-9, 50).x, 1.0)
-    np.testing.assert_array_equal(minimise(f, np.ones(3), None, box, 1e-9, 50).x, 1.0)

@@ -52,19 +52,6 @@ def test_by_hand() -> None:
     assert math.isnan(effective_alpha(3, value, cost))  # dominated by the second
 
 
-def test_a_point_inside_the_front_has_none() -> None:
-    value, cost = np.array([0.0, -1.9, -2.0]), np.array([2.0, 1.0, 0.0])
-    assert math.isnan(effective_alpha(1, value, cost))
-
-
-def test_a_straight_front_keeps_all_its_points() -> None:
-    cost = np.arange(50) / 7.0
-    value = 0.3 * cost
-    alphas = [effective_alpha(i, value, cost) for i in range(50)]
-    np.testing.assert_allclose(alphas[:-1], 0.3, rtol=1e-9)
-    assert alphas[-1] == 0.0
-
-
 def test_equal_costs_and_zero_values() -> None:
     inf = math.inf
     assert math.isnan(effective_alpha(0, np.array([0.0, 1.0]), np.array([1.0, 1.0])))

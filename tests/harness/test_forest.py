@@ -1,26 +1,15 @@
 """The random forest against brute force, scikit-learn and linear interpolation."""
 
 import itertools
-from pathlib import Path
 
 import numpy as np
 import pytest
-from fakes import make_tables
 from sklearn.tree import DecisionTreeRegressor
 
 from datasets.errors import BadInput
-from harness.acquisitions import CostRule
-from harness.acquisitions.cost_rules import Contextual, Cool, Ignore, Power
-from harness.acquisitions.ei import ExpectedImprovement
-from harness.cost_models.linear import LowVariance
 from harness.errors import whole
-from harness.loop import run
-from harness.optimizer import Optimizer
 from harness.streams import stream
 from harness.surrogates.forest import ForestPosterior, RandomForest
-from harness.surrogates.gp import GaussianProcess
-from tabular_cache.replay import ReplayProblem
-from tabular_cache.table import load_table
 
 RNG = stream(0, "test forest")
 X = RNG.random((40, 3))
@@ -123,13 +112,6 @@ def test_mean_and_sd_are_those_over_trees_and_the_sd_is_never_zero() -> None:
     assert (RandomForest(bootstrap=False).fit(X, Y).mean_sd(X)[1] > 0).all()
 
 
-def test_a_forest_is_what_its_seed_says() -> None:
-    C = RNG.random((20, 3))
-    first, again = (RandomForest(features=0.5).fit(X, Y).mean_sd(C) for _ in range(2))
-    np.testing.assert_array_equal(first, again)
-    assert not np.array_equal(first, RandomForest(features=0.5, seed=1).fit(X, Y).mean_sd(C))
-
-
 def test_an_absent_category_goes_either_way() -> None:
     points = np.array([[0.0], [0.0], [2.0], [2.0]])
     each = (
@@ -163,42 +145,3 @@ def test_inputs_are_checked() -> None:
     with pytest.raises(BadInput, match=r"trees must be a whole number >= 1, got 2\.5"):
         whole("trees", 2.5, 1)
     assert whole("trees", 2, 1, 2) == 2
-
-
-def test_the_draws_are_those_of_the_run() -> None:
-    """Another seed of the run, or another problem, gives another forest; the same run the same."""
-
-    def predicted(seed: int, problem: str) -> np.ndarray:
-        forest = RandomForest(trees=5)
-        forest.draw_for(seed, problem)
-        return forest.fit(X, Y).mean_sd(X)[0]
-
-    first = predicted(0, "a/p")
-    assert np.array_equal(first, predicted(0, "a/p"))
-    assert not np.array_equal(first, predicted(1, "a/p")) and not np.array_equal(first, predicted(0, "b/p"))
-
-
-def test_an_optimizer_tells_its_surrogate_which_run_it_is(tmp_path: Path) -> None:
-    table = load_table("a/p", make_tables(tmp_path, ["a/p"], 24))
-    chosen = []
-    for seed in (0, 0, 1):
-        parts = RandomForest(trees=3), LowVariance(("n_estimators", "max_depth")), ExpectedImprovement(), Ignore()
-        problem = ReplayProblem(table, 0, max_candidates=500)  # the same evaluations to begin with
-        chosen.append(run(problem, Optimizer(*parts, iterations=12, seed=seed), 0, 12, 5, None).columns["candidate"])
-    assert chosen[0] == chosen[1] != chosen[2] and chosen[0][:5] == chosen[2][:5]
-
-
-@pytest.mark.parametrize("rule", [Ignore(), Power(1.0), Cool(), Contextual(0.3)], ids=lambda r: type(r).__name__)
-def test_a_run_takes_a_forest_for_its_surrogate_under_every_cost_rule(rule: CostRule, tmp_path: Path) -> None:
-    table = load_table("a/p", make_tables(tmp_path, ["a/p"], 24))
-    runs = []
-    for surrogate in (RandomForest(trees=10, seed=1), RandomForest(trees=10, seed=1), GaussianProcess()):
-        parts = surrogate, LowVariance(("n_estimators", "max_depth")), ExpectedImprovement(), rule
-        tau = 50.0 if isinstance(rule, Cool) else None
-        runs.append(
-            run(
-                ReplayProblem(table, 0, max_candidates=500), Optimizer(*parts, iterations=12, tau=tau), 0, 12, 5, tau
-            ).columns
-        )
-    assert list(runs[0]["candidate"]) == list(runs[1]["candidate"]) != list(runs[2]["candidate"])
-    assert np.isfinite(runs[0]["log_ei"][5:]).any() and len(set(runs[0]["candidate"])) == 12

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lookahead_cases import believe, data, grid
+from lookahead_cases import data, grid, make_context
 
 from datasets.errors import BadInput
 from harness.acquisitions.kg import KnowledgeGradient, log_expected_gain, log_gain_by_sampling
@@ -20,11 +20,11 @@ def test_exact_kg_is_quasi_monte_carlo_within_two_in_ten_thousand(noise: float) 
 def test_the_lectures_sampling_form_agrees() -> None:
     X, y = data(8)
     C = np.random.default_rng(1).random((12, 2))
-    belief = believe(C, X, y)
-    exact, sampled = (np.exp(KnowledgeGradient(12, draws).log_value(belief)) for draws in (0, 40_000))
+    context = make_context(C, X, y)
+    exact, sampled = (np.exp(KnowledgeGradient(12, draws).log_value(context)) for draws in (0, 40_000))
     np.testing.assert_allclose(sampled, exact, atol=5 * y.std() / np.sqrt(40_000))
     z = grid(20_000)
-    model = belief.history.posterior
+    model = context.history.posterior
     sd = np.sqrt(model.moments(C)[1] + model.noise)
     A = np.vstack([X, C])
     regular = log_gain_by_sampling(
@@ -49,22 +49,6 @@ def test_the_envelope_is_the_expected_maximum(rows: list[tuple[int, int]], own: 
     assert found == pytest.approx(every.max(axis=0).mean() - max(a.max(), own[0]), abs=5e-3)
 
 
-@pytest.mark.parametrize("lines", [1, 2, 30, 300])
-def test_envelopes_of_many_lines_in_any_order(lines: int) -> None:
-    """Against the maximum on a fine grid, and against the same lines by falling intercepts."""
-    rng = np.random.default_rng(lines)
-    a, b = -rng.exponential(0.3, lines), rng.normal(size=(20, lines))
-    b[:, -1], own = b[:, 0], (-rng.exponential(0.3, 20), rng.normal(size=20))
-    found = np.exp(log_expected_gain(a, b, *own))
-    every = np.concatenate([np.broadcast_to(a, b.shape), own[0][:, None]], axis=1)[:, :, None] + np.concatenate(
-        [b, own[1][:, None]], axis=1
-    )[:, :, None] * grid(4000)
-    gains = every.max(axis=1).mean(axis=1) - np.maximum(a.max(), own[0])
-    np.testing.assert_allclose(found, gains, atol=2e-3)
-    order = np.argsort(-a)
-    np.testing.assert_array_equal(np.exp(log_expected_gain(a[order], b[:, order], *own)), found)
-
-
 def test_a_gain_far_below_the_smallest_number_keeps_its_logarithm() -> None:
     found = log_expected_gain(np.array([0.0]), np.array([[0.0]]), np.array([-60.0]), np.array([1.0]))[0]
     with mpmath.workdps(60):
@@ -78,15 +62,15 @@ def test_a_gain_far_below_the_smallest_number_keeps_its_logarithm() -> None:
 def test_the_shortlist_loses_little_and_never_gains() -> None:
     X, y = data(10)
     C = np.random.default_rng(3).random((400, 2))
-    belief = believe(C, X, y)
-    whole, part = (np.exp(KnowledgeGradient(points).log_value(belief)) for points in (400, 60))
+    context = make_context(C, X, y)
+    whole, part = (np.exp(KnowledgeGradient(points).log_value(context)) for points in (400, 60))
     assert (part <= whole + 1e-9).all()
     assert whole[part.argmax()] > 0.95 * whole.max()
 
 
 def test_one_candidate_and_wrong_settings() -> None:
     X, y = data()
-    assert np.isfinite(KnowledgeGradient().log_value(believe(np.array([[0.2, 0.9]]), X, y))).all()
+    assert np.isfinite(KnowledgeGradient().log_value(make_context(np.array([[0.2, 0.9]]), X, y))).all()
     with pytest.raises(BadInput, match=r"utility.points must be a whole number >= 0, got -1"):
         KnowledgeGradient(points=-1)
     with pytest.raises(BadInput, match=r"utility\.draws must be a whole number >= 0, got True"):

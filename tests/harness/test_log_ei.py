@@ -25,12 +25,6 @@ def test_log_h_is_exact_from_far_below_to_above(u: float) -> None:
     assert log_h(np.array([u]))[0] == pytest.approx(exact_log_h(u), rel=1e-12, abs=1e-12)
 
 
-def test_log_h_increases_across_the_change_of_formula() -> None:
-    u = np.linspace(-100.5, -99.5, 5001)
-    assert (np.diff(log_h(u)) > 0).all()
-    assert log_h(np.array([-1e160]))[0] == -np.inf
-
-
 @settings(deadline=None)
 @given(st.floats(-1e6, 1e6), st.floats(1e-9, 1e6), st.floats(1e-6, 1e6))
 def test_log_ei_scales_with_the_units_of_y(gap: float, sd: float, unit: float) -> None:
@@ -41,26 +35,9 @@ def test_log_ei_scales_with_the_units_of_y(gap: float, sd: float, unit: float) -
     assert other == pytest.approx(one + np.log(unit), rel=1e-9, abs=1e-9)
 
 
-@settings(deadline=None)
-@given(st.floats(-1e3, 1e3), st.floats(1e-3, 1e3), st.floats(1e-3, 10.0))
-def test_log_ei_increases_with_gap_and_with_sd(gap: float, sd: float, more: float) -> None:
-    base = log_ei(np.array([gap]), np.array([sd]))[0]
-    rounding = 1e-12 * max(1.0, abs(base))  # far from 0 the true increase may be below one unit in the last place
-    assert log_ei(np.array([gap + more]), np.array([sd]))[0] >= base - rounding
-    assert log_ei(np.array([gap]), np.array([sd * (1 + more)]))[0] >= base - rounding
-
-
 def test_a_known_point_improves_by_its_gap_or_not_at_all() -> None:
     gap, sd = np.array([2.0, 0.0, -1.0, 2.0, -5.0]), np.array([0.0, 0.0, 0.0, 1e-300, 1e-300])
     np.testing.assert_array_equal(log_ei(gap, sd), [np.log(2.0), -np.inf, -np.inf, np.log(2.0), -np.inf])
-
-
-def test_log_ei_agrees_with_monte_carlo() -> None:
-    draws = np.random.default_rng(0).standard_normal(2_000_000)
-    for gap, sd in ((0.3, 1.0), (-0.5, 0.7), (-1.5, 2.0)):
-        improvement = np.maximum(gap + sd * draws, 0.0)
-        error = 5 * improvement.std() / np.sqrt(len(draws))
-        assert np.exp(log_ei(np.array([gap]), np.array([sd]))[0]) == pytest.approx(improvement.mean(), abs=error)
 
 
 class _Flat:
@@ -68,23 +45,23 @@ class _Flat:
         return np.full(len(C), 0.25), np.ones(len(C))
 
 
-def _belief(history: FittedData | None) -> StepContext:
+def _context(history: FittedData | None) -> StepContext:
     m = np.array([0.1, 0.4, 0.9])
     return StepContext(m, np.array([0.2, 0.3, 0.1]), 0.3, m, m, 5, 10, 5, 1.0, 1.0, None, history)
 
 
 def test_incumbent_and_jitter_follow_their_definitions() -> None:
     y = np.array([0.3, 0.5, 0.7, 1.1])
-    belief = _belief(FittedData(np.zeros((4, 7)), y, _Flat()))
+    context = _context(FittedData(np.zeros((4, 7)), y, _Flat()))
     for options, target in (
         ({}, 0.3),
         ({"jitter": 0.01}, 0.3 - 0.01 * y.std()),
         ({"incumbent": "posterior_mean"}, 0.25),
         ({"incumbent": "posterior_mean", "jitter": 0.5}, 0.25 - 0.5 * y.std()),
     ):
-        expected = log_ei(target - belief.mean, belief.sd)
-        np.testing.assert_allclose(ExpectedImprovement(**options).log_value(belief), expected, rtol=1e-13)
-    flat = _belief(FittedData(np.zeros((4, 7)), np.full(4, 0.3), _Flat()))
+        expected = log_ei(target - context.mean, context.sd)
+        np.testing.assert_allclose(ExpectedImprovement(**options).log_value(context), expected, rtol=1e-13)
+    flat = _context(FittedData(np.zeros((4, 7)), np.full(4, 0.3), _Flat()))
     expected = log_ei(0.3 - 0.01 - flat.mean, flat.sd)  # GPyOpt divides constant y by 1
     np.testing.assert_allclose(ExpectedImprovement(jitter=0.01).log_value(flat), expected, rtol=1e-13)
 
@@ -95,4 +72,4 @@ def test_wrong_settings_are_told_in_one_line() -> None:
     with pytest.raises(BadInput, match=r"jitter must be a number >= 0, got -0\.1"):
         ExpectedImprovement(jitter=-0.1)
     with pytest.raises(ValueError, match="history"):
-        ExpectedImprovement(jitter=0.1).log_value(_belief(None))
+        ExpectedImprovement(jitter=0.1).log_value(_context(None))

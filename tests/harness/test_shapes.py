@@ -4,12 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
-import pytest
 from command_lines import ENVIRONMENT
-
-from datasets.errors import BadInput
-from harness.optimizer import check_candidates, check_point, one_each
 
 SCRIPT = """
 import numpy as np
@@ -17,12 +12,12 @@ from harness import XGBOOST_SPACE as SPACE, Evaluation, ExpectedImprovement, Gau
 from harness.acquisitions.cost_rules import Ignore
 
 class Short:
-    def score(self, log_value, log_cost, belief):
+    def score(self, log_value, log_cost, context):
         return log_value[:3]
 
 class Worthless:
-    def log_value(self, belief):
-        return np.zeros((len(belief.mean), 1))
+    def log_value(self, context):
+        return np.zeros((len(context.mean), 1))
 
 def told(utility, rule):
     optimizer = Optimizer(GaussianProcess(), LowVariance(["max_depth"]), utility, rule, iterations=30)
@@ -59,18 +54,3 @@ def test_ask_and_tell_name_what_is_wrong(tmp_path: Path) -> None:
         "ValueError the point must have the shape (7,), got (3,)",
         "ValueError the point must have the shape (7,), got (1, 7)",
     ], done.stderr
-
-
-def test_a_list_is_no_scores_and_nan_is_no_point() -> None:
-    with pytest.raises(BadInput, match=r"object.score returned \[1.0, 2.0\], needed \(2,\)"):
-        one_each(object(), "score", [1.0, 2.0], 2)
-    with pytest.raises(BadInput, match="of object, needed"):
-        one_each(object(), "score", np.array([1.0, None]), 2)
-    values = np.arange(3)
-    assert one_each(object(), "score", values, 3) is values
-    with pytest.raises(ValueError, match="must lie in the unit cube"):
-        check_point(np.array([0.5, np.nan]), None)
-    with pytest.raises(ValueError, match="must lie in the unit cube"):
-        check_candidates(np.array([[0.5, np.nan]]), 2)
-    with pytest.raises(ValueError, match="no candidate"):
-        check_candidates(np.empty((0, 2)), 2)

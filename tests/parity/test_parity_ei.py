@@ -35,7 +35,7 @@ def deviations(gap: np.ndarray, sd: np.ndarray, found: np.ndarray) -> tuple[floa
     return of_ei, of_log
 
 
-def belief(mean: np.ndarray, sd: np.ndarray, incumbent: float) -> StepContext:
+def context(mean: np.ndarray, sd: np.ndarray, incumbent: float) -> StepContext:
     zero = np.zeros(len(mean))
     return StepContext(mean, sd, incumbent, zero, zero, 5, 10, 5, 1.0, 1.0, None)
 
@@ -44,7 +44,7 @@ def test_ei_and_log_ei_are_exact_down_to_minus_thirty_and_beyond() -> None:
     u = np.r_[np.linspace(-30.0, 10.0, 601), -np.logspace(np.log10(30.0), 2.3, 100), [-100.0, 39.9, 40.1, 300.0]]
     sd = 10.0 ** np.random.default_rng(0).uniform(-8, 6, len(u))
     gap = u * sd
-    found = ExpectedImprovement().log_value(belief(-gap, sd, 0.0))
+    found = ExpectedImprovement().log_value(context(-gap, sd, 0.0))
     near = u >= -30.0
     of_ei, of_log = deviations(gap[near], sd[near], found[near])
     assert of_ei < 1e-10 and of_log < 1e-13  # down to log EI = -460, which an error of 1e-13 of it makes 5e-11 of EI
@@ -89,7 +89,7 @@ def test_botorch_gives_the_same_values() -> None:
     u = np.r_[np.linspace(-30.0, 8.0, 401), [-60.0, -300.0]]
     sd = 10.0 ** np.random.default_rng(1).uniform(-3, 3, len(u))
     mean, best = 0.3 - u * sd, 0.3
-    ours = ExpectedImprovement().log_value(belief(mean, sd, best))
+    ours = ExpectedImprovement().log_value(context(mean, sd, best))
 
     def theirs(kind: Any) -> np.ndarray:
         shape = (len(u), 1, 1)  # a batch of candidates, one point and one output each

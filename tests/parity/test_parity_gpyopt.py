@@ -22,7 +22,7 @@ from harness.streams import seed_sequence
 from harness.surrogates.gp import standardise
 from harness.surrogates.gpyopt import GPyOptProcess, _global_seed, _quiet
 from harness.surrogates.kernels import Workspace
-from harness.surrogates.likelihood import CompiledLikelihood, Distances
+from harness.surrogates.likelihood import Distances, Likelihood
 from harness.surrogates.posterior import GaussianPosterior
 
 D, SEED, RESTARTS, JITTER = 7, 4, 2, 0.01
@@ -60,8 +60,8 @@ class Kept(ExpectedImprovement):
     def __init__(self) -> None:
         super().__init__("posterior_mean", JITTER)
 
-    def log_value(self, belief: StepContext) -> np.ndarray:
-        self.last = super().log_value(belief)
+    def log_value(self, context: StepContext) -> np.ndarray:
+        self.last = super().log_value(context)
         return self.last
 
 
@@ -71,7 +71,7 @@ def from_our_posterior(model: Any, X: np.ndarray, z: np.ndarray, C: np.ndarray) 
     theta = np.log([model.kern.lengthscale[0], model.kern.variance[0], noise + GPY_ADDS])
     pairs = Distances(ard=False)
     pairs.update(X)
-    solution = CompiledLikelihood(pairs, z, Workspace()).solution(theta)
+    solution = Likelihood(pairs, z, Workspace()).solution(theta)
     posterior = GaussianPosterior(X, theta, solution, (0.0, 1.0), noise_in_sd=False)
     mean, sd = posterior.mean_sd(C)
     target = posterior.mean_sd(X)[0].min() - JITTER

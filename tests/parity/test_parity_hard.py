@@ -95,11 +95,11 @@ def test_the_optimizer_chooses_as_a_full_evaluation_would(case: Case, rule: Cost
     model.fit(X, cost)
     log_cost, log_cost_sd = model.predict(C)
     spent, initial = float(cost.sum()), float(cost[:5].sum())
-    belief = StepContext(mean, sd, float(y.min()), log_cost, log_cost_sd, len(y), 30, 5, spent, initial, tau)
+    context = StepContext(mean, sd, float(y.min()), log_cost, log_cost_sd, len(y), 30, 5, spent, initial, tau)
     value = log_ei(y.min() - mean, sd)
     for answers in (mean, sd, value, log_cost, log_cost_sd):
         assert np.isfinite(answers).all()
-    assert proposal.index == choose(rule.score(value, log_cost, belief), value, log_cost)
+    assert proposal.index == choose(rule.score(value, log_cost, context), value, log_cost)
     # the same posterior in other blocks of candidates, and so to the last digits of mean and sd, which EI magnifies
     assert proposal.log_ei == pytest.approx(value[proposal.index], rel=1e-9, abs=1e-9)
     assert 0.0 < proposal.predicted_cost_s < math.inf

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from botorch_values import GOLDEN, NOISE, QUIET, C, X, Y, values
-from lookahead_cases import believe, posterior
+from lookahead_cases import make_context, posterior
 
 from harness.acquisitions.entropy import Gibbon, MaxValueEntropySearch
 from harness.acquisitions.kg import KnowledgeGradient
@@ -53,8 +53,8 @@ def test_the_posteriors_are_the_same() -> None:
 
 
 def test_exact_kg_agrees_with_fantasies() -> None:
-    belief = believe(C, X, Y, posterior(X, Y, noise=NOISE))
-    found = np.exp(KnowledgeGradient(points=len(C)).log_value(belief)) / SCALE
+    context = make_context(C, X, Y, posterior(X, Y, noise=NOISE))
+    found = np.exp(KnowledgeGradient(points=len(C)).log_value(context)) / SCALE
     # theirs is a mean over 4,096 quasi-random fantasies, of a quantity that varies by some 0.1
     assert report("KG against fantasies", found, golden()["kg"]) < 3e-3
     assert golden()["kg"].max() > 0.02

@@ -18,7 +18,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
 from harness.surrogates.gp import LENGTH_SCALE, NOISE_VARIANCE, SIGNAL_VARIANCE, GaussianProcess, standardise
 from harness.surrogates.kernels import Workspace
-from harness.surrogates.likelihood import CompiledLikelihood, Distances
+from harness.surrogates.likelihood import Distances, Likelihood
 
 D = 7
 KAPPA = 1e5
@@ -59,10 +59,10 @@ def data(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return X, 7.0 + 1e-3 * (np.sin(5 * X[:, 0]) + 2 * (X[:, 1] - 0.5) ** 2 + 0.1 * rng.standard_normal(n))
 
 
-def likelihood(X: np.ndarray, z: np.ndarray, ard: bool) -> CompiledLikelihood:
+def likelihood(X: np.ndarray, z: np.ndarray, ard: bool) -> Likelihood:
     pairs = Distances(ard)
     pairs.update(X)
-    return CompiledLikelihood(pairs, z, Workspace())
+    return Likelihood(pairs, z, Workspace())
 
 
 @pytest.mark.parametrize("library", [gpy, scikit_learn])

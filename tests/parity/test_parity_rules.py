@@ -19,7 +19,7 @@ ROUNDING = mpmath.mpf(10) ** -40  # relative, of numbers that are equal in truth
 CLOSE = mpmath.mpf(10) ** -11  # relative; scores or shares nearer than that are no business of double precision
 Number = mpmath.mpf
 Formula = Callable[[list[mpmath.mpf], list[mpmath.mpf], StepContext], int | None]
-BELIEF = StepContext(*(np.zeros(1),) * 2, 0.0, *(np.zeros(1),) * 2, 5, 21, 5, 10.0, 4.0, 20.0)
+CONTEXT = StepContext(*(np.zeros(1),) * 2, 0.0, *(np.zeros(1),) * 2, 5, 21, 5, 10.0, 4.0, 20.0)
 
 
 def per_cost(ei: list[Number], c: list[Number], alpha: Number) -> list[Number]:
@@ -33,11 +33,11 @@ def per_cost(ei: list[Number], c: list[Number], alpha: Number) -> list[Number]:
     return [one(value, cost) for value, cost in zip(ei, c, strict=True)]
 
 
-def cooled(ei: list[Number], c: list[Number], belief: StepContext) -> list[Number]:
+def cooled(ei: list[Number], c: list[Number], context: StepContext) -> list[Number]:
     """EI(x) / c(x)^a_k, a_k = (tau - tau_k) / (tau - tau_init), or the share of iterations left; never below 0."""
-    tau, now, first = (belief.tau, belief.spent, belief.initial_cost)
+    tau, now, first = (context.tau, context.spent, context.initial_cost)
     if tau is None:
-        tau, now, first = belief.iterations, belief.step, belief.n_initial
+        tau, now, first = context.iterations, context.step, context.n_initial
     return per_cost(ei, c, mpmath.mpf(max(0, tau - now)) / mpmath.mpf(tau - first))
 
 
@@ -81,22 +81,22 @@ def front(seed: int) -> tuple[np.ndarray, np.ndarray, bool]:
 def power(seed: int, lattice: bool) -> tuple[CostRule, Formula]:
     alphas = [0.0, 0.25, 0.5, 1.0, 2.0] if lattice else [0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.7, 1.0]
     alpha = float(np.random.default_rng([seed, 1]).choice(alphas))
-    return Power(alpha), lambda ei, c, belief: best(per_cost(ei, c, mpmath.mpf(alpha)), ei, c)
+    return Power(alpha), lambda ei, c, context: best(per_cost(ei, c, mpmath.mpf(alpha)), ei, c)
 
 
 def cool(seed: int, lattice: bool) -> tuple[CostRule, Formula]:
-    return Cool(), lambda ei, c, belief: best(cooled(ei, c, belief), ei, c)
+    return Cool(), lambda ei, c, context: best(cooled(ei, c, context), ei, c)
 
 
 def cei(seed: int, lattice: bool) -> tuple[CostRule, Formula]:
     lam = float(np.random.default_rng([seed, 2]).choice([0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0]))
-    return Contextual(lam), lambda ei, c, belief: contextual(ei, c, mpmath.mpf(lam))
+    return Contextual(lam), lambda ei, c, context: contextual(ei, c, mpmath.mpf(lam))
 
 
 def state(seed: int) -> StepContext:
     """Return a state in which a_k = j / 16, exact in binary, by budget or by iterations; j < 1 once used up."""
     j = seed % 19 - 2
-    return replace(BELIEF, spent=20.0 - j, tau=20.0) if seed % 4 < 2 else replace(BELIEF, step=21 - j, tau=None)
+    return replace(CONTEXT, spent=20.0 - j, tau=20.0) if seed % 4 < 2 else replace(CONTEXT, step=21 - j, tau=None)
 
 
 @pytest.mark.parametrize("make", [power, cool, cei])
