@@ -1,12 +1,13 @@
 """``python -m datasets list|fetch|check [names...]``: catalogue, downloads, and a check of what is there."""
 
 import argparse
-import signal
 import sys
 from collections.abc import Callable, Sequence
 
 from datasets.catalogue import Entry, entries, entry_of
+from datasets.download import fetch, find
 from datasets.errors import BadInput, reader_may_leave
+from datasets.loading import load
 
 _HELP = {
     "list": "show the catalogue and where each data set was found",
@@ -25,15 +26,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with reader_may_leave():
             chosen = [entry_of(name) for name in given.names] or list(entries().values())
-            return {"list": _list, "fetch": _fetch, "check": _check}[given.command](chosen)
+            if given.command == "list":
+                return _list(chosen)
+            return _each(chosen, _fetched if given.command == "fetch" else _checked)
     except BadInput as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
 
 
 def _list(chosen: Sequence[Entry]) -> int:
-    from datasets.download import find
-
     rows = [("name", "task", "rows", "columns", "classes", "mark", "origin", "where")]
     for entry in chosen:
         found = find(entry)
@@ -48,52 +49,34 @@ def _list(chosen: Sequence[Entry]) -> int:
     return 0
 
 
-def _fetch(chosen: Sequence[Entry]) -> int:
-    from datasets.download import fetch, find
-
-    def one(entry: Entry) -> str:
-        found = find(entry)
-        if found is None or found.place == "cache":  # damaged files in the cache are replaced
-            found = fetch(entry)
-        return ", ".join(str(path) for path in found.paths) + _remark(found.source.note)
-
-    return _each(chosen, one)
+def _fetched(entry: Entry) -> tuple[str, str]:
+    found = find(entry)
+    if found is None or found.place == "cache":  # damaged files in the cache are replaced
+        found = fetch(entry)
+    return ", ".join(map(str, found.paths)), found.source.note
 
 
-def _check(chosen: Sequence[Entry]) -> int:
-    from datasets.loading import load
-
-    def one(entry: Entry) -> str:
-        data = load(entry.name, download=False)
-        size = f"{len(data.X)} x {data.X.shape[1]}"
-        classes = f", {len(data.classes)} classes" if data.classes else ""
-        return f"{size}{classes}, sha256 {data.sha256[:12]}" + _remark(data.mark)
-
-    return _each(chosen, one)
+def _checked(entry: Entry) -> tuple[str, str]:
+    data = load(entry.name, download=False)
+    classes = f", {len(data.classes)} classes" if data.classes else ""
+    return f"{len(data.X)} x {data.X.shape[1]}{classes}, sha256 {data.sha256[:12]}", data.mark
 
 
-def _remark(text: str) -> str:
-    return f" ({text})" if text else ""
-
-
-def _each(chosen: Sequence[Entry], one: Callable[[Entry], str]) -> int:
-    """Do `one` for each, print a line for each; 2 if any failed."""
-    failed = 0
+def _each(chosen: Sequence[Entry], action: Callable[[Entry], tuple[str, str]]) -> int:
+    """Print what `action` says of each, and its remark; return 2 if any failed."""
+    failed = False
     for entry in chosen:
         try:
-            print(f"{entry.name}: OK, {one(entry)}", flush=True)
+            said, remark = action(entry)
+            print(f"{entry.name}: OK, {said}{f' ({remark})' if remark else ''}", flush=True)
         except BadInput as error:
-            failed += 1
+            failed = True
             print(f"{entry.name}: FAILED, {str(error).removeprefix(f'data set {entry.name}: ')}", flush=True)
     return 2 if failed else 0
 
 
-def _stop(number: int, _frame: object) -> None:
-    """Leave by an exception, so that a download's temporary files are removed."""
-    raise SystemExit(128 + number)
-
-
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, _stop)
-    signal.signal(signal.SIGINT, _stop)
-    raise SystemExit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -5,7 +5,6 @@ to download them from. `Dataset` is a data set in memory.
 """
 
 import importlib
-import os
 import pkgutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,84 +19,6 @@ from datasets.errors import BadInput
 
 if TYPE_CHECKING:
     import pandas
-
-
-# Origins: where files come from; `datasets.download` carries the downloads out.
-
-_BASES = {
-    "uci": "https://archive.ics.uci.edu/static/public",
-    "libsvm": "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets",
-    "openml": "https://www.openml.org/api/v1/xml",
-}
-
-
-def base_url(site: str) -> str:
-    """Return the address of `site`; ``DATASETS_MIRROR`` replaces it by ``$DATASETS_MIRROR/<site>``."""
-    mirror = os.environ.get("DATASETS_MIRROR")
-    return f"{mirror.rstrip('/')}/{site}" if mirror else _BASES[site]
-
-
-@dataclass(frozen=True)
-class Uci:
-    """An archive of the UCI repository: a zip file whose members are found by their base names."""
-
-    number: int
-    slug: str
-
-    @property
-    def url(self) -> str:
-        """The archive's address."""
-        return f"{base_url('uci')}/{self.number}/{self.slug}.zip"
-
-    def __str__(self) -> str:
-        return f"UCI {self.number}"
-
-
-@dataclass(frozen=True)
-class Libsvm:
-    """One plain file of the LIBSVM data page, `path` below its base address."""
-
-    path: str
-
-    @property
-    def url(self) -> str:
-        """The file's address."""
-        return f"{base_url('libsvm')}/{self.path}"
-
-    def __str__(self) -> str:
-        return f"LIBSVM {self.path}"
-
-
-@dataclass(frozen=True)
-class OpenML:
-    """A data set of OpenML, through its own client; rows and columns (target included) it must have."""
-
-    number: int
-    rows: int
-    columns: int
-    target: str
-
-    def __str__(self) -> str:
-        return f"OpenML {self.number}"
-
-
-@dataclass(frozen=True)
-class Kaggle:
-    """Files of a Kaggle data set, through its own client (the optional extra ``kaggle``).
-
-    packed: a pattern for the loose files that make up the one file without a checksum, a zip, where Kaggle
-        unpacked it; "" if there is none.
-    """
-
-    handle: str
-    packed: str = ""
-
-    def __str__(self) -> str:
-        return f"Kaggle {self.handle}"
-
-
-Origin = Uci | Libsvm | OpenML | Kaggle
-
 
 TASKS = ("regression", "binary", "multiclass")
 USES = ("study", "figures", "opportunity", "other")
@@ -127,34 +48,51 @@ class Dataset:
 
 @dataclass(frozen=True)
 class File:
-    """A raw file: its path below a data folder and its SHA-256.
+    """A raw file: its name in the folder of its source, and its SHA-256.
 
     sha256: "" for a file whose bytes no one can know beforehand (written by a download); its checksum then
-        lies beside it, in ``<path>.sha256``, written by the same download.
+        lies beside it, in ``<name>.sha256``, written by the same download.
     twin: SHA-256 of the same text with the other kind of line ends, "" where it is not accepted.
     """
 
-    path: str
+    name: str
     sha256: str
     twin: str = ""
+
+
+class Origin:
+    """A site that files can be downloaded from; those of `datasets.download` are its subclasses."""
+
+    def download(self, files: Sequence[File], folder: Path) -> list[bytes]:
+        """Return the content of `files`, by way of an empty `folder`; the caller verifies it.
+
+        Raises OSError, ValueError, ImportError or one of `errors.BROKEN_ARCHIVE` if it cannot be had.
+        """
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class Source:
     """One way to come by a data set: the files, how to read them and where they can be downloaded.
 
-    parse: reads the files, in the order of `files`, into one frame that holds the target column too.
-    origin: None if these very files cannot be downloaded.
+    folder: where the files are, below a data folder.
+    parse: takes the paths, in the order of `files`, and returns one frame that holds the target column too.
     sha256: of the parsed values; "" if they are not known, then `rows` and the columns decide.
+    origin: None if these very files cannot be downloaded.
     """
 
-    files: tuple[File, ...]
-    parse: "Callable[[Sequence[Path]], pandas.DataFrame]"
+    folder: str
+    files: Sequence[File]
+    parse: "Callable[..., pandas.DataFrame]"
     rows: int
-    sha256: str
+    sha256: str = ""
     origin: Origin | None = None
     mark: str = ""
     note: str = ""
+
+    def paths(self, root: Path) -> list[Path]:
+        """Return where the files lie below the data folder `root`."""
+        return [root / self.folder / file.name for file in self.files]
 
 
 @dataclass(frozen=True)
@@ -169,33 +107,25 @@ class Entry:
 
     name: str
     title: str
-    task: str
     target: str
     columns: int
     classes: int
     licence: str
-    sources: tuple[Source, ...]
+    sources: Sequence[Source]
     use: str = "study"
-    kin: tuple[str, ...] = ()
+    kin: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        """Refuse a record that contradicts itself."""
-        if self.task not in TASKS:
-            raise ValueError(f"{self.name}: task must be one of {', '.join(TASKS)}, got {self.task!r}")
-        expected = {
-            "regression": self.classes == 0,
-            "binary": self.classes == 2,
-            "multiclass": self.classes > 2,
-        }
-        if not expected[self.task]:
-            raise ValueError(f"{self.name}: a {self.task} task cannot have {self.classes} classes")
+        """Refuse a record whose use or mark nobody would look for."""
         if self.use not in USES:
             raise ValueError(f"{self.name}: use must be one of {', '.join(USES)}, got {self.use!r}")
-        if not self.sources:
-            raise ValueError(f"{self.name}: a data set needs at least one source")
-        for source in self.sources:
-            if source.mark not in MARKS:
-                raise ValueError(f"{self.name}: mark must be one of {MARKS}, got {source.mark!r}")
+        if wrong := {source.mark for source in self.sources} - set(MARKS):
+            raise ValueError(f"{self.name}: mark must be one of {MARKS}, got {wrong}")
+
+    @property
+    def task(self) -> str:
+        """One of `TASKS`."""
+        return "regression" if self.classes == 0 else "binary" if self.classes == 2 else "multiclass"
 
 
 @cache
@@ -217,11 +147,7 @@ def names(use: str = "study") -> tuple[str, ...]:
 
 
 def entry_of(name: str) -> Entry:
-    """Return the record of `name`.
-
-    Raises BadInput for a name that is not in the catalogue.
-    """
+    """Return the record of `name`; raise BadInput for a name that is not in the catalogue."""
     if name not in entries():
-        known = ", ".join(entries())
-        raise BadInput(f"unknown data set {name!r}; known are: {known}")
+        raise BadInput(f"unknown data set {name!r}; known are: {', '.join(entries())}")
     return entries()[name]

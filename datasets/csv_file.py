@@ -1,6 +1,6 @@
 """A user's own delimited text file as a data set: `load_csv`; `load_rows` reads more rows of the same columns.
 
-The separator is found, text that was meant as numbers is told or refused, dates become numbers, columns that number
+The separator is found, text that was meant as numbers is reported or refused, dates become numbers, columns that number
 the rows are left out. What is guessed follows a stated rule and can be set.
 """
 
@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas
+import pandas as pd
 from pandas.api import types
 
 from datasets.catalogue import Dataset, entries
 from datasets.errors import BadInput
+from datasets.files import values_sha256
+from datasets.loading import encode_target
 
 FEWEST_ROWS = 20  # 12 to train on, 4 to choose by, 4 to test on
 FEW_VALUES = 10  # whole numbers with no more different values than this are classes, and such text may be labels
@@ -49,45 +51,64 @@ def load_csv(
 
     Raises BadInput, with what is allowed, for whatever cannot be tuned on.
     """
-
     if path is None or target is None:
         missing = "path" if path is None else "target"
         raise BadInput(f"dataset.{missing} is not set: dataset.path=my.csv dataset.target=COLUMN")
     if task not in TASKS:
         raise BadInput(f"dataset.task must be one of {', '.join(TASKS)}, got {task!r}")
-    file = Path(str(path))
-    mark = decimal_mark(str(decimal))
-    frame = read_text_table(file, str(sep), mark, str(encoding))
+    file, target = Path(str(path)), str(target)
+    mark = _named("decimal", str(decimal), DECIMALS)
+    frame = _read_table(file, str(sep), mark, str(encoding))
     label = _checked_name(file.name if name is None else str(name))
-    frame, notes = _with_target(frame, str(target), file)
-    y, classes, kind = _encoded(frame[str(target)], task, mark)
-    X, more = input_columns(
-        frame.drop(columns=str(target)), column_names("drop", drop), column_names("keep", keep), mark
-    )
-    return Dataset(label, X, y, kind, classes, "", "; ".join([*notes, *more]), _sha256(X, y, classes))
+    frame, notes = _with_target(frame, target, file)
+    y, classes, kind = _encoded(frame[target], task, mark)
+    inputs = frame.drop(columns=target)
+    X, more = input_columns(inputs, column_names("drop", drop), column_names("keep", keep), mark)
+    words = [c for c in X.columns if X[c].dtype.kind not in "biuf"]
+    plain = X.astype(dict.fromkeys(words, object))  # to a checksum, a missing string is not any string
+    plain[words] = plain[words].map(lambda v: v if isinstance(v, str) else f"\0{v}")
+    return Dataset(label, X, y, kind, classes, "", "; ".join([*notes, *more]), values_sha256(plain, y, classes))
 
 
-def load_rows(
-    path: str, data: Dataset, sep: str = "auto", decimal: str = ".", encoding: str = "utf-8"
-) -> "pandas.DataFrame":
+def load_rows(path: str, data: Dataset, sep: str = "auto", decimal: str = ".", encoding: str = "utf-8") -> pd.DataFrame:
     """Return the rows of another file as inputs like those of `data`, for a model fitted on these; no target needed.
 
-    What was text there is text here, whatever these rows alone look like. Raises BadInput for a file that cannot be
-    read, or lacks a column.
+    What was text there is text here, and dates are read as they were written there, whatever these rows alone look
+    like; a column without any value there may be absent here. Raises BadInput for a file that cannot be read, or lacks
+    a column, or where a column is no such date, or no number.
     """
+    X, written = data.X, data.X.attrs.get("dates", {})
+    words = [str(c) for c in X.columns if X[c].dtype == object and X[c].dropna().map(lambda v: type(v) is str).all()]
+    frame = _read_table(Path(path), sep, _named("decimal", decimal, DECIMALS), encoding, [*words, *written])
+    columns: dict[str, pd.Series] = {}
+    for name in map(str, X.columns):
+        source = name.rpartition(" (")[0]
+        if name in frame.columns:
+            numbers = types.is_numeric_dtype(X[name]) and not types.is_bool_dtype(X[name])
+            if numbers and not types.is_numeric_dtype(frame[name]) and frame[name].notna().any():
+                raise BadInput(f"{path}: {name} is not numeric, for example {frame[name].dropna().iloc[0]!r}")
+            columns[name] = frame[name].astype(np.float64) if numbers else _plain(frame[name])
+        elif source in written and source in frame.columns:
+            column, form = frame[source], written[source]
+            wrong = column[column.notna() & _dates(column, form).isna()]
+            if len(wrong):
+                raise BadInput(f"{path}: {source} must be dates written {form}, as in the file of the runs, "
+                               f"got {str(wrong.iloc[0])!r}")  # fmt: skip
+            columns[name] = _date_parts(column, form)[name]
+        elif X[name].isna().all():
+            columns[name] = pd.Series(np.nan, frame.index)
+        else:
+            raise BadInput(f"{path} has no column {name!r}")
+    return pd.DataFrame(columns, index=frame.index)
 
-    return like(data.X, read_text_table(Path(path), sep, decimal, encoding, texts(data.X)), path)
 
-
-def infer_task(target: "pandas.Series") -> str:
+def infer_task(target: pd.Series) -> str:
     """Return ``classification`` for text, yes/no, and whole numbers with at most 10 different values, else regression.
 
     Two different values are always classes.
     """
-    from pandas.api.types import is_bool_dtype, is_numeric_dtype
-
     distinct = target.nunique()
-    if is_bool_dtype(target) or not is_numeric_dtype(target) or distinct == 2:
+    if types.is_bool_dtype(target) or not types.is_numeric_dtype(target) or distinct == 2:
         return "classification"
     values = target.to_numpy(dtype=np.float64)
     whole = bool(np.all(values == np.rint(values)))
@@ -103,10 +124,11 @@ def _checked_name(name: str) -> str:
     return name
 
 
-def _with_target(frame: "pandas.DataFrame", target: str, file: Path) -> tuple["pandas.DataFrame", list[str]]:
+def _with_target(frame: pd.DataFrame, target: str, file: Path) -> tuple[pd.DataFrame, list[str]]:
     """Return the rows that have a target, and a note on the others."""
     if target not in frame.columns:
-        raise BadInput(f"{file} has no column {target!r}; its columns: {_listed(frame.columns)}")
+        others = f" and {frame.shape[1] - 12} more" if frame.shape[1] > 12 else ""
+        raise BadInput(f"{file} has no column {target!r}; its columns: {', '.join(frame.columns[:12])}{others}")
     there = frame[target].notna()
     notes = [] if there.all() else [f"{int((~there).sum()):,} rows without {target} left out"]
     frame = frame[there].reset_index(drop=True)
@@ -119,18 +141,18 @@ def _with_target(frame: "pandas.DataFrame", target: str, file: Path) -> tuple["p
     return frame, notes
 
 
-def _encoded(target: "pandas.Series", task: str, decimal: str) -> tuple[Any, tuple[str, ...], str]:
+def _encoded(target: pd.Series, task: str, decimal: str) -> tuple[Any, tuple[str, ...], str]:
     """Return (y, classes, task as the harness names it)."""
-    from datasets.loading import encode_target
-
-    if task != "classification":
-        check_commas(target, decimal, "dataset.task=classification")
-    note = meant_as_numbers(target) if task == "auto" and target.nunique() > FEW_VALUES else ""
-    if note:
-        raise BadInput(f"target {note}; dataset.task=classification takes them as classes")
-    if (infer_task(target) if task == "auto" else task) == "regression":
-        return *encode_target(_numeric(target), "regression"), "regression"
     distinct = target.nunique()
+    if task != "classification":
+        _check_commas(target, decimal, "dataset.task=classification")
+    if task == "auto":
+        note = _meant_as_numbers(target) if distinct > FEW_VALUES else ""
+        if note:
+            raise BadInput(f"target {note}; dataset.task=classification takes them as classes")
+        task = infer_task(target)
+    if task == "regression":
+        return *encode_target(_numeric(target), "regression"), "regression"
     if distinct > min(MOST_CLASSES, len(target) // 2):
         raise BadInput(
             f"target {target.name!r} has {distinct} different values, such as {target.iloc[0]!r}: too many classes for "
@@ -140,10 +162,8 @@ def _encoded(target: "pandas.Series", task: str, decimal: str) -> tuple[Any, tup
     return y, classes, "binary" if len(classes) == 2 else "multiclass"
 
 
-def _numeric(target: "pandas.Series") -> "pandas.Series":
-    import pandas
-
-    values = pandas.to_numeric(target, errors="coerce")
+def _numeric(target: pd.Series) -> pd.Series:
+    values = pd.to_numeric(target, errors="coerce")
     if values.isna().any():
         raise BadInput(
             f"target {target.name!r} is not numeric, for example {target[values.isna()].iloc[0]!r}: numbers are to be "
@@ -155,21 +175,6 @@ def _numeric(target: "pandas.Series") -> "pandas.Series":
     return values.astype(np.float64)
 
 
-def _sha256(X: "pandas.DataFrame", y: np.ndarray, classes: tuple[str, ...]) -> str:
-    """Return the checksum of the values; a missing string is not any string."""
-    from datasets.files import values_sha256
-
-    texts = [c for c in X.columns if X[c].dtype.kind not in "biuf"]
-    plain = X.astype(dict.fromkeys(texts, object))
-    plain[texts] = plain[texts].map(lambda v: v if isinstance(v, str) else f"\0{v}")
-    return values_sha256(plain, y, classes)
-
-
-def _listed(columns: "pandas.Index", most: int = 12) -> str:
-    shown = ", ".join(map(str, columns[:most]))
-    return shown + (f" and {len(columns) - most} more" if len(columns) > most else "")
-
-
 # The text of a file of unknown origin: its separator, its header, and what cannot be read.
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
@@ -177,41 +182,42 @@ DECIMALS = {".": "point", ",": "comma"}
 PACKED = (".gz", ".bz2", ".xz", ".zip", ".zst", ".7z", ".parquet", ".feather", ".xlsx", ".xls", ".ods")
 MISSING = ("?",)  # beside what pandas takes for missing: empty, NA, N/A, NaN, null, None, ...
 _LINES = 50  # looked at to find the separator
-_BROKEN = (pandas.errors.ParserError, pandas.errors.EmptyDataError, pandas.errors.ParserWarning)
+_BROKEN = (pd.errors.ParserError, pd.errors.EmptyDataError, pd.errors.ParserWarning)
 
 
-def read_text_table(path: Path, sep: str, decimal: str, encoding: str, texts: Sequence[str] = ()) -> pandas.DataFrame:
+def _read_table(path: Path, sep: str, decimal: str, encoding: str, texts: Sequence[str] = ()) -> pd.DataFrame:
     """Return the file as a frame with the column names of its first line, blanks around them stripped.
 
-    texts: columns that are read as text, whatever they look like; those that the file has not do not matter. Raises
-    BadInput for a file that is absent, empty, in another encoding, or no table of two columns or more with different
-    names.
+    texts: columns that are read as text, whatever they look like. Raises BadInput for a file that is absent, empty, in
+    another encoding, or no table of two columns or more with different names.
     """
-    decimal = decimal_mark(decimal)
     if path.suffix.lower() in PACKED:
         raise BadInput(f"dataset.path: {path} is no plain text ({path.suffix}): convert or unpack it to CSV first")
     text = _text(path, encoding)
     csv.field_size_limit(sys.maxsize)  # a wide line is one field to a wrong separator
-    mark = _named(sep) or find_separator(text, path)
-    text = _from_header(text, mark)
+    mark = find_separator(text, path) if sep == "auto" else _named("sep", sep, SEPARATORS)
+    lines = text.splitlines(keepends=True)
+    filled = next((k for k, line in enumerate(lines) if line.replace(mark, "").replace('"', "").strip()), 0)
+    text = "".join(lines[filled:])  # without leading rows of empty fields
     names = _header(text, mark, path)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error", pandas.errors.ParserWarning)
-            frame = pandas.read_csv(io.StringIO(text), sep=mark, decimal=decimal, header=0, names=names,
-                                    index_col=False, skipinitialspace=True, na_values=list(MISSING),
-                                    dtype={name: str for name in texts if name in names}, low_memory=False)  # fmt: skip
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            return pd.read_csv(io.StringIO(text), sep=mark, decimal=decimal, header=0, names=names,
+                               index_col=False, skipinitialspace=True, na_values=list(MISSING),
+                               dtype={name: str for name in texts if name in names}, low_memory=False)  # fmt: skip
     except _BROKEN as error:
         reason = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")
         raise BadInput(f"{path} is no table separated by {SEPARATORS.get(mark, mark)}: {reason}") from None
-    return frame
 
 
-def decimal_mark(decimal: str) -> str:
-    """Return the mark of decimals that a setting names; raises BadInput for anything but point or comma."""
-    mark = {name: mark for mark, name in DECIMALS.items()}.get(decimal, decimal)
-    if mark not in DECIMALS:
-        raise BadInput(f"dataset.decimal must be point or comma, got {decimal!r}")
+def _named(setting: str, value: str, marks: Mapping[str, str]) -> str:
+    """Return the mark that a setting gives by itself or by its name; a separator can be any one character."""
+    mark = {"\\t": "\t", **{name: mark for mark, name in marks.items()}}.get(value, value)
+    if setting == "sep" and len(mark) != 1:
+        raise BadInput(f"dataset.sep must be auto, one of {', '.join(marks.values())}, or one character, got {value!r}")
+    if setting == "decimal" and mark not in marks:
+        raise BadInput(f"dataset.decimal must be point or comma, got {value!r}")
     return mark
 
 
@@ -267,32 +273,13 @@ def _text(path: Path, encoding: str) -> str:
     return text
 
 
-def _named(sep: str) -> str:
-    """Return the separator that a setting names, "" for auto."""
-    if sep == "auto":
-        return ""
-    marks = {name: mark for mark, name in SEPARATORS.items()} | {"\\t": "\t"}
-    mark = marks.get(sep, sep)
-    if len(mark) != 1:
-        words = ", ".join(SEPARATORS.values())
-        raise BadInput(f"dataset.sep must be auto, one of {words}, or one character, got {sep!r}")
-    return mark
-
-
-def _from_header(text: str, mark: str) -> str:
-    """Return the text without leading rows of empty fields."""
-    lines = text.splitlines(keepends=True)
-    first = next((place for place, line in enumerate(lines) if line.replace(mark, "").replace('"', "").strip()), 0)
-    return "".join(lines[first:])
-
-
 def _header(text: str, mark: str, path: Path) -> list[str]:
     """Return the column names; nameless columns are called column_1, ... by their place."""
     row = next(csv.reader(text.splitlines(), delimiter=mark, skipinitialspace=True))
     names = [name.strip() or f"column_{place}" for place, name in enumerate(row, start=1)]
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise BadInput(f"{path}: the column name {twice[0]!r} occurs {names.count(twice[0])} times; names must differ")
+    name, count = Counter(names).most_common(1)[0]
+    if count > 1:
+        raise BadInput(f"{path}: the column name {name!r} occurs {count} times; names must differ")
     if len(names) < 2:
         _check_header(text.splitlines()[:_LINES], path)
         raise BadInput(f"{path} has one column only with this separator: set dataset.sep=auto or another")
@@ -307,7 +294,7 @@ _WHOLE = re.compile(r"[-+]?\d+")
 _DRESSED = re.compile(r"[^\w\s]?\s*[-+]?\d[\d.,' ]*\s*[^\d\s]{0,4}")  # $1,234.00, 45%, 102 EUR
 
 
-def check_commas(column: pandas.Series, decimal: str, otherwise: str) -> None:
+def _check_commas(column: pd.Series, decimal: str, otherwise: str) -> None:
     """Raise BadInput for a column of text whose values are numbers with a decimal comma, where that is not `decimal`.
 
     Whole numbers may stand among them. otherwise: what to set for text that is meant as such.
@@ -324,12 +311,12 @@ def check_commas(column: pandas.Series, decimal: str, otherwise: str) -> None:
         )
 
 
-def meant_as_numbers(column: pandas.Series) -> str:
+def _meant_as_numbers(column: pd.Series) -> str:
     """Return a note on a column of text that is all but numbers, or numbers with a unit; "" for any other column."""
     values = _texts(column)
     if values.empty:
         return ""
-    odd = values[pandas.to_numeric(values, errors="coerce").isna()]
+    odd = values[pd.to_numeric(values, errors="coerce").isna()]
     if len(odd) and len(odd) <= (1 - MOST) * len(values):
         return f"{column.name} read as text: {odd.iloc[0]!r} is no number (as {len(values) - len(odd):,} others are)"
     dressed = values.map(lambda value: bool(_DRESSED.fullmatch(value)))
@@ -338,7 +325,7 @@ def meant_as_numbers(column: pandas.Series) -> str:
     return ""
 
 
-def _texts(column: pandas.Series) -> pandas.Series:
+def _texts(column: pd.Series) -> pd.Series:
     """Return the values of a column that was read as text, blanks around them stripped; none of any other column."""
     if types.is_numeric_dtype(column) or types.is_bool_dtype(column):
         return column.iloc[:0].astype(object)
@@ -350,46 +337,44 @@ def _texts(column: pandas.Series) -> pandas.Series:
 
 DAY_FIRST, MONTH_FIRST = "%d/%m/%Y", "%m/%d/%Y"
 FORMATS = ("ISO8601", "%d.%m.%Y", "%d.%m.%Y %H:%M", "%Y/%m/%d", MONTH_FIRST, DAY_FIRST)
-_DAY_S = 86_400.0
 
 
 def input_columns(
-    frame: pandas.DataFrame, drop: Sequence[str], keep: Sequence[str], decimal: str = "."
-) -> tuple[pandas.DataFrame, list[str]]:
+    frame: pd.DataFrame, drop: Sequence[str], keep: Sequence[str], decimal: str = "."
+) -> tuple[pd.DataFrame, list[str]]:
     """Return the columns to predict from, and notes on those left out or converted.
 
-    Numbers, strings and yes/no columns stay (the pipelines decide their kinds, and drop constant ones). How dates were
-    written stands in the frame's attribute ``dates``, by column, for rows to come (`like`). Raises BadInput for a name
-    in `drop` or `keep` that is no column, where no column remains, and for numbers with another mark of decimals than
-    `decimal`, unless they are to be kept.
+    Numbers, strings and yes/no columns stay (the pipelines decide their kinds, and drop constant ones). Dates become
+    days since 1970, month and weekday (and hour, if times differ); how they were written stands in the frame's
+    attribute ``dates``, by column, for rows to come. Raises BadInput for a name in `drop` or `keep` that is no column,
+    where no column remains, and for numbers with another mark of decimals than `decimal`, unless they are to be kept.
     """
     for setting, listed in (("drop", drop), ("keep", keep)):
-        unknown = [name for name in listed if name not in frame.columns]
-        if unknown:
+        if unknown := [name for name in listed if name not in frame.columns]:
             raise BadInput(f"dataset.{setting}: {unknown[0]!r} is none of the inputs {', '.join(frame.columns[:12])}")
-    columns: dict[str, pandas.Series] = {}
+    columns: dict[str, pd.Series] = {}
     notes: list[str] = []
     written: dict[str, str] = {}
-    for name in frame.columns:
-        if name in drop:
-            continue
-        if name not in keep and is_row_number(frame[name]):
+    for name in frame.columns.drop(list(drop)):
+        column = frame[name]
+        if name not in keep and is_row_number(column):
             notes.append(f"{name} left out: it numbers the rows")
-            continue
-        forms = date_forms(frame[name])
-        if not forms:
+        elif forms := date_forms(column):
+            written[str(name)] = forms[0]
+            parts = _date_parts(column, forms[0])
+            if parts[f"{name} (hour)"].nunique() < 2:
+                del parts[f"{name} (hour)"]
+            columns |= parts
+            either = " (month first: the file leaves it open)" if {MONTH_FIRST, DAY_FIRST} <= set(forms) else ""
+            notes.append(f"{name} read as dates{either}: {', '.join(p.rpartition('(')[2][:-1] for p in parts)}")
+        else:
             if name not in keep:
-                check_commas(frame[name], decimal, f"dataset.keep=[{name}]")
-            notes += filter(None, [meant_as_numbers(frame[name])])
-            columns[str(name)] = _plain(frame[name])
-            continue
-        written[str(name)] = forms[0]
-        parts, note = dates(frame[name], forms)
-        columns |= parts
-        notes.append(note)
+                _check_commas(column, decimal, f"dataset.keep=[{name}]")
+            notes += filter(None, [_meant_as_numbers(column)])
+            columns[str(name)] = _plain(column)
     if not columns:
         raise BadInput(f"no column is left to predict from: {'; '.join(notes) or 'all are dropped'}")
-    X = pandas.DataFrame(columns)
+    X = pd.DataFrame(columns)
     X.attrs["dates"] = written
     return X, notes
 
@@ -399,16 +384,16 @@ def column_names(setting: str, value: Any) -> list[str]:
 
     Raises BadInput for what is neither.
     """
-    if isinstance(value, str | int | float) and not isinstance(value, bool):
-        return [str(value)]
     if value is None:
         return []
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        return [str(value)]
     if isinstance(value, Mapping) or not isinstance(value, Iterable):
         raise BadInput(f"dataset.{setting} must be a list of columns, [a,b], got {value!r}")
     return [str(name) for name in value]
 
 
-def is_row_number(column: pandas.Series) -> bool:
+def is_row_number(column: pd.Series) -> bool:
     """Return whether the values are n consecutive whole numbers in any order, each once, or an id by name and nature.
 
     By name: id, index, or ending in _id or " id"; by nature: no two rows share a value and none is a fraction.
@@ -424,94 +409,39 @@ def is_row_number(column: pandas.Series) -> bool:
     return whole and (called_id or bool(values.max() - values.min() == len(values) - 1))
 
 
-def date_forms(column: pandas.Series) -> list[str]:
-    """Return those of `FORMATS` in which every value of a column is a date, missing values aside; [] for numbers."""
+def date_forms(column: pd.Series) -> list[str]:
+    """Return those of `FORMATS` in which every value of a column is a date, missing values aside; [] for numbers.
+
+    Days and months that could be either way round are read month first.
+    """
     if types.is_numeric_dtype(column) or types.is_bool_dtype(column):
         return []
     present = column.dropna()
     if present.empty or not present.map(lambda v: isinstance(v, str) and any(c.isdigit() for c in v)).all():
         return []
-    return [form for form in FORMATS if _parsed(present, form).notna().all()]
+    return [form for form in FORMATS if _dates(present, form).notna().all()]
 
 
-def dates(column: pandas.Series, forms: Sequence[str]) -> tuple[dict[str, pandas.Series], str]:
-    """Return a column of dates as days since 1970, month and weekday (and hour, if times differ), and a note.
-
-    forms: what `date_forms` found; the first is taken. Days and months that could be either way round are read month
-    first, which the note says.
-    """
-    parts = _parts(column, forms[0])
-    hour = f"{column.name} (hour)"
-    if parts[hour].nunique() < 2:
-        del parts[hour]
-    either = " (month first: the file leaves it open)" if {MONTH_FIRST, DAY_FIRST} <= set(forms) else ""
-    return parts, f"{column.name} read as dates{either}: {', '.join(part.rpartition('(')[2][:-1] for part in parts)}"
-
-
-def texts(X: pandas.DataFrame) -> list[str]:
-    """Return the columns of a file that `input_columns` took for text, or for dates, when it made `X` of it."""
-    words = [
-        str(name)
-        for name in X.columns
-        if X[name].dtype == object and X[name].dropna().map(lambda v: isinstance(v, str)).all()
-    ]
-    return [*words, *X.attrs.get("dates", {})]
-
-
-def like(X: pandas.DataFrame, frame: pandas.DataFrame, path: str) -> pandas.DataFrame:
-    """Return the columns of `X` (what `input_columns` made of another file) from the rows of `frame`.
-
-    Dates are read as they are written there, whatever else these rows would allow; a column without any value there
-    may be absent here. Raises BadInput, naming the file
-    `path`, for a column that `frame` has not, or that is no such date, or no number there.
-    """
-    columns: dict[str, pandas.Series] = {}
-    written = X.attrs.get("dates", {})
-    for name in map(str, X.columns):
-        source = name.rpartition(" (")[0]
-        if name in frame.columns:
-            numbers = types.is_numeric_dtype(X[name]) and not types.is_bool_dtype(X[name])
-            if numbers and not types.is_numeric_dtype(frame[name]) and frame[name].notna().any():
-                raise BadInput(f"{path}: {name} is not numeric, for example {frame[name].dropna().iloc[0]!r}")
-            columns[name] = frame[name].astype(np.float64) if numbers else _plain(frame[name])
-        elif source in written and source in frame.columns:
-            if name not in columns:
-                _check_dates(frame[source], written[source], path)
-                columns |= _parts(frame[source], written[source])
-        elif X[name].isna().all():
-            columns[name] = pandas.Series(np.nan, frame.index)
-        else:
-            raise BadInput(f"{path} has no column {name!r}")
-    return pandas.DataFrame({name: columns[name] for name in map(str, X.columns)}, index=frame.index)
-
-
-def _check_dates(column: pandas.Series, form: str, path: str) -> None:
-    wrong = column[column.notna() & _parsed(column, form).isna()]
-    if len(wrong):
-        raise BadInput(f"{path}: {column.name} must be dates written {form}, as in the file of the runs, "
-                       f"got {str(wrong.iloc[0])!r}")  # fmt: skip
-
-
-def _parts(column: pandas.Series, form: str) -> dict[str, pandas.Series]:
-    found = _parsed(column, form)
+def _date_parts(column: pd.Series, form: str) -> dict[str, pd.Series]:
+    found = _dates(column, form)
     return {
-        f"{column.name} (day)": (found - pandas.Timestamp("1970-01-01")).dt.total_seconds() / _DAY_S,
+        f"{column.name} (day)": (found - pd.Timestamp("1970-01-01")).dt.total_seconds() / 86_400.0,
         f"{column.name} (month)": found.dt.month.astype(np.float64),
         f"{column.name} (weekday)": found.dt.day_of_week.astype(np.float64),
         f"{column.name} (hour)": found.dt.hour.astype(np.float64),
     }
 
 
-def _parsed(values: pandas.Series, form: str) -> pandas.Series:
+def _dates(values: pd.Series, form: str) -> pd.Series:
     """Return the dates, missing where a value is no date of this form (a number is none)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         texts = values.astype(object).where(values.map(lambda value: isinstance(value, str)), None)
-        found = pandas.to_datetime(texts, format=form, utc=True, errors="coerce")
+        found = pd.to_datetime(texts, format=form, utc=True, errors="coerce")
     return found.dt.tz_localize(None)
 
 
-def _plain(column: pandas.Series) -> pandas.Series:
+def _plain(column: pd.Series) -> pd.Series:
     """Return strings as objects, missing ones None, whatever string type pandas chose for them."""
     if types.is_numeric_dtype(column) or types.is_bool_dtype(column):
         return column

@@ -23,32 +23,29 @@ class BadInput(ValueError):
     """Something the user gave is wrong; the message says what it was and what is allowed."""
 
 
-# Standard output whose reader leaves early, as `| head` does.
-
-
 @contextmanager
 def reader_may_leave() -> Iterator[None]:
-    """Exit with code 1 where nobody reads standard output any more; another broken pipe is raised as it is."""
+    """Exit with code 1 where nobody reads standard output any more, as after `| head`.
+
+    Another broken pipe is raised as it is: a worker's, say, is not for whoever reads us to end.
+    """
     try:
         yield
         sys.stdout.flush()
     except BrokenPipeError:
-        if not _unread(sys.stdout.fileno()):  # a worker's pipe, say: not for whoever reads us to end
+        poll = select.poll()
+        poll.register(sys.stdout.fileno(), 0)  # errors are reported unasked
+        if not any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0)):
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still to be flushed
         raise SystemExit(1) from None
-
-
-def _unread(pipe: int) -> bool:
-    poll = select.poll()
-    poll.register(pipe, 0)  # errors are told of without asking
-    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
 
 
 # The place of an error in a user's own code, in the process where it arose.
 
 _PROJECT = Path(__file__).resolve().parents[1]
 _LIBRARIES = tuple(Path(sysconfig.get_path(k)).resolve() for k in ("stdlib", "platstdlib", "purelib", "platlib"))
+_NAME = "place_and_traceback"
 
 
 def error_place(error: BaseException, besides: Collection[Path] = ()) -> str:
@@ -63,13 +60,7 @@ def error_place(error: BaseException, besides: Collection[Path] = ()) -> str:
     if not own:
         return ""
     path, line = own[-1]
-    short = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-    return f"{short}:{line}"
-
-
-# The place of an error, noted on the error, so that it survives the way from a worker process.
-
-_NAME = "place_and_traceback"
+    return f"{path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}:{line}"
 
 
 @contextmanager
@@ -97,8 +88,7 @@ def traceback_of(error: object) -> str:
 def user_errors(where: str, besides: Collection[Path] = ()) -> Iterator[None]:
     """Turn an error in a user's code into BadInput, one line that begins with `where` and ends with file and line.
 
-    Frames in the files `besides`, of those who call that code, are passed over. Lack of memory is not an error of that
-    code.
+    Frames in the files `besides`, of those who call that code, are passed over; lack of memory passes as it is.
     """
     try:
         yield
@@ -106,13 +96,10 @@ def user_errors(where: str, besides: Collection[Path] = ()) -> Iterator[None]:
         raise
     except BadInput as error:
         raise BadInput(f"{where}: {error}") from None
-    except (ImportError, SyntaxError) as error:  # these say themselves where
-        raise BadInput(f"{where}: {_one_line(error)}") from error
     except Exception as error:
+        text = " ".join(str(error).split())
+        if isinstance(error, ImportError | SyntaxError):  # these say themselves where
+            raise BadInput(f"{where}: {text}") from error
         at = error_place(error, {Path(__file__).resolve(), *besides})
-        line = f"{type(error).__name__}: {_one_line(error)}".removesuffix(": ")
+        line = f"{type(error).__name__}: {text}".removesuffix(": ")
         raise BadInput(f"{where}: {line}{f' at {at}' if at else ''}") from error
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())

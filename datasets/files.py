@@ -5,6 +5,7 @@ Also the folders that the environment names, and the user's cache folder.
 
 import contextlib
 import hashlib
+import logging
 import os
 import tempfile
 from pathlib import Path
@@ -14,6 +15,8 @@ import numpy as np
 
 if TYPE_CHECKING:
     import pandas
+
+LOG = logging.getLogger(__name__)
 
 
 def file_sha256(path: Path) -> str:
@@ -75,8 +78,7 @@ def cache_folder(part: str = "") -> Path:
 
     COST_AWARE_BO_CACHE, else the user's cache folder; it may not exist yet.
     """
-    value = os.environ.get("COST_AWARE_BO_CACHE")
-    if value:
+    if value := os.environ.get("COST_AWARE_BO_CACHE"):
         return Path(value) / part
     from platformdirs import user_cache_dir
 
@@ -97,23 +99,18 @@ def write_atomically(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         Path(temporary).chmod(0o644)
         Path(temporary).replace(path)
-        _sync_folder(path.parent)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename outlast a power cut, where the file system lets folders be synced."""
-    handle = os.open(folder, os.O_RDONLY)
+    folder = os.open(path.parent, os.O_RDONLY)
     try:
-        with contextlib.suppress(OSError):
-            os.fsync(handle)
+        with contextlib.suppress(OSError):  # a file system that does not let folders be synced
+            os.fsync(folder)  # the rename outlasts a power cut
     finally:
-        os.close(handle)
+        os.close(folder)
 
 
-# Files of the cache that can tell whether they are whole: the SHA-256 of the content, then the content.
+# Sealed files can tell whether they are whole: the SHA-256 of the content, then the content.
 
 _DIGEST = hashlib.sha256().digest_size
 
@@ -124,10 +121,12 @@ def write_sealed(path: Path, content: bytes) -> None:
 
 
 def read_sealed(path: Path) -> bytes | None:
-    """Return the content of a sealed file; None where there is none, or a damaged one."""
+    """Return the content of a sealed file; None where there is none, or a damaged one, which is logged."""
     try:
-        whole = path.read_bytes()
+        whole = memoryview(path.read_bytes())
     except OSError:
         return None
-    content = whole[_DIGEST:]
-    return content if hashlib.sha256(content).digest() == whole[:_DIGEST] else None
+    if hashlib.sha256(whole[_DIGEST:]).digest() == whole[:_DIGEST]:
+        return bytes(whole[_DIGEST:])
+    LOG.warning("%s is damaged and counts as absent", path)
+    return None

@@ -1,7 +1,4 @@
-"""Readers for the formats of raw files: delimited text, ARFF, LIBSVM; values are parsed to the nearest double.
-
-`csv_table`, `arff_table` and `libsvm_table` parse a source that is one file.
-"""
+"""Readers for the formats of raw files: delimited text, ARFF, LIBSVM; values are parsed to the nearest double."""
 
 import csv
 import re
@@ -18,21 +15,19 @@ if TYPE_CHECKING:
     import pandas
 
 
-_ATTRIBUTE = re.compile(r"@attribute\s+(?:'([^']*)'|\"([^\"]*)\"|(\S+))\s+(.*)$", re.IGNORECASE)
-
-
 def read_csv(
-    path: Path,
+    *paths: Path,
     names: Sequence[str] | None = None,
     sep: str = ",",
     quoted: bool = True,
     strip: bool = True,
+    nominal: Sequence[str] = (),
 ) -> "pandas.DataFrame":
-    """Read a delimited text file (gzip if its name says so); `names` are the columns where it has no header.
+    """Read delimited text files (gzip if the name says so), one below the other.
 
-    sep: ``" "`` means any run of blanks. quoted: whether double quotes enclose fields.
-    strip: drop blanks at the start of fields. Nothing is taken for a missing value save the empty field.
-    Raises BadInput for a file that cannot be read as such a table.
+    names: the columns, where the files have no header. sep: ``" "`` means any run of blanks. quoted: whether double
+    quotes enclose fields. strip: drop blanks at the start of fields. nominal: columns to turn into categories. Nothing
+    is taken for a missing value save the empty field. Raises BadInput for a file that cannot be read as such a table.
     """
     import pandas
 
@@ -40,75 +35,50 @@ def read_csv(
     older = tuple(map(int, pandas.__version__.split(".")[:2])) < (3, 1)
     nearest_double: dict[str, Any] = {"float_precision": "round_trip"} if older else {}
     unreadable = (pandas.errors.ParserError, pandas.errors.ParserWarning, pandas.errors.EmptyDataError)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pandas.errors.ParserWarning)  # it drops fields past the last name
-            return pandas.read_csv(
-                path,
-                sep=r"\s+" if sep == " " else sep,
-                header="infer" if names is None else None,
-                names=None if names is None else list(names),
-                index_col=False,
-                skipinitialspace=strip,
-                keep_default_na=False,
-                na_values=[""],
-                quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
-                encoding="utf-8",
-                **nearest_double,
-            )
-    except (*unreadable, UnicodeDecodeError) as error:
-        raise BadInput(f"{path} is not the table it should be: {error}") from None
+    frames = []
+    for path in paths:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", pandas.errors.ParserWarning)  # it drops fields past the last name
+                frame = pandas.read_csv(
+                    path, sep=r"\s+" if sep == " " else sep, header="infer" if names is None else None,
+                    names=None if names is None else list(names), index_col=False, skipinitialspace=strip,
+                    keep_default_na=False, na_values=[""], encoding="utf-8",
+                    quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE, **nearest_double,
+                )  # fmt: skip
+        except (*unreadable, UnicodeDecodeError) as error:
+            raise BadInput(f"{path} is not the table it should be: {error}") from None
+        frames.append(frame)
+    return as_categories(frames[0] if len(frames) == 1 else pandas.concat(frames, ignore_index=True), nominal)
+
+
+def as_categories(frame: "pandas.DataFrame", columns: Iterable[str]) -> "pandas.DataFrame":
+    """Return `frame` with `columns` turned into pandas categories, levels sorted (numbers by value)."""
+    import pandas
+
+    return frame.assign(**{name: pandas.Categorical(frame[name]) for name in columns})
 
 
 def read_arff(path: Path) -> "pandas.DataFrame":
     """Read a dense ARFF file: numeric attributes as float64, nominal ones as pandas categories.
 
-    Comments (%) and blank lines may stand anywhere; one comma too many at the end of a row is ignored.
-    Raises BadInput for what is no ARFF, another attribute type, or a row of the wrong length.
+    One comma too many at the end of a row is ignored. Raises BadInput for what is no such file.
     """
+    import arff
     import pandas
 
-    attributes: list[tuple[str, str]] = []
-    rows: list[list[str]] = []
-    in_data = False
-    for number, raw in enumerate(_text(path, "utf-8").splitlines(), start=1):
-        line = raw.strip()
-        if not line or line.startswith("%"):
-            continue
-        if in_data:
-            fields = [field.strip() for field in line.removesuffix(",").split(",")]
-            if len(fields) != len(attributes):
-                raise BadInput(f"{path}, line {number}: {len(fields)} fields, {len(attributes)} expected")
-            rows.append(fields)
-        elif line.lower() == "@data":
-            in_data = True
-        elif match := _ATTRIBUTE.match(line):
-            attributes.append((next(g for g in match.groups()[:3] if g is not None), match[4].strip()))
-    if not (in_data and attributes):
-        raise BadInput(f"{path} is not an ARFF file: no @data section, or no attributes before it")
-    columns = zip(*rows, strict=True) if rows else [()] * len(attributes)
-    data = {n: _arff_column(path, n, k, v) for (n, k), v in zip(attributes, columns, strict=True)}
-    return pandas.DataFrame(data)
-
-
-def _arff_column(path: Path, name: str, kind: str, values: Sequence[str]) -> "pandas.Series":
-    import pandas
-
-    if kind.lower() in ("numeric", "real", "integer"):
-        try:
-            return pandas.Series([np.nan if v == "?" else float(v) for v in values], dtype=np.float64)
-        except ValueError as error:
-            raise BadInput(f"{path}, attribute {name}: {error}") from None
-    if kind.startswith("{") and kind.endswith("}"):
-        levels = [level.strip().strip("'\"") for level in kind[1:-1].split(",")]
-        if len(set(levels)) < len(levels):
-            raise BadInput(f"{path}, attribute {name}: a level stands twice in {levels}")
-        plain = [value.strip("'\"") for value in values]
-        unknown = sorted(set(plain) - set(levels) - {"?"})
-        if unknown:
-            raise BadInput(f"{path}, attribute {name}: {unknown[0]!r} is none of its levels {levels}")
-        return pandas.Series(pandas.Categorical([None if v == "?" else v for v in plain], categories=levels))
-    raise BadInput(f"{path}, attribute {name}: type {kind!r} is neither numeric nor nominal")
+    try:
+        found = arff.loads(re.sub(r",\s*$", "", _text(path, "utf-8"), flags=re.MULTILINE))
+    except (arff.ArffException, ValueError) as error:
+        raise BadInput(f"{path} is not the ARFF file it should be: {' '.join(str(error).split())}") from None
+    columns: dict[str, pandas.Series] = {}
+    for k, (name, kind) in enumerate(found["attributes"]):
+        values = [row[k] for row in found["data"]]
+        if kind == "STRING":
+            raise BadInput(f"{path}, attribute {name}: a string is neither numeric nor nominal")
+        nominal = isinstance(kind, list)
+        columns[name] = pandas.Series(pandas.Categorical(values, kind) if nominal else np.array(values, np.float64))
+    return pandas.DataFrame(columns)
 
 
 def read_libsvm(path: Path, columns: int, limit: int | None = None) -> "pandas.DataFrame":
@@ -143,28 +113,3 @@ def _number(text: str, path: Path, row: int) -> float:
         return float(text)
     except ValueError:
         raise BadInput(f"{path}, row {row + 1}: {text!r} is no number") from None
-
-
-def as_categories(frame: "pandas.DataFrame", columns: Iterable[str]) -> "pandas.DataFrame":
-    """Return `frame` with `columns` turned into pandas categories, levels sorted (numbers by value)."""
-    import pandas
-
-    return frame.assign(**{name: pandas.Categorical(frame[name]) for name in columns})
-
-
-# For sources of one file that holds the whole table; `functools.partial` gives what a record says of its file.
-
-
-def csv_table(files: Sequence[Path], names: Sequence[str] | None = None, sep: str = ",") -> "pandas.DataFrame":
-    """Read one delimited file; `names` are the columns where it has no header, sep as for `formats.read_csv`."""
-    return read_csv(files[0], names, sep)
-
-
-def arff_table(files: Sequence[Path]) -> "pandas.DataFrame":
-    """Read one ARFF file."""
-    return read_arff(files[0])
-
-
-def libsvm_table(files: Sequence[Path], columns: int) -> "pandas.DataFrame":
-    """Read one LIBSVM file, whose highest index may be below the number of features, `columns`."""
-    return read_libsvm(files[0], columns=columns)

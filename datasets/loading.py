@@ -21,7 +21,7 @@ def load(name: str, download: bool = True) -> Dataset:
     Raises BadInput for an unknown name, a wrong checksum, values or a shape other than the catalogue's, or
     if the data can be had nowhere (without `download`: if it is at neither place).
     """
-    from datasets.download import fetch, find, places, remedy, verify
+    from datasets.download import fetch, find, places, remedy
 
     entry = entry_of(name)
     found = find(entry)
@@ -31,9 +31,8 @@ def load(name: str, download: bool = True) -> Dataset:
         raise BadInput(f"data set {name}: absent from {looked}; {how}")
     found = found or fetch(entry)
     try:
-        for file, path in zip(found.source.files, found.paths, strict=True):
-            verify(file, path)
-        frame = found.source.parse(found.paths)
+        found.verify()
+        frame = found.source.parse(*found.paths)
     except (ValueError, KeyError, OSError, *BROKEN_ARCHIVE) as error:  # BadInput is a ValueError
         replaced = f"; to replace it: python -m datasets fetch {name}"
         mine = f"; to do without it: remove {', '.join(str(path) for path in found.paths)}"

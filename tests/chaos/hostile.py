@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from fakes import make_tables, vouch
 
 from datasets.catalogue import File
-from datasets.download import _member
+from datasets.download import member
 from datasets.errors import BadInput
 from datasets.formats import read_arff, read_csv, read_libsvm
 from harness.config import check_external_configs
@@ -219,9 +219,9 @@ def archives() -> Iterator[Case]:
 
         def case(folder: Path, members: dict[str, bytes] = members) -> None:
             with zipfile.ZipFile(folder / "archive.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-                for member, content in members.items():
-                    archive.writestr(member, content)
-            _member(folder / "archive.zip", File("data.csv", "0" * 64))
+                for name, content in members.items():
+                    archive.writestr(name, content)
+            member(folder / "archive.zip", File("data.csv", "0" * 64))
 
         yield f"archive: {name}", case
 

@@ -1,36 +1,27 @@
-import dataclasses
+"""The records of the data sets, against the configurations and the tables of `datasets/README.md`."""
+
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import yaml
+from conftest import ROOT, loaded, needs_data
 
 import datasets.sets
-from datasets.catalogue import Entry, File, Source, entries, entry_of, names
+from datasets.catalogue import Entry, Source, entries, entry_of, names
 from datasets.errors import BadInput
 
-ROOT = Path(__file__).resolve().parents[2]
-STUDY = {
-    *("abalone", "satellite", "turkiye", "coil2000", "parkinsons", "pendigits", "hiva", "mtp", "texture"),
-    *("bach", "satimage_code", "wine", "wind", "kin8nm", "bank32nh", "phoneme", "spam", "letters"),
-}
-
-
-def record(**changes: object) -> Entry:
-    source = Source((File("a/b", "00"),), parse=lambda files: None, rows=1, sha256="")
-    given = {"name": "x", "title": "X", "task": "binary", "target": "t", "columns": 1, "classes": 2}
-    return Entry(**(given | {"licence": "none", "sources": (source,)} | changes))
+TEXT = (ROOT / "datasets/README.md").read_text()
+ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in TEXT.splitlines() if line.startswith("| ")]
+TABLE = {cells[0]: cells[1:] for cells in ROWS if cells[0] != "name"}
 
 
 def test_the_study_has_its_18_data_sets_the_figures_three_and_the_opportunity_experiments_four_more():
-    assert set(names()) == STUDY
-    assert len(names()) == len(STUDY) == 18
+    assert len(names()) == 18
     assert names("figures") == ("a1a", "a3a", "splice")
     assert names("opportunity") == ("australian", "ionosphere", "sonar", "w1a")
-
-
-def test_an_unknown_name_is_told_what_is_known():
     with pytest.raises(BadInput, match=r"unknown data set 'abalon'; known are: .*abalone.*wine"):
         entry_of("abalon")
 
@@ -43,33 +34,17 @@ def test_every_record_says_where_its_data_can_be_had_and_what_they_hash_to():
             assert all(len(file.sha256) in (0, 64) for file in source.files), entry.name
             if any(not file.sha256 for file in source.files):  # only a download may write such a file
                 assert source.origin is not None, entry.name
-
-
-def test_marks_are_on_the_reference_copies_that_need_them():
     marked = {name: entry.sources[0].mark for name, entry in entries().items() if entry.sources[0].mark}
     assert marked == {"hiva": "partial", "mtp": "stand-in", "bach": "identity uncertain"}
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"task": "ranking"}, "task must be one of regression, binary, multiclass"),
-        ({"task": "regression"}, "regression task cannot have 2 classes"),
-        ({"task": "multiclass"}, "multiclass task cannot have 2 classes"),
-        ({"classes": 3}, "binary task cannot have 3 classes"),
-        ({"sources": ()}, "at least one source"),
-        ({"use": "fun"}, "use must be one of study, figures, opportunity, other, got 'fun'"),
-    ],
-)
-def test_a_record_that_contradicts_itself_is_refused(changes, message):
+@pytest.mark.parametrize(("use", "mark", "message"), [
+    ("fun", "", "use must be one of study, figures, opportunity, other, got 'fun'"),
+    ("study", "doubtful", "mark must be one of .*, got {'doubtful'}"),
+])  # fmt: skip
+def test_an_unknown_use_or_mark_is_refused(use, mark, message):
     with pytest.raises(ValueError, match=message):
-        record(**changes)
-
-
-def test_an_unknown_mark_is_refused():
-    doubtful = dataclasses.replace(record().sources[0], mark="doubtful")
-    with pytest.raises(ValueError, match="mark must be one of"):
-        record(sources=(doubtful,))
+        Entry("x", "X", "t", 1, 2, "none", [Source("a", [], lambda: None, 1, mark=mark)], use=use)
 
 
 def test_each_data_set_has_one_configuration_that_names_it():
@@ -80,38 +55,56 @@ def test_each_data_set_has_one_configuration_that_names_it():
         assert content == {name: {"_target_": "datasets.load", "name": name}}
 
 
-def test_a_new_module_is_a_new_data_set(tmp_path, monkeypatch):
-    source = (
-        "from dataclasses import replace\n\nfrom datasets.sets import uci\n\n{} = replace(uci.ABALONE, name='{}')\n"
-    )
+def test_a_row_of_the_readme_says_what_the_record_says():
+    others = [name for name in entries() if entries()[name].use != "study"]
+    assert list(TABLE)[:18] == list(names())
+    assert sorted(list(TABLE)[18:]) == others
+    for name, entry in entries().items():
+        (files, size, task, target, reading), source = TABLE[name], entry.sources[0]
+        first, *more = re.findall(r"`([^`]+)`", files)
+        assert [first, *more] == [f"{source.folder}/{source.files[0].name}", *(file.name for file in source.files[1:])]
+        assert (size, task) == (f"{source.rows} x {entry.columns}", entry.task)
+        assert re.match(r"[\w ]+", target)[0].split(" ")[0] == entry.target  # type: ignore[index]
+        assert (f"*{source.mark}*" in reading) == (source.mark in ("partial", "stand-in"))
+
+
+@needs_data
+def test_classes_are_those_of_the_row():
+    for name in (name for name, entry in entries().items() if entry.classes):
+        classes, said = loaded(name).classes, TABLE[name][3].partition(": ")[2]
+        if span := re.fullmatch(r"(\d+) to (\d+)", said):
+            assert classes == tuple(map(str, range(int(span[1]), int(span[2]) + 1)))
+        elif name == "bach":
+            assert said == f"{len(classes)} chord labels"
+        else:
+            assert classes == tuple(said.split(", "))
+
+
+def test_a_new_module_is_a_new_data_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    source = "from dataclasses import replace\nfrom datasets.sets import uci\n{} = replace(uci.ABALONE, name='{}')\n"
     (tmp_path / "seashell.py").write_text(source.format("SEASHELL", "seashell"))
+    study = set(names())
     monkeypatch.setattr(datasets.sets, "__path__", [*datasets.sets.__path__, str(tmp_path)])
-    monkeypatch.delitem(sys.modules, "datasets.sets.seashell", raising=False)
     entries.cache_clear()
     try:
-        assert set(names()) == STUDY | {"seashell"}
+        assert set(names()) == study | {"seashell"}
         (tmp_path / "limpet.py").write_text(source.format("LIMPET", "abalone"))
         entries.cache_clear()
         with pytest.raises(ValueError, match=r"describes 'abalone', which another record describes"):
             entries()
     finally:
         monkeypatch.undo()
-        sys.modules.pop("datasets.sets.seashell", None)
-        sys.modules.pop("datasets.sets.limpet", None)
+        for name in ("seashell", "limpet"):
+            sys.modules.pop(f"datasets.sets.{name}", None)
         entries.cache_clear()
 
 
-def test_importing_the_package_and_reading_the_catalogue_is_light():
-    heavy = "{'pandas', 'sklearn', 'openml', 'pooch', 'pyarrow', 'scipy', 'PIL', 'requests'}"
-    code = f"import sys, datasets; datasets.names(); print(sorted({heavy} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-
-
-def test_importing_the_package_pins_the_numerical_libraries_to_one_thread():
+def test_importing_the_package_is_light_and_pins_the_numerical_libraries_to_one_thread():
     code = (
-        "import datasets, numpy, threadpoolctl; numpy.ones((2, 2)) @ numpy.ones((2, 2));"
+        "import sys, datasets, pipelines; datasets.names(); pipelines.names();"
+        "print(sorted({'pandas', 'sklearn', 'xgboost', 'pooch', 'pyarrow', 'scipy', 'PIL'} & set(sys.modules)));"
+        "import numpy, threadpoolctl; numpy.ones((2, 2)) @ numpy.ones((2, 2));"
         "print({p['num_threads'] for p in threadpoolctl.threadpool_info()})"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "{1}"
+    assert done.stdout.split("\n") == ["[]", "{1}", ""]

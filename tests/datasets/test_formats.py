@@ -5,56 +5,45 @@ import pandas
 import pytest
 from sklearn.datasets import dump_svmlight_file
 
-from datasets.catalogue import entry_of
 from datasets.errors import BadInput
 from datasets.formats import as_categories, read_arff, read_csv, read_libsvm
 
 
-def test_csv_keeps_the_word_na_and_takes_only_empty_fields_for_missing(tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_text('word,value\nNA,1\n"null",\nnan,3\n')
-    frame = read_csv(path)
+def test_csv_takes_only_empty_fields_for_missing_and_reads_files_one_below_the_other(tmp_path):
+    (tmp_path / "a.csv").write_text('word,value\nNA,1\n"null",\n')
+    (tmp_path / "b.csv").write_text("word,value\nnan,3\n")
+    frame = read_csv(tmp_path / "a.csv", tmp_path / "b.csv", nominal=["value"])
     assert list(frame["word"]) == ["NA", "null", "nan"]
     assert frame["value"].isna().tolist() == [False, True, False]
+    assert frame.index.tolist() == [0, 1, 2] and list(frame["value"].cat.categories) == [1, 3]
 
 
 def test_csv_parses_to_the_nearest_double_whatever_the_compression_and_separator(tmp_path):
     texts = ["0.1", "1e-320", "8.41e-05", "123456789.123456789", "2.2250738585072011e-308"]
     expected = [float(text) for text in texts]
-    for sep, written in ((",", ","), ("\t", "\t"), (";", ";"), (" ", "   ")):
+    for sep, written in ((",", ","), ("\t", "\t"), (" ", "   ")):
         path = tmp_path / "t.csv.gz"
         path.write_bytes(gzip.compress(f"{written.join(texts)}\n{written.join(texts)}\n".encode()))
-        frame = read_csv(path, list("abcde"), sep=sep)
+        frame = read_csv(path, names=list("abcde"), sep=sep)
         assert frame.shape == (2, 5)
         assert frame.iloc[1].tolist() == expected
 
 
-def test_csv_strips_leading_blanks_only_when_asked(tmp_path):
+def test_blanks_are_stripped_and_quotes_taken_for_text_only_when_asked(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a, NO\nb,  YES\n")
-    assert read_csv(path, ["k", "v"])["v"].tolist() == ["NO", "YES"]
-    assert read_csv(path, ["k", "v"], strip=False)["v"].tolist() == [" NO", "  YES"]
-
-
-def test_csv_quotes_are_text_where_the_file_has_none(tmp_path):
-    path = tmp_path / "t.tsv"
+    assert read_csv(path, names=["k", "v"])["v"].tolist() == ["NO", "YES"]
+    assert read_csv(path, names=["k", "v"], strip=False)["v"].tolist() == [" NO", "  YES"]
     path.write_text('ham\t"open quote\nspam\tclosed"\n')
-    assert read_csv(path, ["k", "v"], sep="\t", quoted=False)["v"].tolist() == ['"open quote', 'closed"']
+    assert read_csv(path, names=["k", "v"], sep="\t", quoted=False)["v"].tolist() == ['"open quote', 'closed"']
 
 
-@pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n1,2,3,4\n1\xff,2\n"])
-def test_csv_that_is_no_table_is_refused_by_name(tmp_path, content):
+@pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n1,2,3,4\n1\xff,2\n", b"1,2,3\n4,5,6\n"])
+def test_csv_that_is_no_table_or_too_wide_is_refused_by_name(tmp_path, content):
     path = tmp_path / "broken.csv"
     path.write_bytes(content)
     with pytest.raises(BadInput, match=r"broken.csv is not the table it should be"):
-        read_csv(path)
-
-
-def test_csv_with_more_fields_than_names_is_refused_not_cut(tmp_path):
-    path = tmp_path / "wide.csv"
-    path.write_text("1,2,3\n4,5,6\n")
-    with pytest.raises(BadInput, match=r"wide.csv is not the table it should be"):
-        read_csv(path, ["a", "b"])
+        read_csv(path, names=["a", "b"] if content[:1].isdigit() else None)
 
 
 ARFF = """% comment
@@ -84,21 +73,16 @@ def test_arff_comments_quotes_missing_values_and_the_comma_too_many(tmp_path):
     assert list(frame["kind"].cat.categories) == ["b", "a", "c"]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("-2e3,4,'b'", "-2e3,4", "line 12: 2 fields, 3 expected"),
-        ("-2e3,4,'b'", "-2e3,x,b", "attribute n: could not convert"),
-        ("-2e3,4,'b'", "-2e3,4,d", "attribute kind: 'd' is none of its levels"),
-        ("integer", "string", "attribute n: type 'string' is neither numeric nor nominal"),
-        ("@DATA", "@nothing", "no @data section"),
-    ],
-)
-def test_a_broken_arff_is_refused_with_the_place(tmp_path, old, new, message):
+@pytest.mark.parametrize(("old", "new"), [
+    ("-2e3,4,'b'", "-2e3,4"), ("-2e3,4,'b'", "-2e3,x,b"), ("-2e3,4,'b'", "-2e3,4,d"), ("integer", "string"),
+    ("@DATA", "@nothing"), ("@RELATION", "relation"),
+])  # fmt: skip
+def test_a_broken_arff_is_refused_in_one_line(tmp_path, old, new):
     path = tmp_path / "t.arff"
     path.write_text(ARFF.replace(old, new))
-    with pytest.raises(BadInput, match=message):
+    with pytest.raises(BadInput, match=r"t\.arff") as caught:
         read_arff(path)
+    assert "\n" not in str(caught.value)
 
 
 def test_libsvm_agrees_with_sklearns_writer_and_keeps_empty_rows(tmp_path):
@@ -115,7 +99,7 @@ def test_libsvm_agrees_with_sklearns_writer_and_keeps_empty_rows(tmp_path):
     assert len(read_libsvm(path, columns=7, limit=5)) == 5
 
 
-@pytest.mark.parametrize("field", ["0:1", "8:1", "1", "a:1", "1:"])
+@pytest.mark.parametrize("field", ["0:1", "8:1", "1", "a:1"])
 def test_a_broken_libsvm_field_is_refused(tmp_path, field):
     path = tmp_path / "t"
     path.write_text(f"+1 2:1\n-1 {field}\n")
@@ -129,28 +113,3 @@ def test_levels_of_categories_are_sorted_and_the_frame_given_stays_as_it_was():
     assert list(made["code"].cat.categories) == [9, 10]
     assert list(made["text"].cat.categories) == ["a", "b"]
     assert made["x"].dtype == frame["code"].dtype == np.int64
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "columns", "labels"),
-    [
-        ("ionosphere", "".join(f"1,0,{','.join(['0.5'] * 32)},{c}\n" for c in "gb"), 34, ["g", "b"]),
-        ("sonar", "".join(f"{','.join(['0.02'] * 60)},{c}\n" for c in "RM"), 60, ["R", "M"]),
-        (
-            "australian",
-            "1 22.08 11.46 2 4 4 1.585 0 0 0 1 2 100 1213 0\n0 22.67 7 2 8 4 0.165 0 0 0 0 2 160 1 1\n",
-            14,
-            [0, 1],
-        ),
-        ("w1a", "-1 41:1 300:1 \r\n+1 \r\n", 300, [-1, 1]),
-    ],
-)
-def test_the_sets_of_the_opportunity_experiments_are_read(tmp_path, name, text, columns, labels):
-    """Two rows as the files have them; a row of w1a may hold a label alone."""
-    path = tmp_path / name
-    path.write_bytes(text.encode())
-    entry = entry_of(name)
-    frame = entry.sources[0].parse([path])
-    assert frame.shape == (2, columns + 1) == (2, entry.columns + 1)
-    assert frame[entry.target].tolist() == labels
-    assert frame.drop(columns=entry.target).to_numpy(dtype=float).shape == (2, columns)
