@@ -174,4 +174,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    run_cli(main)
+    from harness.compile_all import main as importable  # by workers, too
+
+    run_cli(importable)
