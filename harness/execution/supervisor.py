@@ -105,7 +105,7 @@ def run_tasks(
     refill()
     while running or (not gone and (waiting or not ended)):
         settled = []
-        for future in wait(running, timeout=_GLANCE_S, return_when=FIRST_COMPLETED).done:
+        for future in wait(running, _GLANCE_S if at_hand else None, FIRST_COMPLETED).done:
             (task, before), outcome = running.pop(future), _outcome(future)
             lost = before + _workers_lost(outcome)
             if isinstance(outcome, ExecutorGone):
