@@ -3,7 +3,7 @@
 What is compiled follows from types that only a run knows. So this is a rehearsal: every acquisition, utility, surrogate
 and cost model of `configs` takes a few steps on a replayed problem, with as many observations as make the engine change
 its ways (`sizes`). `make setup` does it; without it, the first runs do, each what it needs. Where nothing is missing it
-takes a minute of loading and stepping, so it may be repeated.
+takes some ten seconds of loading and stepping, so it may be repeated.
 """
 
 import os
@@ -30,6 +30,9 @@ class Rehearsal:
     names: Mapping[str, str]
     sizes: tuple[int, ...]
 
+    def __str__(self) -> str:
+        return ", ".join(map("=".join, self.names.items()))
+
 
 def rehearsals() -> list[Rehearsal]:
     """Return what is to be rehearsed: each component with the defaults of the others.
@@ -37,15 +40,16 @@ def rehearsals() -> list[Rehearsal]:
     In the order in which workers have least to wait for each other: many observations need other functions than few,
     and a forest others than a Gaussian process.
     """
-    usual, all_sizes = _defaults() | {"acq": "cei"}, sizes()
+    chosen = _chosen("config.yaml")
+    usual, all_sizes = {group: chosen[group] for group in (*COMPONENTS, "evaluator")} | {"acq": "cei"}, sizes()
     found = [Rehearsal(usual, all_sizes), Rehearsal(usual, all_sizes[-1:])]
     for group in ("surrogate", "utility", "acq", "cost_model"):
         for name in options(group):
-            own = name not in _OTHERS.get(group, ()) and _target(group, name).startswith("harness.")
-            if own and name != usual[group]:
+            config = _config(group, name)
+            own = str(config.get("rule", config)["_target_"]).startswith("harness.")
+            if own and name != usual[group] and name not in _OTHERS.get(group, ()):
                 found.append(Rehearsal(usual | {group: name}, all_sizes))
-    found += [Rehearsal(usual | {"acq": "ei", "utility": name}, all_sizes) for name in options("utility")]
-    return found
+    return found + [Rehearsal(usual | {"acq": "ei", "utility": name}, all_sizes) for name in options("utility")]
 
 
 def sizes() -> tuple[int, ...]:
@@ -55,18 +59,12 @@ def sizes() -> tuple[int, ...]:
     return 5, MANY
 
 
-def _target(group: str, name: str) -> str:
-    """Return the class that a config names."""
-    config = _config(group, name)
-    return str(config.get("rule", config)["_target_"])
-
-
-def _defaults() -> dict[str, str]:
+def _chosen(file: str) -> dict[str, Any]:
+    """Return the defaults that a config file chooses, by group."""
     from omegaconf import OmegaConf
 
-    listed: Any = OmegaConf.to_container(OmegaConf.load(CONFIGS / "config.yaml"))
-    chosen = {k: v for entry in listed["defaults"] if isinstance(entry, dict) for k, v in entry.items()}
-    return {group: str(chosen[group]) for group in (*COMPONENTS, "evaluator")}
+    listed: Any = OmegaConf.to_container(OmegaConf.load(CONFIGS / file))
+    return {group: name for entry in listed["defaults"] if isinstance(entry, dict) for group, name in entry.items()}
 
 
 def _config(group: str, name: str) -> dict[str, Any]:
@@ -77,16 +75,6 @@ def _config(group: str, name: str) -> dict[str, Any]:
     return dict(plain[group])
 
 
-def _problem() -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the configs of data set and pipeline of the study's first problem."""
-    from omegaconf import OmegaConf
-
-    listed: Any = OmegaConf.to_container(OmegaConf.load(CONFIGS / "problems.yaml"))
-    first = {group: names[0] for entry in listed["defaults"] for group, names in entry.items()}
-    dataset, pipeline = ((_config(group, first[group])[first[group]]) for group in ("dataset", "pipeline"))
-    return dataset, pipeline
-
-
 def rehearse(rehearsal: Rehearsal) -> int:
     """Take the steps; return how many functions were compiled. Components that cannot go together do nothing."""
     from harness.compile_cache import compiled
@@ -95,20 +83,21 @@ def rehearse(rehearsal: Rehearsal) -> int:
     try:
         _take_steps(rehearsal)
     except BadInput as error:
-        _say(f"left out, {', '.join(map('='.join, rehearsal.names.items()))}: {error}")
+        _say(f"left out, {rehearsal}: {error}")
     return compiled() - before
 
 
 def _take_steps(rehearsal: Rehearsal) -> None:
-    """Tell evaluations and ask, at each size: among many candidates, which are screened, and few, which are not."""
+    """Ask and tell, at each size: among many candidates, which are screened, and few, which are not."""
     from hydra.utils import instantiate
 
     names, most = rehearsal.names, max(rehearsal.sizes)
-    problem = instantiate(_config("evaluator", names["evaluator"])).open(*_problem(), SEED)
+    first = {group: _config(group, chosen[0])[chosen[0]] for group, chosen in _chosen("problems.yaml").items()}
+    evaluator = instantiate(_config("evaluator", names["evaluator"]))
+    problem = evaluator.open(first["dataset"], first["pipeline"], SEED)
     design = problem.initial(most)
     outcomes = [problem.evaluate(int(candidate)) for candidate in design.ids]
-    cost_s = sum(outcome.cost_s for outcome in outcomes)
-    optimizer = _optimizer(names, most, cost_s)
+    optimizer = _optimizer(names, most, sum(outcome.cost_s for outcome in outcomes))
     optimizer.start(problem)
     told = 0
     for size in rehearsal.sizes:
@@ -126,15 +115,12 @@ def _optimizer(names: Mapping[str, str], n: int, cost_s: float) -> Any:
     """Return an optimizer of these components for somewhat more than `n` evaluations of `cost_s` seconds together."""
     from harness.study import make_optimizer
 
-    components, rule = (
-        {group: _config(group, names[group]) for group in COMPONENTS},
-        _config("acq", names["acq"])["rule"],
-    )
+    components, rule = {group: _config(group, names[group]) for group in COMPONENTS}, _config("acq", names["acq"])
     settings: dict[str, Any] = {"iterations": 2 * n, "n_initial": 5, "seed": SEED}
     try:
-        return make_optimizer(components, rule, settings)
+        return make_optimizer(components, rule["rule"], settings)
     except BadInput:  # some look ahead to the end of a budget, and need one
-        return make_optimizer(components, rule, settings | {"tau": 1.2 * cost_s})
+        return make_optimizer(components, rule["rule"], settings | {"tau": 1.2 * cost_s})
 
 
 def _say(line: str) -> None:
@@ -145,15 +131,14 @@ def _say(line: str) -> None:
 def compile_all(n_jobs: int | None = None) -> int:
     """Rehearse everything in `n_jobs` processes (None: one per core); return how many functions were compiled."""
     from harness.execution import local, run_tasks
-    from harness.execution.supervisor import worker_count
 
     count = 0
     with local(n_jobs) as executor:
-        for rehearsal, outcome in run_tasks(executor, rehearse, rehearsals(), window=worker_count(executor)):
+        for rehearsal, outcome in run_tasks(executor, rehearse, rehearsals(), retries=1):
             if isinstance(outcome, BaseException):
                 raise outcome
             count += outcome
-            _say(f"{outcome} compiled for {', '.join(map('='.join, rehearsal.names.items()))} {rehearsal.sizes}")
+            _say(f"{outcome} compiled for {rehearsal} {rehearsal.sizes}")
     return count
 
 
@@ -174,4 +159,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    run_cli(main)
+    from harness.compile_all import main as importable  # by workers, too
+
+    run_cli(importable)

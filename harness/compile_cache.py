@@ -11,8 +11,7 @@ package cannot be written to, it is the user's cache folder.
 
 Each file appears whole, under a name of its own, so that any number of processes may compile at once; numba's own index
 files lose entries then, or name the code of another signature. What one process is compiling, another waits for.
-A process locks the folder for as long as it lives, and folders of other digests that nobody holds are removed when a
-new one is made, all but the last few.
+When a new folder is made, those of other digests are removed, all but the last used.
 """
 
 import contextlib
@@ -24,31 +23,32 @@ import pickle
 import re
 import shutil
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import IO, Any, ClassVar
 
 import llvmlite
 import numba
 import numpy as np
+import platformdirs
 from numba import njit as _njit
 from numba.core import event
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.serialize import dumps
 
-from datasets.files import cache_folder, write_atomically
 from harness.compiler import numba_config, target
 
 HERE = Path(__file__).absolute().parent
 FORMAT = 1  # of the files; raise it when they are written otherwise
 KEPT = 3  # folders of other digests, the last used: branches are changed to and fro
 NOTICE = "compiling, once on this machine, about a minute"
-_PREFIX, _LOCK, _TOLD = "compiled-", "lock", "told"
-_TOLD_S = 600.0  # seconds in which the notice is not repeated, whichever process gave it
+_PREFIX, _LOCK, _SAID = "compiled-", "lock", "told"
+_SAID_S = 600.0  # seconds in which the notice is not repeated, whichever process gave it
 _PATIENCE_S = 300.0  # for another process that is compiling a function
-_LANES = 1 << 30  # bytes of the lock's file, which need not exist: the first is for the folder, others for functions
+_BYTES = 1 << 30  # of the lock's file, which need not exist
 _USES = re.compile(r"^from harness\.(?:compiler|compile_cache) import (\([^)]*)?.*\b(njit|intrinsic)\b", re.MULTILINE)
 _TAKES = re.compile(r"^from harness\.([\w.]+) import (\([^)]*\)|.*)$", re.MULTILINE)
 _CONSTANT = re.compile(r"\b_?[A-Z][A-Z0-9_]+\b")
@@ -79,88 +79,77 @@ def digest(root: Path, made_for: str) -> str:
 
 
 class Folder:
-    """The folder of one digest, made and locked when it is first needed; `parent` holds those of others too."""
+    """The folder of one digest, made when it is first needed; `parent` holds those of others too."""
 
     def __init__(self, parent: Path, digest: str) -> None:
         self.path = parent / f"{_PREFIX}{digest}"
-        self._lock: Any = None
-        self._process = 0
+        self._lock: IO[bytes] | None = None
 
     def open(self) -> None:
-        """Make sure that the folder is there and locked by this process; raises OSError if it cannot be."""
-        if self._process == os.getpid() and self.path.is_dir():
-            return
+        """Make sure that the folder is there, and note that it is used; raises OSError if it cannot be made."""
         made = not self.path.is_dir()
-        while True:
+        if made or self._lock is None:
             self.path.mkdir(parents=True, exist_ok=True)
             self._lock = (self.path / _LOCK).open("a+b")
-            with contextlib.suppress(OSError):  # a file system without locks: nothing is removed there either
-                fcntl.lockf(self._lock, fcntl.LOCK_SH, 1, 0)
-            with contextlib.suppress(OSError):
-                if (self.path / _LOCK).stat().st_ino == os.fstat(self._lock.fileno()).st_ino:
-                    break
-            self._lock.close()  # removed by another process between our opening and locking it
-        self._process = os.getpid()  # the locks of a process are not those of its children
+            os.utime(self._lock.fileno())
         if made:
             prune(self.path)
-        else:
-            os.utime(self._lock.fileno())  # used now
 
     @contextlib.contextmanager
     def alone(self, name: str) -> Iterator[None]:
-        """Wait until no other process compiles the function of this file; it then waits for us, if it wants it."""
-        lane = 1 + int(hashlib.sha256(name.encode()).hexdigest(), 16) % _LANES
+        """Wait until no other process compiles the function of this file; it then waits for us, if it wants it.
+
+        The lock is of one byte of one file: `filelock` would leave a file behind for every function.
+        """
+        assert self._lock is not None
+        byte = int(hashlib.sha256(name.encode()).hexdigest(), 16) % _BYTES
         gives_up = time.monotonic() + _PATIENCE_S
-        while True:
-            try:
-                fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, lane)
-            except (BlockingIOError, PermissionError):
-                if time.monotonic() < gives_up:
-                    time.sleep(0.02)
-                    continue
-            except OSError:
-                pass
-            break
+        with contextlib.suppress(OSError):  # a file system without locks
+            while time.monotonic() < gives_up:
+                with contextlib.suppress(BlockingIOError, PermissionError):
+                    fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
+                    break
+                time.sleep(0.02)
         try:
             yield
         finally:
             with contextlib.suppress(OSError):
-                fcntl.lockf(self._lock, fcntl.LOCK_UN, 1, lane)
+                fcntl.lockf(self._lock, fcntl.LOCK_UN, 1, byte)
 
-    def tell(self) -> None:
+    def announce(self) -> None:
         """Say that something is being compiled, unless this or another process said so just now."""
-        mark = self.path / _TOLD
+        mark = self.path / _SAID
         with contextlib.suppress(OSError):
-            if mark.exists() and time.time() - mark.stat().st_mtime < _TOLD_S:
+            if mark.exists() and time.time() - mark.stat().st_mtime < _SAID_S:
                 return
             mark.touch()
         print(NOTICE, file=sys.stderr, flush=True)
 
 
 def prune(path: Path) -> list[Path]:
-    """Remove the folders beside `path` that no process holds, but for the KEPT last used; return those removed."""
+    """Remove the folders beside `path`, but for the KEPT last used; return those removed.
+
+    A process that still uses one of them compiles again what it needs next.
+    """
     others = [other for other in path.parent.glob(f"{_PREFIX}*") if other != path and (other / _LOCK).is_file()]
-    removed = []
-    for other in sorted(others, key=lambda folder: (folder / _LOCK).stat().st_mtime, reverse=True)[KEPT:]:
-        with contextlib.suppress(OSError), (other / _LOCK).open("r+b") as lock:
-            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
-            shutil.rmtree(other, ignore_errors=True)
-            removed.append(other)
-    return removed
+    old = sorted(others, key=lambda folder: (folder / _LOCK).stat().st_mtime, reverse=True)[KEPT:]
+    for other in old:
+        shutil.rmtree(other, ignore_errors=True)
+    return old
 
 
 @functools.cache
 def folder() -> Folder:
     """Return the folder of this process's compiled functions."""
-    return Folder(_parent(), digest(HERE, target()))
-
-
-def _parent() -> Path:
-    own = getattr(numba.config, "CACHE_DIR", "")
-    if own:
-        return Path(own)
     beside = HERE / "__pycache__"
-    return beside if os.access(beside if beside.is_dir() else HERE, os.W_OK) else cache_folder("compiled")
+    if named := getattr(numba.config, "CACHE_DIR", ""):
+        parent = Path(named)
+    elif os.access(beside if beside.is_dir() else HERE, os.W_OK):
+        parent = beside
+    else:
+        own = os.environ.get("COST_AWARE_BO_CACHE") or platformdirs.user_cache_dir("cost-aware-bo", appauthor=False)
+        parent = Path(own).absolute() / "compiled"
+    return Folder(parent, digest(HERE, target()))
 
 
 class _Place:
@@ -214,13 +203,16 @@ class _Files:
         """Keep a compiled function; where that is impossible, it is compiled again by the next process."""
         packed = dumps(data)
         try:
-            write_atomically(self.path(key), hashlib.sha256(packed).digest() + packed)
+            with tempfile.TemporaryDirectory(dir=folder().path, prefix=".") as unfinished:
+                file = Path(unfinished) / "code"
+                file.write_bytes(hashlib.sha256(packed).digest() + packed)
+                file.replace(self.path(key))
         except OSError as error:
             _complain(str(error.strerror))
 
 
-def _held() -> bool:
-    """Lock the folder for this process; say so, once, where nothing can be written."""
+def _usable() -> bool:
+    """Open the folder; say so, once, where nothing can be written."""
     try:
         folder().open()
     except OSError as error:
@@ -252,19 +244,18 @@ class CompileCache(FunctionCache):  # type: ignore[misc]
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return what is kept; None if nothing is, and then the function is ours to compile."""
         with _clock.running():
-            held = self._files is not None and _held()
+            usable = self._files is not None and _usable()
             found = super().load_overload(sig, target_context)
             if found is not None or self._files is None:
                 return found
-            if held:
-                lock = contextlib.ExitStack()
+            if usable:
                 key = self._index_key(sig, target_context.codegen())
-                lock.enter_context(folder().alone(self._files.path(key).name))
-                if (found := super().load_overload(sig, target_context)) is not None:  # by whom we waited for
-                    lock.close()
-                    return found
-                self._compiling[sig] = lock
-            folder().tell()
+                with contextlib.ExitStack() as lock:
+                    lock.enter_context(folder().alone(self._files.path(key).name))
+                    if (found := super().load_overload(sig, target_context)) is not None:  # by whom we waited for
+                        return found
+                    self._compiling[sig] = lock.pop_all()
+            folder().announce()
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:

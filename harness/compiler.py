@@ -18,11 +18,9 @@ from pathlib import Path
 from typing import Any
 
 TARGET = "x86-64-v3"
-FEATURES = ",".join(
-    [
-        "+64bit,+avx,+avx2,+bmi,+bmi2,+cmov,+crc32,+cx16,+cx8,+f16c,+fma,+fxsr,+lzcnt,+mmx,+movbe,+popcnt,+sahf",
-        "+sse,+sse2,+sse3,+sse4.1,+sse4.2,+ssse3,+xsave,-avx512f",
-    ]
+FEATURES = (
+    "+64bit,+avx,+avx2,+bmi,+bmi2,+cmov,+crc32,+cx16,+cx8,+f16c,+fma,+fxsr,+lzcnt,+mmx,+movbe,+popcnt,+sahf,"
+    "+sse,+sse2,+sse3,+sse4.1,+sse4.2,+ssse3,+xsave,-avx512f"
 )
 _NAME, _FEATURES, _SVML = "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "NUMBA_DISABLE_INTEL_SVML"
 _NEEDED = {  # what x86-64-v3 has beyond the first x86-64, as Linux calls it
@@ -46,8 +44,9 @@ def has_target(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
 
 def _set_up() -> None:
     """Choose the target of this process and of those that it starts."""
-    if "numba" in sys.modules and _has_compiled():
-        _hand_down()
+    if "numba" in sys.modules and _has_compiled():  # workers, on the same study, compile for the same
+        os.environ[_NAME], os.environ[_FEATURES] = _effective()
+        os.environ[_SVML] = str(int(not numba_config().USING_SVML))
         return
     os.environ.setdefault(_SVML, "1")
     if not (os.environ.get(_NAME) or os.environ.get(_FEATURES)) and has_target():
@@ -68,16 +67,6 @@ def numba_config() -> Any:  # its settings are made when it is imported, and so 
     from numba import config
 
     return config
-
-
-def _hand_down() -> None:
-    """Let worker processes compile for what this process already compiles for: they work on the same study."""
-    name, features = _effective()
-    os.environ[_NAME], os.environ[_FEATURES], os.environ[_SVML] = (
-        name,
-        features,
-        str(int(not numba_config().USING_SVML)),
-    )
 
 
 def _effective() -> tuple[str, str]:

@@ -11,9 +11,8 @@ import numpy as np
 from jaxtyping import Float
 
 from harness.errors import BadInput, number
-from harness.execution.sandbox import Limits, train_within
 from harness.problem import OK, TIMEOUT, About, ContinuousProblem, Evaluation, cap
-from harness.training import TREE_METHODS, train
+from harness.training import TREE_METHODS, Limits, train, train_within
 from pipelines import prepare
 from pipelines.prepared import Prepared
 
@@ -76,7 +75,7 @@ class Live:
 
     n_candidates: points offered per step; time_limit_s: CPU seconds a training may take, memory_limit_mb: megabytes it
     may take besides the data, null for no limit. With a limit, trainings run in a child process
-    (`harness.execution.sandbox`).
+    (`harness.training.train_within`).
     """
 
     n_candidates: int = 4096

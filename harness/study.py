@@ -24,7 +24,7 @@ from harness.compile_cache import clock_s
 from harness.cost_models import EXP_MEAN, IMPUTED, CostModel, asks_for_problem, known_beforehand
 from harness.errors import folder, writable
 from harness.execution import local
-from harness.execution.supervisor import ExecutorGone, supervised, worker_count
+from harness.execution.supervisor import RETRIES, ExecutorGone, run_tasks, worker_count
 from harness.loop import FrontRecorder
 from harness.loop import run as run_loop
 from harness.optimizer import RAW, Optimizer
@@ -463,7 +463,8 @@ def run_study(todo: list[Block], skipped: int, executor: Executor, label: str) -
     Raises Stopped when records cannot be written, or the executor has ended.
     """
     report, start = Report(skipped=skipped), time.monotonic()
-    tasks = supervised(executor, partial(work, run_block), map(Parcel, todo), _shipped)
+    parcels = [Parcel(block) for block in todo]
+    tasks = run_tasks(executor, partial(work, run_block), parcels, retries=RETRIES, adapt=_shipped)
     done = 0
     with Progress(len(todo), "blocks", label) as progress:
         try:

@@ -1,9 +1,11 @@
 """One XGBoost training, timed: errors and cumulative cost at every requested number of boosting rounds.
 
 A training of r rounds contains every shorter one: its first k trees are the trees of a training of k rounds,
-so partial predictions give the errors, and set-up plus cumulative round time gives the cost.
+so partial predictions give the errors, and set-up plus cumulative round time gives the cost. `train_within` trains
+under limits on time and memory.
 """
 
+import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +15,7 @@ import numpy as np
 import xgboost as xgb
 from jaxtyping import Float, Int
 
+from harness.execution.sandbox import CAPPED, DONE, HUNG, START_S, Child, Outcome, limit_cpu, limited_memory
 from harness.problem import FAILED, OK, OUT_OF_MEMORY, TIMEOUT
 from harness.space import XGBOOST_SPACE
 from pipelines.prepared import Prepared
@@ -227,3 +230,93 @@ def _error_and_loss(model: Any, features: Any, y: np.ndarray, task: str, rounds:
     p = model.predict_proba(features, iteration_range=(0, rounds)).astype(np.float64)
     likelihood = np.clip(p[np.arange(len(y)), y], _LOG_LOSS_FLOOR, 1.0)
     return float(np.mean(p.argmax(axis=1) != y)), float(-np.mean(np.log(likelihood)))
+
+
+# Trainings in a child process, under limits that hold, since the system itself ends what exceeds them.
+#
+# CPU seconds: checked after every round by the training; the kernel ends the child in a round that does not end.
+# Memory: what the child holds with the data loaded, plus the limit; XGBoost then fails, or the child dies. Wall
+# seconds: a child that neither answers nor works is ended. One child is kept, since loading the data takes longer than
+# most trainings do, and a limit on memory beyond the data needs a process that holds them.
+
+_BEYOND_S = 2  # CPU seconds beyond the limit, which is the rounds', before the system steps in
+_SCORING, _SCORING_S = 20.0, 60.0  # so many times the limit, and so many seconds, for what follows the rounds
+_SLACK = 20.0  # wall seconds per CPU second before a child counts as hung
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one training may take: CPU seconds, and MB of memory beyond the data's; None: no limit."""
+
+    seconds: float | None = None
+    memory_mb: float | None = None
+
+
+class Trainer:
+    """Trains in a child process; `train` never raises for what a training does."""
+
+    def __init__(self) -> None:
+        self.child = Child(quiet=True)
+        self._loaded: tuple[int | None, Prepared | None] = None, None  # the child's id, and what it holds
+
+    def train(self, data: Prepared, x: Float[np.ndarray, " d"], tree_method: str, limits: Limits) -> Training:
+        """Return the training of `x`; past a limit, or if the child dies, one with that status and no rounds."""
+        outcome = None
+        if self.child.pid is None or self._loaded[0] != self.child.pid or self._loaded[1] is not data:
+            outcome = self.child.ask(_load, data, wall_s=START_S)
+            self._loaded = self.child.pid, data
+        if outcome is None or outcome.status == DONE:
+            wall_s = None if limits.seconds is None else START_S + _SLACK * limits.seconds
+            outcome = self.child.ask(_train, x, tree_method, limits, wall_s=wall_s)
+        if outcome.status == DONE:
+            result: Training = outcome.value
+            return result
+        return _without_rounds(_status(outcome, limits), outcome, limits)
+
+
+_data: Prepared  # in the child
+_trainer = Trainer()
+
+
+def train_within(data: Prepared, x: Float[np.ndarray, " d"], tree_method: str, limits: Limits) -> Training:
+    """Train in this process's child, which is started when it is first needed and ends with this process."""
+    return _trainer.train(data, x, tree_method, limits)
+
+
+def _load(data: Prepared) -> None:
+    global _data
+    _data = data
+
+
+def _train(x: Float[np.ndarray, " d"], tree_method: str, limits: Limits) -> Training:
+    """Train on the data that this process holds; raises MemoryError where scoring runs out of memory."""
+    seconds = limits.seconds
+
+    def scoring() -> None:
+        limit_cpu(None if seconds is None else _SCORING * seconds + _SCORING_S)
+
+    limit_cpu(None if seconds is None else seconds + _BEYOND_S)
+    try:
+        with limited_memory(limits.memory_mb):
+            return train(_data, x, (), tree_method, seconds, fitted=scoring)
+    finally:
+        limit_cpu(None)
+
+
+def _status(outcome: Outcome, limits: Limits) -> str:
+    """Return the status of a training that has no result; the system kills, or a library aborts, for want of memory."""
+    if outcome.status in (CAPPED, HUNG):
+        return TIMEOUT
+    aborted = outcome.code == -signal.SIGABRT and limits.memory_mb is not None
+    memory = isinstance(outcome.value, MemoryError) or outcome.code == -signal.SIGKILL or aborted
+    return OUT_OF_MEMORY if memory else FAILED
+
+
+def _without_rounds(status: str, outcome: Outcome, limits: Limits) -> Training:
+    spent_s = max(outcome.cpu_s, limits.seconds or 0.0) if status == TIMEOUT else outcome.cpu_s
+    names = ("val_error", "test_error", "val_loss", "test_loss", "cpu_s", "wall_s", "scaled_s")
+    return Training(
+        rounds=np.empty(0, np.int64), **dict.fromkeys(names, np.empty(0)), status=status,
+        note=f"the training process {outcome.note}", spent_cpu_s=spent_s, spent_wall_s=outcome.wall_s,
+        spent_scaled_s=spent_s,
+    )  # fmt: skip

@@ -8,7 +8,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import compile_once
 import pytest
 from command_lines import CommandLines
 from forked import Forked
@@ -64,17 +63,10 @@ def loaded(name: str) -> "Dataset":
     return load(name, download=False)
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Begin a run."""
-    compile_once.start(config)
-
-
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Begin the tests; what has been imported for them is there to stay, and no garbage is looked for in it."""
     gc.collect()
     gc.freeze()
-    if hasattr(session.config, "workerinput"):
-        compile_once.wait()
 
 
 @pytest.fixture(scope="session")

@@ -103,7 +103,7 @@ def test_log_sum_exp_and_quadrature_are_scipys_and_numpys() -> None:
         np.testing.assert_allclose(found[1], weights / weights.sum(), rtol=1e-11)
 
 
-@pytest.mark.parametrize(("k", "m", "n"), [(1, 1, 1), (5, 3, 9), (40, 17, 33), (100, 64, 250), (0, 2, 3)])
+@pytest.mark.parametrize(("k", "m", "n"), [(5, 3, 9), (40, 17, 33), (0, 2, 3)])
 def test_matrices_are_numpys_wherever_a_number_stands(k: int, m: int, n: int) -> None:
     from harness.surrogates.likelihood import factor, inverse_factor, product, solve_lower, transposed_product
 

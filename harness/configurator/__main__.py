@@ -19,33 +19,29 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     from harness.configurator.experiment import run_all, trials
     from harness.problem import slack_factor
+    from harness.surrogates.forest import CensoredForest, RandomForest
 
     cfg = compose_config("configurator", argv)
     scenarios = chosen(cfg, "scenario")
     for scenario in scenarios.values():
-        instantiate(scenario["solver"])  # what is not installed is told before anything runs
+        instantiate(scenario["solver"])  # what is not installed is refused before anything runs
     slacks = [slack_factor(value) for value in listed("slack", cfg.slack)]
     if not slacks or len(set(slacks)) < len(slacks):
         raise BadInput(f"slack must be different factors, for example slack=[1,1.3,null], got {list(cfg.slack)}")
-    results = writable("results_dir", folder("results_dir", cfg.results_dir))
-    todo = trials(scenarios, slacks, whole_number("runs", cfg.runs, 0), _settings(cfg), str(results))
-    executor: Any = instantiate(cfg.executor)
-    with executor:
-        failed = run_all(executor, todo)
-    return tell_records(failed, len(todo), results / "configurator")
-
-
-def _settings(cfg: Any) -> dict[str, Any]:
-    from harness.surrogates.forest import CensoredForest, RandomForest
-
-    CensoredForest(RandomForest(), cfg.treatment)
-    return {
+    CensoredForest(RandomForest(), cfg.treatment)  # refuses an unknown treatment
+    settings = {
         "budget_s": positive("budget_s", cfg.budget_s),
         "kappa_max_s": positive("kappa_max_s", cfg.kappa_max_s),
         "train": whole_number("train", cfg.train, 2),
         "test": whole_number("test", cfg.test, 1),
         "treatment": str(cfg.treatment),
     }
+    results = writable("results_dir", folder("results_dir", cfg.results_dir))
+    todo = trials(scenarios, slacks, whole_number("runs", cfg.runs, 0), settings, str(results))
+    executor: Any = instantiate(cfg.executor)
+    with executor:
+        failed = run_all(executor, todo)
+    return tell_records(failed, len(todo), results / "configurator")
 
 
 if __name__ == "__main__":

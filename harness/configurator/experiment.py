@@ -95,13 +95,8 @@ def run_trial(trial: SolverTrial) -> None:
             result = configure(solver.space, features, target, own)
             row, record = result.incumbent, _described(result, features, solver)
         times = _timed(solver, instances, row, settings, folder)
-    record |= {
-        "spec": trial.spec(),
-        "release": getattr(solver, "release", None),
-        "settings": solver.space.settings(row),
-        "test": times,
-    }
-    record["wall_s"] = round(time.perf_counter() - began, 3)
+    record |= {"spec": trial.spec(), "release": getattr(solver, "release", None), "test": times}
+    record |= {"settings": solver.space.settings(row), "wall_s": round(time.perf_counter() - began, 3)}
     body = json.dumps(record, sort_keys=True)
     write_atomically(trial.path(), json.dumps({"sha256": _digest(body), "record": body}).encode())
 
@@ -138,18 +133,12 @@ def _timed(
     runs = [solver.run(row, path, int(path.stem), settings["kappa_max_s"]) for path in paths]
     if all(run.status == CRASHED for run in runs):
         raise RuntimeError(f"the solver crashes on every test instance: {runs[0].note}")
-    return [
-        {
-            "seconds": run.cpu_s if run.status == SOLVED else settings["kappa_max_s"],
-            "status": run.status,
-            "note": run.note,
-        }
-        for run in runs
-    ]
+    most_s = settings["kappa_max_s"]
+    seconds = [run.cpu_s if run.status == SOLVED else most_s for run in runs]
+    return [{"seconds": s, "status": run.status, "note": run.note} for s, run in zip(seconds, runs, strict=True)]
 
 
 def _described(result: Result, features: Float[np.ndarray, "i k"], solver: Solver) -> dict[str, Any]:
-    entries = result.history.entries
     return {
         "target_s": result.target_s,
         "model_s": result.model_s,
@@ -160,6 +149,6 @@ def _described(result: Result, features: Float[np.ndarray, "i k"], solver: Solve
         "rows": np.array(result.history.rows).tolist(),
         "runs": [
             {"row": e.configuration, "instance": e.pair[0], "seed": e.pair[1], "cap_s": e.cap_s, **asdict(e.run)}
-            for e in entries
+            for e in result.history.entries
         ],
     }

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from scipy.sparse import csc_array
 
 from datasets.files import write_atomically
+from harness.configurator.solvers import INSTALL
 from harness.errors import BadInput
 from harness.streams import stream
 
@@ -30,20 +31,15 @@ def write_binary_program(
     try:
         import highspy
     except ImportError as error:
-        raise BadInput(
-            f"writing models needs the extra packages: pip install -c constraints.txt -e '.[solvers]' ({error})"
-        ) from error
+        raise BadInput(f"writing models needs the extra packages: {INSTALL} ({error})") from error
     program, (rows, columns) = highspy.HighsLp(), matrix.shape
     program.num_row_, program.num_col_ = rows, columns
     program.sense_ = highspy.ObjSense.kMaximize if maximise else highspy.ObjSense.kMinimize
     program.col_cost_, program.col_lower_, program.col_upper_ = cost, np.zeros(columns), np.ones(columns)
     program.row_lower_, program.row_upper_ = lower, upper
-    program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    program.a_matrix_.start_, program.a_matrix_.index_, program.a_matrix_.value_ = (
-        matrix.indptr,
-        matrix.indices,
-        matrix.data,
-    )
+    entries = program.a_matrix_
+    entries.format_ = highspy.MatrixFormat.kColwise
+    entries.start_, entries.index_, entries.value_ = matrix.indptr, matrix.indices, matrix.data
     program.integrality_ = [highspy.HighsVarType.kInteger] * columns
     highs = highspy.Highs()
     highs.setOptionValue("output_flag", False)
@@ -96,9 +92,8 @@ class Auctions:
             for _ in range(int(rng.integers(1, _ALTERNATIVES + 1))):
                 own.add(tuple(_bundle(rng, first, private, related)))
             for bundle in sorted(own):
-                prices.append(
-                    float(private[list(bundle)].sum() + len(bundle) ** (1.0 + _ADDITIVITY) * common.mean() / 10)
-                )
+                more = len(bundle) ** (1.0 + _ADDITIVITY) * common.mean() / 10
+                prices.append(float(private[list(bundle)].sum() + more))
                 bundles.append(np.array([*bundle, rows] if len(own) > 1 else bundle))
             rows += len(own) > 1
         bundles, value = bundles[:bids], np.round(np.array(prices[:bids]), 2)

@@ -63,6 +63,9 @@ class RunHistory:
         self.entries.append(entry)
         self._times[entry.configuration][entry.pair] = self._counted(entry)
 
+    def _counted(self, entry: Observation) -> float:
+        return entry.run.cpu_s if entry.run.status in (SOLVED, CUT) else self.kappa_max_s
+
     def pairs(self, configuration: int) -> list[Pair]:
         """Return the pairs that a configuration has been run on, in that order."""
         return list(self._times[configuration])
@@ -70,9 +73,6 @@ class RunHistory:
     def total(self, configuration: int, pairs: Sequence[Pair]) -> float:
         """Return the seconds that a configuration took on these pairs; KeyError for one that it was not run on."""
         return sum(self._times[configuration][pair] for pair in pairs)
-
-    def _counted(self, entry: Observation) -> float:
-        return entry.run.cpu_s if entry.run.status in (SOLVED, CUT) else self.kappa_max_s
 
     def censored(self, entry: Observation) -> bool:
         """Whether only a lower bound is known: a run stopped before kappa_max."""
@@ -193,7 +193,7 @@ class RuntimeModel:
         categories = [*space.categories, *[0] * int(used.sum())]
         forest = RandomForest(TREES, min_split=MIN_SPLIT, features=SHARE, categories=categories, seed=seed)
         self._model = CensoredForest(forest, treatment, iterations=refits)
-        self._posterior: ForestPosterior | None = None
+        self._posterior: ForestPosterior
 
     def fit(self, history: RunHistory) -> None:
         """Fit to all runs so far."""
@@ -202,9 +202,7 @@ class RuntimeModel:
         self._posterior = self._model.fit(X, y, censored, math.log10(history.kappa_max_s)).posterior
 
     def mean_sd(self, rows: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
-        """Return mean and sd over trees of the average over instances; raises ValueError before the first fit."""
-        if self._posterior is None:
-            raise ValueError("mean_sd was called before fit")
+        """Return mean and sd over trees of the average over instances, after a fit."""
         m, i = len(rows), len(self._features)
         X = np.hstack([np.repeat(rows, i, axis=0), np.tile(self._features, (m, 1))])
         return self._posterior.over_trees(self._posterior.each(X).reshape(TREES, m, i).mean(axis=2))
@@ -316,12 +314,7 @@ def configure(space: OptionSpace, features: Float[np.ndarray, "i k"], target: Ta
 
 
 def draw_pairs(instances: int, most: int, seed: int) -> list[Pair]:
-    """Return the sequence of (instance, solver seed): every instance once, in random order, then again.
-
-    Raises ValueError where there is no instance.
-    """
-    if instances < 1:
-        raise ValueError("there is no instance to configure on")
+    """Return the sequence of (instance, solver seed): every instance once, in random order, then again."""
     rng, found = stream(seed, "configurator", "pairs"), list[Pair]()
     while len(found) < most:
         found += [(int(i), int(rng.integers(1 << 20))) for i in rng.permutation(instances)]

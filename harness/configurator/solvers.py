@@ -119,6 +119,7 @@ class OptionSpace:
 # What a solver to be configured is, and what a set of instances is.
 
 SOLVED, CUT, CRASHED = "solved", "capped", "crashed"
+INSTALL = "pip install -c constraints.txt -e '.[solvers]'"
 
 
 @dataclass(frozen=True)
@@ -197,12 +198,9 @@ class Highs:
         self.space = OptionSpace(HIGHS_OPTIONS)
         try:
             import highspy  # noqa: F401
-
-            self.release = f"highspy {version('highspy')}"
         except ImportError as error:
-            raise BadInput(
-                f"HiGHS needs the extra packages: pip install -c constraints.txt -e '.[solvers]' ({error})"
-            ) from error
+            raise BadInput(f"HiGHS needs the extra packages: {INSTALL} ({error})") from error
+        self.release = f"highspy {version('highspy')}"
 
     def run(self, row: Float[np.ndarray, " d"], instance: Path, seed: int, cap_s: float) -> SolverRun:
         """Solve the model at `instance` (MPS) in a child process; reading it counts."""
@@ -279,6 +277,4 @@ def find_program() -> str:
         path = Path(folder) / "bin" / "kissat"
         if path.is_file() and os.access(path, os.X_OK):
             return str(path)
-    raise BadInput(
-        "Kissat needs the extra packages: pip install -c constraints.txt -e '.[solvers]' (or `kissat` on the path)"
-    )
+    raise BadInput(f"Kissat needs the extra packages: {INSTALL} (or `kissat` on the path)")

@@ -1,24 +1,23 @@
 """Executors (`concurrent.futures`): serial, local processes, Dask, Slurm; each is made by a function named in YAML.
 
-`run_tasks` and `run_all` give independent tasks to an executor; `Lanes` is the pool of local worker processes.
+`run_tasks` and `run_all` give independent tasks to any of them.
 """
 
-import contextlib
+import math
 import os
-import re
-import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from queue import LifoQueue
+from typing import Any
 
-from harness.errors import BadInput
-from harness.execution.sandbox import end_with_parent
-from harness.execution.supervisor import HastyExecutor, WorkerLost, worker_count
-from harness.progress import Progress
+from harness.errors import BadInput, number, whole
+from harness.execution.sandbox import DONE, HUNG, RAISED, Child, exit_name
+from harness.execution.supervisor import HastyExecutor, WorkerLost, run_all, run_tasks
 
-Task = TypeVar("Task")
+__all__ = ["LocalProcesses", "SerialExecutor", "dask", "local", "run_all", "run_tasks", "serial", "slurm"]
 
 
 class SerialExecutor(Executor):
@@ -48,8 +47,7 @@ def local(n_jobs: int | None = None, limit_s: float | None = None) -> Executor:
         n_jobs = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if not isinstance(n_jobs, int) or isinstance(n_jobs, bool) or n_jobs < 1:
         raise BadInput(f"executor.n_jobs must be a whole number >= 1 or null, got {n_jobs!r}")
-
-    return Lanes(n_jobs, seconds_or_none("executor.limit_s", limit_s))
+    return LocalProcesses(n_jobs, _limit(limit_s))
 
 
 def dask(
@@ -60,9 +58,9 @@ def dask(
     wait_s: how long to wait for the scheduler and its first worker. Raises BadInput if there is none by then, or
     without the extra `dask`.
     """
-    from harness.execution.dask_workers import DaskWorkers
+    from harness.execution.clusters import DaskWorkers
 
-    return DaskWorkers(address, n_workers, seconds_or_none("executor.limit_s", limit_s), wait_s)
+    return DaskWorkers(address, whole("executor.n_workers", n_workers, 1), _limit(limit_s), wait_s)
 
 
 def slurm(
@@ -72,146 +70,65 @@ def slurm(
     limit_s: float | None = None,
     parameters: Mapping[str, Any] | None = None,
 ) -> Executor:
-    """Return a cluster that starts a job for every task, through submitit; see `harness.execution.slurm_jobs`.
+    """Return a cluster that starts a job for every task, through submitit; see `harness.execution.clusters`.
 
     folder: on a disk that all nodes share, for the jobs' papers. cluster: slurm, or local (processes of this machine).
     parameters: submitit's, such as timeout_min, mem_gb, slurm_partition. Raises BadInput without the extra `slurm`.
     """
-    from harness.execution.slurm_jobs import SlurmJobs
+    from harness.execution.clusters import SlurmJobs
 
-    limit_s = seconds_or_none("executor.limit_s", limit_s)
-    return SlurmJobs(Path(folder), cluster, max_jobs, limit_s, dict(parameters or {}))
-
-
-def seconds_or_none(name: str, value: Any) -> float | None:
-    """Return `value` if it is a number of seconds > 0 or None; raises BadInput naming the setting."""
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
-        raise BadInput(f"{name} must be a number of seconds > 0 or null, got {value!r}")
-    return float(value)
+    slots = whole("executor.max_jobs", max_jobs, 1)
+    return SlurmJobs(Path(folder), cluster, slots, _limit(limit_s), dict(parameters or {}))
 
 
-def run_tasks(
-    executor: Executor,
-    fn: Callable[[Task], Any],
-    tasks: Iterable[Task],
-    window: int = 8,
-    ready: Callable[[], bool] = lambda: True,
-) -> Iterator[tuple[Task, Any]]:
-    """Run `fn` on every task and yield (task, result) as each finishes; an exception is yielded as the result.
-
-    At most `window` tasks are submitted ahead, so that stopping early leaves little behind. What has finished is
-    yielded before `tasks` is asked for more, which may take its time: while tasks run, only if it is `ready`.
-    """
-    waiting = iter(tasks)
-    running: dict[Future[Any], Task] = {}
-    while True:
-        while len(running) < window and not any(f.done() for f in running) and (not running or ready()):
-            try:
-                task = next(waiting)
-            except StopIteration:
-                break
-            running[executor.submit(fn, task)] = task
-        if not running:
-            return
-        done, _ = wait(running, return_when=FIRST_COMPLETED)
-        for future in done:
-            error = future.exception()
-            yield running.pop(future), (future.result() if error is None else error)
+def _limit(limit_s: Any) -> float | None:
+    allowed = "a number of seconds > 0 or null"
+    return None if limit_s is None else number("executor.limit_s", limit_s, allowed, math.ulp(0.0))
 
 
-def run_all(
-    executor: Executor,
-    fn: Callable[[Task], Any],
-    tasks: Sequence[Task],
-    name: Callable[[Task], str],
-    unit: str,
-    label: str,
-) -> list[str]:
-    """Run `fn`, which keeps its own result, on every task, with progress; returns a line for each that failed."""
-    failed = []
-    with Progress(len(tasks), unit, label, worker_count(executor)) as progress:
-        for task, outcome in run_tasks(executor, fn, tasks):
-            if isinstance(outcome, BaseException):
-                failed.append(f"{name(task)}: {type(outcome).__name__}: {outcome}")
-            progress.advance()
-    return failed
+class LocalProcesses(HastyExecutor):
+    """`slots` worker processes on this machine: losing one loses one task, and a hung one is ended.
 
-
-# Worker processes on this machine, each on its own lane: losing one loses one task, and a hung one can be ended.
-
-
-class Lanes(HastyExecutor):
-    """`slots` loky pools of one process each, all behind one `submit`.
-
-    One pool of several would break whole when a process dies, and say of every task that it may have done it.
-    limit_s: wall seconds that a task may take before its process is killed; None: no limit.
+    limit_s: wall seconds that a task may take before its process is killed; None: no limit. A pool of loky or pebble
+    would break whole when a process dies at a bad moment, and say of every task that it may have been its fault.
     """
 
     def __init__(self, n_jobs: int, limit_s: float | None = None) -> None:
         self.slots, self._limit_s = n_jobs, limit_s
-        self._threads = ThreadPoolExecutor(n_jobs, thread_name_prefix="lane")
-        self._lane = threading.local()
-        self._pools: set[Any] = set()
+        self._threads = ThreadPoolExecutor(n_jobs, thread_name_prefix="worker")
+        self._children = [Child() for _ in range(n_jobs)]
+        self._idle: LifoQueue[Child] = LifoQueue()  # the last used first: it has started
+        for child in self._children:
+            self._idle.put(child)
         self._closing = threading.Event()
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
         """Run `fn` in a worker process; the future has WorkerLost if that died or hung past its limit."""
-        return self._threads.submit(self._run, fn, args, kwargs)
+        return self._threads.submit(self._run, partial(fn, *args, **kwargs))
 
-    def _run(self, fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    def _run(self, task: Callable[[], Any]) -> Any:
         if self._closing.is_set():
             raise WorkerLost("stopped")
+        child = self._idle.get()
         try:
-            future = self._pool().submit(fn, *args, **kwargs)
-            if wait([future], timeout=self._limit_s).done:
-                return future.result()
-            self._end()
+            outcome = child.ask(task, wall_s=self._limit_s)
+        finally:
+            self._idle.put(child)
+        if outcome.status == DONE:
+            return outcome.value
+        if outcome.status == RAISED:
+            raise outcome.value
+        if outcome.status == HUNG:
             raise WorkerLost(f"hung: took more than {self._limit_s:g} s")
-        except BrokenExecutor as error:
-            self._end()
-            codes = re.search(r"exit codes of the workers are \{(.*?)\}", str(error))
-            raise WorkerLost(f"its worker process died{f' ({codes[1]})' if codes else ''}") from None
-
-    def _pool(self) -> Any:
-        if getattr(self._lane, "pool", None) is None:
-            from joblib.externals.loky import ProcessPoolExecutor
-
-            self._lane.pool = ProcessPoolExecutor(1, initializer=_begin, initargs=(os.getpid(),))
-            self._pools.add(self._lane.pool)
-            self._lane.pool.submit(os.getpid).result()  # started: from here on time is the task's
-        return self._lane.pool
-
-    def _end(self) -> None:
-        """End this lane's process; the lane's next task gets a new one."""
-        self._pools.discard(self._lane.pool)
-        self._lane.pool.shutdown(wait=False, kill_workers=True)
-        self._lane.pool = None
+        raise WorkerLost(f"its worker process died ({exit_name(outcome.code)})")
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Let the tasks end and the processes with them; with `cancel_futures`, kill them at once."""
         if cancel_futures:
             self._closing.set()
-            for pool in list(self._pools):
-                pool.shutdown(wait=False, kill_workers=True)
+            for child in self._children:
+                child.kill()
         self._threads.shutdown(wait=wait, cancel_futures=cancel_futures)
-        for pool in list(self._pools):
-            pool.shutdown(wait=wait, kill_workers=cancel_futures)
-
-
-def _begin(parent: int) -> None:
-    """Leave Ctrl-C to the driver, and end soon after it: a killed driver must not leave idle processes behind.
-
-    Where psutil is installed, loky ends workers that have grown by 300 MB since their first task, which data and
-    compiled code do; as without psutil, they stay. It would then collect garbage after every task instead, 90 ms each
-    time: Python's own collection is enough.
-    """
-    from joblib.externals.loky import process_executor
-
-    process_executor._USE_PSUTIL = False
-    process_executor._MEMORY_LEAK_CHECK_DELAY = float("inf")
-
-    with contextlib.suppress(ValueError):  # not in the main thread
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-    end_with_parent(parent)
+        if wait:
+            for child in self._children:
+                child.close()

@@ -1,4 +1,4 @@
-"""Tasks on workers that may die or hang: each is tried elsewhere, or set aside with a reason (`supervised`).
+"""Tasks on an executor whose workers may die or hang (`run_tasks`), and what executors have in common.
 
 `within` ends a process past its limit; `HastyExecutor` is the base of executors that close without waiting.
 """
@@ -7,11 +7,16 @@ import faulthandler
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
-from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
+
+from harness.progress import Progress
+
+RETRIES = 3
+_GLANCE_S = 1.0  # how often the number of workers is looked at
+Task = TypeVar("Task")
 
 
 class HastyExecutor(Executor):
@@ -22,29 +27,6 @@ class HastyExecutor(Executor):
     ) -> None:
         """Close; wait only after success."""
         self.shutdown(wait=kind is None, cancel_futures=kind is not None)
-
-
-def within(limit_s: float | None, fn: Callable[..., Any], *args: Any) -> Any:
-    """Return fn(*args); past `limit_s` wall seconds the whole process ends, also from within compiled code.
-
-    faulthandler's watchdog needs no interpreter lock. One task at a time per process.
-    """
-    if limit_s is None:
-        return fn(*args)
-    with open(os.devnull, "w") as nowhere:  # noqa: PTH123 - no traceback: the driver tells the reason
-        faulthandler.dump_traceback_later(limit_s, exit=True, file=nowhere)
-        try:
-            return fn(*args)
-        finally:
-            faulthandler.cancel_dump_traceback_later()
-
-
-# Supervision, on any `concurrent.futures` executor. One that has a property `slots`, the tasks it can work on at once,
-# gets no more than those, so that a task never waits behind the one that kills its worker.
-
-RETRIES = 3
-_GLANCE_S = 1.0  # how often the number of workers is looked at
-Task = TypeVar("Task")
 
 
 class WorkerLost(RuntimeError):
@@ -62,62 +44,88 @@ class ExecutorGone(RuntimeError):
     """There is nobody left to give tasks to."""
 
 
-@dataclass(frozen=True)
-class _Attempt(Generic[Task]):
-    task: Task
-    lost: int = 0  # workers so far
-
-
 def worker_count(executor: Executor) -> int:
-    """Return how many tasks an executor can work on at once."""
+    """Return how many tasks an executor can work on at once: its `slots`, where it has that property."""
     found = getattr(executor, "slots", None)
     return int(found if found is not None else getattr(executor, "_max_workers", 1))
 
 
-def supervised(
+def within(limit_s: float | None, fn: Callable[..., Any], *args: Any) -> Any:
+    """Return fn(*args); past `limit_s` wall seconds the whole process ends, also from within compiled code.
+
+    faulthandler's watchdog needs no interpreter lock. One task at a time per process.
+    """
+    if limit_s is None:
+        return fn(*args)
+    with open(os.devnull, "w") as nowhere:  # noqa: PTH123 - no traceback: the driver says the reason
+        faulthandler.dump_traceback_later(limit_s, exit=True, file=nowhere)
+        try:
+            return fn(*args)
+        finally:
+            faulthandler.cancel_dump_traceback_later()
+
+
+def run_tasks(
     executor: Executor,
     fn: Callable[[Task], Any],
     tasks: Iterable[Task],
+    window: int | None = None,
+    ready: Callable[[], bool] = lambda: True,
+    retries: int = 0,
     adapt: Callable[[Task, Any], Task | None] = lambda task, outcome: None,
 ) -> Iterator[tuple[Task, Any]]:
-    """Run `fn` on every task and yield (task, result or exception) as each is settled.
+    """Run `fn` on every task and yield (task, result) as each is settled; an exception is yielded as the result.
 
-    A task whose worker is lost (it died, or MemoryError, OSError) is tried again, RETRIES times; other exceptions
-    are the task's own and settle it. adapt: returns what to try instead after an outcome, None if that settles it.
+    window: tasks submitted at once; None: as many as there are workers now, so that none waits behind one that kills
+    its worker. Tasks of a sequence are given out before results are yielded, so that no worker waits for what is done
+    with these. Any other source, which may take its time, is asked for more only after what has finished is yielded,
+    and while tasks run only if it is `ready`.
+    retries: how often a task is tried again whose worker was lost (it died, or MemoryError, OSError); other exceptions
+    are the task's own. adapt: returns what to try instead after an outcome, None if that settles it.
     Raises ExecutorGone when the executor itself has ended.
     """
-    waiting = deque(_Attempt(task) for task in tasks)
-    running: dict[Future[Any], _Attempt[Task]] = {}
+    at_hand, source = isinstance(tasks, Sequence), iter(tasks)
+    waiting, running = deque[tuple[Task, int]](), dict[Future[Any], tuple[Task, int]]()
+    ended, gone = False, list[ExecutorGone]()
 
     def refill() -> None:
-        while waiting and len(running) < worker_count(executor):
-            attempt = waiting.popleft()
-            running[_submit(executor, fn, attempt.task)] = attempt
-
-    refill()
-    while waiting or running:
-        settled, gone = [], list[ExecutorGone]()
-        for future in wait(running, timeout=_GLANCE_S, return_when=FIRST_COMPLETED).done:
-            attempt, outcome = running.pop(future), _outcome(future)
-            lost = attempt.lost + _workers_lost(outcome)
-            if isinstance(outcome, ExecutorGone):
-                gone.append(outcome)
-            elif attempt.lost < lost <= RETRIES:
-                waiting.appendleft(replace(attempt, lost=lost))
-            elif (changed := adapt(attempt.task, outcome)) is not None:
-                waiting.appendleft(replace(attempt, task=changed))
-            else:
-                settled.append((attempt.task, _reasoned(outcome, lost) if lost > attempt.lost else outcome))
+        nonlocal ended
         try:
-            if not gone:
-                refill()  # before the results are looked at, so that no worker waits for that
+            while not gone and len(running) < (worker_count(executor) if window is None else window):
+                if not at_hand and running and (any(future.done() for future in running) or not ready()):
+                    return
+                attempt = waiting.popleft() if waiting else next(((task, 0) for task in source), None)
+                if attempt is None:
+                    ended = True
+                    return
+                running[_submit(executor, fn, attempt[0])] = attempt
         except ExecutorGone as error:
             gone.append(error)
+
+    refill()
+    while running or (not gone and (waiting or not ended)):
+        settled = []
+        for future in wait(running, _GLANCE_S if at_hand else None, FIRST_COMPLETED).done:
+            (task, before), outcome = running.pop(future), _outcome(future)
+            lost = before + _workers_lost(outcome)
+            if isinstance(outcome, ExecutorGone):
+                gone.append(outcome)
+            elif before < lost <= retries:
+                waiting.appendleft((task, lost))
+            elif (changed := adapt(task, outcome)) is not None:
+                waiting.appendleft((changed, before))
+            else:
+                settled.append((task, _reasoned(outcome, lost) if retries and lost > before else outcome))
+        if at_hand:
+            refill()
         yield from settled  # what is finished is kept, also when the executor ends
         if gone:
-            raise gone[0]
-        if not running and waiting:
+            break
+        refill()
+        if not running and (waiting or not ended):
             time.sleep(_GLANCE_S)  # no workers now; some may come
+    if gone:
+        raise gone[0]
 
 
 def _submit(executor: Executor, fn: Callable[[Task], Any], task: Task) -> "Future[Any]":
@@ -144,3 +152,24 @@ def _workers_lost(outcome: Any) -> int:
 def _reasoned(error: BaseException, times: int) -> WorkerLost:
     kind = "" if isinstance(error, WorkerLost) else f"{type(error).__name__}: "
     return WorkerLost(f"given up after {times} tries: {kind}{error}", times)
+
+
+def run_all(
+    executor: Executor,
+    fn: Callable[[Task], Any],
+    tasks: Sequence[Task],
+    name: Callable[[Task], str],
+    unit: str,
+    label: str,
+) -> list[str]:
+    """Run `fn`, which keeps its own result, on every task, with progress; returns a line for each that failed.
+
+    A task whose worker was lost is tried again.
+    """
+    failed = []
+    with Progress(len(tasks), unit, label, worker_count(executor)) as progress:
+        for task, outcome in run_tasks(executor, fn, tasks, retries=RETRIES):
+            if isinstance(outcome, BaseException):
+                failed.append(f"{name(task)}: {type(outcome).__name__}: {outcome}")
+            progress.advance()
+    return failed

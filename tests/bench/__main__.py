@@ -1,14 +1,12 @@
 """`make bench`: how fast everything is, as ratios from one run on one thread. No test: machines differ and are noisy.
 
-Usage: python tests/bench [step|parts|runs|replay|workers|executors|memory|utilities|truth|estimate ...]; without any,
+Usage: python tests/bench [step|parts|runs|executors|utilities|truth|estimate ...]; without any,
 all of them. `estimate` needs replayed runs in the folder `results`; `truth` prints parity errors instead of times.
 """
 
 import sys
 
 import cluster
-import memory
-import replay
 import runs
 import steps
 import truth
@@ -21,10 +19,7 @@ PARTS = {
     "step": steps.table,
     "parts": steps.parts,
     "runs": runs.whole,
-    "replay": replay.table,
-    "workers": runs.workers,
     "executors": cluster.executors,
-    "memory": memory.growth,
     "utilities": utilities.table,
     "truth": truth.table,
     "estimate": cluster.estimate,

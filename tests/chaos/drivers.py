@@ -34,6 +34,8 @@ def start(log: Path, arguments: list[str], before: Callable[[], None] = lambda: 
         run_cli(command.main)
     except SystemExit as done:
         code = done.code if isinstance(done.code, int) else 1
+    except KeyboardInterrupt:  # before the command could take it
+        code = 130
     except BaseException:
         traceback.print_exc()
     finally:
@@ -54,6 +56,13 @@ def finish(pid: int, within_s: float = 600.0) -> int | None:
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     return None
+
+
+def catches(pid: int, number: int) -> bool:
+    """Say whether a process has a handler of its own for a signal."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    caught = next(line.split()[1] for line in lines if line.startswith("SigCgt:"))
+    return bool(int(caught, 16) >> (number - 1) & 1)
 
 
 def children(pid: int) -> list[int]:

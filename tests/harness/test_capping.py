@@ -1,16 +1,10 @@
-"""Caps: thresholds, children that the kernel ends at their limit, and capped evaluations of live problems."""
-
-import os
-import sys
+"""Caps: thresholds, and capped evaluations of live problems."""
 
 import numpy as np
 import pytest
 from fakes import prepared
-from loads import busy, in_compiled_code, wrong
 
 from datasets.errors import BadInput
-from harness import execution
-from harness.execution import sandbox
 from harness.live import LiveProblem
 from harness.problem import OK, SLACKS, TIMEOUT, Cappable, slack_factor, threshold
 
@@ -24,42 +18,6 @@ def test_the_threshold_is_slack_times_the_best() -> None:
     for bad in (0.9, True, "2", float("nan")):
         with pytest.raises(BadInput, match="slack must be a number >= 1, or null"):
             slack_factor(bad)
-
-
-def test_a_child_is_ended_at_its_limit_and_not_before() -> None:
-    done = sandbox.call(busy, (0.05,), 5.0)
-    assert (done.status, done.value) == (sandbox.DONE, 0.05)
-    assert 0.05 <= done.cpu_s < 5.0
-    for function, args in ((busy, (60.0,)), (in_compiled_code, ())):
-        capped = sandbox.call(function, args, 0.1)
-        assert (capped.status, capped.cpu_s) == (sandbox.CAPPED, 0.1)
-
-
-def test_children_start_in_workers_too() -> None:
-    with execution.local(1) as worker:
-        done = worker.submit(sandbox.call, busy, (0.01,), 5.0).result()
-    assert (done.status, done.value, done.note) == (sandbox.DONE, 0.01, "")
-
-
-def test_a_child_that_breaks_says_why() -> None:
-    assert sandbox.call(wrong, (), 5.0).note == "ValueError: wrong"
-    ended = sandbox.call(os._exit, (7,), 5.0)
-    assert (ended.status, ended.note) == (sandbox.BROKEN, "ended with exit code 7")
-    assert ended.cpu_s <= ended.wall_s < 5.0  # not the whole limit
-    with pytest.raises(ValueError, match="cap_s must be a finite number of seconds > 0"):
-        sandbox.call(busy, (1.0,), 0.0)
-
-
-def test_a_program_is_ended_at_its_limit() -> None:
-    capped = sandbox.program([sys.executable, "-c", "while True: pass"], 0.3)
-    assert (capped.status, capped.cpu_s) == (sandbox.CAPPED, 0.3)
-    done = sandbox.program([sys.executable, "-c", "raise SystemExit(20)"], 30.0)
-    assert (done.status, done.value) == (sandbox.DONE, 20)
-    assert 0 < done.cpu_s < 30.0
-    aborted = sandbox.program([sys.executable, "-c", "import os; os.abort()"], 30.0)
-    assert (aborted.status, aborted.note) == (sandbox.BROKEN, "ended by signal 6")
-    with pytest.raises(BadInput, match="cannot run no-such-program"):
-        sandbox.program(["no-such-program"], 1.0)
 
 
 def test_a_live_training_is_capped_or_the_same_as_ever() -> None:

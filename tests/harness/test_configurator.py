@@ -141,19 +141,12 @@ def test_a_challenger_that_crashes_does_not_take_over_from_one_that_takes_kappa_
     assert race.challenge(row("slow", 0.8), 100.0)  # another that takes as long may
 
 
-def test_there_must_be_an_instance() -> None:
-    with pytest.raises(ValueError, match="no instance to configure on"):
-        draw_pairs(0, 10, 0)
-
-
 def test_the_model_averages_over_instances_and_challengers_are_new_and_alternate() -> None:
     race, _, history = racer(None)
     race.start(SPACE.default)
-    for r in SPACE.sample(stream(1, "rows"), 40):
+    for r in SPACE.sample(stream(1, "rows"), 25):
         race.challenge(r, 100.0)
     model = RuntimeModel(SPACE, FEATURES, 0, "sampled")
-    with pytest.raises(ValueError, match="before fit"):
-        model.mean_sd(SPACE.default[None])
     model.fit(history)
     mean, sd = model.mean_sd(np.array([row("slow", 0.9), row("fast", 0.2), row("crash", 0.5)]))
     assert mean.argsort().tolist() == [1, 0, 2] and (sd > 0).all()
@@ -163,15 +156,15 @@ def test_the_model_averages_over_instances_and_challengers_are_new_and_alternate
     assert promising < random - 0.1
 
 
-@pytest.mark.parametrize("slack", [1.0, None])
-def test_it_finds_good_options_within_its_budget(slack: float | None) -> None:
+@pytest.mark.parametrize(("slack", "budget_s"), [(1.0, 8.0), (None, 20.0)])
+def test_it_finds_good_options_within_its_budget(slack: float | None, budget_s: float) -> None:
     target = Target()
-    result = configure(SPACE, FEATURES, target, Settings(20.0, 5.0, slack, seed=0))
+    result = configure(SPACE, FEATURES, target, Settings(budget_s, 5.0, slack, seed=0))
     assert SPACE.settings(result.incumbent)["method"] == "fast"
     assert seconds(result.incumbent, 0) < 0.08 < seconds(SPACE.default, 0)
     spent = sum(e.run.cpu_s for e in result.history.entries)
     assert result.target_s == pytest.approx(spent)
-    assert 20.0 <= result.target_s + result.model_s < 20.0 + 5.0 + 3.0  # the last run, and the last model
+    assert budget_s <= result.target_s + result.model_s < budget_s + 5.0 + 3.0  # the last run, and the last model
     assert result.models > 3 and result.model_s > 0
     censored = [result.history.censored(e) for e in result.history.entries]
     assert any(censored) == (slack is not None)

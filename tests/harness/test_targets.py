@@ -23,7 +23,7 @@ def test_every_shipped_config_is_allowed() -> None:
         "builtins.eval",
         "datasets.files.os.system",  # through a module of ours
         "datasets.files.write_atomically",  # ours, but it writes
-        "harness.execution.slurm_jobs.SlurmJobs",  # ours, but it starts jobs
+        "harness.execution.clusters.SlurmJobs",  # ours, but it starts jobs
         "harness.acquisitions.Protocol",
         "harness.surrogates.gp.np.load",
         "sklearn.datasets.fetch_openml",

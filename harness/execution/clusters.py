@@ -1,18 +1,23 @@
-"""Workers of a Dask scheduler as a `concurrent.futures` executor (the optional extra `dask`)."""
+"""Executors on other machines: the workers of a Dask scheduler (extra `dask`), a Slurm job per task (extra `slurm`)."""
 
 import asyncio
 import contextlib
 import logging
+import shutil
+import subprocess
 import sys
+import tempfile
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
+from pathlib import Path
 from typing import Any
 
 from harness.errors import BadInput
 from harness.execution.supervisor import ExecutorGone, HastyExecutor, WorkerLost, within
 
-_LOOK_S = 1.0  # how old the number of workers may be
+_COUNT_S = 1.0  # how old the number of workers may be
 _ALIVE = ("undefined", "created", "init", "starting", "running", "paused")  # a nanny's states
 
 
@@ -29,10 +34,8 @@ class DaskWorkers(HastyExecutor):
             import distributed
         except ImportError:
             raise BadInput("executor=dask needs Dask: pip install -c constraints.txt -e '.[dask]'") from None
-        if isinstance(n_workers, bool) or not isinstance(n_workers, int) or n_workers < 1:
-            raise BadInput(f"executor.n_workers must be a whole number >= 1, got {n_workers!r}")
         logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters comes back with the futures
-        self._limit_s, self._seen, self._told = limit_s, (0, -1e9), False
+        self._limit_s, self._seen, self._said = limit_s, (0, -1e9), False
         self._cluster: Any = None
         if address is None:
             dask.config.set(_settings(dask.config.get("distributed.nanny.pre-spawn-environ")))
@@ -47,7 +50,7 @@ class DaskWorkers(HastyExecutor):
     def slots(self) -> int:
         """The number of workers now."""
         count, looked = self._seen
-        if time.monotonic() - looked > _LOOK_S:
+        if time.monotonic() - looked > _COUNT_S:
             with contextlib.suppress(OSError, RuntimeError, asyncio.TimeoutError):
                 count = len(self._client.nthreads())
             self._seen = count, time.monotonic()
@@ -60,9 +63,9 @@ class DaskWorkers(HastyExecutor):
         nannies = [] if self._cluster is None else self._cluster.workers.values()
         if self._cluster is not None and not any(str(n.status.name) in _ALIVE for n in nannies):
             raise ExecutorGone("the workers have ended and do not come back")
-        if not self._told:
+        if not self._said:
             print(f"no workers at {self._address} now: waiting for some", file=sys.stderr, flush=True)
-        self._told = True
+        self._said = True
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
         """Run `fn` on a worker; the future has WorkerLost if several died of it."""
@@ -122,3 +125,97 @@ def _connect(distributed: Any, address: str, wait_s: float) -> Any:
             f"the scheduler at {address} has no workers; start some: dask worker {address} --nthreads 1"
         ) from None
     return client
+
+
+_JOBS_S = {"slurm": 5.0}  # between looks at the jobs; submitit asks Slurm itself less often
+CLUSTERS = ("slurm", "local")
+
+
+class SlurmJobs(HastyExecutor):
+    """At most `slots` jobs at a time, handed over as pickles in a folder; a thread looks which are done.
+
+    The folder is new for every study, readable by nobody else, and removed at the end: nothing that was there before
+    is ever loaded.
+    """
+
+    def __init__(
+        self, folder: Path, cluster: str, max_jobs: int, limit_s: float | None, parameters: dict[str, Any]
+    ) -> None:
+        try:
+            import submitit
+        except ImportError:
+            raise BadInput("executor=slurm needs submitit: pip install -c constraints.txt -e '.[slurm]'") from None
+        if cluster not in CLUSTERS:
+            raise BadInput(f"executor.cluster must be one of {', '.join(CLUSTERS)}, got {cluster!r}")
+        if cluster == "slurm" and shutil.which("srun") is None:
+            raise BadInput("executor=slurm: there is no Slurm here (no srun); executor.cluster=local runs jobs here")
+        self._cluster = cluster
+        self.slots, self._limit_s, self._look_s = max_jobs, limit_s, _JOBS_S.get(cluster, 0.1)
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = Path(tempfile.mkdtemp(prefix="study-", dir=folder))  # for its owner only
+        try:
+            self._submitit = submitit.AutoExecutor(folder=self._folder, cluster=cluster)
+            self._submitit.update_parameters(**parameters)
+        except (TypeError, ValueError, NameError, RuntimeError, AssertionError) as error:
+            self._clear()
+            raise BadInput(f"executor.parameters: {' '.join(str(error).split())[:300]}") from None
+        self._running: dict[Future[Any], Any] = {}
+        self._lock, self._stop = threading.Lock(), threading.Event()
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+        self._watcher.start()
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        """Run `fn` as a job; the future has WorkerLost if the job ended without a result."""
+        future: Future[Any] = Future()
+        with self._lock:
+            self._running[future] = self._submitit.submit(_job, self._limit_s, fn, args, kwargs)
+        return future
+
+    def _watch(self) -> None:
+        while not self._stop.wait(self._look_s):
+            with self._lock:
+                running = list(self._running.items())
+            done = [(future, job) for future, job in running if job.done()]  # asks Slurm: not under the lock
+            with self._lock:
+                done = [pair for pair in done if self._running.pop(pair[0], None)]
+            for future, job in done:
+                self._settle(future, job)
+
+    def _settle(self, future: "Future[Any]", job: Any) -> None:
+        try:
+            value, error = job.result()
+        except Exception as ended:  # submitit's: killed, timed out, out of memory, or not even started
+            lines = [line.strip() for line in str(ended).splitlines() if line.strip()]
+            future.set_exception(WorkerLost(f"its job {job.job_id} ended without a result: {' '.join(lines)[:200]}"))
+            return
+        if error is None:
+            future.set_result(value)
+        else:
+            future.set_exception(error)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Let the jobs end, or cancel them."""
+        while wait and not cancel_futures and self._running:
+            time.sleep(self._look_s)
+        self._stop.set()
+        with self._lock:
+            jobs, self._running = list(self._running.values()), {}
+        if jobs and self._cluster == "slurm":  # all at once and without waiting: the driver may have a second left
+            ids = [str(job.job_id) for job in jobs]
+            subprocess.Popen(["scancel", *ids], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                             start_new_session=True)  # fmt: skip
+        else:
+            for job in jobs:
+                job.cancel(check=False)
+        self._clear()
+
+    def _clear(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _job(limit_s: float | None, fn: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, BaseException | None]:
+    """Run in the job: an exception comes back as itself, not as a text."""
+    try:
+        return within(limit_s, lambda: fn(*args, **kwargs)), None
+    except Exception as error:
+        return None, error

@@ -13,9 +13,9 @@ import pytest
 from fakes import make_tables
 from test_study import contents, do, grid
 
-from datasets.errors import BadInput
+from harness.errors import BadInput
 from harness.execution import dask, slurm
-from harness.execution.supervisor import ExecutorGone, supervised, worker_count
+from harness.execution.supervisor import RETRIES, ExecutorGone, run_tasks, worker_count
 from harness.results_dir import locked
 from harness.study import blocks, run_study
 
@@ -44,7 +44,7 @@ def test_dask_workers_killed_at_random_and_the_same_bytes(tmp_path: Path) -> Non
         (tmp_path / "pids").mkdir()
         tasks = [(str(tmp_path / "pids"), number) for number in range(4)]
         threading.Thread(target=kill_one, args=(tmp_path / "pids",)).start()
-        assert sorted(n for _, n in supervised(executor, note_and_wait, tasks)) == [0, 1, 2, 3]
+        assert sorted(n for _, n in run_tasks(executor, note_and_wait, tasks, retries=RETRIES)) == [0, 1, 2, 3]
         todo, skipped = blocks(grid(tables), tmp_path / "dask")
         random.Random(0).shuffle(todo)
         with locked(tmp_path / "dask"):
@@ -53,7 +53,7 @@ def test_dask_workers_killed_at_random_and_the_same_bytes(tmp_path: Path) -> Non
         assert contents(tmp_path / "dask") == contents(tmp_path / "serial")
         cluster.close()
         with pytest.raises(ExecutorGone):
-            list(supervised(executor, note_and_wait, tasks))
+            list(run_tasks(executor, note_and_wait, tasks, retries=RETRIES))
 
 
 def kill_one(folder: Path) -> None:
@@ -92,7 +92,7 @@ def test_jobs_of_slurm_are_cancelled_at_once(tmp_path: Path, monkeypatch: pytest
     pytest.importorskip("submitit", reason="the extra `slurm` is not installed")
     asked: list[list[str]] = []
     executor = slurm(str(tmp_path / "jobs"), cluster="local", max_jobs=2, parameters={"timeout_min": 5})
-    monkeypatch.setattr("harness.execution.slurm_jobs.subprocess.Popen", lambda command, **_: asked.append(command))
+    monkeypatch.setattr("harness.execution.clusters.subprocess.Popen", lambda command, **_: asked.append(command))
     jobs = [SimpleNamespace(job_id=f"{k}_0", done=lambda: False) for k in (7, 8)]
     executor._running = {Future(): job for job in jobs}
     executor._cluster = "slurm"

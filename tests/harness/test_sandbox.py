@@ -1,0 +1,138 @@
+"""Child processes: they die, hang and are ended without harm to this one, and their limits hold whatever they do."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import loads
+import numpy as np
+import pytest
+from fakes import prepared
+
+from harness.errors import BadInput
+from harness.execution import sandbox
+from harness.execution.sandbox import CAPPED, DIED, DONE, HUNG, RAISED, Child
+from harness.live import LiveProblem
+from harness.problem import OK, OUT_OF_MEMORY, TIMEOUT
+from harness.training import Limits, Trainer, train
+
+ROOT = Path(__file__).resolve().parents[2]
+X = np.array([20, 0.3, 0.0, 0.01, 1.0, 1.0, 3])
+DATA = prepared()
+PARENT = """
+import sys, time
+from harness.execution.sandbox import Child
+child = Child()
+print(child.ask(int).status and child.pid, flush=True)
+child.ask(time.sleep, 60)
+"""
+
+
+def test_a_child_answers_is_kept_and_is_replaced_after_its_end() -> None:
+    child = Child()
+    first = child.ask(os.getpid).value
+    assert first == child.ask(os.getpid).value == child.pid != os.getpid()
+    raised = child.ask(loads.wrong)
+    assert (raised.status, raised.note) == (RAISED, "ValueError: wrong")
+    assert "in wrong" in str(raised.value.__cause__)  # the traceback of over there
+    assert "cannot hand over TextIOWrapper" in child.ask(open, os.devnull).note
+    died = child.ask(loads.die_unless, "")
+    assert (died.status, died.note, died.code) == (DIED, "ended with SIGKILL(-9)", -9)
+    hung = child.ask(loads.sleep, 60.0, wall_s=0.2)
+    assert (hung.status, hung.value) == (HUNG, None) and 0.2 <= hung.wall_s < 60.0
+    assert child.ask(loads.sleep, 0.0).value not in (first, None)
+    child.close()
+    assert child.pid is None
+
+
+def test_a_child_does_not_outlive_a_parent_that_was_killed() -> None:
+    parent = subprocess.Popen([sys.executable, "-c", PARENT], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    child = int(parent.stdout.readline())
+    assert loads.alive(child)
+    parent.kill()
+    parent.communicate()
+    until = time.monotonic() + 30
+    while loads.alive(child) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not loads.alive(child)
+
+
+def test_a_call_is_ended_at_its_limit_and_not_before() -> None:
+    done = sandbox.call(loads.busy, (0.05,), 5.0)
+    assert (done.status, done.value) == (DONE, 0.05)
+    assert 0.05 <= done.cpu_s < 5.0
+    for function, args in ((loads.busy, (60.0,)), (loads.in_compiled_code, ())):
+        capped = sandbox.call(function, args, 0.1)
+        assert (capped.status, capped.cpu_s) == (CAPPED, 0.1)
+
+
+def test_a_call_that_breaks_says_why() -> None:
+    assert sandbox.call(loads.wrong, (), 5.0).note == "ValueError: wrong"
+    ended = sandbox.call(os._exit, (7,), 5.0)
+    assert (ended.status, ended.note) == (DIED, "ended with 7")
+    assert ended.cpu_s <= ended.wall_s < 5.0  # not the whole limit
+    with pytest.raises(ValueError, match="cap_s must be a finite number of seconds > 0"):
+        sandbox.call(loads.busy, (1.0,), 0.0)
+
+
+def test_a_program_is_ended_at_its_limit() -> None:
+    capped = sandbox.program([sys.executable, "-c", "while True: pass"], 0.2)
+    assert (capped.status, capped.cpu_s) == (CAPPED, 0.2)
+    for code, ending in ((20, "raise SystemExit(20)"), (0, "")):
+        done = sandbox.program([sys.executable, "-S", "-c", ending], 30.0)
+        assert (done.status, done.value) == (DONE, code)
+        assert 0 < done.cpu_s < 30.0
+    aborted = sandbox.program([sys.executable, "-S", "-c", "import os; os.abort()"], 30.0)
+    assert (aborted.status, aborted.note) == (DIED, "ended with SIGABRT(-6)")
+    with pytest.raises(BadInput, match="cannot run no-such-program"):
+        sandbox.program(["no-such-program"], 1.0)
+
+
+@pytest.fixture(scope="module")
+def trainer() -> Iterator[Trainer]:
+    made = Trainer()
+    yield made
+    made.child.close()
+
+
+def test_a_child_trains_as_this_process_does_and_is_kept(trainer: Trainer) -> None:
+    for data in (DATA, prepared(n=60)):
+        here, there = train(data, X, ()), trainer.train(data, X, "exact", Limits(60.0, 500.0))
+        assert there.status == OK
+        assert there.val_error.tolist() == here.val_error.tolist()
+        assert there.test_error.tolist() == here.test_error.tolist()
+
+
+def test_too_little_memory_is_a_status_and_the_next_training_succeeds(
+    trainer: Trainer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.training._trainer", trainer)
+    live = LiveProblem(prepared("multiclass", n=20_000, d=20, classes=12), 0, 64, "exact", None, 1.0)
+    offer = live.candidates(5)
+    outcome = live.evaluate(int(offer.ids[np.argmax(offer.unit[:, 0] + offer.unit[:, 6] + offer.unit[:, 5])]))
+    assert outcome.status == OUT_OF_MEMORY
+    assert np.isnan(outcome.error) and outcome.cost_s > 0
+    assert trainer.train(DATA, X, "exact", Limits(60.0)).status == OK
+
+
+@pytest.mark.parametrize(
+    ("prepare", "limit_s", "status", "note"),
+    [
+        (loads.endless_training, 0.1, TIMEOUT, "the training process ended with SIGPROF(-27)"),
+        (loads.killed_training, 5.0, OUT_OF_MEMORY, "the training process ended with SIGKILL(-9)"),
+        (loads.slow_scoring, 0.5, OK, ""),  # not charged to the limit of the rounds
+    ],
+)
+def test_the_system_ends_what_exceeds_its_limit(
+    trainer: Trainer, prepare: Callable[[], None], limit_s: float, status: str, note: str
+) -> None:
+    trainer.child.close()
+    trainer.child.ask(prepare)
+    result = trainer.train(DATA, X, "exact", Limits(limit_s))
+    assert (result.status, result.note, len(result.rounds)) == (status, note, int(status == OK))
+    assert (limit_s if status == TIMEOUT else 0.0) <= result.spent_cpu_s < (limit_s if status == OK else 30.0)
+    trainer.child.close()
