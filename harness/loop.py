@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from harness.optimizer import Optimizer
-from harness.problem import Candidates, Evaluation, Problem
+from harness.problem import Candidates, Evaluation, Problem, WrappedProblem
 from harness.records import FRONTS, TIMINGS, TRACE
 from harness.space import SearchSpace
 
@@ -36,7 +36,7 @@ def ei_cost_front(log_value: Float[np.ndarray, " m"], log_cost: Float[np.ndarray
     return out
 
 
-class FrontRecorder:
+class FrontRecorder(WrappedProblem):
     """A problem, for one run, that notes the optimizer's front before each evaluation that it proposed.
 
     At every step the last step's points, without the one evaluated since, are looked at once more: `then_log_ei` and
@@ -45,22 +45,15 @@ class FrontRecorder:
     """
 
     def __init__(self, problem: Problem, optimizer: Optimizer, seed: int) -> None:
-        self.name, self.space = problem.name, problem.space
-        for known in ("about", "true_cost_s"):  # what cost models may ask of a problem
-            if hasattr(problem, known):
-                setattr(self, known, getattr(problem, known))
-        self._problem, self._optimizer, self._seed = problem, optimizer, seed
+        super().__init__(problem)
+        self._optimizer, self._seed = optimizer, seed
         self._step: int | None = None
         self._offered = Candidates(np.empty(0, np.int64), np.empty((0, len(problem.space))))
         self._before: tuple[Candidates, Int[np.ndarray, " f"], int] | None = None
         self.columns: dict[str, list[Any]] = {name: [] for name in FRONTS.names}
 
-    def initial(self, n: int) -> Candidates:
-        """Return the problem's own initial design."""
-        return self._problem.initial(n)
-
     def candidates(self, step: int) -> Candidates:
-        """Return the problem's own candidates."""
+        """Return the problem's candidates, and keep them for the front."""
         self._step, self._offered = step, self._problem.candidates(step)
         return self._offered
 

@@ -183,28 +183,19 @@ def sealed_parquet(table: pa.Table) -> bytes:
     return content.replace(_MARKER, hashlib.sha256(content).hexdigest().encode())
 
 
-def has_seal(content: bytes) -> bool:
-    """Say whether a parquet file carries a seal; raises pyarrow's errors for what is no parquet file."""
-    return _KEY.encode() in _metadata(content)
-
-
 def check_seal(content: bytes) -> None:
     """Raise ValueError unless the parquet file `content` has a seal and every byte is as it was sealed."""
-    seal = _metadata(content).get(_KEY.encode(), b"")
+    metadata = pq.read_metadata(pa.BufferReader(content)).metadata or {}
+    seal = metadata.get(_KEY.encode(), b"")
     if len(seal) != len(_MARKER) or content.count(seal) != 1:
         raise ValueError("no seal")
     if hashlib.sha256(content.replace(seal, _MARKER)).hexdigest().encode() != seal:
         raise ValueError("its bytes are not those that were written")
 
 
-def _metadata(content: bytes) -> dict[bytes, bytes]:
-    return dict(pq.read_metadata(pa.BufferReader(content)).metadata or {})
-
-
 # Checks of a record: its seal, its schema, and that its spec belongs where it lies.
 
 RECORD_SCHEMA = 2
-_UNSEALED = 1  # the schema of records from before seals and versions, which are still read
 
 
 class DamagedRecord(BadInput):
@@ -254,8 +245,7 @@ def checked_header(path: Path, content: bytes) -> dict[str, Any]:
     """
     with damage_named(path):
         header = header_of(path, pq.read_schema(pa.BufferReader(content)))
-        if header["schema"] != _UNSEALED or has_seal(content):
-            check_seal(content)
+        check_seal(content)
         spec = header["spec"]
     check_place(path, path.parent.name, spec)
     return header
@@ -270,8 +260,8 @@ def read_header(path: Path) -> dict[str, Any]:
 def header_of(path: Path, schema: pa.Schema) -> dict[str, Any]:
     """Return what the metadata say of the record; raises KeyError or ValueError for damage, BadInput if newer."""
     header = parse_spec((schema.metadata or {})[b"block"])
-    if header["schema"] not in (RECORD_SCHEMA, _UNSEALED):
-        raise OtherSchema(f"{path} has record schema {header['schema']}, this version reads up to {RECORD_SCHEMA}")
+    if header["schema"] != RECORD_SCHEMA:
+        raise OtherSchema(f"{path} has record schema {header['schema']}, this version reads {RECORD_SCHEMA}")
     return dict(header)
 
 
@@ -318,8 +308,7 @@ def read_record(path: Path) -> tuple[Spec, pa.Table]:
         content = path.read_bytes()
         table = read_parquet(content)
         metadata = table.schema.metadata or {}
-        if has_seal(content) or b"sealed" in metadata:  # those from before seals have neither
-            check_seal(content)
+        check_seal(content)
         spec: Spec = parse_spec(metadata[b"spec"])
     check_place(path, path.stem, spec)
     return spec, table

@@ -22,7 +22,7 @@ from typing import Any
 
 from datasets.files import write_atomically
 from harness.errors import BadInput
-from harness.problem import Candidates, Evaluation, Problem
+from harness.problem import Evaluation, Problem, WrappedProblem
 from harness.progress import duration
 from harness.records import TARGET, DamagedRecord, checked_header, libraries, record_files, set_aside, spec_hash
 
@@ -222,7 +222,7 @@ def saved_evaluations(results: Path) -> int:
     return sum(max(0, path.read_bytes().count(b"\n") - 1) for path in (results / FOLDER).glob("live-*.jsonl"))
 
 
-class Checkpointed:
+class Checkpointed(WrappedProblem):
     """A problem, for one run, that writes down each evaluation, and answers from what is written already.
 
     An answer is taken only for the candidate that was evaluated then: where the run now chooses another, all that
@@ -230,11 +230,7 @@ class Checkpointed:
     """
 
     def __init__(self, problem: Problem, results: Path, spec: Mapping[str, Any], seed: int) -> None:
-        self.name, self.space = problem.name, problem.space
-        for known in ("about", "true_cost_s"):  # what cost models may ask of a problem
-            if hasattr(problem, known):
-                setattr(self, known, getattr(problem, known))
-        self._problem = problem
+        super().__init__(problem)
         self._label = f"{spec['dataset']}/{spec['pipeline']} {spec['method']} seed {seed}"
         self._of, self._told = int(spec["iterations"]), 0.0
         self._done, self._spent_s, self._best = 0, 0.0, float("nan")
@@ -252,14 +248,6 @@ class Checkpointed:
         whole = [line for line in lines[1:] if line.endswith(b"\n")]
         self._file.truncate(sum(map(len, [header, *whole])))
         return whole
-
-    def initial(self, n: int) -> Candidates:
-        """Return the problem's own initial design."""
-        return self._problem.initial(n)
-
-    def candidates(self, step: int) -> Candidates:
-        """Return the problem's own candidates."""
-        return self._problem.candidates(step)
 
     def evaluate(self, candidate: int) -> Evaluation:
         """Return what is written of this evaluation; make it, and write it down, if nothing is."""

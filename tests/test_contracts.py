@@ -86,6 +86,7 @@ class Priced(Unasked):
 
     name, space = "a/p", SPACE
     about = About("a", "p", "binary", 60, 3, 2)
+    costs_known = True
 
     def true_cost_s(self, points: np.ndarray) -> np.ndarray:
         return np.exp(2 * points[:, 0] + points[:, 6])

@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from harness.acquisitions import StepContext
 from harness.compile_cache import njit
-from harness.errors import number, required
+from harness.errors import number
 
 # The alpha that a choice amounts to: which EI^alpha would have chosen the same point.
 
@@ -61,7 +61,6 @@ class Contextual:
     on_front: ClassVar[bool] = True
 
     def __init__(self, lam: float | None) -> None:
-        required("lam", lam, "+acq=cei needs a number in [0, 1], for example lam=0.1")
         self.lam = number("lam", lam, "a number in [0, 1]", 0.0, 1.0)
         self._log_share = math.log1p(-self.lam) if self.lam < 1.0 else -math.inf
 
@@ -109,7 +108,6 @@ class Power:
     on_front: ClassVar[bool] = True
 
     def __init__(self, alpha: float | None) -> None:
-        required("alpha", alpha, "+acq=eialpha needs a number >= 0, for example alpha=0.2")
         self.alpha = number("alpha", alpha, "a number >= 0", 0.0)
 
     def score(

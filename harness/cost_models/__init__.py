@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int
 from harness.compile_cache import njit
 from harness.errors import BadInput
 from harness.normal import log
-from harness.problem import KnownCosts, Problem
+from harness.problem import Problem
 from harness.space import XGBOOST_SPACE, Parameter, SearchSpace
 
 # Log costs, checked, and hyperparameters on the scales that costs are linear in.
@@ -93,11 +93,11 @@ class Oracle:
     """log c(x) as the problem itself will charge it, sd 0. Needs a problem that knows its costs beforehand."""
 
     def __init__(self) -> None:
-        self._problem: KnownCosts | None = None
+        self._problem: Problem | None = None
 
     def start(self, problem: Problem) -> None:
         """Take the problem whose costs to tell; raises BadInput for one that does not know them."""
-        if not isinstance(problem, KnownCosts):
+        if not problem.costs_known:
             raise BadInput("cost_model=oracle needs costs known beforehand: evaluator=replay or evaluator=surface")
         self._problem = problem
 

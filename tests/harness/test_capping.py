@@ -12,7 +12,7 @@ from datasets.errors import BadInput
 from harness import execution
 from harness.execution import sandbox
 from harness.live import LiveProblem
-from harness.problem import OK, SLACKS, TIMEOUT, Cappable, slack_factor, threshold
+from harness.problem import OK, SLACKS, TIMEOUT, slack_factor, threshold
 
 
 def test_the_threshold_is_slack_times_the_best() -> None:
@@ -66,7 +66,6 @@ def test_a_live_training_is_capped_or_the_same_as_ever() -> None:
     data = prepared(n=3000, d=20)
     live = LiveProblem(data, 0, 64, "exact", None)
     offer = live.candidates(5)
-    assert isinstance(live, Cappable)
     longest = int(offer.ids[np.argmax(offer.unit[:, 0] + offer.unit[:, 6])])
     capped = live.evaluate_capped(longest, 0.02)
     assert capped.status == TIMEOUT and capped.censored

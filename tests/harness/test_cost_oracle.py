@@ -12,7 +12,7 @@ from harness.acquisitions.ei import ExpectedImprovement
 from harness.cost_models import Oracle
 from harness.loop import run
 from harness.optimizer import Optimizer
-from harness.problem import ContinuousProblem, Evaluation, KnownCosts
+from harness.problem import ContinuousProblem, Evaluation
 from harness.surrogates.gp import GaussianProcess
 from tabular_cache.replay import Replay, ReplayProblem
 
@@ -31,7 +31,7 @@ def test_what_it_predicts_is_what_is_charged(problem: ReplayProblem) -> None:
 
 
 def test_points_that_are_no_rows_have_no_known_cost(problem: ReplayProblem) -> None:
-    assert isinstance(problem, KnownCosts)
+    assert problem.costs_known
     with pytest.raises(ValueError, match="the table of a/p does not hold all of these points"):
         problem.true_cost_s(np.full((2, 7), 0.123))
 
