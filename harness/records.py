@@ -146,16 +146,6 @@ def front_files(folder: Path) -> list[Path]:
     return sorted(folder.rglob(f"seeds-*{FRONTS_SUFFIX}"))
 
 
-def is_front(path: Path) -> bool:
-    """Say whether a file of a block is one of fronts, which may come after the trace."""
-    return path.name.endswith(FRONTS_SUFFIX)
-
-
-def record_files(folder: Path) -> list[Path]:
-    """Return the files under `folder` that say what is done, traces and fronts."""
-    return sorted([*trace_files(folder), *front_files(folder)])
-
-
 # Sealed parquet files: the SHA-256 of all their bytes stands in their own footer.
 #
 # The digest is taken with its own 64 characters replaced by a marker, so that it covers every other byte. Parquet's
@@ -385,10 +375,10 @@ def read_all(
 
 # Records as frames: traces with the description of their block, and the optimizer's milliseconds.
 
-_TEXT = ("dataset", "pipeline", "acq", "method", "evaluator", "utility", "surrogate", "cost_model", "cost_statistic")
-_MADE_OF = ("data", "engine")  # what records must share to be compared: a problem's table, the way of choosing
-_BEFORE = {"cost_statistic": "exp_mean"}  # what records from before a setting was written down were made with
+_TEXT = ("dataset", "pipeline", "acq", "method", "evaluator", "utility", "surrogate", "cost_model", "cost_statistic",
+         "data", "engine")  # fmt: skip
 _NUMBERS = ("lam", "alpha", "tau")
+_BEFORE = {"cost_statistic": "exp_mean", "data": "", "engine": "", "plans_ahead": True}  # where a spec does not say it
 
 
 def specs(results_dir: Path) -> list[dict[str, Any]]:
@@ -400,37 +390,32 @@ def read_traces(results_dir: str | Path, only: Container[str] | None = None) -> 
     """Return every evaluation on disk with its block's description; see `TRACE`.
 
     Adds dataset, pipeline, acq, lam, alpha, tau (NaN where they do not apply), method, evaluator, data (the hash of
-    the problem's content), engine, iterations (as planned) and plans_ahead (False where a rule of the user's own
-    says that its choices do not depend on that). only: the hashes of the specs whose evaluations to return, None for
-    all. Raises BadInput when there is nothing, or a file is damaged or lies where its spec does not belong.
+    the problem's content), engine, iterations (as planned) and plans_ahead (False where a user's rule says that its
+    choices do not depend on that). only: the hashes of the specs whose evaluations to return, None for all. Raises
+    BadInput when there is nothing, or a file is damaged or lies where its spec does not belong.
     """
     import numpy as np
     import pandas as pd
 
-    parts, sizes, headers = [], [], []
-    files = trace_files(Path(results_dir))
-    for path in files if only is None else [path for path in files if path.parent.name.rpartition("-")[2] in only]:
-        with damage_named(path):
-            content = path.read_bytes()
-            headers.append(checked_header(path, content)["spec"])  # whose hash the folder's name ends in
-            table = read_parquet(content)
-            parts.append(table.select(TRACE.names).cast(TRACE))
-        sizes.append(len(table))
+    parts, headers, hashes = [], [], []
+    for path in trace_files(Path(results_dir)):
+        if only is None or path.parent.name.rpartition("-")[2] in only:
+            with damage_named(path):
+                content = path.read_bytes()
+                headers.append({**_BEFORE, **checked_header(path, content)["spec"]})
+                hashes.append(path.parent.name.rpartition("-")[2])
+                parts.append(read_parquet(content).select(TRACE.names).cast(TRACE))
     if not parts:
         raise BadInput(f"no records in {results_dir}: run `python -m harness` first, or give results_dir=...")
-    frame = pa.concat_tables(parts).to_pandas()
+    frame, rows = pa.concat_tables(parts).to_pandas(), np.repeat(np.arange(len(parts)), [len(part) for part in parts])
     for name in _TEXT:
-        values = pd.Categorical([str({**_BEFORE, **spec}[name]) for spec in headers])
-        frame[name] = values.take(np.repeat(np.arange(len(headers)), sizes))
-    for name in _MADE_OF:
-        values = pd.Categorical([str(spec.get(name, "")) for spec in headers])
-        frame[name] = values.take(np.repeat(np.arange(len(headers)), sizes))
+        frame[name] = pd.Categorical([str(spec[name]) for spec in headers]).take(rows)
     for name in _NUMBERS:
-        numbers = [np.nan if spec[name] is None else spec[name] for spec in headers]
-        frame[name] = np.repeat(np.array(numbers, dtype=np.float64), sizes)
-    frame["plans_ahead"] = np.repeat([spec.get("plans_ahead", True) for spec in headers], sizes)
-    frame["iterations"] = np.repeat([spec["iterations"] for spec in headers], sizes)
-    frame["spec"] = np.repeat([spec_hash(spec) for spec in headers], sizes)
+        values = [np.nan if spec[name] is None else spec[name] for spec in headers]
+        frame[name] = np.array(values, dtype=np.float64)[rows]
+    for name in ("plans_ahead", "iterations"):
+        frame[name] = np.array([spec[name] for spec in headers])[rows]
+    frame["spec"] = np.array(hashes, dtype=object)[rows]
     return frame.drop_duplicates(["dataset", "pipeline", "spec", "seed", "step"], ignore_index=True)
 
 

@@ -31,6 +31,7 @@ from harness.problem import Evaluator, Problem
 from harness.progress import Progress
 from harness.records import (
     FRONTS,
+    FRONTS_SUFFIX,
     TARGET,
     TIMINGS,
     TRACE,
@@ -38,7 +39,6 @@ from harness.records import (
     block_folder,
     checked_header,
     code_of,
-    is_front,
     read_traces,
     seeds_done,
     spec_hash,
@@ -344,7 +344,8 @@ def receive(block: Block, result: BlockResult) -> None:
         path, header = Path(name), checked_header(Path(name), content)
         if path.parent != block_folder(Path(), spec) or header["seeds"] != seeds:
             raise BadInput(f"the worker sent {name}, which is not of this block")
-    write_block(results, {n: content for n, content in result.files.items() if not there or is_front(Path(n))})
+    new = {n: content for n, content in result.files.items() if not there or n.endswith(FRONTS_SUFFIX)}
+    write_block(results, new)
 
 
 @dataclass
@@ -426,10 +427,10 @@ def run_missing(study: Study, results: Path, start: Callable[[], AbstractContext
     with start() as executor, locked(results):
         lines, targets = repair(results)
         todo, skipped = blocks(study, results, specs)
-        if todo and (line := check_compiled_for(results, targets, versions()[TARGET])):
-            lines.append(line)
         for line in lines:
             print(line, file=sys.stderr)
+        if todo:
+            check_compiled_for(results, targets, versions()[TARGET])
         try:
             write_plan(results, [block.row() for block in todo], worker_count(executor))
         except OSError as error:

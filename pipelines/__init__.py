@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 def _refuse_foreign_datasets() -> None:
     """Say in one line that `datasets` is another project's package (Hugging Face has one), if it is."""
-    spec, own = importlib.util.find_spec("datasets"), Path(__file__).resolve().parents[1]
-    found = spec.origin if spec and spec.origin else "missing"
-    if Path(found).resolve() == own / "datasets" / "__init__.py":
+    spec = importlib.util.find_spec("datasets")
+    found = str(spec and spec.origin)
+    if Path(found).with_name("catalogue.py").is_file():
         return
+    own = Path(__file__).resolve().parents[1]
     line = f"the package `datasets` is {found}, not that of this project: start from {own}, or uninstall the other one"
     if sys.argv[:1] == ["-m"]:  # `python -m` imports the package of a command
         print(f"error: {line}", file=sys.stderr)

@@ -89,7 +89,8 @@ def test_damaged_records_are_moved_aside_and_done_again_to_the_same_bytes(tables
     (tmp_path / ".mine.tmp").write_bytes(b"not ours")
     notes, targets = repair(tmp_path)
     ours = versions()[TARGET]
-    assert targets == {ours: 2} and check_compiled_for(tmp_path, targets, ours) == ""
+    assert targets == {ours}
+    check_compiled_for(tmp_path, targets, ours)
     assert [note.partition(" (")[0] for note in notes] == [f"damaged record {p}" for p in paths[:2]]
     assert paths[0].with_name(f"{paths[0].name}.damaged").read_bytes() == flipped
     assert not list(tmp_path.rglob(".seeds*.tmp")) and (tmp_path / ".mine.tmp").exists()
@@ -98,8 +99,7 @@ def test_damaged_records_are_moved_aside_and_done_again_to_the_same_bytes(tables
     run_study(todo, skipped, serial(), "test")
     assert contents(tmp_path) == before
     with pytest.raises(BadInput, match=r"code compiled for a-1 and b-2, here it is compiled for "):
-        check_compiled_for(tmp_path, {"b-2": 1, ours: 7, "a-1": 2}, ours)
-    assert "4 records in " in check_compiled_for(tmp_path, {"": 4}, ours)
+        check_compiled_for(tmp_path, ["b-2", ours, "a-1"], ours)
     paths[2].rename(paths[1])
     with pytest.raises(BadInput, match=r"foreign record .*its spec is [0-9a-f]{16}, its name says"):
         repair(tmp_path)
