@@ -69,18 +69,11 @@ class FrontRecorder(WrappedProblem):
         log_value, log_cost = self._optimizer.outlook(self._offered.unit)
         points = np.flatnonzero(ei_cost_front(log_value, log_cost))
         n = len(points)
-        rows = {
-            "seed": [self._seed] * n,
-            "step": [step] * n,
-            "candidate": self._offered.ids[points].tolist(),
-            "log_ei": log_value[points].tolist(),
-            "log_cost": log_cost[points].tolist(),
-            "chosen": (self._offered.ids[points] == chosen).tolist(),
-            "then_log_ei": [np.nan] * n,
-            "then_log_cost": [np.nan] * n,
-            "stays": [None] * n,
-        }
-        for name, values in rows.items():
+        ids, nothing = self._offered.ids[points], [np.nan] * n
+        rows = [self._seed] * n, [step] * n, ids.tolist(), log_value[points].tolist(), log_cost[points].tolist()
+        for name, values in zip(
+            FRONTS.names, [*rows, (ids == chosen).tolist(), nothing, nothing, [None] * n], strict=True
+        ):
             self.columns[name] += values
         self._before = (self._offered, points, chosen)
 
@@ -123,27 +116,17 @@ class Trace:
 
     def add(self, offered: Candidates, i: int, outcome: Evaluation, proposal: Any = None) -> None:
         """Append one evaluation; `proposal` is None for the initial design, which nothing predicted."""
-        step = len(self)
-        row = {
-            "seed": self._seed,
-            "step": step,
-            "candidate": int(offered.ids[i]),
-            "error": outcome.error,
-            "test_error": outcome.test_error,
-            "cost_s": outcome.cost_s,
-            "wall_s": outcome.wall_s,
-            "status": outcome.status,
-            "predicted_cost_s": NAN if proposal is None else proposal.predicted_cost_s,
-            "log_ei": NAN if proposal is None else proposal.log_ei,
-            "effective_alpha": NAN if proposal is None else proposal.effective_alpha,
-        }
-        self._unit.append(offered.unit[i])
-        for name, value in row.items():
-            self._columns[name].append(value)
+        step, guess = len(self), (NAN, NAN, NAN)
         if proposal is not None:
-            times = {"seed": self._seed, "step": step, "fit_ms": proposal.fit_ms, "propose_ms": proposal.propose_ms}
-            for name, value in times.items():
-                self.timings[name].append(value)
+            guess = (proposal.predicted_cost_s, proposal.log_ei, proposal.effective_alpha)
+            times = (self._seed, step, proposal.fit_ms, proposal.propose_ms)
+            for column, value in zip(self.timings.values(), times, strict=True):
+                column.append(value)
+        seen = (outcome.error, outcome.test_error, outcome.cost_s, outcome.wall_s, outcome.status)
+        row = (self._seed, step, int(offered.ids[i]), *seen, *guess)
+        for column, value in zip(self._columns.values(), row, strict=True):  # in the order of TRACE
+            column.append(value)
+        self._unit.append(offered.unit[i])
 
 
 def run(problem: Problem, optimizer: Optimizer, seed: int, iterations: int, n_initial: int, tau: float | None) -> Trace:

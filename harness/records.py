@@ -229,7 +229,7 @@ def check_place(path: Path, name: str, spec: dict[str, Any]) -> None:
 
 
 def checked_header(path: Path, content: bytes) -> dict[str, Any]:
-    """Return what the records file `content`, found at `path`, says of itself: schema, spec, seeds, versions.
+    """Return the header of the records file `content`, found at `path`: schema, spec, seeds, versions.
 
     Raises DamagedRecord if a byte has changed, BadInput if its spec does not belong into that folder.
     """
@@ -242,13 +242,13 @@ def checked_header(path: Path, content: bytes) -> dict[str, Any]:
 
 
 def read_header(path: Path) -> dict[str, Any]:
-    """Return what a record says of itself: schema, spec and seeds. Raises BadInput for a damaged file."""
+    """Return a record's header: schema, spec and seeds. Raises BadInput for a damaged file."""
     with damage_named(path):
         return header_of(path, pq.read_schema(path))
 
 
 def header_of(path: Path, schema: pa.Schema) -> dict[str, Any]:
-    """Return what the metadata say of the record; raises KeyError or ValueError for damage, BadInput if newer."""
+    """Return the header in a record's metadata; raises KeyError or ValueError for damage, OtherSchema."""
     header = parse_spec((schema.metadata or {})[b"block"])
     if header["schema"] != RECORD_SCHEMA:
         raise OtherSchema(f"{path} has record schema {header['schema']}, this version reads {RECORD_SCHEMA}")
@@ -297,9 +297,8 @@ def read_record(path: Path) -> tuple[Spec, pa.Table]:
     with damage_named(path):
         content = path.read_bytes()
         table = read_parquet(content)
-        metadata = table.schema.metadata or {}
         check_seal(content)
-        spec: Spec = parse_spec(metadata[b"spec"])
+        spec: Spec = parse_spec((table.schema.metadata or {})[b"spec"])
     check_place(path, path.stem, spec)
     return spec, table
 
@@ -319,17 +318,16 @@ def is_done(path: Path, read: Callable[[Path], Any] = read_record) -> bool:
     return True
 
 
-def read_kept(folder: Path, label: str) -> list[tuple[Spec, pa.Table]]:
-    """Return spec and table of every record of `label` in `folder`; damaged ones are moved aside, as by `is_done`."""
-    paths = sorted(folder.glob(f"{escape(label)}-*.parquet"))
-    return [read_record(path) for path in paths if is_done(path)]
-
-
 def missing_seeds(spec: Spec, folder: Path, label: str) -> list[int]:
-    """Return the seeds of `spec` that no record of `label` in `folder` under the same settings holds."""
-    kept = [own for own, _ in read_kept(folder, label)]
-    same = [own for own in kept if spec_hash({**own, "seeds": spec["seeds"]}) == spec_hash(spec)]
-    done = {seed for own in same for seed in own["seeds"]}
+    """Return the seeds of `spec` that no record of `label` in `folder` under the same settings holds.
+
+    Damaged records are moved aside, as by `is_done`.
+    """
+    done = set[int]()
+    for path in sorted(folder.glob(f"{escape(label)}-*.parquet")):
+        own = read_record(path)[0] if is_done(path) else {}
+        if own and spec_hash({**own, "seeds": spec["seeds"]}) == spec_hash(spec):
+            done.update(own["seeds"])
     return [seed for seed in spec["seeds"] if seed not in done]
 
 
@@ -424,13 +422,11 @@ def read_timings(results_dir: Path) -> "pd.DataFrame":
     import pandas as pd
 
     parts = [pd.DataFrame({"spec": pd.Series(dtype=str), **{name: [] for name in TIMINGS.names}})]
-    for path in trace_files(results_dir):
-        path = path.with_suffix(TIMINGS_SUFFIX)
+    for path in (path.with_suffix(TIMINGS_SUFFIX) for path in trace_files(results_dir)):
         with damage_named(path):
             content = path.read_bytes()
-            spec = checked_header(path, content)["spec"]
-            table = read_parquet(content)
-            parts.append(table.select(TIMINGS.names).to_pandas().assign(spec=spec_hash(spec)))
+            spec = spec_hash(checked_header(path, content)["spec"])
+            parts.append(read_parquet(content).select(TIMINGS.names).to_pandas().assign(spec=spec))
     return pd.concat(parts, ignore_index=True).drop_duplicates(["spec", "seed", "step"], ignore_index=True)
 
 
@@ -441,19 +437,15 @@ TARGET = "compiler target"
 
 
 @cache
-def _libraries() -> tuple[tuple[str, str], ...]:
-    found = [("python", platform.python_version())]
+def libraries() -> Mapping[str, str]:
+    """Return the versions of Python and of the libraries that compute a trace, by name; "none" for one not there."""
+    found = {"python": platform.python_version()}
     for library in _LIBRARIES:
         try:
-            found.append((library, version(library)))
+            found[library] = version(library)
         except PackageNotFoundError:  # another build of it, or none: what needs it will say so
-            found.append((library, "none"))
-    return tuple(found)
-
-
-def libraries() -> dict[str, str]:
-    """Return the versions of Python and of the libraries that compute a trace, by name."""
-    return dict(_libraries())
+            found[library] = "none"
+    return found
 
 
 def versions() -> dict[str, str]:
@@ -514,19 +506,13 @@ _NOT_OURS = ("sklearn.", "xgboost.")
 
 
 def code_of(*configs: Any) -> dict[str, str]:
-    """Return the SHA-256 of the source of each target in `configs` that did not come with the project.
+    """Return the SHA-256 of the source of each target in `configs` that is not of RECORDED_AS, wherever it lies.
 
-    Wherever it lies: a rule added among the project's counts, too. What such a module imports is not
-    covered.
+    What such a module imports is not covered.
     """
     named = {target for config in configs for target, _ in targets_in(config) if isinstance(target, str)}
-    own = {target for target in named if not target.startswith(_NOT_OURS) and not _came_along(target)}
+    own = {target for target in named if not target.startswith(_NOT_OURS)} - RECORDED_AS.keys()
     return {target: sha for target in sorted(own) if (sha := _source(target)) is not None}
-
-
-def _came_along(target: str) -> bool:
-    """Say whether a class is known by the engine's number, where all else is by its source."""
-    return target in RECORDED_AS
 
 
 def _source(target: str) -> str | None:

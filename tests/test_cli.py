@@ -102,28 +102,6 @@ def test_wrong_input(cli: Cli, arguments: list[str], message: str) -> None:
     assert list(cli.folder.iterdir()) == []
 
 
-def test_a_damaged_table(cli: Cli, tmp_path: Path) -> None:
-    folder = make_tables(tmp_path / "damaged", ["abalone/clean"], 12)
-    path = folder / "abalone--clean.parquet"
-    path.write_bytes(path.read_bytes()[:-10])
-    code, out, err = cli("+acq=ei", f"evaluator.tables={folder}")
-    assert (code, out, len(err)) == (2, [], 1)
-    assert "abalone--clean.parquet is damaged or foreign" in err[0]
-    assert list(cli.folder.iterdir()) == []
-
-
-def test_a_damaged_record_is_named_kept_aside_and_done_again(cli: Cli) -> None:
-    assert cli("+acq=ei")[0] == 0
-    path = next(p for p in cli.folder.rglob("seeds-0.parquet"))
-    whole = path.read_bytes()
-    path.write_bytes(b"garbage")
-    code, _, err = cli("+acq=ei")
-    assert code == 0
-    assert "damaged record" in err[0] and "moved to seeds-0.parquet.damaged" in err[0]
-    assert path.read_bytes() == whole
-    assert path.with_name("seeds-0.parquet.damaged").read_bytes() == b"garbage"
-
-
 def test_one_acquisition_runs_and_tells_what_it_did(cli: Cli) -> None:
     code, out, _ = cli("+acq=cei", "lam=0.1", "dataset=[abalone,wine]", "seeds=[0,1]")
     assert code == 0 and out[-1].startswith("4 runs, 28 evaluations in")
@@ -237,16 +215,6 @@ def test_wrong_commands_of_the_tables(
         assert (stopped.value.code, out, len(err.splitlines())) == (2, "", 1)
         assert message in err
     assert list(tmp_path.iterdir()) == []
-
-
-def test_help_of_a_command_shows_its_settings(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for command, setting in (("build", "slice_s: 30"), ("audit", "sample_seed: 0"), ("costs", "cost_models:")):
-        monkeypatch.setattr(sys, "argv", ["tabular_cache", command, "--help"])
-        assert tabular_cache.__main__.main() == 0
-        out = capsys.readouterr().out
-        assert "usage: python -m tabular_cache" in out and setting in out
 
 
 MORE = ["dataset=[abalone,wine]", "pipeline=[clean]", "seeds=[0,1,2]", "iterations=30", "study=demo"]
