@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from datasets import pin_blas
+import harness  # noqa: F401 - limits BLAS to one thread before numpy is imported
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from analysis.traces import Judge
-
-pin_blas()
 
 REFERENCE = {
     "evaluator": "replay",

@@ -5,11 +5,19 @@ hand needs. They are imported when asked for.
 """
 
 import importlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from datasets import pin_blas
+IN_CHECKOUT = (Path(__file__).resolve().parents[1] / "datasets" / "catalogue.py").is_file()
+"""Whether all packages of the project are here: the wheel has this one alone, for objectives written by hand."""
 
-pin_blas()
+if IN_CHECKOUT:
+    import pipelines  # noqa: F401 - before numpy: limits BLAS to one thread, and refuses a foreign package `datasets`
+else:  # the small matrices of a Gaussian process run many times slower with two threads than with one
+    import numpy  # noqa: F401 - the limit is one on loaded libraries
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(1, user_api="blas")
 
 if TYPE_CHECKING:
     from harness.acquisitions.ei import ExpectedImprovement
@@ -60,6 +68,9 @@ _CALLED_THERE = {"read": "read_traces"}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _PLACES:
-        return getattr(importlib.import_module(_PLACES[name]), _CALLED_THERE.get(name, name))
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = _PLACES[name]
+    if not IN_CHECKOUT and module in ("harness.records", "harness.settings", "harness.study"):
+        raise ImportError(f"harness.{name} needs data sets, pipelines and tables: install the project from a checkout")
+    return getattr(importlib.import_module(module), _CALLED_THERE.get(name, name))

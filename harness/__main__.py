@@ -1,31 +1,33 @@
 """Command line of the study: `python -m harness [+acq=cei lam=0.1] [dataset=[a,b]] [setting=value ...]`."""
 
 import sys
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.cli import SOME_FAILED, refuse, run_cli, stops_soon
 from harness.config import (
     CONFIGS,
-    check_added,
-    check_choices,
+    as_written,
     check_external_configs,
+    check_overrides,
     options,
     overrides_of,
     users_mistakes,
 )
-from harness.errors import BadInput, folder, quoted, writable
+from harness.errors import BadInput, folder, writable
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
     from harness.study import Report
 
+FINISH = "harness.finish"  # entry points of installed packages: functions to call when all is run
 _exit_code = 0
 
 
-def _study(cfg: "DictConfig") -> None:
-    """Run the study; what computes is imported here, since the help and a wrong setting need none of it."""
+def _run(cfg: "DictConfig") -> None:
+    """Run one study; what computes is imported here, since the help and a wrong setting need none of it."""
     global _exit_code
     from hydra.core.hydra_config import HydraConfig
     from hydra.types import RunMode
@@ -36,23 +38,33 @@ def _study(cfg: "DictConfig") -> None:
 
     own = HydraConfig.get()
     overrides = [*own.overrides.task, *own.overrides.hydra]
-    grid = read_study(cfg, own.runtime.choices, overrides, several=own.mode != RunMode.RUN)
+    study = read_study(cfg, own.runtime.choices, overrides, several=own.mode != RunMode.RUN)
     results = writable("results_dir", folder("results_dir", cfg.results_dir))
+    finish = None if cfg.finish is None else _finish(str(cfg.finish))
     try:
-        report = run_missing(grid, results, lambda: instantiate(cfg.executor))
+        report = run_missing(study, results, lambda: instantiate(cfg.executor))
     except Stopped as stopped:
         report, _exit_code = stopped.report, SOME_FAILED
         print(f"error: {stopped}; what is finished is kept: run the same command again", file=sys.stderr)
-    _tell(report, results)
-    told = None
-    if cfg.finish is not None:
-        evaluator = instantiate(grid.components["evaluator"])
-        told = instantiate(cfg.finish)(results, list(all_specs(grid, evaluator)))
-    if report.failed or told is False:
+    _print_report(report, results)
+    good = finish is None or finish.load()(results, list(all_specs(study)))
+    if report.failed or not good:
         _exit_code = SOME_FAILED
 
 
-def _tell(report: "Report", results: Path) -> None:
+def _finish(name: str) -> EntryPoint:
+    """Return the entry point `name` of FINISH: a function of the results directory and the study's specs.
+
+    It returns whether all is well. Raises BadInput where no installed package has it.
+    """
+    known = entry_points(group=FINISH)
+    if name not in known.names:
+        names = ", ".join(sorted(known.names)) or "none"
+        raise BadInput(f"finish={name} is no entry point of {FINISH} (there are: {names}): install the project again")
+    return known[name]
+
+
+def _print_report(report: "Report", results: Path) -> None:
     from harness.progress import duration
 
     ms = report.engine_ms / report.proposals if report.proposals else 0.0
@@ -69,14 +81,14 @@ def _tell(report: "Report", results: Path) -> None:
 def _job(cfg: "DictConfig") -> None:
     """Run one study; Hydra would print its own lines about any exception, but lets an exit through."""
     try:
-        with users_mistakes(arguments=sys.argv[1:]):
-            _study(cfg)
+        with users_mistakes():
+            _run(cfg)
     except BadInput as error:
         refuse(error)
 
 
 def _help() -> str:
-    """Return the help: what may be chosen, and the settings as their file explains them.
+    """Return the help: the choices, and the settings as their file explains them.
 
     Hydra's own, which takes as long as all the rest of starting up, is for help on a command with settings.
     """
@@ -84,32 +96,32 @@ def _help() -> str:
 
     text = (CONFIGS / "config.yaml").read_text(encoding="utf-8")
     settings, _, _ = text.partition("\nhydra:\n")
-    told = yaml.safe_load(text)["hydra"]["help"]
+    own = yaml.safe_load(text)["hydra"]["help"]
     groups = [path.name for path in sorted(CONFIGS.iterdir()) if path.is_dir() and path.name != "__pycache__"]
     return "\n".join(
         [
-            told["header"].replace("${hydra.help.app_name}", told["app_name"]),
+            own["header"].replace("${hydra.help.app_name}", own["app_name"]),
             "What may be chosen, GROUP=NAME:\n",
             *(f"  {group}: {', '.join(options(group))}" for group in groups),
             f"\nThe settings, NAME=VALUE:\n\n{settings}\n",
-            told["footer"],
+            own["footer"],
         ]
     )
 
 
 def main() -> int:
     """Run Hydra on the command line; returns the exit code."""
-    sys.argv[1:] = ["--help" if argument in ("help", "-h") else argument for argument in quoted(sys.argv[1:])]
-    if sys.argv[1:] == ["--help"]:
+    arguments = ["--help" if argument in ("help", "-h") else argument for argument in as_written(sys.argv[1:])]
+    sys.argv[1:] = arguments
+    if arguments == ["--help"]:
         print(_help(), end="")
         return 0
-    check_external_configs(sys.argv[1:])
+    check_external_configs(arguments)
+    check_overrides(overrides_of(arguments), several=bool({"-m", "--multirun"} & set(arguments)))
     import hydra
 
     decorated = hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name="config")(_job)
-    with users_mistakes(arguments=sys.argv[1:]), stops_soon():
-        check_choices(overrides_of(sys.argv[1:]))
-        check_added(overrides_of(sys.argv[1:]))
+    with users_mistakes(), stops_soon():
         decorated()
     return _exit_code
 

@@ -12,8 +12,9 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from datasets.errors import BadInput, reader_may_leave
+from datasets.errors import reader_may_leave
 from harness.config import bad_input
+from harness.errors import BadInput
 
 BAD_INPUT, SOME_FAILED = 2, 3  # exit codes
 

@@ -1,31 +1,45 @@
 """Checks of what users set (numbers, lists, folders): `BadInput`, with one clear line, for what is wrong."""
 
 import math
-import re
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from datasets.errors import BadInput
+from harness import IN_CHECKOUT
+
+if TYPE_CHECKING or IN_CHECKOUT:
+    from datasets.errors import BadInput
+else:
+
+    class BadInput(ValueError):
+        """Something the user gave is wrong; the message says what it was and what is allowed."""
+
 
 __all__ = ["BadInput"]
 
 
 def number(name: str, value: object, allowed: str, low: float, high: float = math.inf) -> float:
     """Return `value` as a float if it is a finite number in [low, high]; else raise BadInput."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise BadInput(f"{name} must be {allowed}, got {value}")
-    if not (math.isfinite(value) and low <= float(value) <= high):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, Real)
+        or not (math.isfinite(value) and low <= float(value) <= high)
+    ):
         raise BadInput(f"{name} must be {allowed}, got {value}")
     return float(value)
+
+
+def positive(name: str, value: object, allowed: str = "a number") -> float:
+    """Return `value` if it is a number above 0; else raise BadInput."""
+    return number(name, value, f"{allowed} > 0", math.ulp(0.0))
 
 
 def whole(name: str, value: object, least: int, most: int | None = None) -> int:
     """Return `value` if it is a whole number in [least, most]; else raise BadInput."""
     allowed = f"a whole number >= {least}" if most is None else f"a whole number from {least} to {most}"
-    if not float(number(name, value, allowed, least, math.inf if most is None else most)).is_integer():
+    if not number(name, value, allowed, least, math.inf if most is None else most).is_integer():
         raise BadInput(f"{name} must be {allowed}, got {value}")
     return int(number(name, value, allowed, least))
 
@@ -37,59 +51,27 @@ def flag(name: str, value: object) -> bool:
     return value
 
 
-def required(name: str, value: object, needs: str) -> object:
-    """Return `value`, or raise BadInput if it is not set."""
-    if value is None:
-        raise BadInput(f"{name} is not set: {needs}")
-    return value
-
-
-# Folders that users name: a bad name, or one that cannot be written to, is refused before anything runs.
-
-_NAMES = ("results_dir", "dataset.path", "dataset.target", "dataset.name", "budgets", "tables", "evaluator.tables")
-_PLAIN = re.compile(r"[A-Za-z0-9_/\\+.$%*@?|: -]*")  # what Hydra takes as it stands
-_NUMBER = re.compile(r"\d[\d_.eE]*")
+def listed(name: str, value: Any) -> list[Any]:
+    """Return the entries of a setting that is a list; else raise BadInput."""
+    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+        raise BadInput(f"{name} must be a list, [a,b], got {value!r}")
+    return list(value)
 
 
 def folder(name: str, value: Any) -> Path:
-    """Return the folder that setting `name` gives, 2026 being a name like any other.
+    """Return the folder that setting `name` gives, 2026 being a name like any other; else raise BadInput.
 
-    Raises BadInput for null, for an empty name (which would be the folder one is in: say `.`) and for what is no name.
+    An empty name is refused: it would be the folder one is in, which is written `.`.
     """
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        value = str(value)
-    if not isinstance(value, str) or not value.strip():
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else value
+    if not isinstance(text, str) or not text.strip() or "\0" in text:
         got = "nothing" if value in (None, "") else repr(value)
         raise BadInput(f"{name} must name a folder, for example {name}=results (. is the one you are in), got {got}")
-    if "\0" in value:
-        raise BadInput(f"{name} must name a folder, got {value!r}")
-    return Path(value)
-
-
-def quoted(arguments: Sequence[str]) -> list[str]:
-    """Return a command line on which names of files, folders and columns are quoted where Hydra would not take them.
-
-    results_dir=2026_11 is a name, and not the number 202611; so are dataset.target=true, and whatever has letters
-    beyond ASCII, parentheses, a # or an = in it. What is quoted already, a list, null or ${...} stays as it is.
-    """
-    several = bool({"-m", "--multirun"} & set(arguments))
-    return [_quoted(argument, several) for argument in arguments]
-
-
-def _quoted(argument: str, several: bool) -> str:
-    """several: commas part the values of several runs."""
-    key, mark, name = argument.partition("=")
-    plain = bool(_PLAIN.fullmatch(name.replace(",", "") if several else name))
-    told = key.lstrip("+") in _NAMES and mark and name and name[0] not in "'\"[{" and "${" not in name
-    column = key.lstrip("+") == "dataset.target" and name.lower() in ("true", "false")
-    if not told or (plain and not column and not _NUMBER.fullmatch(name)):
-        return argument
-    escaped = name.replace("'", "\\'")
-    return f"{key}='{escaped}'"
+    return Path(text)
 
 
 def writable(name: str, path: Path) -> Path:
-    """Return `path` if files can be written there, making nothing; raises BadInput otherwise."""
+    """Return `path` if files can be written there, making nothing; else raise BadInput."""
     existing = path
     try:
         existing = next(p for p in (path, *path.absolute().parents) if p.exists())
@@ -100,25 +82,3 @@ def writable(name: str, path: Path) -> Path:
     except OSError as error:
         raise BadInput(f"{name}: cannot read and write {existing}: {error.strerror}") from None
     return path
-
-
-def whole_number(name: str, value: Any, least: int, most: int | None = None) -> int:
-    """Return `value` if it is a whole number from `least` to `most`; raises BadInput naming the setting."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least or (most is not None and value > most):
-        allowed = f">= {least}" if most is None else f"from {least} to {most}"
-        raise BadInput(f"{name} must be a whole number {allowed}, got {value!r}")
-    return value
-
-
-def listed(name: str, value: Any) -> list[Any]:
-    """Return the entries of a setting that is a list; raises BadInput naming the setting."""
-    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
-        raise BadInput(f"{name} must be a list, [a,b], got {value!r}")
-    return list(value)
-
-
-def positive(name: str, value: Any, allowed: str = "a number") -> float:
-    """Return `value` if it is a number above 0; raises BadInput naming the setting."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
-        raise BadInput(f"{name} must be {allowed} > 0, got {value!r}")
-    return float(value)

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from harness.errors import BadInput, number
-from harness.problem import OK, TIMEOUT, About, ContinuousProblem, Evaluation, cap
+from harness.problem import OK, TIMEOUT, About, ContinuousProblem, Evaluation, Evaluator, cap
 from harness.training import TREE_METHODS, Limits, train, train_within
 from pipelines import prepare
 from pipelines.prepared import Prepared
@@ -70,7 +70,7 @@ class LiveProblem(ContinuousProblem):
 
 
 @dataclass(frozen=True)
-class Live:
+class Live(Evaluator):
     """The evaluator `live`: opens problems that train.
 
     n_candidates: points offered per step; time_limit_s: CPU seconds a training may take, memory_limit_mb: megabytes it
@@ -84,7 +84,7 @@ class Live:
     memory_limit_mb: float | None = None
     split_seed: int = 0
     seeds_per_block: int = 1  # so that workers can share a method's seeds
-    journaled: ClassVar[bool] = True  # evaluations are kept as they are made (`harness.results_dir`)
+    checkpointed: ClassVar[bool] = True  # evaluations are kept as they are made (`harness.results_dir`)
 
     def __post_init__(self) -> None:
         if self.tree_method not in TREE_METHODS:

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from harness.optimizer import Optimizer
-from harness.problem import Candidates, Evaluation, Problem
+from harness.problem import Candidates, Evaluation, Problem, WrappedProblem
 from harness.records import FRONTS, TIMINGS, TRACE
 from harness.space import SearchSpace
 
@@ -36,7 +36,7 @@ def ei_cost_front(log_value: Float[np.ndarray, " m"], log_cost: Float[np.ndarray
     return out
 
 
-class FrontRecorder:
+class FrontRecorder(WrappedProblem):
     """A problem, for one run, that notes the optimizer's front before each evaluation that it proposed.
 
     At every step the last step's points, without the one evaluated since, are looked at once more: `then_log_ei` and
@@ -45,22 +45,15 @@ class FrontRecorder:
     """
 
     def __init__(self, problem: Problem, optimizer: Optimizer, seed: int) -> None:
-        self.name, self.space = problem.name, problem.space
-        for known in ("about", "true_cost_s"):  # what cost models may ask of a problem
-            if hasattr(problem, known):
-                setattr(self, known, getattr(problem, known))
-        self._problem, self._optimizer, self._seed = problem, optimizer, seed
+        super().__init__(problem)
+        self._optimizer, self._seed = optimizer, seed
         self._step: int | None = None
         self._offered = Candidates(np.empty(0, np.int64), np.empty((0, len(problem.space))))
         self._before: tuple[Candidates, Int[np.ndarray, " f"], int] | None = None
         self.columns: dict[str, list[Any]] = {name: [] for name in FRONTS.names}
 
-    def initial(self, n: int) -> Candidates:
-        """Return the problem's own initial design."""
-        return self._problem.initial(n)
-
     def candidates(self, step: int) -> Candidates:
-        """Return the problem's own candidates."""
+        """Return the problem's candidates, and keep them for the front."""
         self._step, self._offered = step, self._problem.candidates(step)
         return self._offered
 
@@ -76,18 +69,11 @@ class FrontRecorder:
         log_value, log_cost = self._optimizer.outlook(self._offered.unit)
         points = np.flatnonzero(ei_cost_front(log_value, log_cost))
         n = len(points)
-        rows = {
-            "seed": [self._seed] * n,
-            "step": [step] * n,
-            "candidate": self._offered.ids[points].tolist(),
-            "log_ei": log_value[points].tolist(),
-            "log_cost": log_cost[points].tolist(),
-            "chosen": (self._offered.ids[points] == chosen).tolist(),
-            "then_log_ei": [np.nan] * n,
-            "then_log_cost": [np.nan] * n,
-            "stays": [None] * n,
-        }
-        for name, values in rows.items():
+        ids, nothing = self._offered.ids[points], [np.nan] * n
+        rows = [self._seed] * n, [step] * n, ids.tolist(), log_value[points].tolist(), log_cost[points].tolist()
+        for name, values in zip(
+            FRONTS.names, [*rows, (ids == chosen).tolist(), nothing, nothing, [None] * n], strict=True
+        ):
             self.columns[name] += values
         self._before = (self._offered, points, chosen)
 
@@ -130,27 +116,17 @@ class Trace:
 
     def add(self, offered: Candidates, i: int, outcome: Evaluation, proposal: Any = None) -> None:
         """Append one evaluation; `proposal` is None for the initial design, which nothing predicted."""
-        step = len(self)
-        row = {
-            "seed": self._seed,
-            "step": step,
-            "candidate": int(offered.ids[i]),
-            "error": outcome.error,
-            "test_error": outcome.test_error,
-            "cost_s": outcome.cost_s,
-            "wall_s": outcome.wall_s,
-            "status": outcome.status,
-            "predicted_cost_s": NAN if proposal is None else proposal.predicted_cost_s,
-            "log_ei": NAN if proposal is None else proposal.log_ei,
-            "effective_alpha": NAN if proposal is None else proposal.effective_alpha,
-        }
-        self._unit.append(offered.unit[i])
-        for name, value in row.items():
-            self._columns[name].append(value)
+        step, guess = len(self), (NAN, NAN, NAN)
         if proposal is not None:
-            times = {"seed": self._seed, "step": step, "fit_ms": proposal.fit_ms, "propose_ms": proposal.propose_ms}
-            for name, value in times.items():
-                self.timings[name].append(value)
+            guess = (proposal.predicted_cost_s, proposal.log_ei, proposal.effective_alpha)
+            times = (self._seed, step, proposal.fit_ms, proposal.propose_ms)
+            for column, value in zip(self.timings.values(), times, strict=True):
+                column.append(value)
+        seen = (outcome.error, outcome.test_error, outcome.cost_s, outcome.wall_s, outcome.status)
+        row = (self._seed, step, int(offered.ids[i]), *seen, *guess)
+        for column, value in zip(self._columns.values(), row, strict=True):  # in the order of TRACE
+            column.append(value)
+        self._unit.append(offered.unit[i])
 
 
 def run(problem: Problem, optimizer: Optimizer, seed: int, iterations: int, n_initial: int, tau: float | None) -> Trace:

@@ -1,8 +1,8 @@
-"""What an optimizer may ask of the world: a `Problem` and the `Evaluation` it answers with.
+"""The optimizer's view of the world: a `Problem` and the `Evaluation` that it answers with.
 
-Live trainings, replayed tables, and any user's own problem implement the same protocol, so they are
-interchangeable, and wrappers (noise, cost scaling, failures) compose around any of them. An `Evaluator` opens
-problems, `ContinuousProblem` is the base of those on the whole space, and evaluations can be capped.
+Live trainings, replayed tables and any user's own problem share one base class, so they are interchangeable, and
+wrappers compose around any of them. An `Evaluator` opens problems, `ContinuousProblem` is the base of those on the
+whole space, and evaluations can be capped.
 
 Notation: m candidates at a step, d = 7 dimensions of the search space.
 """
@@ -11,7 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -79,73 +79,83 @@ class About:
     classes: int
 
 
-@runtime_checkable
-class Described(Protocol):
-    """A problem that says what it is, which cost models that learned from other problems need."""
+class Problem(ABC):
+    """A minimisation problem with costs, for one run: the seam for a problem of the user's own.
 
-    about: About
-
-
-@runtime_checkable
-class KnownCosts(Protocol):
-    """A problem whose costs are known beforehand: a table, or a surface."""
-
-    def true_cost_s(self, C: Float[np.ndarray, "m d"]) -> Float[np.ndarray, " m"]:
-        """Return the cost in seconds that evaluating each of the points `C` on offer will have."""
-        ...
-
-
-@runtime_checkable
-class Cappable(Protocol):
-    """A problem whose evaluations can be stopped."""
-
-    def evaluate_capped(self, candidate: int, cap_s: float) -> Evaluation:
-        """Evaluate the candidate, stopped past `cap_s` seconds of cost: then censored, its cost no less than that."""
-        ...
-
-
-@runtime_checkable
-class Problem(Protocol):
-    """A minimisation problem with costs, for one run."""
+    Attributes: name; space; about, None if unknown; costs_known, whether `true_cost_s` answers.
+    """
 
     name: str
     space: SearchSpace
+    about: About | None = None
+    costs_known = False
 
+    @abstractmethod
     def initial(self, n: int) -> Candidates:
         """Return the `n` points of the initial design; it depends on the problem and the seed only."""
-        ...
 
+    @abstractmethod
     def candidates(self, step: int) -> Candidates:
         """Return the points on offer at `step` (0-based, counted with the initial design); m = 0 ends the run."""
-        ...
 
+    @abstractmethod
     def evaluate(self, candidate: int) -> Evaluation:
         """Evaluate the candidate of that id, one of those last offered."""
-        ...
+
+    def evaluate_capped(self, candidate: int, cap_s: float) -> Evaluation:
+        """Evaluate the candidate, stopped past `cap_s` seconds of cost: then censored, its cost no less than that."""
+        raise NotImplementedError(f"evaluations of {self.name} cannot be stopped")
+
+    def true_cost_s(self, C: Float[np.ndarray, "m d"]) -> Float[np.ndarray, " m"]:
+        """Return the cost in seconds that evaluating each of the points `C` on offer will have."""
+        raise NotImplementedError(f"the costs of {self.name} are not known beforehand")
 
 
-@runtime_checkable
-class Bounded(Protocol):
-    """An evaluator whose problems have so many points and no more."""
+class WrappedProblem(Problem):
+    """Passes everything on to another problem: the base of wrappers that watch it or change one thing."""
 
-    def check_design(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any], n: int) -> None:
-        """Raise BadInput if an initial design of `n` points cannot be drawn from the problem."""
-        ...
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self.name, self.space = problem.name, problem.space
+        self.about, self.costs_known = problem.about, problem.costs_known
+
+    def initial(self, n: int) -> Candidates:
+        """Return the problem's initial design."""
+        return self._problem.initial(n)
+
+    def candidates(self, step: int) -> Candidates:
+        """Return the problem's candidates."""
+        return self._problem.candidates(step)
+
+    def evaluate(self, candidate: int) -> Evaluation:
+        """Return the problem's answer."""
+        return self._problem.evaluate(candidate)
+
+    def true_cost_s(self, C: Float[np.ndarray, "m d"]) -> Float[np.ndarray, " m"]:
+        """Return the problem's costs in seconds."""
+        return self._problem.true_cost_s(C)
 
 
-@runtime_checkable
-class Evaluator(Protocol):
-    """What `evaluator=...` names: opens problems, and tells by a fingerprint what they are made of."""
+class Evaluator(ABC):
+    """Opens problems, and identifies what they are made of by a fingerprint; `evaluator=...` names one.
 
-    seeds_per_block: int | None
+    seeds_per_block: runs that a worker does in a row at most, None for all of a problem and method. checkpointed:
+    whether evaluations take so long that they are kept as they are made.
+    """
 
+    seeds_per_block: int | None = None
+    checkpointed: ClassVar[bool] = False
+
+    @abstractmethod
     def fingerprint(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> str:
         """Return a hash of the problem's content; raises BadInput when it cannot be opened."""
-        ...
 
+    @abstractmethod
     def open(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any], seed: int) -> Problem:
         """Return the problem, fresh for one run."""
-        ...
+
+    def check_design(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any], n: int) -> None:  # noqa: B027
+        """Raise BadInput if an initial design of `n` points cannot be drawn; by default, any can."""
 
 
 # Capping: stopping an evaluation once it has cost more than would make it interesting.
@@ -186,7 +196,7 @@ def threshold(slack: float | None, best_s: float | None, kappa_max_s: float = ma
     return min(slack * best_s, kappa_max_s)
 
 
-class ContinuousProblem(ABC):
+class ContinuousProblem(Problem):
     """One problem for one run. Its initial design and candidates depend on (name, seed, step) only.
 
     So runs of two such problems of one name, for example live and emulated, are offered the same points. Ids count

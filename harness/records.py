@@ -146,16 +146,6 @@ def front_files(folder: Path) -> list[Path]:
     return sorted(folder.rglob(f"seeds-*{FRONTS_SUFFIX}"))
 
 
-def is_front(path: Path) -> bool:
-    """Say whether a file of a block is one of fronts, which may come after the trace."""
-    return path.name.endswith(FRONTS_SUFFIX)
-
-
-def record_files(folder: Path) -> list[Path]:
-    """Return the files under `folder` that say what is done, traces and fronts."""
-    return sorted([*trace_files(folder), *front_files(folder)])
-
-
 # Sealed parquet files: the SHA-256 of all their bytes stands in their own footer.
 #
 # The digest is taken with its own 64 characters replaced by a marker, so that it covers every other byte. Parquet's
@@ -183,28 +173,19 @@ def sealed_parquet(table: pa.Table) -> bytes:
     return content.replace(_MARKER, hashlib.sha256(content).hexdigest().encode())
 
 
-def has_seal(content: bytes) -> bool:
-    """Say whether a parquet file carries a seal; raises pyarrow's errors for what is no parquet file."""
-    return _KEY.encode() in _metadata(content)
-
-
 def check_seal(content: bytes) -> None:
     """Raise ValueError unless the parquet file `content` has a seal and every byte is as it was sealed."""
-    seal = _metadata(content).get(_KEY.encode(), b"")
+    metadata = pq.read_metadata(pa.BufferReader(content)).metadata or {}
+    seal = metadata.get(_KEY.encode(), b"")
     if len(seal) != len(_MARKER) or content.count(seal) != 1:
         raise ValueError("no seal")
     if hashlib.sha256(content.replace(seal, _MARKER)).hexdigest().encode() != seal:
         raise ValueError("its bytes are not those that were written")
 
 
-def _metadata(content: bytes) -> dict[bytes, bytes]:
-    return dict(pq.read_metadata(pa.BufferReader(content)).metadata or {})
-
-
 # Checks of a record: its seal, its schema, and that its spec belongs where it lies.
 
 RECORD_SCHEMA = 2
-_UNSEALED = 1  # the schema of records from before seals and versions, which are still read
 
 
 class DamagedRecord(BadInput):
@@ -248,30 +229,29 @@ def check_place(path: Path, name: str, spec: dict[str, Any]) -> None:
 
 
 def checked_header(path: Path, content: bytes) -> dict[str, Any]:
-    """Return what the records file `content`, found at `path`, says of itself: schema, spec, seeds, versions.
+    """Return the header of the records file `content`, found at `path`: schema, spec, seeds, versions.
 
     Raises DamagedRecord if a byte has changed, BadInput if its spec does not belong into that folder.
     """
     with damage_named(path):
         header = header_of(path, pq.read_schema(pa.BufferReader(content)))
-        if header["schema"] != _UNSEALED or has_seal(content):
-            check_seal(content)
+        check_seal(content)
         spec = header["spec"]
     check_place(path, path.parent.name, spec)
     return header
 
 
 def read_header(path: Path) -> dict[str, Any]:
-    """Return what a record says of itself: schema, spec and seeds. Raises BadInput for a damaged file."""
+    """Return a record's header: schema, spec and seeds. Raises BadInput for a damaged file."""
     with damage_named(path):
         return header_of(path, pq.read_schema(path))
 
 
 def header_of(path: Path, schema: pa.Schema) -> dict[str, Any]:
-    """Return what the metadata say of the record; raises KeyError or ValueError for damage, BadInput if newer."""
+    """Return the header in a record's metadata; raises KeyError or ValueError for damage, OtherSchema."""
     header = parse_spec((schema.metadata or {})[b"block"])
-    if header["schema"] not in (RECORD_SCHEMA, _UNSEALED):
-        raise OtherSchema(f"{path} has record schema {header['schema']}, this version reads up to {RECORD_SCHEMA}")
+    if header["schema"] != RECORD_SCHEMA:
+        raise OtherSchema(f"{path} has record schema {header['schema']}, this version reads {RECORD_SCHEMA}")
     return dict(header)
 
 
@@ -317,10 +297,8 @@ def read_record(path: Path) -> tuple[Spec, pa.Table]:
     with damage_named(path):
         content = path.read_bytes()
         table = read_parquet(content)
-        metadata = table.schema.metadata or {}
-        if has_seal(content) or b"sealed" in metadata:  # those from before seals have neither
-            check_seal(content)
-        spec: Spec = parse_spec(metadata[b"spec"])
+        check_seal(content)
+        spec: Spec = parse_spec((table.schema.metadata or {})[b"spec"])
     check_place(path, path.stem, spec)
     return spec, table
 
@@ -340,17 +318,16 @@ def is_done(path: Path, read: Callable[[Path], Any] = read_record) -> bool:
     return True
 
 
-def read_kept(folder: Path, label: str) -> list[tuple[Spec, pa.Table]]:
-    """Return spec and table of every record of `label` in `folder`; damaged ones are moved aside, as by `is_done`."""
-    paths = sorted(folder.glob(f"{escape(label)}-*.parquet"))
-    return [read_record(path) for path in paths if is_done(path)]
-
-
 def missing_seeds(spec: Spec, folder: Path, label: str) -> list[int]:
-    """Return the seeds of `spec` that no record of `label` in `folder` under the same settings holds."""
-    kept = [own for own, _ in read_kept(folder, label)]
-    same = [own for own in kept if spec_hash({**own, "seeds": spec["seeds"]}) == spec_hash(spec)]
-    done = {seed for own in same for seed in own["seeds"]}
+    """Return the seeds of `spec` that no record of `label` in `folder` under the same settings holds.
+
+    Damaged records are moved aside, as by `is_done`.
+    """
+    done = set[int]()
+    for path in sorted(folder.glob(f"{escape(label)}-*.parquet")):
+        own = read_record(path)[0] if is_done(path) else {}
+        if own and spec_hash({**own, "seeds": spec["seeds"]}) == spec_hash(spec):
+            done.update(own["seeds"])
     return [seed for seed in spec["seeds"] if seed not in done]
 
 
@@ -396,10 +373,10 @@ def read_all(
 
 # Records as frames: traces with the description of their block, and the optimizer's milliseconds.
 
-_TEXT = ("dataset", "pipeline", "acq", "method", "evaluator", "utility", "surrogate", "cost_model", "cost_statistic")
-_MADE_OF = ("data", "engine")  # what records must share to be compared: a problem's table, the way of choosing
-_BEFORE = {"cost_statistic": "exp_mean"}  # what records from before a setting was written down were made with
+_TEXT = ("dataset", "pipeline", "acq", "method", "evaluator", "utility", "surrogate", "cost_model", "cost_statistic",
+         "data", "engine")  # fmt: skip
 _NUMBERS = ("lam", "alpha", "tau")
+_BEFORE = {"cost_statistic": "exp_mean", "data": "", "engine": "", "plans_ahead": True}  # where a spec does not say it
 
 
 def specs(results_dir: Path) -> list[dict[str, Any]]:
@@ -411,37 +388,32 @@ def read_traces(results_dir: str | Path, only: Container[str] | None = None) -> 
     """Return every evaluation on disk with its block's description; see `TRACE`.
 
     Adds dataset, pipeline, acq, lam, alpha, tau (NaN where they do not apply), method, evaluator, data (the hash of
-    the problem's content), engine, iterations (as planned) and plans_ahead (False where a rule of the user's own
-    says that its choices do not depend on that). only: the hashes of the specs whose evaluations to return, None for
-    all. Raises BadInput when there is nothing, or a file is damaged or lies where its spec does not belong.
+    the problem's content), engine, iterations (as planned) and plans_ahead (False where a user's rule says that its
+    choices do not depend on that). only: the hashes of the specs whose evaluations to return, None for all. Raises
+    BadInput when there is nothing, or a file is damaged or lies where its spec does not belong.
     """
     import numpy as np
     import pandas as pd
 
-    parts, sizes, headers = [], [], []
-    files = trace_files(Path(results_dir))
-    for path in files if only is None else [path for path in files if path.parent.name.rpartition("-")[2] in only]:
-        with damage_named(path):
-            content = path.read_bytes()
-            headers.append(checked_header(path, content)["spec"])  # whose hash the folder's name ends in
-            table = read_parquet(content)
-            parts.append(table.select(TRACE.names).cast(TRACE))
-        sizes.append(len(table))
+    parts, headers, hashes = [], [], []
+    for path in trace_files(Path(results_dir)):
+        if only is None or path.parent.name.rpartition("-")[2] in only:
+            with damage_named(path):
+                content = path.read_bytes()
+                headers.append({**_BEFORE, **checked_header(path, content)["spec"]})
+                hashes.append(path.parent.name.rpartition("-")[2])
+                parts.append(read_parquet(content).select(TRACE.names).cast(TRACE))
     if not parts:
         raise BadInput(f"no records in {results_dir}: run `python -m harness` first, or give results_dir=...")
-    frame = pa.concat_tables(parts).to_pandas()
+    frame, rows = pa.concat_tables(parts).to_pandas(), np.repeat(np.arange(len(parts)), [len(part) for part in parts])
     for name in _TEXT:
-        values = pd.Categorical([str({**_BEFORE, **spec}[name]) for spec in headers])
-        frame[name] = values.take(np.repeat(np.arange(len(headers)), sizes))
-    for name in _MADE_OF:
-        values = pd.Categorical([str(spec.get(name, "")) for spec in headers])
-        frame[name] = values.take(np.repeat(np.arange(len(headers)), sizes))
+        frame[name] = pd.Categorical([str(spec[name]) for spec in headers]).take(rows)
     for name in _NUMBERS:
-        numbers = [np.nan if spec[name] is None else spec[name] for spec in headers]
-        frame[name] = np.repeat(np.array(numbers, dtype=np.float64), sizes)
-    frame["plans_ahead"] = np.repeat([spec.get("plans_ahead", True) for spec in headers], sizes)
-    frame["iterations"] = np.repeat([spec["iterations"] for spec in headers], sizes)
-    frame["spec"] = np.repeat([spec_hash(spec) for spec in headers], sizes)
+        values = [np.nan if spec[name] is None else spec[name] for spec in headers]
+        frame[name] = np.array(values, dtype=np.float64)[rows]
+    for name in ("plans_ahead", "iterations"):
+        frame[name] = np.array([spec[name] for spec in headers])[rows]
+    frame["spec"] = np.array(hashes, dtype=object)[rows]
     return frame.drop_duplicates(["dataset", "pipeline", "spec", "seed", "step"], ignore_index=True)
 
 
@@ -450,13 +422,11 @@ def read_timings(results_dir: Path) -> "pd.DataFrame":
     import pandas as pd
 
     parts = [pd.DataFrame({"spec": pd.Series(dtype=str), **{name: [] for name in TIMINGS.names}})]
-    for path in trace_files(results_dir):
-        path = path.with_suffix(TIMINGS_SUFFIX)
+    for path in (path.with_suffix(TIMINGS_SUFFIX) for path in trace_files(results_dir)):
         with damage_named(path):
             content = path.read_bytes()
-            spec = checked_header(path, content)["spec"]
-            table = read_parquet(content)
-            parts.append(table.select(TIMINGS.names).to_pandas().assign(spec=spec_hash(spec)))
+            spec = spec_hash(checked_header(path, content)["spec"])
+            parts.append(read_parquet(content).select(TIMINGS.names).to_pandas().assign(spec=spec))
     return pd.concat(parts, ignore_index=True).drop_duplicates(["spec", "seed", "step"], ignore_index=True)
 
 
@@ -467,19 +437,15 @@ TARGET = "compiler target"
 
 
 @cache
-def _libraries() -> tuple[tuple[str, str], ...]:
-    found = [("python", platform.python_version())]
+def libraries() -> Mapping[str, str]:
+    """Return the versions of Python and of the libraries that compute a trace, by name; "none" for one not there."""
+    found = {"python": platform.python_version()}
     for library in _LIBRARIES:
         try:
-            found.append((library, version(library)))
+            found[library] = version(library)
         except PackageNotFoundError:  # another build of it, or none: what needs it will say so
-            found.append((library, "none"))
-    return tuple(found)
-
-
-def libraries() -> dict[str, str]:
-    """Return the versions of Python and of the libraries that compute a trace, by name."""
-    return dict(_libraries())
+            found[library] = "none"
+    return found
 
 
 def versions() -> dict[str, str]:
@@ -540,19 +506,13 @@ _NOT_OURS = ("sklearn.", "xgboost.")
 
 
 def code_of(*configs: Any) -> dict[str, str]:
-    """Return the SHA-256 of the source of each target in `configs` that did not come with the project.
+    """Return the SHA-256 of the source of each target in `configs` that is not of RECORDED_AS, wherever it lies.
 
-    Wherever it lies: a rule added among the project's counts, too. What such a module imports is not
-    covered.
+    What such a module imports is not covered.
     """
     named = {target for config in configs for target, _ in targets_in(config) if isinstance(target, str)}
-    own = {target for target in named if not target.startswith(_NOT_OURS) and not _came_along(target)}
+    own = {target for target in named if not target.startswith(_NOT_OURS)} - RECORDED_AS.keys()
     return {target: sha for target in sorted(own) if (sha := _source(target)) is not None}
-
-
-def _came_along(target: str) -> bool:
-    """Say whether a class is known by the engine's number, where all else is by its source."""
-    return target in RECORDED_AS
 
 
 def _source(target: str) -> str | None:

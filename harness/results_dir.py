@@ -13,7 +13,6 @@ import os
 import socket
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -22,9 +21,18 @@ from typing import Any
 
 from datasets.files import write_atomically
 from harness.errors import BadInput
-from harness.problem import Candidates, Evaluation, Problem
+from harness.problem import Evaluation, Problem, WrappedProblem
 from harness.progress import duration
-from harness.records import TARGET, DamagedRecord, checked_header, libraries, record_files, set_aside, spec_hash
+from harness.records import (
+    TARGET,
+    DamagedRecord,
+    checked_header,
+    front_files,
+    libraries,
+    set_aside,
+    spec_hash,
+    trace_files,
+)
 
 FOLDER, PLAN, FAILED, LOCK = ".study", "plan.json", "failed.json", "lock"
 BLOCK = "*/*/*"  # dataset, pipeline, method: only there, whatever folder `results` may be
@@ -34,56 +42,29 @@ BLOCK = "*/*/*"  # dataset, pipeline, method: only there, whatever folder `resul
 def locked(results: Path) -> Iterator[None]:
     """Hold `results` for this process; raises BadInput naming the holder when another study writes there.
 
-    The system lets go of the lock when the process ends, however it ends. What was made here and stayed empty is
-    removed again.
+    The system lets go of the lock when the process ends, however it ends.
     """
-    made = not results.exists()
-    folder = results / FOLDER
+    path = results / FOLDER / LOCK
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file = _open_lock(folder / LOCK)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("a+")
     except OSError as error:
         raise BadInput(f"results_dir: cannot write to {results}: {error.strerror}") from None
     with file:
-        try:
-            yield
-        except BaseException:
-            if made:
-                _remove_if_empty(results)
-            raise
-
-
-def _open_lock(path: Path) -> Any:
-    while True:
-        file = path.open("a+")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.seek(0)
             holder = file.read(200).strip()
-            file.close()
-            raise BadInput(
-                f"another study is writing to {path.parents[1]} ({holder}): wait for it, or stop it"
-            ) from None
+            raise BadInput(f"another study is writing to {results} ({holder}): wait for it, or stop it") from None
         except OSError as error:  # a file system without locks
-            print(f"{path.parents[1]} cannot be locked ({error.strerror}): see that no other study writes to it",
-                  file=sys.stderr)  # fmt: skip
-        if path.exists() and path.stat().st_ino == os.fstat(file.fileno()).st_ino:
-            with contextlib.suppress(OSError):  # a full disk: the name is for people only
-                file.truncate(0)
-                file.write(f"process {os.getpid()} on {socket.gethostname()}")
-                file.flush()
-            return file
-        file.close()  # removed by its last holder between our opening and locking it
-
-
-def _remove_if_empty(results: Path) -> None:
-    with contextlib.suppress(OSError):
-        if [path.name for path in results.rglob("*")] != [FOLDER, LOCK]:
-            return
-        (results / FOLDER / LOCK).unlink()
-        (results / FOLDER).rmdir()
-        results.rmdir()
+            line = f"{results} cannot be locked ({error.strerror}): see that no other study writes to it"
+            print(line, file=sys.stderr)
+        with contextlib.suppress(OSError):  # a full disk: the name is for people only
+            file.truncate(0)
+            file.write(f"process {os.getpid()} on {socket.gethostname()}")
+            file.flush()
+        yield
 
 
 def is_locked(results: Path) -> bool:
@@ -98,43 +79,34 @@ def is_locked(results: Path) -> bool:
     return False
 
 
-def repair(results: Path) -> tuple[list[str], Counter[str]]:
+def repair(results: Path) -> tuple[list[str], set[str]]:
     """Remove what killed writers left, and move damaged records aside as `.damaged`, so that they are run again.
 
-    Returns a line for each record moved, and how many whole ones there are of each target; "" for those from before
-    targets were written down. Raises BadInput for a record that does not belong where it lies, or of a
-    newer version: these are somebody's results.
+    Returns a line for each record moved, and the targets that the others were compiled for. Raises BadInput for a
+    record that does not belong where it lies, or of another version: these are somebody's results.
     """
     for stale in (*results.glob(f"{BLOCK}/.seeds-*.tmp"), *results.glob(f"{FOLDER}/.*.json.*.tmp")):
         stale.unlink(missing_ok=True)
-    lines, targets = list[str](), Counter[str]()
-    for path in [p for folder in sorted(results.glob(BLOCK)) for p in record_files(folder)]:
+    lines, targets = list[str](), set[str]()
+    for path in [p for folder in sorted(results.glob(BLOCK)) for p in (*front_files(folder), *trace_files(folder))]:
         try:
             header = checked_header(path, path.read_bytes())
         except DamagedRecord as damage:
             lines.append(set_aside(path, damage))
         else:
-            targets[str(header.get("versions", {}).get(TARGET, ""))] += 1
+            targets |= {header["versions"][TARGET]} if TARGET in header.get("versions", {}) else set()
     return lines, targets
 
 
-def check_compiled_for(results: Path, targets: Mapping[str, int], ours: str) -> str:
-    """Raise BadInput if `results` holds records of another target than `ours`: the last digits would be of two kinds.
-
-    Records of an unknown target do not hinder; the line returned, "" for none, says that they are there.
-    """
-    others = sorted(target for target in targets if target not in ("", ours))
+def check_compiled_for(results: Path, targets: Iterable[str], ours: str) -> None:
+    """Raise BadInput if `results` holds records of another target than `ours`: last digits would be of two kinds."""
+    others = sorted(set(targets) - {ours})
     if others:
         raise BadInput(
             f"results_dir: {results} holds records of code compiled for {' and '.join(others)}, here it is compiled "
             f"for {ours}, and last digits differ: go on where they were made (same processor, same NUMBA_CPU_NAME and "
             "NUMBA_CPU_FEATURES), or give a results_dir of its own"
         )
-    unknown = targets.get("", 0)
-    return "" if not unknown else (
-        f"{unknown} records in {results} do not say what they were compiled for: if that was not {ours}, their last "
-        "digits are of another kind than those added now"
-    )  # fmt: skip
 
 
 def write_plan(results: Path, rows: Iterable[dict[str, Any]], workers: int) -> None:
@@ -163,39 +135,33 @@ def write_failed(results: Path, row: dict[str, Any], reason: str, traceback: str
 
 def read_plan(results: Path) -> dict[str, Any]:
     """Return the plan: workers, and the blocks that were missing when a study was started, of all studies."""
-    plan = _read(results / FOLDER / PLAN, {})
-    blocks = plan.get("blocks") if isinstance(plan, dict) else None
-    good = [row for row in blocks if _is_row(row)] if isinstance(blocks, list) else []
-    workers = plan.get("workers") if good else 1
-    return {"workers": workers if isinstance(workers, int) and workers > 0 else 1, "blocks": good}
+    plan = _read(results / FOLDER / PLAN)
+    good = _rows(plan.get("blocks")) if isinstance(plan, dict) else []
+    workers = plan["workers"] if good and isinstance(plan.get("workers"), int) else 1
+    return {"workers": max(1, workers), "blocks": good}
 
 
 def read_failed(results: Path) -> list[dict[str, Any]]:
     """Return the blocks that were set aside, each with its reason."""
-    rows = _read(results / FOLDER / FAILED, [])
-    return [row for row in rows if _is_row(row) and "reason" in row] if isinstance(rows, list) else []
+    return [row for row in _rows(_read(results / FOLDER / FAILED)) if "reason" in row]
 
 
 def key(row: dict[str, Any]) -> tuple[str, str]:
-    """Return what names a block among those of one folder of results."""
+    """Return the key of a block among those of one folder of results."""
     return str(row["folder"]), ",".join(str(seed) for seed in row["seeds"])
 
 
-def _is_row(row: Any) -> bool:
-    words = ("dataset", "pipeline", "method", "folder")
-    return (
-        isinstance(row, dict)
-        and all(isinstance(row.get(name), str) for name in words)
-        and isinstance(row.get("seeds"), list)
-        and all(isinstance(seed, int) for seed in row["seeds"])
-    )
+def _rows(found: Any) -> list[dict[str, Any]]:
+    """Return the entries of a list that are rows of blocks: the file may be anybody's."""
+    words = {"dataset", "pipeline", "method", "folder", "seeds"}
+    return [row for row in found if isinstance(row, dict) and words <= row.keys()] if isinstance(found, list) else []
 
 
-def _read(path: Path, otherwise: Any) -> Any:
+def _read(path: Path) -> Any:
     try:
         return json.loads(path.read_bytes())
     except (OSError, ValueError):
-        return otherwise
+        return None
 
 
 # Checkpoints: the evaluations of unfinished live runs, kept as they are made, so that none is trained again.
@@ -222,19 +188,15 @@ def saved_evaluations(results: Path) -> int:
     return sum(max(0, path.read_bytes().count(b"\n") - 1) for path in (results / FOLDER).glob("live-*.jsonl"))
 
 
-class Checkpointed:
+class Checkpointed(WrappedProblem):
     """A problem, for one run, that writes down each evaluation, and answers from what is written already.
 
     An answer is taken only for the candidate that was evaluated then: where the run now chooses another, all that
-    was written from there on is given up. Each evaluation made is told on standard error, one a second at most.
+    was written from there on is given up. Progress goes to standard error, a line a second at most.
     """
 
     def __init__(self, problem: Problem, results: Path, spec: Mapping[str, Any], seed: int) -> None:
-        self.name, self.space = problem.name, problem.space
-        for known in ("about", "true_cost_s"):  # what cost models may ask of a problem
-            if hasattr(problem, known):
-                setattr(self, known, getattr(problem, known))
-        self._problem = problem
+        super().__init__(problem)
         self._label = f"{spec['dataset']}/{spec['pipeline']} {spec['method']} seed {seed}"
         self._of, self._told = int(spec["iterations"]), 0.0
         self._done, self._spent_s, self._best = 0, 0.0, float("nan")
@@ -252,14 +214,6 @@ class Checkpointed:
         whole = [line for line in lines[1:] if line.endswith(b"\n")]
         self._file.truncate(sum(map(len, [header, *whole])))
         return whole
-
-    def initial(self, n: int) -> Candidates:
-        """Return the problem's own initial design."""
-        return self._problem.initial(n)
-
-    def candidates(self, step: int) -> Candidates:
-        """Return the problem's own candidates."""
-        return self._problem.candidates(step)
 
     def evaluate(self, candidate: int) -> Evaluation:
         """Return what is written of this evaluation; make it, and write it down, if nothing is."""

@@ -1,33 +1,76 @@
-"""From the composed configuration to the `Study` that it describes; every mistake is told before anything runs."""
+"""From a composed configuration to the `Study` that it describes; every mistake is found before anything runs."""
 
 import csv
+import inspect
 import json
 import math
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import hydra
 from hydra.utils import instantiate
 from omegaconf import DictConfig, ListConfig, OmegaConf
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from harness.config import (
     CONFIGS,
-    check_needs,
+    check_overrides,
     check_targets,
     chosen,
     composed,
     given_on_command_line,
-    no_secrets,
+    located,
     search_places,
+    targets_in,
     users_mistakes,
 )
 from harness.cost_models import check_statistic, check_treatment
-from harness.errors import BadInput, flag, number, whole_number
+from harness.errors import BadInput, flag
 from harness.optimizer import check_scale
 from harness.records import LARGEST_SEED
 from harness.study import Method, Study, make_optimizer
+
+# The declaration of the settings: types and ranges. Components declare theirs in their constructors, as `Optimizer`
+# does those that it takes; all are made once before anything runs.
+
+
+class Settings(BaseModel):
+    """The plain settings of configs/config.yaml that a study takes; `description` is what an error line says."""
+
+    model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False)
+
+    seeds: Annotated[
+        list[Annotated[int, Field(ge=0, le=LARGEST_SEED)]],
+        Field(min_length=1, description=f"a list of whole numbers from 0 to {LARGEST_SEED}, for example seeds=[0,1]"),
+    ]
+    iterations: Annotated[int, Field(ge=1, description="a whole number >= 1")]
+    n_initial: Annotated[int, Field(ge=1, description="a whole number >= 1")]
+    tau: Annotated[float | None, Field(gt=0, description="a number of seconds > 0 or null")]
+    budgets: Annotated[str | None, Field(description="a CSV file or null")]
+    fronts: Annotated[bool, Field(description="true or false")]
+    cost_statistic: Annotated[Any, AfterValidator(check_statistic)]
+    censored_costs: Annotated[Any, AfterValidator(check_treatment)]
+    error_scale: Annotated[Any, AfterValidator(check_scale)]
+
+
+def read_settings(cfg: DictConfig) -> Settings:
+    """Return the settings of a configuration; raises BadInput naming the first that is not as declared."""
+    plain: Any = OmegaConf.to_container(cfg, resolve=True)
+    try:
+        found = Settings.model_validate(plain)
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        if isinstance(cause := wrong.get("ctx", {}).get("error"), BadInput):
+            raise cause from None
+        name = str(wrong["loc"][0])
+        allowed = Settings.model_fields[name].description
+        raise BadInput(f"{name} must be {allowed}, got {wrong['input']!r}") from None
+    if len(set(found.seeds)) < len(found.seeds):
+        raise BadInput(f"seeds must differ from each other, got {found.seeds}")
+    return found
+
 
 COLUMNS = ("dataset", "pipeline", "budget_s")
 
@@ -38,39 +81,28 @@ def read_budgets(path: Path) -> dict[str, float]:
         with path.open(newline="", encoding="utf-8-sig") as file:
             lines = csv.DictReader(file)
             missing = [c for c in COLUMNS if c not in (lines.fieldnames or ())]
-            if missing:
-                raise BadInput(
-                    f"budgets: {path} lacks the column(s) {', '.join(missing)}; needed: {', '.join(COLUMNS)}"
-                )
             rows = [(lines.line_num, row) for row in lines]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise BadInput(f"budgets: cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+    if missing or not rows:
+        raise BadInput(f"budgets: {path} lacks {', '.join(missing) or 'rows'}; its columns: {', '.join(COLUMNS)}")
     found: dict[str, float] = {}
     for line, row in rows:
-        if not (row["dataset"] and row["pipeline"]):
-            raise BadInput(f"budgets: {path} line {line} names no problem: dataset and pipeline are needed")
-        problem = f"{row['dataset']}/{row['pipeline']}"
-        if problem in found:
-            raise BadInput(f"budgets: {path} line {line} names {problem} a second time")
-        found[problem] = _seconds(row["budget_s"], f"budgets: {path} line {line}")
-    if not found:
-        raise BadInput(f"budgets: {path} names no problem")
+        where, problem = f"budgets: {path} line {line}", f"{row['dataset']}/{row['pipeline']}"
+        if not (row["dataset"] and row["pipeline"]) or problem in found:
+            raise BadInput(f"{where} names {f'{problem} a second time' if problem in found else 'no problem'}")
+        try:
+            found[problem] = float(row["budget_s"] or "")
+        except ValueError:
+            found[problem] = math.nan
+        if not (math.isfinite(found[problem]) and found[problem] > 0):
+            raise BadInput(f"{where}: budget_s must be a number of seconds > 0, got {row['budget_s']!r}")
     return found
 
 
-def _seconds(text: str | None, where: str) -> float:
-    try:
-        value = float(text or "")
-    except ValueError:
-        value = math.nan
-    if not (math.isfinite(value) and value > 0):
-        raise BadInput(f"{where}: budget_s must be a number of seconds > 0, got {text!r}")
-    return value
-
+# Methods.
 
 PARAMETERS = ("lam", "alpha")
-
-
 SHIPPED = ("cei", "ei", "eialpha", "eicool", "eipu")  # named by lam and alpha alone; others by all their parameters
 
 
@@ -85,30 +117,42 @@ def to_method(cfg: DictConfig, utility: str | None = None, allowed: Sequence[str
         raise BadInput(f"acq must name one acquisition, for example +acq=cei, got {node!r}")
     if not isinstance(node.get("name"), str) or not node.name:
         raise BadInput("the file of the acquisition needs a line `name: ...`, by which its records are known")
-    _check_shipped(str(node.name), node.rule)
-    used = [p for p in PARAMETERS if p in node.rule and OmegaConf.is_interpolation(node.rule, p)]
-    rule = OmegaConf.to_container(node.rule, resolve=True)
-    assert isinstance(rule, dict)
-    check_targets(rule, allowed)
-    plain: dict[str, Any] = {str(key): value for key, value in rule.items()}
-    made = instantiate(plain)  # a wrong parameter is told before anything runs
-    name, shown = str(node.name), ",".join(f"{p}={_shown(float(plain[p]))}" for p in used)
-    if name not in SHIPPED:
-        shown = ",".join(f"{key}={_shown(v)}" for key, v in plain.items() if key != "_target_" and v is not None)
-    own: Any = None if utility is None else (utility, OmegaConf.to_container(cfg.utility, resolve=True))
-    check_targets(own and own[1], allowed)
+    name, plain = str(node.name), _checked(node.rule, allowed)
+    made = instantiate(plain)  # a wrong parameter is found before anything runs
+    used = {key: value for key, value in plain.items() if key != "_target_" and value is not None}
+    if name in SHIPPED:
+        _check_shipped(name, node.rule)
+        used = {p: float(plain[p]) for p in PARAMETERS if p in plain and OmegaConf.is_interpolation(node.rule, p)}
+    shown = ",".join(f"{key}={_shown(value)}" for key, value in used.items())
+    own = None if utility is None else (utility, _checked(cfg.utility, allowed))
     steady = name not in SHIPPED and not flag(f"{name}: plans_ahead", getattr(made, "plans_ahead", True))
     return Method(name, f"{name}({shown})" if shown else name, plain, own, steady)
 
 
+def _checked(node: DictConfig, allowed: Sequence[str]) -> dict[str, Any]:
+    """Return a component's configuration as plain values.
+
+    Raises BadInput for a target that is not allowed, or cannot be loaded, and for settings that it does not have.
+    """
+    plain: Any = OmegaConf.to_container(node, resolve=True)
+    check_targets(plain, allowed)
+    for target, given in targets_in(plain):
+        try:
+            parameters = inspect.signature(located(target)).parameters
+        except Exception as error:  # whatever a user's module raises
+            raise BadInput(f"_target_ {target} cannot be loaded: {' '.join(str(error).split())}") from None
+        unknown = [str(key) for key in given if key not in parameters and not str(key).startswith("_")]
+        if unknown and not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
+            name = target.rpartition(".")[2]
+            raise BadInput(f"{name} has no setting {unknown[0]!r}; allowed: {', '.join(parameters) or 'nothing'}")
+    return {str(key): value for key, value in plain.items()}
+
+
 def _check_shipped(name: str, rule: DictConfig) -> None:
     """Raise BadInput where an acquisition of the project has another rule than its file: its name would be a lie."""
-    if name not in SHIPPED:
-        return
-    plain = OmegaConf.to_container(rule, resolve=False)
-    shipped = OmegaConf.load(CONFIGS / "acq" / f"{name}.yaml")
-    if plain != OmegaConf.to_container(shipped.rule, resolve=False):
-        own = " ".join(f"{p}=" for p in PARAMETERS if p in shipped.rule and OmegaConf.is_interpolation(shipped.rule, p))
+    shipped = OmegaConf.load(CONFIGS / "acq" / f"{name}.yaml").rule
+    if OmegaConf.to_container(rule, resolve=False) != OmegaConf.to_container(shipped, resolve=False):
+        own = " ".join(f"{p}=" for p in PARAMETERS if p in shipped and OmegaConf.is_interpolation(shipped, p))
         how = f"is set by {own} alone" if own else "has nothing to set"
         raise BadInput(f"acq.rule: {name} {how}; another rule needs a file, and so a name, of its own")
 
@@ -130,13 +174,13 @@ def study_methods(entries: Sequence[Any], overrides: Sequence[str], allowed: Seq
         plain: Any = OmegaConf.to_container(entry) if isinstance(entry, DictConfig) else entry
         if not isinstance(plain, dict) or "acq" not in plain or set(plain) - {"acq", "utility", *PARAMETERS}:
             raise BadInput(f"a study's method needs acq and may have lam, alpha, utility; got {plain!r}")
-        grids = [value if isinstance(value, list) else [value] for key, value in plain.items() if key != "acq"]
         keys = [key for key in plain if key != "acq"]
-        for values in product(*grids):
+        for values in product(*(plain[k] if isinstance(plain[k], list) else [plain[k]] for k in keys)):
             given = dict(zip(keys, values, strict=True))
-            settings = [f"{'+' * (key == 'utility')}{key}={value}" for key, value in given.items()]
-            with users_mistakes(arguments=overrides):
-                cfg = hydra.compose("method", overrides=[f"+acq={plain['acq']}", *settings, *overrides])
+            settings = [f"+acq={plain['acq']}", *(f"{'+' * (k == 'utility')}{k}={v}" for k, v in given.items())]
+            check_overrides([*(s for s in settings if s.startswith("+")), *overrides])
+            with users_mistakes():
+                cfg = hydra.compose("method", overrides=[*settings, *overrides])
             methods.append(to_method(cfg, given.get("utility"), allowed))
     if not methods:
         raise BadInput("study.methods is empty: a study needs one method or more, for example [{acq: ei}]")
@@ -147,9 +191,25 @@ def study_methods(entries: Sequence[Any], overrides: Sequence[str], allowed: Seq
     return methods
 
 
+def _methods(cfg: DictConfig, allowed: Sequence[str], overrides: Sequence[str], several: bool) -> list[Method]:
+    given = [name for name in PARAMETERS if cfg[name] is not None]
+    if "acq" in cfg:
+        method = to_method(cfg, allowed=allowed)
+        idle = [p for p in given if p not in cfg.acq.rule or not OmegaConf.is_interpolation(cfg.acq.rule, p)]
+        if idle and not several:
+            raise BadInput(f"{idle[0]} is set, but +acq={method.acq} has no such parameter: leave it out")
+        return [method]
+    if given:
+        raise BadInput(f"{given[0]} is set but no acquisition: add +acq=..., or leave it out to run the study's list")
+    if not isinstance(cfg.study.methods, ListConfig):
+        raise BadInput(f"study.methods must be a list such as [{{acq: ei}}], got {cfg.study.methods!r}")
+    search = [o for o in overrides if list(search_places([o]))]
+    return study_methods(cfg.study.methods, search, allowed)
+
+
+# The study.
+
 COMPONENT_GROUPS = ("evaluator", "utility", "surrogate", "cost_model")
-
-
 OF_THE_RUN = ("results_dir", "executor", "finish")  # settings of the command line that are no part of a study
 
 
@@ -180,76 +240,34 @@ def read_study(cfg: DictConfig, choices: Mapping[str, str], overrides: Sequence[
     """
     allowed = given_on_command_line(overrides)
     check_targets(OmegaConf.to_container(cfg, resolve=False), allowed)
-    check_needs(cfg.setting_needs, choices)
-    components = {name: _plain(cfg[name], name) for name in COMPONENT_GROUPS}
-    no_secrets(components)
-    if cfg.tau is not None:
-        number("tau", cfg.tau, "a number of seconds > 0 or null", math.ulp(0.0))
-    if cfg.budgets is not None and cfg.tau is None:
+    for group, names in cfg.setting_needs.items():  # a file of configs/setting changes a setting of some components
+        if choices[group] not in names:
+            wanted = " or ".join(f"{group}={name}" for name in names)
+            raise BadInput(f"setting={choices['setting']} needs {wanted}, got {group}={choices[group]}")
+    settings = read_settings(cfg)
+    if settings.budgets is not None and settings.tau is None:
         raise BadInput("budgets is given, so tau must say how many times the budget, for example tau=20")
-    if not isinstance(cfg.fronts, bool):
-        raise BadInput(f"fronts must be true or false, got {cfg.fronts!r}")
-    grid = Study(
+    study = Study(
         datasets=chosen(cfg, "dataset"),
         pipelines=chosen(cfg, "pipeline"),
         methods=_methods(cfg, allowed, overrides, several),
-        seeds=_seeds(cfg.seeds),
-        iterations=whole_number("iterations", cfg.iterations, 1),
-        n_initial=whole_number("n_initial", cfg.n_initial, 1),
-        tau=None if cfg.tau is None else float(cfg.tau),
-        components=components,
+        components={name: _component(cfg[name], name, allowed) for name in COMPONENT_GROUPS},
         names={name: str(choices[name]) for name in COMPONENT_GROUPS},
-        cost_statistic=check_statistic(cfg.cost_statistic),
-        budgets=None if cfg.budgets is None else read_budgets(Path(str(cfg.budgets))),
-        fronts=cfg.fronts,
-        censored_costs=check_treatment(cfg.censored_costs),
-        error_scale=check_scale(cfg.error_scale),
+        **{
+            **settings.model_dump(),
+            "seeds": sorted(settings.seeds),
+            "budgets": None if settings.budgets is None else read_budgets(Path(settings.budgets)),
+        },
     )
-    _check_tables(grid)
-    for method in grid.methods:
-        make_optimizer(grid.parts(method), method.rule, grid.settings())  # what is wrong is told before anything runs
-    return grid
-
-
-def _check_tables(grid: Study) -> None:
-    """Raise BadInput for a data set of the user's own with an evaluator on tables, which there are only of the study's.
-
-    Both by what their configs name: to open either would take time, or fail for another reason first.
-    """
-    own = [name for name, config in grid.datasets.items() if str(config["_target_"]).startswith("datasets.csv_file.")]
-    if own and "tables" in grid.components["evaluator"]:
+    own = [name for name, config in study.datasets.items() if str(config["_target_"]).startswith("datasets.csv_file.")]
+    if own and "tables" in study.components["evaluator"]:  # to open it would fail for another reason first
         raise BadInput(f"{own[0]} is a file of your own and has no table to replay: evaluator=live")
+    for method in study.methods:
+        make_optimizer(study.parts(method), method.rule, study.settings())
+    return study
 
 
-def _plain(node: Any, name: str) -> dict[str, Any]:
-    plain = OmegaConf.to_container(node, resolve=True) if isinstance(node, DictConfig) else None
-    if not isinstance(plain, dict) or "_target_" not in plain:
+def _component(node: Any, name: str, allowed: Sequence[str]) -> dict[str, Any]:
+    if not isinstance(node, DictConfig) or "_target_" not in node:
         raise BadInput(f"{name} must name one of configs/{name}, got {node!r}")
-    return {str(key): value for key, value in plain.items()}
-
-
-def _methods(cfg: DictConfig, allowed: Sequence[str], overrides: Sequence[str], several: bool) -> list[Method]:
-    given = [name for name in PARAMETERS if cfg[name] is not None]
-    if "acq" in cfg:
-        method = to_method(cfg, allowed=allowed)
-        idle = [
-            name for name in given if name not in cfg.acq.rule or not OmegaConf.is_interpolation(cfg.acq.rule, name)
-        ]
-        if idle and not several:
-            raise BadInput(f"{idle[0]} is set, but +acq={method.acq} has no such parameter: leave it out")
-        return [method]
-    if given:
-        raise BadInput(f"{given[0]} is set but no acquisition: add +acq=..., or leave it out to run the study's list")
-    if not isinstance(cfg.study.methods, ListConfig):
-        raise BadInput(f"study.methods must be a list such as [{{acq: ei}}], got {cfg.study.methods!r}")
-    search = [o for o in overrides if list(search_places([o]))]
-    return study_methods(cfg.study.methods, search, allowed)
-
-
-def _seeds(seeds: Any) -> list[int]:
-    if not isinstance(seeds, ListConfig) or not len(seeds):
-        raise BadInput(f"seeds must be a list of whole numbers >= 0, for example seeds=[0,1], got {seeds!r}")
-    checked = [whole_number("each of seeds", seed, 0, LARGEST_SEED) for seed in seeds]
-    if len(set(checked)) < len(checked):
-        raise BadInput(f"seeds must differ from each other, got {checked}")
-    return sorted(checked)
+    return _checked(node, allowed)

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.cli import run_cli
+from harness.cli import run_cli, wants_help
 from harness.errors import BadInput
 from harness.progress import duration
 from harness.records import DamagedRecord, OtherSchema, checked_header, trace_files
@@ -113,7 +113,7 @@ def _seconds(path: Path) -> float | None:
 
 
 def _seconds_left(status: Status) -> float | None:
-    """Return the missing runs times what a run took, by method where that is known, else over all."""
+    """Return the missing runs times the seconds of a run, by method where they are known, else over all."""
     if not status.total.timed:
         return None if status.total.missing else 0.0
     mean = status.total.seconds / status.total.timed
@@ -144,23 +144,16 @@ def lines(status: Status) -> Iterable[str]:
 
 def main() -> int:
     """Print the status; returns the exit code."""
-    folder, as_json = "results", False
-    for argument in sys.argv[1:]:
-        name, _, value = argument.partition("=")
-        if argument in ("-h", "--help"):
-            print(USAGE)
-            return 0
-        if argument == "--json":
-            as_json = True
-        elif name == "results_dir" and value:
-            folder = value
-        else:
-            raise BadInput(f"unknown argument {argument!r} ({USAGE})")
-    status = read_status(Path(folder))
-    if as_json:
-        print(json.dumps(status.as_json(), indent=1))
-    else:
-        print("\n".join(lines(status)))
+    arguments = sys.argv[1:]
+    if wants_help(arguments):
+        print(USAGE)
+        return 0
+    folders = [argument.removeprefix("results_dir=") for argument in arguments if argument.startswith("results_dir=")]
+    unknown = [a for a in arguments if a != "--json" and (not a.startswith("results_dir=") or a.endswith("="))]
+    if unknown:
+        raise BadInput(f"unknown argument {unknown[0]!r} ({USAGE})")
+    status = read_status(Path((folders or ["results"])[-1]))
+    print(json.dumps(status.as_json(), indent=1) if "--json" in arguments else "\n".join(lines(status)))
     return 0
 
 

@@ -6,15 +6,31 @@ this package is light: scikit-learn and pandas are imported by the calls that ne
 """
 
 import importlib
+import importlib.util
 import re
+import sys
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from datasets import pin_blas
-from datasets.errors import BadInput, user_errors
 
-pin_blas()  # before numpy is imported anywhere
+def _refuse_foreign_datasets() -> None:
+    """Say in one line that `datasets` is another project's package (Hugging Face has one), if it is."""
+    spec = importlib.util.find_spec("datasets")
+    found = str(spec and spec.origin)
+    if Path(found).with_name("catalogue.py").is_file():
+        return
+    own = Path(__file__).resolve().parents[1]
+    line = f"the package `datasets` is {found}, not that of this project: start from {own}, or uninstall the other one"
+    if sys.argv[:1] == ["-m"]:  # `python -m` imports the package of a command
+        print(f"error: {line}", file=sys.stderr)
+        raise SystemExit(2)
+    raise ImportError(line)
+
+
+_refuse_foreign_datasets()
+
+from datasets.errors import BadInput, user_errors  # noqa: E402 - the package limits BLAS to one thread
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline

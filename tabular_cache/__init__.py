@@ -1,5 +1,3 @@
 """Measured trainings as tables: build them, check them, and replay them as problems."""
 
-from datasets import pin_blas
-
-pin_blas()
+import harness  # noqa: F401 - limits BLAS to one thread before numpy is imported

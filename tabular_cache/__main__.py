@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from datasets.errors import BadInput
 from harness.cli import SOME_FAILED, run_cli, tell_records, wants_help
 from harness.config import CONFIGS, SETTING, compose_config, named, search_places
-from harness.errors import folder, listed, positive, whole_number, writable
+from harness.errors import folder, listed, positive, whole, writable
 
 if TYPE_CHECKING:
     from tabular_cache.build import Planner
@@ -85,11 +85,11 @@ def _planner(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> "Planne
     if cfg.time_limit_s is not None and cfg.time_limit_s != AUTO:
         positive("time_limit_s", cfg.time_limit_s, f"{AUTO}, null or seconds")
     if cfg.n_configs is None:
-        least = whole_number("at_least", cfg.at_least, 1)
-        most = whole_number("at_most", cfg.at_most, least, MOST_CONFIGS)
+        least = whole("at_least", cfg.at_least, 1)
+        most = whole("at_most", cfg.at_most, least, MOST_CONFIGS)
         allowance = MeasurementBudget(positive("minutes", cfg.minutes) * 60, least, most)
     else:
-        n = whole_number("n_configs", cfg.n_configs, 1, MOST_CONFIGS)
+        n = whole("n_configs", cfg.n_configs, 1, MOST_CONFIGS)
         allowance = MeasurementBudget(0.0, n, n)
     return Planner(
         Store(tables, cfg.tree_method),
@@ -109,7 +109,7 @@ def _build(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
     planner = _planner(cfg, problems, tables)
     if sidecars(tables):
         raise BadInput(f"the tables in {tables} grow by parts: `python -m tabular_cache grow` goes on with them")
-    most = None if cfg.max_passes is None else whole_number("max_passes", cfg.max_passes, 1)
+    most = None if cfg.max_passes is None else whole("max_passes", cfg.max_passes, 1)
     with planner.store.locked():
         for dataset, pipeline in problems:  # what an earlier, killed build left in its journal
             planner.store.pack(f"{dataset}/{pipeline}")
@@ -188,8 +188,8 @@ def _audit(overrides: Sequence[str], cfg: Any, problems: list[tuple[str, str]], 
     from tabular_cache.audit import audit, drawn, print_audit
     from tabular_cache.table import read_manifest
 
-    sample, seed = whole_number("sample", cfg.sample, 1), whole_number("sample_seed", cfg.sample_seed, 0)
-    n = None if cfg.n_problems is None else whole_number("n_problems", cfg.n_problems, 1)
+    sample, seed = whole("sample", cfg.sample, 1), whole("sample_seed", cfg.sample_seed, 0)
+    n = None if cfg.n_problems is None else whole("n_problems", cfg.n_problems, 1)
     picked = drawn(_held(problems, tables), n, seed)
     _check_recipes(picked, overrides)
     executor, _ = _executor(cfg)
@@ -201,7 +201,7 @@ def _audit(overrides: Sequence[str], cfg: Any, problems: list[tuple[str, str]], 
 def _identify(overrides: Sequence[str], cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
     from tabular_cache.audit import identify
 
-    sample, seed = whole_number("sample", cfg.sample, 1), whole_number("sample_seed", cfg.sample_seed, 0)
+    sample, seed = whole("sample", cfg.sample, 1), whole("sample_seed", cfg.sample_seed, 0)
     picked = _held(problems, tables)
     _check_recipes(picked, overrides)
     executor, _ = _executor(cfg)
@@ -221,7 +221,7 @@ def _seeds(cfg: Any) -> tuple[int, ...]:
     """Return the seeds that are set, sorted, each once; raises BadInput for what is none."""
     from harness.records import LARGEST_SEED
 
-    return tuple(sorted({whole_number("each of seeds", seed, 0, LARGEST_SEED) for seed in listed("seeds", cfg.seeds)}))
+    return tuple(sorted({whole("each of seeds", seed, 0, LARGEST_SEED) for seed in listed("seeds", cfg.seeds)}))
 
 
 def _info(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
@@ -266,7 +266,7 @@ def _costs(overrides: Sequence[str], cfg: Any, problems: list[tuple[str, str]], 
 def _emulator(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
     from tabular_cache.emulator import judge, print_judged
 
-    n_configs = None if cfg.n_configs is None else whole_number("n_configs", cfg.n_configs, 1)
+    n_configs = None if cfg.n_configs is None else whole("n_configs", cfg.n_configs, 1)
     executor, _ = _executor(cfg)
     with executor:
         return print_judged(*judge(executor, problems, tables, n_configs))
@@ -291,7 +291,7 @@ def costs(cfg: Any, overrides: Sequence[str], problems: list[tuple[str, str]], t
     from tabular_cache.cost_study import PredictionTrial, run_all
 
     results = writable("results_dir", folder("results_dir", cfg.results_dir))
-    sizes = tuple(sorted({whole_number("each of sizes", n, 1) for n in listed("sizes", cfg.sizes)}))
+    sizes = tuple(sorted({whole("each of sizes", n, 1) for n in listed("sizes", cfg.sizes)}))
     seeds = _seeds(cfg)
     names = [str(name) for name in listed("cost_models", cfg.cost_models)]
     if not sizes or not seeds or not names:
@@ -332,13 +332,13 @@ def censored(
     for experiment in experiments:
         if experiment not in (SLACK, TIMEOUT):
             raise BadInput(f"each of experiments must be one of {SLACK}, {TIMEOUT}, got {experiment!r}")
-    sizes = tuple(sorted({whole_number("each of sizes", n, 4) for n in listed("sizes", cfg.sizes)}))
+    sizes = tuple(sorted({whole("each of sizes", n, 4) for n in listed("sizes", cfg.sizes)}))
     seeds = _seeds(cfg)
     slacks = tuple(slack_factor(value) for value in listed("slack", cfg.slack))
     models = {str(name): _cost_model(str(name), overrides) for name in listed("cost_models", cfg.cost_models)}
     if not (sizes and seeds and slacks and models and experiments):
         raise BadInput("experiments, sizes, seeds, slack and cost_models must not be empty")
-    share, trees = number("share", cfg.share, "a share in [0.01, 0.9]", 0.01, 0.9), whole_number("trees", cfg.trees, 1)
+    share, trees = number("share", cfg.share, "a share in [0.01, 0.9]", 0.01, 0.9), whole("trees", cfg.trees, 1)
     cases = [
         CensoringTrial(
             str(experiment), f"{dataset}/{pipeline}", seeds, sizes, slacks, trees, models, share, str(tables),

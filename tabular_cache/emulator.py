@@ -190,6 +190,8 @@ def print_judged(frame: pd.DataFrame, failed: list[str]) -> int:
 class SurfaceProblem(ContinuousProblem):
     """One emulated problem for one run; it offers the points that a live problem of this name and seed offers."""
 
+    costs_known = True
+
     def __init__(self, name: str, emulator: Emulator, seed: int, n_candidates: int, entry: Mapping[str, Any]) -> None:
         super().__init__(name, seed, n_candidates)
         self._emulator, self.about = emulator, about(name, entry)

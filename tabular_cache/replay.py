@@ -9,7 +9,7 @@ from jaxtyping import Float, Int, UInt
 
 from datasets.errors import BadInput
 from harness.compile_cache import njit
-from harness.problem import Candidates, Evaluation, cap, stopped
+from harness.problem import Candidates, Evaluation, Problem, cap, stopped
 from harness.space import XGBOOST_SPACE
 from harness.streams import stream
 from tabular_cache.schema import problem_name
@@ -22,7 +22,7 @@ _ODD = stream(0, "keys of points").integers(2**63, size=16, dtype=np.uint64) * 2
 _NEIGHBOURS = 200  # of the incumbent, always on offer when the rows are too many to offer all
 
 
-class ReplayProblem:
+class ReplayProblem(Problem):
     """A table replayed for one run: what was evaluated is not offered again.
 
     The initial design draws configurations, each at its full number of rounds, since these fill the space
@@ -30,6 +30,7 @@ class ReplayProblem:
     """
 
     space = XGBOOST_SPACE
+    costs_known = True
 
     def __init__(
         self,

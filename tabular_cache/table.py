@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float, Int
 
 from datasets.errors import BadInput
 from harness.errors import folder
-from harness.problem import STATUSES, TIMEOUT, About
+from harness.problem import STATUSES, TIMEOUT, About, Evaluator
 from harness.records import read_parquet
 from harness.space import XGBOOST_SPACE
 from tabular_cache import parts
@@ -29,7 +29,6 @@ from tabular_cache.schema import (
     check_order,
     check_rows,
     file_stem,
-    problem_name,
 )
 
 TABLES = Path(__file__).parent / "tables"
@@ -308,7 +307,7 @@ def first_configs(table: Table, n_configs: int | None) -> Bool[np.ndarray, " m"]
     return config < n_configs
 
 
-class TableSettings:
+class TableSettings(Evaluator):
     """What evaluators on a folder of tables share: where it lies, and how a problem's part of it goes elsewhere.
 
     tables: the folder, None for the shipped one; n_configs: use the first so many configurations of a table only,
@@ -346,11 +345,3 @@ class TableSettings:
     @property
     def _folder(self) -> Path:
         return TABLES if self.tables is None else folder("evaluator.tables", self.tables)
-
-    def cargo(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> dict[str, bytes]:
-        """Return the files of the problem's table, for workers that do not have it."""
-        return cargo(problem_name(str(dataset["name"]), str(pipeline["name"])), self._folder)
-
-    def settings_at(self, folder: Path) -> dict[str, Any]:
-        """Return the settings that find tables in `folder`."""
-        return {"tables": str(folder)}

@@ -33,7 +33,7 @@ from datasets.catalogue import entries
 from datasets.errors import BadInput
 from datasets.files import cache_folder, read_sealed, write_sealed
 from harness.cost_models import CostModel, Features, log_costs
-from harness.problem import About, Described, Problem
+from harness.problem import About, Problem
 from harness.space import XGBOOST_SPACE
 from harness.streams import seed_sequence, stream
 from tabular_cache.table import TABLES, about, load_table, read_manifest, table_entry
@@ -341,7 +341,7 @@ class Transfer(CostModel):
 
 
 def _described(problem: Problem) -> About:
-    if not isinstance(problem, Described) or problem.space != XGBOOST_SPACE:
+    if problem.about is None or problem.space != XGBOOST_SPACE:
         raise BadInput(
             f"a transferred cost model needs a problem that says what it is (`about`) in XGBoost's "
             f"search space; {problem.name} does not"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.problem import Candidates, Evaluation
+from harness.problem import Candidates, Evaluation, Problem
 from harness.streams import stream
 from pipelines.prepared import Prepared
 from tabular_cache.measure import configuration
@@ -108,7 +108,7 @@ def vouch(folder: Path, problem: str, seal: bool = True, **changes: Any) -> None
     path.write_text(json.dumps(manifest))
 
 
-class Unasked:
+class Unasked(Problem):
     """The part of a problem that cost models never ask: whoever does fails."""
 
     def initial(self, n: int) -> Candidates:

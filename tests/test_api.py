@@ -65,11 +65,6 @@ def test_the_page_reproduces_the_errors_of_a_tuned_file(page: tuple[Path, dict[s
         assert float(again) == pytest.approx(float(recorded), rel=1e-9)
 
 
-def test_the_page_is_short() -> None:
-    text = PAGE.read_text()
-    assert len(text.splitlines()) <= 130 and max(map(len, text.splitlines())) <= 120
-
-
 def test_both_ways_run_the_same_study(tmp_path: Path, command_line: CommandLines) -> None:
     done = command_line("harness", "+acq=cei", "lam=0.1", *SMALL, "executor=serial", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -86,17 +81,11 @@ def test_both_ways_run_the_same_study(tmp_path: Path, command_line: CommandLines
     "settings",
     [
         ["+acq=nope"],
-        ["acq=ei"],
-        ["+acq=cei"],
         ["+acq=ei", "lam=0.1"],
-        ["lam=0.1"],
         ["+acq=ei", "seeds=[-1]"],
-        ["+acq=ei", "nonsense=3"],
         ["+acq=ei,eipu"],
-        ["study.methods=[{acq: ei}, {acq: ei}]"],
         ["setting=ard_off", "surrogate=rf"],
         ["evaluator=replay", "dataset=csv", "dataset.path=my.csv", "dataset.target=y", "+acq=ei"],
-        ["+acq=ei", "hydra.searchpath=[file:///nowhere]"],
         ["+acq=ei", "surrogate._target_=os.system"],
     ],
 )
@@ -108,7 +97,7 @@ def test_both_ways_say_the_same_of_a_mistake(settings: list[str], tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         (["results_dir=here"], r"results_dir is no part of a study: harness.run\(study, results_dir="),
         (["executor.n_jobs=2"], "executor is no part of a study"),
@@ -116,8 +105,8 @@ def test_both_ways_say_the_same_of_a_mistake(settings: list[str], tmp_path: Path
         ([["+acq=ei"]], "settings are strings"),
     ],
 )
-def test_what_is_no_part_of_a_study_is_refused(settings: list[Any], told: str) -> None:
-    with pytest.raises(harness.BadInput, match=told):
+def test_settings_of_the_run_are_refused(settings: list[Any], message: str) -> None:
+    with pytest.raises(harness.BadInput, match=message):
         inspect.unwrap(harness.compose)(*settings)  # as without the checks of types that tests make
 
 
@@ -126,7 +115,7 @@ def test_composing_leaves_nothing_behind() -> None:
     assert asdict(first) == asdict(again) and len(first.methods) == 8
 
 
-def test_runs_that_fail_are_told(tmp_path: Path) -> None:
+def test_runs_that_fail_are_named(tmp_path: Path) -> None:
     class Failing(harness.GaussianProcess):
         def fit(self, X: np.ndarray, y: np.ndarray) -> Any:
             raise RuntimeError("no fit today")

@@ -12,12 +12,12 @@ from omegaconf import OmegaConf
 
 import datasets
 import pipelines
-from datasets.errors import BadInput
 from harness.acquisitions import CostRule, FittedData, StepContext, choose
 from harness.acquisitions.cost_rules import Contextual, Cool, Ignore, Power
 from harness.config import CONFIGS
 from harness.cost_models import CostModel, asks_for_problem
 from harness.cost_models.linear import LowVariance
+from harness.errors import BadInput
 from harness.optimizer import Optimizer
 from harness.problem import About, Evaluation
 from harness.space import XGBOOST_SPACE as SPACE
@@ -86,6 +86,7 @@ class Priced(Unasked):
 
     name, space = "a/p", SPACE
     about = About("a", "p", "binary", 60, 3, 2)
+    costs_known = True
 
     def true_cost_s(self, points: np.ndarray) -> np.ndarray:
         return np.exp(2 * points[:, 0] + points[:, 6])
@@ -118,59 +119,36 @@ def cost_model(path: Path, tables: Path) -> CostModel:
 
 @pytest.mark.parametrize("path", configs("cost_model"), ids=lambda p: p.stem)
 def test_cost_models(path: Path, tables: Path) -> None:
-    same = np.full_like(X, 0.4)
     one = X.copy()
     one[:, 6] = 0.4
-    for points, cost in (
-        (X, COST),
-        (X[:1], COST[:1]),
-        (X, np.full(12, 3.0)),
-        (one, COST),
-        (same, COST),
-        (same, same[:, 0]),
-    ):
-        model = cost_model(path, tables)
-        for n in sorted({1, len(points) // 2 or 1, len(points)}):
+    same = np.full_like(X, 0.4)
+    for points, cost in ((X, COST), (X, np.full(12, 3.0)), (one, COST), (same, COST)):
+        model, again = cost_model(path, tables), cost_model(path, tables)
+        for n in (1, 6, 12):
             model.fit(points[:n], cost[:n])
+            again.fit(points[:n], cost[:n])
             mean, sd = model.predict(C)
             assert mean.shape == sd.shape == (40,)
-            assert np.isfinite(mean).all()
-            assert (np.isfinite(sd) & (sd >= 0)).all()
+            assert np.isfinite(mean).all() and (np.isfinite(sd) & (sd >= 0)).all()
+            np.testing.assert_array_equal(again.predict(C), (mean, sd))
     if not asks_for_problem(model):
-        model, dearer = cost_model(path, tables), cost_model(path, tables)
         model.fit(X, COST)
-        dearer.fit(X, 10 * COST)
-        np.testing.assert_allclose(dearer.predict(C)[0], model.predict(C)[0] + np.log(10), rtol=0, atol=1e-6)
-    for bad in (0.0, -1.0, np.nan, np.inf):
+        again.fit(X, 10 * COST)
+        np.testing.assert_allclose(again.predict(C)[0], model.predict(C)[0] + np.log(10), rtol=0, atol=1e-6)
+    for bad in (0.0, np.nan, np.inf):
         with pytest.raises(ValueError, match=f"got {bad} in row 3"):
-            cost_model(path, tables).fit(X, np.where(np.arange(12) == 3, bad, COST))
-
-
-@pytest.mark.parametrize("path", configs("cost_model"), ids=lambda p: p.stem)
-def test_cost_models_are_deterministic(path: Path, tables: Path) -> None:
-    first, second = cost_model(path, tables), cost_model(path, tables)
-    for n in (5, 8, 12):
-        first.fit(X[:n], COST[:n])
-        second.fit(X[:n], COST[:n])
-        np.testing.assert_array_equal(first.predict(C), second.predict(C))
-
-
-@pytest.mark.parametrize("path", configs("utility"), ids=lambda p: p.stem)
-def test_utilities(path: Path) -> None:
-    value = make(path).log_value(context())
-    assert value.shape == (40,)
-    assert not np.isnan(value).any()
+            model.fit(X, np.where(np.arange(12) == 3, bad, COST))
 
 
 @pytest.mark.parametrize("path", configs("utility"), ids=lambda p: p.stem)
 def test_utilities_are_deterministic_and_defined_for_one_candidate(path: Path) -> None:
-    np.testing.assert_array_equal(make(path).log_value(context()), make(path).log_value(context()))
-    one = make(path).log_value(context(1))
-    assert one.shape == (1,)
-    assert not np.isnan(one).any()
+    for m in (40, 1):
+        value = make(path).log_value(context(m))
+        assert value.shape == (m,) and not np.isnan(value).any()
+        np.testing.assert_array_equal(make(path).log_value(context(m)), value)
 
 
-@pytest.mark.parametrize("tau", [None, 7.0, 60.0])
+@pytest.mark.parametrize("tau", [None, 7.0])
 @pytest.mark.parametrize("path", configs("utility"), ids=lambda p: p.stem)
 def test_the_identities_of_the_cost_rules_hold_for_every_utility(path: Path, tau: float | None) -> None:
     b, unit = replace(context(), tau=tau), np.exp(5.0)
@@ -200,34 +178,23 @@ def test_the_identities_of_the_cost_rules_hold_for_every_utility(path: Path, tau
         assert pick(rule, dearer, other) == pick(rule)
 
 
-def refuses(utility: str, rule: object, timed: bool) -> bool:
-    """Whether a utility has the cost inside, so that it goes with no rule, or with none that divides by a power."""
-    if utility in ("pbgi", "pbgi_d"):
-        return not isinstance(rule, Ignore)
-    return utility in ("mcms", "bmsei") and timed and isinstance(rule, Power | Cool)
-
-
-@pytest.mark.parametrize("acq", configs("acq"), ids=lambda p: p.stem)
 @pytest.mark.parametrize("path", configs("utility"), ids=lambda p: p.stem)
-def test_any_utility_goes_with_any_rule_or_says_in_one_line_why_not(path: Path, acq: Path) -> None:
-    for tau in (None, 500.0):
-        parts = GaussianProcess(), LowVariance(("n_estimators", "max_depth", "subsample"))
-        rule = instantiate(load(acq)["rule"])
-        refused = refuses(path.stem, rule, tau is not None)
-        try:
-            optimizer = Optimizer(*parts, make(path), rule, iterations=20, tau=tau)
-        except BadInput as refusal:
-            assert "utility=" in str(refusal)
-            assert "use +acq=ei" in str(refusal)
-            assert "\n" not in str(refusal)
-            assert refused
-            continue
-        assert not refused
-        for x, y, cost in zip(X, Y, COST, strict=True):
-            optimizer.tell(x, Evaluation(float(y), float(cost), 0.0, 0.0))
-        proposal = optimizer.ask(C)
-        assert 0 <= proposal.index < 40
-        assert np.isfinite(proposal.log_ei)
+def test_any_utility_goes_with_any_rule_or_says_in_one_line_why_not(path: Path) -> None:
+    for acq in configs("acq"):
+        for tau in (None, 500.0):
+            rule = instantiate(load(acq)["rule"])
+            refused = path.stem in ("pbgi", "pbgi_d") and not isinstance(rule, Ignore)  # the cost is inside
+            refused |= path.stem in ("mcms", "bmsei") and tau is not None and hasattr(rule, "exponent")
+            parts = GaussianProcess(), LowVariance(("n_estimators", "max_depth", "subsample")), make(path), rule
+            if refused:
+                with pytest.raises(BadInput, match=r"^[^\n]*utility=[^\n]*use \+acq=ei[^\n]*$"):
+                    Optimizer(*parts, iterations=20, tau=tau)
+                continue
+            optimizer = Optimizer(*parts, iterations=20, tau=tau)
+            for x, y, cost in zip(X, Y, COST, strict=True):
+                optimizer.tell(x, Evaluation(float(y), float(cost), 0.0, 0.0))
+            proposal = optimizer.ask(C)
+            assert 0 <= proposal.index < 40 and np.isfinite(proposal.log_ei)
 
 
 @pytest.mark.parametrize("path", configs("acq"), ids=lambda p: p.stem)
@@ -247,7 +214,7 @@ def test_a_rule_that_stays_on_the_front_does_not_see_the_rest(path: Path) -> Non
     rule, b = instantiate(load(path)["rule"]), context()
     if not getattr(rule, "on_front", False):
         pytest.skip(f"{path.stem} does not declare `on_front`: every candidate is scored")
-    for seed in range(20):
+    for seed in range(8):
         value = np.round(stream(3, "values", str(seed)).normal(size=40), 1)  # ties
         more, less = np.subtract.outer(value, value), np.subtract.outer(b.log_cost, b.log_cost)
         beaten = ((more <= 0) & (less > 0)) | ((more < 0) & (less >= 0))  # [i, j]: j dominates i
@@ -275,10 +242,9 @@ def test_the_default_grid_is_the_study() -> None:
     assert tuple(chosen["pipeline"]) == tuple(pipelines.names())
 
 
-@pytest.mark.parametrize("path", sorted(CONFIGS.rglob("*.yaml")), ids=lambda p: f"{p.parent.name}-{p.stem}")
-def test_component_files_are_short(path: Path) -> None:
-    if path.parent.name in ("acq", "utility", "surrogate", "cost_model", "dataset", "pipeline", "evaluator"):
-        assert len(path.read_text().splitlines()) <= 10
+def test_component_files_are_short() -> None:
+    for group in ("acq", "utility", "surrogate", "cost_model", "dataset", "pipeline", "evaluator"):
+        assert max(len(path.read_text().splitlines()) for path in configs(group)) <= 10, group
 
 
 def test_an_evaluation_needs_its_cost() -> None:

@@ -1,12 +1,15 @@
-"""Components in a package and a folder of the user's own, acquisitions above all: names, errors, what is refused."""
+"""New components: one class or function and one YAML each, inside the project or in a package of the user's own."""
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command_lines import CommandLines, Done
-from conftest import needs_data
+from command_lines import ENVIRONMENT, ROOT, CommandLines, Done
 from fakes import make_tables
 
 from analysis.ranks import minimal_budgets, ranks
@@ -45,8 +48,6 @@ FILES = {
     "short": "name: short\nrule:\n  _target_: mine.rules.Short\n",
     "gone": "name: gone\nrule:\n  _target_: mine.nowhere.Rule\n",
 }
-
-
 MEAN = """
 import numpy as np
 
@@ -58,6 +59,67 @@ class Mean:
     def predict(self, C):
         return np.full(len(C), self.log_cost.mean()), np.full(len(C), self.log_cost.std() + 1e-6)
 """
+WITHIN = {  # a new component of every kind, written inside the project: the module, and the file of its group
+    "harness/acquisitions/mine.py": RULES,
+    "configs/acq/mine.yaml": "name: mine\nrule:\n  _target_: harness.acquisitions.mine.Priced\n",
+    "harness/cost_models/mine.py": MEAN,
+    "configs/cost_model/mine.yaml": "_target_: harness.cost_models.mine.Mean\n",
+    "harness/surrogates/mine.py": """
+import numpy as np
+
+
+class Nearest:
+    def fit(self, X, y):
+        self.X, self.y = X, y
+        return self
+
+    def mean_sd(self, C):
+        distance = np.abs(C[:, None, :] - self.X).sum(axis=2)
+        return self.y[distance.argmin(axis=1)], 0.1 + distance.min(axis=1)
+""",
+    "configs/surrogate/mine.yaml": "_target_: harness.surrogates.mine.Nearest\n",
+    "datasets/mine.py": """
+import numpy as np
+import pandas as pd
+
+from datasets.catalogue import Dataset
+
+
+def load_line(name):
+    x = np.linspace(0, 1, 90)
+    return Dataset(name, pd.DataFrame({"x": x, "z": x[::-1] ** 2}), 3 * x, "regression", (), "", "", "0" * 64)
+""",
+    "configs/dataset/mine.yaml": "mine:\n  _target_: datasets.mine.load_line\n  name: mine\n",
+    "pipelines/mine.py": """
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+
+def build():
+    return make_pipeline(StandardScaler())
+""",
+    "configs/pipeline/mine.yaml": "mine:\n  _target_: pipelines.build\n  name: mine\n",
+}
+
+
+def test_each_kind_is_added_to_the_project_by_a_module_and_a_yaml(tmp_path: Path) -> None:
+    for package in ("datasets", "pipelines", "harness", "tabular_cache", "configs"):
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("tables*", "truth", "*.pyc"))
+    for name, text in WITHIN.items():
+        assert not (tmp_path / name).exists()
+        (tmp_path / name).write_text(text)
+    chosen = ["+acq=mine", "dataset=[mine]", "pipeline=[mine]", "surrogate=mine", "cost_model=mine", "evaluator=live"]
+    small = ["iterations=7", "seeds=[0]", "evaluator.n_candidates=32", "executor=serial"]
+    environment = {**ENVIRONMENT, "PYTHONPATH": str(tmp_path), "COST_AWARE_BO_CACHE": str(tmp_path / "cache")}
+    command = [sys.executable, "-m", "harness", *chosen, *small]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.startswith("1 runs, 7 evaluations"), done.stderr
+    (spec,) = specs(tmp_path / "results")
+    assert [spec[k] for k in ("acq", "dataset", "pipeline", "surrogate", "cost_model")] == ["mine"] * 5
+    assert sorted(spec["code"]) == [
+        *("datasets.mine.load_line", "harness.acquisitions.mine.Priced", "harness.cost_models.mine.Mean"),
+        "harness.surrogates.mine.Nearest",
+    ]
 
 
 class Mine:
@@ -82,12 +144,12 @@ class Mine:
         settings = ["dataset=[wine]", "executor=serial", search, *arguments]
         return self.run("tabular_cache", command, *settings, cwd=self.folder)
 
-    def __call__(self, *arguments: str, place: str = "conf") -> Done:
-        grid = ["dataset=[wine]", "pipeline=[clean]", "seeds=[0]", "iterations=7", f"evaluator.tables={self.tables}"]
-        grid += [f"hydra.searchpath=[file://{self.folder / place}]", "allow_targets=[mine]"]
+    def __call__(self, *arguments: str, allowed: str = "allow_targets=[mine]") -> Done:
+        given = ["dataset=[wine]", "pipeline=[clean]", "seeds=[0]", "iterations=7", f"evaluator.tables={self.tables}"]
+        given += [f"hydra.searchpath=[file://{self.folder / 'conf'}]", allowed]
         if not any(argument.startswith("executor=") for argument in arguments):
-            grid.append("executor=serial")
-        return self.run("harness", *grid, *arguments, cwd=self.folder)
+            given.append("executor=serial")
+        return self.run("harness", *given, *arguments, cwd=self.folder)
 
 
 @pytest.fixture(scope="module")
@@ -107,10 +169,10 @@ def test_its_parameters_are_part_of_its_name(mine: Mine) -> None:
 
 @pytest.mark.parametrize("executor", ["serial", "local"])
 def test_an_error_of_its_own_says_where_it_arose(mine: Mine, executor: str) -> None:
-    lanes = ["executor.n_jobs=1"] if executor == "local" else []
-    done = mine("+acq=broken", f"executor={executor}", *lanes, f"results_dir=broken-{executor}")
-    assert done.returncode == 3
+    one = ["executor.n_jobs=1"] if executor == "local" else []
+    done = mine("+acq=broken", f"executor={executor}", *one, f"results_dir=broken-{executor}")
     line = RULES.splitlines().index("        return log_value / (1 // 0)") + 1
+    assert done.returncode == 3
     assert f"broken: ZeroDivisionError: integer division or modulo by zero at mine/rules.py:{line}" in done.stderr
     failed = json.loads((mine.folder / f"broken-{executor}/.study/failed.json").read_text())
     assert "return log_value / (1 // 0)" in failed[0]["traceback"]
@@ -118,33 +180,27 @@ def test_an_error_of_its_own_says_where_it_arose(mine: Mine, executor: str) -> N
 
 def test_too_few_scores_are_named(mine: Mine) -> None:
     done = mine("+acq=short", "results_dir=short")
-    assert done.returncode == 3
-    assert "Short.score returned shape (3,) of float64, needed (" in done.stderr
+    assert done.returncode == 3 and "Short.score returned shape (3,) of float64, needed (" in done.stderr
     assert not list((mine.folder / "short").rglob("seeds-*.parquet"))
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "message"),
+    ("name", "message"),
     [
-        ("nameless", "rule:\n  _target_: mine.rules.Priced\n", "nameless.yaml needs a line `name: ...`"),
-        ("mycei", "name: cei\nrule:\n  _target_: mine.rules.Priced\n", "name: cei is an acquisition of the project"),
-        ("cei", "name: own\nrule:\n  _target_: mine.rules.Priced\n", "has the name of a file of the project"),
+        ("nope", f"unknown acq 'nope'; allowed: {', '.join(sorted({*options('acq'), *FILES}))}"),
+        ("gone", "_target_ mine.nowhere.Rule cannot be loaded: No module named 'mine.nowhere'"),
     ],
 )
-def test_names_that_cannot_be_are_refused(mine: Mine, name: str, text: str, message: str) -> None:
-    mine.file(f"conf-{name}", name, text)
-    done = mine(f"+acq={name}", "results_dir=refused", place=f"conf-{name}")
+def test_a_missing_one_is_named(mine: Mine, name: str, message: str) -> None:
+    done = mine(f"+acq={name}", "results_dir=refused")
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
     assert message in done.stderr and not (mine.folder / "refused").exists()
 
 
-def test_what_is_missing_is_told_with_what_there_is(mine: Mine) -> None:
-    done = mine("+acq=nope", "results_dir=refused")
+def test_a_package_that_nobody_vouches_for_is_refused(mine: Mine) -> None:
+    done = mine("+acq=plain", allowed="allow_targets=[]")
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert f"unknown acq 'nope'; allowed: {', '.join(sorted({*options('acq'), *FILES}))}" in done.stderr
-    done = mine("+acq=gone", "results_dir=refused")
-    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert "_target_ mine.nowhere.Rule cannot be loaded: No module named 'mine.nowhere'" in done.stderr
+    assert "_target_ mine.rules." in done.stderr and "add allow_targets=[mine]" in done.stderr
 
 
 def test_a_changed_source_makes_other_runs(mine: Mine) -> None:
@@ -157,8 +213,7 @@ def test_a_changed_source_makes_other_runs(mine: Mine) -> None:
     finally:
         rules.write_text(RULES)
     assert done.stdout.startswith("1 runs"), "the runs of the rule as it was are no longer those of the rule as it is"
-    codes = {spec["code"]["mine.rules.Priced"] for spec in specs(mine.folder / "edited")}
-    assert len(codes) == 2
+    assert len({spec["code"]["mine.rules.Priced"] for spec in specs(mine.folder / "edited")}) == 2
 
 
 def test_a_rule_that_does_not_plan_is_ranked_under_every_budget(mine: Mine) -> None:
@@ -177,19 +232,15 @@ def test_a_rule_that_does_not_plan_is_ranked_under_every_budget(mine: Mine) -> N
 @pytest.mark.parametrize(("command", "more"), [("costs", []), ("censored", ["experiments=[timeout]"])])
 def test_a_cost_model_is_compared(mine: Mine, command: str, more: list[str]) -> None:
     source = mine.folder / "mine" / "costs.py"
-    source.write_text(MEAN)
     mine.file("costs", "mymean", "_target_: mine.costs.Mean\n", "cost_model")
     given = [f"tables={mine.tables}", "pipeline=[clean]", "seeds=[0]", "sizes=[4]", f"results_dir={command}", *more]
+    source.write_text(MEAN)
     refused = mine.tabular(command, "cost_models=[mymean]", *given, place="costs")
-    assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1)
-    assert "_target_ mine.costs.Mean" in refused.stderr and "add allow_targets=[mine]" in refused.stderr
-    given += ["allow_targets=[mine]"]
-    unknown = mine.tabular(command, "cost_models=[mymeen]", *given, place="costs")
-    assert "unknown cost_model 'mymeen'; allowed: gp, " in unknown.stderr and " mymean, " in unknown.stderr
+    assert refused.returncode == 2 and "add allow_targets=[mine]" in refused.stderr
     for text in (MEAN, MEAN.replace(".mean()", ".max()")):  # a changed source makes another record
         source.write_text(text)
         for _ in range(2):
-            done = mine.tabular(command, "cost_models=[mymean,lv3]", *given, place="costs")
+            done = mine.tabular(command, "cost_models=[mymean]", *given, "allow_targets=[mine]", place="costs")
             assert done.returncode == 0, done.stderr
     found = [read_record(path)[0] for path in (mine.folder / command).rglob("*.parquet")]
     codes = [spec["code"]["mine.costs.Mean"] for spec in found if "code" in spec]
@@ -208,12 +259,65 @@ def test_tables_go_by_the_name_in_a_pipelines_file(mine: Mine) -> None:
     assert "pipeline nameless needs a line `name: ...`" in done.stderr
 
 
-@needs_data
-def test_an_error_of_a_pipeline_is_one_line(mine: Mine) -> None:
-    mine.file("broken", "mypipe", "mypipe:\n  _target_: pipelines.build\n  name: mine.broken\n", "pipeline")
-    (mine.folder / "mine" / "broken.py").write_text("def build():\n    return [][3]\n")
-    search, grid = f"hydra.searchpath=[file://{mine.folder / 'broken'}]", ["seeds=[0]", "iterations=7"]
-    given = ["dataset=[wine]", "pipeline=[mypipe]", "evaluator=live", "executor=serial", "allow_targets=[mine]"]
-    done = mine.run("harness", "+acq=ei", *given, *grid, search, "results_dir=broken", cwd=mine.folder)
-    told = "pipeline 'mine.broken': IndexError: list index out of range at mine/broken.py:2"
-    assert (done.returncode, done.stderr) == (2, f"error: {told}\n")
+# Where not all of the project is there, or `datasets` is another project's package.
+
+
+def other_datasets(folder: Path) -> Path:
+    """A folder with a package of that name, as Hugging Face's is."""
+    (folder / "site" / "datasets").mkdir(parents=True)
+    (folder / "site" / "datasets" / "__init__.py").write_text("raise RuntimeError('imported')\n")
+    return folder / "site"
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        *("pipelines", "harness", "harness.status", "harness.configurator", "harness.compile_all"),
+        *("tabular_cache", "analysis", "analysis.opportunity"),
+    ],
+)
+def test_every_command_says_that_datasets_is_anothers(module: str, tmp_path: Path) -> None:
+    path = os.pathsep.join([str(other_datasets(tmp_path)), str(ROOT)])
+    command = [sys.executable, "-m", module, "--help"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env={**ENVIRONMENT, "PYTHONPATH": path}, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+    assert f"the package `datasets` is {tmp_path}" in done.stderr and f"start from {ROOT}" in done.stderr
+
+
+LOOP = """
+import sys
+import numpy as np
+from harness import Evaluation, ExpectedImprovement, GaussianProcess, LowVariance, Optimizer, Parameter, SearchSpace
+from harness.acquisitions.cost_rules import Contextual
+space = SearchSpace((Parameter("x", 1, 9),))
+optimizer = Optimizer(GaussianProcess(), LowVariance(["x"], space=space), ExpectedImprovement(), Contextual(0.1),
+                      iterations=9)
+for point in space.sobol(5, seed=0):
+    optimizer.tell(point, Evaluation(float(point[0]), 1.0 + float(point[0]), np.nan, 1.0))
+print(optimizer.ask(space.sobol(64, seed=1)).index >= 0, "datasets" in sys.modules, "pipelines" in sys.modules)
+import harness
+try:
+    harness.compose
+except ImportError as error:
+    print(error)
+try:
+    Contextual(2.0)
+except harness.BadInput as error:
+    print(type(error).__module__, error)
+"""
+
+
+@pytest.mark.skipif(
+    "from datasets" in (ROOT / "harness" / "compile_cache.py").read_text(), reason="compiled code is kept by datasets"
+)
+def test_the_optimizer_works_where_harness_is_all_there_is(tmp_path: Path) -> None:
+    alone = other_datasets(tmp_path)
+    shutil.copytree(ROOT / "harness", alone / "harness", ignore=shutil.ignore_patterns("*.pyc"))
+    environment = {**ENVIRONMENT, "PYTHONPATH": str(alone)}
+    done = subprocess.run([sys.executable, "-c", LOOP], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == "True False False" and "harness.compose needs data sets, pipelines and tables" in lines[1]
+    assert lines[2] == "harness.errors lam must be a number in [0, 1], got 2.0"

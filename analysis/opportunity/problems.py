@@ -49,6 +49,7 @@ class Branin(ContinuousProblem):
     """The problem of one run."""
 
     space = SearchSpace((Parameter("x1", 0.0, 15.0), Parameter("x2", -5.0, 10.0)))
+    costs_known = True
 
     def __init__(self, seed: int, n_candidates: int = CANDIDATES) -> None:
         super().__init__("branin", seed, n_candidates)

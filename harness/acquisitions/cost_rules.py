@@ -11,7 +11,7 @@ import numpy as np
 from harness.acquisitions import CostRule, StepContext
 from harness.arrays import PerCandidate
 from harness.compile_cache import njit
-from harness.errors import number, required
+from harness.errors import number
 
 _DEAREST = float(np.finfo(np.float64).max)
 _ROUNDING = 1e-12  # relative; on a straight piece of the front lo and hi are equal up to rounding
@@ -44,7 +44,6 @@ class Contextual(CostRule):
     on_front: ClassVar[bool] = True
 
     def __init__(self, lam: float | None) -> None:
-        required("lam", lam, "+acq=cei needs a number in [0, 1], for example lam=0.1")
         self.lam = number("lam", lam, "a number in [0, 1]", 0.0, 1.0)
         self._log_share = math.log1p(-self.lam) if self.lam < 1.0 else -math.inf
 
@@ -62,7 +61,6 @@ class Power(CostRule):
     on_front: ClassVar[bool] = True
 
     def __init__(self, alpha: float | None) -> None:
-        required("alpha", alpha, "+acq=eialpha needs a number >= 0, for example alpha=0.2")
         self.alpha = number("alpha", alpha, "a number >= 0", 0.0)
 
     def score(self, log_value: PerCandidate, log_cost: PerCandidate, context: StepContext) -> PerCandidate:

@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.cli import run_cli, tell_records, wants_help
 from harness.config import CONFIGS, chosen, compose_config
-from harness.errors import BadInput, folder, listed, positive, whole_number, writable
+from harness.errors import BadInput, folder, listed, positive, whole, writable
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,12 +32,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     settings = {
         "budget_s": positive("budget_s", cfg.budget_s),
         "kappa_max_s": positive("kappa_max_s", cfg.kappa_max_s),
-        "train": whole_number("train", cfg.train, 2),
-        "test": whole_number("test", cfg.test, 1),
+        "train": whole("train", cfg.train, 2),
+        "test": whole("test", cfg.test, 1),
         "treatment": str(cfg.treatment),
     }
     results = writable("results_dir", folder("results_dir", cfg.results_dir))
-    todo = trials(scenarios, slacks, whole_number("runs", cfg.runs, 0), settings, str(results))
+    todo = trials(scenarios, slacks, whole("runs", cfg.runs, 0), settings, str(results))
     executor: Any = instantiate(cfg.executor)
     with executor:
         failed = run_all(executor, todo)

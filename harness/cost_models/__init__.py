@@ -17,7 +17,7 @@ from harness.arrays import Candidates, Flags, MeanSd, PerCandidate, Points, Vect
 from harness.compile_cache import njit
 from harness.errors import BadInput
 from harness.normal import exp, log, truncated_moments
-from harness.problem import KnownCosts, Problem
+from harness.problem import Problem
 from harness.space import XGBOOST_SPACE, Parameter, SearchSpace
 from harness.surrogates import Part, complete
 
@@ -133,11 +133,11 @@ class Oracle(CostModel):
     """log c(x) as the problem itself will charge it, sd 0: the bound that no learned cost model can beat."""
 
     def __init__(self) -> None:
-        self._problem: KnownCosts | None = None
+        self._problem: Problem | None = None
 
     def start(self, problem: Problem) -> None:
         """Take the problem whose costs to predict; raises BadInput for one that does not know them beforehand."""
-        if not isinstance(problem, KnownCosts):
+        if not problem.costs_known:
             raise BadInput("cost_model=oracle needs costs known beforehand: evaluator=replay or evaluator=surface")
         self._problem = problem
 

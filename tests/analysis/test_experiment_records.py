@@ -1,6 +1,5 @@
 """Records of experiments beside the study: what damage and strangers do to those who write and who read them."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +7,6 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from fakes import make_tables
 
@@ -82,18 +80,6 @@ def test_a_record_that_lies_where_another_belongs_is_refused_by_both(experiment:
         with pytest.raises(BadInput, match=f"foreign record {experiment.path}: its spec is [0-9a-f]{{16}}, its name"):
             do()
     assert experiment.path.read_bytes() == content
-
-
-def test_records_from_before_seals_still_count(experiment: Experiment) -> None:
-    experiment.run()
-    spec, table = read_record(experiment.path)
-    rows = experiment.read()
-    unsealed = table.replace_schema_metadata({"spec": json.dumps(spec, sort_keys=True)})
-    pq.write_table(unsealed, experiment.path, compression="zstd")
-    content = experiment.path.read_bytes()
-    experiment.run()
-    assert experiment.path.read_bytes() == content
-    pd.testing.assert_frame_equal(experiment.read(), rows)
 
 
 def test_every_single_flipped_bit_is_found(tmp_path: Path) -> None:

@@ -30,7 +30,6 @@ from datasets.errors import BadInput
 from harness.acquisitions.cost_rules import Ignore
 from harness.acquisitions.rollouts import MonteCarloMultiStep
 from harness.cost_models import Oracle
-from harness.problem import KnownCosts
 
 
 def test_branin_has_its_three_minima_inside_the_box() -> None:
@@ -44,7 +43,7 @@ def test_branin_has_its_three_minima_inside_the_box() -> None:
 
 def test_one_half_of_the_space_is_ten_times_dearer_and_that_is_known() -> None:
     problem = Branin(0)
-    assert isinstance(problem, KnownCosts)
+    assert problem.costs_known
     offered = problem.candidates(5)
     cost = problem.true_cost_s(offered.unit)
     assert set(cost.tolist()) == {1.0, 10.0}

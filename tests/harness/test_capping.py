@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from fakes import prepared
 
-from datasets.errors import BadInput
+from harness.errors import BadInput
 from harness.live import LiveProblem
-from harness.problem import OK, SLACKS, TIMEOUT, Cappable, slack_factor, threshold
+from harness.problem import OK, SLACKS, TIMEOUT, slack_factor, threshold
 
 
 def test_the_threshold_is_slack_times_the_best() -> None:
@@ -21,10 +21,9 @@ def test_the_threshold_is_slack_times_the_best() -> None:
 
 
 def test_a_live_training_is_capped_or_the_same_as_ever() -> None:
-    data = prepared(n=3000, d=20)
+    data = prepared(n=2000, d=10)
     live = LiveProblem(data, 0, 64, "exact", None)
     offer = live.candidates(5)
-    assert isinstance(live, Cappable)
     longest = int(offer.ids[np.argmax(offer.unit[:, 0] + offer.unit[:, 6])])
     capped = live.evaluate_capped(longest, 0.02)
     assert capped.status == TIMEOUT and capped.censored

@@ -30,6 +30,12 @@ def test_what_it_predicts_is_what_is_charged(problem: ReplayProblem) -> None:
     assert np.isnan(trace["predicted_cost_s"][:5]).all()
 
 
+def test_points_that_are_no_rows_have_no_known_cost(problem: ReplayProblem) -> None:
+    assert problem.costs_known
+    with pytest.raises(ValueError, match="the table of a/p does not hold all of these points"):
+        problem.true_cost_s(np.full((2, 7), 0.123))
+
+
 class Measured(ContinuousProblem):
     """A problem of which nothing is known before it is evaluated."""
 

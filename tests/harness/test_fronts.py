@@ -7,21 +7,15 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from fakes import make_tables
+from test_study import do, grid
 
-from datasets.errors import BadInput
-from harness.execution import serial
+from harness.errors import BadInput
 from harness.loop import FrontRecorder, ei_cost_front, run
-from harness.problem import Described, KnownCosts
 from harness.records import FRONTS, front_files, read_traces, seeds_done
 from harness.settings import read_budgets
-from harness.study import Method, Study, blocks, make_optimizer, run_study
+from harness.study import Method, Study, blocks, make_optimizer
 from tabular_cache.replay import Replay
 
-COMPONENTS = {
-    "utility": {"_target_": "harness.acquisitions.ei.ExpectedImprovement"},
-    "surrogate": {"_target_": "harness.surrogates.gp.GaussianProcess"},
-    "cost_model": {"_target_": "harness.cost_models.linear.LowVariance", "features": ["n_estimators"]},
-}
 RULE = {"_target_": "harness.acquisitions.cost_rules.Power", "alpha": 0.3}
 SETTINGS = {"iterations": 9, "n_initial": 5, "tau": None, "cost_statistic": "exp_mean"}
 A, P = {"name": "a"}, {"name": "p"}
@@ -32,27 +26,9 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tables(tmp_path_factory.mktemp("tables"), ["a/p"], 24)
 
 
-def grid(tables: Path, **changes: object) -> Study:
-    study = Study(
-        datasets={"a": A},
-        pipelines={"p": P},
-        methods=[Method("eialpha", "eialpha(alpha=0.3)", RULE)],
-        seeds=(0, 1),
-        iterations=9,
-        n_initial=5,
-        tau=None,
-        components={"evaluator": {"_target_": "tabular_cache.replay.Replay", "tables": str(tables)}, **COMPONENTS},
-        names={"evaluator": "replay", "utility": "ei", "surrogate": "gp", "cost_model": "lv1"},
-    )
-    return replace(study, **changes)
-
-
-def do(study: Study, results: Path) -> int:
-    todo, skipped = blocks(study, results)
-    with serial() as executor:
-        report = run_study(todo, skipped, executor, "test")
-    assert not report.failed
-    return report.runs
+def study(tables: Path, **changes: object) -> Study:
+    one = {"datasets": {"a": A}, "methods": [Method("eialpha", "eialpha(alpha=0.3)", RULE)]}
+    return replace(grid(tables, iterations=9), **one, **changes)
 
 
 def dominated(value: np.ndarray, cost: np.ndarray) -> np.ndarray:
@@ -73,11 +49,11 @@ def test_the_front_by_brute_force() -> None:
 
 def test_what_is_noted_agrees_with_the_optimizer(tables: Path) -> None:
     problem = Replay(str(tables)).open(A, P, 0)
-    optimizer = make_optimizer(COMPONENTS, RULE, SETTINGS)
+    optimizer = make_optimizer(study(tables).components, RULE, SETTINGS)
     with pytest.raises(ValueError, match="ask before looking"):
         optimizer.outlook(problem.candidates(0).unit)
     watched = FrontRecorder(problem, optimizer, 0)
-    assert isinstance(watched, Described) and isinstance(watched, KnownCosts)
+    assert watched.about is problem.about and watched.costs_known
     trace = run(watched, optimizer, 0, 9, 5, None)
     seen = {name: np.array(values) for name, values in watched.columns.items()}
     assert sorted(set(seen["step"])) == [5, 6, 7, 8]
@@ -100,16 +76,16 @@ def test_what_is_noted_agrees_with_the_optimizer(tables: Path) -> None:
 
 def test_watching_changes_no_trace_and_can_come_later(tables: Path, tmp_path: Path) -> None:
     plain, watched = tmp_path / "plain", tmp_path / "watched"
-    assert do(grid(tables), plain) == 2 and do(grid(tables, fronts=True), watched) == 2
+    assert do(study(tables), plain) == 2 and do(study(tables, fronts=True), watched) == 2
     names = [p.relative_to(plain) for p in plain.rglob("seeds-0-1.parquet")]
     assert names and all((plain / n).read_bytes() == (watched / n).read_bytes() for n in names)
     before = (plain / names[0]).stat().st_mtime_ns
     assert not front_files(plain)
-    assert do(grid(tables, fronts=True), plain) == 2
+    assert do(study(tables, fronts=True), plain) == 2
     assert (plain / names[0]).stat().st_mtime_ns == before, "the trace that was there is untouched"
     assert [p.read_bytes() for p in front_files(plain)] == [p.read_bytes() for p in front_files(watched)]
-    assert do(grid(tables, fronts=True), plain) == 0
-    todo, _ = blocks(grid(tables, fronts=True, seeds=(0, 1, 2)), plain)
+    assert do(study(tables, fronts=True), plain) == 0
+    todo, _ = blocks(study(tables, fronts=True, seeds=(0, 1, 2)), plain)
     assert [block.seeds for block in todo] == [[2]]
     assert seeds_done(plain, todo[0].spec, fronts=True) == {0, 1}
     assert pq.read_schema(front_files(plain)[0]).names == FRONTS.names
@@ -123,25 +99,24 @@ def test_tau_in_multiples_of_each_problems_budget(tables: Path, tmp_path: Path) 
     assert budgets == {"a/p": 0.04}
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())  # as spreadsheets save it
     assert read_budgets(path) == budgets
-    same = blocks(grid(tables, tau=0.5 * 0.04), tmp_path)[0][0].spec
-    assert blocks(grid(tables, tau=0.5, budgets=budgets), tmp_path)[0][0].spec == same
+    same = blocks(study(tables, tau=0.5 * 0.04), tmp_path)[0][0].spec
+    assert blocks(study(tables, tau=0.5, budgets=budgets), tmp_path)[0][0].spec == same
     with pytest.raises(BadInput, match="no budget for a/p, only for b/p"):
-        blocks(grid(tables, tau=0.5, budgets={"b/p": 1.0}), tmp_path)
+        blocks(study(tables, tau=0.5, budgets={"b/p": 1.0}), tmp_path)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("dataset,budget_s\na,1\n", "lacks the column\\(s\\) pipeline"),
-        ("dataset,pipeline,budget_s\n", "names no problem"),
+        ("dataset,budget_s\na,1\n", "lacks pipeline; its columns"),
+        ("dataset,pipeline,budget_s\n", "lacks rows"),
         ("dataset,pipeline,budget_s\na,p,x\n", "line 2: budget_s must be a number of seconds > 0, got 'x'"),
         ("dataset,pipeline,budget_s\na,p,1\na,p,2\n", "line 3 names a/p a second time"),
-        ("dataset,pipeline,budget_s\na,p\n", "line 2: budget_s must be"),
-        ("dataset,pipeline,budget_s\n\n\na,p,x\n", "line 4: budget_s must be"),
+        ("dataset,pipeline,budget_s\n\n\na,p\n", "line 4: budget_s must be"),
         ("budget_s,dataset,pipeline\n1\n", "line 2 names no problem"),
     ],
 )
-def test_wrong_budgets_are_told(text: str, message: str, tmp_path: Path) -> None:
+def test_wrong_budgets_are_named(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "b.csv").write_text(text)
     with pytest.raises(BadInput, match=message):
         read_budgets(tmp_path / "b.csv")

@@ -1,4 +1,4 @@
-"""The study: blocks, resume, determinism. Small made-up tables, the real engine."""
+"""The study: blocks, resume, determinism, the checks of a worker's result. Made-up tables, the real engine."""
 
 import itertools
 from collections.abc import Iterator
@@ -10,15 +10,28 @@ import pytest
 from fakes import make_tables
 from omegaconf import OmegaConf
 
-from datasets.errors import BadInput
 from harness.config import CONFIGS
+from harness.errors import BadInput
 from harness.execution import local, run_tasks, serial
-from harness.problem import ContinuousProblem, Evaluation, Problem
+from harness.problem import ContinuousProblem, Evaluation, Evaluator, Problem
 from harness.records import read_traces, spec_hash
-from harness.study import COST_SD, LOOK_AHEAD, Method, Study, blocks, run_study
+from harness.study import (
+    COST_SD,
+    LOOK_AHEAD,
+    Block,
+    Method,
+    Stopped,
+    Study,
+    blocks,
+    make_spec,
+    receive,
+    run_block,
+    run_study,
+)
 
 IGNORE = {"_target_": "harness.acquisitions.cost_rules.Ignore"}
 CEI = {"_target_": "harness.acquisitions.cost_rules.Contextual", "lam": 0.3}
+RUN = ["dataset", "method", "seed"]
 
 
 @pytest.fixture(scope="module")
@@ -58,96 +71,122 @@ def do(study: Study, results: Path, n_jobs: int = 0) -> int:
     return report.runs
 
 
-def test_a_study_is_run_once_and_in_full(tables: Path, tmp_path: Path) -> None:
-    assert do(grid(tables), tmp_path) == 8
-    frame = read_traces(tmp_path)
-    runs = frame.groupby(["dataset", "method", "seed"], observed=True).size()
-    assert runs.tolist() == [12] * 8
-    assert frame.groupby(["dataset", "method", "seed"], observed=True)["candidate"].nunique().tolist() == [12] * 8
-    before = contents(tmp_path)
-    assert do(grid(tables), tmp_path) == 0
-    assert contents(tmp_path) == before
+@pytest.fixture(scope="module")
+def whole(tables: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the whole study."""
+    folder = tmp_path_factory.mktemp("whole")
+    assert do(grid(tables), folder) == 8
+    return folder
 
 
-def test_methods_share_the_initial_design(tables: Path, tmp_path: Path) -> None:
-    do(grid(tables), tmp_path)
-    first = read_traces(tmp_path).query("step < 5")
+def test_a_study_is_run_once_and_in_full_and_methods_share_the_initial_design(tables: Path, whole: Path) -> None:
+    frame = read_traces(whole)
+    assert frame.groupby(RUN, observed=True)["candidate"].agg(["size", "nunique"]).to_numpy().tolist() == [[12, 12]] * 8
+    first = frame.query("step < 5")
     for _, part in first.groupby(["dataset", "seed"], observed=True):
-        designs = {tuple(run["candidate"]) for _, run in part.groupby("method", observed=True)}
-        assert len(designs) == 1
+        assert len({tuple(run["candidate"]) for _, run in part.groupby("method", observed=True)}) == 1
     assert first["log_ei"].isna().all()
+    before = contents(whole)
+    assert do(grid(tables), whole) == 0 and contents(whole) == before
 
 
-def test_same_spec_same_bytes_whatever_the_workers_and_the_order(tables: Path, tmp_path: Path) -> None:
-    do(grid(tables), tmp_path / "serial")
+def test_same_spec_same_bytes_on_two_workers_in_any_order_and_in_parts(
+    tables: Path, whole: Path, tmp_path: Path
+) -> None:
     do(grid(tables), tmp_path / "two", n_jobs=2)
-    todo, _ = blocks(grid(tables), tmp_path / "backwards")
-    for block in reversed(todo):
+    todo, _ = blocks(grid(tables), tmp_path / "parts")
+    for block in reversed(todo[:2]):
         run_study([block], 0, serial(), "")
-    assert contents(tmp_path / "serial") == contents(tmp_path / "two") == contents(tmp_path / "backwards")
+    kept = contents(tmp_path / "parts")
+    assert do(grid(tables), tmp_path / "parts") == 4
+    assert contents(tmp_path / "two") == contents(tmp_path / "parts") == contents(whole)
+    assert kept.items() <= contents(tmp_path / "parts").items()
 
 
-def test_an_interrupted_study_resumes_to_the_same_bytes(tables: Path, tmp_path: Path) -> None:
-    do(grid(tables), tmp_path / "whole")
-    todo, _ = blocks(grid(tables), tmp_path / "resumed")
-    for block in todo[:2]:
-        run_study([block], 0, serial(), "")
-    kept = contents(tmp_path / "resumed")
-    assert do(grid(tables), tmp_path / "resumed") == 4
-    assert contents(tmp_path / "resumed") == contents(tmp_path / "whole")
-    assert kept.items() <= contents(tmp_path / "resumed").items()
-
-
-def test_more_seeds_run_only_the_new_ones(tables: Path, tmp_path: Path) -> None:
-    results = tmp_path / "in parts"
-    do(grid(tables, seeds=(0,)), results)
-    before = contents(results)
-    assert do(grid(tables, seeds=(0, 1, 2)), results) == 8
-    assert before.items() <= contents(results).items()
-    do(grid(tables, seeds=(0, 1, 2)), tmp_path / "at once")
-    keys = ["dataset", "method", "seed", "step"]
-    a, b = (read_traces(folder).sort_values(keys) for folder in (tmp_path / "at once", tmp_path / "in parts"))
+def test_more_seeds_run_only_the_new_ones(tables: Path, whole: Path, tmp_path: Path) -> None:
+    do(grid(tables, seeds=(0,)), tmp_path)
+    before = contents(tmp_path)
+    assert do(grid(tables), tmp_path) == 4
+    assert before.items() <= contents(tmp_path).items()
+    a, b = (read_traces(folder).sort_values([*RUN, "step"]) for folder in (whole, tmp_path))
     assert a["candidate"].tolist() == b["candidate"].tolist()
 
 
-def test_a_changed_table_is_another_spec(tables: Path, tmp_path: Path) -> None:
+def test_a_changed_table_is_another_spec_and_a_worker_that_has_it_refuses(tables: Path, tmp_path: Path) -> None:
     other = make_tables(tmp_path / "other", ["b/p", "a/p"], 24)  # another noise, other costs
-    a, _ = blocks(grid(tables), tmp_path / "r")
-    b, _ = blocks(grid(other), tmp_path / "r")
-    assert {block.spec["data"] for block in a}.isdisjoint({block.spec["data"] for block in b})
+    a, b = (blocks(grid(folder), tmp_path / "r")[0][0] for folder in (tables, other))
+    assert a.spec["data"] != b.spec["data"]
+    with pytest.raises(BadInput, match="this worker has other data of a/p than the study"):
+        run_block(replace(a, spec={**a.spec, "data": b.spec["data"]}))
+    with pytest.raises(BadInput, match="cost_model=lv1 would learn from other data on this worker"):
+        run_block(replace(a, spec={**a.spec, "cost_model_data": "0123456789abcdef"}))
 
 
 def test_a_budget_stops_a_run_after_the_evaluation_that_crosses_it(tables: Path, tmp_path: Path) -> None:
     tau = 0.3
     do(replace(grid(tables, iterations=100), tau=tau), tmp_path)
-    for _, run in read_traces(tmp_path).groupby(["dataset", "method", "seed"], observed=True):
-        spent = run["cost_s"].cumsum().to_numpy()
+    for _, run in read_traces(tmp_path).groupby(RUN, observed=True):
         assert len(run) >= 5
-        assert (spent[4:-1] < tau).all()
+        assert (run["cost_s"].cumsum().to_numpy()[4:-1] < tau).all()
 
 
-def test_an_exhausted_table_ends_the_run(tables: Path, tmp_path: Path) -> None:
+def test_an_exhausted_table_ends_the_run(tmp_path: Path) -> None:
     small = make_tables(tmp_path / "small", ["a/p", "b/p"], 6)
     do(grid(small, seeds=(0,), iterations=100), tmp_path / "r")
-    frame = read_traces(tmp_path / "r")
-    rows = frame.groupby(["dataset", "method"], observed=True)["candidate"].agg(["size", "nunique"])
-    assert (rows["size"] == rows["nunique"]).all()
-    assert (rows["size"] < 100).all()
+    rows = read_traces(tmp_path / "r").groupby(["dataset", "method"], observed=True)["candidate"]
+    rows = rows.agg(["size", "nunique"])
+    assert (rows["size"] == rows["nunique"]).all() and (rows["size"] < 100).all()
 
 
 def test_a_failing_block_is_reported_and_the_others_go_on(tables: Path, tmp_path: Path) -> None:
-    study = grid(tables)
-    todo, _ = blocks(study, tmp_path)
+    todo, _ = blocks(grid(tables, iterations=6), tmp_path)
     (broken := dict(todo[0].spec))["rule"] = {"_target_": "harness.acquisitions.nowhere.Rule"}
     todo[0] = replace(todo[0], spec=broken)
     report = run_study(todo, 0, serial(), "test")
-    assert len(report.failed) == 1
-    assert "a/p ei" in report.failed[0]
-    assert report.runs == 6
+    assert len(report.failed) == 1 and "a/p ei" in report.failed[0] and report.runs == 6
 
 
-def test_what_has_finished_is_handed_on_before_more_is_asked_for() -> None:
-    """A source of tasks that waits (for a quiet machine, say) keeps no result from being written."""
+def test_a_workers_result_is_checked(tables: Path, tmp_path: Path) -> None:
+    block = replace(blocks(grid(tables, iterations=7), tmp_path / "results")[0][0])
+    good, other = run_block(block), run_block(replace(block, seeds=[5]))
+    name = max(good.files, key=len)
+    for wrong, message in (
+        (replace(good, files={**good.files, name: good.files[name][:-1]}), "damaged record"),
+        (other, "is not of this block"),
+        (replace(good, files={f"../../{n}": content for n, content in good.files.items()}), "is not of this block"),
+        (replace(good, versions={**good.versions, "numpy": "1.0"}), r"other versions.*numpy 1\.0 there"),
+    ):
+        with pytest.raises(BadInput, match=message):
+            receive(block, wrong)
+        assert not (tmp_path / "results").exists()
+    receive(block, good)
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "results").rglob("seeds-0-1.parquet")}
+    receive(block, good)  # a record that is there stays as it is
+    assert before == {path: path.stat().st_mtime_ns for path in before} and len(before) == 1
+
+
+def test_a_full_disk_stops_the_study_and_keeps_what_is_there(
+    tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    todo: list[Block] = blocks(grid(tables, iterations=6), tmp_path)[0]
+    written = []
+
+    def full(path: Path, content: bytes) -> None:
+        if len(written) >= 4:
+            raise OSError(28, "No space left on device")
+        written.append(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+    monkeypatch.setattr("harness.records.write_atomically", full)
+    with pytest.raises(Stopped, match=r"cannot write records to .*: No space left on device") as stopped:
+        run_study(todo, 0, serial(), "test")
+    assert stopped.value.report.runs == 4
+    todo, skipped = blocks(grid(tables, iterations=6), tmp_path)
+    assert (len(todo), skipped) == (2, 4)
+
+
+def test_finished_results_are_yielded_before_more_tasks_are_asked_for() -> None:
     seen: list[int] = []
     asked: list[tuple[int, int]] = []
 
@@ -159,13 +198,6 @@ def test_what_has_finished_is_handed_on_before_more_is_asked_for() -> None:
     for _, result in run_tasks(serial(), abs, source(), window=3):
         seen.append(result)
     assert asked == [(k, k) for k in range(5)] and seen == [0, 1, 2, 3, 4]
-    with local(2) as executor:
-        calm = iter([True, False, False, False, False])
-        asked.clear()
-        seen.clear()
-        for _, result in run_tasks(executor, abs, source(), window=3, ready=lambda: next(calm, True)):
-            seen.append(result)
-    assert sorted(seen) == [0, 1, 2, 3, 4] and asked[2][1] == 2  # not ready: both were written before the third
 
 
 def test_run_tasks_gives_every_task_its_own_result_or_error() -> None:
@@ -197,11 +229,11 @@ class Taught:
         return np.zeros(len(C)), np.ones(len(C))
 
 
-def test_what_a_cost_model_knows_beforehand_belongs_to_the_spec(
+def test_knowledge_of_a_cost_model_belongs_to_the_spec(
     tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("harness.cost_models.linear.LowVariance", Taught)
-    plain = grid(tables)
+    plain = grid(tables, iterations=6)
     taught = {**plain.components, "cost_model": {"_target_": "harness.cost_models.linear.LowVariance"}}
     study = replace(plain, components=taught)
     todo, _ = blocks(study, tmp_path)
@@ -211,69 +243,8 @@ def test_what_a_cost_model_knows_beforehand_belongs_to_the_spec(
     assert len(blocks(study, tmp_path)[0]) == len(todo)
 
 
-def test_a_cost_model_that_cannot_serve_a_problem_is_refused_before_anything_runs(tmp_path: Path) -> None:
-    plain = grid(tmp_path)
-    parts = {**plain.components, "evaluator": {"_target_": f"{__name__}.Unknown"}}
-    parts["cost_model"] = {"_target_": "harness.cost_models.Oracle"}
-    with pytest.raises(BadInput, match="cost_model=oracle needs costs known beforehand"):
-        blocks(replace(plain, components=parts), tmp_path)
-
-
-def test_statistics_that_depend_on_the_sd_of_costs_say_of_which(tables: Path, tmp_path: Path) -> None:
-    plain = {"cost_sd" in block.spec for block in blocks(grid(tables), tmp_path)[0]}
-    other = replace(grid(tables), cost_statistic="expected")
-    assert plain == {False}
-    assert {block.spec["cost_sd"] for block in blocks(other, tmp_path)[0]} == {COST_SD}
-
-
-@pytest.mark.parametrize(("utility", "weighs"), [("pbgi", True), ("mcms", True), ("bmsei", True), ("kg", False)])
-def test_utilities_that_weigh_the_sd_of_costs_say_of_which(
-    utility: str, weighs: bool, tables: Path, tmp_path: Path
-) -> None:
-    plain = grid(tables)
-    config = OmegaConf.to_container(OmegaConf.load(CONFIGS / "utility" / f"{utility}.yaml"))
-    own = replace(plain, components={**plain.components, "utility": config})
-    assert {block.spec.get("cost_sd") for block in blocks(own, tmp_path)[0]} == {COST_SD if weighs else None}
-
-
-@pytest.mark.parametrize(("utility", "ahead"), [("mes", True), ("mcms", True), ("pbgi", False), ("ei", False)])
-def test_utilities_that_look_ahead_say_of_which_version(
-    utility: str, ahead: bool, tables: Path, tmp_path: Path
-) -> None:
-    plain = grid(tables)
-    config = OmegaConf.to_container(OmegaConf.load(CONFIGS / "utility" / f"{utility}.yaml"))
-    own = replace(plain, components={**plain.components, "utility": config})
-    assert {block.spec.get("look_ahead") for block in blocks(own, tmp_path)[0]} == {LOOK_AHEAD if ahead else None}
-
-
-def test_how_censored_costs_are_treated_is_told_wherever_it_is_not_the_default(tables: Path, tmp_path: Path) -> None:
-    """An evaluator of the user's own may stop trainings by settings that this project does not know."""
-    plain = grid(tables)
-    assert not any("censored_costs" in block.spec for block in blocks(plain, tmp_path)[0])
-    for block in blocks(replace(plain, censored_costs="dropped"), tmp_path)[0]:
-        assert block.spec["censored_costs"] == "dropped" and block.spec["cost_model"].endswith(":dropped")
-
-
-def test_the_scale_of_errors_is_told_wherever_it_is_not_their_own(tables: Path, tmp_path: Path) -> None:
-    plain = grid(tables)
-    todo = blocks(plain, tmp_path)[0]
-    assert not any("error_scale" in block.spec for block in todo)
-    for block, other in zip(todo, blocks(replace(plain, error_scale="log"), tmp_path)[0], strict=True):
-        surrogate = block.spec["surrogate"]
-        assert other.spec == {**block.spec, "error_scale": "log", "surrogate": f"{surrogate}:log"}
-        assert spec_hash(other.spec) != spec_hash(block.spec)
-
-
-def test_many_seeds_of_a_problem_are_shared_among_workers(tables: Path, tmp_path: Path) -> None:
-    todo, _ = blocks(grid(tables, tuple(range(25))), tmp_path)
-    assert [len(block.seeds) for block in todo] == 4 * [10, 10, 5]
-    assert sorted(seed for block in todo[:3] for seed in block.seeds) == list(range(25))
-
-
-class Unknown:
+class Unknown(Evaluator):
     """An evaluator of problems that do not know their costs."""
-
-    seeds_per_block = None
 
     def fingerprint(self, dataset: object, pipeline: object) -> str:
         return "none"
@@ -285,3 +256,40 @@ class Unknown:
 class Measured(ContinuousProblem):
     def measure(self, x: np.ndarray) -> Evaluation:
         return Evaluation(0.1, 1.0, 0.1, 1.0)
+
+
+def test_a_cost_model_that_cannot_serve_a_problem_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    plain = grid(tmp_path)
+    parts = {**plain.components, "evaluator": {"_target_": f"{__name__}.Unknown"}}
+    parts["cost_model"] = {"_target_": "harness.cost_models.Oracle"}
+    with pytest.raises(BadInput, match="cost_model=oracle needs costs known beforehand"):
+        blocks(replace(plain, components=parts), tmp_path)
+
+
+def spec(study: Study) -> dict:
+    return make_spec(study, {"name": "a"}, {"name": "p"}, study.methods[0], "data")
+
+
+@pytest.mark.parametrize("utility", ["ei", "kg", "mes", "pbgi", "mcms", "bmsei"])
+def test_numbers_of_versions_stand_in_the_specs_that_depend_on_them(utility: str, tmp_path: Path) -> None:
+    plain = grid(tmp_path)
+    config = OmegaConf.to_container(OmegaConf.load(CONFIGS / "utility" / f"{utility}.yaml"))
+    found = spec(replace(plain, components={**plain.components, "utility": config}))
+    assert found.get("cost_sd") == (COST_SD if utility in ("pbgi", "mcms", "bmsei") else None)
+    assert found.get("look_ahead") == (LOOK_AHEAD if utility in ("mes", "mcms", "bmsei", "kg") else None)
+    assert spec(replace(plain, cost_statistic="expected"))["cost_sd"] == COST_SD
+
+
+def test_settings_other_than_the_default_stand_in_spec_and_name(tmp_path: Path) -> None:
+    plain = spec(grid(tmp_path))
+    assert "censored_costs" not in plain and "error_scale" not in plain
+    scaled = spec(replace(grid(tmp_path), error_scale="log"))
+    assert scaled == {**plain, "error_scale": "log", "surrogate": "gp:log"} and spec_hash(scaled) != spec_hash(plain)
+    dropped = spec(replace(grid(tmp_path), censored_costs="dropped"))
+    assert dropped == {**plain, "censored_costs": "dropped", "cost_model": "lv1:dropped"}
+
+
+def test_many_seeds_of_a_problem_are_shared_among_workers(tables: Path, tmp_path: Path) -> None:
+    todo, _ = blocks(grid(tables, tuple(range(25))), tmp_path)
+    assert [len(block.seeds) for block in todo] == 4 * [10, 10, 5]
+    assert sorted(seed for block in todo[:3] for seed in block.seeds) == list(range(25))

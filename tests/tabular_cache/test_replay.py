@@ -8,7 +8,6 @@ import pytest
 from fakes import journal_line, make_tables, vouch
 
 from datasets.errors import BadInput
-from harness.problem import Cappable
 from tabular_cache import table as table_module
 from tabular_cache.replay import Replay, ReplayProblem
 from tabular_cache.store import Store
@@ -219,7 +218,6 @@ def test_the_incumbent_whose_neighbours_are_on_offer_is_that_of_the_objective(fo
 
 def test_a_capped_look_up_is_censored_past_the_cap(folder: Path) -> None:
     problem, again = (Replay(str(folder)).open({"name": "a"}, {"name": "p"}, 0) for _ in range(2))
-    assert isinstance(problem, Cappable)
     for i in problem.initial(5).ids:
         whole = again.evaluate(int(i))
         capped = problem.evaluate_capped(int(i), 0.01)

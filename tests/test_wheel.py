@@ -1,0 +1,75 @@
+"""A wheel carries the optimizer alone, and needs no more than it declares."""
+
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).resolve().parents[1]
+LOOP = """
+import numpy as np
+from harness import Evaluation, ExpectedImprovement, GaussianProcess, LowVariance, Optimizer, Parameter, SearchSpace
+from harness.acquisitions.cost_rules import Contextual
+
+space = SearchSpace((Parameter("size", 1, 1000, log=True, integer=True), Parameter("x", -2.0, 2.0)))
+cost_model = LowVariance(["size"], space=space)
+optimizer = Optimizer(GaussianProcess(), cost_model, ExpectedImprovement(), Contextual(lam=0.1), iterations=9)
+for step in range(9):
+    candidates = space.sobol(64, seed=step)
+    point = candidates[optimizer.ask(candidates).index if step >= 5 else 0]
+    size, x = space.from_unit(point[None])[0].tolist()
+    optimizer.tell(point, Evaluation((x - 1) ** 2 + 1 / size, cost_s=0.01 * size, test_error=np.nan, wall_s=1.0))
+import datasets
+print(datasets.OWNER, step)
+"""
+
+
+def built(folder: Path) -> Path:
+    """Build the wheel from a copy, since setuptools leaves files behind."""
+    source = folder / "source"
+    source.mkdir()
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    shutil.copytree(ROOT / "harness", source / "harness", ignore=shutil.ignore_patterns("__pycache__"))
+    pip = (sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder))
+    subprocess.run([*pip, str(source)], check=True, capture_output=True)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def needed(requirements: list[str], found: set[str]) -> set[str]:
+    """Return the names of the distributions that are required, and of those that these require."""
+    for requirement in map(Requirement, requirements):
+        name = re.sub(r"[-_.]+", "-", requirement.name).lower()
+        if name not in found and (requirement.marker is None or requirement.marker.evaluate({"extra": ""})):
+            found.add(name)
+            needed(importlib.metadata.requires(name) or [], found)
+    return found
+
+
+@pytest.mark.slow
+def test_ask_and_tell_where_nothing_else_is_installed(tmp_path: Path) -> None:
+    """Beside somebody else's package of the name `datasets`, which stays theirs."""
+    wheel, site = built(tmp_path), tmp_path / "site"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    assert {path.name for path in site.iterdir() if not path.name.endswith(".dist-info")} == {"harness"}
+    (own,) = importlib.metadata.distributions(path=[str(site)])
+    for name in needed(own.requires or [], set()):
+        for file in importlib.metadata.files(name) or []:
+            top = Path(file.locate()).parents[len(file.parts) - 2] if len(file.parts) > 1 else Path(file.locate())
+            if ".." not in file.parts and not (site / top.name).exists():
+                (site / top.name).symlink_to(top)
+    (site / "datasets").mkdir()
+    (site / "datasets" / "__init__.py").write_text("OWNER = 'theirs'\n")
+    environment = {**os.environ, "PYTHONPATH": str(site)}
+    command = [sys.executable, "-S", "-P", "-c", LOOP]
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip()) == (0, "theirs 8"), done.stderr
