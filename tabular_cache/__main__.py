@@ -4,19 +4,14 @@ import itertools
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from datasets.errors import BadInput
 from harness.cli import SOME_FAILED, run_cli, tell_records, wants_help
 from harness.config import CONFIGS, SETTING, compose_config, named, search_places
-from harness.errors import folder, listed, positive, whole_number, writable
-
-if TYPE_CHECKING:
-    from tabular_cache.build import Planner
-    from tabular_cache.grow import PartStore
-
+from harness.errors import folder, listed, number, positive, whole, writable
 
 USAGE = """usage: python -m tabular_cache COMMAND [dataset=[a,b]] [pipeline=[c]] [setting=value ...]
 
@@ -31,30 +26,54 @@ censored      treatments of capped and timed-out costs
 emulator      how well evaluator=surface predicts configurations it has not seen"""
 
 
+@dataclass(frozen=True)
+class Call:
+    """A command's settings, the problems that they name, the folder of tables, and the command line they are from."""
+
+    cfg: Any
+    problems: list[tuple[str, str]]
+    tables: Path
+    overrides: Sequence[str]
+
+    def executor(self) -> Executor:
+        """Return the executor that the settings name."""
+        from hydra.utils import instantiate
+
+        executor: Executor = instantiate(self.cfg.executor)
+        return executor
+
+    def number_or_none(self, name: str, least: int) -> int | None:
+        """Return a setting that is a whole number or null; raises BadInput for another."""
+        return None if self.cfg[name] is None else whole(name, self.cfg[name], least)
+
+    def numbers(self, name: str, least: int, most: int | None = None) -> tuple[int, ...]:
+        """Return a setting that is a list of whole numbers, sorted, each once; raises BadInput for another."""
+        return tuple(sorted({whole(f"each of {name}", n, least, most) for n in listed(name, self.cfg[name])}))
+
+    def held(self) -> list[tuple[str, str]]:
+        """Return the problems asked for by name; where none is, those whose tables are in the folder."""
+        import datasets
+        import pipelines
+        from tabular_cache.audit import held
+
+        whole = set(self.problems) == set(itertools.product(datasets.names(), pipelines.names()))
+        return held(self.tables, self.problems) if whole else self.problems
+
+    def cost_models(self) -> dict[str, dict[str, Any]]:
+        """Return the configs of the cost models named: the project's, and those on the command line's search path."""
+        names = [str(name) for name in listed("cost_models", self.cfg.cost_models)]
+        return {name: _cost_model(name, self.overrides) for name in names}
+
+
 def main() -> int:
     """Run one command; returns the exit code."""
-    command, *overrides = sys.argv[1:] or [""]
-    commands: dict[str, Callable[[Any, list[tuple[str, str]], Path], int]] = {
-        "build": _build,
-        "plan": _plan,
-        "grow": _grow,
-        "left": _left,
-        "audit": partial(_audit, overrides),
-        "identify": partial(_identify, overrides),
-        "info": _info,
-        "confirm": _confirm,
-        "truth": _truth,
-        "costs": partial(_costs, overrides),
-        "significance": _significance,
-        "censored": partial(_censored, overrides),
-        "emulator": _emulator,
-    }
-    if wants_help([command]):
+    name, *overrides = sys.argv[1:] or [""]
+    if wants_help([name]):
         print(USAGE)
         return 0
-    if command not in commands:
-        raise BadInput(f"unknown command {command!r}; allowed: {', '.join(commands)}")
-    config = command if command in ("costs", "censored") else "tables"
+    if name not in COMMANDS:
+        raise BadInput(f"unknown command {name!r}; allowed: {', '.join(COMMANDS)}")
+    config = name if name in ("costs", "censored") else "tables"
     if wants_help(overrides):
         print(f"{USAGE}\n\n{(CONFIGS / f'{config}.yaml').read_text()}", end="")
         return 0
@@ -62,151 +81,120 @@ def main() -> int:
 
     cfg = compose_config(config, overrides)
     problems = list(itertools.product(named(cfg, "dataset"), named(cfg, "pipeline")))
-    return commands[command](cfg, problems, TABLES if cfg.tables is None else folder("tables", cfg.tables))
+    tables = TABLES if cfg.tables is None else folder("tables", cfg.tables)
+    return COMMANDS[name](Call(cfg, problems, tables, overrides))
 
 
-def _executor(cfg: Any) -> tuple[Any, int]:
-    from hydra.utils import instantiate
+# Measuring.
 
+
+def _build(call: Call) -> int:
     from harness.execution.supervisor import worker_count
-
-    executor = instantiate(cfg.executor)
-    return executor, worker_count(executor)
-
-
-def _planner(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> "Planner":
     from harness.training import TREE_METHODS
-    from tabular_cache.build import AUTO, MeasurementBudget, Planner
-    from tabular_cache.schema import MOST_CONFIGS
+    from tabular_cache.build import AUTO, Builder, MeasurementBudget, Planner
+    from tabular_cache.measure import LoadMonitor
+    from tabular_cache.parts import sidecars
+    from tabular_cache.schema import MOST_CONFIGS, problem_name
     from tabular_cache.store import Store
 
+    cfg = call.cfg
     if cfg.tree_method not in TREE_METHODS:
         raise BadInput(f"tree_method must be one of {', '.join(TREE_METHODS)}, got {cfg.tree_method!r}")
     if cfg.time_limit_s is not None and cfg.time_limit_s != AUTO:
         positive("time_limit_s", cfg.time_limit_s, f"{AUTO}, null or seconds")
     if cfg.n_configs is None:
-        least = whole_number("at_least", cfg.at_least, 1)
-        most = whole_number("at_most", cfg.at_most, least, MOST_CONFIGS)
-        allowance = MeasurementBudget(positive("minutes", cfg.minutes) * 60, least, most)
+        least = whole("at_least", cfg.at_least, 1)
+        most = whole("at_most", cfg.at_most, least, MOST_CONFIGS)
+        budget = MeasurementBudget(positive("minutes", cfg.minutes) * 60, least, most)
     else:
-        n = whole_number("n_configs", cfg.n_configs, 1, MOST_CONFIGS)
-        allowance = MeasurementBudget(0.0, n, n)
-    return Planner(
-        Store(tables, cfg.tree_method),
-        problems,
-        allowance,
-        cfg.time_limit_s,
-        cfg.tree_method,
-        positive("slice_s", cfg.slice_s),
-    )
-
-
-def _build(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
-    from tabular_cache.build import Builder
-    from tabular_cache.parts import sidecars
-    from tabular_cache.reference import LoadMonitor
-
-    planner = _planner(cfg, problems, tables)
-    if sidecars(tables):
-        raise BadInput(f"the tables in {tables} grow by parts: `python -m tabular_cache grow` goes on with them")
-    most = None if cfg.max_passes is None else whole_number("max_passes", cfg.max_passes, 1)
-    with planner.store.locked():
-        for dataset, pipeline in problems:  # what an earlier, killed build left in its journal
-            planner.store.pack(f"{dataset}/{pipeline}")
-        executor, n_jobs = _executor(cfg)
-        with executor, LoadMonitor() as watch:
-            report = Builder(planner, executor, n_jobs, watch).run(most)
+        n = whole("n_configs", cfg.n_configs, 1, MOST_CONFIGS)
+        budget = MeasurementBudget(0.0, n, n)
+    slice_s, passes = positive("slice_s", cfg.slice_s), call.number_or_none("max_passes", 1)
+    store = Store(call.tables, cfg.tree_method)
+    if sidecars(call.tables):
+        raise BadInput(f"the tables in {call.tables} grow by parts: `python -m tabular_cache grow` goes on with them")
+    with store.locked():
+        for pair in call.problems:  # what an earlier, killed build left in its journal
+            store.pack(problem_name(*pair))
+        planner = Planner(store, call.problems, budget, cfg.time_limit_s, slice_s)
+        with call.executor() as executor, LoadMonitor() as monitor:
+            report = Builder(planner, executor, worker_count(executor), monitor).run(passes)
     if not report.trainings and not report.failed:
-        print(f"nothing to do: {len(problems)} problems have had their share")
+        print(f"nothing to do: {len(call.problems)} problems have had their share")
     else:
         print(report)
-    for failure in report.failed:
+    return _tell_failed(report.failed)
+
+
+def _tell_failed(failed: Sequence[str]) -> int:
+    for failure in failed:
         print(f"not measured: {failure}", file=sys.stderr)
-    return SOME_FAILED if report.failed else 0
+    return SOME_FAILED if failed else 0
 
 
-def _plan(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
-    from tabular_cache.grow import check_undecided, decide, write_plan
-    from tabular_cache.table import base_manifest
+def _plan(call: Call) -> int:
+    from tabular_cache.grow import decide, write_plan
 
-    anew = [str(problem) for problem in listed("anew", cfg.anew)]
-    entries = base_manifest(tables)["tables"]
-    unknown = sorted(set(anew) - set(entries))
-    if unknown:
-        raise BadInput(f"anew: there is no table of {unknown[0]} in {tables}")
-    check_undecided(tables)
-    plan = decide(tables, anew, positive("limit_s", cfg.limit_s))
-    write_plan(tables, plan)
+    anew = [str(problem) for problem in listed("anew", call.cfg.anew)]
+    plan = decide(call.tables, anew, positive("limit_s", call.cfg.limit_s))
+    write_plan(call.tables, plan)
     for stage, units in plan.stages.items():
         print(f"{stage}: {len(units)} units")
     return 0
 
 
-def _grow(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
-    from tabular_cache.grow import Grower, PartStore, read_plan
-    from tabular_cache.reference import LoadMonitor
+def _grow(call: Call) -> int:
+    from harness.execution.supervisor import worker_count
+    from tabular_cache.grow import Grower, PartStore, print_left, read_plan
+    from tabular_cache.measure import LoadMonitor
 
-    hours = None if cfg.hours is None else positive("hours", cfg.hours, "null or hours")
-    store = PartStore(tables, read_plan(tables))
+    hours = None if call.cfg.hours is None else positive("hours", call.cfg.hours, "null or hours")
+    store = PartStore(call.tables, read_plan(call.tables))
     with store.locked():
-        executor, n_jobs = _executor(cfg)
-        with executor, LoadMonitor() as watch:
-            grower = Grower(store, executor, n_jobs, watch, hours)
+        with call.executor() as executor, LoadMonitor() as monitor:
+            grower = Grower(store, executor, worker_count(executor), monitor, hours)
             report = grower.run()
-        _print_left(store, tables)
+        print_left(store)
     print(report)
     for part in grower.finished:
         print(f"part: {part}")
-    for failure in report.failed:
-        print(f"not measured: {failure}", file=sys.stderr)
-    return SOME_FAILED if report.failed else 0
+    return _tell_failed(report.failed)
 
 
-def _left(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
-    from tabular_cache.grow import PartStore, read_plan
+def _left(call: Call) -> int:
+    from tabular_cache.grow import PartStore, print_left, read_plan
 
-    _print_left(PartStore(tables, read_plan(tables)), tables)
+    print_left(PartStore(call.tables, read_plan(call.tables)))
     return 0
 
 
-def _print_left(store: "PartStore", tables: Path) -> None:
-    """Print what is left of each stage, and whether costs that were measured again are as before."""
-    import time
-
-    from tabular_cache.noise import print_differences
-
-    print(f"{len(store.repeats_due(time.time()))} repeats of the noise sample are due")
-    rest = store.left()
-    for stage in rest:
-        amount = f"{stage.core_hours:7.2f} core-hours, {stage.trainings:6d} trainings, {stage.problems:3d} problems"
-        print(f"{amount}  {stage.stage}")
-    print(f"{sum(stage.core_hours for stage in rest):7.2f} core-hours are left")
-    print_differences(tables)
+# What tables hold, and whether it is so.
 
 
-def _audit(overrides: Sequence[str], cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
+def _audit(call: Call) -> int:
     from tabular_cache.audit import audit, drawn, print_audit
     from tabular_cache.table import read_manifest
 
-    sample, seed = whole_number("sample", cfg.sample, 1), whole_number("sample_seed", cfg.sample_seed, 0)
-    n = None if cfg.n_problems is None else whole_number("n_problems", cfg.n_problems, 1)
-    picked = drawn(_held(problems, tables), n, seed)
-    _check_recipes(picked, overrides)
-    executor, _ = _executor(cfg)
-    with executor:
-        rows = audit(executor, picked, tables, sample, seed)
-    return print_audit(rows, read_manifest(tables))
+    sample, seed = _sample(call)
+    picked = drawn(call.held(), call.number_or_none("n_problems", 1), seed)
+    _check_recipes(picked, call.overrides)
+    with call.executor() as executor:
+        rows = audit(executor, picked, call.tables, sample, seed)
+    return print_audit(rows, read_manifest(call.tables))
 
 
-def _identify(overrides: Sequence[str], cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
+def _identify(call: Call) -> int:
     from tabular_cache.audit import identify
 
-    sample, seed = whole_number("sample", cfg.sample, 1), whole_number("sample_seed", cfg.sample_seed, 0)
-    picked = _held(problems, tables)
-    _check_recipes(picked, overrides)
-    executor, _ = _executor(cfg)
-    with executor:
-        return identify(executor, picked, tables, sample, seed)
+    sample, seed = _sample(call)
+    picked = call.held()
+    _check_recipes(picked, call.overrides)
+    with call.executor() as executor:
+        return identify(executor, picked, call.tables, sample, seed)
+
+
+def _sample(call: Call) -> tuple[int, int]:
+    return whole("sample", call.cfg.sample, 1), whole("sample_seed", call.cfg.sample_seed, 0)
 
 
 def _check_recipes(problems: list[tuple[str, str]], overrides: Sequence[str]) -> None:
@@ -217,139 +205,92 @@ def _check_recipes(problems: list[tuple[str, str]], overrides: Sequence[str]) ->
     check_targets(recipes, given_on_command_line(overrides))
 
 
-def _seeds(cfg: Any) -> tuple[int, ...]:
-    """Return the seeds that are set, sorted, each once; raises BadInput for what is none."""
-    from harness.records import LARGEST_SEED
-
-    return tuple(sorted({whole_number("each of seeds", seed, 0, LARGEST_SEED) for seed in listed("seeds", cfg.seeds)}))
-
-
-def _info(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
+def _info(call: Call) -> int:
     from tabular_cache.audit import print_info
 
-    return print_info(_held(problems, tables), tables)
+    return print_info(call.held(), call.tables)
 
 
-def _held(problems: list[tuple[str, str]], tables: Path) -> list[tuple[str, str]]:
-    """Return the problems asked for by name; where none is, those whose tables are in the folder."""
-    import datasets
-    import pipelines
-    from tabular_cache.audit import held
-
-    whole = set(problems) == set(itertools.product(datasets.names(), pipelines.names()))
-    return held(tables, problems) if whole else problems
-
-
-def _confirm(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
+def _confirm(call: Call) -> int:
     from tabular_cache.live_truth import confirm, print_confirmed
 
-    executor, _ = _executor(cfg)
-    with executor:
-        return print_confirmed(confirm(executor, folder("results_dir", cfg.results_dir), set(problems)))
+    with call.executor() as executor:
+        return print_confirmed(confirm(executor, folder("results_dir", call.cfg.results_dir), set(call.problems)))
 
 
-def _truth(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
+def _truth(call: Call) -> int:
     from tabular_cache.live_truth import TRUTH, gather_live_runs
 
-    target = TRUTH if cfg.truth is None else folder("truth", cfg.truth)
-    for spec, runs in gather_live_runs(folder("results_dir", cfg.results_dir), set(problems), target):
+    target = TRUTH if call.cfg.truth is None else folder("truth", call.cfg.truth)
+    for spec, runs in gather_live_runs(folder("results_dir", call.cfg.results_dir), set(call.problems), target):
         print(f"{spec['dataset']}/{spec['pipeline']} {spec['method']}: {runs} runs")
     return 0
 
 
-def _costs(overrides: Sequence[str], cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
-
-    executor, _ = _executor(cfg)
-    return costs(cfg, overrides, problems, tables, executor)
-
-
-def _emulator(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
+def _emulator(call: Call) -> int:
     from tabular_cache.emulator import judge, print_judged
 
-    n_configs = None if cfg.n_configs is None else whole_number("n_configs", cfg.n_configs, 1)
-    executor, _ = _executor(cfg)
-    with executor:
-        return print_judged(*judge(executor, problems, tables, n_configs))
+    n_configs = call.number_or_none("n_configs", 1)
+    with call.executor() as executor:
+        return print_judged(*judge(executor, call.problems, call.tables, n_configs))
 
 
-def _significance(cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
-
-    return significance(problems, tables)
+# Cost models.
 
 
-def _censored(overrides: Sequence[str], cfg: Any, problems: list[tuple[str, str]], tables: Path) -> int:
-
-    executor, _ = _executor(cfg)
-    return censored(cfg, overrides, problems, tables, executor)
-
-
-# The commands about cost models: `costs`, `significance` and `censored`.
-
-
-def costs(cfg: Any, overrides: Sequence[str], problems: list[tuple[str, str]], tables: Path, executor: Executor) -> int:
-    """Score the cost models of `cfg` on the problems; overrides: what it was composed with. Returns the exit code."""
+def _costs(call: Call) -> int:
+    from harness.records import LARGEST_SEED
     from tabular_cache.cost_study import PredictionTrial, run_all
+    from tabular_cache.schema import problem_name
 
-    results = writable("results_dir", folder("results_dir", cfg.results_dir))
-    sizes = tuple(sorted({whole_number("each of sizes", n, 1) for n in listed("sizes", cfg.sizes)}))
-    seeds = _seeds(cfg)
-    names = [str(name) for name in listed("cost_models", cfg.cost_models)]
-    if not sizes or not seeds or not names:
+    executor, results = call.executor(), writable("results_dir", folder("results_dir", call.cfg.results_dir))
+    sizes, seeds, models = call.numbers("sizes", 1), call.numbers("seeds", 0, LARGEST_SEED), call.cost_models()
+    if not sizes or not seeds or not models:
         raise BadInput("sizes, seeds and cost_models must not be empty")
-    configs = {name: _cost_model(name, overrides) for name in names}
     trials = [
-        PredictionTrial(f"{dataset}/{pipeline}", name, config, seeds, sizes, str(tables), str(results))
-        for dataset, pipeline in problems
-        for name, config in configs.items()
+        PredictionTrial(problem_name(*pair), name, config, seeds, sizes, str(call.tables), str(results))
+        for pair in call.problems
+        for name, config in models.items()
     ]
     with executor:
         failed = run_all(executor, trials)
     return tell_records(failed, len(trials), results / "costs")
 
 
-def significance(problems: list[tuple[str, str]], tables: Path) -> int:
-    """Print which features and ridge a linear cost model should have; returns the exit code."""
-    from hydra.utils import instantiate
-
-    from tabular_cache.cost_study import load_all, print_significance
-
-    features = instantiate(_cost_model("lv3")).features
-    print(print_significance(load_all([f"{dataset}/{pipeline}" for dataset, pipeline in problems], tables), features))
-    return 0
-
-
-def censored(
-    cfg: Any, overrides: Sequence[str], problems: list[tuple[str, str]], tables: Path, executor: Executor
-) -> int:
-    """Score `cfg`'s treatments of censored costs on the problems; overrides: as for `costs`. Returns the exit code."""
-    from harness.errors import number
-    from harness.execution import run_all
+def _censored(call: Call) -> int:
     from harness.problem import slack_factor
-    from tabular_cache.cost_study import SLACK, TIMEOUT, CensoringTrial, run_case
+    from harness.records import LARGEST_SEED
+    from tabular_cache.cost_study import SLACK, TIMEOUT, CensoringTrial, run_all
+    from tabular_cache.schema import problem_name
 
+    cfg, executor = call.cfg, call.executor()
     results = writable("results_dir", folder("results_dir", cfg.results_dir))
-    experiments = listed("experiments", cfg.experiments)
+    experiments = [str(name) for name in listed("experiments", cfg.experiments)]
     for experiment in experiments:
         if experiment not in (SLACK, TIMEOUT):
             raise BadInput(f"each of experiments must be one of {SLACK}, {TIMEOUT}, got {experiment!r}")
-    sizes = tuple(sorted({whole_number("each of sizes", n, 4) for n in listed("sizes", cfg.sizes)}))
-    seeds = _seeds(cfg)
+    sizes, seeds, models = call.numbers("sizes", 4), call.numbers("seeds", 0, LARGEST_SEED), call.cost_models()
     slacks = tuple(slack_factor(value) for value in listed("slack", cfg.slack))
-    models = {str(name): _cost_model(str(name), overrides) for name in listed("cost_models", cfg.cost_models)}
     if not (sizes and seeds and slacks and models and experiments):
         raise BadInput("experiments, sizes, seeds, slack and cost_models must not be empty")
-    share, trees = number("share", cfg.share, "a share in [0.01, 0.9]", 0.01, 0.9), whole_number("trees", cfg.trees, 1)
-    cases = [
-        CensoringTrial(
-            str(experiment), f"{dataset}/{pipeline}", seeds, sizes, slacks, trees, models, share, str(tables),
-            str(results),
-        )
-        for dataset, pipeline in problems
-        for experiment in experiments
-    ]  # fmt: skip
+    share, trees = number("share", cfg.share, "a share in [0.01, 0.9]", 0.01, 0.9), whole("trees", cfg.trees, 1)
+    settings = (seeds, sizes, slacks, trees, models, share, str(call.tables), str(results))
+    trials = [CensoringTrial(name, problem_name(*pair), *settings) for pair in call.problems for name in experiments]
     with executor:
-        failed = run_all(executor, run_case, cases, lambda c: f"{c.problem} {c.experiment}", "problems", "censored")
-    return tell_records(failed, len(cases), results / "censored")
+        failed = run_all(executor, trials)
+    return tell_records(failed, len(trials), results / "censored")
+
+
+def _significance(call: Call) -> int:
+    from hydra.utils import instantiate
+
+    from tabular_cache.cost_study import print_significance
+    from tabular_cache.schema import problem_name
+    from tabular_cache.table import load_table
+
+    tables = [load_table(problem_name(*pair), call.tables) for pair in call.problems]
+    print(print_significance(tables, instantiate(_cost_model("lv3")).features))
+    return 0
 
 
 def _cost_model(name: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
@@ -361,6 +302,22 @@ def _cost_model(name: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
     assert isinstance(plain, dict)
     return {str(key): value for key, value in plain.items()}
 
+
+COMMANDS: dict[str, Callable[[Call], int]] = {
+    "build": _build,
+    "plan": _plan,
+    "grow": _grow,
+    "left": _left,
+    "audit": _audit,
+    "identify": _identify,
+    "info": _info,
+    "confirm": _confirm,
+    "truth": _truth,
+    "costs": _costs,
+    "significance": _significance,
+    "censored": _censored,
+    "emulator": _emulator,
+}
 
 if __name__ == "__main__":
     run_cli(main)

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 from fakes import journal_line, make_tables
 
@@ -19,7 +18,7 @@ from tabular_cache.cost_study import (
     CensoringTrial,
     cap_sequence,
     halves,
-    run_case,
+    run_trial,
     slack_rows,
     timeout_rows,
 )
@@ -95,27 +94,14 @@ def test_timeouts_cost_a_linear_model_accuracy_that_imputing_gives_back(folder: 
     assert rows["imputed"]["rmse_beyond"] < rows["bound"]["rmse_beyond"]
 
 
-def test_records_are_the_same_bytes_and_are_not_redone(folder: Path, tmp_path: Path) -> None:
-    contents = []
-    for name in ("one", "two"):
-        run_case(case(folder, tmp_path / name))
-        (path,) = (tmp_path / name).rglob("*.parquet")
-        contents.append(path.read_bytes())
-        before = path.stat().st_mtime_ns
-        run_case(case(folder, tmp_path / name))
-        assert path.stat().st_mtime_ns == before
-    assert contents[0] == contents[1]
-    assert len(pq.read_table(path)) == 3 * 4
-
-
 def test_more_seeds_are_added_to_those_that_are_there(folder: Path, tmp_path: Path) -> None:
     one = case(folder, tmp_path / "parts")
-    run_case(one)
+    run_trial(one)
     (first,) = (tmp_path / "parts").rglob("*.parquet")
     before = first.read_bytes(), first.stat().st_mtime_ns
-    run_case(replace(one, seeds=(0, 1)))
+    run_trial(replace(one, seeds=(0, 1)))
     assert (first.read_bytes(), first.stat().st_mtime_ns) == before
-    run_case(replace(one, seeds=(0, 1), results=str(tmp_path / "whole")))
+    run_trial(replace(one, seeds=(0, 1), results=str(tmp_path / "whole")))
     parts, whole = (read_censored(tmp_path / name) for name in ("parts", "whole"))
     assert len(parts) == 2 * 3 * 4
     keys = ["seed", "slack", "treatment"]

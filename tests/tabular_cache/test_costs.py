@@ -9,7 +9,6 @@ import pytest
 from fakes import make_tables
 
 from harness.execution import serial
-from tabular_cache import cost_study
 from tabular_cache.cost_study import PredictionTrial, learn, run_all, score
 from tabular_cache.table import load_table
 
@@ -83,11 +82,3 @@ def test_records_are_complete_say_what_made_them_and_are_not_redone(folder: Path
     before = [(p.read_bytes(), p.stat().st_mtime_ns) for p in paths]
     run_all(serial(), trials[:2])
     assert before == [(p.read_bytes(), p.stat().st_mtime_ns) for p in paths]
-
-
-def test_the_same_trial_gives_the_same_bytes(folder: Path, tmp_path: Path) -> None:
-    contents = []
-    for name in ("one", "two"):
-        cost_study.run_trial(trial(folder, tmp_path / name))
-        contents.append([p.read_bytes() for p in (tmp_path / name).rglob("*.parquet")])
-    assert contents[0] == contents[1] and len(contents[0]) == 1

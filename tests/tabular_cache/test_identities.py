@@ -23,8 +23,8 @@ from tabular_cache import audit as audit_module
 from tabular_cache.__main__ import main
 from tabular_cache.audit import audit, identify
 from tabular_cache.grow import read_plan
-from tabular_cache.measure import MEASURED, Measurement, configuration, describe
-from tabular_cache.schema import ERRORS
+from tabular_cache.measure import MEASURED, Measurement, describe
+from tabular_cache.schema import ERRORS, configuration
 from tabular_cache.store import Store
 from tabular_cache.table import TABLES, load_table, read_manifest
 

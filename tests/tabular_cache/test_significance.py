@@ -1,20 +1,19 @@
 """Which features and ridge a linear cost model should have, on tables whose cost is known."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 from fakes import make_tables
 
-from tabular_cache.cost_study import explained, left_out, load_all, print_significance
-from tabular_cache.table import Table
+from tabular_cache.cost_study import explained, left_out, print_significance
+from tabular_cache.table import Table, load_table
 
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> list[Table]:
     names = ["a/p", "b/p", "c/p"]
-    return load_all(names, Path(make_tables(tmp_path_factory.mktemp("tables"), names, 60)))
+    folder = make_tables(tmp_path_factory.mktemp("tables"), names, 60)
+    return [load_table(name, folder) for name in names]
 
 
 def test_the_features_that_cost_depends_on_are_found(tables: list[Table]) -> None:
@@ -39,11 +38,3 @@ def test_the_report_says_what_was_chosen(tables: list[Table]) -> None:
     assert "| two | n_estimators, max_depth: 3 |" in text
     assert "| n | 0.0001 | 0.001 | 0.01 | 0.03 |" in text and "| 32 | nan" not in text
     assert "Ridge chosen (mean over n): " in text
-
-
-def test_a_data_set_of_the_same_rows_has_no_say_either() -> None:
-    """`satimage_code` is `satellite` with another target."""
-    scores = pd.DataFrame({"x": [0.9, 0.9, 0.1], "y": [0.5, 0.5, 0.6]}, index=["satellite/p", "satimage_code/p", "c/p"])
-    chosen, held = left_out(scores, "max")
-    assert chosen == {"y": 2, "x": 1}
-    assert held.tolist() == [0.5, 0.5, 0.1]
