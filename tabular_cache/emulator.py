@@ -29,7 +29,7 @@ from harness.problem import ContinuousProblem, Evaluation, cap, stopped
 from harness.progress import Progress
 from harness.streams import seed_sequence, stream
 from tabular_cache.regressors import Layers, NetworkRegressor, outputs
-from tabular_cache.schema import problem_name, sha256_of
+from tabular_cache.schema import sha256_of
 from tabular_cache.table import TABLES, Table, TableSettings, about, first_configs, load_table, table_entry
 
 VERSION = 2  # raise it when the same table gives another emulator
@@ -138,13 +138,13 @@ COLUMNS |= {"cost_all": "cost, all", "cost_best": "cost, best tenth"}
 
 
 def judge(
-    executor: Executor, problems: Sequence[tuple[str, str]], folder: Path, n_configs: int | None
+    executor: Executor, names: Sequence[str], folder: Path, n_configs: int | None
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return one row of median relative errors (percent) per problem, and what could not be judged and why.
 
     n_configs: the emulators learn from so many configurations, see `accuracy`.
     """
-    names, rows, failed = [problem_name(*pair) for pair in problems], {}, []
+    rows, failed = {}, []
     with Progress(len(names), "emulators", "fit", worker_count(executor)) as progress:
         for problem, found in run_tasks(executor, partial(_judged, folder, n_configs), names):
             if isinstance(found, BaseException):

@@ -26,7 +26,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from datasets.catalogue import entries
+from datasets import catalogue
 from datasets.errors import BadInput
 from datasets.files import cache_folder, read_sealed, write_sealed
 from harness.cost_models import Features, log_costs
@@ -42,18 +42,12 @@ from tabular_cache.table import TABLES, about, load_table, read_manifest, table_
 VERSION = 1  # raise it when the same table gives other rows
 
 
-@dataclass(frozen=True)
-class SourceTable:
-    """One problem's table: what the manifest says of the problem, and the table's sha256."""
-
-    about: About
-    sha256: str
+Entries = Mapping[str, Mapping[str, Any]]  # the manifest's, by problem
 
 
-def sources(folder: Path) -> dict[str, SourceTable]:
-    """Return every table of `folder` by its problem's name, sorted; raises BadInput as `table_entry` does."""
-    tables = {problem: table_entry(problem, folder) for problem in sorted(read_manifest(folder)["tables"])}
-    return {problem: SourceTable(about(problem, entry), entry["sha256"]) for problem, entry in tables.items()}
+def sources(folder: Path) -> Entries:
+    """Return the entries of all tables of `folder`, by problem, sorted; raises BadInput as `table_entry` does."""
+    return {problem: table_entry(problem, folder) for problem in sorted(read_manifest(folder)["tables"])}
 
 
 @cache
@@ -63,7 +57,7 @@ def related_datasets(dataset: str) -> frozenset[str]:
     `satimage_code` is `satellite` with another target: the same rows and columns. A data set that is not in the
     catalogue is related to none but itself.
     """
-    known = entries()
+    known = catalogue.entries()
     files = {
         name: {file.sha256 for source in entry.sources for file in source.files if file.sha256}
         for name, entry in known.items()
@@ -110,7 +104,7 @@ class TrainingSet:
     digest: str = field(init=False)
     regressor: Any = field(compare=False, repr=False)
     meta: str | None = field(compare=False)
-    sources: Mapping[str, SourceTable] = field(compare=False, repr=False)
+    sources: Entries = field(compare=False, repr=False)
     folder: Path = field(compare=False)
     rows: int = field(compare=False)
     seed: int = field(compare=False)
@@ -121,9 +115,14 @@ class TrainingSet:
         libraries = {np, scipy, sklearn, *(sys.modules[module] for module in modules)}
         determining = {
             "version": [TRAINING_SET_VERSION, VERSION],
-            "regressor": {name: _named(part) for name, part in parts.items()},
+            "regressor": {
+                name: f"{type(part).__module__}.{type(part).__qualname__}"
+                if hasattr(part, "get_params")
+                else repr(part)
+                for name, part in parts.items()
+            },
             "settings": [self.meta, self.rows, self.seed],
-            "tables": {problem: [source.sha256, repr(source.about)] for problem, source in self.sources.items()},
+            "tables": {p: [entry["sha256"], repr(about(p, entry))] for p, entry in self.sources.items()},
             "libraries": {library.__name__: getattr(library, "__version__", "") for library in libraries},
             "python": platform.python_version(),
         }
@@ -208,11 +207,11 @@ def _loaded(content: bytes) -> TransferModel | None:
 def _train(training_set: TrainingSet) -> TransferModel:
     """Fit to all rows; sd is the root mean square of out-of-fold errors, folds being whole data sets."""
     parts, log_cost, groups = [], [], []
-    for problem, source in training_set.sources.items():
-        rows = training_rows(problem, source.sha256, training_set.folder, training_set.rows, training_set.seed)
-        parts.append(transfer_inputs(rows[:, :-1], source.about, training_set.meta))
+    for problem, entry in training_set.sources.items():
+        rows = training_rows(problem, entry["sha256"], training_set.folder, training_set.rows, training_set.seed)
+        parts.append(transfer_inputs(rows[:, :-1], about(problem, entry), training_set.meta))
         log_cost.append(rows[:, -1])
-        groups += [min(related_datasets(source.about.dataset))] * len(rows)
+        groups += [_group(problem)] * len(rows)
     X, y = np.concatenate(parts), np.concatenate(log_cost)
     model = make_pipeline(StandardScaler(), _seeded(training_set.regressor, training_set.seed))
     error = np.empty_like(y)
@@ -227,13 +226,10 @@ def _train(training_set: TrainingSet) -> TransferModel:
 def _seeded(regressor: Any, seed: int) -> Any:
     """Return an unfitted copy whose random states, where they are not set, come from `seed`."""
     copy = clone(regressor)
-    unset = [name for name, value in copy.get_params(deep=True).items() if value is None and _is_state(name)]
+    settings = copy.get_params(deep=True).items()
+    unset = [name for name, value in settings if value is None and name.split("__")[-1] == "random_state"]
     state = int(seed_sequence(seed, "transfer", "regressor").generate_state(1)[0] >> 1)  # some want 31 bits
     return copy.set_params(**dict.fromkeys(unset, state))
-
-
-def _is_state(name: str) -> bool:
-    return name.split("__")[-1] == "random_state"
 
 
 _MOST_REMEMBERED = 1 << 16  # predictions; beyond that, candidates do not come again, and remembering is in vain
@@ -283,22 +279,22 @@ class Transfer:
         """Return the digest of the training set for this problem, without training; raises as `start`."""
         return self.training_set(_described(problem)).digest
 
-    def training_set(self, about: About) -> TrainingSet:
+    def training_set(self, mine: About) -> TrainingSet:
         """Return what the model of a problem is trained on; its digest says what predictions are made of."""
-        others = {
-            p: s for p, s in sources(self._folder).items() if s.about.dataset not in related_datasets(about.dataset)
-        }
+        found = {problem: (entry, about(problem, entry)) for problem, entry in sources(self._folder).items()}
+        others = {p: (e, a) for p, (e, a) in found.items() if a.dataset not in related_datasets(mine.dataset)}
         if self._related:
-            others = {p: s for p, s in others.items() if _kind(s.about) == _kind(about)}
-            closer = {p: s for p, s in others.items() if s.about.pipeline == about.pipeline}
-            others = closer if _groups(closer) > 1 else others
-        if _groups(others) < 2:
-            which = f" {_kind(about)}" if self._related else ""
+            others = {p: (e, a) for p, (e, a) in others.items() if _kind(a) == _kind(mine)}
+            closer = {p: (e, a) for p, (e, a) in others.items() if a.pipeline == mine.pipeline}
+            others = closer if len(set(map(_group, closer))) > 1 else others
+        if (groups := len(set(map(_group, others)))) < 2:
+            which = f" {_kind(mine)}" if self._related else ""
             raise BadInput(
-                f"a transferred cost model needs tables of two{which} data sets other than {about.dataset}; "
-                f"{self._folder} has {_groups(others)}"
+                f"a transferred cost model needs tables of two{which} data sets other than {mine.dataset}; "
+                f"{self._folder} has {groups}"
             )
-        return TrainingSet(self._regressor, self._meta, others, self._folder, self._rows, self._seed)
+        entries = {problem: entry for problem, (entry, _) in others.items()}
+        return TrainingSet(self._regressor, self._meta, entries, self._folder, self._rows, self._seed)
 
     def fit(self, X: Float[np.ndarray, "n d"], cost_s: Float[np.ndarray, " n"]) -> None:
         """Check the costs, which change nothing; raises BadInput naming the first that is not finite and positive."""
@@ -334,5 +330,6 @@ def _kind(about: About) -> str:
     return "regression" if about.task == "regression" else "classification"
 
 
-def _groups(found: dict[str, SourceTable]) -> int:
-    return len({min(related_datasets(source.about.dataset)) for source in found.values()})
+def _group(problem: str) -> str:
+    """Return one name for all data sets that are related to that of a problem."""
+    return min(related_datasets(problem.partition("/")[0]))

@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 from datasets.errors import BadInput
 from datasets.files import write_atomically
 from harness.execution import serial
-from harness.execution.supervisor import WorkerLost
 from harness.problem import TIMEOUT
 from tabular_cache import build, noise
 from tabular_cache.audit import summarise
@@ -48,10 +47,6 @@ def test_the_limit_is_the_longest_that_fits(costs: list[float], mean: float) -> 
     else:
         assert limit is not None
         assert np.minimum(uncut, limit).mean() == pytest.approx(mean, rel=0.06)  # two digits
-
-
-def test_the_limit_never_falls_below_its_floor() -> None:
-    assert MeasurementBudget(limit_for=100, longest_s=100, floor_s=5).limit(np.full(32, 80.0)) == 5
 
 
 def test_costs_that_were_cut_short_go_on_along_their_prefixes() -> None:
@@ -226,29 +221,6 @@ def test_a_changed_table_stops_the_builder_too(tmp_path: Path) -> None:
                 opened.pack("a/p")
 
 
-def test_a_table_that_was_moved_away_is_measured_anew(tmp_path: Path) -> None:
-    """Neither what it had cost nor what it had counts any more; its time limit does."""
-    store = Store(tmp_path)
-    share = MeasurementBudget(seconds=60, at_least=40, at_most=100)
-    with store.locked():
-        for config in range(40):
-            store.append("a/p", journal_line(config) | {"core_s": 2.0})
-        store.pack("a/p")
-        planner = Planner(store, [("a", "p")], share)
-        assert planner.next_pass() == []
-        limit = planner.limit("a/p")
-        (tmp_path / "a--p.parquet").unlink()
-        assert [task.config for task in planner.next_pass()] == list(range(32))
-        store.append("a/p", journal_line(0) | {"core_s": 2.0})
-        store.pack("a/p")
-        entry = store.manifest["tables"]["a/p"]
-        assert (entry["configs"], entry["core_s"], entry.get("time_limit_s")) == (1, 2.0, limit)
-        del entry["time_limit_s"]
-        entry["configs"] = 40  # as it was when the table was moved away before a limit was set
-        (tmp_path / "a--p.parquet").unlink()
-        assert planner.limit("a/p") == share.floor_s
-
-
 # The builder.
 
 
@@ -382,16 +354,6 @@ def test_what_failed_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     status = {p: Store(tmp_path).packed(p).filter(pc.field("own"))["status"].to_pylist() for p in ("a/p", "b/p")}  # type: ignore[union-attr]
     assert all(found == ["ok", "out_of_memory", "ok"] for found in status.values())
     assert summarise(load_table("a/p", tmp_path))["failed"] == 1
-
-
-def test_a_lost_reference_training_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def lost() -> tuple[float, float]:
-        raise WorkerLost("its worker process died")
-
-    monkeypatch.setattr(build, "time_reference", lost)
-    report = built(tmp_path, monkeypatch, fine)
-    assert len(report.failed) == 1 and "the reference training" in report.failed[0]
-    assert report.trainings >= 6
 
 
 def test_the_reference_is_timed_every_ten_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

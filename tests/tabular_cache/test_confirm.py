@@ -159,9 +159,3 @@ def test_other_data_than_those_of_the_table_are_refused(
     there = read_manifest(tables)["tables"]["fake/raw"]["data_hash"]
     monkeypatch.setattr(confirm_module, "prepared", lambda *_: replace(prepared(), data_hash=there))
     assert len(confirm(serial(), tmp_path / "r", {("fake", "raw")})) == 1
-
-
-def test_tables_say_how_their_choices_are_trained(tmp_path: Path) -> None:
-    tables = make_tables(tmp_path / "tables", ["fake/raw"], 4)
-    record(tmp_path / "r", "ei", [0.9, 0.3], [4, 7], {"tables": str(tables), "n_configs": 4})
-    assert choices(tmp_path / "r", {("fake", "raw")})["tree_method"].tolist() == [read_manifest(tables)["tree_method"]]

@@ -17,11 +17,9 @@ from forked import Forked
 from datasets.errors import BadInput
 from datasets.files import write_atomically
 from harness.execution import serial
-from harness.execution.supervisor import WorkerLost
 from harness.problem import TIMEOUT
 from tabular_cache import build, noise, parts
 from tabular_cache import grow as grow_module
-from tabular_cache import measure as measure_module
 from tabular_cache.__main__ import main
 from tabular_cache.audit import print_info
 from tabular_cache.build import BuildReport
@@ -37,9 +35,9 @@ from tabular_cache.grow import (
     rest_of_stages,
     write_plan,
 )
-from tabular_cache.measure import LoadMonitor, Measurement, describe, measure
+from tabular_cache.measure import LoadMonitor, Measurement, describe
 from tabular_cache.replay import Replay
-from tabular_cache.schema import METRICS, file_stem, merge_rows, parquet_bytes
+from tabular_cache.schema import METRICS, file_stem, merge_rows
 from tabular_cache.store import Store
 from tabular_cache.table import TABLES, Table, base_manifest, load_table, read_manifest, table_entry
 
@@ -204,26 +202,6 @@ def test_what_was_cut_short_is_done_again_and_wins(tmp_path: Path, monkeypatch: 
     assert sitting(tmp_path, plan, monkeypatch)[2] == []
 
 
-def test_a_training_over_the_limit_is_stopped_and_kept_as_censored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Really trained: what was finished before the limit are rows, its own length is one that replay does not offer."""
-    folder, data = make_tables(tmp_path, ["b/p"], 2), prepared(n=3000, d=20)
-    monkeypatch.setattr(measure_module, "prepared", lambda *_: data)
-    limit = 0.05
-    report, _, asked = sitting(folder, plan_of({"i": [("a/p", 6)]}, limit), monkeypatch, measure)
-    table = load_table("a/p", folder)
-    cut = ~table.measured
-    assert report.failed == [] and 0 < cut.sum() <= report.cut and cut.sum() < 6 == table.meta["configs"]
-    assert (table["cpu_s"][cut] >= limit).all() and np.isnan(table["val_error"][cut]).all()
-    stopped = np.isin(table["config"], table["config"][cut])
-    assert (table["cpu_s"][stopped & table.measured] < table["cpu_s"][cut].max()).all()
-    assert parts.sidecars(folder)["a/p"][0]["cut"] == table.meta["cut"] == cut.sum()
-    assert {task.config for task in asked} == set(range(6))
-    _, _, asked = sitting(folder, plan_of({"i": [("a/p", 6)], "ii": [("a/p", None)]}, limit), monkeypatch, measure)
-    assert {task.purpose for task in asked} <= {"again"}  # nothing that the limit cut is done again under it
-
-
 def other(task: Measurement) -> dict[str, Any]:
     return trained(task, "1" * 64)
 
@@ -293,15 +271,6 @@ def test_a_sidecar_edited_by_hand_is_told(
         parts.read_sidecar(path)
 
 
-def test_rows_of_a_part_in_another_order_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Though all rows are sorted when they are put together."""
-    folder = make_tables(tmp_path, ["a/p"], 4)
-    monkeypatch.setattr(grow_module, "parquet_bytes", lambda rows: parquet_bytes(rows[::-1]))
-    sitting(folder, plan_of({"i": [("a/p", 6)]}), monkeypatch)
-    with pytest.raises(BadInput, match="config and n_estimators must be ascending from row to row"):
-        load_table("a/p", folder)
-
-
 @pytest.mark.parametrize("what", ["parquet", "json", "gone"])
 def test_a_damaged_part_is_told(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = make_tables(tmp_path, ["a/p"], 4)
@@ -314,12 +283,6 @@ def test_a_damaged_part_is_told(what: str, tmp_path: Path, monkeypatch: pytest.M
     told = {"parquet": "is damaged or foreign: sha256", "json": "the sidecar .* is damaged", "gone": "cannot read"}
     with pytest.raises(BadInput, match=told[what]):
         load_table("a/p", folder)
-
-
-def test_a_finished_part_is_never_written_again(tmp_path: Path) -> None:
-    parts.write_part(tmp_path, "a/p", b"x", {"core_s": 1.0})
-    assert parts.write_part(tmp_path, "a/p", b"y", {"core_s": 1.0})["number"] == 2
-    assert parts.read_part(tmp_path, parts.sidecars(tmp_path)["a/p"][0]) == b"x"
 
 
 @pytest.mark.parametrize("when", ["before the file", "before the sidecar", "before the journal goes"])
@@ -389,24 +352,6 @@ def test_disturbed_trainings_are_repeated_twice_at_most(tmp_path: Path, monkeypa
     mine = table["config"] == 5
     assert set(table["repeats"][mine]) == {2} and set(table["repeats"][~mine]) == {0}
     assert table["scaled_s"][mine] == pytest.approx(np.array(journal_line(5, "a/p")["scaled_s"]), rel=1e-6)
-
-
-def test_what_raised_is_told_and_tried_again_by_the_next_sitting(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = make_tables(tmp_path, ["a/p"], 4)
-
-    def lost(task: Measurement) -> Any:
-        if task.config == 5:
-            raise WorkerLost("its worker process died")
-        return trained(task)
-
-    plan = plan_of({"i": [("a/p", 7)]})
-    report, _, _ = sitting(folder, plan, monkeypatch, lost)
-    assert len(report.failed) == 1 and report.failed[0].startswith("a/p #5: WorkerLost")
-    assert load_table("a/p", folder).meta["configs"] == 6
-    _, _, asked = sitting(folder, plan, monkeypatch)
-    assert [task.config for task in asked] == [5]
 
 
 def test_a_repeated_training_that_fails_does_not_cost_the_rows_it_has(

@@ -69,7 +69,7 @@ def test_what_is_left_out_is_not_learned_from(folder: Path) -> None:
 
 def test_the_command_judges_what_it_can(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     make_tables(folder, ["b/p"], 2)
-    frame, failed = judge(serial(), [("a", "p"), ("b", "p")], folder, 64)
+    frame, failed = judge(serial(), ["a/p", "b/p"], folder, 64)
     assert frame["problem"].tolist() == ["a/p"]
     expected = accuracy(load_table("a/p", folder), n_configs=64)
     assert frame.iloc[0][list(expected)].to_dict() == pytest.approx({k: 100 * v for k, v in expected.items()})

@@ -1,9 +1,5 @@
 """Transferred cost models: whose tables they learn from, how sure they are, and what is kept in the cache."""
 
-import hashlib
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,17 +14,12 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.tree import DecisionTreeRegressor
 
 from datasets.errors import BadInput
-from harness.acquisitions.cost_rules import Power
-from harness.acquisitions.ei import ExpectedImprovement
 from harness.config import CONFIGS
 from harness.cost_models import known_beforehand
 from harness.cost_models.hybrid import Hybrid
-from harness.loop import run
-from harness.optimizer import Optimizer
 from harness.problem import About
 from harness.space import XGBOOST_SPACE as SPACE
 from harness.streams import stream
-from harness.surrogates.gp import GaussianProcess
 from tabular_cache import transfer
 from tabular_cache.replay import Replay
 from tabular_cache.store import Store
@@ -174,7 +165,7 @@ def test_a_data_set_of_the_same_raw_file_is_left_out_too(tmp_path: Path) -> None
     sizes = {problem.replace("a/", "satellite/").replace("d/", "satimage_code/"): v for problem, v in SIZES.items()}
     tables = write_tables(tmp_path, sizes=sizes)
     used = Transfer(LinearRegression(), tables=str(tables)).training_set(opened("satellite/p", tables).about).sources
-    assert {source.about.dataset for source in used.values()} == {"b", "c", "e"}
+    assert {problem.partition("/")[0] for problem in used} == {"b", "c", "e"}
 
 
 def test_related_problems_are_of_the_same_kind_and_pipeline_where_there_are_two_such_data_sets(folder: Path) -> None:
@@ -207,27 +198,6 @@ def test_trained_once_for_all_problems_of_a_data_set_then_kept(
     assert len(set(trained)) == len(trained) == 8
     assert sum(path.suffix == ".skops" for path in cache.iterdir()) == 8
     assert not list(cache.glob("*.tmp"))
-
-
-def test_another_process_that_learns_anew_predicts_the_same_bytes(folder: Path, tmp_path: Path) -> None:
-    code = f"""
-import sys; sys.path[:0] = ["tests", "tests/tabular_cache", "."]
-import test_transfer as t
-print(t.digests(t.Path({str(folder)!r})))
-"""
-    root, env = Path(__file__).parents[2], os.environ | {"COST_AWARE_BO_CACHE": str(tmp_path / "another")}
-    done = subprocess.run([sys.executable, "-c", code], cwd=root, env=env, capture_output=True, text=True)
-    assert done.stdout == f"{digests(folder)}\n", done.stderr
-
-
-def digests(folder: Path) -> dict[str, str]:
-    """Of what each configured model predicts of one problem."""
-    out = {}
-    for name in FILES:
-        model = from_yaml(name, folder)
-        model.start(opened("a/p", folder))
-        out[name] = hashlib.sha256(b"".join(part.tobytes() for part in model.predict(C))).hexdigest()
-    return out
 
 
 def test_the_sd_is_that_of_the_error_on_a_new_data_set(tmp_path: Path) -> None:
@@ -271,21 +241,6 @@ def test_what_was_asked_before_is_remembered_and_not_mixed_up(folder: Path, monk
     monkeypatch.setattr("tabular_cache.transfer._MOST_REMEMBERED", 70)
     model.predict(C)
     assert asked == [30, 34, 64] and len(model._known) <= 70
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_whole_runs_on_replayed_tables(name: str, folder: Path) -> None:
-    def trace() -> dict[str, list[Any]]:
-        optimizer = Optimizer(
-            GaussianProcess(), from_yaml(name, folder), ExpectedImprovement(), Power(1.0), iterations=12, n_initial=4
-        )
-        return run(opened("e/p", folder), optimizer, 0, 12, 4, None).columns
-
-    first = trace()
-    assert len(first["cost_s"]) == len(set(first["candidate"])) == 12
-    assert (np.array(first["predicted_cost_s"][4:]) > 0).all()
-    transfer.train_transfer.cache_clear()
-    assert repr(trace()) == repr(first)
 
 
 def test_wrong_settings_and_problems_that_cannot_be_served_get_one_line(folder: Path, tmp_path: Path) -> None:
