@@ -21,7 +21,7 @@ from harness.acquisitions.cost_rules import effective_alpha
 from harness.arrays import Candidates, Indices, MeanSd, PerCandidate, Vector
 from harness.compile_cache import clock_s, njit
 from harness.cost_models import CostModel
-from harness.errors import BadInput, whole_number
+from harness.errors import BadInput, whole
 from harness.normal import log
 from harness.problem import Evaluation, Problem
 from harness.surrogates import Posterior, Surrogate, complete
@@ -224,8 +224,8 @@ class Optimizer:
         error_scale: str = RAW,
     ) -> None:
         self._iterations, self._n_initial = (
-            whole_number("iterations", iterations, 1),
-            whole_number("n_initial", n_initial, 1),
+            whole("iterations", iterations, 1),
+            whole("n_initial", n_initial, 1),
         )
         if tau is not None and not (np.isfinite(tau) and tau > 0):
             raise BadInput(f"tau must be a number of seconds > 0, or null, got {tau}")

@@ -23,9 +23,11 @@ from harness.training import Training
 from pipelines.identity import difference
 from tabular_cache import noise, parts
 from tabular_cache.measure import Measurement, machine, prepared, retrain
-from tabular_cache.schema import ERRORS
+from tabular_cache.schema import ERRORS, problem_name
 from tabular_cache.store import Store
 from tabular_cache.table import Table, load_table, read_manifest, table_entry
+
+Problems = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,12 @@ class AuditRow:
         """Whether every error of the training is the table's, to the last bit."""
         return self.worst_difference == 0.0
 
+    def __str__(self) -> str:
+        how = f"not compared: {self.note}" if self.note else f"errors differ by up to {self.worst_difference:.3g}"
+        return f"{self.problem} #{self.config}: {how}{'' if self.same_data else ' (the prepared data differ too)'}"
 
-def drawn(problems: Sequence[tuple[str, str]], n: int | None, seed: int) -> list[tuple[str, str]]:
+
+def drawn(problems: Problems, n: int | None, seed: int) -> list[tuple[str, str]]:
     """Return `n` random problems of them, in their order; all of them for None. Raises BadInput for too many."""
     if n is None:
         return list(problems)
@@ -70,25 +76,24 @@ def sample(table: Table, n: int, seed: int) -> dict[int, int]:
     return {int(c): int(rounds[int(c)]) for c in sorted(picked)}
 
 
-def audit(executor: Executor, problems: Sequence[tuple[str, str]], folder: Path, n: int, seed: int) -> list[AuditRow]:
+def audit(executor: Executor, problems: Problems, folder: Path, n: int, seed: int) -> list[AuditRow]:
     """Re-train `n` configurations of each problem; raises BadInput for a missing or damaged table.
 
     A training that raises (its worker was lost, say) is a row with a note, and costs no other.
     """
-    tables = {f"{d}/{p}": load_table(f"{d}/{p}", folder) for d, p in problems}
+    tables = {problem_name(*pair): load_table(problem_name(*pair), folder) for pair in problems}
     data = {problem: parts.data_of(folder, table.meta) for problem, table in tables.items()}
     method = read_manifest(folder)["tree_method"]
     tasks = [
-        Measurement(d, p, config, method, rounds=rounds)
-        for d, p in problems
-        for config, rounds in sample(tables[f"{d}/{p}"], n, seed).items()
+        Measurement(*pair, config, method, rounds=rounds)
+        for pair in problems
+        for config, rounds in sample(tables[problem_name(*pair)], n, seed).items()
     ]
     rows = []
     with Progress(len(tasks), "trainings", "audit", worker_count(executor)) as progress:
         for task, outcome in run_tasks(executor, retrain, tasks):
             table = tables[task.problem]
-            known = data[task.problem].get(task.config, table.meta)
-            rows.append(_compared(task, table, known, outcome))
+            rows.append(_compared(task, table, data[task.problem].get(task.config, table.meta), outcome))
             progress.advance()
     return sorted(rows, key=lambda row: (row.problem, row.config))
 
@@ -112,15 +117,12 @@ def print_audit(rows: list[AuditRow], manifest: dict[str, Any]) -> int:
     """Print the audit and return the exit code: 0 if all errors were identical."""
     if not rows:
         raise BadInput("nothing to audit: no configuration of these tables was trained")
-    measured_by = {str(campaign["versions"]) for campaign in manifest["campaigns"]}
-    now = str(machine()["versions"])
+    measured_by, now = {str(campaign["versions"]) for campaign in manifest["campaigns"]}, str(machine()["versions"])
     if measured_by - {now}:
         print(f"library versions differ: measured by {', '.join(sorted(measured_by))}, now {now}")
     unequal = [row for row in rows if not row.same_errors]
     for row in unequal:
-        why = "" if row.same_data else " (the prepared data differ too)"
-        how = f"not compared: {row.note}" if row.note else f"errors differ by up to {row.worst_difference:.3g}"
-        print(f"{row.problem} #{row.config}: {how}{why}")
+        print(row)
     line = (
         f"{len(rows)} trainings repeated on {len({r.problem for r in rows})} problems: "
         f"{len(rows) - len(unequal)} with identical errors, {len(unequal)} not"
@@ -133,41 +135,36 @@ def print_audit(rows: list[AuditRow], manifest: dict[str, Any]) -> int:
     return SOME_FAILED if unequal else 0
 
 
-def identify(executor: Executor, problems: Sequence[tuple[str, str]], folder: Path, n: int, seed: int) -> int:
+def identify(executor: Executor, problems: Problems, folder: Path, n: int, seed: int) -> int:
     """Give the tables of `problems` that have none the identity of their data, and print how; returns the exit code.
 
     The data here are those of a table if their hash is the table's; else, since another processor rounds differently,
     if `n` trainings drawn at random give all the table's errors and losses again, to the last bit of each of their
     prefixes. A table of which neither holds is left as it is. The manifest says which it was (`identity_confirmed`).
     """
-    missing = [(d, p) for d, p in problems if "identity" not in table_entry(f"{d}/{p}", folder)]
-    known = {pair: _same_hash(pair, folder) for pair in missing}
-    rows = audit(executor, [pair for pair in missing if not known[pair]], folder, n, seed)
+    entries = {pair: table_entry(problem_name(*pair), folder) for pair in problems}
+    missing = [pair for pair, entry in entries.items() if "identity" not in entry]
+    hashed = [pair for pair in missing if prepared(*pair, 0).data_hash == entries[pair]["data_hash"]]
+    how = dict.fromkeys(hashed, "data_hash of the matrices it was computed on")
+    rows = audit(executor, [pair for pair in missing if pair not in how], folder, n, seed)
     for pair in missing:
-        mine = [row for row in rows if row.problem == "/".join(pair)]
+        mine = [row for row in rows if row.problem == problem_name(*pair)]
         if mine and all(row.same_errors for row in mine):
             configs = ", ".join(str(row.config) for row in mine)
-            known[pair] = (
+            how[pair] = (
                 f"trainings of configurations {configs} repeated with all errors and losses equal to the last bit"
             )
     store = Store(folder)
     with store.locked():
-        for pair, how in known.items():
-            if how:
-                description = prepared(*pair, 0).description()
-                entry = store.manifest["tables"]["/".join(pair)]
-                entry |= {"identity": description["identity"], "identity_confirmed": how}
+        for pair, confirmed in how.items():
+            identity = prepared(*pair, 0).description()["identity"]
+            store.manifest["tables"][problem_name(*pair)] |= {"identity": identity, "identity_confirmed": confirmed}
         store.write_manifest()
-    for pair, how in known.items():
-        print(f"{'/'.join(pair)}: {how or 'NOT the data of its table, or not to be told: left without an identity'}")
-    print(f"{len(missing)} of {len(problems)} tables had no identity, {sum(map(bool, known.values()))} have one now")
-    return 0 if all(known.values()) else SOME_FAILED
-
-
-def _same_hash(pair: tuple[str, str], folder: Path) -> str:
-    """Say that the data here have the hash of a table, "" if they have another one."""
-    same = prepared(*pair, 0).data_hash == table_entry("/".join(pair), folder)["data_hash"]
-    return "data_hash of the matrices it was computed on" if same else ""
+    for pair in missing:
+        unknown = "NOT the data of its table, or not to be confirmed: left without an identity"
+        print(f"{problem_name(*pair)}: {how.get(pair, unknown)}")
+    print(f"{len(missing)} of {len(problems)} tables had no identity, {len(how)} have one now")
+    return SOME_FAILED if len(how) < len(missing) else 0
 
 
 # What the tables hold: one line per problem, and the whole.
@@ -199,12 +196,7 @@ def summarise(table: Table) -> dict[str, Any]:
     }
 
 
-def problem_table(problems: Sequence[tuple[str, str]], folder: Path) -> pd.DataFrame:
-    """Return the lines of the problems; raises BadInput for a missing or damaged table."""
-    return pd.DataFrame([summarise(load_table(f"{d}/{p}", folder)) for d, p in problems])
-
-
-def held(folder: Path, first: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+def held(folder: Path, first: Problems) -> list[tuple[str, str]]:
     """Return the problems whose tables are in the folder, those of `first` in that order, then others by name.
 
     Raises BadInput where there is none.
@@ -215,39 +207,33 @@ def held(folder: Path, first: Sequence[tuple[str, str]]) -> list[tuple[str, str]
     return [*(problem for problem in first if problem in there), *sorted(there - set(first))]
 
 
-def print_info(problems: Sequence[tuple[str, str]], folder: Path) -> int:
-    """Print the table of problems and the totals; returns the exit code."""
+def print_info(problems: Problems, folder: Path) -> int:
+    """Print the table of problems, the totals, the noise of the costs and the reference timings; returns the exit code.
+
+    Raises BadInput for a missing or damaged table.
+    """
     manifest = read_manifest(folder)
-    frame = problem_table(problems, folder)
+    frame = pd.DataFrame([summarise(load_table(problem_name(*pair), folder)) for pair in problems])
     frame["classes"] = frame["classes"].astype("Int64")
     digits = {"mean cost s": "{:.3f}", "max cost s": "{:.2f}", "best error": "{:.4g}", "worst error": "{:.4g}"}
     formats = {name: text.format for name, text in digits.items()} | {"slowest/fastest": "{:.0f}".format}
     print(frame.to_string(index=False, na_rep="-", formatters=formats))
-    size = sum(manifest["tables"][f"{d}/{p}"]["bytes"] for d, p in problems)
-    hours = sum(manifest["tables"][f"{d}/{p}"]["core_s"] for d, p in problems) / 3600
+    size, core_s = (
+        sum(manifest["tables"][problem_name(*pair)][key] for pair in problems) for key in ("bytes", "core_s")
+    )
     print(
         f"\n{len(frame)} problems, {frame['configs'].sum():,} configurations, {frame['rows'].sum():,} rows, "
-        f"{size / 1e6:.1f} MB; {hours:.2f} core-hours"
+        f"{size / 1e6:.1f} MB; {core_s / 3600:.2f} core-hours"
     )
-    _print_noise(folder)
-    _print_references(manifest)
-    return 0
-
-
-def _print_noise(folder: Path) -> None:
     noisy = noise.by_cost(folder)
     if len(noisy):
         print("\nNoise of the costs: the same training again, hours or days later (coefficients of variation)")
         print(noisy.to_string(index=False, float_format="{:.1f}".format))
-
-
-def _print_references(manifest: dict[str, Any]) -> None:
-    """Print, per processor and date, what the one reference training took: scaled, it should be the same."""
     timed = [(c["date"], c["cpu"], *timing) for c in manifest["campaigns"] for timing in c["reference"]]
-    if not timed:
-        return
-    frame = pd.DataFrame(timed, columns=["date", "processor", "at", "cpu_s", "scaled_s"])
-    median = frame.groupby(["date", "processor"], sort=False)[["cpu_s", "scaled_s"]].median()
-    median.insert(0, "times", frame.groupby(["date", "processor"], sort=False).size())
-    print("\nThe reference training, timed every ten minutes of measuring (medians)")
-    print(median.reset_index().to_string(index=False, float_format="{:.3f}".format))
+    if timed:  # scaled, it should always be the same
+        references = pd.DataFrame(timed, columns=["date", "processor", "at", "cpu_s", "scaled_s"])
+        groups = references.groupby(["date", "processor"], sort=False)
+        columns = {"times": ("at", "size"), "cpu_s": ("cpu_s", "median"), "scaled_s": ("scaled_s", "median")}
+        print("\nThe reference training, timed every ten minutes of measuring (medians)")
+        print(groups.agg(**columns).reset_index().to_string(index=False, float_format="{:.3f}".format))
+    return 0

@@ -2,12 +2,13 @@
 
 `MeasurementBudget` bounds the time and configurations of a problem, `Planner` says what is next, and `Builder` has it
 done: every finished training goes into a journal, tables are packed after each pass, repeats come at its end.
+`Campaign` is what measuring trainings on an executor takes, here and where tables grow.
 """
 
 import itertools
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Executor, Future
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,10 +22,9 @@ from harness.execution.supervisor import WorkerLost
 from harness.problem import OK, TIMEOUT
 from harness.progress import Progress, duration
 from tabular_cache import noise
-from tabular_cache.measure import Measurement, machine, measure
-from tabular_cache.reference import MOST_BUSY, LoadMonitor, Reference, time_reference
-from tabular_cache.rows import AGAIN, NOISE
-from tabular_cache.store import Store
+from tabular_cache.measure import MOST_BUSY, LoadMonitor, Measurement, machine, measure, time_reference
+from tabular_cache.schema import AGAIN, NEW, NOISE
+from tabular_cache.store import LIMIT, Store
 from tabular_cache.table import Table, to_table
 
 # How much of a problem is measured: the same machine time for each, within bounds.
@@ -94,7 +94,7 @@ MOST_REPEATS = 2
 AUTO = "auto"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Planner:
     """The order of a build: breadth first by machine time.
 
@@ -104,14 +104,12 @@ class Planner:
 
     store: Store
     problems: Sequence[tuple[str, str]]
-    allowance: MeasurementBudget
-    time_limit_s: float | str | None = AUTO  # CPU seconds per training; auto: each problem's own (Allowance.limit)
-    tree_method: str = "exact"
+    budget: MeasurementBudget
+    time_limit_s: float | str | None = AUTO  # CPU seconds per training; auto: each problem's own (`limit`)
     slice_s: float = 30.0
     pass_size: int = 4
-    refused: set[str] = field(default_factory=set)  # problems that cannot be measured here; not planned again
-    given_up: set[tuple[str, int]] = field(default_factory=set)  # trainings that raised; not planned again
-    not_repeated: set[Measurement] = field(default_factory=set)  # repeats that raised or failed; not planned again
+    refused: set[str] = field(default_factory=set)  # as in `Campaign`; not planned again
+    lost: set[tuple[str, int, str]] = field(default_factory=set)
 
     def next_pass(self) -> list[Measurement]:
         """Return the trainings of the next pass; empty when all problems have had their share."""
@@ -126,9 +124,9 @@ class Planner:
         done = self.store.done(problem, limit)
         entry = self.store.manifest["tables"].get(problem, {}) if done else {}  # of a table that was moved away
         core_s, configs = entry.get("core_s", 0.0), entry.get("configs", 0)
-        lost = {config for name, config in self.given_up if name == problem}
+        lost = {config for name, config, purpose in self.lost if (name, purpose) == (problem, NEW)}
         todo = (c for c in itertools.count() if c not in done and c not in lost)
-        share, seen = self.allowance, len(done) + len(lost)
+        share, seen = self.budget, len(done) + len(lost)
         pilot = min(PILOT, share.at_least)
         if not done and len(lost) >= pilot:  # all of the pilot raised: so would the rest
             return []
@@ -142,21 +140,23 @@ class Planner:
             n = min(max(self.pass_size, int(time_left / each)), share.at_most - seen)
         return [self._task(dataset, pipeline, c, limit) for c in itertools.islice(todo, max(n, 0))]
 
-    def _task(self, dataset: str, pipeline: str, config: int, limit: float | None, purpose: str = "new") -> Measurement:
-        return Measurement(dataset, pipeline, config, self.tree_method, limit, purpose=purpose)
+    def _task(self, dataset: str, pipeline: str, config: int, limit: float | None, purpose: str = NEW) -> Measurement:
+        method = self.store.manifest["tree_method"]
+        return Measurement(dataset, pipeline, config, method, limit, purpose=purpose)
 
     def limit(self, problem: str) -> float | None:
         """Return the time limit of a problem's trainings; one of its own is set once, after its pilot."""
         if self.time_limit_s != AUTO:
             return None if self.time_limit_s is None else float(self.time_limit_s)
         entry = self.store.manifest["tables"].get(problem)
-        rows = None if entry is None or "time_limit_s" in entry else self.store.packed(problem)
-        if entry is None or entry["configs"] < PILOT or ("time_limit_s" not in entry and rows is None):
-            return self.allowance.floor_s
-        if rows is not None:
-            costs = uncut_costs(to_table(problem, rows, entry))
-            entry["time_limit_s"] = self.allowance.limit(costs)
-        limit: float | None = entry["time_limit_s"]
+        if entry is None or entry["configs"] < PILOT:
+            return self.budget.floor_s
+        if LIMIT not in entry:
+            rows = self.store.packed(problem)
+            if rows is None:
+                return self.budget.floor_s
+            entry[LIMIT] = self.budget.limit(uncut_costs(to_table(problem, rows, entry)))
+        limit: float | None = entry[LIMIT]
         return limit
 
     def repeats(self) -> list[Measurement]:
@@ -169,7 +169,7 @@ class Planner:
                 tasks.append(self._task(*pair, config, self.limit(problem), AGAIN))
         for problem, config in noise.due(self.store.folder, list(names), time.time()):
             tasks.append(self._task(*names[problem], config, None, NOISE))
-        return [task for task in tasks if task not in self.not_repeated]
+        return [task for task in tasks if (task.problem, task.config, task.purpose) not in self.lost]
 
     def core_seconds_left(self) -> float:
         """Return an estimate of the core seconds that the rest of the build takes."""
@@ -178,7 +178,7 @@ class Planner:
         known = [e["core_s"] / e["configs"] for e in entries.values() if e.get("configs")]
         for dataset, pipeline in self._open():
             entry = entries.get(f"{dataset}/{pipeline}", {"configs": 0, "core_s": 0.0})
-            n, spent, a = entry["configs"], entry["core_s"], self.allowance
+            n, spent, a = entry["configs"], entry["core_s"], self.budget
             if a.done(n, spent):
                 continue
             each = spent / n if n else (float(np.mean(known)) if known else 1.0)
@@ -200,6 +200,11 @@ def disturbed_configs(rows: pa.Table) -> list[int]:
     return [int(c) for c in own["config"].to_numpy()[noisy & few]]
 
 
+# Measuring: trainings on an executor while nothing disturbs, the reference training every ten minutes.
+
+EVERY_S = 600.0  # between two timings of the reference training
+
+
 @dataclass
 class BuildReport:
     """What a build did: trainings finished, of these repeats and cut short; failures; core, wall, paused seconds."""
@@ -219,64 +224,55 @@ class BuildReport:
         )
 
 
-class Builder:
-    """One campaign: does what the planner asks for; every finished training is kept whatever happens later."""
+class Campaign:
+    """Does trainings, for so many hours or to the end; a finished one is kept (`_append`) whatever happens later.
 
-    def __init__(self, planner: Planner, executor: Executor, n_jobs: int, watch: LoadMonitor) -> None:
-        self.planner, self.store, self.executor, self.n_jobs, self.watch = (
-            planner, planner.store, executor, n_jobs, watch,
-        )  # fmt: skip
-        self.report, self.reference = BuildReport(), Reference()
-        self.campaign: dict[str, Any] = {"date": time.strftime("%Y-%m-%d"), **machine()}
-        self.campaign |= {"workers": n_jobs, "trainings": 0, "core_s": 0.0, "reference": self.reference.timings}
-        self._listed = False
+    refused: problems that cannot be measured here; lost: trainings that raised. Neither is asked for again.
+    """
 
-    def run(self, max_passes: int | None = None) -> BuildReport:
-        """Build until every problem has had its share, or for `max_passes` passes."""
-        start, number = time.monotonic(), 0
-        while max_passes is None or number < max_passes:
-            number += 1
-            work = self._do(self.planner.next_pass(), f"pass {number}")
-            again = self._do(self.planner.repeats(), f"repeats of pass {number}")
-            if not work and not again:
-                break
-        self.report.wall_s = time.monotonic() - start
-        return self.report
+    def __init__(self, executor: Executor, n_jobs: int, watch: LoadMonitor, hours: float | None = None) -> None:
+        self.executor, self.n_jobs, self.watch = executor, n_jobs, watch
+        self.report = BuildReport()
+        self.timings: list[tuple[int, float, float]] = []  # of the reference: Unix time, CPU and scaled seconds
+        self.refused: set[str] = set()
+        self.lost: set[tuple[str, int, str]] = set()  # problem, configuration, purpose
+        self._end = np.inf if hours is None else time.monotonic() + 3600 * hours
+        self._reference_due = -np.inf
 
-    def _do(self, tasks: list[Measurement], label: str) -> int:
-        if not tasks:
+    @property
+    def over(self) -> bool:
+        """Whether the time is up."""
+        return time.monotonic() >= self._end
+
+    def _append(self, task: Measurement, line: dict[str, Any]) -> None:
+        """Keep the journal line of a finished training; raises BadInput for one on other data than its table's."""
+        raise NotImplementedError
+
+    def _do(self, tasks: Sequence[Measurement], label: str) -> int:
+        """Do trainings until they are done or the time is up; returns how many were finished."""
+        if not tasks or self.over:
             return 0
-        if not self._listed:
-            self.watch.wait()
-            self.reference.asked()
-            self._timed(_outcome(self.executor.submit(time_reference)))
-            self.store.manifest["campaigns"].append(self.campaign)
-            self.store.write_manifest()
-            self._listed = True
-        left = duration(self.planner.core_seconds_left() / self.n_jobs)
-        with Progress(len(tasks), "trainings", f"{label} ({left} for all)", self.n_jobs) as progress:
-            results = run_tasks(
-                self.executor, _work, self._when_quiet(tasks), self.n_jobs + 1, ready=lambda: self.watch.quiet
-            )
-            for task, line in results:
+        before = self.report.trainings
+        with Progress(len(tasks), "trainings", label, self.n_jobs) as progress:
+            asked, ready = self._while_undisturbed(tasks), lambda: self.watch.undisturbed
+            for task, outcome in run_tasks(self.executor, _work, asked, self.n_jobs + 1, ready):
                 if task is None:
-                    self._timed(line)
-                    self.store.write_manifest()  # a kill loses ten minutes of the campaign's record, no more
+                    self._timed(outcome)
                     continue
-                self._keep(task, line)
+                self._finished(task, outcome)
                 progress.advance(note=f"({duration(self.report.core_s)} of core time so far)")
-        for problem in dict.fromkeys(task.problem for task in tasks):
-            self.store.pack(problem)
-        return len(tasks)
+        return self.report.trainings - before
 
-    def _when_quiet(self, tasks: Iterable[Measurement]) -> Iterator[Measurement | None]:
-        """Yield the tasks while the machine is quiet, and None when the reference training is due."""
+    def _while_undisturbed(self, tasks: Sequence[Measurement]) -> Iterator[Measurement | None]:
+        """Yield the tasks while nothing disturbs and there is time, and None when the reference training is due."""
         for task in tasks:
-            if task.problem in self.planner.refused:
+            if task.problem in self.refused:
                 continue
-            self.report.paused_s += self.watch.wait()
-            if self.reference.due:
-                self.reference.asked()
+            self.report.paused_s += self.watch.wait(self._end - time.monotonic())
+            if self.over:
+                return
+            if time.monotonic() >= self._reference_due:
+                self._reference_due = time.monotonic() + EVERY_S
                 yield None
             yield task
 
@@ -287,46 +283,82 @@ class Builder:
         elif isinstance(outcome, BaseException):
             raise outcome
         else:
-            self.reference.add(*outcome)
+            cpu_s, scaled_s = outcome
+            self.timings.append((int(time.time()), round(cpu_s, 5), round(scaled_s, 5)))
 
-    def _keep(self, task: Measurement, line: Any) -> None:
+    def _finished(self, task: Measurement, outcome: Any) -> None:
+        """Keep a finished training, or note why there is none."""
         try:
-            self._kept(task, line)
+            if isinstance(outcome, BadInput):
+                raise outcome
+            if isinstance(outcome, BaseException):
+                self._lose(task, repr(outcome))
+                return
+            what = " ".join(f"{outcome['status']} {outcome['note']}".split())
+            if outcome["status"] != OK and task.purpose == NOISE:  # not kept, so it would be due again at once
+                self._lose(task, f"a repeat ended as {what}")
+                return
+            outcome["busy"] = round(self.watch.mean(outcome["started"], outcome.pop("ended")), 3)
+            self._append(task, outcome)
         except BadInput as error:  # its data are not there, or not those of its table: so for all of its trainings
-            if task.problem not in self.planner.refused:
-                self.planner.refused.add(task.problem)
+            if task.problem not in self.refused:
+                self.refused.add(task.problem)
                 self.report.failed.append(f"{task.problem}: {error}")
-
-    def _kept(self, task: Measurement, line: Any) -> None:
-        if isinstance(line, BadInput):
-            raise line
-        if isinstance(line, BaseException):
-            self.report.failed.append(f"{task.problem} #{task.config}: {line!r}")
-            if task.purpose in (AGAIN, NOISE):
-                self.planner.not_repeated.add(task)
-            else:
-                self.planner.given_up.add((task.problem, task.config))
             return
-        if task.purpose == NOISE and line["status"] != OK:  # not kept, so it would be due again at once
-            self.planner.not_repeated.add(task)
-        line["busy"] = round(self.watch.mean(line["started"], line.pop("ended")), 3)
-        self.store.append(task.problem, line)
-        self.campaign["trainings"] += 1
-        self.campaign["core_s"] = round(self.campaign["core_s"] + line["core_s"], 3)
         self.report.trainings += 1
-        self.report.core_s += line["core_s"]
-        self.report.repeats += task.purpose in (AGAIN, NOISE)
-        if line["status"] == TIMEOUT:
-            self.report.cut += 1
-        elif line["status"] != OK:
-            again = "; tried again at the end of the pass" if task.purpose not in (AGAIN, NOISE) else ""
-            what = " ".join(f"{line['status']} {line['note']}".split())
-            self.report.failed.append(f"{task.problem} #{task.config}: {what}{again}")
+        self.report.core_s += outcome["core_s"]
+        self.report.repeats += task.purpose != NEW
+        self.report.cut += outcome["status"] == TIMEOUT
+        if outcome["status"] not in (OK, TIMEOUT):
+            self.report.failed.append(f"{task}: {what}")
 
-
-def _outcome(future: "Future[Any]") -> Any:
-    return future.exception() or future.result()
+    def _lose(self, task: Measurement, why: str) -> None:
+        self.lost.add((task.problem, task.config, task.purpose))
+        self.report.failed.append(f"{task}: {why}")
 
 
 def _work(task: Measurement | None) -> Any:
     return time_reference() if task is None else measure(task)
+
+
+class Builder(Campaign):
+    """Does what the planner asks for, and packs tables after every pass; its campaign is in the manifest."""
+
+    def __init__(self, planner: Planner, executor: Executor, n_jobs: int, watch: LoadMonitor) -> None:
+        super().__init__(executor, n_jobs, watch)
+        self.planner, self.store = planner, planner.store
+        planner.refused, planner.lost = self.refused, self.lost
+        self.campaign: dict[str, Any] = {"date": time.strftime("%Y-%m-%d"), **machine(), "workers": n_jobs}
+        self.campaign |= {"trainings": 0, "core_s": 0.0, "reference": self.timings}
+
+    def run(self, max_passes: int | None = None) -> BuildReport:
+        """Build until every problem has had its share, or for `max_passes` passes."""
+        start, number = time.monotonic(), 0
+        while max_passes is None or number < max_passes:
+            number += 1
+            work, again = self._pass(f"pass {number}", False), self._pass(f"repeats of pass {number}", True)
+            if not work and not again:
+                break
+        self.report.wall_s = time.monotonic() - start
+        return self.report
+
+    def _pass(self, label: str, repeats: bool) -> int:
+        """Do and pack the next trainings, or the repeats that are due; returns how many there were."""
+        tasks = self.planner.repeats() if repeats else self.planner.next_pass()
+        campaigns = self.store.manifest["campaigns"]
+        if tasks and self.campaign not in campaigns:
+            campaigns.append(self.campaign)
+        left = duration(self.planner.core_seconds_left() / self.n_jobs)
+        self._do(tasks, f"{label} ({left} for all)")
+        for problem in dict.fromkeys(task.problem for task in tasks):
+            self.store.pack(problem)
+        return len(tasks)
+
+    def _append(self, task: Measurement, line: dict[str, Any]) -> None:
+        self.store.append(task.problem, line)
+        self.campaign["trainings"] += 1
+        self.campaign["core_s"] = round(self.campaign["core_s"] + line["core_s"], 3)
+
+    def _timed(self, outcome: Any) -> None:
+        super()._timed(outcome)
+        self.store.write_manifest()  # a kill loses ten minutes of the campaign's record, no more

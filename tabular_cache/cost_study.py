@@ -33,8 +33,62 @@ from harness.surrogates import forest as forests
 from harness.surrogates.forest import RandomForest
 from tabular_cache.replay import COST_COLUMNS, ReplayProblem
 from tabular_cache.schema import file_stem
-from tabular_cache.table import Table, load_table, read_table
+from tabular_cache.table import Table, read_table
 from tabular_cache.transfer import related_datasets
+
+
+class Trial:
+    """One experiment on one problem, and its records in `results`/<kind>; what is recorded is not done again."""
+
+    kind: str
+    columns: pa.Schema
+    problem: str
+    tables: str
+    results: str
+
+    @property
+    def table(self) -> Table:
+        """The problem's table."""
+        return read_table(self.problem, Path(self.tables))
+
+    @property
+    def label(self) -> str:
+        """What is tried, as the names of the records begin."""
+        raise NotImplementedError
+
+    @property
+    def folder(self) -> Path:
+        """Where the records of the problem lie."""
+        return Path(self.results) / self.kind / file_stem(self.problem)
+
+    def path(self, spec: dict[str, Any]) -> Path:
+        """Return where the record of `spec` belongs."""
+        return record_path(self.folder, self.label, spec)
+
+    def spec(self) -> dict[str, Any]:
+        """Return all that determines the numbers, as plain JSON values; `seeds`: those of the record."""
+        raise NotImplementedError
+
+    def rows(self, seed: int) -> list[dict[str, Any]]:
+        """Return the scores of one seed."""
+        raise NotImplementedError
+
+
+def run_trial(trial: Trial) -> None:
+    """Run the seeds of one trial that no record holds, and write theirs; what is recorded stays as it is."""
+    spec = trial.spec()
+    seeds = missing_seeds(spec, trial.folder, trial.label)
+    if seeds:
+        spec = {**spec, "seeds": seeds}
+        rows = [row for seed in seeds for row in trial.rows(seed)]
+        write_record(trial.path(spec), rows, trial.columns, spec)
+
+
+def run_all(executor: Executor, trials: Sequence[Trial]) -> list[str]:
+    """Run the trials that lack seeds in their records; returns a line for each that failed."""
+    label = trials[0].kind if trials else ""
+    return execution.run_all(executor, run_trial, trials, lambda t: f"{t.problem} {t.label}", "trials", label)
+
 
 # What censoring costs a model on one order of evaluations: caps, time limits, scores under each treatment.
 
@@ -159,24 +213,18 @@ def _score(
 SLACK, TIMEOUT = "slack", "timeout"
 VERSIONS = {SLACK: 2, TIMEOUT: 3}  # raise one when the same settings give other numbers than before
 
+_NUMBERS = ("slack", "censored", "rmse", "rmse_below", "rmse_beyond", "log_likelihood")
 CENSORING_COLUMNS = pa.schema(
     [
-        ("seed", pa.int32()),
-        ("n", pa.int32()),
-        ("model", pa.string()),
-        ("treatment", pa.string()),
-        ("slack", pa.float64()),
-        ("censored", pa.float64()),
-        ("rmse", pa.float64()),
-        ("rmse_below", pa.float64()),
-        ("rmse_beyond", pa.float64()),
-        ("log_likelihood", pa.float64()),
+        *((name, pa.int32()) for name in ("seed", "n")),
+        *((name, pa.string()) for name in ("model", "treatment")),
+        *((name, pa.float64()) for name in _NUMBERS),
     ]
 )
 
 
 @dataclass(frozen=True)
-class CensoringTrial:
+class CensoringTrial(Trial):
     """One experiment on one problem. slacks: of `slack`, None for no cap; models, share: of `timeout`."""
 
     experiment: str
@@ -190,63 +238,43 @@ class CensoringTrial:
     tables: str
     results: str
 
+    kind, columns = "censored", CENSORING_COLUMNS
+
+    @property
+    def label(self) -> str:
+        """The experiment."""
+        return self.experiment
+
     def spec(self) -> dict[str, Any]:
         """Return all that determines the numbers, as plain JSON values."""
-        table = read_table(self.problem, Path(self.tables))
         own: dict[str, Any] = {"slacks": list(self.slacks), "trees": self.trees}
         if self.experiment == TIMEOUT:
             own = {"models": {name: dict(config) for name, config in self.models.items()}, "share": self.share}
-            if known := self._known(table):
-                own["known"] = known
+            problem = ReplayProblem(self.table, 0, max_candidates=MOST_CENSORED)
+            known = {name: known_beforehand(instantiate(dict(config)), problem) for name, config in self.models.items()}
+            if any(known.values()):  # of transferred models, trained on other tables
+                own["known"] = {name: digest for name, digest in known.items() if digest is not None}
             if code := code_of(*self.models.values()):
                 own["code"] = code
         return {
             "experiment": self.experiment, "problem": self.problem, "seeds": list(self.seeds),
-            "sizes": list(self.sizes), "data": table.meta["sha256"], "version": VERSIONS[self.experiment],
+            "sizes": list(self.sizes), "data": self.table.meta["sha256"], "version": VERSIONS[self.experiment],
             **own,
         }  # fmt: skip
 
-    def _known(self, table: Table) -> dict[str, str]:
-        """Return the fingerprints of what transferred models have learned from other tables."""
-        problem = ReplayProblem(table, 0, max_candidates=MOST_CENSORED)
-        found = {name: known_beforehand(instantiate(dict(config)), problem) for name, config in self.models.items()}
-        return {name: fingerprint for name, fingerprint in found.items() if fingerprint is not None}
-
-    @property
-    def folder(self) -> Path:
-        """Where the records of the problem lie."""
-        return Path(self.results) / "censored" / file_stem(self.problem)
-
-    def path(self, spec: dict[str, Any]) -> Path:
-        """Return where the record of `spec` belongs."""
-        return record_path(self.folder, self.experiment, spec)
-
-    def missing(self, spec: dict[str, Any]) -> list[int]:
-        """Return the seeds of `spec` that no record under the same settings holds."""
-        return missing_seeds(spec, self.folder, self.experiment)
-
-
-def run_case(case: CensoringTrial) -> None:
-    """Run the seeds of one experiment on one problem that no record holds, and write theirs."""
-    spec = case.spec()
-    seeds = case.missing(spec)
-    if not seeds:
-        return
-    table, rows = read_table(case.problem, Path(case.tables)), list[dict[str, Any]]()
-    spec = {**spec, "seeds": seeds}
-    for seed in seeds:
-        data = halves(table, seed)
-        for n in case.sizes:
+    def rows(self, seed: int) -> list[dict[str, Any]]:
+        """Return the scores of one seed, for each size that the table allows."""
+        rows, data = list[dict[str, Any]](), halves(self.table, seed)
+        for n in self.sizes:
             if n <= len(data.y):
                 part = CensoringData(data.X[:n], data.y[:n], data.C, data.truth)
-                rows += [{"seed": seed, "n": n, **row} for row in _scores(case, part, table, seed)]
-    write_record(case.path(spec), rows, CENSORING_COLUMNS, spec)
+                rows += [{"seed": seed, "n": n, **row} for row in self._scores(part, seed)]
+        return rows
 
-
-def _scores(case: CensoringTrial, data: CensoringData, table: Table, seed: int) -> list[dict[str, Any]]:
-    if case.experiment == SLACK:
-        return slack_rows(data, case.slacks, RandomForest(trees=case.trees))
-    return timeout_rows(data, case.models, case.share, table, seed)
+    def _scores(self, data: CensoringData, seed: int) -> list[dict[str, Any]]:
+        if self.experiment == SLACK:
+            return slack_rows(data, self.slacks, RandomForest(trees=self.trees))
+        return timeout_rows(data, self.models, self.share, self.table, seed)
 
 
 # How well do cost models predict? Each learns from n evaluations of a table and is asked about the rest of it.
@@ -275,7 +303,7 @@ PREDICTION_COLUMNS = pa.schema(
 
 
 @dataclass(frozen=True)
-class PredictionTrial:
+class PredictionTrial(Trial):
     """One cost model on one problem, for some seeds. name: of the cost model; config: its YAML's content."""
 
     problem: str
@@ -286,45 +314,27 @@ class PredictionTrial:
     tables: str
     results: str
 
+    kind, columns = "costs", PREDICTION_COLUMNS
+
+    @property
+    def label(self) -> str:
+        """The cost model."""
+        return self.name
+
     def spec(self) -> dict[str, Any]:
         """Return all that determines the numbers, as plain JSON values; `seeds`: those of the record."""
-        table = read_table(self.problem, Path(self.tables))
         model: CostModel = instantiate(dict(self.config))
-        known = known_beforehand(model, ReplayProblem(table, 0, max_candidates=MOST_EVALUATIONS))
+        known = known_beforehand(model, ReplayProblem(self.table, 0, max_candidates=MOST_EVALUATIONS))
+        meta = self.table.meta
         return {
             "problem": self.problem, "cost_model": self.name, "config": dict(self.config), "seeds": list(self.seeds),
-            "sizes": list(self.sizes), "data": table.meta["sha256"], "task": table.meta["task"], "version": VERSION,
+            "sizes": list(self.sizes), "data": meta["sha256"], "task": meta["task"], "version": VERSION,
             "known": known, **({"code": code} if (code := code_of(self.config)) else {}),
         }  # fmt: skip
 
-    @property
-    def folder(self) -> Path:
-        """Where the records of the problem lie."""
-        return Path(self.results) / "costs" / file_stem(self.problem)
-
-    def path(self, spec: dict[str, Any]) -> Path:
-        """Return where the record of `spec` belongs."""
-        return record_path(self.folder, self.name, spec)
-
-    def missing(self, spec: dict[str, Any]) -> list[int]:
-        """Return the seeds of `spec` that no record under the same settings holds."""
-        return missing_seeds(spec, self.folder, self.name)
-
-
-def run_all(executor: Executor, trials: Sequence[PredictionTrial]) -> list[str]:
-    """Run the trials that lack seeds in their records; returns a line for each that failed."""
-    return execution.run_all(executor, run_trial, trials, lambda t: f"{t.problem} {t.name}", "trials", "costs")
-
-
-def run_trial(trial: PredictionTrial) -> None:
-    """Run the seeds of one trial that no record holds, and write theirs; what is recorded stays as it is."""
-    spec = trial.spec()
-    seeds = trial.missing(spec)
-    if not seeds:
-        return
-    table, spec = read_table(trial.problem, Path(trial.tables)), {**spec, "seeds": seeds}
-    rows = [row for seed in seeds for row in learn(table, trial.config, seed, trial.sizes)]
-    write_record(trial.path(spec), rows, PREDICTION_COLUMNS, spec)
+    def rows(self, seed: int) -> list[dict[str, Any]]:
+        """Return the scores of one seed."""
+        return learn(self.table, self.config, seed, self.sizes)
 
 
 def learn(table: Table, config: Mapping[str, Any], seed: int, sizes: Sequence[int]) -> list[dict[str, Any]]:
@@ -341,14 +351,8 @@ def learn(table: Table, config: Mapping[str, Any], seed: int, sizes: Sequence[in
     for n in known:  # in order, since models may continue from their last fit, as they do in a run
         model.fit(table.unit[order[:n]], cost[order[:n]])
         trained_on = getattr(model, "trained_on", n)  # rows of other problems' tables, for a transferred model
-        rows.append(
-            {
-                "seed": seed,
-                "n": n,
-                "trained_on": trained_on,
-                **score(log(cost[asked]), *model.predict(table.unit[asked])),
-            }
-        )
+        scores = score(log(cost[asked]), *model.predict(table.unit[asked]))
+        rows.append({"seed": seed, "n": n, "trained_on": trained_on, **scores})
     return rows
 
 
@@ -450,8 +454,3 @@ def print_significance(tables: Sequence[Table], features: Names) -> str:
     return "\n".join(
         [*lines, "", f"Ridge chosen (mean over n): {counts}; RMSE on the data set left out {held.mean():.3f}."]
     )
-
-
-def load_all(problems: Sequence[str], folder: Path) -> list[Table]:
-    """Return the tables of the problems."""
-    return [load_table(problem, folder) for problem in problems]

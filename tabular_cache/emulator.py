@@ -6,12 +6,11 @@ Each is fitted to all measured rows of one problem, prefixes included, targets s
 on configurations left out whole: a row's neighbours in the table are prefixes of the same training.
 """
 
-import hashlib
 import io
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,9 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int
 
 from datasets.errors import BadInput
-from datasets.files import cache_folder, write_atomically
+from datasets.files import cache_folder, read_sealed, write_sealed
 from harness.cli import SOME_FAILED
+from harness.errors import whole
 from harness.execution import run_tasks
 from harness.execution.supervisor import worker_count
 from harness.normal import exp, log
@@ -29,7 +29,7 @@ from harness.problem import ContinuousProblem, Evaluation, cap, stopped
 from harness.progress import Progress
 from harness.streams import seed_sequence, stream
 from tabular_cache.regressors import Layers, NetworkRegressor, outputs
-from tabular_cache.schema import problem_name
+from tabular_cache.schema import sha256_of
 from tabular_cache.table import TABLES, Table, TableSettings, about, first_configs, load_table, table_entry
 
 VERSION = 2  # raise it when the same table gives another emulator
@@ -54,12 +54,14 @@ class Emulator:
         return exp(self.mean + self.sd * (total / len(self.members)))
 
     @property
+    def arrays(self) -> list[np.ndarray]:
+        """Means, standard deviations, then weights and biases, layer by layer, of each member."""
+        return [self.mean, self.sd, *(a for layers in self.members for layer in layers for a in layer)]
+
+    @property
     def digest(self) -> str:
         """The SHA-256 of the networks' weights."""
-        content = hashlib.sha256()
-        for array in (self.mean, self.sd, *(a for layers in self.members for layer in layers for a in layer)):
-            content.update(np.ascontiguousarray(array).tobytes())
-        return content.hexdigest()
+        return sha256_of(b"".join(np.ascontiguousarray(array).tobytes() for array in self.arrays))
 
 
 def targets(table: Table) -> Float[np.ndarray, "n 3"]:
@@ -131,45 +133,30 @@ def accuracy(
 
 # How well the emulators of tables predict configurations they have not seen: `python -m tabular_cache emulator`.
 
-COLUMNS = {
-    "error_all": "error, all",
-    "error_best": "error, best tenth",
-    "cost_all": "cost, all",
-    "cost_best": "cost, best tenth",
-}
-
-
-@dataclass(frozen=True)
-class Question:
-    """An emulator to judge: of one problem's table, learned from its first `n_configs` configurations (None: all)."""
-
-    problem: str
-    folder: Path
-    n_configs: int | None
-
-
-def answer(question: Question) -> dict[str, float]:
-    """Return the accuracy of one emulator, see `emulator.accuracy`."""
-    return accuracy(load_table(question.problem, question.folder), n_configs=question.n_configs)
+COLUMNS = {"error_all": "error, all", "error_best": "error, best tenth"}
+COLUMNS |= {"cost_all": "cost, all", "cost_best": "cost, best tenth"}
 
 
 def judge(
-    executor: Executor, problems: Sequence[tuple[str, str]], folder: Path, n_configs: int | None
+    executor: Executor, names: Sequence[str], folder: Path, n_configs: int | None
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Return one row of median relative errors (percent) per problem, and what could not be judged and why."""
-    questions = [Question(f"{d}/{p}", folder, n_configs) for d, p in problems]
-    found, failed = {}, []
-    with Progress(len(questions), "emulators", "fit", worker_count(executor)) as progress:
-        for question, line in run_tasks(executor, answer, questions):
-            if isinstance(line, BaseException):
-                failed.append(f"{question.problem}: {line}")
+    """Return one row of median relative errors (percent) per problem, and what could not be judged and why.
+
+    n_configs: the emulators learn from so many configurations, see `accuracy`.
+    """
+    rows, failed = {}, []
+    with Progress(len(names), "emulators", "fit", worker_count(executor)) as progress:
+        for problem, found in run_tasks(executor, partial(_judged, folder, n_configs), names):
+            if isinstance(found, BaseException):
+                failed.append(f"{problem}: {found}")
             else:
-                found[question.problem] = line
+                rows[problem] = {"problem": problem} | {name: 100 * value for name, value in found.items()}
             progress.advance()
-    rows = [{"problem": q.problem, **found[q.problem]} for q in questions if q.problem in found]
-    frame = pd.DataFrame(rows, columns=["problem", *COLUMNS])
-    frame[list(COLUMNS)] *= 100
-    return frame, failed
+    return pd.DataFrame([rows[name] for name in names if name in rows], columns=["problem", *COLUMNS]), failed
+
+
+def _judged(folder: Path, n_configs: int | None, problem: str) -> dict[str, float]:
+    return accuracy(load_table(problem, folder), n_configs=n_configs)
 
 
 def print_judged(frame: pd.DataFrame, failed: list[str]) -> int:
@@ -227,8 +214,7 @@ class Surface(TableSettings):
     at_most_configs: int | str | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.n_candidates, int) or self.n_candidates < 1:
-            raise BadInput(f"evaluator.n_candidates must be a whole number >= 1, got {self.n_candidates!r}")
+        whole("evaluator.n_candidates", self.n_candidates, 1)
         super().__post_init__()
 
     def fingerprint(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> str:
@@ -237,57 +223,41 @@ class Surface(TableSettings):
 
     def open(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any], seed: int) -> SurfaceProblem:
         """Return the problem of one run."""
-        name = problem_name(str(dataset["name"]), str(pipeline["name"]))
+        name = self._problem(dataset, pipeline)
         entry = table_entry(name, self._folder)
         return SurfaceProblem(name, self._emulator(dataset, pipeline), seed, self.n_candidates, entry)
 
     def _emulator(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> Emulator:
-        name = problem_name(str(dataset["name"]), str(pipeline["name"]))
+        name = self._problem(dataset, pipeline)
         return emulator_of(name, self._folder, self._configs(name))
 
 
 @lru_cache(maxsize=8)
 def emulator_of(problem: str, folder: Path = TABLES, n_configs: int | None = None) -> Emulator:
     """Return the emulator of a problem's table (of its first configurations), from the cache or fitted now."""
-    sha = table_entry(problem, folder)["sha256"]
-    path = _kept_at(sha, n_configs)
-    if path.exists():
-        try:
-            return load(path.read_bytes())
-        except (ValueError, KeyError, OSError, EOFError):
-            pass  # a damaged copy is only a copy: fit again
+    content = read_sealed(_kept_at(table_entry(problem, folder)["sha256"], n_configs))
+    if content is not None:
+        return load(content)
     table = load_table(problem, folder)  # afresh: the one remembered may be of before a build
     emulator = fit(table, first_configs(table, n_configs))
-    write_atomically(_kept_at(table.meta["sha256"], n_configs), dump(emulator))
+    write_sealed(_kept_at(table.meta["sha256"], n_configs), dump(emulator))
     return emulator
 
 
 def _kept_at(sha256: str, n_configs: int | None) -> Path:
-    return cache_folder("emulators") / f"v{VERSION}-{sha256}-{n_configs or 'all'}.npz"
+    return cache_folder("emulators") / f"v{VERSION}-{sha256}-{n_configs or 'all'}.arrays"
 
 
 def dump(emulator: Emulator) -> bytes:
-    """Return an emulator as the bytes of an .npz file."""
-    arrays = {"mean": emulator.mean, "sd": emulator.sd}
-    for m, layers in enumerate(emulator.members):
-        for k, (weights, biases) in enumerate(layers):
-            arrays |= {f"w-{m}-{k}": weights, f"b-{m}-{k}": biases}
+    """Return an emulator as bytes."""
     sink = io.BytesIO()
-    np.savez(sink, **arrays)  # type: ignore[arg-type]
+    np.savez(sink, *emulator.arrays)
     return sink.getvalue()
 
 
 def load(content: bytes) -> Emulator:
-    """Return the emulator of `dump`; raises ValueError or KeyError for anything else. Nothing is unpickled."""
-    import zipfile
-
-    try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            names = sorted((int(m), int(k)) for w, m, k in (n.split("-") for n in arrays if "-" in n) if w == "w")
-            members = [
-                [(arrays[f"w-{m}-{k}"], arrays[f"b-{m}-{k}"]) for mm, k in names if mm == m]
-                for m in sorted({m for m, _ in names})
-            ]
-            return Emulator(members, arrays["mean"], arrays["sd"])
-    except zipfile.BadZipFile as error:
-        raise ValueError(f"no emulator: {error}") from None
+    """Return the emulator of `dump`. Nothing is unpickled."""
+    with np.load(io.BytesIO(content), allow_pickle=False) as found:
+        mean, sd, *arrays = (found[f"arr_{i}"] for i in range(len(found)))
+    layers, size = list(zip(arrays[::2], arrays[1::2], strict=True)), len(_HIDDEN) + 1
+    return Emulator([layers[i : i + size] for i in range(0, len(layers), size)], mean, sd)

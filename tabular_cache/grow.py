@@ -6,35 +6,40 @@ that are due. A killed sitting goes on where it was: what is in a journal counts
 just before the kill is known by its digest in the part's sidecar.
 """
 
-import hashlib
 import json
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import Field, TypeAdapter, ValidationError
 
 from datasets.errors import BadInput
-from datasets.files import write_atomically
-from harness.execution import run_tasks
-from harness.execution.supervisor import WorkerLost
+from datasets.files import file_sha256, write_atomically
 from harness.problem import OK, TIMEOUT
-from harness.progress import Progress, duration
 from pipelines.identity import difference
 from tabular_cache import noise, parts
-from tabular_cache.build import BuildReport, disturbed_configs, uncut_costs
-from tabular_cache.measure import Measurement, machine, measure
+from tabular_cache.build import BuildReport, Campaign, disturbed_configs, uncut_costs
+from tabular_cache.measure import LoadMonitor, Measurement, machine
 from tabular_cache.parts import FOLDER
-from tabular_cache.reference import LoadMonitor, Reference, time_reference
-from tabular_cache.rows import AGAIN, NOISE, merge_rows, parquet_bytes
-from tabular_cache.schema import MOST_CONFIGS, NOISE_SCHEMA, file_stem
-from tabular_cache.store import Store, append_line, check_same_data, read_journal
+from tabular_cache.schema import (
+    AGAIN,
+    MOST_CONFIGS,
+    NEW,
+    NOISE,
+    NOISE_SCHEMA,
+    file_stem,
+    joined,
+    merge_rows,
+    parquet_bytes,
+    read_rows,
+)
+from tabular_cache.store import Journal, Store, check_same_data
 from tabular_cache.table import Table, base_manifest, load_table, to_table
 
 # The stages by which the tables grow: which configurations of which problem are measured in which order.
@@ -78,10 +83,10 @@ class Plan:
     """
 
     decided: str
-    time_limit_s: float
+    time_limit_s: Annotated[float, Field(gt=0)]
     anew: tuple[str, ...]
     cost_s: Mapping[str, float]
-    stages: Mapping[str, Sequence[tuple[str, int | None]]] = field(default_factory=dict)
+    stages: Mapping[str, Sequence[tuple[str, Annotated[int, Field(ge=1, le=MOST_CONFIGS)] | None]]]
 
     def units(self) -> Iterator[Unit]:
         """Yield the units in the order in which they are measured."""
@@ -98,13 +103,14 @@ class Plan:
 def decide(folder: Path, anew: Collection[str], limit_s: float = LIMIT_S, sizes: Sizes = Sizes()) -> Plan:
     """Return the plan for the tables of a folder, from their times.
 
-    Raises BadInput for problems to measure anew that have no table.
+    Raises BadInput for problems to measure anew that have no table, and where there is a plan.
     """
-    tables = {problem: load_table(problem, folder) for problem in base_manifest(folder)["tables"]}
-    unknown = [problem for problem in anew if problem not in tables]
-    if unknown:
+    there = base_manifest(folder)["tables"]
+    if unknown := sorted(set(anew) - set(there)):
         raise BadInput(f"anew: there is no table of {unknown[0]} in {folder}")
-    cost = {problem: float(capped_costs(table, limit_s).mean()) for problem, table in tables.items()}
+    _check_undecided(folder)
+    tables = {problem: load_table(problem, folder) for problem in there}
+    cost = {problem: float(_capped_costs(table, limit_s).mean()) for problem, table in tables.items()}
     order = sorted(tables, key=lambda problem: (-cost[problem], problem))
     dearest, dear = order[: sizes.dearest], order[sizes.dearest : sizes.dear]
     rest = order[::-1][: max(len(order) - sizes.dear, 0)]  # the cheapest first
@@ -129,11 +135,10 @@ def decide(folder: Path, anew: Collection[str], limit_s: float = LIMIT_S, sizes:
         ],
     }
     costs = {problem: round(cost[problem], 4) for problem in order}
-    return Plan(time.strftime("%Y-%m-%d"), limit_s, tuple(sorted(anew)), costs, stages)
+    return Plan(time.strftime("%Y-%m-%d"), float(limit_s), tuple(sorted(anew)), costs, stages)
 
 
-def check_undecided(folder: Path) -> None:
-    """Raise BadInput if a folder has a plan."""
+def _check_undecided(folder: Path) -> None:
     path = folder / FOLDER / FILE
     if path.exists():
         raise BadInput(f"{path} is decided already; a plan is not changed while tables grow by it")
@@ -141,7 +146,7 @@ def check_undecided(folder: Path) -> None:
 
 def write_plan(folder: Path, plan: Plan) -> None:
     """Keep a plan; raises BadInput if there is one."""
-    check_undecided(folder)
+    _check_undecided(folder)
     write_atomically(folder / FOLDER / FILE, json.dumps(asdict(plan), indent=1).encode() + b"\n")
 
 
@@ -149,25 +154,13 @@ def read_plan(folder: Path) -> Plan:
     """Return the plan of a folder; raises BadInput if there is none or it is damaged."""
     path = folder / FOLDER / FILE
     try:
-        found = json.loads(path.read_text())
-        stages = {
-            str(name): [(str(p), None if n is None else _size(n)) for p, n in units]
-            for name, units in found["stages"].items()
-        }
-        limit = float(found["time_limit_s"])
-        if not limit > 0:
-            raise ValueError(f"time_limit_s is {limit}")
-        return Plan(found["decided"], limit, tuple(found["anew"]), found["cost_s"], stages)
+        return TypeAdapter(Plan).validate_json(path.read_bytes(), strict=True)
     except FileNotFoundError:
         raise BadInput(f"no plan in {folder}: decide one with `python -m tabular_cache plan tables={folder}`") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BadInput(f"the plan {path} is damaged ({type(error).__name__}: {error}): restore it") from None
-
-
-def _size(n: Any) -> int:
-    if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= MOST_CONFIGS:
-        raise ValueError(f"a problem cannot have {n!r} configurations, only 1 to {MOST_CONFIGS}")
-    return n
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise BadInput(f"the plan {path} is damaged ({where}: {first['msg']}): restore it") from None
 
 
 def missing(unit: Unit, rows: pa.Table | None, limit_s: float) -> list[int]:
@@ -182,7 +175,7 @@ def missing(unit: Unit, rows: pa.Table | None, limit_s: float) -> list[int]:
     return [int(config) for config in np.sort(own["config"].to_numpy()[cut])]
 
 
-def capped_costs(table: Table, limit_s: float) -> np.ndarray:
+def _capped_costs(table: Table, limit_s: float) -> np.ndarray:
     """Return what each configuration costs at its own rounds, in CPU seconds, or the limit where that is less."""
     return np.minimum(uncut_costs(table), limit_s)
 
@@ -215,7 +208,7 @@ def rest_of_stages(plan: Plan, rows_of: Mapping[str, pa.Table | None], base_of: 
         own = table["config"][table["own"]]
         if len(own) < PILOT:
             table, own = base, base["config"][base["own"]]
-        costs = capped_costs(table, plan.time_limit_s)
+        costs = _capped_costs(table, plan.time_limit_s)
         again = np.isin(own, list(todo))
         cpu_s = costs[again].sum() if unit.configs is None else costs.mean() * len(todo)
         beside = base.meta["core_s"] / base["cpu_s"][base["own"]].sum()  # scoring, repeats, short ones timed thrice
@@ -224,7 +217,8 @@ def rest_of_stages(plan: Plan, rows_of: Mapping[str, pa.Table | None], base_of: 
     return [Rest(stage, int(n), int(trainings), hours) for stage, (n, trainings, hours) in sums.items()]
 
 
-NEW = "new"
+# Packing parts.
+
 MOST_NOISE = 400  # measurements of the noise sample that wait for a part of their own
 FEW_ROWS = 16  # trainings: fewer wait in the journal for the next sitting
 
@@ -234,154 +228,123 @@ class PartStore:
 
     def __init__(self, folder: Path, plan: Plan) -> None:
         """Open a folder; raises BadInput if its manifest or a sidecar cannot be read."""
-        self.folder, self.plan, self.journal = folder, plan, folder / "journal"
-        manifest = base_manifest(folder)
-        self.base: dict[str, Any] = manifest["tables"]
-        self.tree_method = str(manifest["tree_method"])
+        self.folder, self.plan = folder, plan
         self._store = Store(folder)  # of the base files, which stay as they are
-
-    def locked(self) -> AbstractContextManager[None]:
-        """Hold the folder's lock; raises BadInput when another build has it."""
-        return self._store.locked()
+        self.base: dict[str, Any] = base_manifest(folder)["tables"]
+        self.tree_method = str(self._store.manifest["tree_method"])
+        self._data: dict[str, Mapping[str, Any]] = {}  # of the data that each problem from scratch is measured on
+        self.locked = self._store.locked
 
     def recover(self) -> None:
         """Drop the journals that are in a part already: what a kill left between the sidecar and the journal."""
         packed = {part["journal"] for found in parts.sidecars(self.folder).values() for part in found}
-        for path in sorted(self.journal.glob("*.part.jsonl")):
-            if _digest(path) in packed:
+        for path in sorted((self.folder / "journal").glob("*.part.jsonl")):
+            if file_sha256(path) in packed:
                 path.unlink()
 
-    def path(self, problem: str) -> Path:
+    def journal(self, problem: str) -> Journal:
         """Return the journal of a problem, or of the noise sample."""
-        return self.journal / f"{file_stem(problem)}.part.jsonl"
-
-    def lines(self, problem: str) -> list[dict[str, Any]]:
-        """Return the journal of a problem, or of the noise sample."""
-        return read_journal(self.path(problem))
-
-    def _lineage(self, problem: str) -> list[parts.Sidecar]:
-        goes_on, anew = parts.lineages(parts.sidecars(self.folder).get(problem, []), self.base.get(problem))
-        return anew if self.from_scratch(problem) else goes_on
+        return Journal(self.folder / "journal" / f"{file_stem(problem)}.part.jsonl")
 
     def from_scratch(self, problem: str) -> bool:
         """Whether a problem's rows do not continue the table of the manifest."""
         return problem in self.plan.anew or problem not in self.base
 
-    def rows(self, problem: str) -> pa.Table | None:
-        """Return the rows that a problem's table has; those of the journal are not among them."""
+    def _lineage(self, problem: str) -> list[parts.Sidecar]:
+        goes_on, anew = parts.lineages(parts.sidecars(self.folder).get(problem, []), self.base.get(problem))
+        return anew if self.from_scratch(problem) else goes_on
+
+    def _added(self, problem: str) -> list[pa.Table]:
+        """Return the rows of a problem's parts."""
+        return [read_rows(parts.read_part(self.folder, part), part["file"]) for part in self._lineage(problem)]
+
+    def rows(self, problem: str, journal: bool = True) -> pa.Table | None:
+        """Return the rows that a problem has, those of the journal too, unless they are not wanted."""
         tables = self._added(problem)
         if not self.from_scratch(problem):
             packed = self._store.packed(problem)
             if packed is None:
                 raise BadInput(f"the table of {problem} is not in {self.folder}, and parts continue it: restore it")
             tables.insert(0, packed)
-        return parts.joined(tables) if tables else None
-
-    def _added(self, problem: str) -> list[pa.Table]:
-        """Return the rows of a problem's parts."""
-        found = [parts.read_part(self.folder, part) for part in self._lineage(problem)]
-        return [parts.rows_of(content) for content in found]
-
-    def with_journal(self, problem: str) -> pa.Table | None:
-        """Return the rows that a problem has, those of the journal too."""
-        rows, fresh = self.rows(problem), self.fresh(problem)
-        tables = [table for table in (rows, fresh) if table is not None]
-        return parts.joined(tables) if tables else None
+        fresh = self.fresh(problem) if journal else None
+        tables += [] if fresh is None else [fresh]
+        return joined(tables) if tables else None
 
     def fresh(self, problem: str) -> pa.Table | None:
         """Return the rows of a problem's journal; a repeat is merged with what a part has of its training."""
-        lines, added = self.lines(problem), self._added(problem)
-        if not lines:
-            return None
+        lines, added = self.journal(problem).lines(), self._added(problem)
         again = pa.array([line["config"] for line in lines if line["purpose"] == AGAIN], pa.int32())
-        whole = parts.joined(added) if added else None
-        old = None if whole is None or not len(again) else whole.filter(pc.is_in(whole["config"], again))
-        return merge_rows(old, lines)
+        whole = joined(added) if added and len(again) else None
+        old = None if whole is None else whole.filter(pc.is_in(whole["config"], again))
+        return merge_rows(old, lines) if lines else None
 
     def disturbed(self, problem: str) -> list[int]:
         """Return the configurations to repeat, of those in parts or the journal: the base file's have been."""
         fresh = self.fresh(problem)
         tables = [*self._added(problem), *([] if fresh is None else [fresh])]
-        return disturbed_configs(parts.joined(tables)) if tables else []
+        return disturbed_configs(joined(tables)) if tables else []
 
     def append(self, problem: str, line: dict[str, Any]) -> None:
         """Add one finished training to the journals; raises BadInput for one on other data than the table's."""
-        self._check_data(problem, line["problem"])
-        sampled = line["config"] in noise.sample(problem) and not self.from_scratch(problem)
-        if line["purpose"] == NOISE or (sampled and line["purpose"] == NEW and line["status"] == OK):
-            append_line(self.path(parts.NOISE), noise.measurement(problem, line))
+        check_same_data(problem, self._known_data(problem, line["problem"]), line["problem"])
+        of_sample = line["config"] in noise.sample(problem) and not self.from_scratch(problem)
+        if line["purpose"] == NOISE or (of_sample and line["purpose"] == NEW and line["status"] == OK):
+            self.journal(parts.NOISE).append(noise.measurement(problem, line))
         if line["purpose"] != NOISE:
-            append_line(self.path(problem), line)
+            self.journal(problem).append(line)
 
-    def _check_data(self, problem: str, found: Mapping[str, Any]) -> None:
-        """Raise BadInput unless the matrices are those of the table, their last digits aside."""
-        old = self.base.get(problem)
-        if self.from_scratch(problem):
-            if old is not None and not difference(old, found):
-                raise BadInput(f"{problem} is to be measured from scratch, and its data are those of the old table")
+    def _known_data(self, problem: str, found: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what the data of a problem must be: of its table, or of the first training from scratch.
+
+        Raises BadInput where that training is on the data of the old table.
+        """
+        if not self.from_scratch(problem):
+            return dict(self.base[problem])
+        if problem in self.base and not difference(self.base[problem], found):
+            raise BadInput(f"{problem} is to be measured from scratch, and its data are those of the old table")
+        if problem not in self._data:
             before = [part["data"] for part in self._lineage(problem)[:1]]
-            before += [line["problem"] for line in self.lines(problem)[:1]]
-            known = before[0] if before else found
-        else:
-            known = self.base[problem]
-        check_same_data(problem, known, found)
+            before += [line["problem"] for line in self.journal(problem).lines()[:1]]
+            self._data[problem] = before[0] if before else found
+        return self._data[problem]
 
-    def pack(self, unit: Unit, campaign: dict[str, Any]) -> bool:
-        """Make a part of a problem's journal; says whether there was anything to pack."""
+    def pack(self, unit: Unit, campaign: dict[str, Any]) -> None:
+        """Make a part of a problem's journal, which must not be empty."""
         problem = unit.problem
-        before, lines = self.rows(problem), self.lines(problem)
-        rows = self.fresh(problem)
-        if rows is None:
-            return False
-        whole = rows if before is None else parts.joined([before, rows])
+        lines, rows, whole = self.journal(problem).lines(), self.fresh(problem), self.rows(problem)
+        assert rows is not None and whole is not None
         facts = {
             "stage": unit.stage,
             "continues": None if self.from_scratch(problem) else self.base[problem]["data_hash"],
-            "configs": len(set(rows["config"].to_pylist())),
-            "rows": len(rows),
-            "cut": _cut(rows),
+            **_counts(rows),
             "core_s": round(sum(line["core_s"] for line in lines), 3),
-            "table": {
-                "configs": len(set(whole["config"].to_pylist())),
-                "rows": len(whole),
-                "cut": _cut(whole),
-                "time_limit_s": self._limit(problem, whole),
-            },
+            "table": {**_counts(whole), "time_limit_s": self._limit(problem, whole)},
+            "data": lines[-1]["problem"],
         }
-        self._finish(problem, parquet_bytes(rows), facts | {"data": lines[-1]["problem"]}, campaign, len(lines))
-        return True
+        self._finish(problem, rows, facts, {**campaign, "trainings": len(lines), "core_s": facts["core_s"]})
 
     def _limit(self, problem: str, whole: pa.Table) -> float | None:
         """Return the time limit that a table stands under: the lowest that any of its trainings has met."""
         low = len(missing(Unit("", problem, None), whole, self.plan.time_limit_s)) > 0
         return self.base[problem].get("time_limit_s") if low and problem in self.base else self.plan.time_limit_s
 
-    def pack_noise(self, campaign: dict[str, Any]) -> bool:
-        """Make a part of the measurements of the noise sample in the journal; says whether there were any."""
-        lines = self.lines(parts.NOISE)
-        if not lines:
-            return False
+    def pack_noise(self, campaign: dict[str, Any]) -> None:
+        """Make a part of the measurements of the noise sample in the journal."""
+        lines = self.journal(parts.NOISE).lines()
         rows = pa.Table.from_pylist(lines, NOISE_SCHEMA)
         facts = {"stage": "noise", "rows": len(rows), "core_s": round(sum(line["cpu_s"] for line in lines), 3)}
-        self._finish(parts.NOISE, parquet_bytes(rows), facts, campaign, len(lines))
-        return True
+        counted = {**campaign, "trainings": 0, "core_s": 0.0}  # most are counted with the tables' parts
+        self._finish(parts.NOISE, rows, facts, counted)
 
-    def _finish(
-        self, problem: str, content: bytes, facts: dict[str, Any], campaign: dict[str, Any], trainings: int
-    ) -> None:
-        number = 1 + max((part["number"] for part in parts.sidecars(self.folder).get(problem, [])), default=0)
-        path = self.path(problem)
-        counted = {**campaign, "trainings": trainings, "core_s": facts["core_s"]}
-        if problem == parts.NOISE:  # most of these are counted with the tables' parts
-            counted |= {"trainings": 0, "core_s": 0.0}
-        parts.write_part(
-            self.folder, problem, number, content, {**facts, "journal": _digest(path), "campaign": counted}
-        )
+    def _finish(self, problem: str, rows: pa.Table, facts: dict[str, Any], campaign: dict[str, Any]) -> None:
+        path = self.journal(problem).path
+        facts |= {"journal": file_sha256(path), "campaign": campaign}
+        parts.write_part(self.folder, problem, parquet_bytes(rows), facts)
         path.unlink()
 
     def left(self) -> list[Rest]:
         """Return what is left of each stage."""
-        rows = {problem: self.with_journal(problem) for problem in self.plan.problems}
+        rows = {problem: self.rows(problem) for problem in self.plan.problems}
         return rest_of_stages(
             self.plan, rows, {problem: load_table(problem, self.folder) for problem in self.plan.problems}
         )
@@ -389,29 +352,37 @@ class PartStore:
     def repeats_due(self, now: float) -> list[tuple[str, int]]:
         """Return the (problem, configuration) pairs of the noise sample whose next repeat may be made now."""
         known = [problem for problem in self.plan.problems if not self.from_scratch(problem)]
-        return noise.due(self.folder, known, now, self.lines(parts.NOISE))
+        return noise.due(self.folder, known, now, self.journal(parts.NOISE).lines())
 
 
-class Grower:
+def print_left(store: PartStore) -> None:
+    """Print what is left of each stage, and whether costs that were measured again are as before."""
+    print(f"{len(store.repeats_due(time.time()))} repeats of the noise sample are due")
+    rest = store.left()
+    for stage in rest:
+        amount = f"{stage.core_hours:7.2f} core-hours, {stage.trainings:6d} trainings, {stage.problems:3d} problems"
+        print(f"{amount}  {stage.stage}")
+    print(f"{sum(stage.core_hours for stage in rest):7.2f} core-hours are left")
+    noise.print_differences(store.folder)
+
+
+def _counts(rows: pa.Table) -> dict[str, int]:
+    cut = sum(status == TIMEOUT for status in rows["status"].to_pylist())
+    return {"configs": len(set(rows["config"].to_pylist())), "rows": len(rows), "cut": cut}
+
+
+class Grower(Campaign):
     """One sitting: does the units of the plan, for so many hours or to the end."""
 
     def __init__(
         self, store: PartStore, executor: Executor, n_jobs: int, watch: LoadMonitor, hours: float | None
     ) -> None:
-        self.store, self.plan, self.executor, self.n_jobs, self.watch = store, store.plan, executor, n_jobs, watch
-        self._end = np.inf if hours is None else time.monotonic() + 3600 * hours
-        self.report, self.reference = BuildReport(), Reference()
+        super().__init__(executor, n_jobs, watch, hours)
+        self.store, self.plan = store, store.plan
         self.finished: list[str] = []  # parts, in words
-        self._refused: set[str] = set()
-        self._lost: set[tuple[str, int, str]] = set()  # (problem, configuration, purpose) that raised
         self._machine = machine()
         self._redone: set[int] = set()  # of the unit at hand: configurations that have rows, from trainings cut short
-        self._timings = 0  # of the reference that are in a part
-
-    @property
-    def over(self) -> bool:
-        """Whether the sitting's time is up."""
-        return time.monotonic() >= self._end
+        self._told = 0  # timings of the reference that are in a part
 
     def run(self) -> BuildReport:
         """Grow the tables until the plan is done or the time is up; returns what was done."""
@@ -424,28 +395,24 @@ class Grower:
             self._unit(unit)
         while not self.over and self._noise():
             pass
-        if not self.over or len(self.store.lines(parts.NOISE)) >= FEW_ROWS:
-            self._pack_noise()
+        self._pack_noise(FEW_ROWS if self.over else 1)
         self.report.wall_s = time.monotonic() - start
         return self.report
 
     def _unit(self, unit: Unit) -> None:
         """Measure what is missing of a unit, repeat what was disturbed, and make a part of it."""
-        rows = self.store.with_journal(unit.problem)
-        todo = missing(unit, rows, self.plan.time_limit_s)
+        problem = unit.problem
+        todo = missing(unit, self.store.rows(problem), self.plan.time_limit_s)
         self._redone = set() if unit.configs is not None else set(todo)
-        self._do(self._tasks(unit.problem, todo, NEW), f"{unit.stage}, {unit.problem}")
-        while again := self._disturbed(unit.problem):
-            if not self._do(self._tasks(unit.problem, again, AGAIN), f"repeats of {unit.problem}"):
+        self._do(self._tasks(problem, todo, NEW), f"{unit.stage}, {problem}")
+        while again := self._tasks(problem, self.store.disturbed(problem), AGAIN):
+            if not self._do(again, f"repeats of {problem}"):
                 break
-        few = self.over and len(self.store.lines(unit.problem)) < FEW_ROWS
-        if self.store.path(unit.problem).exists() and not few and self.store.pack(unit, self._campaign()):
-            self.finished.append(f"{unit.problem}, {unit.stage}")
-        if len(self.store.lines(parts.NOISE)) >= MOST_NOISE:
-            self._pack_noise()
-
-    def _disturbed(self, problem: str) -> list[int]:
-        return [c for c in self.store.disturbed(problem) if (problem, c, AGAIN) not in self._lost]
+        lines = len(self.store.journal(problem).lines())
+        if lines and (lines >= FEW_ROWS or not self.over):
+            self.store.pack(unit, self._campaign())
+            self.finished.append(f"{problem}, {unit.stage}")
+        self._pack_noise(MOST_NOISE)
 
     def _noise(self) -> int:
         """Repeat the trainings of the noise sample that are due; returns how many were."""
@@ -453,8 +420,9 @@ class Grower:
         tasks = [task for problem, config in due for task in self._tasks(problem, [config], NOISE)]
         return self._do(tasks, "repeats of the noise sample")
 
-    def _pack_noise(self) -> None:
-        if self.store.pack_noise(self._campaign()):
+    def _pack_noise(self, least: int) -> None:
+        if len(self.store.journal(parts.NOISE).lines()) >= least:
+            self.store.pack_noise(self._campaign())
             self.finished.append("repeats of the noise sample")
 
     def _tasks(self, problem: str, configs: Sequence[int], purpose: str) -> list[Measurement]:
@@ -463,91 +431,20 @@ class Grower:
         return [
             Measurement(dataset, pipeline, config, self.store.tree_method, limit, purpose=purpose)
             for config in configs
-            if (problem, config, purpose) not in self._lost and problem not in self._refused
+            if (problem, config, purpose) not in self.lost and problem not in self.refused
         ]
 
-    def _do(self, tasks: list[Measurement], label: str) -> int:
-        """Do trainings until they are done or the time is up; returns how many were finished."""
-        if not tasks or self.over:
-            return 0
-        before = self.report.trainings
-        with Progress(len(tasks), "trainings", label) as progress:
-            results = run_tasks(
-                self.executor, _work, self._when_quiet(tasks), self.n_jobs + 1, lambda: self.watch.quiet
-            )
-            for task, line in results:
-                if task is None:
-                    self._timed(line)
-                    continue
-                self._keep(task, line)
-                progress.advance(note=f"({duration(self.report.core_s)} of core time so far)")
-        return self.report.trainings - before
+    def _append(self, task: Measurement, line: dict[str, Any]) -> None:
+        self.store.append(task.problem, line)
 
-    def _when_quiet(self, tasks: Sequence[Measurement]) -> Iterator[Measurement | None]:
-        """Yield the tasks while the machine is quiet and there is time, and None when the reference is due."""
-        for task in tasks:
-            if task.problem in self._refused:
-                continue
-            self.report.paused_s += self.watch.wait(self._end - time.monotonic())
-            if self.over:
-                return
-            if self.reference.due:
-                self.reference.asked()
-                yield None
-            yield task
-
-    def _timed(self, outcome: Any) -> None:
-        if isinstance(outcome, WorkerLost):
-            self.report.failed.append(f"the reference training: {outcome!r}")
-        elif isinstance(outcome, BaseException):
-            raise outcome
+    def _finished(self, task: Measurement, outcome: Any) -> None:
+        failed = isinstance(outcome, dict) and outcome["status"] not in (OK, TIMEOUT)
+        if failed and task.config in self._redone:  # the rows it has are worth more
+            self._lose(task, f"{outcome['status']} {outcome['note']}".strip())
         else:
-            self.reference.add(*outcome)
-
-    def _keep(self, task: Measurement, line: Any) -> None:
-        """Put a finished training into the journals, or note why there is none."""
-        try:
-            if isinstance(line, BadInput):
-                raise line
-            if isinstance(line, BaseException):
-                self.report.failed.append(f"{task.problem} #{task.config}: {line!r}")
-                self._lost.add((task.problem, task.config, task.purpose))
-                return
-            if task.purpose == NOISE and line["status"] != OK:  # not kept, so it would be due again at once
-                self._lost.add((task.problem, task.config, task.purpose))
-                self.report.failed.append(f"{task.problem} #{task.config}: a repeat ended as {line['status']}")
-                return
-            if task.config in self._redone and line["status"] not in (OK, TIMEOUT):  # the rows it has are worth more
-                self._lost.add((task.problem, task.config, task.purpose))
-                self.report.failed.append(f"{task.problem} #{task.config}: {line['status']} {line['note']}".strip())
-                return
-            line["busy"] = round(self.watch.mean(line["started"], line.pop("ended")), 3)
-            self.store.append(task.problem, line)
-        except BadInput as error:  # its data are not there, or not those of its table: so for all of its trainings
-            if task.problem not in self._refused:
-                self._refused.add(task.problem)
-                self.report.failed.append(f"{task.problem}: {error}")
-            return
-        self.report.trainings += 1
-        self.report.core_s += line["core_s"]
-        self.report.repeats += task.purpose != NEW
-        self.report.cut += line["status"] == TIMEOUT
-        if line["status"] not in (OK, TIMEOUT):
-            self.report.failed.append(f"{task.problem} #{task.config}: {line['status']} {line['note']}".strip())
+            super()._finished(task, outcome)
 
     def _campaign(self) -> dict[str, Any]:
         """Return what the next sidecar says of machine and day, with the reference timings since the last one."""
-        timings, self._timings = self.reference.timings[self._timings :], len(self.reference.timings)
+        timings, self._told = self.timings[self._told :], len(self.timings)
         return {"date": time.strftime("%Y-%m-%d"), **self._machine, "workers": self.n_jobs, "reference": timings}
-
-
-def _cut(rows: pa.Table) -> int:
-    return sum(status == TIMEOUT for status in rows["status"].to_pylist())
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _work(task: Measurement | None) -> Any:
-    return time_reference() if task is None else measure(task)

@@ -39,8 +39,7 @@ from harness.records import (
 )
 from harness.space import XGBOOST_SPACE
 from pipelines.identity import difference
-from tabular_cache.measure import prepared, trained
-from tabular_cache.reference import pace
+from tabular_cache.measure import pace, prepared, trained
 from tabular_cache.table import TABLES, read_manifest, table_entry
 
 # What runs chose at the end, and the trainings that this stands for.
@@ -62,9 +61,9 @@ class Choice:
 
 
 def choices(results: Path, problems: set[tuple[str, str]]) -> pd.DataFrame:
-    """Return one row per run on `problems` in `results`: what it chose at the end, was told of it, how to train it.
+    """Return one row per run on `problems` in `results`: what it chose at the end, what it saw there, how to train it.
 
-    Raises BadInput without such runs, and for those that were told something else than what is measured here.
+    Raises BadInput without such runs, and for those that saw something else than what is measured here.
     """
     frame = read_traces(results)
     asked = [pair in problems for pair in zip(frame["dataset"], frame["pipeline"], strict=True)]
@@ -88,10 +87,10 @@ def _way(spec: dict[str, Any]) -> tuple[str, int]:
     if evaluator.get("objective", "error") != "error" or evaluator.get("cost", "scaled") != "scaled":
         raise BadInput(
             f"{spec['method']} on {spec['dataset']}/{spec['pipeline']}: error and cost at the reference machine's pace "
-            "are measured, its runs were told log-loss (replay_loss), or cost=cpu or wall"
+            "are measured, its runs saw log-loss (replay_loss), or cost=cpu or wall"
         )
     if spec["evaluator"] == "live":
-        raise BadInput("runs of evaluator=live were told what their trainings measured: there is nothing to confirm")
+        raise BadInput("runs of evaluator=live saw what their trainings measured: there is nothing to confirm")
     if "tree_method" in evaluator:
         return str(evaluator["tree_method"]), int(evaluator.get("split_seed") or 0)
     folder = evaluator.get("tables")
@@ -109,15 +108,11 @@ def data_of(results: Path) -> dict[tuple[str, str], dict[str, Any]]:
     return found
 
 
-def choice_of(row: Any) -> Choice:
-    """Return the training of a row of TRAINING columns."""
-    return Choice(row.dataset, row.pipeline, row.tree_method, int(row.split_seed), tuple(float(v) for v in row[4:]))
-
-
-# Confirming emulated choices: what a run chose at the end is trained live and compared with what it was told.
+# Confirming emulated choices: what a run chose at the end is trained live and compared with what the emulator said.
 #
 # `confirmed.csv`, beside the records, has one row per run; a training that several runs chose is done once. Rows of
 # runs that are not asked about stay; a training that failed, or whose worker was lost, is tried again by the next call.
+# Rows are compared as text, so that no digit is lost.
 
 CONFIRMED_FILE = "confirmed.csv"
 _FOUND = ["error", "cost_s", "status"]
@@ -142,11 +137,12 @@ def confirm(executor: Executor, results: Path, problems: set[tuple[str, str]]) -
     What an earlier call trained is not trained again; what could not be trained has its reason as status. Raises
     BadInput without runs of these problems, and where the data here are not those that the tables were trained on.
     """
-    chosen = choices(results, problems)
-    before = _read(results / CONFIRMED_FILE)
-    known, data = _known(before), data_of(results)
-    todo = [choice_of(row) for row in chosen[TRAINING].drop_duplicates().itertuples(index=False)]
-    todo = [choice for choice in todo if choice not in known]
+    path = results / CONFIRMED_FILE
+    chosen, before, data = _as_text(choices(results, problems)), _read(path), data_of(results)
+    known = before.loc[before["status"] == OK, [*TRAINING, *_FOUND]].drop_duplicates(TRAINING)
+    trainings = pd.concat([known, chosen])[TRAINING].drop_duplicates()[len(known) :].itertuples(index=False)
+    todo = {Choice(row[0], row[1], row[2], int(row[3]), tuple(map(float, row[4:]))): row for row in trainings}
+    new: list[dict[str, Any]] = []
     try:
         with Progress(len(todo), "trainings", "confirm", worker_count(executor)) as progress:
             for choice, found in run_tasks(executor, retrain, todo):
@@ -159,16 +155,25 @@ def confirm(executor: Executor, results: Path, problems: set[tuple[str, str]]) -
                         f"{choice.dataset}/{choice.pipeline}: the data here (DATASETS_HOME) are not those that its "
                         f"table was trained on ({reason}): leave it out, dataset=[...]"
                     )
-                known[choice] = found
+                new.append(dict(zip(TRAINING, todo[choice], strict=True)) | found)
                 progress.advance()
     finally:  # what is trained is kept, also when a worker dies
-        if known:
-            write_atomically(results / CONFIRMED_FILE, _file(_joined(chosen, known), before))
-    return _joined(chosen, known)
+        known = pd.concat([known, _as_text(pd.DataFrame(new, columns=[*TRAINING, *_FOUND]))])
+        joined = chosen.merge(known, on=TRAINING)
+        if len(joined):
+            both = pd.concat([joined, before]).drop_duplicates(RUN)
+            both = both.sort_values(RUN, key=lambda column: column.astype(int) if column.name == "seed" else column)
+            write_atomically(path, both.to_csv(index=False, lineterminator="\n").encode())
+    numbers = dict.fromkeys([*XGBOOST_SPACE.names, *TOLD, "error", "cost_s"], float)
+    return joined.astype(numbers | {"seed": int, "split_seed": int})
+
+
+def _as_text(frame: pd.DataFrame) -> pd.DataFrame:
+    return pd.read_csv(io.StringIO(frame.to_csv(index=False)), dtype=str)
 
 
 def _read(path: Path) -> pd.DataFrame:
-    """Return what an earlier call wrote, as text, so that no digit is lost; raises BadInput for another file."""
+    """Return what an earlier call wrote, as text; raises BadInput for another file."""
     if not path.exists():
         return pd.DataFrame(columns=[*RUN, *TRAINING[2:], *TOLD, *_FOUND], dtype=str)
     try:
@@ -180,45 +185,15 @@ def _read(path: Path) -> pd.DataFrame:
     return frame
 
 
-def _known(before: pd.DataFrame) -> dict[Choice, dict[str, Any]]:
-    """Return what was found out of the choices that were trained to their end."""
-    frame = before[before["status"] == OK].drop_duplicates(TRAINING)
-    trainings = [choice_of(row) for row in frame[TRAINING].itertuples(index=False)]
-    lines = frame[_FOUND].astype({"error": float, "cost_s": float}).itertuples(index=False)
-    return {choice: dict(zip(_FOUND, line, strict=True)) for choice, line in zip(trainings, lines, strict=True)}
-
-
-def _file(joined: pd.DataFrame, before: pd.DataFrame) -> bytes:
-    """Return the rows of `joined`, and those before of other runs, as a file's content."""
-    text = pd.read_csv(io.StringIO(joined.to_csv(index=False)), dtype=str)
-    both = pd.concat([text, before]).drop_duplicates(RUN).sort_values(RUN, key=_as_numbers)
-    return both.to_csv(index=False, lineterminator="\n").encode()
-
-
-def _as_numbers(column: pd.Series) -> pd.Series:
-    return column.astype(int) if column.name == "seed" else column
-
-
-def _joined(chosen: pd.DataFrame, known: dict[Choice, dict[str, Any]]) -> pd.DataFrame:
-    found = [known.get(choice_of(row)) for row in chosen[TRAINING].itertuples(index=False)]
-    there = [f is not None for f in found]
-    measured = pd.DataFrame([f for f in found if f is not None], columns=_FOUND)
-    return pd.concat([chosen[there].reset_index(drop=True), measured], axis=1)
-
-
 def print_confirmed(frame: pd.DataFrame) -> int:
-    """Print, per problem, how far what was told is from what was measured; returns the exit code."""
+    """Print, per problem, how far what the runs saw is from what was measured; returns the exit code."""
     frame = frame.assign(
         error_off=100 * (frame["error"] / frame["told_error"] - 1),
         cost_off=100 * (frame["cost_s"] / frame["told_cost_s"] - 1),
     )
-    table = frame.groupby(["dataset", "pipeline"]).agg(
-        runs=("error", "size"),
-        error_off=("error_off", "median"),
-        error_off_abs=("error_off", lambda v: v.abs().median()),
-        cost_off=("cost_off", "median"),
-        cost_off_abs=("cost_off", lambda v: v.abs().median()),
-    )
+    medians: dict[str, Any] = {name: (name, "median") for name in ("error_off", "cost_off")}
+    medians |= {f"{name}_abs": (name, lambda v: v.abs().median()) for name in ("error_off", "cost_off")}
+    table = frame.groupby(["dataset", "pipeline"]).agg(runs=("error", "size"), **medians)
     print("measured against told, percent, medians over runs")
     print(table.to_string(float_format="{:.2f}".format))
     error, cost = table["error_off_abs"].median(), table["cost_off_abs"].median()
@@ -275,20 +250,16 @@ def gather_live_runs(
     if not by_spec:
         raise BadInput(f"no runs of these problems in {results}")
     for parts in by_spec.values():
-        _check(parts, folder)
-    return [_written(parts, folder) for parts in by_spec.values()]
+        spec = parts[0][1]["spec"]
+        name = f"{spec['dataset']}/{spec['pipeline']} {spec['method']}"
+        if len({tuple(sorted(header["versions"].items())) for _, header in parts}) > 1:
+            raise BadInput(f"{name}: runs made with several versions of the libraries cannot be one block")
+        if trace_files(block_folder(folder, spec)):
+            raise BadInput(f"{name}: {folder} has runs of it already: move them away, or give truth=FOLDER")
+    return [_write_truth(parts, folder) for parts in by_spec.values()]
 
 
-def _check(parts: list[tuple[Path, dict[str, Any]]], folder: Path) -> None:
-    spec = parts[0][1]["spec"]
-    name = f"{spec['dataset']}/{spec['pipeline']} {spec['method']}"
-    if len({tuple(sorted(header["versions"].items())) for _, header in parts}) > 1:
-        raise BadInput(f"{name}: runs made with several versions of the libraries cannot be one block")
-    if trace_files(block_folder(folder, spec)):
-        raise BadInput(f"{name}: {folder} has runs of it already: move them away, or give truth=FOLDER")
-
-
-def _written(parts: list[tuple[Path, dict[str, Any]]], folder: Path) -> tuple[dict[str, Any], int]:
+def _write_truth(parts: list[tuple[Path, dict[str, Any]]], folder: Path) -> tuple[dict[str, Any], int]:
     header = parts[0][1]
     seeds = sorted({seed for _, part in parts for seed in part["seeds"]})
     trace = _together([path for path, _ in parts], TRACE)

@@ -3,8 +3,8 @@
 `noise.parquet` holds every single measurement of these, the first included; the tables keep one each.
 """
 
-import hashlib
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,9 @@ from scipy.special import gammaincinv
 
 from datasets.errors import BadInput
 from harness.problem import OK
-from harness.records import read_parquet
 from harness.streams import stream
 from tabular_cache import parts
-from tabular_cache.rows import AGAIN, parquet_bytes
-from tabular_cache.schema import MOST_CONFIGS, NOISE_SCHEMA, SCHEMA_VERSION, TIMES
+from tabular_cache.schema import AGAIN, MOST_CONFIGS, NOISE_SCHEMA, TIMES, parquet_bytes, read_rows, sha256_of
 from tabular_cache.table import base_manifest
 
 SHARE, REPEATS = 0.02, 3
@@ -29,12 +27,14 @@ BANDS_S = (0.0, 0.05, 0.2, 1.0, 5.0, np.inf)  # of cost, by which the noise is s
 MOST_APART = 0.1  # of the first cost, that 90 % of the repeats should keep within
 GAP_S = 2 * 3600.0  # at least so long after the last measurement
 FILE = "noise.parquet"
+_TRAINING = ["problem", "config"]
 
 
-def sample(problem: str) -> set[int]:
+@lru_cache(maxsize=256)
+def sample(problem: str) -> frozenset[int]:
     """Return the configurations of a problem that belong to the 2 %."""
     drawn = np.flatnonzero(stream(0, "noise sample", problem).random(MOST_CONFIGS) < SHARE)
-    return {int(config) for config in drawn}
+    return frozenset(drawn.tolist())
 
 
 def read(folder: Path) -> pa.Table:
@@ -42,34 +42,27 @@ def read(folder: Path) -> pa.Table:
 
     Raises BadInput for a damaged file, one that is not what the manifest says, or one of another schema.
     """
-    added = [_measurements(parts.read_part(folder, part)) for part in parts.sidecars(folder).get(parts.NOISE, ())]
-    return pa.concat_tables([_read_base(folder), *added])
+    return pa.concat_tables([_read_base(folder), _read_parts(folder)])
 
 
 def _read_base(folder: Path) -> pa.Table:
     path = folder / FILE
     if not path.exists():
         return NOISE_SCHEMA.empty_table()
+    content = path.read_bytes()
+    known = base_manifest(folder).get("noise", {}) if (folder / "manifest.json").exists() else {}
+    if known and sha256_of(content) not in known.values():
+        raise BadInput(f"{path} is damaged or foreign: its checksum is not that of the manifest; restore it")
     try:
-        content = path.read_bytes()
-        told = base_manifest(folder).get("noise", {}) if (folder / "manifest.json").exists() else {}
-        if told and hashlib.sha256(content).hexdigest() not in told.values():
-            raise BadInput(f"{path} is damaged or foreign: its checksum is not that of the manifest; restore it")
-        return _measurements(content)
-    except BadInput as error:
-        raise BadInput(str(error) if str(path) in str(error) else f"{path} {error}: move it away") from None
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise BadInput(
-            f"{path} holds no repeated measurements ({type(error).__name__}): restore or remove it"
-        ) from None
+        return read_rows(content, path).cast(NOISE_SCHEMA)
+    except (ValueError, pa.ArrowException) as error:
+        raise BadInput(f"{path} holds no repeated measurements ({error}): restore or remove it") from None
 
 
-def _measurements(content: bytes) -> pa.Table:
-    table = read_parquet(content)
-    version = (table.schema.metadata or {}).get(b"schema_version", b"none").decode()
-    if version != str(SCHEMA_VERSION):
-        raise BadInput(f"has schema {version}, this version reads {SCHEMA_VERSION}")
-    return table.cast(NOISE_SCHEMA)
+def _read_parts(folder: Path) -> pa.Table:
+    found = parts.sidecars(folder).get(parts.NOISE, ())
+    added = [read_rows(parts.read_part(folder, part), part["file"]).cast(NOISE_SCHEMA) for part in found]
+    return pa.concat_tables([NOISE_SCHEMA.empty_table(), *added])
 
 
 def measurement(problem: str, line: dict[str, Any]) -> dict[str, Any]:
@@ -86,13 +79,13 @@ def kept(folder: Path, problem: str, lines: list[dict[str, Any]]) -> bytes | Non
 
     A line that is there already adds nothing.
     """
-    sampled = sample(problem)
-    mine = [x for x in lines if x["config"] in sampled and x["status"] == OK and x["purpose"] != AGAIN]
+    of_sample = sample(problem)
+    mine = [x for x in lines if x["config"] in of_sample and x["status"] == OK and x["purpose"] != AGAIN]
     if not mine:
         return None
     rows = [measurement(problem, line) for line in mine]
     both = pa.concat_tables([read(folder), pa.Table.from_pylist(rows, NOISE_SCHEMA)]).to_pandas()
-    both = both.drop_duplicates(["problem", "config", "started"]).sort_values(["problem", "config", "started"])
+    both = both.drop_duplicates([*_TRAINING, "started"]).sort_values([*_TRAINING, "started"])
     return parquet_bytes(pa.Table.from_pandas(both, NOISE_SCHEMA, preserve_index=False))
 
 
@@ -104,8 +97,8 @@ def due(
     journal: measurements (`measurement`) that are in no file yet.
     """
     frame = pd.concat([read(folder).to_pandas(), pa.Table.from_pylist(list(journal), NOISE_SCHEMA).to_pandas()])
-    frame = frame[frame["problem"].isin(list(problems))].drop_duplicates(["problem", "config", "started"])
-    seen = frame.groupby(["problem", "config"])["started"].agg(["size", "max"])
+    frame = frame[frame["problem"].isin(list(problems))].drop_duplicates([*_TRAINING, "started"])
+    seen = frame.groupby(_TRAINING)["started"].agg(["size", "max"])
     ready = seen[(seen["size"] < REPEATS) & (seen["max"] <= now - GAP_S)]
     return [(str(problem), int(config)) for problem, config in ready.index]
 
@@ -113,15 +106,11 @@ def due(
 def ratios(folder: Path) -> Float[np.ndarray, " n"]:
     """Return c / c_1 of the repeated measurements in parts, c their scaled seconds, c_1 those of the first."""
     frame = read(folder).to_pandas().sort_values("started")
-    keys = ["problem", "config"]
-    added = [_measurements(parts.read_part(folder, part)) for part in parts.sidecars(folder).get(parts.NOISE, ())]
-    new = pa.concat_tables([NOISE_SCHEMA.empty_table(), *added]).to_pandas()
-    first = frame.groupby(keys)["scaled_s"].transform("first")
-    in_parts = pd.MultiIndex.from_frame(frame[[*keys, "started"]]).isin(
-        pd.MultiIndex.from_frame(new[[*keys, "started"]])
-    )
-    ratio = frame["scaled_s"] / first
-    return ratio[frame.duplicated(keys) & in_parts].to_numpy(dtype=np.float64)
+    new = _read_parts(folder).to_pandas()
+    ratio = frame["scaled_s"] / frame.groupby(_TRAINING)["scaled_s"].transform("first")
+    measurements = [pd.MultiIndex.from_frame(part[[*_TRAINING, "started"]]) for part in (frame, new)]
+    in_parts = measurements[0].isin(measurements[1])
+    return ratio[frame.duplicated(_TRAINING) & in_parts].to_numpy(dtype=np.float64)
 
 
 def print_differences(folder: Path) -> None:
@@ -130,11 +119,8 @@ def print_differences(folder: Path) -> None:
     if not len(ratio):
         return
     far = float(np.quantile(np.abs(ratio - 1), 0.9))
-    verdict = (
-        f"more than {MOST_APART:.0%}: disturbed, or another processor"
-        if far > MOST_APART
-        else f"within {MOST_APART:.0%}"
-    )
+    limit = f"{MOST_APART:.0%}"
+    verdict = f"more than {limit}: disturbed, or another processor" if far > MOST_APART else f"within {limit}"
     print(
         f"{len(ratio)} repeats: 90 % of them cost within {far:.1%} of the first measurement ({verdict}); "
         f"{np.median(ratio):.3f} times as much in the median"
@@ -149,8 +135,7 @@ def spread(folder: Path) -> pd.DataFrame:
     median over trainings is the noise's own, however often they were measured. `days` is the time between the first
     and the last in days.
     """
-    frame = read(folder).to_pandas()
-    groups = frame.groupby(["problem", "config"])
+    groups = read(folder).to_pandas().groupby(_TRAINING)
     table = pd.DataFrame(
         {
             "n": groups.size(),
@@ -172,20 +157,19 @@ def by_cost(folder: Path) -> pd.DataFrame:
     The medians of cv_raw and cv_scaled (`spread`) are in percent.
     """
     found = spread(folder)
-    bands = list(pairwise(BANDS_S))
-    parts = [(_band(*band), found[found["cost_s"].between(*band, inclusive="left")]) for band in bands]
-    return pd.DataFrame([_line(name, part) for name, part in [*parts, ("all", found)] if len(part)])
-
-
-def _band(low: float, high: float) -> str:
-    return f"{low:g} s and more" if high == np.inf else f"{low:g} to {high:g} s"
-
-
-def _line(name: str, part: pd.DataFrame) -> dict[str, Any]:
-    return {
-        "cost": name,
-        "trainings": len(part),
-        f"{REPEATS} times": int((part["n"] >= REPEATS).sum()),
-        "median cv % (cpu_s)": 100 * part["cv_raw"].median(),
-        "median cv % (scaled_s)": 100 * part["cv_scaled"].median(),
-    }
+    bands = {}
+    for low, high in pairwise(BANDS_S):
+        name = f"{low:g} s and more" if high == np.inf else f"{low:g} to {high:g} s"
+        bands[name] = found[found["cost_s"].between(low, high, inclusive="left")]
+    rows = [
+        {
+            "cost": name,
+            "trainings": len(part),
+            f"{REPEATS} times": int((part["n"] >= REPEATS).sum()),
+            "median cv % (cpu_s)": 100 * part["cv_raw"].median(),
+            "median cv % (scaled_s)": 100 * part["cv_scaled"].median(),
+        }
+        for name, part in (bands | {"all": found}).items()
+        if len(part)
+    ]
+    return pd.DataFrame(rows)

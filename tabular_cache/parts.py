@@ -6,10 +6,9 @@ last: a part without one was never finished. Rows of a later part replace what i
 
 A part either *continues* the table of the manifest (the sidecar names that one's data hash), or belongs to a table
 measured from scratch because the data have changed since. Such a new table takes the old one's place once it has as
-many configurations; until then readers pass its parts over, and nobody notices it.
+many configurations; until then readers pass its parts over.
 """
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -17,13 +16,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from datasets.errors import BadInput
 from datasets.files import write_atomically
-from harness.records import read_parquet
-from tabular_cache.schema import SCHEMA_VERSION, SEAL, digest_of, file_stem
+from tabular_cache.schema import SEAL, digest_of, file_stem, read_rows, sha256_of
 
 FOLDER = "parts"
 NOISE = "noise"  # of the parts that hold repeated measurements, in place of a problem
@@ -44,20 +39,13 @@ def sidecars(folder: Path) -> dict[str, list[Sidecar]]:
 
 @lru_cache(maxsize=4)
 def _sidecars(where: Path, mtime_ns: int) -> dict[str, list[Sidecar]]:
-    found = sorted((_sidecar(path) for path in where.iterdir() if _is_sidecar(path.name)), key=_place)
+    found = [read_sidecar(path) for path in where.glob("*--*.json") if path.stem.rpartition("--")[2].isdigit()]
+    found.sort(key=lambda part: (str(part["problem"]), int(part["number"])))
     return {problem: list(parts) for problem, parts in groupby(found, key=lambda part: str(part["problem"]))}
 
 
-def _is_sidecar(name: str) -> bool:
-    number = name.removesuffix(".json").rpartition("--")[2]
-    return name.endswith(".json") and number.isdigit()
-
-
-def _place(part: Sidecar) -> tuple[str, int]:
-    return str(part["problem"]), int(part["number"])
-
-
-def _sidecar(path: Path) -> Sidecar:
+def read_sidecar(path: Path) -> Sidecar:
+    """Return what a sidecar says; raises BadInput for one that is not as it was written."""
     try:
         part = json.loads(path.read_text())
         missing = [name for name in _NEEDED if name not in part]
@@ -70,11 +58,6 @@ def _sidecar(path: Path) -> Sidecar:
     return dict(part)
 
 
-def stem(problem: str, number: int) -> str:
-    """Return the stem of the two files of a part."""
-    return f"{file_stem(problem)}--{number:04d}"
-
-
 def read_part(folder: Path, part: Mapping[str, Any]) -> bytes:
     """Return a part's parquet file; raises BadInput unless its bytes are those that its sidecar vouches for."""
     path = folder / FOLDER / str(part["file"])
@@ -82,7 +65,7 @@ def read_part(folder: Path, part: Mapping[str, Any]) -> bytes:
         content = path.read_bytes()
     except OSError as error:
         raise BadInput(f"cannot read the part {path}: {error.strerror}; restore it") from None
-    found = hashlib.sha256(content).hexdigest()
+    found = sha256_of(content)
     if found != part["sha256"]:
         raise BadInput(
             f"the part {path} is damaged or foreign: sha256 {found[:12]}, its sidecar says {part['sha256'][:12]}; "
@@ -91,32 +74,21 @@ def read_part(folder: Path, part: Mapping[str, Any]) -> bytes:
     return content
 
 
-def write_part(folder: Path, problem: str, number: int, content: bytes, facts: Mapping[str, Any]) -> Sidecar:
-    """Write a part and then its sidecar with `facts`; returns the latter. Raises BadInput if the part is there."""
-    name = stem(problem, number)
-    if (folder / FOLDER / f"{name}.json").exists():
-        raise BadInput(f"{folder / FOLDER / name} is finished: a part is never written again")
-    part = {
-        "problem": problem,
-        "number": number,
-        "file": f"{name}.parquet",
-        "sha256": hashlib.sha256(content).hexdigest(),
-        "bytes": len(content),
-        **facts,
-    }
-    write_atomically(folder / FOLDER / f"{name}.parquet", content)
+def write_part(folder: Path, problem: str, content: bytes, facts: Mapping[str, Any]) -> Sidecar:
+    """Write the next part of a problem and then its sidecar with `facts`; returns the latter.
+
+    Raises BadInput where that sidecar is there: a part is never written again.
+    """
+    number = 1 + max((part["number"] for part in sidecars(folder).get(problem, [])), default=0)
+    path = folder / FOLDER / f"{file_stem(problem)}--{number:04d}"
+    if path.with_suffix(".json").exists():
+        raise BadInput(f"{path} is finished: a part is never written again")
+    names = {"problem": problem, "number": number, "file": f"{path.name}.parquet"}
+    part = {**names, "sha256": sha256_of(content), "bytes": len(content), **facts}
+    write_atomically(path.with_suffix(".parquet"), content)
     sealed = part | {SEAL: digest_of(part)}
-    write_atomically(folder / FOLDER / f"{name}.json", json.dumps(sealed, indent=1).encode() + b"\n")
+    write_atomically(path.with_suffix(".json"), json.dumps(sealed, indent=1).encode() + b"\n")
     return part
-
-
-def rows_of(content: bytes) -> pa.Table:
-    """Return the rows in a part's file; raises BadInput for another schema than this version's."""
-    rows = read_parquet(content)
-    version = (rows.schema.metadata or {}).get(b"schema_version", b"none").decode()
-    if version != str(SCHEMA_VERSION):
-        raise BadInput(f"a part has schema {version}, this version reads {SCHEMA_VERSION}")
-    return rows
 
 
 def data_of(folder: Path, entry: Mapping[str, Any]) -> dict[int, Mapping[str, Any]]:
@@ -126,20 +98,9 @@ def data_of(folder: Path, entry: Mapping[str, Any]) -> dict[int, Mapping[str, An
     """
     found: dict[int, Mapping[str, Any]] = {}
     for part in entry.get("parts", ()):
-        configs = rows_of(read_part(folder, part))["config"].unique().to_pylist()
-        found |= dict.fromkeys(configs, part["data"])
+        rows = read_rows(read_part(folder, part), part["file"])
+        found |= dict.fromkeys(rows["config"].unique().to_pylist(), part["data"])
     return found
-
-
-def joined(tables: Sequence[pa.Table]) -> pa.Table:
-    """Return the rows of several tables of one problem, those of a later one replacing its configurations' before."""
-    kept: list[pa.Table] = []
-    for table in tables:
-        again = pc.unique(table["config"])
-        kept = [before.filter(pc.invert(pc.is_in(before["config"], again))) for before in kept] + [table]
-    whole = pa.concat_tables([table.replace_schema_metadata(tables[0].schema.metadata) for table in kept])
-    whole = whole.unify_dictionaries().combine_chunks()
-    return whole.sort_by([("config", "ascending"), ("n_estimators", "ascending")])
 
 
 def lineages(parts: Iterable[Sidecar], base: Mapping[str, Any] | None) -> tuple[list[Sidecar], list[Sidecar]]:
@@ -158,46 +119,40 @@ def lineages(parts: Iterable[Sidecar], base: Mapping[str, Any] | None) -> tuple[
     return [p for p in parts if p.get("continues")], [p for p in parts if not p.get("continues")]
 
 
-def has_moved_in(anew: Sequence[Sidecar], base: Mapping[str, Any] | None) -> bool:
-    """Say whether a table measured from scratch has as many configurations as the one whose place it takes."""
-    return bool(anew) and (base is None or anew[-1]["table"]["configs"] >= base["configs"])
+# What readers see: the manifest, the parts counted in.
 
 
 def with_parts(manifest: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Return a manifest whose entries and campaigns count the parts in: what readers see.
+    """Return a manifest whose entries and campaigns count the parts in.
 
     An entry's `sha256` is its table's: the base file's where there are no parts, else the digest of the checksums of
     all its files; `file_sha256` and `file_bytes` are the base file's then (None where only parts are read), and `parts`
     are the sidecars to read.
     """
     found = sidecars(folder)
-    problems = {problem: parts for problem, parts in found.items() if problem != NOISE}
     if not found:
         return dict(manifest)
     tables = dict(manifest["tables"])
-    for problem, parts in problems.items():
-        base = tables.get(problem)
-        entry = _entry(base, *lineages(parts, base))
-        if entry is not None:
-            tables[problem] = entry
+    for problem, parts in found.items():
+        entry = None if problem == NOISE else _entry(tables.get(problem), parts)
+        tables |= {} if entry is None else {problem: entry}
     every = [part for parts in found.values() for part in parts]
     campaigns = [*manifest["campaigns"], *_campaigns(sorted(every, key=lambda part: str(part["campaign"]["date"])))]
     return {**manifest, "tables": dict(sorted(tables.items())), "campaigns": campaigns}
 
 
-def _entry(
-    base: Mapping[str, Any] | None, goes_on: Sequence[Sidecar], anew: Sequence[Sidecar]
-) -> dict[str, Any] | None:
+def _entry(base: Mapping[str, Any] | None, parts: Sequence[Sidecar]) -> dict[str, Any] | None:
     """Return the entry of a table with its parts; None where none of them is read (yet)."""
-    if has_moved_in(anew, base):
-        return {**anew[0]["data"], **_sums(anew), "file_sha256": None, "sha256": checksum(None, anew)}
+    goes_on, anew = lineages(parts, base)
+    if anew and (base is None or anew[-1]["table"]["configs"] >= base["configs"]):
+        return {**anew[0]["data"], **_sums(anew), "file_sha256": None, "sha256": _checksum("", anew)}
     if not goes_on or base is None:
-        return None if base is None else dict(base)
+        return None
     sums = _sums(goes_on)
     sums |= {name: base[name] + sums[name] for name in ("bytes", "core_s")}
     of_base = {"file_sha256": base["sha256"], "file_bytes": base["bytes"]}
     unsealed = {key: value for key, value in base.items() if key != SEAL}
-    return {**unsealed, **sums, **of_base, "sha256": checksum(base["sha256"], goes_on)}
+    return {**unsealed, **sums, **of_base, "sha256": _checksum(base["sha256"], goes_on)}
 
 
 def _sums(parts: Sequence[Sidecar]) -> dict[str, Any]:
@@ -210,10 +165,8 @@ def _sums(parts: Sequence[Sidecar]) -> dict[str, Any]:
     }
 
 
-def checksum(base_sha256: str | None, parts: Sequence[Sidecar]) -> str:
-    """Return the digest of the checksums of a base file and its parts."""
-    sums = [base_sha256 or "", *(str(part["sha256"]) for part in parts)]
-    return hashlib.sha256("\n".join(sums).encode()).hexdigest()
+def _checksum(base_sha256: str, parts: Sequence[Sidecar]) -> str:
+    return sha256_of("\n".join([base_sha256, *(str(part["sha256"]) for part in parts)]).encode())
 
 
 def _campaigns(parts: Sequence[Sidecar]) -> list[dict[str, Any]]:

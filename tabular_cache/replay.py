@@ -9,10 +9,10 @@ from jaxtyping import Float, Int, UInt
 
 from datasets.errors import BadInput
 from harness.compile_cache import njit
+from harness.errors import whole
 from harness.problem import Candidates, Evaluation, Problem, cap, stopped
 from harness.space import XGBOOST_SPACE
 from harness.streams import stream
-from tabular_cache.schema import problem_name
 from tabular_cache.table import Table, TableSettings, about, first_configs, read_table
 
 # The problem of one run: candidates are rows; evaluating one looks it up.
@@ -169,8 +169,7 @@ class Replay(TableSettings):
     at_most_configs: int | str | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.max_candidates, int) or self.max_candidates < 2:
-            raise BadInput(f"evaluator.max_candidates must be a whole number >= 2, got {self.max_candidates!r}")
+        whole("evaluator.max_candidates", self.max_candidates, 2)
         if self.cost not in COST_COLUMNS:
             raise BadInput(f"evaluator.cost must be one of {', '.join(COST_COLUMNS)}, got {self.cost!r}")
         if self.objective not in OBJECTIVES:
@@ -203,4 +202,4 @@ class Replay(TableSettings):
         return ReplayProblem(table, seed, self.max_candidates, self.cost, configs, self.objective)
 
     def _table(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> Table:
-        return read_table(problem_name(str(dataset["name"]), str(pipeline["name"])), self._folder)
+        return read_table(self._problem(dataset, pipeline), self._folder)

@@ -5,8 +5,6 @@ running. Packing merges the journal into the problem's parquet file, writes the 
 the journal; a kill in between leaves the journal, and merging again is harmless.
 """
 
-import fcntl
-import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -15,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from filelock import FileLock, Timeout
 
 from datasets.errors import BadInput
 from datasets.files import write_atomically
@@ -22,12 +21,49 @@ from harness.problem import TIMEOUT
 from harness.records import read_parquet
 from pipelines.identity import difference
 from tabular_cache import noise
-from tabular_cache.rows import NOISE, merge_rows, parquet_bytes
-from tabular_cache.schema import SCHEMA_VERSION, SEAL, SOBOL_SEED, file_stem, seal_of
-from tabular_cache.table import PENDING, base_manifest, check_base, repair
+from tabular_cache.schema import (
+    NOISE,
+    SCHEMA_VERSION,
+    SEAL,
+    SOBOL_SEED,
+    file_stem,
+    merge_rows,
+    parquet_bytes,
+    seal_of,
+    sha256_of,
+)
+from tabular_cache.table import PENDING, base_manifest, check_entry, repair
 
 LIMIT = "time_limit_s"
 OF_DATA = ("data_hash", "identity", "identity_confirmed")
+
+
+class Journal:
+    """A file of JSON lines, each synced to disk as it is appended; one that a kill has torn is passed over."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Return the lines that are whole, none where there is no file."""
+        found = []
+        for line in self.path.read_text().splitlines() if self.path.exists() else ():
+            try:
+                found.append(json.loads(line))
+            except ValueError:
+                continue
+        return found
+
+    def append(self, line: Mapping[str, Any]) -> None:
+        """Add a line, and close a torn one before it."""
+        with self.path.open("a+b") as file:
+            if file.tell():
+                file.seek(-1, os.SEEK_END)
+                if file.read(1) != b"\n":
+                    file.write(b"\n")
+            file.write(json.dumps(line).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
 
 
 class Store:
@@ -35,7 +71,7 @@ class Store:
 
     def __init__(self, folder: Path, tree_method: str | None = None) -> None:
         """Open a folder; raises BadInput if its tables were measured with another `tree_method`."""
-        self.folder, self.journal = folder, folder / "journal"
+        self.folder = folder
         self._data: dict[str, Mapping[str, Any]] = {}  # hash and identity of the data that each problem is measured on
         self.manifest = self._manifest(tree_method)
 
@@ -46,7 +82,7 @@ class Store:
         manifest = base_manifest(self.folder)
         for problem, entry in manifest["tables"].items():
             if "sha256" in entry:  # else half written
-                check_base(manifest, problem, self.folder)  # what is wrong now must not be sealed below
+                check_entry(manifest, problem, self.folder)  # what is wrong now must not be sealed below
         found = manifest["tree_method"]
         if tree_method not in (None, found):
             raise BadInput(f"the tables in {self.folder} are of tree_method {found}; give tables=DIR for {tree_method}")
@@ -55,27 +91,28 @@ class Store:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the folder's lock; raises BadInput when another build has it."""
+        lock = FileLock(self.folder / "journal" / ".lock", timeout=0)
         try:
-            self.journal.mkdir(parents=True, exist_ok=True)
-            file = (self.journal / ".lock").open("w")
+            (self.folder / "journal").mkdir(parents=True, exist_ok=True)
+            lock.acquire()
+        except Timeout:
+            raise BadInput(f"another build is writing to {self.folder}: wait for it, or stop it") from None
         except OSError as error:
             raise BadInput(f"cannot write tables to {self.folder}: {error.strerror}") from None
-        with file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise BadInput(f"another build is writing to {self.folder}: wait for it, or stop it") from None
+        try:
             self.manifest = self._manifest(self.manifest["tree_method"])  # a build may have ended since
             yield
+        finally:
+            lock.release()
 
-    def lines(self, problem: str) -> list[dict[str, Any]]:
-        """Return the journal of a problem; a torn last line (killed while writing) is passed over."""
-        return read_journal(self._journal_path(problem))
+    def journal(self, problem: str) -> Journal:
+        """Return the journal of a problem."""
+        return Journal(self.folder / "journal" / f"{file_stem(problem)}.jsonl")
 
     def append(self, problem: str, line: dict[str, Any]) -> None:
-        """Add one finished training to the journal, synced to disk; raises BadInput as `pack` does for its data."""
+        """Add one finished training to the journal; raises BadInput as `pack` does for its data."""
         self._check_data(problem, self._entry(problem), [line])
-        append_line(self._journal_path(problem), line)
+        self.journal(problem).append(line)
 
     def done(self, problem: str, limit_s: float | None) -> dict[int, float]:
         """Return the finished configurations of a problem and the CPU seconds of each training.
@@ -86,11 +123,11 @@ class Store:
         if table is None:
             return {}
         last = table.filter(table["own"])
-        status, cost = last["status"].to_pylist(), last["cpu_s"].to_pylist()
+        own = zip(*(last[name].to_pylist() for name in ("config", "status", "cpu_s")), strict=True)
         return {
-            config: cost[i]
-            for i, config in enumerate(last["config"].to_pylist())
-            if status[i] != TIMEOUT or (limit_s is not None and cost[i] >= limit_s)
+            config: cost_s
+            for config, status, cost_s in own
+            if status != TIMEOUT or (limit_s is not None and cost_s >= limit_s)
         }
 
     def pack(self, problem: str) -> None:
@@ -98,7 +135,7 @@ class Store:
 
         Raises BadInput for a line that was measured on other data than the table, or than the lines before it.
         """
-        lines = self.lines(problem)
+        lines = self.journal(problem).lines()
         if not lines:
             return
         old, entry = self.packed(problem), self._entry(problem)
@@ -109,7 +146,7 @@ class Store:
         table = merge_rows(old, [line for line in lines if line["purpose"] != NOISE])
         if table is not None and len(table):
             content = parquet_bytes(table)
-            digest = hashlib.sha256(content).hexdigest()
+            digest = sha256_of(content)
             self.manifest["tables"][problem] = {**entry, PENDING: digest}  # after a kill in between, both are known
             self.write_manifest()
             write_atomically(self._table_path(problem), content)
@@ -128,12 +165,12 @@ class Store:
                 **{key: first[key] for key in OF_DATA if key in first},  # small differences must not add up
             }
         self.write_manifest()
-        self._journal_path(problem).unlink()
+        self.journal(problem).path.unlink()
 
     def _keep_noise(self, content: bytes | None) -> None:
         if content is None:
             return
-        digest = hashlib.sha256(content).hexdigest()
+        digest = sha256_of(content)
         self.manifest["noise"] = {**self.manifest.get("noise", {}), PENDING: digest}
         self.write_manifest()
         write_atomically(self.folder / noise.FILE, content)
@@ -165,25 +202,16 @@ class Store:
         path = self._table_path(problem)
         if not path.exists():
             return None
-        entry = self.manifest["tables"].get(problem, {})
-        try:
-            content = path.read_bytes()
-            if hashlib.sha256(content).hexdigest() not in (entry.get("sha256"), entry.get(PENDING)):
-                raise BadInput(
-                    f"the table {path} is damaged or foreign: its checksum is not that of the manifest; "
-                    + repair(self.folder, problem, self.manifest)
-                )
-            return read_parquet(content)
-        except (OSError, pa.ArrowException) as error:
+        entry, content = self.manifest["tables"].get(problem, {}), path.read_bytes()
+        if sha256_of(content) not in (entry.get("sha256"), entry.get(PENDING)):
             raise BadInput(
-                f"the table {path} is damaged ({type(error).__name__}): {repair(self.folder, problem, self.manifest)}"
-            ) from None
+                f"the table {path} is damaged or foreign: its checksum is not that of the manifest; "
+                + repair(self.folder, problem, self.manifest)
+            )
+        return read_parquet(content)
 
     def _table_path(self, problem: str) -> Path:
         return self.folder / f"{file_stem(problem)}.parquet"
-
-    def _journal_path(self, problem: str) -> Path:
-        return self.journal / f"{file_stem(problem)}.jsonl"
 
 
 def check_same_data(problem: str, known: Mapping[str, Any], found: Mapping[str, Any]) -> None:
@@ -193,31 +221,3 @@ def check_same_data(problem: str, known: Mapping[str, Any], found: Mapping[str, 
             f"{problem} was measured on other data before ({reason}): bring those back (DATASETS_HOME), or measure "
             "all of it anew in another folder, tables=DIR dataset=[...]"
         )
-
-
-def read_journal(path: Path) -> list[dict[str, Any]]:
-    """Return the lines of a journal; a torn last one (killed while writing) is passed over."""
-    if not path.exists():
-        return []
-    found = []
-    for line in path.read_text().splitlines():
-        try:
-            found.append(json.loads(line))
-        except ValueError:
-            continue
-    return found
-
-
-def append_line(path: Path, line: dict[str, Any]) -> None:
-    """Add a line to a journal, synced to disk."""
-    with path.open("a+b") as file:
-        if file.tell() and not _ends_a_line(file):
-            file.write(b"\n")  # close a torn line, so that it spoils no other
-        file.write(json.dumps(line).encode() + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _ends_a_line(file: Any) -> bool:
-    file.seek(-1, os.SEEK_END)
-    return bool(file.read(1) == b"\n")

@@ -1,9 +1,8 @@
 """Reading the tables: the manifest (what there is, and its checksums), and a problem's rows, with parts (`Table`).
 
-Also the settings that evaluators on tables share (`TableSettings`), and a table alone, as a worker without it gets it.
+Also the settings that evaluators on tables share (`TableSettings`).
 """
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,19 +15,22 @@ import pyarrow as pa
 from jaxtyping import Bool, Float, Int
 
 from datasets.errors import BadInput
-from harness.errors import folder
+from harness.errors import folder, whole
 from harness.problem import STATUSES, TIMEOUT, About, Evaluator
-from harness.records import read_parquet
 from harness.space import XGBOOST_SPACE
 from tabular_cache import parts
 from tabular_cache.schema import (
     SCHEMA_VERSION,
+    SEAL,
     SOBOL_SEED,
-    check_entry,
-    check_fields,
     check_order,
     check_rows,
     file_stem,
+    joined,
+    problem_name,
+    read_rows,
+    seal_of,
+    sha256_of,
 )
 
 TABLES = Path(__file__).parent / "tables"
@@ -55,6 +57,9 @@ class Table:
     def __len__(self) -> int:
         return len(self.native)
 
+    def __getitem__(self, column: str) -> np.ndarray:
+        return self.columns[column]
+
     @property
     def measured(self) -> Bool[np.ndarray, " n"]:
         """Rows that can be replayed: all but those that the build's own time limit cut short."""
@@ -70,20 +75,12 @@ class Table:
         last[rows[np.append(config[rows][1:] != config[rows][:-1], True)]] = True
         return last
 
-    def __getitem__(self, column: str) -> np.ndarray:
-        return self.columns[column]
 
-
-def read_manifest(folder: Path = TABLES) -> dict[str, Any]:
-    """Return the manifest of `folder`, the parts of its tables counted in (`parts.with_parts`).
+def base_manifest(folder: Path = TABLES) -> dict[str, Any]:
+    """Return the manifest of `folder` as its file has it: of the tables without their parts.
 
     Raises BadInput if it is missing, unreadable or of another schema.
     """
-    return parts.with_parts(base_manifest(folder), folder)
-
-
-def base_manifest(folder: Path = TABLES) -> dict[str, Any]:
-    """Return the manifest of `folder` as its file has it: of the tables without their parts; raises BadInput too."""
     path = folder / "manifest.json"
     try:
         manifest = json.loads(path.read_text())
@@ -105,33 +102,134 @@ def base_manifest(folder: Path = TABLES) -> dict[str, Any]:
     return dict(manifest)
 
 
+def read_manifest(folder: Path = TABLES) -> dict[str, Any]:
+    """Return the manifest of `folder`, the parts of its tables counted in; raises BadInput as `base_manifest` does."""
+    return parts.with_parts(base_manifest(folder), folder)
+
+
+@lru_cache(maxsize=8)
+def _manifests(folder: Path, mtimes_ns: tuple[int, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the manifest of a folder without the parts of its tables, and with them."""
+    base = base_manifest(folder)
+    return base, parts.with_parts(base, folder)
+
+
 def table_entry(problem: str, folder: Path = TABLES) -> dict[str, Any]:
-    """Return the manifest's entry of a problem; raises BadInput naming it when there is none."""
+    """Return the manifest's entry of a problem; raises BadInput naming it when there is none, or a wrong one."""
     files = (folder / "manifest.json", folder / parts.FOLDER)
     base, manifest = _manifests(folder, tuple(path.stat().st_mtime_ns if path.exists() else 0 for path in files))
     if problem not in manifest["tables"]:
         raise BadInput(f"no table for {problem} in {folder}: build it with {_build_command(folder, manifest, problem)}")
     if problem in base["tables"]:
-        check_base(base, problem, folder)
-    entry = manifest["tables"][problem]
-    try:
-        check_fields(entry)
-    except ValueError as error:
-        raise BadInput(f"{files[1]}: what the sidecars say of {problem} is wrong: {error}") from None
-    return dict(entry)
+        check_entry(base, problem, folder)
+    return dict(manifest["tables"][problem])
 
 
-def check_base(manifest: Mapping[str, Any], problem: str, folder: Path) -> None:
-    """Raise BadInput unless the entry of a problem in a `base_manifest` is one that a builder has written."""
+def check_entry(manifest: Mapping[str, Any], problem: str, folder: Path) -> None:
+    """Raise BadInput unless the entry of a problem in a `base_manifest` is as a builder wrote it: by its seal.
+
+    Entries without a seal are of tables from before there were any; those had no identity of their data either.
+    """
     path, entry = folder / "manifest.json", manifest["tables"][problem]
     if isinstance(entry, dict) and PENDING in entry and "sha256" not in entry:
         raise BadInput(_half_written(problem, folder))
     if not isinstance(entry, dict) or not isinstance(entry.get("sha256"), str):
         raise BadInput(f"{path}: the entry of {problem} has no sha256")
+    if entry.get(SEAL) != seal_of(manifest, problem) and (SEAL in entry or "identity" in entry):
+        raise BadInput(
+            f"{path}: the entry of {problem} is wrong: it is not as it was written, its seal is that of other values; "
+            "restore it"
+        )
+
+
+def about(problem: str, entry: Mapping[str, Any]) -> About:
+    """Return what a manifest's entry says of its problem."""
+    dataset, _, pipeline = problem.partition("/")
+    sizes = (int(entry[name]) for name in ("n_train", "width_after", "n_classes"))
+    return About(dataset, pipeline, str(entry["task"]), *sizes)
+
+
+@lru_cache(maxsize=4)
+def read_table(problem: str, folder: Path = TABLES) -> Table:
+    """Return the table of a problem as `load_table` does, the last few being remembered."""
+    return load_table(problem, folder)
+
+
+def load_table(problem: str, folder: Path = TABLES) -> Table:
+    """Return the table of a problem from its base file and its parts, checked against the manifest and the sidecars.
+
+    Raises BadInput, naming the file, when one is missing, unreadable or differs from its checksum, and for rows that
+    make no sense.
+    """
+    entry, path = table_entry(problem, folder), folder / f"{file_stem(problem)}.parquet"
     try:
-        check_entry(manifest, problem)
-    except ValueError as error:
-        raise BadInput(f"{path}: the entry of {problem} is wrong: {error}") from None
+        table = to_table(problem, _rows(problem, folder, entry, path), entry)
+        check_rows(entry, table.columns, table.status, table.statuses)
+    except BadInput:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, pa.ArrowException) as error:
+        raise BadInput(f"{path} is no table of measurements ({type(error).__name__}: {error})") from None
+    return table
+
+
+def table_rows(problem: str, folder: Path = TABLES) -> pa.Table:
+    """Return the rows of a problem's table as its files have them; raises BadInput as `load_table` does."""
+    return _rows(problem, folder, table_entry(problem, folder), folder / f"{file_stem(problem)}.parquet")
+
+
+def _rows(problem: str, folder: Path, entry: dict[str, Any], path: Path) -> pa.Table:
+    """Return all rows of a table: those of its base file, unless it was measured from scratch since, and its parts."""
+    names = [path, *(part["file"] for part in entry.get("parts", ()))]
+    contents = [parts.read_part(folder, part) for part in entry.get("parts", ())]
+    if contents and entry["file_sha256"] is None:
+        del names[0]
+    else:
+        contents.insert(0, _content(problem, folder, entry, path))
+    tables = [read_rows(content, f"the table {name}") for content, name in zip(contents, names, strict=True)]
+    for rows in tables:  # all are sorted when they are put together
+        check_order(rows["config"].to_numpy(), rows["n_estimators"].to_numpy())
+    return joined(tables) if len(tables) > 1 else tables[0]
+
+
+def _content(problem: str, folder: Path, entry: dict[str, Any], path: Path) -> bytes:
+    """Return the bytes of a table's base file."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise BadInput(f"cannot read the table of {problem}, {path}: {error.strerror}") from None
+    found = sha256_of(content)
+    if found != _file_sha256(entry):  # a build may have written it since the manifest was read
+        entry = table_entry(problem, folder)
+    if found == entry.get(PENDING):
+        raise BadInput(_half_written(problem, folder))
+    if found != _file_sha256(entry):
+        raise BadInput(
+            f"the table {path} is damaged or foreign: sha256 {found[:12]}, the manifest says "
+            f"{_file_sha256(entry)[:12]}; " + repair(folder, problem, read_manifest(folder))
+        )
+    return content
+
+
+def _file_sha256(entry: Mapping[str, Any]) -> str:
+    """Return the checksum of a table's base file; where there are parts, `sha256` is that of the whole."""
+    return str(entry.get("file_sha256") or entry["sha256"])
+
+
+def to_table(problem: str, data: pa.Table, meta: dict[str, Any]) -> Table:
+    """Return the rows of a problem's file as a `Table`."""
+    statuses = data["status"].combine_chunks()
+    if isinstance(statuses, pa.ChunkedArray):
+        statuses = statuses.chunk(0)
+    if statuses.null_count:
+        raise ValueError(f"status must be one of {', '.join(STATUSES)} in every row, it is missing in some")
+    plain = {n: data[n].to_numpy() for n in data.column_names if n != "status"}
+    native = np.stack([plain[n].astype(np.float64) for n in XGBOOST_SPACE.names], axis=1)
+    columns = {n: c.astype(np.float64) if c.dtype == np.float32 else c for n, c in plain.items()}
+    status, names = statuses.indices.to_numpy(), tuple(statuses.dictionary.to_pylist())
+    return Table(problem, native, XGBOOST_SPACE.to_unit(native), columns, status, names, meta)
+
+
+# What to do about a table that is not as it should be.
 
 
 def _half_written(problem: str, folder: Path) -> str:
@@ -154,141 +252,7 @@ def _build_command(folder: Path, manifest: Mapping[str, Any], problem: str = "")
     return f"`python -m tabular_cache build{which}{here}{how}`"
 
 
-def about(problem: str, entry: Mapping[str, Any]) -> About:
-    """Return what a manifest's entry says of its problem."""
-    dataset, _, pipeline = problem.partition("/")
-    return About(
-        dataset, pipeline, str(entry["task"]), int(entry["n_train"]), int(entry["width_after"]), int(entry["n_classes"])
-    )
-
-
-@lru_cache(maxsize=8)
-def _manifests(folder: Path, mtimes_ns: tuple[int, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the manifest of a folder without the parts of its tables, and with them."""
-    base = base_manifest(folder)
-    return base, parts.with_parts(base, folder)
-
-
-@lru_cache(maxsize=4)
-def read_table(problem: str, folder: Path = TABLES) -> Table:
-    """Return the table of a problem as `load_table` does, the last few being remembered."""
-    return load_table(problem, folder)
-
-
-def load_table(problem: str, folder: Path = TABLES) -> Table:
-    """Return the table of a problem from its base file and its parts, checked against the manifest and the sidecars.
-
-    Raises BadInput, naming the file, when one is missing, unreadable or differs from its checksum.
-    """
-    entry = table_entry(problem, folder)
-    path = folder / f"{file_stem(problem)}.parquet"
-    try:
-        table = to_table(problem, _rows(problem, folder, entry, path), entry)
-        check_rows(entry, table.columns, table.status, table.statuses)
-    except BadInput:
-        raise
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, pa.ArrowException) as error:
-        raise BadInput(f"{path} is no table of measurements ({type(error).__name__}: {error})") from None
-    return table
-
-
-def table_rows(problem: str, folder: Path = TABLES) -> pa.Table:
-    """Return the rows of a problem's table as its files have them; raises BadInput as `load_table` does."""
-    return _rows(problem, folder, table_entry(problem, folder), folder / f"{file_stem(problem)}.parquet")
-
-
-def _rows(problem: str, folder: Path, entry: dict[str, Any], path: Path) -> pa.Table:
-    """Return all rows of a table: those of its base file, unless it was measured from scratch since, and its parts."""
-    added = [_checked_rows(problem, folder, parts.read_part(folder, part), path) for part in entry.get("parts", ())]
-    if added and entry["file_sha256"] is None:
-        return parts.joined(added) if len(added) > 1 else added[0]
-    base = _checked_rows(problem, folder, _content(problem, folder, entry, path), path)
-    return parts.joined([base, *added]) if added else base
-
-
-def _content(problem: str, folder: Path, entry: dict[str, Any], path: Path) -> bytes:
-    """Return the bytes of a table's base file."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise BadInput(f"cannot read the table of {problem}, {path}: {error.strerror}") from None
-    found = hashlib.sha256(content).hexdigest()
-    if found != _file_sha256(entry):  # a build may have written it since the manifest was read
-        entry = table_entry(problem, folder)
-    if found == entry.get(PENDING):
-        raise BadInput(_half_written(problem, folder))
-    if found != _file_sha256(entry):
-        raise BadInput(
-            f"the table {path} is damaged or foreign: sha256 {found[:12]}, the manifest says "
-            f"{_file_sha256(entry)[:12]}; " + repair(folder, problem, read_manifest(folder))
-        )
-    if len(content) != (told := entry.get("file_bytes", entry["bytes"])):
-        raise ValueError(f"it has {len(content)} bytes, the manifest says {told}")
-    return content
-
-
-def _file_sha256(entry: Mapping[str, Any]) -> str:
-    """Return the checksum of a table's base file; where there are parts, `sha256` is that of the whole."""
-    return str(entry.get("file_sha256") or entry["sha256"])
-
-
-def _checked_rows(problem: str, folder: Path, content: bytes, path: Path) -> pa.Table:
-    rows = read_parquet(content)
-    version = (rows.schema.metadata or {}).get(b"schema_version", b"none").decode()
-    if version != str(SCHEMA_VERSION):
-        raise BadInput(
-            f"the table {path} has schema {version}, this version reads {SCHEMA_VERSION}: rebuild with "
-            f"{_build_command(folder, read_manifest(folder), problem)}"
-        )
-    check_order(rows["config"].to_numpy(), rows["n_estimators"].to_numpy())
-    return rows
-
-
-def to_table(problem: str, data: pa.Table, meta: dict[str, Any]) -> Table:
-    """Return the rows of a problem's file as a `Table`."""
-    statuses = data["status"].combine_chunks()
-    if isinstance(statuses, pa.ChunkedArray):
-        statuses = statuses.chunk(0)
-    if statuses.null_count:
-        raise ValueError(f"status must be one of {', '.join(STATUSES)} in every row, it is missing in some")
-    plain = {n: data[n].to_numpy() for n in data.column_names if n != "status"}
-    native = np.stack([plain[n].astype(np.float64) for n in XGBOOST_SPACE.names], axis=1)
-    columns = {n: c.astype(np.float64) if c.dtype == np.float32 else c for n, c in plain.items()}
-    return Table(
-        problem=problem,
-        native=native,
-        unit=XGBOOST_SPACE.to_unit(native),
-        columns=columns,
-        status=statuses.indices.to_numpy(),
-        statuses=tuple(statuses.dictionary.to_pylist()),
-        meta=meta,
-    )
-
-
-# What a worker without the table is sent, one problem's table with a small manifest; and which evaluators send it.
-
-
-def cargo(problem: str, where: Path) -> dict[str, bytes]:
-    """Return the files of a folder of tables that holds this problem only; raises BadInput as `load_table` does.
-
-    A table with parts goes as one file, under the identity (`sha256`) that it has here.
-    """
-    entry = load_table(problem, where).meta
-    path = where / f"{file_stem(problem)}.parquet"
-    if "parts" in entry:
-        from tabular_cache.rows import parquet_bytes  # imports XGBoost, which replay does not need
-
-        content = parquet_bytes(table_rows(problem, where))
-        entry = {k: v for k, v in entry.items() if k != "parts"}
-        entry |= {"file_sha256": hashlib.sha256(content).hexdigest(), "file_bytes": len(content)}
-    else:
-        try:
-            content = path.read_bytes()
-        except OSError as error:
-            raise BadInput(f"cannot read the table of {problem}, {path}: {error.strerror}") from None
-    manifest = {k: v for k, v in read_manifest(where).items() if k not in ("tables", "campaigns")}
-    manifest |= {"tables": {problem: entry}, "campaigns": []}
-    return {path.name: content, "manifest.json": json.dumps(manifest).encode()}
+# What evaluators on a folder of tables share.
 
 
 def configurations(table: Table) -> int:
@@ -298,20 +262,17 @@ def configurations(table: Table) -> int:
 
 def first_configs(table: Table, n_configs: int | None) -> Bool[np.ndarray, " m"]:
     """Return which rows are of the first `n_configs` configurations (None: all); BadInput where there are fewer."""
-    config: np.ndarray = table["config"]
-    if n_configs is None:
-        return np.ones(len(config), dtype=bool)
     there = configurations(table)
-    if n_configs > there:
+    if n_configs is not None and n_configs > there:
         raise BadInput(f"the table of {table.problem} has {there} configurations, evaluator.n_configs={n_configs}")
-    return config < n_configs
+    return np.asarray(table["config"] < (there if n_configs is None else n_configs))
 
 
 class TableSettings(Evaluator):
-    """What evaluators on a folder of tables share: where it lies, and how a problem's part of it goes elsewhere.
+    """Where the tables of an evaluator lie, and how much of each it uses.
 
     tables: the folder, None for the shipped one; n_configs: use the first so many configurations of a table only,
-    None for all. Raises BadInput for less than one, and for more than the table of a problem has (`first`).
+    None for all. Raises BadInput for less than one, and for more than the table of a problem has (`first_configs`).
     at_most_configs: the same where a table may have fewer; a folder of tables, which every worker needs, stands for as
     many as the problem's table there has, so that two folders are replayed with equally many. Not both.
     """
@@ -323,13 +284,11 @@ class TableSettings(Evaluator):
     def __post_init__(self) -> None:
         if self.tables is not None:
             folder("evaluator.tables", self.tables)
-        if self.n_configs is not None and (not isinstance(self.n_configs, int) or self.n_configs < 1):
-            raise BadInput(f"evaluator.n_configs must be a whole number >= 1 or null, got {self.n_configs!r}")
+        if self.n_configs is not None:
+            whole("evaluator.n_configs", self.n_configs, 1)
         most = self.at_most_configs
-        number = isinstance(most, int) and not isinstance(most, bool) and most >= 1
-        if not (most is None or number or (isinstance(most, str) and most)):
-            allowed = "a whole number >= 1, a folder of tables, or null"
-            raise BadInput(f"evaluator.at_most_configs must be {allowed}, got {most!r}")
+        if most == "" or not (most is None or isinstance(most, str)):
+            whole("evaluator.at_most_configs, if it names no folder,", most, 1)
         if most is not None and self.n_configs is not None:
             raise BadInput("evaluator.n_configs and evaluator.at_most_configs exclude each other")
 
@@ -345,3 +304,7 @@ class TableSettings(Evaluator):
     @property
     def _folder(self) -> Path:
         return TABLES if self.tables is None else folder("evaluator.tables", self.tables)
+
+    @staticmethod
+    def _problem(dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> str:
+        return problem_name(str(dataset["name"]), str(pipeline["name"]))

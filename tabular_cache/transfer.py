@@ -1,11 +1,8 @@
-"""Transferred cost models: log cost as other data sets' tables teach it, whatever this run observes (`Transfer`).
+"""Transferred cost models: log cost as it is on other data sets' tables, whatever this run observes (`Transfer`).
 
 `TrainingSet` is what a model is trained on, `TransferModel` what came of it; trained models are kept in the cache.
 """
 
-import hashlib
-import io
-import json
 import math
 import platform
 import sys
@@ -29,32 +26,28 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from datasets.catalogue import entries
+from datasets import catalogue
 from datasets.errors import BadInput
 from datasets.files import cache_folder, read_sealed, write_sealed
 from harness.cost_models import CostModel, Features, log_costs
+from harness.errors import flag, whole
 from harness.problem import About, Problem
 from harness.space import XGBOOST_SPACE
 from harness.streams import seed_sequence, stream
+from tabular_cache.schema import digest_of
 from tabular_cache.table import TABLES, about, load_table, read_manifest, table_entry
 
-# What other data sets' tables have to teach: which problems there are, and some measured rows of each.
+# Whose tables a model is trained on: those of other data sets, and some measured rows of each.
 
 VERSION = 1  # raise it when the same table gives other rows
 
 
-@dataclass(frozen=True)
-class SourceTable:
-    """One problem's table: what the manifest says of the problem, and the table's sha256."""
-
-    about: About
-    sha256: str
+Entries = Mapping[str, Mapping[str, Any]]  # the manifest's, by problem
 
 
-def sources(folder: Path) -> dict[str, SourceTable]:
-    """Return every table of `folder` by its problem's name, sorted; raises BadInput as `table_entry` does."""
-    tables = {problem: table_entry(problem, folder) for problem in sorted(read_manifest(folder)["tables"])}
-    return {problem: SourceTable(about(problem, entry), entry["sha256"]) for problem, entry in tables.items()}
+def sources(folder: Path) -> Entries:
+    """Return the entries of all tables of `folder`, by problem, sorted; raises BadInput as `table_entry` does."""
+    return {problem: table_entry(problem, folder) for problem in sorted(read_manifest(folder)["tables"])}
 
 
 @cache
@@ -62,38 +55,28 @@ def related_datasets(dataset: str) -> frozenset[str]:
     """Return the data sets made of a raw file that `dataset` is made of, those that share rows, and itself.
 
     `satimage_code` is `satellite` with another target: the same rows and columns. A data set that is not in the
-    catalogue has no kin but itself.
+    catalogue is related to none but itself.
     """
+    known = catalogue.entries()
     files = {
         name: {file.sha256 for source in entry.sources for file in source.files if file.sha256}
-        for name, entry in entries().items()
+        for name, entry in known.items()
     }
-    mine, told = files.get(dataset, set()), {name: set(entry.kin) for name, entry in entries().items()}
-    same_file = {name for name, theirs in files.items() if mine & theirs}
-    return frozenset({dataset, *same_file, *told.get(dataset, ()), *(name for name in told if dataset in told[name])})
+    kin = {name: set(entry.kin) for name, entry in known.items()}
+    same_file = {name for name, theirs in files.items() if files.get(dataset, set()) & theirs}
+    return frozenset({dataset, *same_file, *kin.get(dataset, ()), *(name for name in kin if dataset in kin[name])})
 
 
-def sampled(problem: str, sha256: str, folder: Path, rows: int, seed: int) -> Float[np.ndarray, "rows 8"]:
+@lru_cache(maxsize=256)
+def training_rows(problem: str, sha256: str, folder: Path, rows: int, seed: int) -> Float[np.ndarray, "rows 8"]:
     """Return unit-cube coordinates and log cost (`scaled_s`) of `rows` measured rows, drawn from (problem, seed).
 
     Drawn without replacement; a table of fewer rows gives all of them, then again from the first one drawn, so that
-    every problem weighs the same. Kept in the cache, since reading all tables takes seconds. Raises BadInput for a
+    every problem weighs the same. Remembered, since reading all tables takes seconds. Raises BadInput for a
     table that is damaged or is not that of `sha256`, and for one with a cost that is not finite and positive.
     """
-    key = json.dumps([VERSION, problem, sha256, rows, seed])
-    path = cache_folder("transfer") / f"{hashlib.sha256(key.encode()).hexdigest()}.rows"
-    content = read_sealed(path)
-    if content is None:
-        sink = io.BytesIO()
-        np.save(sink, _draw(problem, sha256, folder, rows, seed), allow_pickle=False)
-        content = sink.getvalue()
-        write_sealed(path, content)
-    return np.asarray(np.load(io.BytesIO(content), allow_pickle=False))
-
-
-def _draw(problem: str, sha256: str, folder: Path, rows: int, seed: int) -> Float[np.ndarray, "rows 8"]:
     table = load_table(problem, folder)
-    if table.meta["sha256"] != sha256:  # the cache must not keep one table's rows as another's
+    if table.meta["sha256"] != sha256:
         raise BadInput(f"the table of {problem} in {folder} was changed meanwhile: run the command again")
     measured = np.flatnonzero(table.measured)
     try:
@@ -101,50 +84,52 @@ def _draw(problem: str, sha256: str, folder: Path, rows: int, seed: int) -> Floa
     except BadInput as error:
         raise BadInput(f"the table of {problem}: {error} of those measured") from None
     drawn = np.resize(stream(seed, "transfer", problem).permutation(len(measured)), rows)
-    out = np.empty((rows, len(XGBOOST_SPACE) + 1))
-    out[:, :-1], out[:, -1] = table.unit[measured[drawn]], log_cost[drawn]
-    return out
+    return np.column_stack([table.unit[measured[drawn]], log_cost[drawn]])
 
 
 # What a transferred cost model is trained on: which tables, which regressor and inputs.
 
 TRAINING_SET_VERSION = 1  # raise it when the same training set gives another model
+META = ("sizes", "work", None)
 _FEATURES = Features(XGBOOST_SPACE.names)
 
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """What is to be learned. digest: over all that determines the model; training sets are equal where it is."""
+    """`rows` rows of each of the tables `sources`, for `regressor`; equal where the digest is.
 
-    digest: str
+    digest: over all that determines the model.
+    """
+
+    digest: str = field(init=False)
     regressor: Any = field(compare=False, repr=False)
     meta: str | None = field(compare=False)
-    sources: Mapping[str, SourceTable] = field(compare=False, repr=False)
+    sources: Entries = field(compare=False, repr=False)
     folder: Path = field(compare=False)
     rows: int = field(compare=False)
     seed: int = field(compare=False)
 
+    def __post_init__(self) -> None:
+        parts = {"": self.regressor, **self.regressor.get_params(deep=True)}
+        modules = {type(part).__module__.split(".")[0] for part in parts.values() if hasattr(part, "get_params")}
+        libraries = {np, scipy, sklearn, *(sys.modules[module] for module in modules)}
+        determining = {
+            "version": [TRAINING_SET_VERSION, VERSION],
+            "regressor": {
+                name: f"{type(part).__module__}.{type(part).__qualname__}"
+                if hasattr(part, "get_params")
+                else repr(part)
+                for name, part in parts.items()
+            },
+            "settings": [self.meta, self.rows, self.seed],
+            "tables": {p: [entry["sha256"], repr(about(p, entry))] for p, entry in self.sources.items()},
+            "libraries": {library.__name__: getattr(library, "__version__", "") for library in libraries},
+            "python": platform.python_version(),
+        }
+        object.__setattr__(self, "digest", digest_of(determining))
 
-def training_set(
-    regressor: Any, meta: str | None, sources: Mapping[str, SourceTable], folder: Path, rows: int, seed: int
-) -> TrainingSet:
-    """Return the training set for fitting `regressor` to `rows` rows of each of the tables `sources`."""
-    parts = {"": regressor, **regressor.get_params(deep=True)}
-    modules = {type(part).__module__.split(".")[0] for part in parts.values() if hasattr(part, "get_params")}
-    libraries = {np, scipy, sklearn, *(sys.modules[module] for module in modules)}
-    what = {
-        "version": [TRAINING_SET_VERSION, VERSION],
-        "regressor": {name: _described_training_set(part) for name, part in parts.items()},
-        "settings": [meta, rows, seed],
-        "tables": {problem: [source.sha256, repr(source.about)] for problem, source in sources.items()},
-        "libraries": {library.__name__: getattr(library, "__version__", "") for library in libraries},
-        "python": platform.python_version(),
-    }
-    digest = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
-    return TrainingSet(digest, regressor, meta, sources, folder, rows, seed)
 
-
-def _described_training_set(part: Any) -> str:
+def _named(part: Any) -> str:
     return f"{type(part).__module__}.{type(part).__qualname__}" if hasattr(part, "get_params") else repr(part)
 
 
@@ -180,26 +165,26 @@ TRUSTED = (
 
 @dataclass(frozen=True)
 class TransferModel:
-    """A fitted pipeline from `inputs` to log cost; sd: of its error on a data set that it has not seen."""
+    """A fitted pipeline from `transfer_inputs` to log cost; sd: of its error on a data set that it has not seen."""
 
     model: Any
     sd: float
 
 
 @lru_cache(maxsize=8)
-def train_transfer(lesson: TrainingSet) -> TransferModel:
+def train_transfer(training_set: TrainingSet) -> TransferModel:
     """Return the model of this training set, from the cache or trained now; the last few are remembered.
 
     The cache holds skops files under the training set's digest, sealed with their own; damaged ones are trained again.
     Nothing is unpickled: types other than skops' own and TRUSTED are not loaded, so a regressor of the user's own is
     trained anew in every process.
     """
-    path = cache_folder("transfer") / f"{lesson.digest}.skops"
+    path = cache_folder("transfer") / f"{training_set.digest}.skops"
     content = read_sealed(path)
     found = None if content is None else _loaded(content)
     if found is not None:
         return found
-    trained = _train(lesson)
+    trained = _train(training_set)
     content = skops.io.dumps({"model": trained.model, "sd": trained.sd})
     found = _loaded(content)  # what was read and what was just trained are to be the same
     if found is None:
@@ -219,16 +204,16 @@ def _loaded(content: bytes) -> TransferModel | None:
         return None
 
 
-def _train(lesson: TrainingSet) -> TransferModel:
+def _train(training_set: TrainingSet) -> TransferModel:
     """Fit to all rows; sd is the root mean square of out-of-fold errors, folds being whole data sets."""
     parts, log_cost, groups = [], [], []
-    for problem, source in lesson.sources.items():
-        rows = sampled(problem, source.sha256, lesson.folder, lesson.rows, lesson.seed)
-        parts.append(transfer_inputs(rows[:, :-1], source.about, lesson.meta))
+    for problem, entry in training_set.sources.items():
+        rows = training_rows(problem, entry["sha256"], training_set.folder, training_set.rows, training_set.seed)
+        parts.append(transfer_inputs(rows[:, :-1], about(problem, entry), training_set.meta))
         log_cost.append(rows[:, -1])
-        groups += [min(related_datasets(source.about.dataset))] * len(rows)
+        groups += [_group(problem)] * len(rows)
     X, y = np.concatenate(parts), np.concatenate(log_cost)
-    model = make_pipeline(StandardScaler(), _seeded(lesson.regressor, lesson.seed))
+    model = make_pipeline(StandardScaler(), _seeded(training_set.regressor, training_set.seed))
     error = np.empty_like(y)
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a network's number of passes is its regularisation
@@ -241,30 +226,26 @@ def _train(lesson: TrainingSet) -> TransferModel:
 def _seeded(regressor: Any, seed: int) -> Any:
     """Return an unfitted copy whose random states, where they are not set, come from `seed`."""
     copy = clone(regressor)
-    unset = [name for name, value in copy.get_params(deep=True).items() if value is None and _is_state(name)]
+    settings = copy.get_params(deep=True).items()
+    unset = [name for name, value in settings if value is None and name.split("__")[-1] == "random_state"]
     state = int(seed_sequence(seed, "transfer", "regressor").generate_state(1)[0] >> 1)  # some want 31 bits
     return copy.set_params(**dict.fromkeys(unset, state))
 
 
-def _is_state(name: str) -> bool:
-    return name.split("__")[-1] == "random_state"
-
-
-META = ("sizes", "work", None)
 _MOST_REMEMBERED = 1 << 16  # predictions; beyond that, candidates do not come again, and remembering is in vain
 
 
 class Transfer(CostModel):
     """log c(x) = g(h(x), meta-features), g a regressor fitted to the tables of other data sets.
 
-    h: all hyperparameters on the scales of `Features`; both are standardised over the rows learned from. Never seen:
-    any table of the problem's own data set, nor of one made of the same raw file (`kin`). sd: root mean square of
-    g's errors on data sets left out of its fit (5 groups), the same everywhere. Costs are the tables' `scaled_s`.
+    h: all hyperparameters on the scales of `Features`; both are standardised over the training rows. Never seen: any
+    table of the problem's own data set, nor of one made of the same raw file (`related_datasets`). sd: root mean square
+    of g's errors on data sets left out of its fit (5 groups), the same everywhere. Costs are the tables' `scaled_s`.
     Source: Guinet et al. 2020 (transferred cost models).
 
-    regressor: scikit-learn style, unfitted; meta: the meta-features, see `inputs`; related: learn from problems of the
-    same kind of task (regression or classification) behind the same pipeline only, or behind any while fewer than two
-    other data sets have that; rows: drawn from each table; tables: their folder, None for the shipped ones.
+    regressor: scikit-learn style, unfitted; meta: the meta-features, see `transfer_inputs`; related: train on problems
+    of the same kind of task (regression or classification) behind the same pipeline only, or behind any while fewer
+    than two other data sets have that; rows: drawn from each table; tables: their folder, None for the shipped ones.
     An object serves one run. Raises BadInput for wrong settings.
     """
 
@@ -281,46 +262,42 @@ class Transfer(CostModel):
             raise BadInput(f"regressor must be a scikit-learn style regressor, got {regressor!r}")
         if meta not in META:
             raise BadInput(f"meta must be sizes, work or null, got {meta!r}")
-        if not isinstance(related, bool):
-            raise BadInput(f"related must be true or false, got {related!r}")
-        for name, value, least in (("rows", rows, 1), ("seed", seed, 0)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise BadInput(f"{name} must be a whole number >= {least}, got {value!r}")
-        self._regressor, self._meta, self._related, self._rows, self._seed = regressor, meta, related, rows, seed
+        self._regressor, self._meta, self._related = regressor, meta, flag("related", related)
+        self._rows, self._seed = whole("rows", rows, 1), whole("seed", seed, 0)
         self._folder = TABLES if tables is None else Path(tables)
         self._about: About | None = None
         self.trained_on = 0
 
     def start(self, problem: Problem) -> None:
-        """Learn for this problem; raises BadInput for one that does not say what it is, or without tables for it."""
+        """Train for this problem; raises BadInput for one that does not say what it is, or without tables for it."""
         about = _described(problem)
-        task = self.lesson(about)
-        self._learned, self._about, self._known = train_transfer(task), about, dict[bytes, float]()
-        self.trained_on = task.rows * len(task.sources)
+        training_set = self.training_set(about)
+        self._trained, self._about, self._known = train_transfer(training_set), about, dict[bytes, float]()
+        self.trained_on = training_set.rows * len(training_set.sources)
 
     def fingerprint(self, problem: Problem) -> str:
-        """Return the digest of what is to be learned for this problem, without learning it; raises as `start`."""
-        return self.lesson(_described(problem)).digest
+        """Return the digest of the training set for this problem, without training; raises as `start`."""
+        return self.training_set(_described(problem)).digest
 
-    def lesson(self, about: About) -> TrainingSet:
-        """Return what is to be learned for a problem; its digest tells what predictions are made of."""
-        others = {
-            p: s for p, s in sources(self._folder).items() if s.about.dataset not in related_datasets(about.dataset)
-        }
+    def training_set(self, mine: About) -> TrainingSet:
+        """Return what the model of a problem is trained on; its digest says what predictions are made of."""
+        found = {problem: (entry, about(problem, entry)) for problem, entry in sources(self._folder).items()}
+        others = {p: (e, a) for p, (e, a) in found.items() if a.dataset not in related_datasets(mine.dataset)}
         if self._related:
-            others = {p: s for p, s in others.items() if _kind(s.about) == _kind(about)}
-            closer = {p: s for p, s in others.items() if s.about.pipeline == about.pipeline}
-            others = closer if _groups(closer) > 1 else others
-        if _groups(others) < 2:
-            which = f" {_kind(about)}" if self._related else ""
+            others = {p: (e, a) for p, (e, a) in others.items() if _kind(a) == _kind(mine)}
+            closer = {p: (e, a) for p, (e, a) in others.items() if a.pipeline == mine.pipeline}
+            others = closer if len(set(map(_group, closer))) > 1 else others
+        if (groups := len(set(map(_group, others)))) < 2:
+            which = f" {_kind(mine)}" if self._related else ""
             raise BadInput(
-                f"a transferred cost model needs tables of two{which} data sets other than {about.dataset}; "
-                f"{self._folder} has {_groups(others)}"
+                f"a transferred cost model needs tables of two{which} data sets other than {mine.dataset}; "
+                f"{self._folder} has {groups}"
             )
-        return training_set(self._regressor, self._meta, others, self._folder, self._rows, self._seed)
+        entries = {problem: entry for problem, (entry, _) in others.items()}
+        return TrainingSet(self._regressor, self._meta, entries, self._folder, self._rows, self._seed)
 
     def fit(self, X: Float[np.ndarray, "n d"], cost_s: Float[np.ndarray, " n"]) -> None:
-        """Check the costs, and learn nothing; raises BadInput naming the first that is not finite and positive."""
+        """Check the costs, which change nothing; raises BadInput naming the first that is not finite and positive."""
         log_costs(cost_s, len(X))
 
     def predict(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
@@ -334,10 +311,10 @@ class Transfer(CostModel):
             if len(self._known) + len(keys) > _MOST_REMEMBERED:
                 self._known.clear()
             new = [i for i, key in enumerate(keys) if key not in self._known]
-            mean = self._learned.model.predict(transfer_inputs(C[new], self._about, self._meta))
+            mean = self._trained.model.predict(transfer_inputs(C[new], self._about, self._meta))
             self._known.update(zip([keys[i] for i in new], np.asarray(mean, dtype=np.float64).tolist(), strict=True))
             found = [self._known[key] for key in keys]
-        return np.array(found, dtype=np.float64), np.full(len(C), self._learned.sd)
+        return np.array(found, dtype=np.float64), np.full(len(C), self._trained.sd)
 
 
 def _described(problem: Problem) -> About:
@@ -353,5 +330,6 @@ def _kind(about: About) -> str:
     return "regression" if about.task == "regression" else "classification"
 
 
-def _groups(found: dict[str, SourceTable]) -> int:
-    return len({min(related_datasets(source.about.dataset)) for source in found.values()})
+def _group(problem: str) -> str:
+    """Return one name for all data sets that are related to that of a problem."""
+    return min(related_datasets(problem.partition("/")[0]))

@@ -10,8 +10,7 @@ import numpy as np
 from harness.problem import Candidates, Evaluation, Problem
 from harness.streams import stream
 from pipelines.prepared import Prepared
-from tabular_cache.measure import configuration
-from tabular_cache.schema import METRICS, file_stem, seal_of
+from tabular_cache.schema import METRICS, configuration, file_stem, seal_of
 from tabular_cache.store import Store
 
 GRID = (1, 2, 4, 8, 16, 32, 64, 128, 256)

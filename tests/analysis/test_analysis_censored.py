@@ -30,7 +30,7 @@ from harness.configurator.experiment import read, trials
 from harness.configurator.experiment import run_all as run_trials
 from harness.execution import serial
 from harness.records import read_record, record_path, spec_hash, write_record
-from tabular_cache.cost_study import CENSORING_COLUMNS, CensoringTrial, run_case
+from tabular_cache.cost_study import CENSORING_COLUMNS, CensoringTrial, run_trial
 
 test_times.__test__ = False  # type: ignore[attr-defined]
 LV = {"_target_": "harness.cost_models.linear.LowVariance", "features": ["n_estimators", "max_depth"]}
@@ -42,7 +42,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     problems = ["a/p", "a/q", "b/p"]
     tables = make_tables(tmp_path_factory.mktemp("tables"), problems, 24)
     for problem, experiment in itertools.product(problems, ("slack", "timeout")):
-        run_case(
+        run_trial(
             CensoringTrial(experiment, problem, (0,), (20,), (1.0, None), 5, {"lv2": LV}, 0.25, str(tables), str(out)),
         )
     part = "test_configurator_experiment"

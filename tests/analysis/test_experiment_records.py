@@ -16,7 +16,7 @@ from datasets.errors import BadInput
 from harness.records import DamagedRecord, is_done, read_record, record_path, write_record
 from tabular_cache.cost_study import CENSORING_COLUMNS as CENSORED_COLUMNS
 from tabular_cache.cost_study import PREDICTION_COLUMNS as COSTS_COLUMNS
-from tabular_cache.cost_study import SLACK, CensoringTrial, PredictionTrial, run_case, run_trial
+from tabular_cache.cost_study import SLACK, CensoringTrial, PredictionTrial, run_trial
 
 LV = {"_target_": "harness.cost_models.linear.LowVariance", "features": ["n_estimators"]}
 SPEC = {"problem": "a/p", "version": 1}
@@ -41,7 +41,9 @@ def experiment(request: pytest.FixtureRequest, tables: Path, tmp_path: Path) -> 
         path, columns = trial.path(trial.spec()), COSTS_COLUMNS
         return Experiment(path, lambda: run_trial(trial), lambda: read_costs(tmp_path), columns)
     case = CensoringTrial(SLACK, "a/p", (0,), (10,), (1.0,), 3, {}, 0.25, str(tables), str(tmp_path))
-    return Experiment(case.path(case.spec()), lambda: run_case(case), lambda: read_censored(tmp_path), CENSORED_COLUMNS)
+    return Experiment(
+        case.path(case.spec()), lambda: run_trial(case), lambda: read_censored(tmp_path), CENSORED_COLUMNS
+    )
 
 
 @pytest.fixture(scope="module")

@@ -16,8 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from command_lines import CommandLines
 
-from tabular_cache.rows import parquet_bytes
-from tabular_cache.schema import SEAL, file_stem, seal_of
+from tabular_cache.schema import SEAL, file_stem, parquet_bytes, seal_of
 from tabular_cache.table import base_manifest, table_entry, table_rows
 
 HERE = Path(__file__).resolve().parent

@@ -1,6 +1,5 @@
 """Training live what emulated runs chose."""
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -127,23 +126,6 @@ def test_a_lost_training_loses_no_other(
     assert [choice.tree_method for choice in trained] == ["hist"]  # what was lost is tried again, and nothing else
 
 
-def test_rows_of_runs_that_are_not_asked_about_stay(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    confirm(serial(), results, {("fake", "raw")})
-    before = (results / "confirmed.csv").read_bytes()
-    moved = results.parent / "moved"
-    (results / "fake").rename(moved)
-    record(results, "gp", [0.9, 0.3, 0.4], [4, 8, 9], {"tree_method": "exact"})
-    confirm(serial(), results, {("fake", "raw")})
-    assert pd.read_csv(results / "confirmed.csv")["method"].tolist() == ["cei", "ei", "eipu", "gp", "logei"]
-    shutil.rmtree(results / "fake")
-    moved.rename(results / "fake")
-    trained = counted(monkeypatch)
-    confirm(serial(), results, {("fake", "raw")})
-    assert not trained
-    kept = [line for line in (results / "confirmed.csv").read_bytes().splitlines() if b",gp," not in line]
-    assert kept == before.splitlines()
-
-
 def test_live_runs_of_other_problems_are_no_hindrance(results: Path) -> None:
     record(results, "live", [0.9, 0.3], [4, 7], {"tree_method": "exact"}, "live", "other")
     assert len(confirm(serial(), results, {("fake", "raw")})) == 4
@@ -151,15 +133,8 @@ def test_live_runs_of_other_problems_are_no_hindrance(results: Path) -> None:
         confirm(serial(), results, {("fake", "raw"), ("other", "raw")})
 
 
-def test_a_training_that_fails_is_named(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    frame = confirm(serial(), results, {("fake", "raw")})
-    frame.loc[0, "status"] = "failed"
-    assert print_confirmed(frame) == 3
-    assert f"not confirmed: fake/raw {frame.loc[0, 'method']} seed 0: failed" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(("evaluator", "name", "message"), [
-    ({"tables": None, "objective": "loss"}, "replay_loss", "its runs were told log-loss"),
+    ({"tables": None, "objective": "loss"}, "replay_loss", "its runs saw log-loss"),
     ({"tables": None, "cost": "wall"}, "replay", "or cost=cpu or wall"),
     ({"tree_method": "exact"}, "live", "there is nothing to confirm"),
 ])  # fmt: skip
@@ -184,9 +159,3 @@ def test_other_data_than_those_of_the_table_are_refused(
     there = read_manifest(tables)["tables"]["fake/raw"]["data_hash"]
     monkeypatch.setattr(confirm_module, "prepared", lambda *_: replace(prepared(), data_hash=there))
     assert len(confirm(serial(), tmp_path / "r", {("fake", "raw")})) == 1
-
-
-def test_tables_say_how_their_choices_are_trained(tmp_path: Path) -> None:
-    tables = make_tables(tmp_path / "tables", ["fake/raw"], 4)
-    record(tmp_path / "r", "ei", [0.9, 0.3], [4, 7], {"tables": str(tables), "n_configs": 4})
-    assert choices(tmp_path / "r", {("fake", "raw")})["tree_method"].tolist() == [read_manifest(tables)["tree_method"]]

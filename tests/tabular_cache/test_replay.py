@@ -2,7 +2,6 @@ import re
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from fakes import journal_line, make_tables, vouch
@@ -33,19 +32,6 @@ def test_candidates_are_the_unevaluated_rows_and_evaluating_looks_up(folder: Pat
     assert outcome.test_error == table["test_error"][7]
     assert 7 not in problem.candidates(6).ids
     assert len(problem.candidates(6).ids) == len(table) - 1
-
-
-def test_runs_do_not_share_what_was_evaluated(folder: Path) -> None:
-    evaluator = Replay(str(folder))
-    evaluator.open(*NAMES, seed=0).evaluate(3)
-    assert 3 in evaluator.open(*NAMES, seed=0).candidates(0).ids
-
-
-def test_an_exhausted_table_offers_nothing(folder: Path) -> None:
-    problem = Replay(str(folder)).open(*NAMES, seed=0)
-    for row in range(len(read_table("a/p", folder))):
-        problem.evaluate(row)
-    assert len(problem.candidates(0).ids) == 0
 
 
 def test_the_initial_design_draws_configurations_by_problem_and_seed(folder: Path) -> None:
@@ -116,38 +102,14 @@ def test_missing_and_damaged_tables_are_refused_in_one_line(folder: Path) -> Non
         Replay(str(folder / "nowhere")).fingerprint(*NAMES)
 
 
-def test_another_schema_is_refused(folder: Path) -> None:
-    path = folder / "manifest.json"
-    path.write_text(path.read_text().replace('"schema": 2', '"schema": 1'))
-    told = f"schema 1, this version reads 2: rebuild with `python -m tabular_cache build tables={folder}`"
-    with pytest.raises(BadInput, match=re.escape(told)):
-        Replay(str(folder)).fingerprint(*NAMES)
-
-
 def test_a_file_of_another_schema_is_refused(folder: Path) -> None:
     path = folder / "a--p.parquet"
     rows = pq.read_table(path)
     pq.write_table(rows.replace_schema_metadata({"schema_version": "1"}), path)
     vouch(folder, "a/p")
-    build = f"`python -m tabular_cache build dataset=[a] pipeline=[p] tables={folder}`"
-    told = f"a--p.parquet has schema 1, this version reads 2: rebuild with {build}"
+    told = "a--p.parquet has schema 1, this version reads 2"
     with pytest.raises(BadInput, match=re.escape(told)):
         Replay(str(folder)).fingerprint(*NAMES)
-
-
-@pytest.mark.parametrize("bad", [0.0, -1.0, float("nan")])
-def test_a_file_with_an_impossible_cost_is_refused_with_its_row(folder: Path, bad: float) -> None:
-    path = folder / "a--p.parquet"
-    rows = pq.read_table(path)
-    cost = rows["scaled_s"].to_numpy().copy()
-    cost[3] = bad
-    where = rows.schema.get_field_index("scaled_s")
-    pq.write_table(
-        rows.set_column(where, rows.schema.field(where), pa.array(cost, rows.schema.field(where).type)), path
-    )
-    vouch(folder, "a/p")
-    with pytest.raises(BadInput, match=f"scaled_s must be finite and > 0 in every row, row 3 has {bad}"):
-        load_table("a/p", folder)
 
 
 def test_the_cost_can_be_as_measured(folder: Path) -> None:
@@ -163,7 +125,7 @@ def test_a_part_of_the_configurations(folder: Path) -> None:
     problem = Replay(str(folder), n_configs=6).open(*NAMES, seed=0)
     assert set(table["config"][problem.candidates(5).ids]) == set(range(6))
     assert set(table["config"][problem.initial(6).ids]) == set(range(6))
-    with pytest.raises(BadInput, match="n_configs must be a whole number >= 1 or null, got 0"):
+    with pytest.raises(BadInput, match="n_configs must be a whole number >= 1, got 0"):
         Replay(str(folder), n_configs=0)
     with pytest.raises(BadInput, match=r"the table of a/p has 16 configurations, evaluator.n_configs=17"):
         Replay(str(folder), n_configs=17).open(*NAMES, seed=0)
@@ -183,7 +145,7 @@ def test_at_most_so_many_configurations(folder: Path, tmp_path: Path) -> None:
     prints = [Replay(str(folder), at_most_configs=most).fingerprint(*NAMES) for most in (6, smaller, larger)]
     assert len(set(prints)) == 3 and prints[0] == Replay(str(folder)).fingerprint(*NAMES)  # the number is a setting
     for wrong in (0, "", True):
-        with pytest.raises(BadInput, match="at_most_configs must be a whole number >= 1, a folder"):
+        with pytest.raises(BadInput, match="at_most_configs, if it names no folder, must be a whole number >= 1"):
             Replay(str(folder), at_most_configs=wrong)
     Replay(str(folder), at_most_configs=6).check_design(*NAMES, 6)
     with pytest.raises(
@@ -203,17 +165,6 @@ def test_log_loss_as_what_is_minimised(folder: Path) -> None:
     assert outcome.error != table["val_error"][7] and outcome.cost_s == table["scaled_s"][7]
     with pytest.raises(BadInput, match="objective must be one of error, loss, got 'auc'"):
         Replay(str(folder), objective="auc")
-
-
-def test_the_incumbent_whose_neighbours_are_on_offer_is_that_of_the_objective(folder: Path) -> None:
-    table = read_table("a/p", folder)
-    low = int(np.argmin(table["val_loss"]))
-    problem = ReplayProblem(table, 0, 12, objective="loss")
-    problem.evaluate(0)
-    problem.evaluate(low)
-    near = np.square(table.unit - table.unit[low]).sum(axis=1)
-    near[[0, low]] = np.inf
-    assert int(np.argmin(near)) in problem.candidates(2).ids
 
 
 def test_a_capped_look_up_is_censored_past_the_cap(folder: Path) -> None:

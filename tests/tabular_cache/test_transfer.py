@@ -1,9 +1,5 @@
 """Transferred cost models: whose tables they learn from, how sure they are, and what is kept in the cache."""
 
-import hashlib
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,17 +14,12 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.tree import DecisionTreeRegressor
 
 from datasets.errors import BadInput
-from harness.acquisitions.cost_rules import Power
-from harness.acquisitions.ei import ExpectedImprovement
 from harness.config import CONFIGS
 from harness.cost_models import known_beforehand
 from harness.cost_models.hybrid import Hybrid
-from harness.loop import run
-from harness.optimizer import Optimizer
 from harness.problem import About
 from harness.space import XGBOOST_SPACE as SPACE
 from harness.streams import stream
-from harness.surrogates.gp import GaussianProcess
 from tabular_cache import transfer
 from tabular_cache.replay import Replay
 from tabular_cache.store import Store
@@ -76,6 +67,7 @@ def dearer(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("COST_AWARE_BO_CACHE", str(tmp_path / "cache"))
     transfer.train_transfer.cache_clear()
+    transfer.training_rows.cache_clear()
     return tmp_path / "cache" / "transfer"
 
 
@@ -85,9 +77,9 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     done: list[str] = []
     train = transfer._train
 
-    def counted(lesson: Any) -> Any:
-        done.append(lesson.digest)
-        return train(lesson)
+    def counted(training_set: Any) -> Any:
+        done.append(training_set.digest)
+        return train(training_set)
 
     monkeypatch.setattr(transfer, "_train", counted)
     return done
@@ -172,13 +164,13 @@ def test_a_data_set_of_the_same_raw_file_is_left_out_too(tmp_path: Path) -> None
     assert related_datasets("wine") == {"wine"} and related_datasets("mine") == {"mine"}
     sizes = {problem.replace("a/", "satellite/").replace("d/", "satimage_code/"): v for problem, v in SIZES.items()}
     tables = write_tables(tmp_path, sizes=sizes)
-    used = Transfer(LinearRegression(), tables=str(tables)).lesson(opened("satellite/p", tables).about).sources
-    assert {source.about.dataset for source in used.values()} == {"b", "c", "e"}
+    used = Transfer(LinearRegression(), tables=str(tables)).training_set(opened("satellite/p", tables).about).sources
+    assert {problem.partition("/")[0] for problem in used} == {"b", "c", "e"}
 
 
 def test_related_problems_are_of_the_same_kind_and_pipeline_where_there_are_two_such_data_sets(folder: Path) -> None:
     def used(about: About, related: bool = True) -> set[str]:
-        return set(Transfer(LinearRegression(), related=related, tables=str(folder)).lesson(about).sources)
+        return set(Transfer(LinearRegression(), related=related, tables=str(folder)).training_set(about).sources)
 
     mine = About("mine", "p", "multiclass", 100, 5, 3)
     assert used(mine, related=False) == set(SIZES)
@@ -208,41 +200,6 @@ def test_trained_once_for_all_problems_of_a_data_set_then_kept(
     assert not list(cache.glob("*.tmp"))
 
 
-@pytest.mark.parametrize("harm", ["flip", "cut", "empty"])
-def test_damaged_files_are_made_again(harm: str, folder: Path, cache: Path, trained: list[str]) -> None:
-    before = started(folder, regressor=DecisionTreeRegressor()).predict(C)
-    contents = {path: path.read_bytes() for path in cache.iterdir()}
-    assert {path.suffix for path in contents} == {".skops", ".rows"}
-    for path, content in contents.items():
-        flipped = content[:-9] + bytes([content[-9] ^ 1]) + content[-8:]
-        path.write_bytes({"flip": flipped, "cut": content[:-1], "empty": b""}[harm])
-    transfer.train_transfer.cache_clear()
-    assert np.array_equal(started(folder, regressor=DecisionTreeRegressor()).predict(C), before)
-    assert len(trained) == 2
-    assert {path: path.read_bytes() for path in cache.iterdir() if path.suffix == ".rows"}.items() <= contents.items()
-
-
-def test_another_process_that_learns_anew_predicts_the_same_bytes(folder: Path, tmp_path: Path) -> None:
-    code = f"""
-import sys; sys.path[:0] = ["tests", "tests/tabular_cache", "."]
-import test_transfer as t
-print(t.digests(t.Path({str(folder)!r})))
-"""
-    root, env = Path(__file__).parents[2], os.environ | {"COST_AWARE_BO_CACHE": str(tmp_path / "another")}
-    done = subprocess.run([sys.executable, "-c", code], cwd=root, env=env, capture_output=True, text=True)
-    assert done.stdout == f"{digests(folder)}\n", done.stderr
-
-
-def digests(folder: Path) -> dict[str, str]:
-    """Of what each configured model predicts of one problem."""
-    out = {}
-    for name in FILES:
-        model = from_yaml(name, folder)
-        model.start(opened("a/p", folder))
-        out[name] = hashlib.sha256(b"".join(part.tobytes() for part in model.predict(C))).hexdigest()
-    return out
-
-
 def test_the_sd_is_that_of_the_error_on_a_new_data_set(tmp_path: Path) -> None:
     levels = stream(0, "levels").normal(size=14)
     sizes = {f"s{i}/p": ("binary", 100, 5, 2) for i in range(14)}
@@ -260,7 +217,7 @@ def test_the_sd_is_that_of_the_error_on_a_new_data_set(tmp_path: Path) -> None:
 def test_every_problem_weighs_the_same_however_many_rows_it_has(folder: Path) -> None:
     table = load_table("a/p", folder)
     n = int(table.measured.sum())
-    rows = transfer.sampled("a/p", table.meta["sha256"], folder, n + 7, 0)
+    rows = transfer.training_rows("a/p", table.meta["sha256"], folder, n + 7, 0)
     assert rows.shape == (n + 7, 8)
     assert np.array_equal(rows[n:], rows[:7])
     order = np.lexsort(rows[:n].T)
@@ -274,8 +231,8 @@ def test_what_was_asked_before_is_remembered_and_not_mixed_up(folder: Path, monk
     edge[:8] = 0.0
     once = started(folder, regressor=KNeighborsRegressor(3, p=1)).predict(edge)[0]
     model, asked = started(folder, regressor=KNeighborsRegressor(3, p=1)), []
-    predict = model._learned.model.predict
-    monkeypatch.setattr(model._learned.model, "predict", lambda X: asked.append(len(X)) or predict(X))
+    predict = model._trained.model.predict
+    monkeypatch.setattr(model._trained.model, "predict", lambda X: asked.append(len(X)) or predict(X))
     for part in (edge[:30], edge[20:], edge[::-1], edge[:0]):
         mean, sd = model.predict(part)
         assert mean.shape == sd.shape == (len(part),)
@@ -284,21 +241,6 @@ def test_what_was_asked_before_is_remembered_and_not_mixed_up(folder: Path, monk
     monkeypatch.setattr("tabular_cache.transfer._MOST_REMEMBERED", 70)
     model.predict(C)
     assert asked == [30, 34, 64] and len(model._known) <= 70
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_whole_runs_on_replayed_tables(name: str, folder: Path) -> None:
-    def trace() -> dict[str, list[Any]]:
-        optimizer = Optimizer(
-            GaussianProcess(), from_yaml(name, folder), ExpectedImprovement(), Power(1.0), iterations=12, n_initial=4
-        )
-        return run(opened("e/p", folder), optimizer, 0, 12, 4, None).columns
-
-    first = trace()
-    assert len(first["cost_s"]) == len(set(first["candidate"])) == 12
-    assert (np.array(first["predicted_cost_s"][4:]) > 0).all()
-    transfer.train_transfer.cache_clear()
-    assert repr(trace()) == repr(first)
 
 
 def test_wrong_settings_and_problems_that_cannot_be_served_get_one_line(folder: Path, tmp_path: Path) -> None:
@@ -335,6 +277,7 @@ def test_a_table_with_an_impossible_cost_is_an_error(bad: float, folder: Path, m
     cost[3] = bad
     broken = replace(table, columns={**table.columns, "scaled_s": cost})
     monkeypatch.setattr(transfer, "load_table", lambda p, f: broken if p == "b/q" else load_table(p, f))
+    transfer.training_rows.cache_clear()
     with pytest.raises(BadInput, match=f"the table of b/q: costs must be finite and positive, got {bad} in row 3"):
         started(folder)
 
@@ -350,10 +293,3 @@ def test_the_fingerprint_covers_the_tables_learned_from_and_no_others(folder: Pa
     assert found(own, "a/p") == before
     assert found(other, "a/p") != before
     assert found(folder, "b/q") != before
-
-
-def test_rows_are_not_kept_under_another_tables_checksum(folder: Path, cache: Path) -> None:
-    """A build packed between the reading of the manifest and that of the table."""
-    with pytest.raises(BadInput, match=r"the table of a/p in .* was changed meanwhile: run the command again"):
-        transfer.sampled("a/p", 64 * "0", folder, 4, 0)
-    assert not list(cache.rglob("*.rows"))

@@ -1,5 +1,6 @@
-"""Censoring on tables: the sequence of caps, what is learned from and asked, and records that are not redone."""
+"""Offline studies of cost models: censored costs, prediction, and the choice of features and ridge."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from fakes import journal_line, make_tables
 
 from analysis.papers.hutter2013 import read_censored
+from harness.execution import serial
 from harness.surrogates.forest import RandomForest
 from tabular_cache.__main__ import main
 from tabular_cache.cost_study import (
@@ -17,21 +19,28 @@ from tabular_cache.cost_study import (
     TIMEOUT,
     CensoringData,
     CensoringTrial,
+    PredictionTrial,
     cap_sequence,
+    explained,
     halves,
-    run_case,
+    learn,
+    left_out,
+    print_significance,
+    run_all,
+    run_trial,
+    score,
     slack_rows,
     timeout_rows,
 )
 from tabular_cache.store import Store
-from tabular_cache.table import load_table
+from tabular_cache.table import Table, load_table
 
 LV = {"_target_": "harness.cost_models.linear.LowVariance", "features": ["n_estimators", "max_depth"]}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_tables(tmp_path_factory.mktemp("tables"), ["a/p"], 60)
+    return make_tables(tmp_path_factory.mktemp("tables"), ["a/p", "b/p", "c/p"], 60)
 
 
 def case(folder: Path, results: Path) -> CensoringTrial:
@@ -95,27 +104,14 @@ def test_timeouts_cost_a_linear_model_accuracy_that_imputing_gives_back(folder: 
     assert rows["imputed"]["rmse_beyond"] < rows["bound"]["rmse_beyond"]
 
 
-def test_records_are_the_same_bytes_and_are_not_redone(folder: Path, tmp_path: Path) -> None:
-    contents = []
-    for name in ("one", "two"):
-        run_case(case(folder, tmp_path / name))
-        (path,) = (tmp_path / name).rglob("*.parquet")
-        contents.append(path.read_bytes())
-        before = path.stat().st_mtime_ns
-        run_case(case(folder, tmp_path / name))
-        assert path.stat().st_mtime_ns == before
-    assert contents[0] == contents[1]
-    assert len(pq.read_table(path)) == 3 * 4
-
-
 def test_more_seeds_are_added_to_those_that_are_there(folder: Path, tmp_path: Path) -> None:
     one = case(folder, tmp_path / "parts")
-    run_case(one)
+    run_trial(one)
     (first,) = (tmp_path / "parts").rglob("*.parquet")
     before = first.read_bytes(), first.stat().st_mtime_ns
-    run_case(replace(one, seeds=(0, 1)))
+    run_trial(replace(one, seeds=(0, 1)))
     assert (first.read_bytes(), first.stat().st_mtime_ns) == before
-    run_case(replace(one, seeds=(0, 1), results=str(tmp_path / "whole")))
+    run_trial(replace(one, seeds=(0, 1), results=str(tmp_path / "whole")))
     parts, whole = (read_censored(tmp_path / name) for name in ("parts", "whole"))
     assert len(parts) == 2 * 3 * 4
     keys = ["seed", "slack", "treatment"]
@@ -153,3 +149,103 @@ def test_what_a_transferred_model_has_learned_belongs_to_the_spec(tmp_path: Path
         store.append("c/p", journal_line(99, "c/p"))
         store.pack("c/p")
     assert own.spec()["known"] != before["known"]
+
+
+# Prediction.
+
+ORACLE = {"_target_": "harness.cost_models.Oracle"}
+
+
+def trial(folder: Path, results: Path, **changes: object) -> PredictionTrial:
+    settings = {"problem": "a/p", "name": "lv2", "config": LV, "seeds": (0, 1), "sizes": (4, 8, 20, 50)}
+    return PredictionTrial(**{**settings, "tables": str(folder), "results": str(results), **changes})  # type: ignore[arg-type]
+
+
+def test_scores_by_hand() -> None:
+    found = score(np.zeros(4), np.array([0.1, -0.1, 1.0, -3.0]), np.array([1.0, 0.1, 1.0, 1.0]))
+    assert found["rmse"] == pytest.approx(np.sqrt((0.01 + 0.01 + 1 + 9) / 4))
+    assert (found["bias"], found["asked"], found["sd"]) == (pytest.approx(-0.5), 4, 1.0)
+    # z = 0.1, 1, 1, 3 against 0.674, 1.282, 1.960
+    assert (found["cover50"], found["cover80"], found["cover95"]) == (0.25, 0.75, 0.75)
+
+
+def test_what_is_asked_was_never_learned_from_and_is_the_same_for_every_n(folder: Path) -> None:
+    table, seen = load_table("a/p", folder), []
+
+    class Spy:
+        def fit(self, X: np.ndarray, cost_s: np.ndarray) -> None:
+            self.X = X
+
+        def predict(self, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            seen.append((self.X, C))
+            return np.zeros(len(C)), np.ones(len(C))
+
+    Spy.__module__, Spy.__qualname__ = __name__, "Spy"
+    globals()["Spy"] = Spy
+    rows = learn(table, {"_target_": f"{__name__}.Spy"}, 3, (4, 8, 20, 50))
+    assert [row["n"] for row in rows] == [4, 8, 20]  # 50 would leave 10 of 60 configurations
+    assert [len(X) for X, _ in seen] == [4, 8, 20]
+    own = {tuple(u) for u in table.unit[table.longest]}
+    for X, C in seen:
+        assert len(C) == 40 and np.array_equal(C, seen[0][1])
+        assert not {tuple(x) for x in X} & {tuple(c) for c in C}
+        assert {tuple(x) for x in X} <= own and {tuple(c) for c in C} <= own
+    assert np.array_equal(seen[2][0][:8], seen[1][0])
+
+
+def test_the_oracle_makes_no_error(folder: Path) -> None:
+    rows = learn(load_table("a/p", folder), ORACLE, 0, (4, 8))
+    assert all(row["rmse"] < 1e-12 for row in rows)
+
+
+def test_records_are_complete_say_what_made_them_and_are_not_redone(folder: Path, tmp_path: Path) -> None:
+    trials = [
+        trial(folder, tmp_path),
+        trial(folder, tmp_path, problem="b/p"),
+        trial(folder, tmp_path, name="bad", config={"_target_": "no.such"}),
+    ]
+    failed = run_all(serial(), trials)
+    assert len(failed) == 1 and failed[0].startswith("a/p bad: ")
+    paths = sorted((tmp_path / "costs").rglob("*.parquet"))
+    assert [p.parent.name for p in paths] == ["a--p", "b--p"]
+    table = pq.read_table(paths[0])
+    spec = json.loads(table.schema.metadata[b"spec"])
+    assert (spec["cost_model"], spec["problem"], spec["task"]) == ("lv2", "a/p", "binary")
+    assert sorted(set(zip(table["seed"].to_pylist(), table["n"].to_pylist(), strict=True))) == [
+        (s, n) for s in (0, 1) for n in (4, 8, 20)
+    ]
+    before = [(p.read_bytes(), p.stat().st_mtime_ns) for p in paths]
+    run_all(serial(), trials[:2])
+    assert before == [(p.read_bytes(), p.stat().st_mtime_ns) for p in paths]
+
+
+# Features and ridge.
+
+
+@pytest.fixture(scope="module")
+def tables(folder: Path) -> list[Table]:
+    return [load_table(name, folder) for name in ("a/p", "b/p", "c/p")]
+
+
+def test_the_features_that_cost_depends_on_are_found(tables: list[Table]) -> None:
+    scores = explained(tables, 2)  # the made-up cost is 0.002 + 1e-4 rounds x depth, and noise
+    assert scores.shape == (3, 21)
+    chosen, held = left_out(scores, "max")
+    assert chosen == {("n_estimators", "max_depth"): 3}
+    np.testing.assert_allclose(held, scores["n_estimators", "max_depth"], rtol=1e-12)
+    assert set(explained(tables, 3, ("max_depth",)).columns) == {c for c in explained(tables, 3) if "max_depth" in c}
+
+
+def test_the_data_set_left_out_has_no_say() -> None:
+    scores = pd.DataFrame({"x": [0.9, 0.9, 0.1, 0.1], "y": [0.5, 0.5, 0.6, 0.6]}, index=["a/p", "a/q", "b/p", "c/p"])
+    chosen, held = left_out(scores, "max")
+    assert chosen == {"y": 1, "x": 2}  # without a: y; without b or c: x
+    assert held.tolist() == [0.5, 0.5, 0.1, 0.1]
+    assert left_out(scores, "min")[0] == {"x": 1, "y": 2}
+
+
+def test_the_report_says_what_was_chosen(tables: list[Table]) -> None:
+    text = print_significance(tables, ("n_estimators", "max_depth", "subsample"))
+    assert "| two | n_estimators, max_depth: 3 |" in text
+    assert "| n | 0.0001 | 0.001 | 0.01 | 0.03 |" in text and "| 32 | nan" not in text
+    assert "Ridge chosen (mean over n): " in text

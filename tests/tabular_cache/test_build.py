@@ -1,51 +1,66 @@
-import itertools
+"""Building tables: the journal and the store, the plan of a build, and the builder with made-up trainings."""
+
 import json
 import re
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from fakes import journal_line, make_tables
 from forked import Forked
+from hypothesis import given
+from hypothesis import strategies as st
 
 from datasets.errors import BadInput
 from datasets.files import write_atomically
-from tabular_cache.build import MeasurementBudget, Planner
-from tabular_cache.measure import configuration
-from tabular_cache.reference import own_cores
-from tabular_cache.rows import to_rows
-from tabular_cache.schema import METRICS, SCHEMA
+from harness.execution import serial
+from harness.problem import TIMEOUT
+from tabular_cache import build, noise
+from tabular_cache.audit import summarise
+from tabular_cache.build import PILOT, BuildReport, MeasurementBudget, Planner, uncut_costs
+from tabular_cache.measure import LoadMonitor, Measurement, own_cores
+from tabular_cache.schema import merge_rows
 from tabular_cache.store import Store
-from tabular_cache.table import load_table, read_table
+from tabular_cache.table import load_table, read_manifest, read_table, to_table
 from tabular_cache.transfer import sources
 
-PROBLEMS = [("a", "p"), ("b", "p"), ("c", "p")]
+PROBLEMS = [("a", "p"), ("b", "p")]
 
 
-def test_a_journal_line_becomes_rows_to_the_last_bit() -> None:
-    line = journal_line(5)
-    rows = to_rows(line)
-    assert rows.schema.names == SCHEMA.names
-    for name in METRICS:
-        assert np.array_equal(rows[name].to_numpy(), np.float32(line[name]))
-    assert rows["n_estimators"].to_pylist() == line["rounds"]
-    assert rows["own"].to_pylist() == [r == configuration(5)[0] for r in line["rounds"]]
-    assert rows["subsample"].to_pylist() == [np.float32(configuration(5)[5])] * len(rows)
+# The measurement budget.
 
 
-def test_a_failed_training_is_one_row_with_its_cost_and_no_error() -> None:
-    line = journal_line(5, status="failed") | {"rounds": [], **{name: [] for name in METRICS}}
-    rows = to_rows(line)
-    assert len(rows) == 1
-    assert rows["status"].to_pylist() == ["failed"]
-    assert rows["own"].to_pylist() == [True]
-    assert np.isnan(rows["val_error"].to_numpy()).all()
-    assert rows["cpu_s"].to_pylist() == [np.float32(line["spent_cpu_s"])]
+@given(st.lists(st.floats(0.01, 1e4), min_size=2, max_size=40), st.floats(0.1, 100))
+def test_the_limit_is_the_longest_that_fits(costs: list[float], mean: float) -> None:
+    uncut = np.array(costs)
+    budget = MeasurementBudget(limit_for=10, longest_s=10 * mean, floor_s=1e-6)
+    limit, mean = budget.limit(uncut), budget.longest_s / 10  # 10 mean / 10 need not be mean
+    if uncut.mean() <= mean:
+        assert limit is None
+    else:
+        assert limit is not None
+        assert np.minimum(uncut, limit).mean() == pytest.approx(mean, rel=0.06)  # two digits
+
+
+def test_costs_that_were_cut_short_go_on_along_their_prefixes() -> None:
+    whole, cut = journal_line(8), journal_line(9, status=TIMEOUT)
+    table = to_table("a/p", merge_rows(None, [whole, cut]), {})
+    own = table.native[table["config"] == 9, 0].max()
+    expected = max(cut["spent_cpu_s"], cut["cpu_s"][-1] / cut["rounds"][-1] * own)
+    assert uncut_costs(table) == pytest.approx([whole["cpu_s"][-1], expected])
+    none = {name: [] for name, value in cut.items() if isinstance(value, list)}  # not one round was finished
+    table = to_table("a/p", merge_rows(None, [cut | none | {"spent_cpu_s": 6.0}]), {})
+    assert uncut_costs(table) == pytest.approx([6.0 * own])
+
+
+# The store.
 
 
 def test_packing_in_parts_gives_the_same_bytes_as_at_once(tmp_path: Path) -> None:
@@ -68,41 +83,9 @@ def test_a_torn_last_line_loses_only_itself(tmp_path: Path) -> None:
         path = tmp_path / "journal" / "a--p.jsonl"
         whole = path.read_bytes()
         path.write_bytes(whole + json.dumps(journal_line(1)).encode()[:100])  # killed while writing
-        assert [line["config"] for line in store.lines("a/p")] == [0]
+        assert [line["config"] for line in store.journal("a/p").lines()] == [0]
         store.append("a/p", journal_line(2))
-        assert [line["config"] for line in store.lines("a/p")] == [0, 2]
-
-
-def test_killed_between_packing_and_dropping_the_journal(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    with store.locked():
-        for config in range(4):
-            store.append("a/p", journal_line(config))
-        journal = (tmp_path / "journal" / "a--p.jsonl").read_bytes()
-        store.pack("a/p")
-        before = (tmp_path / "a--p.parquet").read_bytes()
-        (tmp_path / "journal" / "a--p.jsonl").write_bytes(journal)
-        Store(tmp_path).pack("a/p")
-    assert (tmp_path / "a--p.parquet").read_bytes() == before
-
-
-def test_breadth_first_by_machine_time(tmp_path: Path) -> None:
-    """Each pass gives every problem about the same time: one that costs a tenth gets ten times the trainings."""
-    store = Store(tmp_path)
-    planner = Planner(store, PROBLEMS, MeasurementBudget(seconds=60, at_least=40, at_most=100), slice_s=10)
-    with store.locked():
-        for config, problem in itertools.product(range(32), ("a/p", "b/p", "c/p")):
-            if (problem, config) != ("b/p", 7):
-                core_s = {"a/p": 0.1, "b/p": 1.0, "c/p": 0.4}[problem]
-                store.append(problem, journal_line(config, problem) | {"core_s": core_s})
-        first = planner.next_pass()  # nothing is packed yet: all is to be done
-        assert [task.config for task in first if task.problem == "a/p"] == list(range(32))
-        for problem in ("a/p", "b/p", "c/p"):
-            store.pack(problem)
-        seen = {p: [task.config for task in planner.next_pass() if task.problem == p] for p in ("a/p", "b/p", "c/p")}
-    assert seen["a/p"] == list(range(32, 100))  # 10 s of 0.1 s each would be 100 more: at_most ends it
-    assert seen["b/p"] == [7]  # first the rest of its pilot
-    assert seen["c/p"] == list(range(32, 57))  # 10 s of 0.4 s each
+        assert [line["config"] for line in store.journal("a/p").lines()] == [0, 2]
 
 
 def test_a_problem_has_had_its_share(tmp_path: Path) -> None:
@@ -119,12 +102,6 @@ def test_a_problem_has_had_its_share(tmp_path: Path) -> None:
         planner = Planner(store, [("a", "p")], share)
         assert planner.core_seconds_left() == pytest.approx(20.0)
         assert [task.config for task in planner.next_pass()] == list(range(40, 60))
-
-
-def test_what_raised_is_not_planned_again(tmp_path: Path) -> None:
-    planner = Planner(Store(tmp_path), [("a", "p")], MeasurementBudget(0, 3, 3))
-    planner.given_up.add(("a/p", 1))
-    assert [task.config for task in planner.next_pass()] == [0, 2]
 
 
 def test_trainings_on_other_data_do_not_come_into_a_table(tmp_path: Path) -> None:
@@ -227,19 +204,6 @@ def test_the_way_to_a_missing_table_is_told(tmp_path: Path) -> None:
         read_table("b/p", tmp_path)
 
 
-def test_one_builder_at_a_time(tmp_path: Path) -> None:
-    with Store(tmp_path).locked(), pytest.raises(BadInput, match="another build is writing"), Store(tmp_path).locked():
-        pass
-
-
-def test_a_damaged_table_stops_the_builder(tmp_path: Path) -> None:
-    make_tables(tmp_path, ["a/p"], 2)
-    (tmp_path / "a--p.parquet").write_bytes(b"nonsense")
-    told = r"is damaged or foreign: .* `python -m tabular_cache build dataset=\[a\] pipeline=\[p\] tables="
-    with pytest.raises(BadInput, match=told):
-        Store(tmp_path).done("a/p", None)
-
-
 def test_a_changed_table_stops_the_builder_too(tmp_path: Path) -> None:
     """A file that can be read but is not what was packed: packing more would vouch for it with a new checksum."""
     store = Store(tmp_path)
@@ -257,66 +221,152 @@ def test_a_changed_table_stops_the_builder_too(tmp_path: Path) -> None:
                 opened.pack("a/p")
 
 
-def test_a_table_that_was_moved_away_is_measured_anew(tmp_path: Path) -> None:
-    """Neither what it had cost nor what it had counts any more; its time limit does."""
+# The builder.
+
+
+def test_disturbed_trainings_are_repeated_twice_at_most(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    share = MeasurementBudget(seconds=60, at_least=40, at_most=100)
+    planner = Planner(store, [("a", "p")], MeasurementBudget(0, 4, 4))
+    stretched, cut = journal_line(1), journal_line(2, status="timeout") | {"busy": 1.5}
+    stretched["wall_s"] = [1.3 * v for v in stretched["cpu_s"]]
     with store.locked():
-        for config in range(40):
-            store.append("a/p", journal_line(config) | {"core_s": 2.0})
+        for line in (journal_line(0), stretched, cut, journal_line(3, status="timeout")):
+            store.append("a/p", line)
         store.pack("a/p")
-        planner = Planner(store, [("a", "p")], share)
-        assert planner.next_pass() == []
-        limit = planner.limit("a/p")
-        (tmp_path / "a--p.parquet").unlink()
-        assert [task.config for task in planner.next_pass()] == list(range(32))
-        store.append("a/p", journal_line(0) | {"core_s": 2.0})
-        store.pack("a/p")
-        entry = store.manifest["tables"]["a/p"]
-        assert (entry["configs"], entry["core_s"], entry.get("time_limit_s")) == (1, 2.0, limit)
-        del entry["time_limit_s"]
-        entry["configs"] = 40  # as it was when the table was moved away before a limit was set
-        (tmp_path / "a--p.parquet").unlink()
-        assert planner.limit("a/p") == share.floor_s
-
-
-def test_no_training_is_planned_beyond_the_most(tmp_path: Path) -> None:
-    """More are done than are asked for now, and some of them wait for a higher limit."""
-    store = Store(tmp_path)
-    with store.locked():
-        for config in range(60):
-            store.append("a/p", journal_line(config, status="timeout" if config == 7 else "ok"))
-        store.pack("a/p")
-        assert [t.config for t in Planner(store, [("a", "p")], MeasurementBudget(0, 50, 50), None).next_pass()] == []
-
-
-def test_killed_between_the_table_and_the_manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store, whole = Store(tmp_path / "killed"), Store(tmp_path / "whole")
-    with store.locked(), whole.locked():
-        for part in (range(2), range(2, 4)):
-            for one in (store, whole):
-                for config in part:
-                    one.append("a/p", journal_line(config))
-            whole.pack("a/p")
-            with monkeypatch.context() as patch:
-                written: list[int] = []
-
-                def die(self: Store, written: list[int] = written, real: Any = Store.write_manifest) -> None:
-                    if written:
-                        raise KeyboardInterrupt
-                    written.append(1)
-                    real(self)
-
-                patch.setattr(Store, "write_manifest", die)
-                with pytest.raises(KeyboardInterrupt):
-                    store.pack("a/p")
-            store = Store(tmp_path / "killed")
-            assert len(store.done("a/p", None)) == max(part) + 1
+        for later in (100.0, 200.0):
+            assert [(task.config, task.purpose) for task in planner.repeats()] == [(1, "again"), (2, "again")]
+            for line in (stretched, cut):
+                times = {name: [2 * v for v in line[name]] for name in ("cpu_s", "wall_s", "scaled_s")}
+                store.append("a/p", line | times | {"purpose": "again", "started": line["started"] + later})
             store.pack("a/p")
-    names = ("a--p.parquet", "manifest.json")
-    assert [(tmp_path / "killed" / n).read_bytes() for n in names] == [
-        (tmp_path / "whole" / n).read_bytes() for n in names
-    ]
+        assert planner.repeats() == []
+
+
+def built(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, measure: Callable[[Measurement], dict[str, Any]], n: int = 3
+) -> BuildReport:
+    """A build of n configurations of a/p and b/p with a stand-in for the training."""
+    store = Store(folder)
+    monkeypatch.setattr(build, "measure", measure)
+    with store.locked(), LoadMonitor(count=lambda: 1.0) as watch:
+        return build.Builder(Planner(store, PROBLEMS, MeasurementBudget(0, n, n)), serial(), 1, watch).run(max_passes=9)
+
+
+def fine(task: Measurement, **changes: Any) -> dict[str, Any]:
+    line = journal_line(task.config, task.problem, **changes)
+    return line | {"purpose": task.purpose, "started": time.time(), "ended": time.time()}
+
+
+@pytest.fixture(autouse=True)
+def reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "time_reference", lambda: (1.0, 0.9))
+
+
+@pytest.mark.parametrize("purpose", ["again", "noise"])
+@pytest.mark.parametrize("how", ["raises", "fails"])
+def test_a_repeat_that_cannot_be_made_is_not_tried_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, purpose: str, how: str
+) -> None:
+    config = min(noise.sample("a/p"))
+    store = Store(tmp_path)
+    with store.locked(), LoadMonitor(count=lambda: 1.0) as watch:
+        store.append("a/p", journal_line(0))
+        store.append("a/p", journal_line(config) | ({"busy": 3.0} if purpose == "again" else {}))
+        for later in (1.0, 2.0) if purpose == "again" else ():  # and its noise sample is full
+            line = journal_line(config)
+            store.append("a/p", line | {"purpose": "noise", "started": line["started"] + later})
+        store.pack("a/p")
+        asked: list[str] = []
+
+        def measure(task: Measurement) -> dict[str, Any]:
+            asked.append(task.purpose)
+            if how == "raises":
+                raise RuntimeError("lost")
+            return fine(task, status="failed")
+
+        monkeypatch.setattr(build, "measure", measure)
+        planner = Planner(store, [("a", "p")], MeasurementBudget(0, 1, 1))
+        report = build.Builder(planner, serial(), 1, watch).run(max_passes=9)
+    assert set(asked) == {purpose}
+    assert len(asked) == len(report.failed) <= 2
+
+
+def test_a_killed_build_leaves_its_campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(task: Measurement) -> dict[str, Any]:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        built(tmp_path, monkeypatch, killed)
+    (campaign,) = read_manifest(tmp_path)["campaigns"]
+    assert [timing[1:] for timing in campaign["reference"]] == [[1.0, 0.9]]
+    assert campaign["cpu"]
+
+
+@pytest.mark.parametrize("where", ["in the training", "in the table"])
+def test_a_problem_whose_data_cannot_be_had_costs_no_other(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    if where == "in the table":
+        store = Store(tmp_path)
+        with store.locked():
+            other = journal_line(0, "a/p")
+            store.append("a/p", other | {"problem": {**other["problem"], "data_hash": "another"}})
+            store.pack("a/p")
+
+    def measure(task: Measurement) -> dict[str, Any]:
+        asked.append(task.problem)
+        if task.problem == "a/p" and where == "in the training":
+            raise BadInput("a is not to be had")
+        return fine(task)
+
+    report = built(tmp_path, monkeypatch, measure)
+    assert len(report.failed) == 1 and report.failed[0].startswith("a/p: ")
+    assert asked.count("a/p") == 1 and asked.count("b/p") == 3
+    assert set(Store(tmp_path).done("b/p", None)) == {0, 1, 2}
+
+
+def test_a_problem_whose_pilot_raises_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def measure(task: Measurement) -> dict[str, Any]:
+        asked.append(task.problem)
+        if task.problem == "a/p":
+            raise RuntimeError("lost")
+        return fine(task)
+
+    report = built(tmp_path, monkeypatch, measure, 60)
+    assert asked.count("a/p") == len(report.failed) == PILOT
+    assert asked.count("b/p") >= 60
+
+
+def test_what_failed_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[int] = []
+
+    def measure(task: Measurement) -> dict[str, Any]:
+        tried.append(task.config)
+        for_good, for_once = task.config == 1, task.config == 2 and tried.count(2) == 1
+        return fine(task, status="out_of_memory") if for_good or for_once else fine(task)
+
+    report = built(tmp_path, monkeypatch, measure)
+    assert [tried.count(config) for config in (0, 1, 2)] == [2, 2 * 3, 2 + 1]  # of two problems
+    assert len(report.failed) == 2 * 3 + 1
+    status = {p: Store(tmp_path).packed(p).filter(pc.field("own"))["status"].to_pylist() for p in ("a/p", "b/p")}  # type: ignore[union-attr]
+    assert all(found == ["ok", "out_of_memory", "ok"] for found in status.values())
+    assert summarise(load_table("a/p", tmp_path))["failed"] == 1
+
+
+def test_the_reference_is_timed_every_ten_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [1000.0]
+    monkeypatch.setattr("tabular_cache.build.time.monotonic", lambda: clock[0])
+
+    def measure(task: Measurement) -> dict[str, Any]:
+        clock[0] += 250.0
+        return fine(task)
+
+    built(tmp_path, monkeypatch, measure)  # 0, 250, ..., 1250: due at 0 and from 600 on, and 600 later
+    (campaign,) = read_manifest(tmp_path)["campaigns"]
+    assert len(campaign["reference"]) == 2 and campaign["trainings"] == 6
 
 
 BUILD = """
@@ -325,10 +375,8 @@ from pathlib import Path
 import tabular_cache.build as build_module
 from harness.execution import serial
 from tabular_cache import noise
-from tabular_cache.build import MeasurementBudget as Allowance
-from tabular_cache.build import Builder
-from tabular_cache.build import Planner
-from tabular_cache.reference import LoadMonitor as Watch
+from tabular_cache.build import Builder, MeasurementBudget, Planner
+from tabular_cache.measure import LoadMonitor
 from tabular_cache.store import Store
 from fakes import journal_line
 
@@ -340,10 +388,10 @@ build_module.measure = slow
 build_module.time_reference = lambda: (0.5, 0.5)
 noise.REPEATS = 1
 store = Store(Path(sys.argv[1]))
-with store.locked(), Watch(count=lambda: 1.0) as watch:
+with store.locked(), LoadMonitor(count=lambda: 1.0) as watch:
     for name in ("a/p", "b/p"):
         store.pack(name)
-    planner = Planner(store, [("a", "p"), ("b", "p")], Allowance(0, 24, 24))
+    planner = Planner(store, [("a", "p"), ("b", "p")], MeasurementBudget(0, 24, 24))
     print("planned", len(planner.next_pass()), flush=True)
     Builder(planner, serial(), 1, watch).run(max_passes=9)
 """
@@ -352,11 +400,11 @@ with store.locked(), Watch(count=lambda: 1.0) as watch:
 def test_kill_9_loses_and_repeats_no_finished_training(tmp_path: Path) -> None:
     def finished() -> int:
         store = Store(tmp_path / "t")
-        journalled = {(p, line["config"]) for p in ("a/p", "b/p") for line in store.lines(p)}
+        journalled = {(p, line["config"]) for p in ("a/p", "b/p") for line in store.journal(p).lines()}
         packed = {(p, c) for p in ("a/p", "b/p") for c in store.done(p, None)}
         return len(journalled | packed)
 
-    with Forked("import fakes, tabular_cache.build, tabular_cache.noise, tabular_cache.reference") as forked:
+    with Forked("import fakes, tabular_cache.build, tabular_cache.noise, tabular_cache.measure") as forked:
         for _ in range(3):
             before = finished() if (tmp_path / "t").exists() else 0
             process = forked.start(BUILD, str(tmp_path / "t"))
@@ -377,15 +425,3 @@ def test_kill_9_loses_and_repeats_no_finished_training(tmp_path: Path) -> None:
     for name in ("a--p.parquet", "b--p.parquet"):
         assert (tmp_path / "t" / name).read_bytes() == (tmp_path / "undisturbed" / name).read_bytes()
         assert pq.read_table(tmp_path / "t" / name)["own"].to_pylist().count(True) == 24
-
-
-def test_what_another_build_packed_meanwhile_is_kept(tmp_path: Path) -> None:
-    """The second was opened before the first ended, and locked after it."""
-    first, second = Store(tmp_path), Store(tmp_path)
-    with first.locked():
-        first.append("a/p", journal_line(0))
-        first.pack("a/p")
-    with second.locked():
-        second.append("b/p", journal_line(0))
-        second.pack("b/p")
-    assert {load_table(name, tmp_path).problem for name in ("a/p", "b/p")} == {"a/p", "b/p"}
