@@ -61,7 +61,7 @@ def settings(folder: Path, reference: str = LIVE) -> dict[str, Traces]:
         raise BadInput(f"{folder} needs a folder {reference!r} of records to compare with; folders there: {found}")
     frames = {name: read_traces(paths[name]) for name in sorted(paths, key=lambda name: name != reference)}
     for frame in frames.values():
-        check_same_origin(choose_components(frame, {})[0], told="")
+        check_same_origin(choose_components(frame, {})[0], remedy="")
     traces = {name: collect(frame) for name, frame in frames.items()}
     check_alike(traces, reference)
     check_same_tables(frames)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from analysis.captions import intervals, markdown_table, plural
 from analysis.claims import CLAIMS as EVERY
-from analysis.claims.verdicts import UNDECIDED, Claim, Evidence, Missing, Verdict, verdict, without_evidence
+from analysis.claims.verdicts import UNDECIDED, Evidence, Finding, Missing, Verdict
 from analysis.traces import CELL, REPLAYED, Judge, check_same_origin, check_same_tables
 from datasets.catalogue import entries
 from datasets.errors import BadInput
@@ -28,7 +28,6 @@ SCALES = ("log_error", "winsorized")  # on which the surrogate sees errors
 SAME_TABLES = ("ard_off", *SCALES, "cpu", "wall", LOSS, "coarse", "exact")  # these differ in something else
 AGAINST: Mapping[str, str] = {"wall": "cpu", "hist": "exact"}  # compared with that setting, where it is there
 ORDER = ("ard_off", *SCALES, "cpu", "wall", LOSS, "coarse", "surface", "exact", "hist")  # others follow by name
-_VALIDATION: Judge = "validation"
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,8 @@ def compare_settings(
     Raises NothingShared where they share no runs, BadInput where tables differ, of a setting that is not about tables.
     """
     keys = [*CELL, "method", "iterations", "tau"]
-    both = _runs(base, keys).intersection(_runs(own, keys))
+    runs = _index(base, keys), _index(own, keys)
+    both = runs[0].drop_duplicates().intersection(runs[1].drop_duplicates())
     if setting == LOSS:
         regression = {name for name, entry in entries().items() if entry.task == "regression"}
         classified = both[~both.get_level_values("dataset").isin(regression)]
@@ -81,44 +81,31 @@ def compare_settings(
     if not len(both):
         shared = f"no problem, seed, method and length of runs in common with the {against}"
         raise NothingShared(f"setting {setting}: {shared}")
-    base, own = (frame[_index(frame, keys).isin(both)] for frame in (base, own))
+    base, own = base[runs[0].isin(both)], own[runs[1].isin(both)]
     if setting in SAME_TABLES:
         check_same_tables({against: base, setting: own})
     cells = both.to_frame(index=False)
-    first, second = (
-        _verdicts(Evidence(frame.reset_index(drop=True), judge=by)) for frame, by in ((base, _VALIDATION), (own, judge))
-    )
+    first = _verdicts(Evidence(base.reset_index(drop=True)))
+    second = _verdicts(Evidence(own.reset_index(drop=True), judge=judge))
     return Comparison(setting, against, cells[CELL].drop_duplicates(), cells["method"].nunique(), first, second)
 
 
 def _verdicts(evidence: Evidence) -> list[Verdict]:
-    return [_decide(claim, evidence) for claim in EVERY if claim.number in CLAIMS_COMPARED]
+    compared = [claim for claim in EVERY if claim.number in CLAIMS_COMPARED]
+    return [claim.verdict(evidence, _lowest if claim.number == RANKED else None) for claim in compared]
 
 
-def _decide(claim: Claim, evidence: Evidence) -> Verdict:
-    """Return the verdict on one claim; on that about ranks under budgets, at the lowest budget alone.
-
-    Runs of 100 iterations are too short for the others.
-    """
-    try:
-        finding = claim.examine(evidence)
-        if claim.number == RANKED:
-            lowest = [one for one in finding.conditions if one.what.endswith(LOWEST)]
-            if not lowest:
-                raise Missing(f"no ranks{LOWEST} of the minimal budget")
-            finding = replace(finding, conditions=lowest, doubts=())
-        return verdict(claim, finding)
-    except (Missing, BadInput) as reason:
-        return without_evidence(claim, str(reason))
-
-
-def _runs(frame: pd.DataFrame, keys: list[str]) -> pd.MultiIndex:
-    return _index(frame, keys).drop_duplicates()
+def _lowest(finding: Finding) -> Finding:
+    """Return what a finding says of the lowest budget: runs of 100 iterations are too short for the others."""
+    lowest = [one for one in finding.conditions if one.what.endswith(LOWEST)]
+    if not lowest:
+        raise Missing(f"no ranks{LOWEST} of the minimal budget")
+    return replace(finding, conditions=lowest, doubts=())
 
 
 def _index(frame: pd.DataFrame, keys: list[str]) -> pd.MultiIndex:
-    told = frame[keys].astype({"dataset": str, "pipeline": str, "method": str})
-    return pd.MultiIndex.from_frame(told.assign(tau=told["tau"].fillna(np.inf)))
+    named = frame[keys].astype({"dataset": str, "pipeline": str, "method": str})
+    return pd.MultiIndex.from_frame(named.assign(tau=named["tau"].fillna(np.inf)))
 
 
 def read(folder: Path) -> tuple[list[Comparison], list[str]]:
@@ -134,7 +121,7 @@ def read(folder: Path) -> tuple[list[Comparison], list[str]]:
 
     def recorded(name: str) -> pd.DataFrame:
         frame = read_traces(folder / name)
-        check_same_origin(frame, told=f" ({folder / name})")
+        check_same_origin(frame, remedy=f" ({folder / name})")
         return frame
 
     records = {name: recorded(name) for name in {BASE, *(set(AGAINST.values()) & set(names))}}
@@ -260,13 +247,7 @@ def _numbers(one: Comparison) -> pd.DataFrame:
     rows = []
     for setting, verdicts in ((one.against, one.base), (one.setting, one.own)):
         for v in verdicts:
-            numbers: dict[str, object] = {
-                "claim": v.number,
-                "verdict": v.verdict,
-                "ours": v.ours,
-                "low": v.low,
-                "high": v.high,
-            }
-            context: dict[str, object] = {"why": v.why, "taken_over": v.taken_over}
-            rows.append({"compared": one.setting, "setting": setting, **numbers, **context})
+            said = {"claim": v.number, "verdict": v.verdict, "ours": v.ours, "low": v.low, "high": v.high}
+            context = {"why": v.why, "taken_over": v.taken_over}
+            rows.append({"compared": one.setting, "setting": setting, **said, **context})
     return pd.DataFrame(rows)

@@ -144,6 +144,7 @@ class Cool:
     """score = log EI - a_k log c (Lee et al. 2020, "Cost-aware Bayesian optimization", CArBO: EI-cool)."""
 
     on_front: ClassVar[bool] = True
+    plans_ahead: ClassVar[bool] = True
 
     def score(
         self, log_value: Float[np.ndarray, " m"], log_cost: Float[np.ndarray, " m"], belief: StepContext
