@@ -43,29 +43,15 @@ SHARED = ("data", "sizes", "version")  # of a problem's records; the evaluations
 def read_costs(results_dir: Path) -> pd.DataFrame:
     """Return one row per problem, seed, cost model and n, with `task` and `data`, the table's checksum.
 
-    Raises BadInput where there is nothing.
-
     Records of one model and problem share out its seeds (a seed in several counts once: equal settings give equal
-    numbers); under two settings (two table versions, say) they are refused, as are those of two models that were
-    not asked about the same evaluations of one table.
+    numbers). Raises BadInput where there is nothing, for records of one model and problem under two settings (two table
+    versions, say), and for two models that were not asked about the same evaluations of one table.
     """
-    parts = []
-    records = read_all(
-        results_dir / "costs", read_record, lambda s: f"{s['cost_model']} on {s['problem']}", COMMAND, "seeds"
-    )
-    _check_comparable([spec for spec, _ in records])
-    for spec, table in records:
-        dataset, _, pipeline = spec["problem"].partition("/")
-        words = {"dataset": dataset, "pipeline": pipeline, "cost_model": spec["cost_model"], "task": spec["task"],
-                 "data": spec["data"]}  # fmt: skip
-        parts.append(table.to_pandas().assign(**words))
-    return pd.concat(parts, ignore_index=True).drop_duplicates([*CELL, "cost_model", "n"], ignore_index=True)
-
-
-def _check_comparable(specs: Sequence[Mapping[str, Any]]) -> None:
-    """Raise BadInput where two cost models were not asked about the same evaluations of a problem's table."""
-    first = dict[str, Mapping[str, Any]]()
-    for spec in specs:
+    parts, first = [], dict[str, Mapping[str, Any]]()
+    folder = results_dir / "costs"
+    for spec, table in read_all(
+        folder, read_record, lambda s: f"{s['cost_model']} on {s['problem']}", COMMAND, "seeds"
+    ):
         other = first.setdefault(spec["problem"], spec)
         differ = [key for key in SHARED if spec.get(key) != other.get(key)]
         if differ:
@@ -73,6 +59,10 @@ def _check_comparable(specs: Sequence[Mapping[str, Any]]) -> None:
                 f"{spec['problem']}: the records of {other['cost_model']} and {spec['cost_model']} do not compare, "
                 f"since they differ in {', '.join(differ)}: move those of one away and run `{COMMAND}`"
             )
+        dataset, _, pipeline = spec["problem"].partition("/")
+        words = {name: spec[name] for name in ("cost_model", "task", "data")}
+        parts.append(table.to_pandas().assign(dataset=dataset, pipeline=pipeline, **words))
+    return pd.concat(parts, ignore_index=True).drop_duplicates([*CELL, "cost_model", "n"], ignore_index=True)
 
 
 def read_if_there(results_dir: Path) -> tuple[pd.DataFrame | None, str]:
@@ -288,20 +278,17 @@ def write_cost_page(costs: pd.DataFrame, out_dir: Path) -> Path:
     curves = learning_curves(compared)
     if curves.empty:
         raise BadInput("the records of cost models have no problem, seed and number of evaluations in common")
-    text = [
-        f"# Cost models\n\n{sentence(_head(compared, curves), left_out(costs))}",
-        _wide(curves, ""),
-    ]
+    covered = calibration(compared)
+    text = [f"# Cost models\n\n{sentence(_head(compared, curves), left_out(costs))}", _wide(curves, "")]
     if "off_value" in curves:
         text += ["Paired difference to LV-3 (negative: better than LV-3):", _wide(curves, "off_")]
     text += [
         "Calibration, on the same problems: percent of costs inside the 50 / 80 / 95 % intervals, mean -/+ z sd of log "
         "cost for every model (the hybrid's own predictions have longer tails, the warped GP's are skewed); in "
         "brackets the 95 % interval of the second:",
-        _coverage(compared, curves),
+        _coverage(covered, models(compared), curves),
     ]
-    covered = calibration(compared).to_csv(index=False, lineterminator="\n")
-    write_atomically(out_dir / "costs.csv", covered.encode())
+    write_atomically(out_dir / "costs.csv", covered.to_csv(index=False, lineterminator="\n").encode())
     path = out_dir / "costs.md"
     write_atomically(path, ("\n\n".join(text) + "\n").encode())
     return path
@@ -327,19 +314,19 @@ def _shown(curves: pd.DataFrame) -> pd.DataFrame:
 def _wide(curves: pd.DataFrame, prefix: str) -> str:
     shown = _shown(curves)
     numbers = shown[[f"{prefix}{name}" for name in ("value", "low", "high")]].to_numpy(float).tolist()
-    cells = shown[["cost_model", "n"]].assign(text=[format_interval(v, low, high, 3) for v, low, high in numbers])
-    return _table(cells, list(dict.fromkeys(curves["cost_model"])), curves)
+    text = [format_interval(value, low, high, 3) for value, low, high in numbers]
+    return _table(shown, text, list(dict.fromkeys(curves["cost_model"])), curves)
 
 
-def _coverage(costs: pd.DataFrame, curves: pd.DataFrame) -> str:
-    found = calibration(costs[costs["n"].isin(set(_shown(curves)["n"]))])
+def _coverage(covered: pd.DataFrame, order: list[str], curves: pd.DataFrame) -> str:
+    found = covered[covered["n"].isin(_shown(curves)["n"])]
     numbers = (100 * found[[*COVERAGE, "cover80_low", "cover80_high"]]).to_numpy(float).tolist()
     text = [f"{a:.0f} / {b:.0f} [{low:.0f}, {high:.0f}] / {c:.0f}" for a, b, c, low, high in numbers]
-    return _table(found[["cost_model", "n"]].assign(text=text), models(costs), curves)
+    return _table(found, text, order, curves)
 
 
-def _table(cells: pd.DataFrame, order: list[str], curves: pd.DataFrame) -> str:
-    wide = cells.pivot(index="cost_model", columns="n", values="text").reindex(order).fillna("-")
+def _table(cells: pd.DataFrame, text: list[str], order: list[str], curves: pd.DataFrame) -> str:
+    wide = cells.assign(text=text).pivot(index="cost_model", columns="n", values="text").reindex(order).fillna("-")
     problems = curves.groupby("n")["problems"].first()
     wide.loc["problems"] = [str(problems[n]) for n in wide.columns]
     return markdown_table(wide.rename(columns=lambda n: f"n = {n}").rename_axis("model").reset_index())

@@ -187,7 +187,7 @@ def test_signs_by_hand() -> None:
     told = pd.DataFrame({"m": [1.0, 1.0, 2.0, 2.0, -9.0, -9.0]}, index=index)
     expected = {"m": (0.5, 2)}
     for columns in (["m"], []):
-        found = density._signs(told[columns], live[columns])
+        found = density.signs(told[columns], live[columns])
         share, sure = expected.get("".join(columns), (np.nan, 0))
         assert found["sure"] == sure and found["same_sign"] == pytest.approx(share, nan_ok=True)
 
