@@ -9,7 +9,7 @@ import re
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
-from typing import Any, Literal, Self
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -28,6 +28,7 @@ MEASURED = ["error", "test_error", "cost_s", "effective_alpha"]
 EI, EIPU, EICOOL = "ei", "eipu", "eicool"
 STUDY_ITERATIONS = 100
 Judge = Literal["validation", "test"]
+AnyTraces = TypeVar("AnyTraces", bound="Traces")
 
 # The components looked at: one evaluator, utility, surrogate and cost model, never a mix.
 
@@ -306,12 +307,12 @@ class Traces:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
 
-    def select(self, rows: np.ndarray) -> Self:
+    def select(self: AnyTraces, rows: np.ndarray) -> AnyTraces:
         """Return the runs at `rows` (positions, or a mask over the runs)."""
         arrays = {name: array[rows] for name, array in self.arrays().items()}
         return replace(self, runs=self.runs.iloc[rows].reset_index(drop=True), **arrays)
 
-    def first(self, steps: int) -> Self:
+    def first(self: AnyTraces, steps: int) -> AnyTraces:
         """Return the same runs cut after `steps` steps."""
         arrays = {name: array[:, :steps] for name, array in self.arrays().items()}
         return replace(self, runs=self.runs.assign(evaluations=self.runs["evaluations"].clip(upper=steps)), **arrays)

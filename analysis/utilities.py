@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -60,7 +60,7 @@ class Runs(Traces):
         """The descriptions of the runs, one row each."""
         return self.runs
 
-    def cut(self, kept: np.ndarray) -> Self:
+    def cut(self, kept: np.ndarray) -> "Runs":
         """Return the runs with `kept` (R,) first steps of each; `ms_per_step` of these, NaN without a proposal."""
         beyond = np.arange(self.cost_s.shape[1]) >= kept[:, None]
         floats = {name: a for name, a in self.arrays().items() if name != "proposed"}

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import report, utilities
+from analysis import utilities
 from analysis import utilities as utilities_numbers
 from analysis.__main__ import main
 from analysis.figures import utilities as utilities_figure
@@ -236,18 +236,6 @@ def test_of_a_study_that_is_under_way_the_part_with_most_runs_is_compared_and_na
     assert (len(found.labels), found.missing, found.partial) == (3, {}, 1)
 
 
-def test_an_error_over_fewer_cells_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where EI's error is 0 there is no percentage of it."""
-    for seed in (0, 1):
-        for utility in ("ei", "kg"):
-            errors = [0.0] * 3 if (utility, seed) == ("ei", 1) else ERRORS[utility]
-            monkeypatch.setitem(ERRORS, utility, errors)
-            record(tmp_path, utility, seed)
-            monkeypatch.undo()
-    lines = utilities_report.tables(arranged(tmp_path))[0][0][1]
-    assert any("| kg x ei | 150.0 [150.0, 150.0] | 50.0 [50.0, 50.0] (1 cells) |" in line for line in lines)
-
-
 def test_one_method_recorded_twice_is_refused(tmp_path: Path) -> None:
     for n_initial in (5, 10):
         record(tmp_path, "kg", 0, n_initial=n_initial)
@@ -291,27 +279,6 @@ def test_deadlines_of_other_budgets_are_one_line(tmp_path: Path) -> None:
     (line,) = titles["Utilities and cost rules within other deadlines"]
     assert line.startswith("Left out: 4 runs on 2 problems with deadlines that are no multiple")
     assert not any(title.endswith(" s") for title in titles)
-
-
-def test_rules_that_only_ei_has_are_not_compared(tmp_path: Path) -> None:
-    for utility, rule in (("ei", "ei"), ("kg", "ei"), ("ei", "eicool")):
-        record(tmp_path, utility, 0, acq=rule, method=rule)
-    assert set(arranged(tmp_path).table["label"]) == {"ei x ei", "kg x ei"}
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_the_report_holds_them_and_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("analysis.report.draw_all", lambda *given: [])  # drawn in test_report
-    for utility in ("ei", "kg"):
-        record(tmp_path / "results", utility, 0)
-    report.write(tmp_path / "results", tmp_path / "out", {}, say=lambda line: None)
-    text = (tmp_path / "out/report.md").read_text()
-    assert "2 methods after 3 evaluations, over 1 of 144 problems, 1 seed (replay)" in text
-    assert "![UTILITIES: cost against error, and mean ranks](utilities.png)" in text
-    assert (tmp_path / "out/utilities.svg").stat().st_size > 0
-    record(tmp_path / "plain", "ei", 0)
-    report.write(tmp_path / "plain", tmp_path / "again", {}, say=lambda line: None)
-    assert f"Not made: {utilities.NONE}." in (tmp_path / "again/report.md").read_text()
 
 
 @pytest.mark.usefixtures("undrawn")
