@@ -144,23 +144,16 @@ def test_how_runs_end_by_hand() -> None:
     assert (endings(traces, np.full((6, 2, 1), -1), whole)[0] == SPENT).all()
 
 
-@pytest.mark.parametrize("what", ["short cei", "eicool under a budget"])
-def test_the_page_is_made_whatever_is_lacking(what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_is_made_whatever_is_lacking(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """CEI ended before EI did; the longest run is EI-cool's under a budget."""
-    rows = {"ei": 20, "eialpha": 20, "cei": 12 if what == "short cei" else 20}
-    for acq, steps in rows.items():
+    for acq, steps in {"ei": 20, "eialpha": 20, "cei": 12}.items():
         way = Way(acq, alpha=0.3 if acq == "eialpha" else None, lam=0.3 if acq == "cei" else None)
-        trace = block("wind", "clean", way, (0, 1), steps)
-        store(tmp_path / "r", spec("wind", "clean", way, steps), trace)
-    if what == "eicool under a budget":
-        cool = Way("eicool")
-        store(tmp_path / "r", spec("wind", "clean", cool, 30) | {"tau": 9.0}, block("wind", "clean", cool, (0, 1), 30))
+        store(tmp_path / "r", spec("wind", "clean", way, steps), block("wind", "clean", way, (0,), steps))
+    cool = Way("eicool")
+    store(tmp_path / "r", spec("wind", "clean", cool, 30) | {"tau": 9.0}, block("wind", "clean", cool, (0,), 30))
     assert main(["report", f"results_dir={tmp_path / 'r'}", f"out_dir={tmp_path / 'o'}"]) == 0
-    page = (tmp_path / "o" / "report.md").read_text()
-    out = capsys.readouterr().out
-    assert ("F5 needs a method cei of 20 iterations" in page) == (what == "short cei")
-    assert ("f5 was not drawn" in out) == (what != "eicool under a budget")
-    assert main(["claims", f"results_dir={tmp_path / 'r'}", f"out_dir={tmp_path / 'o'}"]) == 0
+    assert "F5 needs a method cei of 20 iterations" in (tmp_path / "o" / "report.md").read_text()
+    assert "f5 was not drawn" in capsys.readouterr().out
 
 
 def store(results: Path, described: dict[str, Any], trace: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from analysis.figures import utilities as utilities_figure
 from analysis.figures import utilities as utilities_report
 from analysis.utilities import Runs, at_horizon, complete, refusal, with_deadlines
 from datasets.errors import BadInput
-from harness.records import TIMINGS, TRACE, block_files, read_timings, read_traces, write_block
+from harness.records import TIMINGS, TRACE, block_files, read_timings, read_traces, specs, write_block
 
 ERRORS = {"ei": [0.5, 0.4, 0.2], "kg": [0.5, 0.1, 0.1], "mes": [0.5, 0.4, 0.2]}
 COSTS = {"ei": [1.0, 1.0, 2.0], "kg": [1.0, 4.0, 1.0], "mes": [1.0, 0.5, 0.5]}
@@ -170,29 +170,27 @@ def test_pairs_that_cannot_be_are_named_with_the_reason(tmp_path: Path) -> None:
     assert refusal("kg", "eipu", True) is refusal("bmsei", "cei(lam=0.3)", True) is refusal("own", "eipu", True) is None
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_records_of_two_tables_or_two_settings_stand_together_only_where_that_is_said(tmp_path: Path) -> None:
     for utility, data in (("ei", "a"), ("kg", "b")):
-        record(tmp_path, utility, 0, data=data, engine=2, components={"utility": {"_target_": utility}})
-    arguments = ["utilities", f"results_dir={tmp_path}", f"out_dir={tmp_path / 'out'}"]
-    with pytest.raises(BadInput, match=r"different tables .* or say mixed=true"):
-        main(arguments)
-    assert main([*arguments, "mixed=true"]) == 0
-    old, new = tmp_path / "old", tmp_path / "new"
-    for seed, planned in ((0, None), (1, True)):
-        made = {"_target_": "kg"} if planned is None else {"_target_": "kg", "marginal": planned}
+        record(tmp_path / "tables", utility, 0, data=data, engine=2)
+    for seed, made in ((0, {"_target_": "kg"}), (1, {"_target_": "kg", "marginal": True})):
         for utility in ("ei", "kg"):
-            settings = {"utility": made if utility == "kg" else {"_target_": "ei"}}
-            record(old, utility, seed, components=settings)
-            if planned:
-                record(new, utility, seed, components=settings)
-    arguments[1:] = [f"results_dir={old}", f"out_dir={tmp_path / 'out'}"]
+            record(tmp_path / "settings", utility, seed, components={"utility": made if utility == "kg" else {}})
+    record(tmp_path / "one", "kg", 1, components={"utility": {"_target_": "kg"}})
+
+    def arranged_of(name: str, mixed: bool = False) -> Runs:
+        frame, timings = read_traces(tmp_path / name), read_timings(tmp_path / name)
+        return utilities.arrange(frame, timings, mixed=mixed, settings=utilities.settings_of(specs(tmp_path / name)))
+
+    with pytest.raises(BadInput, match=r"different tables .* or say mixed=true"):
+        arranged_of("tables")
     with pytest.raises(BadInput, match=r"utility=kg were made with different settings of it: .* or say mixed=true"):
-        main(arguments)
-    assert main([*arguments, "mixed=true"]) == 0
-    assert main(["utilities", f"results_dir={new}", f"out_dir={tmp_path / 'out'}"]) == 0
+        arranged_of("settings")
+    assert [len(arranged_of(name, mixed=True).table) for name in ("tables", "settings")] == [2, 4]
+    assert len(arranged_of("one").table) == 1
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_command_takes_budgets_from_the_runs_of_the_components_asked_for(tmp_path: Path) -> None:
     """Records of two evaluators without replay: nothing could be chosen but by the argument."""
     for evaluator in ("live", "surface"):
