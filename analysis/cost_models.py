@@ -4,9 +4,9 @@
 from runs under several models.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import pandas as pd
 from analysis.captions import format_interval, intervals, markdown_table, plural, scope, sentence
 from analysis.selection import LEAST_SHARE, at_horizon, horizon, of_families
 from analysis.statistics import bootstrap
-from analysis.traces import CELL, EI, PROBLEM, Judge, Traces, alpha_axis, choose_components, collect, ordered, require
+from analysis.traces import CELL, EI, PROBLEM, Judge, alpha_axis, choose_components, collect, ordered, require
 from analysis.tradeoffs import Relative, relative_to_ei, tradeoff
 from datasets.errors import BadInput
 from datasets.files import write_atomically
@@ -43,29 +43,15 @@ SHARED = ("data", "sizes", "version")  # of a problem's records; the evaluations
 def read_costs(results_dir: Path) -> pd.DataFrame:
     """Return one row per problem, seed, cost model and n, with `task` and `data`, the table's checksum.
 
-    Raises BadInput where there is nothing.
-
     Records of one model and problem share out its seeds (a seed in several counts once: equal settings give equal
-    numbers); under two settings (two table versions, say) they are refused, as are those of two models that were
-    not asked about the same evaluations of one table.
+    numbers). Raises BadInput where there is nothing, for records of one model and problem under two settings (two table
+    versions, say), and for two models that were not asked about the same evaluations of one table.
     """
-    parts = []
-    records = read_all(
-        results_dir / "costs", read_record, lambda s: f"{s['cost_model']} on {s['problem']}", COMMAND, "seeds"
-    )
-    _check_comparable([spec for spec, _ in records])
-    for spec, table in records:
-        dataset, _, pipeline = spec["problem"].partition("/")
-        words = {"dataset": dataset, "pipeline": pipeline, "cost_model": spec["cost_model"], "task": spec["task"],
-                 "data": spec["data"]}  # fmt: skip
-        parts.append(table.to_pandas().assign(**words))
-    return pd.concat(parts, ignore_index=True).drop_duplicates([*CELL, "cost_model", "n"], ignore_index=True)
-
-
-def _check_comparable(specs: Sequence[Mapping[str, Any]]) -> None:
-    """Raise BadInput where two cost models were not asked about the same evaluations of a problem's table."""
-    first = dict[str, Mapping[str, Any]]()
-    for spec in specs:
+    parts, first = [], dict[str, Mapping[str, Any]]()
+    folder = results_dir / "costs"
+    for spec, table in read_all(
+        folder, read_record, lambda s: f"{s['cost_model']} on {s['problem']}", COMMAND, "seeds"
+    ):
         other = first.setdefault(spec["problem"], spec)
         differ = [key for key in SHARED if spec.get(key) != other.get(key)]
         if differ:
@@ -73,6 +59,10 @@ def _check_comparable(specs: Sequence[Mapping[str, Any]]) -> None:
                 f"{spec['problem']}: the records of {other['cost_model']} and {spec['cost_model']} do not compare, "
                 f"since they differ in {', '.join(differ)}: move those of one away and run `{COMMAND}`"
             )
+        dataset, _, pipeline = spec["problem"].partition("/")
+        words = {name: spec[name] for name in ("cost_model", "task", "data")}
+        parts.append(table.to_pandas().assign(dataset=dataset, pipeline=pipeline, **words))
+    return pd.concat(parts, ignore_index=True).drop_duplicates([*CELL, "cost_model", "n"], ignore_index=True)
 
 
 def read_if_there(results_dir: Path) -> tuple[pd.DataFrame | None, str]:
@@ -156,14 +146,11 @@ def calibration(costs: pd.DataFrame) -> pd.DataFrame:
 
     Over the cells that every model has at that n, as in `learning_curves`; columns cover50, cover50_low, ...
     """
-    found: pd.DataFrame | None = None
+    parts = []
     for column in COVERAGE:
-        curves = learning_curves(costs, column).rename(columns={"value": column})
-        own = curves.rename(columns={end: f"{column}_{end}" for end in ("low", "high")})
-        own = own[["cost_model", "n", column, f"{column}_low", f"{column}_high"]]
-        found = own if found is None else found.merge(own, on=["cost_model", "n"])
-    assert found is not None
-    return found
+        curves = learning_curves(costs, column).set_index(["cost_model", "n"])[["value", "low", "high"]]
+        parts.append(curves.set_axis([column, f"{column}_low", f"{column}_high"], axis=1))
+    return reduce(lambda one, other: one.join(other), parts).reset_index()
 
 
 def per_problem(costs: pd.DataFrame, n: int | None) -> pd.DataFrame:
@@ -182,13 +169,12 @@ ORDER = ("lv3", "gp", "transfer_linear", "hybrid", "oracle")  # others follow by
 class Compared:
     """EI^alpha under several cost models, on the cells (problem, seed) that all of them have, method by method.
 
-    numbers: of F9. pairs: of each cost model; their counts (zero, failed, unpaired) and `short`, the runs that are too
-    short or planned for another length, are of these cells only. dropped: the cells that some cost model lacks.
-    n: iterations. components: of all the runs (`components.choose`). few: cost models left out, with runs on less
-    than half of the cells that another one has.
+    pairs: of each cost model; their counts (zero, failed, unpaired) and `short`, the runs that are too short or planned
+    for another length, are of these cells only. dropped: the cells that some cost model lacks. n: iterations.
+    components: of all the runs (`choose_components`). few: cost models left out, with runs on less than half of the
+    cells that another one has.
     """
 
-    numbers: pd.DataFrame
     pairs: dict[str, Relative]
     short: dict[str, int]
     dropped: int
@@ -196,69 +182,64 @@ class Compared:
     components: Mapping[str, str]
     few: list[str]
 
+    @cached_property
+    def numbers(self) -> pd.DataFrame:
+        """The numbers of F9: `tradeoffs.tradeoff` of every cost model."""
+        parts = [tradeoff(p, ordered(p.table)).assign(cost_model=name) for name, p in self.pairs.items()]
+        return pd.concat(parts, ignore_index=True)
+
 
 def compare_cost_models(frame: pd.DataFrame, judge: Judge = "validation", mixed: bool = False) -> Compared:
     """Compare the cost models that the frame has runs of.
 
     EI does not look at cost, so its runs under whichever cost model serve all of them. Only cells (problem, seed)
-    that every cost model has are taken, and of everything but cost models one choice (`components.choose`).
+    that every cost model has are taken, and of everything but cost models one choice (`choose_components`).
     judge: whose error counts; mixed: as for `collect`. Raises BadInput with fewer than two cost models, or without EI.
     """
     frame, components = choose_components(frame, {}, free=("cost_model",))
-    frame, few = _models_with_runs_enough(frame)
-    traces = _traces(frame, judge, mixed)
+    of_alpha = frame[alpha_axis(frame["acq"], frame["alpha"]) > 0.0]
+    names, few = _models_with_runs_enough(of_alpha)
+    require(frame, EI, "F9")
+    ei = frame[frame["acq"] == EI].sort_values("cost_model", key=lambda m: m != REFERENCE, kind="stable")
+    ei = ei.drop_duplicates([*CELL, "step", "iterations", "tau"])
+    traces = {}
+    for name in names:
+        every = pd.concat([of_alpha[of_alpha["cost_model"] == name], ei.assign(cost_model=name)])
+        traces[name] = of_families(collect(every, {"cost_model": name}, judge, mixed), "alpha")
     n = min(horizon(own.select((own.runs["method"] != EI).to_numpy())) for own in traces.values())
-    every = _union(_cells(own.runs) for own in traces.values())
-    shared = _common(_cells(at_horizon(own, n)[0].runs) for own in traces.values())
-    cut = {name: at_horizon(own.select(_rows_of(own.runs, shared)), n) for name, own in traces.items()}
-    found = {name: relative_to_ei(own, "F9") for name, (own, _) in cut.items()}
-    paired = [_cells(pairs.table) for pairs in found.values()]
-    kept = _common(paired)
-    tables = _alike({name: pairs.table[_rows_of(pairs.table, kept)] for name, pairs in found.items()})
-    found = {name: replace(pairs, table=tables[name]) for name, pairs in found.items()}
+    every_cell = [_cells(own.runs) for own in traces.values()]
+    shared = _common([_cells(at_horizon(own, n)[0].runs) for own in traces.values()])
+    cut = {name: at_horizon(own.select(_inside(own.runs, shared)), n) for name, own in traces.items()}
+    pairs = {name: relative_to_ei(own, "F9") for name, (own, _) in cut.items()}
+    paired_cells = [_cells(own.table) for own in pairs.values()]
+    kept = _common(paired_cells)
+    tables = _alike({name: own.table[_inside(own.table, kept)] for name, own in pairs.items()})
     return Compared(
-        pd.concat([tradeoff(p, ordered(p.table)).assign(cost_model=m) for m, p in found.items()], ignore_index=True),
-        found,
+        {name: replace(own, table=tables[name]) for name, own in pairs.items()},
         {name: short for name, (_, short) in cut.items()},
-        len(every) - len(shared) + len(_union(paired)) - len(kept),
+        len(reduce(pd.Index.union, every_cell)) - len(shared) + len(reduce(pd.Index.union, paired_cells)) - len(kept),
         n,
         components,
         few,
     )
 
 
-def _models_with_runs_enough(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Return the rows of the cost models to compare, and the names of the others; all where too few would be left."""
-    of_alpha = frame[alpha_axis(frame["acq"], frame["alpha"]) > 0.0]
+def _models_with_runs_enough(of_alpha: pd.DataFrame) -> tuple[list[str], list[str]]:
+    """Return the cost models to compare, the study's first, and those with too few runs; none where few are left."""
     cells = of_alpha[[*CELL, "cost_model"]].drop_duplicates()["cost_model"].astype(str).value_counts()
     few = sorted(cells.index[cells < LEAST_SHARE * cells.max()])
-    if len(cells) - len(few) < 2:
-        return frame, []
-    return frame[~frame["cost_model"].isin(few) | (frame["acq"] == EI)], few
-
-
-def _traces(frame: pd.DataFrame, judge: Judge, mixed: bool) -> dict[str, Traces]:
-    """Return the runs of EI^alpha under each cost model, those of EI in all of them."""
-    of_alpha = frame[alpha_axis(frame["acq"], frame["alpha"]) > 0.0]
-    names = sorted(set(of_alpha["cost_model"]), key=lambda m: (ORDER.index(m) if m in ORDER else len(ORDER), m))
+    few = few if len(cells) - len(few) >= 2 else []
+    names = sorted(set(cells.index) - set(few), key=lambda m: (ORDER.index(m) if m in ORDER else len(ORDER), m))
     if len(names) < 2:
         there = ", ".join(names) or "none"
         raise BadInput(f"F9 needs records of EI^alpha under two cost models or more; there are: {there}")
-    require(frame, EI, "F9")
-    ei = frame[frame["acq"] == EI].sort_values("cost_model", key=lambda m: m != "lv3", kind="stable")
-    ei = ei.drop_duplicates([*CELL, "step", "iterations", "tau"])
-    found = {}
-    for name in names:
-        every = pd.concat([of_alpha[of_alpha["cost_model"] == name], ei.assign(cost_model=name)])
-        found[name] = of_families(collect(every, {"cost_model": name}, judge, mixed), "alpha")
-    return found
+    return names, few
 
 
 def _alike(tables: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     """Return the pairs of every method that all cost models have on the cells where all have it; others as they are."""
-    keys = [*CELL, "method"]
-    own = {name: pd.MultiIndex.from_frame(table[keys]) for name, table in tables.items()}
-    shared = reduce(lambda one, other: one.intersection(other), own.values())
+    own = {name: pd.MultiIndex.from_frame(table[[*CELL, "method"]]) for name, table in tables.items()}
+    shared = reduce(pd.Index.intersection, own.values())
     methods = set(shared.get_level_values("method"))
     return {
         name: table[~table["method"].isin(methods).to_numpy() | own[name].isin(shared)].reset_index(drop=True)
@@ -266,26 +247,24 @@ def _alike(tables: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     }
 
 
-def _cells(runs: pd.DataFrame) -> pd.MultiIndex:
+def _cells(runs: pd.DataFrame) -> pd.Index:
     """Return the cells that have a run of another method than EI."""
     return pd.MultiIndex.from_frame(runs.loc[runs["method"] != EI, CELL].drop_duplicates())
 
 
-def _rows_of(runs: pd.DataFrame, cells: pd.Index) -> np.ndarray:
+def _inside(runs: pd.DataFrame, cells: pd.Index) -> np.ndarray:
     return np.asarray(pd.MultiIndex.from_frame(runs[CELL]).isin(cells))
 
 
-def _union(parts: Iterable[pd.Index]) -> pd.Index:
-    return reduce(lambda one, other: one.union(other), parts)
-
-
-def _common(parts: Iterable[pd.Index]) -> pd.Index:
+def _common(parts: Sequence[pd.Index]) -> pd.Index:
     """Return the cells that are in all of the parts; raises BadInput where there is none."""
-    shared = reduce(lambda one, other: one.intersection(other), parts)
+    shared = reduce(pd.Index.intersection, parts)
     if not len(shared):
         raise BadInput("F9: no problem and seed was run under every cost model")
     return shared
 
+
+# The page `costs.md`.
 
 SHOWN = (4, 8, 16, 32, 64, 100)  # evaluations
 
@@ -299,20 +278,17 @@ def write_cost_page(costs: pd.DataFrame, out_dir: Path) -> Path:
     curves = learning_curves(compared)
     if curves.empty:
         raise BadInput("the records of cost models have no problem, seed and number of evaluations in common")
-    text = [
-        f"# Cost models\n\n{sentence(_head(compared, curves), left_out(costs))}",
-        _wide(curves, ""),
-    ]
+    covered = calibration(compared)
+    text = [f"# Cost models\n\n{sentence(_head(compared, curves), left_out(costs))}", _wide(curves, "")]
     if "off_value" in curves:
         text += ["Paired difference to LV-3 (negative: better than LV-3):", _wide(curves, "off_")]
     text += [
         "Calibration, on the same problems: percent of costs inside the 50 / 80 / 95 % intervals, mean -/+ z sd of log "
         "cost for every model (the hybrid's own predictions have longer tails, the warped GP's are skewed); in "
         "brackets the 95 % interval of the second:",
-        _coverage(compared, curves),
+        _coverage(covered, models(compared), curves),
     ]
-    covered = calibration(compared).to_csv(index=False, lineterminator="\n")
-    write_atomically(out_dir / "costs.csv", covered.encode())
+    write_atomically(out_dir / "costs.csv", covered.to_csv(index=False, lineterminator="\n").encode())
     path = out_dir / "costs.md"
     write_atomically(path, ("\n\n".join(text) + "\n").encode())
     return path
@@ -338,19 +314,19 @@ def _shown(curves: pd.DataFrame) -> pd.DataFrame:
 def _wide(curves: pd.DataFrame, prefix: str) -> str:
     shown = _shown(curves)
     numbers = shown[[f"{prefix}{name}" for name in ("value", "low", "high")]].to_numpy(float).tolist()
-    cells = shown[["cost_model", "n"]].assign(text=[format_interval(v, low, high, 3) for v, low, high in numbers])
-    return _table(cells, list(dict.fromkeys(curves["cost_model"])), curves)
+    text = [format_interval(value, low, high, 3) for value, low, high in numbers]
+    return _table(shown, text, list(dict.fromkeys(curves["cost_model"])), curves)
 
 
-def _coverage(costs: pd.DataFrame, curves: pd.DataFrame) -> str:
-    found = calibration(costs[costs["n"].isin(set(_shown(curves)["n"]))])
+def _coverage(covered: pd.DataFrame, order: list[str], curves: pd.DataFrame) -> str:
+    found = covered[covered["n"].isin(_shown(curves)["n"])]
     numbers = (100 * found[[*COVERAGE, "cover80_low", "cover80_high"]]).to_numpy(float).tolist()
     text = [f"{a:.0f} / {b:.0f} [{low:.0f}, {high:.0f}] / {c:.0f}" for a, b, c, low, high in numbers]
-    return _table(found[["cost_model", "n"]].assign(text=text), models(costs), curves)
+    return _table(found, text, order, curves)
 
 
-def _table(cells: pd.DataFrame, order: list[str], curves: pd.DataFrame) -> str:
-    wide = cells.pivot(index="cost_model", columns="n", values="text").reindex(order).fillna("-")
+def _table(cells: pd.DataFrame, text: list[str], order: list[str], curves: pd.DataFrame) -> str:
+    wide = cells.assign(text=text).pivot(index="cost_model", columns="n", values="text").reindex(order).fillna("-")
     problems = curves.groupby("n")["problems"].first()
     wide.loc["problems"] = [str(problems[n]) for n in wide.columns]
     return markdown_table(wide.rename(columns=lambda n: f"n = {n}").rename_axis("model").reset_index())

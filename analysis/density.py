@@ -12,6 +12,7 @@ of tables are measured anyway).
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ import pandas as pd
 
 from analysis.captions import format_interval, intervals, markdown_table, plural, sentence
 from analysis.plotting import BLACK, BLUE, ORANGE, Drawn, new_figure, save, sequence, style
-from analysis.statistics import bootstrap, resample, weighted
+from analysis.statistics import bootstrap, percentiles, resample, weighted
 from analysis.traces import (
     CELL,
     EI,
@@ -43,6 +44,7 @@ from tabular_cache.table import TABLES, first_configs, load_table
 # The settings: one folder of records each, checked to be comparable.
 
 LIVE = "live"
+Effects = Mapping[str, Mapping[str, pd.DataFrame]]  # by setting, by effect: cells x methods
 
 
 def settings(folder: Path, reference: str = LIVE) -> dict[str, Traces]:
@@ -52,23 +54,27 @@ def settings(folder: Path, reference: str = LIVE) -> dict[str, Traces]:
     the reference, and where settings cannot be compared: runs of other lengths, methods that one has and another has
     not, tables that changed between two settings.
     """
-    names = sorted((p.name for p in folder.iterdir() if p.is_dir() and not p.name.startswith(".")), key=_order)
-    paths = {name: folder / name for name in names}
+
+    def order(name: str) -> tuple[bool, str, int]:
+        kind, _, n = name.partition("-")
+        return (name != reference, kind, int(n) if n.isdigit() else 0)
+
+    paths = {path.name: path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")}
     if reference == LIVE and LIVE not in paths and TRUTH.is_dir():
         paths[LIVE] = TRUTH
     if reference not in paths:
-        found = ", ".join(names) or "none"
+        found = ", ".join(sorted(paths, key=order)) or "none"
         raise BadInput(f"{folder} needs a folder {reference!r} of records to compare with; folders there: {found}")
-    frames = {name: read_traces(paths[name]) for name in sorted(paths, key=lambda name: name != reference)}
+    frames = {name: read_traces(paths[name]) for name in sorted(paths, key=order)}
     for frame in frames.values():
-        check_same_origin(choose_components(frame, {})[0], told="")
+        check_same_origin(choose_components(frame, {})[0], remedy="")
     traces = {name: collect(frame) for name, frame in frames.items()}
-    check_alike(traces, reference)
+    _check_alike(traces, reference)
     check_same_tables(frames)
     return traces
 
 
-def check_alike(traces: Mapping[str, Traces], reference: str) -> None:
+def _check_alike(traces: Mapping[str, Traces], reference: str) -> None:
     """Raise BadInput, naming the setting, unless all have the reference's methods and lengths of runs."""
     of = {name: (set(t.runs["method"]), set(t.runs["iterations"])) for name, t in traces.items()}
     methods, lengths = of[reference]
@@ -86,11 +92,6 @@ def confirmed(folder: Path, names: Iterable[str]) -> dict[str, pd.DataFrame]:
     """Return, for the settings in which it is there, what `python -m tabular_cache confirm` measured."""
     files = {name: folder / name / CONFIRMED_FILE for name in names}
     return {name: pd.read_csv(path) for name, path in files.items() if path.exists()}
-
-
-def _order(name: str) -> tuple[str, int]:
-    kind, _, n = name.partition("-")
-    return (kind, int(n) if n.isdigit() else 0)
 
 
 def n_configs(name: str) -> int | None:
@@ -142,39 +143,28 @@ def method_effects(
         saved, added = 100 - pair.wide("cost_pct", methods), pair.wide("error_pct", methods) - 100
         tables[name] = {"saved": saved.dropna(), "added": added.dropna()}
         if confirmed and name in confirmed:
-            tables[name][MEASURED] = _measured(confirmed[name], methods).dropna()
+            wide = confirmed[name].pivot(index=CELL, columns="method", values="error").reindex(columns=[*methods, EI])
+            tables[name][MEASURED] = (wide[methods].div(wide[EI].where(wide[EI] > 0), axis=0) * 100 - 100).dropna()
         elif confirmed and not name.startswith("surface"):
             tables[name][MEASURED] = tables[name]["added"]
-    shared = None
-    for frames in tables.values():
-        for frame in frames.values():
-            shared = frame.index if shared is None else shared.intersection(frame.index)
-    assert shared is not None
+    shared = reduce(pd.Index.intersection, [frame.index for frames in tables.values() for frame in frames.values()])
     if not len(shared):
         raise BadInput("no problem and seed was run under every setting")
     return {name: {effect: frame.loc[shared] for effect, frame in frames.items()} for name, frames in tables.items()}
 
 
-def _measured(trainings: pd.DataFrame, methods: list[str]) -> pd.DataFrame:
-    """Return the error added by each method, in percent of EI's, by trainings of what both chose."""
-    wide = trainings.pivot(index=CELL, columns="method", values="error").reindex(columns=[*methods, EI])
-    ei = wide[EI].where(wide[EI] > 0)
-    return wide[methods].div(ei, axis=0) * 100 - 100
-
-
-def compare(found: Mapping[str, Mapping[str, pd.DataFrame]], reference: str = LIVE) -> pd.DataFrame:
+def compare(found: Effects, reference: str = LIVE) -> pd.DataFrame:
     """Return one row per setting, effect and method: mean with interval, and the same of its difference to live's."""
     rows = []
     for name, frames in found.items():
-        for effect in frames:
-            own = bootstrap(frames[effect])
-            off = bootstrap(frames[effect] - found[reference][effect]).add_prefix("off_")
-            part = own.join(off[["off_value", "off_low", "off_high"]])
-            rows.append(part.rename_axis("method").reset_index().assign(setting=name, effect=effect))
+        for effect, frame in frames.items():
+            off = bootstrap(frame - found[reference][effect]).drop(columns="n").add_prefix("off_")
+            part = bootstrap(frame).join(off).rename_axis("method").reset_index()
+            rows.append(part.assign(setting=name, effect=effect))
     return pd.concat(rows, ignore_index=True)
 
 
-def sign_agreement(found: Mapping[str, Mapping[str, pd.DataFrame]]) -> pd.DataFrame:
+def sign_agreement(found: Effects) -> pd.DataFrame:
     """Return, per setting and effect, how far its effects lie from live's, problem by problem.
 
     distance: root mean square, over problems and methods, of the difference of means over seeds, less the part
@@ -191,9 +181,13 @@ def sign_agreement(found: Mapping[str, Mapping[str, pd.DataFrame]]) -> pd.DataFr
     rows = []
     for name, frames in found.items():
         for effect in frames if name != LIVE else ():
-            told, live = frames[effect], found[LIVE][effect]
-            measures = _distance(told - live, known) | _bias(told - live, known) | _signs(told, live)
-            rows.append({"setting": name, "effect": effect, **measures, "one_seed": len(seeds) - len(known)})
+            replayed, live = frames[effect], found[LIVE][effect]
+            off = replayed - live
+            judged = off[off.droplevel("seed").index.isin(known)]
+            bias = bootstrap(judged.mean(axis=1).to_frame("bias"))[["value", "low", "high"]].iloc[0]
+            row = {"setting": name, "effect": effect, **_distance(off, known)}
+            row |= dict(zip(("bias", "bias_low", "bias_high"), map(float, bias), strict=True))
+            rows.append(row | signs(replayed, live) | {"one_seed": len(seeds) - len(known)})
     return pd.DataFrame(rows)
 
 
@@ -201,27 +195,18 @@ def _distance(difference: pd.DataFrame, known: pd.Index) -> dict[str, float]:
     """Return the root mean square over problems and methods, less the seeds' scatter, with its interval."""
     groups = difference.groupby(level=PROBLEM)
     mean, n = groups.mean().loc[known], groups.size().loc[known]
-    scatter = groups.var().loc[known].div(n, axis=0)
-    square = (mean**2 - scatter).mean(axis=1).to_numpy()
-    cells = mean.index.to_frame(index=False).assign(seed=0)
-    replicates = weighted(square[:, None], resample(cells[CELL]), "mean")[:, 0]
-    low, high = np.sqrt(np.maximum(np.quantile(replicates, [0.025, 0.975]), 0.0))
+    square = (mean**2 - groups.var().loc[known].div(n, axis=0)).mean(axis=1).to_numpy()
+    replicates = weighted(square[:, None], resample(mean.index.to_frame(index=False).assign(seed=0)), "mean")
+    low, high = (np.sqrt(np.maximum(end[0], 0.0)) for end in percentiles(replicates))
     return {"distance": float(np.sqrt(max(square.mean(), 0.0))), "low": float(low), "high": float(high)}
 
 
-def _signs(told: pd.DataFrame, live: pd.DataFrame) -> dict[str, float]:
-    """Return the share of sure live effects whose sign is told as well, and how many are sure."""
+def signs(replayed: pd.DataFrame, live: pd.DataFrame) -> dict[str, float]:
+    """Return the share of sure live effects whose sign replay has as well, and how many are sure."""
     groups = live.groupby(level=PROBLEM)
     sure = (groups.mean().abs() > 1.96 * np.sqrt(groups.var().div(groups.size(), axis=0))).to_numpy()
-    same = (np.sign(told.groupby(level=PROBLEM).mean()) == np.sign(groups.mean())).to_numpy()
+    same = (np.sign(replayed.groupby(level=PROBLEM).mean()) == np.sign(groups.mean())).to_numpy()
     return {"same_sign": float(same[sure].mean()) if sure.any() else np.nan, "sure": int(sure.sum())}
-
-
-def _bias(difference: pd.DataFrame, problems: pd.Index) -> dict[str, float]:
-    """Return the mean over methods and the runs of `problems`, with its interval."""
-    judged = difference[difference.droplevel("seed").index.isin(problems)]
-    line = bootstrap(judged.mean(axis=1).to_frame("bias")).iloc[0]
-    return {"bias": float(line["value"]), "bias_low": float(line["low"]), "bias_high": float(line["high"])}
 
 
 # The figure: effects of the methods under every setting, and how far each setting is from live training.
@@ -247,29 +232,31 @@ def draw_density(folder: Path, out_dir: Path) -> Drawn:
     with style():
         figure, plots = new_figure(4.8 * len(effects), 7.4, caption)
         axes = plots.subplots(2, len(effects), height_ratios=(1.25, 1))
-        for axis, effect in zip(axes[0], effects, strict=True):
-            _effects(axis, numbers[numbers["effect"] == effect], effect)
+        for above, below, effect in zip(*axes, effects, strict=True):
+            _effects_panel(above, numbers[numbers["effect"] == effect], effect)
+            _distance_panel(below, agreement[agreement["effect"] == effect], effect)
         key = axes[0][0].get_legend_handles_labels()
         plots.legend(*key, loc="outside upper center", ncols=7, fontsize=8)
-        for axis, effect in zip(axes[1], effects, strict=True):
-            _distance_panel(axis, agreement[agreement["effect"] == effect], effect)
         drawn = save(figure, "density", caption, numbers, out_dir)
     table = agreement.to_csv(index=False, float_format="%.5g", lineterminator="\n")
     write_atomically(out_dir / "density-agreement.csv", table.encode())
     return drawn
 
 
-def _effects(axis: Any, rows: pd.DataFrame, effect: str) -> None:
+def _arms(part: pd.DataFrame, value: str) -> Any:
+    return np.maximum([part[value] - part["low"], part["high"] - part[value]], 0)
+
+
+def _effects_panel(axis: Any, rows: pd.DataFrame, effect: str) -> None:
     names, methods = list(dict.fromkeys(rows["setting"])), list(dict.fromkeys(rows["method"]))
     others = [name for name in names if name != LIVE]
     colours = dict(zip(others, sequence(len(others)), strict=True)) | {LIVE: BLACK}
     for k, name in enumerate(names):
         part = rows[rows["setting"] == name].set_index("method").loc[methods]
         y = np.arange(len(methods)) + (k - (len(names) - 1) / 2) * 0.8 / len(names)
-        arms = np.maximum([part["value"] - part["low"], part["high"] - part["value"]], 0)
         marker = "D" if name == LIVE else "s" if name.startswith("surface") else "o"
-        axis.errorbar(part["value"], y, xerr=arms, fmt=marker, markersize=3.2, elinewidth=0.8, color=colours[name],
-                      label=name.replace("-", " "))  # fmt: skip
+        axis.errorbar(part["value"], y, xerr=_arms(part, "value"), fmt=marker, markersize=3.2, elinewidth=0.8,
+                      color=colours[name], label=name.replace("-", " "))  # fmt: skip
     axis.set_yticks(np.arange(len(methods)), [m.replace("(", " ").rstrip(")") for m in methods])
     axis.invert_yaxis()
     axis.axvline(0, color="0.6", linewidth=0.8, zorder=0)
@@ -279,12 +266,10 @@ def _effects(axis: Any, rows: pd.DataFrame, effect: str) -> None:
 def _distance_panel(axis: Any, rows: pd.DataFrame, effect: str) -> None:
     for kind, colour, marker, beside in _KINDS:
         part = rows[rows["setting"].str.startswith(kind)]
-        if part.empty:
-            continue
-        x = part["setting"].map(n_configs).astype(float) * beside
-        arms = np.maximum([part["distance"] - part["low"], part["high"] - part["distance"]], 0)
-        axis.errorbar(x, part["distance"], yerr=arms, color=colour, marker=marker, markersize=4, elinewidth=0.8,
-                      label=kind)  # fmt: skip
+        if len(part):
+            x = part["setting"].map(n_configs).astype(float) * beside
+            axis.errorbar(x, part["distance"], yerr=_arms(part, "distance"), color=colour, marker=marker, markersize=4,
+                          elinewidth=0.8, label=kind)  # fmt: skip
     axis.set_xscale("log", base=2)
     ticks = sorted({int(n) for n in rows["setting"].map(n_configs).dropna()})
     axis.set_xticks(ticks, [str(t) for t in ticks])
@@ -295,17 +280,16 @@ def _distance_panel(axis: Any, rows: pd.DataFrame, effect: str) -> None:
     axis.legend(fontsize=8)
 
 
-def _caption(found: dict[str, dict[str, pd.DataFrame]], agreement: pd.DataFrame) -> str:
+def _caption(found: Effects, agreement: pd.DataFrame) -> str:
     cells = found[LIVE]["saved"].index.to_frame(index=False)
-    problems = cells[["dataset", "pipeline"]].drop_duplicates()
     alone = int(agreement["one_seed"].iloc[0])
     return sentence(
-        "Replay against live training. Above: total cost saved and final error added against EI on the same problem",
-        f"and seed, mean over {plural(len(problems), 'problem')} of {plural(cells['dataset'].nunique(), 'data set')}",
-        f"and {plural(len(cells), 'run')} per method. Bars: {intervals(cells)} Below: root mean",
-        "square, over problems and methods, of the difference between a setting's and live training's mean effect,",
-        "the seeds' own scatter subtracted; bars: 95 % bootstrap intervals over problems. Only problems and seeds that",
-        "were run under every setting.",
+        "Replay against live training. Above: total cost saved and final error added against EI on the same problem "
+        f"and seed, mean over {plural(len(cells[PROBLEM].drop_duplicates()), 'problem')} of "
+        f"{plural(cells['dataset'].nunique(), 'data set')} and {plural(len(cells), 'run')} per method. Bars: "
+        f"{intervals(cells)} Below: root mean square, over problems and methods, of the difference between a setting's "
+        "and live training's mean effect, the seeds' own scatter subtracted; bars: 95 % bootstrap intervals over "
+        "problems. Only problems and seeds that were run under every setting.",
         f"Below without {plural(alone, 'problem')} of a single seed." if alone else "",
         "Measured: what runs on surfaces chose was trained live." if MEASURED in found[LIVE] else "",
     )
@@ -328,20 +312,16 @@ def ratios(traces: Mapping[str, Traces]) -> pd.DataFrame:
     """
     tables = {name: finals(t).set_index([*CELL, "method"]) for name, t in traces.items()}
     rows = []
-    for name, frame in tables.items():
-        if name == REFERENCE:
-            continue
-        for measure in _MEASURES:
-            both = pd.concat([frame[measure], tables[REFERENCE][measure]], axis=1, keys=["own", "reference"])
-            both = both[(both > 0).all(axis=1)].dropna()
-            if both.empty:
-                raise BadInput(
-                    f"{name} and {REFERENCE}: no problem, seed and method with a {_MEASURES[measure]} under both"
-                )
-            logs = (np.log(both["own"]) - np.log(both["reference"])).unstack("method")
-            part = bootstrap(logs.reindex(columns=[m for m in ordered(finals(traces[name])) if m in logs]))
-            part[["value", "low", "high"]] = 100 * np.expm1(part[["value", "low", "high"]])
-            rows.append(part.rename_axis("method").reset_index().assign(engine=name, measure=measure))
+    for name, measure in ((name, measure) for name in tables if name != REFERENCE for measure in _MEASURES):
+        both = pd.concat([tables[name][measure], tables[REFERENCE][measure]], axis=1, keys=["own", "reference"])
+        both = both[(both > 0).all(axis=1)].dropna()
+        if both.empty:
+            what = f"no problem, seed and method with a {_MEASURES[measure]} under both"
+            raise BadInput(f"{name} and {REFERENCE}: {what}")
+        logs = (np.log(both["own"]) - np.log(both["reference"])).unstack("method")
+        part = bootstrap(logs.reindex(columns=[m for m in ordered(traces[name].runs) if m in logs]))
+        part[["value", "low", "high"]] = 100 * np.expm1(part[["value", "low", "high"]])
+        rows.append(part.rename_axis("method").reset_index().assign(engine=name, measure=measure))
     return pd.concat(rows, ignore_index=True)
 
 
@@ -352,15 +332,12 @@ def engines_page(folder: Path, out_dir: Path) -> Path:
         raise BadInput(f"{folder} holds only {REFERENCE!r}: there is no engine to compare with it")
     found = method_effects(traces, REFERENCE)
     cells = found[REFERENCE]["saved"].index.to_frame(index=False)
-    text = "\n\n".join([_heading(traces, cells), _ratio_table(ratios(traces)), *_effect_tables(found, cells)])
+    steps = " and ".join(str(n) for n in sorted({int(n) for t in traces.values() for n in t.runs["iterations"]}))
+    heading = f"# Engines\n\nRuns of {steps} evaluations, paired by problem and seed. {intervals(cells)}"
     path = out_dir / "engines.md"
+    text = "\n\n".join([heading, _ratio_table(ratios(traces)), *_effect_tables(found, cells)])
     write_atomically(path, f"{text}\n".encode())
     return path
-
-
-def _heading(traces: Mapping[str, Traces], cells: pd.DataFrame) -> str:
-    steps = " and ".join(str(n) for n in sorted({int(n) for t in traces.values() for n in t.runs["iterations"]}))
-    return f"# Engines\n\nRuns of {steps} evaluations, paired by problem and seed. {intervals(cells)}"
 
 
 def _ratio_table(found: pd.DataFrame) -> str:
@@ -378,7 +355,7 @@ def _ratio_table(found: pd.DataFrame) -> str:
     )
 
 
-def _effect_tables(found: Mapping[str, Mapping[str, pd.DataFrame]], cells: pd.DataFrame) -> list[str]:
+def _effect_tables(found: Effects, cells: pd.DataFrame) -> list[str]:
     numbers = compare(found, REFERENCE).sort_values("method", kind="stable")
     off = f"difference from `{REFERENCE}`"
     problems = plural(len(cells[PROBLEM].drop_duplicates()), "problem")

@@ -31,8 +31,6 @@ from datasets.errors import BadInput
 
 # The minimal budget of a problem, the unit of the time-allocation study (STUDY: "Minimal budget").
 
-"""The budgets of the study: 50, 100, 200, 500, 1000 and 2000 % of the minimal budget."""
-
 
 def minimal_budgets(traces: Traces, what: str = "the minimal budget") -> pd.DataFrame:
     """Return budget_s, the method that attains it, and how many methods and runs it was taken over.
@@ -103,24 +101,26 @@ class Ranks:
         return np.asarray(self.ending == SHORT)
 
     @cached_property
-    def kept(self) -> Bool[np.ndarray, "C B"]:
-        """Cells that count at each budget: without a run that is too short for it (`selection.RULE`), or missing."""
+    def counting(self) -> Bool[np.ndarray, " B"]:
+        """Budgets that count: enough data sets are left."""
+        return budgets_that_count(self._kept, self.cells)
+
+    @cached_property
+    def _kept(self) -> Bool[np.ndarray, "C B"]:
         return cells_that_count(self.ending, self.brief) & self.there
 
     @cached_property
-    def counting(self) -> Bool[np.ndarray, " B"]:
-        """Budgets that count: enough data sets are left."""
-        return budgets_that_count(self.kept, self.cells)
+    def used(self) -> Bool[np.ndarray, "C B"]:
+        """Cells that numbers are taken over: without a run too short for the budget (`selection.RULE`) or missing.
+
+        At a budget that does not count, all that have every run.
+        """
+        return self._kept | (self.there & ~self.counting)
 
     @property
     def taking_part(self) -> list[str]:
         """The methods that take part at some budget."""
         return [method for k, method in enumerate(self.methods) if self.present[:, k].any()]
-
-    @property
-    def used(self) -> Bool[np.ndarray, "C B"]:
-        """Cells that numbers are taken over: those kept; at a budget that does not count, all that have every run."""
-        return self.kept | (self.there & ~self.counting)
 
     @property
     def cells_used(self) -> pd.DataFrame:
@@ -159,17 +159,17 @@ def ranks(
 ) -> Ranks:
     """Rank `methods` at every share of every multiple of each problem's minimal budget.
 
-    Ranking is by the best error among evaluations that end within share x multiple x budget; ties share the
-    mean rank. Of several runs of a method on a problem and seed `selection.for_budgets` takes one, of methods that
-    plan one per budget. Methods with too few runs are left out (`selection.sparse`). Raises BadInput when fewer than
-    two methods are asked for, or when no cell has them all.
+    Ranking is by the best error among evaluations that end within share x multiple x budget (the last share is 1);
+    ties share the mean rank. Of several runs of a method on a problem and seed `selection.for_budgets` takes one, of
+    methods that plan one per budget. Methods with too few runs are left out (`selection.sparse`). Raises BadInput when
+    fewer than two methods are asked for, or when no cell has them all.
     """
     if len(methods) < 2:
         raise BadInput(f"{what} needs two methods or more, got: {', '.join(methods) or 'none'}")
     traces = for_budgets(traces, budgets)
     runs = traces.runs.assign(row=np.arange(len(traces.runs)))
     plans = runs["plans"]
-    planning = [m for m in methods if m in set(runs.loc[plans, "method"])]
+    planning = set(runs.loc[plans, "method"])
     row = runs[~plans].pivot(index=CELL, columns="method", values="row")
     row = row.reindex(columns=[m for m in methods if m not in planning])
     few = sparse(runs[runs["method"].isin(row.columns) & ~plans])
@@ -179,18 +179,16 @@ def ranks(
     if row.shape[1] < 2 or not complete.any():
         who = ", ".join(row.columns) or "those methods"
         raise BadInput(f"{what} needs a problem and seed with runs of all of {who}")
-    row, budget = row[complete], budget[complete]
-    whole = budget[:, None] * np.asarray(multiples)
+    row = row[complete]
+    whole = budget[complete][:, None] * np.asarray(multiples)
     rows = np.stack([_rows(runs, row, method, whole) for method in methods], axis=-1)
     cells = row.index.to_frame(index=False)
     present = _taking_part(traces, rows, whole, cells)
     rows[:, ~present] = -1
+    error = _reached(traces, rows, whole, np.asarray(shares))
+    unfinished = (rows >= 0) & np.isnan(error[:, :, -1])
     there = ((rows >= 0) | ~present).all(axis=2)
-    error, unfinished = _reached(traces, rows, whole, np.asarray(shares))
-    rank = rankdata(np.where(np.isnan(error), np.inf, error), method="average", axis=-1)
-    if not present.all():
-        rank = _rank_present(error, present)
-    return Ranks(methods, cells, np.asarray(multiples), np.asarray(shares), rank, present,
+    return Ranks(methods, cells, np.asarray(multiples), np.asarray(shares), _rank(error, present), present,
                  *endings(traces, rows, whole), unfinished, there, int((~complete).sum()), few)  # fmt: skip
 
 
@@ -220,23 +218,19 @@ def _rows(runs: pd.DataFrame, row: pd.DataFrame, method: str, whole: Float[np.nd
     return found
 
 
-def _reached(traces: Traces, rows: np.ndarray, whole: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Error (C, B, S, M) at every share, and which runs (C, B, M) have none at the whole budgets (C, B)."""
+def _reached(traces: Traces, rows: np.ndarray, whole: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Return the best error (C, B, S, M) within every share of the budgets (C, B); NaN without one or without a run."""
     error = np.full((*whole.shape, len(shares), rows.shape[-1]), np.nan)
-    unfinished = np.zeros(rows.shape, dtype=bool)
-    curve = traces.incumbent
     for b, m in np.ndindex(rows.shape[1:]):
-        at = rows[:, b, m]
-        has = at >= 0
-        if not has.any():
-            continue
-        curves, costs, budget = curve[at[has]], traces.cost_s[at[has]], whole[has][:, [b]]
-        error[has, b, :, m] = at_budgets(curves, costs, budget * shares)
-        unfinished[has, b, m] = np.isnan(at_budgets(curves, costs, budget))[:, 0]
-    return error, unfinished
+        has = rows[:, b, m] >= 0
+        at = rows[has, b, m]
+        if len(at):
+            error[has, b, :, m] = at_budgets(traces.incumbent[at], traces.cost_s[at], whole[has][:, [b]] * shares)
+    return error
 
 
-def _rank_present(error: np.ndarray, present: np.ndarray) -> np.ndarray:
+def _rank(error: np.ndarray, present: np.ndarray) -> np.ndarray:
+    """Return the ranks (C, B, S, M) among the methods present at each budget; NaN for the others."""
     rank = np.full(error.shape, np.nan)
     for b, there in enumerate(present):
         part = error[:, b][..., there]

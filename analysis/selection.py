@@ -42,6 +42,7 @@ def left_aside(methods: list[str], clause: bool = False) -> str:
 # planned for the study's 300 iterations (or for a larger budget of its own), and *short* for a budget if it is brief
 # and ended before that budget was spent.
 
+BUDGET_MULTIPLES = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0)  # of a problem's minimal budget
 CAP = 300  # iterations that a run of the time study goes on for at most (STUDY: "Minimal budget")
 FEWEST_DATASETS = 5  # with fewer, resampling data sets says nothing of other data sets
 MOST_SHORT = 0.1  # share of a method's runs that may be short before what is left is a choice by cost
@@ -136,9 +137,8 @@ def for_budgets(traces: Traces, budgets: pd.DataFrame) -> Traces:
     own = runs[runs["plans"] & runs["tau"].notna()]
     own = own.sort_values("iterations", ascending=False, kind="stable").drop_duplicates([*CELL, "method", "tau"])
     prefix = runs[~runs["plans"]]
-    largest = BUDGET_MULTIPLES[-1] * budgets["budget_s"].reindex(pd.MultiIndex.from_frame(prefix[PROBLEM])).to_numpy(
-        float
-    )
+    problems = pd.MultiIndex.from_frame(prefix[PROBLEM])
+    largest = BUDGET_MULTIPLES[-1] * budgets["budget_s"].reindex(problems).to_numpy(float)
     studied = (prefix["iterations"] >= CAP) & (prefix["tau"].fillna(np.inf) >= largest * (1 - SAME))
     chosen = _one_each(prefix, ~studied, -prefix["evaluations"])
     return traces.select(np.sort(np.concatenate([chosen, own.index.to_numpy()])))
@@ -164,6 +164,3 @@ def _one_each(runs: pd.DataFrame, *order: pd.Series) -> np.ndarray:
     keys = [*order, runs["acq"] == "eialpha"]
     first = runs.iloc[np.lexsort([key.to_numpy() for key in reversed(keys)])]
     return np.sort(first.drop_duplicates([*CELL, "method"]).index.to_numpy())
-
-
-BUDGET_MULTIPLES = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0)

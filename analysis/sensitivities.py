@@ -9,7 +9,7 @@ import pandas as pd
 
 from analysis.captions import intervals, markdown_table, plural
 from analysis.claims import CLAIMS as EVERY
-from analysis.claims.verdicts import UNDECIDED, Claim, Evidence, Missing, Verdict, verdict, without_evidence
+from analysis.claims.verdicts import UNDECIDED, Evidence, Finding, Missing, Verdict
 from analysis.traces import CELL, REPLAYED, Judge, check_same_origin, check_same_tables
 from datasets.catalogue import entries
 from datasets.errors import BadInput
@@ -24,11 +24,24 @@ from harness.records import read_traces, specs
 BASE, TEST, LOSS = "base", "test", "log_loss"
 RANKED, LOWEST = 8, " at 50%"  # the claim about ranks under budgets, and how its conditions at the lowest end
 CLAIMS_COMPARED = (1, 2, 3, 7, RANKED)  # those that runs of 100 iterations under one cost model decide
-SCALES = ("log_error", "winsorized")  # on which the surrogate sees errors
-SAME_TABLES = ("ard_off", *SCALES, "cpu", "wall", LOSS, "coarse", "exact")  # these differ in something else
+TITLES: Mapping[str, str] = {  # what differs, and from what, in the page's order; others follow by name
+    TEST: "test error of the configuration chosen, for validation error",
+    "ard_off": "one length-scale (ARD off), for one per dimension",
+    "log_error": "surrogate of the log of the error, for one of the error",
+    "winsorized": "surrogate of errors pulled down to Tukey's fence, for one of the errors",
+    "cpu": "CPU seconds as measured, for CPU seconds at the pace of the reference machine",
+    "wall": "wall-clock seconds as measured, for CPU seconds {}",
+    LOSS: "log-loss minimised and judged by, for misclassification rate; classification problems only",
+    "coarse": "the tables' first 32 configurations, for all",
+    "surface": "tables interpolated, for their rows",
+    "exact": "the same tables, of two pipelines, with no more configurations than those of `hist` have",
+    "hist": "tree_method=hist, for exact {}",
+}
+OTHER_TABLES = ("surface", "hist")  # these differ from the base in their tables, the others in something else
 AGAINST: Mapping[str, str] = {"wall": "cpu", "hist": "exact"}  # compared with that setting, where it is there
-ORDER = ("ard_off", *SCALES, "cpu", "wall", LOSS, "coarse", "surface", "exact", "hist")  # others follow by name
-_VALIDATION: Judge = "validation"
+_PAIRED = {"wall": ("as measured (`cpu`)", "at the pace of the reference machine"),
+           "hist": ("with as many configurations of each problem (`exact`)",
+                    "with other numbers of configurations, which may be the cause")}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -48,15 +61,21 @@ class Comparison:
         return [b.number for b, o in zip(self.base, self.own, strict=True) if b.verdict != o.verdict]
 
     @property
-    def open(self) -> list[int]:
-        """The numbers of the claims that are undecided under both, by an estimate under one of them or both."""
-        both, unknown = zip(self.base, self.own, strict=True), self.unknown
-        return [b.number for b, o in both if b.verdict == o.verdict == UNDECIDED and b.number not in unknown]
-
-    @property
     def unknown(self) -> list[int]:
         """The numbers of the claims that there is no estimate for, under either."""
         return [b.number for b, o in zip(self.base, self.own, strict=True) if b.low is None and o.low is None]
+
+    @property
+    def open(self) -> list[int]:
+        """The numbers of the claims that are undecided under both, by an estimate under one of them or both."""
+        passed = {*self.changed, *self.unknown}
+        return [b.number for b in self.base if b.verdict == UNDECIDED and b.number not in passed]
+
+    @property
+    def title(self) -> str:
+        """What differs, and from what."""
+        like, other = _PAIRED.get(self.setting, ("", ""))
+        return TITLES.get(self.setting, "as its records say").format(other if self.against == BASE else like)
 
 
 class NothingShared(BadInput):
@@ -71,7 +90,8 @@ def compare_settings(
     Raises NothingShared where they share no runs, BadInput where tables differ, of a setting that is not about tables.
     """
     keys = [*CELL, "method", "iterations", "tau"]
-    both = _runs(base, keys).intersection(_runs(own, keys))
+    runs = _index(base, keys), _index(own, keys)
+    both = runs[0].drop_duplicates().intersection(runs[1].drop_duplicates())
     if setting == LOSS:
         regression = {name for name, entry in entries().items() if entry.task == "regression"}
         classified = both[~both.get_level_values("dataset").isin(regression)]
@@ -81,44 +101,31 @@ def compare_settings(
     if not len(both):
         shared = f"no problem, seed, method and length of runs in common with the {against}"
         raise NothingShared(f"setting {setting}: {shared}")
-    base, own = (frame[_index(frame, keys).isin(both)] for frame in (base, own))
-    if setting in SAME_TABLES:
+    base, own = base[runs[0].isin(both)], own[runs[1].isin(both)]
+    if setting in TITLES and setting not in OTHER_TABLES:
         check_same_tables({against: base, setting: own})
     cells = both.to_frame(index=False)
-    first, second = (
-        _verdicts(Evidence(frame.reset_index(drop=True), judge=by)) for frame, by in ((base, _VALIDATION), (own, judge))
-    )
+    first = _verdicts(Evidence(base.reset_index(drop=True)))
+    second = _verdicts(Evidence(own.reset_index(drop=True), judge=judge))
     return Comparison(setting, against, cells[CELL].drop_duplicates(), cells["method"].nunique(), first, second)
 
 
 def _verdicts(evidence: Evidence) -> list[Verdict]:
-    return [_decide(claim, evidence) for claim in EVERY if claim.number in CLAIMS_COMPARED]
+    compared = [claim for claim in EVERY if claim.number in CLAIMS_COMPARED]
+    return [claim.verdict(evidence, _lowest if claim.number == RANKED else None) for claim in compared]
 
 
-def _decide(claim: Claim, evidence: Evidence) -> Verdict:
-    """Return the verdict on one claim; on that about ranks under budgets, at the lowest budget alone.
-
-    Runs of 100 iterations are too short for the others.
-    """
-    try:
-        finding = claim.examine(evidence)
-        if claim.number == RANKED:
-            lowest = [one for one in finding.conditions if one.what.endswith(LOWEST)]
-            if not lowest:
-                raise Missing(f"no ranks{LOWEST} of the minimal budget")
-            finding = replace(finding, conditions=lowest, doubts=())
-        return verdict(claim, finding)
-    except (Missing, BadInput) as reason:
-        return without_evidence(claim, str(reason))
-
-
-def _runs(frame: pd.DataFrame, keys: list[str]) -> pd.MultiIndex:
-    return _index(frame, keys).drop_duplicates()
+def _lowest(finding: Finding) -> Finding:
+    """Return what a finding says of the lowest budget: runs of 100 iterations are too short for the others."""
+    lowest = [one for one in finding.conditions if one.what.endswith(LOWEST)]
+    if not lowest:
+        raise Missing(f"no ranks{LOWEST} of the minimal budget")
+    return replace(finding, conditions=lowest, doubts=())
 
 
 def _index(frame: pd.DataFrame, keys: list[str]) -> pd.MultiIndex:
-    told = frame[keys].astype({"dataset": str, "pipeline": str, "method": str})
-    return pd.MultiIndex.from_frame(told.assign(tau=told["tau"].fillna(np.inf)))
+    named = frame[keys].astype({"dataset": str, "pipeline": str, "method": str})
+    return pd.MultiIndex.from_frame(named.assign(tau=named["tau"].fillna(np.inf)))
 
 
 def read(folder: Path) -> tuple[list[Comparison], list[str]]:
@@ -130,11 +137,11 @@ def read(folder: Path) -> tuple[list[Comparison], list[str]]:
     if BASE not in names:
         there = ", ".join(names) or "none"
         raise BadInput(f"{folder} needs a folder {BASE!r} of records to compare with; folders there: {there}")
-    order = [name for name in ORDER if name in names] + [n for n in names if n not in (BASE, *ORDER)]
+    order = [name for name in TITLES if name in names] + [n for n in names if n not in (BASE, *TITLES)]
 
     def recorded(name: str) -> pd.DataFrame:
         frame = read_traces(folder / name)
-        check_same_origin(frame, told=f" ({folder / name})")
+        check_same_origin(frame, remedy=f" ({folder / name})")
         return frame
 
     records = {name: recorded(name) for name in {BASE, *(set(AGAINST.values()) & set(names))}}
@@ -150,30 +157,7 @@ def read(folder: Path) -> tuple[list[Comparison], list[str]]:
     return found, left_out
 
 
-NOT_ESTIMATED = "not estimated"
 DATA, DATA_COLUMNS = "sensitivities_data.csv", ["dataset", "pipeline", "data"]
-TITLES: Mapping[str, str] = {
-    TEST: "test error of the configuration chosen, for validation error",
-    "ard_off": "one length-scale (ARD off), for one per dimension",
-    "log_error": "surrogate of the log of the error, for one of the error",
-    "winsorized": "surrogate of errors pulled down to Tukey's fence, for one of the errors",
-    "cpu": "CPU seconds as measured, for CPU seconds at the pace of the reference machine",
-    "wall": "wall-clock seconds as measured, for CPU seconds {}",
-    LOSS: "log-loss minimised and judged by, for misclassification rate; classification problems only",
-    "coarse": "the tables' first 32 configurations, for all",
-    "surface": "tables interpolated, for their rows",
-    "exact": "the same tables, of two pipelines, with no more configurations than those of `hist` have",
-    "hist": "tree_method=hist, for exact {}",
-}
-_PAIRED = {"wall": ("as measured (`cpu`)", "at the pace of the reference machine"),
-           "hist": ("with as many configurations of each problem (`exact`)",
-                    "with other numbers of configurations, which may be the cause")}  # fmt: skip
-
-
-def title(one: Comparison) -> str:
-    """Return what differs, and from what."""
-    like, other = _PAIRED.get(one.setting, ("", ""))
-    return TITLES.get(one.setting, "as its records say").format(other if one.against == BASE else like)
 
 
 def report(folder: Path, out_dir: Path) -> tuple[Path, ...]:
@@ -218,9 +202,9 @@ def from_other_data(out_dir: Path, frame: pd.DataFrame) -> str:
 def _row(one: Comparison) -> dict[str, str]:
     problems = len(one.cells[["dataset", "pipeline"]].drop_duplicates())
     size = f"{problems} x {one.cells['seed'].nunique()}"
-    row = {"setting": f"`{one.setting}`: {title(one)}", "problems x seeds": size}
+    row = {"setting": f"`{one.setting}`: {one.title}", "problems x seeds": size}
     for base, own in zip(one.base, one.own, strict=True):
-        same, verdict = base.verdict == own.verdict, NOT_ESTIMATED if own.number in one.unknown else own.verdict
+        same, verdict = base.verdict == own.verdict, "not estimated" if own.number in one.unknown else own.verdict
         name = f"claim {own.number}" + (LOWEST if own.number == RANKED else "")
         row[name] = verdict if same else f"**{base.verdict} -> {own.verdict}**"
     return row
@@ -260,13 +244,7 @@ def _numbers(one: Comparison) -> pd.DataFrame:
     rows = []
     for setting, verdicts in ((one.against, one.base), (one.setting, one.own)):
         for v in verdicts:
-            numbers: dict[str, object] = {
-                "claim": v.number,
-                "verdict": v.verdict,
-                "ours": v.ours,
-                "low": v.low,
-                "high": v.high,
-            }
-            context: dict[str, object] = {"why": v.why, "taken_over": v.taken_over}
-            rows.append({"compared": one.setting, "setting": setting, **numbers, **context})
+            said = {"claim": v.number, "verdict": v.verdict, "ours": v.ours, "low": v.low, "high": v.high}
+            context = {"why": v.why, "taken_over": v.taken_over}
+            rows.append({"compared": one.setting, "setting": setting, **said, **context})
     return pd.DataFrame(rows)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -25,7 +26,6 @@ from harness.streams import stream
 Scheme = Literal["hierarchical", "plain"]
 Statistic = Literal["mean", "median"]
 RESAMPLES, LEVEL, SEED = 2000, 0.95, 0
-SCHEMES: tuple[Scheme, ...] = ("hierarchical", "plain")
 _scheme: ContextVar[Scheme] = ContextVar("scheme", default="hierarchical")
 
 
@@ -44,6 +44,15 @@ def in_use() -> Scheme:
     return _scheme.get()
 
 
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
 def bootstrap(
     values: pd.DataFrame,
     statistic: Statistic = "mean",
@@ -60,36 +69,26 @@ def bootstrap(
         raise ValueError(f"cells must be unique, got {values.index[values.index.duplicated()][0]} twice")
     x = values.to_numpy(dtype=float)
     weights = resample(values.index.to_frame(index=False)[CELL], scheme, resamples, seed)
-    replicates = weighted(x, weights, statistic)
-    low, high = percentiles(replicates)
+    low, high = percentiles(weighted(x, weights, statistic))
     value = weighted(x, np.ones((1, len(x))), statistic)[0]
     n = np.isfinite(x).sum(axis=0)
     return pd.DataFrame({"value": value, "low": low, "high": high, "n": n}, index=values.columns)
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """A number with its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
+def mean(values: pd.Series) -> Estimate:
+    """Return the mean over cells with its interval."""
+    row = bootstrap(values.to_frame("value")).iloc[0]
+    return Estimate(float(row["value"]), float(row["low"]), float(row["high"]))
 
 
-def of_means(
-    values: pd.DataFrame,
-    function: Callable[[Float[np.ndarray, "B K"]], Float[np.ndarray, " B"]],
-    scheme: Scheme | None = None,
-    resamples: int = RESAMPLES,
-    seed: int = SEED,
-) -> Estimate:
+def of_means(values: pd.DataFrame, function: Callable[[Float[np.ndarray, "B K"]], Float[np.ndarray, " B"]]) -> Estimate:
     """Return function(means of the K columns) with its percentile interval; `values` as in `bootstrap`.
 
     function: from one row of means per resample to one number each. For what is no mean itself: the place of a
     curve's lowest point, say.
     """
     x = values.to_numpy(dtype=float)
-    weights = resample(values.index.to_frame(index=False)[CELL], scheme, resamples, seed)
+    weights = resample(values.index.to_frame(index=False)[CELL])
     low, high = percentiles(function(weighted(x, weights, "mean"))[:, None])
     value = function(weighted(x, np.ones((1, len(x))), "mean"))[0]
     return Estimate(float(value), float(low[0]), float(high[0]))
@@ -98,31 +97,37 @@ def of_means(
 def resample(
     cells: pd.DataFrame, scheme: Scheme | None = None, resamples: int = RESAMPLES, seed: int = SEED
 ) -> Float[np.ndarray, "B n"]:
-    """Return how often each cell occurs in each resample; deterministic in the cells and `seed`.
+    """Return how often each cell occurs in each resample, read-only; deterministic in the cells and `seed`.
 
-    scheme: None for the one in use (`resampling`).
-
-    S draws for each of k picks of a group of S are Multinomial(k S, 1/S): the nested draws need no loop over
-    resamples. Raises ValueError for an unknown scheme, and without cells.
+    scheme: None for the one in use (`resampling`). Raises ValueError for an unknown scheme, and without cells.
     """
-    scheme = in_use() if scheme is None else scheme
     if cells.empty:
         raise ValueError("no cells to resample")
-    rng = stream(seed, "bootstrap", scheme)
+    rows = tuple(cells[CELL].itertuples(index=False, name=None))
+    return _resample(rows, in_use() if scheme is None else scheme, resamples, seed)
+
+
+@lru_cache(maxsize=8)  # an analysis asks for many intervals over the same cells
+def _resample(cells: tuple[tuple[str, str, int], ...], scheme: str, resamples: int, seed: int) -> np.ndarray:
+    """Draw: S draws for each of k picks of a group of S are Multinomial(k S, 1/S), without a loop over resamples."""
+    rng, n = stream(seed, "bootstrap", scheme), len(cells)
     if scheme == "plain":
-        n = len(cells)
-        return rng.multinomial(n, np.full(n, 1 / n), size=resamples).astype(float)
-    if scheme != "hierarchical":
+        weights = rng.multinomial(n, np.full(n, 1 / n), size=resamples).astype(float)
+    elif scheme == "hierarchical":
+        weights = np.empty((resamples, n))
+        members: dict[str, dict[str, list[int]]] = {}
+        for k, (dataset, pipeline, _) in enumerate(cells):
+            members.setdefault(dataset, {}).setdefault(pipeline, []).append(k)
+        per_dataset = _draw(rng, np.ones(resamples, dtype=int), len(members))
+        for dataset, picks in zip(sorted(members), per_dataset.T, strict=True):
+            pipelines = members[dataset]
+            per_pipeline = _draw(rng, picks, len(pipelines))
+            for pipeline, inner in zip(sorted(pipelines), per_pipeline.T, strict=True):
+                inside = pipelines[pipeline]
+                weights[:, inside] = _draw(rng, inner, len(inside))
+    else:
         raise ValueError(f"scheme must be hierarchical or plain, got {scheme!r}")
-    weights = np.empty((resamples, len(cells)))
-    pipelines = cells.groupby(CELL[:1], sort=True)["pipeline"].unique()
-    members = cells.groupby(CELL[:2], sort=True).indices
-    per_dataset = _draw(rng, np.ones(resamples, dtype=int), len(pipelines))
-    for name, picks in zip(pipelines.index, per_dataset.T, strict=True):
-        per_pipeline = _draw(rng, picks, len(pipelines[name]))
-        for pipeline, inner in zip(sorted(pipelines[name]), per_pipeline.T, strict=True):
-            inside = members[name, pipeline]
-            weights[:, inside] = _draw(rng, inner, len(inside))
+    weights.flags.writeable = False
     return weights
 
 

@@ -1,31 +1,41 @@
 """Recorded runs as dense arrays (`Traces`, by `collect`): one row per run, one column per step.
 
-Also the choice of components, incumbent curves, the names of methods, and whether records may be compared. Notation: R
-runs, T steps of the longest run (0-based, initial design included); shorter runs are padded with NaN on the right.
+Also the choice of components, incumbent curves, the names of methods, and whether records are compatible. Notation: R
+runs, T steps of the longest run (0-based, initial design included), B budgets; shorter runs are padded with NaN on the
+right.
 """
 
 import re
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, fields, replace
+from functools import cache, cached_property
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
+from hydra.utils import get_class
 from jaxtyping import Bool, Float, Int
+from omegaconf import OmegaConf
 
 from analysis import REFERENCE
 from datasets.errors import BadInput
+from harness.config import CONFIGS
 
-if TYPE_CHECKING:
-    import pandas as pd
-
+PROBLEM = ["dataset", "pipeline"]
+CELL = [*PROBLEM, "seed"]
+RUN = [*PROBLEM, "acq", "lam", "alpha", "tau", "method", "iterations", "seed"]
+MEASURED = ["error", "test_error", "cost_s", "effective_alpha"]
+EI, EIPU, EICOOL = "ei", "eipu", "eicool"
+STUDY_ITERATIONS = 100
+Judge = Literal["validation", "test"]
+AnyTraces = TypeVar("AnyTraces", bound="Traces")
 
 # The components looked at: one evaluator, utility, surrogate and cost model, never a mix.
 
 
 def choose_components(
-    frame: "pd.DataFrame", wanted: Mapping[str, str], free: Container[str] = ()
-) -> "tuple[pd.DataFrame, dict[str, str]]":
+    frame: pd.DataFrame, wanted: Mapping[str, str], free: Container[str] = ()
+) -> tuple[pd.DataFrame, dict[str, str]]:
     """Return the evaluations of one choice of components, and that choice; those `free` may be mixed.
 
     Component by component: the one `wanted`, else the only one there is, else the reference. Raises BadInput
@@ -35,29 +45,29 @@ def choose_components(
     for component, reference in REFERENCE.items():
         if component in free:
             continue
-        names = sorted(str(name) for name in frame[component].unique())
+        names = sorted(map(str, frame[component].unique()))
         name = wanted.get(component, names[0] if len(names) == 1 else reference)
-        if name not in names:
-            so_far = " with " + ", ".join(f"{k}={v}" for k, v in chosen.items()) if chosen else ""
-            raise BadInput(f"no runs of {component}={name}{so_far}; the records hold: {', '.join(names)}")
-        frame = frame[frame[component] == name]
-        chosen[component] = name
+        so_far = " with " + ", ".join(f"{k}={v}" for k, v in chosen.items()) if chosen else ""
+        frame, chosen[component] = _having(frame, component, name, so_far), name
     return frame, chosen
 
 
-def only(frame: "pd.DataFrame", wanted: Mapping[str, str]) -> "pd.DataFrame":
+def only(frame: pd.DataFrame, wanted: Mapping[str, str]) -> pd.DataFrame:
     """Return the evaluations whose components are those `wanted`, whatever the others; raises BadInput for none."""
     for component, name in wanted.items():
-        names = sorted(str(found) for found in frame[component].unique())
-        if name not in names:
-            raise BadInput(f"no runs of {component}={name}; the records hold: {', '.join(names)}")
-        frame = frame[frame[component] == name]
+        frame = _having(frame, component, name)
     return frame
 
 
+def _having(frame: pd.DataFrame, component: str, name: str, so_far: str = "") -> pd.DataFrame:
+    names = sorted(map(str, frame[component].unique()))
+    if name not in names:
+        raise BadInput(f"no runs of {component}={name}{so_far}; the records hold: {', '.join(names)}")
+    return frame if len(names) == 1 else frame[frame[component] == name]
+
+
 # Incumbent curves: the best error found, as a step function of iterations or of cost.
-#
-# Notation: R runs, T steps, B budgets. Padding and failed evaluations carry a NaN error; padding a NaN cost.
+# Padding and failed evaluations carry a NaN error; padding a NaN cost.
 # Source: Guinet et al. 2020, optimal time allocation (best error with sum of costs <= tau).
 
 
@@ -121,53 +131,49 @@ def at_budgets(
     return np.take_along_axis(padded, done, axis=1)
 
 
-# Names of methods and their place on the alpha and lambda axes.
+# Methods: their names, their place on the alpha and lambda axes, and whether they plan.
 #
 # `ei` is EI^alpha with alpha = 0 and `eipu` with alpha = 1 (STUDY: "Acquisitions"), whichever way a run
 # was asked for; both names are used everywhere, so that a method is never counted twice.
 
-EI, EIPU, EICOOL = "ei", "eipu", "eicool"
-STEADY = "steady"
-PREFIX_FAMILIES = ("ei", "eialpha", "eipu", "cei", STEADY)
-"""Families whose choices do not depend on the planned length: a longer run begins with the shorter one.
 
-`STEADY` are all rules of users' own that say so (`plans_ahead = False`); others may plan, as EI-cool does.
-"""
+@cache
+def plans_ahead(kind: str, name: str) -> bool:
+    """Return whether the choices of a component (kind: ``acq`` or ``utility``) may depend on the planned length.
 
-MYOPIC = ("ei", "ei_gpyopt", "logei", "kg", "es", "pes", "mes", "gibbon", "pbgi", "pbgi_d")
-"""Utilities whose choices do not depend on the planned length or deadline. All others may, as mcms and bmsei do."""
-
-
-def plans(acq: pd.Series, utility: pd.Series | str) -> pd.Series:
-    """Return which runs' choices depend on the length or the budget that they were planned for; acq: of `families`."""
-    myopic = utility in MYOPIC if isinstance(utility, str) else utility.isin(MYOPIC)
-    return ~acq.isin(PREFIX_FAMILIES) | ~pd.Series(myopic, index=acq.index)
-
-
-def families(acq: pd.Series, plans_ahead: pd.Series) -> pd.Series:
-    """Return each run's family: its acquisition, or `STEADY` for one of a user's own that does not plan ahead."""
-    return acq.astype(str).mask(~plans_ahead.astype(bool), STEADY)
+    The classes of the project that plan say so (`plans_ahead`); any that is not the project's is taken to plan.
+    """
+    path = CONFIGS / kind / f"{name}.yaml"
+    if not path.is_file():
+        return True
+    config = OmegaConf.load(path)
+    target = OmegaConf.to_container(config)["rule" if kind == "acq" else "_target_"]  # type: ignore[call-overload]
+    return bool(getattr(get_class(target["_target_"] if kind == "acq" else target), "plans_ahead", False))
 
 
 def alpha_axis(acq: pd.Series, alpha: pd.Series) -> pd.Series:
     """Return each row's alpha: 0 for `ei`, 1 for `eipu`, alpha for `eialpha`, NaN for other families."""
     acq = acq.astype(str)
     own = np.where(acq == "eialpha", alpha.astype(float), np.nan)
-    fixed = np.select([acq == "ei", acq == "eipu"], [0.0, 1.0], default=own)
+    fixed = np.select([acq == EI, acq == EIPU], [0.0, 1.0], default=own)
     return pd.Series(fixed, index=acq.index, name="alpha")
 
 
-def lambda_axis(acq: pd.Series, lam: pd.Series) -> pd.Series:
-    """Return each row's lambda for `cei`, NaN for other families."""
-    return lam.astype(float).where(acq.astype(str) == "cei").rename("lam")
+def canonical(runs: pd.DataFrame) -> pd.DataFrame:
+    """Give every run its place on the alpha and lambda axes, the one label of its method, and whether it plans.
 
-
-def labels(runs: pd.DataFrame) -> pd.Series:
-    """Return the one label of each run's method, from its canonical `alpha` and its recorded `method`."""
-    label = runs["method"].astype(str)
-    inner = runs["alpha"].map(lambda a: f"eialpha(alpha={a:g})", na_action="ignore").astype(object)
-    inner = inner.mask(runs["alpha"] == 0, EI).mask(runs["alpha"] == 1, EIPU)
-    return inner.where(runs["alpha"].notna(), label).astype(str).rename("method")
+    A rule of a user's own says so itself (column plans_ahead of the records).
+    """
+    runs = runs.astype(dict.fromkeys([*PROBLEM, "acq", "method"], str))
+    own = runs["plans_ahead"].astype(bool) if "plans_ahead" in runs else True  # absent: a frame of somebody's making
+    rule = own & runs["acq"].map(lambda acq: plans_ahead("acq", acq))
+    runs["plans"] = rule | runs["utility"].astype(str).map(lambda name: plans_ahead("utility", name))
+    runs["alpha"] = alpha_axis(runs["acq"], runs["alpha"])
+    runs["lam"] = runs["lam"].astype(float).where(runs["acq"] == "cei")
+    label = runs["alpha"].map(lambda a: f"eialpha(alpha={a:g})", na_action="ignore").astype(object)
+    label = label.mask(runs["alpha"] == 0, EI).mask(runs["alpha"] == 1, EIPU)
+    runs["method"] = label.where(runs["alpha"].notna(), runs["method"]).astype(str)
+    return runs
 
 
 def ordered(runs: pd.DataFrame) -> list[str]:
@@ -191,46 +197,46 @@ def require(runs: pd.DataFrame, name: str, what: str) -> None:
         raise BadInput(f"{what} needs the method {name}: the records hold {', '.join(present) or 'no run'}")
 
 
-# Records that may be compared: of one table per problem, and of one engine.
+# Compatibility: records that may be compared are of one table per problem, and of one engine.
 
-PROBLEM = ["dataset", "pipeline"]
-TOLD = "mixed=true"
+MIXED = ", or say mixed=true"
 REPLAYED = ("replay", "replay_loss")  # evaluators whose `data` is the checksum of a table, or begins with it
 
 
-def check_same_origin(frame: pd.DataFrame, told: str = f", or say {TOLD}") -> None:
+def check_same_origin(frame: pd.DataFrame, remedy: str = MIXED) -> None:
     """Raise BadInput where an evaluator's runs of a problem come from two tables, or runs from two engines.
 
     The frame is `harness.records.read_traces`'s; one without the columns `data` and `engine` says nothing of either.
-    told: what else may be done about it, at the end of the line.
+    remedy: what else may be done about it, at the end of the line.
     """
     if not {"data", "engine"} <= set(frame.columns):
         return
-    engines = sorted(set(frame["engine"].astype(str)))
+    engines = sorted(map(str, frame["engine"].unique()))
     if len(engines) > 1:
         raise BadInput(
             f"the records are of engines {', '.join(engines)}, which choose differently: keep one results_dir per "
-            f"engine{told}"
+            f"engine{remedy}"
         )
     where = ["evaluator", *PROBLEM]
     tables = frame[[*where, "data"]].drop_duplicates().astype(str)
     twice = tables[tables.duplicated(where, keep=False)]
-    if len(twice):
-        first = twice.iloc[0]
-        same = twice[(twice[where] == first[where]).all(axis=1)]
-        problem = "/".join(str(first[name]) for name in PROBLEM)
-        hashes = ", ".join(data[:12] for data in sorted(same["data"]))
-        if first["evaluator"] not in REPLAYED:
-            raise BadInput(
-                f"the {first['evaluator']} records of {problem} are of data that changed between them ({hashes}): keep "
-                f"one results_dir per content of the data{told}"
-            )
+    if twice.empty:
+        return
+    evaluator, dataset, pipeline, _ = twice.iloc[0]
+    same = twice[(twice[where] == [evaluator, dataset, pipeline]).all(axis=1)]
+    hashes = ", ".join(data[:12] for data in sorted(same["data"]))
+    if evaluator not in REPLAYED:
         raise BadInput(
-            f"the records of {problem} are of different tables ({hashes}): keep one results_dir per set of tables{told}"
+            f"the {evaluator} records of {dataset}/{pipeline} are of data that changed between them ({hashes}): keep "
+            f"one results_dir per content of the data{remedy}"
         )
+    raise BadInput(
+        f"the records of {dataset}/{pipeline} are of different tables ({hashes}): keep one results_dir per set of "
+        f"tables{remedy}"
+    )
 
 
-def check_same_data(specs: Iterable[Mapping[str, Any]], told: str = f", or say {TOLD}") -> None:
+def check_same_data(specs: Iterable[Mapping[str, Any]]) -> None:
     """Raise BadInput where the specs of one data set that say what it is differ: file, target, columns left out."""
     seen: dict[str, dict[str, Any]] = {}
     for spec in (spec for spec in specs if "dataset_config" in spec):
@@ -239,7 +245,7 @@ def check_same_data(specs: Iterable[Mapping[str, Any]], told: str = f", or say {
         differ = [key for key in sorted({*first, *config}) if first.get(key) != config.get(key)]
         if differ:
             values = " and ".join(f"dataset.{differ[0]}={one.get(differ[0])}" for one in (first, config))
-            raise BadInput(f"the records of {spec['dataset']} are of {values}: keep one results_dir for each{told}")
+            raise BadInput(f"the records of {spec['dataset']} are of {values}: keep one results_dir for each{MIXED}")
 
 
 def check_same_tables(frames: Mapping[str, pd.DataFrame]) -> None:
@@ -260,19 +266,15 @@ def check_same_tables(frames: Mapping[str, pd.DataFrame]) -> None:
                 raise BadInput(f"{dataset}/{pipeline}: {first} and {name} were replayed from different tables")
 
 
-CELL = [*PROBLEM, "seed"]
-RUN = [*PROBLEM, "acq", "lam", "alpha", "tau", "method", "iterations", "seed"]
-ARRAYS = ["error", "test_error", "cost_s", "effective_alpha", "predicted_cost_s"]
-Judge = Literal["validation", "test"]
-_KEPT = ("error", "test_error", "cost_s", "effective_alpha", "proposed")
-STUDY_ITERATIONS = 100
+# The arrays.
 
 
 @dataclass(frozen=True)
 class Traces:
     """Runs of one choice of components.
 
-    runs: keys (`RUN`, acq as `methods.families`), `evaluations` and `plans` (`methods.plans`), 0 .. R-1.
+    runs: keys (`RUN`, alpha, lam and method as `canonical` gives them), `evaluations`, and `plans`: whether the
+    choices depend on the length or the budget that the run was planned for; 0 .. R-1.
 
     error, test_error: NaN for a failed evaluation and as padding. cost_s: seconds, NaN as padding.
     effective_alpha: NaN where none exists. proposed: steps that the optimizer chose (no initial design).
@@ -288,7 +290,7 @@ class Traces:
     components: dict[str, str]
     judge: Judge = "validation"
 
-    @property
+    @cached_property
     def incumbent(self) -> Float[np.ndarray, "R T"]:
         """The error, by `judge`, of each run's best configuration so far; best is by validation error."""
         if self.judge == "test":
@@ -300,16 +302,20 @@ class Traces:
         """The evaluator of these runs, such as ``replay``."""
         return self.components["evaluator"]
 
-    def select(self, rows: np.ndarray) -> "Traces":
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return the arrays by name."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+
+    def select(self: AnyTraces, rows: np.ndarray) -> AnyTraces:
         """Return the runs at `rows` (positions, or a mask over the runs)."""
-        arrays = {k: getattr(self, k)[rows] for k in _KEPT}
+        arrays = {name: array[rows] for name, array in self.arrays().items()}
         return replace(self, runs=self.runs.iloc[rows].reset_index(drop=True), **arrays)
 
-    def first(self, steps: int) -> "Traces":
+    def first(self: AnyTraces, steps: int) -> AnyTraces:
         """Return the same runs cut after `steps` steps."""
-        arrays = {k: getattr(self, k)[:, :steps] for k in _KEPT}
-        runs = self.runs.assign(evaluations=self.runs["evaluations"].clip(upper=steps))
-        return replace(self, runs=runs, **arrays)
+        arrays = {name: array[:, :steps] for name, array in self.arrays().items()}
+        return replace(self, runs=self.runs.assign(evaluations=self.runs["evaluations"].clip(upper=steps)), **arrays)
 
 
 def collect(
@@ -320,13 +326,13 @@ def collect(
 ) -> Traces:
     """Arrange a frame of evaluations (`harness.records.read_traces`) as `Traces`.
 
-    `wanted`: components whose runs to take (see `components.choose`), such as ``{"evaluator": "live"}``. `judge`: the
+    `wanted`: components whose runs to take (see `choose_components`), such as ``{"evaluator": "live"}``. `judge`: the
     error of the configurations chosen that counts, ``validation`` or ``test``. `mixed`: whether runs of different
     tables or engines are meant to stand together.
     Raises BadInput: nothing there, a column missing, components without runs, runs mixed without saying so, a run
     recorded twice, or a trace with steps missing.
     """
-    missing = [c for c in [*RUN, *ARRAYS, *REFERENCE, "step", "spec"] if c not in frame.columns]
+    missing = [c for c in [*RUN, *MEASURED, "predicted_cost_s", *REFERENCE, "step", "spec"] if c not in frame.columns]
     if missing:
         raise BadInput(f"the records lack the column(s) {', '.join(missing)}")
     if frame.empty:
@@ -334,46 +340,44 @@ def collect(
     frame, chosen = choose_components(frame, wanted or {})
     if not mixed:
         check_same_origin(frame)
-    keys = frame.groupby(RUN, dropna=False, observed=True, sort=True)
-    run, step = keys.ngroup().to_numpy(), frame["step"].to_numpy(dtype=np.int64)
-    first = pd.Series(run).drop_duplicates()
-    if "plans_ahead" not in frame:  # a frame of somebody's own making
-        frame = frame.assign(plans_ahead=True)
-    runs = (
-        frame.iloc[first.index][[*RUN, "spec", "plans_ahead"]].iloc[np.argsort(first.to_numpy())].reset_index(drop=True)
-    )
+    runs, arrays = dense(frame, RUN, [*MEASURED, "predicted_cost_s"])
+    proposed = ~np.isnan(arrays.pop("predicted_cost_s"))
+    runs = runs[[*RUN, "spec", "plans", "evaluations"]]
+    return Traces(runs, proposed=proposed, components=chosen, judge=judge, **arrays)
+
+
+def dense(
+    frame: pd.DataFrame, keys: list[str], columns: list[str]
+) -> tuple[pd.DataFrame, dict[str, Float[np.ndarray, "R T"]]]:
+    """Return the runs that `keys` tell apart, in their order, with `evaluations` and canonical names; and the columns.
+
+    Raises BadInput for a run recorded twice (two specs under one name), or with a step missing.
+    """
+    groups = frame.groupby(keys, dropna=False, observed=True, sort=True)
+    run, step = groups.ngroup().to_numpy(), frame["step"].to_numpy(dtype=np.int64)
     counts = np.bincount(run)
     _check_steps(frame, run, step, counts)
-    dense = {}
-    for name in ARRAYS:
-        dense[name] = np.full((len(counts), counts.max()), np.nan)
-        dense[name][run, step] = frame[name].to_numpy(dtype=float)
-    predicted = dense.pop("predicted_cost_s")
-    runs = _canonical(runs, counts)
-    runs = runs.assign(plans=plans(runs["acq"], chosen["utility"]))
-    return Traces(runs, proposed=~np.isnan(predicted), components=chosen, judge=judge, **dense)
+    first = np.unique(run, return_index=True)[1]
+    runs = frame.iloc[first].reset_index(drop=True)
+    arrays = {}
+    for name in columns:
+        arrays[name] = np.full((len(counts), counts.max()), np.nan)
+        arrays[name][run, step] = frame[name].to_numpy(dtype=float)
+    return canonical(runs).assign(evaluations=counts), arrays
 
 
 def _check_steps(frame: pd.DataFrame, run: np.ndarray, step: np.ndarray, counts: np.ndarray) -> None:
-    """Refuse a run with two evaluations of one step (two specs under one name), or with a step missing."""
+    """Raise BadInput for a run with two evaluations of one step, or with a step missing."""
     twice = pd.Series(run * (counts.max() + step.max() + 1) + step).duplicated().to_numpy()
     gaps = (step < 0) | (step >= counts[run])
     if not (twice.any() or gaps.any()):
         return
     at = int(np.argmax(twice if twice.any() else gaps))
-    r = frame.iloc[at]
-    name = f"the run {r['method']} on {r['dataset']}/{r['pipeline']} seed {r['seed']}"
+    row = frame.iloc[at]
+    method = row["method"] if row["utility"] == EI else f"{row['utility']} x {row['method']}"
+    name = f"the run {method} on {row['dataset']}/{row['pipeline']} seed {row['seed']}"
     if not twice.any():
         raise BadInput(f"{name} lacks steps: a trace counts 0, 1, 2, ... without gaps")
     specs = sorted(set(frame.loc[run == run[at], "spec"].astype(str)))
     raise BadInput(f"{name} is recorded twice (spec {', '.join(specs)}): move the folders that end in one of these "
                    "away, or keep one results_dir per configuration")  # fmt: skip
-
-
-def _canonical(runs: pd.DataFrame, counts: np.ndarray) -> pd.DataFrame:
-    """Give every run its place on the alpha and lambda axes and the one label of its method."""
-    runs = runs.astype(dict.fromkeys(["dataset", "pipeline", "acq", "method"], str))
-    runs = runs.assign(acq=families(runs["acq"], runs.pop("plans_ahead")))
-    runs = runs.assign(alpha=alpha_axis(runs["acq"], runs["alpha"]),
-                       lam=lambda_axis(runs["acq"], runs["lam"]), evaluations=counts)  # fmt: skip
-    return runs.assign(method=labels(runs))

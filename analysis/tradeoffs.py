@@ -5,6 +5,7 @@ The fronts are those that `python -m harness fronts=true` keeps: the numbers of 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -58,7 +59,7 @@ def reference(fronts: pd.DataFrame) -> pd.DataFrame:
         own = own[own[component] == (usual if usual in there else min(there))]
     longest = own.groupby(CELL)["iterations"].transform("max")
     own = own[own["iterations"] == longest]
-    check_same_origin(own, told="")
+    check_same_origin(own, remedy="")
     if (own.groupby(CELL)["spec"].nunique() > 1).any():
         raise BadInput(
             "the fronts of a problem and seed were made under several settings: keep one results_dir for each"
@@ -108,19 +109,19 @@ class Relative:
     zero: int
     failed: int
 
+    @cached_property
+    def _wide(self) -> dict[str, pd.DataFrame]:
+        return {measure: self.table.pivot(index=CELL, columns="method", values=measure) for measure in MEASURES}
+
     def wide(self, measure: str, methods: list[str]) -> pd.DataFrame:
         """Return `measure` with one row per (dataset, pipeline, seed) and one column per method."""
-        wide = self.table.pivot(index=CELL, columns="method", values=measure)
-        return wide.reindex(columns=methods)
+        return self._wide[measure].reindex(columns=methods)
 
 
 def finals(traces: Traces) -> pd.DataFrame:
     """Return the runs with `final_error` and `total_cost_s` after their last step."""
-    last = traces.runs["evaluations"].to_numpy()[:, None] - 1
-    return traces.runs.assign(
-        final_error=np.take_along_axis(traces.incumbent, last, axis=1)[:, 0],
-        total_cost_s=np.take_along_axis(spent(traces.cost_s), last, axis=1)[:, 0],
-    )
+    last = np.arange(len(traces.runs)), traces.runs["evaluations"].to_numpy() - 1
+    return traces.runs.assign(final_error=traces.incumbent[last], total_cost_s=spent(traces.cost_s)[last])
 
 
 def relative_to_ei(traces: Traces, what: str = "relative numbers") -> Relative:

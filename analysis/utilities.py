@@ -4,9 +4,8 @@ A method is a utility with a cost rule, such as ``kg x cei(lam=0.3)``. Everythin
 """
 
 import json
-import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
@@ -17,63 +16,58 @@ from jaxtyping import Float
 from omegaconf import OmegaConf
 from scipy.stats import rankdata
 
-from analysis import traces
 from analysis.captions import plural
-from analysis.selection import BUDGET_MULTIPLES
+from analysis.selection import BUDGET_MULTIPLES, SAME
 from analysis.statistics import bootstrap
 from analysis.traces import (
     CELL,
+    EI,
+    MEASURED,
+    MIXED,
     PROBLEM,
+    RUN,
     STUDY_ITERATIONS,
-    TOLD,
     Judge,
+    Traces,
     at_budgets,
+    canonical,
     check_same_origin,
     choose_components,
-    incumbents,
-    of_the_best,
+    dense,
 )
 from datasets.errors import BadInput
-from harness.acquisitions import CostRule, Setup, Utility
-from harness.acquisitions.cost_rules import Contextual, Cool, Ignore, Power
+from harness.acquisitions import Setup, Utility
 from harness.config import CONFIGS
 from harness.cost_models import Oracle
 from harness.records import spec_hash
 from harness.surrogates.gp import GaussianProcess
 
-# Runs of utilities under cost rules as arrays: what each found, what it paid and how long the optimizer thought.
-#
-# Notation: R runs, T steps of the longest; padding is NaN.
-
 REFERENCE = "ei x ei"
 
 
 @dataclass(frozen=True)
-class Runs:
-    """table: one row per run: dataset, pipeline, seed, utility, rule, label, tau, iterations, evaluations, ms_per_step.
+class Runs(Traces):
+    """Traces of several utilities: what each run found, what it paid, and how long the optimizer thought.
 
-    curve: the best error so far, by `judge`; cost_s: training seconds; thinking_s: the optimizer's own before the step.
-    evaluator: of all runs. ms_per_step: median over the run's proposals.
+    table: beside what `Traces` has, utility, rule, label (``utility x rule``), and ms_per_step, the median over the
+    run's proposals. thinking_s: the optimizer's own seconds before the step.
     """
 
-    table: pd.DataFrame
-    curve: Float[np.ndarray, "R T"]
-    cost_s: Float[np.ndarray, "R T"]
-    thinking_s: Float[np.ndarray, "R T"]
-    evaluator: str
+    thinking_s: Float[np.ndarray, "R T"] = field(kw_only=True)
 
-    def select(self, rows: np.ndarray) -> "Runs":
-        """Return the runs at `rows` (positions, or a mask)."""
-        arrays = (self.curve[rows], self.cost_s[rows], self.thinking_s[rows])
-        return Runs(self.table.iloc[rows].reset_index(drop=True), *arrays, self.evaluator)
+    @property
+    def table(self) -> pd.DataFrame:
+        """The descriptions of the runs, one row each."""
+        return self.runs
 
     def cut(self, kept: np.ndarray) -> "Runs":
         """Return the runs with `kept` (R,) first steps of each; `ms_per_step` of these, NaN without a proposal."""
-        beyond = np.arange(self.curve.shape[1]) >= kept[:, None]
-        curve, cost, thinking = (np.where(beyond, np.nan, a) for a in (self.curve, self.cost_s, self.thinking_s))
-        proposed = pd.DataFrame(thinking).where(thinking > 0)
-        table = self.table.assign(evaluations=kept, ms_per_step=1e3 * proposed.median(axis=1).to_numpy())
-        return Runs(table, curve, cost, thinking, self.evaluator)
+        beyond = np.arange(self.cost_s.shape[1]) >= kept[:, None]
+        floats = {name: a for name, a in self.arrays().items() if name != "proposed"}
+        arrays = {name: np.where(beyond, np.nan, a) for name, a in floats.items()}
+        proposals = pd.DataFrame(arrays["thinking_s"]).where(arrays["thinking_s"] > 0)
+        runs = self.runs.assign(evaluations=kept, ms_per_step=1e3 * proposals.median(axis=1).to_numpy())
+        return replace(self, runs=runs, proposed=self.proposed & ~beyond, **arrays)
 
     @property
     def training_s(self) -> Float[np.ndarray, " R"]:
@@ -88,18 +82,12 @@ class Runs:
     @property
     def final(self) -> Float[np.ndarray, " R"]:
         """The best error of each run; NaN where nothing succeeded."""
-        last = np.maximum(self.table["evaluations"].to_numpy(int) - 1, 0)[:, None]
-        found = np.take_along_axis(self.curve, last, axis=1)[:, 0]
-        return np.where(self.table["evaluations"] > 0, found, np.nan)
+        made = self.runs["evaluations"].to_numpy(int)
+        return np.where(made > 0, self.incumbent[np.arange(len(made)), np.maximum(made - 1, 0)], np.nan)
 
     def wide(self, values: np.ndarray) -> pd.DataFrame:
         """Return `values` of the runs as cells x methods; NaN where a cell lacks the method."""
-        return self.table.assign(value=values).pivot(index=CELL, columns="label", values="value")
-
-
-def thinking_counted(runs: Runs) -> Runs:
-    """Return the same runs with the optimizer's own seconds added to those of training."""
-    return replace(runs, cost_s=runs.cost_s + runs.thinking_s)
+        return self.runs.assign(value=values).pivot(index=CELL, columns="label", values="value")
 
 
 NONE = "these records hold no utility but ei: python -m harness study=utilities, with the same results_dir"
@@ -117,49 +105,32 @@ def arrange(
 ) -> Runs:
     """Return the runs of all utilities that are recorded under a rule which some utility other than EI has, too.
 
-    frame, timings: as `harness.records` reads them. wanted: as for `components.choose`; a utility is never chosen.
+    frame, timings: as `harness.records` reads them. wanted: as for `choose_components`; a utility is never chosen.
     settings: of the utility, by spec (`settings_of`). mixed: whether records of different tables, engines or settings
     are meant to stand together.
-    Raises BadInput where there is no other utility, or the records are mixed without saying so.
+    Raises BadInput where there is no other utility, the records are mixed without saying so, or one run is recorded
+    twice.
     """
     others = {key: name for key, name in (wanted or {}).items() if key != "utility"}
     frame, chosen = choose_components(frame, others, free=("utility",))
     frame = frame.assign(utility=frame["utility"].astype(str))
-    if set(frame["utility"]) <= {"ei"}:
+    named = canonical(frame.drop_duplicates("spec"))
+    compared = named.loc[named["utility"] != EI, "method"].unique()
+    if not len(compared):
         raise BadInput(NONE)
-    frame = frame.assign(alpha=traces.alpha_axis(frame["acq"], frame["alpha"]))
-    frame = frame.assign(rule=traces.labels(frame))
-    frame = frame[frame["rule"].isin(frame.loc[frame["utility"] != "ei", "rule"].unique())]
+    frame = frame[frame["spec"].isin(named.loc[named["method"].isin(compared), "spec"])]
     if not mixed:
         check_same_origin(frame)
         _check_same_settings(frame, settings or {})
-    frame = frame.sort_values(["spec", "seed", "step"], kind="stable", ignore_index=True)
     frame = frame.merge(timings, on=["spec", "seed", "step"], how="left", validate="one_to_one")
-    run = frame.groupby(["spec", "seed"], sort=False).ngroup().to_numpy()
-    first = frame.drop_duplicates(["spec", "seed"]).reset_index(drop=True)
-    counts, step = np.bincount(run), frame["step"].to_numpy(int)
-    if (step >= counts[run]).any():
-        raise BadInput("a recorded run lacks steps: a trace counts 0, 1, 2, ... without gaps")
     spent = frame["fit_ms"] + frame["propose_ms"]
-    median = spent.groupby(run).median().to_numpy(float)
-    ms = np.minimum(spent.to_numpy(float), LONGEST * median[run])
-
-    def dense(values: np.ndarray) -> np.ndarray:
-        out = np.full((len(counts), counts.max()), np.nan)
-        out[run, step] = values
-        return out
-
-    error, cost = dense(frame["error"].to_numpy(float)), dense(frame["cost_s"].to_numpy(float))
-    test = dense(frame["test_error"].to_numpy(float))
-    curve = of_the_best(error, test) if judge == "test" else incumbents(error)
-    columns = [*CELL, "acq", "utility", "rule", "tau", "iterations"]
-    table = first[columns].astype(dict.fromkeys([*PROBLEM, "acq", "rule"], str))
-    table = table.assign(acq=traces.families(table["acq"], first["plans_ahead"]))
-    table = table.assign(label=table["utility"] + " x " + table["rule"], evaluations=counts,
-                         ms_per_step=median)  # fmt: skip
-    _check_one_each(table, first["spec"])
-    thinking = np.where(np.isnan(cost), np.nan, np.nan_to_num(dense(ms / 1e3)))
-    return Runs(table, curve, cost, thinking, chosen["evaluator"])
+    median = spent.groupby([frame["spec"].astype(str), frame["seed"]]).transform("median")
+    frame["thinking_s"] = np.minimum(spent, LONGEST * median).fillna(0.0) / 1e3
+    runs, arrays = dense(frame, [*RUN, "utility"], [*MEASURED, "predicted_cost_s", "thinking_s"])
+    runs = runs.assign(rule=runs["method"], label=runs["utility"] + " x " + runs["method"])
+    proposed = ~np.isnan(arrays.pop("predicted_cost_s"))
+    found = Runs(runs, proposed=proposed, components=chosen, judge=judge, **arrays)
+    return found.cut(runs["evaluations"].to_numpy())
 
 
 def settings_of(made: Iterable[dict[str, Any]]) -> dict[str, str]:
@@ -173,18 +144,6 @@ def settings_of(made: Iterable[dict[str, Any]]) -> dict[str, str]:
     }
 
 
-def _check_one_each(table: pd.DataFrame, specs: pd.Series) -> None:
-    """Raise BadInput where two specs give one method, length and deadline on a problem and seed: neither is chosen."""
-    twice = table.duplicated([*CELL, "label", "acq", "tau", "iterations"], keep=False).to_numpy()
-    if twice.any():
-        one = table[twice].iloc[0]
-        same = twice & (table[[*CELL, "label"]] == one[[*CELL, "label"]]).all(axis=1).to_numpy()
-        raise BadInput(
-            f"the run {one['label']} on {one['dataset']}/{one['pipeline']} seed {one['seed']} is recorded twice "
-            f"(spec {', '.join(sorted(specs[same]))}): keep one results_dir per configuration"
-        )
-
-
 def _check_same_settings(frame: pd.DataFrame, settings: Mapping[str, str]) -> None:
     """Raise BadInput where one utility's runs were made with different settings, such as those of an older version."""
     seen = frame[["utility", "spec"]].drop_duplicates()
@@ -193,7 +152,7 @@ def _check_same_settings(frame: pd.DataFrame, settings: Mapping[str, str]) -> No
     if several:
         raise BadInput(
             f"the records of utility={', '.join(several)} were made with different settings of it: keep one "
-            f"results_dir per setting, or say {TOLD}"
+            f"results_dir per setting{MIXED}"
         )
 
 
@@ -209,27 +168,21 @@ def at_horizon(runs: Runs) -> tuple[Runs, int, dict[str, int]]:
     Raises BadInput where no utility but EI has such runs.
     """
     table = runs.table
-    own = table[(table["utility"] != "ei") & table["tau"].isna()]
+    own = table[(table["utility"] != EI) & table["tau"].isna()]
     if own.empty:
         raise BadInput("the runs of utilities other than ei all have a deadline")
     n = int(min(STUDY_ITERATIONS, own["evaluations"].max()))
-    fits = (table["evaluations"] >= n) & (~plans(table) | (table["tau"].isna() & (table["iterations"] == n)))
+    planned = table["tau"].isna() & (table["iterations"] == n)
+    fits = (table["evaluations"] >= n) & (~table["plans"] | planned)
     if REFERENCE not in set(table.loc[fits, "label"]):
         raise BadInput(f"comparing utilities needs runs of {REFERENCE} with {n} evaluations: run study=utilities")
     kept = table[fits].sort_values(["iterations", "acq"], kind="stable").drop_duplicates([*CELL, "label"])
-    found = runs.select(np.sort(kept.index.to_numpy()))
-    served, short = pd.MultiIndex.from_frame(kept[[*CELL, "label"]]), table[~fits].drop_duplicates([*CELL, "label"])
+    served = pd.MultiIndex.from_frame(kept[[*CELL, "label"]])
+    short = table[~fits].drop_duplicates([*CELL, "label"])
     short = short[~pd.MultiIndex.from_frame(short[[*CELL, "label"]]).isin(served)]
-    return (
-        found.cut(np.full(len(found.table), n)),
-        n,
-        {str(k): int(v) for k, v in short["label"].value_counts().items()},
-    )
-
-
-def plans(table: pd.DataFrame) -> pd.Series:
-    """Return which runs' choices depend on the length or the deadline that they were planned for."""
-    return traces.plans(table["acq"], table["utility"])
+    found = runs.select(np.sort(kept.index.to_numpy()))
+    counts = {str(label): int(count) for label, count in short["label"].value_counts().items()}
+    return found.cut(np.full(len(found.table), n)), n, counts
 
 
 @dataclass(frozen=True)
@@ -272,10 +225,9 @@ def complete(runs: Runs) -> Complete:
 # Runs of utilities up to a deadline: which runs serve which, and what of them ends in time.
 #
 # A method that does not plan with the deadline makes the same choices whatever it is: one long run of it serves every
-# deadline within the run. Utilities that plan (all but `traces.MYOPIC`) need runs of their own for each.
+# deadline within the run. Methods that plan need runs of their own for each.
 
 NAMELESS = ""
-_SAME = 1e-6  # relative: budgets are written as text
 
 
 def with_deadlines(runs: Runs, budgets: pd.Series | None = None) -> dict[str, Runs]:
@@ -294,12 +246,12 @@ def with_deadlines(runs: Runs, budgets: pd.Series | None = None) -> dict[str, Ru
     for name, deadline in _deadlines(table, budgets).items():
         end = deadline.reindex(pd.MultiIndex.from_frame(table[PROBLEM])).to_numpy(float)
         covers = runs.training_s >= end
-        serves = np.isclose(tau, end, rtol=_SAME, atol=0.0)
-        serves |= ~plans(table).to_numpy() & ((tau > end) | (np.isnan(tau) & covers))
+        serves = np.isclose(tau, end, rtol=SAME, atol=0.0)
+        serves |= ~table["plans"].to_numpy() & ((tau > end) | (np.isnan(tau) & covers))
         own = table.assign(capped=~covers)[serves]
         own = own.sort_values(["capped", "iterations", "acq"], ascending=[True, False, True], kind="stable")
         rows = np.sort(own.drop_duplicates([*CELL, "label"]).index.to_numpy())
-        if set(table["utility"].iloc[rows]) > {"ei"}:
+        if set(table["utility"].iloc[rows]) > {EI}:
             part = runs.select(rows).cut((spent[rows] <= end[rows, None]).sum(axis=1))
             part.table["capped"] = ~covers[rows]
             found[name] = part
@@ -312,10 +264,10 @@ def _deadlines(table: pd.DataFrame, budgets: pd.Series | None) -> dict[str, pd.S
     timed = timed[timed["name"] != NAMELESS]
     rows = [timed[[*PROBLEM, "name"]].assign(seconds=timed["tau"])]
     if budgets is not None:
-        longest = timed[~plans(timed)].groupby(PROBLEM)["tau"].max()
+        longest = timed[~timed["plans"]].groupby(PROBLEM)["tau"].max()
         base = budgets.reindex(longest.index)
         for multiple in BUDGET_MULTIPLES:
-            within = (multiple * base)[multiple * base <= longest * (1.0 + _SAME)]
+            within = (multiple * base)[multiple * base <= longest * (1.0 + SAME)]
             rows.append(within.rename("seconds").reset_index().assign(name=_multiple(multiple)))
     every = pd.concat(rows).drop_duplicates([*PROBLEM, "name"])
     order = [_multiple(m) for m in BUDGET_MULTIPLES] + list(dict.fromkeys(every["name"]))
@@ -338,7 +290,7 @@ def of_other_budgets(runs: Runs, budgets: pd.Series | None) -> str:
 
 def _timed(table: pd.DataFrame, budgets: pd.Series | None) -> pd.DataFrame:
     """Return the runs of other utilities than EI that were made for a deadline, shortest first, and its `name`."""
-    timed = table[table["tau"].notna() & (table["utility"] != "ei")].sort_values("tau", kind="stable")
+    timed = table[table["tau"].notna() & (table["utility"] != EI)].sort_values("tau", kind="stable")
     return timed.assign(name=_names(timed, budgets))
 
 
@@ -356,7 +308,7 @@ def _names(table: pd.DataFrame, budgets: pd.Series | None) -> np.ndarray:
     if budgets is not None and len(table):
         share = tau / budgets.reindex(pd.MultiIndex.from_frame(table[PROBLEM])).to_numpy(float)
         for multiple in BUDGET_MULTIPLES:
-            names[np.isclose(share, multiple, rtol=_SAME)] = _multiple(multiple)
+            names[np.isclose(share, multiple, rtol=SAME)] = _multiple(multiple)
     loose = np.array([str(name).endswith(" s") for name in names], dtype=bool)
     per_problem = table[loose].assign(name=names[loose]).groupby(PROBLEM)["name"].nunique()
     if len(per_problem) > 1 and per_problem.max() == 1 and len(set(names[loose])) == len(per_problem):
@@ -392,7 +344,8 @@ def ranks(found: Complete) -> pd.DataFrame:
     score = {"at the end": found.runs.wide(found.runs.final)}
     for share in SHARES:
         score[f"within {share:.0%} of EI's training"] = _within(found.runs, share)
-    score["within EI's training + thinking"] = _within(thinking_counted(found.runs), 1.0)
+    counted = replace(found.runs, cost_s=found.runs.cost_s + found.runs.thinking_s)
+    score["within EI's training + thinking"] = _within(counted, 1.0)
     return rank_means({name: wide[found.labels] for name, wide in score.items()})
 
 
@@ -413,7 +366,7 @@ def _reference_time(runs: Runs, cells: pd.DataFrame) -> np.ndarray:
 def _within(runs: Runs, share: float) -> pd.DataFrame:
     """Return the best error, cells x methods, within a share of the reference's mean time on the problem."""
     own = _reference_time(runs, runs.table)
-    return runs.wide(at_budgets(runs.curve, runs.cost_s, share * own[:, None] * _ROUNDED)[:, 0])
+    return runs.wide(at_budgets(runs.incumbent, runs.cost_s, share * own[:, None] * _ROUNDED)[:, 0])
 
 
 def rank_means(score: dict[str, pd.DataFrame]) -> pd.DataFrame:
@@ -451,20 +404,15 @@ def refusal(utility: str, rule: str, deadline: bool) -> str | None:
 
     deadline: whether the run has one.
     """
-    path, known = CONFIGS / "utility" / f"{utility}.yaml", _rule(rule)
-    if known is None or not path.is_file():
+    acq, _, given = rule.removesuffix(")").partition("(")
+    files = CONFIGS / "utility" / f"{utility}.yaml", CONFIGS / "acq" / f"{acq}.yaml"
+    if not all(path.is_file() for path in files):
         return None
-    made: Utility = instantiate(OmegaConf.load(path))
+    made: Utility = instantiate(OmegaConf.load(files[0]))
+    parameters = [pair.split("=") for pair in given.split(",") if pair]
+    config = OmegaConf.create({**{k: float(v) for k, v in parameters}, "acq": OmegaConf.load(files[1])})
     try:
-        made.check(Setup(GaussianProcess(), Oracle(), known, 1.0 if deadline else None))
+        made.check(Setup(GaussianProcess(), Oracle(), instantiate(config.acq.rule), 1.0 if deadline else None))
     except BadInput as error:
         return str(error)
     return None
-
-
-def _rule(name: str) -> CostRule | None:
-    plain: dict[str, CostRule] = {"ei": Ignore(), "eipu": Power(1.0), "eicool": Cool()}
-    found = re.fullmatch(r"(eialpha|cei)\((?:alpha|lam)=([^,)]*)\)", name)
-    if found:
-        return Power(float(found[2])) if found[1] == "eialpha" else Contextual(float(found[2]))
-    return plain.get(name)

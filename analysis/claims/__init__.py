@@ -14,36 +14,19 @@ import pandas as pd
 
 from analysis import captions
 from analysis.claims import acquisitions, cost_models
-from analysis.claims.cost_models import CLAIMS_ON_PREDICTION
-from analysis.claims.verdicts import Claim, Evidence, Missing, Verdict, verdict, without_evidence
+from analysis.claims.verdicts import Claim, Evidence, Verdict
 from analysis.traces import Judge
-from datasets.errors import BadInput
 from datasets.files import write_atomically
 
-
-def with_reason(verdicts: Sequence[Verdict], unreadable: str) -> list[Verdict]:
-    """Return the verdicts; those on how well cost models predict with why their records are not read, if they are not.
-
-    unreadable: that reason, "" where the records were read or there are none.
-    """
-    about = {claim.number for claim in CLAIMS_ON_PREDICTION} if unreadable else set()
-    return [replace(verdict, why=unreadable) if verdict.number in about else verdict for verdict in verdicts]
-
-
 __all__ = ["Verdict", "evaluate"]
-
-
-# All claims on one set of records, and the table of their verdicts.
 
 CLAIMS: tuple[Claim, ...] = tuple(
     sorted(
         (
-            *acquisitions.CLAIMS_ON_TRADEOFFS,
-            *acquisitions.CLAIMS_ON_BUDGETS,
-            *acquisitions.CLAIMS_ON_CONTEXTUAL_EI,
-            *cost_models.CLAIMS_ON_PREDICTION,
-            *cost_models.CLAIMS_ON_MODELS_IN_BO,
-            *acquisitions.CLAIMS_ON_PERSISTENCE,
+            found
+            for module in (acquisitions, cost_models)
+            for found in vars(module).values()
+            if isinstance(found, Claim)
         ),
         key=lambda claim: claim.number,
     )
@@ -64,28 +47,25 @@ def evaluate(
     counts. mixed: as for `collect`.
     """
     evidence = Evidence(traces, costs, fronts, judge, mixed)
-    return [_examine(claim, evidence) for claim in CLAIMS]
+    return [claim.verdict(evidence) for claim in CLAIMS]
 
 
-def _examine(claim: Claim, evidence: Evidence) -> Verdict:
-    try:
-        return verdict(claim, claim.examine(evidence))
-    except (Missing, BadInput) as reason:
-        return without_evidence(claim, str(reason))
+def with_reason(verdicts: Sequence[Verdict], unreadable: str) -> list[Verdict]:
+    """Return the verdicts; those on how well cost models predict with why their records are not read, if they are not.
+
+    unreadable: that reason, "" where the records were read or there are none.
+    """
+    about = {cost_models.claim_9.number, cost_models.claim_10.number} if unreadable else set()
+    return [replace(verdict, why=unreadable) if verdict.number in about else verdict for verdict in verdicts]
 
 
 def table(verdicts: Sequence[Verdict]) -> str:
     """Return the verdicts as a Markdown table, and below it how each was reached."""
     rows = [
-        {
-            "#": str(v.number),
-            "claim": v.claim,
-            "paper": v.paper,
-            "ours": v.deciding or v.ours,
-            "verdict": f"**{v.verdict}**",
-        }
+        {"#": str(v.number), "claim": v.claim, "paper": v.paper, "ours": v.deciding or v.ours,
+         "verdict": f"**{v.verdict}**"}
         for v in verdicts
-    ]
+    ]  # fmt: skip
     how = [
         f"{v.number}. *Statistic*: {v.statistic}. *Holds if*: {v.rule}. *Ours*: {v.ours}. "
         f"*Why {v.verdict}*: {v.why}. *Taken over*: {v.taken_over}."

@@ -1,4 +1,8 @@
-"""How a claim is decided: conditions on estimates, the verdict by one rule, and the records as evidence."""
+"""How a claim is decided: conditions on estimates, the verdict by one rule, and the records as evidence.
+
+A claim is a function from `Evidence` to a `Finding` that `claim` marks, with its statement and its rule beside it:
+the modules of this package hold them, and `analysis.claims.CLAIMS` finds them there.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,14 +16,19 @@ from analysis import REFERENCE
 from analysis.captions import plural, scope
 from analysis.ranks import Ranks, minimal_budgets, ranks
 from analysis.selection import BUDGET_MULTIPLES, CAP, FEWEST_DATASETS, at_horizon, horizon, left_aside, of_families
-from analysis.statistics import Estimate, bootstrap
+from analysis.statistics import Estimate
 from analysis.traces import STUDY_ITERATIONS, Judge, Traces, collect, ordered
 from analysis.tradeoffs import Relative, relative_to_ei
+from datasets.errors import BadInput
 
 Word = Literal["holds", "does not hold", "undecided"]
 HOLDS: Word = "holds"
 FAILS: Word = "does not hold"
 UNDECIDED: Word = "undecided"
+
+
+class Missing(Exception):
+    """What a claim needs and the records do not contain; its text is the verdict's `why`."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +57,8 @@ class Condition:
         return UNDECIDED
 
     def __str__(self) -> str:
-        value, low, high = (
-            f"{v:.{self.digits}f}" for v in (self.estimate.value, self.estimate.low, self.estimate.high)
-        )
-        return f"{self.what} {value}{self.unit} [{low}, {high}]"
+        found, d = self.estimate, self.digits
+        return f"{self.what} {found.value:.{d}f}{self.unit} [{found.low:.{d}f}, {found.high:.{d}f}]"
 
 
 def all_of(words: Sequence[Word]) -> Word:
@@ -59,15 +66,6 @@ def all_of(words: Sequence[Word]) -> Word:
     if FAILS in words:
         return FAILS
     return HOLDS if words and set(words) == {HOLDS} else UNDECIDED
-
-
-# From conditions to a verdict, by the one rule that all claims share.
-
-__all__ = ["UNDECIDED", "Claim", "Finding", "Missing", "Verdict", "verdict", "without_evidence"]
-
-
-class Missing(Exception):
-    """What a claim needs and the records do not contain; its text is the verdict's `why`."""
 
 
 @dataclass(frozen=True)
@@ -136,30 +134,24 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Claim:
-    """One claim of the paper. examine: what the records say of it; raises Missing or BadInput."""
+class Statement:
+    """What the paper claims, in words and in its numbers, and by which rule on which statistic of ours it holds."""
 
     number: int
     claim: str
     paper: str
     statistic: str
     rule: str
-    examine: "Callable[[Evidence], Finding]"
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(Statement):
     """A claim as it came out. ours: all estimates; low, high: the interval of the first of them.
 
     deciding: the estimate that decided, and how many conditions hold; "" where nothing was estimated.
     why: what decided, or what is missing. taken_over: problems, seeds, runs.
     """
 
-    number: int
-    claim: str
-    paper: str
-    statistic: str
-    rule: str
     ours: str
     low: float | None
     high: float | None
@@ -169,19 +161,31 @@ class Verdict:
     deciding: str = ""
 
 
-def verdict(claim: Claim, finding: Finding) -> Verdict:
-    """Return the verdict on a claim by what was found."""
-    first = finding.every[0].estimate
-    ours = "; ".join([*map(str, finding.every), *([finding.also] if finding.also else [])])
-    return Verdict(claim.number, claim.claim, claim.paper, claim.statistic, claim.rule, ours, first.low, first.high,
-                   finding.word(), finding.why(), finding.taken_over, finding.deciding())  # fmt: skip
+@dataclass(frozen=True)
+class Claim(Statement):
+    """One claim of the paper. examine: what the records say of it; raises Missing or BadInput."""
+
+    examine: "Callable[[Evidence], Finding]"
+
+    def verdict(self, evidence: "Evidence", narrowed: Callable[[Finding], Finding] | None = None) -> Verdict:
+        """Return the verdict, undecided where something is missing; narrowed: the part of the finding that counts."""
+        said = (self.number, self.claim, self.paper, self.statistic, self.rule)
+        try:
+            finding = self.examine(evidence)
+            finding = narrowed(finding) if narrowed else finding
+        except (Missing, BadInput) as reason:
+            return Verdict(*said, "-", None, None, UNDECIDED, str(reason), "-")
+        first = finding.every[0].estimate
+        ours = "; ".join([*map(str, finding.every), *([finding.also] if finding.also else [])])
+        return Verdict(*said, ours, first.low, first.high, finding.word(), finding.why(), finding.taken_over,
+                       finding.deciding())  # fmt: skip
 
 
-def without_evidence(claim: Claim, why: str) -> Verdict:
-    """Return the verdict on a claim for which something is missing."""
-    return Verdict(
-        claim.number, claim.claim, claim.paper, claim.statistic, claim.rule, "-", None, None, UNDECIDED, why, "-"
-    )
+def claim(
+    number: int, statement: str, *, statistic: str, rule: str, paper: str = "in words"
+) -> "Callable[[Callable[[Evidence], Finding]], Claim]":
+    """Make a claim of the function that examines the evidence; the rule is fixed before any result is looked at."""
+    return lambda examine: Claim(number, statement, paper, statistic, rule, examine)
 
 
 # The evidence: the records, arranged once for all claims.
@@ -206,69 +210,73 @@ class Evidence:
         return collect(self.frame, judge=self.judge, mixed=self.mixed)
 
     @cached_property
+    def iterations(self) -> int:
+        """N, after which runs are compared."""
+        return horizon(self.traces)
+
+    @cached_property
     def equal(self) -> Traces:
-        """All runs cut after the study's N iterations."""
-        return at_horizon(self.traces, horizon(self.traces))[0]
+        """All runs cut after N iterations."""
+        return at_horizon(self.traces, self.iterations)[0]
 
     @cached_property
     def pairs(self) -> Relative:
         """Cost and error relative to EI."""
         return relative_to_ei(self.equal, "the claim")
 
-    def change(self, method: str, measure: str) -> Estimate:
-        """Return the mean of `saved` (percent of EI's time) or `added` (percent of EI's error) by a method.
+    def changes(self, method: str, measure: str) -> pd.Series:
+        """Return what a method `saved` (percent of EI's time) or `added` (percent of EI's error), by cell.
 
         Raises Missing without runs of it.
         """
         if method not in set(self.pairs.table["method"]):
             raise Missing(f"no pairs of {method} with ei: the records hold {', '.join(ordered(self.traces.runs))}")
-        values = self.pairs.wide("cost_pct" if measure == "saved" else "error_pct", [method])
-        return mean(100 - values[method] if measure == "saved" else values[method] - 100)
+        if measure == "saved":
+            return 100 - self.pairs.wide("cost_pct", [method])[method]
+        return self.pairs.wide("error_pct", [method])[method] - 100
 
-    def median(self, method: str, measure: str) -> float:
-        """Return the median over pairs, as `change` does the mean."""
-        values = self.pairs.wide("cost_pct" if measure == "saved" else "error_pct", [method])[method].dropna()
-        return float((100 - values).median() if measure == "saved" else (values - 100).median())
+    @cached_property
+    def _budgets(self) -> pd.DataFrame:
+        return minimal_budgets(of_families(self.equal, "alpha"), "the claim")
 
     def ranked(self, methods: list[str]) -> Ranks:
         """Rank methods at the whole budgets."""
-        budgets = minimal_budgets(of_families(self.equal, "alpha"), "the claim")
-        return ranks(self.traces, budgets, methods, BUDGET_MULTIPLES, np.ones(1), "the claim")
+        return ranks(self.traces, self._budgets, methods, BUDGET_MULTIPLES, np.ones(1), "the claim")
 
+    @cached_property
     def of_alpha(self) -> Ranks:
-        """Rank EI^alpha among themselves at the whole budgets."""
+        """The ranks of EI^alpha among themselves at the whole budgets."""
         return self.ranked(ordered(self.traces.runs[self.traces.runs["alpha"].notna()]))
 
     def barred(self, cells: pd.DataFrame) -> list[str]:
         """Return why no verdict may be given on these cells; empty if it may."""
-        n, found = horizon(self.traces), others(self.traces.components)
-        if n < STUDY_ITERATIONS:
-            found.append(f"runs of {STUDY_ITERATIONS} iterations are needed; these have {n}")
+        found = others(self.traces.components)
+        if self.iterations < STUDY_ITERATIONS:
+            found.append(f"runs of {STUDY_ITERATIONS} iterations are needed; these have {self.iterations}")
         return [*found, *too_few(cells)]
 
     def over(self, cells: pd.DataFrame) -> str:
         """Return what numbers on these cells were taken over."""
-        return f"{scope(cells, self.traces.evaluator)}, {horizon(self.traces)} iterations, {self.judge} error"
+        return f"{scope(cells, self.traces.evaluator)}, {self.iterations} iterations, {self.judge} error"
 
-    def over_ranks(self, ranked: Ranks) -> str:
-        """Return what ranks were taken over, with the runs that ended before the budget was spent."""
-        names = [
+    def of_ranks(
+        self, ranked: Ranks, conditions: Sequence[Condition], lead: str = "", doubts: Sequence[str] = ()
+    ) -> Finding:
+        """Return a finding on ranks, with what they were taken over and which runs ended before the budget."""
+        early = ", ".join(
             f"{share:.0%} at {m:.0%}" for share, m in zip(ranked.part(ranked.capped), ranked.multiples, strict=True)
-        ]
-        longest = int(self.traces.runs["iterations"].max())
-        return (
-            f"{scope(ranked.cells_used, self.traces.evaluator)}, runs of up to {longest} iterations, {self.judge} "
-            f"error; ended before the budget was spent: {', '.join(names)}; left out "
-            f"{plural(ranked.left_out, 'cell')} without runs of every method{_too_short(ranked)}"
-            f"{left_aside(ranked.sparse, clause=True)}"
         )
-
-
-def _too_short(ranked: Ranks) -> str:
-    """Return how many cells with runs planned too short for them the budgets that count leave out."""
-    gone = (~ranked.used & ranked.there).sum(axis=0)
-    left = ", ".join(f"{n:,} at {m:.0%}" for n, m in zip(gone, ranked.multiples, strict=True) if n)
-    return f"; cells left out of a budget for which runs were planned too short: {left}" if left else ""
+        gone = (~ranked.used & ranked.there).sum(axis=0)
+        left = ", ".join(f"{n:,} at {m:.0%}" for n, m in zip(gone, ranked.multiples, strict=True) if n)
+        over = (
+            f"{lead}{scope(ranked.cells_used, self.traces.evaluator)}, runs of up to "
+            f"{int(self.traces.runs['iterations'].max())} iterations, {self.judge} error; ended before the budget was "
+            f"spent: {early}; left out {plural(ranked.left_out, 'cell')} without runs of every method"
+        )
+        if left:
+            over += f"; cells left out of a budget for which runs were planned too short: {left}"
+        over += left_aside(ranked.sparse, clause=True)
+        return Finding(conditions, over, barred=self.barred(ranked.cells_used), doubts=doubts)
 
 
 def need(ranked: Ranks, multiples: tuple[float, ...]) -> None:
@@ -303,9 +311,3 @@ def too_few(cells: pd.DataFrame) -> list[str]:
     if n >= FEWEST_DATASETS:
         return []
     return [f"{plural(n, 'data set')} only: intervals over fewer than {FEWEST_DATASETS} say nothing of others"]
-
-
-def mean(values: pd.Series) -> Estimate:
-    """Return the mean over cells with its interval."""
-    row = bootstrap(values.to_frame("value")).iloc[0]
-    return Estimate(float(row["value"]), float(row["low"]), float(row["high"]))

@@ -29,6 +29,7 @@ class Ignore(CostRule):
     """score = log EI: cost plays no part."""
 
     on_front: ClassVar[bool] = True
+    plans_ahead: ClassVar[bool] = False
 
     def score(self, log_value: PerCandidate, log_cost: PerCandidate, context: StepContext) -> PerCandidate:
         """Return `log_value` itself."""
@@ -42,6 +43,7 @@ class Contextual(CostRule):
     """
 
     on_front: ClassVar[bool] = True
+    plans_ahead: ClassVar[bool] = False
 
     def __init__(self, lam: float | None) -> None:
         self.lam = number("lam", lam, "a number in [0, 1]", 0.0, 1.0)
@@ -59,6 +61,7 @@ class Power(CostRule):
     """score = log EI - alpha log c, alpha >= 0 (Guinet et al. 2020; alpha = 1, EIpu: Snoek et al. 2012)."""
 
     on_front: ClassVar[bool] = True
+    plans_ahead: ClassVar[bool] = False
 
     def __init__(self, alpha: float | None) -> None:
         self.alpha = number("alpha", alpha, "a number >= 0", 0.0)

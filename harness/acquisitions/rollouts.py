@@ -119,6 +119,7 @@ class BudgetedMultiStepEI(LookAhead):
 
     name: ClassVar[str] = "bmsei"
     weighs_cost_sd: ClassVar[bool] = True
+    plans_ahead: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -359,6 +360,7 @@ class MonteCarloMultiStep(LookAhead):
 
     name: ClassVar[str] = "mcms"
     weighs_cost_sd: ClassVar[bool] = True
+    plans_ahead: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -101,14 +101,6 @@ def test_plain_intervals_agree_with_scipy(statistic: str) -> None:
     assert abs(ours["high"] - theirs.high) < tolerance
 
 
-def test_one_seed_one_pipeline_makes_the_two_schemes_agree() -> None:
-    x = np.random.default_rng(5).normal(size=80)
-    values = pd.DataFrame({"x": x}, index=cells(80, 1, 1))
-    flat, nested = (bootstrap(values, "mean", s, resamples=6000).loc["x"] for s in ("plain", "hierarchical"))
-    width = flat["high"] - flat["low"]
-    assert abs(flat["low"] - nested["low"]) < 0.06 * width
-
-
 def test_differences_between_data_sets_widen_the_hierarchical_interval() -> None:
     index = cells(6, 8, 10)
     level = index.get_level_values("dataset").str[1:].astype(int).to_numpy()
@@ -123,21 +115,6 @@ def test_columns_are_paired_in_every_resample() -> None:
     weights = resample(values.index.to_frame(index=False), resamples=300)
     replicates = weighted(values.to_numpy(), weights, "mean")
     np.testing.assert_allclose(replicates[:, 1] - replicates[:, 0], 1.0, rtol=1e-10)
-
-
-def test_same_seed_same_interval_other_seed_another() -> None:
-    values = pd.DataFrame({"x": RNG.normal(size=24)}, index=cells(3, 2, 4))
-    first, again, other = (bootstrap(values, seed=s) for s in (0, 0, 1))
-    pd.testing.assert_frame_equal(first, again)
-    assert first.loc["x", "low"] != other.loc["x", "low"]
-
-
-def test_the_order_of_the_rows_does_not_matter_to_the_point_and_shape() -> None:
-    values = pd.DataFrame({"x": np.arange(24.0)}, index=cells(3, 2, 4))
-    shuffled = values.sample(frac=1, random_state=0)
-    a, b = (bootstrap(v, resamples=4000).loc["x"] for v in (values, shuffled))
-    assert a["value"] == pytest.approx(b["value"])
-    assert abs(a["low"] - b["low"]) < 0.1 * (a["high"] - a["low"])
 
 
 def test_empty_columns_and_single_cells_have_defined_answers() -> None:

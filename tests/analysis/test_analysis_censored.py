@@ -36,10 +36,13 @@ test_times.__test__ = False  # type: ignore[attr-defined]
 LV = {"_target_": "harness.cost_models.linear.LowVariance", "features": ["n_estimators", "max_depth"]}
 
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
+
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("results")
-    problems = ["a/p", "a/q", "b/p"]
+    problems = ["a/p", "b/p"]
     tables = make_tables(tmp_path_factory.mktemp("tables"), problems, 24)
     for problem, experiment in itertools.product(problems, ("slack", "timeout")):
         run_trial(
@@ -75,19 +78,11 @@ def test_medians_are_marked_by_mann_whitney_against_the_best() -> None:
     rng = np.random.default_rng(0)
     groups = {1.0: rng.normal(1.0, 0.1, 10), 1.3: rng.normal(1.03, 0.1, 10), np.inf: rng.normal(2.0, 0.1, 10)}
     rows = [
-        {
-            "scenario": "s",
-            "slack": slack,
-            "run": k,
-            "test_s": v,
-            "target_runs": 5,
-            "configurations": 3,
-            "own_share": 0.1,
-            "unsolved": k % 2,
-        }
+        {"scenario": "s", "slack": slack, "run": k, "test_s": v, "target_runs": 5, "configurations": 3,
+         "own_share": 0.1, "unsolved": k % 2}
         for slack, values in groups.items()
         for k, v in enumerate(values)
-    ]
+    ]  # fmt: skip
     rows.append({"scenario": "s", "slack": np.nan, "run": -1, "test_s": 3.0, "target_runs": 0, "configurations": 0})
     found = medians(pd.DataFrame(rows)).set_index("slack")
     best = min(groups, key=lambda s: float(np.median(groups[s])))
@@ -104,7 +99,7 @@ def test_numbers_are_those_of_the_records(results: Path) -> None:
     slack = by_slack(found)
     own = found[(found["experiment"] == "slack") & (found["slack"] == 1.0) & (found["treatment"] == "bound")]
     row = slack[(slack["slack"] == 1.0) & (slack["treatment"] == "bound")].iloc[0]
-    assert row["rmse"] == pytest.approx(own["rmse"].mean()) and row["cells"] == 3
+    assert row["rmse"] == pytest.approx(own["rmse"].mean()) and row["cells"] == 2
     assert row["log_likelihood"] == pytest.approx(own["log_likelihood"].median())
     free = slack[np.isinf(slack["slack"])]
     assert free["rmse"].nunique() == 1 and (free["censored"] == 0).all()

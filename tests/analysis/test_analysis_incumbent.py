@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.traces import at_budgets, finished_within, incumbents, of_the_best, spent
+from analysis.traces import at_budgets, finished_within, incumbents, of_the_best
 
 NAN = np.nan
 
@@ -14,32 +14,12 @@ def best_within(error: np.ndarray, cost: np.ndarray, budgets: np.ndarray) -> np.
     return at_budgets(incumbents(error), cost, budgets)
 
 
-def test_incumbents_by_hand() -> None:
-    error = np.array([[NAN, 0.5, 0.7, NAN, 0.3, NAN], [0.2, 0.1, 0.4, 0.1, NAN, NAN]])
-    expected = [[NAN, 0.5, 0.5, 0.5, 0.3, 0.3], [0.2, 0.1, 0.1, 0.1, 0.1, 0.1]]
-    np.testing.assert_array_equal(incumbents(error), expected)
-
-
-def test_failed_evaluations_cost_but_never_improve() -> None:
-    error, cost = np.array([[0.5, NAN, 0.3]]), np.array([[1.0, 4.0, 2.0]])
-    np.testing.assert_array_equal(spent(cost), [[1.0, 5.0, 7.0]])
-    budgets = np.array([[5.0, 6.999, 7.0]])
-    np.testing.assert_array_equal(best_within(error, cost, budgets), [[0.5, 0.5, 0.3]])
-
-
 def test_an_evaluation_that_ends_past_the_budget_does_not_count() -> None:
     error, cost = np.array([[0.9, 0.2, 0.1]]), np.array([[2.0, 2.0, 2.0]])
     budgets = np.array([[0.0, 1.999, 2.0, 3.999, 4.0, 5.999, 6.0, 1e9]])
     expected = [[NAN, NAN, 0.9, 0.9, 0.2, 0.2, 0.1, 0.1]]
     np.testing.assert_array_equal(best_within(error, cost, budgets), expected)
     np.testing.assert_array_equal(finished_within(cost, budgets), [[0, 0, 1, 1, 2, 2, 3, 3]])
-
-
-def test_padding_is_no_evaluation() -> None:
-    error, cost = np.array([[0.4, NAN, NAN], [0.4, 0.3, 0.2]]), np.array([[1.0, NAN, NAN], [1.0, 1.0, 1.0]])
-    budgets = np.full((2, 1), 100.0)
-    np.testing.assert_array_equal(finished_within(cost, budgets), [[1], [3]])
-    np.testing.assert_array_equal(best_within(error, cost, budgets), [[0.4], [0.2]])
 
 
 def test_a_budget_that_is_no_number_is_refused() -> None:

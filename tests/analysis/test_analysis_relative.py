@@ -10,7 +10,7 @@ from analysis.captions import ranks_left_out
 from analysis.ranks import minimal_budgets, rank_curves, ranks
 from analysis.selection import BUDGET_MULTIPLES
 from analysis.traces import PROBLEM, Traces, collect
-from analysis.tradeoffs import finals, relative_to_ei
+from analysis.tradeoffs import relative_to_ei
 from datasets.errors import BadInput
 
 NAN = np.nan
@@ -71,17 +71,6 @@ def test_where_no_pair_exists_one_line_says_why() -> None:
             BadInput, match=f"F3 needs a run to compare with EI's .*0 without it, {counts} a successful"
         ):
             relative_to_ei(collect(changed), "F3")
-
-
-def test_relative_needs_ei() -> None:
-    with pytest.raises(BadInput, match=r"^F3 needs the method ei: the records hold eipu, cei:0.1$"):
-        relative_to_ei(traces(("d", "p", "cei:0.1", 0, [1.0], [1]), ("d", "p", "eipu", 0, [1.0], [1])), "F3")
-
-
-def test_finals_use_the_last_step_of_each_run() -> None:
-    found = finals(traces(("d", "p", "ei", 0, [0.5, 0.3], [1, 2]), ("d", "p", "eipu", 0, [0.5], [7])))
-    assert found.set_index("method")["final_error"].to_dict() == {"ei": 0.3, "eipu": 0.5}
-    assert found.set_index("method")["total_cost_s"].to_dict() == {"ei": 3.0, "eipu": 7.0}
 
 
 def test_minimal_budget_by_hand() -> None:

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from synthetic_records import EVERY, Way, frame
 
-from analysis.selection import at_horizon, for_budgets, horizon, of_families
+from analysis.selection import at_horizon, for_budgets, horizon
 from analysis.traces import PROBLEM, collect, ordered
 from datasets.errors import BadInput
 
@@ -31,20 +31,6 @@ def test_arrays_hold_what_the_frame_held_whatever_the_order_of_rows() -> None:
         assert run.evaluations == 12
 
 
-def test_shorter_runs_are_padded() -> None:
-    rows = pd.concat([frame(ONE, [Way("ei")], [0], 8), frame(ONE, [Way("eipu")], [0], 6)])
-    traces = collect(rows)
-    eipu = int(np.flatnonzero(traces.runs["method"] == "eipu")[0])
-    assert np.isnan(traces.cost_s[eipu, 6:]).all() and np.isfinite(traces.cost_s[eipu, :6]).all()
-    assert traces.runs.loc[eipu, "evaluations"] == 6
-
-
-def test_categories_of_the_reader_make_no_difference() -> None:
-    rows = frame(ONE, [Way("ei"), Way("eipu")], [0], 6)
-    as_categories = rows.astype(dict.fromkeys(["dataset", "pipeline", "acq", "method", "evaluator"], "category"))
-    pd.testing.assert_frame_equal(collect(rows).runs, collect(as_categories).runs)
-
-
 def test_methods_have_one_name_and_an_order() -> None:
     rows = frame(ONE, [*EVERY, Way("eialpha", alpha=1.0), Way("eialpha", alpha=0.0)], [0], 6)
     rows.loc[(rows["alpha"] == 1.0) | (rows["alpha"] == 0.0), "iterations"] = 7  # other runs of eipu and ei
@@ -61,11 +47,6 @@ def test_ei_and_eipu_by_name_go_before_eialpha() -> None:
     rows = frame(ONE, [Way("eialpha", alpha=1.0), Way("eipu")], [0], 9)
     chosen, _ = at_horizon(collect(rows), 9)
     assert chosen.runs["acq"].tolist() == ["eipu"]
-
-
-def test_horizon_is_the_studys_or_the_longest_there_is() -> None:
-    assert horizon(collect(frame(ONE, [Way("ei")], [0], 130))) == 100
-    assert horizon(collect(frame(ONE, [Way("ei")], [0], 30))) == 30
 
 
 def test_at_horizon_cuts_long_runs_counts_short_ones_and_keeps_one_each() -> None:
@@ -127,13 +108,6 @@ def test_a_utility_that_looks_ahead_plans_under_any_rule(utility: str, kept: lis
     assert found == ([] if utility == "mcms" else [12, 30])
     budgeted = for_budgets(collect(rows.assign(tau=50.0)), no_budgets())
     assert budgeted.runs["evaluations"].tolist() == [12, 30]
-
-
-def test_families() -> None:
-    traces = collect(frame(ONE, [Way("ei"), Way("eialpha", alpha=0.2), Way("cei", lam=0.1), Way("eicool")], [0], 6))
-    assert set(of_families(traces, "alpha").runs["method"]) == {"ei", "eialpha(alpha=0.2)"}
-    assert set(of_families(traces, "lam").runs["method"]) == {"cei(lam=0.1)"}
-    assert len(of_families(traces, "alpha", "lam").runs) == 3
 
 
 def test_components_are_never_mixed() -> None:

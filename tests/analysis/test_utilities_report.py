@@ -7,14 +7,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import report, utilities
+from analysis import utilities
 from analysis import utilities as utilities_numbers
 from analysis.__main__ import main
 from analysis.figures import utilities as utilities_figure
 from analysis.figures import utilities as utilities_report
 from analysis.utilities import Runs, at_horizon, complete, refusal, with_deadlines
 from datasets.errors import BadInput
-from harness.records import TIMINGS, TRACE, block_files, read_timings, read_traces, write_block
+from harness.records import TIMINGS, TRACE, block_files, read_timings, read_traces, specs, write_block
 
 ERRORS = {"ei": [0.5, 0.4, 0.2], "kg": [0.5, 0.1, 0.1], "mes": [0.5, 0.4, 0.2]}
 COSTS = {"ei": [1.0, 1.0, 2.0], "kg": [1.0, 4.0, 1.0], "mes": [1.0, 0.5, 0.5]}
@@ -170,29 +170,27 @@ def test_pairs_that_cannot_be_are_named_with_the_reason(tmp_path: Path) -> None:
     assert refusal("kg", "eipu", True) is refusal("bmsei", "cei(lam=0.3)", True) is refusal("own", "eipu", True) is None
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_records_of_two_tables_or_two_settings_stand_together_only_where_that_is_said(tmp_path: Path) -> None:
     for utility, data in (("ei", "a"), ("kg", "b")):
-        record(tmp_path, utility, 0, data=data, engine=2, components={"utility": {"_target_": utility}})
-    arguments = ["utilities", f"results_dir={tmp_path}", f"out_dir={tmp_path / 'out'}"]
-    with pytest.raises(BadInput, match=r"different tables .* or say mixed=true"):
-        main(arguments)
-    assert main([*arguments, "mixed=true"]) == 0
-    old, new = tmp_path / "old", tmp_path / "new"
-    for seed, planned in ((0, None), (1, True)):
-        made = {"_target_": "kg"} if planned is None else {"_target_": "kg", "marginal": planned}
+        record(tmp_path / "tables", utility, 0, data=data, engine=2)
+    for seed, made in ((0, {"_target_": "kg"}), (1, {"_target_": "kg", "marginal": True})):
         for utility in ("ei", "kg"):
-            settings = {"utility": made if utility == "kg" else {"_target_": "ei"}}
-            record(old, utility, seed, components=settings)
-            if planned:
-                record(new, utility, seed, components=settings)
-    arguments[1:] = [f"results_dir={old}", f"out_dir={tmp_path / 'out'}"]
+            record(tmp_path / "settings", utility, seed, components={"utility": made if utility == "kg" else {}})
+    record(tmp_path / "one", "kg", 1, components={"utility": {"_target_": "kg"}})
+
+    def arranged_of(name: str, mixed: bool = False) -> Runs:
+        frame, timings = read_traces(tmp_path / name), read_timings(tmp_path / name)
+        return utilities.arrange(frame, timings, mixed=mixed, settings=utilities.settings_of(specs(tmp_path / name)))
+
+    with pytest.raises(BadInput, match=r"different tables .* or say mixed=true"):
+        arranged_of("tables")
     with pytest.raises(BadInput, match=r"utility=kg were made with different settings of it: .* or say mixed=true"):
-        main(arguments)
-    assert main([*arguments, "mixed=true"]) == 0
-    assert main(["utilities", f"results_dir={new}", f"out_dir={tmp_path / 'out'}"]) == 0
+        arranged_of("settings")
+    assert [len(arranged_of(name, mixed=True).table) for name in ("tables", "settings")] == [2, 4]
+    assert len(arranged_of("one").table) == 1
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_command_takes_budgets_from_the_runs_of_the_components_asked_for(tmp_path: Path) -> None:
     """Records of two evaluators without replay: nothing could be chosen but by the argument."""
     for evaluator in ("live", "surface"):
@@ -234,18 +232,6 @@ def test_of_a_study_that_is_under_way_the_part_with_most_runs_is_compared_and_na
     record(tmp_path, "ei", 3)
     found = complete(at_horizon(arranged(tmp_path))[0])
     assert (len(found.labels), found.missing, found.partial) == (3, {}, 1)
-
-
-def test_an_error_over_fewer_cells_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where EI's error is 0 there is no percentage of it."""
-    for seed in (0, 1):
-        for utility in ("ei", "kg"):
-            errors = [0.0] * 3 if (utility, seed) == ("ei", 1) else ERRORS[utility]
-            monkeypatch.setitem(ERRORS, utility, errors)
-            record(tmp_path, utility, seed)
-            monkeypatch.undo()
-    lines = utilities_report.tables(arranged(tmp_path))[0][0][1]
-    assert any("| kg x ei | 150.0 [150.0, 150.0] | 50.0 [50.0, 50.0] (1 cells) |" in line for line in lines)
 
 
 def test_one_method_recorded_twice_is_refused(tmp_path: Path) -> None:
@@ -291,27 +277,6 @@ def test_deadlines_of_other_budgets_are_one_line(tmp_path: Path) -> None:
     (line,) = titles["Utilities and cost rules within other deadlines"]
     assert line.startswith("Left out: 4 runs on 2 problems with deadlines that are no multiple")
     assert not any(title.endswith(" s") for title in titles)
-
-
-def test_rules_that_only_ei_has_are_not_compared(tmp_path: Path) -> None:
-    for utility, rule in (("ei", "ei"), ("kg", "ei"), ("ei", "eicool")):
-        record(tmp_path, utility, 0, acq=rule, method=rule)
-    assert set(arranged(tmp_path).table["label"]) == {"ei x ei", "kg x ei"}
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_the_report_holds_them_and_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("analysis.report.draw_all", lambda *given: [])  # drawn in test_report
-    for utility in ("ei", "kg"):
-        record(tmp_path / "results", utility, 0)
-    report.write(tmp_path / "results", tmp_path / "out", {}, say=lambda line: None)
-    text = (tmp_path / "out/report.md").read_text()
-    assert "2 methods after 3 evaluations, over 1 of 144 problems, 1 seed (replay)" in text
-    assert "![UTILITIES: cost against error, and mean ranks](utilities.png)" in text
-    assert (tmp_path / "out/utilities.svg").stat().st_size > 0
-    record(tmp_path / "plain", "ei", 0)
-    report.write(tmp_path / "plain", tmp_path / "again", {}, say=lambda line: None)
-    assert f"Not made: {utilities.NONE}." in (tmp_path / "again/report.md").read_text()
 
 
 @pytest.mark.usefixtures("undrawn")
