@@ -22,7 +22,6 @@ from analysis.cost_models import (
 )
 from analysis.figures import f2_f8_f9
 from analysis.figures.f2_f8_f9 import f9
-from analysis.plotting import BLUE, new_figure, style
 from analysis.report import sections
 from datasets.errors import BadInput
 from harness.execution import serial
@@ -334,24 +333,6 @@ def test_f9_compares_every_alpha_on_the_cells_that_all_cost_models_have_of_it(tm
     assert counts.loc["lv3"].to_dict() == {"ei": 4, "eialpha(alpha=0.3)": 2, "eialpha(alpha=0.5)": 4, "eipu": 4}
     assert counts.loc["gp"].dropna().to_dict() == {"ei": 4, "eialpha(alpha=0.3)": 2, "eipu": 4}
     assert "2 to 4 pairs per method" in f9(pd.concat([plain, gp], ignore_index=True), tmp_path).caption
-
-
-def test_f9_labels_every_series_on_a_side_of_its_own() -> None:
-    with style():
-        axes = new_figure(6.4, 4.4, "")[1].subplots()
-        axes.set(xlim=(90, 110), ylim=(90, 110))
-        rows = pd.DataFrame({"cost_pct": [100.0], "error_pct": [100.0], "alpha": [0.1]})
-        for place in range(3):
-            f2_f8_f9._label(axes, rows, BLUE, place)
-        axes.figure.canvas.draw()
-        boxes = [text.get_window_extent() for text in axes.texts]
-    point = axes.transData.transform((100.0, 100.0))
-    radius = 2.5 * axes.figure.dpi / 72  # of a marker of 5 points
-    for k, box in enumerate(boxes):
-        assert not any(box.overlaps(other) for other in boxes[k + 1 :])
-        nearest = np.clip(point, (box.x0, box.y0), (box.x1, box.y1))
-        assert np.hypot(*(nearest - point)) > radius
-    assert all(text.get_path_effects() for text in axes.texts)
 
 
 def test_records_of_two_settings_and_damaged_ones_are_refused(tables: Path, tmp_path: Path) -> None:
