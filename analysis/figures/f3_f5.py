@@ -1,6 +1,5 @@
 """F3 and F5: cost and error relative to EI, of EI^alpha and of contextual EI, and the alpha that this amounts to."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +11,9 @@ from matplotlib.text import Text
 from analysis.captions import footnote, intervals, pairs_left_out, scope, sentence, span
 from analysis.plotting import BLUE, GREEN, RED, Drawn, drawn_from, new_figure, place_labels, save, sequence, style
 from analysis.selection import and_cool, at_horizon, horizon, of_families
-from analysis.statistics import Scheme, bootstrap
+from analysis.statistics import bootstrap
 from analysis.traces import CELL, EI, EICOOL, Traces, ordered, require
-from analysis.tradeoffs import MEASURES, Relative, relative_to_ei, tradeoff
+from analysis.tradeoffs import MEASURES, relative_to_ei, tradeoff
 from datasets.errors import BadInput
 
 # What F3, F5 and F9 share: curves of relative cost and error with intervals, and labels beside their points.
@@ -114,24 +113,12 @@ def f3(traces: Traces, out_dir: Path) -> Drawn:
 # F5: contextual EI, its bi-optimization beside EI^alpha's, and the alpha it amounts to (STUDY: F5).
 
 
-@dataclass(frozen=True)
-class Effective:
-    """The alpha that CEI amounts to, iteration by iteration.
+def effective_alpha(traces: Traces) -> tuple[pd.DataFrame, str]:
+    """Average the alpha that CEI amounts to over runs, for every method and iteration with at least one proposal.
 
-    curve: method, lam, iteration (1-based), value (mean effective alpha), low, high, n (runs), median, unsupported.
-    unsupported: the share of the proposed points for which no alpha exists, over all and by lambda; they are
-    left out of the mean.
-    """
-
-    curve: pd.DataFrame
-    unsupported: float
-    by_lambda: pd.Series
-
-
-def effective_alpha(traces: Traces, scheme: Scheme | None = None) -> Effective:
-    """Average the effective alpha over runs, for every method and iteration with at least one proposal.
-
-    Points of the initial design were not proposed and do not count, nor do alphas that are not finite.
+    Points of the initial design were not proposed and do not count. Those for which no alpha exists are left out of the
+    mean. Returns method, lam, iteration (1-based), value (mean), low, high, n (runs), median, unsupported (the share
+    left out), and the sentence on that share, over all and by lambda.
     """
     runs, supported = traces.runs, np.isfinite(traces.effective_alpha) & traces.proposed
     alpha = np.where(supported, traces.effective_alpha, np.nan)
@@ -140,19 +127,21 @@ def effective_alpha(traces: Traces, scheme: Scheme | None = None) -> Effective:
         rows = np.flatnonzero(runs["method"] == method)
         steps = np.flatnonzero(traces.proposed[rows].any(axis=0))
         values = pd.DataFrame(alpha[np.ix_(rows, steps)], index=pd.MultiIndex.from_frame(runs.loc[rows, CELL]))
-        part = bootstrap(values, "mean", scheme)
+        part = bootstrap(values, "mean")
         part = part.assign(method=method, lam=runs.loc[rows[0], "lam"], iteration=steps + 1)
         proposed = traces.proposed[np.ix_(rows, steps)].sum(axis=0)
         parts.append(part.assign(median=values.median().to_numpy(), unsupported=1 - part["n"] / proposed))
     columns = ["method", "lam", "iteration", "value", "low", "high", "n", "median", "unsupported"]
     counts = pd.DataFrame({"proposed": traces.proposed.sum(axis=1), "supported": supported.sum(axis=1)})
-    by_lambda = counts.groupby(runs["lam"]).sum()
-    total = by_lambda.sum()
-    return Effective(
-        pd.concat(parts, ignore_index=True)[columns],
-        float(1 - total["supported"] / total["proposed"]) if total["proposed"] else 0.0,
-        1 - by_lambda["supported"] / by_lambda["proposed"],
+    counts = counts.groupby(runs["lam"]).sum()
+    by_lambda = (1 - counts["supported"] / counts["proposed"]).dropna()
+    overall = 1 - counts["supported"].sum() / max(counts["proposed"].sum(), 1) if len(by_lambda) else 0.0
+    shares = ", ".join(f"{share:.0%} at {lam:g}" for lam, share in by_lambda.items()) or "none proposed"
+    left_out = (
+        f"Left out are the {overall:.1%} of CEI's choices that lie on no supported part of the EI-cost front, which no "
+        f"alpha would make (by lambda: {shares})."
     )
+    return pd.concat(parts, ignore_index=True)[columns], left_out
 
 
 @drawn_from("traces", "Contextual EI beside EI^alpha, and the alpha it amounts to")
@@ -170,16 +159,28 @@ def f5(traces: Traces, out_dir: Path) -> Drawn:
     if pairs.table["lam"].isna().all():
         raise BadInput("F5: no run of cei can be compared with EI's on the same problem and seed")
     numbers = tradeoff(pairs, ordered(pairs.table))
-    effective = effective_alpha(of_families(equal, "lam"))
-    caption = _caption_f5(traces, pairs, numbers, effective, n, short)
+    curve, unsupported = effective_alpha(of_families(equal, "lam"))
+    caption = sentence(
+        f"F5. Left: total cost and best {traces.judge} error of {n} iterations of CEI over lambda and of",
+        f"EI^alpha{_and_of_cool(numbers)}, in percent of EI's on the same problem and seed (EI = 100), mean and",
+        f"median over {scope(pairs.table, traces.evaluator)}, {span(numbers['n'], 'pair')}.",
+        pairs_left_out(pairs, short, n),
+        "Right: mean (lines) and median (thin, dotted) over problems and seeds of the least alpha with which EI^alpha",
+        "would have made CEI's choice; where costs are nearly equal that alpha can be in the hundreds, and a single",
+        "such choice drives the mean, but not the median.",
+        unsupported,
+        f"Bars and bands: {intervals(pairs.table)}",
+        THINNED,
+        footnote(pairs.table["dataset"]),
+    )
     with style():
         figure, plots = new_figure(11.0, 4.4, caption)
         left, right = plots.subplots(1, 2, width_ratios=(1.15, 1))
         labels = _draw_tradeoffs(left, numbers, n)
-        _draw_effective(right, effective.curve)
+        _draw_effective(right, curve)
         plots.legend(*left.get_legend_handles_labels(), loc="outside lower left", ncols=5)
         place_labels(left, labels)
-        both = pd.concat([numbers.assign(panel="left"), effective.curve.assign(panel="right")])
+        both = pd.concat([numbers.assign(panel="left"), curve.assign(panel="right")])
         return save(figure, "f5", caption, both, out_dir)
 
 
@@ -212,23 +213,3 @@ def _draw_effective(axes: Axes, curve: pd.DataFrame) -> None:
     axes.set_xlabel("iteration (initial design included)")
     axes.set_ylabel("effective $\\alpha$ of CEI (log scale above 1)")
     axes.set_title("the $\\alpha$ that CEI amounts to", fontsize=10)
-
-
-def _caption_f5(
-    traces: Traces, pairs: Relative, numbers: pd.DataFrame, effective: Effective, n: int, short: int
-) -> str:
-    shares = [f"{share:.0%} at {lam:g}" for lam, share in effective.by_lambda.dropna().items()]
-    return sentence(
-        f"F5. Left: total cost and best {traces.judge} error of {n} iterations of CEI over lambda and of",
-        f"EI^alpha{_and_of_cool(numbers)}, in percent of EI's on the same problem and seed (EI = 100), mean and",
-        f"median over {scope(pairs.table, traces.evaluator)}, {span(numbers['n'], 'pair')}.",
-        pairs_left_out(pairs, short, n),
-        "Right: mean (lines) and median (thin, dotted) over problems and seeds of the least alpha with which EI^alpha",
-        "would have made CEI's choice; where costs are nearly equal that alpha can be in the hundreds, and a single",
-        "such choice drives the mean, but not the median.",
-        f"Left out are the {effective.unsupported:.1%} of CEI's choices that lie on no supported part of the EI-cost",
-        f"front, which no alpha would make (by lambda: {', '.join(shares) or 'none proposed'}).",
-        f"Bars and bands: {intervals(pairs.table)}",
-        THINNED,
-        footnote(pairs.table["dataset"]),
-    )

@@ -96,7 +96,7 @@ def by_model(found: pd.DataFrame) -> pd.DataFrame:
 
 # The one-dimensional example: a forest on capped evaluations before and after one step of Bayesian optimization.
 #
-# Source: Hutter, Hoos and Leyton-Brown 2013, figure 1, with a function of our own.
+# Source: Hutter, Hoos and Leyton-Brown 2013, figure 1, with another function.
 
 SLACK, START, KAPPA_MAX, TREES, SEED = 1.2, 8, 3.0, 1000, 0
 GRID = np.linspace(0.0, 1.0, 801)
@@ -118,25 +118,14 @@ class State:
     sd: Float[np.ndarray, " g"]
     ei: Float[np.ndarray, " g"]
 
-    @property
-    def best(self) -> float:
-        """The lowest cost that is known."""
-        return float(self.y[~self.censored].min())
 
-
-def evaluate(x: list[float]) -> tuple[Float[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
-    """Return costs and which are bounds, evaluated in that order, each stopped at SLACK times the best so far."""
-    true, best = cost(np.array(x)), None
-    y = np.empty(len(x))
+def state(x: list[float]) -> State:
+    """Evaluate `x` in that order, each stopped at SLACK times the best so far, and fit the forest (Algorithm 1)."""
+    true, best, y = cost(np.array(x)), None, np.empty(len(x))
     for k, value in enumerate(true):
         y[k] = min(value, threshold(SLACK, best, KAPPA_MAX))
         best = float(y[: k + 1].min())
-    return y, y < true
-
-
-def state(x: list[float]) -> State:
-    """Evaluate `x`, fit the forest (Algorithm 1) and return what it says."""
-    y, censored = evaluate(x)
+    censored = y < true
     forest = CensoredForest(RandomForest(trees=TREES, seed=SEED))
     mean, sd = forest.fit(np.array(x)[:, None], y, censored, KAPPA_MAX).posterior.mean_sd(GRID[:, None])
     return State(np.array(x), y, censored, mean, sd, np.exp(log_ei(y[~censored].min() - mean, sd)))
@@ -159,7 +148,7 @@ def draw(out_dir: Path) -> Drawn:
         f"after a Latin hypercube design of {START} points ({known} known, {capped} stopped); right: one step later,",
         f"at the point of highest EI. Mean and band (one sd either way) over {TREES:,} trees by Algorithm 1 of",
         "Hutter et al. 2013: at a stopped point the mean lies above the bound, and the band does not close. After its",
-        "figure 1, with a function of our own.",
+        "figure 1, with another function.",
     )
     numbers = []
     with style():

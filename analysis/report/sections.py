@@ -73,12 +73,12 @@ def claims(found: list[Verdict] | str) -> list[Section]:
 def count(found: Sequence[Verdict]) -> str:
     """Return e.g. ``7 hold, 2 do not hold, 3 are undecided``."""
     n = Counter(verdict.verdict for verdict in found)
-    words = {
-        HOLDS: ("holds", "hold"),
-        FAILS: ("does not hold", "do not hold"),
-        UNDECIDED: ("is undecided", "are undecided"),
-    }
-    return ", ".join(f"{n[kind]} {one if n[kind] == 1 else many}" for kind, (one, many) in words.items())
+    words = (
+        (HOLDS, "holds", "hold"),
+        (FAILS, "does not hold", "do not hold"),
+        (UNDECIDED, "is undecided", "are undecided"),
+    )
+    return ", ".join(f"{n[kind]} {one if n[kind] == 1 else many}" for kind, one, many in words)
 
 
 def number(verdict: Verdict) -> str:
@@ -165,10 +165,12 @@ def with_caveats(records: Records, traces: Traces, evaluate: Evaluate, every: li
     ]
 
 
-# Figures: all that the records suffice for, in the study's order; for the others, one line why not.
+# Figures: all that the records suffice for; for the others, one line why not.
 
-_NO_FRONTS = "{} needs fronts: make fronts, or python -m harness +acq=ei fronts=true with the same results_dir"
-_NO_COSTS = "{} needs records of cost models: make models, or python -m tabular_cache costs with the same results_dir"
+MAKE = {
+    "fronts": "fronts: make fronts, or python -m harness +acq=ei fronts=true with the same results_dir",
+    "costs": "records of cost models: make models, or python -m tabular_cache costs with the same results_dir",
+}
 
 
 def draw_all(records: Records, traces: Traces, out_dir: Path, mixed: bool = False) -> list[Figure]:
@@ -180,25 +182,16 @@ def draw_all(records: Records, traces: Traces, out_dir: Path, mixed: bool = Fals
     for component, chosen in traces.components.items():
         if component != "cost_model":
             runs = runs[runs[component].astype(str) == chosen]
+    held: dict[str, Any] = {"fronts": records.fronts, "costs": records.costs, "traces": traces, "runs": runs}
     found = []
     for name, draw in all_figures().items():
-        match draw.drawn_from:
-            case "traces":
-                drawing = partial(draw, traces, out_dir)
-            case "runs":
-                drawing = partial(draw, runs, out_dir, traces.judge, mixed)
-            case "fronts":
-                drawing = partial(_draw_from, records.fronts, draw, out_dir, _NO_FRONTS.format(name.upper()))
-            case "costs":
-                drawing = partial(_draw_from, records.costs, draw, out_dir, _NO_COSTS.format(name.upper()))
-        found.append(_figure(name, draw.title, drawing))
+        source = held[draw.drawn_from]
+        if draw.drawn_from in MAKE and (source is None or source.empty):
+            found.append(Figure(name, draw.title, missing=f"{name.upper()} needs {MAKE[draw.drawn_from]}"))
+            continue
+        more = (traces.judge, mixed) if draw.drawn_from == "runs" else ()
+        found.append(_figure(name, draw.title, partial(draw, source, out_dir, *more)))
     return found
-
-
-def _draw_from(held: pd.DataFrame | None, draw: Callable[[pd.DataFrame, Path], Drawn], out: Path, none: str) -> Drawn:
-    if held is None or held.empty:
-        raise BadInput(none)
-    return draw(held, out)
 
 
 def _figure(name: str, title: str, draw: Callable[[], Drawn]) -> Figure:
@@ -265,12 +258,12 @@ def cost_models(costs: pd.DataFrame | None, out_dir: Path, unreadable: str = "")
     unreadable: why there are none though records are there.
     """
     name, title = "cost-models", "Cost models in numbers"
-    if costs is None:
-        return [Section(name, title, [f"Not made: {plain(unreadable)}."])] if unreadable else []
     try:
-        return [_page(name, title, write_cost_page(costs, out_dir))]
+        if costs is not None:
+            return [_page(name, title, write_cost_page(costs, out_dir))]
     except BadInput as error:
-        return [Section(name, title, [f"Not made: {plain(str(error))}."])]
+        unreadable = str(error)
+    return [Section(name, title, [f"Not made: {plain(unreadable)}."])] if unreadable else []
 
 
 def sensitivities(out_dir: Path, frame: pd.DataFrame) -> list[Section]:

@@ -144,13 +144,12 @@ def summary(runs: Sequence[Timed]) -> dict[str, str]:
     """
 
     def shown(values: Sequence[float]) -> str:
-        x = np.array(values, dtype=float)
-        none = int(np.isnan(x).sum())
-        x = x[~np.isnan(x)]
-        if len(x) == 0:
+        x = pd.Series(values, dtype=float)
+        none = f" ({int(x.isna().sum())} of {len(x)} runs had none in time)" if x.isna().any() else ""
+        if x.isna().all():
             return "none in time"
-        text = f"{x[0]:.4g}" if len(x) == 1 else f"{x.mean():.4g} ± {x.std(ddof=1) / np.sqrt(len(x)):.2g}"
-        return f"{text} ({none} of {len(values)} runs had none in time)" if none else text
+        error = f" ± {x.std() / np.sqrt(x.count()):.2g}" if x.count() > 1 else ""
+        return f"{float(x.mean()):.4g}{error}{none}"
 
     return {
         "evaluations": shown([r.done for r in runs]),
@@ -177,21 +176,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     if wants_help(argv):
         print((__doc__ or "").strip())
         return 0
-    parts, settings = [], {"seeds": "10", "evaluations": "30", "out_dir": "report"}
+    parts = [argument for argument in argv if argument in PARTS]
+    settings = {"seeds": "10", "evaluations": "30", "out_dir": "report"}
     for argument in argv:
-        key, equals, value = argument.partition("=")
-        if not equals and key in PARTS:
-            parts.append(key)
-        elif equals and key in settings and value:
+        key, _, value = argument.partition("=")
+        if key in settings and value:
             settings[key] = value
-        else:
+        elif argument not in PARTS:
             raise BadInput(f"cannot read {argument!r}; allowed: {', '.join(PARTS)}, seeds=, evaluations=, out_dir=")
-    for name in ("seeds", "evaluations"):
-        if not settings[name].isdecimal() or int(settings[name]) < 1:
-            raise BadInput(f"{name} must be a whole number >= 1, got {settings[name]}")
+    for name, most in (("seeds", None), ("evaluations", MOST)):
+        if not settings[name].isdecimal() or not 1 <= int(settings[name]) <= (most or np.inf):
+            limit = f"from 1 to {most}" if most else ">= 1"
+            raise BadInput(f"{name} must be a whole number {limit}, got {settings[name]}")
     out, seeds, evaluations = Path(settings["out_dir"]), int(settings["seeds"]), int(settings["evaluations"])
-    if evaluations > MOST:
-        raise BadInput(f"evaluations must be at most {MOST}, which is where every run ends, got {evaluations}")
     writable("out_dir", out)
     for part in parts or PARTS:
         if part == "pictures":
@@ -350,11 +347,9 @@ def curves(found: Mapping[str, Sequence[Timed]], deadline_s: float) -> pd.DataFr
     """Return method, seconds, value (mean over the runs of the best so far), error (its standard error; 0 for one)."""
     at, parts = np.linspace(0.0, deadline_s, _TIMES + 1), []
     for method, runs in found.items():
-        best = np.array([one.best_at(at) for one in runs])
-        spread = best.std(axis=0, ddof=1) / np.sqrt(len(runs)) if len(runs) > 1 else np.zeros(len(at))
-        parts.append(
-            pd.DataFrame({"method": method, "seconds": at, "value": best.mean(axis=0), "error": spread}).dropna()
-        )
+        best = pd.DataFrame([one.best_at(at) for one in runs])
+        columns = {"value": best.mean(skipna=False), "error": best.sem(skipna=False) if len(runs) > 1 else 0.0}
+        parts.append(pd.DataFrame({"method": method, "seconds": at, **columns}).dropna())
     return pd.concat(parts, ignore_index=True)
 
 
