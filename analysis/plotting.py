@@ -119,13 +119,18 @@ def save(figure: Figure, name: str, caption: str, numbers: pd.DataFrame, out_dir
 
     The bytes depend on the figure only: no dates, fixed ids.
     """
-    table = numbers.to_csv(index=False, float_format="%.6g", lineterminator="\n")
-    contents = {**rendered(figure), "csv": table.encode(), "txt": f"{caption}\n".encode()}
-    paths = [out_dir / f"{name}.{suffix}" for suffix in contents]
-    for path, content in zip(paths, contents.values(), strict=True):
-        write_atomically(path, content)
+    paths = tuple(out_dir / f"{name}.{suffix}" for suffix in ("png", "svg", "csv", "txt"))
+    for suffix, content in rendered(figure).items():
+        write_atomically(out_dir / f"{name}.{suffix}", content)
+    write_csv(numbers, paths[2])
+    write_atomically(paths[3], f"{caption}\n".encode())
     plots, _ = figure.subfigs
-    return Drawn(name, tuple(paths), numbers, caption, 1.0 - plots.bbox.y0 / figure.bbox.height)
+    return Drawn(name, paths, numbers, caption, 1.0 - plots.bbox.y0 / figure.bbox.height)
+
+
+def write_csv(numbers: pd.DataFrame, path: Path) -> None:
+    """Write numbers with six significant digits."""
+    write_atomically(path, numbers.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode())
 
 
 def rendered(figure: Figure) -> dict[str, bytes]:

@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocato
 import datasets
 import pipelines
 from analysis.captions import DAGGER, caveats, footnote, markdown_table, plural, sentence, with_caveat
-from analysis.plotting import Drawn, new_figure, save, style
+from analysis.plotting import Drawn, new_figure, save, style, write_csv
 from analysis.traces import REPLAYED, Traces, front
 from datasets.errors import BadInput
 from datasets.files import write_atomically
@@ -126,8 +126,7 @@ def write(lines: Iterable[Mapping[str, Any]], out_dir: Path) -> pd.DataFrame:
     text = f"# The problems\n\n{markdown_table(shown)}\n\n{COSTS}\n"
     note = footnote(frame["dataset"])
     write_atomically(out_dir / "problems.md", (text + (f"\n{note}\n" if note else "")).encode())
-    table = frame.to_csv(index=False, float_format="%.6g", lineterminator="\n")
-    write_atomically(out_dir / "problems.csv", table.encode())
+    write_csv(frame, out_dir / "problems.csv")
     return frame
 
 

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullLocator
 
 from analysis.captions import footnote, format_intervals, intervals, markdown_table, plural, scope, sentence
-from analysis.plotting import Drawn, new_figure, save, style
+from analysis.plotting import Drawn, new_figure, save, style, write_csv
 from analysis.traces import CELL
 from analysis.utilities import (
     REFERENCE,
@@ -261,7 +261,5 @@ def write(parts: Sequence[tuple[str, list[str]]], numbers: pd.DataFrame, out_dir
     write_atomically(path, f"{text}\n".encode())
     if len(numbers):
         columns = ["part", "measure", "label", "value", "low", "high", "n", "off_value", "off_low", "off_high"]
-        table = numbers.reindex(columns=columns)
-        text = table.to_csv(index=False, float_format="%.6g", lineterminator="\n")
-        write_atomically(out_dir / "utilities_numbers.csv", text.encode())
+        write_csv(numbers.reindex(columns=columns), out_dir / "utilities_numbers.csv")
     return path

@@ -22,7 +22,7 @@ from analysis.captions import (
     too_short_notes,
     with_caveat,
 )
-from analysis.plotting import Drawn
+from analysis.plotting import Drawn, write_csv
 from analysis.ranks import Ranks, minimal_budgets, rank_curves, ranks
 from analysis.report.page import Section, markdown
 from analysis.selection import at_horizon, horizon, of_families
@@ -76,8 +76,7 @@ def write_numbers(sections: Sequence[Section], out_dir: Path) -> None:
     for name in ("relative", "ranks"):
         frames = [section.numbers for section in sections if section.table == name and section.numbers is not None]
         if frames:
-            table = pd.concat(frames).to_csv(index=False, float_format="%.6g", lineterminator="\n")
-            write_atomically(out_dir / f"{name}.csv", table.encode())
+            write_csv(pd.concat(frames), out_dir / f"{name}.csv")
 
 
 def counts(traces: Traces) -> str:

@@ -20,7 +20,7 @@ from matplotlib.ticker import MaxNLocator, NullLocator
 from analysis.captions import markdown_table, plural
 from analysis.papers.snoek2011 import problems
 from analysis.papers.snoek2011.problems import CANDIDATES, DEADLINE_S, MINIMUM, TRAININGS, Branin, branin, seconds
-from analysis.plotting import BLACK, BLUE, ORANGE, RED, Drawn, new_figure, save, style
+from analysis.plotting import BLACK, BLUE, ORANGE, RED, Drawn, new_figure, save, style, write_csv
 from analysis.traces import at_budgets, incumbents
 from datasets.errors import BadInput
 from datasets.files import write_atomically
@@ -271,8 +271,7 @@ def _save(out: Path, name: str, found: dict[str, list[Timed]]) -> None:
             columns |= {"in_time": np.arange(len(one.errors)) < one.done}
             columns |= {f"x{k}": x for k, x in enumerate(one.X.T, start=1)}
             parts.append(pd.DataFrame(columns).rename_axis("step").reset_index().assign(method=method, seed=seed))
-    text = pd.concat(parts).to_csv(index=False, float_format="%.6g", lineterminator="\n")
-    write_atomically(out / f"opportunity_{name}_runs.csv", text.encode())
+    write_csv(pd.concat(parts), out / f"opportunity_{name}_runs.csv")
 
 
 # Pictures of the experiments: where on Branin-Hoo each method evaluates, and the best error against time.
