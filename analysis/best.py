@@ -59,81 +59,58 @@ def code(spec: Mapping[str, Any], task: str, line: str) -> list[str]:
 
 _RUN = ["pipeline", "spec", "seed"]
 _COLUMNS = ["pipeline", "method", "seed", "step", "cost_s", "error", "test_error", "predicted_cost_s", "log_ei"]
-_FLOOR = 1e-6  # of the utility, as a share of the highest: what is lower is drawn there
+_FLOOR = np.log(1e-6)  # of the utility, as a share of the highest: what is lower is drawn there
 
 
 def draw(frame: pd.DataFrame, found: Mapping[str, Any], folder: Path) -> Drawn:
     """Draw best.png and best.svg: frame, one data set's evaluations; found: its best (`analysis.best.best`)."""
-    good = frame[frame["error"].notna()].reset_index(drop=True)
-    proposed = frame[frame["log_ei"].notna()].reset_index(drop=True)
-    caption = _caption(frame, proposed, found)
+    good = frame[frame["error"].notna()]
+    proposed = frame[frame["log_ei"].notna()]
+    highest = float(proposed["log_ei"].max())
+    lowest = (highest if np.isfinite(highest) else 0.0) + _FLOOR
+    names = {str(name) for name in proposed["utility"]}
+    utility = "expected improvement" if names <= {"ei", "logei"} else f"utility ({', '.join(sorted(names))})"
+    below = int((proposed["log_ei"] < lowest).sum())
+    caption = sentence(
+        f"{found['dataset']}, {plural(len(frame[_RUN].drop_duplicates()), 'run')}, {plural(len(frame), 'evaluation')},",
+        f"{found['failed']} of which failed and are left out on the left. Left: cost and validation error of every",
+        "training, the front of those that none beats in both, and the best. Middle: best error so far against the",
+        f"training time spent, a line per run. Right: {utility} and predicted cost of each choice; the initial design",
+        "was not chosen.",
+        f"{plural(below, 'choice')} whose {utility} is below a millionth of the highest lie on the lower edge."
+        if below else "",
+    )  # fmt: skip
     with style():
         figure, plots = new_figure(11.0, 3.8, caption)
         left, middle, right = plots.subplots(1, 3)
-        _trade_off(left, good, found)
-        _progress(middle, frame, found)
-        _choices(right, proposed)
+        cost, error = good["cost_s"].to_numpy(), good["error"].to_numpy()
+        rows = front(cost, error)
+        left.plot(cost, error, ".", color=BLUE, alpha=0.55, label="evaluation")
+        left.step(cost[rows], error[rows], where="post", color=ORANGE, linewidth=1.3, label="front")
+        left.plot(found["training_cpu_s"], found["validation_error"], "*", color=RED, markersize=11, label="best")
+        left.set(xscale="log", xlabel="cost of the training (CPU s)", ylabel=f"validation error ({found['metric']})")
+        left.legend(fontsize=7.5)
+        for _, run in frame.sort_values("step", kind="stable").groupby(_RUN, sort=False, observed=True):
+            time = spent(run["cost_s"].to_numpy()[None])[0]
+            middle.step(time, incumbents(run["error"].to_numpy()[None])[0], where="post", color=BLUE, alpha=0.7)
+        middle.axhline(found["validation_error"], color=RED, linewidth=0.8, zorder=0)
+        middle.set(xlabel="time spent on trainings (CPU s)", ylabel="best validation error so far")
+        _draw_choices(right, proposed, lowest, utility)
         plots.suptitle(f"{found['dataset']}: {found['metric']} and training time", fontsize=10)
         return save(figure, "best", caption, frame[_COLUMNS], folder)
 
 
-def _trade_off(axes: Axes, good: pd.DataFrame, found: Mapping[str, Any]) -> None:
-    cost, error = good["cost_s"].to_numpy(), good["error"].to_numpy()
-    rows = front(cost, error)
-    axes.plot(cost, error, ".", color=BLUE, alpha=0.55, label="evaluation")
-    axes.step(cost[rows], error[rows], where="post", color=ORANGE, linewidth=1.3, label="front")
-    axes.plot(found["training_cpu_s"], found["validation_error"], "*", color=RED, markersize=11, label="best")
-    axes.set_xscale("log")
-    axes.set_xlabel("cost of the training (CPU s)")
-    axes.set_ylabel(f"validation error ({found['metric']})")
-    axes.legend(fontsize=7.5)
-
-
-def _progress(axes: Axes, frame: pd.DataFrame, found: Mapping[str, Any]) -> None:
-    for _, run in frame.sort_values("step", kind="stable").groupby(_RUN, sort=False, observed=True):
-        time = spent(run["cost_s"].to_numpy()[None])[0]
-        axes.step(time, incumbents(run["error"].to_numpy()[None])[0], where="post", color=BLUE, alpha=0.7)
-    axes.axhline(found["validation_error"], color=RED, linewidth=0.8, zorder=0)
-    axes.set_xlabel("time spent on trainings (CPU s)")
-    axes.set_ylabel("best validation error so far")
-
-
-def _choices(axes: Axes, proposed: pd.DataFrame) -> None:
-    """Utility and predicted cost of what was chosen, from dark (first) to light (last)."""
+def _draw_choices(axes: Axes, proposed: pd.DataFrame, lowest: float, utility: str) -> None:
+    """Draw utility and predicted cost of what was chosen, from dark (first) to light (last)."""
     if proposed.empty:
         axes.text(0.5, 0.5, "initial design only:\nnothing was chosen", ha="center", transform=axes.transAxes)
         axes.set_axis_off()
         return
-    log_ei = proposed["log_ei"].to_numpy()
-    highest = log_ei.max() if np.isfinite(log_ei.max()) else 0.0
-    shown = np.exp(np.maximum(log_ei, highest + np.log(_FLOOR)))
+    shown = np.exp(proposed["log_ei"].clip(lower=lowest))
     dots = axes.scatter(proposed["predicted_cost_s"], shown, c=proposed["step"] + 1, cmap="viridis", s=14)
-    axes.set(xscale="log", yscale="log", xlabel="predicted cost of the choice (s)", ylabel=f"its {_utility(proposed)}")
+    axes.set(xscale="log", yscale="log", xlabel="predicted cost of the choice (s)", ylabel=f"its {utility}")
     bar = axes.figure.colorbar(dots, ax=axes, label="evaluation")
     bar.outline.set_edgecolor(BLACK)  # type: ignore[operator]
-
-
-def _utility(proposed: pd.DataFrame) -> str:
-    """Return what the choices were scored by, in words."""
-    names = {str(name) for name in proposed["utility"]}
-    return "expected improvement" if names <= {"ei", "logei"} else f"utility ({', '.join(sorted(names))})"
-
-
-def _caption(frame: pd.DataFrame, proposed: pd.DataFrame, found: Mapping[str, Any]) -> str:
-    runs = len(frame[_RUN].drop_duplicates())
-    below = 0
-    if len(proposed):
-        log_ei = proposed["log_ei"].to_numpy()
-        below = int((log_ei < log_ei.max() + np.log(_FLOOR)).sum())
-    utility = _utility(proposed)
-    return sentence(
-        f"{found['dataset']}, {plural(runs, 'run')}, {plural(len(frame), 'evaluation')}, {found['failed']} of which",
-        "failed and are left out on the left. Left: cost and validation error of every training, the front of those",
-        "that none beats in both, and the best. Middle: best error so far against training time spent, a line per run.",
-        f"Right: {utility} and predicted cost of each choice; the initial design was not chosen.",
-        f"{plural(below, 'choice')} whose {utility} is below a millionth of the highest lie on the lower edge."
-        if below else "",
-    )  # fmt: skip
 
 
 Spec = Mapping[str, Any]
@@ -145,12 +122,12 @@ METRICS = {
 
 
 def finish(results: Path, made: Sequence[Spec]) -> bool:
-    """Tell the best of all runs so far on the data of the specs `made`, whatever their method, seed and pipeline.
+    """Print the best of all runs so far on the data of the specs `made`, whatever their method, seed and pipeline.
 
     Returns whether there is one of every data set.
     """
-    asked = {tuple(_question(spec).values()) for spec in made}
-    there = [spec for spec in specs(results) if tuple(_question(spec).values()) in asked]
+    asked = [_question(spec) for spec in made]
+    there = [spec for spec in specs(results) if _question(spec) in asked]
     contents = {(str(spec["dataset"]), str(spec["pipeline"])): str(spec["data"]) for spec in made}
     for spec in there:  # another pipeline's matrices have another hash: is it that of the data as they are?
         problem = (str(spec["dataset"]), str(spec["pipeline"]))
@@ -158,8 +135,8 @@ def finish(results: Path, made: Sequence[Spec]) -> bool:
             contents[problem] = _content_now(spec)
     there = [spec for spec in there if contents[str(spec["dataset"]), str(spec["pipeline"])] == spec["data"]]
     names = dict.fromkeys(str(spec["dataset"]) for spec in made)
-    told = [_finish(results, name, [spec for spec in there if spec["dataset"] == name]) for name in names]
-    return all(told)
+    found = [_finish(results, name, [spec for spec in there if spec["dataset"] == name]) for name in names]
+    return all(found)
 
 
 def _content_now(spec: Spec) -> str:
@@ -172,17 +149,28 @@ def _content_now(spec: Spec) -> str:
 
 
 def of_records(results: Path) -> None:
-    """Tell the best of every data set with records in `results`; one whose records are of several data, say so."""
+    """Print the best of every data set with records in `results`; of one whose records are of several data, that."""
     made = specs(results)
     if not made:
         raise BadInput(f"no records in {results}: run `python -m harness` first, or give results_dir=...")
     for dataset in sorted({str(spec["dataset"]) for spec in made}):
         own = [spec for spec in made if spec["dataset"] == dataset]
-        different = _differences(own)
+        questions = [_question(spec) for spec in own]
+        different = [name for name in questions[0] if len({question[name] for question in questions}) > 1]
+        contents = {(spec["pipeline"], spec["data"]) for spec in own}
+        if not different and len(contents) > len({spec["pipeline"] for spec in own}):
+            different = ["content"]
         if different:
             print(f"{dataset}: not compared, its records differ in {', '.join(different)}: give each a results_dir")
         else:
             _finish(results, dataset, own)
+
+
+def _question(spec: Spec) -> dict[str, str]:
+    """Return what must be the same for errors to be of one question: the data and target, how it is evaluated."""
+    evaluator = spec["components"]["evaluator"]
+    settings = {key: evaluator.get(key) for key in ("_target_", "split_seed", "tree_method", "objective")}
+    return {"data or target": json.dumps(spec["dataset_config"], sort_keys=True), "evaluator": json.dumps(settings)}
 
 
 def _finish(results: Path, dataset: str, made: Sequence[Spec]) -> bool:
@@ -194,25 +182,10 @@ def _finish(results: Path, dataset: str, made: Sequence[Spec]) -> bool:
     except BadInput as error:
         print(f"{dataset}: {error}")
         return False
-    tell(found, write(found, frame, results / dataset))
+    folder = results / dataset
+    write_atomically(folder / "best.json", (json.dumps(found, indent=2, ensure_ascii=False) + "\n").encode())
+    report(found, draw(frame, found, folder))
     return True
-
-
-def _question(spec: Spec) -> dict[str, str]:
-    """Return what must be the same for errors to be of one question: the data and target, how it is evaluated."""
-    evaluator = spec["components"]["evaluator"]
-    settings = {key: evaluator.get(key) for key in ("_target_", "split_seed", "tree_method", "objective")}
-    return {"data or target": json.dumps(spec["dataset_config"], sort_keys=True), "evaluator": json.dumps(settings)}
-
-
-def _differences(made: Sequence[Spec]) -> list[str]:
-    """Return in what the specs of one data set ask different questions."""
-    questions = [_question(spec) for spec in made]
-    found = [name for name in questions[0] if len({question[name] for question in questions}) > 1]
-    contents = {(spec["pipeline"], spec["data"]) for spec in made}
-    if not found and len(contents) > len({spec["pipeline"] for spec in made}):
-        found.append("content")
-    return found
 
 
 def best(frame: pd.DataFrame, made: Mapping[str, Spec]) -> dict[str, Any]:
@@ -252,17 +225,11 @@ def best(frame: pd.DataFrame, made: Mapping[str, Spec]) -> dict[str, Any]:
     }
 
 
-def write(found: Mapping[str, Any], frame: pd.DataFrame, folder: Path) -> Drawn:
-    """Write best.json, and draw best.png and best.svg beside it."""
-    write_atomically(folder / "best.json", (json.dumps(found, indent=2, ensure_ascii=False) + "\n").encode())
-    return draw(frame, found, folder)
-
-
-def tell(found: Mapping[str, Any], drawn: Drawn) -> None:
+def report(found: Mapping[str, Any], drawn: Drawn) -> None:
     """Print the best configuration as JSON and as a line of Python, its errors, the time spent, and the files."""
-    by, spent = found["found_by"], duration(found["spent_cpu_s"])
+    by, time = found["found_by"], duration(found["spent_cpu_s"])
     print(
-        f"{found['dataset']}: best of {plural(found['evaluations'], 'evaluation')} ({spent} of training) is "
+        f"{found['dataset']}: best of {plural(found['evaluations'], 'evaluation')} ({time} of training) is "
         f"evaluation {by['evaluation']} of {by['method']} on seed {by['seed']}, pipeline {found['pipeline']}: "
         f"{found['metric']} {found['validation_error']:.5g} on the validation rows, {found['test_error']:.5g} on the "
         "test rows"
@@ -272,8 +239,8 @@ def tell(found: Mapping[str, Any], drawn: Drawn) -> None:
     print(f"  {json.dumps(found['configuration'])}\n  {found['model']}")
     if found["code"]:
         print("  to fit it on all rows and predict those of new.csv:", *found["code"], sep="\n    ")
-    folder = drawn.paths[0].parent
-    print(f"  {folder / 'best.json'}, {', '.join(str(p) for p in drawn.paths if p.suffix in ('.png', '.svg'))}")
+    pictures = ", ".join(str(path) for path in drawn.paths if path.suffix in (".png", ".svg"))
+    print(f"  {drawn.paths[0].parent / 'best.json'}, {pictures}")
 
 
 def _about(spec: Spec) -> tuple[str, list[str]]:

@@ -20,9 +20,18 @@ if TYPE_CHECKING:
 
 
 def markdown_table(frame: pd.DataFrame) -> str:
-    """Return a Markdown table of the frame's columns; numbers as `number` writes them."""
+    """Return a Markdown table of the frame's columns; numbers as `format_number` writes them.
+
+    Cells are not padded, as pandas' own tables are: those of claims are hundreds of letters wide.
+    """
+
+    def cell(value: object) -> str:
+        if isinstance(value, int | float | np.number):
+            return format_number(float(value))
+        return str(value).replace("|", "\\|").replace("\n", " ")
+
     header = [str(c) for c in frame.columns]
-    rows = [[_cell(v) for v in row] for row in frame.itertuples(index=False, name=None)]
+    rows = [[cell(v) for v in row] for row in frame.itertuples(index=False, name=None)]
     ruler = ["---:" if pd.api.types.is_numeric_dtype(frame[c]) else "---" for c in frame.columns]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in [header, ruler, *rows])
 
@@ -43,10 +52,9 @@ def format_interval(value: float, low: float, high: float, digits: int = 1) -> s
     return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
-def _cell(value: object) -> str:
-    if isinstance(value, int | float | np.number):
-        return format_number(float(value))
-    return str(value).replace("|", "\\|").replace("\n", " ")
+def format_intervals(rows: pd.DataFrame, digits: int = 1) -> list[str]:
+    """Return `format_interval` of each row; its three columns are value, low and high."""
+    return [format_interval(value, low, high, digits) for value, low, high in rows.to_numpy(dtype=float)]
 
 
 # Caveats about data sets (partial, a stand-in, of uncertain identity), shown beside their names.
@@ -54,36 +62,34 @@ def _cell(value: object) -> str:
 DAGGER = "†"
 
 
+@cache
 def caveats() -> dict[str, str]:
-    """Return the mark of every marked data set: one is marked as soon as any of its sources is."""
-    found = {name: {s.mark for s in entry.sources} - {""} for name, entry in entries().items()}
-    return {name: ", ".join(sorted(m)) for name, m in found.items() if m}
+    """Return the caveat of every data set that has one: of any of its sources."""
+    found = {name: sorted({s.mark for s in entry.sources} - {""}) for name, entry in entries().items()}
+    return {name: ", ".join(words) for name, words in found.items() if words}
 
 
-def marked(name: str) -> str:
-    """Return a data set's name as tables and reports write it: with a dagger and the mark, if it has one."""
-    mark = caveats().get(name)
-    return f"{name}{DAGGER} ({mark})" if mark else name
+def with_caveat(name: str) -> str:
+    """Return a data set's name as tables and reports write it: with a dagger and its caveat, if it has one."""
+    return f"{name}{DAGGER} ({caveats()[name]})" if name in caveats() else name
 
 
 def footnote(names: Iterable[str]) -> str:
-    """Return the sentence that names the marked data sets among `names`; "" if there is none."""
-    listed = [marked(name) for name in sorted(set(names)) if name in caveats()]
+    """Return the sentence that names the data sets with a caveat among `names`; "" if there is none."""
+    listed = [with_caveat(name) for name in sorted(set(names)) if name in caveats()]
     return f"Marked data sets: {', '.join(listed)}." if listed else ""
 
 
-def marked_reasons(names: Iterable[str]) -> list[tuple[str, str]]:
-    """Return (name, what is reserved about it) of the marked data sets among `names`, in the catalogue's words."""
+def reservations(names: Iterable[str]) -> list[tuple[str, str]]:
+    """Return (name, reason) of the data sets with a caveat among `names`, in the catalogue's words."""
     found = []
     for name in sorted(set(names) & set(caveats())):
-        sources = [source for source in entries()[name].sources if source.mark]
-        found.append((name, " ".join(dict.fromkeys(s.note for s in sources if s.note)) or caveats()[name]))
+        notes = [source.note for source in entries()[name].sources if source.mark and source.note]
+        found.append((name, " ".join(dict.fromkeys(notes)) or caveats()[name]))
     return found
 
 
 # Sentences that say what a number was taken over: problems, seeds, methods, evaluator, what was left out.
-
-_NONE = "none"
 
 
 @cache
@@ -148,34 +154,40 @@ def sentence(*parts: str) -> str:
 
 
 def pairs_left_out(pairs: "Relative", short: int, n: int) -> str:
-    """Return the sentence on the runs and pairs that a relative number leaves out."""
+    """Return the sentences on the runs and pairs that a relative number leaves out, and on methods with fewer pairs."""
+    names, counts = ordered(pairs.table), pairs.table["method"].value_counts()
+    fewer = [
+        f"{', '.join(name for name in names if counts[name] == n)} ({n:,})" for n in sorted(set(counts), reverse=True)
+    ][1:]
     return sentence(
         f"Left out: {plural(short, 'run')} of fewer than {n} iterations or planned for another length, "
         f"{pairs.unpaired:,} without EI's run, {plural(pairs.zero, 'pair')} in which EI's error is 0, "
         f"{pairs.failed:,} without a successful evaluation.",
-        _fewer_pairs(pairs.table),
+        f"On fewer than all {counts.max():,} pairs, and not quite comparable: {'; '.join(fewer)}." if fewer else "",
     )
-
-
-def _fewer_pairs(table: pd.DataFrame) -> str:
-    """Return the sentence on methods that are not on all of the pairs, and so on other problems than the rest."""
-    names, counts = ordered(table), table["method"].value_counts()
-    parts = [
-        f"{', '.join(name for name in names if counts[name] == n)} ({n:,})" for n in sorted(set(counts), reverse=True)
-    ][1:]
-    return f"On fewer than all {counts.max():,} pairs, and not quite comparable: {'; '.join(parts)}." if parts else ""
 
 
 def ranks_left_out(ranked: "Ranks") -> str:
-    """Return the sentences on capped and unfinished runs per budget, and on the cells left out."""
-    return (
+    """Return the sentences on capped and unfinished runs per budget, on the cells left out, and on methods that plan
+    with the budget and take part at some budgets only.
+    """
+    parts = [
         f"{ended_early(ranked)} Left out: {plural(ranked.left_out, 'problem-seed pair')} without runs of every method."
-        f"{_planning(ranked)}{left_aside(ranked.sparse)}"
-    )
+    ]
+    for method, there in zip(ranked.methods, ranked.present.T, strict=True):
+        if not there.all():
+            at = ", ".join(f"{m:.0%}" for m in ranked.multiples[there]) or "no budget"
+            parts.append(
+                f"{method} plans with its budget and takes part where nine in ten pairs have its run: at {at}."
+            )
+    lacking = zip((~ranked.there).sum(axis=0), ranked.multiples, strict=True)
+    without = ", ".join(f"{n:,} ({m:.0%})" for n, m in lacking if n)
+    parts += [f"Pairs left out of a budget for want of such a run: {without}."] if without else []
+    return " ".join(parts) + left_aside(ranked.sparse)
 
 
-def too_short_marks(ranked: "Ranks") -> list[str]:
-    """Return, per budget, the mark of one that does not count, such as ``99% of runs too short``; "" otherwise."""
+def too_short_notes(ranked: "Ranks") -> list[str]:
+    """Return, per budget, a note on one that does not count, such as ``99% of runs too short``; "" otherwise."""
     short = ranked.part(ranked.short)
     return [
         "" if counts else f"{share:.0%} of runs too short" for share, counts in zip(short, ranked.counting, strict=True)
@@ -184,40 +196,24 @@ def too_short_marks(ranked: "Ranks") -> list[str]:
 
 def ended_early(ranked: "Ranks") -> str:
     """Return the sentences on runs that ended before a budget was spent, and on what they make a budget leave out."""
+
+    def shares(which: np.ndarray) -> str:
+        found = zip(ranked.part(which), ranked.multiples, strict=True)
+        return ", ".join(f"{share:.1%} ({m:.0%})" for share, m in found if share > 0)
+
     names = [f"{m:.0%}" for m in ranked.multiples]
     ways = ((f"reached {CAP} iterations", REACHED), ("used up their table", USED_UP), ("were planned shorter", SHORT))
-    shares = ((words, _shares(ranked, ranked.ending == way)) for words, way in ways)
-    of_these = [f"{words}: {share}" for words, share in shares if share != _NONE]
+    reasons = [f"{words}: {shares(ranked.ending == way)}" for words, way in ways if shares(ranked.ending == way)]
+    how = f" ({'; '.join(reasons)})" if reasons else ""
     gone = [f"{n:,} ({name})" for n, name in zip((~ranked.used & ranked.there).sum(axis=0), names, strict=True) if n]
-    how = f" ({'; '.join(of_these)})" if of_these else ""
     refused = [name for name, counts in zip(names, ranked.counting, strict=True) if not counts]
     return sentence(
         f"Runs that ended before the budget was spent, and count with their final incumbent: "
-        f"{_shares(ranked, ranked.capped)}{how}.",
+        f"{shares(ranked.capped) or 'none'}{how}.",
         f"Problem-seed pairs left out of a budget for which runs were planned too short: {', '.join(gone)}."
         if gone else "",
         f"Budgets at which fewer than {FEWEST_DATASETS} data sets (or not all) would be left, so that all pairs are "
         f"shown and no claim is decided: {', '.join(refused)}." if refused else "",
         f"Runs without a successful evaluation within the budget, which rank last: "
-        f"{_shares(ranked, ranked.unfinished)}.",
+        f"{shares(ranked.unfinished) or 'none'}.",
     )  # fmt: skip
-
-
-def _shares(ranked: "Ranks", which: np.ndarray) -> str:
-    """Return the shares of runs per budget, of the budgets at which there are any."""
-    shares = zip(ranked.part(which), ranked.multiples, strict=True)
-    return ", ".join(f"{share:.1%} ({m:.0%})" for share, m in shares if share > 0) or _NONE
-
-
-def _planning(ranked: "Ranks") -> str:
-    """Return the sentence on the methods that plan with the budget, and take part at some budgets only."""
-    absent = [m for k, m in enumerate(ranked.methods) if not ranked.present[:, k].all()]
-    parts: list[str] = []
-    for method in absent:
-        there = ranked.present[:, ranked.methods.index(method)]
-        at = ", ".join(f"{m:.0%}" for m in ranked.multiples[there]) or "no budget"
-        parts.append(f" {method} plans with its budget and takes part where nine in ten pairs have its run: at {at}.")
-    lacking = zip((~ranked.there).sum(axis=0), ranked.multiples, strict=True)
-    without = ", ".join(f"{n:,} ({m:.0%})" for n, m in lacking if n)
-    parts += [f" Pairs left out of a budget for want of such a run: {without}."] if without else []
-    return "".join(parts)

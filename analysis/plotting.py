@@ -1,8 +1,8 @@
-"""What all figures share: style, colours, caption under the figure, deterministic files."""
+"""What all figures share: style, colours, labels, a caption under the figure, deterministic files."""
 
 import io
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,11 @@ from typing import Any, TypeVar, cast
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from adjustText import adjust_text
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 
 from datasets.files import write_atomically
 
@@ -21,11 +25,11 @@ BLUE, ORANGE, GREEN, RED, BLACK = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#
 Draw = TypeVar("Draw", bound=Callable[..., Any])
 
 
-def drawn_from(records: str) -> Callable[[Draw], Draw]:
-    """Mark a function `draw(records, out_dir)` as a figure of the study; records: "traces" or "fronts"."""
+def drawn_from(records: str, title: str) -> Callable[[Draw], Draw]:
+    """Make `draw(records, out_dir)` a figure of the study; records: "traces", "fronts", "costs", or "runs" (frame)."""
 
     def mark(draw: Draw) -> Draw:
-        draw.drawn_from = records  # type: ignore[attr-defined]
+        draw.drawn_from, draw.title = records, title  # type: ignore[attr-defined]
         return draw
 
     return mark
@@ -44,17 +48,21 @@ _RC: Any = {
     "svg.hashsalt": "cost-aware-bo",
     "svg.fonttype": "path",
 }
+_MOVES, _ROOM = 300, (1.1, 1.2)  # of adjustText: iterations, and how much larger than its letters a label counts
+_MARKER, _NEAR = 5.0, 18.0  # points: what counts of a marker, and how far a label may go from its own
 _CAPTION_SIZE, _LINE_INCHES, _CHARACTERS_PER_INCH = 7.0, 0.135, 17.5
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure on disk: its files, the numbers in it (also written as CSV), and its caption."""
+    """A figure on disk: its files, the numbers in it (also written as CSV), its caption, and the share of its height
+    that the plots take above the caption."""
 
     name: str
     paths: tuple[Path, ...]
     numbers: pd.DataFrame
     caption: str
+    plots_share: float
 
 
 @contextmanager
@@ -71,20 +79,28 @@ def sequence(n: int) -> list[tuple[float, float, float, float]]:
     return [mpl.colormaps["viridis"](v) for v in np.linspace(0.05, 0.88, n)]
 
 
-def spread(y: np.ndarray, gap: float) -> np.ndarray:
-    """Return positions of labels near `y`, in the same order and at least `gap` apart."""
-    order = np.argsort(y, kind="stable")
-    placed = y[order].astype(float)
-    for _ in range(200):
-        close = np.flatnonzero(np.diff(placed) < gap * (1 - 1e-6))
-        if not close.size:
-            break
-        for i in close:
-            push = max(0.0, gap - (placed[i + 1] - placed[i])) / 2
-            placed[i], placed[i + 1] = placed[i] - push, placed[i + 1] + push
-    out = np.empty_like(placed)
-    out[order] = placed
-    return out
+def place_labels(axes: Axes, labels: Sequence[Text]) -> None:
+    """Move labels, each at its point in data units, off one another and off the curves' markers (adjustText).
+
+    One that still lies on a label before it or on a marker, or so far from its point that it would be read as
+    another's, is hidden. Call it last: the figure's layout has to be the one that is saved.
+    """
+    root = axes.figure.figure
+    root.draw_without_rendering()
+    # adjustText asks the axes' figure to lay itself out, which a part of a figure cannot
+    axes.figure.draw_without_rendering = lambda: None  # type: ignore[method-assign,union-attr]
+    curves = [line for line in axes.lines if line.get_marker() not in ("None", "", " ", None)]
+    points = axes.transData.transform(np.concatenate([np.asarray(line.get_xydata(), dtype=float) for line in curves]))
+    pixel, own = root.dpi / 72, [axes.transData.transform(label.get_position()) for label in labels]
+    sides = np.array([[0, 0], [-1, -1], [-1, 1], [1, -1], [1, 1]]) * _MARKER * pixel / 2
+    around = axes.transData.inverted().transform((points[:, None] + sides).reshape(-1, 2))
+    adjust_text(list(labels), *around.T, ax=axes, iter_lim=_MOVES, expand=_ROOM)
+    taken = [Bbox([point + sides[1], point + sides[4]]) for point in points]
+    for label, point in zip(labels, own, strict=True):
+        box = label.get_window_extent()
+        away = np.hypot(*(np.clip(point, box.min, box.max) - point))
+        label.set_visible(not box.count_overlaps(taken) and away <= _NEAR * pixel)
+        taken += [box] if label.get_visible() else []
 
 
 def new_figure(width: float, height: float, caption: str) -> tuple[Figure, SubFigure]:
@@ -103,11 +119,18 @@ def save(figure: Figure, name: str, caption: str, numbers: pd.DataFrame, out_dir
 
     The bytes depend on the figure only: no dates, fixed ids.
     """
-    paths = [_write(out_dir / f"{name}.{suffix}", content) for suffix, content in rendered(figure).items()]
-    table = numbers.to_csv(index=False, float_format="%.6g", lineterminator="\n")
-    paths.append(_write(out_dir / f"{name}.csv", table.encode()))
-    paths.append(_write(out_dir / f"{name}.txt", (caption + "\n").encode()))
-    return Drawn(name, tuple(paths), numbers, caption)
+    paths = tuple(out_dir / f"{name}.{suffix}" for suffix in ("png", "svg", "csv", "txt"))
+    for suffix, content in rendered(figure).items():
+        write_atomically(out_dir / f"{name}.{suffix}", content)
+    write_csv(numbers, paths[2])
+    write_atomically(paths[3], f"{caption}\n".encode())
+    plots, _ = figure.subfigs
+    return Drawn(name, paths, numbers, caption, 1.0 - plots.bbox.y0 / figure.bbox.height)
+
+
+def write_csv(numbers: pd.DataFrame, path: Path) -> None:
+    """Write numbers with six significant digits."""
+    write_atomically(path, numbers.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode())
 
 
 def rendered(figure: Figure) -> dict[str, bytes]:
@@ -122,8 +145,3 @@ def rendered(figure: Figure) -> dict[str, bytes]:
         figure.savefig(buffer, format=suffix, dpi=160, metadata=without)
         out[suffix] = buffer.getvalue()
     return out
-
-
-def _write(path: Path, content: bytes) -> Path:
-    write_atomically(path, content)
-    return path

@@ -100,7 +100,7 @@ class Entry:
     """The record of one data set; `columns` counts the inputs, `classes` is 0 for regression.
 
     sources: in order of preference; the first whose files are at hand is used.
-    use: what it is for, one of `USES`: the study, its figures alone, the experiments of `analysis.opportunity`, or
+    use: what it is for, one of `USES`: the study, its figures alone, the experiments of `analysis.papers.snoek2011`, or
         only where it is named.
     kin: data sets that share rows with this one although no file is the same.
     """

@@ -1,38 +1,27 @@
-"""The study's figures: the functions of this package's modules that `analysis.plotting.drawn_from` marks."""
+"""The study's figures: the functions of this package's modules that `analysis.plotting.drawn_from` decorates."""
 
 import importlib
 import pkgutil
-import re
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import pandas as pd
 
-from analysis.plotting import Drawn
-from analysis.traces import Traces
-
-_NUMBERED = re.compile(r"f\d+$")
-Draw = Callable[[Traces, Path], Drawn]
-DrawFronts = Callable[[pd.DataFrame, Path], Drawn]
-
-
-def trace_figures() -> dict[str, Draw]:
-    """Return every figure that is drawn from `Traces`, by its name; the study's numbered ones (f3, ...) first."""
-    return _marked("traces")
-
-
-def front_figures() -> dict[str, DrawFronts]:
-    """Return every figure that is drawn from the frame of `analysis.tradeoffs.read_fronts` (f1, f7), by its name."""
-    return _marked("fronts")
-
-
-def _marked(records: str) -> dict[str, Any]:
+def all_figures() -> dict[str, Any]:
+    """Return every figure by its name, those with a number (f1, f2, ...) first; each knows its records and title."""
     modules = [importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
     found = {
         name: value
         for module in modules
         for name, value in vars(module).items()
-        if getattr(value, "drawn_from", None) == records and value.__module__ == module.__name__
+        if hasattr(value, "drawn_from") and value.__module__ == module.__name__
     }
-    return dict(sorted(found.items(), key=lambda entry: (not _NUMBERED.match(entry[0]), entry[0])))
+    return dict(sorted(found.items(), key=lambda entry: (not entry[0][1:].isdecimal(), len(entry[0]), entry[0])))
+
+
+def trace_figures() -> dict[str, Any]:
+    """Return every figure that is drawn from `Traces` (f3, ...), by its name."""
+    return {name: draw for name, draw in all_figures().items() if draw.drawn_from == "traces"}
+
+
+def front_figures() -> dict[str, Any]:
+    """Return every figure that is drawn from the frame of `analysis.tradeoffs.read_fronts` (f1, f7), by its name."""
+    return {name: draw for name, draw in all_figures().items() if draw.drawn_from == "fronts"}

@@ -18,7 +18,7 @@ import pandas as pd
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from scipy import stats
-from scipy.stats import rankdata
+from statsmodels.stats.multitest import multipletests
 
 from analysis.captions import ended_early, footnote, plural, scope, sentence
 from analysis.plotting import BLACK, RED, Drawn, drawn_from, new_figure, save, style
@@ -29,6 +29,7 @@ from analysis.tradeoffs import finals
 from datasets.errors import BadInput
 
 LEVEL = 0.05
+BUDGET = 1.0  # of the minimal budget: the second diagram's
 
 Difference = Callable[[str, str], Float[np.ndarray, " N"]]
 """How much worse the first of two methods is than the second, on each data set."""
@@ -69,13 +70,19 @@ def critical(values: pd.DataFrame, difference: Difference | None = None) -> Crit
 
 
 def pairwise(values: pd.DataFrame, difference: Difference | None = None) -> pd.DataFrame:
-    """Return Holm-corrected two-sided p-values of Wilcoxon's signed-rank test for every pair of columns."""
+    """Return Holm-corrected two-sided p-values of Wilcoxon's signed-rank test for every pair of columns.
+
+    Zero differences are dropped (Wilcoxon's own way); p is 1 if nothing is left.
+    """
     names = list(values.columns)
-    pairs = list(combinations(range(len(names)), 2))
+    pairs, raw = list(combinations(range(len(names)), 2)), []
     between = difference or (lambda one, other: (values[one] - values[other]).to_numpy())
-    raw = np.array([_wilcoxon(between(names[i], names[j])) for i, j in pairs])
+    for i, j in pairs:
+        found = between(names[i], names[j])
+        found = found[found != 0]
+        raw.append(float(stats.wilcoxon(found).pvalue) if len(found) else 1.0)
     out = np.full((len(names), len(names)), np.nan)
-    for (i, j), p in zip(pairs, holm(raw), strict=True):
+    for (i, j), p in zip(pairs, multipletests(raw, method="holm")[1], strict=True):
         out[i, j] = out[j, i] = p
     return pd.DataFrame(out, index=names, columns=names)
 
@@ -94,21 +101,6 @@ def ahead(rank: pd.DataFrame) -> Difference:
     return difference
 
 
-def _wilcoxon(difference: Float[np.ndarray, " N"]) -> float:
-    """Two-sided p-value; zero differences are dropped (Wilcoxon's own way), and 1 if nothing is left."""
-    difference = difference[difference != 0]
-    return float(stats.wilcoxon(difference).pvalue) if len(difference) else 1.0
-
-
-def holm(p: Float[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
-    """Return p-values corrected for m tests: max over smaller ones of (m - rank + 1) p, at most 1 (Holm 1979)."""
-    order = np.argsort(p, kind="stable")
-    corrected = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
-    out = np.empty_like(corrected)
-    out[order] = corrected
-    return out
-
-
 def cliques(names: list[str], differ: np.ndarray) -> list[list[str]]:
     """Return the largest runs of two or more neighbours (in the order of `names`) without a pair that differs."""
     found: list[tuple[int, int]] = []
@@ -116,14 +108,12 @@ def cliques(names: list[str], differ: np.ndarray) -> list[list[str]]:
         end = start
         while end + 1 < len(names) and not differ[start : end + 1, end + 1].any():
             end += 1
-        if end > start and not any(first <= start and end <= last for first, last in found):
+        if end > start and not any(end <= last for _, last in found):
             found.append((start, end))
     return [names[start : end + 1] for start, end in found]
 
 
 # CD: which methods differ over data sets, after N iterations and within a budget (critical-difference view).
-
-BUDGET = 1.0  # of the minimal budget
 
 
 @dataclass(frozen=True)
@@ -136,19 +126,31 @@ class Panel:
     left_out: str
 
 
-@drawn_from("traces")
+@drawn_from("traces", "Which methods differ over data sets")
 def cd(traces: Traces, out_dir: Path) -> Drawn:
     """Draw the diagrams; raises BadInput without runs of `ei`, or with fewer than two methods."""
     require(traces.runs, EI, "CD")
-    within = _within_budget(traces)
-    panels = [_after_iterations(traces), *([] if isinstance(within, str) else [within])]
-    numbers = pd.concat([_numbers(panel.title, panel.found) for panel in panels], ignore_index=True)
-    caption = _caption(traces, panels, within if isinstance(within, str) else "")
+    panels, none = [_after_iterations(traces)], ""
+    try:
+        panels.append(_within_budget(traces))
+    except BadInput as error:
+        none = f"No diagram for {BUDGET:.0%} of the minimal budget: {error}."
+    numbers = pd.concat([_numbers(panel) for panel in panels], ignore_index=True)
+    caption = sentence(
+        "CD. Mean rank of the methods over data sets, each data set's value being the mean rank over its problems and",
+        "seeds. Bars join neighbours of which no pair differs: Wilcoxon's signed-rank test over data sets of how much",
+        f"more often one is ahead of the other, Holm's correction, {LEVEL:.0%} (Demsar 2006; Benavoli et al. 2016).",
+        "With few data sets no pair can differ.",
+        *(_described(panel, traces.evaluator) for panel in panels),
+        none,
+        footnote(panels[0].cells["dataset"]),
+    )
     most = max(len(panel.found.ranks) for panel in panels)
     with style():
         figure, plots = new_figure(5.0 * len(panels), 0.25 * most + 1.0, caption)
         for axes, panel in zip(plots.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
-            _diagram(axes, panel.found, panel.title)
+            _diagram(axes, panel.found)
+            axes.set_title(panel.title, fontsize=9)
         return save(figure, "cd", caption, numbers, out_dir)
 
 
@@ -156,49 +158,47 @@ def _after_iterations(traces: Traces) -> Panel:
     n = horizon(traces)
     equal = at_horizon(traces, n)[0]
     wide = finals(equal).pivot(index=CELL, columns="method", values="final_error")
-    every = wide.reindex(columns=ordered(traces.runs))
-    few = sparse(equal.runs)
-    wide = every.drop(columns=few).dropna(axis=1, how="all")
+    every = ordered(traces.runs)
+    wide = wide.reindex(columns=every).drop(columns=sparse(equal.runs)).dropna(axis=1, how="all")
     ran = wide.notna().all(axis=1)
     if not ran.any():
         raise BadInput("CD: no problem and seed has a successful run of every method")
-    rank = pd.DataFrame(rankdata(wide[ran], axis=1), index=wide.index[ran], columns=wide.columns)
-    absent = [method for method in every.columns if method not in wide.columns]
     why = f"without {n} iterations and a successful evaluation, or with runs on less than half of EI's pairs"
-    left_out = _left_out(int((~ran).sum()), absent, why)
     title = f"best {traces.judge} error after {n} iterations"
-    return Panel(title, _compare(rank), rank.index.to_frame(index=False), left_out)
+    return _panel(title, wide[ran].rank(axis=1), every, int((~ran).sum()), why)
 
 
-def _within_budget(traces: Traces) -> Panel | str:
-    """The panel of the budget; a sentence where it does not count, or no two methods ran on a common problem."""
-    try:
-        budgets = minimal_budgets(at_horizon(of_families(traces, "alpha"), horizon(traces))[0], "CD")
-        methods = ordered(for_budgets(traces, budgets).runs)
-        ranked = ranks(traces, budgets, methods, (BUDGET,), np.ones(1), "CD")
-    except BadInput as error:
-        return f"No diagram for {BUDGET:.0%} of the minimal budget: {error}."
+def _within_budget(traces: Traces) -> Panel:
+    """Return the panel of the budget; raises BadInput where it does not count, or no two methods share a problem."""
+    budgets = minimal_budgets(at_horizon(of_families(traces, "alpha"), horizon(traces))[0], "CD")
+    methods = ordered(for_budgets(traces, budgets).runs)
+    ranked = ranks(traces, budgets, methods, (BUDGET,), np.ones(1), "CD")
     if not ranked.counting.all():
-        return f"No diagram for {BUDGET:.0%} of the minimal budget, for which too many runs were planned too short."
+        raise BadInput("too many runs were planned too short for it")
     rank = ranked.at(BUDGET).dropna(axis=1)
-    absent = [method for method in ordered(traces.runs) if method not in rank.columns]
-    left_out = _left_out(ranked.left_out, absent, "without a run for that budget on enough pairs")
     title = f"best {traces.judge} error within {BUDGET:.0%} of the minimal budget"
-    return Panel(title, _compare(rank), rank.index.to_frame(index=False), f"{left_out} {ended_early(ranked)}")
+    why = "without a run for that budget on enough pairs"
+    return _panel(title, rank, ordered(traces.runs), ranked.left_out, why, f" {ended_early(ranked)}")
 
 
-def _left_out(cells: int, methods: list[str], why: str) -> str:
-    """Return the sentence on what a diagram leaves out; methods: those `why` holds of."""
-    those = f", and {', '.join(methods)} ({why})" if methods else ""
-    return f"Left out: {plural(cells, 'problem-seed pair')} without a result of every method{those}."
+def _panel(title: str, rank: pd.DataFrame, methods: list[str], cells: int, why: str, more: str = "") -> Panel:
+    """Compare the methods by their ranks, cell by cell; `why` holds of those among `methods` that have none."""
+    absent = [method for method in methods if method not in rank.columns]
+    those = f", and {', '.join(absent)} ({why})" if absent else ""
+    left_out = f"Left out: {plural(cells, 'problem-seed pair')} without a result of every method{those}.{more}"
+    found = critical(rank.groupby(level="dataset").mean(), ahead(rank))
+    return Panel(title, found, rank.index.to_frame(index=False), left_out)
 
 
-def _compare(rank: pd.DataFrame) -> Critical:
-    return critical(rank.groupby(level="dataset").mean(), ahead(rank))
+def _described(panel: Panel, evaluator: str) -> str:
+    p, n = panel.found.friedman_p, panel.found.datasets
+    test = "not to be had" if np.isnan(p) else f"p = {p:.2g}"
+    over = f"{scope(panel.cells, evaluator)}, {plural(n, 'data set')}"
+    return f"{panel.title.capitalize()}: {over}, Friedman's test {test}. {panel.left_out}"
 
 
-def _diagram(axes: Axes, found: Critical, title: str) -> None:
-    """One line per method, best on top, at its mean rank; bars join neighbours that do not differ."""
+def _diagram(axes: Axes, found: Critical) -> None:
+    """Draw one line per method, best on top, at its mean rank; bars join neighbours that do not differ."""
     y = np.arange(len(found.ranks))
     axes.plot(found.ranks, y, "o", color=BLACK, markersize=4)
     place = {name: k for k, name in enumerate(found.ranks.index)}
@@ -210,29 +210,9 @@ def _diagram(axes: Axes, found: Critical, title: str) -> None:
     axes.set_yticks(y, [short(str(name)) for name in found.ranks.index], fontsize=8)
     axes.invert_yaxis()
     axes.set_xlabel("mean rank over data sets (1 = best)")
-    axes.set_title(title, fontsize=9)
 
 
-def _numbers(title: str, found: Critical) -> pd.DataFrame:
-    rows = found.ranks.rename("mean_rank").rename_axis("method").reset_index().assign(panel=title)
+def _numbers(panel: Panel) -> pd.DataFrame:
+    found = panel.found
+    rows = found.ranks.rename("mean_rank").rename_axis("method").reset_index().assign(panel=panel.title)
     return rows.merge(found.p.rename_axis("method").add_prefix("p_").reset_index(), on="method")
-
-
-def _caption(traces: Traces, panels: list[Panel], none: str) -> str:
-    parts = []
-    for panel in panels:
-        p, n = panel.found.friedman_p, panel.found.datasets
-        test = "not to be had" if np.isnan(p) else f"p = {p:.2g}"
-        parts.append(
-            f"{panel.title.capitalize()}: {scope(panel.cells, traces.evaluator)}, {plural(n, 'data set')}, "
-            f"Friedman's test {test}. {panel.left_out}"
-        )
-    return sentence(
-        "CD. Mean rank of the methods over data sets, each data set's value being the mean rank over its problems and",
-        "seeds. Bars join neighbours of which no pair differs: Wilcoxon's signed-rank test over data sets of how much",
-        f"more often one is ahead of the other, Holm's correction, {LEVEL:.0%} (Demsar 2006; Benavoli et al. 2016).",
-        "With few data sets no pair can differ.",
-        *parts,
-        none,
-        footnote(panels[0].cells["dataset"]),
-    )

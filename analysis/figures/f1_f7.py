@@ -1,7 +1,7 @@
 """F1 and F7: the EI-cost Pareto front, what EI^alpha chooses on it, and where its points lie one step later."""
 
+from collections.abc import Hashable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,26 +13,30 @@ from analysis.statistics import bootstrap
 from analysis.tradeoffs import persistence, reference
 from datasets.errors import BadInput
 
-# What both share: which data sets, seed and steps are drawn, and the axes.
+# What both share: which runs and steps are drawn, and the axes.
 
 
-def chosen(fronts: pd.DataFrame, names: tuple[str, ...], what: str) -> dict[str, pd.DataFrame]:
-    """Return the fronts of one run (lowest seed, first pipeline) for each of the data sets `names`, by data set.
+def chosen(fronts: pd.DataFrame, names: tuple[str, ...], what: str) -> tuple[dict[str, pd.DataFrame], str]:
+    """Return the fronts of one run (lowest seed, first pipeline) for each of the data sets `names`, by data set, and
+    the sentences on which runs these are.
 
     Where the records hold none of these, their first data sets instead. Raises BadInput, naming the asker `what`,
     without fronts.
     """
     if fronts.empty:
         raise BadInput(f"{what} needs fronts: run `python -m harness +acq=ei fronts=true`")
-    own = reference(fronts)
-    held = sorted(set(own["dataset"]))
-    there = [name for name in names if name in held] or held[: len(names)]
-    found = {}
-    for name in there:
+    own = reference(fronts).sort_values(["dataset", "pipeline", "seed"], kind="stable")
+    held = list(dict.fromkeys(own["dataset"]))
+    found, parts = {}, []
+    for name in [name for name in names if name in held] or held[: len(names)]:
         part = own[own["dataset"] == name]
-        part = part[part["pipeline"] == part["pipeline"].min()]
-        found[name] = part[part["seed"] == part["seed"].min()]
-    return found
+        first = part.iloc[0]
+        found[name] = part[(part["pipeline"] == first["pipeline"]) & (part["seed"] == first["seed"])]
+        how = f"{first['evaluator']}, {plural(int(first['iterations']), 'iteration')}"
+        parts.append(f"{name}/{first['pipeline']} (seed {first['seed']}, {how})")
+    missing = [name for name in names if name not in found]
+    gone = f" Not in the records: {', '.join(missing)}." if missing else ""
+    return found, f"One run of EI on each of {', '.join(parts)}.{gone}"
 
 
 def steps(run: pd.DataFrame, shares: tuple[float, ...]) -> list[int]:
@@ -54,24 +58,12 @@ def place(points: pd.DataFrame, top: float, prefix: str = "") -> pd.DataFrame:
     return points.assign(x=x, y=y).sort_values(["x", "y"])
 
 
-def finish(axes: Axes, title: str) -> None:
-    """Name and scale the axes."""
+def finish(axes: Axes, key: tuple[Hashable, ...]) -> None:
+    """Name and scale the axes of a panel; key: its data set and iteration."""
     axes.set_xscale("log")
     axes.margins(x=0.09, y=0.16)
     axes.set_xlabel("predicted cost (s)")
-    axes.set_title(title, fontsize=9)
-
-
-def described(runs: dict[str, pd.DataFrame], names: tuple[str, ...]) -> str:
-    """Return which runs are drawn, and which data sets of the study's figure are not."""
-    parts = []
-    for name, run in runs.items():
-        first: Any = run.iloc[0]
-        evaluator = f"{first['evaluator']}, {plural(int(first['iterations']), 'iteration')}"
-        parts.append(f"{name}/{first['pipeline']} (seed {first['seed']}, {evaluator})")
-    missing = [name for name in names if name not in runs]
-    gone = f" Not in the records: {', '.join(missing)}." if missing else ""
-    return f"One run of EI on each of {', '.join(parts)}.{gone}"
+    axes.set_title(f"{key[0]}, t = {key[1]}", fontsize=9)
 
 
 # F1: the EI-cost Pareto front at two iterations, and what EI^alpha would choose on it (STUDY: F1).
@@ -88,16 +80,16 @@ def maximiser(front: pd.DataFrame, alpha: float) -> int:
     return int(best[front["log_cost"].to_numpy(float)[best].argmin()])
 
 
-@drawn_from("fronts")
+@drawn_from("fronts", "The EI-cost front at two iterations")
 def f1(fronts: pd.DataFrame, out_dir: Path) -> Drawn:
     """Draw F1 from `read_fronts`; raises BadInput without two fronts of EI in a row."""
-    runs = chosen(fronts, FRONT_DATASETS, "F1")
+    runs, which = chosen(fronts, FRONT_DATASETS, "F1")
     numbers = pd.concat([_points_f1(name, run) for name, run in runs.items()], ignore_index=True)
     caption = sentence(
         "F1. EI and predicted cost of the candidates on the EI-cost Pareto front at iteration t (dots) and at t - 1",
         "(dashed), relative to the highest EI at t; squares: what EI^alpha would choose at t, for alpha =",
         f"{', '.join(f'{a:g}' for a in ALPHAS)}.",
-        described(runs, FRONT_DATASETS),
+        which,
     )
     panels = list(numbers.groupby(["dataset", "iteration"], sort=False))
     columns = min(2, max(numbers.groupby("dataset")["iteration"].nunique()))
@@ -106,7 +98,8 @@ def f1(fronts: pd.DataFrame, out_dir: Path) -> Drawn:
         figure, plots = new_figure(4.6 * columns, 2.9 * rows, caption)
         grid = plots.subplots(rows, columns, squeeze=False)
         for axes, (key, points) in zip(grid.ravel(), panels, strict=False):
-            _panel_f1(axes, points, f"{key[0]}, t = {key[1]}")
+            _panel_f1(axes, points)
+            finish(axes, key)
         for axes in grid.ravel()[len(panels) :]:
             axes.set_visible(False)
         for axes in grid[:, 0]:
@@ -116,7 +109,7 @@ def f1(fronts: pd.DataFrame, out_dir: Path) -> Drawn:
 
 
 def _points_f1(name: str, run: pd.DataFrame) -> pd.DataFrame:
-    """The points of each panel: fronts `now` and `before`, alphas that choose a point; iterations count from 1."""
+    """Return the points of each panel: fronts `now` and `before`, alphas that choose a point; iterations from 1."""
     parts = []
     for step in steps(run, SHARES):
         now, before = run[run["step"] == step], run[run["step"] == step - 1]
@@ -131,7 +124,7 @@ def _points_f1(name: str, run: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def _panel_f1(axes: Axes, points: pd.DataFrame, title: str) -> None:
+def _panel_f1(axes: Axes, points: pd.DataFrame) -> None:
     now, before = points[points["front"] == "now"], points[points["front"] == "before"]
     axes.plot(before["x"], before["y"], "--", color="0.55", linewidth=1.0, label="front at t - 1")
     axes.plot(now["x"], now["y"], ".", color=BLUE, markersize=5, label="front at t")
@@ -143,32 +136,35 @@ def _panel_f1(axes: Axes, points: pd.DataFrame, title: str) -> None:
         below = k % 2 == 0  # neighbours' labels on either side
         axes.annotate(text, (x, y), xytext=(0, -8 if below else 7), textcoords="offset points", ha="center",
                       va="top" if below else "bottom", fontsize=7, color=RED)  # fmt: skip
-    finish(axes, title)
 
 
 # F7: where the points of the EI-cost front at t - 1 lie at t (STUDY: F7).
 
 PERSISTENCE_DATASETS = ("a1a", "a3a", "splice")
 SHARE = (0.4,)  # of a run's proposals: the iteration drawn
+_NOW, _STAYS, _GONE = "front at t", "on the front at t - 1 and at t", "on the front at t - 1 only"
 
 
-@drawn_from("fronts")
+@drawn_from("fronts", "Where the points of the front are one iteration later")
 def f7(fronts: pd.DataFrame, out_dir: Path) -> Drawn:
     """Draw F7 from `read_fronts`; raises BadInput without two fronts of EI in a row."""
-    runs = chosen(fronts, PERSISTENCE_DATASETS, "F7")
+    runs, which = chosen(fronts, PERSISTENCE_DATASETS, "F7")
     numbers = pd.concat([_points_f7(name, run) for name, run in runs.items()], ignore_index=True)
     caption = sentence(
         "F7. The points of the EI-cost Pareto front at t - 1, at what the refitted models say of them at t: those",
         "that are on the front of the same candidates again (filled) and those that are not (crosses), beside the",
         "front at t (line); EI relative to the highest at t. The candidate evaluated in between is left out.",
-        described(runs, PERSISTENCE_DATASETS),
-        _shares(fronts),
+        which,
+        _shares(reference(fronts)),
     )
     with style():
         figure, plots = new_figure(3.5 * max(len(runs), 2), 3.3, caption)
         grid = plots.subplots(1, len(runs), squeeze=False)[0]
         for axes, (key, points) in zip(grid, numbers.groupby(["dataset", "iteration"], sort=False), strict=True):
-            _panel_f7(axes, points, f"{key[0]}, t = {key[1]}")
+            for what, look, colour in ((_NOW, "-", BLUE), (_STAYS, "o", GREEN), (_GONE, "x", RED)):
+                part = points[points["what"] == what]
+                axes.plot(part["x"], part["y"], look, color=colour, linewidth=1.0, markersize=4.5, label=what)
+            finish(axes, key)
         grid[0].set_ylabel("EI (highest at t = 1)")
         plots.legend(*grid[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
         return save(figure, "f7", caption, numbers, out_dir)
@@ -179,30 +175,17 @@ def _points_f7(name: str, run: pd.DataFrame) -> pd.DataFrame:
     now, before = run[run["step"] == step], run[run["step"] == step - 1]
     before = before[before["stays"].notna()]
     top = float(now["log_ei"].max())
-    parts = [place(now, top).assign(what="front at t"), place(before, top, "then_")]
-    points = pd.concat(parts).assign(dataset=name, iteration=step + 1)
-    kept = points["stays"].map({True: "on the front at t - 1 and at t", False: "on the front at t - 1 only"})
-    points["what"] = points["what"].fillna(kept)
-    return points[["dataset", "iteration", "what", "candidate", "x", "y"]]
-
-
-def _panel_f7(axes: Axes, points: pd.DataFrame, title: str) -> None:
-    now = points[points["what"] == "front at t"]
-    axes.plot(now["x"], now["y"], "-", color=BLUE, linewidth=1.0, label="front at t")
-    for what, mark, colour in (("at t - 1 and at t", "o", GREEN), ("at t - 1 only", "x", RED)):
-        part = points[points["what"] == f"on the front {what}"]
-        axes.plot(part["x"], part["y"], mark, color=colour, markersize=4.5, label=f"on the front {what}")
-    finish(axes, title)
+    kept = before["stays"].map({True: _STAYS, False: _GONE})
+    points = pd.concat([place(now, top).assign(what=_NOW), place(before.assign(what=kept), top, "then_")])
+    return points.assign(dataset=name, iteration=step + 1)[["dataset", "iteration", "what", "candidate", "x", "y"]]
 
 
 def _shares(fronts: pd.DataFrame) -> str:
     """Return the sentence on how many points stay, over all recorded steps and runs of EI on the study's problems."""
-    own = reference(fronts)
-    shares = of_study(persistence(own))
+    shares = of_study(persistence(fronts))
     value, low, high = bootstrap((100 * shares).to_frame())[["value", "low", "high"]].to_numpy(float)[0]
     cells = shares.index.to_frame(index=False)
     return (
         f"Over all steps of all runs of EI recorded, {format_interval(value, low, high)} % of the points stay "
-        "on the front; "
-        f"{scope(cells, str(own['evaluator'].iloc[0]))}. {intervals(cells)}"
+        f"on the front; {scope(cells, str(fronts['evaluator'].iloc[0]))}. {intervals(cells)}"
     )

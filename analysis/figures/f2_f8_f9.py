@@ -4,100 +4,39 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.patheffects import withStroke
+from matplotlib.text import Text
 
 from analysis import cost_models as numbers_of
 from analysis.captions import footnote, intervals, pairs_left_out, plural, scope, sentence, span
 from analysis.cost_models import NAMES, Compared, compare_cost_models, models, per_problem
-from analysis.figures.f3_f5 import THINNED, finish, plot, thin_labels
-from analysis.plotting import BLACK, BLUE, GREEN, ORANGE, RED, Drawn, new_figure, save, style
+from analysis.figures.f3_f5 import THINNED, finish, label_points, plot
+from analysis.plotting import BLACK, BLUE, GREEN, ORANGE, RED, Drawn, drawn_from, new_figure, place_labels, save, style
 from analysis.traces import PROBLEM, Judge
 from datasets.errors import BadInput
 
-# The numbers of F8: RMSE per problem of online and transferred cost models, with what each box is called.
-
-PANELS = {"regression": "regression", "binary": "classification", "multiclass": "classification"}
-_ONLINE = (("lv3", 4), ("lv3", 10), ("lv3", 100), ("gp", 4), ("gp", 10), ("gp", 100), ("hybrid", 4), ("hybrid", 10))
-_TRANSFER = "transfer_"
-
-
-def boxes_of(costs: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per problem and box: rmse (mean over seeds), panel, box, label, transferred.
-
-    label: model, training size and number of problems as they are in that panel. Raises BadInput without records of
-    transferred models.
-    """
-    transferred = [(m, None) for m in models(costs) if m.startswith(_TRANSFER)]
-    if not transferred:
-        raise BadInput("F8 needs records of transferred models: cost_models=[transfer_xgboost,...]")
-    present = set(zip(costs["cost_model"], costs["n"], strict=True))
-    online = [(m, n) for m, n in _ONLINE if (m, n) in present]
-    return pd.concat([_box(costs[costs["cost_model"] == m], m, n) for m, n in [*online, *transferred]],
-                     ignore_index=True)  # fmt: skip
-
-
-def _box(own: pd.DataFrame, name: str, n: int | None) -> pd.DataFrame:
-    """Return the rows of one model after n evaluations; None: of a transferred one, whatever n."""
-    label = NAMES.get(name, name.removeprefix(_TRANSFER).replace("_", " "))
-    rows = per_problem(own, n)
-    rows = rows.assign(
-        panel=rows["task"].map(PANELS), box=label if n is None else f"{label} [{n}]", transferred=n is None
-    )
-    trained_on = own.groupby(own["task"].map(PANELS))["trained_on"].median()
-    count, named = rows["panel"].value_counts(), {}
-    for panel in set(rows["panel"]):
-        size = float(trained_on[panel]) if n is None else n
-        named[panel] = f"{label} [{size:,.0f}], {count[panel]}"
-    return rows.assign(label=rows["panel"].map(named))
-
-
-def in_every_box(boxes: pd.DataFrame) -> pd.Index:
-    """Return the problems (dataset, pipeline) that every box has."""
-    count = boxes.groupby(PROBLEM)["box"].nunique()
-    return count.index[count == boxes["box"].nunique()]
-
-
-def caption(costs: pd.DataFrame, boxes: pd.DataFrame) -> str:
-    """Return the caption of F8."""
-    cells = costs[costs["cost_model"].isin(set(boxes["cost_model"]))]
-    return sentence(
-        "F8. Online (orange) and transferred (blue) cost models: RMSE of predicted log cost per problem, mean over",
-        "seeds, as in F2. In brackets the training size: evaluations of the problem itself, or rows of the tables of",
-        "the other data sets (median over the panel's problems); then the panel's number of problems, those whose",
-        f"tables are long enough. {scope(cells, 'tables')}, box: quartiles, whiskers: 1.5 times their distance.",
-        f"Diamonds: medians over the {plural(len(in_every_box(boxes)), 'problem')} that every box has, of both panels.",
-        footnote(cells["dataset"]),
-    )
-
-
-# F2 (how fast online cost models learn) and F8 (transferred against online ones).
+# F2: how fast online cost models learn.
 
 FEW = 12  # evaluations: the second panel of F2
 _LOOK = {
-    "lv1": (ORANGE, ":"),
-    "lv2": (ORANGE, "--"),
-    "lv3": (ORANGE, "-"),
-    "gp": (BLUE, "-"),
-    "gp3": (BLUE, ":"),
-    "warped_gp": (RED, "-"),
-    "gp_lv": (GREEN, "-"),
-    "hybrid": (BLACK, "-"),
-}
+    "lv1": (ORANGE, ":"), "lv2": (ORANGE, "--"), "lv3": (ORANGE, "-"), "gp": (BLUE, "-"), "gp3": (BLUE, ":"),
+    "warped_gp": (RED, "-"), "gp_lv": (GREEN, "-"), "hybrid": (BLACK, "-"),
+}  # fmt: skip
 
 
+@drawn_from("costs", "How fast cost models learn")
 def f2(costs: pd.DataFrame, out_dir: Path) -> Drawn:
     """Draw F2: mean RMSE of log cost against the number of evaluations, all of them and few of them."""
     online = costs[costs["cost_model"].isin([*numbers_of.ONLINE, "hybrid"])]
-    curves = numbers_of.learning_curves(numbers_of.comparable(online)[0])
+    comparable = numbers_of.comparable(online)[0]
+    curves = numbers_of.learning_curves(comparable)
     if curves.empty:
         raise BadInput("F2 needs records of online cost models with problems and a number of evaluations in common")
-    text = _caption_f2(online, curves)
+    caption = _caption_f2(online, numbers_of.taken(comparable)[0], curves)
     with style():
-        figure, plots = new_figure(9.6, 4.2, text)
+        figure, plots = new_figure(9.6, 4.2, caption)
         axes = plots.subplots(1, 2)
         for axis, part in zip(axes, (curves, curves[curves["n"] <= FEW]), strict=True):
-            _curves(axis, part)
+            _draw_curves(axis, part)
         axes[0].set_xscale("log", base=2)
         sizes = set(curves["n"])
         ticks = [n for n in (4, 8, 16, 32, 64, 100) if min(sizes) <= n <= max(sizes)] or sorted(sizes)
@@ -107,21 +46,20 @@ def f2(costs: pd.DataFrame, out_dir: Path) -> Drawn:
         axes[0].set_title("all online cost models", fontsize=10)
         axes[1].set_title("few evaluations", fontsize=10)
         axes[1 if min(sizes) <= FEW else 0].legend(fontsize=7.5)
-        return save(figure, "f2", text, curves, out_dir)
+        return save(figure, "f2", caption, curves, out_dir)
 
 
-def _curves(axis: Any, curves: pd.DataFrame) -> None:
-    for name in dict.fromkeys(curves["cost_model"]):
-        label, (colour, line) = numbers_of.NAMES.get(name, name), _LOOK.get(name, ("0.5", "-"))
-        part = curves[curves["cost_model"] == name].sort_values("n")
+def _draw_curves(axis: Any, curves: pd.DataFrame) -> None:
+    for name, part in curves.groupby("cost_model", sort=False):
+        part, (colour, line) = part.sort_values("n"), _LOOK.get(str(name), ("0.5", "-"))
+        label = NAMES.get(str(name), str(name))
         axis.plot(part["n"], part["value"], color=colour, linestyle=line, marker="o", markersize=2.5, label=label)
         axis.fill_between(part["n"], part["low"], part["high"], color=colour, alpha=0.13, linewidth=0)
     axis.set_xlabel("evaluations learned from")
     axis.set_ylabel("RMSE of log cost (natural log)")
 
 
-def _caption_f2(costs: pd.DataFrame, curves: pd.DataFrame) -> str:
-    cells = numbers_of.taken(numbers_of.comparable(costs)[0])[0]
+def _caption_f2(online: pd.DataFrame, cells: pd.DataFrame, curves: pd.DataFrame) -> str:
     first, last = int(curves["n"].min()), int(curves["n"].max())
     fewer = curves.loc[curves["cells"] < curves.loc[curves["n"] == first, "cells"].iloc[0], "n"]
     problems = int(curves.loc[curves["n"] == last, "problems"].iloc[0])
@@ -133,27 +71,73 @@ def _caption_f2(costs: pd.DataFrame, curves: pd.DataFrame) -> str:
         f"mean over {scope(cells, 'tables')}{f', at n = {first}' if len(fewer) else ''}.",
         f"Bands: {intervals(cells)}",
         left if len(fewer) else "",
-        numbers_of.left_out(costs),
+        numbers_of.left_out(online),
         footnote(cells["dataset"]),
     )
 
 
+# F8: transferred against online cost models, one box per model and number of evaluations.
+
+PANELS = {"regression": "regression", "binary": "classification", "multiclass": "classification"}
+_ONLINE = (("lv3", 4), ("lv3", 10), ("lv3", 100), ("gp", 4), ("gp", 10), ("gp", 100), ("hybrid", 4), ("hybrid", 10))
+_TRANSFER = "transfer_"
+_FLIERS = {"marker": ".", "markersize": 3, "markerfacecolor": "0.4", "markeredgecolor": "none"}
+
+
+@drawn_from("costs", "Transferred against online cost models")
 def f8(costs: pd.DataFrame, out_dir: Path) -> Drawn:
-    """Draw F8: box plots over problems of the RMSE of online and transferred models, regression and classification."""
-    boxes = boxes_of(costs)
-    text, order = caption(costs, boxes), list(dict.fromkeys(boxes["box"]))
+    """Draw F8: box plots over problems of the RMSE of online and transferred models, regression and classification.
+
+    Raises BadInput without records of transferred models.
+    """
+    transferred = [(m, None) for m in models(costs) if m.startswith(_TRANSFER)]
+    if not transferred:
+        raise BadInput("F8 needs records of transferred models: cost_models=[transfer_xgboost,...]")
+    present = set(zip(costs["cost_model"], costs["n"], strict=True))
+    online = [(m, n) for m, n in _ONLINE if (m, n) in present]
+    parts = [_box(costs[costs["cost_model"] == m], m, n) for m, n in [*online, *transferred]]
+    boxes = pd.concat(parts, ignore_index=True)
+    order, count = list(dict.fromkeys(boxes["box"])), boxes.groupby(PROBLEM)["box"].nunique()
+    in_every_box = count.index[count == len(order)]
+    cells = costs[costs["cost_model"].isin(set(boxes["cost_model"]))]
+    caption = sentence(
+        "F8. Online (orange) and transferred (blue) cost models: RMSE of predicted log cost per problem, mean over",
+        "seeds, as in F2. In brackets the training size: evaluations of the problem itself, or rows of the tables of",
+        "the other data sets (median over the panel's problems); then the panel's number of problems, those whose",
+        f"tables are long enough. {scope(cells, 'tables')}, box: quartiles, whiskers: 1.5 times their distance.",
+        f"Diamonds: medians over the {plural(len(in_every_box), 'problem')} that every box has, of both panels.",
+        footnote(cells["dataset"]),
+    )
     with style():
-        figure, plots = new_figure(9.6, 0.27 * len(order) + 1.2, text)
+        figure, plots = new_figure(9.6, 0.27 * len(order) + 1.2, caption)
         axes = plots.subplots(1, 2, sharex=True)
         for axis, panel in zip(axes, dict.fromkeys(PANELS.values()), strict=True):
             part = boxes[boxes["panel"] == panel]
-            _panel(axis, part, order, part[pd.MultiIndex.from_frame(part[PROBLEM]).isin(in_every_box(boxes))])
-            problems = len(part[PROBLEM].drop_duplicates())
-            axis.set_title(f"{panel} ({plural(problems, 'problem')})", fontsize=10)
-        return save(figure, "f8", text, boxes, out_dir)
+            _draw_boxes(axis, part, order, part[pd.MultiIndex.from_frame(part[PROBLEM]).isin(in_every_box)])
+            axis.set_title(f"{panel} ({plural(len(part[PROBLEM].drop_duplicates()), 'problem')})", fontsize=10)
+        return save(figure, "f8", caption, boxes, out_dir)
 
 
-def _panel(axis: Any, part: pd.DataFrame, order: list[str], common: pd.DataFrame) -> None:
+def _box(own: pd.DataFrame, name: str, n: int | None) -> pd.DataFrame:
+    """Return one row per problem of one model after n evaluations; None: of a transferred one, whatever n.
+
+    Columns: rmse (mean over seeds), panel, box, transferred, and label: model, training size and number of problems as
+    they are in that panel.
+    """
+    label = NAMES.get(name, name.removeprefix(_TRANSFER).replace("_", " "))
+    rows = per_problem(own, n)
+    rows = rows.assign(
+        panel=rows["task"].map(PANELS), box=label if n is None else f"{label} [{n}]", transferred=n is None
+    )
+    trained_on = own.groupby(own["task"].map(PANELS))["trained_on"].median()
+    labels = {
+        panel: f"{label} [{float(trained_on[panel]) if n is None else n:,.0f}], {(rows['panel'] == panel).sum()}"
+        for panel in rows["panel"].unique()
+    }
+    return rows.assign(label=rows["panel"].map(labels))
+
+
+def _draw_boxes(axis: Any, part: pd.DataFrame, order: list[str], common: pd.DataFrame) -> None:
     """Draw one panel's boxes, those that it has no problem of left empty; common: the problems of the diamonds."""
     data = [part.loc[part["box"] == box, "rmse"].to_numpy() for box in order]
     drawn = axis.boxplot(data, orientation="horizontal", widths=0.6, patch_artist=True, flierprops=_FLIERS)
@@ -175,9 +159,6 @@ def _panel(axis: Any, part: pd.DataFrame, order: list[str], common: pd.DataFrame
     axis.invert_yaxis()
 
 
-_FLIERS = {"marker": ".", "markersize": 3, "markerfacecolor": "0.4", "markeredgecolor": "none"}
-
-
 # F9: what the cost model does to the bi-optimization trade-off of EI^alpha (STUDY: F9).
 
 _FRONT_LOOK = {
@@ -189,27 +170,28 @@ _FRONT_LOOK = {
 }
 
 
+@drawn_from("runs", "EI^alpha under several cost models")
 def f9(frame: pd.DataFrame, out_dir: Path, judge: Judge = "validation", mixed: bool = False) -> Drawn:
     """Draw F9: mean cost and error per alpha, one curve per cost model."""
     found = compare_cost_models(frame, judge, mixed)
-    caption = _caption(found, judge)
+    caption = _caption_f9(found, judge)
     with style():
         figure, plots = new_figure(6.4, 4.4, caption)
-        axes = plots.subplots()
+        axes, labels = plots.subplots(), list[Text]()
         numbers = found.numbers[found.numbers["statistic"] == "mean"]
-        for place, name in enumerate(found.pairs):
+        for name in found.pairs:
             label, colour = _FRONT_LOOK.get(name, (name, "0.5"))
             rows = numbers[numbers["cost_model"] == name]
             plot(axes, rows, colour, label)
-            _label(axes, rows, colour, place)
+            labels += label_points(axes, rows, "alpha", colour)
         finish(axes, found.n)
-        thin_labels(axes)
         axes.set_title("EI$^\\alpha$ under several cost models (numbers: $\\alpha$)", fontsize=10)
         plots.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        place_labels(axes, labels)
         return save(figure, "f9", caption, found.numbers, out_dir)
 
 
-def _caption(found: Compared, judge: Judge) -> str:
+def _caption_f9(found: Compared, judge: Judge) -> str:
     table = next(iter(found.pairs.values())).table
     dropped = plural(found.dropped, "problem-seed pair")
     return sentence(
@@ -227,15 +209,3 @@ def _caption(found: Compared, judge: Judge) -> str:
         ),
         footnote(table["dataset"]),
     )
-
-
-_SIDES = ((6, 5, "left", "bottom"), (-6, -5, "right", "top"), (6, -5, "left", "top"), (-6, 5, "right", "bottom"))
-
-
-def _label(axes: Axes, rows: pd.DataFrame, colour: str, place: int) -> None:
-    """Write alpha beside each point, every series on another side, with a rim that parts letters from lines."""
-    dx, dy, across, along = _SIDES[place % len(_SIDES)]
-    rim = [withStroke(linewidth=2.0, foreground="white")]
-    for x, y, alpha in rows[["cost_pct", "error_pct", "alpha"]].itertuples(index=False):
-        axes.annotate(f"{alpha:g}", (x, y), xytext=(dx, dy), textcoords="offset points", ha=across, va=along,
-                      fontsize=7, color=colour, path_effects=rim, zorder=5)  # fmt: skip

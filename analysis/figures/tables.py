@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,55 +12,44 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocato
 
 import datasets
 import pipelines
-from analysis import captions
-from analysis.captions import DAGGER, caveats, footnote, marked, plural, sentence
-from analysis.plotting import Drawn, new_figure, save, style
+from analysis.captions import DAGGER, caveats, footnote, markdown_table, plural, sentence, with_caveat
+from analysis.plotting import Drawn, new_figure, save, style, write_csv
 from analysis.traces import REPLAYED, Traces, front
 from datasets.errors import BadInput
 from datasets.files import write_atomically
 from tabular_cache.schema import problem_name
 from tabular_cache.table import TABLES, load_table, read_manifest, read_table
 
-NEEDED = ("val_error", "scaled_s")
 COSTS = "Costs are CPU seconds, at the pace of the reference machine, of successful trainings."
 
 
 def problem(problem: str, rows: pd.DataFrame, meta: Mapping[str, Any]) -> dict[str, Any]:
     """Return the table's line of one problem, ``dataset/pipeline``.
 
-    rows: the measured rows of its table, with val_error (NaN if failed) and scaled_s (seconds). meta: the
-    manifest's entry, with n_train, n_valid, n_test, width_before, width_after, task, n_classes and configs. Costs are
-    those of the successful trainings. Raises BadInput for a missing column or key, or no successful row.
+    rows: the measured rows of its table, with val_error (NaN if failed) and scaled_s (seconds). meta: the manifest's
+    entry. Costs are those of the successful trainings. Raises BadInput without a successful row.
     """
-    missing = [c for c in NEEDED if c not in rows.columns]
-    if missing:
-        raise BadInput(f"the table of {problem} lacks the column(s) {', '.join(missing)}")
     ok = rows[rows["val_error"].notna()]
     if ok.empty:
         raise BadInput(f"the table of {problem} has no successful row")
     dataset, _, pipeline = problem.partition("/")
-    cost, error = ok["scaled_s"].to_numpy(dtype=float), ok["val_error"].to_numpy(dtype=float)
-    try:
-        size = {"rows": int(meta["n_train"] + meta["n_valid"] + meta["n_test"]),
-                "width before": int(meta["width_before"]), "width": int(meta["width_after"]),
-                "task": str(meta["task"]), "classes": int(meta["n_classes"]),
-                "configurations": int(meta["configs"])}  # fmt: skip
-    except KeyError as error_:
-        raise BadInput(f"the manifest's entry of {problem} lacks {error_.args[0]}") from None
+    cost, error = ok["scaled_s"].astype(float), ok["val_error"].astype(float)
     return {
-        "dataset": dataset, "pipeline": pipeline, **size,
-        "measured": len(rows), "failed": len(rows) - len(ok),
-        "mean cost (s)": float(np.mean(cost)), "maximum cost (s)": float(np.max(cost)),
-        "slowest/fastest": float(np.max(cost) / np.min(cost)),
-        "best error": float(np.min(error)), "worst error": float(np.max(error)),
+        "dataset": dataset, "pipeline": pipeline,
+        "rows": int(meta["n_train"] + meta["n_valid"] + meta["n_test"]),
+        "width before": int(meta["width_before"]), "width": int(meta["width_after"]),
+        "task": str(meta["task"]), "classes": int(meta["n_classes"]), "configurations": int(meta["configs"]),
+        "measured": len(rows), "failed": len(rows) - len(ok), **_extremes(cost, error),
     }  # fmt: skip
 
 
-def measured(name: str, folder: Path) -> dict[str, Any]:
-    """Return the line of a problem's table in `folder`; rows that the build's time limit cut short are counted."""
-    table = read_table(name, folder)
-    line = problem(name, pd.DataFrame(table.columns)[table.measured], table.meta)
-    return {**line, "cut short": int((~table.measured).sum())}
+def _extremes(cost: pd.Series, error: pd.Series) -> dict[str, float]:
+    """Return mean and maximum cost, the ratio of slowest to fastest, and the extreme errors (NaN where all failed)."""
+    return {
+        "mean cost (s)": float(np.mean(cost.to_numpy())), "maximum cost (s)": float(cost.max()),
+        "slowest/fastest": float(cost.max() / cost.min()),
+        "best error": float(error.min()), "worst error": float(error.max()),
+    }  # fmt: skip
 
 
 def of_records(settings: Mapping[str, Counter[str]], traces: Traces, out_dir: Path) -> str:
@@ -100,17 +89,18 @@ def of_other_tables(frames: Mapping[str, pd.DataFrame | None], folder: Path) -> 
         made = [(f"{d}/{p}", data.partition("-first-")[0]) for d, p, data in seen.to_numpy()]
         others = {name for name, data in made if name in now and now[name] != data}
         parts += [f"{what} on {plural(len(others), 'problem')}"] if others else []
-    return (
-        f"Replayed from other tables than those described here, which changed since: {'; '.join(parts)}."
-        if parts
-        else ""
-    )
+    lead = "Replayed from other tables than those described here, which changed since"
+    return f"{lead}: {'; '.join(parts)}." if parts else ""
 
 
 def lines_of(traces: Traces, folder: Path) -> list[dict[str, Any]]:
-    """Return the line of every problem in the runs, from its table in `folder`."""
-    names = traces.runs[["dataset", "pipeline"]].drop_duplicates().itertuples(index=False, name=None)
-    return [measured(f"{d}/{p}", folder) for d, p in names]
+    """Return the line of every problem in the runs, from its table in `folder`; with how many rows were cut short."""
+    lines = []
+    for dataset, pipeline in traces.runs[["dataset", "pipeline"]].drop_duplicates().itertuples(index=False, name=None):
+        table = read_table(f"{dataset}/{pipeline}", folder)
+        line = problem(f"{dataset}/{pipeline}", pd.DataFrame(table.columns)[table.measured], table.meta)
+        lines.append({**line, "cut short": int((~table.measured).sum())})
+    return lines
 
 
 def counted(frame: pd.DataFrame) -> str:
@@ -126,18 +116,17 @@ def counted(frame: pd.DataFrame) -> str:
 def write(lines: Iterable[Mapping[str, Any]], out_dir: Path) -> pd.DataFrame:
     """Write problems.md and problems.csv, sorted by data set and pipeline, and return the table.
 
-    Marked data sets carry a dagger and their mark. Raises BadInput when there is no line.
+    Raises BadInput when there is no line.
     """
     frame = pd.DataFrame(list(lines))
     if frame.empty:
         raise BadInput("no tables to describe: build them with `python -m tabular_cache build`")
     frame = frame.sort_values(["dataset", "pipeline"], ignore_index=True)
-    shown = frame.assign(dataset=frame["dataset"].map(marked))
-    text = f"# The problems\n\n{captions.markdown_table(shown)}\n\n{COSTS}\n"
+    shown = frame.assign(dataset=frame["dataset"].map(with_caveat))
+    text = f"# The problems\n\n{markdown_table(shown)}\n\n{COSTS}\n"
     note = footnote(frame["dataset"])
     write_atomically(out_dir / "problems.md", (text + (f"\n{note}\n" if note else "")).encode())
-    table = frame.to_csv(index=False, float_format="%.6g", lineterminator="\n")
-    write_atomically(out_dir / "problems.csv", table.encode())
+    write_csv(frame, out_dir / "problems.csv")
     return frame
 
 
@@ -145,27 +134,17 @@ def seen(traces: Traces) -> pd.DataFrame:
     """Return what the runs themselves saw of each problem: runs, evaluations, failures, costs and errors."""
     lines = []
     for (dataset, pipeline), rows in traces.runs.groupby(["dataset", "pipeline"], sort=True):
-        error, cost = traces.error[rows.index], traces.cost_s[rows.index]
-        there = np.isfinite(cost)
+        there = np.isfinite(traces.cost_s[rows.index])
+        cost, error = (pd.Series(values[rows.index][there]) for values in (traces.cost_s, traces.error))
         lines.append({
-            "dataset": marked(str(dataset)), "pipeline": pipeline, "runs": len(rows),
-            "evaluations": int(there.sum()), "failed": int((there & np.isnan(error)).sum()),
-            "mean cost (s)": float(cost[there].mean()), "maximum cost (s)": float(cost[there].max()),
-            "slowest/fastest": float(cost[there].max() / cost[there].min()),
-            "best error": _or_nan(np.min, error), "worst error": _or_nan(np.max, error),
+            "dataset": with_caveat(str(dataset)), "pipeline": pipeline, "runs": len(rows),
+            "evaluations": len(cost), "failed": int(error.isna().sum()), **_extremes(cost, error),
         })  # fmt: skip
     return pd.DataFrame(lines)
 
 
-def _or_nan(extreme: Callable[[np.ndarray], float], error: np.ndarray) -> float:
-    """Return the least or greatest error of successful evaluations; NaN where there is none."""
-    there = error[~np.isnan(error)]
-    return float(extreme(there)) if len(there) else float("nan")
-
-
 # The picture of the measured tables: the best error that each problem's rows reach, against what they cost.
 
-COST, ERROR = "scaled_s", "val_error"
 _COLUMNS, _FEWEST_PANELS = 6, 3
 _WIDE = 5.0  # a range of errors, as a ratio, that ticks at 1, 2, 5 serve better than even ones
 _COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7")  # Okabe, Ito 2008
@@ -181,7 +160,7 @@ def numbers(folder: Path = TABLES) -> pd.DataFrame:
         for pipeline in pipelines.names():
             if problem_name(dataset, pipeline) in present:
                 table = load_table(problem_name(dataset, pipeline), folder)
-                cost, error = (table[name][table.measured] for name in (COST, ERROR))
+                cost, error = (table[name][table.measured] for name in ("scaled_s", "val_error"))
                 rows = front(cost, error)
                 where = {"dataset": dataset, "pipeline": pipeline, "rows": len(cost)}
                 parts.append(pd.DataFrame({**where, "cost_s": cost[rows], "error": error[rows]}))

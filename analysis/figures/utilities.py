@@ -9,10 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullLocator
 
-from analysis import captions
-from analysis.captions import footnote, intervals, plural, scope, sentence
-from analysis.plotting import Drawn, new_figure, save, style
-from analysis.traces import CELL, PROBLEM
+from analysis.captions import footnote, format_intervals, intervals, markdown_table, plural, scope, sentence
+from analysis.plotting import Drawn, new_figure, save, style, write_csv
+from analysis.traces import CELL
 from analysis.utilities import (
     REFERENCE,
     Complete,
@@ -34,46 +33,60 @@ PALETTE = ("#000000", "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#5
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 
 
+Looks = dict[str, tuple[str, str]]
+"""Colour (of the utility) and marker (of the rule) of every method, by its label."""
+
+
 def draw_utilities(runs: Runs, out_dir: Path) -> Drawn:
     """Draw the figure `utilities`; raises BadInput where the runs do not suffice (`utilities.complete`)."""
     whole, n, _ = at_horizon(runs)
     found = complete(whole)
     methods = found.runs.table.drop_duplicates("label").set_index("label").loc[found.labels, ["utility", "rule"]]
     numbers = pd.concat([relative(found), ranks(found)], ignore_index=True).merge(methods, on="label")
-    caption = _caption(found, n)
+    cells, gone = _cells(found), ", ".join(sorted(found.missing))
+    caption = sentence(
+        f"Utilities (colour) under cost rules (marker). Left: training cost and best error after {n} evaluations, in",
+        f"percent of EI's ({REFERENCE}) on the same problem and seed. Middle: the same with the optimizer's own time",
+        "added to the training's, on the host that made the records. Right: mean rank of the best error at the end",
+        "(filled), and within EI's training and thinking time, thinking counted (hollow). Means over",
+        f"{scope(cells, found.runs.evaluator)}, {len(found.labels)} methods, {len(cells)} cells that have them all.",
+        f"Left out, with fewer cells: {gone}." if gone else "",
+        intervals(cells),
+        footnote(cells["dataset"]),
+    )
+    utilities, rules = (sorted(set(methods[kind]), key=lambda name: (name != "ei", name)) for kind in methods)
+    colours = {name: PALETTE[k % len(PALETTE)] for k, name in enumerate(utilities)}
+    markers = {name: MARKERS[k % len(MARKERS)] for k, name in enumerate(rules)}
+    looks = {str(label): (colours[utility], markers[rule]) for label, utility, rule in methods.itertuples(name=None)}
     with style():
         figure, plots = new_figure(11.0, 5.4, caption)
         panels = plots.subplots(1, 3, width_ratios=(1.0, 1.0, 0.9))
-        looks = _looks(methods)
         for axes, measure in zip(panels, ("cost", "both"), strict=False):
             _front(axes, numbers, measure, looks)
         panels[0].set(xlabel="training cost (% of EI's)", ylabel=f"best error after {n} evaluations (% of EI's)")
         panels[1].set(xlabel="training + thinking (% of EI's)")
         panels[1].sharey(panels[0])
         _ranks(panels[2], numbers, looks)
-        plots.legend(handles=_legend(looks, methods), loc="outside lower center", ncols=7)
+        names = {"ei": "no cost", "eipu": "per cost"}
+        handles = [Line2D([], [], color=colour, label=name) for name, colour in colours.items()]
+        handles += [
+            Line2D([], [], color="0.3", marker=marker, linestyle="", label=names.get(name, name))
+            for name, marker in markers.items()
+        ]
+        plots.legend(handles=handles, loc="outside lower center", ncols=7)
         return save(figure, "utilities", caption, numbers, out_dir)
 
 
-def _looks(methods: pd.DataFrame) -> dict[str, tuple[str, str]]:
-    """Return colour (of the utility) and marker (of the rule) of every method."""
-    utilities = ["ei", *sorted(set(methods["utility"]) - {"ei"})]
-    rules = ["ei", *sorted(set(methods["rule"]) - {"ei"})]
-    return {
-        str(label): (
-            PALETTE[utilities.index(row["utility"]) % len(PALETTE)],
-            MARKERS[rules.index(row["rule"]) % len(MARKERS)],
-        )
-        for label, row in methods.iterrows()
-    }
+def _cells(found: Complete) -> pd.DataFrame:
+    return found.runs.table[CELL].drop_duplicates()
 
 
-def _front(axes: Axes, numbers: pd.DataFrame, measure: str, looks: dict[str, tuple[str, str]]) -> None:
+def _front(axes: Axes, numbers: pd.DataFrame, measure: str, looks: Looks) -> None:
     x, y = (numbers[numbers["measure"] == name].set_index("label") for name in (measure, "error"))
-    for utility, rows in x.groupby("utility"):
+    for _, rows in x.groupby("utility"):
         rows = rows.sort_values("value")
-        axes.plot(rows["value"], y.loc[rows.index, "value"], color=looks[str(rows.index[0])][0], linewidth=0.7,
-                  alpha=0.6, label=str(utility))  # fmt: skip
+        colour = looks[str(rows.index[0])][0]
+        axes.plot(rows["value"], y.loc[rows.index, "value"], color=colour, linewidth=0.7, alpha=0.6)
     for label, (colour, marker) in looks.items():
         at = [part.loc[label, ["value", "low", "high"]].to_numpy(dtype=float) for part in (x, y)]
         arms = [np.maximum([[v - low], [high - v]], 0.0) for v, low, high in at]
@@ -88,51 +101,22 @@ def _front(axes: Axes, numbers: pd.DataFrame, measure: str, looks: dict[str, tup
     axes.xaxis.set_minor_locator(NullLocator())
 
 
-def _ranks(axes: Axes, numbers: pd.DataFrame, looks: dict[str, tuple[str, str]]) -> None:
-    """Mean rank at the end, best on top, filled; hollow: within EI's training and thinking time."""
+def _ranks(axes: Axes, numbers: pd.DataFrame, looks: Looks) -> None:
+    """Draw the mean rank at the end, best on top, filled; hollow: within EI's training and thinking time."""
     end, timed = (
         numbers[numbers["measure"] == name].set_index("label")
         for name in ("at the end", "within EI's training + thinking")
     )
-    order = end.sort_values("value", ascending=False).index
+    order = [str(label) for label in end.sort_values("value", ascending=False).index]
     for place, label in enumerate(order):
-        colour, marker = looks[str(label)]
-        for part, filled, shift in ((end, True, 0.14), (timed, False, -0.14)):
+        colour, marker = looks[label]
+        for part, face, shift in ((end, colour, 0.14), (timed, "white", -0.14)):
             value, low, high = part.loc[label, ["value", "low", "high"]].to_numpy(dtype=float)
             axes.plot([low, high], [place + shift] * 2, color=colour, linewidth=0.8, alpha=0.6)
-            axes.plot(value, place + shift, marker, color=colour, markersize=3.8,
-                      markerfacecolor=colour if filled else "white")  # fmt: skip
-    axes.set_yticks(range(len(order)), [str(label) for label in order], fontsize=6.5)
+            axes.plot(value, place + shift, marker, color=colour, markersize=3.8, markerfacecolor=face)
+    axes.set_yticks(range(len(order)), order, fontsize=6.5)
     axes.set_ylim(-0.7, len(order) - 0.3)
     axes.set_xlabel("mean rank (1 = best)")
-
-
-def _legend(looks: dict[str, tuple[str, str]], methods: pd.DataFrame) -> list[Line2D]:
-    first = methods.reset_index().drop_duplicates("utility").set_index("utility")["label"]
-    utilities = sorted(first.index, key=lambda u: (u != "ei", u))
-    colours = [Line2D([], [], color=looks[first[u]][0], label=str(u)) for u in utilities]
-    rules = methods.reset_index().drop_duplicates("rule").set_index("rule")["label"]
-    names = {"ei": "no cost", "eipu": "per cost"}
-    marks = [
-        Line2D([], [], color="0.3", marker=looks[rules[r]][1], linestyle="", label=f"{names.get(str(r), r)}")
-        for r in sorted(rules.index, key=lambda r: (r != "ei", r))
-    ]
-    return colours + marks
-
-
-def _caption(found: Complete, n: int) -> str:
-    cells = found.runs.table[[*PROBLEM, "seed"]].drop_duplicates()
-    gone = ", ".join(sorted(found.missing))
-    return sentence(
-        f"Utilities (colour) under cost rules (marker). Left: training cost and best error after {n} evaluations, in",
-        f"percent of EI's ({REFERENCE}) on the same problem and seed. Middle: the same with the optimizer's own time",
-        "added to the training's, on the host that made the records. Right: mean rank of the best error at the end",
-        "(filled), and within EI's training and thinking time, thinking counted (hollow). Means over",
-        f"{scope(cells, found.runs.evaluator)}, {len(found.labels)} methods, {len(cells)} cells that have them all.",
-        f"Left out, with fewer cells: {gone}." if gone else "",
-        intervals(cells),
-        footnote(cells["dataset"]),
-    )
 
 
 # The tables: cost and error relative to EI, ranks, and what thinking adds to training.
@@ -158,12 +142,10 @@ def tables(runs: Runs, budgets: pd.Series | None = None) -> tuple[list[tuple[str
         if short:
             gone = ", ".join(f"{name} ({plural(count, 'run')})" for name, count in sorted(short.items()))
             lead.append(f"Left out, shorter than {n} evaluations or planned for another length: {gone}.")
+        shown = [RANKS, _rank_table(ranked), ENDED, _ended_table(found, ranked)]
         parts += [
             ("Utilities and cost rules: cost, error and thinking time", [*lead, _front_table(found, front), TIMES]),
-            (
-                "Utilities and cost rules: mean ranks",
-                [RANKS, _rank_table(found, ranked), ENDED, _ended_table(found, ranked)],
-            ),
+            ("Utilities and cost rules: mean ranks", shown),
         ]
     except BadInput as error:
         parts.append(("Utilities and cost rules", [f"Not computed: {error}."]))
@@ -199,48 +181,43 @@ RANKS = (
 ENDED = "Runs that had made all their evaluations before that, and count there with what they had found by then:"
 
 
-def _totals(found: Complete) -> pd.DataFrame:
+def _totals(found: Complete, order: list[str]) -> pd.DataFrame:
+    """Return the means per run of each method, in the columns that tables end with."""
     runs = found.runs
-    totals = runs.table.assign(training=runs.training_s, thinking=runs.thought_s)
-    mean = totals.groupby("label")[["evaluations", "ms_per_step", "training", "thinking"]].mean()
-    return mean.rename(columns={"ms_per_step": "ms per step", "training": "training (s)", "thinking": "thinking (s)"})
+    totals = runs.table.rename(columns={"ms_per_step": "ms per step"})
+    totals = totals.assign(**{"training (s)": runs.training_s, "thinking (s)": runs.thought_s})
+    mean = totals.groupby("label")[["evaluations", "ms per step", "training (s)", "thinking (s)"]].mean().loc[order]
+    return mean.assign(**{"both (s)": mean["training (s)"] + mean["thinking (s)"]})
 
 
-def _shown(numbers: pd.DataFrame, labels: Sequence[str], digits: int) -> pd.DataFrame:
+def _shown(numbers: pd.DataFrame, labels: list[str]) -> pd.DataFrame:
     """Return ``value [low, high]``, labels x measures."""
-    out = pd.DataFrame(index=list(labels))
+    out = pd.DataFrame(index=labels)
     for measure, rows in numbers.groupby("measure", sort=False):
-        triples = rows.set_index("label").loc[list(labels), ["value", "low", "high"]].to_numpy(float)
-        out[measure] = [captions.format_interval(v, low, high, digits) for v, low, high in triples]
+        out[measure] = format_intervals(rows.set_index("label").loc[labels, ["value", "low", "high"]])
     return out
 
 
 def _front_table(found: Complete, numbers: pd.DataFrame) -> str:
-    order = numbers[numbers["measure"] == "error"].sort_values(["value", "label"])["label"].tolist()
-    totals, text = _totals(found).loc[order], _shown(numbers, order, 1)
-    out = pd.DataFrame({"method": order, "cost (%)": text["cost"].to_numpy()})
-    pairs = numbers[numbers["measure"] == "error"].set_index("label").loc[order, "n"].astype(int)
-    cells = len(found.runs.table[CELL].drop_duplicates())
-    own = [f"{v} ({n} cells)" if n < cells else v for v, n in zip(text["error"], pairs, strict=True)]
-    out["error (%)"], out["ms per step"] = own, totals["ms per step"].to_numpy()
-    for name in ("training (s)", "thinking (s)"):
-        out[name] = totals[name].to_numpy()
-    out["both (s)"] = out["training (s)"] + out["thinking (s)"]
-    out["cost + thinking (%)"] = text["both"].to_numpy()
-    return captions.markdown_table(out)
+    end = numbers[numbers["measure"] == "error"].sort_values(["value", "label"])
+    order, cells = end["label"].tolist(), len(_cells(found))
+    text, totals = _shown(numbers, order), _totals(found, order).drop(columns="evaluations")
+    fewer = ["" if n == cells else f" ({n} cells)" for n in end["n"].astype(int)]
+    out = pd.DataFrame({"method": order, "cost (%)": text["cost"], "error (%)": text["error"] + fewer}, index=order)
+    return markdown_table(out.join(totals).assign(**{"cost + thinking (%)": text["both"]}))
 
 
-def _rank_table(found: Complete, numbers: pd.DataFrame) -> str:
+def _rank_table(numbers: pd.DataFrame) -> str:
     end = _best_first(numbers)
-    out = _shown(numbers, end["label"].tolist(), 1)
+    out = _shown(numbers, end["label"].tolist())
     out.insert(1, f"{end['measure'].iloc[0]}, minus EI's", _off(end))
-    return captions.markdown_table(out.rename_axis("method").reset_index())
+    return markdown_table(out.rename_axis("method").reset_index())
 
 
 def _ended_table(found: Complete, numbers: pd.DataFrame) -> str:
     part = ended_before(found).loc[_best_first(numbers)["label"]]
     out = part.map("{:.0%}".format).rename(columns="{:.0%} of EI's training".format)
-    return captions.markdown_table(out.rename_axis("method").reset_index())
+    return markdown_table(out.rename_axis("method").reset_index())
 
 
 def _best_first(numbers: pd.DataFrame) -> pd.DataFrame:
@@ -250,35 +227,31 @@ def _best_first(numbers: pd.DataFrame) -> pd.DataFrame:
 
 def _off(numbers: pd.DataFrame) -> list[str]:
     """Return the differences to the reference's ranks in the order of the rows; the reference itself has none."""
-    rows = numbers[["label", "off_value", "off_low", "off_high"]].itertuples(index=False, name=None)
-    return ["" if name == REFERENCE else captions.format_interval(v, low, high, 1) for name, v, low, high in rows]
+    shown = format_intervals(numbers[["off_value", "off_low", "off_high"]])
+    return ["" if name == REFERENCE else text for name, text in zip(numbers["label"], shown, strict=True)]
 
 
 def _deadline_table(found: Complete, numbers: pd.DataFrame) -> str:
     numbers = numbers.sort_values(["value", "label"])
     order = numbers["label"].tolist()
-    totals = _totals(found).loc[order]
-    out = pd.DataFrame({"method": order, "mean rank": _shown(numbers, order, 1).iloc[:, 0].to_numpy()})
+    out = pd.DataFrame({"method": order, "mean rank": _shown(numbers, order).iloc[:, 0]}, index=order)
     out["minus EI's"] = _off(numbers)
-    for name in ("evaluations", "ms per step", "training (s)", "thinking (s)"):
-        out["evaluations in time" if name == "evaluations" else name] = totals[name].to_numpy()
-    out["both (s)"] = out["training (s)"] + out["thinking (s)"]
-    return captions.markdown_table(out)
+    return markdown_table(out.join(_totals(found, order).rename(columns={"evaluations": "evaluations in time"})))
 
 
 def _scope(found: Complete, what: str) -> list[str]:
     """Return which part of the study the numbers are about: methods, problems, seeds, and what was left out."""
-    cells = found.runs.table[[*PROBLEM, "seed"]].drop_duplicates()
+    cells = _cells(found)
     gone = ", ".join(f"{name} ({plural(n, 'cell')})" for name, n in sorted(found.missing.items()))
-    parts = [
+    parts = sentence(
         f"{plural(len(found.labels), 'method')} {what}, over {scope(cells, found.runs.evaluator)}, "
         f"{plural(len(cells), 'cell')} with every one of them.",
         f"Left out: {plural(found.partial, 'cell')} that lack one." if found.partial else "",
         f"Left out, with fewer cells: {gone}." if gone else "",
         intervals(cells),
         footnote(cells["dataset"]),
-    ]
-    return [" ".join(part for part in parts if part)]
+    )
+    return [parts]
 
 
 def write(parts: Sequence[tuple[str, list[str]]], numbers: pd.DataFrame, out_dir: Path) -> Path:
@@ -288,7 +261,5 @@ def write(parts: Sequence[tuple[str, list[str]]], numbers: pd.DataFrame, out_dir
     write_atomically(path, f"{text}\n".encode())
     if len(numbers):
         columns = ["part", "measure", "label", "value", "low", "high", "n", "off_value", "off_low", "off_high"]
-        table = numbers.reindex(columns=columns)
-        text = table.to_csv(index=False, float_format="%.6g", lineterminator="\n")
-        write_atomically(out_dir / "utilities_numbers.csv", text.encode())
+        write_csv(numbers.reindex(columns=columns), out_dir / "utilities_numbers.csv")
     return path

@@ -11,18 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
-from scipy.stats import mannwhitneyu
+from scipy.stats import mannwhitneyu, qmc
 
-from analysis.captions import (
-    footnote,
-    format_interval,
-    format_number,
-    intervals,
-    markdown_table,
-    plural,
-    scope,
-    sentence,
-)
+from analysis import captions
+from analysis.captions import footnote, intervals, markdown_table, plural, scope, sentence
 from analysis.plotting import BLUE, GREEN, ORANGE, RED, Drawn, new_figure, save, style
 from analysis.statistics import bootstrap
 from analysis.traces import CELL
@@ -38,7 +30,12 @@ from tabular_cache.cost_study import CensoringData, slack_rows
 
 # Numbers about censored costs, from the records of `python -m tabular_cache censored`.
 
-TREATMENTS = ("sampled", "mean", "dropped", "bound")
+TREATMENTS = {
+    "sampled": ("Algorithm 1", BLUE, "o"),
+    "mean": ("mean imputation", GREEN, "s"),
+    "dropped": ("dropped", ORANGE, "v"),
+    "bound": ("bound as value", RED, "^"),
+}
 COST_TREATMENTS = ("imputed", "dropped", "bound", "known")
 
 
@@ -63,7 +60,7 @@ def read_censored(results_dir: Path) -> pd.DataFrame:
 
 
 def by_slack(found: pd.DataFrame) -> pd.DataFrame:
-    """Return, per n, slack factor (NaN: none) and treatment: the share censored, RMSE with its interval, and LL.
+    """Return, per n, slack factor (infinite: none) and treatment: the share censored, RMSE with its interval, and LL.
 
     rmse: mean over cells of the RMSE of log cost; off_*: its paired difference from ``sampled``; log_likelihood: the
     median over cells of the mean log density of a true log cost (a mean would show only the worst cells).
@@ -74,9 +71,9 @@ def by_slack(found: pd.DataFrame) -> pd.DataFrame:
         wide = group.pivot(index=CELL, columns="treatment", values="rmse")[list(TREATMENTS)]
         rmse = bootstrap(wide).rename(columns={"value": "rmse", "n": "cells"})
         off = bootstrap(wide.sub(wide["sampled"], axis=0)).add_prefix("off_").drop(columns="off_n")
-        density = group.groupby("treatment")["log_likelihood"].median().rename("log_likelihood")
-        whole = {"n": int(str(n)), "slack": float(str(slack)), "censored": float(group["censored"].mean())}
-        rows.append(rmse.join(off).join(density).rename_axis("treatment").reset_index().assign(**whole))
+        density = group.groupby("treatment")["log_likelihood"].median()
+        joined = rmse.join(off).join(density).rename_axis("treatment").reset_index()
+        rows.append(joined.assign(n=int(str(n)), slack=float(str(slack)), censored=group["censored"].mean()))
     return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame()
 
 
@@ -89,19 +86,17 @@ def by_model(found: pd.DataFrame) -> pd.DataFrame:
     part = found[found["experiment"] == "timeout"]
     for (n, model), group in part.groupby(["n", "model"], sort=False):
         wide = group.pivot(index=CELL, columns="treatment", values="rmse")[list(COST_TREATMENTS)]
-        beyond = group.groupby("treatment")["rmse_beyond"].mean()
+        beyond = group.groupby("treatment")["rmse_beyond"].mean().add_suffix("_beyond")
         gain = bootstrap((wide["bound"] - wide["imputed"]).to_frame("gain")).iloc[0]
-        mean = wide.mean()
-        row = {"n": int(str(n)), "model": model, "cells": len(wide), "censored": float(group["censored"].mean())}
-        row |= {t: float(mean[t]) for t in COST_TREATMENTS} | {f"{t}_beyond": float(beyond[t]) for t in COST_TREATMENTS}
+        row = {"n": n, "model": model, "cells": len(wide), "censored": group["censored"].mean()}
         row |= {"gain": gain["value"], "gain_low": gain["low"], "gain_high": gain["high"]}
-        rows.append(row)
+        rows.append(row | wide.mean().to_dict() | beyond.to_dict())
     return pd.DataFrame(rows)
 
 
 # The one-dimensional example: a forest on capped evaluations before and after one step of Bayesian optimization.
 #
-# Source: Hutter, Hoos and Leyton-Brown 2013, figure 1, with a function of our own.
+# Source: Hutter, Hoos and Leyton-Brown 2013, figure 1, with another function.
 
 SLACK, START, KAPPA_MAX, TREES, SEED = 1.2, 8, 3.0, 1000, 0
 GRID = np.linspace(0.0, 1.0, 801)
@@ -123,26 +118,14 @@ class State:
     sd: Float[np.ndarray, " g"]
     ei: Float[np.ndarray, " g"]
 
-    @property
-    def best(self) -> float:
-        """The lowest cost that is known."""
-        return float(self.y[~self.censored].min())
-
-
-def evaluate(x: list[float]) -> tuple[Float[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
-    """Return costs and which are bounds, evaluated in that order, each stopped at SLACK times the best so far."""
-    y, censored, best = list[float](), list[bool](), None
-    for value in cost(np.array(x)):
-        cap = threshold(SLACK, best, KAPPA_MAX)
-        y.append(min(float(value), cap))
-        censored.append(bool(value > cap))
-        best = y[-1] if best is None else min(best, y[-1])
-    return np.array(y), np.array(censored)
-
 
 def state(x: list[float]) -> State:
-    """Evaluate `x`, fit the forest (Algorithm 1) and return what it says."""
-    y, censored = evaluate(x)
+    """Evaluate `x` in that order, each stopped at SLACK times the best so far, and fit the forest (Algorithm 1)."""
+    true, best, y = cost(np.array(x)), None, np.empty(len(x))
+    for k, value in enumerate(true):
+        y[k] = min(value, threshold(SLACK, best, KAPPA_MAX))
+        best = float(y[: k + 1].min())
+    censored = y < true
     forest = CensoredForest(RandomForest(trees=TREES, seed=SEED))
     mean, sd = forest.fit(np.array(x)[:, None], y, censored, KAPPA_MAX).posterior.mean_sd(GRID[:, None])
     return State(np.array(x), y, censored, mean, sd, np.exp(log_ei(y[~censored].min() - mean, sd)))
@@ -150,8 +133,6 @@ def state(x: list[float]) -> State:
 
 def steps() -> tuple[State, State]:
     """Return the states after a Latin hypercube design and after the point of highest EI."""
-    from scipy.stats import qmc
-
     rng = np.random.Generator(np.random.PCG64(seed_sequence(SEED, "censored example")))
     x = qmc.LatinHypercube(1, rng=rng).random(START)[:, 0].tolist()
     before = state(x)
@@ -167,7 +148,7 @@ def draw(out_dir: Path) -> Drawn:
         f"after a Latin hypercube design of {START} points ({known} known, {capped} stopped); right: one step later,",
         f"at the point of highest EI. Mean and band (one sd either way) over {TREES:,} trees by Algorithm 1 of",
         "Hutter et al. 2013: at a stopped point the mean lies above the bound, and the band does not close. After its",
-        "figure 1, with a function of our own.",
+        "figure 1, with another function.",
     )
     numbers = []
     with style():
@@ -229,51 +210,39 @@ def test_times(records: list[dict[str, Any]]) -> pd.DataFrame:
     """Return one row per record: scenario, slack (inf: none, NaN: the solver's defaults), run, mean test seconds."""
     rows = []
     for record in records:
-        spec = record["spec"]
-        slack = spec.get("slack", float("nan"))
-        rows.append(
-            {
-                "scenario": spec["scenario"],
-                "slack": float("inf") if slack is None else float(slack),
-                "run": spec.get("run", -1),
-                "test_s": float(np.mean([t["seconds"] for t in record["test"]])),
-                "unsolved": sum(t["status"] != "solved" for t in record["test"]),
-                "target_runs": len(record.get("runs", [])),
-                "configurations": len(record.get("rows", [])),
-                "own_share": record["model_s"] / (record["model_s"] + record["target_s"])
-                if "runs" in record
-                else np.nan,
-                "kappa_max_s": spec["kappa_max_s"],
-                "budget_s": spec.get("budget_s", np.nan),
-            }
-        )
+        spec, made = record["spec"], "runs" in record  # a record of the defaults has no runs
+        slack = spec.get("slack", np.nan)
+        rows.append({
+            "scenario": spec["scenario"], "slack": np.inf if slack is None else float(slack),
+            "run": spec.get("run", -1),
+            "test_s": float(np.mean([t["seconds"] for t in record["test"]])),
+            "unsolved": sum(t["status"] != "solved" for t in record["test"]),
+            "target_runs": len(record.get("runs", [])), "configurations": len(record.get("rows", [])),
+            "own_share": record["model_s"] / (record["model_s"] + record["target_s"]) if made else np.nan,
+            "kappa_max_s": spec["kappa_max_s"], "budget_s": spec.get("budget_s", np.nan),
+        })  # fmt: skip
     return pd.DataFrame(rows).sort_values(["scenario", "slack", "run"], ignore_index=True)
 
 
 def medians(times: pd.DataFrame) -> pd.DataFrame:
     """Return, per scenario and slack factor, the median test time over runs, and whether it is among the best.
 
-    The best group has the lowest median; another is marked with it unless a two-sided Mann-Whitney U test against it
+    The best group has the lowest median; another is among the best unless a two-sided Mann-Whitney U test against it
     has p < 0.05, as in the paper. p: that test's, NaN for the best group itself.
     """
     rows = []
     for scenario, part in times.dropna(subset="slack").groupby("scenario"):
-        groups = {float(str(slack)): g["test_s"].to_numpy() for slack, g in part.groupby("slack")}
-        best = min(groups, key=lambda slack: float(np.median(groups[slack])))
+        groups = dict(iter(part.groupby("slack")))
+        best = min(groups, key=lambda slack: float(groups[slack]["test_s"].median()))
         default = times.loc[(times["scenario"] == scenario) & times["slack"].isna(), "test_s"]
-        for slack, seconds in groups.items():
-            p = float("nan") if slack == best else float(mannwhitneyu(seconds, groups[best]).pvalue)
-            own = part[part["slack"] == slack]
-            rows.append(
-                {
-                    "scenario": scenario, "slack": slack, "runs": len(seconds), "median_s": float(np.median(seconds)),
-                    "best": slack == best or p >= SIGNIFICANT, "p": p,
-                    "default_s": float(default.iloc[0]) if len(default) else np.nan,
-                    "target_runs": float(own["target_runs"].median()),
-                    "configurations": float(own["configurations"].median()),
-                    "own_share": float(own["own_share"].mean()), "unsolved": float(own["unsolved"].mean()),
-                }
-            )  # fmt: skip
+        for slack, own in groups.items():
+            p = np.nan if slack == best else float(mannwhitneyu(own["test_s"], groups[best]["test_s"]).pvalue)
+            rows.append({
+                "scenario": scenario, "slack": slack, "runs": len(own), "median_s": own["test_s"].median(),
+                "best": slack == best or p >= SIGNIFICANT, "p": p,
+                "default_s": default.iloc[0] if len(default) else np.nan,
+                **own[["target_runs", "configurations"]].median(), **own[["own_share", "unsolved"]].mean(),
+            })  # fmt: skip
     return pd.DataFrame(rows)
 
 
@@ -309,17 +278,10 @@ def solver_slack_rows(records: list[dict[str, Any]], slacks: tuple[float | None,
 
 # Figures about censored costs: C2 (treatments over slack factors) and C3 (box plots of configured solvers).
 
-_LOOK = {
-    "sampled": ("Algorithm 1", BLUE, "o"),
-    "mean": ("mean imputation", GREEN, "s"),
-    "dropped": ("dropped", ORANGE, "v"),
-    "bound": ("bound as value", RED, "^"),
-}
 
-
-def factor(slack: float) -> str:
+def factor(slack: object) -> str:
     """Return a slack factor as figures and tables write it."""
-    return "none" if np.isinf(slack) else f"{slack:g}"
+    return "none" if np.isinf(value := float(str(slack))) else f"{value:g}"
 
 
 def c2(found: pd.DataFrame, numbers: pd.DataFrame, out_dir: Path) -> Drawn:
@@ -341,13 +303,13 @@ def c2(found: pd.DataFrame, numbers: pd.DataFrame, out_dir: Path) -> Drawn:
     with style():
         figure, plots = new_figure(9.6, 3.6, caption)
         axes: Any = plots.subplots(1, 2)
-        for k, treatment in enumerate(TREATMENTS):
+        for k, (treatment, (label, colour, marker)) in enumerate(TREATMENTS.items()):
             own = part[part["treatment"] == treatment].sort_values("slack")
-            label, colour, marker = _LOOK[treatment]
             x = np.arange(len(own)) + 0.12 * (k - 1.5)
             bars = np.array([own["rmse"] - own["low"], own["high"] - own["rmse"]]).clip(0)
-            axes[0].errorbar(x, own["rmse"], bars, color=colour, marker=marker, linestyle="", markersize=5, label=label)
-            axes[1].plot(x, own["log_likelihood"], color=colour, marker=marker, linestyle="", markersize=5, label=label)
+            look: Any = {"color": colour, "marker": marker, "linestyle": "", "markersize": 5, "label": label}
+            axes[0].errorbar(x, own["rmse"], bars, **look)
+            axes[1].plot(x, own["log_likelihood"], **look)
         for axis, name in zip(axes, ("RMSE of log cost", "log-likelihood (median over cells)"), strict=True):
             axis.set_xticks(range(len(slacks)), [factor(s) for s in slacks])
             axis.set_xlabel("slack factor")
@@ -362,11 +324,6 @@ def c2(found: pd.DataFrame, numbers: pd.DataFrame, out_dir: Path) -> Drawn:
         return save(figure, "c2", caption, part, out_dir)
 
 
-def _range(runs: pd.Series) -> str:
-    low, high = int(runs.min()), int(runs.max())
-    return plural(high, "run") if low == high else f"{low} to {plural(high, 'run')}"
-
-
 def c3(times: pd.DataFrame, out_dir: Path) -> Drawn:
     """Draw C3: box plots of mean test runtime per slack factor, one panel per scenario; the best group is filled."""
     table = medians(times)
@@ -374,10 +331,11 @@ def c3(times: pd.DataFrame, out_dir: Path) -> Drawn:
         raise BadInput("C3 needs configuration runs: python -m harness.configurator")
     names = list(dict.fromkeys(table["scenario"]))
     one = times.dropna(subset="budget_s").iloc[0]
-    runs = table["runs"]
+    least, most = int(table["runs"].min()), int(table["runs"].max())
+    runs = plural(most, "run") if least == most else f"{least} to {plural(most, 'run')}"
     caption = sentence(
         "C3. Mean CPU seconds on test instances of what was configured under each slack factor;",
-        f"{_range(runs)} per group (dots), {one['budget_s']:g} s of configuration each, the",
+        f"{runs} per group (dots), {one['budget_s']:g} s of configuration each, the",
         f"configurator's own time included; a run of a solver may take {one['kappa_max_s']:g} s, and counts for that",
         "if it does or fails. Dashed: the solver's defaults. Filled: the lowest median and the groups not",
         f"significantly different from it (Mann-Whitney U, p >= {SIGNIFICANT:g}).",
@@ -387,10 +345,8 @@ def c3(times: pd.DataFrame, out_dir: Path) -> Drawn:
         axes: Any = plots.subplots(1, len(names), squeeze=False)[0]
         for axis, name in zip(axes, names, strict=True):
             own = table[table["scenario"] == name].sort_values("slack")
-            data = [
-                times.loc[(times["scenario"] == name) & (times["slack"] == slack), "test_s"].to_numpy()
-                for slack in own["slack"]
-            ]
+            of_it = times[times["scenario"] == name]
+            data = [of_it.loc[of_it["slack"] == slack, "test_s"].to_numpy() for slack in own["slack"]]
             labels = [factor(s) for s in own["slack"]]
             drawn = axis.boxplot(data, widths=0.6, patch_artist=True, tick_labels=labels, showfliers=False)
             for box, best in zip(drawn["boxes"], own["best"], strict=True):
@@ -422,51 +378,47 @@ def slack_table(numbers: pd.DataFrame, cells: pd.DataFrame) -> str:
     rows = []
     for (n, slack), part in numbers.groupby(["n", "slack"]):
         own = part.set_index("treatment")
-        row = {"n": n, "slack": factor(float(str(slack))), "stopped, %": f"{100 * own['censored'].iloc[0]:.0f}"}
-        for t in TREATMENTS:
-            value, low, high = (float(own.loc[t, name]) for name in ("rmse", "low", "high"))  # type: ignore[arg-type]
-            row[f"RMSE {t}"] = format_interval(value, low, high, 2)
-        rows.append(row | {f"LL {t}": format_number(float(own.loc[t, "log_likelihood"])) for t in TREATMENTS})  # type: ignore[arg-type]
+        row = {"n": n, "slack": factor(slack), "stopped, %": f"{100 * own['censored'].iloc[0]:.0f}"}
+        shown = captions.format_intervals(own.loc[list(TREATMENTS), ["rmse", "low", "high"]], 2)
+        row |= {f"RMSE {t}": text for t, text in zip(TREATMENTS, shown, strict=True)}
+        rows.append(row | {f"LL {t}": captions.format_number(own["log_likelihood"][t]) for t in TREATMENTS})
     return (
         f"## Capped evaluations, on the tables\n\n{scope(cells, 'tables')}. RMSE of log cost (natural log; mean "
         "and 95 % interval over cells), LL: mean log-likelihood of a true log cost, median over cells, sd at least "
-        "0.01.\n\n"
-        f"{markdown_table(pd.DataFrame(rows))}"
+        f"0.01.\n\n{markdown_table(pd.DataFrame(rows))}"
     )
 
 
 def solver_table(found: pd.DataFrame) -> str:
     """Return the same on solver runtimes, means and medians over configuration runs."""
     rows = []
-    for (scenario, slack), part in found.groupby(["scenario", found["slack"].fillna(float("inf"))]):
+    for (scenario, slack), part in found.groupby(["scenario", found["slack"].fillna(np.inf)]):
         own = part.groupby("treatment")
-        row = {"scenario": scenario, "slack": factor(float(str(slack))), "runs": part["run"].nunique()}
+        row = {"scenario": scenario, "slack": factor(slack), "runs": part["run"].nunique()}
         row["stopped, %"] = f"{100 * part['censored'].mean():.0f}"
         rmse, density = own["rmse"].mean(), own["log_likelihood"].median()
-        row |= {f"RMSE {t}": f"{rmse[t]:.2f}" for t in TREATMENTS} | {
-            f"LL {t}": format_number(density[t]) for t in TREATMENTS
-        }
-        rows.append(row)
+        row |= {f"RMSE {t}": f"{rmse[t]:.2f}" for t in TREATMENTS}
+        rows.append(row | {f"LL {t}": captions.format_number(density[t]) for t in TREATMENTS})
     return (
         "## Capped evaluations, on solver runtimes\n\nThe runs of configurators without capping; a random half "
         "of the configurations learned from, capped per instance, the others asked about, every run counting.\n\n"
-        + markdown_table(pd.DataFrame(rows))
+        f"{markdown_table(pd.DataFrame(rows))}"
     )
 
 
 def model_table(numbers: pd.DataFrame, cells: pd.DataFrame) -> str:
     """Return the table of cost models where a share of the trainings timed out."""
-    rows = []
-    for row in numbers.to_dict("records"):
-        shown = {"n": row["n"], "cost model": row["model"]} | {t: f"{row[t]:.3f}" for t in COST_TREATMENTS}
-        shown |= {f"{t}, long ones": f"{row[f'{t}_beyond']:.3f}" for t in COST_TREATMENTS}
-        rows.append(shown | {"gain over bound": format_interval(row["gain"], row["gain_low"], row["gain_high"], 3)})
+    shown = numbers[["n", "model"]].rename(columns={"model": "cost model"})
+    shown[list(COST_TREATMENTS)] = numbers[list(COST_TREATMENTS)].map("{:.3f}".format)
+    for t in COST_TREATMENTS:
+        shown[f"{t}, long ones"] = numbers[f"{t}_beyond"].map("{:.3f}".format)
+    shown["gain over bound"] = captions.format_intervals(numbers[["gain", "gain_low", "gain_high"]], 3)
     share = 100 * float(cells["share"].dropna().iloc[0])
     return (
         f"## Cost models when {share:.0f} % of the trainings time out\n\n{scope(cells, 'tables')}. RMSE of log cost on "
         "configurations not learned from, of all and of those beyond the time limit. imputed: the default; bound: a "
         "time-out's cost taken as it is; known: without a limit. gain: paired, 95 % interval.\n\n"
-        f"{markdown_table(pd.DataFrame(rows))}"
+        f"{markdown_table(shown)}"
     )
 
 
@@ -474,14 +426,13 @@ def configured_table(medians: pd.DataFrame) -> str:
     """Return the medians of test runtime; the best group is bold."""
     rows = []
     for (scenario, default), part in medians.groupby(["scenario", "default_s"], dropna=False):
-        row = {"scenario": scenario, "default": format_number(float(str(default)))}
+        row = {"scenario": scenario, "default": captions.format_number(float(str(default)))}
         for one in part.sort_values("slack").to_dict("records"):
-            value = format_number(one["median_s"])
+            value = captions.format_number(one["median_s"])
             row[factor(one["slack"])] = f"**{value}**" if one["best"] else value
         row["runs"] = f"{part['runs'].min()}-{part['runs'].max()}"
-        row["solver runs / configurations"] = (
-            f"{part['target_runs'].median():.0f} / {part['configurations'].median():.0f}"
-        )
+        tried = part[["target_runs", "configurations"]].median()
+        row["solver runs / configurations"] = f"{tried['target_runs']:.0f} / {tried['configurations']:.0f}"
         row["unsolved tests"] = f"{part['unsolved'].mean():.2f}"
         row["own time, %"] = f"{100 * part['own_share'].mean():.0f}"
         rows.append(row)
@@ -489,5 +440,5 @@ def configured_table(medians: pd.DataFrame) -> str:
         "## Configured solvers\n\nMedian over runs of the mean CPU seconds on test instances, per slack factor; bold: "
         "the lowest, and those that a Mann-Whitney U test does not tell from it (p >= 0.05). unsolved "
         "tests: test instances per run that took kappa_max or crashed, which counts for that.\n\n"
-        + markdown_table(pd.DataFrame(rows))
+        f"{markdown_table(pd.DataFrame(rows))}"
     )

@@ -3,137 +3,37 @@
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from analysis import captions
 from analysis.captions import (
     caveats,
     footnote,
+    format_intervals,
     intervals,
-    marked,
+    markdown_table,
     pairs_left_out,
     plural,
     ranks_left_out,
     scope,
-    too_short_marks,
+    too_short_notes,
+    with_caveat,
 )
-from analysis.plotting import Drawn
+from analysis.plotting import Drawn, write_csv
 from analysis.ranks import Ranks, minimal_budgets, rank_curves, ranks
+from analysis.report.page import Section, markdown
 from analysis.selection import at_horizon, horizon, of_families
 from analysis.traces import EI, EIPU, Traces, ordered
-from analysis.tradeoffs import Relative, relative_to_ei, tradeoff
+from analysis.tradeoffs import relative_to_ei, tradeoff
 from datasets.errors import BadInput
 from datasets.files import write_atomically
 
-
-@dataclass(frozen=True)
-class Headline:
-    """Relative cost and error of all methods: `numbers` as `tradeoff` gives them, and what they rest on."""
-
-    numbers: pd.DataFrame
-    pairs: Relative
-    short: int
-    iterations: int
-
-
-def headline(traces: Traces, without: list[str]) -> Headline:
-    """Compare every method with EI after N iterations, leaving the data sets `without` aside.
-
-    Raises BadInput without runs of `ei`.
-    """
-    n = horizon(traces)
-    equal, short = at_horizon(_without(traces, without), n)
-    pairs = relative_to_ei(equal, "the summary")
-    return Headline(tradeoff(pairs, ordered(pairs.table)), pairs, short, n)
-
-
-def headline_table(numbers: pd.DataFrame) -> pd.DataFrame:
-    """Return the numbers as a table to print: one row per method, ``value [low, high]`` in percent of EI."""
-    shown = numbers.drop_duplicates("method").set_index("method")[["n"]].rename(columns={"n": "pairs"})
-    for measure, what in (("cost_pct", "cost"), ("error_pct", "error")):
-        for statistic, rows in numbers.groupby("statistic", sort=True):
-            triples = rows.set_index("method").loc[shown.index, [measure, f"{measure}_low", f"{measure}_high"]]
-            shown[f"{statistic} {what} (%)"] = [
-                captions.format_interval(v, low, high, digits=2) for v, low, high in triples.to_numpy()
-            ]
-    return shown.reset_index()
-
-
-def budget_ranks(traces: Traces, family: str, without: list[str]) -> Ranks:
-    """Rank a family at the whole budgets: ``cei`` with EI and EIpu (F6), or ``eialpha`` with both.
-
-    Raises BadInput where the methods are too few.
-    """
-    traces = _without(traces, without)
-    runs, own = traces.runs, of_families(traces, "alpha")
-    if own.runs.empty:
-        found = ", ".join(ordered(runs)) or "no run"
-        raise BadInput(f"the minimal budget needs a method of EI^alpha: the records hold {found}")
-    equal, _ = at_horizon(own, horizon(traces))
-    member = runs["lam"].notna() | runs["method"].isin([EI, EIPU]) if family == "cei" else runs["alpha"].notna()
-    budgets = minimal_budgets(equal, "the summary")
-    return ranks(traces, budgets, ordered(runs[member]), shares=np.ones(1), what="the summary")
-
-
-def rank_table(ranked: Ranks) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the mean ranks as numbers, and as a table to print with one row per method.
-
-    The heading of a budget that does not count says how many runs are too short for it.
-    """
-    numbers = rank_curves(ranked).drop(columns="share")
-    shown = pd.DataFrame({"method": ranked.methods})
-    marks = dict(zip(ranked.multiples, too_short_marks(ranked), strict=True))
-    for multiple, rows in numbers.groupby("multiple", sort=True):
-        triples = rows.set_index("method").loc[ranked.methods, ["value", "low", "high"]].to_numpy()
-        mark = f" ({marks[multiple]})" if marks[multiple] else ""
-        shown[f"{multiple:.0%}{mark}"] = [captions.format_interval(v, low, high, digits=2) for v, low, high in triples]
-    return numbers, shown
-
-
-def _without(traces: Traces, datasets: list[str]) -> Traces:
-    return traces.select(~traces.runs["dataset"].isin(datasets).to_numpy())
-
-
-# Where the numbers come from: what the records' own specs say, one line per setting.
-
+FAMILIES = {"cei": "EI, EIpu and CEI", "eialpha": "EI^alpha among themselves"}
 VARIED = {"dataset", "pipeline", "dataset_config", "pipeline_config", "acq", "method", "rule", "lam", "alpha"}
 """What the study's grid varies and the summary's tables show; the rest is provenance."""
-
-
-def provenance(made: Sequence[Mapping[str, Any]]) -> dict[str, Counter[str]]:
-    """Return the values, and their block counts, of every setting in the specs that the study's grid does not vary.
-
-    Blocks without a setting that others have count under "".
-    """
-    return {
-        key: Counter(json.dumps(spec[key], sort_keys=True) if key in spec else "" for spec in made)
-        for key in sorted({key for spec in made for key in spec.keys() - VARIED})
-    }
-
-
-def _last_without(item: tuple[str, int]) -> tuple[bool, str]:
-    return not item[0], item[0]
-
-
-def lines(settings: dict[str, Counter[str]], most: int = 3) -> list[str]:
-    """Return one Markdown line per setting: its values with block counts, or how many there are when many."""
-    out = []
-    for key, counts in settings.items():
-        if len(counts) > most:
-            out.append(f"- {key}: {len(counts)} different values")
-            continue
-        shown = {f"`{value}`" if value else "not set": n for value, n in sorted(counts.items(), key=_last_without)}
-        values = [value + (f" ({n:,} blocks)" if len(counts) > 1 else "") for value, n in shown.items()]
-        out.append(f"- {key}: {', '.join(values)}")
-    return out
-
-
-FAMILIES = {"cei": "EI, EIpu and CEI", "eialpha": "EI^alpha among themselves"}
 
 
 def write(
@@ -153,29 +53,30 @@ def write(
     variants: list[tuple[str, list[str]]] = [("", [])]
     if present and set(traces.runs["dataset"]) - set(present):
         variants.append((f", without {', '.join(present)}", present))
-    parts = ["# Summary", counts(traces)]
-    relative_csv: list[pd.DataFrame] = []
-    ranks_csv: list[pd.DataFrame] = []
-    for title, without in variants:
-        parts += relative_section(traces, title, without, relative_csv)
+    sections = [relative_section(traces, title, without, level=2) for title, without in variants]
     for family in FAMILIES:
-        for title, without in variants:
-            parts += ranks_section(traces, family, title, without, ranks_csv)
-    parts += ["## Data sets", datasets_table(traces), footnote(traces.runs["dataset"]), tables]
-    parts += _figures(figures)
-    parts += ["## Provenance", "\n".join(lines(dict(settings))) or "The records name no further setting."]
-    text = "\n\n".join(part for part in parts if part) + "\n"
-    write_numbers(out_dir, relative_csv, ranks_csv)
+        sections += [ranks_section(traces, family, title, without, level=2) for title, without in variants]
+    drawn: list[str] = []
+    for name, one in figures.items():
+        reason = f"{name.upper()} was not drawn: {one}."
+        drawn += [reason] if isinstance(one, str) else [f"![{name.upper()}]({name}.png)", one.caption]
+    sections += [
+        Section("datasets", "Data sets", [datasets_table(traces), footnote(traces.runs["dataset"]), tables]),
+        *([Section("figures", "Figures", drawn)] if drawn else []),
+        Section("provenance", "Provenance", ["\n".join(lines(settings)) or "The records name no further setting."]),
+    ]
+    text = markdown("Summary", counts(traces), sections)
+    write_numbers(sections, out_dir)
     write_atomically(out_dir / "summary.md", text.encode())
     return text
 
 
-def write_numbers(out_dir: Path, relative: list[pd.DataFrame], ranks: list[pd.DataFrame]) -> None:
-    """Write relative.csv and ranks.csv, each where there is something in it."""
-    for name, frames in (("relative", relative), ("ranks", ranks)):
+def write_numbers(sections: Sequence[Section], out_dir: Path) -> None:
+    """Write the sections' numbers to relative.csv and ranks.csv, each where there is something in it."""
+    for name in ("relative", "ranks"):
+        frames = [section.numbers for section in sections if section.table == name and section.numbers is not None]
         if frames:
-            table = pd.concat(frames).to_csv(index=False, float_format="%.6g", lineterminator="\n")
-            write_atomically(out_dir / f"{name}.csv", table.encode())
+            write_csv(pd.concat(frames), out_dir / f"{name}.csv")
 
 
 def counts(traces: Traces) -> str:
@@ -194,40 +95,79 @@ def counts(traces: Traces) -> str:
     )
 
 
-def relative_section(traces: Traces, title: str, without: list[str], csv: list[pd.DataFrame]) -> list[str]:
-    """Return heading, scope, table of cost and error relative to EI, and what was left out; adds numbers to `csv`."""
-    heading = f"## Cost and error relative to EI{title}"
+def relative_section(traces: Traces, title: str, without: list[str], name: str = "relative", level: int = 3) -> Section:
+    """Compare every method with EI after N iterations, leaving the data sets `without` aside."""
+    title = f"Cost and error relative to EI{title}"
     try:
-        found = headline(traces, without)
+        n = horizon(traces)
+        equal, short = at_horizon(_leave_aside(traces, without), n)
+        pairs = relative_to_ei(equal, "the summary")
+        numbers = tradeoff(pairs, ordered(pairs.table))
     except BadInput as error:
-        return [heading, f"Not computed: {error}."]
-    csv.append(found.numbers.assign(judge=traces.judge, without=" ".join(without)))
-    return [
-        heading,
-        f"Total cost and best {traces.judge} error after {found.iterations} iterations, on the same problem and seed; "
-        f"EI = 100. "
-        f"{scope(found.pairs.table, traces.evaluator)}.",
-        captions.markdown_table(headline_table(found.numbers)),
-        pairs_left_out(found.pairs, found.short, found.iterations),
+        return Section(name, title, [f"Not computed: {error}."], level)
+    shown = numbers.drop_duplicates("method").set_index("method")[["n"]].rename(columns={"n": "pairs"})
+    for measure, what in (("cost_pct", "cost"), ("error_pct", "error")):
+        for statistic, rows in numbers.groupby("statistic", sort=True):
+            triples = rows.set_index("method").loc[shown.index, [measure, f"{measure}_low", f"{measure}_high"]]
+            shown[f"{statistic} {what} (%)"] = format_intervals(triples, 2)
+    text = [
+        f"Total cost and best {traces.judge} error after {n} iterations, on the same problem and seed; EI = 100. "
+        f"{scope(pairs.table, traces.evaluator)}.",
+        markdown_table(shown.reset_index()),
+        pairs_left_out(pairs, short, n),
     ]
+    csv = numbers.assign(judge=traces.judge, without=" ".join(without))
+    return Section(name, title, text, level, table="relative", numbers=csv)
 
 
-def ranks_section(traces: Traces, family: str, title: str, without: list[str], csv: list[pd.DataFrame]) -> list[str]:
-    """Return heading, scope, table of mean ranks per budget, and what was left out; adds numbers to `csv`."""
-    heading = f"## Mean rank under a budget: {FAMILIES[family]}{title}"
+def ranks_section(
+    traces: Traces, family: str, title: str, without: list[str], name: str = "ranks", level: int = 3
+) -> Section:
+    """Rank a family at the whole budgets, leaving the data sets `without` aside.
+
+    family: ``cei`` with EI and EIpu (F6), or ``eialpha`` with both.
+    """
+    title = f"Mean rank under a budget: {FAMILIES[family]}{title}"
+    traces = _leave_aside(traces, without)
+    runs, own = traces.runs, of_families(traces, "alpha")
     try:
-        ranked = budget_ranks(traces, family, without)
+        if own.runs.empty:
+            found = ", ".join(ordered(runs)) or "no run"
+            raise BadInput(f"the minimal budget needs a method of EI^alpha: the records hold {found}")
+        equal, _ = at_horizon(own, horizon(traces))
+        member = runs["lam"].notna() | runs["method"].isin([EI, EIPU]) if family == "cei" else runs["alpha"].notna()
+        budgets = minimal_budgets(equal, "the summary")
+        ranked = ranks(traces, budgets, ordered(runs[member]), shares=np.ones(1), what="the summary")
     except BadInput as error:
-        return [heading, f"Not computed: {error}."]
+        return Section(name, title, [f"Not computed: {error}."], level)
     numbers, shown = rank_table(ranked)
-    csv.append(numbers.assign(family=family, judge=traces.judge, without=" ".join(without)))
-    return [
-        heading,
+    text = [
         f"Rank 1 is best, by the {traces.judge} error; budgets in percent of each problem's minimal budget. "
         f"{scope(ranked.cells_used, traces.evaluator)}.",
-        captions.markdown_table(shown),
+        markdown_table(shown),
         ranks_left_out(ranked),
     ]
+    csv = numbers.assign(family=family, judge=traces.judge, without=" ".join(without))
+    return Section(name, title, text, level, table="ranks", numbers=csv)
+
+
+def rank_table(ranked: Ranks) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the mean ranks as numbers, and as a table to print with one row per method.
+
+    The heading of a budget that does not count says how many runs are too short for it.
+    """
+    numbers = rank_curves(ranked).drop(columns="share")
+    shown = pd.DataFrame({"method": ranked.methods})
+    marks = dict(zip(ranked.multiples, too_short_notes(ranked), strict=True))
+    for multiple, rows in numbers.groupby("multiple", sort=True):
+        triples = rows.set_index("method").loc[ranked.methods, ["value", "low", "high"]]
+        mark = f" ({marks[multiple]})" if marks[multiple] else ""
+        shown[f"{multiple:.0%}{mark}"] = format_intervals(triples, 2)
+    return numbers, shown
+
+
+def _leave_aside(traces: Traces, datasets: list[str]) -> Traces:
+    return traces.select(~traces.runs["dataset"].isin(datasets).to_numpy())
 
 
 def datasets_table(traces: Traces) -> str:
@@ -238,14 +178,30 @@ def datasets_table(traces: Traces) -> str:
         "methods": grouped["method"].nunique(), "runs": grouped.size(),
         "evaluations": grouped["evaluations"].sum(),
     }).reset_index(names="data set")  # fmt: skip
-    return captions.markdown_table(table.assign(**{"data set": table["data set"].map(marked)}))
+    return markdown_table(table.assign(**{"data set": table["data set"].map(with_caveat)}))
 
 
-def _figures(figures: Mapping[str, Drawn | str]) -> list[str]:
-    parts = ["## Figures"] if figures else []
-    for name, drawn in figures.items():
-        if isinstance(drawn, str):
-            parts.append(f"{name.upper()} was not drawn: {drawn}.")
-        else:
-            parts += [f"![{name.upper()}]({name}.png)", drawn.caption]
-    return parts
+def provenance(made: Sequence[Mapping[str, Any]]) -> dict[str, Counter[str]]:
+    """Return the values, and their block counts, of every setting in the specs that the study's grid does not vary.
+
+    Blocks without a setting that others have count under "".
+    """
+    return {
+        key: Counter(json.dumps(spec[key], sort_keys=True) if key in spec else "" for spec in made)
+        for key in sorted({key for spec in made for key in spec.keys() - VARIED})
+    }
+
+
+def lines(settings: Mapping[str, Counter[str]], most: int = 3) -> list[str]:
+    """Return one Markdown line per setting: its values with block counts, or how many there are when many."""
+    out = []
+    for key, found in settings.items():
+        if len(found) > most:
+            out.append(f"- {key}: {len(found)} different values")
+            continue
+        ordered_values = sorted(found.items(), key=lambda item: (not item[0], item[0]))  # "not set" last
+        values = [f"`{value}`" if value else "not set" for value, _ in ordered_values]
+        if len(found) > 1:
+            values = [f"{value} ({n:,} blocks)" for value, (_, n) in zip(values, ordered_values, strict=True)]
+        out.append(f"- {key}: {', '.join(values)}")
+    return out

@@ -1,24 +1,23 @@
 """The summary, the problem table, and the command line."""
 
 import json
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from command_lines import ENVIRONMENT, CommandLines
 from fakes import make_tables
 from synthetic_records import Way, block, frame, on_disk, spec
 
 from analysis import __main__ as command_line
 from analysis import captions, report
 from analysis.__main__ import TAKES, Arguments, main, parse
-from analysis.captions import caveats, footnote, marked
+from analysis.captions import caveats, footnote, with_caveat
+from analysis.claims.verdicts import Verdict
 from analysis.figures import tables as problems
 from analysis.report import summary
+from analysis.report.sections import Records
 from analysis.report.summary import lines, provenance
 from analysis.traces import collect
 from datasets.errors import BadInput
@@ -108,9 +107,9 @@ def test_a_problem_whose_runs_all_failed_has_no_best_error(rows: pd.DataFrame) -
     assert (found.loc["hiva† (partial)", ["best error", "worst error"]] == [own.min(), own.max()]).all()
 
 
-def test_marks_are_the_catalogues() -> None:
+def test_caveats_are_the_catalogues() -> None:
     assert caveats() == {"bach": "identity uncertain", "hiva": "partial", "mtp": "stand-in"}
-    assert marked("hiva") == "hiva† (partial)" and marked("wind") == "wind"
+    assert with_caveat("hiva") == "hiva† (partial)" and with_caveat("wind") == "wind"
     assert footnote(["wind", "mtp", "mtp"]) == "Marked data sets: mtp† (stand-in)."
     assert footnote(["wind"]) == ""
 
@@ -148,13 +147,8 @@ def test_problem_lines_by_hand(tmp_path: Path) -> None:
 
 
 def test_problem_tables_that_say_too_little_are_refused(tmp_path: Path) -> None:
-    rows = pd.DataFrame({"val_error": [0.5], "scaled_s": [1.0]})
-    with pytest.raises(BadInput, match=r"table of a/b lacks the column\(s\) scaled_s"):
-        problems.problem("a/b", rows[["val_error"]], META)
     with pytest.raises(BadInput, match="a/b has no successful row"):
-        problems.problem("a/b", rows.assign(val_error=np.nan), META)
-    with pytest.raises(BadInput, match="entry of a/b lacks width_after"):
-        problems.problem("a/b", rows, {k: v for k, v in META.items() if k != "width_after"})
+        problems.problem("a/b", pd.DataFrame({"val_error": [np.nan], "scaled_s": [1.0]}), META)
     with pytest.raises(BadInput, match="no tables to describe"):
         problems.write([], tmp_path)
 
@@ -188,8 +182,13 @@ def test_records_of_other_tables_than_those_described_are_told(tmp_path: Path) -
     assert told.endswith("which changed since: the runs on 1 problem.")
 
 
+def no_claims(records: Records) -> list[Verdict]:
+    raise BadInput("none here")
+
+
 @pytest.mark.usefixtures("undrawn")
-def test_the_page_says_when_tables_have_changed_since(tmp_path: Path) -> None:
+def test_the_page_says_when_tables_have_changed_since(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("analysis.report.draw_all", lambda *given: [])
     tables = make_tables(tmp_path / "tables", ["wind/clean"], 8)
     for name, data in (("same", table_entry("wind/clean", tables)["sha256"]), ("older", "another")):
         for way in (Way("ei"), Way("eipu")):
@@ -197,7 +196,7 @@ def test_the_page_says_when_tables_have_changed_since(tmp_path: Path) -> None:
             described = spec("wind", "clean", way, 7) | {"data": data, "components": {"evaluator": evaluator}}
             timings: dict[str, list[float]] = {column: [] for column in TIMINGS.names}
             write_block(tmp_path / name, block_files(described, [0], block("wind", "clean", way, [0], 7), timings))
-        report.write(tmp_path / name, tmp_path / f"{name}-page", {}, say=lambda line: None)
+        report.write(tmp_path / name, tmp_path / f"{name}-page", {}, evaluate=no_claims, say=lambda line: None)
         page = (tmp_path / f"{name}-page" / "report.md").read_text()
         assert page.count("changed since: the runs on 1 problem.") == (0 if name == "same" else 2)
 
@@ -224,21 +223,10 @@ def test_wrong_arguments_are_refused(argv: list[str], line: str) -> None:
         parse(argv)
 
 
-def test_command_line_errors_are_one_line_with_exit_code_2(command_line: CommandLines, tmp_path: Path) -> None:
-    def process(module: str, *argv: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
-        command = [sys.executable, "-m", module, *argv]
-        return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=ENVIRONMENT)
-
-    out, empty = tmp_path / "out", tmp_path / "empty"
-    empty.mkdir()
-    for run, argv, said in (
-        (process, ["reslts_dir=x", f"out_dir={out}"], f"unknown key 'reslts_dir'; allowed: {ALLOWED}"),
-        (command_line, [f"results_dir={empty}", f"out_dir={out}"], f"no records in {empty}"),
-    ):
-        done = run("analysis", *argv, cwd=tmp_path)
-        assert done.returncode == 2, done
-        assert done.stdout == "" and len(done.stderr.splitlines()) == 1 and said in done.stderr
-        assert not out.exists()
+def test_records_that_are_not_there_are_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=f"no records in {tmp_path}"):
+        main([f"results_dir={tmp_path}", f"out_dir={tmp_path / 'out'}"])
+    assert not (tmp_path / "out").exists()
 
 
 def test_an_out_dir_that_cannot_be_is_refused_before_anything_is_read(tmp_path: Path) -> None:
@@ -249,13 +237,14 @@ def test_an_out_dir_that_cannot_be_is_refused_before_anything_is_read(tmp_path: 
             parse([f"results_dir={tmp_path}", f"out_dir={out}"])
 
 
-def test_command_line_makes_the_report(command_line: CommandLines, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("laid_out")
+def test_the_command_writes_figures_and_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results, out = tmp_path / "results", tmp_path / "out"
     on_disk(results, [("wind", "clean")], WAYS, [0], 12)
-    done = command_line("analysis", "all", f"results_dir={results}", f"out_dir={out}", cwd=tmp_path)
-    assert done.returncode == 0 and done.stderr == "", done.stderr
-    listed = {Path(line).name for line in done.stdout.splitlines()}
-    assert listed == {
+    assert main(["all", f"results_dir={results}", f"out_dir={out}"]) == 0
+    said = capsys.readouterr()
+    listed = {Path(line).name for line in said.out.splitlines()}
+    assert said.err == "" and listed == {
         "summary.md",
         *(f"{f}.{s}" for f in ("f3", "f4", "f5", "f6", "cd") for s in ("png", "svg", "csv", "txt")),
     }

@@ -13,7 +13,7 @@ from synthetic_records import Way, block, frame, fronts_on_disk, on_disk, spec
 
 from analysis import report
 from analysis.__main__ import main
-from analysis.captions import ranks_left_out, too_short_marks
+from analysis.captions import ranks_left_out, too_short_notes
 from analysis.figures import trace_figures
 from analysis.plotting import save
 from analysis.ranks import Ranks, minimal_budgets, rank_curves, ranks
@@ -189,7 +189,7 @@ def test_budgets_that_no_claim_uses_are_marked_where_they_are_shown(
     share = found.part(found.short)
     assert found.counting.tolist() == [True] + [False] * 5 and found.used[:, 1:].all() and (share[1:] > 0).all()
     marks = [f"{s:.0%} of runs too short" for s in share[1:]]
-    assert too_short_marks(found) == ["", *marks]
+    assert too_short_notes(found) == ["", *marks]
     numbers, shown = rank_table(found)
     assert list(shown)[1:] == [
         "50%",

@@ -28,9 +28,10 @@ def test_the_front_is_what_nothing_dominates(points: list[tuple[float, float]]) 
     assert found == sorted(best)
 
 
-def test_every_problem_of_the_study_is_there_with_its_lowest_error() -> None:
+def test_every_problem_is_there_with_its_lowest_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(datasets, "names", lambda: ["wine", "hiva"])
     found = numbers()
-    assert len(found.drop_duplicates(["dataset", "pipeline"])) == len(datasets.names()) * len(pipelines.names())
+    assert len(found.drop_duplicates(["dataset", "pipeline"])) == 2 * len(pipelines.names())
     own = found[(found["dataset"] == "wine") & (found["pipeline"] == "clean")]
     table = read_table("wine/clean")
     errors = table["val_error"][table.measured]
@@ -39,6 +40,7 @@ def test_every_problem_of_the_study_is_there_with_its_lowest_error() -> None:
     assert (np.diff(own["cost_s"]) > 0).all() and (np.diff(own["error"]) < 0).all()
 
 
+@pytest.mark.usefixtures("laid_out")
 def test_the_command_draws_without_records(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,15 +1,15 @@
-"""`python -m analysis.opportunity [branin|svm|network|pictures ...] [seeds=10] [evaluations=30] [out_dir=report]`.
+"""`python -m analysis.papers.snoek2011 [branin|svm|network|pictures ...] [seeds=10] [evaluations=30] [out_dir=report]`.
 
 Every run is kept in `out_dir`/opportunity as soon as it is over: a call after an interruption, or for more seeds, does
-what is missing. Runs of other settings lie in folders of their own.
+what is missing. Runs of other settings lie in folders of their own. `pictures` draws `analysis.papers.lecture`.
 """
 
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,9 +18,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from analysis.captions import markdown_table, plural
-from analysis.opportunity import CANDIDATES
-from analysis.opportunity.problems import DEADLINE_S, MINIMUM, Branin, branin, seconds
-from analysis.plotting import BLACK, BLUE, ORANGE, RED, Drawn, new_figure, save, style
+from analysis.papers.snoek2011 import problems
+from analysis.papers.snoek2011.problems import CANDIDATES, DEADLINE_S, MINIMUM, TRAININGS, Branin, branin, seconds
+from analysis.plotting import BLACK, BLUE, ORANGE, RED, Drawn, new_figure, save, style, write_csv
 from analysis.traces import at_budgets, incumbents
 from datasets.errors import BadInput
 from datasets.files import write_atomically
@@ -68,52 +68,63 @@ class Timed:
         return float(np.nanmin(self.errors[: self.done])) if self.done else float("nan")
 
     @property
-    def capped(self) -> bool:
-        """Whether the run made its last evaluation before the deadline."""
-        return self.done == len(self.errors) >= MOST
-
-    @property
     def seconds(self) -> float:
         """The mean seconds of an evaluation in time; NaN if there is none."""
         return float(self.cost_s[: self.done].mean()) if self.done else float("nan")
 
 
-def sequences(
-    make: Callable[[int], Problem],
-    cost_model: Callable[[], CostModel],
-    deadline_s: float,
-    seeds: Sequence[int],
-    n_initial: int,
-    folder: Path | None = None,
-    about: Mapping[str, object] | None = None,
-) -> dict[str, list[Timed]]:
-    """Return each method's runs, one per seed; `make` opens the problem of a seed.
+@dataclass(frozen=True)
+class Experiment:
+    """Runs of every method on one problem: `make` opens it for a seed; the initial design counts in time.
 
-    The initial design counts in time and evaluations; an evaluation that ends after the deadline does not count.
-    folder: in a folder of it named by the hash of `settings`, every run is kept as soon as it is over, and taken from
-    if it is there; None keeps nothing. about: what else makes the runs what they are, such as the problem's settings.
+    about: what else makes the runs what they are, such as the problem's settings.
     """
-    if folder is not None:
-        spec = settings(cost_model(), deadline_s, n_initial, about or {})
+
+    make: Callable[[int], Problem]
+    cost_model: Callable[[], CostModel]
+    deadline_s: float
+    n_initial: int
+    about: Mapping[str, object]
+
+    def settings(self) -> dict[str, object]:
+        """Return all that determines the runs, but for the seed, as plain values."""
+        methods = {name: [_described(part) for part in make()] for name, make in METHODS.items()}
+        own = {"deadline_s": self.deadline_s, "n_initial": self.n_initial, "evaluations": MOST, "engine": ENGINE}
+        models = {"surrogate": GaussianProcess.__name__, "cost_model": type(self.cost_model()).__name__}
+        return {"methods": methods, **models, **own, "about": dict(self.about)}
+
+    def run(self, name: str, seed: int) -> pd.DataFrame:
+        """Run a method, and return its evaluations: error, cost_s, x0, x1, ..."""
+        utility, rule = METHODS[name]()
+        optimizer = Optimizer(
+            GaussianProcess(), self.cost_model(), utility, rule, iterations=MOST, n_initial=self.n_initial,
+            tau=self.deadline_s, seed=seed,
+        )  # fmt: skip
+        problem = self.make(seed)
+        trace = run(problem, optimizer, seed, MOST, self.n_initial, self.deadline_s).columns
+        x = {f"x{k}": trace[parameter] for k, parameter in enumerate(problem.space.names)}
+        return pd.DataFrame({"error": trace["error"], "cost_s": trace["cost_s"], **x}, dtype=float)
+
+    def sequences(self, seeds: Sequence[int], folder: Path) -> dict[str, list[Timed]]:
+        """Return each method's runs, one per seed; an evaluation that ends after the deadline does not count.
+
+        In a folder of `folder` named by the hash of the settings, every run is kept as soon as it is over, to the last
+        digit, and read if it is there.
+        """
+        spec = self.settings()
         folder = folder / spec_hash(spec)
         write_atomically(folder / "spec.json", f"{json.dumps(spec, indent=1, sort_keys=True)}\n".encode())
-    found: dict[str, list[Timed]] = {name: [] for name in METHODS}
-    for seed in seeds:  # method by method within a seed, so that what an interruption leaves is balanced
-        for name in METHODS:
-            path = None if folder is None else folder / f"{name.replace('/', '_per_')}-{seed}.csv"
-            run_of = partial(_sequence, name, make, cost_model, deadline_s, seed, n_initial)
-            found[name].append(run_of() if path is None else _kept(path, deadline_s, run_of))
-    return found
-
-
-def settings(
-    cost_model: CostModel, deadline_s: float, n_initial: int, about: Mapping[str, object]
-) -> dict[str, object]:
-    """Return all that determines runs kept, but for the seed, as plain values: a run of other settings is another."""
-    methods = {name: [_described(part) for part in make()] for name, make in METHODS.items()}
-    own = {"deadline_s": deadline_s, "n_initial": n_initial, "evaluations": MOST, "engine": ENGINE}
-    models = {"surrogate": GaussianProcess.__name__, "cost_model": type(cost_model).__name__}
-    return {"methods": methods, **models, **own, "about": dict(about)}
+        found: dict[str, list[Timed]] = {name: [] for name in METHODS}
+        for seed in seeds:  # method by method within a seed, so that what an interruption leaves is balanced
+            for name in METHODS:
+                path = folder / f"{name.replace('/', '_per_')}-{seed}.csv"
+                if not path.is_file():
+                    text = self.run(name, seed).to_csv(index=False, float_format="%.17g", lineterminator="\n")
+                    write_atomically(path, text.encode())
+                error, cost_s, *X = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2).T
+                done = int((np.cumsum(cost_s) <= self.deadline_s + 1e-9).sum())
+                found[name].append(Timed(error, cost_s, done, np.array(X).T))
+        return found
 
 
 def _described(part: Utility | CostRule) -> dict[str, object]:
@@ -125,39 +136,6 @@ def _described(part: Utility | CostRule) -> dict[str, object]:
     return {"class": type(part).__name__, **own, **version}
 
 
-def _sequence(
-    name: str,
-    make: Callable[[int], Problem],
-    cost_model: Callable[[], CostModel],
-    deadline_s: float,
-    seed: int,
-    n_initial: int,
-) -> Timed:
-    utility, rule = METHODS[name]()
-    optimizer = Optimizer(
-        GaussianProcess(), cost_model(), utility, rule, iterations=MOST, n_initial=n_initial, tau=deadline_s, seed=seed
-    )
-    problem = make(seed)
-    trace = run(problem, optimizer, seed, MOST, n_initial, deadline_s).columns
-    X = np.array([trace[parameter] for parameter in problem.space.names], dtype=float).T
-    return _timed(np.array(trace["error"], dtype=float), np.array(trace["cost_s"], dtype=float), X, deadline_s)
-
-
-def _timed(errors: np.ndarray, cost_s: np.ndarray, X: np.ndarray, deadline_s: float) -> Timed:
-    return Timed(errors, cost_s, int((np.cumsum(cost_s) <= deadline_s + 1e-9).sum()), X)
-
-
-def _kept(path: Path, deadline_s: float, make: Callable[[], Timed]) -> Timed:
-    """Return the run kept at `path`; if there is none, make it and keep it, to the last digit."""
-    if not path.is_file():
-        one = make()
-        columns = {"error": one.errors, "cost_s": one.cost_s, **{f"x{k}": x for k, x in enumerate(one.X.T)}}
-        text = pd.DataFrame(columns).to_csv(index=False, float_format="%.17g", lineterminator="\n")
-        write_atomically(path, text.encode())
-    values = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
-    return _timed(values[:, 0], values[:, 1], values[:, 2:], deadline_s)
-
-
 def summary(runs: Sequence[Timed]) -> dict[str, str]:
     """Return means with standard errors over seeds: evaluations in time, seconds of each, lowest error.
 
@@ -166,13 +144,12 @@ def summary(runs: Sequence[Timed]) -> dict[str, str]:
     """
 
     def shown(values: Sequence[float]) -> str:
-        x = np.array(values, dtype=float)
-        none = int(np.isnan(x).sum())
-        x = x[~np.isnan(x)]
-        if len(x) == 0:
+        x = pd.Series(values, dtype=float)
+        none = f" ({int(x.isna().sum())} of {len(x)} runs had none in time)" if x.isna().any() else ""
+        if x.isna().all():
             return "none in time"
-        text = f"{x[0]:.4g}" if len(x) == 1 else f"{x.mean():.4g} ± {x.std(ddof=1) / np.sqrt(len(x)):.2g}"
-        return f"{text} ({none} of {len(values)} runs had none in time)" if none else text
+        error = f" ± {x.std() / np.sqrt(x.count()):.2g}" if x.count() > 1 else ""
+        return f"{float(x.mean()):.4g}{error}{none}"
 
     return {
         "evaluations": shown([r.done for r in runs]),
@@ -199,27 +176,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     if wants_help(argv):
         print((__doc__ or "").strip())
         return 0
-    parts, settings = [], {"seeds": "10", "evaluations": "30", "out_dir": "report"}
+    parts = [argument for argument in argv if argument in PARTS]
+    settings = {"seeds": "10", "evaluations": "30", "out_dir": "report"}
     for argument in argv:
-        key, equals, value = argument.partition("=")
-        if not equals and key in PARTS:
-            parts.append(key)
-        elif equals and key in settings and value:
+        key, _, value = argument.partition("=")
+        if key in settings and value:
             settings[key] = value
-        else:
+        elif argument not in PARTS:
             raise BadInput(f"cannot read {argument!r}; allowed: {', '.join(PARTS)}, seeds=, evaluations=, out_dir=")
-    for name in ("seeds", "evaluations"):
-        if not settings[name].isdecimal() or int(settings[name]) < 1:
-            raise BadInput(f"{name} must be a whole number >= 1, got {settings[name]}")
-    out, (seeds, evaluations) = Path(settings["out_dir"]), (int(settings[k]) for k in ("seeds", "evaluations"))
-    if evaluations > MOST:
-        raise BadInput(f"evaluations must be at most {MOST}, which is where every run ends, got {evaluations}")
+    for name, most in (("seeds", None), ("evaluations", MOST)):
+        if not settings[name].isdecimal() or not 1 <= int(settings[name]) <= (most or np.inf):
+            limit = f"from 1 to {most}" if most else ">= 1"
+            raise BadInput(f"{name} must be a whole number {limit}, got {settings[name]}")
+    out, seeds, evaluations = Path(settings["out_dir"]), int(settings["seeds"]), int(settings["evaluations"])
     writable("out_dir", out)
     for part in parts or PARTS:
         if part == "pictures":
-            from analysis.opportunity.pictures import draw_pictures
+            from analysis.papers import lecture
 
-            print(*draw_pictures(out).paths, sep="\n")
+            print(*lecture.draw_pictures(out).paths, sep="\n")
             continue
         path = out / f"opportunity_{part}.md"
         text, drawn = _branin(seeds, out) if part == "branin" else _learners(part, seeds, evaluations, out)
@@ -229,8 +204,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _branin(seeds: int, out: Path) -> tuple[str, Drawn]:
-
-    found = sequences(Branin, Oracle, DEADLINE_S, range(seeds), 2, out / KEPT / "branin", {"candidates": CANDIDATES})
+    experiment = Experiment(Branin, Oracle, DEADLINE_S, 2, {"candidates": CANDIDATES})
+    found = experiment.sequences(range(seeds), out / KEPT / "branin")
     _save(out, "branin", found)
     rows = [{"method": name, **summary(runs)} for name, runs in found.items()]
     text = (
@@ -242,67 +217,61 @@ def _branin(seeds: int, out: Path) -> tuple[str, Drawn]:
 
 
 def _learners(part: str, seeds: int, evaluations: int, out: Path) -> tuple[str, Drawn]:
-
     found: dict[str, dict[str, list[Timed]]] = {}
     deadlines: dict[str, float] = {}
     lines: list[dict[str, object]] = []
-    for number, name in enumerate(SVM_SETS if part == "svm" else ("digits",)):
+    for number, name in enumerate(SVM_SETS if part == "svm" else (problems.DIGITS,)):
         deadlines[name], found[name] = _learner(part, name, seeds, evaluations, out)
         for method, runs in found[name].items():
             row: dict[str, object] = {"data set": name, "deadline (s)": deadlines[name], "method": method}
             row |= summary(runs)
             lines.append({**row, "published (%)": PUBLISHED[method][number]} if part == "svm" else row)
-    rule = (
-        f"The deadline is {evaluations} times the median CPU seconds of 12 random configurations on this machine, so "
-        f"that EI, which does not look at cost, gets about {evaluations} evaluations unless it prefers dear ones; the "
-        "paper's deadlines are in seconds of its own machines."
-    )
-    capped = sum(run.capped for of_set in found.values() for runs in of_set.values() for run in runs)
+    every = [run for of_set in found.values() for runs in of_set.values() for run in runs]
+    capped = sum(run.done == len(run.errors) >= MOST for run in every)
     ended = f" {plural(capped, 'run')} made the most evaluations allowed, {MOST}, in time." if capped else ""
     text = (
         f"# {'Two-kernel SVM' if part == 'svm' else 'Pretrained network on digits'}\n\nThe lowest error in percent "
         "seen on the held-out half of the rows, which is what is minimised. "
-        f"{rule} {plural(seeds, 'split')}, 3 random points first; means ± standard errors.{ended} {PLANNED}\n\n"
-        f"{markdown_table(pd.DataFrame(lines))}\n"
+        f"The deadline is {evaluations} times the median CPU seconds of 12 random configurations on this machine, so "
+        f"that EI, which does not look at cost, gets about {evaluations} evaluations unless it prefers dear ones; the "
+        f"paper's deadlines are in seconds of its own machines. {plural(seeds, 'split')}, 3 random points first; "
+        f"means ± standard errors.{ended} {PLANNED}\n\n{markdown_table(pd.DataFrame(lines))}\n"
     )
     return text, draw_learners(part, found, deadlines, out)
 
 
 def _learner(part: str, name: str, seeds: int, evaluations: int, out: Path) -> tuple[float, dict[str, list[Timed]]]:
-    """Return the deadline and the runs on one data set; what `out` keeps of an earlier call is taken from there."""
-    from analysis.opportunity.problems import TRAININGS, MultipleKernelSvm, PretrainedNetwork, deadline_s, split
-
-    kind = MultipleKernelSvm if part == "svm" else PretrainedNetwork
+    """Return the deadline and the runs on one data set; what `out` keeps of an earlier call is read there."""
+    kind = problems.MultipleKernelSvm if part == "svm" else problems.PretrainedNetwork
     folder = out / KEPT / f"{part}-{name}-{evaluations}-{TRAININGS}"
     path = folder / "deadline.txt"  # measured once, so that all runs have the same
     if not path.is_file():
-        write_atomically(path, f"{deadline_s(kind(split(name, 0), 0), evaluations)!r}\n".encode())
-    tau, space = float(path.read_text()), kind.space
-    found = sequences(
-        lambda seed: kind(split(name, seed), seed),
-        lambda: GaussianProcessCost(space=space),
-        tau,
-        range(seeds),
+        deadline = problems.deadline_s(kind(problems.split(name, 0), 0), evaluations)
+        write_atomically(path, f"{deadline!r}\n".encode())
+    about = {"learner": kind.__name__, "data": name, "trainings": TRAININGS, "candidates": CANDIDATES}
+    experiment = Experiment(
+        lambda seed: kind(problems.split(name, seed), seed),
+        lambda: GaussianProcessCost(space=kind.space),
+        float(path.read_text()),
         3,
-        folder,
-        {"learner": kind.__name__, "data": name, "trainings": TRAININGS, "candidates": CANDIDATES},
+        about,
     )
+    found = experiment.sequences(range(seeds), folder)
     _save(out, f"{part}_{name}", found)
-    return tau, found
+    return experiment.deadline_s, found
 
 
 def _save(out: Path, name: str, found: dict[str, list[Timed]]) -> None:
-    """Write every run's sequence: method, seed, step, error, the best so far, seconds, when it ended, if in time, x."""
+    """Write every run's sequence: step, error, the best so far, seconds, when it ended, if in time, x, method, seed."""
     parts = []
     for method, runs in found.items():
         for seed, one in enumerate(runs):
-            frame = pd.DataFrame({"error": one.errors, "best": np.fmin.accumulate(one.errors), "cost_s": one.cost_s})
-            frame["ended_s"], frame["in_time"] = one.cost_s.cumsum(), np.arange(len(frame)) < one.done
-            for k, x in enumerate(one.X.T):
-                frame[f"x{k + 1}"] = x
-            parts.append(frame.rename_axis("step").reset_index().assign(method=method, seed=seed))
-    text = pd.concat(parts).to_csv(index=False, float_format="%.6g", lineterminator="\n")
-    write_atomically(out / f"opportunity_{name}_runs.csv", text.encode())
+            columns: dict[str, Any] = {"error": one.errors, "best": np.fmin.accumulate(one.errors)}
+            columns |= {"cost_s": one.cost_s, "ended_s": one.cost_s.cumsum()}
+            columns |= {"in_time": np.arange(len(one.errors)) < one.done}
+            columns |= {f"x{k}": x for k, x in enumerate(one.X.T, start=1)}
+            parts.append(pd.DataFrame(columns).rename_axis("step").reset_index().assign(method=method, seed=seed))
+    write_csv(pd.concat(parts), out / f"opportunity_{name}_runs.csv")
 
 
 # Pictures of the experiments: where on Branin-Hoo each method evaluates, and the best error against time.
@@ -325,15 +294,15 @@ def draw_branin(found: Mapping[str, Sequence[Timed]], out_dir: Path) -> Drawn:
         figure, plots = new_figure(13.0, 3.6, caption)
         panels = plots.subplots(1, len(found) + 1)
         for ax, (method, runs) in zip(panels, found.items(), strict=False):
-            _curve_of(ax, method, runs[0])
+            _draw_sequence(ax, method, runs[0])
         panels[0].set_ylabel("x2")
-        _curves(panels[-1], numbers.assign(value=numbers["value"] - MINIMUM))
+        _draw_curves(panels[-1], numbers.assign(value=numbers["value"] - MINIMUM))
         panels[-1].set(yscale="log", xlabel="seconds", ylabel="lowest value found - minimum")
         panels[-1].legend(fontsize=8)
         return save(figure, "opportunity_branin", caption, numbers, out_dir)
 
 
-def _curve_of(ax: Axes, method: str, one: Timed) -> None:
+def _draw_sequence(ax: Axes, method: str, one: Timed) -> None:
     x1, x2 = np.meshgrid(np.linspace(0, 15, 200), np.linspace(-5, 10, 200))
     points = np.stack([x1, x2], axis=-1).reshape(-1, 2)
     value, dear = branin(points).reshape(x1.shape), seconds(points).reshape(x1.shape)
@@ -364,7 +333,7 @@ def draw_learners(
         figure, plots = new_figure(3.4 * max(2, len(found)), 3.2, caption)
         panels = plots.subplots(1, len(found), squeeze=False)[0]
         for ax, name in zip(panels, found, strict=True):
-            _curves(ax, numbers[numbers["dataset"] == name])
+            _draw_curves(ax, numbers[numbers["dataset"] == name])
             ax.set(xlabel="seconds", yscale="log")
             ax.yaxis.set(major_locator=MaxNLocator(6), major_formatter="{x:g}", minor_locator=NullLocator())
             ax.set_title(name, fontsize=9)
@@ -377,15 +346,13 @@ def curves(found: Mapping[str, Sequence[Timed]], deadline_s: float) -> pd.DataFr
     """Return method, seconds, value (mean over the runs of the best so far), error (its standard error; 0 for one)."""
     at, parts = np.linspace(0.0, deadline_s, _TIMES + 1), []
     for method, runs in found.items():
-        best = np.array([one.best_at(at) for one in runs])
-        spread = best.std(axis=0, ddof=1) / np.sqrt(len(runs)) if len(runs) > 1 else np.zeros(len(at))
-        parts.append(
-            pd.DataFrame({"method": method, "seconds": at, "value": best.mean(axis=0), "error": spread}).dropna()
-        )
+        best = pd.DataFrame([one.best_at(at) for one in runs])
+        columns = {"value": best.mean(skipna=False), "error": best.sem(skipna=False) if len(runs) > 1 else 0.0}
+        parts.append(pd.DataFrame({"method": method, "seconds": at, **columns}).dropna())
     return pd.concat(parts, ignore_index=True)
 
 
-def _curves(ax: Axes, numbers: pd.DataFrame) -> None:
+def _draw_curves(ax: Axes, numbers: pd.DataFrame) -> None:
     for method, rows in numbers.groupby("method", sort=False):
         colour = COLOURS[str(method)]
         ax.step(rows["seconds"], rows["value"], where="post", color=colour, linewidth=1.3, label=str(method))

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from conftest import needs_data
 from lookahead_cases import grid
@@ -11,11 +12,11 @@ from sklearn.neural_network import BernoulliRBM
 from sklearn.neural_network._stochastic_optimizers import AdamOptimizer
 from sklearn.svm import SVC
 
-from analysis.opportunity import __main__ as command
-from analysis.opportunity import __main__ as timed_runs
-from analysis.opportunity.__main__ import Timed, curves, sequences, summary
-from analysis.opportunity.pictures import ASKED, draw_pictures, look_ahead
-from analysis.opportunity.problems import (
+from analysis.papers.lecture import ASKED, draw_pictures, look_ahead
+from analysis.papers.snoek2011 import __main__ as command
+from analysis.papers.snoek2011 import problems
+from analysis.papers.snoek2011.__main__ import Experiment, Timed, curves, summary
+from analysis.papers.snoek2011.problems import (
     MINIMUM,
     Branin,
     DecayedRbm,
@@ -27,8 +28,6 @@ from analysis.opportunity.problems import (
     split,
 )
 from datasets.errors import BadInput
-from harness.acquisitions.cost_rules import Ignore
-from harness.acquisitions.rollouts import MonteCarloMultiStep
 from harness.cost_models import Oracle
 
 
@@ -51,8 +50,13 @@ def test_one_half_of_the_space_is_ten_times_dearer_and_that_is_known() -> None:
     assert [problem.evaluate(int(i)).cost_s for i in offered.ids[:20]] == cost[:20].tolist()
 
 
-def test_runs_end_at_the_deadline_and_what_ends_later_does_not_count() -> None:
-    found = sequences(lambda seed: Branin(seed, 64), Oracle, 8.0, [1], 2)
+def experiment(deadline_s: float = 8.0, n_initial: int = 2, candidates: int = 64) -> Experiment:
+    about = {"candidates": candidates}
+    return Experiment(lambda seed: Branin(seed, candidates), Oracle, deadline_s, n_initial, about)
+
+
+def test_runs_end_at_the_deadline_and_what_ends_later_does_not_count(tmp_path: Path) -> None:
+    found = experiment().sequences([1], tmp_path)
     assert set(found) == {"EI", "EI/s", "MCMS"}
     for runs in found.values():
         for one in runs:
@@ -88,72 +92,39 @@ def test_curves_are_means_of_step_functions_of_time() -> None:
     assert found["error"].iloc[at[2]] == pytest.approx(1.5)
 
 
-def test_an_interrupted_experiment_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Stopped(Exception):
-        pass
-
-    def make(seed: int) -> Branin:
-        if seed == 1:
-            raise Stopped
-        return Branin(seed, 64)
-
-    with pytest.raises(Stopped):
-        sequences(make, Oracle, 8.0, [0, 1], 2, tmp_path)
+def test_what_is_kept_is_not_made_again_and_other_settings_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = experiment().sequences([0], tmp_path)
     (folder,) = tmp_path.iterdir()
-    kept = {path.name: path.read_bytes() for path in folder.iterdir()}
-    assert set(kept) == {"EI-0.csv", "EI_per_s-0.csv", "MCMS-0.csv", "spec.json"}
-    again = sequences(
-        lambda seed: Branin(seed, 64) if seed else pytest.fail("made again"), Oracle, 8.0, [0, 1], 2, tmp_path
-    )
-    whole = sequences(lambda seed: Branin(seed, 64), Oracle, 8.0, [0, 1], 2)
-    for name, runs in whole.items():
-        for one, other in zip(runs, again[name], strict=True):
-            np.testing.assert_array_equal(one.errors, other.errors)
-            np.testing.assert_array_equal(one.X, other.X)
-            assert one.done == other.done
-    assert all((folder / name).read_bytes() == content for name, content in kept.items())
+    assert {path.name for path in folder.iterdir()} == {"EI-0.csv", "EI_per_s-0.csv", "MCMS-0.csv", "spec.json"}
+    assert "planned" in (folder / "spec.json").read_text()
+    asked: list[tuple[str, int]] = []
+    monkeypatch.setattr(Experiment, "run", lambda self, *which: asked.append(which) or pd.read_csv(folder / "EI-0.csv"))
+    again = experiment().sequences([0], tmp_path)
+    assert not asked
+    for name, (one,) in whole.items():
+        np.testing.assert_array_equal(one.errors, again[name][0].errors)
+        np.testing.assert_array_equal(one.X, again[name][0].X)
+    experiment().sequences([0, 1], tmp_path)
+    assert asked == [("EI", 1), ("EI/s", 1), ("MCMS", 1)]
+    for n, changes in enumerate(({"deadline_s": 4.0}, {"n_initial": 3}, {"candidates": 65}), 2):
+        experiment(**changes).sequences([0], tmp_path)
+        assert len([*tmp_path.iterdir()]) == n and len(asked) == 3 * n
+    monkeypatch.setattr(command, "LOOK_AHEAD", -1)
+    experiment().sequences([0], tmp_path)
+    assert len([*tmp_path.iterdir()]) == 5
 
 
-def test_runs_kept_with_other_settings_are_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def folders(**changes: object) -> set[str]:
-        given = {"cost_model": Oracle, "deadline_s": 3.0, "n_initial": 2, "about": {"candidates": 64}, **changes}
-        sequences(lambda seed: Branin(seed, 64), seeds=[0], folder=tmp_path, **given)
-        assert all(len([*path.glob("*.csv")]) == 3 for path in tmp_path.iterdir())
-        return {path.name for path in tmp_path.iterdir()}
-
-    first = folders()
-    assert len(first) == 1
-    assert folders() == first
-    for n, changes in enumerate(
-        ({"deadline_s": 4.0}, {"n_initial": 3}, {"about": {"candidates": 65}}, {"cost_model": lambda: Other()}), 2
-    ):
-        assert len(folders(**changes)) == n
-    monkeypatch.setitem(timed_runs.METHODS, "MCMS", lambda: (MonteCarloMultiStep(planned=False), Ignore()))
-    assert len(folders()) == 6
-    monkeypatch.setattr(timed_runs, "ENGINE", -1)
-    assert len(folders()) == 7
-    monkeypatch.setattr(timed_runs, "LOOK_AHEAD", -1)
-    assert len(folders()) == 8
-    monkeypatch.setattr(timed_runs, "COST_SD", -1)
-    assert len(folders()) == 9
-    assert "planned" in (tmp_path / first.pop() / "spec.json").read_text()
-
-
-class Other(Oracle):
-    pass
-
-
+@pytest.mark.usefixtures("laid_out")
 def test_the_command_writes_tables_and_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "SVM_SETS", ("made",))
-    monkeypatch.setattr("analysis.opportunity.problems.split", lambda name, seed: small(seed))
+    monkeypatch.setattr(problems, "split", lambda name, seed: small(seed))
     monkeypatch.setattr(command, "DEADLINE_S", 4.0)
-    for _ in range(2):
-        assert command.main(["branin", "svm", "seeds=1", "evaluations=4", f"out_dir={tmp_path}"]) == 0
-        page = (tmp_path / "opportunity_svm.md").read_text()
-        assert "| made |" in page and "published (%)" in page and "1 split, 3 random points first" in page
+    assert command.main(["branin", "svm", "seeds=1", "evaluations=3", f"out_dir={tmp_path}"]) == 0
+    page = (tmp_path / "opportunity_svm.md").read_text()
+    assert "| made |" in page and "published (%)" in page and "1 split, 3 random points first" in page
     for name in ("branin", "svm"):
         assert (tmp_path / f"opportunity_{name}.png").stat().st_size > 0
-    assert len([*tmp_path.glob("opportunity/svm-made-4-*/*/MCMS-0.csv")]) == 1
+    assert len([*tmp_path.glob("opportunity/svm-made-3-*/*/MCMS-0.csv")]) == 1
     assert "1 seed, 2 random points first" in (tmp_path / "opportunity_branin.md").read_text()
 
 
@@ -188,8 +159,8 @@ def test_learners_learn_and_tell_their_cost(kind: type[Learner]) -> None:
     assert all(o.cost_s > 0 for o in outcomes)
 
 
-@pytest.mark.parametrize("epochs", [1, 4, 30])
-def test_the_network_starts_from_the_machine_and_trains_as_many_epochs_as_it_is_told(
+@pytest.mark.parametrize("epochs", [1, 30])
+def test_the_network_starts_from_the_machine_and_trains_as_many_epochs_as_it_should(
     epochs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each epoch is one pass of Adam over the 60 rows, a batch, with an optimizer that has seen nothing before."""
@@ -214,8 +185,7 @@ def test_the_network_starts_from_the_machine_and_trains_as_many_epochs_as_it_is_
 
 
 @needs_data
-@pytest.mark.parametrize(("name", "rows", "columns"), [("ionosphere", 351, 34), ("w1a", 2477, 300),
-                                                       ("australian", 690, 14), ("sonar", 208, 60)])  # fmt: skip
+@pytest.mark.parametrize(("name", "rows", "columns"), [("ionosphere", 351, 34), ("sonar", 208, 60)])
 def test_the_data_sets_have_their_known_sizes(name: str, rows: int, columns: int) -> None:
     s = split(name, 0)
     assert len(s.y_train) + len(s.y_test) == rows
@@ -225,6 +195,7 @@ def test_the_data_sets_have_their_known_sizes(name: str, rows: int, columns: int
     assert (split(name, 0).y_test == s.y_test).all()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_pictures_show_what_the_utilities_compute(tmp_path: Path) -> None:
     joint, numbers = look_ahead()
     assert numbers["p_min"].sum() == pytest.approx(1.0)
@@ -236,7 +207,7 @@ def test_the_pictures_show_what_the_utilities_compute(tmp_path: Path) -> None:
     assert all(path.stat().st_size > 0 for path in drawn.paths)
 
 
-def test_wrong_input_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_input_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for arguments, message in (
         (["brain"], "cannot read 'brain'; allowed: branin, svm, network, pictures"),
         (["branin", "seeds=0"], "seeds must be a whole number >= 1, got 0"),

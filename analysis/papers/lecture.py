@@ -53,20 +53,19 @@ def draw_pictures(out_dir: Path) -> Drawn:
     with style():
         figure, plots = new_figure(9.5, 5.4, caption)
         panels = plots.subplots(2, 3, sharex=True)
-        _surrogates(panels[0], joint, numbers)
-        _gradient(panels[1, 0], numbers)
-        _minima(panels[1, 1], joint, numbers)
-        _places(panels[1, 2], joint, numbers)
+        _draw_surrogates(panels[0], joint, numbers)
+        _draw_gain(panels[1, 0], numbers)
+        _draw_minima(panels[1, 1], joint, numbers)
+        _draw_lowest(panels[1, 2], joint, numbers)
         for ax in panels[1]:
             ax.set(xlabel="x")
         return save(figure, "lookahead", caption, numbers, out_dir)
 
 
-def _surrogates(panels: np.ndarray, joint: Joint, numbers: pd.DataFrame) -> None:
+def _draw_surrogates(panels: np.ndarray, joint: Joint, numbers: pd.DataFrame) -> None:
     for ax, i in zip(panels, ASKED, strict=True):
-        ax.fill_between(
-            numbers["x"], numbers["mean"] - 2 * numbers["sd"], numbers["mean"] + 2 * numbers["sd"], color="0.9"
-        )
+        mean, sd = numbers["mean"], numbers["sd"]
+        ax.fill_between(numbers["x"], mean - 2 * sd, mean + 2 * sd, color="0.9")
         ax.plot(numbers["x"], numbers["mean"], color=BLACK, linewidth=1.2)
         ax.axhline(numbers["mean"].min(), color=BLACK, linewidth=0.8, linestyle=":")
         for z, colour in zip(_OUTCOMES, (BLUE, ORANGE), strict=True):
@@ -81,13 +80,13 @@ def _surrogates(panels: np.ndarray, joint: Joint, numbers: pd.DataFrame) -> None
     panels[0].set_ylabel("error")
 
 
-def _gradient(ax: Axes, numbers: pd.DataFrame) -> None:
+def _draw_gain(ax: Axes, numbers: pd.DataFrame) -> None:
     ax.plot(numbers["x"], numbers["kg"], color=GREEN)
     ax.plot(numbers["x"][list(ASKED)], numbers["kg"][list(ASKED)], "o", color=GREEN, markersize=5)
     ax.set(ylabel="KG: expected fall of the lowest mean", ylim=(0, None))
 
 
-def _minima(ax: Axes, joint: Joint, numbers: pd.DataFrame) -> None:
+def _draw_minima(ax: Axes, joint: Joint, numbers: pd.DataFrame) -> None:
     for one in joint.draw(stream(1, "pictures").standard_normal((12, len(GRID)))):
         ax.plot(numbers["x"], one, color="0.75", linewidth=0.7)
         ax.plot(numbers["x"][one.argmin()], one.min(), "o", color=RED, markersize=4, zorder=3)
@@ -95,7 +94,7 @@ def _minima(ax: Axes, joint: Joint, numbers: pd.DataFrame) -> None:
     ax.set(ylabel="draws of the function")
 
 
-def _places(ax: Axes, joint: Joint, numbers: pd.DataFrame) -> None:
+def _draw_lowest(ax: Axes, joint: Joint, numbers: pd.DataFrame) -> None:
     i, z = ASKED[1], _OUTCOMES[0]
     after = joint.condition(i, float(joint.mean[i] + z * np.sqrt(joint.covariance[i, i])))
     later = p_min(after.draw(stream(2, "pictures").standard_normal((_DRAWS, len(GRID)))))

@@ -2,5 +2,3 @@
 
 Unlike the rest of the analysis they run optimizers themselves, on small problems of their own.
 """
-
-CANDIDATES = 512  # of a step
