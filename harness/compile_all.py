@@ -6,7 +6,7 @@ its ways (`sizes`). `make setup` does it; without it, the first runs do, each wh
 takes some ten seconds of loading and stepping, so it may be repeated.
 """
 
-import os
+import contextlib
 import sys
 import time
 from collections.abc import Mapping
@@ -29,9 +29,6 @@ class Rehearsal:
 
     names: Mapping[str, str]
     sizes: tuple[int, ...]
-
-    def __str__(self) -> str:
-        return ", ".join(map("=".join, self.names.items()))
 
 
 def rehearsals() -> list[Rehearsal]:
@@ -80,10 +77,8 @@ def rehearse(rehearsal: Rehearsal) -> int:
     from harness.compile_cache import compiled
 
     before = compiled()
-    try:
+    with contextlib.suppress(BadInput):
         _take_steps(rehearsal)
-    except BadInput as error:
-        _say(f"left out, {rehearsal}: {error}")
     return compiled() - before
 
 
@@ -123,22 +118,16 @@ def _optimizer(names: Mapping[str, str], n: int, cost_s: float) -> Any:
         return make_optimizer(components, rule["rule"], settings | {"tau": 1.2 * cost_s})
 
 
-def _say(line: str) -> None:
-    if os.environ.get("COMPILE_ALL_VERBOSE"):
-        print(line, file=sys.stderr, flush=True)
-
-
 def compile_all(n_jobs: int | None = None) -> int:
     """Rehearse everything in `n_jobs` processes (None: one per core); return how many functions were compiled."""
     from harness.execution import local, run_tasks
 
     count = 0
     with local(n_jobs) as executor:
-        for rehearsal, outcome in run_tasks(executor, rehearse, rehearsals(), retries=1):
+        for _, outcome in run_tasks(executor, rehearse, rehearsals(), retries=1):
             if isinstance(outcome, BaseException):
                 raise outcome
             count += outcome
-            _say(f"{outcome} compiled for {rehearsal} {rehearsal.sizes}")
     return count
 
 

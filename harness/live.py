@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from harness.errors import BadInput, number
+from harness.errors import BadInput, number, whole
 from harness.problem import OK, TIMEOUT, About, ContinuousProblem, Evaluation, Evaluator, cap
 from harness.training import TREE_METHODS, Limits, train, train_within
 from pipelines import prepare
@@ -90,8 +90,7 @@ class Live(Evaluator):
         if self.tree_method not in TREE_METHODS:
             allowed = ", ".join(TREE_METHODS)
             raise BadInput(f"evaluator.tree_method must be one of {allowed}, got {self.tree_method!r}")
-        if isinstance(self.n_candidates, bool) or not isinstance(self.n_candidates, int) or self.n_candidates < 1:
-            raise BadInput(f"evaluator.n_candidates must be a whole number >= 1, got {self.n_candidates!r}")
+        whole("evaluator.n_candidates", self.n_candidates, 1)
         for name, unit in (("time_limit_s", "seconds"), ("memory_limit_mb", "megabytes")):
             if getattr(self, name) is not None:
                 number(f"evaluator.{name}", getattr(self, name), f"{unit} > 0 or null", math.ulp(0.0))

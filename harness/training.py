@@ -252,35 +252,28 @@ class Limits:
     memory_mb: float | None = None
 
 
-class Trainer:
-    """Trains in a child process; `train` never raises for what a training does."""
-
-    def __init__(self) -> None:
-        self.child = Child(quiet=True)
-        self._loaded: tuple[int | None, Prepared | None] = None, None  # the child's id, and what it holds
-
-    def train(self, data: Prepared, x: Float[np.ndarray, " d"], tree_method: str, limits: Limits) -> Training:
-        """Return the training of `x`; past a limit, or if the child dies, one with that status and no rounds."""
-        outcome = None
-        if self.child.pid is None or self._loaded[0] != self.child.pid or self._loaded[1] is not data:
-            outcome = self.child.ask(_load, data, wall_s=START_S)
-            self._loaded = self.child.pid, data
-        if outcome is None or outcome.status == DONE:
-            wall_s = None if limits.seconds is None else START_S + _SLACK * limits.seconds
-            outcome = self.child.ask(_train, x, tree_method, limits, wall_s=wall_s)
-        if outcome.status == DONE:
-            result: Training = outcome.value
-            return result
-        return _without_rounds(_status(outcome, limits), outcome, limits)
-
-
+_child = Child(quiet=True)
+_loaded: tuple[int | None, Prepared | None] = None, None  # the child's id, and what it holds
 _data: Prepared  # in the child
-_trainer = Trainer()
 
 
 def train_within(data: Prepared, x: Float[np.ndarray, " d"], tree_method: str, limits: Limits) -> Training:
-    """Train in this process's child, which is started when it is first needed and ends with this process."""
-    return _trainer.train(data, x, tree_method, limits)
+    """Train in this process's child, which is started when it is first needed and ends with this process.
+
+    Never raises for what a training does: past a limit, or if the child dies, the training has that status, no rounds.
+    """
+    global _loaded
+    outcome = None
+    if _child.pid is None or _loaded[0] != _child.pid or _loaded[1] is not data:
+        outcome = _child.ask(_load, data, wall_s=START_S)
+        _loaded = _child.pid, data
+    if outcome is None or outcome.status == DONE:
+        wall_s = None if limits.seconds is None else START_S + _SLACK * limits.seconds
+        outcome = _child.ask(_train, x, tree_method, limits, wall_s=wall_s)
+    if outcome.status == DONE:
+        result: Training = outcome.value
+        return result
+    return _without_rounds(_status(outcome, limits), outcome, limits)
 
 
 def _load(data: Prepared) -> None:

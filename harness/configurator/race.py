@@ -55,7 +55,7 @@ class RunHistory:
         return self._ids[key]
 
     def seen(self, row: Float[np.ndarray, " d"]) -> bool:
-        """Whether the configuration has been run."""
+        """Say whether the configuration has been run."""
         return np.ascontiguousarray(row).tobytes() in self._ids
 
     def add(self, entry: Observation) -> None:
@@ -75,7 +75,7 @@ class RunHistory:
         return sum(self._times[configuration][pair] for pair in pairs)
 
     def censored(self, entry: Observation) -> bool:
-        """Whether only a lower bound is known: a run stopped before kappa_max."""
+        """Say whether only a lower bound is known: a run stopped before kappa_max."""
         return entry.run.status == CUT and entry.cap_s < self.kappa_max_s
 
     def data(

@@ -114,8 +114,11 @@ def run_tasks(
                 waiting.appendleft((task, lost))
             elif (changed := adapt(task, outcome)) is not None:
                 waiting.appendleft((changed, before))
+            elif retries and lost > before:
+                kind = "" if isinstance(outcome, WorkerLost) else f"{type(outcome).__name__}: "
+                settled.append((task, WorkerLost(f"given up after {lost} tries: {kind}{outcome}", lost)))
             else:
-                settled.append((task, _reasoned(outcome, lost) if retries and lost > before else outcome))
+                settled.append((task, outcome))
         if at_hand:
             refill()
         yield from settled  # what is finished is kept, also when the executor ends
@@ -147,11 +150,6 @@ def _workers_lost(outcome: Any) -> int:
     if isinstance(outcome, WorkerLost):
         return outcome.times
     return int(isinstance(outcome, BrokenExecutor | MemoryError | OSError))
-
-
-def _reasoned(error: BaseException, times: int) -> WorkerLost:
-    kind = "" if isinstance(error, WorkerLost) else f"{type(error).__name__}: "
-    return WorkerLost(f"given up after {times} tries: {kind}{error}", times)
 
 
 def run_all(

@@ -46,13 +46,13 @@ def killed_training() -> None:
 
 
 def slow_scoring() -> None:
-    """Let scoring in this process take 1.5 CPU seconds, and the system end rounds at their limit."""
+    """Let scoring in this process take 0.8 CPU seconds, and the system end rounds at their limit."""
     from harness import training
 
     scores = training._scores
 
     def slow(*arguments: object) -> object:
-        busy(1.5)
+        busy(0.8)
         return scores(*arguments)
 
     training._scores, training._BEYOND_S = slow, 0

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import loads
@@ -17,7 +17,7 @@ from harness.execution import sandbox
 from harness.execution.sandbox import CAPPED, DIED, DONE, HUNG, RAISED, Child
 from harness.live import LiveProblem
 from harness.problem import OK, OUT_OF_MEMORY, TIMEOUT
-from harness.training import Limits, Trainer, train
+from harness.training import Limits, train, train_within
 
 ROOT = Path(__file__).resolve().parents[2]
 X = np.array([20, 0.3, 0.0, 0.01, 1.0, 1.0, 3])
@@ -92,31 +92,21 @@ def test_a_program_is_ended_at_its_limit() -> None:
         sandbox.program(["no-such-program"], 1.0)
 
 
-@pytest.fixture(scope="module")
-def trainer() -> Iterator[Trainer]:
-    made = Trainer()
-    yield made
-    made.child.close()
-
-
-def test_a_child_trains_as_this_process_does_and_is_kept(trainer: Trainer) -> None:
+def test_a_child_trains_as_this_process_does() -> None:
     for data in (DATA, prepared(n=60)):
-        here, there = train(data, X, ()), trainer.train(data, X, "exact", Limits(60.0, 500.0))
+        here, there = train(data, X, ()), train_within(data, X, "exact", Limits(60.0, 500.0))
         assert there.status == OK
         assert there.val_error.tolist() == here.val_error.tolist()
         assert there.test_error.tolist() == here.test_error.tolist()
 
 
-def test_too_little_memory_is_a_status_and_the_next_training_succeeds(
-    trainer: Trainer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("harness.training._trainer", trainer)
+def test_too_little_memory_is_a_status_and_the_next_training_succeeds() -> None:
     live = LiveProblem(prepared("multiclass", n=20_000, d=20, classes=12), 0, 64, "exact", None, 1.0)
     offer = live.candidates(5)
     outcome = live.evaluate(int(offer.ids[np.argmax(offer.unit[:, 0] + offer.unit[:, 6] + offer.unit[:, 5])]))
     assert outcome.status == OUT_OF_MEMORY
     assert np.isnan(outcome.error) and outcome.cost_s > 0
-    assert trainer.train(DATA, X, "exact", Limits(60.0)).status == OK
+    assert train_within(DATA, X, "exact", Limits(60.0)).status == OK
 
 
 @pytest.mark.parametrize(
@@ -124,15 +114,16 @@ def test_too_little_memory_is_a_status_and_the_next_training_succeeds(
     [
         (loads.endless_training, 0.1, TIMEOUT, "the training process ended with SIGPROF(-27)"),
         (loads.killed_training, 5.0, OUT_OF_MEMORY, "the training process ended with SIGKILL(-9)"),
-        (loads.slow_scoring, 0.5, OK, ""),  # not charged to the limit of the rounds
+        (loads.slow_scoring, 0.4, OK, ""),  # not charged to the limit of the rounds
     ],
 )
 def test_the_system_ends_what_exceeds_its_limit(
-    trainer: Trainer, prepare: Callable[[], None], limit_s: float, status: str, note: str
+    prepare: Callable[[], None], limit_s: float, status: str, note: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trainer.child.close()
-    trainer.child.ask(prepare)
-    result = trainer.train(DATA, X, "exact", Limits(limit_s))
+    child = Child(quiet=True)
+    monkeypatch.setattr("harness.training._child", child)
+    child.ask(prepare)
+    result = train_within(DATA, X, "exact", Limits(limit_s))
     assert (result.status, result.note, len(result.rounds)) == (status, note, int(status == OK))
     assert (limit_s if status == TIMEOUT else 0.0) <= result.spent_cpu_s < (limit_s if status == OK else 30.0)
-    trainer.child.close()
+    child.close()
