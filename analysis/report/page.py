@@ -90,7 +90,9 @@ def _drawing(figure: Figure | None) -> Markup:
     svg = next(path for path in figure.drawn.paths if path.suffix == ".svg").read_bytes()
     size = re.search(rb'viewBox="0 0 (\S+) (\S+)"', svg)
     width, height = (float(points) for points in size.groups()) if size else (1.0, 1.0)
-    svg = re.sub(rb' d="[^"]+"', lambda path: re.sub(rb"(\.\d\d)\d+", rb"\1", path[0]), svg)  # points
+    plots, _, rest = svg.partition(b'<g id="subfigure_2">')  # the caption, whose letters would be half of the file
+    clips = rest[rest.find(b"\n <defs>") :] if b"\n <defs>" in rest else b"\n</svg>\n"
+    svg = re.sub(rb' d="[^"]+"', lambda path: re.sub(rb"(\.\d\d)\d+", rb"\1", path[0]), plots + b"</g>" + clips)
     label = f"{figure.name.upper()}: {figure.title}. The caption below says what is drawn and what was left out."
     return Markup(
         '<svg class="plot" role="img" aria-label="{}" viewBox="0 0 {:g} {:g}" style="max-width: {:.1f}rem">'

@@ -3,6 +3,7 @@
 import base64
 import platform
 import re
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import html5lib
@@ -202,6 +203,7 @@ def test_a_figure_goes_into_the_page_whole_but_for_its_caption(tmp_path: Path) -
     (tmp_path / "page.html").write_text(shown)
     (svg,) = (e for e in tree(tmp_path / "page.html").iter() if isinstance(e.tag, str) and e.tag.endswith("}svg"))
     inside = base64.b64decode(svg[0].get("href" if svg[0].get("href") else XLINK).partition(",")[2]).decode()
+    assert "subfigure_1" in inside and "subfigure_2" not in inside and ET.fromstring(inside) is not None
     whole = [float(v) for v in re.search(r'viewBox="0 0 (\S+) (\S+)"', inside).groups()]  # type: ignore[union-attr]
     part = [float(v) for v in svg.get("viewBox").split()]
     assert part[2] == pytest.approx(whole[0]) and part[3] == pytest.approx(3.0 * 72, rel=0.02) and part[3] < whole[1]
