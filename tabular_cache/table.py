@@ -308,7 +308,7 @@ def first_configs(table: Table, n_configs: int | None) -> Bool[np.ndarray, " m"]
 
 
 class TableSettings(Evaluator):
-    """What evaluators on a folder of tables share: where it lies, and how a problem's part of it goes elsewhere.
+    """The base of evaluators on a folder of tables: where it lies, and how much of a table is used.
 
     tables: the folder, None for the shipped one; n_configs: use the first so many configurations of a table only,
     None for all. Raises BadInput for less than one, and for more than the table of a problem has (`first`).
