@@ -73,7 +73,7 @@ def stops_soon() -> Iterator[None]:
     """Within this context, Ctrl-C and SIGTERM raise KeyboardInterrupt; GRACE_S later the process ends regardless.
 
     A compiled training keeps Python from raising anything until it returns, so a thread of our own does the counting.
-    Where a library has made an error of its own of the interruption, as OmegaConf does when interrupted while it cleans
+    Where a library turned the interruption into another error, as OmegaConf does when interrupted while it cleans
     up, the interruption is raised in its place. Does nothing outside the main thread, where signals cannot be handled.
     """
     if threading.current_thread() is not threading.main_thread():

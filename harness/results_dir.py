@@ -198,7 +198,7 @@ class Checkpointed(WrappedProblem):
     def __init__(self, problem: Problem, results: Path, spec: Mapping[str, Any], seed: int) -> None:
         super().__init__(problem)
         self._label = f"{spec['dataset']}/{spec['pipeline']} {spec['method']} seed {seed}"
-        self._of, self._told = int(spec["iterations"]), 0.0
+        self._of, self._said_at = int(spec["iterations"]), 0.0
         self._done, self._spent_s, self._best = 0, 0.0, float("nan")
         self._file = path_of(results, spec, seed).open("a+b")
         self._lines = self._read(json.dumps({"versions": libraries()}, sort_keys=True).encode() + b"\n")
@@ -242,8 +242,8 @@ class Checkpointed(WrappedProblem):
         if outcome.error < self._best or math.isnan(self._best):  # a failed evaluation has no error
             self._best = outcome.error
         last, now = self._done == self._of, time.monotonic()
-        if fresh and (last or now - self._told >= _EVERY_S):
-            self._told = now
+        if fresh and (last or now - self._said_at >= _EVERY_S):
+            self._said_at = now
             best = f"best error {self._best:.5g}, {duration(self._spent_s)} of training"
             print(f"{self._label}: evaluation {self._done}/{self._of}, {best}", file=sys.stderr, flush=True)
 
