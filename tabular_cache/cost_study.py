@@ -99,7 +99,7 @@ KNOWN = "known"
 
 @dataclass(frozen=True)
 class CensoringData:
-    """What is learned from, in order, and what is asked about: points of the unit cube and log costs."""
+    """A training set, in order (X, y), and a test set (C, truth): points of the unit cube and log costs."""
 
     X: Float[np.ndarray, "n d"]
     y: Float[np.ndarray, " n"]
@@ -146,7 +146,7 @@ def slack_rows(
     """Return the scores of a forest under every slack factor and treatment.
 
     slacks: None for no cap; kappa_max: log cost at which everything is stopped, and above which nothing is imputed;
-    group: of each evaluation learned from, see `cap_sequence`.
+    group: of each evaluation of the training set, see `cap_sequence`.
     """
     rows = []
     for slack in slacks:
@@ -201,9 +201,8 @@ def _score(
 
 # The experiments on censoring: treatments of capped evaluations, and of timed-out trainings.
 #
-# A problem's configurations are halved at random. From the rows of one half n are learned from, in random order; the
-# rows of the other half (up to 1,000) are asked about, their true costs known. Nothing of a training that is asked
-# about is learned from. Two experiments, each one record per problem:
+# A problem's configurations are halved at random: n rows of one half, in random order, are the training set, and the
+# rows of the other half (up to 1,000) the test set, their true costs known. Two experiments, a record per problem each:
 #
 #     slack     evaluations capped at a slack factor times the lowest cost so far; a random forest on log cost under the
 #               four treatments of `CensoredForest`
@@ -265,23 +264,21 @@ class CensoringTrial(Trial):
     def rows(self, seed: int) -> list[dict[str, Any]]:
         """Return the scores of one seed, for each size that the table allows."""
         rows, data = list[dict[str, Any]](), halves(self.table, seed)
-        for n in self.sizes:
-            if n <= len(data.y):
-                part = CensoringData(data.X[:n], data.y[:n], data.C, data.truth)
-                rows += [{"seed": seed, "n": n, **row} for row in self._scores(part, seed)]
+        for n in [n for n in self.sizes if n <= len(data.y)]:
+            part = CensoringData(data.X[:n], data.y[:n], data.C, data.truth)
+            if self.experiment == SLACK:
+                found = slack_rows(part, self.slacks, RandomForest(trees=self.trees))
+            else:
+                found = timeout_rows(part, self.models, self.share, self.table, seed)
+            rows += [{"seed": seed, "n": n, **row} for row in found]
         return rows
 
-    def _scores(self, data: CensoringData, seed: int) -> list[dict[str, Any]]:
-        if self.experiment == SLACK:
-            return slack_rows(data, self.slacks, RandomForest(trees=self.trees))
-        return timeout_rows(data, self.models, self.share, self.table, seed)
 
-
-# How well do cost models predict? Each learns from n evaluations of a table and is asked about the rest of it.
+# How well do cost models predict? Each is fitted to n evaluations of a table and tested on the rest of it.
 #
 # Evaluations are configurations at their own number of rounds, since these fill the space evenly, in an order drawn
-# from (problem, seed); the first n are learned from, for each n. Asked about: the configurations beyond the largest n,
-# the same ones for every n. One record per problem and cost model; later calls add a record of the seeds missing.
+# from (problem, seed); the first n are the training set, for each n. The test set: the configurations beyond the
+# largest n, the same ones for every n. One record per problem and cost model; later calls add the seeds missing.
 
 LEVELS = (50, 80, 95)  # percent: intervals whose coverage is counted
 LEAST = 32  # configurations to ask about; sizes that leave fewer are not run
@@ -372,7 +369,7 @@ def score(
 # chosen by its mean score over the problems of the others, and scored on those of the one left out.
 #
 #     R^2 of the least-squares fit of log cost on the features, over a problem's configurations at their own rounds
-#     RMSE of log cost at the configurations not learned from, after n of them, for each ridge
+#     RMSE of log cost at other configurations, after n of them, for each ridge
 
 RIDGES = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0)
 SIZES = (4, 6, 8, 12, 16, 32)
@@ -420,7 +417,7 @@ def _rmse(table: Table, features: Names, ridge: float, known: np.ndarray, asked:
 def left_out(scores: pd.DataFrame, best: str) -> tuple[Counter[object], Float[np.ndarray, " p"]]:
     """Return how often each column is chosen, and its score on the problems of the data set left out.
 
-    best: "max" or "min" of the mean over the other data sets' problems, those of its `kin` left out as well.
+    best: "max" or "min" of the mean over the problems of data sets that are not related to it.
     """
     datasets = scores.index.str.partition("/").get_level_values(0)
     chosen: Counter[object] = Counter()

@@ -382,7 +382,7 @@ class Grower(Campaign):
         self.finished: list[str] = []  # parts, in words
         self._machine = machine()
         self._redone: set[int] = set()  # of the unit at hand: configurations that have rows, from trainings cut short
-        self._told = 0  # timings of the reference that are in a part
+        self._reported = 0  # timings of the reference that are in a part
 
     def run(self) -> BuildReport:
         """Grow the tables until the plan is done or the time is up; returns what was done."""
@@ -446,5 +446,5 @@ class Grower(Campaign):
 
     def _campaign(self) -> dict[str, Any]:
         """Return what the next sidecar says of machine and day, with the reference timings since the last one."""
-        timings, self._told = self.timings[self._told :], len(self.timings)
+        timings, self._reported = self.timings[self._reported :], len(self.timings)
         return {"date": time.strftime("%Y-%m-%d"), **self._machine, "workers": self.n_jobs, "reference": timings}

@@ -27,20 +27,9 @@ from tabular_cache.grow import read_plan
 from tabular_cache.measure import MEASURED, LoadMonitor, Measurement, describe
 from tabular_cache.schema import ERRORS, METRICS, configuration
 from tabular_cache.store import Store
-from tabular_cache.table import TABLES, load_table, read_manifest, read_table, table_entry
+from tabular_cache.table import TABLES, load_table, read_manifest, read_table
 
 STUDY = [(d, p) for d in datasets.names() for p in pipelines.names()]
-
-
-def test_those_of_hist_are_of_two_pipelines_and_lie_apart() -> None:
-    folder = TABLES.with_name("tables_hist")
-    manifest = read_manifest(folder)
-    assert manifest["tree_method"] == "hist" and read_manifest()["tree_method"] == "exact"
-    assert set(manifest["tables"]) == {f"{d}/{p}" for d in datasets.names() for p in ("clean", "pca_small")}
-    for problem, entry in manifest["tables"].items():
-        table, exact = load_table(problem, folder), table_entry(problem)
-        assert set(table["config"]) == set(range(256))
-        assert (entry["data_hash"], entry["mark"]) == (exact["data_hash"], exact["mark"])
 
 
 def test_info_shows_what_a_folder_holds(tmp_path: Path) -> None:
@@ -247,18 +236,6 @@ def test_trainings_of_another_processor_come_into_a_table(tmp_path: Path) -> Non
     assert (table.meta["data_hash"], table.meta["identity"]) == (first["data_hash"], first["identity"])
 
 
-def test_a_table_without_identity_gets_one_from_trainings_on_the_same_bytes_only(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    with store.locked():
-        store.append("fake/raw", line(0, HERE, identity=False))
-        store.pack("fake/raw")
-        with pytest.raises(BadInput, match=r"measured on other data before \(data_hash fake, now elsewhere\)"):
-            store.append("fake/raw", line(1, ELSEWHERE))
-        store.append("fake/raw", line(1, HERE))
-        store.pack("fake/raw")
-        store.append("fake/raw", line(2, ELSEWHERE))
-
-
 @pytest.fixture
 def old_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two tables from before there were identities, of real trainings on the same data."""
@@ -327,16 +304,6 @@ def test_an_audit_says_whether_the_problem_is_the_same(old_tables: Path, monkeyp
     for data, same in ((HERE, True), (ELSEWHERE, True), (OTHER, False)):
         present(monkeypatch, {"raw": data})
         assert {row.same_data for row in audit(serial(), pair, old_tables, 2, 0)} == {same}
-
-
-def test_the_command_takes_no_code_from_a_manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = Store(tmp_path)
-    with store.locked():
-        store.append("wine/os.path", journal_line(0))
-        store.pack("wine/os.path")
-    monkeypatch.setattr("sys.argv", ["tabular_cache", "identify", f"tables={tmp_path}", "executor=serial"])
-    with pytest.raises(BadInput, match=r"pipeline os\.path: its module would run as code"):
-        main()
 
 
 FOLDERS = [TABLES, TABLES.with_name("tables_hist"), TABLES.with_name("tables_figures")]

@@ -2,7 +2,6 @@
 
 import json
 import re
-import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +13,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from fakes import journal_line, make_tables
-from forked import Forked
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,7 +23,7 @@ from harness.problem import TIMEOUT
 from tabular_cache import build, noise
 from tabular_cache.audit import summarise
 from tabular_cache.build import PILOT, BuildReport, MeasurementBudget, Planner, uncut_costs
-from tabular_cache.measure import LoadMonitor, Measurement, own_cores
+from tabular_cache.measure import LoadMonitor, Measurement
 from tabular_cache.schema import merge_rows
 from tabular_cache.store import Store
 from tabular_cache.table import load_table, read_manifest, read_table, to_table
@@ -367,61 +365,3 @@ def test_the_reference_is_timed_every_ten_minutes(tmp_path: Path, monkeypatch: p
     built(tmp_path, monkeypatch, measure)  # 0, 250, ..., 1250: due at 0 and from 600 on, and 600 later
     (campaign,) = read_manifest(tmp_path)["campaigns"]
     assert len(campaign["reference"]) == 2 and campaign["trainings"] == 6
-
-
-BUILD = """
-import sys, time
-from pathlib import Path
-import tabular_cache.build as build_module
-from harness.execution import serial
-from tabular_cache import noise
-from tabular_cache.build import Builder, MeasurementBudget, Planner
-from tabular_cache.measure import LoadMonitor
-from tabular_cache.store import Store
-from fakes import journal_line
-
-def slow(task):  # stands in for a training: the same line for the same task
-    time.sleep(0.02)
-    return journal_line(task.config, task.problem) | {"ended": 1_700_000_000.1 + task.config}
-
-build_module.measure = slow
-build_module.time_reference = lambda: (0.5, 0.5)
-noise.REPEATS = 1
-store = Store(Path(sys.argv[1]))
-with store.locked(), LoadMonitor(count=lambda: 1.0) as watch:
-    for name in ("a/p", "b/p"):
-        store.pack(name)
-    planner = Planner(store, [("a", "p"), ("b", "p")], MeasurementBudget(0, 24, 24))
-    print("planned", len(planner.next_pass()), flush=True)
-    Builder(planner, serial(), 1, watch).run(max_passes=9)
-"""
-
-
-def test_kill_9_loses_and_repeats_no_finished_training(tmp_path: Path) -> None:
-    def finished() -> int:
-        store = Store(tmp_path / "t")
-        journalled = {(p, line["config"]) for p in ("a/p", "b/p") for line in store.journal(p).lines()}
-        packed = {(p, c) for p in ("a/p", "b/p") for c in store.done(p, None)}
-        return len(journalled | packed)
-
-    with Forked("import fakes, tabular_cache.build, tabular_cache.noise, tabular_cache.measure") as forked:
-        for _ in range(3):
-            before = finished() if (tmp_path / "t").exists() else 0
-            process = forked.start(BUILD, str(tmp_path / "t"))
-            while (kept := finished() if (tmp_path / "t").exists() else 0) <= before and process.poll() is None:
-                time.sleep(0.1)
-            assert process.kill() == -signal.SIGKILL
-            planned = process.out.read_text().splitlines()[0]
-            assert planned == f"planned {48 - before}"  # nothing finished is planned again
-            assert finished() >= kept > before
-        assert forked.start(BUILD, str(tmp_path / "t")).wait() == 0
-    busy = round(1 / len(own_cores()), 3)
-    undisturbed = Store(tmp_path / "undisturbed")
-    with undisturbed.locked():
-        for problem in ("a/p", "b/p"):
-            for config in range(24):
-                undisturbed.append(problem, journal_line(config, problem) | {"busy": busy})
-            undisturbed.pack(problem)
-    for name in ("a--p.parquet", "b--p.parquet"):
-        assert (tmp_path / "t" / name).read_bytes() == (tmp_path / "undisturbed" / name).read_bytes()
-        assert pq.read_table(tmp_path / "t" / name)["own"].to_pylist().count(True) == 24
