@@ -15,7 +15,7 @@ import pandas as pd
 
 from analysis.captions import format_interval, intervals, markdown_table, plural, scope, sentence
 from analysis.selection import LEAST_SHARE, at_horizon, horizon, of_families
-from analysis.statistics import bootstrap
+from analysis.statistics import bootstrap, bootstrap_beside
 from analysis.traces import CELL, EI, PROBLEM, Judge, alpha_axis, choose_components, collect, ordered, require
 from analysis.tradeoffs import Relative, relative_to_ei, tradeoff
 from datasets.errors import BadInput
@@ -109,11 +109,9 @@ def learning_curves(costs: pd.DataFrame, column: str = "rmse") -> pd.DataFrame:
         wide = paired(costs, n, column)
         if wide.empty:
             continue
-        found = bootstrap(wide).rename(columns={"n": "cells"}).rename_axis("cost_model").reset_index()
-        found["problems"] = len(wide.index.to_frame()[PROBLEM].drop_duplicates())
-        if REFERENCE in wide:
-            off = bootstrap(wide.sub(wide[REFERENCE], axis=0)).add_prefix("off_").drop(columns="off_n")
-            found = found.merge(off, left_on="cost_model", right_index=True)
+        found = bootstrap_beside(wide, wide[REFERENCE]) if REFERENCE in wide else bootstrap(wide)
+        found = found.rename(columns={"n": "cells"}).rename_axis("cost_model").reset_index()
+        found.insert(5, "problems", len(wide.index.to_frame()[PROBLEM].drop_duplicates()))
         rows.append(found.assign(n=int(n)))
     return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=CURVES)
 

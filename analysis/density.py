@@ -21,7 +21,7 @@ import pandas as pd
 
 from analysis.captions import format_interval, intervals, markdown_table, plural, sentence
 from analysis.plotting import BLACK, BLUE, ORANGE, Drawn, new_figure, save, sequence, style
-from analysis.statistics import bootstrap, percentiles, resample, weighted
+from analysis.statistics import bootstrap, bootstrap_beside, percentiles, resample, weighted
 from analysis.traces import (
     CELL,
     EI,
@@ -158,8 +158,7 @@ def compare(found: Effects, reference: str = LIVE) -> pd.DataFrame:
     rows = []
     for name, frames in found.items():
         for effect, frame in frames.items():
-            off = bootstrap(frame - found[reference][effect]).drop(columns="n").add_prefix("off_")
-            part = bootstrap(frame).join(off).rename_axis("method").reset_index()
+            part = bootstrap_beside(frame, found[reference][effect]).rename_axis("method").reset_index()
             rows.append(part.assign(setting=name, effect=effect))
     return pd.concat(rows, ignore_index=True)
 

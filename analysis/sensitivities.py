@@ -1,7 +1,7 @@
 """Does a claim's verdict depend on a setting? The verdicts under several settings and under the base, as a page."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -241,10 +241,10 @@ def _changes(one: Comparison) -> str:
 
 
 def _numbers(one: Comparison) -> pd.DataFrame:
-    rows = []
-    for setting, verdicts in ((one.against, one.base), (one.setting, one.own)):
-        for v in verdicts:
-            said = {"claim": v.number, "verdict": v.verdict, "ours": v.ours, "low": v.low, "high": v.high}
-            context = {"why": v.why, "taken_over": v.taken_over}
-            rows.append({"compared": one.setting, "setting": setting, **said, **context})
-    return pd.DataFrame(rows)
+    rows = [
+        {"compared": one.setting, "setting": setting, **asdict(verdict), "claim": verdict.number}
+        for setting, verdicts in ((one.against, one.base), (one.setting, one.own))
+        for verdict in verdicts
+    ]
+    shown = ["compared", "setting", "claim", "verdict", "ours", "low", "high", "why", "taken_over"]
+    return pd.DataFrame(rows)[shown]

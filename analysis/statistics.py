@@ -75,6 +75,15 @@ def bootstrap(
     return pd.DataFrame({"value": value, "low": low, "high": high, "n": n}, index=values.columns)
 
 
+def bootstrap_beside(values: pd.DataFrame, reference: pd.DataFrame | pd.Series) -> pd.DataFrame:
+    """Return `bootstrap` of the values, and off_value, off_low, off_high: of the paired differences to a reference.
+
+    reference: of the same cells, with the same columns or, as a series, one for all columns.
+    """
+    off = values.sub(reference, axis=0) if isinstance(reference, pd.Series) else values - reference
+    return bootstrap(values).join(bootstrap(off).drop(columns="n").add_prefix("off_"))
+
+
 def mean(values: pd.Series) -> Estimate:
     """Return the mean over cells with its interval."""
     row = bootstrap(values.to_frame("value")).iloc[0]

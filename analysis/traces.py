@@ -1,8 +1,7 @@
 """Recorded runs as dense arrays (`Traces`, by `collect`): one row per run, one column per step.
 
 Also the choice of components, incumbent curves, the names of methods, and whether records are compatible. Notation: R
-runs, T steps of the longest run (0-based, initial design included), B budgets; shorter runs are padded with NaN on the
-right.
+runs, T steps of the longest (0-based, initial design included; padding on the right is NaN), B budgets.
 """
 
 import re
@@ -146,9 +145,8 @@ def plans_ahead(kind: str, name: str) -> bool:
     path = CONFIGS / kind / f"{name}.yaml"
     if not path.is_file():
         return True
-    config = OmegaConf.load(path)
-    target = OmegaConf.to_container(config)["rule" if kind == "acq" else "_target_"]  # type: ignore[call-overload]
-    return bool(getattr(get_class(target["_target_"] if kind == "acq" else target), "plans_ahead", False))
+    config: Any = OmegaConf.to_container(OmegaConf.load(path))
+    return bool(getattr(get_class(config.get("rule", config)["_target_"]), "plans_ahead", False))
 
 
 def alpha_axis(acq: pd.Series, alpha: pd.Series) -> pd.Series:
@@ -302,7 +300,7 @@ class Traces:
         """The evaluator of these runs, such as ``replay``."""
         return self.components["evaluator"]
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def arrays(self) -> dict[str, Any]:
         """Return the arrays by name."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}

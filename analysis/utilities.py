@@ -18,7 +18,7 @@ from scipy.stats import rankdata
 
 from analysis.captions import plural
 from analysis.selection import BUDGET_MULTIPLES, SAME
-from analysis.statistics import bootstrap
+from analysis.statistics import bootstrap, bootstrap_beside
 from analysis.traces import (
     CELL,
     EI,
@@ -64,7 +64,7 @@ class Runs(Traces):
         """Return the runs with `kept` (R,) first steps of each; `ms_per_step` of these, NaN without a proposal."""
         beyond = np.arange(self.cost_s.shape[1]) >= kept[:, None]
         floats = {name: a for name, a in self.arrays().items() if name != "proposed"}
-        arrays = {name: np.where(beyond, np.nan, a) for name, a in floats.items()}
+        arrays: dict[str, Any] = {name: np.where(beyond, np.nan, a) for name, a in floats.items()}
         proposals = pd.DataFrame(arrays["thinking_s"]).where(arrays["thinking_s"] > 0)
         runs = self.runs.assign(evaluations=kept, ms_per_step=1e3 * proposals.median(axis=1).to_numpy())
         return replace(self, runs=runs, proposed=self.proposed & ~beyond, **arrays)
@@ -125,7 +125,7 @@ def arrange(
     frame = frame.merge(timings, on=["spec", "seed", "step"], how="left", validate="one_to_one")
     spent = frame["fit_ms"] + frame["propose_ms"]
     median = spent.groupby([frame["spec"].astype(str), frame["seed"]]).transform("median")
-    frame["thinking_s"] = np.minimum(spent, LONGEST * median).fillna(0.0) / 1e3
+    frame["thinking_s"] = spent.clip(upper=LONGEST * median).fillna(0.0) / 1e3
     runs, arrays = dense(frame, [*RUN, "utility"], [*MEASURED, "predicted_cost_s", "thinking_s"])
     runs = runs.assign(rule=runs["method"], label=runs["utility"] + " x " + runs["method"])
     proposed = ~np.isnan(arrays.pop("predicted_cost_s"))
@@ -380,8 +380,7 @@ def rank_means(score: dict[str, pd.DataFrame]) -> pd.DataFrame:
         values = wide.to_numpy(float)
         rank = rankdata(np.where(np.isnan(values), np.inf, values), method="average", axis=1)
         own = pd.DataFrame(rank, index=wide.index, columns=wide.columns)
-        off = bootstrap(own.sub(own[REFERENCE], axis=0)).drop(columns="n").add_prefix("off_")
-        out.append(bootstrap(own).join(off).rename_axis("label").reset_index().assign(measure=name))
+        out.append(bootstrap_beside(own, own[REFERENCE]).rename_axis("label").reset_index().assign(measure=name))
     return pd.concat(out, ignore_index=True)
 
 

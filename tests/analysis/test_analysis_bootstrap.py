@@ -101,22 +101,6 @@ def test_plain_intervals_agree_with_scipy(statistic: str) -> None:
     assert abs(ours["high"] - theirs.high) < tolerance
 
 
-def test_differences_between_data_sets_widen_the_hierarchical_interval() -> None:
-    index = cells(6, 8, 10)
-    level = index.get_level_values("dataset").str[1:].astype(int).to_numpy()
-    values = pd.DataFrame({"x": level + 0.1 * RNG.normal(size=480)}, index=index)
-    flat, nested = (bootstrap(values, "mean", s).loc["x"] for s in ("plain", "hierarchical"))
-    assert nested["high"] - nested["low"] > 4 * (flat["high"] - flat["low"])
-
-
-def test_columns_are_paired_in_every_resample() -> None:
-    base = RNG.normal(scale=10, size=60)
-    values = pd.DataFrame({"a": base, "b": base + 1.0}, index=cells(5, 3, 4))
-    weights = resample(values.index.to_frame(index=False), resamples=300)
-    replicates = weighted(values.to_numpy(), weights, "mean")
-    np.testing.assert_allclose(replicates[:, 1] - replicates[:, 0], 1.0, rtol=1e-10)
-
-
 def test_empty_columns_and_single_cells_have_defined_answers() -> None:
     single = pd.DataFrame({"x": [4.0], "none": [np.nan]}, index=cells(1, 1, 1))
     found = bootstrap(single, "median", resamples=20)

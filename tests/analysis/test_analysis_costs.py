@@ -97,27 +97,6 @@ def test_what_short_tables_leave_out_is_counted(costs: pd.DataFrame, tmp_path: P
     assert "medians over the 2 problems that every box has" in " ".join(boxes.caption.split())
 
 
-@pytest.mark.usefixtures("undrawn")
-def test_a_caption_counts_the_cells_that_were_averaged(costs: pd.DataFrame, tmp_path: Path) -> None:
-    """GP lacks seed 1 of b/q and LV-1 has one cell of six: it is left out, and named."""
-    lacking = costs[~((costs["cost_model"] == "gp") & (costs["dataset"] == "b") & (costs["seed"] == 1))]
-    one = costs[(costs["cost_model"] == "lv3") & (costs["pipeline"] == "p") & (costs["seed"] == 0)]
-    ragged = pd.concat([lacking, one.assign(cost_model="lv1")], ignore_index=True)
-    drawn = f2_f8_f9.f2(ragged, tmp_path)
-    assert set(drawn.numbers["cost_model"]) == {"lv3", "gp"} and set(drawn.numbers["cells"]) == {5}
-    words = "Left out, with records of fewer than half of the problem-seed pairs: lv1 (1 problem-seed pair). Left out: "
-    words += "1 problem-seed pair where a model has no record."
-    assert words in drawn.caption
-    taken = "0 of 144 problems and 3 outside the study, 2 seeds, 5 problem-seed pairs of 1 to 2 seeds each (tables)"
-    assert f"mean over {taken}." in drawn.caption
-    head = cost_models.write_cost_page(ragged, tmp_path).read_text().split("|")[0]
-    assert words in head
-    assert f"mean over {taken}." in head
-    fewer = ragged[(ragged["dataset"] != "a") | (ragged["n"] < 8)]
-    assert f"mean over {taken}, at n = 4." in f2_f8_f9.f2(fewer, tmp_path).caption
-    assert f"at n = 4: {taken}; along a row" in cost_models.write_cost_page(fewer, tmp_path).read_text()
-
-
 def _ragged(costs: pd.DataFrame) -> dict[str, pd.DataFrame]:
     first = costs[costs["n"] == 4]
     two = first[(first["pipeline"] == "p") | (first["dataset"] == "b")]

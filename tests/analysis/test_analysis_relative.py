@@ -227,12 +227,3 @@ def test_a_method_tried_once_hides_none_of_the_others() -> None:
     found = ranks(traces, budgets, ["ei", "eialpha(alpha=0.25)", "eipu"], (1.0,), np.ones(1))
     assert found.methods == ["ei", "eipu"] and len(found.cells) == 6 and found.left_out == 0
     assert "want of runs on half of EI's problem-seed pairs: eialpha(alpha=0.25)." in ranks_left_out(found)
-
-
-def test_runs_planned_too_short_are_told_from_capped_ones() -> None:
-    rows = frame([("wind", "clean")], [Way("ei"), Way("eipu")], [0], 12)
-    budget = minimal_budgets(collect(rows))
-    found = ranks(collect(rows), budget, ["ei", "eipu"], (20.0,), np.ones(1))
-    assert found.capped.all() and found.short.all() and found.part(found.short).tolist() == [1.0]
-    found = ranks(collect(rows.assign(iterations=300)), budget, ["ei", "eipu"], (20.0,), np.ones(1))
-    assert found.capped.all() and not found.short.any()

@@ -63,13 +63,6 @@ def test_at_horizon_cuts_long_runs_counts_short_ones_and_keeps_one_each() -> Non
     assert short == 2, "ei of seed 2, eicool of seed 1"
 
 
-def test_a_run_planned_for_a_budget_is_no_eicool_of_n_iterations() -> None:
-    rows = frame(ONE, [Way("eicool"), Way("ei")], [0], 12)
-    rows.loc[rows["acq"] == "eicool", "tau"] = 50.0
-    chosen, _ = at_horizon(collect(rows), 12)
-    assert chosen.runs["method"].tolist() == ["ei"]
-
-
 def test_budgets_take_the_run_with_most_evaluations_and_no_eicool_without_one() -> None:
     rows = pd.concat([frame(ONE, [Way("ei"), Way("eicool")], [0], n) for n in (6, 11)])
     runs = for_budgets(collect(rows), no_budgets()).runs

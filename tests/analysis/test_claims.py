@@ -271,18 +271,6 @@ def test_a_transferred_model_tried_once_does_not_take_claim_10_away() -> None:
     assert "left out, with records of fewer than half of their pairs: transfer_knn" in beside.ours
 
 
-def test_few_evaluations_are_judged_on_every_table_that_is_long_enough_for_them() -> None:
-    """On the sixth data set, which is short, GPs are better from few evaluations: claim 9's first number moves."""
-    measured = costs({"lv3": 1.0, "gp": 1.2, "warped_gp": 1.1})
-    short = costs({"lv3": 100.0, "gp": 1.2, "warped_gp": 1.1}, (4, 8, 10)).replace({"dataset": {"wind": "kin8nm"}})
-    little = frame([("wind", "clean")], [Way("ei")], [0], 6)
-    alone, both = (
-        verdict_on(9, little, part) for part in (measured, pd.concat([measured, short[short["dataset"] == "kin8nm"]]))
-    )
-    assert (alone.verdict, both.verdict) == (HOLDS, UNDECIDED)
-    assert "5 of 144 problems" in both.taken_over and "from few evaluations: 6 of 144 problems" in both.taken_over
-
-
 def under(model: str, error: float, datasets: tuple[str, ...] = DATASETS, steps: int = 100) -> pd.DataFrame:
     """EI^alpha at 0.5 and 1 under a cost model, and EI."""
     ways = {Way("ei"): (100.0, 100.0), Way("eialpha", alpha=0.5): (50.0, error), Way("eipu"): (20.0, error + 5)}

@@ -15,10 +15,10 @@ from analysis import density as density_figure
 from analysis import density as density_settings
 from analysis.__main__ import main
 from analysis.density import confirmed, exhausted, n_configs, settings
-from analysis.traces import check_same_tables, collect
+from analysis.traces import collect
 from analysis.tradeoffs import finals
 from datasets.errors import BadInput
-from harness.records import TRACE, block_files, read_traces, write_block
+from harness.records import TRACE, block_files, write_block
 from harness.streams import stream
 from tabular_cache.table import load_table
 
@@ -60,15 +60,6 @@ def test_without_live_the_shipped_runs_are_compared_with(
     shutil.copytree(folder / "rows-128", tmp_path / "all/rows-128")
     assert list(settings(tmp_path / "all")) == ["live", "rows-128"]
     assert not density.method_effects(settings(tmp_path / "all"))["live"]["saved"].empty
-
-
-def test_without_live_at_all_there_is_nothing_to_compare_with(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(density_settings, "TRUTH", tmp_path / "absent")
-    shutil.copytree(folder / "live", tmp_path / "all/dead")
-    with pytest.raises(BadInput, match="needs a folder 'live'"):
-        settings(tmp_path / "all")
 
 
 def test_equal_records_are_at_no_distance(effects: dict[str, Any]) -> None:
@@ -166,18 +157,6 @@ def test_settings_that_cannot_be_compared_are_named(folder: Path, tmp_path: Path
         compared(WAYS[:2], 30)
     with pytest.raises(BadInput, match="live: no runs of eipu, which rows-64 has"):
         compared((*WAYS, Way("eipu")), 30)
-
-
-def test_rows_of_two_tables_are_not_compared(folder: Path, tmp_path: Path) -> None:
-    for name, data in (("rows-64", "one"), ("rows-128", "other")):
-        trace = block("a", "p", WAYS[0], (0,), 30)
-        timings: dict[str, list[float]] = {n: [] for n in ("seed", "step", "fit_ms", "propose_ms")}
-        full = spec("a", "p", WAYS[0], 30) | {"data": data}
-        write_block(tmp_path / "all" / name, block_files(full, [0], trace, timings))
-    with pytest.raises(BadInput, match="a/p: rows-64 and rows-128 were replayed from different tables"):
-        check_same_tables({name: read_traces(tmp_path / "all" / name) for name in ("rows-64", "rows-128")})
-    with pytest.raises(BadInput, match=r"a/p: .* were replayed from different tables"):
-        settings(tmp_path / "all", "rows-64")
 
 
 def test_signs_by_hand() -> None:

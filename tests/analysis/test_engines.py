@@ -1,6 +1,5 @@
 """Engines compared on made-up records."""
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +10,6 @@ from synthetic_records import Way, on_disk
 from analysis import density
 from analysis.__main__ import main
 from analysis.density import settings
-from analysis.statistics import resampling
 from analysis.traces import check_same_tables
 from datasets.errors import BadInput
 from harness.records import read_traces
@@ -46,16 +44,6 @@ def test_the_report_has_every_table(folder: Path, tmp_path: Path, capsys: pytest
     assert "over the 3 problems and 9 problem-seed pairs that every engine was run on" in text
     assert text.count("| gpyopt | ei | 0.00 [0.00, 0.00] | 0.00 [0.00, 0.00] | 9 |") == 1
     assert "| cei(lam=0.1) | gpyopt |" in text and "### Error added" in text
-
-
-def test_what_was_run_under_one_engine_only_is_not_counted(folder: Path, tmp_path: Path) -> None:
-    for own in sorted((folder / "gpyopt").glob("*/*")):
-        if own.parts[-2:] != ("a", "p"):
-            shutil.rmtree(own)
-    with resampling("plain"):
-        text = density.engines_page(folder, tmp_path / "out").read_text()
-    assert "over the 1 problem and 3 problem-seed pairs that every engine was run on" in text
-    assert "95 % plain paired bootstrap intervals (single runs resampled). One data set only" in text
 
 
 def test_engines_on_different_tables_are_refused(folder: Path) -> None:

@@ -7,17 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import not_drawing
-from matplotlib.axes import Axes
 from some_claims import verdicts_on
 from synthetic_records import Way, block, frame, fronts_on_disk, on_disk, spec
 
 from analysis import report
 from analysis.__main__ import main
-from analysis.captions import ranks_left_out, too_short_notes
 from analysis.figures import trace_figures
-from analysis.plotting import save
 from analysis.ranks import Ranks, minimal_budgets, rank_curves, ranks
-from analysis.report.summary import rank_table
 from analysis.selection import (
     BUDGET_MULTIPLES,
     REACHED,
@@ -159,51 +155,6 @@ def test_the_page_is_made_whatever_is_lacking(tmp_path: Path, capsys: pytest.Cap
 def store(results: Path, described: dict[str, Any], trace: dict[str, Any]) -> None:
     timings: dict[str, list[float]] = {name: [] for name in TIMINGS.names}
     write_block(results, block_files(described, sorted(set(trace["seed"])), trace, timings))
-
-
-def test_captions_tell_long_runs_from_used_up_tables_and_short_plans() -> None:
-    def ends(**changes: object) -> str:
-        rows = frame(PROBLEMS, [Way("ei"), Way("eipu")], [0], 300).assign(**changes)
-        traces = collect(rows)
-        budgets = minimal_budgets(at_horizon(traces, 100)[0]).assign(budget_s=1e9)
-        return ranks_left_out(ranks(traces, budgets, ["ei", "eipu"], (1.0,), np.ones(1)))
-
-    lead = "Runs that ended before the budget was spent, and count with their final incumbent: 100.0% (100%)"
-    assert f"{lead} (reached 300 iterations: 100.0% (100%))." in ends()
-    assert f"{lead} (used up their table: 100.0% (100%))." in ends(iterations=301)
-    short = ends(tau=1e-9)
-    assert f"{lead} (were planned shorter: 100.0% (100%))." in short
-    assert "no claim is decided: 100%." in short
-
-
-def test_budgets_that_no_claim_uses_are_marked_where_they_are_shown(
-    ragged: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of five data sets one has no run that goes on: 50 % of the budget is spent by all, the others are not."""
-    short = ragged[(ragged["dataset"] != "wind") | (ragged["seed"] != 0)]
-    cheapest = short[(short["method"] == "eipu") & (short["step"] < 100)].groupby(["dataset", "seed"])["cost_s"].sum()
-    cell = pd.MultiIndex.from_frame(short[["dataset", "seed"]])
-    level = (1 + 0.05 * short["seed"]) / cheapest.reindex(cell).to_numpy()  # seeds cost nearly the same
-    short = short.assign(cost_s=short["cost_s"] * level)
-    found = ranked(collect(short), ALPHAS)
-    share = found.part(found.short)
-    assert found.counting.tolist() == [True] + [False] * 5 and found.used[:, 1:].all() and (share[1:] > 0).all()
-    marks = [f"{s:.0%} of runs too short" for s in share[1:]]
-    assert too_short_notes(found) == ["", *marks]
-    numbers, shown = rank_table(found)
-    assert list(shown)[1:] == [
-        "50%",
-        *(f"{m:.0%} ({mark})" for m, mark in zip(BUDGET_MULTIPLES[1:], marks, strict=True)),
-    ]
-    assert numbers.groupby("multiple")["counts"].first().tolist() == [True] + [False] * 5
-    panels = list[Axes]()
-    monkeypatch.setattr("analysis.figures.f4_f6.save", lambda f, *rest: panels.extend(f.axes) or save(f, *rest))
-    trace_figures()["f4"](collect(short), tmp_path)
-    titles = [axes.get_title() for axes in panels]
-    assert titles[0] == "50% of the minimal budget" and titles[4] == f"1000% of the minimal budget\n({marks[3]})"
-    assert len({axes.get_facecolor() for axes in panels}) == 2 and len({a.get_facecolor() for a in panels[1:]}) == 1
-    strong, faint = (max(line.get_alpha() or 1.0 for line in axes.lines) for axes in panels[:2])
-    assert strong == 1.0 and faint < 0.5
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -87,15 +86,6 @@ def test_a_stall_of_the_host_is_not_thinking(tmp_path: Path) -> None:
     runs = utilities.arrange(read_traces(tmp_path), timings)
     assert runs.thought_s.tolist() == pytest.approx([0.024])
     assert runs.table["ms_per_step"].tolist() == [2.0]
-
-
-def test_milliseconds_per_step_are_those_of_the_steps_that_count(tmp_path: Path) -> None:
-    record(tmp_path, "kg", 0)
-    timings = pd.DataFrame({"spec": read_traces(tmp_path)["spec"].iloc[0], "seed": 0, "step": [1, 2],
-                            "fit_ms": 1.0, "propose_ms": [1.0, 7.0]})  # fmt: skip
-    runs = utilities.arrange(read_traces(tmp_path), timings)
-    medians = [runs.cut(np.array([n])).table["ms_per_step"].iloc[0] for n in (1, 2, 3)]
-    assert medians == pytest.approx([np.nan, 2.0, 5.0], nan_ok=True)
 
 
 def test_with_a_deadline_only_what_ends_in_time_counts_and_the_deadline_has_a_name(tmp_path: Path) -> None:
