@@ -53,9 +53,8 @@ def names() -> tuple[str, ...]:
 @cache
 def all_names() -> tuple[str, ...]:
     """Return the names of all pipelines here: the study's, then those that are run only where they are named."""
-    here = sorted(p for p in Path(__file__).parent.glob("*.py") if not p.stem.startswith("_"))
-    built = [p.stem for p in here if re.search(r"^def build\(", p.read_text(encoding="utf-8"), re.MULTILINE)]
-    return (*names(), *(name for name in built if name not in names()))
+    modules = sorted(path for path in Path(__file__).parent.glob("*.py") if not path.stem.startswith("_"))
+    return (*names(), *(p.stem for p in modules if re.search(r"^def build\(", p.read_text(encoding="utf-8"), re.M)))
 
 
 def module_name(name: str) -> str:
@@ -63,10 +62,8 @@ def module_name(name: str) -> str:
 
     Raises BadInput for any other name.
     """
-    if name in names():
-        return f"{__name__}.recipes"
     if name in all_names():
-        return f"{__name__}.{name}"
+        return f"{__name__}.{'recipes' if name in names() else name}"
     if "." in name and all(part.isidentifier() for part in name.split(".")):
         return name
     raise BadInput(f"unknown pipeline {name!r}; known are: {', '.join(all_names())}; or package.module of your own")
@@ -80,17 +77,16 @@ def build(name: str) -> "Pipeline":
     Raises BadInput for an unknown name, or a module of the user's own that cannot be imported, or whose `build` is
     absent, fails or gives anything else.
     """
-    module, function = module_name(name), name if name in names() else "build"
+    module = module_name(name)
     with user_errors(f"pipeline {name!r}", CALLERS):
-        recipe = getattr(importlib.import_module(module), function, None)
-    if not callable(recipe):
-        raise BadInput(f"pipeline {name!r}: module {module} has no function build()")
-    with user_errors(f"pipeline {name!r}", CALLERS):
+        recipe = getattr(importlib.import_module(module), name if name in names() else "build", None)
+        if not callable(recipe):
+            raise BadInput(f"module {module} has no function build()")
         made = recipe()
-    from sklearn.pipeline import Pipeline
+        from sklearn.pipeline import Pipeline
 
-    if not isinstance(made, Pipeline):
-        raise BadInput(f"pipeline {name!r}: build() must return a Pipeline of scikit-learn, got {type(made).__name__}")
+        if not isinstance(made, Pipeline):
+            raise BadInput(f"build() must return a Pipeline of scikit-learn, got {type(made).__name__}")
     return made
 
 

@@ -10,10 +10,17 @@ import argparse
 import logging
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from datasets.catalogue import names as dataset_names
 from datasets.errors import BadInput, reader_may_leave
+from datasets.loading import load, split
 from pipelines import names, prepare
+
+if TYPE_CHECKING:
+    import pandas
+
+FEW_NAMES = 6  # columns that the table of steps lists by name
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,9 +31,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--verbose", action="store_true", help="log the columns that are dropped")
     given = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO if given.verbose else logging.WARNING, format="%(message)s")
+    command = {"list": _list, "check": _check, "steps": _steps}[given.command]
     try:
         with reader_may_leave():
-            return {"list": _list, "check": _check, "steps": _steps}[given.command](given.datasets)
+            return command(given.datasets or dataset_names())
     except BadInput as error:
         print(error, file=sys.stderr)
         return 2
@@ -36,7 +44,7 @@ def _list(chosen: Sequence[str]) -> int:
     from scipy import sparse
 
     print(f"{'data set':15s}{'pipeline':16s} before  after  layout    fit s dropped")
-    for dataset in chosen or dataset_names():
+    for dataset in chosen:
         for name in names():
             p = prepare(dataset, name)
             layout = "sparse" if sparse.issparse(p.X_train) else "dense"
@@ -49,10 +57,10 @@ def _list(chosen: Sequence[str]) -> int:
 
 
 def _check(chosen: Sequence[str]) -> int:
-    from pipelines.compare import same_pairs
+    from pipelines.identity import same_pairs
 
     failed = False
-    for dataset in chosen or dataset_names():
+    for dataset in chosen:
         pairs = same_pairs({name: prepare(dataset, name).X_train for name in names()})
         failed = failed or bool(pairs)
         verdict = "; ".join(f"{a} = {b}" for a, b in pairs)
@@ -61,16 +69,37 @@ def _check(chosen: Sequence[str]) -> int:
 
 
 def _steps(chosen: Sequence[str]) -> int:
-    from datasets.loading import load, split
-    from pipelines.columns import touched
-
-    for number, dataset in enumerate(chosen or dataset_names()):
+    for number, dataset in enumerate(chosen):
         data = load(dataset)
-        line = {"data set": dataset} | touched(data.X.iloc[split(data, 0).train])
+        line = {"data set": dataset} | _touched(data.X.iloc[split(data, 0).train])
         if not number:
             print(f"| {' | '.join(line)} |\n|{'---|' * len(line)}")
-        print(f"| {' | '.join(map(str, line.values()))} |", flush=True)
+        print(f"| {' | '.join(line.values())} |", flush=True)
     return 0
+
+
+def _touched(X: "pandas.DataFrame") -> dict[str, str]:
+    """Return how many columns of the training rows `X` each step acts on, with their names where there are few."""
+    from pipelines.columns import column_kinds, numbers
+
+    plain, detected, extreme = (column_kinds(X, *given).positions for given in ((False,), (True,), (True, True)))
+    gaps = [k for k in plain["numeric"] if X.iloc[:, [k]].apply(numbers).isna().any(axis=None)]
+    found = {
+        "inputs": range(X.shape[1]),
+        "tf-idf (all)": plain["text"],
+        "one-hot of categoricals (all)": plain["categorical"],
+        "median imputation (all but clean)": gaps,
+        "one-hot of detected ones (onehot, onehot_svd)": detected["detected"],
+        "bins (onehot, onehot_svd)": detected["numeric"],
+        "quantile map or log (quantile_pca, log_pca)": extreme["extreme"],
+        "one-hot of detected ones (quantile_pca, log_pca)": extreme["detected"],
+    }
+    said = {}
+    for step, positions in found.items():
+        few = 0 < len(positions) <= FEW_NAMES and step != "inputs"
+        listed = ", ".join(str(X.columns[k]) for k in positions)
+        said[step] = f"{len(positions)}: {listed}" if few else str(len(positions))
+    return said
 
 
 if __name__ == "__main__":

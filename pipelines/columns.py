@@ -1,9 +1,15 @@
 """Columns of a data set: their kinds, decided on the training rows, and the cast of any rows to what kinds promise.
 
 Numbers become finite float64 or NaN, strings stay str or None.
+
+text: strings, mostly distinct, of several words. categorical: other strings, booleans, pandas categoricals.
+extreme: numeric and heavy-tailed, where a recipe asks for it; found before the detected ones, which would else take
+them all: counts that are mostly zero have few distinct values. detected: numeric, but with few distinct values; a
+recipe chooses whether to treat these as categorical. numeric: the rest. Missing values count as one more level
+wherever levels are counted.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -15,22 +21,14 @@ from pandas.api import types
 from datasets.errors import BadInput
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)  # XGBoost computes with float32
-
-
-def finite(X: pd.DataFrame, positions: Sequence[int]) -> Float[np.ndarray, "n k"]:
-    """Return these columns as float64; what is no finite number becomes NaN."""
-    out = np.empty((len(X), len(positions)))
-    for k, position in enumerate(positions):
-        out[:, k] = numbers(X.iloc[:, position])
-    return out
-
-
-def strings(X: pd.DataFrame, positions: Sequence[int]) -> Shaped[np.ndarray, "n k"]:
-    """Return these columns as an (n, k) object array of str, None where the value is missing."""
-    out = np.empty((len(X), len(positions)), dtype=object)
-    for k, position in enumerate(positions):
-        out[:, k] = levels(X.iloc[:, position])
-    return out
+NUMBERS, STRINGS = ("numeric", "extreme", "detected"), ("categorical", "text")  # kinds, in the order of blocks
+TEXT_DISTINCT = 0.5  # "mostly distinct": more than this share of the non-missing values
+TEXT_WORDS = 3  # "several words": this many or more on average
+DETECTED_RATIO = 0.2
+DETECTED_LEVELS = 100
+EXTREME_SDS = 4.0  # a percentile farther than this from the mean makes a column heavy-tailed
+RARE_ROWS = 10
+RARE_SHARE = 0.009
 
 
 def numbers(column: pd.Series) -> Float[np.ndarray, " n"]:
@@ -44,51 +42,30 @@ def levels(column: pd.Series) -> Shaped[np.ndarray, " n"]:
     """Return strings, None where missing; whole floats are written as integers: 1 and 1.0 are one level."""
     codes, found = pd.factorize(column)
     names = np.empty(len(found) + 1, dtype=object)
-    names[:-1] = [_name(value) for value in found]
+    for k, value in enumerate(found):
+        whole = isinstance(value, float | np.floating) and float(value).is_integer()
+        names[k] = str(int(value)) if whole else str(value)
     names[-1] = None  # code -1: missing
     return names[codes]
 
 
-def _name(value: object) -> str:
-    if isinstance(value, float | np.floating) and float(value).is_integer():
-        return str(int(value))
-    return str(value)
-
-
-# The kinds of columns, decided on the training rows only.
-#
-# text: strings, mostly distinct, of several words. categorical: other strings, booleans, pandas categoricals.
-# extreme: numeric and heavy-tailed, where a recipe asks for it; found before the detected ones, which would else take
-# them all: counts that are mostly zero have few distinct values. detected: numeric, but with few distinct values; a
-# recipe chooses whether to treat these as categorical. numeric: the rest. Missing values count as one more level
-# wherever levels are counted.
-
-TEXT_DISTINCT = 0.5  # "mostly distinct": more than this share of the non-missing values
-TEXT_WORDS = 3  # "several words": this many or more on average
-DETECTED_RATIO = 0.2
-DETECTED_LEVELS = 100
-EXTREME_SDS = 4.0  # a percentile farther than this from the mean makes a column heavy-tailed
-RARE_ROWS = 10
-FEW_NAMES = 6  # columns that a table lists by name
-RARE_SHARE = 0.009
-
-
 @dataclass(frozen=True)
 class Kinds:
-    """The positions of the columns of each kind, and why the others are dropped.
+    """What `column_kinds` found.
 
+    columns: their names. positions: where the columns of each kind are.
     rare: a level with fewer training rows than this is rare.
     dropped: one note per dropped column, ``name: reason``.
     """
 
     columns: tuple[Hashable, ...]
-    text: tuple[int, ...]
-    categorical: tuple[int, ...]
-    detected: tuple[int, ...]
-    numeric: tuple[int, ...]
-    extreme: tuple[int, ...]
+    positions: dict[str, tuple[int, ...]]
     rare: int
     dropped: tuple[str, ...]
+
+    def names(self, *kinds: str) -> list[str]:
+        """Return the names that `cast_columns` gives the columns of these kinds."""
+        return [f"{kind}{position}" for kind in kinds for position in self.positions[kind]]
 
 
 def rare_rows(n: int) -> int:
@@ -116,9 +93,13 @@ def column_kinds(X: object, detect: bool, extreme: bool = False) -> Kinds:
     heavy-tailed ones are, before these (else they are as any other).
     Raises BadInput for what is no frame, no usable column, repeated names, or a dtype of no kind.
     """
-    X = _checked(X)
+    X = _frame(X)
+    if len(X) < 2 or not X.shape[1]:
+        raise BadInput(f"a pipeline needs two training rows and one column or more, got {X.shape}")
+    if not X.columns.is_unique:
+        raise BadInput(f"repeated column names: {sorted(map(str, X.columns[X.columns.duplicated()]))}")
     rare = rare_rows(len(X))
-    found: dict[str, list[int]] = {"text": [], "categorical": [], "detected": [], "numeric": [], "extreme": []}
+    found: dict[str, list[int]] = {kind: [] for kind in (*NUMBERS, *STRINGS)}
     dropped = []
     for position, name in enumerate(X.columns):
         kind, reason = _kind(X.iloc[:, position], detect, extreme, rare)
@@ -128,74 +109,37 @@ def column_kinds(X: object, detect: bool, extreme: bool = False) -> Kinds:
             found[kind].append(position)
     if not any(found.values()):
         raise BadInput(f"no usable column in {len(X)} training rows: {'; '.join(dropped[:3])}")
-    positions = {kind: tuple(where) for kind, where in found.items()}
-    return Kinds(columns=tuple(X.columns), rare=rare, dropped=tuple(dropped), **positions)
-
-
-def touched(X: pd.DataFrame) -> dict[str, int | str]:
-    """Return how many columns of the training rows `X` each step acts on, as text with names where there are few."""
-    plain, detected, extreme = column_kinds(X, False), column_kinds(X, True), column_kinds(X, True, extreme=True)
-    names = [str(column) for column in X.columns]
-    gaps = [k for k in plain.numeric if not np.isfinite(numbers(X.iloc[:, k])).all()]
-    return {
-        "inputs": X.shape[1],
-        "tf-idf (all)": _listed(names, plain.text),
-        "one-hot of categoricals (all)": _listed(names, plain.categorical),
-        "median imputation (all but clean)": _listed(names, gaps),
-        "one-hot of detected ones (onehot, onehot_svd)": _listed(names, detected.detected),
-        "bins (onehot, onehot_svd)": _listed(names, detected.numeric),
-        "quantile map or log (quantile_pca, log_pca)": _listed(names, extreme.extreme),
-        "one-hot of detected ones (quantile_pca, log_pca)": _listed(names, extreme.detected),
-    }
-
-
-def _listed(names: list[str], positions: Sequence[int]) -> str:
-    """Return how many columns there are, with their names if they are `FEW_NAMES` or fewer."""
-    few = ", ".join(names[k] for k in positions) if len(positions) <= FEW_NAMES else ""
-    return f"{len(positions)}: {few}" if few else str(len(positions))
-
-
-def same_columns(X: object, kinds: Kinds) -> pd.DataFrame:
-    """Return `X`; raise BadInput unless it is a frame with the training rows' columns, in their order."""
-    if not isinstance(X, pd.DataFrame):
-        raise BadInput(f"a pipeline takes a pandas DataFrame, got {type(X).__name__}")
-    if tuple(X.columns) == kinds.columns:
-        return X
-    missing = [str(c) for c in kinds.columns if c not in X.columns]
-    extra = [str(c) for c in X.columns if c not in kinds.columns]
-    differ = f"missing {missing}, not expected {extra}" if missing or extra else "another order, or repeated"
-    raise BadInput(f"columns differ from the training rows': {differ}")
+    return Kinds(tuple(X.columns), {kind: tuple(where) for kind, where in found.items()}, rare, tuple(dropped))
 
 
 def cast_columns(X: object, kinds: Kinds) -> pd.DataFrame:
     """Cast the kept columns: numeric, extreme and detected ones to finite float64 or NaN, the others to str or None.
 
-    Columns come kind by kind, named as `cast_names` says. Raises BadInput for other columns than in training.
+    Columns come kind by kind, named as `Kinds.names` says. Raises BadInput for other columns than in training.
     """
-    X = same_columns(X, kinds)
-    as_numbers, as_strings = kinds.numeric + kinds.extreme + kinds.detected, kinds.categorical + kinds.text
-    names = cast_names(kinds)
-    frames = [
-        pd.DataFrame(finite(X, as_numbers), columns=names["numeric"] + names["extreme"] + names["detected"]),
-        pd.DataFrame(strings(X, as_strings), columns=names["categorical"] + names["text"], dtype=object),
-    ]
+    X = _frame(X)
+    if tuple(X.columns) != kinds.columns:
+        missing = [str(c) for c in kinds.columns if c not in X.columns]
+        extra = [str(c) for c in X.columns if c not in kinds.columns]
+        differ = f"missing {missing}, not expected {extra}" if missing or extra else "another order, or repeated"
+        raise BadInput(f"columns differ from the training rows': {differ}")
+    frames = [_cast(X, kinds, NUMBERS, numbers, np.float64), _cast(X, kinds, STRINGS, levels, object)]
     return pd.concat(frames, axis=1)
 
 
-def cast_names(kinds: Kinds) -> dict[str, list[str]]:
-    """Return, kind by kind, the names that `cast_columns` gives the columns."""
-    found = {"numeric": kinds.numeric, "extreme": kinds.extreme, "detected": kinds.detected}
-    found |= {"categorical": kinds.categorical, "text": kinds.text}
-    return {kind: [f"{kind}{position}" for position in positions] for kind, positions in found.items()}
+def _cast(
+    X: pd.DataFrame, kinds: Kinds, chosen: Sequence[str], cast: Callable[[pd.Series], np.ndarray], dtype: type
+) -> pd.DataFrame:
+    positions = [position for kind in chosen for position in kinds.positions[kind]]
+    values: np.ndarray = np.empty((len(X), len(positions)), dtype=dtype)
+    for k, position in enumerate(positions):
+        values[:, k] = cast(X.iloc[:, position])
+    return pd.DataFrame(values, columns=kinds.names(*chosen), dtype=dtype)
 
 
-def _checked(X: object) -> pd.DataFrame:
+def _frame(X: object) -> pd.DataFrame:
     if not isinstance(X, pd.DataFrame):
         raise BadInput(f"a pipeline takes a pandas DataFrame, got {type(X).__name__}")
-    if len(X) < 2 or not X.shape[1]:
-        raise BadInput(f"a pipeline needs two training rows and one column or more, got {X.shape}")
-    if not X.columns.is_unique:
-        raise BadInput(f"repeated column names: {sorted(map(str, X.columns[X.columns.duplicated()]))}")
     return X
 
 
@@ -221,9 +165,7 @@ def _kind(column: pd.Series, detect: bool, extreme: bool, rare: int) -> tuple[st
     counts = np.append(counts, missing) if missing else counts
     if len(counts) == 1:
         return kind, "constant"
-    if kind in ("categorical", "detected"):
-        return kind, _no_indicator(counts, rare)
-    return kind, ""
+    return kind, _no_indicator(counts, rare) if kind in ("categorical", "detected") else ""
 
 
 def _no_indicator(counts: Int[np.ndarray, " k"], rare: int) -> str:
@@ -240,20 +182,18 @@ def _raw_kind(column: pd.Series) -> str:
         return "categorical"
     if types.is_integer_dtype(dtype) or types.is_float_dtype(dtype):
         return "numeric"
-    if types.is_string_dtype(dtype) or types.is_object_dtype(dtype):
-        return _object_kind(column)
-    raise BadInput(f"column {column.name!r} has dtype {dtype}; allowed are numbers, booleans, strings and categoricals")
-
-
-def _object_kind(column: pd.Series) -> str:
+    if not (types.is_string_dtype(dtype) or types.is_object_dtype(dtype)):
+        raise BadInput(
+            f"column {column.name!r} has dtype {dtype}; allowed are numbers, booleans, strings and categoricals"
+        )
     present = column.dropna()
     if not len(present):
         return "categorical"
     if present.map(lambda v: isinstance(v, int | float | np.number) and not isinstance(v, bool)).all():
         return "numeric"
     if not present.map(lambda v: isinstance(v, str | bool | int | float | np.number | np.bool_)).all():
-        kinds = sorted({type(v).__name__ for v in present})
-        raise BadInput(f"column {column.name!r} holds {', '.join(kinds)}; allowed are numbers, booleans and strings")
+        found = sorted({type(v).__name__ for v in present})
+        raise BadInput(f"column {column.name!r} holds {', '.join(found)}; allowed are numbers, booleans and strings")
     words = present.astype(str).str.split().map(len).mean()
     distinct = present.nunique() > TEXT_DISTINCT * len(present)
     return "text" if distinct and words >= TEXT_WORDS else "categorical"

@@ -16,6 +16,8 @@ entries differing at random by 1e-7 of their values moves a sum by 1e-7 (sum x_i
 so that `TOLERANCE` is five times that or more. Two rows exchanged, or another split, move sums by about 1. Where a
 column's values lie thousands of standard deviations from 0, so that float32 itself is coarse, the tolerance is as much
 wider as `MOST_BUCKETS` buckets are too few: of the study's 144 problems, in kin8nm/onehot_svd alone.
+
+`same_pairs` says which of several matrices are no more than monotone maps of each other.
 """
 
 import base64
@@ -23,14 +25,15 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import combinations
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from scipy import sparse
 
 from datasets.errors import BadInput
-from pipelines.steps import Matrix
+from pipelines.steps import Matrix, dense
 
 VERSION = 1
 TOLERANCE = 4e-4  # of a sum, in standard deviations of a column
@@ -71,8 +74,8 @@ class Identity:
     def from_json(cls, plain: Any) -> "Identity":
         """Return what `to_json` gave; raises BadInput, in one line, for anything else."""
         try:
-            if plain["version"] != VERSION:
-                raise BadInput(f"the identity has version {plain['version']}, this release reads {VERSION}")
+            if (found := plain["version"]) != VERSION:
+                raise BadInput(f"the identity has version {found}, this release reads {VERSION}")
             exact, sums = plain["exact"], tuple(_array(part, "<f4") for part in plain["sums"])
             scales, centres = _array(plain["scales"], "<f8"), _array(plain["centres"], "<f8")
             energy = tuple(float(value) for value in plain["energy"])
@@ -82,11 +85,9 @@ class Identity:
             raise BadInput(f"the identity is no record of one ({type(error).__name__}: {error})") from None
         powers = all(len(part) >= LEAST_BUCKETS and len(part) & (len(part) - 1) == 0 for part in sums)
         numbers = all(np.isfinite(part).all() for part in (*sums, scales, centres, np.array(energy)))
-        sizes = len(scales) == len(centres) == COLUMN_BUCKETS
-        if not (isinstance(exact, str) and len(exact) == 64 and sizes and powers and numbers):
+        sizes = len(scales) == len(centres) == COLUMN_BUCKETS and len(sums) == len(energy) == len(PARTS)
+        if not (isinstance(exact, str) and len(exact) == 64 and sizes and powers and numbers and min(energy) >= 0):
             raise BadInput("the identity is no record of one: wrong sizes, or values that are no finite numbers")
-        if len(sums) != len(PARTS) or len(energy) != len(PARTS) or min(energy) < 0:
-            raise BadInput(f"the identity is no record of one: it needs {len(PARTS)} sketches and their energies")
         return cls(exact, scales, centres, sums, energy)
 
     def difference(self, other: "Identity") -> str:
@@ -98,8 +99,9 @@ class Identity:
         if np.abs(self.centres - other.centres).max() > CENTRE_TOLERANCE:
             return "other means of columns"
         for name, mine, theirs, energy in zip(PARTS, self.sums, other.sums, self.energy, strict=True):
-            buckets = min(len(mine), len(theirs))
-            off = float(np.abs(_folded(mine, buckets) - _folded(theirs, buckets)).max())
+            buckets = min(len(mine), len(theirs))  # folded to as many: sums b, b + buckets, b + 2 buckets, ... added up
+            here, there = (sums.reshape(-1, buckets).sum(axis=0) for sums in (mine, theirs))
+            off = float(np.abs(here - there).max())
             allowed = max(TOLERANCE, SIGMAS * ROUNDING * float(np.sqrt(energy / buckets)))
             if off > allowed:
                 return f"other values in the {name} matrix (a sum differs by {off:.2g}, allowed is {allowed:.2g})"
@@ -115,14 +117,11 @@ def identity_of(
         _feed_structure(sha, X)
         sha.update(f"{y.dtype.str}{y.shape}".encode() + np.ascontiguousarray(y).tobytes())
     mean, scale, size = _columns(matrices[0])
-    parts = [_sums(X, mean, scale) for X in matrices]
-    return Identity(
-        sha.hexdigest(),
-        _over_columns("scales", np.log2(scale)),
-        _over_columns("centres", mean / size),
-        tuple(sums for sums, _ in parts),
-        tuple(energy for _, energy in parts),
-    )
+    bucket = np.arange(len(mean)) % COLUMN_BUCKETS
+    scales = np.bincount(bucket, _weights("scales", len(mean)) * np.log2(scale), COLUMN_BUCKETS)
+    centres = np.bincount(bucket, _weights("centres", len(mean)) * (mean / size), COLUMN_BUCKETS)
+    sums, energies = zip(*(_sums(X, mean, scale) for X in matrices), strict=True)
+    return Identity(sha.hexdigest(), scales, centres, sums, energies)
 
 
 def difference(known: Mapping[str, Any], found: Mapping[str, Any]) -> str:
@@ -180,11 +179,6 @@ def _columns(X: Matrix) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, " d"
     return mean, np.where(sd > 1e-6 * size, sd, size), size
 
 
-def _over_columns(name: str, values: Float[np.ndarray, " d"]) -> Float[np.ndarray, " k"]:
-    """Return weighted sums of one value per column, in few buckets."""
-    return np.bincount(np.arange(len(values)) % COLUMN_BUCKETS, _weights(name, len(values)) * values, COLUMN_BUCKETS)
-
-
 def _sums(X: Matrix, mean: Float[np.ndarray, " d"], scale: Float[np.ndarray, " d"]) -> tuple[np.ndarray, float]:
     """Return the sums of a matrix's sketch and its energy."""
     rows, columns, values = _entries(X)
@@ -196,11 +190,6 @@ def _sums(X: Matrix, mean: Float[np.ndarray, " d"], scale: Float[np.ndarray, " d
         buckets *= 2
     values *= _weights("rows", X.shape[0])[rows] * _weights("columns", X.shape[1])[columns]
     return np.bincount((rows + columns) % buckets, values, buckets), energy
-
-
-def _folded(sums: np.ndarray, buckets: int) -> np.ndarray:
-    """Return the sketch in fewer buckets, that is with sums b, b + buckets, b + 2 buckets, ... added up."""
-    return sums.reshape(-1, buckets).sum(axis=0)
 
 
 @lru_cache(maxsize=16)
@@ -221,3 +210,24 @@ def _text(values: np.ndarray, kind: str) -> str:
 
 def _array(text: str, kind: str) -> np.ndarray:
     return np.frombuffer(base64.b64decode(text, validate=True), kind).astype(np.float64)
+
+
+# Monotone maps of columns change nothing for trees.
+
+
+def same_pairs(matrices: Mapping[str, Matrix]) -> list[tuple[str, str]]:
+    """Return the pairs of names whose matrices hold the same columns, in any order, up to monotone maps."""
+    found = {name: frozenset(rank_pattern(column) for column in dense(X).T) for name, X in matrices.items()}
+    return [(a, b) for a, b in combinations(found, 2) if found[a] == found[b]]
+
+
+def rank_pattern(column: Shaped[np.ndarray, " n"]) -> bytes:
+    """Return a digest that two columns share if and only if a strictly monotone map takes one to the other.
+
+    It is that of the dense ranks, NaN being -1, or of the reversed ranks, whichever digest is less.
+    """
+    absent = np.isnan(column)
+    _, ranks = np.unique(column[~absent], return_inverse=True)
+    full = np.full((2, len(column)), -1, dtype=np.int32)
+    full[:, ~absent] = ranks, ranks.max(initial=0) - ranks
+    return min(hashlib.sha256(row.tobytes()).digest() for row in full)

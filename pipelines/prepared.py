@@ -5,13 +5,11 @@
 
 import hashlib
 import importlib.util
+import io
 import json
 import logging
 import re
 import time
-import uuid
-import zipfile
-import zlib
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from importlib.metadata import version
@@ -26,17 +24,15 @@ from datasets import loading
 from datasets.catalogue import Dataset, entry_of
 from datasets.download import find
 from datasets.errors import BadInput, user_errors
-from datasets.files import cache_folder
+from datasets.files import cache_folder, read_sealed, write_sealed
 from datasets.loading import load, split
 from pipelines import CALLERS, build, module_name
 from pipelines.identity import Identity, identity_of
-from pipelines.steps import Matrix, dense, density, indicators, omit_zeros
+from pipelines.steps import SPARSE_BELOW, Matrix, dense, indicators, omit_zeros
 
 if TYPE_CHECKING:
     import pandas
 
-
-SPARSE_BELOW = 0.2
 LOG = logging.getLogger(__name__)
 Labels = Float[np.ndarray, " _"] | Int[np.ndarray, " _"]
 
@@ -88,16 +84,18 @@ class Prepared:
 def prepare(dataset: str | Dataset, pipeline: str, split_seed: int = 0, cache: bool = True) -> Prepared:
     """Return the problem (data set, pipeline) under the split `split_seed`, from the cache if it is there.
 
-    cache: read and write the cache (see `pipelines.prepared`); its key covers the data's and the code's content.
+    cache: read and write the cache; its key covers the data's and the code's content.
     Raises BadInput for an unknown data set or pipeline, for data no pipeline takes, or for a matrix that
     cannot be what XGBoost should see (infinite values, no columns), or for an error in the pipeline's own code.
     """
     if isinstance(split_seed, bool) or not isinstance(split_seed, int) or split_seed < 0:
         raise BadInput(f"split_seed must be an integer of 0 or more, got {split_seed!r}")
-    if cache and isinstance(dataset, str):
-        for sha256, mark in known_versions(dataset):
-            stored = read_cached(cache_key(dataset, sha256, mark, pipeline, split_seed))
-            if stored is not None:
+    if cache and isinstance(dataset, str):  # what `load` would give is known beforehand, mostly
+        entry = entry_of(dataset)
+        found = find(entry)
+        for source in [found.source] if found else entry.sources:
+            key = cache_key(dataset, source.sha256, source.mark, pipeline, split_seed)
+            if source.sha256 and (stored := read_cached(key)):
                 return stored
     data = load(dataset) if isinstance(dataset, str) else dataset
     if not cache:
@@ -105,14 +103,14 @@ def prepare(dataset: str | Dataset, pipeline: str, split_seed: int = 0, cache: b
     if not re.fullmatch("[0-9a-f]{64}", data.sha256):
         raise BadInput(f"data set {data.name!r} has no SHA-256 to cache it by; pass cache=False")
     key = cache_key(data.name, data.sha256, data.mark, pipeline, split_seed)
-    stored = read_cached(key)
-    if stored is None:
-        stored = compute(data, pipeline, split_seed)
-        try:
-            write_cached(key, stored)
-        except OSError as error:  # a full disk, or a folder that cannot be written: the next time it is computed again
-            LOG.warning("%s/%s is not kept in the cache (%s)", data.name, pipeline, error)
-    return stored
+    if stored := read_cached(key):
+        return stored
+    made = compute(data, pipeline, split_seed)
+    try:
+        write_cached(key, made)
+    except OSError as error:  # a full disk, or a folder that cannot be written: the next time it is computed again
+        LOG.warning("%s/%s is not kept in the cache (%s)", data.name, pipeline, error)
+    return made
 
 
 def compute(data: Dataset, pipeline: str, split_seed: int) -> Prepared:
@@ -123,38 +121,32 @@ def compute(data: Dataset, pipeline: str, split_seed: int) -> Prepared:
     where = f"{data.name}/{pipeline}"
     rows = split(data, split_seed)
     parts = (rows.train, rows.valid, rows.test)
-    kind = np.float64 if data.task == "regression" else np.int64
-    y = [np.ascontiguousarray(data.y[part], dtype=kind) for part in parts]
+    y = [_labels(data)[part] for part in parts]
     model = build(pipeline)
     with user_errors(where, CALLERS):
         start = time.process_time()
         model.fit(data.X.iloc[rows.train], y[0])
         fit_seconds = time.process_time() - start
         raw = [model.transform(data.X.iloc[part]) for part in parts]
-    for matrix, part in zip(raw, parts, strict=True):
-        _check_matrix(matrix, len(part), where)
-    X = as_xgboost_sees(raw, where)
+        for given, part in zip(raw, parts, strict=True):
+            if not (isinstance(given, np.ndarray) or sparse.issparse(given)):
+                raise BadInput(f"the pipeline must give an array or a sparse matrix, got {type(given).__name__}")
+            kind, shape = given.dtype, given.shape  # type: ignore[union-attr]
+            if len(shape) != 2 or shape[0] != len(part) or kind.kind not in "biuf":
+                raise BadInput(f"the pipeline must give {len(part)} rows of numbers, got {kind} of shape {shape}")
+        X = as_xgboost_sees(raw)
     dropped = tuple(note for _, step in model.steps for note in getattr(step, "dropped_", ()))
     if dropped:
         LOG.info("%s: %d notes on dropped columns: %s", where, len(dropped), "; ".join(dropped))
     return Prepared(
-        dataset=data.name,
-        pipeline=pipeline,
-        X_train=X[0],
-        X_valid=X[1],
-        X_test=X[2],
-        y_train=y[0],
-        y_valid=y[1],
-        y_test=y[2],
-        task=data.task,
-        n_classes=len(data.classes),
-        width_before=data.X.shape[1],
-        width_after=X[0].shape[1],
-        fit_seconds=fit_seconds,
-        mark=data.mark,
-        data_hash=content_hash([*X, *y]),
-        dropped=dropped,
-    )
+        data.name, pipeline, X_train=X[0], X_valid=X[1], X_test=X[2], y_train=y[0], y_valid=y[1], y_test=y[2],
+        task=data.task, n_classes=len(data.classes), width_before=data.X.shape[1], width_after=X[0].shape[1],
+        fit_seconds=fit_seconds, mark=data.mark, data_hash=content_hash([*X, *y]), dropped=dropped,
+    )  # fmt: skip
+
+
+def _labels(data: Dataset) -> Labels:
+    return np.ascontiguousarray(data.y, dtype=np.float64 if data.task == "regression" else np.int64)
 
 
 def content_hash(arrays: list[Matrix]) -> str:
@@ -169,58 +161,35 @@ def content_hash(arrays: list[Matrix]) -> str:
     return sha.hexdigest()
 
 
-def as_xgboost_sees(raw: list[Matrix], where: str) -> list[Matrix]:
+def as_xgboost_sees(raw: list[Matrix]) -> list[Matrix]:
     """Return a pipeline's matrices as float32, all dense or all CSR, which the first decides: that of the fit.
 
-    Raises BadInput, naming the problem `where`, for what XGBoost should not see.
-    """
-    return _final(_sparse_where_it_pays(raw), where)
-
-
-def _check_matrix(X: Any, rows: int, where: str) -> None:
-    """Raise BadInput for anything but an array or a sparse matrix of numbers, one row for each of `rows`."""
-    is_matrix = isinstance(X, np.ndarray) or bool(sparse.issparse(X))
-    if not is_matrix:
-        raise BadInput(f"{where}: the pipeline must give an array or a sparse matrix, got {type(X).__name__}")
-    if X.ndim != 2 or X.shape[0] != rows or X.dtype.kind not in "biuf":
-        raise BadInput(f"{where}: the pipeline must give {rows} rows of numbers, got {X.dtype} of shape {X.shape}")
-
-
-def _sparse_where_it_pays(raw: list[Matrix]) -> list[Matrix]:
-    """Turn dense matrices into CSR if they are mostly zeros of indicator columns; full CSR ones into dense.
-
-    Only columns that are indicators on the training rows lose their zeros, so no other column's 0 is taken
-    for "missing". An exact-method training costs time in proportion to the stored entries.
-    """
-    train = raw[0]
-    if sparse.issparse(train):
-        return raw if density(train) < SPARSE_BELOW else [dense(matrix) for matrix in raw]
-    columns = indicators(train)
-    stored = np.where(columns, np.count_nonzero(train, axis=0), len(train)).sum()
-    if stored >= SPARSE_BELOW * train.size:
-        return raw
-    return [omit_zeros(dense(matrix), columns) for matrix in raw]
-
-
-def _final(raw: list[Matrix], where: str) -> list[Matrix]:
-    """Cast to the float32 that XGBoost computes with.
-
+    Dense matrices become CSR if they are mostly zeros of indicator columns; full CSR ones become dense. Only columns
+    that are indicators on the training rows lose their zeros, so no other column's 0 is taken for "missing". An
+    exact-method training costs time in proportion to the stored entries.
     Raises BadInput for matrices without columns or with values that float32 cannot hold.
     """
-    if not raw[0].shape[1]:
-        raise BadInput(f"{where}: the pipeline left no columns")
+    train = raw[0]
+    if not train.shape[1]:
+        raise BadInput("the pipeline left no columns")
+    size = train.shape[0] * train.shape[1]
+    if sparse.issparse(train):
+        if train.nnz >= SPARSE_BELOW * size:
+            raw = [dense(matrix) for matrix in raw]
+    else:
+        columns = indicators(train)
+        if np.where(columns, np.count_nonzero(train, axis=0), len(train)).sum() < SPARSE_BELOW * size:
+            raw = [omit_zeros(dense(matrix), columns) for matrix in raw]
     with np.errstate(over="ignore"):  # reported below
-        X: list[Matrix] = [_csr32(matrix) if sparse.issparse(matrix) else _dense32(matrix) for matrix in raw]
+        X: list[Matrix] = [_float32(matrix) for matrix in raw]
     if any(np.isinf(matrix.data if sparse.issparse(matrix) else matrix).any() for matrix in X):
-        raise BadInput(f"{where}: the pipeline gave values beyond float32's range")
+        raise BadInput("the pipeline gave values beyond float32's range")
     return X
 
 
-def _dense32(X: Matrix) -> np.ndarray:
-    return np.ascontiguousarray(X, dtype=np.float32)
-
-
-def _csr32(X: Matrix) -> sparse.csr_matrix:
+def _float32(X: Matrix) -> Matrix:
+    if not sparse.issparse(X):
+        return np.ascontiguousarray(X, dtype=np.float32)
     out = sparse.csr_matrix(X, dtype=np.float32)
     out.sort_indices()
     out.indices, out.indptr = out.indices.astype(np.int32), out.indptr.astype(np.int32)
@@ -234,42 +203,21 @@ class Fitted:
     """
 
     def __init__(self, data: Dataset, pipeline: str) -> None:
-        self._where = f"{data.name}/{pipeline}"
-        y = np.ascontiguousarray(data.y, dtype=np.float64 if data.task == "regression" else np.int64)
-        self._steps = build(pipeline).fit(data.X, y)
+        self._steps = build(pipeline).fit(data.X, _labels(data))
         self._fitted_on: Matrix = self._steps.transform(data.X)
 
     def matrix(self, X: "pandas.DataFrame") -> Matrix:
         """Return the rows as `prepare` would give them: float32, dense or CSR as those fitted on are."""
-        return as_xgboost_sees([self._fitted_on, self._steps.transform(X)], self._where)[1]
+        return as_xgboost_sees([self._fitted_on, self._steps.transform(X)])[1]
 
 
-# The cache of prepared problems: one npz file each, named by a key that covers all that went into it.
+# The cache of prepared problems: one sealed npz file each, named by a key that covers all that went into it.
 #
-# Folder: ``COST_AWARE_BO_CACHE``, else the user's cache folder, then ``prepared``. Files are written atomically; one
-# that cannot be read counts as absent and is computed again. Nothing is pickled.
+# Folder: ``COST_AWARE_BO_CACHE``, else the user's cache folder, then ``prepared``. Nothing is pickled.
 
-FORMAT = 1
+FORMAT = 2
 LIBRARIES = ("numpy", "pandas", "scikit-learn", "scipy")
-MATRICES = ("X_train", "X_valid", "X_test")
 CSR_PARTS = ("data", "indices", "indptr", "shape")
-LABELS = ("y_train", "y_valid", "y_test")
-
-
-def prepared_folder() -> Path:
-    """Return the folder of the cache; it may not exist yet."""
-    return cache_folder("prepared")
-
-
-def known_versions(dataset: str) -> tuple[tuple[str, str], ...]:
-    """Return (checksum of the values, mark) of what `load(dataset)` gives, as far as known beforehand.
-
-    Raises BadInput for an unknown name.
-    """
-    entry = entry_of(dataset)
-    found = find(entry)
-    sources = entry.sources if found is None else (found.source,)
-    return tuple((source.sha256, source.mark) for source in sources if source.sha256)
 
 
 def cache_key(dataset: str, sha256: str, mark: str, pipeline: str, split_seed: int) -> str:
@@ -279,61 +227,34 @@ def cache_key(dataset: str, sha256: str, mark: str, pipeline: str, split_seed: i
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def write_cached(key: str, prepared: "Prepared") -> None:
+def write_cached(key: str, prepared: Prepared) -> None:
     """Put a prepared problem into the cache."""
-    arrays = {name: getattr(prepared, name) for name in LABELS}
-    for name in MATRICES:
-        arrays |= _take_apart(name, getattr(prepared, name))
-    named = [field.name for field in fields(prepared) if field.name not in (*MATRICES, *LABELS)]
-    plain = {name: getattr(prepared, name) for name in named}
-    arrays["meta"] = np.array(json.dumps(plain | {"key": key}))
-    path = _path(key)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.stem}-{uuid.uuid4().hex}.tmp")
-    try:
-        with temporary.open("wb") as handle:
-            np.savez(handle, allow_pickle=False, **arrays)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    values = {field.name: getattr(prepared, field.name) for field in fields(prepared)}
+    arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+    for name in (name for name, value in values.items() if sparse.issparse(value)):
+        arrays |= {f"{name}.{part}": np.asarray(getattr(values[name], part)) for part in CSR_PARTS}
+    plain = {name: value for name, value in values.items() if name[:2] not in ("X_", "y_")}
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, meta=np.array(json.dumps(plain)), **arrays)
+    write_sealed(_path(key), buffer.getvalue())
 
 
-def read_cached(key: str) -> "Prepared | None":
+def read_cached(key: str) -> Prepared | None:
     """Return the prepared problem of that key, None if it is not there or its file is damaged."""
-
-    path = _path(key)
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        meta = json.loads(str(arrays.pop("meta")))
-        if meta.pop("key") != key:
-            raise ValueError("the file belongs to another key")
-        meta["dropped"] = tuple(meta["dropped"])
-        parts = {name: _put_together(name, arrays) for name in MATRICES} | {y: arrays[y] for y in LABELS}
-        return Prepared(**parts, **meta)
-    except FileNotFoundError:
+    content = read_sealed(_path(key))
+    if content is None:
         return None
-    except (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile, zlib.error) as error:
-        LOG.warning("%s is damaged (%s) and is computed again", path, error)
-        return None
+    with np.load(io.BytesIO(content), allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    plain = json.loads(str(arrays.pop("meta")))
+    for name in [name.removesuffix(".data") for name in arrays if name.endswith(".data")]:
+        data, indices, indptr, shape = (arrays.pop(f"{name}.{part}") for part in CSR_PARTS)
+        arrays[name] = sparse.csr_matrix((data, indices, indptr), shape=(int(shape[0]), int(shape[1])))
+    return Prepared(**plain | {"dropped": tuple(plain["dropped"])}, **arrays)
 
 
 def _path(key: str) -> Path:
-    return prepared_folder() / f"{key}.npz"
-
-
-def _take_apart(name: str, X: Matrix) -> dict[str, np.ndarray]:
-    if not sparse.issparse(X):
-        return {name: X}
-    values = (X.data, X.indices, X.indptr, np.array(X.shape))
-    return {f"{name}.{part}": value for part, value in zip(CSR_PARTS, values, strict=True)}
-
-
-def _put_together(name: str, arrays: dict[str, np.ndarray]) -> Matrix:
-    if name in arrays:
-        return arrays[name]
-    data, indices, indptr, shape = (arrays[f"{name}.{part}"] for part in CSR_PARTS)
-    return sparse.csr_matrix((data, indices, indptr), shape=(int(shape[0]), int(shape[1])))
+    return cache_folder("prepared") / f"{key}.npz"
 
 
 @cache
@@ -342,14 +263,13 @@ def _sources(recipe: str) -> str:
 
     What such a recipe imports from its own package is not covered.
     """
-    paths = [*Path(__file__).parent.glob("*.py"), Path(loading.__file__)]
     with user_errors(f"pipeline {recipe!r}", CALLERS):
         found = importlib.util.find_spec(recipe)  # imports the package it is in
     if found is None or found.origin is None:
         raise BadInput(f"pipeline {recipe!r}: no module of that name")
-    paths.append(Path(found.origin))
+    paths = {*Path(__file__).parent.glob("*.py"), Path(loading.__file__), Path(found.origin)}
     sha = hashlib.sha256()
-    for path in sorted(set(paths), key=lambda p: (p.name, str(p))):
+    for path in sorted(paths, key=lambda p: (p.name, str(p))):
         content = path.read_bytes()
         sha.update(f"{path.name} {len(content)}\n".encode() + content)
     return sha.hexdigest()

@@ -5,26 +5,20 @@ A recipe added here joins the study. A user's own is a module with a function `b
 
 from sklearn.base import TransformerMixin
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import QuantileTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, QuantileTransformer, StandardScaler
 
-from pipelines.steps import Components, Encode, Products, Terms, bins, impute, scale, signed_log
+from pipelines.steps import Components, Encode, Products, Terms, bins, impute, signed_log
 
 QUANTILES = 1000  # scikit-learn lowers it to the number of rows
 
 
 def clean() -> Pipeline:
-    """Return: finite numbers or NaN, one-hot categories, tf-idf words, everything scaled.
-
-    NaN stays NaN, which XGBoost treats as missing.
-    """
-    return Pipeline([("encode", Encode("passthrough", Terms())), ("scale", scale())])
+    """Return: finite numbers or NaN ("missing" to XGBoost), one-hot categories, tf-idf words, everything scaled."""
+    return Pipeline([("encode", Encode("passthrough", Terms())), ("scale", _scale())])
 
 
 def onehot() -> Pipeline:
-    """Return: every column made categorical, by level or by quantile bin, and one-hot encoded.
-
-    Of a word, too, only its presence counts.
-    """
+    """Return: every column categorical, by level, quantile bin or presence of a word, and one-hot encoded."""
     return Pipeline([("encode", Encode(bins(), Terms(presence=True), detect=True))])
 
 
@@ -34,7 +28,7 @@ def quadratic() -> Pipeline:
     Numeric columns are centred, or most squares would be monotone maps.
     """
     numeric = make_pipeline(impute(), StandardScaler())
-    return Pipeline([("encode", Encode(numeric, Terms())), ("products", Products(20)), ("scale", scale())])
+    return Pipeline([("encode", Encode(numeric, Terms())), ("products", Products(20)), ("scale", _scale())])
 
 
 def pca_small() -> Pipeline:
@@ -47,33 +41,22 @@ def pca_small() -> Pipeline:
 
 
 def quantile_pca() -> Pipeline:
-    """Return: heavy-tailed columns through a quantile map; PCA to half the width, at most 26.
-
-    Numeric columns, the mapped ones too, are standardised before the rotation.
-    """
-    to_uniform = QuantileTransformer(
-        n_quantiles=QUANTILES, output_distribution="uniform", subsample=None, random_state=0
-    )
-    encode = _encode_extremes(to_uniform)
-    return Pipeline([("encode", encode), ("pca", Components(26, half=True)), ("scale", StandardScaler())])
+    """Return: heavy-tailed columns through a quantile map; all standardised; PCA to half the width, at most 26."""
+    uniform = QuantileTransformer(n_quantiles=QUANTILES, output_distribution="uniform", subsample=None, random_state=0)
+    pca = Components(26, half=True)
+    return Pipeline([("encode", _encode_extremes(uniform)), ("pca", pca), ("scale", StandardScaler())])
 
 
 def log_pca() -> Pipeline:
-    """Return: heavy-tailed columns through a signed log; a full rotation, at most 98 components.
-
-    Numeric columns, the logs too, are standardised before the rotation.
-    """
-    encode = _encode_extremes(signed_log())
+    """Return: heavy-tailed columns through a signed log; all standardised; a full rotation, at most 98 components."""
+    encode = _encode_extremes(FunctionTransformer(signed_log))
     return Pipeline([("encode", encode), ("pca", Components(98)), ("scale", StandardScaler())])
 
 
 def clean_plus_pca() -> Pipeline:
-    """Return: `clean` with median imputation, with its 5 leading principal components appended.
-
-    The components are those of the scaled columns.
-    """
+    """Return: `clean` with median imputation, with the 5 leading components of the scaled columns appended."""
     encode = Encode(impute(), Terms())
-    return Pipeline([("encode", encode), ("scale", scale()), ("pca", Components(5, append=True))])
+    return Pipeline([("encode", encode), ("scale", _scale()), ("pca", Components(5, append=True))])
 
 
 def onehot_svd() -> Pipeline:
@@ -81,8 +64,13 @@ def onehot_svd() -> Pipeline:
     return Pipeline([*onehot().steps, ("svd", Components(147, half=True, centre=False))])
 
 
+def _scale() -> StandardScaler:
+    """Return division by the standard deviation; NaN passes, and zeros stay zeros."""
+    return StandardScaler(with_mean=False)
+
+
 def _encode_extremes(extreme_map: TransformerMixin) -> Encode:
-    """Return the encoder of the last two: imputed with indicators, extreme columns mapped, all standardised."""
+    """Return the encoder of two: imputed with indicators, extreme columns mapped, all standardised."""
     numeric = make_pipeline(impute(add_indicator=True), StandardScaler())
     extreme = make_pipeline(impute(add_indicator=True), extreme_map, StandardScaler())
     return Encode(numeric, Terms(), detect=True, extreme=extreme)

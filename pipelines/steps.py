@@ -22,18 +22,12 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.feature_selection import SelectKBest, f_classif, f_regression
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import FeatureUnion, make_pipeline
-from sklearn.preprocessing import (
-    FunctionTransformer,
-    KBinsDiscretizer,
-    OneHotEncoder,
-    PolynomialFeatures,
-    StandardScaler,
-)
+from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, PolynomialFeatures
 from sklearn.utils.extmath import svd_flip
 from sklearn.utils.sparsefuncs import min_max_axis
 
 from datasets.errors import BadInput
-from pipelines.columns import cast_columns, cast_names, column_kinds
+from pipelines.columns import Kinds, cast_columns, column_kinds
 
 # Dense and CSR matrices treated alike.
 
@@ -48,11 +42,6 @@ def varying(X: Matrix) -> Bool[np.ndarray, " d"]:
     first = X[:1]
     same = (first == X) | (np.isnan(first) & np.isnan(X))
     return np.asarray(~same.all(axis=0))
-
-
-def density(X: Matrix) -> float:
-    """Return the share of stored entries: 1 for a dense matrix."""
-    return X.nnz / max(1, X.shape[0] * X.shape[1]) if sparse.issparse(X) else 1.0
 
 
 def dense(X: Matrix) -> np.ndarray:
@@ -112,7 +101,7 @@ class Components(TransformerMixin, BaseEstimator):
         elif count < min(n, d):
             self.model_ = TruncatedSVD(count, algorithm="arpack", random_state=SEED).fit(X)
         else:  # ARPACK finds fewer than all
-            self.model_ = Rotation(dense(X))
+            self.model_ = _Rotation(dense(X))
         values = self.model_.singular_values_
         self.kept_ = int((values > values[0] * max(n, d) * np.finfo(np.float64).eps).sum())
         return self
@@ -123,7 +112,7 @@ class Components(TransformerMixin, BaseEstimator):
         return append(X, components) if self.append else components
 
 
-class Rotation:
+class _Rotation:
     """All singular directions of a dense matrix X = U S V', signs as scikit-learn's: ``transform`` is X V."""
 
     def __init__(self, X: np.ndarray) -> None:
@@ -131,7 +120,6 @@ class Rotation:
         self.components_ = svd_flip(U, V, u_based_decision=False)[1]
 
     def transform(self, X: Matrix) -> np.ndarray:
-        """Project any rows."""
         return dense(X) @ self.components_.T
 
 
@@ -179,22 +167,15 @@ class Terms(TransformerMixin, BaseEstimator):
     Weight of term t in row i: tf(t, i) (1 + log((1 + n) / (1 + df(t)))), rows scaled to unit length.
     characters: n-grams of 1 to 3 characters within words instead of words.
     presence: tf is 1 or 0, rows are not scaled: each column is an indicator times a constant.
-    min_rows, max_terms: the vocabulary is the at most `max_terms` terms found in most rows, `min_rows`
-    or more; equals go in alphabetical order (scikit-learn's own `max_features` leaves that to a sort
-    whose order of equals is not defined). Missing text is empty. Raises NoTerms if no term remains.
+    min_rows: the vocabulary is the at most `MAX_TERMS` terms found in most rows, `min_rows` or more; equals go in
+    alphabetical order (scikit-learn's own `max_features` leaves that to a sort whose order of equals is not defined).
+    Missing text is empty. Raises NoTerms if no term remains.
     """
 
-    def __init__(
-        self,
-        characters: bool = False,
-        presence: bool = False,
-        min_rows: int = MIN_ROWS,
-        max_terms: int = MAX_TERMS,
-    ) -> None:
+    def __init__(self, characters: bool = False, presence: bool = False, min_rows: int = MIN_ROWS) -> None:
         self.characters = characters
         self.presence = presence
         self.min_rows = min_rows
-        self.max_terms = max_terms
 
     def fit(self, X: pd.DataFrame, y: np.ndarray | None = None) -> "Terms":
         """Fit vocabulary and document frequencies on the training rows."""
@@ -209,12 +190,9 @@ class Terms(TransformerMixin, BaseEstimator):
         frequent = sorted((-count, term) for term, count in found if count >= self.min_rows)
         if not frequent:
             raise NoTerms(f"text columns: no term occurs in {self.min_rows} of the {len(texts)} training rows")
-        self.tfidf_ = TfidfVectorizer(
-            vocabulary=sorted(term for _, term in frequent[: self.max_terms]),
-            binary=self.presence,
-            norm=None if self.presence else "l2",
-            **split,
-        ).fit(texts)
+        vocabulary = sorted(term for _, term in frequent[:MAX_TERMS])
+        norm = None if self.presence else "l2"
+        self.tfidf_ = TfidfVectorizer(vocabulary=vocabulary, binary=self.presence, norm=norm, **split).fit(texts)
         return self
 
     def transform(self, X: pd.DataFrame) -> sparse.csr_matrix:
@@ -235,13 +213,13 @@ class Encode(TransformerMixin, BaseEstimator):
     """Decide column kinds, drop useless columns, encode each kind with its own steps, stack the results.
 
     numeric: the steps for numeric columns, (n, k) float64 with NaN -> matrix, or "passthrough".
-    text: the vectorizer of text columns (see `pipelines.steps.Terms`).
+    text: the vectorizer of text columns (see `Terms`).
     detect: treat numeric columns with few distinct values as categorical.
-    extreme: the steps for heavy-tailed numeric columns (`kinds.heavy_tailed`), which are found before `detect` looks;
-    None: they are as any other.
+    extreme: the steps for heavy-tailed numeric columns (`columns.heavy_tailed`), found before `detect` looks; None:
+    they are as any other.
     Categorical columns are one-hot encoded; output columns constant on the training rows are left out, and so are text
     columns without a term that enough rows share, unless there is nothing else.
-    Fitted: `kinds_`, `blocks_`, `keep_`, `dropped_` (notes). Raises BadInput as `kinds.decide` does.
+    Fitted: `kinds_`, `blocks_`, `keep_`, `dropped_` (notes). Raises BadInput as `column_kinds` does.
     """
 
     def __init__(self, numeric: Any, text: Any, detect: bool = False, extreme: Any = None) -> None:
@@ -252,33 +230,32 @@ class Encode(TransformerMixin, BaseEstimator):
 
     def fit(self, X: object, y: np.ndarray | None = None) -> "Encode":
         """Fit on the training rows."""
-        self.kinds_ = column_kinds(X, self.detect, self.extreme is not None)
-        names = cast_names(self.kinds_)
-        levels = one_hot(self.kinds_.rare)
+        kinds = column_kinds(X, self.detect, self.extreme is not None)
+        # rare levels form a group, which those unseen in training join, if there is one; two levels need one indicator
+        levels = OneHotEncoder(drop="if_binary", handle_unknown="infrequent_if_exist", min_frequency=kinds.rare)
         steps = {"numeric": self.numeric, "extreme": self.extreme, "categorical": levels, "detected": levels}
-        steps |= {"text": self.text}
-        steps = {kind: step for kind, step in steps.items() if names[kind]}
-        tidied, without = cast_columns(X, self.kinds_), tuple[str, ...]()
+        steps = {kind: step for kind, step in (steps | {"text": self.text}).items() if kinds.positions[kind]}
+        cast, notes = cast_columns(X, kinds), list(kinds.dropped)
         try:
-            encoded = self._stacked(steps, names, tidied)
+            encoded = self._stacked(steps, kinds, cast)
         except NoTerms as reason:
             if len(steps) == 1:
                 raise
-            encoded = self._stacked({kind: step for kind, step in steps.items() if kind != "text"}, names, tidied)
-            texts = ", ".join(str(self.kinds_.columns[position]) for position in self.kinds_.text)
-            without = (f"{texts}: {str(reason).removeprefix('text columns: ')}",)
+            encoded = self._stacked({kind: step for kind, step in steps.items() if kind != "text"}, kinds, cast)
+            texts = ", ".join(str(kinds.columns[position]) for position in kinds.positions["text"])
+            notes.append(f"{texts}: {str(reason).removeprefix('text columns: ')}")
         self.keep_ = np.flatnonzero(varying(encoded))
         if not len(self.keep_):
             raise BadInput(f"every encoded column is constant on the {encoded.shape[0]} training rows")
-        lost = encoded.shape[1] - len(self.keep_)
-        notes = (f"{lost} encoded columns: constant on the training rows",) if lost else ()
-        self.dropped_ = self.kinds_.dropped + without + notes
+        if lost := encoded.shape[1] - len(self.keep_):
+            notes.append(f"{lost} encoded columns: constant on the training rows")
+        self.kinds_, self.dropped_ = kinds, tuple(notes)
         return self
 
-    def _stacked(self, steps: dict[str, Any], names: dict[str, list[str]], X: pd.DataFrame) -> Matrix:
+    def _stacked(self, steps: dict[str, Any], kinds: Kinds, X: pd.DataFrame) -> Matrix:
         as_values = "extreme" in steps or ("numeric" in steps and not isinstance(self.numeric, FeatureUnion))
         self.blocks_ = ColumnTransformer(
-            [(kind, clone(step, safe=False), names[kind]) for kind, step in steps.items()],
+            [(kind, clone(step, safe=False), kinds.names(kind)) for kind, step in steps.items()],
             sparse_threshold=0.0 if as_values else SPARSE_BELOW,
         )
         with _expected_warnings():
@@ -288,14 +265,6 @@ class Encode(TransformerMixin, BaseEstimator):
         """Encode any rows; levels unseen in training count as rare ones."""
         with _expected_warnings():
             return self.blocks_.transform(cast_columns(X, self.kinds_))[:, self.keep_]
-
-
-def one_hot(rare: int) -> OneHotEncoder:
-    """Return a one-hot encoder that groups levels of fewer than `rare` rows; two levels need one indicator.
-
-    A level unseen in training goes to that group; where there is none, all indicators are zero.
-    """
-    return OneHotEncoder(drop="if_binary", handle_unknown="infrequent_if_exist", min_frequency=rare)
 
 
 def impute(add_indicator: bool = False) -> SimpleImputer:
@@ -319,29 +288,18 @@ class _NotNarrow(TransformerMixin, BaseEstimator):
     """
 
     def fit(self, X: np.ndarray, y: np.ndarray | None = None) -> "_NotNarrow":
-        """Fit on the training rows."""
         width = np.ptp(X, axis=0)
         self.power_ = np.where((width > 0) & (width < 0.5), -np.frexp(width)[1], 0)
         return self
 
     def transform(self, X: np.ndarray) -> np.ndarray:
-        """Scale any rows; what would be infinite is the largest number."""
-        most = np.finfo(np.float64).max
+        most = np.finfo(np.float64).max  # instead of what would be infinite
         with np.errstate(over="ignore"):
             return np.clip(np.ldexp(X, self.power_), -most, most)
 
 
-def scale() -> StandardScaler:
-    """Return division by the standard deviation, x / sd; NaN passes, and zeros stay zeros."""
-    return StandardScaler(with_mean=False)
-
-
-def signed_log() -> FunctionTransformer:
-    """Return the map sign(x) log(1 + |x|)."""
-    return FunctionTransformer(_signed_log)
-
-
-def _signed_log(X: np.ndarray | pd.DataFrame) -> np.ndarray | pd.DataFrame:
+def signed_log(X: np.ndarray | pd.DataFrame) -> np.ndarray | pd.DataFrame:
+    """Return sign(x) log(1 + |x|)."""
     return np.sign(X) * np.log1p(np.abs(X))
 
 

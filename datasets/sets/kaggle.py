@@ -73,46 +73,36 @@ def _luma(png: bytes) -> UInt8[np.ndarray, "32 32"]:
     return np.asarray(colour.convert("L"))
 
 
-LETTERS = Entry(
-    "letters", "Handwritten letters", target="label", columns=64, classes=33,
-    licence="free use, as the author says on Kaggle; no named licence",
-    sources=[Source(
-        "handwritten_letters", [
-            File("letters2.csv", "e5ba9c7659fe93a84d45b17248238effae57d95aa4b8af4b3bf5e142421eee75"),
-            File("letters2_png.zip", "37316757ae2a3e8f8262ef86af401fddde2038bbb17a912cd08a561a8b63fbbc"),
-        ],
-        read_letters, rows=5940, sha256="75bebf74b39dd0573afe790b7b853fb1a7067e67f0937f108a6e3a1655864047",
-        note=_LETTERS_NOTE,
-    ), Source(
-        "handwritten_letters", [
-            File("letters2.csv", "e5ba9c7659fe93a84d45b17248238effae57d95aa4b8af4b3bf5e142421eee75"),
-            File("letters2.zip", ""),
-        ],
-        read_letters, rows=5940,
-        origin=Kaggle("olgabelitskaya/classification-of-handwritten-letters", packed="letters2/**/*.png"),
-        sha256="75bebf74b39dd0573afe790b7b853fb1a7067e67f0937f108a6e3a1655864047", note=_LETTERS_NOTE,
-    )],
-)  # fmt: skip
+LETTERS = Entry("letters", "Handwritten letters", target="label", columns=64, classes=33,
+    licence="free use, as the author says on Kaggle; no named licence", sources=[Source(
+    "handwritten_letters", [
+        File("letters2.csv", "e5ba9c7659fe93a84d45b17248238effae57d95aa4b8af4b3bf5e142421eee75"),
+        File("letters2_png.zip", "37316757ae2a3e8f8262ef86af401fddde2038bbb17a912cd08a561a8b63fbbc")],
+    read_letters, rows=5940, sha256="75bebf74b39dd0573afe790b7b853fb1a7067e67f0937f108a6e3a1655864047",
+    note=_LETTERS_NOTE,
+), Source(
+    "handwritten_letters", [
+        File("letters2.csv", "e5ba9c7659fe93a84d45b17248238effae57d95aa4b8af4b3bf5e142421eee75"),
+        File("letters2.zip", "")],
+    read_letters, rows=5940,
+    origin=Kaggle("olgabelitskaya/classification-of-handwritten-letters", packed="letters2/**/*.png"),
+    sha256="75bebf74b39dd0573afe790b7b853fb1a7067e67f0937f108a6e3a1655864047", note=_LETTERS_NOTE,
+)])  # fmt: skip
 
 # SMS spam (Kaggle team-ai/spam-text-message-classification; UCI 228): spam or ham, from the message.
 #
 # In Kaggle's file one message holds line ends inside its quotes; in UCI's, quotes are part of the text.
 
-SPAM = Entry(
-    "spam", "SMS spam", target="Category", columns=1, classes=2,
-    licence="free with copyright notice (Almeida, Gomez Hidalgo); asks for a citation",
-    sources=[Source(
-        "sms_spam", [
-            File("SPAM text message 20170820 - Data.csv",
-                 "1f0573aa3e3e8f5b37a753a454058a9ef9ebb981bcabeeb7ef43cdccedaecf29"),
-        ],
-        partial(read_csv, strip=False), rows=5572, origin=Kaggle("team-ai/spam-text-message-classification"),
-        sha256="f9d3d815e328b794978984e76fa00c039587ee74c5f71216182bfcc31b070472",
-    ), Source(
-        "sms_spam", [File("SMSSpamCollection", "7d039a24a6083ed9ef0f806ebad56bbb976e3aeb8de05669173bfdc4996c239d")],
-        partial(read_csv, names=["Category", "Message"], sep="\t", quoted=False, strip=False), rows=5574,
-        origin=Uci(228, "sms+spam+collection"),
-        sha256="4082fa7212d3c27f529de9f2fc7af1aa9b41e5e216c92d51b6df3117dab21ecc",
-        note="the UCI file: 5574 messages, of which the Kaggle file merges three and damages three",
-    )],
-)  # fmt: skip
+SPAM = Entry("spam", "SMS spam", target="Category", columns=1, classes=2,
+    licence="free with copyright notice (Almeida, Gomez Hidalgo); asks for a citation", sources=[Source(
+    "sms_spam", [
+        File("SPAM text message 20170820 - Data.csv",
+             "1f0573aa3e3e8f5b37a753a454058a9ef9ebb981bcabeeb7ef43cdccedaecf29")],
+    partial(read_csv, strip=False), rows=5572, origin=Kaggle("team-ai/spam-text-message-classification"),
+    sha256="f9d3d815e328b794978984e76fa00c039587ee74c5f71216182bfcc31b070472",
+), Source(
+    "sms_spam", [File("SMSSpamCollection", "7d039a24a6083ed9ef0f806ebad56bbb976e3aeb8de05669173bfdc4996c239d")],
+    partial(read_csv, names=["Category", "Message"], sep="\t", quoted=False, strip=False), rows=5574,
+    origin=Uci(228, "sms+spam+collection"), sha256="4082fa7212d3c27f529de9f2fc7af1aa9b41e5e216c92d51b6df3117dab21ecc",
+    note="the UCI file: 5574 messages, of which the Kaggle file merges three and damages three",
+)])  # fmt: skip

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import ROOT, loaded, needs_data
+from conftest import ROOT
 
 import datasets.sets
 from datasets.catalogue import Entry, Source, entries, entry_of, names
@@ -66,18 +66,6 @@ def test_a_row_of_the_readme_says_what_the_record_says():
         assert (size, task) == (f"{source.rows} x {entry.columns}", entry.task)
         assert re.match(r"[\w ]+", target)[0].split(" ")[0] == entry.target  # type: ignore[index]
         assert (f"*{source.mark}*" in reading) == (source.mark in ("partial", "stand-in"))
-
-
-@needs_data
-def test_classes_are_those_of_the_row():
-    for name in (name for name, entry in entries().items() if entry.classes):
-        classes, said = loaded(name).classes, TABLE[name][3].partition(": ")[2]
-        if span := re.fullmatch(r"(\d+) to (\d+)", said):
-            assert classes == tuple(map(str, range(int(span[1]), int(span[2]) + 1)))
-        elif name == "bach":
-            assert said == f"{len(classes)} chord labels"
-        else:
-            assert classes == tuple(said.split(", "))
 
 
 def test_a_new_module_is_a_new_data_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

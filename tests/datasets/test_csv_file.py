@@ -228,24 +228,14 @@ def test_text_that_was_meant_as_numbers_is_noted_and_refused_as_target(form: str
         load_csv(None, path, "area")
 
 
-def test_labels_with_digits_are_no_numbers() -> None:
-    for values in (["1st", "2nd", "3rd"], ["18-25", "26-40"], ["A1", "B2"]):
-        assert columns(x=values * 20)[1] == []
-
-
 def test_other_encodings(tmp_path: Path) -> None:
     path = written(tmp_path, houses(), encoding="latin-1")
     with pytest.raises(BadInput, match=r"my.csv is not utf-8 \(byte 0xf6 at place \d+\): set dataset.encoding="):
         load_csv(None, path, "price")
     assert "Köln" in set(load_csv(None, path, "price", encoding="latin-1").X["town"])
-    assert "area" in load_csv(None, written(tmp_path, houses(), encoding="utf-8-sig"), "price").X
-
-
-def test_constant_columns_and_odd_names_are_no_trouble(tmp_path: Path) -> None:
-    frame = houses().assign(one=1, empty=np.nan, **{"[a] <b>": range(3, 63), "": np.arange(N) % 7})
-    found = load_csv(None, written(tmp_path, frame), "price")
-    assert "column_10" in found.X
-    assert {"one: constant", "empty: all missing"} <= set(prepare(found, "clean", cache=False).dropped)
+    named = houses().assign(**{"[a] <b>": np.arange(N) % 9, "": np.arange(N) % 7})
+    found = load_csv(None, written(tmp_path, named, encoding="utf-8-sig"), "price").X
+    assert {"area", "[a] <b>", "column_8"} <= set(found)
 
 
 WRONG = [

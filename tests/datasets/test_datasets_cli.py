@@ -1,7 +1,6 @@
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,21 +27,6 @@ def test_the_list_has_every_set_and_says_what_is_absent(nothing_at_hand, capsys)
     assert all(line.endswith("absent") for line in lines)
     hiva = next(line for line in lines if line.startswith("hiva"))
     assert hiva.split() == ["hiva", "binary", "3076", "1617", "2", "partial", "OpenML", "1039", "absent"]
-
-
-def test_a_set_without_an_origin_is_listed_and_says_where_its_file_belongs(nothing_at_hand, monkeypatch, capsys):
-    wine = entries()["wine"]
-    lone = replace(wine, sources=(replace(wine.sources[0], origin=None),))
-    monkeypatch.setattr("datasets.catalogue.entries", lambda: {"wine": lone})
-    assert main(["list", "wine"]) == 0
-    assert capsys.readouterr().out.splitlines()[1].split() == ["wine", "regression", "6497", "11", *"---", "absent"]
-    folder = nothing_at_hand / "cache" / "openml_287_wine_quality"
-    files = f"{folder / 'winequality-red.csv'} and {folder / 'winequality-white.csv'}"
-    for command in ("check", "fetch"):
-        assert main([command, "wine"]) == 2
-        said = capsys.readouterr().out.rstrip()
-        assert said.endswith(f"there is nowhere to download it from: put it there as {files}")
-        assert "python -m" not in said
 
 
 @needs_data
@@ -103,11 +87,3 @@ def test_relative_folders_are_meant_from_where_they_were_given(tmp_path):
     done = subprocess.run(command, cwd=given, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["home", "phoneme", f"{given / 'raw'} {given / 'made'}"]
-
-
-def test_a_relative_folder_that_is_none_is_named_whole(tmp_path):
-    environment = ENVIRONMENT | {"DATASETS_HOME": "nowhere"}
-    command = [sys.executable, "-m", "datasets", "list"]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert done.stderr.startswith(f"error: DATASETS_HOME={tmp_path / 'nowhere'} is not a folder")
