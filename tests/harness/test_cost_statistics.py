@@ -13,15 +13,15 @@ from harness.problem import Evaluation
 from harness.surrogates.gp import GaussianProcess
 
 
-@pytest.mark.parametrize("a", [0.1, 0.5, 1.0, 2.0])
+@pytest.mark.parametrize("a", [0.5, 2.0])
 def test_they_are_the_moments_of_a_log_normal_cost(a: float) -> None:
     m, s = -1.3, 0.6
-    cost = np.exp(m + s * np.random.default_rng(0).standard_normal(4_000_000))
+    cost = np.exp(m + s * np.random.default_rng(0).standard_normal(1_000_000))
     mean, sd = np.array([m]), np.array([s])
-    assert np.exp(log_statistic("exp_mean", mean, sd, None))[0] == pytest.approx(np.median(cost), rel=2e-3)
-    assert np.exp(log_statistic("expected", mean, sd, None))[0] == pytest.approx(cost.mean(), rel=2e-3)
+    assert np.exp(log_statistic("exp_mean", mean, sd, None))[0] == pytest.approx(np.median(cost), rel=5e-3)
+    assert np.exp(log_statistic("expected", mean, sd, None))[0] == pytest.approx(cost.mean(), rel=5e-3)
     inverse = np.exp(log_statistic("expected_inverse", mean, sd, a))[0] ** -a
-    assert inverse == pytest.approx((cost**-a).mean(), rel=5e-3)
+    assert inverse == pytest.approx((cost**-a).mean(), rel=1e-2)
 
 
 class TwoSided:

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
-from datasets.errors import BadInput
 from harness.cost_models.gp import GaussianProcessCost, WarpedGaussianProcess, WarpedLikelihood, unwarp
 from harness.space import XGBOOST_SPACE
 from harness.surrogates.kernels import Workspace
@@ -81,12 +80,3 @@ def test_a_warp_helps_where_log_cost_is_a_squashed_process() -> None:
         model.fit(X[:n], np.exp(observed))
     errors = [float(np.sqrt(np.mean((m.predict(C)[0] - log_cost(C)) ** 2))) for m in (warped, plain)]
     assert errors[0] < 0.8 * errors[1]
-
-
-@pytest.mark.parametrize(("wrong", "message"), [
-    ({"iterations": 0}, "iterations must be a whole number >= 1, got 0"),
-    ({"tolerance": 0.0}, "tolerance must be a number > 0, got 0.0"),
-])  # fmt: skip
-def test_wrong_settings_are_told(wrong: dict[str, float], message: str) -> None:
-    with pytest.raises(BadInput, match=message):
-        WarpedGaussianProcess(**wrong)  # type: ignore[arg-type]

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.acquisitions import choose
 from harness.acquisitions.cost_rules import effective_alpha
 
 GRID = np.linspace(0.0, 4.0, 4001)
@@ -33,15 +32,6 @@ def test_it_is_the_lowest_alpha_of_a_grid_that_chooses_the_point(seed: int, m: i
             lower = value - max(0.0, alpha - 1e-6) * cost
             assert alpha == 0.0 or lower[i] < lower.max()
             assert len(chosen) == 0 or alpha - 1e-9 <= chosen[0] <= alpha + GRID[1] + 1e-9
-
-
-@settings(deadline=None)
-@given(st.integers(0, 10**6), st.floats(0.0, 3.0))
-def test_what_the_power_rule_chooses_has_an_alpha_no_higher(seed: int, alpha: float) -> None:
-    rng = np.random.default_rng(seed)
-    value, cost = rng.normal(0, 2, 30), rng.normal(0, 2, 30)
-    i = choose(value - alpha * cost, value, cost)
-    assert effective_alpha(i, value, cost) <= alpha + 1e-9
 
 
 def test_by_hand() -> None:

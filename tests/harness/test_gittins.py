@@ -43,11 +43,6 @@ def test_the_residual_is_below_1e_10_and_the_root_is_brents() -> None:
         assert g == pytest.approx(m + s * root, rel=1e-10, abs=1e-10)
 
 
-def test_certain_and_infinite_costs() -> None:
-    found = gittins(np.array([1.0, 1.0, 1.0]), np.array([0.0, 1.0, 1e-9]), np.log(np.array([0.5, np.inf, 2.0])))
-    np.testing.assert_allclose(found, [1.5, np.inf, 3.0])
-
-
 def test_with_decay_the_price_halves_until_an_index_is_below_the_incumbent() -> None:
     X, y = data(9)
     C = np.random.default_rng(1).random((80, 2))

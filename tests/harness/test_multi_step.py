@@ -1,27 +1,20 @@
 """Utilities that plan ahead: MCMS against full enumeration, B-MS-EI against its recursion, deadlines."""
 
-from pathlib import Path
 from typing import Any
 
 import lookahead_truth
 import numpy as np
 import pytest
-from fakes import make_tables
 from lookahead_cases import data, make_context
 from scipy.stats import lognorm
 
 from datasets.errors import BadInput
 from harness.acquisitions import choose
-from harness.acquisitions.cost_rules import Contextual, Ignore
+from harness.acquisitions.cost_rules import Contextual
 from harness.acquisitions.entropy import EntropySearch
 from harness.acquisitions.lookahead import latent_log_ei, leaders
 from harness.acquisitions.rollouts import BudgetedMultiStepEI, MonteCarloMultiStep, RemainingBudget, rollout_values
-from harness.cost_models.gp import GaussianProcessCost
-from harness.optimizer import Optimizer
 from harness.surrogates import Joint
-from harness.surrogates.gp import GaussianProcess
-from tabular_cache.replay import ReplayProblem
-from tabular_cache.table import load_table
 
 
 @pytest.mark.parametrize("cost", [[1.0, 1.0, 1.0, 1.0], [1.0, 2.0, 1.0, 3.0], [2.0, 1.5, 0.5, 1.0]])
@@ -109,21 +102,6 @@ def test_the_fall_along_a_path_is_that_of_the_values_drawn(noise: float) -> None
     clock, normals = RemainingBudget(2.0, np.zeros(5), np.zeros(5)), rng.standard_normal((20_000, 5, 3))
     found = rollout_values(joint, clock, np.array([0]), best, normals, 2).mean()
     assert found == pytest.approx(fall.mean(), abs=4.0 * fall.std() / np.sqrt(len(fall))) and fall.mean() > 0.01
-
-
-@pytest.mark.parametrize("name", ["mcms", "bmsei"])
-def test_the_time_taken_is_that_of_the_cost_model_whatever_statistic_the_rule_takes(name: str, tmp_path: Path) -> None:
-    problem = ReplayProblem(load_table("a/p", make_tables(tmp_path, ["a/p"], 40)), 0, max_candidates=200)
-    design, offered, found = problem.initial(8), problem.candidates(8), []
-    for statistic in ("exp_mean", "expected"):
-        utility = MonteCarloMultiStep() if name == "mcms" else BudgetedMultiStepEI()
-        method = Optimizer(GaussianProcess(), GaussianProcessCost(), utility, Ignore(), iterations=40, n_initial=8,
-                           tau=5.0, cost_statistic=statistic)  # fmt: skip
-        again = ReplayProblem(load_table("a/p", tmp_path), 0, max_candidates=200)
-        for i, point in zip(design.ids, design.unit, strict=True):
-            method.tell(point, again.evaluate(int(i)))
-        found.append(method.ask(offered.unit))
-    assert (found[0].index, found[0].log_ei) == (found[1].index, found[1].log_ei)
 
 
 def test_paths_draw_costs_from_the_prediction() -> None:

@@ -29,6 +29,7 @@ points = SPACE.sobol(400, 1)
 for call in (
     lambda: told(ExpectedImprovement(), Short()).ask(points),
     lambda: told(Worthless(), Ignore()).ask(points),
+    lambda: told(Short(), Ignore()),
     lambda: told(ExpectedImprovement(), Ignore()).ask(SPACE.from_unit(points)),
     lambda: told(ExpectedImprovement(), Ignore()).ask(points[:, :3]),
     lambda: told(ExpectedImprovement(), Ignore()).ask(points[0]),
@@ -48,6 +49,7 @@ def test_ask_and_tell_name_what_is_wrong(tmp_path: Path) -> None:
     assert done.stdout.splitlines() == [
         "BadInput Short.score returned shape (3,) of float64, needed (400,): one score per candidate",
         "BadInput Worthless.log_value returned shape (400, 1) of float64, needed (400,): one log_value per candidate",
+        "BadInput Short needs a method `log_value`, as harness.acquisitions.Utility has it",
         "ValueError candidates must lie in the unit cube: SearchSpace.to_unit maps native values there",
         "ValueError candidates must have the shape (m, 7), got (400, 3)",
         "ValueError candidates must have the shape (m, 7), got (7,)",

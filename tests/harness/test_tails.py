@@ -12,7 +12,6 @@ from harness.acquisitions.entropy import (
     Gibbon,
     MaxValueEntropySearch,
     density_ratio,
-    variance_reduction,
 )
 from harness.normal import BLOCK, ROWS, log_survival, tails
 
@@ -75,39 +74,3 @@ def test_sums_of_terms_are_those_of_their_logs(utility: MaxValueEntropySearch, s
         -5.0 if noise == 0.0 and isinstance(utility, Gibbon) else -np.inf
     )  # else 1 - share cancels
     np.testing.assert_allclose(found[told], expected[told], rtol=1e-9, atol=1e-9)
-
-
-def _reduction_plainly(
-    mean: np.ndarray, variance: np.ndarray, star: tuple[np.ndarray, np.ndarray], covariance: np.ndarray, noise: float
-) -> np.ndarray:
-    """PES's two moment matchings over whole arrays; the incumbent is 0."""
-    star_mean, star_variance = star
-    scale = np.sqrt(star_variance + noise)
-
-    def truncated(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        r = np.exp(-0.5 * a * a - 0.5 * np.log(2 * np.pi) - log_ndtr(a))
-        return r, np.clip(r * (r + a), 0.0, 1.0)
-
-    lam, shrink = truncated(-star_mean / scale)
-    pull, own = covariance / scale, star_variance / scale
-    m, v, c = mean[:, None] - pull * lam, variance[:, None] - pull**2 * shrink, covariance - pull * own * shrink
-    spread = v + star_variance - own**2 * shrink - 2.0 * c
-    tied = spread <= 1e-12 * variance[:, None]
-    sd = np.sqrt(np.where(tied, 1.0, spread))
-    second = np.where(tied, 0.0, truncated((m - star_mean + own * lam) / sd)[1])
-    return np.clip(pull**2 * shrink + ((v - c) / sd) ** 2 * second, 0.0, (1.0 - 1e-12) * variance[:, None])
-
-
-@pytest.mark.parametrize("k", [1, 2, 64, 65, 130])
-@pytest.mark.parametrize("noise", [0.0, 0.3])
-def test_the_reduction_of_pes_is_that_of_whole_arrays(k: int, noise: float) -> None:
-    rng = np.random.default_rng(k)
-    mean, variance = rng.normal(size=300), np.exp(rng.normal(size=300))
-    star = mean[:k] - 1.0, variance[:k]
-    correlation = rng.uniform(-0.9, 0.99, (300, k))
-    correlation[np.arange(k), np.arange(k)] = 1.0  # the candidate that is the sample itself
-    covariance = correlation * np.sqrt(np.outer(variance, star[1]))
-    found = variance_reduction(mean, variance, *star, covariance, 0.0, noise)
-    np.testing.assert_allclose(
-        found, _reduction_plainly(mean, variance, star, covariance, noise), rtol=1e-8, atol=1e-12
-    )

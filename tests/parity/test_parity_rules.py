@@ -14,7 +14,7 @@ import pytest
 from harness.acquisitions import CostRule, StepContext, choose
 from harness.acquisitions.cost_rules import Contextual, Cool, Power
 
-FRONTS = 1000
+FRONTS = 400
 ROUNDING = mpmath.mpf(10) ** -40  # relative, of numbers that are equal in truth
 CLOSE = mpmath.mpf(10) ** -11  # relative; scores or shares nearer than that are no business of double precision
 Number = mpmath.mpf
