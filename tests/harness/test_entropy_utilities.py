@@ -88,17 +88,6 @@ def test_no_sample_of_the_minimum_is_above_what_is_known_and_mes_does_not_go_bac
     assert known < unknown < MaxValueEntropySearch().given(mean, variance, 1e-6, raw)[0]
 
 
-def test_joint_samples_of_the_minimum_are_minima_of_joint_draws() -> None:
-    X, y = data(8)
-    context = make_context(np.random.default_rng(1).random((60, 2)), X, y)
-    found = lowest_values(context, "joint", 4000, 60)
-    joint = context.history.posterior.joint(np.vstack([X, context.points]))
-    draws = joint.draw(np.random.default_rng(9).standard_normal((4000, 68))).min(axis=1)
-    assert abs(found.mean() - draws.mean()) < 5 * draws.std() / np.sqrt(4000)
-    assert found.std() == pytest.approx(draws.std(), rel=0.1)
-    np.testing.assert_array_equal(found, lowest_values(context, "joint", 4000, 60))
-
-
 def test_entropy_search_is_brute_force_on_a_line() -> None:
     assert lookahead_truth.es_on_a_line() < 0.03
     assert lookahead_truth.es_at_its_defaults() < 0.08

@@ -14,7 +14,6 @@ from lookahead_cases import data, make_context
 from omegaconf import OmegaConf
 from scipy.optimize import brentq
 
-from datasets.errors import BadInput
 from harness.acquisitions.cost_rules import Ignore
 from harness.acquisitions.ei import PandorasBoxGittinsIndex, gittins, log_ei, log_h
 from harness.config import CONFIGS
@@ -96,8 +95,3 @@ def test_where_costs_are_learned_the_price_is_that_of_the_expected_cost(name: st
     np.testing.assert_array_equal(utility.log_value(known), plain.log_value(known))
     median = plain.log_value(make_context(C, X, y, log_cost=mean, mean_log_cost=mean, log_cost_sd=sd))
     np.testing.assert_array_equal(median, plain.log_value(known))
-
-
-def test_wrong_settings_are_told_in_one_line() -> None:
-    with pytest.raises(BadInput, match=r"utility.price must be a number > 0, got 0\.0"):
-        PandorasBoxGittinsIndex(price=0.0)

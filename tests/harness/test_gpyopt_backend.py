@@ -59,14 +59,6 @@ def test_the_other_starts_are_those_of_the_run(process: GPyOptProcess, monkeypat
     assert states[0] == states[3] and len(set(states)) == 3
 
 
-def test_warnings_and_output_are_as_before(process: GPyOptProcess, capfd: Any) -> None:
-    with warnings.catch_warnings():
-        warnings.resetwarnings()
-        GPyOptProcess(seed=0).fit(X[:10], Y[:10])
-        assert warnings.filters == []
-    assert capfd.readouterr() == ("", "")
-
-
 def test_without_the_library_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtins.__import__
 

@@ -3,8 +3,6 @@
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from datasets.errors import BadInput
 from harness.acquisitions import FittedData, StepContext
@@ -23,16 +21,6 @@ def exact_log_h(u: float) -> float:
 )
 def test_log_h_is_exact_from_far_below_to_above(u: float) -> None:
     assert log_h(np.array([u]))[0] == pytest.approx(exact_log_h(u), rel=1e-12, abs=1e-12)
-
-
-@settings(deadline=None)
-@given(st.floats(-1e6, 1e6), st.floats(1e-9, 1e6), st.floats(1e-6, 1e6))
-def test_log_ei_scales_with_the_units_of_y(gap: float, sd: float, unit: float) -> None:
-    one, other = (
-        log_ei(np.array([gap]), np.array([sd]))[0],
-        log_ei(np.array([gap * unit]), np.array([sd * unit]))[0],
-    )
-    assert other == pytest.approx(one + np.log(unit), rel=1e-9, abs=1e-9)
 
 
 def test_a_known_point_improves_by_its_gap_or_not_at_all() -> None:

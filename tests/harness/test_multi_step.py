@@ -12,7 +12,7 @@ from datasets.errors import BadInput
 from harness.acquisitions import choose
 from harness.acquisitions.cost_rules import Contextual
 from harness.acquisitions.entropy import EntropySearch
-from harness.acquisitions.lookahead import latent_log_ei, leaders
+from harness.acquisitions.lookahead import latent_log_ei
 from harness.acquisitions.rollouts import BudgetedMultiStepEI, MonteCarloMultiStep, RemainingBudget, rollout_values
 from harness.surrogates import Joint
 
@@ -76,16 +76,6 @@ def test_far_from_the_deadline_a_dear_candidate_costs_the_evaluations_that_its_t
     assert (planned >= own - 1e-12).all()  # its own improvement stays
 
 
-def test_two_noisy_looks_at_one_value_find_it_once() -> None:
-    """Perfectly dependent points: what the first found is what the second finds, whatever the noise on top of it."""
-    joint = Joint(np.zeros(2), np.ones((2, 2)), 1.0)
-    clock = RemainingBudget(2.0, np.zeros(2), np.zeros(2))
-    normals = np.random.default_rng(0).standard_normal((2000, 2, 3))
-    assert np.abs(rollout_values(joint, clock, np.array([0]), 0.0, normals, 2)).max() < 1e-4  # the draw's own jitter
-    later = BudgetedMultiStepEI(outcomes=24)._later(joint, clock, 0.0, 1, 0)
-    assert np.exp(later) < 1e-9
-
-
 @pytest.mark.parametrize("noise", [1e-6, 0.5])
 def test_the_fall_along_a_path_is_that_of_the_values_drawn(noise: float) -> None:
     """By brute force in NumPy: draw f and its noise, choose by EI given the noisy observation, take the fall of f."""
@@ -126,20 +116,6 @@ def test_two_step_bmsei_is_its_recursion(uncertain: bool) -> None:
 @pytest.mark.parametrize(("noise", "apart"), [(1e-6, 0.015), (0.05, 0.015), (0.5, 0.04)])
 def test_two_steps_of_mcms_and_of_bmsei_are_one_utility_but_for_the_second_choice(noise: float, apart: float) -> None:
     assert lookahead_truth.mcms_and_bmsei_of_two_steps(noise) < apart
-
-
-def test_leaders_hold_the_cheapest_and_the_best_by_value_per_cost() -> None:
-    rng = np.random.default_rng(0)
-    value, cost = rng.normal(size=200), rng.normal(size=200)
-    found = leaders(value, cost, 20, (0.0, 1.0))
-    assert len(found) == 20
-    assert {int(cost.argmin()), int(value.argmax()), int((value - cost).argmax())} <= set(found.tolist())
-    order = np.argsort(-value)
-    assert set(order[:8].tolist()) <= set(found.tolist())
-    np.testing.assert_array_equal(leaders(value, cost + 5.0, 20), leaders(value, cost, 20))
-    np.testing.assert_array_equal(leaders(value[:3], cost[:3], 20), [0, 1, 2])
-    assert leaders(value, cost, 1).tolist() == [value.argmax()]
-    assert set(leaders(value, cost, 2).tolist()) == {int(value.argmax()), int(cost.argmin())}
 
 
 @pytest.mark.parametrize("name", ["mcms", "bmsei", "es"])
