@@ -28,7 +28,7 @@ def read_fronts(results_dir: Path) -> pd.DataFrame:
     """Return every point of every front on disk, with its run's description; empty where there is none.
 
     Columns: those of `harness.records.FRONTS` (see `harness.loop.FrontRecorder`), and the run's dataset, pipeline, acq,
-    method, components (`components.REFERENCE`), iterations, data, engine and spec. Raises BadInput for a damaged file.
+    method, components (`analysis.REFERENCE`), iterations, data, engine and spec. Raises BadInput for a damaged file.
     """
     parts = []
     for path in front_files(results_dir):
@@ -46,7 +46,7 @@ def read_fronts(results_dir: Path) -> pd.DataFrame:
 def reference(fronts: pd.DataFrame) -> pd.DataFrame:
     """Return the fronts of EI's runs under one choice of components, the longest run of each.
 
-    Component by component the study's own (`components.REFERENCE`), or what there is. Raises BadInput where EI has
+    Component by component the study's own (`analysis.REFERENCE`), or what there is. Raises BadInput where EI has
     none, and where one problem and seed has fronts under several settings, or they are of different tables or engines:
     what lies on a front depends on that.
     """

@@ -6,6 +6,8 @@ inside its condition, *does not hold* when one lies wholly outside, and is *unde
 not contain what it needs. `evaluate` judges all twelve.
 """
 
+import importlib
+import pkgutil
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -13,24 +15,16 @@ from pathlib import Path
 import pandas as pd
 
 from analysis import captions
-from analysis.claims import acquisitions, cost_models
+from analysis.claims import cost_models
 from analysis.claims.verdicts import Claim, Evidence, Verdict
 from analysis.traces import Judge
 from datasets.files import write_atomically
 
 __all__ = ["Verdict", "evaluate"]
 
-CLAIMS: tuple[Claim, ...] = tuple(
-    sorted(
-        (
-            found
-            for module in (acquisitions, cost_models)
-            for found in vars(module).values()
-            if isinstance(found, Claim)
-        ),
-        key=lambda claim: claim.number,
-    )
-)
+_MODULES = [importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
+_FOUND = {found.number: found for module in _MODULES for found in vars(module).values() if isinstance(found, Claim)}
+CLAIMS = tuple(_FOUND[number] for number in sorted(_FOUND))
 
 
 def evaluate(
