@@ -26,7 +26,7 @@ help: ## this list
 
 setup: $(READY) ## only the environment, in .venv, and the inner loops compiled (a minute or two)
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml setup.py constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=...") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[benchmark,gpyopt,dev]'
@@ -102,7 +102,7 @@ utilities: $(READY) ## after reproduce: every utility under three cost rules, 3 
 test: $(READY) ## the test suite
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist worksteal
 
-bench: $(READY) ## how fast: steps against other libraries, whole runs, look-ups, workers, memory (some 10 minutes)
+bench: $(READY) ## how fast: steps against other libraries, whole runs, executors, utilities (some 10 minutes)
 	$(BIN)/python tests/bench
 
 golden: $(READY) ## small studies of every component against kept digests, as other processors would, on all executors

@@ -101,7 +101,7 @@ def test_cool_exponents_by_hand() -> None:
         (lambda: Contextual(2), r"lam must be a number in \[0, 1\], got 2"),
         (
             lambda: Contextual(None),
-            r"lam must be a number in \[0, 1\], got None",
+            r"lam must be a number in \[0, 1\], and is not set",
         ),
         (lambda: Power(-1), "alpha must be a number >= 0, got -1"),
     ],
