@@ -89,7 +89,7 @@ def test_costs_that_nobody_was_told_make_no_difference(folder: Path) -> None:
     )
     assert hidden.mean() > 0.5 and (far.truth > data.truth).any()
     below = [
-        [r["rmse_below"] for r in slack_rows(part, (1.0,), RandomForest(trees=10), kappa_max)]
+        [r["rmse_below"] for r in slack_rows(part, (1.0,), RandomForest(trees=5), kappa_max)]
         for part, kappa_max in ((data, np.inf), (far, np.inf), (far, float(observed.max())))
     ]
     assert below[0] == below[1]
