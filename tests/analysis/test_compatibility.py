@@ -1,3 +1,5 @@
+"""Records are compared only where they are compatible, and a key only reaches a command that has a use for it."""
+
 from pathlib import Path
 
 import pandas as pd
