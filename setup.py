@@ -8,7 +8,7 @@ import sys
 from setuptools import find_packages, setup
 
 CHECKOUT = ["datasets*", "pipelines*", "harness*", "tabular_cache*", "analysis*", "configs*"]
-editable = "bdist_wheel" not in sys.argv and "dist_info" not in sys.argv
+editable = "bdist_wheel" not in sys.argv
 
 setup(
     packages=find_packages(include=CHECKOUT if editable else ["harness*"]),

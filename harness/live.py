@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -106,11 +107,21 @@ class Live(Evaluator):
 
     def data(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> Prepared:
         """Return what XGBoost trains on and is scored on."""
-        return _prepared(json.dumps(dict(dataset), sort_keys=True), str(pipeline["name"]), self.split_seed)
+        config = json.dumps(dict(dataset), sort_keys=True)
+        return _prepared(config, str(pipeline["name"]), self.split_seed, _stamp(dataset.get("path")))
+
+
+def _stamp(path: object) -> tuple[object, ...]:
+    """Return what tells one content of a user's file from the next, and one folder's file from another's."""
+    file = Path(str(path)).absolute()
+    if path is None or not file.is_file():
+        return ()
+    seen = file.stat()
+    return file, seen.st_mtime_ns, seen.st_size
 
 
 @lru_cache(maxsize=2)
-def _prepared(dataset_config: str, pipeline: str, split_seed: int) -> Prepared:
+def _prepared(dataset_config: str, pipeline: str, split_seed: int, stamp: tuple[object, ...]) -> Prepared:
     """Prepare a problem once per process; a data set of the catalogue by its name, so that the cache knows it."""
     config = json.loads(dataset_config)
     if config["_target_"] == "datasets.load":

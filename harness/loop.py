@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 from harness.optimizer import Optimizer
 from harness.problem import Candidates, Evaluation, Problem, WrappedProblem
 from harness.records import FRONTS, TIMINGS, TRACE
-from harness.space import SearchSpace
+from harness.space import XGBOOST_SPACE, SearchSpace
 
 # The EI-cost Pareto front, step by step.
 
@@ -102,7 +102,7 @@ class Trace:
     def __init__(self, seed: int, space: SearchSpace) -> None:
         self._seed, self._space = seed, space
         self._unit: list[Any] = []
-        self._columns: dict[str, list[Any]] = {name: [] for name in TRACE.names if name not in space.names}
+        self._columns: dict[str, list[Any]] = {name: [] for name in TRACE.names if name not in XGBOOST_SPACE.names}
         self.timings: dict[str, list[Any]] = {name: [] for name in TIMINGS.names}
 
     def __len__(self) -> int:

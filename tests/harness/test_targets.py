@@ -22,7 +22,6 @@ def test_every_shipped_config_is_allowed() -> None:
         "os.system",
         "datasets.files.os.system",  # through a module of ours
         "datasets.files.write_atomically",  # ours, but a function
-        "harness.execution.clusters.SlurmJobs",  # ours, but it starts jobs
         "harness.acquisitions.Protocol",
         "harness.surrogates.gp.np.load",
         "sklearn.datasets.fetch_openml",
