@@ -9,12 +9,12 @@ import numpy as np
 from harness.arrays import Points, Theta, Vector
 from harness.compile_cache import njit
 from harness.errors import flag, number
-from harness.normal import log
+from harness.normal import exp, log
 from harness.surrogates import Surrogate
 from harness.surrogates.bfgs import Minimum, minimise
 from harness.surrogates.candidate_cache import CandidateCache
-from harness.surrogates.kernels import Workspace
-from harness.surrogates.likelihood import Distances, GrowingSolution, Likelihood
+from harness.surrogates.kernels import Workspace, fma, kernel_row
+from harness.surrogates.likelihood import Distances, Likelihood, Solution
 from harness.surrogates.posterior import GaussianPosterior, InducingSubset
 
 LENGTH_SCALE = (0.05, 20.0)  # in units of the cube's side
@@ -156,3 +156,69 @@ def _box(p: int) -> tuple[Theta, Theta]:
 
 def _start(length: float, p: int) -> Theta:
     return log(np.array([length] * p + [1.0, 1e-2]))
+
+
+# The solution at fixed hyperparameters, one observation after the other.
+
+_ROOM = 64  # observations for which there is room beyond the first ones
+_LEAST = 1e-12  # share of the diagonal that must be left of a new observation's variance
+
+
+class GrowingSolution:
+    """W = L^-1 and a = K^-1 z at one theta, for data that only grow: O(n^2) for each new observation.
+
+    A row of W is (-v^T W, 1) / d with v = W k(x) and d^2 = K_xx - v^T v; rows once made stay as they are.
+    """
+
+    def __init__(self, X: Points, theta: Theta, solution: Solution) -> None:
+        n = len(X)
+        self._X, self._theta, self._signal = X, theta, math.exp(theta[-2])
+        self._weight = np.empty(X.shape[1])
+        self._weight[:] = math.sqrt(5.0) * exp(-theta[:-2])
+        self._diagonal = 1.0 / float(solution.inverse[0, 0]) ** 2  # noise and jitter included
+        self._W = np.zeros((n + _ROOM, n + _ROOM))
+        self._W[:n, :n] = solution.inverse
+
+    def extended(self, X: Points, theta: Theta, z: Vector) -> Solution | None:
+        """Return the solution for more observations; None where theta or earlier ones differ, or digits run out."""
+        n, m = len(self._X), len(X)
+        if not np.array_equal(theta, self._theta) or not n <= m <= len(self._W) or not np.array_equal(X[:n], self._X):
+            return None
+        a, columns = np.empty(m), np.ascontiguousarray(((X - 0.5) * self._weight).T)
+        if not _extend(self._W, n, columns, self._signal, self._diagonal, z, a):
+            return None
+        self._X = X
+        return Solution(self._W[:m, :m], a, math.nan)
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def _extend(W, n, columns, signal, diagonal, z, a):  # type: ignore[no-untyped-def]
+    """Add rows n and later to W, and fill a; return whether each new observation has a variance left."""
+    m = columns.shape[1]
+    s, r, k, back = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+    for new in range(n, m):
+        kernel_row(columns, columns[:, new].copy(), new, signal, s, r, k)
+        squares, back[:] = 0.0, 0.0
+        for i in range(new):
+            row, v = W[i], 0.0
+            for j in range(i + 1):
+                v = fma(row[j], k[j], v)
+            squares = fma(v, v, squares)
+            for j in range(i + 1):
+                back[j] = fma(v, row[j], back[j])
+        rest = diagonal - squares
+        if not rest > _LEAST * diagonal:
+            return False
+        scale = 1.0 / np.sqrt(rest)
+        for j in range(new):
+            W[new, j] = -back[j] * scale
+        W[new, new] = scale
+    a[:] = 0.0
+    for i in range(m):
+        row, t = W[i], 0.0
+        for j in range(i + 1):
+            t = fma(row[j], z[j], t)
+        for j in range(i + 1):
+            a[j] = fma(t, row[j], a[j])
+    return True
