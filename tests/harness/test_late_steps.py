@@ -15,7 +15,7 @@ from harness.problem import LATE, draw_of
 from harness.surrogates.candidate_cache import CandidateCache
 from harness.surrogates.gp import GaussianProcess, GrowingSolution
 from harness.surrogates.kernels import Workspace
-from harness.surrogates.likelihood import Distances, Likelihood
+from harness.surrogates.likelihood import Distances, Likelihood, Solution
 from harness.surrogates.posterior import GaussianPosterior
 from tabular_cache.replay import ReplayProblem
 from tabular_cache.table import load_table
@@ -29,10 +29,10 @@ def made(n: int) -> tuple[np.ndarray, np.ndarray]:
     return X, np.sin(5 * X[:, 0]) + X[:, 1] ** 2 + 0.3 * np.cos(9 * X[:, 2])
 
 
-def solved(X: np.ndarray, y: np.ndarray):  # type: ignore[no-untyped-def]
+def solved(X: np.ndarray, y: np.ndarray, theta: np.ndarray = THETA) -> Solution:
     pairs = Distances(ard=True)
     pairs.update(X)
-    return Likelihood(pairs, y, Workspace()).solution(THETA)
+    return Likelihood(pairs, y, Workspace()).solution(theta)
 
 
 def test_a_grown_solution_is_that_of_all_observations() -> None:
@@ -45,10 +45,9 @@ def test_a_grown_solution_is_that_of_all_observations() -> None:
         np.testing.assert_allclose(found.a, whole.a, rtol=0, atol=1e-9 * np.abs(whole.a).max())
     assert grown.extended(X[::-1], THETA, y) is None
     assert grown.extended(X, THETA + 0.1, y) is None
-    twice = np.vstack([X, X[-1]])  # without noise nothing is left to learn of it
-    noiseless = THETA - np.array([0, 0, 0, 0, 0, 0, 0, 0, 40.0])
-    exact = GrowingSolution(X[:2], noiseless, solved(X[:2], y[:2])._replace(inverse=np.eye(2) / np.exp(0.5 * THETA[-2])))
-    assert exact.extended(twice, noiseless, np.append(y, y[-1])) is None
+    noiseless, twice = THETA - 40.0 * (np.arange(9) == 8), np.vstack([X[:9], X[8]])
+    exact = GrowingSolution(X[:9], noiseless, solved(X[:9], y[:9], noiseless))
+    assert exact.extended(twice, noiseless, np.append(y[:9], y[8])) is None, "nothing is left to learn there"
 
 
 def test_what_is_held_of_candidates_is_what_a_fresh_posterior_says() -> None:
