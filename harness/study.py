@@ -26,7 +26,7 @@ from harness.execution.supervisor import RETRIES, ExecutorGone, run_tasks, worke
 from harness.loop import FrontRecorder
 from harness.loop import run as run_loop
 from harness.optimizer import RAW, Optimizer
-from harness.problem import Evaluator, Problem
+from harness.problem import LATE, Evaluator, Problem
 from harness.progress import Progress
 from harness.records import (
     FRONTS,
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
 # place, so that what is there is not run again.
 
 ENGINE = 3  # raise it when the same spec gives other choices than before
+LATE_STEPS = 1  # raise it when choices beyond `harness.problem.LATE` evaluations change, and earlier ones do not
 LOOK_AHEAD = 3  # raise it when utilities that look ahead choose otherwise, and those that do not as before
 COST_SD = 2  # raise it when predictive sds of costs change: other statistics than the default depend on them
 SETTINGS = ("iterations", "n_initial", "tau", "cost_statistic")  # of every run's optimizer
@@ -196,6 +197,8 @@ def make_spec(
         spec["plans_ahead"] = False
     if study.cost_statistic != EXP_MEAN or getattr(utility, "weighs_cost_sd", False):
         spec["cost_sd"] = COST_SD
+    if study.iterations > LATE:
+        spec["late_steps"] = LATE_STEPS
     if getattr(utility, "looks_ahead", False):
         spec["look_ahead"] = LOOK_AHEAD
     if known is not None:

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int, UInt
 from datasets.errors import BadInput
 from harness.compile_cache import njit
 from harness.errors import whole
-from harness.problem import Candidates, Evaluation, Problem, cap, stopped
+from harness.problem import Candidates, Evaluation, Problem, cap, draw_of, stopped
 from harness.space import XGBOOST_SPACE
 from harness.streams import stream
 from tabular_cache.table import Table, TableSettings, about, first_configs, read_table
@@ -50,6 +50,7 @@ class ReplayProblem(Problem):
         self._free = table.measured & self._known
         self._best = self._near_to = -1
         self._near = np.empty(0, np.intp)
+        self._drawn = -1, self._near  # the step of the draw that serves, and its rows
 
     def initial(self, n: int) -> Candidates:
         """Return `n` configurations drawn without replacement from (problem, seed)."""
@@ -67,14 +68,16 @@ class ReplayProblem(Problem):
         return Candidates(ids, self._table.unit.take(ids, axis=0))
 
     def _draw(self, step: int) -> np.ndarray:
-        near, mask = self._neighbours(), self._free.copy()
-        mask[near] = False
-        rest = np.flatnonzero(mask)
-        rng = stream(self._seed, "candidates", self.name, str(step))
-        drawn = rng.choice(rest, size=self._max - len(near), replace=False, shuffle=False)
+        near, mask, drawn_at = self._neighbours(), self._free.copy(), draw_of(step)
+        if self._drawn[0] != drawn_at:
+            mask[near] = False
+            rest = np.flatnonzero(mask)
+            rng = stream(self._seed, "candidates", self.name, str(drawn_at))
+            drawn = rng.choice(rest, size=self._max - len(near), replace=False, shuffle=False)
+            self._drawn = drawn_at, drawn
         mask[:] = False
-        mask[near] = mask[drawn] = True
-        return np.flatnonzero(mask)
+        mask[near] = mask[self._drawn[1]] = True
+        return np.flatnonzero(mask & self._free)
 
     def _neighbours(self) -> np.ndarray:
         """Return the unevaluated rows nearest to the incumbent; none while nothing has succeeded."""

@@ -9,11 +9,12 @@ import numpy as np
 from harness.arrays import Points, Theta, Vector
 from harness.compile_cache import njit
 from harness.errors import flag, number
-from harness.normal import log
+from harness.normal import exp, log
 from harness.surrogates import Surrogate
 from harness.surrogates.bfgs import Minimum, minimise
-from harness.surrogates.kernels import Workspace
-from harness.surrogates.likelihood import Distances, Likelihood
+from harness.surrogates.candidate_cache import CandidateCache
+from harness.surrogates.kernels import Workspace, fma, kernel_row
+from harness.surrogates.likelihood import Distances, Likelihood, Solution
 from harness.surrogates.posterior import GaussianPosterior, InducingSubset
 
 LENGTH_SCALE = (0.05, 20.0)  # in units of the cube's side
@@ -31,7 +32,10 @@ class GaussianProcess(Surrogate):
     The maximum is sought over the logarithms, inside LENGTH_SCALE, SIGNAL_VARIANCE and NOISE_VARIANCE, from
     the last optimum and, while n <= `restart_until` and each time n has grown `restart_growth`-fold since,
     from the best of `starts` fixed starts as well; the better is kept. Where y is constant the likelihood says
-    nothing (it grows as s2 -> 0): hyperparameters stay as they are, z = 0 and s = 1.
+    nothing (it grows as s2 -> 0): hyperparameters stay as they are, z = 0 and s = 1. From n = `refit_until` on the
+    maximum is sought only when n has grown `refit_growth`-fold since it was (at every fit if this or `restart_growth`
+    is 1), first as if it were the first fit, so that a run can go on from what is recorded of it; between, a fit takes
+    O(n^2).
 
     ard: one length-scale per dimension, or a shared one. noise_in_sd: predict the sd of a noisy observation
     instead of the latent function's. tolerance: gain in log p below which a search stops; iterations: its
@@ -49,19 +53,26 @@ class GaussianProcess(Surrogate):
         starts: int = 3,
         tolerance: float = 0.1,
         iterations: int = 12,
+        refit_until: int = 100,
+        refit_growth: float = 1.1,
     ) -> None:
         number("restart_until", restart_until, "a number >= 0", 0.0)
         number("restart_growth", restart_growth, "a number >= 1", 1.0)
         number("starts", starts, f"a whole number from 1 to {len(_STARTS)}", 1.0, float(len(_STARTS)))
         number("tolerance", tolerance, "a number > 0", math.nextafter(0.0, 1.0))
         number("iterations", iterations, "a number >= 1", 1.0)
+        number("refit_until", refit_until, "a number >= 1", 1.0)
+        number("refit_growth", refit_growth, "a number >= 1", 1.0)
         self._ard, self._noise_in_sd = flag("ard", ard), flag("noise_in_sd", noise_in_sd)
         self._restart_until, self._restart_growth, self._starts = restart_until, restart_growth, int(starts)
         self._tolerance, self._iterations = tolerance, int(iterations)
-        self._restarted_at = 0
+        self._refit_until, self._refit_growth = refit_until, refit_growth
+        self._restarted_at, self._fitted_at = 0, 0
         self._pairs, self._space = Distances(ard), Workspace()
         self._subset = InducingSubset()
         self._last: Minimum | None = None
+        self._grown: GrowingSolution | None = None
+        self._held = CandidateCache()
 
     def fit(self, X: Points, y: Vector) -> GaussianPosterior:
         """Fit to `y` at `X`; raises ValueError for no points, unequal lengths or values not finite."""
@@ -70,11 +81,18 @@ class GaussianProcess(Surrogate):
         z, location = standardise(y)
         p = X.shape[1] if self._ard else 1
         likelihood = Likelihood(self._pairs, z, self._space)
-        if z.any():
-            self._last = self._maximise(likelihood, p)
+        late = len(X) >= self._refit_until and min(self._refit_growth, self._restart_growth) > 1.0
+        if late and self._fitted_at < self._refit_until:
+            self._last, self._restarted_at, self._subset = None, 0, InducingSubset()
+        if z.any() and (not late or self._last is None or len(X) >= self._refit_growth * self._fitted_at):
+            self._last, self._fitted_at = self._maximise(likelihood, p), len(X)
         theta = _start(_STARTS[0], p) if self._last is None else self._last.x
-        found = likelihood.solution(theta)
-        return GaussianPosterior(X, theta, found, location, self._noise_in_sd, self._space, self._subset)
+        found = self._grown.extended(X, theta, z) if late and self._grown is not None else None
+        if found is None:
+            found = likelihood.solution(theta)
+            self._grown = GrowingSolution(X, theta, found) if late else None
+        held = self._held if late else None
+        return GaussianPosterior(X, theta, found, location, self._noise_in_sd, self._space, self._subset, held)
 
     def _maximise(self, likelihood: Likelihood, p: int) -> Minimum:
         n, last, found, box = self._pairs.n, self._last, [], _box(p)
@@ -138,3 +156,69 @@ def _box(p: int) -> tuple[Theta, Theta]:
 
 def _start(length: float, p: int) -> Theta:
     return log(np.array([length] * p + [1.0, 1e-2]))
+
+
+# The solution at fixed hyperparameters, one observation after the other.
+
+_ROOM = 64  # observations for which there is room beyond the first ones
+_LEAST = 1e-12  # share of the diagonal that must be left of a new observation's variance
+
+
+class GrowingSolution:
+    """W = L^-1 and a = K^-1 z at one theta, for data that only grow: O(n^2) for each new observation.
+
+    A row of W is (-v^T W, 1) / d with v = W k(x) and d^2 = K_xx - v^T v; rows once made stay as they are.
+    """
+
+    def __init__(self, X: Points, theta: Theta, solution: Solution) -> None:
+        n = len(X)
+        self._X, self._theta, self._signal = X, theta, math.exp(theta[-2])
+        self._weight = np.empty(X.shape[1])
+        self._weight[:] = math.sqrt(5.0) * exp(-theta[:-2])
+        self._diagonal = 1.0 / float(solution.inverse[0, 0]) ** 2  # noise and jitter included
+        self._W = np.zeros((n + _ROOM, n + _ROOM))
+        self._W[:n, :n] = solution.inverse
+
+    def extended(self, X: Points, theta: Theta, z: Vector) -> Solution | None:
+        """Return the solution for more observations; None where theta or earlier ones differ, or digits run out."""
+        n, m = len(self._X), len(X)
+        if not np.array_equal(theta, self._theta) or not n <= m <= len(self._W) or not np.array_equal(X[:n], self._X):
+            return None
+        a, columns = np.empty(m), np.ascontiguousarray(((X - 0.5) * self._weight).T)
+        if not _extend(self._W, n, columns, self._signal, self._diagonal, z, a):
+            return None
+        self._X = X
+        return Solution(self._W[:m, :m], a, math.nan)
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def _extend(W, n, columns, signal, diagonal, z, a):  # type: ignore[no-untyped-def]
+    """Add rows n and later to W, and fill a; return whether each new observation has a variance left."""
+    m = columns.shape[1]
+    s, r, k, back = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+    for new in range(n, m):
+        kernel_row(columns, columns[:, new].copy(), new, signal, s, r, k)
+        squares, back[:] = 0.0, 0.0
+        for i in range(new):
+            row, v = W[i], 0.0
+            for j in range(i + 1):
+                v = fma(row[j], k[j], v)
+            squares = fma(v, v, squares)
+            for j in range(i + 1):
+                back[j] = fma(v, row[j], back[j])
+        rest = diagonal - squares
+        if not rest > _LEAST * diagonal:
+            return False
+        scale = 1.0 / np.sqrt(rest)
+        for j in range(new):
+            W[new, j] = -back[j] * scale
+        W[new, new] = scale
+    a[:] = 0.0
+    for i in range(m):
+        row, t = W[i], 0.0
+        for j in range(i + 1):
+            t = fma(row[j], z[j], t)
+        for j in range(i + 1):
+            a[j] = fma(t, row[j], a[j])
+    return True

@@ -17,7 +17,14 @@ from jaxtyping import Float
 
 from harness.arrays import Points, Theta, Vector
 from harness.compile_cache import njit
-from harness.surrogates.kernels import SQUARE_COLUMNS, SQUARE_ROWS, Workspace, exp_minus, fma, subtract_product
+from harness.surrogates.kernels import (
+    SQUARE_COLUMNS,
+    SQUARE_ROWS,
+    Workspace,
+    exp_minus,
+    fma,
+    subtract_product,
+)
 
 
 class Distances:

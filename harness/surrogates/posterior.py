@@ -1,12 +1,12 @@
 """The Gaussian process posterior: mean and sd at many points, and fast bounds of both in single precision."""
 
 import math
-from typing import ClassVar, no_type_check
+from typing import TYPE_CHECKING, ClassVar, no_type_check
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from harness.arrays import Candidates, MeanSd, Points, Theta, Vector
+from harness.arrays import Candidates, MeanSd, PerCandidate, Points, Theta, Vector
 from harness.compile_cache import njit
 from harness.normal import exp
 from harness.surrogates import Joint, Posterior
@@ -23,13 +23,16 @@ from harness.surrogates.kernels import (
 )
 from harness.surrogates.likelihood import Solution, cholesky, invert, pad, padded_inline, product, transposed_product
 
+if TYPE_CHECKING:
+    from harness.surrogates.candidate_cache import CandidateCache
+
 # Mean and explained variance at many points, in single or double precision, compiled.
 #
 # Block by block, so that the kernel values never leave the processor's cache.
 
-_WIDTH = 32  # candidates at a time: their kernel values stay in the processor's first cache
-_DIMENSIONS = 8  # are taken eight at a time, absent ones as zeros
-_LOG2_E = 1.4426950408889634  # distances in single precision are in units of ln 2, as `matern_float32` wants them
+WIDTH = 32  # candidates at a time: their kernel values stay in the processor's first cache
+DIMENSIONS = 8  # are taken eight at a time, absent ones as zeros
+LOG2_E = 1.4426950408889634  # distances in single precision are in units of ln 2, as `matern_float32` wants them
 
 
 class Predictor:
@@ -49,11 +52,11 @@ class Predictor:
         space: Workspace,
         dtype: type,
     ) -> None:
-        unit, d = _LOG2_E if dtype is np.float32 else 1.0, A.shape[1]
+        unit, d = LOG2_E if dtype is np.float32 else 1.0, A.shape[1]
         self._dtype, self._space = dtype, space
         self._weight = np.ascontiguousarray(weight) * unit
         self._a: np.ndarray = np.ascontiguousarray(a, dtype)
-        self._A: np.ndarray = np.zeros((len(A), -(-d // _DIMENSIONS) * _DIMENSIONS), dtype)
+        self._A: np.ndarray = np.zeros((len(A), -(-d // DIMENSIONS) * DIMENSIONS), dtype)
         self._A[:, :d] = A * unit
         strips = -(-len(W) // TILE_ROWS)
         self._strips: np.ndarray = np.zeros(TILE_ROWS * TILE_ROWS * strips * (strips + 1) // 2, dtype)
@@ -63,8 +66,8 @@ class Predictor:
     def __call__(self, C: Candidates) -> MeanSd:
         """Return m and e at `C`."""
         (n, d), m, size = self._A.shape, len(C), np.dtype(self._dtype).itemsize
-        rounded = -(-m // _WIDTH) * _WIDTH
-        memory = self._space.take(f"predict {size}", (n + TILE_ROWS + 2 + d, _WIDTH), self._dtype)
+        rounded = -(-m // WIDTH) * WIDTH
+        memory = self._space.take(f"predict {size}", (n + TILE_ROWS + 2 + d, WIDTH), self._dtype)
         mean: np.ndarray = np.empty(rounded, self._dtype)
         explained: np.ndarray = np.empty(rounded, self._dtype)
         predict = _fill_float32 if size == 4 else _fill_float64
@@ -80,12 +83,12 @@ def _fill_float32(A, C, weight, strips, r, a, memory, mean, explained):  # type:
     n = len(A)
     k, s, points = memory[: n + TILE_ROWS], memory[n + TILE_ROWS], memory[n + TILE_ROWS + 2 :]
     k[n:] = 0.0
-    for start in range(0, len(mean), _WIDTH):
-        _scale(C, start, weight, points)
+    for start in range(0, len(mean), WIDTH):
+        scale(C, start, weight, points)
         for i in range(n):
-            _squares(A[i], points, s)
+            squares(A[i], points, s)
             matern_float32(s, k[i])
-        _products(strips, r, n, a, k, mean[start : start + _WIDTH], explained[start : start + _WIDTH])
+        _products(strips, r, n, a, k, mean[start : start + WIDTH], explained[start : start + WIDTH])
 
 
 @njit(cache=True, error_model="numpy")
@@ -96,19 +99,19 @@ def _fill_float64(A, C, weight, strips, r, a, memory, mean, explained):  # type:
     k, s, points = memory[: n + TILE_ROWS], memory[n + TILE_ROWS], memory[n + TILE_ROWS + 2 :]
     root = memory[n + TILE_ROWS + 1]
     k[n:] = 0.0
-    for start in range(0, len(mean), _WIDTH):
-        _scale(C, start, weight, points)
+    for start in range(0, len(mean), WIDTH):
+        scale(C, start, weight, points)
         for i in range(n):
-            _squares(A[i], points, s)
+            squares(A[i], points, s)
             matern_float64(s, root, k[i])
-        _products(strips, r, n, a, k, mean[start : start + _WIDTH], explained[start : start + _WIDTH])
+        _products(strips, r, n, a, k, mean[start : start + WIDTH], explained[start : start + WIDTH])
 
 
 @njit(inline="always")
 @no_type_check
-def _scale(C, start, weight, points):  # type: ignore[no-untyped-def]
+def scale(C, start, weight, points):  # type: ignore[no-untyped-def]
     """Put candidates, centred and scaled, into the columns of `points`: by rows of it, which is twice as fast."""
-    m = min(_WIDTH, len(C) - start)
+    m = min(WIDTH, len(C) - start)
     block = C[start : start + m]
     points[:] = 0.0
     for q in range(len(weight)):
@@ -119,10 +122,10 @@ def _scale(C, start, weight, points):  # type: ignore[no-untyped-def]
 
 @njit(inline="always")
 @no_type_check
-def _squares(a, points, s):  # type: ignore[no-untyped-def]
+def squares(a, points, s):  # type: ignore[no-untyped-def]
     """Put |a - c|^2 into s."""
     _eight_dimensions(a, 0, points, s, False)
-    for q in range(_DIMENSIONS, len(a), _DIMENSIONS):
+    for q in range(DIMENSIONS, len(a), DIMENSIONS):
         _eight_dimensions(a, q, points, s, True)
 
 
@@ -133,7 +136,7 @@ def _eight_dimensions(a, q, points, s, add):  # type: ignore[no-untyped-def]
     a0, a1, a2, a3, a4, a5, a6, a7 = a[q], a[q + 1], a[q + 2], a[q + 3], a[q + 4], a[q + 5], a[q + 6], a[q + 7]
     c0, c1, c2, c3 = points[q], points[q + 1], points[q + 2], points[q + 3]
     c4, c5, c6, c7 = points[q + 4], points[q + 5], points[q + 6], points[q + 7]
-    for j in range(_WIDTH):
+    for j in range(WIDTH):
         d0, d1, d2, d3 = a0 - c0[j], a1 - c1[j], a2 - c2[j], a3 - c3[j]
         d4, d5, d6, d7 = a4 - c4[j], a5 - c5[j], a6 - c6[j], a7 - c7[j]
         near, far = fma(d3, d3, fma(d2, d2, fma(d1, d1, d0 * d0))), fma(d7, d7, fma(d6, d6, fma(d5, d5, d4 * d4)))
@@ -162,10 +165,10 @@ def _products(strips, r, n, a, k, mean, explained):  # type: ignore[no-untyped-d
     mean[:] = 0.0
     for i in range(n):
         row, factor = k[i], a[i]
-        for j in range(_WIDTH):
+        for j in range(WIDTH):
             mean[j] = fma(factor, row[j], mean[j])
     explained[:] = 0.0
-    for place in range(0, _WIDTH, 2 * TILE_BYTES // k.itemsize):
+    for place in range(0, WIDTH, 2 * TILE_BYTES // k.itemsize):
         start = 0
         for last in range(TILE_ROWS, r + TILE_ROWS, TILE_ROWS):
             add_squares(strips, start, last, k, place, explained)
@@ -304,7 +307,8 @@ class GaussianPosterior(Posterior):
     """m(c) = mu + s k(c)^T K^-1 z and sd(c) = s sqrt(k(c, c) - k(c)^T K^-1 k(c)), z = (y - mu) / s.
 
     solution: what the likelihood knows at theta. location: (mu, s). With `noise_in_sd` the noise variance is
-    added to the latent variance. space, subset: to share with the run's other posteriors.
+    added to the latent variance. space, subset: to share with the run's other posteriors; held: likewise, where
+    hyperparameters stay as they are from one to the next.
     Source: Rasmussen and Williams 2006, equations 2.25 and 2.26.
     """
 
@@ -319,6 +323,7 @@ class GaussianPosterior(Posterior):
         noise_in_sd: bool,
         space: Workspace | None = None,
         subset: InducingSubset | None = None,
+        held: "CandidateCache | None" = None,
     ) -> None:
         self._space = Workspace() if space is None else space
         self._subset = InducingSubset() if subset is None else subset
@@ -334,6 +339,9 @@ class GaussianPosterior(Posterior):
         self._predict = Predictor(self._A, self._weight, self._rows[:-1], self._rows[-1], self._space, np.float64)
         self._float32: dict[bool, tuple[Predictor, float, float]] = {}
         self._noise = self._scale * self._scale * noise
+        self._held = held
+        if held is not None:
+            held.serve(theta, float(self._rows[0, 0]), X)
         self._seen: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
     def mean_sd(self, C: Candidates) -> MeanSd:
@@ -347,10 +355,15 @@ class GaussianPosterior(Posterior):
         Utilities that look ahead ask for the latent moments of the candidates whose sd was just asked for.
         """
         if self._seen is None or self._seen[0] is not C:
-            mean, explained = self._predict(C)
+            mean, explained = self._exactly(C)
             variance = np.maximum(self._signal - explained, _FLOOR * self._signal)
             self._seen = C, self._mu + self._scale * mean, variance
         return self._seen[1:]
+
+    def _exactly(self, C: Candidates) -> MeanSd:
+        held = self._held
+        known = None if held is None else held.exact(C, self._A, self._weight, self._rows, self._predict)
+        return self._predict(C) if known is None else known
 
     def leave_one_out(self, y: Vector) -> tuple[Vector, Vector]:
         """Return mean and sd, noise included, of each of the observed `y` given all others at these hyperparameters.
@@ -371,11 +384,34 @@ class GaussianPosterior(Posterior):
         explained variance |V|^2 / s2 is off by 2 u |sums| sqrt(s2) and the mean by 2 u sum |a|. The bounds allow for
         four times that: four to thirty times what is seen on the study's runs, which a test repeats, but no proof.
         """
+        if self._held is not None:
+            return self._held_bounds(self._held, C)
+        mean, explained, mean_error, variance_error = self._single(C, rough)
+        return _widened(mean, explained, mean_error, self._signal, variance_error + self._added, self._mu, self._scale)
+
+    def _single(self, C: Candidates, rough: bool) -> tuple[PerCandidate, PerCandidate, float, float]:
+        """Return mean and explained variance, and by how much they can be off."""
         if rough not in self._float32:
             self._float32[rough] = self._in_single_precision(rough)
         predict, mean_error, variance_error = self._float32[rough]
-        mean, explained = predict(C)
-        return _widened(mean, explained, mean_error, self._signal, variance_error + self._added, self._mu, self._scale)
+        return (*predict(C), mean_error, variance_error)
+
+    def _held_bounds(self, held: "CandidateCache", C: Candidates) -> MeanSd:
+        """Return bounds from what is held of the candidates; of new ones, the explained variance is a rough bound."""
+
+        def explained(new: Candidates) -> PerCandidate:
+            _, value, _, error = self._single(new, True)
+            return np.maximum(value - error, 0.0)
+
+        unit = self._unit
+        mean, least = held.bounds(C, self._A, self._weight, self._rows, unit, explained)
+        error = unit * float(np.abs(self._rows[-1]).sum())
+        return _widened(mean, least, error, self._signal, self._added, self._mu, self._scale)
+
+    @property
+    def _unit(self) -> float:
+        """By how much a kernel value in single precision can be off, times the margin of `bounds`."""
+        return _FLOAT32_UNIT * (_SAFETY * (2.0 + 0.1 * float(self._weight.max())))
 
     def _in_single_precision(self, rough: bool) -> tuple[Predictor, float, float]:
         """Return what predicts, and by how much the mean and the explained variance can be off."""
@@ -384,7 +420,7 @@ class GaussianPosterior(Posterior):
             diagonal = (self._signal / float(W[0, 0])) ** 2  # noise and jitter included
             order, inverse = self._subset(A, self._signal, diagonal - self._signal)
             A, W, a = A[order], self._signal * inverse, a[order]
-        unit = _FLOAT32_UNIT * (_SAFETY * (2.0 + 0.1 * float(self._weight.max())))
+        unit = self._unit
         squares, total = _sums(W, a)
         predict = Predictor(A, self._weight, W, a, self._space, np.float32)
         return predict, unit * total, unit * (math.sqrt(squares * self._signal) + self._signal)

@@ -1,0 +1,100 @@
+"""From the hundredth observation on: hyperparameters on a schedule, solutions and candidates carried on."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness import optimizer as optimizers
+from harness.acquisitions.cost_rules import Contextual
+from harness.acquisitions.ei import ExpectedImprovement
+from harness.cost_models.linear import LowVariance
+from harness.loop import run
+from harness.optimizer import Optimizer
+from harness.problem import LATE, draw_of
+from harness.surrogates.candidate_cache import CandidateCache
+from harness.surrogates.gp import GaussianProcess, GrowingSolution
+from harness.surrogates.kernels import Workspace
+from harness.surrogates.likelihood import Distances, Likelihood, Solution
+from harness.surrogates.posterior import GaussianPosterior
+from tabular_cache.replay import ReplayProblem
+from tabular_cache.table import load_table
+
+TABLES = Path(__file__).parents[1] / "golden" / "tables"
+THETA = np.log(np.array([0.5, 0.8, 1.5, 3.0, 0.6, 1.0, 2.0, 1.2, 0.02]))
+
+
+def made(n: int) -> tuple[np.ndarray, np.ndarray]:
+    X = np.random.default_rng(3).random((n, 7))
+    return X, np.sin(5 * X[:, 0]) + X[:, 1] ** 2 + 0.3 * np.cos(9 * X[:, 2])
+
+
+def solved(X: np.ndarray, y: np.ndarray, theta: np.ndarray = THETA) -> Solution:
+    pairs = Distances(ard=True)
+    pairs.update(X)
+    return Likelihood(pairs, y, Workspace()).solution(theta)
+
+
+def test_a_grown_solution_is_that_of_all_observations() -> None:
+    X, y = made(60)
+    grown = GrowingSolution(X[:40], THETA, solved(X[:40], y[:40]))
+    for n in (41, 45, 60):
+        found, whole = grown.extended(X[:n], THETA, y[:n]), solved(X[:n], y[:n])
+        assert found is not None
+        np.testing.assert_allclose(found.inverse, whole.inverse, rtol=0, atol=1e-9 * np.abs(whole.inverse).max())
+        np.testing.assert_allclose(found.a, whole.a, rtol=0, atol=1e-9 * np.abs(whole.a).max())
+    assert grown.extended(X[::-1], THETA, y) is None
+    assert grown.extended(X, THETA + 0.1, y) is None
+    noiseless, twice = THETA - 40.0 * (np.arange(9) == 8), np.vstack([X[:9], X[8]])
+    exact = GrowingSolution(X[:9], noiseless, solved(X[:9], y[:9], noiseless))
+    assert exact.extended(twice, noiseless, np.append(y[:9], y[8])) is None, "nothing is left to learn there"
+
+
+def test_what_is_held_of_candidates_is_what_a_fresh_posterior_says() -> None:
+    X, y = made(60)
+    C, held = np.random.default_rng(4).random((700, 7)), CandidateCache()
+    for n, offered in ((40, C[:500]), (41, C[:499]), (45, C[3:520]), (46, C[3:520]), (60, C[200:700])):
+        shared = GaussianPosterior(X[:n], THETA, solved(X[:n], y[:n]), (0.2, 1.5), False, held=held)
+        fresh = GaussianPosterior(X[:n], THETA, solved(X[:n], y[:n]), (0.2, 1.5), False)
+        mean, sd = fresh.mean_sd(offered)
+        low, high = shared.bounds(offered)
+        assert (low <= mean).all() and (high >= sd).all()
+        assert np.median(high / sd) < 1.5 and np.median(mean - low) < 1e-2
+        for some in (offered[10:60], offered[10:60].copy(), offered[40:90]):
+            again, sd_again = shared.mean_sd(some)
+            np.testing.assert_allclose(again, fresh.mean_sd(some)[0], rtol=0, atol=1e-9)
+            np.testing.assert_allclose(sd_again, fresh.mean_sd(some)[1], rtol=1e-7)
+        tight = shared.bounds(offered[40:90])[1] / fresh.mean_sd(offered[40:90])[1]
+        assert tight.max() < 1.001, "what was predicted exactly is known"
+    strange = np.random.default_rng(5).random((9, 7))
+    np.testing.assert_array_equal(shared.mean_sd(strange), fresh.mean_sd(strange))
+
+
+def trace(iterations: int, **settings: float) -> dict[str, list]:
+    problem = ReplayProblem(load_table("wine/clean", TABLES), 0, max_candidates=600)
+    parts = GaussianProcess(**settings), LowVariance(("n_estimators",)), ExpectedImprovement(), Contextual(0.3)  # type: ignore[arg-type]
+    return run(problem, Optimizer(*parts, iterations=iterations), 0, iterations, 5, None).columns
+
+
+def test_late_choices_are_those_of_a_full_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
+    early = {"refit_until": 30}
+    quick = trace(80, **early)
+    monkeypatch.setattr(optimizers, "FEWEST", 10**9)
+    assert trace(80, **early)["candidate"] == quick["candidate"]
+    assert trace(80)["candidate"][:30] == quick["candidate"][:30]  # nothing is different before
+
+
+def test_the_first_late_fit_depends_on_the_data_alone() -> None:
+    X, y = made(40)
+    warm = GaussianProcess(refit_until=40)
+    for n in range(5, 41):
+        posterior = warm.fit(X[:n], y[:n])
+    C = np.random.default_rng(4).random((50, 7))
+    np.testing.assert_array_equal(posterior.mean_sd(C), GaussianProcess(refit_until=40).fit(X, y).mean_sd(C))
+
+
+def test_draws_serve_while_the_evaluations_grow_by_a_tenth() -> None:
+    assert [draw_of(step) for step in (0, 57, LATE - 1)] == [0, 57, LATE - 1]
+    served = [draw_of(step) for step in range(LATE, 301)]
+    assert served == sorted(served) and len(set(served)) == 12
+    assert all(first <= step < 1.1 * first for step, first in enumerate(served, LATE))
