@@ -221,6 +221,7 @@ def test_an_interrupted_live_run_trains_nothing_twice(
         process = studies.start(STUDY, *run, *long, cwd=tmp_path, environment=ENVIRONMENT)
         while saved_evaluations(results) < trainings and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.05)
+        assert process.poll() is None, process.err.read_text()
         os.kill(process.pid, signal.SIGINT)
         assert process.wait() == 130, process.err.read_text()
         return process.err.read_text()
