@@ -14,8 +14,7 @@ from jaxtyping import Float
 
 from harness.arrays import Candidates, Indices, MeanSd, PerCandidate, Points, Theta
 from harness.compile_cache import njit
-from harness.surrogates.kernels import fma, kernel_row, matern_float32
-from harness.surrogates.posterior import DIMENSIONS, LOG2_E, WIDTH, scale, squares
+from harness.surrogates.kernels import DIMENSIONS, LOG2_E, WIDTH, fma, kernel_row, matern_float32, scale, squares
 
 _KNOWN = 0.5  # of the candidates must be held already; else the old ones are dropped: the draw is a new one
 _BLOCK = 256  # candidates whose sums stay in the processor's first cache

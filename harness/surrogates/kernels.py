@@ -276,6 +276,49 @@ def _matern(A, columns, signal, out):  # type: ignore[no-untyped-def]
         kernel_row(columns, A[i], m, signal, s, r, out[i])
 
 
+# Squared distances between an observation and a block of candidates.
+
+WIDTH = 32  # candidates at a time: their kernel values stay in the processor's first cache
+DIMENSIONS = 8  # are taken eight at a time, absent ones as zeros
+LOG2_E = 1.4426950408889634  # distances in single precision are in units of ln 2, as `matern_float32` wants them
+
+
+@njit(inline="always")
+@no_type_check
+def scale(C, start, weight, points):  # type: ignore[no-untyped-def]
+    """Put candidates, centred and scaled, into the columns of `points`: by rows of it, which is twice as fast."""
+    m = min(WIDTH, len(C) - start)
+    block = C[start : start + m]
+    points[:] = 0.0
+    for q in range(len(weight)):
+        row, column, w = points[q], block[:, q], weight[q]
+        for j in range(m):
+            row[j] = (column[j] - 0.5) * w
+
+
+@njit(inline="always")
+@no_type_check
+def squares(a, points, s):  # type: ignore[no-untyped-def]
+    """Put |a - c|^2 into s."""
+    _eight_dimensions(a, 0, points, s, False)
+    for q in range(DIMENSIONS, len(a), DIMENSIONS):
+        _eight_dimensions(a, q, points, s, True)
+
+
+@njit(inline="always")
+@no_type_check
+def _eight_dimensions(a, q, points, s, add):  # type: ignore[no-untyped-def]
+    """Put what the dimensions from q on contribute into s, or add it."""
+    a0, a1, a2, a3, a4, a5, a6, a7 = a[q], a[q + 1], a[q + 2], a[q + 3], a[q + 4], a[q + 5], a[q + 6], a[q + 7]
+    c0, c1, c2, c3 = points[q], points[q + 1], points[q + 2], points[q + 3]
+    c4, c5, c6, c7 = points[q + 4], points[q + 5], points[q + 6], points[q + 7]
+    for j in range(WIDTH):
+        d0, d1, d2, d3 = a0 - c0[j], a1 - c1[j], a2 - c2[j], a3 - c3[j]
+        d4, d5, d6, d7 = a4 - c4[j], a5 - c5[j], a6 - c6[j], a7 - c7[j]
+        near, far = fma(d3, d3, fma(d2, d2, fma(d1, d1, d0 * d0))), fma(d7, d7, fma(d6, d6, fma(d5, d5, d4 * d4)))
+        s[j] = s[j] + (near + far) if add else near + far
+
+
 class Workspace:
     """Named arrays without content, kept from call to call, since fresh memory costs a fault per page; one caller."""
 

@@ -1,7 +1,7 @@
 """The Gaussian process posterior: mean and sd at many points, and fast bounds of both in single precision."""
 
 import math
-from typing import TYPE_CHECKING, ClassVar, no_type_check
+from typing import ClassVar, no_type_check
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -10,9 +10,13 @@ from harness.arrays import Candidates, MeanSd, PerCandidate, Points, Theta, Vect
 from harness.compile_cache import njit
 from harness.normal import exp
 from harness.surrogates import Joint, Posterior
+from harness.surrogates.candidate_cache import CandidateCache
 from harness.surrogates.kernels import (
+    DIMENSIONS,
+    LOG2_E,
     TILE_BYTES,
     TILE_ROWS,
+    WIDTH,
     Workspace,
     add_squares,
     fma,
@@ -20,19 +24,14 @@ from harness.surrogates.kernels import (
     matern,
     matern_float32,
     matern_float64,
+    scale,
+    squares,
 )
 from harness.surrogates.likelihood import Solution, cholesky, invert, pad, padded_inline, product, transposed_product
-
-if TYPE_CHECKING:
-    from harness.surrogates.candidate_cache import CandidateCache
 
 # Mean and explained variance at many points, in single or double precision, compiled.
 #
 # Block by block, so that the kernel values never leave the processor's cache.
-
-WIDTH = 32  # candidates at a time: their kernel values stay in the processor's first cache
-DIMENSIONS = 8  # are taken eight at a time, absent ones as zeros
-LOG2_E = 1.4426950408889634  # distances in single precision are in units of ln 2, as `matern_float32` wants them
 
 
 class Predictor:
@@ -105,42 +104,6 @@ def _fill_float64(A, C, weight, strips, r, a, memory, mean, explained):  # type:
             squares(A[i], points, s)
             matern_float64(s, root, k[i])
         _products(strips, r, n, a, k, mean[start : start + WIDTH], explained[start : start + WIDTH])
-
-
-@njit(inline="always")
-@no_type_check
-def scale(C, start, weight, points):  # type: ignore[no-untyped-def]
-    """Put candidates, centred and scaled, into the columns of `points`: by rows of it, which is twice as fast."""
-    m = min(WIDTH, len(C) - start)
-    block = C[start : start + m]
-    points[:] = 0.0
-    for q in range(len(weight)):
-        row, column, w = points[q], block[:, q], weight[q]
-        for j in range(m):
-            row[j] = (column[j] - 0.5) * w
-
-
-@njit(inline="always")
-@no_type_check
-def squares(a, points, s):  # type: ignore[no-untyped-def]
-    """Put |a - c|^2 into s."""
-    _eight_dimensions(a, 0, points, s, False)
-    for q in range(DIMENSIONS, len(a), DIMENSIONS):
-        _eight_dimensions(a, q, points, s, True)
-
-
-@njit(inline="always")
-@no_type_check
-def _eight_dimensions(a, q, points, s, add):  # type: ignore[no-untyped-def]
-    """Put what the dimensions from q on contribute into s, or add it."""
-    a0, a1, a2, a3, a4, a5, a6, a7 = a[q], a[q + 1], a[q + 2], a[q + 3], a[q + 4], a[q + 5], a[q + 6], a[q + 7]
-    c0, c1, c2, c3 = points[q], points[q + 1], points[q + 2], points[q + 3]
-    c4, c5, c6, c7 = points[q + 4], points[q + 5], points[q + 6], points[q + 7]
-    for j in range(WIDTH):
-        d0, d1, d2, d3 = a0 - c0[j], a1 - c1[j], a2 - c2[j], a3 - c3[j]
-        d4, d5, d6, d7 = a4 - c4[j], a5 - c5[j], a6 - c6[j], a7 - c7[j]
-        near, far = fma(d3, d3, fma(d2, d2, fma(d1, d1, d0 * d0))), fma(d7, d7, fma(d6, d6, fma(d5, d5, d4 * d4)))
-        s[j] = s[j] + (near + far) if add else near + far
 
 
 @njit(cache=True)
@@ -323,7 +286,7 @@ class GaussianPosterior(Posterior):
         noise_in_sd: bool,
         space: Workspace | None = None,
         subset: InducingSubset | None = None,
-        held: "CandidateCache | None" = None,
+        held: CandidateCache | None = None,
     ) -> None:
         self._space = Workspace() if space is None else space
         self._subset = InducingSubset() if subset is None else subset
@@ -396,7 +359,7 @@ class GaussianPosterior(Posterior):
         predict, mean_error, variance_error = self._float32[rough]
         return (*predict(C), mean_error, variance_error)
 
-    def _held_bounds(self, held: "CandidateCache", C: Candidates) -> MeanSd:
+    def _held_bounds(self, held: CandidateCache, C: Candidates) -> MeanSd:
         """Return bounds from what is held of the candidates; of new ones, the explained variance is a rough bound."""
 
         def explained(new: Candidates) -> PerCandidate:
