@@ -81,7 +81,7 @@ class CandidateCache:
             slots = self._find(C)
         mean: np.ndarray = np.empty(self._count, np.float32)
         a, weights = np.asarray(rows[-1], np.float32), np.asarray(rows[before:-1], np.float32)
-        errors = error * np.abs(rows[before:-1]).sum(axis=1)
+        errors = error * absolute_sums(rows[before:-1])
         _pass_over(self._kernel, a, weights, before, errors, mean, self._least[:old])
         return mean[slots].astype(np.float64), self._least[slots]
 
@@ -122,6 +122,21 @@ class CandidateCache:
         self._kernel[:rows, :count] = kernel[:rows, :count]
         for new, old in zip((self._least, self._explained, self._given), kept, strict=True):
             new[:count] = old[:count]
+
+
+def absolute_sums(rows: Float[np.ndarray, "r n"]) -> Float[np.ndarray, " r"]:
+    """Return the sum of |w| of each row, in one order: what is held must not hang on a library's choice of loop."""
+    sums = np.zeros(len(rows))
+    _absolute_sums(rows, sums)
+    return sums
+
+
+@njit(cache=True)
+@no_type_check
+def _absolute_sums(rows, sums):  # type: ignore[no-untyped-def]
+    for i in range(len(rows)):
+        for value in rows[i]:
+            sums[i] += abs(value)
 
 
 def _bits(C: Candidates) -> np.ndarray:

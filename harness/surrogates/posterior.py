@@ -10,7 +10,7 @@ from harness.arrays import Candidates, MeanSd, PerCandidate, Points, Theta, Vect
 from harness.compile_cache import njit
 from harness.normal import exp
 from harness.surrogates import Joint, Posterior
-from harness.surrogates.candidate_cache import CandidateCache
+from harness.surrogates.candidate_cache import CandidateCache, absolute_sums
 from harness.surrogates.kernels import (
     DIMENSIONS,
     LOG2_E,
@@ -368,7 +368,7 @@ class GaussianPosterior(Posterior):
 
         unit = self._unit
         mean, least = held.bounds(C, self._A, self._weight, self._rows, unit, explained)
-        error = unit * float(np.abs(self._rows[-1]).sum())
+        error = unit * float(absolute_sums(self._rows[-1:])[0])
         return _widened(mean, least, error, self._signal, self._added, self._mu, self._scale)
 
     @property
