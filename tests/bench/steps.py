@@ -15,7 +15,7 @@ from harness.acquisitions.cost_rules import Contextual, effective_alpha
 from harness.acquisitions.ei import ExpectedImprovement
 from harness.cost_models.linear import LowVariance
 from harness.optimizer import MANY, shortlist
-from harness.problem import Evaluation
+from harness.problem import LATE, Evaluation
 from harness.surrogates.gp import GaussianProcess
 
 SIZES = (20, 50, 100, 200, 300)
@@ -53,6 +53,11 @@ def table(console: Console) -> None:
         f"Medians over the {WINDOW} steps up to n of a run, in {ROUNDS} rounds in turns: in each, one of these steps "
         "of the others' and all of ours. Optuna makes its own candidates."
     )
+    late = float(np.mean(steps_of(data, SIZES[-1])[LATE:])) / times["ours"][LATE]
+    console.print(
+        f"A step of ours from {LATE} to {SIZES[-1]}, the refits among them included, takes {late:.1f} times the median "
+        f"of those up to {LATE}."
+    )
     missing = [name for name, step in others.items() if step is None]
     if missing:
         console.print(f"Not installed, so not timed: {', '.join(missing)}")
@@ -60,14 +65,17 @@ def table(console: Console) -> None:
 
 def ours(data: Sequence, n: int) -> float:
     """Return the median ms of our steps just before and at n evaluations, in a run that is that far."""
-    method, spent = optimizer(SIZES[-1] + 1), []
-    first = max(5, n - WINDOW + 1)
+    return float(np.median(steps_of(data, n)[max(5, n - WINDOW + 1) :]))
+
+
+def steps_of(data: Sequence, n: int) -> list[float]:
+    """Return the ms of each of our steps up to n evaluations; all are taken, so that refits are as warm as in a run."""
+    method, spent = optimizer(SIZES[-1] + 1), [0.0] * 5
     for i in range(n):
         method.tell(data.X[i], Evaluation(data.y[i], data.cost_s[i], 0.0, 0.0))
-        if i + 1 >= 5:  # every step is taken, so that refits are as warm as in a run
-            took = milliseconds(lambda i=i: method.ask(data.candidates[i + 1]))  # type: ignore[misc]
-            spent += [took] if i + 1 >= first else []
-    return float(np.median(spent))
+        if i + 1 >= 5:
+            spent[i + 1 :] = [milliseconds(lambda i=i: method.ask(data.candidates[i + 1]))]  # type: ignore[misc]
+    return spent
 
 
 def rival(step: rivals.Step, data: Sequence, n: int) -> float:
