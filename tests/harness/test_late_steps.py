@@ -11,7 +11,7 @@ from harness.acquisitions.ei import ExpectedImprovement
 from harness.cost_models.linear import LowVariance
 from harness.loop import run
 from harness.optimizer import Optimizer
-from harness.problem import LATE, draw_of
+from harness.problem import GROWTH, LATE, draw_of
 from harness.surrogates.candidate_cache import CandidateCache
 from harness.surrogates.gp import GaussianProcess, GrowingSolution
 from harness.surrogates.kernels import Workspace
@@ -93,8 +93,8 @@ def test_the_first_late_fit_depends_on_the_data_alone() -> None:
     np.testing.assert_array_equal(posterior.mean_sd(C), GaussianProcess(refit_until=40).fit(X, y).mean_sd(C))
 
 
-def test_draws_serve_while_the_evaluations_grow_by_a_tenth() -> None:
+def test_draws_serve_while_the_evaluations_grow_by_a_twentieth() -> None:
     assert [draw_of(step) for step in (0, 57, LATE - 1)] == [0, 57, LATE - 1]
     served = [draw_of(step) for step in range(LATE, 301)]
-    assert served == sorted(served) and len(set(served)) == 12
-    assert all(first <= step < 1.1 * first for step, first in enumerate(served, LATE))
+    assert served == sorted(served) and len(set(served)) == 22
+    assert all(first <= step < GROWTH * first for step, first in enumerate(served, LATE))
