@@ -94,11 +94,11 @@ def _take_steps(rehearsal: Rehearsal) -> None:
     outcomes = [problem.evaluate(int(candidate)) for candidate in design.ids]
     optimizer = _optimizer(names, most, sum(outcome.cost_s for outcome in outcomes))
     optimizer.start(problem)
-    told = 0
+    given = 0
     for size in rehearsal.sizes:
-        for x, outcome in zip(design.unit[told:size], outcomes[told:size], strict=True):
+        for x, outcome in zip(design.unit[given:size], outcomes[given:size], strict=True):
             optimizer.tell(x, outcome)
-        told = size
+        given = size
         for k in range(ASKS + 1):
             offered = problem.candidates(size + k)
             chosen = optimizer.ask(offered.unit[: None if k < ASKS else 100]).index

@@ -65,7 +65,7 @@ RECORDED_AS = {  # the project's classes that specs name, and by which name: the
     "harness.cost_models.gp.GaussianProcessCost": "harness.cost_models.gp.GaussianProcessCost",
     "harness.cost_models.gp.ResidualGaussianProcess": "harness.cost_models.gp.ResidualGaussianProcess",
     "harness.cost_models.gp.WarpedGaussianProcess": "harness.cost_models.warped.WarpedGaussianProcess",
-    "harness.cost_models.hybrid.Hybrid": "harness.cost_models.hybrid.Hybrid",
+    "harness.cost_models.linear.Hybrid": "harness.cost_models.hybrid.Hybrid",
     "harness.cost_models.linear.LowVariance": "harness.cost_models.lv.LowVariance",
     "harness.live.Live": "harness.live.Live",
     "harness.surrogates.forest.RandomForest": "harness.surrogates.forest.RandomForest",

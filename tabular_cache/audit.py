@@ -1,7 +1,6 @@
 """Auditing tables: a random sample of trainings is done again and compared with what the tables say.
 
-By the same means, tables from before there were identities of data get theirs (`identify`). `print_info` shows what
-the tables hold.
+`print_info` shows what the tables hold.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,17 +14,14 @@ import pandas as pd
 
 from datasets.errors import BadInput
 from harness.cli import SOME_FAILED
-from harness.execution import run_tasks
-from harness.execution.supervisor import worker_count
-from harness.progress import Progress
+from harness.execution import run_counted
 from harness.streams import stream
 from harness.training import Training
 from pipelines.identity import difference
 from tabular_cache import noise, parts
-from tabular_cache.measure import Measurement, machine, prepared, retrain
+from tabular_cache.measure import Measurement, machine, retrain
 from tabular_cache.schema import ERRORS, problem_name
-from tabular_cache.store import Store
-from tabular_cache.table import Table, load_table, read_manifest, table_entry
+from tabular_cache.table import Table, load_table, read_manifest
 
 Problems = Sequence[tuple[str, str]]
 
@@ -90,11 +86,9 @@ def audit(executor: Executor, problems: Problems, folder: Path, n: int, seed: in
         for config, rounds in sample(tables[problem_name(*pair)], n, seed).items()
     ]
     rows = []
-    with Progress(len(tasks), "trainings", "audit", worker_count(executor)) as progress:
-        for task, outcome in run_tasks(executor, retrain, tasks):
-            table = tables[task.problem]
-            rows.append(_compared(task, table, data[task.problem].get(task.config, table.meta), outcome))
-            progress.advance()
+    for task, outcome in run_counted(executor, retrain, tasks, "trainings", "audit"):
+        table = tables[task.problem]
+        rows.append(_compared(task, table, data[task.problem].get(task.config, table.meta), outcome))
     return sorted(rows, key=lambda row: (row.problem, row.config))
 
 
@@ -133,38 +127,6 @@ def print_audit(rows: list[AuditRow], manifest: dict[str, Any]) -> int:
         line += f"; cost now / table: median {median:.3f}, 90 % of them in [{low:.3f}, {high:.3f}]"
     print(line)
     return SOME_FAILED if unequal else 0
-
-
-def identify(executor: Executor, problems: Problems, folder: Path, n: int, seed: int) -> int:
-    """Give the tables of `problems` that have none the identity of their data, and print how; returns the exit code.
-
-    The data here are those of a table if their hash is the table's; else, since another processor rounds differently,
-    if `n` trainings drawn at random give all the table's errors and losses again, to the last bit of each of their
-    prefixes. A table of which neither holds is left as it is. The manifest says which it was (`identity_confirmed`).
-    """
-    entries = {pair: table_entry(problem_name(*pair), folder) for pair in problems}
-    missing = [pair for pair, entry in entries.items() if "identity" not in entry]
-    hashed = [pair for pair in missing if prepared(*pair, 0).data_hash == entries[pair]["data_hash"]]
-    how = dict.fromkeys(hashed, "data_hash of the matrices it was computed on")
-    rows = audit(executor, [pair for pair in missing if pair not in how], folder, n, seed)
-    for pair in missing:
-        mine = [row for row in rows if row.problem == problem_name(*pair)]
-        if mine and all(row.same_errors for row in mine):
-            configs = ", ".join(str(row.config) for row in mine)
-            how[pair] = (
-                f"trainings of configurations {configs} repeated with all errors and losses equal to the last bit"
-            )
-    store = Store(folder)
-    with store.locked():
-        for pair, confirmed in how.items():
-            identity = prepared(*pair, 0).description()["identity"]
-            store.manifest["tables"][problem_name(*pair)] |= {"identity": identity, "identity_confirmed": confirmed}
-        store.write_manifest()
-    for pair in missing:
-        unknown = "NOT the data of its table, or not to be confirmed: left without an identity"
-        print(f"{problem_name(*pair)}: {how.get(pair, unknown)}")
-    print(f"{len(missing)} of {len(problems)} tables had no identity, {len(how)} have one now")
-    return SOME_FAILED if len(how) < len(missing) else 0
 
 
 # What the tables hold: one line per problem, and the whole.

@@ -22,11 +22,9 @@ from datasets.errors import BadInput
 from datasets.files import cache_folder, read_sealed, write_sealed
 from harness.cli import SOME_FAILED
 from harness.errors import whole
-from harness.execution import run_tasks
-from harness.execution.supervisor import worker_count
+from harness.execution import run_counted
 from harness.normal import exp, log
 from harness.problem import ContinuousProblem, Evaluation, cap, stopped
-from harness.progress import Progress
 from harness.streams import seed_sequence, stream
 from tabular_cache.regressors import Layers, NetworkRegressor, outputs
 from tabular_cache.schema import sha256_of
@@ -145,13 +143,11 @@ def judge(
     n_configs: the emulators learn from so many configurations, see `accuracy`.
     """
     rows, failed = {}, []
-    with Progress(len(names), "emulators", "fit", worker_count(executor)) as progress:
-        for problem, found in run_tasks(executor, partial(_judged, folder, n_configs), names):
-            if isinstance(found, BaseException):
-                failed.append(f"{problem}: {found}")
-            else:
-                rows[problem] = {"problem": problem} | {name: 100 * value for name, value in found.items()}
-            progress.advance()
+    for problem, found in run_counted(executor, partial(_judged, folder, n_configs), names, "emulators", "fit"):
+        if isinstance(found, BaseException):
+            failed.append(f"{problem}: {found}")
+        else:
+            rows[problem] = {"problem": problem} | {name: 100 * value for name, value in found.items()}
     return pd.DataFrame([rows[name] for name in names if name in rows], columns=["problem", *COLUMNS]), failed
 
 

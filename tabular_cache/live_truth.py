@@ -46,7 +46,7 @@ from tabular_cache.table import TABLES, read_manifest, table_entry
 
 RUN = ["dataset", "pipeline", "method", "spec", "seed"]
 TRAINING = ["dataset", "pipeline", "tree_method", "split_seed", *XGBOOST_SPACE.names]
-TOLD = ["told_error", "told_cost_s"]
+SEEN = ["told_error", "told_cost_s"]
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def choices(results: Path, problems: set[tuple[str, str]]) -> pd.DataFrame:
     texts = dict.fromkeys(("dataset", "pipeline", "method"), str)
     best = best.astype(texts | dict.fromkeys(XGBOOST_SPACE.names, np.float64))  # every digit goes to the file
     best = best.rename(columns={"error": "told_error", "cost_s": "told_cost_s"})
-    best = best[[*RUN, *TRAINING[2:], *TOLD]]
+    best = best[[*RUN, *TRAINING[2:], *SEEN]]
     return best.sort_values(RUN, ignore_index=True)
 
 
@@ -164,7 +164,7 @@ def confirm(executor: Executor, results: Path, problems: set[tuple[str, str]]) -
             both = pd.concat([joined, before]).drop_duplicates(RUN)
             both = both.sort_values(RUN, key=lambda column: column.astype(int) if column.name == "seed" else column)
             write_atomically(path, both.to_csv(index=False, lineterminator="\n").encode())
-    numbers = dict.fromkeys([*XGBOOST_SPACE.names, *TOLD, "error", "cost_s"], float)
+    numbers = dict.fromkeys([*XGBOOST_SPACE.names, *SEEN, "error", "cost_s"], float)
     return joined.astype(numbers | {"seed": int, "split_seed": int})
 
 
@@ -175,10 +175,10 @@ def _as_text(frame: pd.DataFrame) -> pd.DataFrame:
 def _read(path: Path) -> pd.DataFrame:
     """Return what an earlier call wrote, as text; raises BadInput for another file."""
     if not path.exists():
-        return pd.DataFrame(columns=[*RUN, *TRAINING[2:], *TOLD, *_FOUND], dtype=str)
+        return pd.DataFrame(columns=[*RUN, *TRAINING[2:], *SEEN, *_FOUND], dtype=str)
     try:
         frame = pd.read_csv(path, dtype=str)
-        frame[[*RUN, *TRAINING, *TOLD, "status"]]
+        frame[[*RUN, *TRAINING, *SEEN, "status"]]
         frame[["error", "cost_s"]].astype(float)
     except (OSError, ValueError, KeyError) as error:
         raise BadInput(f"{path} holds no confirmed choices ({error}): move it away") from None
@@ -194,7 +194,7 @@ def print_confirmed(frame: pd.DataFrame) -> int:
     medians: dict[str, Any] = {name: (name, "median") for name in ("error_off", "cost_off")}
     medians |= {f"{name}_abs": (name, lambda v: v.abs().median()) for name in ("error_off", "cost_off")}
     table = frame.groupby(["dataset", "pipeline"]).agg(runs=("error", "size"), **medians)
-    print("measured against told, percent, medians over runs")
+    print("measured against what the runs saw, percent, medians over runs")
     print(table.to_string(float_format="{:.2f}".format))
     error, cost = table["error_off_abs"].median(), table["cost_off_abs"].median()
     print(f"median over problems: error {error:.2f} %, cost {cost:.1f} %")

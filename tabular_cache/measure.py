@@ -30,7 +30,7 @@ from pipelines import prepare
 from pipelines.prepared import Prepared
 from tabular_cache.schema import METRICS, NEW, configuration, problem_name
 
-MEASURED = "of the matrices that were trained on"  # how an identity is known; `audit.identify` has other ways
+MEASURED = "of the matrices that were trained on"  # how an identity is known; for some tables otherwise, see the README
 QUICK_S = 0.05  # trainings shorter than this are timed three times
 _TIMES = 3
 

@@ -115,12 +115,7 @@ class TrainingSet:
         libraries = {np, scipy, sklearn, *(sys.modules[module] for module in modules)}
         determining = {
             "version": [TRAINING_SET_VERSION, VERSION],
-            "regressor": {
-                name: f"{type(part).__module__}.{type(part).__qualname__}"
-                if hasattr(part, "get_params")
-                else repr(part)
-                for name, part in parts.items()
-            },
+            "regressor": {name: _named(part) for name, part in parts.items()},
             "settings": [self.meta, self.rows, self.seed],
             "tables": {p: [entry["sha256"], repr(about(p, entry))] for p, entry in self.sources.items()},
             "libraries": {library.__name__: getattr(library, "__version__", "") for library in libraries},

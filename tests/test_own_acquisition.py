@@ -197,12 +197,6 @@ def test_a_missing_one_is_named(mine: Mine, name: str, message: str) -> None:
     assert message in done.stderr and not (mine.folder / "refused").exists()
 
 
-def test_a_package_that_nobody_vouches_for_is_refused(mine: Mine) -> None:
-    done = mine("+acq=plain", allowed="allow_targets=[]")
-    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert "_target_ mine.rules." in done.stderr and "add allow_targets=[mine]" in done.stderr
-
-
 def test_a_changed_source_makes_other_runs(mine: Mine) -> None:
     rules = mine.folder / "mine" / "rules.py"
     assert "1 runs" in mine("+acq=plain", "results_dir=edited").stdout
@@ -259,7 +253,7 @@ def test_tables_go_by_the_name_in_a_pipelines_file(mine: Mine) -> None:
     assert "pipeline nameless needs a line `name: ...`" in done.stderr
 
 
-# Where not all of the project is there, or `datasets` is another project's package.
+# Where `datasets` is another project's package.
 
 
 def other_datasets(folder: Path) -> Path:
@@ -273,7 +267,7 @@ def other_datasets(folder: Path) -> Path:
     "module",
     [
         *("pipelines", "harness", "harness.status", "harness.configurator", "harness.compile_all"),
-        *("tabular_cache", "analysis", "analysis.opportunity"),
+        *("tabular_cache", "analysis", "analysis.papers.snoek2011"),
     ],
 )
 def test_every_command_says_that_datasets_is_anothers(module: str, tmp_path: Path) -> None:
@@ -284,40 +278,3 @@ def test_every_command_says_that_datasets_is_anothers(module: str, tmp_path: Pat
     )
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
     assert f"the package `datasets` is {tmp_path}" in done.stderr and f"start from {ROOT}" in done.stderr
-
-
-LOOP = """
-import sys
-import numpy as np
-from harness import Evaluation, ExpectedImprovement, GaussianProcess, LowVariance, Optimizer, Parameter, SearchSpace
-from harness.acquisitions.cost_rules import Contextual
-space = SearchSpace((Parameter("x", 1, 9),))
-optimizer = Optimizer(GaussianProcess(), LowVariance(["x"], space=space), ExpectedImprovement(), Contextual(0.1),
-                      iterations=9)
-for point in space.sobol(5, seed=0):
-    optimizer.tell(point, Evaluation(float(point[0]), 1.0 + float(point[0]), np.nan, 1.0))
-print(optimizer.ask(space.sobol(64, seed=1)).index >= 0, "datasets" in sys.modules, "pipelines" in sys.modules)
-import harness
-try:
-    harness.compose
-except ImportError as error:
-    print(error)
-try:
-    Contextual(2.0)
-except harness.BadInput as error:
-    print(type(error).__module__, error)
-"""
-
-
-@pytest.mark.skipif(
-    "from datasets" in (ROOT / "harness" / "compile_cache.py").read_text(), reason="compiled code is kept by datasets"
-)
-def test_the_optimizer_works_where_harness_is_all_there_is(tmp_path: Path) -> None:
-    alone = other_datasets(tmp_path)
-    shutil.copytree(ROOT / "harness", alone / "harness", ignore=shutil.ignore_patterns("*.pyc"))
-    environment = {**ENVIRONMENT, "PYTHONPATH": str(alone)}
-    done = subprocess.run([sys.executable, "-c", LOOP], cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
-    assert lines[0] == "True False False" and "harness.compose needs data sets, pipelines and tables" in lines[1]
-    assert lines[2] == "harness.errors lam must be a number in [0, 1], got 2.0"

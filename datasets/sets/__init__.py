@@ -1,1 +1,1 @@
-"""The records of the data sets, one module per origin: each an `Entry`, with the function that reads its files."""
+"""The records of the data sets, grouped by origin: each an `Entry`, with the function that reads its files."""

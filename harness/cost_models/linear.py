@@ -1,6 +1,7 @@
-"""Low-variance cost models: log cost as a linear function of a few hyperparameters.
+"""Linear models of log cost: low-variance ones of a few hyperparameters, and the hybrid, which has a prior model.
 
-Source: Guinet et al. 2020 (LV-1, LV-2, LV-3); LV-3, learned online, is the paper's default.
+Sources: Guinet et al. 2020 (LV-1, LV-2, LV-3; LV-3, learned online, is the paper's default); for the hybrid, Gelman et
+al., Bayesian Data Analysis.
 """
 
 import math
@@ -13,10 +14,12 @@ from jaxtyping import Float
 from harness.arrays import Candidates, Flags, MeanSd, PerCandidate, Points, Vector
 from harness.compile_cache import njit
 from harness.cost_models import SMALLEST_SD, CostModel, Features, log_costs
-from harness.errors import number
+from harness.errors import BadInput, number
 from harness.normal import truncated_moments
+from harness.problem import Problem
 from harness.space import XGBOOST_SPACE, SearchSpace
-from harness.surrogates.likelihood import solve_positive
+from harness.surrogates import complete
+from harness.surrogates.likelihood import dot, factor, inverse_factor, product, solve_positive, transposed_product
 
 _MOST, _CONVERGED = 200, 1e-6  # rounds of EM, and the change of an imputed log cost that ends them
 
@@ -29,8 +32,7 @@ class LowVariance(CostModel):
     sd: of a new evaluation's log cost, sigma sqrt(1 + 1/n + d' (D'D + ridge I)^-1 d) with sigma^2 = RSS / max(1, n - k
     - 1), D the centred features and d = s(x) minus their means: with ridge -> 0 that of least squares' prediction
     intervals (Draper and Smith 1998, section 5.2), else the posterior's under w ~ N(0, sigma^2 / ridge).
-    The default ridge predicts best from 4 to 32 evaluations, whichever data set is left out (`python -m tabular_cache
-    significance`).
+    The default ridge predicts best from 4 to 32 evaluations, whichever data set is left out (README.md).
     """
 
     def __init__(self, features: Sequence[str], ridge: float = 0.03, space: SearchSpace = XGBOOST_SPACE) -> None:
@@ -185,3 +187,105 @@ def _squares(S, target, intercept, weights):  # type: ignore[no-untyped-def]
             residual -= weights[a] * S[a, i]
         squares += residual * residual
     return squares
+
+
+# The hybrid: starts as a model that knows other problems, and becomes an online one as evaluations arrive.
+
+_GRID = 4096  # midpoints per dimension, for the features' means and sds over the unit cube
+
+
+class Hybrid(CostModel):
+    """log c(x) = m(x) + t(x) (phi(x) . b + e), m and t the prior model's mean and sd, phi = (1, z_1, ..., z_K).
+
+    z: the features in units of their sd over the unit cube, centred. Conjugate prior, so that the mean of t(x)^2 is
+    split in three, offset + slopes + noise = 1:
+        e ~ N(0, s2),  b | s2 ~ N(0, s2 V),  V = diag(offset, slopes/K, ..., slopes/K) / noise,
+        s2 ~ inverse gamma(a, (a - 1) noise), whose mean is `noise`.
+    After n costs, u_i = (log c_i - m(x_i)) / t(x_i), Phi (n, K + 1):
+        V_n = (V^-1 + Phi' Phi)^-1,  b_n = V_n Phi' u,  A = a + n / 2,
+        B = (a - 1) noise + (|u - Phi b_n|^2 + b_n' V^-1 b_n) / 2,
+        mean = m + t phi . b_n,  sd = t sqrt(B / (A - 1) (1 + phi' V_n phi)), that of a Student t with 2 A degrees.
+    With n = 0 it is the prior model (sd: on average over the cube), with few evaluations it has learned the offset,
+    with many it is the linear model of `features`, plus what the prior model knows beyond it.
+    Source: Gelman et al., Bayesian Data Analysis, 3rd edition, sections 14.2 and 14.8; Bishop 2006, equations
+    3.49-3.51 and exercises 3.12-3.13.
+
+    prior: a cost model that can predict once it has been started; it is not shown this run's costs.
+    features: names, None for all. noise, slopes: shares of t^2, in (0, 1). Of XGBoost's squared errors on data sets
+    that it has not seen, noise has 0.08 and slopes 0.03 on average over problems; since problems differ, 0.15 and 0.1
+    predict best after few evaluations. a > 1: what is known of the noise beforehand counts for 2 a evaluations.
+    """
+
+    def __init__(
+        self,
+        prior: CostModel,
+        features: Sequence[str] | None = None,
+        noise: float = 0.15,
+        slopes: float = 0.1,
+        a: float = 2.0,
+        space: SearchSpace = XGBOOST_SPACE,
+    ) -> None:
+        least, most = math.nextafter(0.0, 1.0), math.nextafter(1.0, 0.0)
+        self.noise = number("noise", noise, "a share between 0 and 1", least, most)
+        self.slopes = number("slopes", slopes, "a share between 0 and 1", least, most)
+        if self.noise + self.slopes >= 1.0:
+            raise BadInput(f"noise + slopes must leave a share for the offset, got {noise} + {slopes}")
+        self._a = number("a", a, "a number > 1", math.nextafter(1.0, 2.0))
+        self._prior = complete(prior, CostModel)
+        self._features = Features(space.names if features is None else features, space)
+        midpoints = np.repeat((np.arange(_GRID)[:, None] + 0.5) / _GRID, len(space), axis=1)
+        columns = self._features.columns(midpoints)
+        self._center, self._scale = [float(s.mean()) for s in columns], [float(s.std()) for s in columns]
+        k = len(self._features)
+        shares = np.array([1.0 - self.noise - self.slopes, *[self.slopes / k] * k])
+        self._precision = self.noise / shares  # diagonal of V^-1
+        self._forget()
+
+    def start(self, problem: Problem) -> None:
+        """Pass the problem on to the prior model, and forget all evaluations; raises BadInput where that does."""
+        self._prior.start(problem)
+        self._forget()
+
+    def fingerprint(self, problem: Problem) -> str:
+        """Return a hash of what the prior model knows beforehand."""
+        return self._prior.fingerprint(problem) or "nothing"
+
+    def fit(self, X: Points, cost_s: Vector) -> None:
+        """Fit to costs in seconds; raises BadInput naming the first that is not finite and positive."""
+        target = log_costs(cost_s, len(X))
+        X = np.asarray(X, dtype=np.float64)
+        mean, sd = self._prior_mean_sd(X)
+        u, Phi = (target - mean) / sd, self._phi(X)
+        L = factor(np.diag(self._precision) + transposed_product(Phi, Phi))
+        assert L is not None  # a sum of a positive diagonal and squares
+        self._root = inverse_factor(L)  # V_n = root' root
+        self._weights = transposed_product(self._root, product(self._root, transposed_product(Phi, u[:, None])))[:, 0]
+        misfit, size = u - _weighted(Phi, self._weights), dot(self._precision, np.square(self._weights))
+        spread = (self._a - 1.0) * self.noise + 0.5 * (dot(misfit, misfit) + size)
+        self._variance = spread / (self._a + 0.5 * len(u) - 1.0)
+
+    def predict(self, C: Candidates) -> MeanSd:
+        """Return mean and sd of log cost at `C`; before the first fit, from the prior alone."""
+        C = np.asarray(C, dtype=np.float64)
+        mean, sd = self._prior_mean_sd(C)
+        phi = self._phi(C)
+        spread = 1.0 + np.square(product(phi, self._root.T)).sum(axis=1)
+        return mean + sd * _weighted(phi, self._weights), sd * np.sqrt(self._variance * spread)
+
+    def _forget(self) -> None:
+        self._weights, self._variance = np.zeros(len(self._precision)), self.noise
+        self._root = np.diag(1.0 / np.sqrt(self._precision))
+
+    def _prior_mean_sd(self, X: Points) -> tuple[Vector, Vector]:
+        mean, sd = self._prior.predict(X)
+        if not (sd > 0.0).all():
+            raise BadInput(f"the prior of a hybrid cost model needs a predictive sd > 0, got {sd.min()}")
+        return mean, sd
+
+    def _phi(self, X: Points) -> Float[np.ndarray, "n k"]:
+        columns = zip(self._features.columns(X), self._center, self._scale, strict=True)
+        return np.column_stack([np.ones(len(X)), *((s - center) / scale for s, center, scale in columns)])
+
+
+def _weighted(Phi: Float[np.ndarray, "n k"], weights: Float[np.ndarray, " k"]) -> Vector:
+    return product(Phi, weights[:, None])[:, 0]

@@ -1,6 +1,6 @@
 """Executors (`concurrent.futures`): serial, local processes, Dask, Slurm; each is made by a function named in YAML.
 
-`run_tasks` and `run_all` give independent tasks to any of them.
+`run_tasks`, `run_counted` and `run_all` give independent tasks to any of them.
 """
 
 import math
@@ -15,9 +15,10 @@ from typing import Any
 
 from harness.errors import BadInput, number, whole
 from harness.execution.sandbox import DONE, HUNG, RAISED, Child, exit_name
-from harness.execution.supervisor import HastyExecutor, WorkerLost, run_all, run_tasks
+from harness.execution.supervisor import HastyExecutor, WorkerLost, run_all, run_counted, run_tasks
 
-__all__ = ["LocalProcesses", "SerialExecutor", "dask", "local", "run_all", "run_tasks", "serial", "slurm"]
+__all__ = ["LocalProcesses", "SerialExecutor", "dask", "local", "run_all", "run_counted", "run_tasks", "serial",
+           "slurm"]  # fmt: skip
 
 
 class SerialExecutor(Executor):

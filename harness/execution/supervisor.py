@@ -72,7 +72,6 @@ def run_tasks(
     window: int | None = None,
     ready: Callable[[], bool] = lambda: True,
     retries: int = 0,
-    adapt: Callable[[Task, Any], Task | None] = lambda task, outcome: None,
 ) -> Iterator[tuple[Task, Any]]:
     """Run `fn` on every task and yield (task, result) as each is settled; an exception is yielded as the result.
 
@@ -81,7 +80,7 @@ def run_tasks(
     with these. Any other source, which may take its time, is asked for more only after what has finished is yielded,
     and while tasks run only if it is `ready`.
     retries: how often a task is tried again whose worker was lost (it died, or MemoryError, OSError); other exceptions
-    are the task's own. adapt: returns what to try instead after an outcome, None if that settles it.
+    are the task's own.
     Raises ExecutorGone when the executor itself has ended.
     """
     at_hand, source = isinstance(tasks, Sequence), iter(tasks)
@@ -112,8 +111,6 @@ def run_tasks(
                 gone.append(outcome)
             elif before < lost <= retries:
                 waiting.appendleft((task, lost))
-            elif (changed := adapt(task, outcome)) is not None:
-                waiting.appendleft((changed, before))
             elif retries and lost > before:
                 kind = "" if isinstance(outcome, WorkerLost) else f"{type(outcome).__name__}: "
                 settled.append((task, WorkerLost(f"given up after {lost} tries: {kind}{outcome}", lost)))
@@ -152,6 +149,16 @@ def _workers_lost(outcome: Any) -> int:
     return int(isinstance(outcome, BrokenExecutor | MemoryError | OSError))
 
 
+def run_counted(
+    executor: Executor, fn: Callable[[Task], Any], tasks: Sequence[Task], unit: str, label: str, retries: int = 0
+) -> Iterator[tuple[Task, Any]]:
+    """Run `fn` on every task as `run_tasks` does, with progress."""
+    with Progress(len(tasks), unit, label, worker_count(executor)) as progress:
+        for task, outcome in run_tasks(executor, fn, tasks, retries=retries):
+            yield task, outcome
+            progress.advance()
+
+
 def run_all(
     executor: Executor,
     fn: Callable[[Task], Any],
@@ -164,10 +171,8 @@ def run_all(
 
     A task whose worker was lost is tried again.
     """
-    failed = []
-    with Progress(len(tasks), unit, label, worker_count(executor)) as progress:
-        for task, outcome in run_tasks(executor, fn, tasks, retries=RETRIES):
-            if isinstance(outcome, BaseException):
-                failed.append(f"{name(task)}: {type(outcome).__name__}: {outcome}")
-            progress.advance()
-    return failed
+    return [
+        f"{name(task)}: {type(outcome).__name__}: {outcome}"
+        for task, outcome in run_counted(executor, fn, tasks, unit, label, RETRIES)
+        if isinstance(outcome, BaseException)
+    ]

@@ -16,7 +16,7 @@ from datasets import names, split
 from datasets.catalogue import entries
 from datasets.download import find
 from datasets.errors import BadInput
-from datasets.sets.kaggle import _standardised_blocks
+from datasets.sets.others import _standardised_blocks
 
 pytestmark = needs_data
 ROWS = [line.strip("|").split("|") for line in (ROOT / "datasets/README.md").read_text().splitlines() if "|" in line]

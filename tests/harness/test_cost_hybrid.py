@@ -6,8 +6,7 @@ from scipy import stats
 from scipy.integrate import quad_vec
 
 from datasets.errors import BadInput
-from harness.cost_models.hybrid import Hybrid
-from harness.cost_models.linear import LowVariance
+from harness.cost_models.linear import Hybrid, LowVariance
 from harness.space import XGBOOST_SPACE as SPACE
 
 FEATURES = ("n_estimators", "max_depth", "subsample")

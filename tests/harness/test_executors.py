@@ -98,12 +98,6 @@ def test_no_more_tasks_are_given_than_there_are_slots() -> None:
     assert len(seen) == 5 and len(held) == 7
 
 
-def test_an_outcome_can_be_answered_with_another_task() -> None:
-    executor = Scripted({"a": ["absent"], "a+": ["done"]})
-    again = run_tasks(executor, str, ["a"], adapt=lambda task, found: f"{task}+" if found == "absent" else None)
-    assert dict(again) == {"a+": "done"}
-
-
 def act(task: tuple[str, str | float]) -> int:
     name, value = task
     return loads.die_unless(str(value)) if name == "die" else loads.sleep(float(value))

@@ -21,11 +21,11 @@ from pipelines.identity import Identity, difference
 from pipelines.prepared import Prepared
 from tabular_cache import audit as audit_module
 from tabular_cache.__main__ import main
-from tabular_cache.audit import AuditRow, audit, drawn, held, identify, print_audit, print_info, sample, summarise
+from tabular_cache.audit import AuditRow, audit, drawn, held, print_audit, print_info, sample, summarise
 from tabular_cache.build import Builder, BuildReport, MeasurementBudget, Planner
 from tabular_cache.grow import read_plan
 from tabular_cache.measure import MEASURED, LoadMonitor, Measurement, describe
-from tabular_cache.schema import ERRORS, METRICS, configuration
+from tabular_cache.schema import METRICS, configuration
 from tabular_cache.store import Store
 from tabular_cache.table import TABLES, load_table, read_manifest, read_table
 
@@ -206,14 +206,6 @@ def line(config: int, data: Prepared, identity: bool = True) -> dict[str, Any]:
     return journal_line(config) | {"problem": one}
 
 
-def measured(config: int, data: Prepared) -> dict[str, Any]:
-    """The journal line of a real training."""
-    found = train(data, configuration(config), prefixes=())
-    values = {name: getattr(found, name).tolist() for name in ERRORS}
-    costs = {name: [0.01 * (1 + config)] for name in ("cpu_s", "wall_s", "scaled_s")}
-    return line(config, data, identity=False) | values | costs | {"rounds": found.rounds.tolist(), "status": OK}
-
-
 def test_trainings_of_another_processor_come_into_a_table(tmp_path: Path) -> None:
     """The table keeps hash and identity of its first trainings, so that small differences never add up."""
     assert (HERE.X_train != ELSEWHERE.X_train).mean() > 0.5
@@ -236,74 +228,20 @@ def test_trainings_of_another_processor_come_into_a_table(tmp_path: Path) -> Non
     assert (table.meta["data_hash"], table.meta["identity"]) == (first["data_hash"], first["identity"])
 
 
-@pytest.fixture
-def old_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Two tables from before there were identities, of real trainings on the same data."""
+def test_an_audit_says_whether_the_problem_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(tmp_path)
     with store.locked():
-        for problem in ("fake/raw", "fake/twin"):
-            for config in range(3):
-                store.append(problem, measured(config, HERE))
-            store.pack(problem)
-    monkeypatch.setattr("pipelines.names", lambda: ("raw", "twin"))
-    return tmp_path
-
-
-def present(monkeypatch: pytest.MonkeyPatch, data: dict[str, Prepared]) -> None:
-    """Let these be the data that are there, by pipeline."""
-
-    def retrain(task: Measurement) -> Any:
-        x = configuration(task.config).copy()
-        x[0] = x[0] if task.rounds is None else task.rounds
-        found = data[task.pipeline]
-        return train(found, x, prefixes=()), found.description()
-
-    monkeypatch.setattr(audit_module, "prepared", lambda _, pipeline, __: data[pipeline])
-    monkeypatch.setattr(audit_module, "retrain", retrain)
-
-
-def test_old_tables_are_identified_by_hash_or_by_trainings(
-    old_tables: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    doubled = replace(HERE, X_train=HERE.X_train * 2, X_valid=HERE.X_valid * 2, X_test=HERE.X_test * 2, data_hash="2")
-    present(monkeypatch, {"raw": HERE, "twin": doubled})  # to trees, all columns twice as large are the same
-    before = read_manifest(old_tables)["tables"]
-    problems = [("fake", "raw"), ("fake", "twin")]
-    assert identify(serial(), problems, old_tables, 2, 0) == 0
-    entries = read_manifest(old_tables)["tables"]
-    assert entries["fake/raw"]["identity_confirmed"] == "data_hash of the matrices it was computed on"
-    told = entries["fake/twin"]["identity_confirmed"]
-    assert told.startswith("trainings of configurations ") and told.endswith("equal to the last bit")
-    for (_, name), data in zip(problems, (HERE, doubled), strict=True):
-        entry = entries[f"fake/{name}"]
-        assert entry["identity"] == data.identity.to_json()
-        kept = {k: v for k, v in entry.items() if not k.startswith("identity")}
-        assert kept == before[f"fake/{name}"] | {"seal": entry["seal"]}
-    assert "2 of 2 tables had no identity, 2 have one now" in capsys.readouterr().out
-    content = (old_tables / "manifest.json").read_bytes()
-    assert identify(serial(), problems, old_tables, 2, 0) == 0  # nothing to do
-    assert (old_tables / "manifest.json").read_bytes() == content
-
-
-def test_what_cannot_be_confirmed_gets_no_identity(
-    old_tables: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    present(monkeypatch, {"raw": OTHER, "twin": HERE})
-    assert identify(serial(), [("fake", "raw"), ("fake", "twin")], old_tables, 3, 0) == 3
-    entries = read_manifest(old_tables)["tables"]
-    assert "identity" not in entries["fake/raw"] and "identity" in entries["fake/twin"]
-    assert "fake/raw: NOT the data of its table" in capsys.readouterr().out
-
-
-def test_an_audit_says_whether_the_problem_is_the_same(old_tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pair = [("fake", "raw")]
-    present(monkeypatch, {"raw": ELSEWHERE})
-    assert not any(row.same_data for row in audit(serial(), pair, old_tables, 2, 0))  # no identity to compare by
-    present(monkeypatch, {"raw": HERE})
-    identify(serial(), pair, old_tables, 1, 0)
-    for data, same in ((HERE, True), (ELSEWHERE, True), (OTHER, False)):
-        present(monkeypatch, {"raw": data})
-        assert {row.same_data for row in audit(serial(), pair, old_tables, 2, 0)} == {same}
+        store.append("fake/raw", line(0, HERE))
+        store.append("fake/old", line(0, HERE, identity=False))
+        for name in ("fake/raw", "fake/old"):
+            store.pack(name)
+    seen = train(HERE, configuration(0), prefixes=())
+    for pipeline, data, same in (
+        *(("raw", HERE, True), ("raw", ELSEWHERE, True), ("raw", OTHER, False)),
+        *(("old", HERE, True), ("old", ELSEWHERE, False)),  # no identity to compare by
+    ):
+        monkeypatch.setattr(audit_module, "retrain", lambda _, data=data: (seen, data.description()))
+        assert [row.same_data for row in audit(serial(), [("fake", pipeline)], tmp_path, 1, 0)] == [same]
 
 
 FOLDERS = [TABLES, TABLES.with_name("tables_hist"), TABLES.with_name("tables_figures")]

@@ -1,4 +1,4 @@
-"""Offline studies of cost models: censored costs, prediction, and the choice of features and ridge."""
+"""Offline studies of cost models: censored costs and prediction."""
 
 import json
 from dataclasses import replace
@@ -21,11 +21,8 @@ from tabular_cache.cost_study import (
     CensoringTrial,
     PredictionTrial,
     cap_sequence,
-    explained,
     halves,
     learn,
-    left_out,
-    print_significance,
     run_all,
     run_trial,
     score,
@@ -33,7 +30,7 @@ from tabular_cache.cost_study import (
     timeout_rows,
 )
 from tabular_cache.store import Store
-from tabular_cache.table import Table, load_table
+from tabular_cache.table import load_table
 
 LV = {"_target_": "harness.cost_models.linear.LowVariance", "features": ["n_estimators", "max_depth"]}
 
@@ -220,32 +217,3 @@ def test_records_are_complete_say_what_made_them_and_are_not_redone(folder: Path
 
 
 # Features and ridge.
-
-
-@pytest.fixture(scope="module")
-def tables(folder: Path) -> list[Table]:
-    return [load_table(name, folder) for name in ("a/p", "b/p", "c/p")]
-
-
-def test_the_features_that_cost_depends_on_are_found(tables: list[Table]) -> None:
-    scores = explained(tables, 2)  # the made-up cost is 0.002 + 1e-4 rounds x depth, and noise
-    assert scores.shape == (3, 21)
-    chosen, held = left_out(scores, "max")
-    assert chosen == {("n_estimators", "max_depth"): 3}
-    np.testing.assert_allclose(held, scores["n_estimators", "max_depth"], rtol=1e-12)
-    assert set(explained(tables, 3, ("max_depth",)).columns) == {c for c in explained(tables, 3) if "max_depth" in c}
-
-
-def test_the_data_set_left_out_has_no_say() -> None:
-    scores = pd.DataFrame({"x": [0.9, 0.9, 0.1, 0.1], "y": [0.5, 0.5, 0.6, 0.6]}, index=["a/p", "a/q", "b/p", "c/p"])
-    chosen, held = left_out(scores, "max")
-    assert chosen == {"y": 1, "x": 2}  # without a: y; without b or c: x
-    assert held.tolist() == [0.5, 0.5, 0.1, 0.1]
-    assert left_out(scores, "min")[0] == {"x": 1, "y": 2}
-
-
-def test_the_report_says_what_was_chosen(tables: list[Table]) -> None:
-    text = print_significance(tables, ("n_estimators", "max_depth", "subsample"))
-    assert "| two | n_estimators, max_depth: 3 |" in text
-    assert "| n | 0.0001 | 0.001 | 0.01 | 0.03 |" in text and "| 32 | nan" not in text
-    assert "Ridge chosen (mean over n): " in text

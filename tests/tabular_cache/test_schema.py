@@ -79,7 +79,7 @@ def test_a_training_that_ended_is_preferred_to_one_cut_short() -> None:
         assert set(merge_rows(merge_rows(None, lines[:1]), lines[1:])["status"].to_pylist()) == {"ok"}  # type: ignore[index]
 
 
-# What is read is checked, whatever the checksums say.
+# What is read is checked, whatever the checksums say; tests/chaos/hostile.py has more of the kind.
 
 
 @pytest.fixture
@@ -107,18 +107,12 @@ def cell(name: str, row: int, value: Any) -> Rows:
     ("change", "told"),
     [
         (cell("val_error", 2, -0.5), "val_error must be finite and >= 0 in rows marked ok, row 2 has -0.5"),
-        (cell("test_loss", 1, float("inf")), "test_loss must be finite and >= 0 in rows marked ok, row 1 has inf"),
-        (cell("test_error", 3, 1.25), "test_error must be a rate, at most 1, of a classification, row 3 has 1.25"),
         (cell("val_error", -1, 0.25), "val_error must be missing in rows not marked ok, row [0-9]+ has 0.25"),
         (cell("cpu_s", 4, float("nan")), "cpu_s must be finite and > 0 in every row, row 4 has nan"),
-        (cell("scaled_s", 4, 0.0), "scaled_s must be finite and > 0 in every row, row 4 has 0.0"),
-        (cell("status", 0, "fine"), "status must be one of ok, failed, timeout, out_of_memory"),
         (cell("status", 0, None), "status must be one of ok, failed, timeout, out_of_memory"),
-        (lambda t: pa.concat_tables([t[1:2], t[:1], t[2:]]), "ascending from row to row, none twice, row 1 has 0"),
         (lambda t: pa.concat_tables([t[:1], t]), "ascending from row to row, none twice, row 1 has 0"),
         (cell("config", -1, 1 << 20), "config must be from 0 to 16383, got 0 to 1048576"),
         (lambda t: t[:-1], "it has [0-9]+ rows, the manifest says [0-9]+"),
-        (lambda t: t.drop_columns(["val_loss"]), "KeyError"),
     ],
 )  # fmt: skip
 def test_impossible_rows_are_one_line(change: Rows, told: str, folder: Path) -> None:
@@ -157,18 +151,6 @@ def test_a_manifest_edited_by_hand_is_refused(change: Callable[[dict[str, Any]],
         with pytest.raises(BadInput, match="its seal is that of other values; restore it"):
             read()
     assert (folder / "manifest.json").read_bytes() == before
-
-
-def test_the_head_of_a_manifest_is_checked(folder: Path) -> None:
-    for change, told in (
-        ({"sobol_seed": 7}, "sobol_seed must be 20201, it is 7"),
-        ({"sobol_seed": 20201, "tree_method": None}, "tree_method must be text, it is None"),
-        ({"schema": 1}, "schema 1, this version reads 2: rebuild with `python -m tabular_cache build tables="),
-        ({"tables": []}, "is no table manifest"),
-    ):
-        edited(folder, lambda m, change=change: m.update(change))  # type: ignore[misc]
-        with pytest.raises(BadInput, match=f"manifest.json:? .*{told}"):
-            load_table("a/p", folder)
 
 
 def test_tables_of_before_there_were_seals_are_read_and_sealed_by_the_next_build(folder: Path) -> None:

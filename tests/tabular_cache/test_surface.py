@@ -91,14 +91,6 @@ def test_the_same_table_gives_the_same_surface_and_keeps_it(folder: Path, monkey
     assert np.array_equal(kept.predict(table.unit), first.predict(table.unit))
 
 
-def test_a_damaged_copy_is_fitted_again(folder: Path, tmp_path: Path) -> None:
-    first = emulator_of("a/p", folder).digest
-    (copy,) = (tmp_path / "cache" / "emulators").iterdir()
-    copy.write_bytes(copy.read_bytes()[:100])
-    emulator_of.cache_clear()
-    assert emulator_of("a/p", folder).digest == first
-
-
 def test_too_small_a_table_is_refused(tmp_path: Path) -> None:
     table = load_table("a/p", make_tables(tmp_path / "few", ["a/p"], 4))
     with pytest.raises(BadInput, match="at least 50 measured rows, those asked for of a/p are 22"):

@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeRegressor
 from datasets.errors import BadInput
 from harness.config import CONFIGS
 from harness.cost_models import known_beforehand
-from harness.cost_models.hybrid import Hybrid
+from harness.cost_models.linear import Hybrid
 from harness.problem import About
 from harness.space import XGBOOST_SPACE as SPACE
 from harness.streams import stream
