@@ -331,7 +331,7 @@ class _Part:
 
 
 def summarise(
-    statistic: str, cells: pd.DataFrame, values: Float[np.ndarray, "k F"], beside: Float[np.ndarray, "k F"]
+    statistic: str, cells: pd.DataFrame, values: Float[np.ndarray, "k F"], beside: Float[np.ndarray, "k #F"]
 ) -> dict[str, object]:
     """Return value and off (values - beside) with their intervals, none for the median, and the counts n, datasets."""
     dataset, found = pd.factorize(cells["dataset"])[0], dict[str, object]()

@@ -32,7 +32,7 @@ from datasets.files import write_atomically
 
 _STEP = 5.0  # percent of EI's cost between two points of a curve
 _LINES_FROM, _BANDS_FROM = 10.0, 20.0  # percent from which they set an axis' limits: before, errors can be anything
-_WORDS = {ERROR: "best error (% of EI's final)", REGRET: "share of the gain still missing"}
+_WORDS = {ERROR: "best error (% of EI's final)", REGRET: "share of the gain still missing\n(1: random search's end)"}
 _OFF = {ERROR: "error minus EI-n's\n(points of EI's final, %)", REGRET: "missing share\nminus EI-n's"}
 STATISTICS = (MEAN, HELD_OUT, NOT_FLAT, MEDIAN)
 
@@ -119,8 +119,8 @@ def caption_of(runs: EqualCost, numbers: pd.DataFrame) -> str:
         + (f"; more than {1 - USED_UP:.0%} of all runs, whatever their parameter, did so at {_spans(refused)} %."
            if refused else "."),
         f"Left out: {plural(runs.absent, 'problem-seed pair')} without runs of every method, {runs.zero:,} in which",
-        f"EI's error is 0, {runs.failed:,} in which all evaluations of EI failed; {plural(runs.short, 'run')} of fewer than",
-        f"{runs.n} iterations, or planned for another length or a budget.",
+        f"EI's error is 0, {runs.failed:,} in which all evaluations of EI failed; {plural(runs.short, 'run')} of fewer",
+        f"than {runs.n} iterations, or planned for another length or a budget.",
         f"Pairs in which some method had no successful evaluation within a budget: {', '.join(gone)}." if gone else "",
         left_aside(runs.sparse).strip(),
         footnote(runs.cells["dataset"]),
