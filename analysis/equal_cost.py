@@ -38,7 +38,7 @@ RANDOM = "random"
 ERROR, REGRET = "error_pct", "regret"
 MEAN, HELD_OUT, NOT_FLAT, MEDIAN = "mean", "mean, held out", "mean, not flat", "median"
 LEVEL = 0.95
-USED_UP = 0.9  # of the runs of all methods, for a budget to count (STUDY: "Rules of the verdicts")
+USED_UP = 0.9  # of the runs of all methods, for a budget to count (STUDY: "Equal cost")
 
 # Intervals over data sets.
 
