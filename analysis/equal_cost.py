@@ -93,7 +93,8 @@ def scales(traces: Traces, n: int, folder: Path = TABLES) -> pd.DataFrame:
     for dataset, pipeline, data in traces.runs[[*PROBLEM, "data"]].drop_duplicates().itertuples(index=False, name=None):
         name, (content, _, part) = f"{dataset}/{pipeline}", data.partition("-first-")
         if table_entry(name, folder).get("sha256") != content:
-            raise BadInput(f"the table of {name} in {folder} is not the one that the records are of")
+            where = "shipped table" if folder == TABLES else f"table in {folder}"
+            raise BadInput(f"the {where} of {name} is not the one that the records are of")
         table = load_table(name, folder)
         used = table.measured & first_configs(table, int(part) if part else None)
         errors, judged = (table[f"{by}_{what}"].astype(float) for by in ("val", {"validation": "val"}.get(

@@ -107,7 +107,7 @@ def caption_of(runs: EqualCost, numbers: pd.DataFrame) -> str:
     return sentence(
         f"Best {runs.traces.judge} error of each family of methods when so much is spent, in percent of what EI's",
         f"{runs.n} evaluations cost on the same problem and seed; what ends past the budget does not count.",
-        f"Upper: in percent of EI's error after {runs.n}. {_scale(runs)}",
+        f"{'Errors' if isinstance(runs.scale, str) else 'Upper'}: in percent of EI's after {runs.n}. {_scale(runs)}",
         "Lines: of a family's parameters the one of the lowest mean at each budget, one choice for all problems, which",
         "flatters families with many; dashed: for each data set what was chosen on the others. EI-n is EI cut at the",
         "budget, and EI is in no other family. Marks: EI stopped after the same number of evaluations on all problems,",
