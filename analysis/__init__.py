@@ -40,6 +40,26 @@ def tradeoff(traces: "pd.DataFrame", judge: "Judge" = "validation", mixed: bool 
     return of_pairs(relative_to_ei(equal), ordered(equal.runs))
 
 
+def anytime(
+    traces: "pd.DataFrame",
+    budgets: Sequence[float] | None = None,
+    judge: "Judge" = "validation",
+    mixed: bool = False,
+) -> "pd.DataFrame":
+    """Return errors at equal cost of every family of methods, and of EI stopped by rule, beside EI stopped early.
+
+    budgets: in percent of what EI's evaluations cost on the same problem and seed; None: 10, 20, 40, 60, 80 and 100.
+    Rows and columns: `analysis.equal_cost.at_equal_cost`; intervals are t intervals over the means of data sets.
+    Regret, and which data sets are flat, come of the shipped tables, where these are what was replayed; otherwise the
+    rows that need them are missing. judge, mixed: as in `tradeoff`. Raises BadInput without runs of EI.
+    """
+    from analysis.equal_cost import BUDGETS, at_equal_cost, compare
+    from analysis.traces import collect
+
+    runs = compare(collect(traces, judge=judge, mixed=mixed))
+    return at_equal_cost(runs, BUDGETS if budgets is None else budgets)
+
+
 def mean_ranks(
     traces: "pd.DataFrame",
     methods: Sequence[str] | None = None,

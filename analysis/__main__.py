@@ -4,7 +4,8 @@
 `density` compares replay settings with live training, `engines` surrogates and fits with the default: there results_dir
 holds one folder of records per setting. `costs` draws F2 and F8 from the records of `python -m tabular_cache costs`,
 and F9 from runs under several cost models. `claims` holds the paper's claims against the records, `budgets` writes
-the minimal budget of every problem, `fronts` draws F1 and F7 from the fronts that `python -m harness fronts=true`
+the minimal budget of every problem, `anytime` compares families of methods with EI stopped early, at equal cost
+(anytime.md and its figure), `fronts` draws F1 and F7 from the fronts that `python -m harness fronts=true`
 keeps, and `sensitivities` asks whether a claim's verdict depends on a setting (one folder of records per setting).
 `best` tells the best configuration found on each data set; `tables` draws the measured tables; `utilities` ranks
 utilities and cost rules together (study=utilities), with the time that the optimizer itself takes. `censored` draws C1
@@ -33,6 +34,7 @@ _COMPARED = ("results_dir", "out_dir", "bootstrap")  # of commands that read one
 TAKES = {  # the keys that mean something to each command; the first one is made where none is named
     **dict.fromkeys(("all", "figures", "summary", "report", "claims"), KEYS),
     "budgets": ("results_dir", "out_dir", "mixed", *REFERENCE),
+    "anytime": ("results_dir", "out_dir", "judge", "mixed", *REFERENCE),
     "fronts": _COMPARED,
     "best": ("results_dir",),
     "utilities": KEYS,
@@ -220,6 +222,16 @@ def do_budgets(arguments: Arguments) -> int:
     write_atomically(path, text.encode())
     print(f"{len(found)} problems, minimal budget of {n} iterations: {path}")
     return 0
+
+
+def do_anytime(arguments: Arguments) -> int:
+    """Draw errors at equal cost, of families of methods and of EI stopped early, and write anytime.md."""
+    from analysis.figures import anytime
+
+    made = drawn_or_why({"anytime": partial(anytime.anytime, arguments.traces(), arguments.out_dir)})
+    if not isinstance(made["anytime"], str):
+        print(anytime.write(made["anytime"], arguments.out_dir))
+    return print_files(made)
 
 
 def do_fronts(arguments: Arguments) -> int:

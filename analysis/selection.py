@@ -114,15 +114,34 @@ def at_horizon(traces: Traces, n: int) -> tuple[Traces, int]:
     without tau.
     Raises BadInput if no run is left.
     """
+    runs = _reaching(traces, n)
+    chosen = _one_each(runs, runs["iterations"])
+    return traces.select(chosen).first(n), _without(traces, chosen)
+
+
+def whole_runs(traces: Traces, n: int) -> tuple[Traces, int]:
+    """Return one run per (problem, method, seed) as `at_horizon`, but the longest there is, and all of it."""
+    runs = _reaching(traces, n)
+    chosen = _one_each(runs, -runs["evaluations"])
+    return traces.select(chosen), _without(traces, chosen)
+
+
+def _reaching(traces: Traces, n: int) -> pd.DataFrame:
+    """Return the runs of `n` iterations or more, those of a method that plans being planned for exactly `n`."""
     runs = traces.runs
     planned = (runs["iterations"] == n) & runs["tau"].isna()
     fits = (runs["evaluations"] >= n) & (~runs["plans"] | planned)
     if not fits.any():
         raise BadInput(f"no recorded run has {n} iterations; the longest has {runs['evaluations'].max()}")
-    chosen = _one_each(runs[fits], runs.loc[fits, "iterations"])
+    return runs[fits]
+
+
+def _without(traces: Traces, chosen: np.ndarray) -> int:
+    """Count the (problem, method, seed) of which none of the runs at positions `chosen` is."""
+    runs = traces.runs
     kept = pd.MultiIndex.from_frame(runs.loc[chosen, [*CELL, "method"]])
     every = pd.MultiIndex.from_frame(runs[[*CELL, "method"]].drop_duplicates())
-    return traces.select(chosen).first(n), len(every.difference(kept))
+    return len(every.difference(kept))
 
 
 def for_budgets(traces: Traces, budgets: pd.DataFrame) -> Traces:

@@ -271,12 +271,14 @@ def check_same_tables(frames: Mapping[str, pd.DataFrame]) -> None:
 class Traces:
     """Runs of one choice of components.
 
-    runs: keys (`RUN`, alpha, lam and method as `canonical` gives them), `evaluations`, and `plans`: whether the
-    choices depend on the length or the budget that the run was planned for; 0 .. R-1.
+    runs: keys (`RUN`, alpha, lam and method as `canonical` gives them), `evaluations`, `data` (the checksum of what
+    was replayed or trained on, "" where the frame does not say), and `plans`: whether the choices depend on the length
+    or the budget that the run was planned for; 0 .. R-1.
 
     error, test_error: NaN for a failed evaluation and as padding. cost_s: seconds, NaN as padding.
-    effective_alpha: NaN where none exists. proposed: steps that the optimizer chose (no initial design).
-    components: the choice, by kind. judge: which error of the chosen configurations counts.
+    effective_alpha: NaN where none exists. log_ei, predicted_cost_s: log utility and predicted seconds of what the
+    optimizer chose, NaN in the initial design; log_ei is NaN throughout for a frame without it. components: the choice,
+    by kind. judge: which error of the chosen configurations counts.
     """
 
     runs: pd.DataFrame
@@ -284,7 +286,8 @@ class Traces:
     test_error: Float[np.ndarray, "R T"]
     cost_s: Float[np.ndarray, "R T"]
     effective_alpha: Float[np.ndarray, "R T"]
-    proposed: Bool[np.ndarray, "R T"]
+    log_ei: Float[np.ndarray, "R T"]
+    predicted_cost_s: Float[np.ndarray, "R T"]
     components: dict[str, str]
     judge: Judge = "validation"
 
@@ -294,6 +297,11 @@ class Traces:
         if self.judge == "test":
             return of_the_best(self.error, self.test_error)
         return incumbents(self.error)
+
+    @cached_property
+    def proposed(self) -> Bool[np.ndarray, "R T"]:
+        """The steps that the optimizer chose: those whose cost it predicted."""
+        return ~np.isnan(self.predicted_cost_s)
 
     @property
     def evaluator(self) -> str:
@@ -338,10 +346,11 @@ def collect(
     frame, chosen = choose_components(frame, wanted or {})
     if not mixed:
         check_same_origin(frame)
-    runs, arrays = dense(frame, RUN, [*MEASURED, "predicted_cost_s"])
-    proposed = ~np.isnan(arrays.pop("predicted_cost_s"))
-    runs = runs[[*RUN, "spec", "plans", "evaluations"]]
-    return Traces(runs, proposed=proposed, components=chosen, judge=judge, **arrays)
+    frame = frame if "log_ei" in frame else frame.assign(log_ei=np.nan)
+    runs, arrays = dense(frame, RUN, [*MEASURED, "predicted_cost_s", "log_ei"])
+    data = runs["data"].astype(str) if "data" in runs else ""
+    runs = runs[[*RUN, "spec", "plans", "evaluations"]].assign(data=data)
+    return Traces(runs, components=chosen, judge=judge, **arrays)
 
 
 def dense(

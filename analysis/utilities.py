@@ -63,11 +63,10 @@ class Runs(Traces):
     def cut(self, kept: np.ndarray) -> "Runs":
         """Return the runs with `kept` (R,) first steps of each; `ms_per_step` of these, NaN without a proposal."""
         beyond = np.arange(self.cost_s.shape[1]) >= kept[:, None]
-        floats = {name: a for name, a in self.arrays().items() if name != "proposed"}
-        arrays: dict[str, Any] = {name: np.where(beyond, np.nan, a) for name, a in floats.items()}
+        arrays: dict[str, Any] = {name: np.where(beyond, np.nan, a) for name, a in self.arrays().items()}
         proposals = pd.DataFrame(arrays["thinking_s"]).where(arrays["thinking_s"] > 0)
         runs = self.runs.assign(evaluations=kept, ms_per_step=1e3 * proposals.median(axis=1).to_numpy())
-        return replace(self, runs=runs, proposed=self.proposed & ~beyond, **arrays)
+        return replace(self, runs=runs, **arrays)
 
     @property
     def training_s(self) -> Float[np.ndarray, " R"]:
@@ -126,10 +125,9 @@ def arrange(
     spent = frame["fit_ms"] + frame["propose_ms"]
     median = spent.groupby([frame["spec"].astype(str), frame["seed"]]).transform("median")
     frame["thinking_s"] = spent.clip(upper=LONGEST * median).fillna(0.0) / 1e3
-    runs, arrays = dense(frame, [*RUN, "utility"], [*MEASURED, "predicted_cost_s", "thinking_s"])
+    runs, arrays = dense(frame, [*RUN, "utility"], [*MEASURED, "predicted_cost_s", "log_ei", "thinking_s"])
     runs = runs.assign(rule=runs["method"], label=runs["utility"] + " x " + runs["method"])
-    proposed = ~np.isnan(arrays.pop("predicted_cost_s"))
-    found = Runs(runs, proposed=proposed, components=chosen, judge=judge, **arrays)
+    found = Runs(runs, components=chosen, judge=judge, **arrays)
     return found.cut(runs["evaluations"].to_numpy())
 
 

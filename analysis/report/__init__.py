@@ -59,6 +59,7 @@ def write(
         *sections.claims(every),
         *sections.headline(traces),
         *sections.utilities(frame, results_dir, made, wanted, traces, out_dir, mixed),
+        *sections.equal_cost(figures),
         *sections.figures(figures),
         *sections.with_caveats(records, traces, evaluate, every),
         *sections.cost_models(costs, out_dir, unreadable),

@@ -18,7 +18,7 @@ from analysis import utilities as compared_utilities
 from analysis.captions import caveats, footnote, format_number, markdown_table, plural, reservations, with_caveat
 from analysis.claims.verdicts import FAILS, HOLDS, UNDECIDED, Verdict
 from analysis.cost_models import write_cost_page
-from analysis.figures import all_figures, tables
+from analysis.figures import all_figures, anytime, tables
 from analysis.figures import utilities as utilities_figure
 from analysis.plotting import Drawn
 from analysis.ranks import minimal_budgets
@@ -207,6 +207,20 @@ def figures(drawn: Sequence[Figure]) -> list[Section]:
     missing = sum(1 for f in drawn if f.missing)
     lead = f"{plural(missing, 'figure')} could not be drawn from these records; each says why." if missing else ""
     return [Section("figures", "Figures", [lead] if lead else []), *each]
+
+
+def equal_cost(drawn: Sequence[Figure]) -> list[Section]:
+    """Return the tables of the figure `anytime`, or one line why there are none; nothing where it was not asked for."""
+    title = "Errors at equal cost, against EI stopped early"
+    figure = next((figure for figure in drawn if figure.name == "anytime"), None)
+    if figure is None:
+        return []
+    if figure.drawn is None:
+        return [Section("equal-cost", title, [f"Not made: {plain(figure.missing)}."])]
+    lead = "What the same money buys where EI is merely stopped sooner; the figure's caption says what was averaged."
+    parts = anytime.tables(figure.drawn.numbers)
+    found = [Section(f"equal-cost-{k}", heading, text, level=3) for k, (heading, text) in enumerate(parts)]
+    return [Section("equal-cost", title, [lead]), *found]
 
 
 # Utilities other than EI, cost models, and sensitivities, which have pages of their own, too.

@@ -63,7 +63,7 @@ def ends(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def test_the_figures_are_found_by_scanning() -> None:
-    assert list(trace_figures()) == ["f3", "f4", "f5", "f6", "cd"] and list(front_figures()) == ["f1", "f7"]
+    assert list(trace_figures()) == ["f3", "f4", "f5", "f6", "cd", "anytime"] and list(front_figures()) == ["f1", "f7"]
 
 
 def test_files_are_what_they_say(drawn: dict[str, Drawn]) -> None:

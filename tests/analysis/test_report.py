@@ -112,6 +112,12 @@ def test_what_could_not_be_made_says_why_in_its_place(made: tuple[Path, Path, li
     assert "### F2: How fast cost models learn\n\nNot drawn: F2 needs records" in markdown
 
 
+def test_errors_at_equal_cost_are_those_of_the_figure(made: tuple[Path, Path, list[str]]) -> None:
+    numbers = pd.read_csv(made[1] / "anytime.csv").query("family == 'CEI' and statistic == 'mean' and cost_pct == 60")
+    row = next(r for r in cells(section(made, "equal-cost-0")) if r[:2] == ["CEI", "mean"])
+    assert row[cells(section(made, "equal-cost-0"))[0].index("60 %")].startswith(f"{numbers['off'].item():.2f} [")
+
+
 def test_marked_data_sets_stand_apart_and_numbers_are_given_without_them(made: tuple[Path, Path, list[str]]) -> None:
     assert "hiva† (partial): 3076 of OpenML's 4229 rows" in "".join(section(made, "marked").itertext())
     apart, every, without = (cells(section(made, name)) for name in ("marked-apart", "relative", "without-relative"))

@@ -1,0 +1,431 @@
+"""Errors at equal cost: families of methods against EI stopped early, which costs nothing but a cut of its own curve.
+
+Notation: C cells (problem and seed), S budgets in percent of what EI's N evaluations cost in that cell, M methods, F
+families, D data sets. A run counts at a budget with the best of its evaluations that *end* within it, however many
+those are, and with its last where it ended before; so a family's number at a budget is its best over the parameter and
+the number of evaluations.
+
+- The parameter is **one choice per budget for all problems**: that of the lowest mean. Chosen and judged on the same
+  runs it flatters a family, the more so the longer its list. Beside it stands what a choice made on the other data sets
+  gives on each (``mean, held out``), which does not.
+- *EI-n* is EI with any budget. EI^alpha and CEI are the families without it (alpha, lambda > 0).
+- EI stopped by rule, the same rule on all problems: after n evaluations, or to a price. Its cost differs from problem
+  to problem, so it is held against EI cut at the rule's own mean cost in every cell: better, if stopping late here and
+  early there is worth something.
+
+Intervals: t over the means of data sets, whose eight pipelines are not independent (STUDY: "Confidence").
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Float, Int
+from scipy import stats
+
+from analysis.selection import horizon, sparse, whole_runs
+from analysis.traces import CELL, EI, PROBLEM, REPLAYED, Traces, at_budgets, finished_within, ordered, require, spent
+from datasets.errors import BadInput
+from tabular_cache.table import TABLES, first_configs, load_table, table_entry
+
+BUDGETS = (10.0, 20.0, 40.0, 60.0, 80.0, 100.0)
+PRICES = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
+EI_N, AFTER, PRICED = "EI-n", "EI after n", "EI to a price"
+RANDOM = "random"
+ERROR, REGRET = "error_pct", "regret"
+MEAN, HELD_OUT, NOT_FLAT, MEDIAN = "mean", "mean, held out", "mean, not flat", "median"
+LEVEL = 0.95
+USED_UP = 0.9  # of the runs of all methods, for a budget to count (STUDY: "Equal cost")
+
+# Intervals over data sets.
+
+
+def over_datasets(
+    values: Float[np.ndarray, "k K"], dataset: Int[np.ndarray, " k"]
+) -> tuple[Float[np.ndarray, " K"], Float[np.ndarray, " K"], Float[np.ndarray, " K"]]:
+    """Return the mean over the data sets' means of each column, and its t interval (NaN for a single data set).
+
+    m_d the mean of data set d's cells: mean(m) -+ t_{0.975, D-1} sd(m) / sqrt(D).
+    """
+    means = _means(values, dataset)
+    value, n = means.mean(axis=0), len(means)
+    if n < 2:
+        return value, np.full_like(value, np.nan), np.full_like(value, np.nan)
+    half = stats.t.ppf((1 + LEVEL) / 2, n - 1) * means.std(axis=0, ddof=1) / np.sqrt(n)
+    return value, value - half, value + half
+
+
+def _means(values: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """Return the mean of each column over the rows of each group (0, 1, ...)."""
+    sums = np.zeros((group.max() + 1, values.shape[1]))
+    np.add.at(sums, group, values)
+    return sums / np.bincount(group)[:, None]
+
+
+# What there was to gain on a problem: from random search's final error down to the best row of its table.
+
+FLAT = (
+    0.75  # of a table's rows with one and the same error; coil2000 and hiva have 0.81 and 0.86, the next data set 0.62
+)
+
+
+def scales(traces: Traces, n: int, folder: Path = TABLES) -> pd.DataFrame:
+    """Return by problem: best (error of its table), random, drawn, flat; errors are `traces.judge`'s.
+
+    random: the median over seeds of random search's error after `n` evaluations, where the records have it, else the
+    expected error of the best of n rows drawn from those of full length (drawn is true then). best: the lowest of all
+    rows that can be replayed. flat: whether three quarters of the rows, in the median of the data set's tables, have
+    one and the same error, as where nearly every model tells the majority class.
+    Raises BadInput for runs that are not replays, and where a table is not the one that they replayed.
+    """
+    if traces.evaluator not in REPLAYED:
+        raise BadInput(f"{traces.evaluator} runs have no tables, of which what there was to gain is read")
+    what = "loss" if traces.evaluator == "replay_loss" else "error"
+    ours = traces.runs["method"] == RANDOM
+    found: dict[Hashable, float] = {}
+    if ours.any():
+        run = traces.select(ours.to_numpy())
+        found = run.runs[PROBLEM].assign(e=run.incumbent[:, n - 1]).groupby(PROBLEM)["e"].median().to_dict()
+    rows = []
+    for dataset, pipeline, data in traces.runs[[*PROBLEM, "data"]].drop_duplicates().itertuples(index=False, name=None):
+        name, (content, _, part) = f"{dataset}/{pipeline}", data.partition("-first-")
+        if table_entry(name, folder).get("sha256") != content:
+            where = "shipped table" if folder == TABLES else f"table in {folder}"
+            raise BadInput(f"the {where} of {name} is not the one that the records are of")
+        table = load_table(name, folder)
+        used = table.measured & first_configs(table, int(part) if part else None)
+        errors, judged = (table[f"{by}_{what}"].astype(float) for by in ("val", {"validation": "val"}.get(
+            traces.judge, "test")))  # fmt: skip
+        drawn = expected_best(errors[used & table.longest], judged[used & table.longest], n)
+        seen = errors[used & np.isfinite(errors)]
+        share = np.unique(seen, return_counts=True)[1].max() / len(seen)
+        random = found.get((dataset, pipeline), drawn)
+        rows.append((dataset, pipeline, np.nanmin(judged[used]), random, (dataset, pipeline) not in found, share))
+    frame = pd.DataFrame(rows, columns=[*PROBLEM, "best", "random", "drawn", "share"]).set_index(PROBLEM)
+    return frame.assign(flat=frame.groupby("dataset")["share"].transform("median") >= FLAT).drop(columns="share")
+
+
+def expected_best(error: Float[np.ndarray, " m"], judged: Float[np.ndarray, " m"], n: int) -> float:
+    """Return the expected `judged` value of the row of lowest error among `n` drawn without replacement.
+
+    Exactly: of m rows in the order of their errors, failed ones (NaN) last, the i-th (from 0) is the best of the draw
+    with the probability C(m - 1 - i, n - 1) / C(m, n). Draws without a success do not count. n > m draws all.
+    """
+    m, n = len(error), min(n, len(error))
+    order = np.argsort(error, kind="stable")  # NaN last
+    i = np.arange(1, m - n + 1)
+    p = np.concatenate([[n / m], n / m * np.cumprod((m - n - i + 1) / (m - i))])
+    first = order[: len(p)]
+    ok = np.isfinite(error[first])
+    return float(p[ok] @ judged[first][ok] / p[ok].sum())
+
+
+# The runs compared, and their errors within budgets.
+
+
+def families(methods: Sequence[str], runs: pd.DataFrame) -> dict[str, list[str]]:
+    """Return the methods of each family: EI-n, EI^alpha and CEI without EI, and of others the runs' `acq`."""
+    acq = runs.drop_duplicates("method").set_index("method")["acq"]
+    names = {"ei": EI_N, "eialpha": "EI^alpha", "eipu": "EI^alpha", "cei": "CEI", "eicool": "EI-cool"}
+    found: dict[str, list[str]] = {EI_N: [EI]}
+    for method in methods:
+        if method != EI:
+            found.setdefault(names.get(acq[method], acq[method]), []).append(method)
+    return found
+
+
+@dataclass(frozen=True)
+class EqualCost:
+    """Runs whose errors at equal cost are compared: of each cell in `cells` one of every method.
+
+    rows: positions among the runs of `traces`. n: EI's evaluations, whose cost in seconds, `whole`, is 100 %, and whose
+    error, `final`, too. scale: `scales`, or the reason why there is none.
+    absent: cells without runs of every method; zero, failed: those in which EI's final error is 0, or no evaluation of
+    EI's succeeded; none of them counts. short: (problem, method, seed) without a run of n evaluations. sparse: methods
+    left out, for want of runs.
+    """
+
+    traces: Traces
+    cells: pd.DataFrame
+    methods: list[str]
+    rows: Int[np.ndarray, "C M"]
+    n: int
+    scale: pd.DataFrame | str
+    absent: int
+    zero: int
+    failed: int
+    short: int
+    sparse: list[str]
+
+    @cached_property
+    def whole(self) -> Float[np.ndarray, " C"]:
+        """Seconds that EI's n evaluations cost."""
+        return np.asarray(spent(self.traces.cost_s)[self._ei, self.n - 1])
+
+    @cached_property
+    def final(self) -> Float[np.ndarray, " C"]:
+        """EI's error after n evaluations."""
+        return np.asarray(self.traces.incumbent[self._ei, self.n - 1])
+
+    @property
+    def _ei(self) -> Int[np.ndarray, " C"]:
+        return self.rows[:, self.methods.index(EI)]
+
+    @cached_property
+    def families(self) -> dict[str, list[int]]:
+        """The positions in `methods` of each family's."""
+        found = families(self.methods, self.traces.runs)
+        return {name: [self.methods.index(method) for method in members] for name, members in found.items()}
+
+    @cached_property
+    def flat(self) -> list[str]:
+        """The data sets among the cells that are flat, where tables say so."""
+        if isinstance(self.scale, str):
+            return []
+        return sorted(
+            set(self.scale.index[self.scale["flat"]].get_level_values("dataset")) & set(self.cells["dataset"])
+        )
+
+    def measures(self) -> dict[str, tuple[Float[np.ndarray, " C"], Float[np.ndarray, " C"]]]:
+        """Return of each measure (zero, unit): its value is (error - zero) / unit.
+
+        error_pct: 0, and a hundredth of EI's final error. regret: the best of the table, and how far above it random
+        search ends; NaN where it ends at the best. Without a scale there is no regret.
+        """
+        found = {ERROR: (np.zeros(len(self.cells)), self.final / 100)}
+        if not isinstance(self.scale, str):
+            own = self.scale.loc[pd.MultiIndex.from_frame(self.cells[PROBLEM])]
+            room = (own["random"] - own["best"]).to_numpy()
+            found[REGRET] = own["best"].to_numpy(), np.where(room > 0, room, np.nan)
+        return found
+
+    def at(self, budget_s: Float[np.ndarray, "C S"], method: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return a method's error (NaN: none yet), evaluations, and whether it ended before, at each budget: (C, S)."""
+        run = self.traces.select(self.rows[:, method])
+        total = np.nanmax(spent(run.cost_s), axis=1)[:, None]
+        done = finished_within(run.cost_s, budget_s)
+        return at_budgets(run.incumbent, run.cost_s, budget_s), done, total < budget_s
+
+
+def compare(traces: Traces, scale: pd.DataFrame | str | None = None) -> EqualCost:
+    """Return the runs to compare; scale: `scales`, or why there is none; None: of the shipped tables, where they serve.
+
+    Of a method that does not plan the longest run counts, of one that plans that planned for N evaluations
+    (`selection.horizon`) and no budget. Raises BadInput without runs of EI, and where no cell is left.
+    """
+    require(traces.runs, EI, "errors at equal cost")
+    n = horizon(traces)
+    runs, short = whole_runs(traces, n)
+    few = sparse(runs.runs)
+    methods = [method for method in ordered(runs.runs) if method not in few]
+    row = runs.runs.assign(row=np.arange(len(runs.runs))).pivot(index=CELL, columns="method", values="row")
+    complete = row[methods].notna().all(axis=1)
+    row = row.loc[complete, methods].astype(int)
+    final = runs.incumbent[row[EI].to_numpy(), n - 1]
+    kept = np.isfinite(final) & (final != 0)
+    if not kept.any():
+        raise BadInput(f"errors at equal cost need a problem and seed with runs of all of {', '.join(methods)}, in "
+                       "which EI's final error is not 0")  # fmt: skip
+    if scale is None:
+        try:
+            scale = scales(runs, n)
+        except BadInput as error:
+            scale = str(error)
+    cells = row.index[kept].to_frame(index=False)
+    zero, failed = int((final == 0).sum()), int(np.isnan(final).sum())
+    return EqualCost(
+        runs, cells, methods, row.to_numpy()[kept], n, scale, int((~complete).sum()), zero, failed, short, few
+    )
+
+
+# The families' numbers.
+
+
+def at_equal_cost(
+    runs: EqualCost, budgets: Sequence[float] = BUDGETS, prices: Sequence[float] = PRICES
+) -> pd.DataFrame:
+    """Return errors at equal cost of every family, and of EI stopped by rule: a row per measure, statistic and budget.
+
+    family; cost_pct: the budget in percent of EI's cost, of a stopping rule its mean cost; measure: error_pct (error in
+    percent of EI's final one) or regret ((error - best of the table) / (random search's - best)); statistic; method:
+    the parameter chosen, or the rule; members: of how many; value, low, high; off, off_low, off_high: the paired
+    difference to EI-n at the same cost; won: the share of problems in which the family's mean over seeds is the lowest
+    of all families' (equal ones share it); evaluations: mean number; ended: share of the family's runs that ended
+    before the budget was spent and count with their last; used_up: the share of all methods' runs that did not: below
+    0.9 (`USED_UP`) the budget compares numbers of evaluations as well as costs; n, datasets: cells and data sets that
+    count, those in which every method has a successful evaluation by then. NaN: not defined.
+
+    statistic: mean (of the data sets' means, chosen by its own lowest), mean held out (the parameter of each data set
+    chosen on the others), mean not flat (the mean's parameter, without flat data sets, where there are some), median
+    (the mean's parameter, over all cells). Raises BadInput for budgets that are no percentages, and without a cell.
+    """
+    if not (budgets and all(0 < b <= 100 for b in budgets)):
+        raise BadInput(f"budgets must be percentages above 0, up to 100 (of EI's cost), got {list(budgets)}")
+    rows = [*_fronts(runs, budgets), *_rules(runs, prices)]
+    if not rows:
+        raise BadInput("no problem and seed in which every method has a successful evaluation within a budget")
+    return pd.DataFrame(rows)
+
+
+def _fronts(runs: EqualCost, budgets: Sequence[float]) -> list[dict[str, object]]:
+    budget_s = runs.whole[:, None] * (np.asarray(budgets) / 100)
+    every = [runs.at(budget_s, method) for method in range(len(runs.methods))]
+    error, done, ended = (np.stack(parts, axis=2) for parts in zip(*every, strict=True))
+    rows = []
+    for measure, (zero, unit) in runs.measures().items():
+        values = (error - zero[:, None, None]) / unit[:, None, None]
+        for k, budget in enumerate(budgets):
+            kept = np.isfinite(values[:, k]).all(axis=1)
+            if kept.any():
+                part = _Part(runs, kept, values[kept, k], done[kept, k], ended[kept, k])
+                rows += [{"cost_pct": budget, "measure": measure, **row} for row in part.rows()]
+    return rows
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The cells `kept` at one budget: values of a measure, evaluations, and which runs ended before, of all methods."""
+
+    runs: EqualCost
+    kept: Bool[np.ndarray, " C"]
+    values: Float[np.ndarray, "k M"]
+    done: Int[np.ndarray, "k M"]
+    ended: Bool[np.ndarray, "k M"]
+
+    def rows(self) -> list[dict[str, object]]:
+        """Return a row per family and statistic."""
+        cells = self.runs.cells[self.kept]
+        dataset = pd.factorize(cells["dataset"])[0]
+        members = list(self.runs.families.values())
+        means = _means(self.values, dataset)
+        chosen = np.array([own[int(means[:, own].mean(axis=0).argmin())] for own in members])
+        one = np.tile(chosen, (len(cells), 1))
+        plans = {MEAN: (one, np.full(len(cells), True)), MEDIAN: (one, np.full(len(cells), True))}
+        if len(means) > 1:
+            others = (means.sum(axis=0) - means) / (len(means) - 1)
+            held = np.stack([np.array(own)[others[:, own].argmin(axis=1)] for own in members], axis=1)
+            plans[HELD_OUT] = held[dataset], np.full(len(cells), True)
+        steep = ~cells["dataset"].isin(self.runs.flat).to_numpy()
+        if steep.any() and not steep.all():
+            plans[NOT_FLAT] = one, steep
+        return [row for statistic, plan in plans.items() for row in self._rows(statistic, cells, chosen, *plan)]
+
+    def _rows(
+        self, statistic: str, cells: pd.DataFrame, chosen: np.ndarray, method: np.ndarray, rows: np.ndarray
+    ) -> list[dict[str, object]]:
+        """Return a row per family: method (k, F), the one taken in each cell; rows: the cells taken."""
+        cells, method = cells[rows], method[rows]
+        taken, done, ended = (np.take_along_axis(a[rows], method, axis=1) for a in (self.values, self.done, self.ended))
+        numbers = summarise(statistic, cells, taken, taken[:, :1])  # the first family is EI-n
+        dataset = pd.factorize(cells["dataset"])[0]
+        numbers |= {"evaluations": _means(done, dataset).mean(axis=0), "ended": _means(ended, dataset).mean(axis=0)}
+        numbers["won"] = np.full(len(chosen), np.nan) if statistic == MEDIAN else won(cells, taken)
+        labels = [self.runs.methods[m] if statistic != HELD_OUT else "" for m in chosen]
+        names = {"family": list(self.runs.families), "statistic": statistic, "method": labels}
+        numbers["members"] = [len(own) for own in self.runs.families.values()]
+        numbers["used_up"] = 1.0 - float(self.ended[rows].mean())
+        found = pd.DataFrame({**names, **numbers}).to_dict("records")
+        return [{str(name): value for name, value in row.items()} for row in found]
+
+
+def summarise(
+    statistic: str, cells: pd.DataFrame, values: Float[np.ndarray, "k F"], beside: Float[np.ndarray, "k #F"]
+) -> dict[str, object]:
+    """Return value and off (values - beside) with their intervals, none for the median, and the counts n, datasets."""
+    dataset, found = pd.factorize(cells["dataset"])[0], dict[str, object]()
+    for name, x in (("value", values), ("off", values - beside)):
+        prefix = "" if name == "value" else "off_"
+        if statistic == MEDIAN:
+            none = np.full(x.shape[1], np.nan)
+            numbers = np.median(x, axis=0), none, none
+        else:
+            numbers = over_datasets(x, dataset)
+        found |= dict(zip((name, f"{prefix}low", f"{prefix}high"), numbers, strict=True))
+    return {**found, "n": len(cells), "datasets": int(dataset.max()) + 1}
+
+
+def won(cells: pd.DataFrame, values: Float[np.ndarray, "k F"]) -> Float[np.ndarray, " F"]:
+    """Return the share of problems in which each column's mean over seeds is the lowest; equal ones share a problem."""
+    means = _means(values, cells.groupby(PROBLEM).ngroup().to_numpy())
+    best = means == means.min(axis=1, keepdims=True)
+    return np.asarray((best / best.sum(axis=1, keepdims=True)).mean(axis=0))
+
+
+# EI stopped by rule.
+
+
+def priced(traces: Traces, prices: Sequence[float]) -> Int[np.ndarray, "R P"]:
+    """Return after how many evaluations each run stops at each price: before the first choice that does not pay.
+
+    A choice x after t evaluations pays while log EI(x) - log c(x) >= log(price sd_t / c_0): sd_t of the errors so far,
+    c_0 the mean cost of the initial design, c(x) as predicted; so a price is how many sd one evaluation of the initial
+    design's mean cost is worth, as in `PandorasBoxGittinsIndex`, whose default is 1e-3, and neither unit matters.
+    The rule asks that no candidate pays; of candidates not chosen the records hold nothing, and EI chooses by EI alone,
+    so that it stops here at the first choice of its own that does not pay, sooner or at the same time. Takes errors on
+    the surrogate's scale as they are recorded (error_scale=raw). Runs that never stop have all their evaluations.
+    Source: Xie, Cai, Terenin, Frazier and Scully 2025, "Cost-aware stopping for Bayesian optimization".
+    """
+    error, stop = traces.error, np.tile(traces.runs["evaluations"].to_numpy()[:, None], (1, len(prices)))
+    # the surrogate sees the worst error so far in place of a failed one
+    begin = np.where(traces.proposed.any(axis=1), traces.proposed.argmax(axis=1), 1)
+    initial = np.array([costs[:t].mean() for costs, t in zip(traces.cost_s, begin, strict=True)])
+    with np.errstate(divide="ignore"):
+        pays = traces.log_ei - np.log(traces.predicted_cost_s) + np.log(initial)[:, None]
+    for t in range(error.shape[1] - 1, 0, -1):
+        seen = error[:, :t]
+        worst = np.fmax.reduce(seen, axis=1)[:, None]
+        sd = np.where(np.isnan(seen), np.where(np.isnan(worst), 0.0, worst), seen).std(axis=1)
+        limit = np.log(np.where(sd > 0, sd, 1.0)[:, None] * np.asarray(prices))
+        stop = np.where(traces.proposed[:, [t]] & (pays[:, [t]] < limit), t, stop)
+    return np.asarray(stop)
+
+
+def _rules(runs: EqualCost, prices: Sequence[float]) -> list[dict[str, object]]:
+    """Return the rows of EI stopped after n evaluations (tenths of N), and to each price where log EI is recorded."""
+    own = runs.traces.select(runs.rows[:, runs.methods.index(EI)]).first(runs.n)
+    stops: dict[tuple[str, str], np.ndarray] = {
+        (AFTER, f"n={n}"): np.full(len(own.runs), n) for n in (k * runs.n // 10 for k in range(1, 10)) if n
+    }
+    if np.isfinite(own.log_ei).any():
+        at = priced(own, prices)
+        stops |= {(PRICED, f"price={price:g}"): at[:, k] for k, price in enumerate(prices)}
+    rows = []
+    for (family, method), steps in stops.items():
+        last = np.arange(len(steps)), steps - 1
+        error, cost = own.incumbent[last], 100 * spent(own.cost_s)[last] / runs.whole
+        for measure, scale in runs.measures().items():
+            for row in _stopped(runs, error, cost, steps, scale):
+                rows.append({"family": family, "measure": measure, "method": method, **row})
+    return rows
+
+
+def _stopped(
+    runs: EqualCost,
+    error: Float[np.ndarray, " C"],
+    cost: Float[np.ndarray, " C"],
+    steps: Int[np.ndarray, " C"],
+    scale: tuple[np.ndarray, np.ndarray],
+) -> list[dict[str, object]]:
+    """Return the rows of one stopping rule beside EI cut, in every cell, at the rule's mean cost (percent)."""
+    steep, rows = ~runs.cells["dataset"].isin(runs.flat).to_numpy(), []
+    plans: Mapping[str, np.ndarray] = {MEAN: np.full(len(cost), True), MEDIAN: np.full(len(cost), True)}
+    if not steep.all():
+        plans = {**plans, NOT_FLAT: steep}
+    for statistic, taken in plans.items():
+        if not taken.any():
+            continue
+        dataset = pd.factorize(runs.cells.loc[taken, "dataset"])[0]
+        percent = float(_means(cost[taken, None], dataset).mean())
+        beside = runs.at(percent / 100 * runs.whole[:, None], runs.methods.index(EI))[0][:, 0]
+        values = np.stack([(e - scale[0]) / scale[1] for e in (error, beside)], axis=1)
+        kept = taken & np.isfinite(values).all(axis=1)
+        if kept.any():
+            cells = runs.cells[kept]
+            numbers = summarise(statistic, cells, values[kept, :1], values[kept, 1:])
+            evaluations = float(_means(steps[kept, None], pd.factorize(cells["dataset"])[0]).mean())
+            flat = {name: x[0] if isinstance(x, np.ndarray) else x for name, x in numbers.items()}
+            rows.append({"cost_pct": percent, "statistic": statistic, **flat, "evaluations": evaluations})
+    return rows

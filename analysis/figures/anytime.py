@@ -1,0 +1,254 @@
+"""Errors at equal cost, by family of methods, as a figure and as tables: what the same money buys with EI cut short."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from analysis.captions import footnote, format_interval, markdown_table, plural, scope, sentence
+from analysis.equal_cost import (
+    AFTER,
+    BUDGETS,
+    EI_N,
+    ERROR,
+    FLAT,
+    HELD_OUT,
+    MEAN,
+    MEDIAN,
+    NOT_FLAT,
+    PRICED,
+    REGRET,
+    USED_UP,
+    EqualCost,
+    at_equal_cost,
+    compare,
+)
+from analysis.figures.utilities import PALETTE
+from analysis.plotting import Drawn, drawn_from, new_figure, save, style
+from analysis.selection import left_aside
+from analysis.traces import Traces, short
+from datasets.files import write_atomically
+
+_STEP = 5.0  # percent of EI's cost between two points of a curve
+_LINES_FROM, _BANDS_FROM = 10.0, 20.0  # percent from which they set an axis' limits: before, errors can be anything
+_WORDS = {ERROR: "best error (% of EI's final)", REGRET: "share of the gain still missing\n(1: random search's end)"}
+_OFF = {ERROR: "error minus EI-n's\n(points of EI's final, %)", REGRET: "missing share\nminus EI-n's"}
+STATISTICS = (MEAN, HELD_OUT, NOT_FLAT, MEDIAN)
+
+
+@drawn_from("traces", "errors at equal cost, against EI stopped early")
+def anytime(traces: Traces, out_dir: Path) -> Drawn:
+    """Draw the figure `anytime`; raises BadInput without runs of EI (`analysis.equal_cost.compare`)."""
+    runs = compare(traces)
+    numbers = at_equal_cost(runs, sorted({*BUDGETS, *np.arange(_STEP, 100 + _STEP, _STEP)}))
+    measures = list(runs.measures())
+    caption = caption_of(runs, numbers)
+    with style():
+        figure, plots = new_figure(10.0, 0.5 + 2.9 * len(measures), caption)
+        panels = plots.subplots(len(measures), 2, sharex=True, squeeze=False)
+        for (left, right), measure in zip(panels, measures, strict=True):
+            _draw(left, numbers, measure, "value")
+            _draw(right, numbers, measure, "off")
+        for axes, title in zip(panels[0], ("error at equal cost", "paired difference to EI-n"), strict=True):
+            axes.set_title(title, fontsize=10)
+        for axes in panels[-1]:
+            axes.set_xlabel("cost spent (% of EI's on the same problem and seed)")
+        handles, names = panels[0][0].get_legend_handles_labels()
+        plots.legend(
+            handles, names, loc="outside lower center", ncols=len(names) if len(names) <= 6 else -(-len(names) // 2)
+        )
+        return save(figure, "anytime", caption, numbers, out_dir)
+
+
+def _draw(axes: Axes, numbers: pd.DataFrame, measure: str, column: str) -> None:
+    """Draw a line with its band per family: the mean with one parameter for all; dashed: chosen on the others."""
+    rows = numbers[(numbers["measure"] == measure)]
+    low, high = ("low", "high") if column == "value" else ("off_low", "off_high")
+    rules = rows["family"].isin([AFTER, PRICED])
+    for k, (family, own) in enumerate(rows[~rules].groupby("family", sort=False)):
+        colour = PALETTE[k % len(PALETTE)]
+        one, held = (own[own["statistic"] == statistic].sort_values("cost_pct") for statistic in (MEAN, HELD_OUT))
+        axes.plot(one["cost_pct"], one[column], color=colour, linewidth=1.5, label=_name(str(family)))
+        axes.fill_between(one["cost_pct"], one[low], one[high], color=colour, alpha=0.12, linewidth=0)
+        if family != EI_N:
+            axes.plot(held["cost_pct"], held[column], "--", color=colour, linewidth=0.8)
+    for family, marker in ((AFTER, "o"), (PRICED, "x")):
+        own = rows[(rows["family"] == family) & (rows["statistic"] == MEAN)]
+        axes.plot(own["cost_pct"], own[column], marker, color="0.35", markersize=4, label=_name(family))
+    shown = rows[~rules & (rows["statistic"] == MEAN)]
+    ends = [
+        shown.loc[shown["cost_pct"] >= _LINES_FROM, [column]],
+        shown.loc[shown["cost_pct"] >= _BANDS_FROM, [low, high]],
+    ]
+    limits = np.concatenate([part.to_numpy(float).ravel() for part in ends])
+    if np.isfinite(limits).any():
+        bottom, top = np.nanmin(limits), np.nanmax(limits)
+        room = 0.05 * (top - bottom) or 1.0
+        axes.set_ylim(bottom - room, top + room)
+    axes.axhline(100 if (measure, column) == (ERROR, "value") else 0, color="0.6", linewidth=0.8, zorder=0)
+    axes.set_xlim(0, 102)
+    axes.set_ylabel(_WORDS[measure] if column == "value" else _OFF[measure])
+
+
+def _name(family: str) -> str:
+    return {"EI^alpha": "EI$^\\alpha$", AFTER: "EI after n evaluations", PRICED: "EI stopped at a price"}.get(
+        family, family
+    )
+
+
+def caption_of(runs: EqualCost, numbers: pd.DataFrame) -> str:
+    """Return what was averaged, how parameters were chosen, and what was left out."""
+    means = numbers[(numbers["measure"] == ERROR) & (numbers["statistic"] == MEAN)]
+    fronts = means[~means["family"].isin([AFTER, PRICED])].groupby("cost_pct")[["n", "used_up", "datasets"]].first()
+    gone = [f"{len(runs.cells) - n:,} ({cost:.0f} %)" for cost, n in fronts["n"].items() if n < len(runs.cells)]
+    refused = [f"{cost:.0f}" for cost, used in fronts["used_up"].items() if used < USED_UP]
+    datasets = int(fronts["datasets"].max())
+    return sentence(
+        f"Best {runs.traces.judge} error of each family of methods when so much is spent, in percent of what EI's",
+        f"{runs.n} evaluations cost on the same problem and seed; what ends past the budget does not count.",
+        f"{'Errors' if isinstance(runs.scale, str) else 'Upper'}: in percent of EI's after {runs.n}. {_scale(runs)}",
+        "Lines: of a family's parameters the one of the lowest mean at each budget, one choice for all problems, which",
+        "flatters families with many; dashed: for each data set what was chosen on the others. EI-n is EI cut at the",
+        "budget, and EI is in no other family. Marks: EI stopped after the same number of evaluations on all problems,",
+        "or before the first choice whose expected improvement is not worth its predicted cost at one price (which: in",
+        "the CSV), at its mean cost, and beside EI cut at that cost.",
+        f"Means over data sets of their means, over {scope(runs.cells, runs.traces.evaluator)}; bands: 95 % t",
+        f"intervals over {plural(datasets, 'data set')}{', which one alone does not have' if datasets < 2 else ''}.",
+        "Runs that ended before a budget was spent count with their last error"
+        + (f"; more than {1 - USED_UP:.0%} of all runs, whatever their parameter, did so at {_spans(refused)} %."
+           if refused else "."),
+        f"Left out: {plural(runs.absent, 'problem-seed pair')} without runs of every method, {runs.zero:,} in which",
+        f"EI's error is 0, {runs.failed:,} in which all evaluations of EI failed; {plural(runs.short, 'run')} of fewer",
+        f"than {runs.n} iterations, or planned for another length or a budget.",
+        f"Pairs in which some method had no successful evaluation within a budget: {', '.join(gone)}." if gone else "",
+        left_aside(runs.sparse).strip(),
+        footnote(runs.cells["dataset"]),
+    )  # fmt: skip
+
+
+def _spans(budgets: list[str]) -> str:
+    """Return e.g. ``15 to 100``: budgets that runs do not use up are the largest ones."""
+    return budgets[0] if len(budgets) == 1 else f"{budgets[0]} to {budgets[-1]}"
+
+
+def _scale(runs: EqualCost) -> str:
+    """Return what the second measure is, and which data sets are flat, or why neither is known."""
+    if isinstance(runs.scale, str):
+        return f"No share of what there was to gain, and no data set known to be flat: {runs.scale}."
+    drawn, total = int(runs.scale["drawn"].sum()), len(runs.scale)
+    rival = "the median of random search's final errors"
+    if drawn:
+        rival = f"the expected error of the best of {runs.n} full-length rows drawn from the table"
+        rival += "" if drawn == total else f" ({plural(total - drawn, 'problem')}: of random search's runs, the median)"
+    no_room = int((runs.scale["random"] <= runs.scale["best"]).sum())
+    apart = f"; {plural(no_room, 'problem')} without such a gap left out" if no_room else ""
+    return (
+        f"Lower: (error - b) / (r - b), b the best of the table and r {rival}{apart}. Flat data sets, in whose tables "
+        f"{FLAT:.0%} of the rows or more have one and the same error: {', '.join(runs.flat) or 'none'}."
+    )
+
+
+# The same numbers as Markdown, for the report and for anytime.md.
+
+
+def tables(numbers: pd.DataFrame) -> list[tuple[str, list[str]]]:
+    """Return (heading, Markdown) of the numbers of `at_equal_cost`: families, then stopping rules."""
+    rules = numbers["family"].isin([AFTER, PRICED])
+    found = []
+    for measure in numbers["measure"].unique():
+        own = numbers[~rules & (numbers["measure"] == measure) & numbers["cost_pct"].isin(BUDGETS)]
+        lead = (
+            f"EI-n: {_said(measure)}. The others: their paired difference to it at the same cost. 95 % t intervals "
+            f"over data sets. A star: more than {1 - USED_UP:.0%} of the family's runs had ended before that was spent."
+        )
+        found.append((f"Families: {_heading(measure)}", [lead, markdown_table(_differences(own))]))
+        if measure == ERROR:
+            text = "The parameter of the lowest mean, one for all problems, and the share of problems that it wins."
+            found.append(("Families: parameters chosen and problems won", [text, markdown_table(_choices(own))]))
+    stopped = numbers[rules]
+    for measure in stopped["measure"].unique():
+        lead = (
+            f"One rule for all problems: {_said(measure)}, and the difference to EI cut in every problem and seed at "
+            "the rule's mean cost. A price is how many standard deviations of the errors so far an evaluation of the "
+            "initial design's mean cost is worth."
+        )
+        table = _rules(stopped[stopped["measure"] == measure])
+        found.append((f"EI stopped by rule: {_heading(measure)}", [lead, markdown_table(table)]))
+    return found
+
+
+def _heading(measure: str) -> str:
+    return {ERROR: "error in percent of EI's final", REGRET: "share of the gain still missing"}[measure]
+
+
+def _said(measure: str) -> str:
+    return {
+        ERROR: "the error in percent of EI's final one",
+        REGRET: "(error - best of the table) / (random search's error - best of the table)",
+    }[measure]
+
+
+def _digits(rows: pd.DataFrame) -> int:
+    return 2 if (rows["measure"] == ERROR).all() else 3
+
+
+def _differences(own: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per family and statistic, a column per budget."""
+    rows, members = [], own.groupby("family")["members"].first()
+    for family in own["family"].unique():
+        for statistic in STATISTICS:
+            part = own[(own["family"] == family) & (own["statistic"] == statistic)].set_index("cost_pct")
+            if len(part) and not (statistic == HELD_OUT and members[family] == 1):
+                rows.append({"family": family, "statistic": statistic} | _cells(part, "" if family == EI_N else "off_"))
+    return pd.DataFrame(rows)
+
+
+def _cells(part: pd.DataFrame, prefix: str) -> dict[str, str]:
+    value = "off" if prefix else "value"
+    return {
+        f"{budget:.0f} %": _interval(row, value, prefix, _digits(part)) + (" *" if row["ended"] > 1 - USED_UP else "")
+        for budget, row in part.iterrows()
+    }
+
+
+def _interval(row: pd.Series, value: str, prefix: str, digits: int) -> str:
+    if np.isnan(row[f"{prefix}low"]):
+        return "-" if np.isnan(row[value]) else f"{row[value]:.{digits}f}"
+    return format_interval(row[value], row[f"{prefix}low"], row[f"{prefix}high"], digits)
+
+
+def _choices(own: pd.DataFrame) -> pd.DataFrame:
+    part = own[own["statistic"] == MEAN]
+    text = part["method"].map(lambda m: short(m).replace("$", "").replace("{", "").replace("}", ""))
+    part = part.assign(text=text + ", " + part["won"].map("{:.0%}".format))
+    table = part.pivot(index="family", columns="cost_pct", values="text").reindex(part["family"].unique())
+    return table.rename(columns="{:.0f} %".format).reset_index()
+
+
+def _rules(own: pd.DataFrame) -> pd.DataFrame:
+    rows, digits = [], _digits(own)
+    for method in own["method"].unique():
+        parts = own[own["method"] == method].set_index("statistic")
+        usual = parts.loc[MEAN]
+        row = {
+            "rule": method,
+            "mean cost (%)": f"{usual['cost_pct']:.1f}",
+            "evaluations": f"{usual['evaluations']:.0f}",
+        }
+        for statistic in (MEAN, NOT_FLAT, MEDIAN):
+            if statistic in parts.index:
+                row[statistic] = _interval(parts.loc[statistic], "value", "", digits)
+                row[f"{statistic}, minus EI's"] = _interval(parts.loc[statistic], "off", "off_", digits)
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def write(drawn: Drawn, out_dir: Path) -> Path:
+    """Write anytime.md, the tables of a drawn figure's numbers under its caption; return the path."""
+    parts = ["# Errors at equal cost", "![ANYTIME](anytime.png)", drawn.caption]
+    for heading, text in tables(drawn.numbers):
+        parts += [f"## {heading}", *text]
+    path = out_dir / "anytime.md"
+    write_atomically(path, ("\n\n".join(parts) + "\n").encode())
+    return path
