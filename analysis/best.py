@@ -75,8 +75,8 @@ def draw(frame: pd.DataFrame, found: Mapping[str, Any], folder: Path) -> Drawn:
         f"{found['dataset']}, {plural(len(frame[_RUN].drop_duplicates()), 'run')}, {plural(len(frame), 'evaluation')},",
         f"{found['failed']} of which failed and are left out on the left. Left: cost and validation error of every",
         "training, the front of those that none beats in both, and the best. Middle: best error so far against the",
-        f"training time spent, a line per run. Right: {utility} and predicted cost of each choice; the initial design",
-        "was not chosen.",
+        f"training time spent, a line per run. Right: {utility} and predicted cost of each choice made with models:",
+        "the initial design, and search without models, have none.",
         f"{plural(below, 'choice')} whose {utility} is below a millionth of the highest lie on the lower edge."
         if below else "",
     )  # fmt: skip
@@ -103,7 +103,8 @@ def draw(frame: pd.DataFrame, found: Mapping[str, Any], folder: Path) -> Drawn:
 def _draw_choices(axes: Axes, proposed: pd.DataFrame, lowest: float, utility: str) -> None:
     """Draw utility and predicted cost of what was chosen, from dark (first) to light (last)."""
     if proposed.empty:
-        axes.text(0.5, 0.5, "initial design only:\nnothing was chosen", ha="center", transform=axes.transAxes)
+        why = "initial design, or search without\nmodels: nothing was predicted"
+        axes.text(0.5, 0.5, why, ha="center", transform=axes.transAxes)
         axes.set_axis_off()
         return
     shown = np.exp(proposed["log_ei"].clip(lower=lowest))

@@ -22,6 +22,7 @@ from analysis.selection import (
     cells_that_count,
     endings,
     for_budgets,
+    on_papers_grid,
     sparse,
 )
 from analysis.statistics import Scheme, bootstrap
@@ -35,13 +36,13 @@ from datasets.errors import BadInput
 def minimal_budgets(traces: Traces, what: str = "the minimal budget") -> pd.DataFrame:
     """Return budget_s, the method that attains it, and how many methods and runs it was taken over.
 
-    budget = min over the EI^alpha methods present of the median over seeds of c*, the total cost in seconds
-    of runs of equal length (`traces`: N iterations each). Methods with less than half of the seeds that another one
-    has on that problem do not count: a single cheap run is no median. One row per (dataset, pipeline). Raises
-    BadInput without a run of EI^alpha.
+    budget = min over the EI^alpha methods present, alpha in [0, 1], of the median over seeds of c*, the total cost in
+    seconds of runs of equal length (`traces`: N iterations each). Methods with less than half of the seeds that another
+    one has on that problem do not count: a single cheap run is no median. One row per (dataset, pipeline). Raises
+    BadInput without a run of such a method.
     """
     runs = finals(traces)
-    runs = runs[runs["alpha"].notna()]
+    runs = runs[on_papers_grid(runs)]
     if runs.empty:
         raise BadInput(f"{what} needs a method of EI^alpha: the records hold no ei, eialpha or eipu")
     each = runs.groupby([*PROBLEM, "method"])["total_cost_s"].transform("size")

@@ -168,6 +168,18 @@ def of_families(traces: Traces, *axes: str) -> Traces:
     return traces.select(traces.runs[list(axes)].notna().any(axis=1).to_numpy())
 
 
+LARGEST_ALPHA = 1.0  # of the paper's grid
+
+
+def on_papers_grid(runs: pd.DataFrame) -> pd.Series:
+    """Return which runs are of EI^alpha with alpha in [0, 1], EI and EIpu included.
+
+    These define the minimal budget and have runs of the time study. Larger alphas are there for trade-offs after N
+    iterations, which reach as far as CEI's then (STUDY: "Minimal budget").
+    """
+    return runs["alpha"] <= LARGEST_ALPHA
+
+
 def and_cool(traces: Traces, n: int, *axes: str) -> Traces:
     """Return the runs of `of_families`, and beside them those of EI-cool without tau, if one was planned for `n`
     iterations and made them: `at_horizon` takes these and counts the others.

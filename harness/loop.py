@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 
 from harness.optimizer import Optimizer
 from harness.problem import Candidates, Evaluation, Problem, WrappedProblem
-from harness.records import FRONTS, TIMINGS, TRACE
+from harness.records import FRONTS, MODELS, TIMINGS, TRACE
 from harness.space import XGBOOST_SPACE, SearchSpace
 
 # The EI-cost Pareto front, step by step.
@@ -59,7 +59,7 @@ class FrontRecorder(WrappedProblem):
 
     def evaluate(self, candidate: int) -> Evaluation:
         """Note the front, if this is a proposal's evaluation, and return the problem's own answer."""
-        if self._step is not None:
+        if self._step is not None and self._optimizer.uses_models:
             self._note(self._step, candidate)
         return self._problem.evaluate(candidate)
 
@@ -97,13 +97,14 @@ NAN = float("nan")
 
 
 class Trace:
-    """The rows of one run, as columns; `timings` holds the optimizer's own milliseconds."""
+    """The rows of one run, as columns; `timings` holds the optimizer's own milliseconds, `models` what it fitted."""
 
     def __init__(self, seed: int, space: SearchSpace) -> None:
         self._seed, self._space = seed, space
         self._unit: list[Any] = []
         self._columns: dict[str, list[Any]] = {name: [] for name in TRACE.names if name not in XGBOOST_SPACE.names}
         self.timings: dict[str, list[Any]] = {name: [] for name in TIMINGS.names}
+        self.models: dict[str, list[Any]] = {name: [] for name in MODELS.names}
 
     def __len__(self) -> int:
         return len(self._unit)
@@ -120,8 +121,16 @@ class Trace:
         if proposal is not None:
             guess = (proposal.predicted_cost_s, proposal.log_ei, proposal.effective_alpha)
             times = (self._seed, step, proposal.fit_ms, proposal.propose_ms)
-            for column, value in zip(self.timings.values(), times, strict=True):
-                column.append(value)
+            fitted = proposal.hyperparameters
+            theta = (
+                (None, NAN, NAN)
+                if fitted is None
+                else (fitted.log_length_scales.tolist(), fitted.log_signal_variance, fitted.log_noise_variance)
+            )
+            models = (self._seed, step, proposal.effective_alpha, proposal.effective_alpha_high, *theta)
+            for columns, values in ((self.timings, times), (self.models, models)):
+                for column, value in zip(columns.values(), values, strict=True):
+                    column.append(value)
         seen = (outcome.error, outcome.test_error, outcome.cost_s, outcome.wall_s, outcome.status)
         row = (self._seed, step, int(offered.ids[i]), *seen, *guess)
         for column, value in zip(self._columns.values(), row, strict=True):  # in the order of TRACE

@@ -24,7 +24,7 @@ from harness.cost_models import CostModel
 from harness.errors import BadInput, whole
 from harness.normal import log
 from harness.problem import Evaluation, Problem
-from harness.surrogates import Posterior, Surrogate, complete
+from harness.surrogates import Hyperparameters, Posterior, Surrogate, complete
 
 # The scale on which the surrogate sees errors, and so on which utilities are computed; records keep the errors.
 #
@@ -188,6 +188,9 @@ class Proposal:
 
     log_ei: of errors on the scale that the surrogate sees.
     predicted_cost_s: finite and positive however far a cost model extrapolates.
+    effective_alpha, effective_alpha_high: both ends of the alphas that would have chosen it.
+    hyperparameters: of the surrogate as fitted, None for one that has none of a Gaussian process.
+    The models' numbers are NaN, and there are no hyperparameters, where the rule uses no models.
     fit_ms, propose_ms: milliseconds spent on fitting both models and on scoring and choosing.
     """
 
@@ -195,6 +198,8 @@ class Proposal:
     log_ei: float
     predicted_cost_s: float
     effective_alpha: float
+    effective_alpha_high: float
+    hyperparameters: Hyperparameters | None
     fit_ms: float
     propose_ms: float
 
@@ -278,6 +283,8 @@ class Optimizer:
             raise ValueError("tell the initial design before asking")
         _check_candidates(candidates, self._points.shape[1])
         began = clock_s()
+        if not self._rule.uses_models:
+            return self._ask_without_models(candidates, began)
         X, (error, cost_s, stopped) = self._points[: self._n].copy(), self._outcomes[: self._n].T.copy()
         y = fill_failures(rescale(self._scale, error))
         posterior = complete(self._surrogate.fit(X, y), Posterior)
@@ -288,16 +295,36 @@ class Optimizer:
         log_value = _one_each(self._utility, "log_value", self._utility.log_value(context), len(index))
         score = _one_each(self._rule, "score", self._rule.score(log_value, context.log_cost, context), len(index))
         i = choose(score, log_value, context.log_cost)
-        alpha = effective_alpha(i, log_value, context.log_cost)
+        low, high = effective_alpha(i, log_value, context.log_cost)
         done = clock_s()
         return Proposal(
             index=int(index[i]),
             log_ei=float(log_value[i]),
             predicted_cost_s=math.exp(min(max(mean_log_cost[i], -_LARGEST), _LARGEST)),
-            effective_alpha=alpha,
+            effective_alpha=low,
+            effective_alpha_high=high,
+            hyperparameters=posterior.hyperparameters,
             fit_ms=1e3 * (fitted - began),
             propose_ms=1e3 * (done - fitted),
         )
+
+    def _ask_without_models(self, candidates: Candidates, began: float) -> Proposal:
+        """Choose by a rule that asks no model; ties go to the lower index."""
+        nothing, none = np.full(len(candidates), np.nan), np.zeros(len(candidates))
+        error, cost_s = self._outcomes[: self._n, :2].T
+        y = fill_failures(rescale(self._scale, error))
+        context = replace(
+            self._state(y, cost_s, None), points=candidates,
+            mean=nothing, sd=nothing, log_cost=nothing, log_cost_sd=nothing, mean_log_cost=nothing,
+        )  # fmt: skip
+        score = _one_each(self._rule, "score", self._rule.score(nothing, nothing, context), len(candidates))
+        i, nan = choose(score, none, none), math.nan
+        return Proposal(i, nan, nan, nan, nan, None, fit_ms=0.0, propose_ms=1e3 * (clock_s() - began))
+
+    @property
+    def uses_models(self) -> bool:
+        """Whether the rule has the models fitted, so that there is an `outlook`."""
+        return self._rule.uses_models
 
     def outlook(self, points: Candidates) -> MeanSd:
         """Return log utility and log cost of any points, by the models as the last `ask` fitted them.
@@ -316,13 +343,7 @@ class Optimizer:
         posterior = history.posterior
         mean_log_cost, log_cost_sd = self._cost_model.predict(C)
         _check_costs(self._cost_model, mean_log_cost, log_cost_sd, len(C))
-        none = np.empty(0)
-        state = StepContext(
-            mean=none, sd=none, incumbent=float(history.y.min()), log_cost=none, log_cost_sd=none,
-            step=len(history.y), iterations=self._iterations, n_initial=self._n_initial, spent=float(cost_s.sum()),
-            initial_cost=float(cost_s[: self._n_initial].sum()), tau=self._tau, history=history,
-            seed=self._seed, problem=self._problem,
-        )  # fmt: skip
+        state = self._state(history.y, cost_s, history)
         exponent = self._rule.exponent(state) if self._statistic == "expected_inverse" else None
         log_cost = cost_models.log_statistic(self._statistic, mean_log_cost, log_cost_sd, exponent)
 
@@ -332,11 +353,21 @@ class Optimizer:
             return replace(state, mean=mean, sd=sd, points=C[where] if points is None else points, **costs)
 
         kept = np.arange(len(C))
-        bounded = self._utility.bounded and self._rule.on_front and posterior.bounded
+        bounded = self._utility.bounded and self._rule.stays_on_front(state) and posterior.bounded
         if screen and bounded and len(C) >= FEWEST:
             kept = shortlist(self._utility, posterior, C, log_cost, context_of, rough=len(history.y) >= MANY)
         offered = C[kept]
         return kept, context_of(kept, *posterior.mean_sd(offered), offered), mean_log_cost[kept]
+
+    def _state(self, y: Vector, cost_s: Vector, history: FittedData | None) -> StepContext:
+        """Return the state of the run, without candidates."""
+        none = np.empty(0)
+        return StepContext(
+            mean=none, sd=none, incumbent=float(y.min()), log_cost=none, log_cost_sd=none,
+            step=len(y), iterations=self._iterations, n_initial=self._n_initial, spent=float(cost_s.sum()),
+            initial_cost=float(cost_s[: self._n_initial].sum()), tau=self._tau, history=history,
+            seed=self._seed, problem=self._problem, cost_s=cost_s,
+        )  # fmt: skip
 
 
 def fill_failures(error: Vector) -> Vector:

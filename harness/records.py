@@ -2,6 +2,7 @@
 
 results/<dataset>/<pipeline>/<method>-<spec hash>/seeds-0-9.parquet             traces
                                                   seeds-0-9.timings.parquet     the optimizer's own milliseconds
+                                                  seeds-0-9.models.parquet      hyperparameters, effective alphas
                                                   seeds-0-9.fronts.parquet      EI-cost fronts, where asked for
 
 A block is one problem x one method x some seeds. Its file carries its spec; what a spec's seeds have on disk is
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 
 LARGEST_SEED = 2**31 - 1  # what the column holds
-TIMINGS_SUFFIX, FRONTS_SUFFIX = ".timings.parquet", ".fronts.parquet"
+TIMINGS_SUFFIX, MODELS_SUFFIX, FRONTS_SUFFIX = ".timings.parquet", ".models.parquet", ".fronts.parquet"
 
 RECORDED_AS = {  # the project's classes that specs name, and by which name: theirs when records first named them
     "datasets.csv_file.load_csv": "datasets.own.load_csv",
@@ -47,6 +48,9 @@ RECORDED_AS = {  # the project's classes that specs name, and by which name: the
     "harness.acquisitions.cost_rules.Cool": "harness.acquisitions.cool.Cool",
     "harness.acquisitions.cost_rules.Ignore": "harness.acquisitions.ignore.Ignore",
     "harness.acquisitions.cost_rules.Power": "harness.acquisitions.power.Power",
+    "harness.acquisitions.designs.Carbo": "harness.acquisitions.designs.Carbo",
+    "harness.acquisitions.designs.RandomSearch": "harness.acquisitions.designs.RandomSearch",
+    "harness.acquisitions.designs.SobolSequence": "harness.acquisitions.designs.SobolSequence",
     "harness.acquisitions.ei.ExpectedImprovement": "harness.acquisitions.ei.ExpectedImprovement",
     "harness.acquisitions.ei.PandorasBoxGittinsIndex": "harness.acquisitions.pbgi.PandorasBoxGittinsIndex",
     "harness.acquisitions.entropy.EntropySearch": "harness.acquisitions.es.EntropySearch",
@@ -101,6 +105,17 @@ TRACE = pa.schema(
 TIMINGS = pa.schema(
     [("seed", pa.int32()), ("step", pa.int32()), ("fit_ms", pa.float32()), ("propose_ms", pa.float32())]
 )
+MODELS = pa.schema(
+    [
+        ("seed", pa.int32()),
+        ("step", pa.int32()),
+        ("effective_alpha_low", pa.float64()),
+        ("effective_alpha_high", pa.float64()),
+        ("log_length_scales", pa.list_(pa.float64())),
+        ("log_signal_variance", pa.float64()),
+        ("log_noise_variance", pa.float64()),
+    ]
+)
 FRONTS = pa.schema(
     [
         ("seed", pa.int32()),
@@ -138,7 +153,8 @@ def block_folder(results: Path, spec: dict[str, Any]) -> Path:
 
 def trace_files(folder: Path) -> list[Path]:
     """Return the files of traces under `folder`, sorted."""
-    return sorted(p for p in folder.rglob("seeds-*.parquet") if not p.name.endswith((TIMINGS_SUFFIX, FRONTS_SUFFIX)))
+    beside = (TIMINGS_SUFFIX, MODELS_SUFFIX, FRONTS_SUFFIX)
+    return sorted(p for p in folder.rglob("seeds-*.parquet") if not p.name.endswith(beside))
 
 
 def front_files(folder: Path) -> list[Path]:
@@ -200,7 +216,7 @@ class OtherSchema(BadInput):
 def damage_named(path: Path) -> Iterator[None]:
     """Turn what reading a damaged record raises into DamagedRecord, which names the file.
 
-    Milliseconds are measured again only together with the trace, so that both are to be moved.
+    Milliseconds and models come again only together with the trace, so that both are to be moved.
     """
     try:
         yield
@@ -208,7 +224,7 @@ def damage_named(path: Path) -> Iterator[None]:
         raise
     except (OSError, KeyError, ValueError, TypeError, AttributeError, RecursionError, pa.ArrowException) as error:
         why = str(error) if type(error) is ValueError else type(error).__name__
-        trace = path.name.removesuffix(TIMINGS_SUFFIX)
+        trace = path.name.removesuffix(TIMINGS_SUFFIX).removesuffix(MODELS_SUFFIX)
         both = "it" if trace == path.name else f"it and {trace}.parquet beside it"
         raise DamagedRecord(f"damaged record {path} ({why}): move {both} away and run again") from None
 
@@ -430,6 +446,27 @@ def read_timings(results_dir: Path) -> "pd.DataFrame":
     return pd.concat(parts, ignore_index=True).drop_duplicates(["spec", "seed", "step"], ignore_index=True)
 
 
+def read_models(results_dir: Path) -> "pd.DataFrame":
+    """Return what the optimizer fitted at each step that it proposed: spec, seed, step, and the columns of `MODELS`.
+
+    effective_alpha_low, effective_alpha_high: the alphas for which EI^alpha would have made the choice (`cost_rules.
+    effective_alpha`). log_length_scales (arrays), log_signal_variance, log_noise_variance: see `surrogates.
+    Hyperparameters`; None and NaN where the surrogate is no Gaussian process of this project. All are None or NaN where
+    the rule uses no models. Records from before these were kept have none: their steps are missing. Raises BadInput for
+    damage.
+    """
+    import pandas as pd
+
+    parts = [pd.DataFrame({"spec": pd.Series(dtype=str), **{name: [] for name in MODELS.names}})]
+    for path in (path.with_suffix(MODELS_SUFFIX) for path in trace_files(results_dir)):
+        if path.exists():
+            with damage_named(path):
+                content = path.read_bytes()
+                spec = spec_hash(checked_header(path, content)["spec"])
+                parts.append(read_parquet(content).select(MODELS.names).to_pandas().assign(spec=spec))
+    return pd.concat(parts, ignore_index=True).drop_duplicates(["spec", "seed", "step"], ignore_index=True)
+
+
 # What a trace's bytes depend on besides its spec: versions of libraries, and the compiler's target.
 
 _LIBRARIES = ("numba", "numpy", "pyarrow", "scikit-learn", "scipy", "xgboost-cpu")
@@ -466,16 +503,19 @@ def block_files(
     fronts: dict[str, Any] | None = None,
     seconds: float | None = None,
     made_with: Mapping[str, str] | None = None,
+    models: dict[str, Any] | None = None,
 ) -> dict[str, bytes]:
     """Return the files of one block (columns as lists) by their path below the results, the trace last.
 
     seconds: what computing the block took on its worker, kept with the timings. made_with: versions, where the runs are
-    not of this process.
+    not of this process. models: what was fitted, None where that is not known.
     """
     made_with = versions() if made_with is None else dict(made_with)
     header = {"schema": RECORD_SCHEMA, "spec": spec, "seeds": sorted(seeds), "versions": made_with}
     stem = block_folder(Path(), spec) / f"seeds-{_ranges(sorted(seeds))}"
     files = {} if fronts is None else {f"{stem}{FRONTS_SUFFIX}": _parquet(fronts, FRONTS, header)}
+    if models is not None:
+        files[f"{stem}{MODELS_SUFFIX}"] = _parquet(models, MODELS, header)
     files[f"{stem}{TIMINGS_SUFFIX}"] = _parquet(timings, TIMINGS, header | {"seconds": seconds})
     return {**files, f"{stem}.parquet": _parquet(trace, TRACE, header)}
 

@@ -83,11 +83,16 @@ class SearchSpace:
 
     def sobol(self, n: int, seed: int | np.random.SeedSequence, start: int = 0) -> Float[np.ndarray, "n d"]:
         """Return points start .. start+n-1 of the scrambled Sobol sequence of `seed`, in the unit cube."""
-        from scipy.stats import qmc  # takes most of a second to import, and replay needs no new points
+        return sobol(len(self), n, seed, start)
 
-        engine = qmc.Sobol(len(self), scramble=True, rng=np.random.Generator(np.random.PCG64(seed)))
-        size = 1 << max(0, (start + n - 1).bit_length())  # a power of two, as the sequence wants
-        return np.asarray(engine.random(size)[start : start + n])
+
+def sobol(d: int, n: int, seed: int | np.random.SeedSequence, start: int = 0) -> Float[np.ndarray, "n d"]:
+    """Return points start .. start+n-1 of the scrambled Sobol sequence of `seed` in d dimensions, in [0, 1)."""
+    from scipy.stats import qmc  # takes most of a second to import, and replay needs no new points
+
+    engine = qmc.Sobol(d, scramble=True, rng=np.random.Generator(np.random.PCG64(seed)))
+    size = 1 << max(0, (start + n - 1).bit_length())  # a power of two, as the sequence wants
+    return np.asarray(engine.random(size)[start : start + n])
 
 
 def _rescale(x: Float[np.ndarray, " n"], p: Parameter) -> Float[np.ndarray, " n"]:

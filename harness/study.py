@@ -31,6 +31,7 @@ from harness.progress import Progress
 from harness.records import (
     FRONTS,
     FRONTS_SUFFIX,
+    MODELS,
     TARGET,
     TIMINGS,
     TRACE,
@@ -268,14 +269,16 @@ def run_block(block: Block) -> BlockResult:
         _check_data(spec, evaluator)
         trace: dict[str, list[Any]] = {name: [] for name in TRACE.names}
         timings: dict[str, list[Any]] = {name: [] for name in TIMINGS.names}
+        models: dict[str, list[Any]] = {name: [] for name in MODELS.names}
         fronts: dict[str, list[Any]] = {name: [] for name in FRONTS.names}
         for seed in sorted(block.seeds):
             with located(), _opened(block, evaluator, seed) as problem:
                 optimizer = _optimizer(spec, seed)
                 watched = FrontRecorder(problem, optimizer, seed) if block.fronts else None
                 one = run_loop(watched or problem, optimizer, seed, spec["iterations"], spec["n_initial"], spec["tau"])
-            noted = watched.columns if watched else {}
-            for total, part in ((trace, one.columns), (timings, one.timings), (fronts, noted)):
+            fronts_of_run = watched.columns if watched else {}
+            parts = ((trace, one.columns), (timings, one.timings), (models, one.models), (fronts, fronts_of_run))
+            for total, part in parts:
                 for name, values in part.items():
                     total[name] += values
         counts = {
@@ -284,7 +287,8 @@ def run_block(block: Block) -> BlockResult:
             "engine_ms": sum(timings["fit_ms"]) + sum(timings["propose_ms"]),
             "seconds": round(clock_s() - start, 3),
         }
-        files = block_files(spec, block.seeds, trace, timings, fronts if block.fronts else None, counts["seconds"])
+        noted = fronts if block.fronts else None
+        files = block_files(spec, block.seeds, trace, timings, noted, counts["seconds"], models=models)
         return BlockResult(files, counts, versions())
 
 

@@ -52,8 +52,8 @@ def cli(command_line: CommandLines, tmp_path: Path, tables: Path) -> Cli:
 
 
 WRONG = [  # one of each kind
-    (["+acq=foo"], "unknown acq 'foo'; allowed: cei, ei, eialpha, eicool, eipu"),
-    (["acq=cei"], "write +acq=NAME, with a plus; allowed: cei"),
+    (["+acq=foo"], "unknown acq 'foo'; allowed: carbo, cei, ei, eialpha, eicool, eipu"),
+    (["acq=cei"], "write +acq=NAME, with a plus; allowed: carbo, cei"),
     (["+acq=null"], f"acq must be one of {', '.join(options('acq'))}, got null"),
     (["executor=null"], "executor must be one of dask, local, serial, slurm, got null"),
     (["+acq=cei", "lam=2"], "lam must be a number in [0, 1], got 2"),

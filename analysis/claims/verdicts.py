@@ -15,7 +15,16 @@ import pandas as pd
 from analysis import REFERENCE
 from analysis.captions import plural, scope
 from analysis.ranks import Ranks, minimal_budgets, ranks
-from analysis.selection import BUDGET_MULTIPLES, CAP, FEWEST_DATASETS, at_horizon, horizon, left_aside, of_families
+from analysis.selection import (
+    BUDGET_MULTIPLES,
+    CAP,
+    FEWEST_DATASETS,
+    at_horizon,
+    horizon,
+    left_aside,
+    of_families,
+    on_papers_grid,
+)
 from analysis.statistics import Estimate
 from analysis.traces import STUDY_ITERATIONS, Judge, Traces, collect, ordered
 from analysis.tradeoffs import Relative, relative_to_ei
@@ -245,8 +254,8 @@ class Evidence:
 
     @cached_property
     def of_alpha(self) -> Ranks:
-        """The ranks of EI^alpha among themselves at the whole budgets."""
-        return self.ranked(ordered(self.traces.runs[self.traces.runs["alpha"].notna()]))
+        """The ranks of EI^alpha, alpha in [0, 1], among themselves at the whole budgets."""
+        return self.ranked(ordered(self.traces.runs[on_papers_grid(self.traces.runs)]))
 
     def barred(self, cells: pd.DataFrame) -> list[str]:
         """Return why no verdict may be given on these cells; empty if it may."""

@@ -23,7 +23,7 @@ from statsmodels.stats.multitest import multipletests
 from analysis.captions import ended_early, footnote, plural, scope, sentence
 from analysis.plotting import BLACK, RED, Drawn, drawn_from, new_figure, save, style
 from analysis.ranks import minimal_budgets, ranks
-from analysis.selection import at_horizon, for_budgets, horizon, of_families, sparse
+from analysis.selection import LARGEST_ALPHA, at_horizon, for_budgets, horizon, of_families, sparse
 from analysis.traces import CELL, EI, Traces, ordered, require, short
 from analysis.tradeoffs import finals
 from datasets.errors import BadInput
@@ -171,7 +171,8 @@ def _after_iterations(traces: Traces) -> Panel:
 def _within_budget(traces: Traces) -> Panel:
     """Return the panel of the budget; raises BadInput where it does not count, or no two methods share a problem."""
     budgets = minimal_budgets(at_horizon(of_families(traces, "alpha"), horizon(traces))[0], "CD")
-    methods = ordered(for_budgets(traces, budgets).runs)
+    runs = for_budgets(traces, budgets).runs
+    methods = ordered(runs[~(runs["alpha"] > LARGEST_ALPHA)])
     ranked = ranks(traces, budgets, methods, (BUDGET,), np.ones(1), "CD")
     if not ranked.counting.all():
         raise BadInput("too many runs were planned too short for it")

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from analysis.captions import footnote, intervals, ranks_left_out, scope, sentence, too_short_notes
 from analysis.plotting import BLACK, BLUE, RED, Drawn, drawn_from, new_figure, save, sequence, style
 from analysis.ranks import Ranks, minimal_budgets, rank_curves, ranks
-from analysis.selection import at_horizon, horizon, of_families
+from analysis.selection import at_horizon, horizon, of_families, on_papers_grid
 from analysis.traces import EI, EICOOL, EIPU, Traces, ordered, require
 
 _FAINT = "0.45"
@@ -21,7 +21,7 @@ _NAMES = {EI: "EI", EIPU: "EIpu", EICOOL: "EI-cool"}
 @drawn_from("traces", "EI^alpha under time budgets")
 def f4(traces: Traces, out_dir: Path) -> Drawn:
     """Draw F4, mean rank of EI^alpha over alpha (STUDY: F4); raises BadInput without `ei`, or with EI alone."""
-    methods = ordered(traces.runs[traces.runs["alpha"].notna()])
+    methods = ordered(traces.runs[on_papers_grid(traces.runs)])
     who = "EI^alpha (number: alpha; EI is 0, EIpu is 1)"
     return _draw_panels(traces, out_dir, "F4", who, methods, "alpha", "$\\alpha$ = {:g}".format)
 

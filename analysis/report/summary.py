@@ -25,7 +25,7 @@ from analysis.captions import (
 from analysis.plotting import Drawn, write_csv
 from analysis.ranks import Ranks, minimal_budgets, rank_curves, ranks
 from analysis.report.page import Section, markdown
-from analysis.selection import at_horizon, horizon, of_families
+from analysis.selection import at_horizon, horizon, of_families, on_papers_grid
 from analysis.traces import EI, EIPU, Traces, ordered
 from analysis.tradeoffs import relative_to_ei, tradeoff
 from datasets.errors import BadInput
@@ -135,7 +135,7 @@ def ranks_section(
             found = ", ".join(ordered(runs)) or "no run"
             raise BadInput(f"the minimal budget needs a method of EI^alpha: the records hold {found}")
         equal, _ = at_horizon(own, horizon(traces))
-        member = runs["lam"].notna() | runs["method"].isin([EI, EIPU]) if family == "cei" else runs["alpha"].notna()
+        member = runs["lam"].notna() | runs["method"].isin([EI, EIPU]) if family == "cei" else on_papers_grid(runs)
         budgets = minimal_budgets(equal, "the summary")
         ranked = ranks(traces, budgets, ordered(runs[member]), shares=np.ones(1), what="the summary")
     except BadInput as error:

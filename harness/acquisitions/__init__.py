@@ -41,6 +41,8 @@ class StepContext:
     history: the data behind the prediction; points: the candidates' unit-cube coordinates; None if not given.
     mean_log_cost: of log c, where log_cost is another statistic of the cost; None: log_cost is the mean.
     seed, problem: the run's, which name its random streams.
+    cost_s: the cost in seconds of each evaluation so far, in their order; None if not given.
+    A rule that uses no models sees NaN for predictions, and no history.
     """
 
     mean: PerCandidate
@@ -59,6 +61,7 @@ class StepContext:
     mean_log_cost: PerCandidate | None = None
     seed: int = 0
     problem: str = ""
+    cost_s: Vector | None = None
 
     @cached_property
     def latent(self) -> MeanSd:
@@ -83,14 +86,20 @@ class CostRule(Part):
     that can be on the front, which saves most of a step's time.
     plans_ahead: False if no choice depends on the length or budget planned for the run, so that one run serves an
     analysis of all budgets.
+    uses_models: False for a rule that needs neither surrogate nor cost model, nor a utility: they are not fitted.
     """
 
     on_front: ClassVar[bool] = False
     plans_ahead: ClassVar[bool] = True
+    uses_models: ClassVar[bool] = True
 
     @abstractmethod
     def score(self, log_value: PerCandidate, log_cost: PerCandidate, context: StepContext) -> PerCandidate:
         """Return the score of each candidate; -inf excludes it, never NaN."""
+
+    def stays_on_front(self, context: StepContext) -> bool:
+        """Return whether `on_front` holds at this step, candidates aside."""
+        return self.on_front
 
     def exponent(self, context: StepContext) -> float | None:
         """Return the power of the cost that the rule divides by at this step, candidates aside; None if by none."""

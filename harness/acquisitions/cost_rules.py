@@ -1,6 +1,6 @@
 """The cost rules: plain EI (`Ignore`), EI^alpha (`Power`), EI-cool (`Cool`) and contextual EI (`Contextual`).
 
-`effective_alpha` is the alpha that a choice amounts to.
+`effective_alpha` are the alphas that a choice amounts to.
 """
 
 import math
@@ -92,31 +92,38 @@ class Cool(CostRule):
 
     def exponent(self, context: StepContext) -> float:
         """Return a_k."""
+        seconds, evaluations = self.start(context)
         if context.tau is not None:
-            left, total = context.tau - context.spent, context.tau - context.initial_cost
+            left, total = context.tau - context.spent, context.tau - seconds
         else:
-            left, total = float(context.iterations - context.step), float(context.iterations - context.n_initial)
+            left, total = float(context.iterations - context.step), float(context.iterations - evaluations)
         return min(1.0, max(0.0, left / total)) if total > 0 else 0.0
 
+    def start(self, context: StepContext) -> tuple[float, int]:
+        """Return the seconds and evaluations at which cooling starts, tau_init and N_init: the initial design's."""
+        return context.initial_cost, context.n_initial
 
-def effective_alpha(i: int, log_value: PerCandidate, log_cost: PerCandidate) -> float:
-    """Return the lowest alpha >= 0 for which point i maximises log EI - alpha log c, or NaN if none does.
+
+def effective_alpha(i: int, log_value: PerCandidate, log_cost: PerCandidate) -> tuple[float, float]:
+    """Return the lowest and the highest alpha >= 0 for which point i maximises log EI - alpha log c, NaN if none does.
 
     With s_j = (log EI_j - log EI_i) / (log c_j - log c_i), i is a maximiser exactly for alpha in [lo, hi],
-    lo = max(0, max s_j over c_j > c_i), hi = min s_j over c_j < c_i (Guinet et al. 2020, figure of CEI).
-    A point of equal cost and higher EI rules i out (NaN); equal cost and no higher EI constrains nothing.
-    Points of zero EI (-inf) constrain nothing; if i itself has zero EI, the answer is 0 when no point has
-    more EI and none costs less (all tie, the cheapest is chosen), NaN otherwise.
+    lo = max(0, max s_j over c_j > c_i), hi = min s_j over c_j < c_i, inf without such j (Guinet et al. 2020, figure of
+    CEI). A point of equal cost and higher EI rules i out (NaN); equal cost and no higher EI constrains nothing.
+    Points of zero EI (-inf) constrain nothing; if i itself has zero EI, any alpha will do when no point has more EI and
+    none costs less (all tie, the cheapest is chosen), none otherwise.
     """
-    return float(_effective_alpha(i, log_value, log_cost))
+    lo, hi = _effective_alpha(i, log_value, log_cost)
+    return float(lo), float(hi)
 
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def _effective_alpha(i: int, log_value: PerCandidate, log_cost: PerCandidate) -> float:
+def _effective_alpha(i: int, log_value: PerCandidate, log_cost: PerCandidate) -> tuple[float, float]:
     value, cost, lo, hi = log_value[i], log_cost[i], 0.0, np.inf
     if value == -np.inf:
-        return 0.0 if log_value.max() == -np.inf and cost <= log_cost.min() else np.nan
+        any_will_do = log_value.max() == -np.inf and cost <= log_cost.min()
+        return (lo, hi) if any_will_do else (np.nan, np.nan)
     for j in range(len(log_value)):
         gain, extra = log_value[j] - value, log_cost[j] - cost
         if extra > 0.0 and gain / extra > lo:
@@ -124,5 +131,5 @@ def _effective_alpha(i: int, log_value: PerCandidate, log_cost: PerCandidate) ->
         elif extra < 0.0 and gain / extra < hi:
             hi = gain / extra
         elif extra == 0.0 and gain > 0.0:
-            return np.nan
-    return lo if lo <= hi + _ROUNDING * abs(hi) else np.nan
+            return np.nan, np.nan
+    return (lo, max(lo, hi)) if lo <= hi + _ROUNDING * abs(hi) else (np.nan, np.nan)

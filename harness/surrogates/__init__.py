@@ -99,6 +99,19 @@ def root(covariance: Float[np.ndarray, "m m"], scale: float | None = None) -> Fl
     raise FloatingPointError("the covariance matrix is not positive semidefinite, even with jitter 1e-4")
 
 
+@dataclass(frozen=True)
+class Hyperparameters:
+    """Those of a Gaussian process on z = (y - mean y) / sd y, natural logarithms.
+
+    log_length_scales: in units of the cube's side, one per dimension or one for all. log_signal_variance,
+    log_noise_variance: in units of z.
+    """
+
+    log_length_scales: Float[np.ndarray, " p"]
+    log_signal_variance: float
+    log_noise_variance: float
+
+
 class Posterior(Part):
     """A fitted model of the objective; all in units of y.
 
@@ -111,6 +124,11 @@ class Posterior(Part):
     @abstractmethod
     def mean_sd(self, C: Candidates) -> MeanSd:
         """Return the predictive mean and standard deviation at `C`."""
+
+    @property
+    def hyperparameters(self) -> Hyperparameters | None:
+        """Those that, with the observations, make up this posterior; None for a model that has none of this kind."""
+        return None
 
     def bounds(self, C: Candidates, rough: bool = False) -> MeanSd:
         """Return a mean no higher and an sd > 0 no lower than those of `mean_sd`; `rough`: faster and wider."""

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from harness.arrays import Candidates, MeanSd, PerCandidate, Points, Theta, Vector
 from harness.compile_cache import njit
 from harness.normal import exp
-from harness.surrogates import Joint, Posterior
+from harness.surrogates import Hyperparameters, Joint, Posterior
 from harness.surrogates.candidate_cache import CandidateCache, absolute_sums
 from harness.surrogates.kernels import (
     DIMENSIONS,
@@ -290,6 +290,7 @@ class GaussianPosterior(Posterior):
     ) -> None:
         self._space = Workspace() if space is None else space
         self._subset = InducingSubset() if subset is None else subset
+        self._theta = theta
         self._signal, noise = math.exp(theta[-2]), math.exp(theta[-1])
         self._added = noise if noise_in_sd else 0.0
         self._mu, self._scale = location
@@ -387,6 +388,11 @@ class GaussianPosterior(Posterior):
         squares, total = _sums(W, a)
         predict = Predictor(A, self._weight, W, a, self._space, np.float32)
         return predict, unit * total, unit * (math.sqrt(squares * self._signal) + self._signal)
+
+    @property
+    def hyperparameters(self) -> Hyperparameters:
+        """Those of the kernel, shared by all dimensions or one for each."""
+        return Hyperparameters(self._theta[:-2].copy(), float(self._theta[-2]), float(self._theta[-1]))
 
     @property
     def noise(self) -> float:

@@ -42,6 +42,7 @@ def studies() -> dict[str, tuple[str, ...]]:
     found = {
         "paper": _SMALL,
         "whole": ("+acq=cei", "lam=0.3", "dataset=[wind]", "pipeline=[clean]", "seeds=[0]", "iterations=130"),
+        "design": ("+acq=carbo", "+acq.rule.share=0.75", *_SMALLER),  # more of a run of 10 than the initial points
         "fronts": ("+acq=ei", "fronts=true", *_SMALLER),
         "utilities": ("study=utilities", *_SMALLER),
         "deadlines": ("study=deadlines", "tau=3", *_SMALLER),

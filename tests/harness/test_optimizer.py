@@ -106,7 +106,8 @@ def test_the_context_is_the_state_of_the_run() -> None:
     assert (context.spent, context.initial_cost, context.incumbent) == (7.5, 3.5, pytest.approx(0.2))
     assert proposal.index == int(value.argmax()) and proposal.log_ei == value.max()
     assert proposal.predicted_cost_s == pytest.approx(math.exp(context.log_cost[proposal.index]))
-    np.testing.assert_equal(proposal.effective_alpha, effective_alpha(proposal.index, value, context.log_cost))
+    ends = proposal.effective_alpha, proposal.effective_alpha_high
+    np.testing.assert_equal(ends, effective_alpha(proposal.index, value, context.log_cost))
     assert context.history is not None
     np.testing.assert_array_equal(context.history.X, POINTS[:4])
 
