@@ -33,7 +33,7 @@ def test_the_example_tunes_with_its_own_acquisition() -> None:
     points = XGBOOST_SPACE.from_unit(XGBOOST_SPACE.sobol(1000, seed=0))
     median = np.median(0.001 * points[:, 0] * points[:, 6])
     assert isinstance(names["optimizer"], Optimizer)
-    assert np.median(cost[15:]) <= 2.5 * median, "the rule of one's own decides"
+    assert np.median(cost[15:]) <= 2.5 * median, "the custom rule decides"
     errors = [abs(np.log10(x["learning_rate"]) + 1) + 1 / np.sqrt(x["n_estimators"]) for x in seen]
     assert min(errors[5:]) < min(errors[:5])
 

@@ -3,6 +3,7 @@
 import io
 import zipfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -127,7 +128,6 @@ A3A = Entry("a3a", "Adult a3a", target="label", columns=123, classes=2, licence=
 
 # Splice (LIBSVM): a splice junction of DNA or none, from 60 nucleotides.
 _SPLICE_ROWS = 1000
-_SPLICE_NOTE = "the 1000 training rows; nucleotides are codes (1 A, 2 G, 3 C, 4 T) and taken as nominal"
 
 
 def read_splice(path: Path) -> "pandas.DataFrame":
@@ -137,16 +137,16 @@ def read_splice(path: Path) -> "pandas.DataFrame":
     return as_categories(frame.astype(dict.fromkeys(inputs, "int64")), inputs)
 
 
-SPLICE = Entry("splice", "Splice", target="label", columns=60, classes=2,
-    licence="none stated (LIBSVM; from Delve and UCI)", use="figures", sources=[Source(
+_SPLICE = Source(
     "libsvm_splice", [File("splice.txt", "4ac8c916aa0feb37f1a904db9c32e82e42b7fc7821bf7f1281f2702c5f8653c1")],
     read_splice, rows=_SPLICE_ROWS, sha256="1e6cfedbb3481389b8c5b1219e302935a0e2751a075672f2fc978e625bdd9289",
-    note=_SPLICE_NOTE,
-), Source(
-    "libsvm_splice", [File("splice", "5eee48697657a500cf014322130fafc46706beb8d8ae6837cdbee6672b213897")],
-    read_splice, rows=_SPLICE_ROWS, origin=Libsvm("binary/splice"),
-    sha256="1e6cfedbb3481389b8c5b1219e302935a0e2751a075672f2fc978e625bdd9289", note=_SPLICE_NOTE,
-)])  # fmt: skip
+    note="the 1000 training rows; nucleotides are codes (1 A, 2 G, 3 C, 4 T) and taken as nominal",
+)  # fmt: skip
+_AT_LIBSVM = [File("splice", "5eee48697657a500cf014322130fafc46706beb8d8ae6837cdbee6672b213897")]
+
+SPLICE = Entry("splice", "Splice", target="label", columns=60, classes=2,
+    licence="none stated (LIBSVM; from Delve and UCI)", use="figures",
+    sources=[_SPLICE, replace(_SPLICE, files=_AT_LIBSVM, origin=Libsvm("binary/splice"))])  # fmt: skip
 
 # Web pages w1a (LIBSVM): whether a page belongs to a category, from 300 binary keyword features.
 W1A = Entry("w1a", "Web pages w1a", target="label", columns=300, classes=2,
@@ -165,9 +165,6 @@ W1A = Entry("w1a", "Web pages w1a", target="label", columns=300, classes=2,
 # Inputs: 64 means over blocks of 4 x 4 pixels of images with mean 0 and standard deviation 1.
 
 SIDE, BLOCK = 32, 4
-_LETTERS_NOTE = (
-    "the 5940 images of letters2 (no background), grey, standardised one by one, averaged to 8 x 8 (our reading)"
-)
 
 
 def read_letters(names: Path, images: Path) -> "pandas.DataFrame":
@@ -215,21 +212,19 @@ def _luma(png: bytes) -> UInt8[np.ndarray, "32 32"]:
     return np.asarray(colour.convert("L"))
 
 
-LETTERS = Entry("letters", "Handwritten letters", target="label", columns=64, classes=33,
-    licence="free use, as the author says on Kaggle; no named licence", sources=[Source(
+_LETTERS = Source(
     "handwritten_letters", [
         File("letters2.csv", "e5ba9c7659fe93a84d45b17248238effae57d95aa4b8af4b3bf5e142421eee75"),
         File("letters2_png.zip", "37316757ae2a3e8f8262ef86af401fddde2038bbb17a912cd08a561a8b63fbbc")],
     read_letters, rows=5940, sha256="75bebf74b39dd0573afe790b7b853fb1a7067e67f0937f108a6e3a1655864047",
-    note=_LETTERS_NOTE,
-), Source(
-    "handwritten_letters", [
-        File("letters2.csv", "e5ba9c7659fe93a84d45b17248238effae57d95aa4b8af4b3bf5e142421eee75"),
-        File("letters2.zip", "")],
-    read_letters, rows=5940,
-    origin=Kaggle("olgabelitskaya/classification-of-handwritten-letters", packed="letters2/**/*.png"),
-    sha256="75bebf74b39dd0573afe790b7b853fb1a7067e67f0937f108a6e3a1655864047", note=_LETTERS_NOTE,
-)])  # fmt: skip
+    note="the 5940 images of letters2 (no background), grey, standardised one by one, averaged to 8 x 8 (our reading)",
+)  # fmt: skip
+_AT_KAGGLE = Kaggle("olgabelitskaya/classification-of-handwritten-letters", packed="letters2/**/*.png")
+
+LETTERS = Entry("letters", "Handwritten letters", target="label", columns=64, classes=33,
+    licence="free use, as the author says on Kaggle; no named licence",
+    sources=[_LETTERS, replace(_LETTERS, files=[_LETTERS.files[0], File("letters2.zip", "")], origin=_AT_KAGGLE)],
+)  # fmt: skip
 
 # SMS spam (Kaggle team-ai/spam-text-message-classification; UCI 228): spam or ham, from the message.
 #

@@ -9,7 +9,6 @@ import sys
 import time
 from pathlib import Path
 
-import numba
 import numpy as np
 import pandas as pd
 import pytest
@@ -21,7 +20,6 @@ from test_study import contents, grid
 
 from harness import progress, records
 from harness.cli import stops_soon
-from harness.compile_cache import clock_s, compiled
 from harness.errors import BadInput
 from harness.execution import serial
 from harness.problem import Candidates, Evaluation, Problem
@@ -288,10 +286,3 @@ def test_the_time_left_is_by_the_rate_after_starting_up(
         clock.now += 40
         shown.advance(75.0, "(a note)")
     assert capsys.readouterr().err.splitlines() == ["1/1 blocks, 1 min 15 s left (a note)"]
-
-
-def test_time_spent_compiling_is_not_counted() -> None:
-    began, clock, before = time.perf_counter(), clock_s(), compiled()
-    numba.njit(lambda x: np.sqrt(x) + 1.0)(np.ones(3))
-    counted, passed = clock_s() - clock, time.perf_counter() - began
-    assert compiled() > before and 0.0 <= counted < 0.2 * passed
