@@ -18,7 +18,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 import tabular_cache.__main__
 from harness.cli import run_cli
 from harness.config import as_written, options
-from harness.records import read_traces
+from harness.records import read_traces, trace_files
 
 
 @pytest.fixture(scope="module")
@@ -227,7 +227,7 @@ def begun(studies: Forked, folder: Path, tables: Path) -> Process:
 
 def records(folder: Path) -> set[Path]:
     """The traces there, by name."""
-    return {path for path in folder.rglob("seeds-*.parquet") if "timings" not in path.name}
+    return set(trace_files(folder))
 
 
 def traces(folder: Path) -> dict[str, bytes]:

@@ -82,6 +82,7 @@ def test_minimal_budget_by_hand() -> None:
         run("p", "eialpha:0.2", 0, 10), run("p", "eialpha:0.2", 1, 60), run("p", "eialpha:0.2", 2, 70),  # 60
         run("p", "eipu", 0, 40), run("p", "eipu", 1, 90),  # median of two: 65
         run("p", "cei:0.9", 0, 1), run("p", "cei:0.9", 1, 1), run("p", "cei:0.9", 2, 1),  # not of EI^alpha
+        run("p", "eialpha:2", 0, 2), run("p", "eialpha:2", 1, 2), run("p", "eialpha:2", 2, 2),  # beyond the paper's
         run("q", "eipu", 0, 8),
     ))  # fmt: skip
     p, q = budgets.loc[("d", "p")], budgets.loc[("d", "q")]

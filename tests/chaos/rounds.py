@@ -13,6 +13,8 @@ from pathlib import Path
 
 from drivers import ARGUMENTS, catches, children, finish, jumping_clock, small_files, start, traces
 
+from harness.records import trace_files
+
 MOST_DELAY_S = 3.0
 EXPECTED = {  # exit codes of a driver that was disturbed; 0: it was done before
     "kill": {0, -9}, "interrupt": {0, 130}, "terminate": {0, 143}, "full disk": {0, 2, 3}, "clock": {0},
@@ -71,7 +73,7 @@ class Round:
 
     def damage(self, how: str) -> None:
         """Change one of the records behind the study's back."""
-        paths = sorted(p for p in self.results.rglob("seeds-*.parquet") if "timings" not in p.name)
+        paths = trace_files(self.results)
         if not paths:
             return
         path = self.rng.choice(paths)

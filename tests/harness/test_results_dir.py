@@ -24,7 +24,7 @@ from harness.errors import BadInput
 from harness.execution import serial
 from harness.problem import Candidates, Evaluation, Problem
 from harness.progress import Progress
-from harness.records import TARGET, read_traces, specs, versions
+from harness.records import TARGET, read_traces, specs, trace_files, versions
 from harness.results_dir import (
     FOLDER,
     Checkpointed,
@@ -78,7 +78,7 @@ def test_damaged_records_are_moved_aside_and_done_again_to_the_same_bytes(tables
     study = grid(tables, iterations=6)
     run_study(blocks(study, tmp_path)[0], 0, serial(), "test")
     before = contents(tmp_path)
-    paths = sorted(p for p in tmp_path.rglob("seeds-*.parquet") if "timings" not in p.name)
+    paths = trace_files(tmp_path)
     flipped = bytearray(paths[0].read_bytes())
     flipped[len(flipped) // 2] ^= 1
     paths[0].write_bytes(flipped)
@@ -125,7 +125,7 @@ def test_status(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     write_plan(results, rows[1:], 2)  # the next start tries again what was set aside
     assert read_failed(results) == []
     run_study(todo[1:], 0, serial(), "")
-    next(p for p in results.rglob("seeds-*.parquet") if "timings" not in p.name).write_bytes(b"garbage")
+    trace_files(results)[0].write_bytes(b"garbage")
     (results / FOLDER / "plan.json").write_text('{"blocks": [3, {"folder": 1}], "workers": -1}')
     status = read_status(results)
     assert (status.running, status.total.done, len(status.damaged), status.workers) == (False, 6, 1, 1)
