@@ -254,10 +254,10 @@ def at_equal_cost(
     percent of EI's final one) or regret ((error - best of the table) / (random search's - best)); statistic; method:
     the parameter chosen, or the rule; members: of how many; value, low, high; off, off_low, off_high: the paired
     difference to EI-n at the same cost; won: the share of problems in which the family's mean over seeds is the lowest
-    of all families' (equal ones share it); evaluations: mean number; ended: share of the family's runs, beside a rule of
-    EI's, that ended before the budget was spent and count with their last; used_up: the share of all methods' runs that
-    did not: below 0.9 (`USED_UP`) the budget compares numbers of evaluations as well as costs; n, datasets: cells and
-    data sets that count, those in which every method has a successful evaluation by then. NaN: not defined.
+    of all families' (equal ones share it); evaluations: mean number; ended: share of the family's runs (beside a rule:
+    of EI's) that ended before the budget was spent and count with their last; used_up: the share of all methods' runs
+    that did not: below 0.9 (`USED_UP`) the budget compares numbers of evaluations as well as costs; n, datasets: cells
+    and data sets that count, those in which every method has a successful evaluation by then. NaN: not defined.
     The rules: each method after N evaluations, EI after n and to a price.
 
     statistic: mean (of the data sets' means, chosen by its own lowest), mean held out (the parameter of each data set
