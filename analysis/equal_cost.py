@@ -9,9 +9,9 @@ the number of evaluations.
   runs it flatters a family, the more so the longer its list. Beside it stands what a choice made on the other data sets
   gives on each (``mean, held out``), which does not.
 - *EI-n* is EI with any budget. EI^alpha and CEI are the families without it (alpha, lambda > 0).
-- EI stopped by rule, the same rule on all problems: after n evaluations, or to a price. Its cost differs from problem
-  to problem, so it is held against EI cut at the rule's own mean cost in every cell: better, if stopping late here and
-  early there is worth something.
+- EI stopped by rule, the same rule on all problems: after n evaluations, or to a price; and each method after N. Their
+  cost differs from problem to problem, so they are held against EI cut at the rule's own mean cost in every cell:
+  better, if stopping late here and early there is worth something.
 
 Intervals: t over the means of data sets, whose eight pipelines are not independent (STUDY: "Confidence").
 """
@@ -33,7 +33,8 @@ from tabular_cache.table import TABLES, first_configs, load_table, table_entry
 
 BUDGETS = (10.0, 20.0, 40.0, 60.0, 80.0, 100.0)
 PRICES = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
-EI_N, AFTER, PRICED = "EI-n", "EI after n", "EI to a price"
+EI_N, AFTER, PRICED, WHOLE = "EI-n", "EI after n", "EI to a price", "after N"
+RULES = (WHOLE, AFTER, PRICED)
 RANDOM = "random"
 ERROR, REGRET = "error_pct", "regret"
 MEAN, HELD_OUT, NOT_FLAT, MEDIAN = "mean", "mean, held out", "mean, not flat", "median"
@@ -253,10 +254,11 @@ def at_equal_cost(
     percent of EI's final one) or regret ((error - best of the table) / (random search's - best)); statistic; method:
     the parameter chosen, or the rule; members: of how many; value, low, high; off, off_low, off_high: the paired
     difference to EI-n at the same cost; won: the share of problems in which the family's mean over seeds is the lowest
-    of all families' (equal ones share it); evaluations: mean number; ended: share of the family's runs that ended
-    before the budget was spent and count with their last; used_up: the share of all methods' runs that did not: below
-    0.9 (`USED_UP`) the budget compares numbers of evaluations as well as costs; n, datasets: cells and data sets that
-    count, those in which every method has a successful evaluation by then. NaN: not defined.
+    of all families' (equal ones share it); evaluations: mean number; ended: share of the family's runs (beside a rule:
+    of EI's) that ended before the budget was spent and count with their last; used_up: the share of all methods' runs
+    that did not: below 0.9 (`USED_UP`) the budget compares numbers of evaluations as well as costs; n, datasets: cells
+    and data sets that count, those in which every method has a successful evaluation by then. NaN: not defined.
+    The rules: each method after N evaluations, EI after n and to a price.
 
     statistic: mean (of the data sets' means, chosen by its own lowest), mean held out (the parameter of each data set
     chosen on the others), mean not flat (the mean's parameter, without flat data sets, where there are some), median
@@ -384,18 +386,20 @@ def priced(traces: Traces, prices: Sequence[float]) -> Int[np.ndarray, "R P"]:
 
 
 def _rules(runs: EqualCost, prices: Sequence[float]) -> list[dict[str, object]]:
-    """Return the rows of EI stopped after n evaluations (tenths of N), and to each price where log EI is recorded."""
-    own = runs.traces.select(runs.rows[:, runs.methods.index(EI)]).first(runs.n)
-    stops: dict[tuple[str, str], np.ndarray] = {
-        (AFTER, f"n={n}"): np.full(len(own.runs), n) for n in (k * runs.n // 10 for k in range(1, 10)) if n
-    }
-    if np.isfinite(own.log_ei).any():
-        at = priced(own, prices)
-        stops |= {(PRICED, f"price={price:g}"): at[:, k] for k, price in enumerate(prices)}
+    """Return the rows of each method after N evaluations, and of EI after tenths of N and, where log EI is recorded, to
+    each price.
+    """
+    each = {method: runs.traces.select(runs.rows[:, k]).first(runs.n) for k, method in enumerate(runs.methods)}
+    ei, whole = each.pop(EI), np.full(len(runs.cells), runs.n)
+    stops = [(WHOLE, method, run, whole) for method, run in each.items()]
+    stops += [(AFTER, f"n={n}", ei, np.full_like(whole, n)) for n in (k * runs.n // 10 for k in range(1, 10)) if n]
+    if np.isfinite(ei.log_ei).any():
+        at = priced(ei, prices)
+        stops += [(PRICED, f"price={price:g}", ei, at[:, k]) for k, price in enumerate(prices)]
     rows = []
-    for (family, method), steps in stops.items():
+    for family, method, run, steps in stops:
         last = np.arange(len(steps)), steps - 1
-        error, cost = own.incumbent[last], 100 * spent(own.cost_s)[last] / runs.whole
+        error, cost = run.incumbent[last], 100 * spent(run.cost_s)[last] / runs.whole
         for measure, scale in runs.measures().items():
             for row in _stopped(runs, error, cost, steps, scale):
                 rows.append({"family": family, "measure": measure, "method": method, **row})
@@ -419,7 +423,7 @@ def _stopped(
             continue
         dataset = pd.factorize(runs.cells.loc[taken, "dataset"])[0]
         percent = float(_means(cost[taken, None], dataset).mean())
-        beside = runs.at(percent / 100 * runs.whole[:, None], runs.methods.index(EI))[0][:, 0]
+        beside, _, ended = (a[:, 0] for a in runs.at(percent / 100 * runs.whole[:, None], runs.methods.index(EI)))
         values = np.stack([(e - scale[0]) / scale[1] for e in (error, beside)], axis=1)
         kept = taken & np.isfinite(values).all(axis=1)
         if kept.any():
@@ -427,5 +431,6 @@ def _stopped(
             numbers = summarise(statistic, cells, values[kept, :1], values[kept, 1:])
             evaluations = float(_means(steps[kept, None], pd.factorize(cells["dataset"])[0]).mean())
             flat = {name: x[0] if isinstance(x, np.ndarray) else x for name, x in numbers.items()}
-            rows.append({"cost_pct": percent, "statistic": statistic, **flat, "evaluations": evaluations})
+            counts = {"evaluations": evaluations, "ended": float(ended[kept].mean())}
+            rows.append({"cost_pct": percent, "statistic": statistic, **flat, **counts})
     return rows

@@ -19,7 +19,9 @@ from analysis.equal_cost import (
     NOT_FLAT,
     PRICED,
     REGRET,
+    RULES,
     USED_UP,
+    WHOLE,
     EqualCost,
     at_equal_cost,
     compare,
@@ -65,7 +67,7 @@ def _draw(axes: Axes, numbers: pd.DataFrame, measure: str, column: str) -> None:
     """Draw a line with its band per family: the mean with one parameter for all; dashed: chosen on the others."""
     rows = numbers[(numbers["measure"] == measure)]
     low, high = ("low", "high") if column == "value" else ("off_low", "off_high")
-    rules = rows["family"].isin([AFTER, PRICED])
+    rules = rows["family"].isin(RULES)
     for k, (family, own) in enumerate(rows[~rules].groupby("family", sort=False)):
         colour = PALETTE[k % len(PALETTE)]
         one, held = (own[own["statistic"] == statistic].sort_values("cost_pct") for statistic in (MEAN, HELD_OUT))
@@ -100,7 +102,7 @@ def _name(family: str) -> str:
 def caption_of(runs: EqualCost, numbers: pd.DataFrame) -> str:
     """Return what was averaged, how parameters were chosen, and what was left out."""
     means = numbers[(numbers["measure"] == ERROR) & (numbers["statistic"] == MEAN)]
-    fronts = means[~means["family"].isin([AFTER, PRICED])].groupby("cost_pct")[["n", "used_up", "datasets"]].first()
+    fronts = means[~means["family"].isin(RULES)].groupby("cost_pct")[["n", "used_up", "datasets"]].first()
     gone = [f"{len(runs.cells) - n:,} ({cost:.0f} %)" for cost, n in fronts["n"].items() if n < len(runs.cells)]
     refused = [f"{cost:.0f}" for cost, used in fronts["used_up"].items() if used < USED_UP]
     datasets = int(fronts["datasets"].max())
@@ -154,7 +156,7 @@ def _scale(runs: EqualCost) -> str:
 
 def tables(numbers: pd.DataFrame) -> list[tuple[str, list[str]]]:
     """Return (heading, Markdown) of the numbers of `at_equal_cost`: families, then stopping rules."""
-    rules = numbers["family"].isin([AFTER, PRICED])
+    rules = numbers["family"].isin(RULES)
     found = []
     for measure in numbers["measure"].unique():
         own = numbers[~rules & (numbers["measure"] == measure) & numbers["cost_pct"].isin(BUDGETS)]
@@ -166,15 +168,22 @@ def tables(numbers: pd.DataFrame) -> list[tuple[str, list[str]]]:
         if measure == ERROR:
             text = "The parameter of the lowest mean, one for all problems, and the share of problems that it wins."
             found.append(("Families: parameters chosen and problems won", [text, markdown_table(_choices(own))]))
-    stopped = numbers[rules]
-    for measure in stopped["measure"].unique():
+    for measure in numbers["measure"].unique():
+        own = numbers[rules & (numbers["measure"] == measure)]
+        each = own["family"] == WHOLE
         lead = (
             f"One rule for all problems: {_said(measure)}, and the difference to EI cut in every problem and seed at "
-            "the rule's mean cost. A price is how many standard deviations of the errors so far an evaluation of the "
-            "initial design's mean cost is worth."
+            f"the rule's mean cost (a star: more than {1 - USED_UP:.0%} of EI's runs had ended before)."
         )
-        table = _rules(stopped[stopped["measure"] == measure])
-        found.append((f"EI stopped by rule: {_heading(measure)}", [lead, markdown_table(table)]))
+        price = (
+            " A price is how many standard deviations of the errors so far an evaluation of the initial design's mean "
+            "cost is worth."
+        )
+        if each.any():
+            heading = f"Each method after all its evaluations: {_heading(measure)}"
+            found.append((heading, [lead, markdown_table(_rules(own[each]))]))
+        heading = f"EI stopped by rule: {_heading(measure)}"
+        found.append((heading, [lead + price, markdown_table(_rules(own[~each]))]))
     return found
 
 
@@ -239,7 +248,8 @@ def _rules(own: pd.DataFrame) -> pd.DataFrame:
         for statistic in (MEAN, NOT_FLAT, MEDIAN):
             if statistic in parts.index:
                 row[statistic] = _interval(parts.loc[statistic], "value", "", digits)
-                row[f"{statistic}, minus EI's"] = _interval(parts.loc[statistic], "off", "off_", digits)
+                star = " *" if parts.loc[statistic, "ended"] > 1 - USED_UP else ""
+                row[f"{statistic}, minus EI's"] = _interval(parts.loc[statistic], "off", "off_", digits) + star
         rows.append(row)
     return pd.DataFrame(rows)
 

@@ -11,7 +11,7 @@ from synthetic_records import INITIAL, Way, frame, on_disk
 
 import analysis
 from analysis.__main__ import main
-from analysis.equal_cost import at_equal_cost, compare, expected_best, over_datasets, priced, scales
+from analysis.equal_cost import RULES, at_equal_cost, compare, expected_best, over_datasets, priced, scales
 from analysis.traces import CELL, PROBLEM, Traces, collect
 from datasets.errors import BadInput
 from harness.surrogates.gp import standardise
@@ -138,19 +138,22 @@ def test_ei_stops_before_the_first_choice_that_does_not_pay(rows: pd.DataFrame) 
     assert (np.diff(found, axis=1) <= 0).all(), "a higher price stops sooner"
 
 
-def test_a_stopping_rule_is_held_against_ei_at_its_own_mean_cost(rows: pd.DataFrame) -> None:
+def test_what_stops_by_rule_is_held_against_ei_at_its_own_mean_cost(rows: pd.DataFrame) -> None:
     runs = compare(collect(rows), "none")
     found = at_equal_cost(runs, [100], PRICES).set_index(["method", "statistic"])
-    own = dict(list(rows[rows["method"] == "ei"].groupby(CELL)))
-    rules = {"n=6": lambda run: 6, "price=0.2": lambda run: stops(run, 0.2)}
-    for name, rule in rules.items():
+    ei = dict(list(rows[rows["method"] == "ei"].groupby(CELL)))
+    eipu = dict(list(rows[rows["method"] == "eipu"].groupby(CELL)))
+    rules = {"n=6": (ei, lambda run: 6), "price=0.2": (ei, lambda run: stops(run, 0.2)), "eipu": (eipu, len)}
+    found = found.loc[list(rules)]
+    found = found[found["family"].isin(RULES)]
+    for name, (own, rule) in rules.items():
         kept = {cell: rule(run) for cell, run in own.items()}
-        cost = {c: 100 * run["cost_s"][: kept[c]].sum() / run["cost_s"].sum() for c, run in own.items()}
+        cost = {c: 100 * run["cost_s"][: kept[c]].sum() / ei[c]["cost_s"].sum() for c, run in own.items()}
         index = pd.MultiIndex.from_tuples(own, names=CELL)
         percent = pd.Series(cost.values(), index).groupby("dataset").mean().mean()
         row = found.loc[(name, "mean")]
         assert row["cost_pct"] == pytest.approx(percent)
-        error = pd.Series([100 * run["error"][: kept[c]].min() / run["error"].min() for c, run in own.items()], index)
+        error = pd.Series([100 * run["error"][: kept[c]].min() / ei[c]["error"].min() for c, run in own.items()], index)
         beside = errors(rows[rows["method"] == "ei"], percent)["ei"]
         off = (error - beside).dropna()
         assert row["n"] == len(off)
