@@ -103,7 +103,8 @@ def _take_steps(rehearsal: Rehearsal) -> None:
             offered = problem.candidates(size + k)
             chosen = optimizer.ask(offered.unit[: None if k < ASKS else 100]).index
             optimizer.tell(offered.unit[chosen], problem.evaluate(int(offered.ids[chosen])))
-        optimizer.outlook(offered.unit)
+        if optimizer.uses_models:
+            optimizer.outlook(offered.unit)
 
 
 def _optimizer(names: Mapping[str, str], n: int, cost_s: float) -> Any:

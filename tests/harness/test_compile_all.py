@@ -19,6 +19,8 @@ PROBLEM = ("dataset=[phoneme]", "pipeline=[onehot]", "seeds=[1]")  # another tha
 STUDIES = (
     ("study=utilities", "iterations=7", "executor=serial"),
     ("+acq=cei", "lam=0.1", "iterations=75", "fronts=true", "executor=serial"),
+    ("+acq=carbo", "iterations=60", "executor=serial"),
+    ("+acq=sobol", "iterations=8", "executor=serial"),
     ("+acq=ei", "surrogate=rf", "cost_model=gp_lv", "iterations=12", "executor=local", "executor.n_jobs=1"),
 )
 RUN = """
