@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-# What `make reproduce` runs: settings of `python -m harness`. Empty means the whole study (144 problems x 17 methods
+# What `make reproduce` runs: settings of `python -m harness`. Empty means the whole study (144 problems x 23 methods
 # x 10 seeds). For a part of it: make reproduce GRID="seeds=[0,1]"
 # COSTS: settings of the records of how well cost models predict (F2, F8); MODELS: of the runs under other cost models
 # (F9), before GRID, whose own settings win. HIST: tables of two pipelines measured with tree_method=hist.
@@ -52,7 +52,7 @@ demo: $(READY) ## the same in a few minutes: 12 problems, 3 seeds, 8 methods; 4 
 time: $(READY) ## the time study, after reproduce: runs to 20 x the minimal budget or 300 iterations; EI-cool per budget
 	$(BIN)/python -m analysis budgets results_dir=$(RESULTS) out_dir=$(REPORT)
 	$(BIN)/python -m harness study=time iterations=300 tau=20 budgets=$(REPORT)/budgets.csv results_dir=$(RESULTS) $(GRID)
-	$(BIN)/python -m harness -m +acq=eicool iterations=300 tau=0.5,1,2,5,10,20 budgets=$(REPORT)/budgets.csv \
+	$(BIN)/python -m harness -m +acq=eicool,carbo iterations=300 tau=0.5,1,2,5,10,20 budgets=$(REPORT)/budgets.csv \
 	  results_dir=$(RESULTS) $(GRID)
 
 fronts: $(READY) ## F1 and F7 on a1a, a3a and splice, from their shipped tables; the front's persistence on all problems

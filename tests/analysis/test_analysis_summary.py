@@ -246,7 +246,7 @@ def test_the_command_writes_figures_and_summary(tmp_path: Path, capsys: pytest.C
     listed = {Path(line).name for line in said.out.splitlines()}
     assert said.err == "" and listed == {
         "summary.md",
-        *(f"{f}.{s}" for f in ("f3", "f4", "f5", "f6", "cd") for s in ("png", "svg", "csv", "txt")),
+        *(f"{f}.{s}" for f in ("f3", "f4", "f5", "f6", "anytime", "cd") for s in ("png", "svg", "csv", "txt")),
     }
     assert {p.name for p in out.iterdir()} == listed | {"relative.csv", "ranks.csv"}
     text = (out / "summary.md").read_text()
@@ -259,7 +259,7 @@ def test_figures_that_cannot_be_drawn_are_said_and_counted(tmp_path: Path, capsy
     on_disk(results, [("wind", "clean")], [Way("eipu")], [0], 8)
     assert main(["all", f"results_dir={results}", f"out_dir={out}"]) == 3
     err = capsys.readouterr().err.splitlines()
-    assert len(err) == 5 and err[0].startswith("error: f3 was not drawn: F3 needs the method ei")
+    assert len(err) == 6 and err[0].startswith("error: f3 was not drawn: F3 needs the method ei")
     assert [p.name for p in out.iterdir()] == ["summary.md"]
 
 
