@@ -19,7 +19,8 @@ from conftest import ROOT, needs_home
 from datasets.catalogue import Entry, File, Origin, Source, entry_of
 from datasets.download import Kaggle, Libsvm, OpenML, Uci, fetch, find
 from datasets.errors import BadInput
-from datasets.loading import load, read_csv
+from datasets.formats import read_csv
+from datasets.loading import load
 from datasets.sets.others import openml_table
 
 RAW = Path(os.environ.get("DATASETS_HOME", "/nonexistent"))  # before the fixtures unset it
