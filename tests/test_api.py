@@ -54,8 +54,8 @@ def test_the_studies_of_the_page_are_compared(page: tuple[Path, dict[str, Any], 
 
 
 def test_the_loop_of_the_page_finds_the_minimum(page: tuple[Path, dict[str, Any], list[str]]) -> None:
-    told = page[1]["told"]
-    assert min(told)[0] < min(told[:5])[0] and abs(min(told)[3] - 1) < 0.2
+    evaluated = page[1]["evaluated"]
+    assert min(evaluated)[0] < min(evaluated[:5])[0] and abs(min(evaluated)[3] - 1) < 0.2
 
 
 def test_the_page_reproduces_the_errors_of_a_tuned_file(page: tuple[Path, dict[str, Any], list[str]]) -> None:
