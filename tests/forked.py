@@ -25,6 +25,7 @@ def run(task):
             os.dup2(os.open(name, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600), number)
         os.environ.clear()
         os.environ.update(task["environment"])
+        sys.dont_write_bytecode = "PYTHONDONTWRITEBYTECODE" in os.environ  # read at the start of an interpreter only
         os.chdir(task["cwd"])
         sys.path[:0] = [path for path in task["environment"].get("PYTHONPATH", "").split(os.pathsep) if path]
         sys.argv = ["-c", *task["arguments"]]
