@@ -167,7 +167,10 @@ def test_cfg_job_shows_the_settings(command_line: CommandLines, tmp_path: Path) 
         ("harness.status", "python -m harness.status [results_dir=results] [--json]"),
         ("tabular_cache", "usage: python -m tabular_cache COMMAND"),
         ("analysis", "bootstrap=hierarchical|plain"),
-        ("analysis.papers.snoek2011", "python -m analysis.papers.snoek2011 [branin|svm|network|pictures ...]"),
+        (
+            "analysis.papers.snoek2011",
+            "python -m analysis.papers.snoek2011 [branin|shortcuts|svm|network|pictures ...]",
+        ),
     ],
 )
 def test_help_is_given(command_line: CommandLines, tmp_path: Path, module: str, said: str) -> None:
