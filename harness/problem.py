@@ -103,7 +103,10 @@ class Problem(ABC):
         """Evaluate the candidate of that id, one of those last offered."""
 
     def evaluate_capped(self, candidate: int, cap_s: float) -> Evaluation:
-        """Evaluate the candidate, stopped past `cap_s` seconds of cost: then censored, its cost no less than that."""
+        """Evaluate the candidate, stopped past `cap_s` seconds of cost: then censored, its cost no less than that.
+
+        The loop of `harness.capped` asks so; problems without this ability cannot serve there.
+        """
         raise NotImplementedError(f"evaluations of {self.name} cannot be stopped")
 
     def true_cost_s(self, C: Float[np.ndarray, "m d"]) -> Float[np.ndarray, " m"]:
@@ -130,6 +133,10 @@ class WrappedProblem(Problem):
     def evaluate(self, candidate: int) -> Evaluation:
         """Return the problem's answer."""
         return self._problem.evaluate(candidate)
+
+    def evaluate_capped(self, candidate: int, cap_s: float) -> Evaluation:
+        """Return the problem's answer under a cap."""
+        return self._problem.evaluate_capped(candidate, cap_s)
 
     def true_cost_s(self, C: Float[np.ndarray, "m d"]) -> Float[np.ndarray, " m"]:
         """Return the problem's costs in seconds."""
@@ -163,7 +170,7 @@ class Evaluator(ABC):
 # Source: Hutter, Hoos and Leyton-Brown 2013: the threshold is the best value so far times a slack factor;
 # 1 learns only that a point is no better, more learns by how much, at its price.
 
-SLACKS: tuple[float | None, ...] = (1.0, 1.1, 1.3, 1.5, 2.0, None)  # those of the study; None: never before kappa_max
+SLACKS: tuple[float | None, ...] = (1.0, 1.1, 1.3, 1.5, 2.0, 5.0, 10.0, 30.0, None)  # None: never before kappa_max
 
 _LEAST_S = math.nextafter(0.0, 1.0)
 

@@ -248,9 +248,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
             print(*lecture.draw_pictures(out).paths, sep="\n")
             continue
-        path = out / f"opportunity_{part}.md"
+        path, files = out / f"opportunity_{part}.md", Files()
         if part == "shortcuts":
-            text, files = _shortcuts(seeds, out), ()
+            text = _shortcuts(seeds, out)
         elif part == "branin":
             text, files = _branin(seeds, out)
         else:
