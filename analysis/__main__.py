@@ -349,6 +349,7 @@ def do_censored(arguments: Arguments) -> int:
         solvers = hutter2013.solver_slack_rows(records, SLACKS)
         parts.extend([] if solvers.empty else [hutter2013.solver_table(solvers)])
         parts.append(hutter2013.configured_table(hutter2013.medians(times)))
+        parts.append(hutter2013.published_table(times))
 
     missing = {name: why for name, why in drawn_or_why({"C2": c2, "C3": c3}).items() if why}
     if parts:
