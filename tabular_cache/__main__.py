@@ -97,13 +97,13 @@ class Call:
 
 def build(call: Call) -> int:
     """Measure what is missing of the tables."""
-    from harness.execution.supervisor import worker_count
-    from harness.training import TREE_METHODS
+    from harness.execution import worker_count
+    from harness.live import TREE_METHODS
     from tabular_cache import build as building
-    from tabular_cache import parts
     from tabular_cache.measure import LoadMonitor
     from tabular_cache.schema import MOST_CONFIGS
     from tabular_cache.store import Store
+    from tabular_cache.table import sidecars
 
     cfg = call.cfg
     if cfg.tree_method not in TREE_METHODS:
@@ -119,7 +119,7 @@ def build(call: Call) -> int:
         budget = building.MeasurementBudget(0.0, n, n)
     slice_s, passes = positive("slice_s", cfg.slice_s), call.number_or_none("max_passes", 1)
     store = Store(call.tables, cfg.tree_method)
-    if parts.sidecars(call.tables):
+    if sidecars(call.tables):
         raise BadInput(f"the tables in {call.tables} grow by parts: `python -m tabular_cache grow` goes on with them")
     with store.locked():
         for problem in call.names:  # what an earlier, killed build left in its journal
@@ -154,7 +154,7 @@ def plan(call: Call) -> int:
 
 def grow(call: Call) -> int:
     """Measure stage by stage, and say what is left."""
-    from harness.execution.supervisor import worker_count
+    from harness.execution import worker_count
     from tabular_cache import grow as growing
     from tabular_cache.measure import LoadMonitor
 

@@ -23,10 +23,9 @@ from datasets.errors import BadInput
 from datasets.files import file_sha256, write_atomically
 from harness.problem import OK, TIMEOUT
 from pipelines.identity import difference
-from tabular_cache import noise, parts
+from tabular_cache import noise
 from tabular_cache.build import BuildReport, Campaign, disturbed_configs, uncut_costs
 from tabular_cache.measure import LoadMonitor, Measurement, machine
-from tabular_cache.parts import FOLDER
 from tabular_cache.schema import (
     AGAIN,
     MOST_CONFIGS,
@@ -40,7 +39,19 @@ from tabular_cache.schema import (
     read_rows,
 )
 from tabular_cache.store import Journal, Store, check_same_data
-from tabular_cache.table import Table, base_manifest, load_table, to_table
+from tabular_cache.table import (
+    NOISE_PARTS,
+    PARTS,
+    Sidecar,
+    Table,
+    base_manifest,
+    lineages,
+    load_table,
+    read_part,
+    sidecars,
+    to_table,
+    write_part,
+)
 
 # The stages by which the tables grow: which configurations of which problem are measured in which order.
 #
@@ -139,7 +150,7 @@ def decide(folder: Path, anew: Collection[str], limit_s: float = LIMIT_S, sizes:
 
 
 def _check_undecided(folder: Path) -> None:
-    path = folder / FOLDER / FILE
+    path = folder / PARTS / FILE
     if path.exists():
         raise BadInput(f"{path} is decided already; a plan is not changed while tables grow by it")
 
@@ -147,12 +158,12 @@ def _check_undecided(folder: Path) -> None:
 def write_plan(folder: Path, plan: Plan) -> None:
     """Keep a plan; raises BadInput if there is one."""
     _check_undecided(folder)
-    write_atomically(folder / FOLDER / FILE, json.dumps(asdict(plan), indent=1).encode() + b"\n")
+    write_atomically(folder / PARTS / FILE, json.dumps(asdict(plan), indent=1).encode() + b"\n")
 
 
 def read_plan(folder: Path) -> Plan:
     """Return the plan of a folder; raises BadInput if there is none or it is damaged."""
-    path = folder / FOLDER / FILE
+    path = folder / PARTS / FILE
     try:
         return TypeAdapter(Plan).validate_json(path.read_bytes(), strict=True)
     except FileNotFoundError:
@@ -237,7 +248,7 @@ class PartStore:
 
     def recover(self) -> None:
         """Drop the journals that are in a part already: what a kill left between the sidecar and the journal."""
-        packed = {part["journal"] for found in parts.sidecars(self.folder).values() for part in found}
+        packed = {part["journal"] for found in sidecars(self.folder).values() for part in found}
         for path in sorted((self.folder / "journal").glob("*.part.jsonl")):
             if file_sha256(path) in packed:
                 path.unlink()
@@ -250,13 +261,13 @@ class PartStore:
         """Whether a problem's rows do not continue the table of the manifest."""
         return problem in self.plan.anew or problem not in self.base
 
-    def _lineage(self, problem: str) -> list[parts.Sidecar]:
-        goes_on, anew = parts.lineages(parts.sidecars(self.folder).get(problem, []), self.base.get(problem))
+    def _lineage(self, problem: str) -> list[Sidecar]:
+        goes_on, anew = lineages(sidecars(self.folder).get(problem, []), self.base.get(problem))
         return anew if self.from_scratch(problem) else goes_on
 
     def _added(self, problem: str) -> list[pa.Table]:
         """Return the rows of a problem's parts."""
-        return [read_rows(parts.read_part(self.folder, part), part["file"]) for part in self._lineage(problem)]
+        return [read_rows(read_part(self.folder, part), part["file"]) for part in self._lineage(problem)]
 
     def rows(self, problem: str, journal: bool = True) -> pa.Table | None:
         """Return the rows that a problem has, those of the journal too, unless they are not wanted."""
@@ -289,7 +300,7 @@ class PartStore:
         check_same_data(problem, self._known_data(problem, line["problem"]), line["problem"])
         of_sample = line["config"] in noise.sample(problem) and not self.from_scratch(problem)
         if line["purpose"] == NOISE or (of_sample and line["purpose"] == NEW and line["status"] == OK):
-            self.journal(parts.NOISE).append(noise.measurement(problem, line))
+            self.journal(NOISE_PARTS).append(noise.measurement(problem, line))
         if line["purpose"] != NOISE:
             self.journal(problem).append(line)
 
@@ -330,16 +341,16 @@ class PartStore:
 
     def pack_noise(self, campaign: dict[str, Any]) -> None:
         """Make a part of the measurements of the noise sample in the journal."""
-        lines = self.journal(parts.NOISE).lines()
+        lines = self.journal(NOISE_PARTS).lines()
         rows = pa.Table.from_pylist(lines, NOISE_SCHEMA)
         facts = {"stage": "noise", "rows": len(rows), "core_s": round(sum(line["cpu_s"] for line in lines), 3)}
         counted = {**campaign, "trainings": 0, "core_s": 0.0}  # most are counted with the tables' parts
-        self._finish(parts.NOISE, rows, facts, counted)
+        self._finish(NOISE_PARTS, rows, facts, counted)
 
     def _finish(self, problem: str, rows: pa.Table, facts: dict[str, Any], campaign: dict[str, Any]) -> None:
         path = self.journal(problem).path
         facts |= {"journal": file_sha256(path), "campaign": campaign}
-        parts.write_part(self.folder, problem, parquet_bytes(rows), facts)
+        write_part(self.folder, problem, parquet_bytes(rows), facts)
         path.unlink()
 
     def left(self) -> list[Rest]:
@@ -352,7 +363,7 @@ class PartStore:
     def repeats_due(self, now: float) -> list[tuple[str, int]]:
         """Return the (problem, configuration) pairs of the noise sample whose next repeat may be made now."""
         known = [problem for problem in self.plan.problems if not self.from_scratch(problem)]
-        return noise.due(self.folder, known, now, self.journal(parts.NOISE).lines())
+        return noise.due(self.folder, known, now, self.journal(NOISE_PARTS).lines())
 
 
 def print_left(store: PartStore) -> None:
@@ -421,7 +432,7 @@ class Grower(Campaign):
         return self._do(tasks, "repeats of the noise sample")
 
     def _pack_noise(self, least: int) -> None:
-        if len(self.store.journal(parts.NOISE).lines()) >= least:
+        if len(self.store.journal(NOISE_PARTS).lines()) >= least:
             self.store.pack_noise(self._campaign())
             self.finished.append("repeats of the noise sample")
 

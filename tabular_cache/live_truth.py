@@ -16,12 +16,10 @@ import pyarrow as pa
 
 from datasets.errors import BadInput
 from datasets.files import write_atomically
-from harness.cli import SOME_FAILED
-from harness.execution import run_tasks
-from harness.execution.supervisor import worker_count
+from harness.cli import SOME_FAILED, Progress
+from harness.execution import run_tasks, worker_count
 from harness.live import Live, LiveProblem
 from harness.problem import OK
-from harness.progress import Progress
 from harness.records import (
     TIMINGS,
     TIMINGS_SUFFIX,

@@ -18,9 +18,8 @@ from scipy.special import gammaincinv
 from datasets.errors import BadInput
 from harness.problem import OK
 from harness.streams import stream
-from tabular_cache import parts
 from tabular_cache.schema import AGAIN, MOST_CONFIGS, NOISE_SCHEMA, TIMES, parquet_bytes, read_rows, sha256_of
-from tabular_cache.table import base_manifest
+from tabular_cache.table import NOISE_PARTS, base_manifest, read_part, sidecars
 
 SHARE, REPEATS = 0.02, 3
 BANDS_S = (0.0, 0.05, 0.2, 1.0, 5.0, np.inf)  # of cost, by which the noise is shown
@@ -60,8 +59,8 @@ def _read_base(folder: Path) -> pa.Table:
 
 
 def _read_parts(folder: Path) -> pa.Table:
-    found = parts.sidecars(folder).get(parts.NOISE, ())
-    added = [read_rows(parts.read_part(folder, part), part["file"]).cast(NOISE_SCHEMA) for part in found]
+    found = sidecars(folder).get(NOISE_PARTS, ())
+    added = [read_rows(read_part(folder, part), part["file"]).cast(NOISE_SCHEMA) for part in found]
     return pa.concat_tables([NOISE_SCHEMA.empty_table(), *added])
 
 

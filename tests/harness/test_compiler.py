@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from harness.compiler import FEATURES, TARGET, has_target
+from harness.compile_cache import FEATURES, TARGET, has_target
 
 ROOT = Path(__file__).resolve().parents[2]
 V3 = "fpu cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3 abm avx avx2 bmi1 bmi2 f16c fma movbe xsave"
-SAY = "from harness.compiler import target; print(target())"
+SAY = "from harness.compile_cache import target; print(target())"
 COMPILE = "import numba; numba.njit(lambda x: x + 1)(1.0); "
 IN_A_WORKER = """
-from harness.compiler import target
+from harness.compile_cache import target
 from harness.execution import local
 with local(1) as executor:
     print(executor.submit(target).result())
@@ -69,8 +69,8 @@ def test_what_the_user_or_the_process_chose_wins_and_is_said(
 
 def test_compiled_functions_are_declared_by_the_project_s_compiler() -> None:
     """numba's own `njit` would keep them by another rule, and might be imported before the target is set."""
-    ours = {ROOT / "harness" / name for name in ("compiler.py", "compile_cache.py")}
+    ours = ROOT / "harness" / "compile_cache.py"
     packages = ("datasets", "pipelines", "harness", "tabular_cache", "analysis")
-    found = [path for package in packages for path in (ROOT / package).rglob("*.py") if path not in ours]
+    found = [path for package in packages for path in (ROOT / package).rglob("*.py") if path != ours]
     assert len(found) > 100
     assert [path for path in found if re.search(r"^\s*(from|import) numba\b", path.read_text(), re.MULTILINE)] == []
