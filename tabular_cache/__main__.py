@@ -30,8 +30,8 @@ from harness.errors import folder, listed, number, positive, whole, writable
 USAGE = """usage: python -m tabular_cache COMMAND [dataset=[a,b]] [pipeline=[c]] [setting=value ...]
 
 build         measure: live trainings to tables       info          the table of problems
-plan          decide the stages by which tables grow  left          what is left of them, in core-hours
 grow          measure stage by stage, in parts: goes on where it was; hours=2 for one sitting
+left          what is left of the stages, in core-hours
 audit         train a random sample again             confirm       train what the runs of results_dir chose
 truth         live runs of results_dir to the shipped ones that `python -m analysis density` compares with
 costs         how well the cost models predict        censored      treatments of capped and timed-out costs
@@ -138,18 +138,6 @@ def _tell_failed(failed: Sequence[str]) -> int:
     for failure in failed:
         print(f"not measured: {failure}", file=sys.stderr)
     return SOME_FAILED if failed else 0
-
-
-def plan(call: Call) -> int:
-    """Decide the stages by which tables grow."""
-    from tabular_cache import grow as growing
-
-    anew = [str(problem) for problem in listed("anew", call.cfg.anew)]
-    plan = growing.decide(call.tables, anew, positive("limit_s", call.cfg.limit_s))
-    growing.write_plan(call.tables, plan)
-    for stage, units in plan.stages.items():
-        print(f"{stage}: {len(units)} units")
-    return 0
 
 
 def grow(call: Call) -> int:
@@ -293,8 +281,7 @@ def _cost_model(name: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
 
 
 COMMANDS: dict[str, Callable[[Call], int]] = {
-    command.__name__: command
-    for command in (build, plan, grow, left, audit, info, confirm, truth, costs, censored, emulator)
+    command.__name__: command for command in (build, grow, left, audit, info, confirm, truth, costs, censored, emulator)
 }
 
 

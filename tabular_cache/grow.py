@@ -6,11 +6,10 @@ that are due. A killed sitting goes on where it was: what is in a journal counts
 just before the kill is known by its digest in the part's sidecar.
 """
 
-import json
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,7 +19,7 @@ import pyarrow.compute as pc
 from pydantic import Field, TypeAdapter, ValidationError
 
 from datasets.errors import BadInput
-from datasets.files import file_sha256, write_atomically
+from datasets.files import file_sha256
 from harness.problem import OK, TIMEOUT
 from pipelines.identity import difference
 from tabular_cache import noise
@@ -55,12 +54,11 @@ from tabular_cache.table import (
 
 # The stages by which the tables grow: which configurations of which problem are measured in which order.
 #
-# A plan is decided once, from the times in the tables as they are then, and kept in `parts/plan.json`: which problems
-# are the dearest must not change while they are measured. A stage is a list of units, each a problem and how many
+# The plan is `parts/plan.json`, decided once, from the times in the tables as they were then: which problems are the
+# dearest must not change while they are measured. A stage is a list of units, each a problem and how many
 # configurations it is to have after it; a unit without a number does again what a lower time limit cut short.
 
 FILE = "plan.json"
-LIMIT_S = 120.0
 PILOT = 32  # configurations from which on a table measured from scratch says what its trainings cost
 
 
@@ -71,18 +69,6 @@ class Unit:
     stage: str
     problem: str
     configs: int | None
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """How the problems are parted: the `dearest`, the rest of the `dear`, all others, and the `cheapest` of these."""
-
-    dear: int = 40
-    dearest: int = 20
-    cheapest: int = 40
-    some: int = 512
-    many: int = 1024
-    most: int = 2048
 
 
 @dataclass(frozen=True)
@@ -111,63 +97,13 @@ class Plan:
         return list(dict.fromkeys(unit.problem for unit in self.units()))
 
 
-def decide(folder: Path, anew: Collection[str], limit_s: float = LIMIT_S, sizes: Sizes = Sizes()) -> Plan:
-    """Return the plan for the tables of a folder, from their times.
-
-    Raises BadInput for problems to measure anew that have no table, and where there is a plan.
-    """
-    there = base_manifest(folder)["tables"]
-    if unknown := sorted(set(anew) - set(there)):
-        raise BadInput(f"anew: there is no table of {unknown[0]} in {folder}")
-    _check_undecided(folder)
-    tables = {problem: load_table(problem, folder) for problem in there}
-    cost = {problem: float(_capped_costs(table, limit_s).mean()) for problem, table in tables.items()}
-    order = sorted(tables, key=lambda problem: (-cost[problem], problem))
-    dearest, dear = order[: sizes.dearest], order[sizes.dearest : sizes.dear]
-    rest = order[::-1][: max(len(order) - sizes.dear, 0)]  # the cheapest first
-    old = {problem: int(table.meta["configs"]) for problem, table in tables.items()}
-    cut = {problem: int((~table.measured).sum()) for problem, table in tables.items() if problem not in anew}
-    again = sorted((p for p in cut if cut[p]), key=lambda problem: (-cut[problem], problem))
-    changed = [problem for problem in order[::-1] if problem in anew]
-    later = [problem for problem in rest if problem in anew] + dear[::-1]
-    stages: dict[str, list[tuple[str, int | None]]] = {
-        f"i: {sizes.many} configurations of all but the {sizes.dear} dearest": [
-            (problem, sizes.many) for problem in rest if problem not in anew
-        ],
-        f"ii: changed data from scratch, then what was cut short, up to {limit_s:g} s": [
-            *((problem, old[problem]) for problem in changed),
-            *((problem, None) for problem in again),
-        ],
-        f"iii: {sizes.many} configurations of the next {len(dear)}": [(problem, sizes.many) for problem in later],
-        f"iv: {sizes.some} configurations of the {len(dearest)} dearest": [(p, sizes.some) for p in dearest[::-1]],
-        f"v: {sizes.many} configurations of these": [(problem, sizes.many) for problem in dearest[::-1]],
-        f"vi: {sizes.most} configurations of the {sizes.cheapest} cheapest": [
-            (problem, sizes.most) for problem in rest[: sizes.cheapest]
-        ],
-    }
-    costs = {problem: round(cost[problem], 4) for problem in order}
-    return Plan(time.strftime("%Y-%m-%d"), float(limit_s), tuple(sorted(anew)), costs, stages)
-
-
-def _check_undecided(folder: Path) -> None:
-    path = folder / PARTS / FILE
-    if path.exists():
-        raise BadInput(f"{path} is decided already; a plan is not changed while tables grow by it")
-
-
-def write_plan(folder: Path, plan: Plan) -> None:
-    """Keep a plan; raises BadInput if there is one."""
-    _check_undecided(folder)
-    write_atomically(folder / PARTS / FILE, json.dumps(asdict(plan), indent=1).encode() + b"\n")
-
-
 def read_plan(folder: Path) -> Plan:
     """Return the plan of a folder; raises BadInput if there is none or it is damaged."""
     path = folder / PARTS / FILE
     try:
         return TypeAdapter(Plan).validate_json(path.read_bytes(), strict=True)
     except FileNotFoundError:
-        raise BadInput(f"no plan in {folder}: decide one with `python -m tabular_cache plan tables={folder}`") from None
+        raise BadInput(f"no plan in {folder}: its stages belong into {path} (tabular_cache/README.md)") from None
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))

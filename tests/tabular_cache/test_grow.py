@@ -5,7 +5,7 @@ import json
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +27,7 @@ from tabular_cache.grow import (
     Grower,
     PartStore,
     Plan,
-    Sizes,
-    decide,
     read_plan,
-    write_plan,
 )
 from tabular_cache.measure import LoadMonitor, Measurement, describe
 from tabular_cache.replay import Replay
@@ -56,6 +53,11 @@ Stages = dict[str, list[tuple[str, int | None]]]
 def plan_of(stages: Stages, limit_s: float = LIMIT_S, **changes: Any) -> Plan:
     known: dict[str, Any] = {"anew": (), "cost_s": {}, **changes}
     return Plan("2026-11-24", limit_s, stages=stages, **known)
+
+
+def write_plan(folder: Path, plan: Plan) -> None:
+    (folder / "parts").mkdir(parents=True, exist_ok=True)
+    (folder / "parts" / "plan.json").write_text(json.dumps(asdict(plan)))
 
 
 def trained(task: Measurement, data_hash: str = "0" * 64) -> dict[str, Any]:
@@ -99,48 +101,6 @@ def same(one: Table, other: Table) -> bool:
     return len(one) == len(other) and all(
         np.array_equal(one[name], other[name], equal_nan=name in METRICS) for name in columns
     )
-
-
-def costly(folder: Path, costs: dict[str, float], configs: int = 6) -> Path:
-    """Tables whose trainings cost so many times what made-up ones do; under 1,000 times the last two are cut short."""
-    store = Store(folder)
-    with store.locked():
-        for problem, factor in costs.items():
-            for config in range(configs):
-                cut = factor >= 1000 and config >= configs - 2
-                line = journal_line(config, problem, status=TIMEOUT if cut else "ok")
-                times = {name: [factor * v for v in line[name]] for name in ("cpu_s", "wall_s", "scaled_s")}
-                times |= {f"spent_{name}": factor * line[f"spent_{name}"] for name in times}
-                store.append(problem, line | times)
-            store.pack(problem)
-    return folder
-
-
-def test_the_plan_is_ordered_by_measured_times_and_does_not_wobble(tmp_path: Path) -> None:
-    costs = {"a/p": 1.0, "b/p": 3.0, "c/p": 10.0, "d/p": 30.0, "e/p": 1000.0, "f/p": 3000.0}
-    folder = costly(tmp_path, costs)
-    sizes = Sizes(dear=4, dearest=2, cheapest=1, some=8, many=12, most=16)
-    plan = decide(folder, ["b/p", "e/p"], 1e6, sizes)
-    assert list(plan.cost_s) == ["f/p", "e/p", "d/p", "c/p", "b/p", "a/p"]
-    assert list(plan.stages.values()) == [
-        [("a/p", 12)],  # all but the four dearest, those with changed data left out
-        [("b/p", 6), ("e/p", 6), ("f/p", None)],  # changed data from scratch, then what was cut short
-        [("b/p", 12), ("c/p", 12), ("d/p", 12)],
-        [("e/p", 8), ("f/p", 8)],
-        [("e/p", 12), ("f/p", 12)],
-        [("a/p", 16)],
-    ]
-    assert [name.partition(":")[0] for name in plan.stages] == ["i", "ii", "iii", "iv", "v", "vi"]
-    write_plan(folder, plan)
-    assert read_plan(folder) == plan
-    costly(tmp_path / "later", dict(zip(costs, reversed(costs.values()), strict=True)))
-    for path in (tmp_path / "later").glob("*"):
-        path.rename(folder / path.name) if path.is_file() else None
-    assert read_plan(folder) == plan  # whatever has been measured since
-    with pytest.raises(BadInput, match="is decided already"):
-        write_plan(folder, plan)
-    with pytest.raises(BadInput, match=r"anew: there is no table of x/p"):
-        decide(folder, ["x/p"])
 
 
 @pytest.mark.parametrize(
@@ -480,13 +440,8 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
         monkeypatch.setattr("sys.argv", ["tabular_cache", *arguments, f"tables={folder}", "executor=serial"])
         return main()
 
-    with pytest.raises(BadInput, match=r"no plan in .*: decide one with `python -m tabular_cache plan tables="):
+    with pytest.raises(BadInput, match=r"no plan in .*: its stages belong into .*plan\.json"):
         run("grow")
-    with pytest.raises(BadInput, match="anew: there is no table of a/b"):
-        run("plan", "anew=[a/b]")
-    assert run("plan", "limit_s=7") == 0
-    assert read_plan(folder).time_limit_s == 7 and "i: 1024 configurations of all but the 40" in capsys.readouterr().out
-    (folder / "parts" / "plan.json").unlink()
     write_plan(folder, plan_of({"i": [("wine/clean", 6)]}))
     assert run("left") == 0
     assert "2 trainings,   1 problems  i\n" in capsys.readouterr().out
