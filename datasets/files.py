@@ -1,4 +1,4 @@
-"""Files and folders: checksums of files and of parsed values, atomic writes, and cache files that carry their checksum.
+"""Files and folders: checksums, atomic writes, cache files that carry their checksum, readers of raw formats.
 
 Also the folders that the environment names, and the user's cache folder.
 """

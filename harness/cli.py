@@ -1,6 +1,4 @@
-"""What the command lines share: exit codes, one line for the user's mistakes, and a quick end by Ctrl-C or SIGTERM,
-and live progress.
-"""
+"""What the command lines share: exit codes, one line for mistakes, a quick end by Ctrl-C or SIGTERM, progress."""
 
 import os
 import signal
@@ -115,7 +113,7 @@ def _count(ours: socket.socket) -> None:
     ours.close()
 
 
-# Live progress: a bar on a terminal, a line every half minute elsewhere.
+# Progress: a bar on a terminal, a line every half minute elsewhere.
 
 _EVERY_S = 30.0
 

@@ -28,7 +28,6 @@ import functools
 import hashlib
 import os
 import pickle
-import platform
 import re
 import shutil
 import sys
@@ -47,23 +46,18 @@ FEATURES = (
     "+sse,+sse2,+sse3,+sse4.1,+sse4.2,+ssse3,+xsave,-avx512f"
 )
 _NAME, _FEATURES, _SVML = "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "NUMBA_DISABLE_INTEL_SVML"
-_NEEDED = {  # what x86-64-v3 has beyond the first x86-64, as Linux calls it
-    *("cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"),
-    *("abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave"),
-}
 _USUAL = {"OPT": 3, "LOOP_VECTORIZE": 1, "SLP_VECTORIZE": 0, "BOUNDSCHECK": None}  # other settings change the code too
 
 
-def has_target(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
-    """Say whether this processor is an x86-64-v3, as Linux describes it; elsewhere than on Linux the answer is no."""
-    if platform.machine() not in ("x86_64", "AMD64"):
-        return False
+def has_target() -> bool:
+    """Say whether this processor has all of FEATURES, as LLVM finds it."""
+    from llvmlite import binding
+
     try:
-        with cpuinfo.open(encoding="utf-8", errors="replace") as lines:
-            flags = next((line for line in lines if line.startswith("flags")), "")
-    except OSError:
+        found = binding.get_host_cpu_features()
+    except RuntimeError:  # a system where LLVM cannot tell
         return False
-    return set(flags.partition(":")[2].split()) >= _NEEDED
+    return all(found.get(name[1:], False) for name in FEATURES.split(",") if name.startswith("+"))
 
 
 def _set_up() -> None:

@@ -1,4 +1,9 @@
-"""Live evaluation: every evaluation of the optimizer trains XGBoost; the space is continuous."""
+"""Live evaluation: every evaluation of the optimizer trains XGBoost (`Live`); one training, timed (`train`).
+
+`train` gives errors and cumulative cost at every requested number of boosting rounds: a training of r rounds contains
+every shorter one, since its first k trees are the trees of a training of k rounds. Partial predictions give the errors,
+and set-up plus cumulative round time gives the cost. `train_within` trains under limits on time and memory.
+"""
 
 import json
 import math
@@ -322,7 +327,7 @@ def _without_rounds(status: str, outcome: Outcome, limits: Limits) -> Training:
 class LiveProblem(ContinuousProblem):
     """One problem for one run: a training at each evaluation.
 
-    pace: as for `harness.live.train`: costs are then at the reference machine's pace. Without limits only.
+    pace: as for `train`: costs are then at the reference machine's pace. Without limits only.
     """
 
     def __init__(
@@ -377,7 +382,7 @@ class Live(Evaluator):
 
     n_candidates: points offered per step; time_limit_s: CPU seconds a training may take, memory_limit_mb: megabytes it
     may take besides the data, null for no limit. With a limit, trainings run in a child process
-    (`harness.live.train_within`).
+    (`train_within`).
     """
 
     n_candidates: int = 4096

@@ -1,4 +1,7 @@
-"""The configuration experiment: scenarios x slack factors x runs, each a record, with times on unseen instances.
+"""The configurator (`configure`), and its experiment: scenarios x slack factors x runs, each a record.
+
+The configurator races challengers against an incumbent, with capped runs, and chooses them by a model of the runtime.
+The experiment times what it found on unseen instances.
 
     results/configurator/<scenario>/slack-<factor>-run-<k>-<spec hash>.json     one configuration run, tested
     results/configurator/<scenario>/default-<spec hash>.json                    the solver's own defaults, tested
