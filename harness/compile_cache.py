@@ -1,25 +1,16 @@
 """Compiled functions: one target for every machine, and one place where each is kept, so that it is compiled once.
 
-numba compiles for the processor that it finds, and what it finds decides how sums are associated: the last digits of a
-trace would depend on the machine. So the target is fixed, before numba is imported: x86-64-v3 (AVX2 and FMA, every
-server since 2015), without Intel's vector mathematics, which numba would use where it happens to be installed. An older
-processor, or one that is no x86, keeps its own target. NUMBA_CPU_NAME and NUMBA_CPU_FEATURES win over ours if they are
-set, and so does a process that has compiled something before: records say what they were computed with (`target`).
+harness/README.md says what users see of it. numba compiles for the processor that it finds, which decides how sums are
+associated: the last digits of a trace would depend on the machine. So the target is fixed, before numba is imported.
 
 Functions are declared with `njit` from here, never with numba's own, and kept in
 
     harness/__pycache__/compiled-<digest>/<function>-<digest of signature and source>.bin
 
-The folder's digest is of the sources that compiled functions are made of, the versions of numba, llvmlite and numpy,
-and the target: changed code is never met by what was compiled of the old one, and no change of another file, nor of a
-file's date, compiles anything. Those sources are found by looking: the modules that take `njit` from
-here, and those that they take constants from. A file also depends on the content of the function's own
-module, so that functions outside this package can be kept here too. NUMBA_CACHE_DIR names another place; where the
-package cannot be written to, it is the user's cache folder.
-
-Each file appears whole, under a name of its own, so that any number of processes may compile at once; numba's own index
-files lose entries then, or name the code of another signature. What one process is compiling, another waits for.
-When a new folder is made, those of other digests are removed, all but the last used.
+The sources in the folder's digest are found by looking: the modules that take `njit` from here, and those that they
+take constants from. A file also depends on the content of the function's own module, so that functions outside this
+package can be kept here too. Each file appears whole, under a name of its own; numba's own index files lose entries
+when several processes compile, or name the code of another signature.
 """
 
 import contextlib

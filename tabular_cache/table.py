@@ -1,9 +1,7 @@
 """Reading the tables: the manifest (what there is, and its checksums), parts, and a problem's rows (`Table`).
 
-`tables/parts/<data set>--<pipeline>--0001.parquet` holds rows as tables do, measured in a later sitting and written
-once, and `...--0001.json` beside it, its sidecar, says of which stage they are, their checksum, and what the table
-comes to with them. The sidecar is written last: a part without one was never finished. Rows of a later part replace
-what its configurations had before.
+A part is `parts/<data set>--<pipeline>--0001.parquet`, and `...--0001.json` beside it its sidecar, which is written
+last: a part without one was never finished (tabular_cache/README.md, "How the tables grow").
 
 A part either *continues* the table of the manifest (the sidecar names that one's data hash), or belongs to a table
 measured from scratch because the data have changed since. Such a new table takes the old one's place once it has as

@@ -363,6 +363,21 @@ def test_repeats_of_the_noise_sample_come_first_and_are_a_part(
     assert sitting(folder, plan, monkeypatch, dearer)[2] == []  # the next repeats are due in two hours
 
 
+def costly(folder: Path, costs: dict[str, float], configs: int = 6) -> Path:
+    """Tables whose trainings cost so many times what made-up ones do; under 1,000 times the last two are cut short."""
+    store = Store(folder)
+    with store.locked():
+        for problem, factor in costs.items():
+            for config in range(configs):
+                cut = factor >= 1000 and config >= configs - 2
+                line = journal_line(config, problem, status=TIMEOUT if cut else "ok")
+                times = {name: [factor * v for v in line[name]] for name in ("cpu_s", "wall_s", "scaled_s")}
+                times |= {f"spent_{name}": factor * line[f"spent_{name}"] for name in times}
+                store.append(problem, line | times)
+            store.pack(problem)
+    return folder
+
+
 def test_what_is_left_is_counted_once_and_by_measured_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = costly(tmp_path, {"a/p": 100.0, "b/p": 1000.0}, 40)
     plan = plan_of({"i": [("a/p", 44)], "ii": [("b/p", None)], "v": [("a/p", 50), ("b/p", 40)]}, 1e6)
