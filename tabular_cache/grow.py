@@ -234,8 +234,7 @@ class PartStore:
     def append(self, problem: str, line: dict[str, Any]) -> None:
         """Add one finished training to the journals; raises BadInput for one on other data than the table's."""
         check_same_data(problem, self._known_data(problem, line["problem"]), line["problem"])
-        of_sample = line["config"] in noise.sample(problem) and not self.from_scratch(problem)
-        if line["purpose"] == NOISE or (of_sample and line["purpose"] == NEW and line["status"] == OK):
+        if noise.belongs(problem, line) and not self.from_scratch(problem):
             self.journal(NOISE_PARTS).append(noise.measurement(problem, line))
         if line["purpose"] != NOISE:
             self.journal(problem).append(line)

@@ -3,7 +3,7 @@
 `noise.parquet` holds every single measurement of these, the first included; the tables keep one each.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -64,6 +64,11 @@ def _read_parts(folder: Path) -> pa.Table:
     return pa.concat_tables([NOISE_SCHEMA.empty_table(), *added])
 
 
+def belongs(problem: str, line: Mapping[str, Any]) -> bool:
+    """Whether a journal line is a measurement of the noise sample: finished, and no repeat of a disturbed training."""
+    return line["config"] in sample(problem) and line["status"] == OK and line["purpose"] != AGAIN
+
+
 def measurement(problem: str, line: dict[str, Any]) -> dict[str, Any]:
     """Return a finished training's journal line as a row of repeated measurements."""
     return {
@@ -78,11 +83,9 @@ def kept(folder: Path, problem: str, lines: list[dict[str, Any]]) -> bytes | Non
 
     A line that is there already adds nothing.
     """
-    of_sample = sample(problem)
-    mine = [x for x in lines if x["config"] in of_sample and x["status"] == OK and x["purpose"] != AGAIN]
-    if not mine:
+    rows = [measurement(problem, line) for line in lines if belongs(problem, line)]
+    if not rows:
         return None
-    rows = [measurement(problem, line) for line in mine]
     both = pa.concat_tables([read(folder), pa.Table.from_pylist(rows, NOISE_SCHEMA)]).to_pandas()
     both = both.drop_duplicates([*_TRAINING, "started"]).sort_values([*_TRAINING, "started"])
     return parquet_bytes(pa.Table.from_pandas(both, NOISE_SCHEMA, preserve_index=False))
