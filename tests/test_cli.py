@@ -194,7 +194,7 @@ def test_wrong_commands_of_the_tables(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for arguments, message in [
-        (["biuld"], "unknown command 'biuld'; allowed: build, plan, grow, left, audit, info, confirm, "),
+        (["biuld"], "unknown command 'biuld'; allowed: build, grow, left, audit, info, confirm, "),
         (["info", "dataset=[nope]"], "unknown dataset 'nope'; allowed:"),
         (["info", "tables=/nowhere"], "no tables in /nowhere"),
         (["truth", "truth=-5"], "truth must name a folder"),
