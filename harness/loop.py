@@ -1,19 +1,23 @@
 """One run (`run`): a problem and an optimizer, from the initial design to the last iteration or the end of the budget.
 
+A run may begin with what another, planned for less, has recorded (`recorded`), if no choice depends on the plan.
 `FrontRecorder` notes the EI-cost Pareto front of every step and what becomes of it at the next: the numbers of F1 and
 F7. Notation: m candidates of a step; a front's points are those that no candidate beats in EI at no higher cost, or in
 cost at no lower EI. Source: Guinet et al. 2020 (every maximiser of their acquisitions lies on it).
 """
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from harness.optimizer import Optimizer
+from harness.optimizer import Optimizer, Proposal
 from harness.problem import Candidates, Evaluation, Problem, WrappedProblem
-from harness.records import FRONTS, MODELS, TIMINGS, TRACE
+from harness.records import FRONTS, MODELS, TIMINGS, TRACE, read_proposals, versions
 from harness.space import XGBOOST_SPACE, SearchSpace
+from harness.surrogates import Hyperparameters
 
 # The EI-cost Pareto front, step by step.
 
@@ -138,26 +142,70 @@ class Trace:
         self._unit.append(offered.unit[i])
 
 
-def run(problem: Problem, optimizer: Optimizer, seed: int, iterations: int, n_initial: int, tau: float | None) -> Trace:
+Begun = Mapping[int, tuple[int, Proposal]]  # by step: the candidate that was evaluated, and why
+
+
+def recorded(results: Path, spec: dict[str, Any]) -> dict[int, Begun]:
+    """Return, by seed, the runs of a spec that are on disk whole, made with the versions that are in use here.
+
+    Those that are damaged, or of before models were recorded, are left out: they can be made again.
+    """
+    found: dict[int, dict[int, tuple[int, Proposal]]] = {}
+    for header, rows in read_proposals(results, spec):
+        if header.get("versions") == versions():
+            for row in rows:
+                found.setdefault(row["seed"], {})[row["step"]] = row["candidate"], _proposal(row)
+    return dict(found)
+
+
+def _proposal(row: Mapping[str, Any]) -> Proposal:
+    """Return what `Trace.add` made the row of."""
+    lengths, theta = row["log_length_scales"], (row["log_signal_variance"], row["log_noise_variance"])
+    return Proposal(
+        index=0,
+        log_ei=row["log_ei"],
+        predicted_cost_s=row["predicted_cost_s"],
+        effective_alpha=row["effective_alpha"],
+        effective_alpha_high=row["effective_alpha_high"],
+        hyperparameters=None if lengths is None else Hyperparameters(np.array(lengths), *theta),
+        fit_ms=row["fit_ms"],
+        propose_ms=row["propose_ms"],
+    )
+
+
+def run(
+    problem: Problem,
+    optimizer: Optimizer,
+    seed: int,
+    iterations: int,
+    n_initial: int,
+    tau: float | None,
+    begun: Begun | None = None,
+) -> Trace:
     """Minimise `problem` and return the trace.
 
     Stops after `iterations` evaluations, the initial design included; when `tau` seconds of cost are spent
     (the evaluation that crosses tau is in the trace: whether it counts is the analysis's to say); or when the
-    problem has nothing left to offer.
+    problem has nothing left to offer. begun: proposals that need not be made again (`Optimizer.forgets`).
     """
-    trace = Trace(seed, problem.space)
+    trace, begun = Trace(seed, problem.space), begun or {}
     spent = 0.0
     optimizer.start(problem)
     design = problem.initial(min(n_initial, iterations))
     for i, candidate in enumerate(design.ids):
         spent += _evaluate(problem, optimizer, trace, design, i, int(candidate), None)
     while len(trace) < iterations and (tau is None or spent < tau):
-        offered = problem.candidates(len(trace))
-        if not len(offered.ids):
-            break
-        proposal = optimizer.ask(offered.unit)
-        candidate = int(offered.ids[proposal.index])
-        spent += _evaluate(problem, optimizer, trace, offered, proposal.index, candidate, proposal)
+        if len(trace) in begun:
+            candidate, proposal = begun[len(trace)]
+            offered, index = problem.offer(len(trace), candidate), 0
+        else:
+            offered = problem.candidates(len(trace))
+            if not len(offered.ids):
+                break
+            proposal = optimizer.ask(offered.unit)
+            index = proposal.index
+            candidate = int(offered.ids[index])
+        spent += _evaluate(problem, optimizer, trace, offered, index, candidate, proposal)
     return trace
 
 

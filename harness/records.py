@@ -282,6 +282,25 @@ def seeds_done(results: Path, spec: dict[str, Any], fronts: bool = False) -> set
     return done
 
 
+def read_proposals(results: Path, spec: dict[str, Any]) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """Yield header and proposed steps of each of a spec's records: the columns of trace, milliseconds and models.
+
+    Records of which one of these files is missing or damaged are passed over.
+    """
+    for path in trace_files(block_folder(results, spec)):
+        try:
+            contents = [path.with_suffix(suffix).read_bytes() for suffix in (".parquet", TIMINGS_SUFFIX, MODELS_SUFFIX)]
+            headers = [checked_header(path, content) for content in contents]
+            trace, *others = (read_parquet(content) for content in contents)
+        except (BadInput, OSError):
+            continue
+        rows = {(row["seed"], row["step"]): row for row in others[0].to_pylist()}
+        for row in others[1].to_pylist():
+            rows[row["seed"], row["step"]].update(row)
+        known = [row for row in trace.to_pylist() if (row["seed"], row["step"]) in rows]
+        yield headers[0], [rows[row["seed"], row["step"]] | row for row in known]
+
+
 # Records of the experiments beside the study: one sealed file per case, with its spec inside.
 #
 #     <folder>/<label>-<spec hash>.parquet
