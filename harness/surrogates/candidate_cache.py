@@ -7,6 +7,7 @@ those alone that a choice may fall on: for the others |v| is no more than the sd
 and sd of a candidate by what was known of it some observations ago.
 """
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple, no_type_check
 
@@ -48,7 +49,7 @@ class GrowingSolution:
         n = self.first = self.n = len(X)
         room = n + max(_ROOM, n // _SHARE)
         self.theta, self.location = theta, location
-        self._X, self._y, self._weight, self._signal = X, y, weight, float(np.exp(theta[-2]))
+        self._X, self._y, self._weight, self._signal = X, y, weight, math.exp(theta[-2])
         self.diagonal = 1.0 / float(found.inverse[0, 0]) ** 2
         self.W = np.zeros((room, room))
         self.W[:n, :n] = found.inverse
@@ -79,7 +80,7 @@ class GrowingSolution:
     def solution(self, location: Location) -> Solution:
         """Return W and K^-1 z, z in units of `location`."""
         (p, q), n = self.in_units_of(location), self.n
-        return Solution(self.W[:n, :n], p * self.solved[0, :n] + q * self.solved[1, :n], float("nan"))
+        return Solution(self.W[:n, :n], p * self.solved[0, :n] + q * self.solved[1, :n], math.nan)
 
 
 @njit(cache=True, error_model="numpy")
