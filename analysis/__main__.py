@@ -27,7 +27,11 @@ from harness.errors import writable
 
 # The arguments: one command, and key=value. Each command imports what it needs: pandas and matplotlib take a second.
 
-OPTIONS = {"bootstrap": ("hierarchical", "plain"), "judge": ("validation", "test"), "mixed": ("false", "true")}
+OPTIONS = {
+    "bootstrap": ("datasets", "hierarchical", "plain"),
+    "judge": ("validation", "test"),
+    "mixed": ("false", "true"),
+}
 KEYS = ("results_dir", "out_dir", *OPTIONS, *REFERENCE)
 _COMPARED = ("results_dir", "out_dir", "bootstrap")  # of commands that read one folder of records per setting
 TAKES = {  # the keys that mean something to each command; the first one is made where none is named

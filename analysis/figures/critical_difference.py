@@ -20,7 +20,7 @@ from matplotlib.axes import Axes
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from analysis.captions import ended_early, footnote, plural, scope, sentence
+from analysis.captions import ended_early, footnote, plural, scope, sentence, too_short_notes
 from analysis.plotting import BLACK, RED, Drawn, drawn_from, new_figure, save, style
 from analysis.ranks import minimal_budgets, ranks
 from analysis.selection import at_horizon, for_budgets, horizon, of_families, sparse
@@ -174,7 +174,7 @@ def _within_budget(traces: Traces) -> Panel:
     methods = ordered(for_budgets(traces, budgets).runs)
     ranked = ranks(traces, budgets, methods, (BUDGET,), np.ones(1), "CD")
     if not ranked.counting.all():
-        raise BadInput("too many runs were planned too short for it")
+        raise BadInput(too_short_notes(ranked)[0])
     rank = ranked.at(BUDGET).dropna(axis=1)
     title = f"best {traces.judge} error within {BUDGET:.0%} of the minimal budget"
     why = "without a run for that budget on enough pairs"
