@@ -4,13 +4,15 @@ The fronts are those that `python -m harness fronts=true` keeps: the numbers of 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
+from scipy.optimize import linear_sum_assignment
 
 from analysis import REFERENCE
 from analysis.statistics import Scheme, Statistic, bootstrap
@@ -225,6 +227,51 @@ def hypervolumes(traces: Traces, families: Mapping[str, Sequence[str]]) -> Hyper
         found[name] = part.apply(lambda points: hypervolume(points.to_numpy(), np.ones(2)))
     cells = rows[CELL].drop_duplicates().reset_index(drop=True)
     return Hypervolumes(pd.DataFrame(found), cells, flat, incomplete)
+
+
+def of_equal_reach(
+    cost: Mapping[str, float], families: Mapping[str, Sequence[str]], beside: Mapping[str, float]
+) -> dict[str, list[str]]:
+    """Return as many methods of each of two families over the range of cost that both reach, EI apart, and of a third.
+
+    cost: each method's mean cost relative to EI's. A method cheaper than the other family's cheapest is left out. Of
+    the family that then has more methods those are taken that lie nearest to the other's in log cost, one for each,
+    at the least sum of distances; of those `beside` (EI stopped after n evaluations, by label: its cost) likewise, as
+    ``beside``. Errors play no part.
+    """
+    floor = max((min((cost[m] for m in own), default=np.inf) for own in families.values()), default=np.inf)
+    within = {name: [m for m in own if cost[m] >= floor] for name, own in families.items()}
+    fewest = min(within, key=lambda name: len(within[name]))
+    few = within[fewest]
+
+    def nearest(among: Sequence[str], costs: Mapping[str, float]) -> list[str]:
+        apart = np.abs(np.log([[costs[other] / cost[m] for other in among] for m in few])).reshape(len(few), len(among))
+        return [among[k] for k in sorted(linear_sum_assignment(apart)[1].tolist())]
+
+    found = {name: few if name == fewest else nearest(own, cost) for name, own in within.items()}
+    return {**found, "beside": nearest(list(beside), beside)}
+
+
+def cut_short(traces: Traces, lengths: Sequence[int]) -> Traces:
+    """Return EI's runs stopped after each of some numbers of evaluations, as methods of their own, ``ei-n``."""
+    ei = traces.select((traces.runs["method"] == EI).to_numpy())
+    steps, parts = np.arange(ei.error.shape[1]), []
+    for n in lengths:
+        runs = ei.runs.assign(method=f"{EI}-{n}", acq="ei-n", alpha=np.nan, lam=np.nan)
+        kept: dict[str, Any] = {
+            name: np.where(steps < n, array, np.nan) for name, array in ei.arrays().items() if name != "proposed"
+        }
+        shorter = replace(ei, runs=runs.assign(evaluations=runs["evaluations"].clip(upper=n)), **kept)
+        parts.append(replace(shorter, proposed=ei.proposed & (steps < n)))
+    return joined(parts)
+
+
+def joined(parts: Sequence[Traces]) -> Traces:
+    """Return the runs of several traces of the same components and number of steps, one after the other."""
+    arrays: dict[str, Any] = {
+        name: np.concatenate([part.arrays()[name] for part in parts]) for name in parts[0].arrays()
+    }
+    return replace(parts[0], runs=pd.concat([part.runs for part in parts], ignore_index=True), **arrays)
 
 
 # The bi-optimization trade-off of a family of methods: mean and median cost and error relative to EI.

@@ -147,7 +147,9 @@ def test_ranks_by_hand(as_claimed: dict[int, Verdict]) -> None:
     ahead = (tied + others) / 5
     assert f"rank of CEI minus EI's at 2000% {ahead - tied:.2f}" in eight.ours and eight.verdict == FAILS
     assert f"rank of CEI minus EIpu's at 2000% {ahead - 7:.2f}" in eight.ours
-    assert as_claimed[4].verdict == FAILS and "rank of alpha = 0 above that of 0.2" in as_claimed[4].why
+    four = as_claimed[4]  # at budgets of 50 to 200 % the best alpha is 0.3; at larger ones EI is best
+    assert (four.verdict, four.where) == (PARTLY, "budgets that are used up")
+    assert "equal money: does not hold, outside: best alpha; rank of alpha = 0 above that of 0.2" in four.why
 
 
 def test_the_headline_shows_what_decided_and_the_rest_stands_below(as_claimed: dict[int, Verdict]) -> None:
@@ -183,7 +185,7 @@ def test_hypervolumes_of_the_two_families(as_claimed: dict[int, Verdict]) -> Non
     for family in ("cei", "eialpha"):
         won = np.zeros((1000, 1000), dtype=bool)
         for way, (cost, error) in outcomes().items():
-            if way.acq in (family, "ei") or (way.acq == "eipu" and family == "eialpha"):
+            if way.acq in (family, "ei"):  # EIpu is cheaper than any CEI
                 won |= (grid[:, None] >= cost / 100) & (grid >= (error - 99.95) / (200 - 99.95))
         area[family] = won.mean()
     seven = as_claimed[7]
@@ -193,17 +195,20 @@ def test_hypervolumes_of_the_two_families(as_claimed: dict[int, Verdict]) -> Non
 
 
 def test_a_family_is_not_ahead_or_behind_by_its_size() -> None:
-    """CEI with 7 lambdas and EI against EI^alpha with 3 members, and CEI with 2 and EI against 9."""
-    few_alphas = {way: found for way, found in outcomes().items() if way.alpha is None or way.alpha == 0.1}
-    seven = verdict_on(7, records(few_alphas, steps=100))
-    assert seven.low > 0 and seven.verdict == UNDECIDED
-    assert "by its size alone: 8 methods of CEI, EI among them, against 3 of EI^alpha" in seven.why
-    few_lams = {way: found for way, found in outcomes().items() if way.lam is None or way.lam in LAMS[:2]}
+    """CEI with 7 lambdas against 3 alphas, on one curve of cost and error: those three nearest in cost are taken."""
+    alphas = {way: found for way, found in outcomes().items() if way.alpha in (None, 0.05, 0.1, 0.3)}
+    on_one_curve = {way: (cost, 100 + (100 - cost) / 2) for way, (cost, _) in alphas.items()}
+    seven = verdict_on(7, records(on_one_curve, steps=100))
+    assert "(cei(lam=0.3), cei(lam=0.5), cei(lam=0.7))" in seven.ours, "74, 58 and 41 % for 60, 48 and 35 %"
+    assert "(eialpha(alpha=0.05), eialpha(alpha=0.1), eialpha(alpha=0.3)), EI in both" in seven.ours
+    assert "(ei-35, ei-48, ei-60)" in seven.ours and "CEI minus that" in seven.ours
+    few_lams = {way: found for way, found in outcomes().items() if way.lam in (None, 0.3, 0.7)}
+    better = {way: (c, 99.9) if way.acq == "cei" else (c, e + 20 * (c < 100)) for way, (c, e) in few_lams.items()}
     worse = {way: (c, e + 60) if way.acq == "cei" else (c, e) for way, (c, e) in few_lams.items()}
-    behind = verdict_on(7, records(worse, steps=100))
-    assert behind.high < 0 and behind.verdict == UNDECIDED and "by its size alone: 3 methods of CEI" in behind.why
-    better = {way: (20.0, 99.9) if way.acq == "cei" else (100.0, e) for way, (_, e) in few_lams.items()}
-    assert verdict_on(7, records(better, steps=100)).verdict == HOLDS, "smaller, and ahead all the same"
+    for changed, word in ((better, HOLDS), (worse, FAILS)):
+        assert verdict_on(7, records(changed, steps=100)).verdict == word
+    apart = {way: (c / 30, e) if way.acq == "cei" else (c, e) for way, (c, e) in few_lams.items()}
+    assert "fewer than 2 methods" in verdict_on(7, records(apart, steps=100)).why
 
 
 def test_a_curve_with_one_valley_goes_no_wrong_way() -> None:
@@ -354,9 +359,7 @@ def test_the_command_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["claims", f"results_dir={tmp_path / 'r'}", f"out_dir={tmp_path / 'o'}"]) == 0
     out = capsys.readouterr().out
     assert out.count("**undecided**") == 12 and "no pairs of eialpha(alpha=0.1) with ei" in out
-    areas = pd.read_csv(tmp_path / "o" / "hypervolumes.csv")
-    assert areas["dataset"].tolist() == ["wind", "wine"] and (areas["alpha"] > areas["lam"]).all()
-    assert (areas["lam"] == 0).all(), "EI alone lies on the reference"
+    assert not (tmp_path / "o" / "hypervolumes.csv").exists(), "one family alone"
     written = pd.read_csv(tmp_path / "o" / "claims.csv")
     assert (
         written["number"].tolist() == list(range(1, 13)) and (tmp_path / "o" / "claims.md").read_text().count("|") > 60
@@ -366,7 +369,8 @@ def test_the_command_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFix
 def test_the_hypervolumes_written_are_claim_7s_whatever_else_was_run(tmp_path: Path) -> None:
     """EI-cool on two of three problems, best of all there: neither the scale nor the problems are its own."""
     problems = [(d, "clean") for d in DATASETS[:3]]
-    families = [Way("ei"), Way("eialpha", alpha=0.2), Way("eipu"), Way("cei", lam=0.1), Way("cei", lam=0.3)]
+    families = [Way("ei"), *(Way("eialpha", alpha=a) for a in (0.1, 0.2)), Way("eipu")]
+    families += [Way("cei", lam=v) for v in (0.1, 0.3, 0.5)]
     for name, ways in (("alone", []), ("beside", [Way("eicool")])):
         on_disk(tmp_path / name, problems, families, (0, 1), 12)
         on_disk(tmp_path / name, problems[:2], ways, (0, 1), 12)
