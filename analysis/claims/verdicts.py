@@ -15,6 +15,7 @@ from statsmodels.stats.multitest import multipletests
 
 from analysis import REFERENCE
 from analysis.captions import plural, scope
+from analysis.gains import flat_datasets, gains, shares
 from analysis.ranks import Ranks, minimal_budgets, ranks
 from analysis.selection import (
     BUDGET_MULTIPLES,
@@ -27,9 +28,9 @@ from analysis.selection import (
     left_aside,
     of_families,
 )
-from analysis.statistics import Estimate
-from analysis.traces import STUDY_ITERATIONS, Judge, Traces, collect, ordered
-from analysis.tradeoffs import Relative, relative_to_ei
+from analysis.statistics import Estimate, mean, median
+from analysis.traces import CELL, EI, STUDY_ITERATIONS, Judge, Traces, collect, ordered
+from analysis.tradeoffs import Relative, finals, relative_to_ei
 from datasets.errors import BadInput
 
 Word = Literal["holds", "does not hold", "holds only where", "undecided"]
@@ -222,6 +223,9 @@ class Finding:
 
 
 PLANNED, MONEY = "budgets that are used up", "equal money"
+MEANS, MEDIANS, UNFLAT = "means", "medians", "means without flat data sets"
+SHARE = "means of errors as a share of what there was to gain"
+POINTS = 10.0  # of what there was to gain stand for one percent of EI's error in a limit
 
 
 def in_views(ways: "Mapping[str, Callable[[], Finding]]") -> Finding:
@@ -347,6 +351,38 @@ class Evidence:
         if measure == "saved":
             return 100 - self.pairs.wide("cost_pct", [method])[method]
         return self.pairs.wide("error_pct", [method])[method] - 100
+
+    @cached_property
+    def flat(self) -> list[str]:
+        """The data sets on which hardly any configuration differs from another."""
+        return flat_datasets(self.traces)
+
+    @cached_property
+    def lost(self) -> pd.DataFrame:
+        """The share of what there was to gain that each method lost against EI, in points; by cell and method."""
+        if self.judge != "validation":
+            raise Missing("it is known of validation errors only")
+        rows = self.frame["evaluator"].astype(str) == self.traces.evaluator
+        final = finals(self.equal).pivot(index=CELL, columns="method", values="final_error")
+        share = shares(final, gains(self.frame[rows], self.iterations))
+        return 100 * share.sub(share[EI], axis=0)
+
+    def unflat(self, values: pd.Series) -> pd.Series:
+        """Return the values, by cell, of the data sets that are not flat; raises Missing where all are, or none is."""
+        flat = values.index.get_level_values("dataset").isin(self.flat)
+        if flat.all() or not flat.any():
+            raise Missing("all data sets are flat" if flat.all() else "no data set is flat")
+        return values[~flat]
+
+    def change(self, method: str, measure: str, view: str) -> Estimate:
+        """Return the estimate of what a method `saved` or `added`, in one of the views of errors.
+
+        Raises Missing where the records do not suffice for it.
+        """
+        if view == SHARE and measure == "added":
+            return mean(self.lost[method].dropna())
+        values = self.changes(method, measure).dropna()
+        return median(values) if view == MEDIANS else mean(self.unflat(values) if view == UNFLAT else values)
 
     @cached_property
     def _budgets(self) -> pd.DataFrame:

@@ -164,7 +164,11 @@ def test_the_headline_shows_what_decided_and_the_rest_stands_below(as_claimed: d
     assert eight.deciding in headline_table([eight])
     assert reasons([eight])[1] == f"*Numbers:* {eight.ours}."
     three = as_claimed[3]
-    assert three.ours.count("[") == 7 and three.deciding.endswith("; 2 of 2 conditions hold")
+    assert (
+        three.ours.count("[") == 14
+        and three.ours.count("medians: ") == 1
+        and three.deciding.endswith("; 2 of 2 conditions hold")
+    )
 
 
 def test_reasons_against_several_budgets_are_one() -> None:
