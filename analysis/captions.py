@@ -133,7 +133,7 @@ def intervals(cells: pd.DataFrame) -> str:
     """Return what the intervals are, and what they cannot cover when there is only one data set."""
     one = cells["dataset"].nunique() == 1
     name = {
-        "datasets": "95 % t intervals over data sets (paired, averaged within each).",
+        "datasets": "95 % t intervals over data sets (paired, averaged within each; of medians, data sets resampled).",
         "hierarchical": "95 % hierarchical paired bootstrap intervals.",
         "plain": "95 % plain paired bootstrap intervals (single runs resampled).",
     }[in_use()]

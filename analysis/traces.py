@@ -275,7 +275,8 @@ class Traces:
     choices depend on the length or the budget that the run was planned for; 0 .. R-1.
 
     error, test_error: NaN for a failed evaluation and as padding. cost_s: seconds, NaN as padding.
-    effective_alpha: NaN where none exists. proposed: steps that the optimizer chose (no initial design).
+    effective_alpha: the least alpha that would have made the choice, NaN where none exists; effective_alpha_high: the
+    largest, where the evaluations hold it. proposed: steps that the optimizer chose (no initial design).
     components: the choice, by kind. judge: which error of the chosen configurations counts.
     """
 
@@ -287,6 +288,7 @@ class Traces:
     proposed: Bool[np.ndarray, "R T"]
     components: dict[str, str]
     judge: Judge = "validation"
+    effective_alpha_high: Float[np.ndarray, "R T"] | None = None
 
     @cached_property
     def incumbent(self) -> Float[np.ndarray, "R T"]:
@@ -338,7 +340,8 @@ def collect(
     frame, chosen = choose_components(frame, wanted or {})
     if not mixed:
         check_same_origin(frame)
-    runs, arrays = dense(frame, RUN, [*MEASURED, "predicted_cost_s"])
+    high = [name for name in ("effective_alpha_high",) if name in frame.columns]
+    runs, arrays = dense(frame, RUN, [*MEASURED, *high, "predicted_cost_s"])
     proposed = ~np.isnan(arrays.pop("predicted_cost_s"))
     runs = runs[[*RUN, "spec", "plans", "evaluations"]]
     return Traces(runs, proposed=proposed, components=chosen, judge=judge, **arrays)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from jaxtyping import Float
 from scipy.optimize import linear_sum_assignment
 
@@ -36,7 +37,10 @@ def read_fronts(results_dir: Path) -> pd.DataFrame:
     for path in front_files(results_dir):
         with damage_named(path):
             spec = read_header(path)["spec"]
-            rows = read_parquet(path).select(FRONTS.names).cast(FRONTS).to_pandas()
+            found = read_parquet(path)
+            if "stays_for" not in found.column_names:  # from before points were followed for more than a step
+                found = found.append_column("stays_for", pa.nulls(len(found), pa.int32()))
+            rows = found.select(FRONTS.names).cast(FRONTS).to_pandas()
             words = {name: spec.get(name, REFERENCE.get(name)) for name in _WORDS}
             words |= {name: str(spec.get(name, "")) for name in _ORIGIN}
             parts.append(rows.assign(**words, spec=spec_hash(spec)))
@@ -69,16 +73,33 @@ def reference(fronts: pd.DataFrame) -> pd.DataFrame:
     return own.drop_duplicates([*CELL, "step", "candidate"]).sort_values([*CELL, "step", "log_cost"], ignore_index=True)
 
 
-def persistence(fronts: pd.DataFrame) -> pd.Series:
+def persistence(fronts: pd.DataFrame, lag: int = 1, first: int = 0, last: float = np.inf) -> pd.Series:
     """Return, per (dataset, pipeline, seed), the mean over steps of the share of a front's points that stay on it.
 
-    The point evaluated since, and the last front, have no next step and do not count. Raises BadInput where nothing
-    is left.
+    lag: the steps for which a point has to stay throughout, up to `harness.loop.FOLLOWED`, each time among the same
+    candidates without those evaluated since. first, last: the steps whose fronts count. Points that are evaluated
+    within the lag, and fronts that have not as many steps after them, do not count. Raises BadInput where nothing is
+    left.
     """
-    known = fronts[fronts["stays"].notna()]
-    if known.empty:
-        raise BadInput("no front has a next step: run two iterations or more past the initial design")
-    per_step = known.assign(stays=known["stays"].astype(float)).groupby([*CELL, "step"])["stays"].mean()
+    if lag == 1:
+        known = fronts[fronts["stays"].notna()]
+        stays = known["stays"].astype(float)
+    else:
+        run = [*CELL, "spec"]
+        evaluated = fronts.loc[fronts["chosen"].fillna(False).astype(bool), [*run, "candidate", "step"]]
+        known = fronts[fronts["stays_for"].notna()]
+        end = fronts.groupby(run)["step"].max().rename("end")
+        known = known.merge(evaluated.rename(columns={"step": "taken"}), on=[*run, "candidate"], how="left")
+        known = known.join(end, on=run)
+        known = known[~(known["taken"] < known["step"] + lag) & (known["step"] + lag <= known["end"])]
+        stays = (known["stays_for"] >= lag).astype(float)
+    inside = known["step"].between(first, last)
+    if not inside.any():
+        raise BadInput(
+            f"no front is followed for {lag} step{'' if lag == 1 else 's'} there: runs have to go on past the initial "
+            "design, with fronts=true, in records that follow their points"
+        )
+    per_step = stays[inside].groupby([known.loc[inside, name] for name in (*CELL, "step")]).mean()
     return per_step.groupby(level=CELL).mean().rename("stays")
 
 

@@ -169,14 +169,21 @@ def _after_iterations(traces: Traces) -> Panel:
 
 
 def _within_budget(traces: Traces) -> Panel:
-    """Return the panel of the budget; raises BadInput where it does not count, or no two methods share a problem."""
+    """Return the panel of the budget, at equal money if too few runs use it up.
+
+    Raises BadInput where it does not count, or no two methods share a problem.
+    """
     budgets = minimal_budgets(at_horizon(of_families(traces, "alpha"), horizon(traces))[0], "CD")
     methods = ordered(for_budgets(traces, budgets).runs)
     ranked = ranks(traces, budgets, methods, (BUDGET,), np.ones(1), "CD")
+    within = f"within {BUDGET:.0%} of the minimal budget"
+    if ranked.long_enough.all() and not ranked.counting.all():
+        ranked = ranks(traces, budgets, methods, (BUDGET,), np.ones(1), "CD", equal_money=True)
+        within = f"at equal money {within}"
     if not ranked.counting.all():
         raise BadInput(too_short_notes(ranked)[0])
     rank = ranked.at(BUDGET).dropna(axis=1)
-    title = f"best {traces.judge} error within {BUDGET:.0%} of the minimal budget"
+    title = f"best {traces.judge} error {within}"
     why = "without a run for that budget on enough pairs"
     return _panel(title, rank, ordered(traces.runs), ranked.left_out, why, f" {ended_early(ranked)}")
 

@@ -14,6 +14,7 @@ from synthetic_records import Way, frame
 import datasets
 import pipelines
 from analysis.figures import front_figures, trace_figures
+from analysis.figures.f3_f5 import effective_alpha
 from analysis.plotting import Drawn, new_figure, place_labels, save, style
 from analysis.traces import collect
 from datasets.errors import BadInput
@@ -122,13 +123,16 @@ def test_f5_right_averages_supported_proposals_only(drawn: dict[str, Drawn], par
     numbers = drawn["partial-f5"].numbers
     right = numbers[numbers["panel"] == "right"]
     proposed = partial[(partial["acq"] == "cei") & (partial["step"] >= 5)]
-    grouped = proposed.groupby(["method", "step"])["effective_alpha"]
-    by_set = proposed.groupby(["method", "step", "dataset"])["effective_alpha"].mean()
-    expected = grouped.agg(["mean", "count", "median"]).assign(mean=by_set.groupby(["method", "step"]).mean())
+    expected = proposed.groupby(["method", "step"])["effective_alpha"].agg(["mean", "count", "median"])
     found = right.set_index(["method", "iteration"]).sort_index()
     assert found.index.get_level_values("iteration").min() == 6, "the initial design was not proposed"
-    for column, name in (("value", "mean"), ("n", "count"), ("median", "median")):
+    for column, name in (("mean", "mean"), ("n", "count"), ("value", "median")):
         np.testing.assert_allclose(found[column].to_numpy(dtype=float), expected[name])
+    assert found["upper"].isna().all() and "the largest" not in drawn["partial-f5"].caption
+    both = collect(partial.assign(effective_alpha_high=partial["effective_alpha"] + 1))
+    upper = effective_alpha(both)[0]
+    upper = upper[upper["lam"].notna()].set_index(["method", "iteration"]).sort_index()
+    np.testing.assert_allclose(upper["upper"], expected["median"] + 1)
     offered = proposed.groupby(["method", "step"]).size()
     np.testing.assert_allclose(found["unsupported"], 1 - expected["count"] / offered)
     caption, gone = drawn["partial-f5"].caption, proposed["effective_alpha"].isna()
@@ -233,12 +237,12 @@ def test_labels_lie_neither_on_markers_nor_on_one_another_and_near_their_points(
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_f5_draws_means_and_medians(partial: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = list[Axes]()
+def test_f5_draws_both_medians(partial: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    both, found = partial.assign(effective_alpha_high=partial["effective_alpha"] * 2), list[Axes]()
     monkeypatch.setattr("analysis.figures.f3_f5.save", lambda f, *rest: found.extend(f.axes) or save(f, *rest))
-    drawn = trace_figures()["f5"](collect(partial), tmp_path)
+    drawn = trace_figures()["f5"](collect(both), tmp_path)
     curve = drawn.numbers[(drawn.numbers["panel"] == "right") & (drawn.numbers["method"] == "cei(lam=0.5)")]
     shown = [np.asarray(line.get_ydata(), dtype=float) for line in found[1].lines]
-    for statistic in ("value", "median"):
+    for statistic in ("value", "upper"):
         expected = curve[statistic].to_numpy(dtype=float)
         assert any(len(y) == len(expected) and np.allclose(y, expected) for y in shown), statistic

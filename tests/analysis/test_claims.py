@@ -331,18 +331,28 @@ def test_a_gp_on_too_few_data_sets_is_left_out_of_claim_9() -> None:
 
 
 def test_persistence_by_hand() -> None:
+    """Seven fronts: 0 is evaluated at once, 1 stays for good, 2 falls after three steps, 3 is evaluated after two."""
     rows = [
-        (d, "clean", 0, step, k, float(k), stays)
+        (d, "clean", 0, step, 10 * step + k, float(k), k == 0, None if k == 0 or step == 11 else True, stays)
         for d in DATASETS
-        for step, kept in ((5, [True, False, False, None]), (6, [False, False, None]), (7, [None]))
-        for k, stays in enumerate(kept)
+        for step in range(5, 12)
+        for k, stays in enumerate([None, *([None] * 3 if step == 11 else [11 - step, min(3, 11 - step), 1])])
     ]
-    columns = ["dataset", "pipeline", "seed", "step", "candidate", "log_cost", "stays"]
-    words = {"acq": "ei", "method": "ei", **REFERENCE, "iterations": 8, "data": "0", "engine": "2", "spec": "ei"}
+    rows += [(d, "clean", 0, step + 2, 10 * step + 3, 9.0, True, None, None) for d in DATASETS for step in (5, 6)]
+    columns = ["dataset", "pipeline", "seed", "step", "candidate", "log_cost", "chosen", "stays", "stays_for"]
+    words = {"acq": "ei", "method": "ei", **REFERENCE, "iterations": 12, "data": "0", "engine": "2", "spec": "ei"}
     fronts = pd.DataFrame(rows, columns=columns).assign(**words)
     little = frame([("wind", "clean")], [Way("ei")], [0], 6)
     twelve = verdict_on(12, little, fronts=fronts)
-    assert twelve.low == pytest.approx(100 * (1 / 3 + 0) / 2) and twelve.verdict == HOLDS
+    # five steps after 5 and 6: 1 has stayed, 2 has not, 3 was evaluated within them and does not count
+    assert twelve.low == pytest.approx(50.0) and twelve.verdict == FAILS
+    assert "for 1 step 100.0 % [100.0, 100.0]" in twelve.ours and "no front is followed for 10 steps" in twelve.ours
+    assert "not looked at: steps 20 to 49 (no front is followed for 5 steps there" in twelve.why
+    fallen = fronts.assign(stays_for=fronts["stays_for"].clip(upper=4))
+    assert verdict_on(12, little, fronts=fallen).verdict == HOLDS
+    late = fronts.assign(step=fronts["step"] + 20, candidate=fronts["candidate"] + 1000)
+    parts = verdict_on(12, little, fronts=pd.concat([fallen, late], ignore_index=True))
+    assert (parts.verdict, parts.where) == (PARTLY, "all steps; steps before 20")
     with pytest.raises(BadInput, match="were made under several settings"):
         reference(pd.concat([fronts, fronts.assign(spec="other fit")]))
     with pytest.raises(BadInput, match="which choose differently"):
@@ -354,8 +364,6 @@ def test_persistence_by_hand() -> None:
     pd.testing.assert_frame_equal(reference(pd.concat([forest, fronts], ignore_index=True)), reference(fronts))
     of_kg = verdict_on(12, little, fronts=fronts.assign(utility="kg"))
     assert of_kg.verdict == UNDECIDED and "runs of utility=kg" in of_kg.why
-    most = fronts.assign(stays=[None if s is None else True for s in fronts["stays"]])
-    assert verdict_on(12, little, fronts=most).verdict == FAILS
 
 
 def test_the_command_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -161,7 +161,7 @@ def report_of_ragged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, li
     results, out, said = tmp_path_factory.mktemp("all") / "results", tmp_path_factory.mktemp("out"), list[str]()
     on_disk(results, PROBLEMS, WAYS, [0], 300)
     on_disk(results, PROBLEMS[:4], WAYS, [1, 2], 100)
-    fronts_on_disk(Path(f"{results}-fronts"), PROBLEMS, [0], stays=False)
+    fronts_on_disk(Path(f"{results}-fronts"), PROBLEMS, [0], stays=False, steps=14)
     fronts_on_disk(Path(f"{results}-fronts"), [("a1a", "clean"), ("splice", "clean")], [0], stays=True)
     with not_drawing():
         report.write(results, out, {}, say=said.append)
@@ -188,4 +188,4 @@ def test_the_report_draws_the_fronts_kept_beside_the_records(report_of_ragged: t
     assert "0.0 [0.0, 0.0] % of the points stay on the front; 5 of 144 problems, 1 seed (replay)" in text
     twelve = pd.read_csv(out / "claims.csv").set_index("number").loc[12]
     assert (twelve["low"], twelve["high"]) == (0.0, 0.0) and "5 data sets only" in twelve["why"]
-    assert "5 of 144 problems, 1 seed (replay), steps 5 to 7 of EI" in twelve["taken_over"]
+    assert "5 of 144 problems, 1 seed (replay), steps 5 to 13 of EI" in twelve["taken_over"]
