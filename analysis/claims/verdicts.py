@@ -379,9 +379,9 @@ class Evidence:
 
         Raises Missing where the records do not suffice for it.
         """
+        values = self.changes(method, measure).dropna()
         if view == SHARE and measure == "added":
             return mean(self.lost[method].dropna())
-        values = self.changes(method, measure).dropna()
         return median(values) if view == MEDIANS else mean(self.unflat(values) if view == UNFLAT else values)
 
     @cached_property

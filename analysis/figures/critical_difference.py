@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
+from textwrap import fill
 
 import numpy as np
 import pandas as pd
@@ -150,7 +151,7 @@ def cd(traces: Traces, out_dir: Path) -> Drawn:
         figure, plots = new_figure(5.0 * len(panels), 0.25 * most + 1.0, caption)
         for axes, panel in zip(plots.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
             _diagram(axes, panel.found)
-            axes.set_title(panel.title, fontsize=9)
+            axes.set_title(fill(panel.title, 56), fontsize=9)
         return save(figure, "cd", caption, numbers, out_dir)
 
 
