@@ -15,6 +15,7 @@ from scipy.stats import rankdata
 from analysis.selection import (
     BUDGET_MULTIPLES,
     LEAST_SHARE,
+    LEAST_SPENT,
     SAME,
     SHORT,
     SPENT,
@@ -26,7 +27,7 @@ from analysis.selection import (
     sparse,
 )
 from analysis.statistics import Scheme, bootstrap
-from analysis.traces import CELL, PROBLEM, Traces, at_budgets
+from analysis.traces import CELL, PROBLEM, Traces, at_budgets, spent
 from analysis.tradeoffs import finals
 from datasets.errors import BadInput
 
@@ -75,7 +76,8 @@ class Ranks:
     final incumbent. brief: runs that could have gone on. unfinished: runs with no successful evaluation within the
     budget, which rank last (ties).
     left_out: cells in which some method has no run, or whose problem has no minimal budget. sparse: methods asked for
-    and left out, for want of runs.
+    and left out, for want of runs. equal_money: whether all runs of a cell are cut at what the cheapest of them spent;
+    money: the share of the budget that this is (1 without).
     """
 
     methods: list[str]
@@ -90,6 +92,8 @@ class Ranks:
     there: Bool[np.ndarray, "C B"]
     left_out: int
     sparse: list[str]
+    equal_money: bool
+    money: Float[np.ndarray, "C B"]
 
     @property
     def capped(self) -> Bool[np.ndarray, "C B M"]:
@@ -103,8 +107,18 @@ class Ranks:
 
     @cached_property
     def counting(self) -> Bool[np.ndarray, " B"]:
-        """Budgets that count: enough data sets are left."""
+        """Budgets that count: enough data sets are left, and nine in ten runs use it up (at equal money, all do)."""
+        return self.long_enough & (self.equal_money | (self.using_up >= LEAST_SPENT))
+
+    @cached_property
+    def long_enough(self) -> Bool[np.ndarray, " B"]:
+        """Budgets for which runs of enough data sets were planned long enough."""
         return budgets_that_count(self._kept, self.cells)
+
+    @cached_property
+    def using_up(self) -> Float[np.ndarray, " B"]:
+        """Share of the runs of all methods together, over the cells used, that use each budget up."""
+        return self.part(self.ending == SPENT)
 
     @cached_property
     def _kept(self) -> Bool[np.ndarray, "C B"]:
@@ -114,9 +128,9 @@ class Ranks:
     def used(self) -> Bool[np.ndarray, "C B"]:
         """Cells that numbers are taken over: without a run too short for the budget (`selection.RULE`) or missing.
 
-        At a budget that does not count, all that have every run.
+        At a budget for which too few runs were planned long enough, all that have every run.
         """
-        return self._kept | (self.there & ~self.counting)
+        return self._kept | (self.there & ~self.long_enough)
 
     @property
     def taking_part(self) -> list[str]:
@@ -157,13 +171,18 @@ def ranks(
     multiples: tuple[float, ...] = BUDGET_MULTIPLES,
     shares: Float[np.ndarray, " S"] = RANK_CURVE_SHARES,
     what: str = "ranking",
+    equal_money: bool = False,
 ) -> Ranks:
     """Rank `methods` at every share of every multiple of each problem's minimal budget.
 
     Ranking is by the best error among evaluations that end within share x multiple x budget (the last share is 1);
-    ties share the mean rank. Of several runs of a method on a problem and seed `selection.for_budgets` takes one, of
-    methods that plan one per budget. Methods with too few runs are left out (`selection.sparse`). Raises BadInput when
-    fewer than two methods are asked for, or when no cell has them all.
+    ties share the mean rank. Of several runs of a method on a problem and seed `selection.for_budgets` takes one,
+    of methods that plan one per budget. Methods with too few runs are left out (`selection.sparse`). Raises
+    BadInput when fewer than two methods are asked for, or when no cell has them all.
+
+    equal_money: of a budget that some run of a cell (problem and seed) does not use up, only what the cheapest of
+    that cell's runs spent is given to all of them. Without, runs that end early at 300 evaluations are compared
+    with others at equal lengths rather than at equal money.
     """
     if len(methods) < 2:
         raise BadInput(f"{what} needs two methods or more, got: {', '.join(methods) or 'none'}")
@@ -186,11 +205,19 @@ def ranks(
     cells = row.index.to_frame(index=False)
     present = _taking_part(traces, rows, whole, cells)
     rows[:, ~present] = -1
-    error = _reached(traces, rows, whole, np.asarray(shares))
+    given = np.minimum(whole, _least_spent(traces, rows)) if equal_money else whole
+    error = _reached(traces, rows, given, np.asarray(shares))
     unfinished = (rows >= 0) & np.isnan(error[:, :, -1])
     there = ((rows >= 0) | ~present).all(axis=2)
     return Ranks(methods, cells, np.asarray(multiples), np.asarray(shares), _rank(error, present), present,
-                 *endings(traces, rows, whole), unfinished, there, int((~complete).sum()), few)  # fmt: skip
+                 *endings(traces, rows, whole), unfinished, there, int((~complete).sum()), few, equal_money,
+                 given / whole)  # fmt: skip
+
+
+def _least_spent(traces: Traces, rows: np.ndarray) -> np.ndarray:
+    """Return (C, B): the least total cost in seconds of the runs at `rows` (C, B, M; -1: none)."""
+    total = np.nanmax(spent(traces.cost_s), axis=1)
+    return np.asarray(np.where(rows >= 0, total[rows], np.inf).min(axis=2))
 
 
 def _taking_part(traces: Traces, rows: np.ndarray, whole: np.ndarray, cells: pd.DataFrame) -> np.ndarray:

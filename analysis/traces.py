@@ -8,6 +8,7 @@ import re
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -19,6 +20,7 @@ from omegaconf import OmegaConf
 from analysis import REFERENCE
 from datasets.errors import BadInput
 from harness.config import CONFIGS
+from harness.records import read_models, read_traces
 
 PROBLEM = ["dataset", "pipeline"]
 CELL = [*PROBLEM, "seed"]
@@ -267,6 +269,16 @@ def check_same_tables(frames: Mapping[str, pd.DataFrame]) -> None:
 # The arrays.
 
 
+def read_evaluations(results_dir: Path) -> pd.DataFrame:
+    """Return every evaluation on disk (`harness.records.read_traces`) with the largest alpha that made its choice.
+
+    effective_alpha_high is NaN where no models are recorded.
+    """
+    frame, models = read_traces(results_dir), read_models(results_dir)
+    key = ["spec", "seed", "step"]
+    return frame.merge(models[[*key, "effective_alpha_high"]], on=key, how="left", validate="one_to_one")
+
+
 @dataclass(frozen=True)
 class Traces:
     """Runs of one choice of components.
@@ -276,9 +288,10 @@ class Traces:
     or the budget that the run was planned for; 0 .. R-1.
 
     error, test_error: NaN for a failed evaluation and as padding. cost_s: seconds, NaN as padding.
-    effective_alpha: NaN where none exists. log_ei, predicted_cost_s: log utility and predicted seconds of what the
-    optimizer chose, NaN in the initial design; log_ei is NaN throughout for a frame without it. components: the choice,
-    by kind. judge: which error of the chosen configurations counts.
+    effective_alpha: the least alpha that would have made the choice, NaN where none exists; effective_alpha_high: the
+    largest, NaN throughout for a frame without it. log_ei, predicted_cost_s: log utility and predicted seconds of what
+    the optimizer chose, NaN in the initial design; log_ei is NaN throughout for a frame without it. components: the
+    choice, by kind. judge: which error of the chosen configurations counts.
     """
 
     runs: pd.DataFrame
@@ -286,6 +299,7 @@ class Traces:
     test_error: Float[np.ndarray, "R T"]
     cost_s: Float[np.ndarray, "R T"]
     effective_alpha: Float[np.ndarray, "R T"]
+    effective_alpha_high: Float[np.ndarray, "R T"]
     log_ei: Float[np.ndarray, "R T"]
     predicted_cost_s: Float[np.ndarray, "R T"]
     components: dict[str, str]
@@ -346,8 +360,9 @@ def collect(
     frame, chosen = choose_components(frame, wanted or {})
     if not mixed:
         check_same_origin(frame)
-    frame = frame if "log_ei" in frame else frame.assign(log_ei=np.nan)
-    runs, arrays = dense(frame, RUN, [*MEASURED, "predicted_cost_s", "log_ei"])
+    for name in ("log_ei", "effective_alpha_high"):
+        frame = frame if name in frame else frame.assign(**{name: np.nan})
+    runs, arrays = dense(frame, RUN, [*MEASURED, "effective_alpha_high", "predicted_cost_s", "log_ei"])
     data = runs["data"].astype(str) if "data" in runs else ""
     runs = runs[[*RUN, "spec", "plans", "evaluations"]].assign(data=data)
     return Traces(runs, components=chosen, judge=judge, **arrays)

@@ -127,6 +127,7 @@ FRONTS = pa.schema(
         ("then_log_ei", pa.float64()),
         ("then_log_cost", pa.float64()),
         ("stays", pa.bool_()),
+        ("stays_for", pa.int32()),
     ]
 )
 

@@ -2,8 +2,9 @@
 
 STUDY, "Claims to test", lists them. The rules were written before any result was looked at, and no rule is changed
 because of one. A claim is a few conditions on estimates with 95 % intervals: it *holds* when every interval lies
-inside its condition, *does not hold* when one lies wholly outside, and is *undecided* otherwise, or when the records do
-not contain what it needs. `evaluate` judges all twelve.
+inside its condition, *does not hold* when one lies wholly outside by Holm's correction for their number, and is
+*undecided* otherwise, or when the records do not contain what it needs. Where the records can be looked at in several
+ways (means, medians, equal money), it *holds only where* it holds in some. `evaluate` judges all twelve.
 """
 
 import importlib
@@ -57,7 +58,7 @@ def table(verdicts: Sequence[Verdict]) -> str:
     """Return the verdicts as a Markdown table, and below it how each was reached."""
     rows = [
         {"#": str(v.number), "claim": v.claim, "paper": v.paper, "ours": v.deciding or v.ours,
-         "verdict": f"**{v.verdict}**"}
+         "verdict": f"**{v.said}**"}
         for v in verdicts
     ]  # fmt: skip
     how = [
@@ -77,7 +78,8 @@ def write(verdicts: Sequence[Verdict], intervals: str, out_dir: Path) -> tuple[P
     """Write claims.md and claims.csv; `intervals` says what the intervals are."""
     text = (
         f"# Claims\n\n{intervals} A claim holds if the intervals of all its conditions lie inside them, does not hold "
-        f"if one lies wholly outside, and is undecided otherwise. The rules were written before the results.\n\n"
+        f"if one lies wholly outside (Holm's correction for their number), holds only where it holds in some ways to "
+        f"take the numbers, and is undecided otherwise. The rules were written before the results.\n\n"
         f"{table(verdicts)}\n"
     )
     paths = out_dir / "claims.md", out_dir / "claims.csv"

@@ -113,25 +113,32 @@ def f3(traces: Traces, out_dir: Path) -> Drawn:
 # F5: contextual EI, its bi-optimization beside EI^alpha's, and the alpha it amounts to (STUDY: F5).
 
 
+_RESAMPLES = 400  # of each of hundreds of medians
+
+
 def effective_alpha(traces: Traces) -> tuple[pd.DataFrame, str]:
-    """Average the alpha that CEI amounts to over runs, for every method and iteration with at least one proposal.
+    """Return the median over runs of the alpha that CEI amounts to, for every method and iteration with a proposal.
 
     Points of the initial design were not proposed and do not count. Those for which no alpha exists are left out of the
-    mean. Returns method, lam, iteration (1-based), value (mean), low, high, n (runs), median, unsupported (the share
-    left out), and the sentence on that share, over all and by lambda.
+    median. Returns method, lam, iteration (1-based), value (median of the least alpha that makes the choice), low,
+    high, n (runs), mean, upper (median of the largest such alpha; NaN where that is not recorded), unsupported (the
+    share left out), and the sentence on that share, over all and by lambda.
     """
     runs, supported = traces.runs, np.isfinite(traces.effective_alpha) & traces.proposed
     alpha = np.where(supported, traces.effective_alpha, np.nan)
+    largest = np.where(supported, traces.effective_alpha_high, np.nan)
     parts = []
     for method in ordered(runs):
         rows = np.flatnonzero(runs["method"] == method)
         steps = np.flatnonzero(traces.proposed[rows].any(axis=0))
-        values = pd.DataFrame(alpha[np.ix_(rows, steps)], index=pd.MultiIndex.from_frame(runs.loc[rows, CELL]))
-        part = bootstrap(values, "mean")
+        index = pd.MultiIndex.from_frame(runs.loc[rows, CELL])
+        values, upper = (pd.DataFrame(ends[np.ix_(rows, steps)], index=index) for ends in (alpha, largest))
+        part = bootstrap(values, "median", resamples=_RESAMPLES)
         part = part.assign(method=method, lam=runs.loc[rows[0], "lam"], iteration=steps + 1)
         proposed = traces.proposed[np.ix_(rows, steps)].sum(axis=0)
-        parts.append(part.assign(median=values.median().to_numpy(), unsupported=1 - part["n"] / proposed))
-    columns = ["method", "lam", "iteration", "value", "low", "high", "n", "median", "unsupported"]
+        part = part.assign(mean=values.mean().to_numpy(), upper=upper.median().to_numpy())
+        parts.append(part.assign(unsupported=1 - part["n"] / proposed))
+    columns = ["method", "lam", "iteration", "value", "low", "high", "n", "mean", "upper", "unsupported"]
     counts = pd.DataFrame({"proposed": traces.proposed.sum(axis=1), "supported": supported.sum(axis=1)})
     counts = counts.groupby(runs["lam"]).sum()
     by_lambda = (1 - counts["supported"] / counts["proposed"]).dropna()
@@ -146,7 +153,7 @@ def effective_alpha(traces: Traces) -> tuple[pd.DataFrame, str]:
 
 @drawn_from("traces", "Contextual EI beside EI^alpha, and the alpha it amounts to")
 def f5(traces: Traces, out_dir: Path) -> Drawn:
-    """Draw F5, left: CEI over lambda beside EI^alpha; right: CEI's mean and median effective alpha per iteration.
+    """Draw F5, left: CEI over lambda beside EI^alpha; right: the median alpha that CEI amounts to, per iteration.
 
     Raises BadInput without runs of `ei`, or of `cei`.
     """
@@ -165,9 +172,9 @@ def f5(traces: Traces, out_dir: Path) -> Drawn:
         f"EI^alpha{_and_of_cool(numbers)}, in percent of EI's on the same problem and seed (EI = 100), mean and",
         f"median over {scope(pairs.table, traces.evaluator)}, {span(numbers['n'], 'pair')}.",
         pairs_left_out(pairs, short, n),
-        "Right: mean (lines) and median (thin, dotted) over problems and seeds of the least alpha with which EI^alpha",
-        "would have made CEI's choice; where costs are nearly equal that alpha can be in the hundreds, and a single",
-        "such choice drives the mean, but not the median.",
+        "Right: median over problems and seeds of the least alpha with which EI^alpha would have made CEI's choice",
+        f"(lines){', and of the largest (thin, dotted)' if curve['upper'].notna().any() else ''}; where costs are",
+        "nearly equal it can be in the hundreds, which drives a mean but no median.",
         unsupported,
         f"Bars and bands: {intervals(pairs.table)}",
         THINNED,
@@ -203,7 +210,7 @@ def _draw_effective(axes: Axes, curve: pd.DataFrame) -> None:
     for lam, colour in zip(lams, sequence(len(lams)), strict=True):
         rows = curve[curve["lam"] == lam]
         axes.plot(rows["iteration"], rows["value"], color=colour, linewidth=1.3, label=f"$\\lambda$ = {lam:g}")
-        axes.plot(rows["iteration"], rows["median"], ":", color=colour, linewidth=0.8)
+        axes.plot(rows["iteration"], rows["upper"], ":", color=colour, linewidth=0.8)
         axes.fill_between(rows["iteration"], rows["low"], rows["high"], color=colour, alpha=0.15, linewidth=0)
     axes.set_yscale("symlog", linthresh=1.0)  # near-equal costs make single alphas of hundreds
     axes.set_ylim(0.0, max(1.0, axes.get_ylim()[1]))
@@ -211,5 +218,5 @@ def _draw_effective(axes: Axes, curve: pd.DataFrame) -> None:
     if lams:
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=7.5, handlelength=1.0, reverse=True)
     axes.set_xlabel("iteration (initial design included)")
-    axes.set_ylabel("effective $\\alpha$ of CEI (log scale above 1)")
+    axes.set_ylabel("median effective $\\alpha$ of CEI (log scale above 1)")
     axes.set_title("the $\\alpha$ that CEI amounts to", fontsize=10)

@@ -13,10 +13,10 @@ from analysis.claims.verdicts import Verdict
 from analysis.cost_models import read_if_there
 from analysis.report import page, sections, summary
 from analysis.report.sections import Evaluate, Records, draw_all, verdicts
-from analysis.traces import Judge, check_same_data, collect, only
+from analysis.traces import Judge, check_same_data, collect, only, read_evaluations
 from analysis.tradeoffs import all_fronts
 from datasets.files import write_atomically
-from harness.records import read_traces, specs
+from harness.records import specs
 
 TITLE = "Cost-aware Bayesian optimization: the study from these records"
 
@@ -37,7 +37,7 @@ def write(
     claims; None: `analysis.claims`. say: gets every file, and what could not be made; the page says it, too, in its
     place. Raises BadInput without records.
     """
-    frame = read_traces(results_dir)
+    frame = read_evaluations(results_dir)
     made = specs(results_dir)
     if not mixed:
         check_same_data(made)

@@ -16,7 +16,7 @@ import pandas as pd
 from analysis import selection
 from analysis import utilities as compared_utilities
 from analysis.captions import caveats, footnote, format_number, markdown_table, plural, reservations, with_caveat
-from analysis.claims.verdicts import FAILS, HOLDS, UNDECIDED, Verdict
+from analysis.claims.verdicts import FAILS, HOLDS, PARTLY, UNDECIDED, Verdict
 from analysis.cost_models import write_cost_page
 from analysis.figures import all_figures, anytime, tables
 from analysis.figures import utilities as utilities_figure
@@ -75,10 +75,11 @@ def count(found: Sequence[Verdict]) -> str:
     n = Counter(verdict.verdict for verdict in found)
     words = (
         (HOLDS, "holds", "hold"),
+        (PARTLY, "holds only in part", "hold only in part"),
         (FAILS, "does not hold", "do not hold"),
         (UNDECIDED, "is undecided", "are undecided"),
     )
-    return ", ".join(f"{n[kind]} {one if n[kind] == 1 else many}" for kind, one, many in words)
+    return ", ".join(f"{n[k]} {one if n[k] == 1 else many}" for k, one, many in words if n[k] or k != PARTLY)
 
 
 def number(verdict: Verdict) -> str:
@@ -92,7 +93,7 @@ def number(verdict: Verdict) -> str:
 
 def table(found: Sequence[Verdict]) -> str:
     """Return the headline table: claim, the paper's number, the one of ours that decided, verdict."""
-    rows = [{"#": str(v.number), "verdict": v.verdict, "claim": plain(v.claim), "ours [95 %]": plain(number(v)),
+    rows = [{"#": str(v.number), "verdict": v.said, "claim": plain(v.claim), "ours [95 %]": plain(number(v)),
              "paper": plain(v.paper)} for v in found]  # fmt: skip
     return markdown_table(pd.DataFrame(rows))
 
@@ -107,7 +108,7 @@ def reasons(found: Sequence[Verdict]) -> list[str]:
     out = []
     for v in found:
         over = "" if v.taken_over in ("", "-") else f" *Taken over:* {ended(v.taken_over)}"
-        out.append(f"**{v.number}. {ended(v.claim)}** **{v.verdict.capitalize()}:** {ended(v.why)}")
+        out.append(f"**{v.number}. {ended(v.claim)}** **{v.said.capitalize()}:** {ended(v.why)}")
         if v.deciding:
             out.append(f"*Numbers:* {ended(v.ours)}")
         out.append(f"*Statistic:* {ended(v.statistic)} *Rule:* {ended(v.rule)}{over}")
@@ -117,7 +118,7 @@ def reasons(found: Sequence[Verdict]) -> list[str]:
 def compared(found: Sequence[Verdict], without: Sequence[Verdict]) -> str:
     """Return the table of verdicts with and without some data sets, and whether they differ."""
     others = {v.number: v for v in without}
-    rows = [{"#": str(v.number), "all": v.verdict, "without": others[v.number].verdict,
+    rows = [{"#": str(v.number), "all": v.said, "without": others[v.number].said,
              "differs": "yes" if others[v.number].verdict != v.verdict else "no",
              "claim": plain(v.claim), "ours without them [95 %]": plain(number(others[v.number]))}
             for v in found if v.number in others]  # fmt: skip

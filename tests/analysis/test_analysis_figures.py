@@ -14,6 +14,7 @@ from synthetic_records import Way, frame
 import datasets
 import pipelines
 from analysis.figures import front_figures, trace_figures
+from analysis.figures.f3_f5 import effective_alpha
 from analysis.plotting import Drawn, new_figure, place_labels, save, style
 from analysis.traces import collect
 from datasets.errors import BadInput
@@ -85,11 +86,15 @@ def test_f3_numbers(drawn: dict[str, Drawn], level: str, request: pytest.Fixture
     for measure in ("error", "cost"):
         percent = 100 * found[measure].div(found[measure]["ei"], axis=0)
         for statistic, method in numbers.index:
-            expected = getattr(percent[method], statistic)()
+            values = percent[method]
+            expected = values.groupby("dataset").mean().mean() if statistic == "mean" else values.median()
             row = numbers.loc[(statistic, method)]
             assert row[f"{measure}_pct"] == pytest.approx(expected)
-            assert row[f"{measure}_pct_low"] <= expected * (1 + 1e-12)
-            assert row[f"{measure}_pct_high"] >= expected * (1 - 1e-12)
+            if level == "least":  # one data set
+                assert np.isnan(row[f"{measure}_pct_low"]) and np.isnan(row[f"{measure}_pct_high"])
+            else:
+                assert row[f"{measure}_pct_low"] <= expected * (1 + 1e-12)
+                assert row[f"{measure}_pct_high"] >= expected * (1 - 1e-12)
     family = numbers[numbers["alpha"].notna()]
     assert family["alpha"].tolist() == {"least": [0, 1] * 2, "partial": [0, 0.1, 1] * 2}[level]
     assert ("mean", "eicool") in numbers.index or level == "least", "EI-cool beside them, where it was run"
@@ -98,9 +103,9 @@ def test_f3_numbers(drawn: dict[str, Drawn], level: str, request: pytest.Fixture
 def test_f3_captions_say_what_was_averaged(drawn: dict[str, Drawn]) -> None:
     least, partial = drawn["least-f3"].caption, drawn["partial-f3"].caption
     assert f"1 of {ALL} problems, 1 seed (replay), 1 pair per method" in least
-    assert "20 iterations" in least and "One data set only" in least and "Marked" not in least
+    assert "20 iterations" in least and "No intervals: one data set only" in least and "Marked" not in least
     assert f"3 of {ALL} problems, 2 seeds (replay), 6 pairs per method" in partial
-    assert "One data set only" not in partial and "hiva† (partial)" in partial
+    assert "one data set only" not in partial and "hiva† (partial)" in partial
 
 
 def test_f5_left_numbers_and_uneven_counts(drawn: dict[str, Drawn], partial: pd.DataFrame) -> None:
@@ -121,8 +126,13 @@ def test_f5_right_averages_supported_proposals_only(drawn: dict[str, Drawn], par
     expected = proposed.groupby(["method", "step"])["effective_alpha"].agg(["mean", "count", "median"])
     found = right.set_index(["method", "iteration"]).sort_index()
     assert found.index.get_level_values("iteration").min() == 6, "the initial design was not proposed"
-    for column, name in (("value", "mean"), ("n", "count"), ("median", "median")):
+    for column, name in (("mean", "mean"), ("n", "count"), ("value", "median")):
         np.testing.assert_allclose(found[column].to_numpy(dtype=float), expected[name])
+    assert found["upper"].isna().all() and "the largest" not in drawn["partial-f5"].caption
+    both = collect(partial.assign(effective_alpha_high=partial["effective_alpha"] + 1))
+    upper = effective_alpha(both)[0]
+    upper = upper[upper["lam"].notna()].set_index(["method", "iteration"]).sort_index()
+    np.testing.assert_allclose(upper["upper"], expected["median"] + 1)
     offered = proposed.groupby(["method", "step"]).size()
     np.testing.assert_allclose(found["unsupported"], 1 - expected["count"] / offered)
     caption, gone = drawn["partial-f5"].caption, proposed["effective_alpha"].isna()
@@ -151,8 +161,8 @@ def test_rank_numbers_by_plain_loops(
     numbers = drawn[f"partial-{name}"].numbers.set_index(["multiple", "share", "method"])["value"]
     assert set(numbers.index.get_level_values("method")) == set(methods)
     complete = partial if name == "f4" else partial[partial["dataset"] == "wind"]  # the cells that have every method
-    ranks, ended = [], []
-    for _, rows in complete.groupby(["dataset", "pipeline"]):
+    ranks, ended, where = [], [], []
+    for (dataset, _), rows in complete.groupby(["dataset", "pipeline"]):
         front = rows[rows["acq"].isin(["ei", "eialpha", "eipu"])]
         budget = front.groupby(["method", "seed"])["cost_s"].sum().groupby("method").median().min()
         for _, cell in rows.groupby("seed"):
@@ -163,8 +173,10 @@ def test_rank_numbers_by_plain_loops(
                 ended.append(run["cost_s"].sum() < 2 * budget)
                 reached.append(run["error"][done].min())
             ranks.append(pd.Series(reached, index=methods).fillna(np.inf).rank())
+            where.append(dataset)
+    expected = pd.DataFrame(ranks).groupby(where).mean().mean()
     for method in methods:
-        assert numbers[2.0, 1.0, method] == pytest.approx(np.mean([r[method] for r in ranks]))
+        assert numbers[2.0, 1.0, method] == pytest.approx(expected[method])
     assert f"{np.mean(ended):.1%} (200%)" in drawn[f"partial-{name}"].caption
 
 
@@ -225,12 +237,12 @@ def test_labels_lie_neither_on_markers_nor_on_one_another_and_near_their_points(
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_f5_draws_means_and_medians(partial: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = list[Axes]()
+def test_f5_draws_both_medians(partial: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    both, found = partial.assign(effective_alpha_high=partial["effective_alpha"] * 2), list[Axes]()
     monkeypatch.setattr("analysis.figures.f3_f5.save", lambda f, *rest: found.extend(f.axes) or save(f, *rest))
-    drawn = trace_figures()["f5"](collect(partial), tmp_path)
+    drawn = trace_figures()["f5"](collect(both), tmp_path)
     curve = drawn.numbers[(drawn.numbers["panel"] == "right") & (drawn.numbers["method"] == "cei(lam=0.5)")]
     shown = [np.asarray(line.get_ydata(), dtype=float) for line in found[1].lines]
-    for statistic in ("value", "median"):
+    for statistic in ("value", "upper"):
         expected = curve[statistic].to_numpy(dtype=float)
         assert any(len(y) == len(expected) and np.allclose(y, expected) for y in shown), statistic

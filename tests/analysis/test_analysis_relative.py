@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 from synthetic_records import Way, frame
 
-from analysis.captions import ranks_left_out
+from analysis.captions import ended_early, ranks_left_out, too_short_notes
 from analysis.ranks import minimal_budgets, rank_curves, ranks
 from analysis.selection import BUDGET_MULTIPLES
 from analysis.traces import PROBLEM, Traces, collect
@@ -228,3 +228,22 @@ def test_a_method_tried_once_hides_none_of_the_others() -> None:
     found = ranks(traces, budgets, ["ei", "eialpha(alpha=0.25)", "eipu"], (1.0,), np.ones(1))
     assert found.methods == ["ei", "eipu"] and len(found.cells) == 6 and found.left_out == 0
     assert "want of runs on half of EI's problem-seed pairs: eialpha(alpha=0.25)." in ranks_left_out(found)
+
+
+def test_equal_money_by_hand() -> None:
+    """Runs of 300 evaluations that spend 30 s and 300 s of a budget of 100 s: at equal money both have 30 s."""
+    parts = []
+    for way, cost, late in ((Way("eipu"), 0.1, 0.3), (Way("ei"), 1.0, 0.2)):
+        rows = frame([("wind", "clean")], [way], [0, 1], 300)
+        parts.append(rows.assign(cost_s=cost, error=np.where(rows["step"] < 50, 0.4 if cost == 1.0 else 0.5, late)))
+    both = collect(pd.concat(parts))
+    budget = pd.DataFrame({"budget_s": [20.0]}, index=pd.MultiIndex.from_tuples([("wind", "clean")], names=PROBLEM))
+    planned = ranks(both, budget, ["ei", "eipu"], (1.0, 5.0), np.ones(1))
+    equal = ranks(both, budget, ["ei", "eipu"], (1.0, 5.0), np.ones(1), equal_money=True)
+    np.testing.assert_array_equal(planned.rank[:, :, 0], [[[2, 1], [1, 2]]] * 2)  # 20 s: EIpu has got to 0.3
+    np.testing.assert_array_equal(equal.rank[:, :, 0], [[[2, 1], [2, 1]]] * 2)  # 30 s: EI has not
+    np.testing.assert_allclose(equal.money, [[1.0, 0.3]] * 2)
+    assert planned.using_up.tolist() == [1.0, 0.5] and planned.counting.tolist() == [True, False]
+    assert equal.counting.all() and planned.long_enough.all()
+    assert too_short_notes(planned) == ["", "50% of runs use it up"]
+    assert "fewer than 90% of all runs use up" in ended_early(planned) and "30% (500%) of it" in ended_early(equal)
