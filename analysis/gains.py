@@ -94,7 +94,7 @@ def gains(traces: Traces, n: int, folder: Path = TABLES) -> pd.DataFrame:
     if traces.evaluator not in REPLAYED:
         raise BadInput(f"{traces.evaluator} runs have no tables, of which what there was to gain is read")
     what = "loss" if traces.evaluator == "replay_loss" else "error"
-    initial = int(np.where(traces.proposed.any(axis=1), traces.proposed.argmax(axis=1), n).max())
+    initial = int(np.where(traces.proposed.any(axis=1), traces.proposed.argmax(axis=1), n).min())
     found = {
         (dataset, pipeline): _ends(problem_name(dataset, pipeline), data, n, initial, what, traces.judge, folder)
         for dataset, pipeline, data in traces.runs[[*PROBLEM, "data"]].drop_duplicates().to_numpy()
