@@ -183,7 +183,8 @@ def ranks_left_out(ranked: "Ranks") -> str:
         if not there.all():
             at = ", ".join(f"{m:.0%}" for m in ranked.multiples[there]) or "no budget"
             parts.append(
-                f"{method} plans with its budget and takes part where nine in ten pairs have its run: at {at}."
+                f"{method} plans with its budget and takes part where nine in ten pairs have the runs of all that do: "
+                f"at {at}."
             )
     lacking = zip((~ranked.there).sum(axis=0), ranked.multiples, strict=True)
     without = ", ".join(f"{n:,} ({m:.0%})" for n, m in lacking if n)

@@ -4,6 +4,7 @@ Notation: C cells (problem and seed), B budget multiples, S shares of a budget, 
 CEI do not look at the budget, so one long run serves all; EI-cool plans for one, and has a run for each.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -27,7 +28,7 @@ from analysis.selection import (
     sparse,
 )
 from analysis.statistics import Scheme, bootstrap
-from analysis.traces import CELL, PROBLEM, Traces, at_budgets, spent
+from analysis.traces import CELL, EI, EIPU, PROBLEM, Traces, at_budgets, ordered, spent
 from analysis.tradeoffs import finals
 from datasets.errors import BadInput
 
@@ -70,7 +71,7 @@ class Ranks:
     """Ranks (1 = best) of M methods in every cell in which all of them have a run.
 
     present: which methods take part at which budget: a method that plans with its budget (EI-cool) has one run for
-    each, and takes part where nearly every cell has that run; elsewhere its ranks are NaN. there: cells in which all
+    each, and takes part where nearly every cell has those runs; elsewhere its ranks are NaN. there: cells in which all
     that take part have a run; the others count nowhere.
     ending: how each run ended against the budget (`endings`); runs that ended before it was spent count with their
     final incumbent. brief: runs that could have gone on. unfinished: runs with no successful evaluation within the
@@ -160,8 +161,14 @@ class Ranks:
         return np.asarray((taking & which).sum((0, 2)) / taking.sum((0, 2)))
 
 
+FAMILIES: dict[str, Callable[[pd.DataFrame], list[str]]] = {
+    "cei": lambda runs: ordered(runs[runs["lam"].notna() | runs["method"].isin([EI, EIPU])]),
+    "eialpha": lambda runs: ordered(runs[on_papers_grid(runs)]),
+}
+"""The methods of F6 and F4, of those among the runs."""
+
 RANK_CURVE_SHARES = np.linspace(0, 1, 41)
-MOST_LACKING = 0.1  # share of a budget's cells that may lack the run of a method that plans, for it to take part
+MOST_LACKING = 0.1  # share of a budget's cells that may lack the run of some method that plans and takes part
 
 
 def ranks(
@@ -221,15 +228,24 @@ def _least_spent(traces: Traces, rows: np.ndarray) -> np.ndarray:
 
 
 def _taking_part(traces: Traces, rows: np.ndarray, whole: np.ndarray, cells: pd.DataFrame) -> np.ndarray:
-    """Return (B, M): which methods have runs in all cells; where they plan, in 90 % of those that the others count in.
+    """Return (B, M): which methods have runs in all cells; and of those that plan, beginning with the most complete, as
+    many as together lack a run in at most a tenth of the cells that the others count in.
 
     A cell in which a run for the budget is missing then does not count at that budget.
     """
-    steady = (rows >= 0).all(axis=(0, 1))
+    steady = np.asarray((rows >= 0).all(axis=(0, 1)))
     counts = cells_that_count(*endings(traces, rows[:, :, steady], whole))
     counts |= ~budgets_that_count(counts, cells)
-    lacking = ((rows < 0) & counts[:, :, None]).sum(axis=0) / counts.sum(axis=0)[:, None]
-    return np.asarray((rows >= 0).any(axis=0) & (lacking <= MOST_LACKING))
+    lacking = np.asarray((rows < 0) & counts[:, :, None])
+    there: Bool[np.ndarray, "B M"] = np.tile(steady, (rows.shape[1], 1))
+    for b in range(rows.shape[1]):
+        gone = np.zeros(len(rows), dtype=bool)
+        for m in np.argsort(lacking[:, b].sum(axis=0), kind="stable"):
+            if not steady[m] and (rows[:, b, m] >= 0).any():
+                union = gone | lacking[:, b, m]
+                there[b, m] = union.sum() <= MOST_LACKING * counts[:, b].sum()
+                gone = union if there[b, m] else gone
+    return there
 
 
 def _rows(runs: pd.DataFrame, row: pd.DataFrame, method: str, whole: Float[np.ndarray, "C B"]) -> np.ndarray:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
 
-from analysis.traces import CELL, EI, EICOOL, PROBLEM, STUDY_ITERATIONS, Traces, spent
+from analysis.traces import CELL, EI, PROBLEM, STUDY_ITERATIONS, Traces, spent
 from datasets.errors import BadInput
 
 # Which methods have runs enough to be compared: one that was tried on a few problems must not hide the others.
@@ -182,14 +182,30 @@ def on_papers_grid(runs: pd.DataFrame) -> pd.Series:
     return runs["alpha"] <= LARGEST_ALPHA
 
 
-def and_cool(traces: Traces, n: int, *axes: str) -> Traces:
-    """Return the runs of `of_families`, and beside them those of EI-cool without tau, if one was planned for `n`
-    iterations and made them: `at_horizon` takes these and counts the others.
+def and_rivals(traces: Traces, n: int, *axes: str) -> Traces:
+    """Return the runs of `of_families`, and beside them those on neither axis (EI-cool, random search, ...) without
+    tau, of methods that have runs of `n` iterations for `at_horizon` to take.
     """
     runs = traces.runs
-    cool = (runs["method"] == EICOOL) & runs["tau"].isna()
-    found = bool((cool & (runs["iterations"] == n) & (runs["evaluations"] >= n)).any())
-    return traces.select((runs[list(axes)].notna().any(axis=1) | (cool & found)).to_numpy())
+    off = runs["alpha"].isna() & runs["lam"].isna() & runs["tau"].isna()
+    fits = off & (runs["evaluations"] >= n) & (~runs["plans"] | (runs["iterations"] == n))
+    rivals = off & runs["method"].isin(runs.loc[fits, "method"])
+    return traces.select((runs[list(axes)].notna().any(axis=1) | rivals).to_numpy())
+
+
+def rivals_within_budgets(traces: Traces, budgets: pd.DataFrame) -> list[str]:
+    """Return the methods on neither axis that can be ranked within the minimal `budgets`, in order of their names.
+
+    Those that plan with a budget and have runs for one, and others whose runs were planned for as many iterations as
+    EI's on nine in ten of EI's cells: shorter ones would make budgets leave out most cells.
+    """
+    runs = for_budgets(traces, budgets).runs
+    off = runs["alpha"].isna() & runs["lam"].isna()
+    planned = runs.loc[off & runs["plans"], "method"]
+    ei = runs[runs["method"] == EI].set_index(CELL)["iterations"]
+    own = runs[off & ~runs["plans"]].join(ei.rename("of_ei"), on=CELL)
+    long = (own["iterations"] >= own["of_ei"]).groupby(own["method"]).sum()
+    return sorted({*planned, *long.index[long >= (1 - MOST_SHORT) * len(ei)]})
 
 
 def _one_each(runs: pd.DataFrame, *order: pd.Series) -> np.ndarray:

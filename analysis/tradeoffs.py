@@ -115,6 +115,7 @@ def all_fronts(results_dir: Path) -> pd.DataFrame:
 # Source: Guinet et al. 2020, bi-optimization figures (STUDY: F3, F5).
 
 MEASURES = ("cost_pct", "error_pct")
+EI_STOPPED = "ei-n"  # the `acq` of EI stopped after n evaluations
 
 
 @dataclass(frozen=True)
@@ -157,20 +158,32 @@ def finals(traces: Traces, stopped: Int[np.ndarray, " R"] | int | None = None) -
     )
 
 
-def stopped_early(traces: Traces, lengths: Sequence[int]) -> pd.DataFrame:
-    """Return the `finals` of EI's runs stopped after each of some numbers of evaluations, as methods ``ei-n``."""
-    ei = traces.select((traces.runs["method"] == EI).to_numpy())
-    named = (finals(ei, n).assign(method=f"{EI}-{n}", acq="ei-n", alpha=np.nan, lam=np.nan) for n in lengths)
-    return pd.concat(named, ignore_index=True)
+def stopped_early(traces: Traces, method: str = EI, lengths: Sequence[int] | None = None) -> pd.DataFrame:
+    """Return the `finals` of a method's runs stopped after each of some numbers of evaluations, methods ``<method>-n``.
+
+    lengths: None for all from the first choice of the optimizer, or the first evaluation, to the last but one.
+    """
+    own = traces.select((traces.runs["method"] == method).to_numpy())
+    if lengths is None:
+        lengths = range(int(own.proposed.argmax(axis=1).max()) + 1, int(own.runs["evaluations"].max()))
+    ended, n = finals(own), np.repeat(np.asarray(lengths, dtype=int), len(own.runs))
+    run = np.tile(np.arange(len(own.runs)), len(lengths))
+    steps = np.minimum(ended["evaluations"].to_numpy()[run], n)
+    return ended.iloc[run].reset_index(drop=True).assign(
+        method=[f"{method}-{k}" for k in n], acq=EI_STOPPED if method == EI else f"{method}-n", alpha=np.nan,
+        lam=np.nan, evaluations=steps, final_error=own.incumbent[run, steps - 1],
+        total_cost_s=spent(own.cost_s)[run, steps - 1],
+    )  # fmt: skip
 
 
-def relative_to_ei(traces: Traces, what: str = "relative numbers") -> Relative:
+def relative_to_ei(traces: Traces, what: str = "relative numbers", beside: pd.DataFrame | None = None) -> Relative:
     """Return cost_pct = 100 c*/c*_EI and error_pct = 100 y*/y*_EI of runs of equal length.
 
-    `what` names the asker in the error. Raises BadInput without runs of `ei`, and where no pair is left.
+    `what` names the asker in the error; beside: `finals` of further methods, such as EI stopped early. Raises BadInput
+    without runs of `ei`, and where no pair is left.
     """
     require(traces.runs, EI, what)
-    table = finals(traces)
+    table = pd.concat([finals(traces), *([] if beside is None else [beside])], ignore_index=True)
     ei = table.loc[table["method"] == EI, [*CELL, "final_error", "total_cost_s"]]
     pairs = table.merge(ei, on=CELL, how="left", suffixes=("", "_ei"), validate="many_to_one")
     unpaired = pairs["total_cost_s_ei"].isna()
@@ -226,10 +239,11 @@ class Hypervolumes:
     incomplete: int
 
 
-def scaled(table: pd.DataFrame) -> tuple[pd.DataFrame, int, int]:
+def scaled(table: pd.DataFrame, beside: pd.DataFrame | None = None) -> tuple[pd.DataFrame, int, int]:
     """Return cost and error of every run on EI's scale, and how many cells are flat and incomplete.
 
-    table: `finals` of runs of equal length, and of such runs stopped early. Raises BadInput where no cell is left.
+    table: `finals` of runs of equal length; beside: of others, put on the same scale. Raises BadInput where no cell is
+    left.
     """
     ei = table.loc[table["method"] == EI].set_index(CELL)[["total_cost_s", "initial_error"]]
     ei = ei.rename(columns={"initial_error": "initial"})
@@ -242,37 +256,42 @@ def scaled(table: pd.DataFrame) -> tuple[pd.DataFrame, int, int]:
     known = known[complete & ~flat].drop(columns="whole").add_suffix("_of_cell")
     if known.empty:
         raise BadInput("no problem and seed in which every method ran and one gained on the initial design")
-    rows = table.join(known, on=CELL, how="inner")
+    rows = pd.concat([table, *([] if beside is None else [beside])], ignore_index=True)
+    rows = rows.join(known, on=CELL, how="inner")
     room = rows["initial_of_cell"] - rows["best_of_cell"]
     rows["cost"] = rows["total_cost_s"] / rows["total_cost_s_of_cell"]
     rows["loss"] = (rows["final_error"] - rows["best_of_cell"]) / room
     return rows[[*CELL, "method", "cost", "loss"]], int(flat.sum()), int((~complete).sum())
 
 
-def hypervolumes(table: pd.DataFrame, families: Mapping[str, Sequence[str]]) -> Hypervolumes:
+def hypervolumes(
+    table: pd.DataFrame, families: Mapping[str, Sequence[str]], beside: pd.DataFrame | None = None
+) -> Hypervolumes:
     """Return the hypervolume of each family's methods per problem, of their means over seeds.
 
-    table: as in `scaled`. Means first, so that the best of many noisy runs is no gain.
+    table, beside: as in `scaled`. Means first, so that the best of many noisy runs is no gain. NaN on problems without
+    runs of all methods of a family.
     """
-    rows, flat, incomplete = scaled(table)
+    rows, flat, incomplete = scaled(table, beside)
     means = rows.groupby([*PROBLEM, "method"])[["cost", "loss"]].mean()
     found = {}
     for name, methods in families.items():
         part = means[means.index.get_level_values("method").isin(methods)].groupby(level=PROBLEM)
-        found[name] = part.apply(lambda points: hypervolume(points.to_numpy(), np.ones(2)))
+        areas = part.apply(lambda points: hypervolume(points.to_numpy(), np.ones(2)))
+        found[name] = areas[part.size() == len(methods)]
     cells = rows[CELL].drop_duplicates().reset_index(drop=True)
     return Hypervolumes(pd.DataFrame(found), cells, flat, incomplete)
 
 
 def of_equal_reach(
-    cost: Mapping[str, float], families: Mapping[str, Sequence[str]], beside: Mapping[str, float]
+    cost: Mapping[str, float], families: Mapping[str, Sequence[str]], beside: Mapping[str, Mapping[str, float]]
 ) -> dict[str, list[str]]:
-    """Return as many methods of each of two families over the range of cost that both reach, EI apart, and of a third.
+    """Return as many methods of each of two families over the range of cost that both reach, EI apart, and of others.
 
     cost: each method's mean cost relative to EI's. A method cheaper than the other family's cheapest is left out. Of
     the family that then has more methods those are taken that lie nearest to the other's in log cost, one for each,
-    at the least sum of distances; of those `beside` (EI stopped after n evaluations, by label: its cost) likewise, as
-    ``beside``. Errors play no part.
+    at the least sum of distances; of those `beside` (a method stopped after n evaluations, by label: its cost)
+    likewise. Errors play no part.
     """
     floor = max((min((cost[m] for m in own), default=np.inf) for own in families.values()), default=np.inf)
     within = {name: [m for m in own if cost[m] >= floor] for name, own in families.items()}
@@ -284,7 +303,7 @@ def of_equal_reach(
         return [among[k] for k in sorted(linear_sum_assignment(apart)[1].tolist())]
 
     found = {name: few if name == fewest else nearest(own, cost) for name, own in within.items()}
-    return {**found, "beside": nearest(list(beside), beside)}
+    return found | {name: nearest(list(costs), costs) for name, costs in beside.items()}
 
 
 # The bi-optimization trade-off of a family of methods: mean and median cost and error relative to EI.

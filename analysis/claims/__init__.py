@@ -18,7 +18,7 @@ import pandas as pd
 from analysis import captions
 from analysis.claims import cost_models
 from analysis.claims.verdicts import Claim, Evidence, Verdict
-from analysis.traces import Judge
+from analysis.traces import Judge, Traces
 from datasets.files import write_atomically
 
 __all__ = ["Verdict", "evaluate"]
@@ -34,14 +34,15 @@ def evaluate(
     fronts: pd.DataFrame | None = None,
     judge: Judge = "validation",
     mixed: bool = False,
+    collected: Traces | None = None,
 ) -> list[Verdict]:
     """Return the verdict on each of the twelve claims; what the records do not suffice for is undecided, and says why.
 
     traces: `harness.records.read_traces`; costs: `analysis.cost_models.read_costs`; fronts:
     `analysis.tradeoffs.read_fronts`. judge: whether the validation or the test error of the configurations chosen
-    counts. mixed: as for `collect`.
+    counts. mixed: as for `collect`; collected: what that makes of the traces, where it is at hand.
     """
-    evidence = Evidence(traces, costs, fronts, judge, mixed)
+    evidence = Evidence(traces, costs, fronts, judge, mixed, collected)
     return [claim.verdict(evidence) for claim in CLAIMS]
 
 

@@ -31,9 +31,10 @@ from analysis.claims.verdicts import (
 )
 from analysis.ranks import Ranks
 from analysis.selection import RULE, at_horizon, horizon, left_aside, of_families, sparse
-from analysis.statistics import mean, of_means
-from analysis.traces import CELL, EI, EIPU, Traces, ordered
+from analysis.statistics import Estimate, mean, of_means
+from analysis.traces import CELL, EI, EIPU, Traces, ordered, short
 from analysis.tradeoffs import (
+    EI_STOPPED,
     Hypervolumes,
     finals,
     hypervolumes,
@@ -151,12 +152,25 @@ def _both_ends(evidence: Evidence, view: str) -> Finding:
 FEWEST_ALPHAS, FEWEST_BUDGETS = 5, 3
 LARGE = (20.0, 10.0, 5.0, 2.0)  # a large budget of claim 6, the largest first: four times the lowest, or more
 BEST = 0.2
-_RANK = "mean rank, over problems and seeds, of the best error within a budget, among EI^alpha"
+_RANK = (
+    "mean rank, over problems and seeds with and without flat data sets, of the best error within a budget, among "
+    "EI^alpha"
+)
 
 
-def _either_way(examine: Callable[[bool], Finding]) -> Finding:
-    """Return the finding within budgets that are used up, and at equal money; examine: of equal_money."""
-    return in_views({PLANNED: lambda: examine(False), MONEY: lambda: examine(True)})
+Kept = Callable[[pd.DataFrame], pd.DataFrame]
+
+
+def _either_way(evidence: Evidence, examine: Callable[[bool, Kept], Finding]) -> Finding:
+    """Return the finding within budgets that are used up, and at equal money; both also without flat data sets.
+
+    examine: of equal_money, and of what is kept of ranks by cell.
+    """
+    ways: dict[str, Callable[[], Finding]] = {}
+    for view, equal_money in ((PLANNED, False), (MONEY, True)):
+        ways[view] = partial(examine, equal_money, lambda ranks: ranks)
+        ways[f"{view}, without flat data sets"] = partial(examine, equal_money, evidence.unflat)
+    return in_views(ways)
 
 
 def _ranks_over_alpha(evidence: Evidence, equal_money: bool) -> tuple[Ranks, list[float]]:
@@ -193,17 +207,17 @@ def wrong_way(rank: Float[np.ndarray, "B M"]) -> Float[np.ndarray, " B"]:
 )
 def claim_4(evidence: Evidence) -> Finding:
     """The valley of ranks over alpha, averaged over the budgets that count."""
-    return _either_way(lambda equal_money: _valley(evidence, equal_money))
+    return _either_way(evidence, partial(_valley, evidence))
 
 
-def _valley(evidence: Evidence, equal_money: bool) -> Finding:
+def _valley(evidence: Evidence, equal_money: bool, kept: Kept) -> Finding:
     ranked, alphas = _ranks_over_alpha(evidence, equal_money)
     budgets = ranked.multiples[ranked.counting]
     if len(budgets) < FEWEST_BUDGETS:
         need(ranked, tuple(ranked.multiples))
     values = sum(ranked.at(m) for m in budgets) / len(budgets)
     assert isinstance(values, pd.DataFrame)
-    values = values.dropna()  # the cells that count at every one of them
+    values = kept(values.dropna())  # the cells that count at every one of them
     middle = values[ranked.methods[alphas.index(BEST)]]
 
     def best(means: Float[np.ndarray, "B M"]) -> Float[np.ndarray, " B"]:
@@ -228,16 +242,16 @@ def _valley(evidence: Evidence, equal_money: bool) -> Finding:
 )
 def claim_5(evidence: Evidence) -> Finding:
     """EIpu's place among EI^alpha at the two lowest budgets."""
-    return _either_way(lambda equal_money: _place_of_eipu(evidence, equal_money))
+    return _either_way(evidence, partial(_place_of_eipu, evidence))
 
 
-def _place_of_eipu(evidence: Evidence, equal_money: bool) -> Finding:
+def _place_of_eipu(evidence: Evidence, equal_money: bool, kept: Kept) -> Finding:
     ranked, alphas = _ranks_over_alpha(evidence, equal_money)
     need(ranked, (0.5, 1.0))
     middle = (len(alphas) + 1) / 2
     conditions = [
         Condition(f"rank of EIpu at {m:.0%} above the middle one ({middle:g} of {len(alphas)}) by",
-                  mean(ranked.at(m)[EIPU] - middle), 0.0, digits=2)
+                  mean(kept(ranked.at(m))[EIPU] - middle), 0.0, digits=2)
         for m in (0.5, 1.0)
     ]  # fmt: skip
     return evidence.of_ranks(ranked, conditions)
@@ -251,16 +265,16 @@ def _place_of_eipu(evidence: Evidence, equal_money: bool) -> Finding:
 )
 def claim_6(evidence: Evidence) -> Finding:
     """EI's rank at a large budget against its rank at the lowest."""
-    return _either_way(lambda equal_money: _catching_up(evidence, equal_money))
+    return _either_way(evidence, partial(_catching_up, evidence))
 
 
-def _catching_up(evidence: Evidence, equal_money: bool) -> Finding:
+def _catching_up(evidence: Evidence, equal_money: bool, kept: Kept) -> Finding:
     ranked, _ = _ranks_over_alpha(evidence, equal_money)
     usable = [m for m in LARGE if m in set(ranked.multiples[ranked.counting])]
     if not usable:
         need(ranked, LARGE)
     need(ranked, (0.5,))
-    change = mean((ranked.at(usable[0])[EI] - ranked.at(0.5)[EI]).dropna())
+    change = mean(kept(ranked.at(usable[0])[[EI]] - ranked.at(0.5)[[EI]]).dropna()[EI])
     what = f"rank of EI at {usable[0]:.0%} minus that at 50%"
     return evidence.of_ranks(ranked, [Condition(what, change, at_most=0.0, digits=2)])
 
@@ -285,31 +299,42 @@ def families_of(runs: pd.DataFrame) -> dict[str, list[str]]:
 
 
 def volumes(equal: Traces) -> tuple[Hypervolumes, dict[str, list[str]]]:
-    """Return the hypervolumes of the two families, and of EI stopped early (``ei_n``), and their methods without EI.
+    """Return the hypervolumes of the two families, of EI stopped early (``ei-n``) and of each rival stopped early, by
+    its name; and their methods without EI.
 
     As many methods of each, over the range of cost that both families reach (`of_equal_reach`); EI itself stands in
-    all. No other method's runs take part. `equal`: runs of equal length. Raises BadInput where no problem and seed has
-    runs of both that can be compared, or where fewer than two methods of each are left.
+    all. The scale, and the cells that count, are those of the two families. `equal`: runs of equal length. Raises
+    BadInput where no problem and seed has runs of both that can be compared, or where fewer than two methods of each
+    are left.
     """
     families = families_of(equal.runs)
     counted = {method for methods in families.values() for method in methods}
     own = finals(equal.select(equal.runs["method"].isin(counted).to_numpy()))
     cost = scaled(own)[0].groupby("method")["cost"].mean()
-    ei = equal.select((equal.runs["method"] == EI).to_numpy())
-    design = int(ei.proposed.argmax(axis=1).max())
-    stopped = stopped_early(ei, range(design + 1, int(ei.runs["evaluations"].max())))
-    whole = stopped[CELL].merge(own.loc[own["method"] == EI, [*CELL, "total_cost_s"]], on=CELL, how="left")
-    share = (stopped["total_cost_s"] / whole["total_cost_s"].to_numpy()).groupby(stopped["method"]).mean()
+    whole = own.loc[own["method"] == EI].set_index(CELL)["total_cost_s"].rename("whole")
+    few = sparse(equal.runs)
+    rivals = [m for m in _rivals(equal.runs) if m not in few]
+    stopped = {name: stopped_early(equal, method) for name, method in [(EI_STOPPED, EI), *((m, m) for m in rivals)]}
     inner = {name: [m for m in methods if m != EI] for name, methods in families.items()}
-    costs, beside = ({str(m): float(c) for m, c in found.dropna().items()} for found in (cost, share))
-    chosen = of_equal_reach(costs, inner, beside)
-    chosen["ei_n"] = chosen.pop("beside")
+    chosen = of_equal_reach(_by_method(cost), inner, {
+        name: _by_method((t["total_cost_s"] / t.join(whole, on=CELL)["whole"]).groupby(t["method"]).mean())
+        for name, t in stopped.items()
+    })  # fmt: skip
     if min(map(len, chosen.values())) < FEWEST - 1:
         raise BadInput(
             f"fewer than {FEWEST - 1} methods of EI^alpha and of CEI lie in the range of cost that both reach"
         )
-    kept = pd.concat([own, stopped[stopped["method"].isin(chosen["ei_n"])]], ignore_index=True)
-    return hypervolumes(kept, {name: [EI, *methods] for name, methods in chosen.items()}), chosen
+    beside = pd.concat([t[t["method"].isin(chosen[name])] for name, t in stopped.items()], ignore_index=True)
+    return hypervolumes(own, {name: [EI, *methods] for name, methods in chosen.items()}, beside), chosen
+
+
+def _rivals(runs: pd.DataFrame) -> list[str]:
+    """Return the methods on neither axis that were not planned for a budget."""
+    return sorted(set(runs.loc[runs["alpha"].isna() & runs["lam"].isna() & runs["tau"].isna(), "method"]))
+
+
+def _by_method(values: pd.Series) -> dict[str, float]:
+    return {str(method): float(value) for method, value in values.dropna().items()}
 
 
 def write_volumes(traces: Traces, out_dir: Path) -> list[Path]:
@@ -326,10 +351,11 @@ def write_volumes(traces: Traces, out_dir: Path) -> list[Path]:
 @claim(
     7,
     "CEI's trade-offs are on par with or better than EI^alpha's",
-    statistic="mean over problems of the difference of two hypervolumes of (cost, error), means over seeds: of CEI "
-    "over lambda and of EI^alpha over alpha, EI in both; reference: EI's total cost and the initial design's error; "
+    statistic="mean over problems (and median, and mean without flat data sets) of the difference of two hypervolumes "
+    "of (cost, error), means over seeds: of CEI over lambda and of EI^alpha over alpha, EI in both; reference: EI's "
+    "total cost and the initial design's error; "
     "as many methods of either over the range of cost that both reach, of the larger family those nearest in cost to "
-    "the other's; beside them as many of EI stopped after n evaluations, nearest in cost",
+    "the other's; beside them as many of EI, and of each rival, stopped after n evaluations, nearest in cost",
     rule=f"the difference is above -{MARGIN} (2 % of EI's time at no loss)",
 )
 def claim_7(evidence: Evidence) -> Finding:
@@ -340,30 +366,38 @@ def claim_7(evidence: Evidence) -> Finding:
         raise Missing(f"needs ei and two values or more of alpha and of lambda; there are {', '.join(ordered(runs))}")
     found, chosen = volumes(evidence.equal)
     values = found.per_problem.assign(seed=0).set_index("seed", append=True)
-    shares = found.per_problem.groupby(level="dataset").mean().mean()
+    shares = values.groupby(level="dataset").mean().mean()
     over = (
         f"{evidence.over(found.cells)}; left out {plural(found.flat, 'pair')} in which no method gains on the initial "
         f"design, and {found.incomplete:,} without a successful run of every method"
         f"{left_aside(sparse(of_families(evidence.equal, 'alpha', 'lam').runs), clause=True)}"
     )
-    rival = Condition("", mean(values["lam"] - values["ei_n"]), digits=3)
     larger = (values["lam"] > values["alpha"]).mean()
+    gaps = {name: Condition("", mean(values["lam"] - values[name]), digits=3) for name in chosen}
+    rivals = [name for name in chosen if name not in ("alpha", "lam", EI_STOPPED)]
+    beside = [f"{short(name)} {shares[name]:.3f}, CEI minus that{gaps[name]}" for name in rivals]
     size = {name: f"{shares[name]:.3f} ({', '.join(methods)})" for name, methods in chosen.items()}
     also = (
         f"hypervolumes {size['lam']} and {size['alpha']}, EI in both; CEI's is larger on {larger:.0%} of the problems; "
-        f"EI stopped early: {size['ei_n']}, CEI minus that{rival}"
+        f"EI stopped early: {size[EI_STOPPED]}, CEI minus that{gaps[EI_STOPPED]}"
+        + (f"; rivals stopped early as often: {', '.join(beside)}" if beside else "")
     )
-    gap = Condition(
-        "hypervolume of CEI minus that of EI^alpha", mean(values["lam"] - values["alpha"]), -MARGIN, digits=3
-    )
-    return Finding([gap], over, barred=evidence.barred(found.cells), also=also)
+    gap = values["lam"] - values["alpha"]
+
+    def examine(estimate: Callable[[pd.Series], Estimate]) -> Finding:
+        words = "hypervolume of CEI minus that of EI^alpha"
+        return Finding([Condition(words, estimate(gap), -MARGIN, digits=3)], over, barred=evidence.barred(found.cells),
+                       also=also if estimate is mean else "")  # fmt: skip
+
+    return in_views({view: partial(examine, estimate) for view, estimate in evidence.estimates().items()})
 
 
 @claim(
     8,
     "CEI outranks EI and EIpu at every budget, extreme lambda aside, and beats EI even at large budgets",
-    statistic="mean rank among EI, EIpu and CEI with lambda in 0.1 to 0.7: CEI's, averaged over lambda, minus EI's and "
-    "minus EIpu's, at budgets of 50, 100, 200, 500, 1000 and 2000 % of the minimal one: " + RULE,
+    statistic="mean rank, with and without flat data sets, among EI, EIpu and CEI with lambda in 0.1 to 0.7: CEI's, "
+    "averaged over lambda, minus EI's and minus EIpu's, at budgets of 50, 100, 200, 500, 1000 and 2000 % of the "
+    f"minimal one: {RULE}",
     rule="all differences are below 0, at each budget that counts: at equal money all six of them, twelve differences",
 )
 def claim_8(evidence: Evidence) -> Finding:
@@ -373,16 +407,16 @@ def claim_8(evidence: Evidence) -> Finding:
     inner = [method for method in ordered(runs[runs["lam"].between(*INNER)]) if method not in few]
     if not inner or not {EI, EIPU} <= set(runs["method"]) - set(few):
         raise Missing(f"needs ei, eipu and cei with lambda in {INNER[0]} to {INNER[1]}; got {', '.join(ordered(runs))}")
-    return _either_way(lambda equal_money: _against_both(evidence, inner, equal_money))
+    return _either_way(evidence, partial(_against_both, evidence, inner))
 
 
-def _against_both(evidence: Evidence, inner: list[str], equal_money: bool) -> Finding:
+def _against_both(evidence: Evidence, inner: list[str], equal_money: bool, kept: Kept) -> Finding:
     ranked = evidence.ranked([EI, EIPU, *inner], equal_money)
     if not ranked.counting.any():
         need(ranked, tuple(ranked.multiples))
     conditions = []
     for multiple in ranked.multiples[ranked.counting]:
-        at = ranked.at(multiple)
+        at = kept(ranked.at(multiple))
         for rival, name in ((EI, "EI"), (EIPU, "EIpu")):
             gap = mean(at[inner].mean(axis=1) - at[rival])
             conditions.append(Condition(f"rank of CEI minus {name}'s at {multiple:.0%}", gap, at_most=0.0, digits=2))

@@ -4,10 +4,10 @@ A claim is a function from `Evidence` to a `Finding` that `claim` marks, with it
 the modules of this package hold them, and `analysis.claims.CLAIMS` finds them there.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -34,6 +34,8 @@ from analysis.traces import CELL, EI, STUDY_ITERATIONS, Judge, Traces, collect, 
 from analysis.tradeoffs import Relative, finals, relative_to_ei
 from datasets.errors import BadInput
 
+Made = TypeVar("Made")
+Values = TypeVar("Values", pd.Series, pd.DataFrame)
 Word = Literal["holds", "does not hold", "holds only where", "undecided"]
 HOLDS: Word = "holds"
 FAILS: Word = "does not hold"
@@ -144,6 +146,10 @@ class Finding:
 
     def words(self) -> list[Word]:
         """Return what came of each condition, and last of the groups together, where there are any."""
+        return self._words
+
+    @cached_property
+    def _words(self) -> list[Word]:
         holding, failing = [c.holding for c in self.conditions], [c.failing for c in self.conditions]
         if self.any_of:
             holding.append(len(self.any_of) * min(max(c.holding for c in group) for group in self.any_of))
@@ -314,6 +320,7 @@ class Evidence:
     """frame: `read_traces`; costs: `read_costs`; fronts: `read_fronts`; the last two may be None.
 
     judge: whose error counts; mixed: whether records of different tables or engines are meant to stand together.
+    collected: the runs of the study's own components, where they are at hand.
     """
 
     frame: pd.DataFrame
@@ -321,11 +328,23 @@ class Evidence:
     fronts: pd.DataFrame | None = None
     judge: Judge = "validation"
     mixed: bool = False
+    collected: Traces | None = None
 
     @cached_property
     def traces(self) -> Traces:
         """The runs of the study's own components."""
-        return collect(self.frame, judge=self.judge, mixed=self.mixed)
+        return self.collected or collect(self.frame, judge=self.judge, mixed=self.mixed)
+
+    @cached_property
+    def _made(self) -> dict[Hashable, Any]:
+        return {}
+
+    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """Return what `make` returns, made only once for all views of a claim."""
+        if key not in self._made:
+            self._made[key] = make()
+        found: Made = self._made[key]
+        return found
 
     @cached_property
     def iterations(self) -> int:
@@ -359,18 +378,31 @@ class Evidence:
         return flat_datasets(self.traces)
 
     @cached_property
+    def final(self) -> pd.DataFrame:
+        """The final error of each method; by cell and method."""
+        return finals(self.equal).pivot(index=CELL, columns="method", values="final_error")
+
+    @cached_property
+    def room(self) -> pd.Series:
+        """What there was to gain, by cell: from the median of random search to the best in the table."""
+        found = scale(gains(self.equal, self.iterations), self.final.index.to_frame(index=False))[1]
+        return pd.Series(found, self.final.index)
+
+    @cached_property
     def lost(self) -> pd.DataFrame:
         """The share of what there was to gain that each method lost against EI, in points; by cell and method."""
-        final = finals(self.equal).pivot(index=CELL, columns="method", values="final_error")
-        room = scale(gains(self.equal, self.iterations), final.index.to_frame(index=False))[1]
-        return 100 * final.sub(final[EI], axis=0).div(room, axis=0)
+        return 100 * self.final.sub(self.final[EI], axis=0).div(self.room, axis=0)
 
-    def unflat(self, values: pd.Series) -> pd.Series:
+    def unflat(self, values: Values) -> Values:
         """Return the values, by cell, of the data sets that are not flat; raises Missing where all are, or none is."""
         flat = values.index.get_level_values("dataset").isin(self.flat)
         if flat.all() or not flat.any():
             raise Missing("all data sets are flat" if flat.all() else "no data set is flat")
         return values[~flat]
+
+    def estimates(self) -> dict[str, Callable[[pd.Series], Estimate]]:
+        """Return, by view, how values by cell become one number with its interval."""
+        return {MEANS: mean, MEDIANS: median, UNFLAT: lambda values: mean(self.unflat(values))}
 
     def change(self, method: str, measure: str, view: str) -> Estimate:
         """Return the estimate of what a method `saved` or `added`, in one of the views of errors.
@@ -380,7 +412,7 @@ class Evidence:
         values = self.changes(method, measure).dropna()
         if view == SHARE and measure == "added":
             return mean(self.lost[method].dropna())
-        return median(values) if view == MEDIANS else mean(self.unflat(values) if view == UNFLAT else values)
+        return self.estimates().get(view, mean)(values)
 
     @cached_property
     def _budgets(self) -> pd.DataFrame:

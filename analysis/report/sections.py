@@ -27,24 +27,29 @@ from analysis.report.page import Figure, Section, plain
 from analysis.sensitivities import from_other_data
 from analysis.traces import REPLAYED, Traces
 from datasets.errors import BadInput
-from harness.records import read_header, read_timings, spec_hash, trace_files
+from harness.records import read_timings, spec_hash
 from tabular_cache.table import TABLES, read_manifest
 
 
 @dataclass(frozen=True)
 class Records:
-    """All that the report is made from: evaluations (`read_traces`), records of cost models, fronts; None: none."""
+    """All that the report is made from: evaluations (`read_traces`), records of cost models, fronts; None: none.
+
+    traces: what `collect` makes of the evaluations, None where it is not at hand.
+    """
 
     frame: pd.DataFrame
     costs: pd.DataFrame | None = None
     fronts: pd.DataFrame | None = None
+    traces: Traces | None = None
 
     def without(self, datasets: list[str]) -> "Records":
         """Return the records of the other data sets."""
         parts = (self.frame, self.costs, self.fronts)
         frame, costs, fronts = (None if p is None else p[~p["dataset"].isin(datasets)] for p in parts)
         assert frame is not None
-        return Records(frame, costs, fronts)
+        own = self.traces and self.traces.select(~self.traces.runs["dataset"].isin(datasets).to_numpy())
+        return Records(frame, costs, fronts, own)
 
 
 Evaluate = Callable[[Records], Sequence[Verdict]]
@@ -135,7 +140,7 @@ def headline(traces: Traces) -> list[Section]:
 
 def _numbers(traces: Traces, title: str, without: list[str], prefix: str) -> list[Section]:
     ranked = [
-        summary.ranks_section(traces, family, title, without, f"{prefix}ranks-{family}") for family in summary.FAMILIES
+        summary.ranks_section(traces, family, title, without, f"{prefix}ranks-{family}") for family in summary.NAMES
     ]
     return [summary.relative_section(traces, title, without, f"{prefix}relative"), *ranked]
 
@@ -339,10 +344,13 @@ def changed(records: Records, settings: Settings, traces: Traces) -> str:
 
 
 def provenance(
-    results_dir: Path, made: Sequence[dict[str, Any]], settings: Settings, traces: Traces, changed: str = ""
+    headers: Sequence[Mapping[str, Any]], settings: Settings, traces: Traces, changed: str = ""
 ) -> list[Section]:
-    """Return where the numbers come from: specs `made`, settings, tables (what is not of them: `changed`), versions."""
-    hashes = sorted({spec_hash(spec) for spec in made})
+    """Return where the numbers come from: specs, settings, tables (what is not of them: `changed`), versions.
+
+    headers: of the records (`harness.records.read_header`).
+    """
+    hashes = sorted({spec_hash(header["spec"]) for header in headers})
     whole = spec_hash({"specs": hashes})
     head = f"Spec hash of these records: `{whole}` (over the hashes of {plural(len(hashes), 'spec')})."
     warning = [f"**{changed}**"] if changed else []
@@ -351,7 +359,7 @@ def provenance(
         Section("provenance", "Provenance", [head]),
         Section("settings", "Settings of the runs", ["\n".join(summary.lines(shown))], level=3),
         Section("tables", "Measured tables", [*warning, *_tables(settings, traces)], level=3),
-        Section("versions", "Versions", _versions(results_dir), level=3),
+        Section("versions", "Versions", _versions(headers), level=3),
     ]
 
 
@@ -377,7 +385,7 @@ def _tables(settings: Settings, traces: Traces) -> list[str]:
     return [head, "Measured in:", markdown_table(pd.DataFrame(rows))] if rows else [head]
 
 
-def _versions(results_dir: Path) -> list[str]:
+def _versions(headers: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return what the page was made with, and the records: one line per set of versions, with how many files."""
 
     def installed(package: str) -> str:
@@ -388,8 +396,7 @@ def _versions(results_dir: Path) -> list[str]:
 
     now = {"Python": platform.python_version(), "this project": installed("cost-aware-bo")}
     now |= {name: installed(name) for name in LIBRARIES}
-    headers = (read_header(path).get("versions", {}) for path in trace_files(results_dir))
-    found = Counter(json.dumps(versions, sort_keys=True) for versions in headers)
+    found = Counter(json.dumps(header.get("versions", {}), sort_keys=True) for header in headers)
     return [f"This page was made with {_listed(now)}."] + [
         f"{plural(files, 'file')} of records made with {_listed(json.loads(made)) or 'versions not written down'}."
         for made, files in sorted(found.items())

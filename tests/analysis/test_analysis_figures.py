@@ -13,6 +13,7 @@ from synthetic_records import Way, frame
 
 import datasets
 import pipelines
+from analysis.equal_cost import PRICED, PRICES
 from analysis.figures import front_figures, trace_figures
 from analysis.figures.f3_f5 import effective_alpha
 from analysis.plotting import Drawn, new_figure, place_labels, save, style
@@ -57,6 +58,9 @@ def drawn(least: pd.DataFrame, partial: pd.DataFrame, tmp_path_factory: pytest.T
     return out
 
 
+STOPPED = ("ei-n", PRICED)
+
+
 def ends(rows: pd.DataFrame) -> pd.DataFrame:
     """Final error and total cost per run, by plain pandas."""
     keys = ["dataset", "pipeline", "seed", "method"]
@@ -81,7 +85,8 @@ def test_files_are_what_they_say(drawn: dict[str, Drawn]) -> None:
 
 @pytest.mark.parametrize("level", ["least", "partial"])
 def test_f3_numbers(drawn: dict[str, Drawn], level: str, request: pytest.FixtureRequest) -> None:
-    numbers = drawn[f"{level}-f3"].numbers.set_index(["statistic", "method"])
+    numbers = drawn[f"{level}-f3"].numbers
+    numbers = numbers[~numbers["acq"].isin(STOPPED)].set_index(["statistic", "method"])
     found = ends(request.getfixturevalue(level))
     for measure in ("error", "cost"):
         percent = 100 * found[measure].div(found[measure]["ei"], axis=0)
@@ -100,6 +105,21 @@ def test_f3_numbers(drawn: dict[str, Drawn], level: str, request: pytest.Fixture
     assert ("mean", "eicool") in numbers.index or level == "least", "EI-cool beside them, where it was run"
 
 
+def test_f3_shows_what_the_same_money_buys_with_ei_stopped(drawn: dict[str, Drawn], partial: pd.DataFrame) -> None:
+    numbers = drawn["partial-f3"].numbers
+    row = numbers[(numbers["statistic"] == "mean") & (numbers["method"] == "ei-9")].iloc[0]
+    ei = partial[partial["method"] == "ei"]
+    whole, cut = (rows.groupby(["dataset", "pipeline", "seed"]).agg(error=("error", "min"), cost=("cost_s", "sum"))
+                  for rows in (ei, ei[ei["step"] < 9]))  # fmt: skip
+    expected = (100 * cut / whole).groupby("dataset").mean().mean()
+    assert [row["error_pct"], row["cost_pct"]] == pytest.approx(expected.tolist())
+    prices = numbers[numbers["acq"] == PRICED]
+    assert len(prices) == 2 * len(PRICES) and (prices["cost_pct"] <= 100 + 1e-9).all()
+    assert (
+        "EI after n evaluations (number: n), EI stopped where no choice pays at a price" in drawn["partial-f3"].caption
+    )
+
+
 def test_f3_captions_say_what_was_averaged(drawn: dict[str, Drawn]) -> None:
     least, partial = drawn["least-f3"].caption, drawn["partial-f3"].caption
     assert f"1 of {ALL} problems, 1 seed (replay), 1 pair per method" in least
@@ -110,7 +130,7 @@ def test_f3_captions_say_what_was_averaged(drawn: dict[str, Drawn]) -> None:
 
 def test_f5_left_numbers_and_uneven_counts(drawn: dict[str, Drawn], partial: pd.DataFrame) -> None:
     numbers = drawn["partial-f5"].numbers
-    left = numbers[numbers["panel"] == "left"].set_index(["statistic", "method"])
+    left = numbers[(numbers["panel"] == "left") & ~numbers["acq"].isin(STOPPED)].set_index(["statistic", "method"])
     assert set(left.index.get_level_values("method")) == set(partial["method"])
     percent = ends(partial)["cost"]
     percent = 100 * percent.div(percent["ei"], axis=0)
@@ -142,7 +162,7 @@ def test_f5_right_averages_supported_proposals_only(drawn: dict[str, Drawn], par
 
 
 def test_f6_compares_only_cells_that_have_every_method(drawn: dict[str, Drawn], partial: pd.DataFrame) -> None:
-    numbers = drawn["partial-f6"].numbers
+    numbers = drawn["partial-f6"].numbers.query("not equal_money")
     assert set(numbers["method"]) == {"ei", "eipu", "cei(lam=0.1)", "cei(lam=0.5)"}
     assert (numbers["n"] == 4).all()
     np.testing.assert_allclose(numbers.groupby(["multiple", "share"])["value"].sum(), 10.0)
@@ -158,7 +178,9 @@ def test_f6_compares_only_cells_that_have_every_method(drawn: dict[str, Drawn], 
 def test_rank_numbers_by_plain_loops(
     name: str, methods: list[str], drawn: dict[str, Drawn], partial: pd.DataFrame
 ) -> None:
-    numbers = drawn[f"partial-{name}"].numbers.set_index(["multiple", "share", "method"])["value"]
+    numbers = (
+        drawn[f"partial-{name}"].numbers.query("not equal_money").set_index(["multiple", "share", "method"])["value"]
+    )
     assert set(numbers.index.get_level_values("method")) == set(methods)
     complete = partial if name == "f4" else partial[partial["dataset"] == "wind"]  # the cells that have every method
     ranks, ended, where = [], [], []
@@ -212,6 +234,7 @@ def test_f5_needs_cei_and_f6_two_methods(least: pd.DataFrame, tmp_path: Path) ->
 def test_f5_without_any_supported_choice(least: pd.DataFrame, tmp_path: Path) -> None:
     found = trace_figures()["f5"](collect(least.assign(effective_alpha=np.nan)), tmp_path)
     left = found.numbers[found.numbers["panel"] == "left"]
+    left = left[~left["acq"].isin(STOPPED)]
     assert left["method"].tolist() == ["ei", "eipu", "cei(lam=0.1)"] * 2 and (left["n"] == 1).all()
     assert "Left out are the 100.0% of CEI's choices" in found.caption
     assert found.numbers.loc[found.numbers["panel"] == "right", "value"].isna().all()

@@ -74,7 +74,7 @@ def test_summary_ranks_are_those_of_their_family(rows: pd.DataFrame, tmp_path: P
     whole = ranks[ranks["without"] == ""]
     assert set(whole.loc[whole["family"] == "cei", "method"]) == {"ei", "eipu", "cei(lam=0.1)"}
     assert set(whole.loc[whole["family"] == "eialpha", "method"]) == {"ei", "eialpha(alpha=0.2)", "eipu"}
-    sums = ranks.groupby(["family", "without", "multiple"])["value"].sum()
+    sums = ranks.groupby(["family", "without", "multiple", "equal_money"])["value"].sum()
     np.testing.assert_allclose(sums, 6.0, rtol=1e-4)
     assert set(ranks["multiple"]) == {0.5, 1, 2, 5, 10, 20}
 
