@@ -20,7 +20,7 @@ from omegaconf import OmegaConf
 from analysis import REFERENCE
 from datasets.errors import BadInput
 from harness.config import CONFIGS
-from harness.records import read_models, read_traces
+from harness.records import read_traces
 
 PROBLEM = ["dataset", "pipeline"]
 CELL = [*PROBLEM, "seed"]
@@ -127,7 +127,11 @@ def at_budgets(
 
     Of `incumbents`, the best error within each budget: an evaluation that ends past it does not count.
     """
-    done = finished_within(cost_s, budgets_s)
+    return at_step(curve, finished_within(cost_s, budgets_s))
+
+
+def at_step(curve: Float[np.ndarray, "R T"], done: Int[np.ndarray, "R B"]) -> Float[np.ndarray, "R B"]:
+    """Return a curve over steps after so many of them; NaN after none."""
     padded = np.concatenate([np.full((len(curve), 1), np.nan), curve], axis=1)
     return np.take_along_axis(padded, done, axis=1)
 
@@ -187,7 +191,8 @@ def short(method: str) -> str:
     found = re.fullmatch(r"(eialpha|cei)\((?:alpha|lam)=([^,)]*)\)", method)
     if found:
         return f"EI$^{{{found[2]}}}$" if found[1] == "eialpha" else f"CEI {found[2]}"
-    return {EI: "EI", EIPU: "EIpu", EICOOL: "EI-cool"}.get(method, method)
+    names = {EI: "EI", EIPU: "EIpu", EICOOL: "EI-cool", "carbo": "CArBO", "random": "random", "sobol": "Sobol"}
+    return names.get(method, method)
 
 
 def require(runs: pd.DataFrame, name: str, what: str) -> None:
@@ -270,13 +275,12 @@ def check_same_tables(frames: Mapping[str, pd.DataFrame]) -> None:
 
 
 def read_evaluations(results_dir: Path) -> pd.DataFrame:
-    """Return every evaluation on disk (`harness.records.read_traces`) with the largest alpha that made its choice.
+    """Return every evaluation on disk (`harness.records.read_traces`), of its numbers those that analyses look at.
 
-    effective_alpha_high is NaN where no models are recorded.
+    Among them the largest alpha that would have made the choice; NaN where no models are recorded.
     """
-    frame, models = read_traces(results_dir), read_models(results_dir)
-    key = ["spec", "seed", "step"]
-    return frame.merge(models[[*key, "effective_alpha_high"]], on=key, how="left", validate="one_to_one")
+    columns = ("seed", "step", *MEASURED, "predicted_cost_s", "log_ei")
+    return read_traces(results_dir, columns=columns, of_models=("effective_alpha_high",))
 
 
 @dataclass(frozen=True)
@@ -375,17 +379,39 @@ def dense(
 
     Raises BadInput for a run recorded twice (two specs under one name), or with a step missing.
     """
-    groups = frame.groupby(keys, dropna=False, observed=True, sort=True)
-    run, step = groups.ngroup().to_numpy(), frame["step"].to_numpy(dtype=np.int64)
+    step = frame["step"].to_numpy(dtype=np.int64)
+    run, first = _numbered(frame, keys, step)
     counts = np.bincount(run)
     _check_steps(frame, run, step, counts)
-    first = np.unique(run, return_index=True)[1]
     runs = frame.iloc[first].reset_index(drop=True)
     arrays = {}
     for name in columns:
         arrays[name] = np.full((len(counts), counts.max()), np.nan)
         arrays[name][run, step] = frame[name].to_numpy(dtype=float)
     return canonical(runs).assign(evaluations=counts), arrays
+
+
+def _numbered(frame: pd.DataFrame, keys: list[str], step: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return each row's run, numbered in the order of the keys, and each run's first row.
+
+    Records come run by run and step by step; then the keys of the rows of step 0 say it all.
+    """
+
+    def number(rows: pd.DataFrame) -> np.ndarray:
+        return rows.groupby(keys, dropna=False, observed=True, sort=True).ngroup().to_numpy()
+
+    begins = step == 0
+    part, start = np.cumsum(begins) - 1, np.flatnonzero(begins)
+    if begins[0] and (step == np.arange(len(step)) - start[part]).all():
+        same = ~begins[1:]
+        if all((frame[k].to_numpy()[1:] == frame[k].to_numpy()[:-1])[same].all() for k in ("spec", "seed")):
+            found = number(frame.iloc[start])
+            if len(np.unique(found)) == len(found):
+                first = np.empty_like(start)
+                first[found] = start
+                return found[part], first
+    run = number(frame)
+    return run, np.unique(run, return_index=True)[1]
 
 
 def _check_steps(frame: pd.DataFrame, run: np.ndarray, step: np.ndarray, counts: np.ndarray) -> None:

@@ -25,6 +25,7 @@ from analysis.captions import ended_early, footnote, plural, scope, sentence, to
 from analysis.plotting import BLACK, RED, Drawn, drawn_from, new_figure, save, style
 from analysis.ranks import minimal_budgets, ranks
 from analysis.selection import LARGEST_ALPHA, at_horizon, for_budgets, horizon, of_families, sparse
+from analysis.statistics import group_means, signed_rank
 from analysis.traces import CELL, EI, Traces, ordered, require, short
 from analysis.tradeoffs import finals
 from datasets.errors import BadInput
@@ -71,17 +72,12 @@ def critical(values: pd.DataFrame, difference: Difference | None = None) -> Crit
 
 
 def pairwise(values: pd.DataFrame, difference: Difference | None = None) -> pd.DataFrame:
-    """Return Holm-corrected two-sided p-values of Wilcoxon's signed-rank test for every pair of columns.
-
-    Zero differences are dropped (Wilcoxon's own way); p is 1 if nothing is left.
-    """
+    """Return Holm-corrected two-sided p-values of Wilcoxon's signed-rank test for every pair of columns."""
     names = list(values.columns)
     pairs, raw = list(combinations(range(len(names)), 2)), []
     between = difference or (lambda one, other: (values[one] - values[other]).to_numpy())
     for i, j in pairs:
-        found = between(names[i], names[j])
-        found = found[found != 0]
-        raw.append(float(stats.wilcoxon(found).pvalue) if len(found) else 1.0)
+        raw.append(signed_rank(between(names[i], names[j])))
     out = np.full((len(names), len(names)), np.nan)
     for (i, j), p in zip(pairs, multipletests(raw, method="holm")[1], strict=True):
         out[i, j] = out[j, i] = p
@@ -95,9 +91,11 @@ def ahead(rank: pd.DataFrame) -> Difference:
     rank: values or ranks, one row per cell (a level `dataset` in the index), one column per method.
     """
 
+    dataset = pd.factorize(rank.index.get_level_values("dataset"), sort=True)[0]
+    values = {str(method): rank[method].to_numpy() for method in rank}
+
     def difference(one: str, other: str) -> Float[np.ndarray, " N"]:
-        behind = pd.Series(np.sign(rank[one] - rank[other]), index=rank.index)
-        return behind.groupby(level="dataset").mean().to_numpy()
+        return group_means(np.sign(values[one] - values[other])[:, None], dataset)[:, 0]
 
     return difference
 

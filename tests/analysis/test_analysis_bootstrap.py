@@ -1,12 +1,25 @@
 """Intervals over data sets and their coverage; the bootstraps against resamples written out, nested loops, scipy."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
 from analysis.captions import intervals
-from analysis.statistics import Estimate, bootstrap, mean, median, of_means, resample, resampling, weighted
+from analysis.statistics import (
+    Estimate,
+    _median_of_groups,
+    bootstrap,
+    mean,
+    median,
+    of_means,
+    resample,
+    resampling,
+    signed_rank,
+    weighted,
+)
 from analysis.traces import CELL
 
 RNG = np.random.default_rng(7)
@@ -206,3 +219,27 @@ def test_intervals_over_data_sets_cover_what_they_promise(between: float) -> Non
     wider = bootstrap(pd.DataFrame(nested, index=cells(18, 8, 10)), "mean", "hierarchical", resamples=300)
     ratio = ((wider["high"] - wider["low"]) / (found["high"] - found["low"]).iloc[:40]).mean()
     assert ratio > 1.25 if between == 0 else ratio < 1.1  # the nested bootstrap counts the seeds' noise twice
+
+
+@pytest.mark.parametrize("index", [uneven(), cells(5, 2, 3)])
+def test_medians_of_data_sets_by_bisection_are_those_of_weighted_cells(index: pd.MultiIndex) -> None:
+    rng = np.random.default_rng(3)
+    column = np.where(rng.uniform(size=len(index)) < 0.2, np.nan, rng.integers(0, 4, len(index)).astype(float))
+    group = pd.factorize(index.get_level_values("dataset"))[0]
+    weights = np.vstack([rng.integers(0, 3, (200, group.max() + 1)), np.zeros(group.max() + 1)]).astype(float)
+    expected = weighted(column[:, None], weights[:, group], "median")[:, 0]
+    np.testing.assert_array_equal(_median_of_groups(column, group, weights), expected)
+
+
+def test_signed_ranks_against_scipy_and_all_signs() -> None:
+    rng = np.random.default_rng(4)
+    for n in (1, 2, 7, 18, 30):
+        values = rng.normal(0.3, 1, n)
+        assert signed_rank(np.append(values, 0.0)) == pytest.approx(stats.wilcoxon(values, method="exact").pvalue)
+    for n in (3, 6, 9):
+        tied = rng.choice([-2.0, -1.0, 1.0, 2.0], n)
+        ranks = stats.rankdata(np.abs(tied))
+        sums = np.array([np.dot(signs, ranks) for signs in itertools.product((0, 1), repeat=n)])
+        own = ranks[tied > 0].sum()
+        assert signed_rank(tied) == pytest.approx(min(1.0, 2 * min((sums <= own).mean(), (sums >= own).mean())))
+    assert signed_rank(np.zeros(3)) == 1.0
