@@ -532,7 +532,7 @@ def libraries() -> Mapping[str, str]:
 
 def versions() -> dict[str, str]:
     """Return the versions of Python and the libraries, and under TARGET what the inner loops are compiled for."""
-    from harness.compiler import target
+    from harness.compile_cache import target
 
     return {**libraries(), TARGET: target()}
 

@@ -18,16 +18,15 @@ from typing import TYPE_CHECKING, Any
 from hydra.utils import get_object, instantiate
 
 from datasets.errors import located, place_of, traceback_of
+from harness.cli import Progress
 from harness.compile_cache import clock_s
 from harness.cost_models import EXP_MEAN, IMPUTED, CostModel, asks_for_problem, known_beforehand
 from harness.errors import BadInput, folder, writable
-from harness.execution import local
-from harness.execution.supervisor import RETRIES, ExecutorGone, run_tasks, worker_count
+from harness.execution import RETRIES, ExecutorGone, local, run_tasks, worker_count
 from harness.loop import FrontRecorder
 from harness.loop import run as run_loop
 from harness.optimizer import RAW, Optimizer
 from harness.problem import LATE, Evaluator, Problem
-from harness.progress import Progress
 from harness.records import (
     FRONTS,
     FRONTS_SUFFIX,

@@ -94,9 +94,9 @@ def test_both_ways_run_the_same_study(tmp_path: Path, command_line: CommandLines
 )
 def test_both_ways_say_the_same_of_a_mistake(settings: list[str], tmp_path: Path, command_line: CommandLines) -> None:
     done = command_line("harness", *settings, cwd=tmp_path)
-    with pytest.raises(harness.BadInput) as told:
+    with pytest.raises(harness.BadInput) as reported:
         harness.compose(*settings)
-    assert done.returncode == 2 and done.stderr == f"error: {' '.join(str(told.value).split())}\n"
+    assert done.returncode == 2 and done.stderr == f"error: {' '.join(str(reported.value).split())}\n"
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,7 @@ from jaxtyping import Float, Shaped
 from llvmlite import ir
 
 from harness.arrays import Vector
-from harness.compile_cache import njit
-from harness.compiler import cgutils, intrinsic, types
+from harness.compile_cache import cgutils, intrinsic, njit, types
 
 TILE_BYTES = 32  # of a vector; two of them by four to six rows of sums fill what AVX2 has
 TILE_ROWS = 6  # of `add_squares`
