@@ -73,14 +73,16 @@ class Estimate:
         """
         end = self.low if above else self.high
         off = (self.value - limit) * (1 if above else -1)
-        normal = math.isinf(self.df)  # `scipy.stats.t` takes a hundred times as long for one number
-        arms = special.ndtri((1 + LEVEL) / 2) if normal else special.stdtrit(self.df, (1 + LEVEL) / 2)
+        tail = (1 + LEVEL) / 2  # `scipy.stats.t` takes a hundred times as long for one number
+        arms = float(special.ndtri(tail) if math.isinf(self.df) else special.stdtrit(self.df, tail))
         width = max(abs(self.value - end), 0.0) / arms
         if math.isnan(width) or off <= 0:
             return 1.0
         if width == 0:
             return 0.0
-        return float(min(1.0, 2 * (special.ndtr(-off / width) if normal else special.stdtr(self.df, -off / width))))
+        far = float(-off / width)
+        beyond = float(special.ndtr(far)) if math.isinf(self.df) else float(special.stdtr(self.df, far))
+        return min(1.0, 2 * beyond)
 
 
 def bootstrap(

@@ -110,7 +110,7 @@ def _caption(traces: Traces, both: dict[bool, Ranks], budgets: pd.DataFrame, n: 
     over = f"{most}" if fewest == most else f"{fewest} to {most}"
     ranked = both[False]
     runs = traces.runs[traces.runs["lam"].isna() & ~(traces.runs["alpha"] <= LARGEST_ALPHA)]
-    absent = [short(method) for method in ordered(runs) if method not in ranked.methods]
+    absent = [method for method in ordered(runs) if method not in ranked.methods]
     return sentence(
         f"{lead} by the best {traces.judge} error among the",
         "evaluations that end within the spent share of the budget; ties share the mean rank. Minimal budget",
