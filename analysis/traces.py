@@ -26,6 +26,7 @@ PROBLEM = ["dataset", "pipeline"]
 CELL = [*PROBLEM, "seed"]
 RUN = [*PROBLEM, "acq", "lam", "alpha", "tau", "method", "iterations", "seed"]
 MEASURED = ["error", "test_error", "cost_s", "effective_alpha"]
+ARRAYS = [*MEASURED, "predicted_cost_s", "effective_alpha_high", "log_ei"]  # the last two: where the frame has them
 EI, EIPU, EICOOL = "ei", "eipu", "eicool"
 STUDY_ITERATIONS = 100
 Judge = Literal["validation", "test"]
@@ -364,9 +365,7 @@ def collect(
     frame, chosen = choose_components(frame, wanted or {})
     if not mixed:
         check_same_origin(frame)
-    for name in ("log_ei", "effective_alpha_high"):
-        frame = frame if name in frame else frame.assign(**{name: np.nan})
-    runs, arrays = dense(frame, RUN, [*MEASURED, "effective_alpha_high", "predicted_cost_s", "log_ei"])
+    runs, arrays = dense(frame, RUN, ARRAYS)
     data = runs["data"].astype(str) if "data" in runs else ""
     runs = runs[[*RUN, "spec", "plans", "evaluations"]].assign(data=data)
     return Traces(runs, components=chosen, judge=judge, **arrays)
@@ -377,6 +376,7 @@ def dense(
 ) -> tuple[pd.DataFrame, dict[str, Float[np.ndarray, "R T"]]]:
     """Return the runs that `keys` tell apart, in their order, with `evaluations` and canonical names; and the columns.
 
+    A column that the frame lacks is NaN throughout.
     Raises BadInput for a run recorded twice (two specs under one name), or with a step missing.
     """
     step = frame["step"].to_numpy(dtype=np.int64)
@@ -387,7 +387,8 @@ def dense(
     arrays = {}
     for name in columns:
         arrays[name] = np.full((len(counts), counts.max()), np.nan)
-        arrays[name][run, step] = frame[name].to_numpy(dtype=float)
+        if name in frame:
+            arrays[name][run, step] = frame[name].to_numpy(dtype=float)
     return canonical(runs).assign(evaluations=counts), arrays
 
 
