@@ -7,8 +7,8 @@ cost at no lower EI. Source: Guinet et al. 2020 (every maximiser of their acquis
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
