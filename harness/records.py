@@ -492,7 +492,7 @@ def _with_models(trace: pa.Table, path: Path, schema: pa.Schema) -> pa.Table:
 
     found = read_block(path, schema)[1] if path.exists() else schema.empty_table()
     own = keys(found)
-    order = np.argsort(own)
+    order = np.argsort(own, kind="stable")
     at = order[np.minimum(np.searchsorted(own, keys(trace), sorter=order), len(own) - 1)] if len(own) else None
     for name in schema.names[2:]:
         values = np.full(len(trace), np.nan)
