@@ -26,6 +26,7 @@ from harness.cli import run_cli, wants_help
 from harness.config import CONFIGS, chosen, compose_config
 from harness.errors import BadInput, flag, folder, listed, number, positive, whole, writable
 from harness.execution import sandbox
+from harness.normal import log
 from harness.problem import (
     FAILED,
     OK,
@@ -125,7 +126,7 @@ class CappedOptimizer:
 
     def _choose(self, C: Float[np.ndarray, "m d"]) -> tuple[int, float]:
         """Return the candidate of highest EI, ties to the first, and its log EI."""
-        y, bound = np.log10(self._seconds), np.array(self._bound)
+        y, bound = log(np.array(self._seconds)) / math.log(10.0), np.array(self._bound)
         kappa_max = math.log10(self._kappa_max_s) if self._kappa_max_s < math.inf else math.inf
         mean, sd = self._model.fit(np.array(self._X), y, bound, kappa_max).posterior.mean_sd(C)
         best = y.min() if bound.all() else y[~bound].min()
