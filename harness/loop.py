@@ -147,7 +147,7 @@ def run(problem: Problem, optimizer: Optimizer, seed: int, iterations: int, n_in
     """
     trace = Trace(seed, problem.space)
     spent = 0.0
-    optimizer.start(problem)
+    problem = optimizer.start(problem)
     design = problem.initial(min(n_initial, iterations))
     for i, candidate in enumerate(design.ids):
         spent += _evaluate(problem, optimizer, trace, design, i, int(candidate), None)

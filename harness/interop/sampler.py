@@ -86,7 +86,7 @@ class CostAwareSampler(BaseSampler):
             acq = components.make_rule(acq, lam, alpha)
         elif not (lam is None and alpha is None):
             raise BadInput("lam and alpha belong to an acq that is given by name: leave them out")
-        self._rule: CostRule = acq
+        self._rule: Any = acq
         self._utility = (
             components.made(components.read("utility", utility), {}) if isinstance(utility, str) else utility
         )
