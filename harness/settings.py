@@ -269,10 +269,12 @@ def compose(*overrides: str) -> Study:
         return read_study(cfg, choices, overrides)
 
 
-def read_study(cfg: DictConfig, choices: Mapping[str, str], overrides: Sequence[str], several: bool = False) -> Study:
+def read_study(
+    cfg: DictConfig, choices: Mapping[str, str | None], overrides: Sequence[str], several: bool = False
+) -> Study:
     """Return the study that the configuration describes; raises BadInput for what is wrong in it.
 
-    choices: the name chosen of each group. overrides: all that were given, those of Hydra's own settings included.
+    choices: the name chosen of each group, None for none. overrides: all that were given, those of Hydra's own settings included.
     several: whether this is one of several studies of a command line (`-m`), whose settings they share. Hydra has to
     be set up to compose further configurations.
     """
