@@ -21,11 +21,10 @@ from analysis.traces import front, incumbents, spent
 from datasets.csv_file import load_csv
 from datasets.errors import BadInput
 from datasets.files import write_atomically
-from harness.live import Live
-from harness.progress import duration
+from harness.cli import duration
+from harness.live import Live, model_line
 from harness.records import read_traces, spec_hash, specs
 from harness.space import XGBOOST_SPACE
-from harness.training import model_line
 from tabular_cache.table import TABLES, read_manifest
 
 # What to do with the best configuration: the lines of Python that fit it and predict rows to come.

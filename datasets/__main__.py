@@ -4,10 +4,10 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
+from datasets import load
 from datasets.catalogue import Entry, entries, entry_of
 from datasets.download import fetch, find
 from datasets.errors import BadInput, reader_may_leave
-from datasets.loading import load
 
 _HELP = {
     "list": "show the catalogue and where each data set was found",

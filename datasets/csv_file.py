@@ -19,10 +19,10 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
+from datasets import encode_target
 from datasets.catalogue import Dataset, entries
 from datasets.errors import BadInput
 from datasets.files import values_sha256
-from datasets.loading import encode_target
 
 FEWEST_ROWS = 20  # 12 to train on, 4 to choose by, 4 to test on
 FEW_VALUES = 10  # whole numbers with no more different values than this are classes, and such text may be labels

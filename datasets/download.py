@@ -17,8 +17,7 @@ from xml.etree import ElementTree
 
 from datasets.catalogue import Entry, File, Origin, Source
 from datasets.errors import BROKEN_ARCHIVE, BadInput
-from datasets.files import cache_folder, file_sha256, write_atomically
-from datasets.formats import read_arff
+from datasets.files import cache_folder, file_sha256, read_arff, write_atomically
 
 
 @dataclass(frozen=True)

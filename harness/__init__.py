@@ -20,33 +20,20 @@ else:  # the small matrices of a Gaussian process run many times slower with two
     threadpool_limits(1, user_api="blas")
 
 if TYPE_CHECKING:
-    from harness.acquisitions.ei import ExpectedImprovement
-    from harness.cost_models.linear import LowVariance
-    from harness.errors import BadInput
-    from harness.optimizer import Optimizer
-    from harness.problem import Evaluation
-    from harness.records import read_traces as read
-    from harness.settings import compose
-    from harness.space import XGBOOST_SPACE, Parameter, SearchSpace
-    from harness.study import Stopped, Study, run
-    from harness.surrogates.gp import GaussianProcess
-
-__all__ = [
-    "XGBOOST_SPACE",
-    "BadInput",
-    "Evaluation",
-    "ExpectedImprovement",
-    "GaussianProcess",
-    "LowVariance",
-    "Optimizer",
-    "Parameter",
-    "SearchSpace",
-    "Stopped",
-    "Study",
-    "compose",
-    "read",
-    "run",
-]
+    from harness.acquisitions.ei import ExpectedImprovement as ExpectedImprovement
+    from harness.cost_models.linear import LowVariance as LowVariance
+    from harness.errors import BadInput as BadInput
+    from harness.optimizer import Optimizer as Optimizer
+    from harness.problem import Evaluation as Evaluation
+    from harness.records import read_traces as read  # noqa: F401
+    from harness.settings import compose as compose
+    from harness.space import XGBOOST_SPACE as XGBOOST_SPACE
+    from harness.space import Parameter as Parameter
+    from harness.space import SearchSpace as SearchSpace
+    from harness.study import Stopped as Stopped
+    from harness.study import Study as Study
+    from harness.study import run as run
+    from harness.surrogates.gp import GaussianProcess as GaussianProcess
 
 _PLACES = {
     "XGBOOST_SPACE": "harness.space",
@@ -65,6 +52,8 @@ _PLACES = {
     "run": "harness.study",
 }
 _CALLED_THERE = {"read": "read_traces"}
+
+__all__ = [*_PLACES]
 
 
 def __getattr__(name: str) -> Any:

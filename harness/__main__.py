@@ -65,7 +65,7 @@ def _finish(name: str) -> EntryPoint:
 
 
 def _print_report(report: "Report", results: Path) -> None:
-    from harness.progress import duration
+    from harness.cli import duration
 
     ms = report.engine_ms / report.proposals if report.proposals else 0.0
     print(

@@ -1,17 +1,16 @@
-"""Where compiled functions are kept, so that a machine compiles them once.
+"""Compiled functions: one target for every machine, and one place where each is kept, so that it is compiled once.
+
+harness/README.md says what users see of it. numba compiles for the processor that it finds, which decides how sums are
+associated: the last digits of a trace would depend on the machine. So the target is fixed, before numba is imported.
+
+Functions are declared with `njit` from here, never with numba's own, and kept in
 
     harness/__pycache__/compiled-<digest>/<function>-<digest of signature and source>.bin
 
-The folder's digest is of the sources that compiled functions are made of, the versions of numba, llvmlite and numpy,
-and the target: changed code is never met by what was compiled of the old one, and no change of another file, nor of a
-file's date, compiles anything. Those sources are found by looking: the modules that take `njit` from
-here, and those that they take constants from. A file also depends on the content of the function's own
-module, so that functions outside this package can be kept here too. NUMBA_CACHE_DIR names another place; where the
-package cannot be written to, it is the user's cache folder.
-
-Each file appears whole, under a name of its own, so that any number of processes may compile at once; numba's own index
-files lose entries then, or name the code of another signature. What one process is compiling, another waits for.
-When a new folder is made, those of other digests are removed, all but the last used.
+The sources in the folder's digest are found by looking: the modules that take `njit` from here, and those that they
+take constants from. A file also depends on the content of the function's own module, so that functions outside this
+package can be kept here too. Each file appears whole, under a name of its own; numba's own index files lose entries
+when several processes compile, or name the code of another signature.
 """
 
 import contextlib
@@ -30,26 +29,117 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
-import llvmlite
-import numba
-import numpy as np
-import platformdirs
-from numba import njit as _njit
-from numba.core import event
-from numba.core.caching import CompileResultCacheImpl, FunctionCache
-from numba.core.serialize import dumps
+# The target.
 
-from harness.compiler import numba_config, target
+TARGET = "x86-64-v3"
+FEATURES = (
+    "+64bit,+avx,+avx2,+bmi,+bmi2,+cmov,+crc32,+cx16,+cx8,+f16c,+fma,+fxsr,+lzcnt,+mmx,+movbe,+popcnt,+sahf,"
+    "+sse,+sse2,+sse3,+sse4.1,+sse4.2,+ssse3,+xsave,-avx512f"
+)
+_NAME, _FEATURES, _SVML = "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "NUMBA_DISABLE_INTEL_SVML"
+_USUAL = {"OPT": 3, "LOOP_VECTORIZE": 1, "SLP_VECTORIZE": 0, "BOUNDSCHECK": None}  # other settings change the code too
+
+
+def has_target() -> bool:
+    """Say whether this processor has all of FEATURES, as LLVM finds it."""
+    from llvmlite import binding
+
+    try:
+        found = binding.get_host_cpu_features()
+    except RuntimeError:  # a system where LLVM cannot tell
+        return False
+    return all(found.get(name[1:], False) for name in FEATURES.split(",") if name.startswith("+"))
+
+
+def _set_up() -> None:
+    """Choose the target of this process and of those that it starts."""
+    if "numba" in sys.modules and _has_compiled():  # workers, on the same study, compile for the same
+        os.environ[_NAME], os.environ[_FEATURES] = _effective()
+        os.environ[_SVML] = str(int(not numba_config().USING_SVML))
+        return
+    os.environ.setdefault(_SVML, "1")
+    if not (os.environ.get(_NAME) or os.environ.get(_FEATURES)) and has_target():
+        os.environ.update({_NAME: TARGET, _FEATURES: FEATURES})
+    if "numba" in sys.modules:
+        numba_config().reload_config()
+
+
+def _has_compiled() -> bool:
+    """Say whether numba, imported before us, can no longer be set up: LLVM is configured when first used."""
+    from numba.core.registry import cpu_target
+
+    return "_toplevel_target_context" in vars(cpu_target) or bool(numba_config().USING_SVML)
+
+
+def numba_config() -> Any:  # its settings are made when it is imported, and so unknown to type checkers
+    """Return the settings of numba."""
+    from numba import config
+
+    return config
+
+
+def _effective() -> tuple[str, str]:
+    """Return name and features of the processor that numba compiles for."""
+    from llvmlite import binding
+    from numba.core.codegen import get_host_cpu_features
+
+    config = numba_config()
+    name = binding.get_host_cpu_name() if config.CPU_NAME is None else config.CPU_NAME
+    return str(name), str(get_host_cpu_features() if config.CPU_FEATURES is None else config.CPU_FEATURES)
+
+
+_set_up()
+
+import llvmlite  # noqa: E402  # from here on numba compiles for the target
+import numba  # noqa: E402
+import numpy as np  # noqa: E402
+import platformdirs  # noqa: E402
+from numba import njit as _njit  # noqa: E402
+from numba import types  # noqa: E402
+from numba.core import cgutils, event  # noqa: E402
+from numba.core.caching import CompileResultCacheImpl, FunctionCache  # noqa: E402
+from numba.core.serialize import dumps  # noqa: E402
+from numba.extending import intrinsic  # noqa: E402
+
+__all__ = ["FEATURES", "TARGET", "cgutils", "compiled", "has_target", "intrinsic", "njit", "numba_config", "spent_s",
+           "target", "types"]  # fmt: skip
+
+
+@functools.cache
+def target() -> str:
+    """Return what this process compiles for: TARGET; elsewhere the processor's name, and what else makes a difference.
+
+    Features are given by a part of their digest, since a virtual machine may hide some of a processor's.
+    """
+    config = numba_config()
+    if config.DISABLE_JIT:
+        return "interpreted"
+    name, features = _effective()
+    if (name, features) != (TARGET, FEATURES):
+        ordered = ",".join(sorted(features.split(",")))
+        name = f"{name}-{hashlib.sha256(ordered.encode()).hexdigest()[:8]}"
+    more = [f"{key.lower()}={value}" for key, usual in _USUAL.items() if (value := _setting(key)) != usual]
+    return "+".join([name, *(["svml"] if config.USING_SVML else []), *more])
+
+
+def _setting(key: str) -> Any:
+    value = getattr(numba_config(), key)
+    if getattr(value, "is_opt_max", False):
+        return "max"
+    return int(value) if isinstance(value, int) else value
+
+
+# Where compiled functions are kept.
 
 HERE = Path(__file__).absolute().parent
 FORMAT = 1  # of the files; raise it when they are written otherwise
 KEPT = 3  # folders of other digests, the last used: branches are changed to and fro
 NOTICE = "compiling, once on this machine, about a minute"
-_PREFIX, _LOCK, _SAID = "compiled-", "lock", "told"
-_SAID_S = 600.0  # seconds in which the notice is not repeated, whichever process gave it
+_PREFIX, _LOCK, _REPORTED = "compiled-", "lock", "reported"
+_REPORTED_S = 600.0  # seconds in which the notice is not repeated, whichever process gave it
 _PATIENCE_S = 300.0  # for another process that is compiling a function
 _BYTES = 1 << 30  # of the lock's file, which need not exist
-_USES = re.compile(r"^from harness\.(?:compiler|compile_cache) import (\([^)]*)?.*\b(njit|intrinsic)\b", re.MULTILINE)
+_USES = re.compile(r"^from harness\.compile_cache import (\([^)]*)?.*\b(njit|intrinsic)\b", re.MULTILINE)
 _TAKES = re.compile(r"^from harness\.([\w.]+) import (\([^)]*\)|.*)$", re.MULTILINE)
 _CONSTANT = re.compile(r"\b_?[A-Z][A-Z0-9_]+\b")
 
@@ -118,9 +208,9 @@ class Folder:
 
     def announce(self) -> None:
         """Say that something is being compiled, unless this or another process said so just now."""
-        mark = self.path / _SAID
+        mark = self.path / _REPORTED
         with contextlib.suppress(OSError):
-            if mark.exists() and time.time() - mark.stat().st_mtime < _SAID_S:
+            if mark.exists() and time.time() - mark.stat().st_mtime < _REPORTED_S:
                 return
             mark.touch()
         print(NOTICE, file=sys.stderr, flush=True)

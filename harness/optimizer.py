@@ -93,6 +93,7 @@ def upper_limit(seen: Float[np.ndarray, " k"]) -> float:
 
 FEWEST = 200  # candidates below which screening costs more than it saves
 _AGAIN = 400  # candidates left above which a second look at them costs less than predicting them exactly
+_AGAIN_AT_ONCE = 30  # the same where the second look is instant
 MANY = 70  # observations from which the exact variance costs more than a second look at what passed rough bounds
 _EXPONENTS = np.array([0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 3.0])  # leaders: the best of bound / cost^alpha
 _COUNT = len(_EXPONENTS)
@@ -124,11 +125,13 @@ def shortlist(
 
     first = bars(_leaders(bound, log_cost, _EXPONENTS))
     kept = _ahead(bound, log_cost, *first)
-    if not rough or len(kept) <= _AGAIN:
+    if not rough or len(kept) <= (_AGAIN_AT_ONCE if posterior.instant else _AGAIN):
         return kept
     bound = utility.log_bound(context_of(kept, *posterior.bounds(C[kept])))
     ahead = _ahead(bound, log_cost[kept], *first)
-    if len(ahead) > FEWEST:  # the rough bounds led astray: better leaders are worth their price
+    if len(ahead) > (
+        _AGAIN_AT_ONCE if posterior.instant else FEWEST
+    ):  # the rough bounds led astray: better leaders are worth their price
         kept, bound = kept[ahead], bound[ahead]
         ahead = _ahead(bound, log_cost[kept], *bars(kept[_leaders(bound, log_cost[kept], _EXPONENTS)]))
     return kept[ahead]
@@ -326,6 +329,15 @@ class Optimizer:
     def uses_models(self) -> bool:
         """Whether the rule has the models fitted, so that there is an `outlook`."""
         return self._rule.uses_models
+
+    def forgets(self, n: int) -> bool:
+        """Return whether every choice after n evaluations follows from these, whatever was asked before.
+
+        Neither length nor budget planned may matter, so that those of the run that made them do not.
+        """
+        models = (self._surrogate, self._cost_model, self._utility) if self._rule.uses_models else ()
+        plans = self._rule.plans_ahead or getattr(self._utility, "plans_ahead", False)
+        return not plans and all(part.forgets(n) for part in (self._rule, *models))
 
     def outlook(self, points: Candidates) -> MeanSd:
         """Return log utility and log cost of any points, by the models as the last `ask` fitted them.

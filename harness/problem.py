@@ -100,6 +100,17 @@ class Problem(ABC):
     def candidates(self, step: int) -> Candidates:
         """Return the points on offer at `step` (0-based, counted with the initial design); m = 0 ends the run."""
 
+    def offer(self, step: int, candidate: int) -> Candidates:
+        """Return, of the points on offer at `step`, the one of that id: what a run chose that is to be repeated.
+
+        Raises ValueError where it is not on offer.
+        """
+        offered = self.candidates(step)
+        chosen = np.flatnonzero(offered.ids == candidate)
+        if not len(chosen):
+            raise ValueError(f"{self.name} does not offer candidate {candidate} at step {step}")
+        return Candidates(offered.ids[chosen], offered.unit[chosen])
+
     @abstractmethod
     def evaluate(self, candidate: int) -> Evaluation:
         """Evaluate the candidate of that id, one of those last offered."""
@@ -206,11 +217,11 @@ def threshold(slack: float | None, best_s: float | None, kappa_max_s: float = ma
     return min(slack * best_s, kappa_max_s)
 
 
-LATE, GROWTH = 100, 1.05
+LATE, GROWTH = 100, 1.1
 
 
 def draw_of(step: int) -> int:
-    """Return the step whose draw of candidates serves at `step`: itself, or from `LATE` on one of the last twentieth.
+    """Return the step whose draw of candidates serves at `step`: itself, or from `LATE` on one of the last tenth.
 
     Late draws serve until the number of evaluations has grown `GROWTH`-fold, as the hyperparameters of the Gaussian
     process do: what was computed of a candidate at one step then helps at the next.

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from datasets.files import write_atomically
+from harness.cli import duration
 from harness.errors import BadInput
 from harness.problem import Evaluation, Problem, WrappedProblem
-from harness.progress import duration
 from harness.records import (
     TARGET,
     DamagedRecord,

@@ -5,6 +5,7 @@ import inspect
 import json
 import math
 from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +15,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from harness.acquisitions import cost_rules
 from harness.config import (
     CONFIGS,
     check_overrides,
@@ -106,7 +108,16 @@ def read_budgets(path: Path) -> dict[str, float]:
 
 PARAMETERS = ("lam", "alpha")
 OPTIMIZER = "optimizer"  # the group of those from elsewhere
-SHIPPED = ("cei", "ei", "eialpha", "eicool", "eipu")  # named by lam and alpha alone; others by all their parameters
+
+
+@cache
+def shipped() -> frozenset[str]:
+    """Return the project's acquisitions with a rule of `harness.acquisitions.cost_rules`.
+
+    They are named by lam and alpha alone, others by all their parameters.
+    """
+    rules = {name: OmegaConf.load(CONFIGS / "acq" / f"{name}.yaml").rule for name in options("acq")}
+    return frozenset(name for name, rule in rules.items() if rule._target_.startswith(cost_rules.__name__))
 
 
 def to_method(cfg: DictConfig, utility: str | None = None, allowed: Sequence[str] = ()) -> Method:
@@ -123,12 +134,12 @@ def to_method(cfg: DictConfig, utility: str | None = None, allowed: Sequence[str
     name, plain = str(node.name), _checked(node.rule, allowed)
     made = instantiate(plain)  # a wrong parameter is found before anything runs
     used = {key: value for key, value in plain.items() if key != "_target_" and value is not None}
-    if name in SHIPPED:
+    if name in shipped():
         _check_shipped(name, node.rule)
         used = {p: float(plain[p]) for p in PARAMETERS if p in plain and OmegaConf.is_interpolation(node.rule, p)}
     shown = ",".join(f"{key}={_shown(value)}" for key, value in used.items())
     own = None if utility is None else (utility, _checked(cfg.utility, allowed))
-    steady = name not in SHIPPED and not flag(f"{name}: plans_ahead", getattr(made, "plans_ahead", True))
+    steady = name not in shipped() and not flag(f"{name}: plans_ahead", getattr(made, "plans_ahead", True))
     return Method(name, f"{name}({shown})" if shown else name, plain, own, steady)
 
 
@@ -274,7 +285,7 @@ def read_study(
 ) -> Study:
     """Return the study that the configuration describes; raises BadInput for what is wrong in it.
 
-    choices: the name chosen of each group, None for none. overrides: all that were given, those of Hydra's own settings included.
+    choices: the name chosen of each group, None for none. overrides: all that were given, of Hydra's own as well.
     several: whether this is one of several studies of a command line (`-m`), whose settings they share. Hydra has to
     be set up to compose further configurations.
     """

@@ -18,17 +18,16 @@ from typing import TYPE_CHECKING, Any
 from hydra.utils import get_object, instantiate
 
 from datasets.errors import located, place_of, traceback_of
+from harness.cli import Progress
 from harness.compile_cache import clock_s
 from harness.cost_models import EXP_MEAN, IMPUTED, CostModel, asks_for_problem, known_beforehand
 from harness.errors import BadInput, folder, writable
-from harness.execution import local
-from harness.execution.supervisor import RETRIES, ExecutorGone, run_tasks, worker_count
+from harness.execution import RETRIES, ExecutorGone, local, run_tasks, worker_count
 from harness.interop.rivals import OutsideOptimizer, is_rival, releases
-from harness.loop import FrontRecorder
+from harness.loop import Begun, FrontRecorder, recorded
 from harness.loop import run as run_loop
 from harness.optimizer import RAW, Optimizer
 from harness.problem import LATE, Evaluator, Problem
-from harness.progress import Progress
 from harness.records import (
     FRONTS,
     FRONTS_SUFFIX,
@@ -67,7 +66,7 @@ if TYPE_CHECKING:
 # place, so that what is there is not run again.
 
 ENGINE = 3  # raise it when the same spec gives other choices than before
-LATE_STEPS = 1  # raise it when choices beyond `harness.problem.LATE` evaluations change, and earlier ones do not
+LATE_STEPS = 2  # raise it when choices beyond `harness.problem.LATE` evaluations change, and earlier ones do not
 LOOK_AHEAD = 3  # raise it when utilities that look ahead choose otherwise, and those that do not as before
 COST_SD = 2  # raise it when predictive sds of costs change: other statistics than the default depend on them
 SETTINGS = ("iterations", "n_initial", "tau", "cost_statistic")  # of every run's optimizer
@@ -274,11 +273,13 @@ def run_block(block: Block) -> BlockResult:
         timings: dict[str, list[Any]] = {name: [] for name in TIMINGS.names}
         models: dict[str, list[Any]] = {name: [] for name in MODELS.names}
         fronts: dict[str, list[Any]] = {name: [] for name in FRONTS.names}
+        begun = {} if evaluator.checkpointed else _begun(block)
         for seed in sorted(block.seeds):
             with located(), _opened(block, evaluator, seed) as problem:
                 optimizer = _optimizer(spec, seed)
                 watched = FrontRecorder(problem, optimizer, seed) if block.fronts else None
-                one = run_loop(watched or problem, optimizer, seed, spec["iterations"], spec["n_initial"], spec["tau"])
+                plan = spec["iterations"], spec["n_initial"], spec["tau"]
+                one = run_loop(watched or problem, optimizer, seed, *plan, begun.get(seed))
             fronts_of_run = watched.columns if watched else {}
             parts = ((trace, one.columns), (timings, one.timings), (models, one.models), (fronts, fronts_of_run))
             for total, part in parts:
@@ -293,6 +294,20 @@ def run_block(block: Block) -> BlockResult:
         noted = fronts if block.fronts else None
         files = block_files(spec, block.seeds, trace, timings, noted, counts["seconds"], models=models)
         return BlockResult(files, counts, versions())
+
+
+def _begun(block: Block) -> dict[int, Begun]:
+    """Return, by seed, what runs of `LATE` evaluations without a budget have recorded, where these can go on from it.
+
+    They have the bytes of runs in one piece, so that it does not matter whether the driver's disk is here. A front is
+    of models that were fitted at every step.
+    """
+    spec = block.spec
+    fits = spec["iterations"] > LATE >= spec["n_initial"] and "code" not in spec and not block.fronts
+    if not (fits and _optimizer(spec, 0).forgets(LATE)):
+        return {}
+    shorter = {name: value for name, value in spec.items() if name != "late_steps"}
+    return recorded(Path(block.results), shorter | {"iterations": LATE, "tau": None})
 
 
 def _check_data(spec: Mapping[str, Any], evaluator: Evaluator) -> None:

@@ -12,9 +12,9 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from datasets import load, split
 from datasets.catalogue import names as dataset_names
 from datasets.errors import BadInput, reader_may_leave
-from datasets.loading import load, split
 from pipelines import names, prepare
 
 if TYPE_CHECKING:

@@ -20,12 +20,12 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy import sparse
 
-from datasets import loading
+import datasets
+from datasets import load, split
 from datasets.catalogue import Dataset, entry_of
 from datasets.download import find
 from datasets.errors import BadInput, user_errors
 from datasets.files import cache_folder, read_sealed, write_sealed
-from datasets.loading import load, split
 from pipelines import CALLERS, build, module_name
 from pipelines.identity import Identity, identity_of
 from pipelines.steps import SPARSE_BELOW, Matrix, dense, indicators, omit_zeros
@@ -267,7 +267,7 @@ def _sources(recipe: str) -> str:
         found = importlib.util.find_spec(recipe)  # imports the package it is in
     if found is None or found.origin is None:
         raise BadInput(f"pipeline {recipe!r}: no module of that name")
-    paths = {*Path(__file__).parent.glob("*.py"), Path(loading.__file__), Path(found.origin)}
+    paths = {*Path(__file__).parent.glob("*.py"), Path(datasets.__file__), Path(found.origin)}
     sha = hashlib.sha256()
     for path in sorted(paths, key=lambda p: (p.name, str(p))):
         content = path.read_bytes()

@@ -30,8 +30,8 @@ from harness.errors import folder, listed, number, positive, whole, writable
 USAGE = """usage: python -m tabular_cache COMMAND [dataset=[a,b]] [pipeline=[c]] [setting=value ...]
 
 build         measure: live trainings to tables       info          the table of problems
-plan          decide the stages by which tables grow  left          what is left of them, in core-hours
 grow          measure stage by stage, in parts: goes on where it was; hours=2 for one sitting
+left          what is left of the stages, in core-hours
 audit         train a random sample again             confirm       train what the runs of results_dir chose
 truth         live runs of results_dir to the shipped ones that `python -m analysis density` compares with
 costs         how well the cost models predict        censored      treatments of capped and timed-out costs
@@ -98,13 +98,13 @@ class Call:
 
 def build(call: Call) -> int:
     """Measure what is missing of the tables."""
-    from harness.execution.supervisor import worker_count
-    from harness.training import TREE_METHODS
+    from harness.execution import worker_count
+    from harness.live import TREE_METHODS
     from tabular_cache import build as building
-    from tabular_cache import parts
     from tabular_cache.measure import LoadMonitor
     from tabular_cache.schema import MOST_CONFIGS
     from tabular_cache.store import Store
+    from tabular_cache.table import sidecars
 
     cfg = call.cfg
     if cfg.tree_method not in TREE_METHODS:
@@ -120,7 +120,7 @@ def build(call: Call) -> int:
         budget = building.MeasurementBudget(0.0, n, n)
     slice_s, passes = positive("slice_s", cfg.slice_s), call.number_or_none("max_passes", 1)
     store = Store(call.tables, cfg.tree_method)
-    if parts.sidecars(call.tables):
+    if sidecars(call.tables):
         raise BadInput(f"the tables in {call.tables} grow by parts: `python -m tabular_cache grow` goes on with them")
     with store.locked():
         for problem in call.names:  # what an earlier, killed build left in its journal
@@ -141,21 +141,9 @@ def _tell_failed(failed: Sequence[str]) -> int:
     return SOME_FAILED if failed else 0
 
 
-def plan(call: Call) -> int:
-    """Decide the stages by which tables grow."""
-    from tabular_cache import grow as growing
-
-    anew = [str(problem) for problem in listed("anew", call.cfg.anew)]
-    plan = growing.decide(call.tables, anew, positive("limit_s", call.cfg.limit_s))
-    growing.write_plan(call.tables, plan)
-    for stage, units in plan.stages.items():
-        print(f"{stage}: {len(units)} units")
-    return 0
-
-
 def grow(call: Call) -> int:
     """Measure stage by stage, and say what is left."""
-    from harness.execution.supervisor import worker_count
+    from harness.execution import worker_count
     from tabular_cache import grow as growing
     from tabular_cache.measure import LoadMonitor
 
@@ -307,7 +295,7 @@ def _cost_model(name: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
 
 COMMANDS: dict[str, Callable[[Call], int]] = {
     command.__name__: command
-    for command in (build, plan, grow, left, audit, info, confirm, truth, costs, censored, emulator, export)
+    for command in (build, grow, left, audit, info, confirm, truth, costs, censored, emulator, export)
 }
 
 

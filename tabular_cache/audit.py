@@ -15,13 +15,13 @@ import pandas as pd
 from datasets.errors import BadInput
 from harness.cli import SOME_FAILED
 from harness.execution import run_counted
+from harness.live import Training
 from harness.streams import stream
-from harness.training import Training
 from pipelines.identity import difference
-from tabular_cache import noise, parts
+from tabular_cache import noise
 from tabular_cache.measure import Measurement, machine, retrain
 from tabular_cache.schema import ERRORS, problem_name
-from tabular_cache.table import Table, load_table, read_manifest
+from tabular_cache.table import Table, data_of, load_table, read_manifest
 
 Problems = Sequence[tuple[str, str]]
 
@@ -78,7 +78,7 @@ def audit(executor: Executor, problems: Problems, folder: Path, n: int, seed: in
     A training that raises (its worker was lost, say) is a row with a note, and costs no other.
     """
     tables = {problem_name(*pair): load_table(problem_name(*pair), folder) for pair in problems}
-    data = {problem: parts.data_of(folder, table.meta) for problem, table in tables.items()}
+    data = {problem: data_of(folder, table.meta) for problem, table in tables.items()}
     method = read_manifest(folder)["tree_method"]
     tasks = [
         Measurement(*pair, config, method, rounds=rounds)

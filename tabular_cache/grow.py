@@ -6,11 +6,10 @@ that are due. A killed sitting goes on where it was: what is in a journal counts
 just before the kill is known by its digest in the part's sidecar.
 """
 
-import json
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,13 +19,12 @@ import pyarrow.compute as pc
 from pydantic import Field, TypeAdapter, ValidationError
 
 from datasets.errors import BadInput
-from datasets.files import file_sha256, write_atomically
+from datasets.files import file_sha256
 from harness.problem import OK, TIMEOUT
 from pipelines.identity import difference
-from tabular_cache import noise, parts
+from tabular_cache import noise
 from tabular_cache.build import BuildReport, Campaign, disturbed_configs, uncut_costs
 from tabular_cache.measure import LoadMonitor, Measurement, machine
-from tabular_cache.parts import FOLDER
 from tabular_cache.schema import (
     AGAIN,
     MOST_CONFIGS,
@@ -40,16 +38,27 @@ from tabular_cache.schema import (
     read_rows,
 )
 from tabular_cache.store import Journal, Store, check_same_data
-from tabular_cache.table import Table, base_manifest, load_table, to_table
+from tabular_cache.table import (
+    NOISE_PARTS,
+    PARTS,
+    Sidecar,
+    Table,
+    base_manifest,
+    lineages,
+    load_table,
+    read_part,
+    sidecars,
+    to_table,
+    write_part,
+)
 
 # The stages by which the tables grow: which configurations of which problem are measured in which order.
 #
-# A plan is decided once, from the times in the tables as they are then, and kept in `parts/plan.json`: which problems
-# are the dearest must not change while they are measured. A stage is a list of units, each a problem and how many
+# The plan is `parts/plan.json`, decided once, from the times in the tables as they were then: which problems are the
+# dearest must not change while they are measured. A stage is a list of units, each a problem and how many
 # configurations it is to have after it; a unit without a number does again what a lower time limit cut short.
 
 FILE = "plan.json"
-LIMIT_S = 120.0
 PILOT = 32  # configurations from which on a table measured from scratch says what its trainings cost
 
 
@@ -60,18 +69,6 @@ class Unit:
     stage: str
     problem: str
     configs: int | None
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """How the problems are parted: the `dearest`, the rest of the `dear`, all others, and the `cheapest` of these."""
-
-    dear: int = 40
-    dearest: int = 20
-    cheapest: int = 40
-    some: int = 512
-    many: int = 1024
-    most: int = 2048
 
 
 @dataclass(frozen=True)
@@ -100,63 +97,13 @@ class Plan:
         return list(dict.fromkeys(unit.problem for unit in self.units()))
 
 
-def decide(folder: Path, anew: Collection[str], limit_s: float = LIMIT_S, sizes: Sizes = Sizes()) -> Plan:
-    """Return the plan for the tables of a folder, from their times.
-
-    Raises BadInput for problems to measure anew that have no table, and where there is a plan.
-    """
-    there = base_manifest(folder)["tables"]
-    if unknown := sorted(set(anew) - set(there)):
-        raise BadInput(f"anew: there is no table of {unknown[0]} in {folder}")
-    _check_undecided(folder)
-    tables = {problem: load_table(problem, folder) for problem in there}
-    cost = {problem: float(_capped_costs(table, limit_s).mean()) for problem, table in tables.items()}
-    order = sorted(tables, key=lambda problem: (-cost[problem], problem))
-    dearest, dear = order[: sizes.dearest], order[sizes.dearest : sizes.dear]
-    rest = order[::-1][: max(len(order) - sizes.dear, 0)]  # the cheapest first
-    old = {problem: int(table.meta["configs"]) for problem, table in tables.items()}
-    cut = {problem: int((~table.measured).sum()) for problem, table in tables.items() if problem not in anew}
-    again = sorted((p for p in cut if cut[p]), key=lambda problem: (-cut[problem], problem))
-    changed = [problem for problem in order[::-1] if problem in anew]
-    later = [problem for problem in rest if problem in anew] + dear[::-1]
-    stages: dict[str, list[tuple[str, int | None]]] = {
-        f"i: {sizes.many} configurations of all but the {sizes.dear} dearest": [
-            (problem, sizes.many) for problem in rest if problem not in anew
-        ],
-        f"ii: changed data from scratch, then what was cut short, up to {limit_s:g} s": [
-            *((problem, old[problem]) for problem in changed),
-            *((problem, None) for problem in again),
-        ],
-        f"iii: {sizes.many} configurations of the next {len(dear)}": [(problem, sizes.many) for problem in later],
-        f"iv: {sizes.some} configurations of the {len(dearest)} dearest": [(p, sizes.some) for p in dearest[::-1]],
-        f"v: {sizes.many} configurations of these": [(problem, sizes.many) for problem in dearest[::-1]],
-        f"vi: {sizes.most} configurations of the {sizes.cheapest} cheapest": [
-            (problem, sizes.most) for problem in rest[: sizes.cheapest]
-        ],
-    }
-    costs = {problem: round(cost[problem], 4) for problem in order}
-    return Plan(time.strftime("%Y-%m-%d"), float(limit_s), tuple(sorted(anew)), costs, stages)
-
-
-def _check_undecided(folder: Path) -> None:
-    path = folder / FOLDER / FILE
-    if path.exists():
-        raise BadInput(f"{path} is decided already; a plan is not changed while tables grow by it")
-
-
-def write_plan(folder: Path, plan: Plan) -> None:
-    """Keep a plan; raises BadInput if there is one."""
-    _check_undecided(folder)
-    write_atomically(folder / FOLDER / FILE, json.dumps(asdict(plan), indent=1).encode() + b"\n")
-
-
 def read_plan(folder: Path) -> Plan:
     """Return the plan of a folder; raises BadInput if there is none or it is damaged."""
-    path = folder / FOLDER / FILE
+    path = folder / PARTS / FILE
     try:
         return TypeAdapter(Plan).validate_json(path.read_bytes(), strict=True)
     except FileNotFoundError:
-        raise BadInput(f"no plan in {folder}: decide one with `python -m tabular_cache plan tables={folder}`") from None
+        raise BadInput(f"no plan in {folder}: its stages belong into {path} (tabular_cache/README.md)") from None
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
@@ -237,7 +184,7 @@ class PartStore:
 
     def recover(self) -> None:
         """Drop the journals that are in a part already: what a kill left between the sidecar and the journal."""
-        packed = {part["journal"] for found in parts.sidecars(self.folder).values() for part in found}
+        packed = {part["journal"] for found in sidecars(self.folder).values() for part in found}
         for path in sorted((self.folder / "journal").glob("*.part.jsonl")):
             if file_sha256(path) in packed:
                 path.unlink()
@@ -250,13 +197,13 @@ class PartStore:
         """Whether a problem's rows do not continue the table of the manifest."""
         return problem in self.plan.anew or problem not in self.base
 
-    def _lineage(self, problem: str) -> list[parts.Sidecar]:
-        goes_on, anew = parts.lineages(parts.sidecars(self.folder).get(problem, []), self.base.get(problem))
+    def _lineage(self, problem: str) -> list[Sidecar]:
+        goes_on, anew = lineages(sidecars(self.folder).get(problem, []), self.base.get(problem))
         return anew if self.from_scratch(problem) else goes_on
 
     def _added(self, problem: str) -> list[pa.Table]:
         """Return the rows of a problem's parts."""
-        return [read_rows(parts.read_part(self.folder, part), part["file"]) for part in self._lineage(problem)]
+        return [read_rows(read_part(self.folder, part), part["file"]) for part in self._lineage(problem)]
 
     def rows(self, problem: str, journal: bool = True) -> pa.Table | None:
         """Return the rows that a problem has, those of the journal too, unless they are not wanted."""
@@ -287,9 +234,8 @@ class PartStore:
     def append(self, problem: str, line: dict[str, Any]) -> None:
         """Add one finished training to the journals; raises BadInput for one on other data than the table's."""
         check_same_data(problem, self._known_data(problem, line["problem"]), line["problem"])
-        of_sample = line["config"] in noise.sample(problem) and not self.from_scratch(problem)
-        if line["purpose"] == NOISE or (of_sample and line["purpose"] == NEW and line["status"] == OK):
-            self.journal(parts.NOISE).append(noise.measurement(problem, line))
+        if noise.belongs(problem, line) and not self.from_scratch(problem):
+            self.journal(NOISE_PARTS).append(noise.measurement(problem, line))
         if line["purpose"] != NOISE:
             self.journal(problem).append(line)
 
@@ -330,16 +276,16 @@ class PartStore:
 
     def pack_noise(self, campaign: dict[str, Any]) -> None:
         """Make a part of the measurements of the noise sample in the journal."""
-        lines = self.journal(parts.NOISE).lines()
+        lines = self.journal(NOISE_PARTS).lines()
         rows = pa.Table.from_pylist(lines, NOISE_SCHEMA)
         facts = {"stage": "noise", "rows": len(rows), "core_s": round(sum(line["cpu_s"] for line in lines), 3)}
         counted = {**campaign, "trainings": 0, "core_s": 0.0}  # most are counted with the tables' parts
-        self._finish(parts.NOISE, rows, facts, counted)
+        self._finish(NOISE_PARTS, rows, facts, counted)
 
     def _finish(self, problem: str, rows: pa.Table, facts: dict[str, Any], campaign: dict[str, Any]) -> None:
         path = self.journal(problem).path
         facts |= {"journal": file_sha256(path), "campaign": campaign}
-        parts.write_part(self.folder, problem, parquet_bytes(rows), facts)
+        write_part(self.folder, problem, parquet_bytes(rows), facts)
         path.unlink()
 
     def left(self) -> list[Rest]:
@@ -352,7 +298,7 @@ class PartStore:
     def repeats_due(self, now: float) -> list[tuple[str, int]]:
         """Return the (problem, configuration) pairs of the noise sample whose next repeat may be made now."""
         known = [problem for problem in self.plan.problems if not self.from_scratch(problem)]
-        return noise.due(self.folder, known, now, self.journal(parts.NOISE).lines())
+        return noise.due(self.folder, known, now, self.journal(NOISE_PARTS).lines())
 
 
 def print_left(store: PartStore) -> None:
@@ -421,7 +367,7 @@ class Grower(Campaign):
         return self._do(tasks, "repeats of the noise sample")
 
     def _pack_noise(self, least: int) -> None:
-        if len(self.store.journal(parts.NOISE).lines()) >= least:
+        if len(self.store.journal(NOISE_PARTS).lines()) >= least:
             self.store.pack_noise(self._campaign())
             self.finished.append("repeats of the noise sample")
 

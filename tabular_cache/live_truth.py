@@ -17,11 +17,9 @@ import pyarrow as pa
 from datasets.errors import BadInput
 from datasets.files import write_atomically
 from harness.cli import SOME_FAILED
-from harness.execution import run_tasks
-from harness.execution.supervisor import worker_count
+from harness.execution import run_counted
 from harness.live import Live, LiveProblem
 from harness.problem import OK
-from harness.progress import Progress
 from harness.records import (
     TIMINGS,
     TIMINGS_SUFFIX,
@@ -144,19 +142,17 @@ def confirm(executor: Executor, results: Path, problems: set[tuple[str, str]]) -
     todo = {Choice(row[0], row[1], row[2], int(row[3]), tuple(map(float, row[4:]))): row for row in trainings}
     new: list[dict[str, Any]] = []
     try:
-        with Progress(len(todo), "trainings", "confirm", worker_count(executor)) as progress:
-            for choice, found in run_tasks(executor, retrain, todo):
-                if isinstance(found, BadInput):
-                    raise found
-                if isinstance(found, BaseException):
-                    found = {"error": np.nan, "cost_s": np.nan, "status": f"{type(found).__name__}: {found}"}
-                elif reason := difference(data[choice.dataset, choice.pipeline], found.pop("data")):
-                    raise BadInput(
-                        f"{choice.dataset}/{choice.pipeline}: the data here (DATASETS_HOME) are not those that its "
-                        f"table was trained on ({reason}): leave it out, dataset=[...]"
-                    )
-                new.append(dict(zip(TRAINING, todo[choice], strict=True)) | found)
-                progress.advance()
+        for choice, found in run_counted(executor, retrain, list(todo), "trainings", "confirm"):
+            if isinstance(found, BadInput):
+                raise found
+            if isinstance(found, BaseException):
+                found = {"error": np.nan, "cost_s": np.nan, "status": f"{type(found).__name__}: {found}"}
+            elif reason := difference(data[choice.dataset, choice.pipeline], found.pop("data")):
+                raise BadInput(
+                    f"{choice.dataset}/{choice.pipeline}: the data here (DATASETS_HOME) are not those that its "
+                    f"table was trained on ({reason}): leave it out, dataset=[...]"
+                )
+            new.append(dict(zip(TRAINING, todo[choice], strict=True)) | found)
     finally:  # what is trained is kept, also when a worker dies
         known = pd.concat([known, _as_text(pd.DataFrame(new, columns=[*TRAINING, *_FOUND]))])
         joined = chosen.merge(known, on=TRAINING)

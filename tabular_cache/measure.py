@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
+from harness.live import PREFIX_GRID, Training, retime, train
 from harness.problem import OK
 from harness.streams import stream
-from harness.training import PREFIX_GRID, Training, retime, train
 from pipelines import prepare
 from pipelines.prepared import Prepared
 from tabular_cache.schema import METRICS, NEW, configuration, problem_name
@@ -48,7 +48,6 @@ class Measurement:
     config: int
     tree_method: str = "exact"
     time_limit_s: float | None = None
-    split_seed: int = 0
     purpose: str = NEW
     rounds: int | None = None
 
@@ -62,14 +61,14 @@ class Measurement:
 
 
 @lru_cache(maxsize=3)
-def prepared(dataset: str, pipeline: str, split_seed: int) -> Prepared:
+def prepared(dataset: str, pipeline: str, split_seed: int = 0) -> Prepared:
     """Return a prepared problem, the last few being remembered."""
     return prepare(dataset, pipeline, split_seed)
 
 
 def measure(task: Measurement) -> dict[str, Any]:
     """Train one configuration and return its journal line: plain numbers, lists over the prefixes."""
-    data = prepared(task.dataset, task.pipeline, task.split_seed)
+    data = prepared(task.dataset, task.pipeline)
     load, started, core = os.getloadavg()[0], time.time(), time.process_time()
     result = trained(data, configuration(task.config), task.tree_method, task.time_limit_s)
     return {
@@ -131,7 +130,7 @@ def describe(data: Prepared) -> dict[str, Any]:
 
 def retrain(task: Measurement) -> tuple[Training, dict[str, Any]]:
     """Train one configuration again, for an audit; also return hash and identity of the data it saw."""
-    data, x = prepared(task.dataset, task.pipeline, task.split_seed), configuration(task.config).copy()
+    data, x = prepared(task.dataset, task.pipeline), configuration(task.config).copy()
     x[0] = x[0] if task.rounds is None else task.rounds
     return trained(data, x, task.tree_method), data.description()
 

@@ -3,7 +3,7 @@
 `noise.parquet` holds every single measurement of these, the first included; the tables keep one each.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -18,9 +18,8 @@ from scipy.special import gammaincinv
 from datasets.errors import BadInput
 from harness.problem import OK
 from harness.streams import stream
-from tabular_cache import parts
 from tabular_cache.schema import AGAIN, MOST_CONFIGS, NOISE_SCHEMA, TIMES, parquet_bytes, read_rows, sha256_of
-from tabular_cache.table import base_manifest
+from tabular_cache.table import NOISE_PARTS, base_manifest, read_part, sidecars
 
 SHARE, REPEATS = 0.02, 3
 BANDS_S = (0.0, 0.05, 0.2, 1.0, 5.0, np.inf)  # of cost, by which the noise is shown
@@ -60,9 +59,14 @@ def _read_base(folder: Path) -> pa.Table:
 
 
 def _read_parts(folder: Path) -> pa.Table:
-    found = parts.sidecars(folder).get(parts.NOISE, ())
-    added = [read_rows(parts.read_part(folder, part), part["file"]).cast(NOISE_SCHEMA) for part in found]
+    found = sidecars(folder).get(NOISE_PARTS, ())
+    added = [read_rows(read_part(folder, part), part["file"]).cast(NOISE_SCHEMA) for part in found]
     return pa.concat_tables([NOISE_SCHEMA.empty_table(), *added])
+
+
+def belongs(problem: str, line: Mapping[str, Any]) -> bool:
+    """Whether a journal line is a measurement of the noise sample: finished, and no repeat of a disturbed training."""
+    return line["config"] in sample(problem) and line["status"] == OK and line["purpose"] != AGAIN
 
 
 def measurement(problem: str, line: dict[str, Any]) -> dict[str, Any]:
@@ -79,11 +83,9 @@ def kept(folder: Path, problem: str, lines: list[dict[str, Any]]) -> bytes | Non
 
     A line that is there already adds nothing.
     """
-    of_sample = sample(problem)
-    mine = [x for x in lines if x["config"] in of_sample and x["status"] == OK and x["purpose"] != AGAIN]
-    if not mine:
+    rows = [measurement(problem, line) for line in lines if belongs(problem, line)]
+    if not rows:
         return None
-    rows = [measurement(problem, line) for line in mine]
     both = pa.concat_tables([read(folder), pa.Table.from_pylist(rows, NOISE_SCHEMA)]).to_pandas()
     both = both.drop_duplicates([*_TRAINING, "started"]).sort_values([*_TRAINING, "started"])
     return parquet_bytes(pa.Table.from_pandas(both, NOISE_SCHEMA, preserve_index=False))

@@ -67,6 +67,13 @@ class ReplayProblem(Problem):
             ids = self._draw(step)
         return Candidates(ids, self._table.unit.take(ids, axis=0))
 
+    def offer(self, step: int, candidate: int) -> Candidates:
+        """Return that row, without drawing others; raises ValueError if it was evaluated before."""
+        if not self._free[candidate]:
+            raise ValueError(f"{self.name} does not offer candidate {candidate} at step {step}")
+        ids = np.array([candidate])
+        return Candidates(ids, self._table.unit.take(ids, axis=0))
+
     def _draw(self, step: int) -> np.ndarray:
         near, mask, drawn_at = self._neighbours(), self._free.copy(), draw_of(step)
         if self._drawn[0] != drawn_at:

@@ -58,7 +58,7 @@ needs_home = pytest.mark.skipif(
 @cache
 def loaded(name: str) -> "Dataset":
     """Return a data set of the study, read once for all tests of a process, which must not change it."""
-    from datasets.loading import load  # `datasets.load` may stand for this function in a test
+    from datasets import load  # `datasets.load` may stand for this function in a test
 
     return load(name, download=False)
 

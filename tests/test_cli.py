@@ -166,7 +166,7 @@ def test_cfg_job_shows_the_settings(command_line: CommandLines, tmp_path: Path) 
         ("harness.configurator", "kappa_max_s: 3 # CPU seconds"),
         ("harness.status", "python -m harness.status [results_dir=results] [--json]"),
         ("tabular_cache", "usage: python -m tabular_cache COMMAND"),
-        ("analysis", "bootstrap=hierarchical|plain"),
+        ("analysis", "bootstrap=datasets|hierarchical|plain"),
         ("analysis.papers.snoek2011", "python -m analysis.papers.snoek2011 [branin|svm|network|pictures ...]"),
     ],
 )
@@ -194,7 +194,7 @@ def test_wrong_commands_of_the_tables(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for arguments, message in [
-        (["biuld"], "unknown command 'biuld'; allowed: build, plan, grow, left, audit, info, confirm, "),
+        (["biuld"], "unknown command 'biuld'; allowed: build, grow, left, audit, info, confirm, "),
         (["info", "dataset=[nope]"], "unknown dataset 'nope'; allowed:"),
         (["info", "tables=/nowhere"], "no tables in /nowhere"),
         (["truth", "truth=-5"], "truth must name a folder"),
@@ -256,8 +256,8 @@ def test_a_study_survives_kill_interrupt_and_damage_and_gives_the_same_bytes(
     assert cli(*MORE, "results_dir=whole", "executor=serial")[0] == 0
     assert traces(cli.folder / "r") == traces(cli.folder / "whole")
     assert len(traces(cli.folder / "r")) == 16
-    told = command_line("harness.status", "results_dir=r", "--json", cwd=cli.folder)
-    status = json.loads(told.stdout)
+    reported = command_line("harness.status", "results_dir=r", "--json", cwd=cli.folder)
+    status = json.loads(reported.stdout)
     assert (status["total"]["done"], status["total"]["missing"], status["running"]) == (48, 0, False)
     assert status["by_dataset"]["wine"]["done"] == 24
     wrong = command_line("harness.status", "results_dir=nowhere", cwd=cli.folder)
@@ -276,8 +276,8 @@ def test_a_reader_that_has_had_enough_is_no_error(whose: str) -> None:
         assert process.stdout is not None and process.stderr is not None
         assert process.stdout.read(3) == b"xxx"
         process.stdout.close()
-        told = process.stderr.read()
-    assert (process.returncode, told) == (1, b"")
+        reported = process.stderr.read()
+    assert (process.returncode, reported) == (1, b"")
 
 
 def test_a_broken_pipe_that_is_not_standard_outputs_is_an_error() -> None:

@@ -18,8 +18,8 @@ from xgboost import XGBRegressor
 
 from analysis.__main__ import main
 from analysis.best import draw
+from datasets import split
 from datasets.csv_file import load_csv, load_rows
-from datasets.loading import split
 from harness.records import read_traces
 from harness.space import XGBOOST_SPACE
 from pipelines import prepare

@@ -43,7 +43,7 @@ def test_the_example_is_short() -> None:
     assert len(lines) <= 12
 
 
-def test_the_settings_are_all_told() -> None:
+def test_the_settings_are_all_reported() -> None:
     text, config = (ROOT / "configs" / "README.md").read_text(), (ROOT / "configs" / "config.yaml").read_text()
     keys = set(re.findall(r"^(?:  - )?([a-z_]+):", config, re.MULTILINE))
     for key in keys - {"defaults", "hydra", "finish", "setting_needs"}:

@@ -35,6 +35,10 @@ class Ignore(CostRule):
         """Return `log_value` itself."""
         return log_value
 
+    def forgets(self, n: int) -> bool:
+        """Return True: it keeps nothing."""
+        return True
+
 
 class Contextual(CostRule):
     """score = -log c where EI >= (1 - lam) max EI, else -inf; lam in [0, 1] (Guinet et al. 2020).
@@ -56,6 +60,10 @@ class Contextual(CostRule):
             return -price
         return np.where(log_value >= log_value.max() + self._log_share, -price, -np.inf)
 
+    def forgets(self, n: int) -> bool:
+        """Return True: it keeps nothing."""
+        return True
+
 
 class Power(CostRule):
     """score = log EI - alpha log c, alpha >= 0 (Guinet et al. 2020; alpha = 1, EIpu: Snoek et al. 2012)."""
@@ -73,6 +81,10 @@ class Power(CostRule):
     def exponent(self, context: StepContext) -> float:
         """Return alpha."""
         return self.alpha
+
+    def forgets(self, n: int) -> bool:
+        """Return True: it keeps nothing."""
+        return True
 
 
 class Cool(CostRule):

@@ -34,6 +34,10 @@ class RandomSearch(CostRule):
         m = len(log_value)
         return _only(int(context.rng("random").integers(m)), m)
 
+    def forgets(self, n: int) -> bool:
+        """Return True: it keeps nothing."""
+        return True
+
 
 class SobolSequence(CostRule):
     """Chooses the candidate nearest in the unit cube to point k - n_initial of a scrambled Sobol sequence, k the step.
@@ -50,6 +54,10 @@ class SobolSequence(CostRule):
         size = max(_SHORTEST, 1 << k.bit_length())
         target = _sequence(context.seed, context.problem, C.shape[1], size)[k]
         return _only(int(_squared_gaps(C, target[None]).argmin()), len(C))
+
+    def forgets(self, n: int) -> bool:
+        """Return True: it keeps nothing."""
+        return True
 
 
 class Carbo(Cool):

@@ -144,6 +144,10 @@ class ExpectedImprovement(Utility):
         """Return a lower bound of `log_value`, at most 4e-5 below it."""
         return log_ei_chord(self._target(context), context.mean, context.sd, _KNOTS, True)
 
+    def forgets(self, n: int) -> bool:
+        """Return True: it keeps nothing."""
+        return True
+
     def _target(self, context: StepContext) -> float:
         target = context.incumbent
         if self.incumbent == "posterior_mean" or self.jitter > 0:

@@ -88,6 +88,10 @@ class LowVariance(CostModel):
         fit, S = self._fitted(), self._features.columns(np.asarray(C, dtype=np.float64))
         return fit.sigma * np.sqrt(fit.leverage(S))
 
+    def forgets(self, n: int) -> bool:
+        """Return True: each fit is made anew."""
+        return True
+
     def _fitted(self) -> "_Fit":
         if self._fit is None:
             raise ValueError("predict was called before fit")

@@ -135,6 +135,10 @@ class OutsideOptimizer(Optimizer):
         """Whether there is an `outlook`: no."""
         return False
 
+    def forgets(self, n: int) -> bool:
+        """Return False: what a rival was asked before is its own affair."""
+        return False
+
     def start(self, problem: Problem) -> Problem:
         """Start the rival; returns the problem with the rival's own points on offer, where any can be evaluated."""
         words = seed_sequence(self._seed, "rival", self._name, problem.name).generate_state(1)

@@ -31,6 +31,13 @@ class Part(ABC):  # noqa: B024 - its subclasses have the abstract methods
             return NotImplemented
         return all(callable(getattr(other, name, None)) for name in cls.__abstractmethods__) or NotImplemented
 
+    def forgets(self, n: int) -> bool:
+        """Return whether all that it says from n observations on follows from these, whatever it was asked before.
+
+        Then a run can go on from a record of its first n evaluations.
+        """
+        return False
+
 
 def complete(part: Any, base: Callable[..., T]) -> T:
     """Return `part` as a `base`, a `Part`: an object that only has the required methods gets the defaults of others.
@@ -133,6 +140,11 @@ class Posterior(Part):
     def bounds(self, C: Candidates, rough: bool = False) -> MeanSd:
         """Return a mean no higher and an sd > 0 no lower than those of `mean_sd`; `rough`: faster and wider."""
         raise NotImplementedError
+
+    @property
+    def instant(self) -> bool:
+        """Whether `bounds` that are not rough cost next to nothing where rough ones have been asked for."""
+        return False
 
     @property
     def noise(self) -> float:

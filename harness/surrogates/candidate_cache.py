@@ -1,133 +1,331 @@
-"""What is known of candidates while hyperparameters stay as they are: each observation then adds a row, and no more.
+"""What is known while hyperparameters stay as they are, of observations and candidates: it grows, and is not redone.
 
-With K = L L^T and V = L^-1 k(X, c), the variance explained at c is |V|^2. A new observation leaves the rows of V as
-they are and adds one, v = w^T k(X, c), w the new row of L^-1. So a step costs O(n) for each of m candidates, where
-predicting them anew takes O(n^2): kernel values are held in single precision, from which bounds at all candidates
-follow, and the explained variances of those that were predicted exactly in double precision.
+With K = L L^T and V = L^-1 k(X, c), the variance explained at c is |V|^2 and the mean V^T L^-1 z. A new observation
+leaves the rows of L^-1 and V as they are and adds one: w and v = w^T k(X, c). So `GrowingSolution` takes O(n^2) for
+each, and the `CandidateCache` O(n) for each candidate, where predicting it anew takes O(n^2). Even that is spent on
+those alone that a choice may fall on: for the others |v| is no more than the sd that is left there, which bounds mean
+and sd of a candidate by what was known of it some observations ago.
 """
 
+import math
 from collections.abc import Callable
-from typing import no_type_check
+from typing import NamedTuple, no_type_check
 
 import numpy as np
 from jaxtyping import Float
 
-from harness.arrays import Candidates, Indices, MeanSd, PerCandidate, Points, Theta
+from harness.arrays import Candidates, Indices, MeanSd, PerCandidate, Points, Theta, Vector
 from harness.compile_cache import njit
-from harness.surrogates.kernels import DIMENSIONS, LOG2_E, WIDTH, fma, kernel_row, matern_float32, scale, squares
+from harness.surrogates.kernels import (
+    DIMENSIONS,
+    LOG2_E,
+    WIDTH,
+    dot_float32,
+    fma,
+    kernel_row,
+    matern_float32,
+    squares,
+)
+from harness.surrogates.likelihood import Solution
+
+Location = tuple[float, float]
+Weight = Float[np.ndarray, " d"]
+
+# The solution, one observation after the other.
+
+_ROOM, _SHARE = 64, 8  # observations for which there is room beyond the first n: so many, or an eighth of n
+_LEAST = 1e-12  # share of the diagonal that must be left of a new observation's variance
+
+
+class GrowingSolution:
+    """W = L^-1 (rows once made stay), K^-1 z and K^-1 1 at one theta, for data that only grow.
+
+    z: y in units of the first observations' `location`, (mean, sd). A row of W is (-v^T W, 1) / d with v = W k(x) and
+    d^2 = K_xx - v^T v; it adds (w z) w to K^-1 z. first, n: observations at first, and now; diagonal: K_xx, noise and
+    jitter included. projected: (n, 2), w z and w 1 of each row; solved: (2, n), K^-1 z and K^-1 1.
+    """
+
+    def __init__(self, X: Points, y: Vector, theta: Theta, weight: Weight, location: Location, found: Solution) -> None:
+        n = self.first = self.n = len(X)
+        room = n + max(_ROOM, n // _SHARE)
+        self.theta, self.location = theta, location
+        self._X, self._y, self._weight, self._signal = X, y, weight, math.exp(theta[-2])
+        self.diagonal = 1.0 / float(found.inverse[0, 0]) ** 2
+        self.W = np.zeros((room, room))
+        self.W[:n, :n] = found.inverse
+        self.projected, self.solved = np.zeros((room, 2)), np.zeros((2, room))
+        _project(self.W, n, self._z(y), self.projected, self.solved)
+        self.first_solved = self.solved[:, :n].copy()
+
+    def _z(self, y: Vector) -> Vector:
+        return (y - self.location[0]) / self.location[1]
+
+    def extended(self, X: Points, y: Vector, theta: Theta) -> bool:
+        """Take in more observations; False, and no change, where theta or earlier ones differ, or digits run out."""
+        n, m = self.n, len(X)
+        same = np.array_equal(theta, self.theta) and n <= m <= len(self.W)
+        if not (same and np.array_equal(X[:n], self._X) and np.array_equal(y[:n], self._y)):
+            return False
+        columns = np.ascontiguousarray(((X - 0.5) * self._weight).T)
+        if not _grow(self.W, n, columns, self._signal, self.diagonal, self._z(y), self.projected, self.solved):
+            self.n = -1  # what there is of it is spoilt
+            return False
+        self._X, self._y, self.n = X, y, m
+        return True
+
+    def in_units_of(self, location: Location) -> tuple[float, float]:
+        """Return p and q: (y - mean) / sd of another location is p z + q, and so with all that is linear in it."""
+        return self.location[1] / location[1], (self.location[0] - location[0]) / location[1]
+
+    def solution(self, location: Location) -> Solution:
+        """Return W and K^-1 z, z in units of `location`."""
+        (p, q), n = self.in_units_of(location), self.n
+        return Solution(self.W[:n, :n], p * self.solved[0, :n] + q * self.solved[1, :n], math.nan)
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def _project(W, n, z, projected, solved):  # type: ignore[no-untyped-def]
+    """Fill `projected` and `solved` for the first n observations."""
+    for i in range(n):
+        _take_in(W, i, z, projected, solved)
+
+
+@njit(inline="always", error_model="numpy")
+@no_type_check
+def _take_in(W, i, z, projected, solved):  # type: ignore[no-untyped-def]
+    """Add what row i of W says to `solved`."""
+    row, t, total = W[i], 0.0, 0.0
+    for j in range(i + 1):
+        t, total = fma(row[j], z[j], t), total + row[j]
+    projected[i, 0], projected[i, 1] = t, total
+    for j in range(i + 1):
+        solved[0, j] = fma(t, row[j], solved[0, j])
+        solved[1, j] = fma(total, row[j], solved[1, j])
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def _grow(W, n, columns, signal, diagonal, z, projected, solved):  # type: ignore[no-untyped-def]
+    """Add rows n and later to W and the rest; return whether each new observation has a variance left."""
+    m = columns.shape[1]
+    s, r, k, back = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+    for new in range(n, m):
+        kernel_row(columns, columns[:, new].copy(), new, signal, s, r, k)
+        squared, back[:] = 0.0, 0.0
+        for i in range(new):
+            row = W[i]
+            v = _dot(row, k, i + 1)
+            squared = fma(v, v, squared)
+            for j in range(i + 1):
+                back[j] = fma(v, row[j], back[j])
+        rest = diagonal - squared
+        if not rest > _LEAST * diagonal:
+            return False
+        scale = 1.0 / np.sqrt(rest)
+        for j in range(new):
+            W[new, j] = -back[j] * scale
+        W[new, new] = scale
+        _take_in(W, new, z, projected, solved)
+    return True
+
+
+# Candidates.
 
 _KNOWN = 0.5  # of the candidates must be held already; else the old ones are dropped: the draw is a new one
-_BLOCK = 256  # candidates whose sums stay in the processor's first cache
-_ROOM = 64  # observations for which there is room beyond those known
+_AHEAD = 4  # candidates of the last step among which the next one is looked for, once one was not further on at all
 
-Rows = Float[np.ndarray, "n+1 n"]
-Point = Float[np.ndarray, " d"]
-Predict = Callable[[Candidates], MeanSd]
-Explained = Callable[[Candidates], PerCandidate]
+
+class View(NamedTuple):
+    """What a posterior is made of: observed points, centred and scaled by `weight`; signal variance; (mean, sd) of y.
+
+    added: to the variance, in units of z^2. unit: by how much a kernel value in single precision can be off.
+    """
+
+    A: Points
+    weight: Weight
+    signal: float
+    location: Location
+    added: float
+    unit: float
+
+
+Explained = Callable[[Candidates], PerCandidate]  # variances explained, in units of z^2
+AtLeast = Callable[[Candidates, bool], PerCandidate]  # lower bounds of them, rough ones if so asked
 
 
 class CandidateCache:
-    """Kernel values and explained variances at candidates, by their coordinates, for one theta and growing data.
+    """Kernel values, means and explained variances at candidates, by their coordinates, for a `GrowingSolution`.
 
-    Explained variances are in units of z^2, kernel values without the signal variance.
+    Of each candidate is known, in units of z of the growing solution: mean = (k^T K^-1 z, k^T K^-1 1) and a lower bound
+    `least` of the explained variance, both given the first `given` observations, by kernel values in single precision;
+    and, where it was asked for, the explained variance given the first `exact_given`, in double precision. rough: what
+    `least` began with, where that was a rough bound, else -1.
     """
 
     def __init__(self) -> None:
-        self._key, self._X = (b"", 0.0), np.empty((0, 0))
+        self._grown: GrowingSolution | None = None
         self._hold(0, 0, 0)
 
     def _hold(self, m: int, n: int, d: int) -> None:
-        """Drop all and make room for `m` candidates, of `n` observations each."""
-        self._count, self._n = 0, 0
+        """Drop all and make room for `m` candidates in d dimensions and `n` observations."""
+        self._count, self._n, self._order = 0, 0, np.empty(0, np.int64)
         self._points: np.ndarray = np.empty((m, d), np.uint64)
         self._slots: np.ndarray = np.full(4 << max(m - 1, 0).bit_length() if m else 0, -1, np.int64)
-        self._kernel: np.ndarray = np.empty((n, m), np.float32)
-        self._least: np.ndarray = np.zeros(m)  # of the explained variance
-        self._explained: np.ndarray = np.zeros(m)  # exactly, given the first `_given` observations
+        self._kernel: np.ndarray = np.empty((m, n), np.float32)
+        self._scaled: np.ndarray = np.zeros((m, -(-d // DIMENSIONS) * DIMENSIONS), np.float32)
+        self._means: np.ndarray = np.zeros((m, 2))
+        self._least: np.ndarray = np.zeros(m)
         self._given: np.ndarray = np.zeros(m, np.int64)
+        self._rough: np.ndarray = np.zeros(m)
+        self._explained: np.ndarray = np.zeros(m)
+        self._exact_given: np.ndarray = np.zeros(m, np.int64)
 
-    def serve(self, theta: Theta, diagonal: float, X: Points) -> None:
-        """Begin to serve a posterior: all is dropped where theta, the diagonal of K or earlier observations differ."""
-        key, before = (theta.tobytes(), diagonal), len(self._X)
-        if key != self._key or len(X) < before or not np.array_equal(self._X, X[:before]):
-            self._hold(0, 0, X.shape[1])
-        self._key, self._X = key, X.copy()
+    def serve(self, grown: GrowingSolution, at_least: AtLeast, exactly: Explained) -> None:
+        """Begin to serve a posterior of this solution: all is dropped that is of another.
 
-    def bounds(self, C: Candidates, A: Points, weight: Point, rows: Rows, error: float, explained: Explained) -> MeanSd:
-        """Return means in single precision and lower bounds of explained variances at `C`.
-
-        A: observed points, centred and scaled by `weight`. rows: L^-1 and below it K^-1 z, times the signal variance.
-        error: of a kernel value in single precision. explained(C'): lower bounds at candidates that are new.
+        at_least, exactly: lower bounds of the variances explained by the first observations, and these themselves.
         """
-        n = len(A)
-        points: np.ndarray = np.zeros((n, -(-A.shape[1] // DIMENSIONS) * DIMENSIONS), np.float32)
-        points[:, : A.shape[1]] = A * LOG2_E
-        scaled = np.ascontiguousarray(weight) * LOG2_E
-        slots, before = self._find(C), self._n
-        if (slots >= 0).mean() < _KNOWN:
-            self._hold(2 * len(C), n + _ROOM, C.shape[1])
-            slots[:], before = -1, n
-        self._reserve(len(self._points), n)
-        old = self._count
-        if before < n:
-            _fill(points, self._points[:old].view(np.float64), scaled, before, 0, self._kernel)
-        self._n, new = n, C[slots < 0]
-        if len(new):
-            self._reserve(old + len(new), n)
-            self._count = _put(_bits(new), self._points, self._slots, old)
-            added = self._points[old : self._count].view(np.float64)
-            self._least[old : self._count], self._given[old : self._count] = explained(added), 0
-            _fill(points, added, scaled, 0, old, self._kernel)
-            slots = self._find(C)
-        mean: np.ndarray = np.empty(self._count, np.float32)
-        a, weights = np.asarray(rows[-1], np.float32), np.asarray(rows[before:-1], np.float32)
-        errors = error * absolute_sums(rows[before:-1])
-        _pass_over(self._kernel, a, weights, before, errors, mean, self._least[:old])
-        return mean[slots].astype(np.float64), self._least[slots]
+        if grown is not self._grown:
+            self._grown, self._n, self._count = grown, 0, 0
+            self._at_least, self._exactly = at_least, exactly
+            self._order, self._slots[:] = self._order[:0], -1
 
-    def exact(self, C: Candidates, A: Points, weight: Point, rows: Rows, predict: Predict) -> MeanSd | None:
+    def serves(self, n: int) -> bool:
+        """Return whether what is held is of n observations."""
+        return self._grown is not None and self._grown.n == n
+
+    def _advance(self, view: View) -> None:
+        """Take in the observations that are new."""
+        grown, n = self._of, self._of.n
+        first, room = grown.first, -(-len(grown.W) // WIDTH) * WIDTH
+        if self._n == 0:
+            self._blocks: np.ndarray = np.zeros((room // WIDTH, self._scaled.shape[1], WIDTH), np.float32)
+            self._rows: np.ndarray = np.zeros((len(grown.W) - first + 2, room), np.float32)  # two of `solved`, then W's
+            self._errors, self._sizes = np.zeros(len(self._rows) - 2), np.zeros(2)
+            self._rows[:2, :first] = view.signal * grown.first_solved
+            self._sizes[:] = absolute_sums(grown.first_solved)
+        if self._n < n:
+            points = (view.A * LOG2_E).astype(np.float32)
+            begin = max(self._n, first)
+            new = view.signal * grown.W[begin:n]
+            self._rows[begin - first + 2 : n - first + 2, : new.shape[1]] = new
+            self._errors[begin - first : n - first] = view.unit * absolute_sums(new)
+            _put_points(points, self._n, self._blocks)
+            self._n = n
+
+    @property
+    def _of(self) -> GrowingSolution:
+        assert self._grown is not None
+        return self._grown
+
+    def bounds(self, C: Candidates, view: View, rough: bool) -> MeanSd:
+        """Return a mean no higher and an sd no lower than those at `C`; rough: with what is known of them already."""
+        slots = self._find(C)
+        new = slots < 0
+        count = int(new.sum())
+        if count > (1.0 - _KNOWN) * len(C):
+            self._order, self._count, self._slots[:] = self._order[:0], 0, -1
+            slots[:], new[:], count = -1, True, len(C)
+        self._reserve(self._count + count, len(C), C.shape[1])
+        self._advance(view)
+        if count:
+            self._add(C[new], view)
+            slots = self._find(C)
+        if len(C) > _KNOWN * self._count:
+            self._order = slots
+        if not rough:
+            self._refresh(slots)
+            self._sharpen(C, slots)
+        grown, (mu, scale) = self._of, view.location
+        p, q = grown.in_units_of(view.location)
+        changes = (grown.projected[grown.first : self._n] * (scale * p, scale * q)).sum(axis=1)
+        left = np.zeros(len(changes) + 1)
+        left[:-1] = np.sqrt(np.cumsum(np.square(changes[::-1]))[::-1])
+        slack = scale * view.unit * view.signal * (p * self._sizes[0] + abs(q) * self._sizes[1])
+        slack += float((np.abs(changes) * self._errors[: len(changes)]).sum())
+        return _bounds(
+            slots, self._means, self._least, self._given, left, grown.first,
+            scale * p, scale * q, mu - slack, view.signal, view.added, scale,
+        )  # fmt: skip
+
+    def _add(self, new: Candidates, view: View) -> None:
+        """Hold candidates that are not held yet, as known by the first observations."""
+        old, grown = self._count, self._of
+        self._count = _put(_bits(new), self._points, self._slots, old)
+        part, added = slice(old, self._count), self._points[old : self._count].view(np.float64)
+        self._scaled[part, : new.shape[1]] = (added - 0.5) * (view.weight * LOG2_E)
+        self._rough[part] = self._least[part] = self._at_least(added, True)
+        self._given[part], self._exact_given[part] = grown.first, 0
+        _fill(self._kernel, self._scaled, self._blocks, old, self._count, self._n, self._rows, self._means, grown.first)
+
+    def _refresh(self, slots: Indices) -> None:
+        """Take all observations in at these candidates."""
+        _update(
+            slots, self._kernel, self._scaled, self._blocks, self._n, self._of.first, self._rows, self._errors,
+            self._of.projected, self._means, self._least, self._given,
+        )  # fmt: skip
+
+    def _sharpen(self, C: Candidates, slots: Indices) -> None:
+        """Put better lower bounds in the place of rough ones."""
+        loose = np.flatnonzero(self._rough[slots] >= 0.0)
+        if len(loose):
+            rough = slots[loose]
+            self._least[rough] += np.maximum(self._at_least(C[loose], False) - self._rough[rough], 0.0)
+            self._rough[rough] = -1.0
+
+    def exact(self, C: Candidates, a: Vector, view: View) -> MeanSd | None:
         """Return means, in units of z, and explained variances at `C`; None where some of `C` are not held.
 
-        predict(C'): the same of candidates that are asked for the first time. Other arguments as for `bounds`.
+        a: K^-1 z times the signal variance.
         """
         slots = self._find(C)
-        if self._n != len(A) or (slots < 0).any():
+        if (slots < 0).any():
             return None
-        fresh = self._given[slots] == 0
+        self._advance(view)
+        self._refresh(slots)
+        first, n = self._of.first, self._n
+        fresh = self._exact_given[slots] == 0
         if fresh.any():
-            self._explained[slots[fresh]] = predict(C[fresh])[1]
-            self._given[slots[fresh]] = len(A)
-        mean, columns = np.empty(len(C)), np.ascontiguousarray(A.T)
-        _extend(columns, (C - 0.5) * weight, rows, slots, self._given, self._explained, mean)
+            self._explained[slots[fresh]] = self._exactly(C[fresh])
+            self._exact_given[slots[fresh]] = first
+        mean, columns = np.empty(len(C)), np.ascontiguousarray(view.A.T)
+        rows = view.signal * self._of.W[first:n, :n]
+        _extend(columns, (C - 0.5) * view.weight, rows, first, a, slots, self._exact_given, self._explained, mean)
         value = self._explained[slots]
-        self._least[slots] = np.maximum(self._least[slots], value)
+        self._least[slots], self._rough[slots] = np.maximum(self._least[slots], value), -1.0
         return mean, value
 
     def _find(self, C: Candidates) -> Indices:
         """Return where the candidates are held, -1 for those that are not."""
         found = np.full(len(C), -1, np.int64)
         if self._count:
-            _look_up(_bits(C), self._points, self._slots, found)
+            _look_up(_bits(C), self._points, self._slots, self._order, found)
         return found
 
-    def _reserve(self, m: int, n: int) -> None:
-        """Make room for `m` candidates and `n` observations, if there is not enough."""
-        if m <= len(self._points) and n <= len(self._kernel):
+    def _reserve(self, m: int, offered: int, d: int) -> None:
+        """Make room for `m` candidates and all observations to come, if there is not enough."""
+        n = -(-len(self._of.W) // WIDTH) * WIDTH
+        if m <= len(self._points) and n <= self._kernel.shape[1] and d == self._points.shape[1]:
             return
-        points, kernel, count, rows = self._points, self._kernel, self._count, self._n
-        kept = self._least, self._explained, self._given
-        m = 2 * m if m > len(points) else len(points)
-        self._hold(m, n + _ROOM if n > len(kernel) else len(kernel), points.shape[1])
-        self._count, self._n = _put(points[:count], self._points, self._slots, 0), rows
-        self._kernel[:rows, :count] = kernel[:rows, :count]
-        for new, old in zip((self._least, self._explained, self._given), kept, strict=True):
-            new[:count] = old[:count]
+        points, order, count, rows = self._points, self._order, self._count, self._n
+        kept = self._of_candidates()
+        self._hold(max(m, 2 * offered, len(points)), n, d)
+        if count:
+            self._count = _put(points[:count], self._points, self._slots, 0)
+            for to, old in zip(self._of_candidates(), kept, strict=True):
+                to[:count, ...] = old[:count, : to.shape[1]] if to.ndim > 1 else old[:count]
+            self._order, self._n = order, rows
+
+    def _of_candidates(self) -> tuple[np.ndarray, ...]:
+        numbers = self._least, self._rough, self._given, self._explained, self._exact_given
+        return self._kernel, self._scaled, self._means, *numbers
 
 
 def absolute_sums(rows: Float[np.ndarray, "r n"]) -> Float[np.ndarray, " r"]:
     """Return the sum of |w| of each row, in one order: what is held must not hang on a library's choice of loop."""
     sums = np.zeros(len(rows))
-    _absolute_sums(rows, sums)
+    _absolute_sums(np.ascontiguousarray(rows), sums)
     return sums
 
 
@@ -145,24 +343,29 @@ def _bits(C: Candidates) -> np.ndarray:
 
 @njit(inline="always")
 @no_type_check
-def _place(row, points, slots):  # type: ignore[no-untyped-def]
-    """Return where in `slots` the row is, or would be: linear probing, from a multiplicative hash.
+def _place(rows, i, points, slots):  # type: ignore[no-untyped-def]
+    """Return where in `slots` row i is, or would be: linear probing, from a multiplicative hash.
 
     The number of slots is a power of 2.
     """
     h = np.uint64(0)
-    for bits in row:
-        h = (h ^ bits) * np.uint64(0x9E3779B97F4A7C15)
+    for q in range(rows.shape[1]):
+        h = (h ^ rows[i, q]) * np.uint64(0x9E3779B97F4A7C15)
         h ^= h >> np.uint64(32)
     place = np.int64(h & np.uint64(len(slots) - 1))
-    while slots[place] >= 0:
-        other, same = points[slots[place]], True
-        for q in range(len(row)):
-            same &= other[q] == row[q]
-        if same:
-            break
+    while slots[place] >= 0 and not _equal(points, slots[place], rows, i):
         place = place + 1 if place + 1 < len(slots) else 0
     return place
+
+
+@njit(inline="always")
+@no_type_check
+def _equal(a, i, b, j):  # type: ignore[no-untyped-def]
+    """Return whether row i of a is row j of b; without views of them, whose owners would be counted."""
+    q = 0
+    while q < a.shape[1] and a[i, q] == b[j, q]:
+        q += 1
+    return q == a.shape[1]
 
 
 @njit(cache=True)
@@ -170,7 +373,7 @@ def _place(row, points, slots):  # type: ignore[no-untyped-def]
 def _put(rows, points, slots, count):  # type: ignore[no-untyped-def]
     """Hold the rows that are not held yet; return how many there are then."""
     for i in range(len(rows)):
-        place = _place(rows[i], points, slots)
+        place = _place(rows, i, points, slots)
         if slots[place] < 0:
             slots[place] = count
             points[count] = rows[i]
@@ -180,78 +383,97 @@ def _put(rows, points, slots, count):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 @no_type_check
-def _look_up(rows, points, slots, found):  # type: ignore[no-untyped-def]
-    """Put into `found` where the rows are held, -1 for those that are not."""
-    for i in range(len(rows)):
-        found[i] = slots[_place(rows[i], points, slots)]
+def _look_up(rows, points, slots, order, found):  # type: ignore[no-untyped-def]
+    """Put into `found` where the rows are held, -1 for those that are not.
 
-
-@njit(cache=True, error_model="numpy")
-@no_type_check
-def _fill(A, C, weight, begin, first, kernel):  # type: ignore[no-untyped-def]
-    """Fill rows `begin` to len(A) of `kernel`, for the candidates C in its columns from `first` on."""
-    points = np.empty((A.shape[1], WIDTH), np.float32)
-    s, k = np.empty(WIDTH, np.float32), np.empty(WIDTH, np.float32)
-    for start in range(0, len(C), WIDTH):
-        scale(C, start, weight, points)
-        width = min(WIDTH, len(C) - start)
-        for i in range(begin, len(A)):
-            squares(A[i], points, s)
-            matern_float32(s, k)
-            row = kernel[i]
-            for j in range(width):
-                row[first + start + j] = k[j]
-
-
-@njit(cache=True, error_model="numpy")
-@no_type_check
-def _pass_over(kernel, a, weights, begin, errors, mean, least):  # type: ignore[no-untyped-def]
-    """Put a^T k into `mean`, and add (|v| - its error)+^2, v = w^T k, to `least`.
-
-    For rows w of the observations from `begin` on.
-
-    The first of these rows goes along with the mean: what takes time is to fetch the kernel's values.
+    Most are among the next in `order`, where many rows that were asked for before are held: the same but for a few, or
+    all of which some are left.
     """
-    n, rows, v = len(a), len(weights), np.empty(_BLOCK, np.float32)
-    for start in range(0, len(mean), _BLOCK):
-        width = min(_BLOCK, len(mean) - start)
-        part = mean[start : start + width]
-        part[:] = np.float32(0.0)
-        v[:] = np.float32(0.0)
-        end = begin + 1 if rows > 0 else 0
-        for i in range(end):
-            row, factor, weight = kernel[i, start : start + width], a[i], weights[0, i]
-            for j in range(width):
-                part[j] = fma(factor, row[j], part[j])
-                v[j] = fma(weight, row[j], v[j])
-        for i in range(end, n):
-            row, factor = kernel[i, start : start + width], a[i]
-            for j in range(width):
-                part[j] = fma(factor, row[j], part[j])
-        for r in range(rows):
-            if r > 0:
-                v[:] = np.float32(0.0)
-                for i in range(begin + r + 1):
-                    row, weight = kernel[i, start : start + width], weights[r, i]
-                    for j in range(width):
-                        v[j] = fma(weight, row[j], v[j])
-            for j in range(min(width, len(least) - start)):
-                size = max(abs(np.float64(v[j])) - errors[r], 0.0)
-                least[start + j] = fma(size, size, least[start + j])
+    following, ahead = 0, len(order)
+    for i in range(len(rows)):
+        at = -1
+        for k in range(following, min(following + ahead, len(order))):
+            if _equal(points, order[k], rows, i):
+                at, following = order[k], k + 1
+                break
+        if at < 0:
+            ahead = _AHEAD
+        found[i] = at if at >= 0 else slots[_place(rows, i, points, slots)]
+
+
+@njit(cache=True)
+@no_type_check
+def _put_points(points, begin, blocks):  # type: ignore[no-untyped-def]
+    """Put the points from `begin` on into the columns of blocks of WIDTH."""
+    for i in range(begin, len(points)):
+        for q in range(points.shape[1]):
+            blocks[i // WIDTH, q, i % WIDTH] = points[i, q]
 
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def _extend(columns, points, rows, slots, given, explained, mean):  # type: ignore[no-untyped-def]
-    """Put a^T k into `mean`, and add to `explained` what the observations from `given` on explain; a: the last row."""
+def _fill(kernel, scaled, blocks, begin, end, n, rows, means, first):  # type: ignore[no-untyped-def]
+    """Fill the kernel values of candidates from `begin` to `end`, and their means given the first observations."""
+    s, whole = np.empty(WIDTH, np.float32), -(-n // WIDTH)
+    count = -(-first // WIDTH) * WIDTH
+    for c in range(begin, end):
+        for b in range(whole):
+            squares(scaled[c], blocks[b], s)
+            matern_float32(s, kernel[c, b * WIDTH : (b + 1) * WIDTH])
+        for part in range(2):
+            means[c, part] = dot_float32(rows, part, kernel, c, count)
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def _update(slots, kernel, scaled, blocks, n, first, rows, errors, projected, means, least, given):  # type: ignore[no-untyped-def]
+    """Take observations up to n in at the candidates `slots`: v = w^T k for each, (|v| - its error)+^2 to `least`."""
+    s = np.empty(WIDTH, np.float32)
+    for slot in slots:
+        known = given[slot]
+        if known >= n:
+            continue
+        for b in range(known // WIDTH, -(-n // WIDTH)):
+            squares(scaled[slot], blocks[b], s)
+            matern_float32(s, kernel[slot, b * WIDTH : (b + 1) * WIDTH])
+        for i in range(known, n):
+            v = np.float64(dot_float32(rows, i - first + 2, kernel, slot, (i // WIDTH + 1) * WIDTH))
+            size = max(abs(v) - errors[i - first], 0.0)
+            least[slot] = fma(size, size, least[slot])
+            means[slot, 0] = fma(projected[i, 0], v, means[slot, 0])
+            means[slot, 1] = fma(projected[i, 1], v, means[slot, 1])
+        given[slot] = n
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def _bounds(slots, means, least, given, left, first, p, q, start, signal, added, scale):  # type: ignore[no-untyped-def]
+    """Return bounds of mean and sd in units of y.
+
+    left: by how many sds the observations after the first ones, and so on, can at most lower a mean.
+    """
+    low, high = np.empty(len(slots)), np.empty(len(slots))
+    for i in range(len(slots)):
+        slot = slots[i]
+        rest = max(signal - least[slot], 0.0)
+        known = fma(p, means[slot, 0], fma(q, means[slot, 1], start))
+        low[i] = fma(-left[given[slot] - first], np.sqrt(rest), known)
+        high[i] = scale * np.sqrt(rest + added)
+    return low, high
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def _extend(columns, points, rows, first, a, slots, given, explained, mean):  # type: ignore[no-untyped-def]
+    """Put a^T k into `mean`, and add to `explained` what the observations from `given` on explain."""
     n = columns.shape[1]
     s, r, k = np.empty(n), np.empty(n), np.empty(n)
     for c in range(len(points)):
         kernel_row(columns, points[c], n, 1.0, s, r, k)
-        mean[c] = _dot(rows[n], k, n)
+        mean[c] = _dot(a, k, n)
         slot = slots[c]
         for i in range(given[slot], n):
-            v = _dot(rows[i], k, i + 1)
+            v = _dot(rows[i - first], k, i + 1)
             explained[slot] = fma(v, v, explained[slot])
         given[slot] = n
 

@@ -9,13 +9,13 @@ import numpy as np
 from harness.arrays import Points, Theta, Vector
 from harness.compile_cache import njit
 from harness.errors import flag, number
-from harness.normal import exp, log
+from harness.normal import log
 from harness.surrogates import Surrogate
 from harness.surrogates.bfgs import Minimum, minimise
-from harness.surrogates.candidate_cache import CandidateCache
-from harness.surrogates.kernels import Workspace, fma, kernel_row
-from harness.surrogates.likelihood import Distances, Likelihood, Solution
-from harness.surrogates.posterior import GaussianPosterior, InducingSubset
+from harness.surrogates.candidate_cache import CandidateCache, GrowingSolution
+from harness.surrogates.kernels import Workspace
+from harness.surrogates.likelihood import Distances, Likelihood
+from harness.surrogates.posterior import GaussianPosterior, InducingSubset, weights
 
 LENGTH_SCALE = (0.05, 20.0)  # in units of the cube's side
 SIGNAL_VARIANCE = (1e-2, 1e2)  # of standardised y, whose variance is 1
@@ -54,7 +54,7 @@ class GaussianProcess(Surrogate):
         tolerance: float = 0.1,
         iterations: int = 12,
         refit_until: int = 100,
-        refit_growth: float = 1.05,
+        refit_growth: float = 1.1,
     ) -> None:
         number("restart_until", restart_until, "a number >= 0", 0.0)
         number("restart_growth", restart_growth, "a number >= 1", 1.0)
@@ -77,22 +77,34 @@ class GaussianProcess(Surrogate):
     def fit(self, X: Points, y: Vector) -> GaussianPosterior:
         """Fit to `y` at `X`; raises ValueError for no points, unequal lengths or values not finite."""
         X, y = observations(X, y)
-        self._pairs.update(X)
         z, location = standardise(y)
         p = X.shape[1] if self._ard else 1
-        likelihood = Likelihood(self._pairs, z, self._space)
         late = len(X) >= self._refit_until and min(self._refit_growth, self._restart_growth) > 1.0
         if late and self._fitted_at < self._refit_until:
             self._last, self._restarted_at, self._subset = None, 0, InducingSubset()
-        if z.any() and (not late or self._last is None or len(X) >= self._refit_growth * self._fitted_at):
-            self._last, self._fitted_at = self._maximise(likelihood, p), len(X)
-        theta = _start(_STARTS[0], p) if self._last is None else self._last.x
-        found = self._grown.extended(X, theta, z) if late and self._grown is not None else None
-        if found is None:
+        due = z.any() and (not late or self._last is None or len(X) >= self._refit_growth * self._fitted_at)
+        grown = self._grown if late and not due else None
+        if grown is None or not grown.extended(X, y, self._theta(p)):
+            self._pairs.update(X)
+            likelihood = Likelihood(self._pairs, z, self._space)
+            if due:
+                self._last, self._fitted_at = self._maximise(likelihood, p), len(X)
+            theta = self._theta(p)
             found = likelihood.solution(theta)
-            self._grown = GrowingSolution(X, theta, found) if late else None
-        held = self._held if late else None
-        return GaussianPosterior(X, theta, found, location, self._noise_in_sd, self._space, self._subset, held)
+            grown = GrowingSolution(X, y, theta, weights(theta, X.shape[1]), location, found) if late else None
+            self._grown = grown
+        theta = self._theta(p)
+        found = grown.solution(location) if grown is not None else found
+        return GaussianPosterior(
+            X, theta, found, location, self._noise_in_sd, self._space, self._subset, grown, self._held
+        )
+
+    def forgets(self, n: int) -> bool:
+        """Return whether n is where the schedule begins, as if with the first fit."""
+        return n == self._refit_until and min(self._refit_growth, self._restart_growth) > 1.0
+
+    def _theta(self, p: int) -> Theta:
+        return _start(_STARTS[0], p) if self._last is None else self._last.x
 
     def _maximise(self, likelihood: Likelihood, p: int) -> Minimum:
         n, last, found, box = self._pairs.n, self._last, [], _box(p)
@@ -156,69 +168,3 @@ def _box(p: int) -> tuple[Theta, Theta]:
 
 def _start(length: float, p: int) -> Theta:
     return log(np.array([length] * p + [1.0, 1e-2]))
-
-
-# The solution at fixed hyperparameters, one observation after the other.
-
-_ROOM = 64  # observations for which there is room beyond the first ones
-_LEAST = 1e-12  # share of the diagonal that must be left of a new observation's variance
-
-
-class GrowingSolution:
-    """W = L^-1 and a = K^-1 z at one theta, for data that only grow: O(n^2) for each new observation.
-
-    A row of W is (-v^T W, 1) / d with v = W k(x) and d^2 = K_xx - v^T v; rows once made stay as they are.
-    """
-
-    def __init__(self, X: Points, theta: Theta, solution: Solution) -> None:
-        n = len(X)
-        self._X, self._theta, self._signal = X, theta, math.exp(theta[-2])
-        self._weight = np.empty(X.shape[1])
-        self._weight[:] = math.sqrt(5.0) * exp(-theta[:-2])
-        self._diagonal = 1.0 / float(solution.inverse[0, 0]) ** 2  # noise and jitter included
-        self._W = np.zeros((n + _ROOM, n + _ROOM))
-        self._W[:n, :n] = solution.inverse
-
-    def extended(self, X: Points, theta: Theta, z: Vector) -> Solution | None:
-        """Return the solution for more observations; None where theta or earlier ones differ, or digits run out."""
-        n, m = len(self._X), len(X)
-        if not np.array_equal(theta, self._theta) or not n <= m <= len(self._W) or not np.array_equal(X[:n], self._X):
-            return None
-        a, columns = np.empty(m), np.ascontiguousarray(((X - 0.5) * self._weight).T)
-        if not _extend(self._W, n, columns, self._signal, self._diagonal, z, a):
-            return None
-        self._X = X
-        return Solution(self._W[:m, :m], a, math.nan)
-
-
-@njit(cache=True, error_model="numpy")
-@no_type_check
-def _extend(W, n, columns, signal, diagonal, z, a):  # type: ignore[no-untyped-def]
-    """Add rows n and later to W, and fill a; return whether each new observation has a variance left."""
-    m = columns.shape[1]
-    s, r, k, back = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
-    for new in range(n, m):
-        kernel_row(columns, columns[:, new].copy(), new, signal, s, r, k)
-        squares, back[:] = 0.0, 0.0
-        for i in range(new):
-            row, v = W[i], 0.0
-            for j in range(i + 1):
-                v = fma(row[j], k[j], v)
-            squares = fma(v, v, squares)
-            for j in range(i + 1):
-                back[j] = fma(v, row[j], back[j])
-        rest = diagonal - squares
-        if not rest > _LEAST * diagonal:
-            return False
-        scale = 1.0 / np.sqrt(rest)
-        for j in range(new):
-            W[new, j] = -back[j] * scale
-        W[new, new] = scale
-    a[:] = 0.0
-    for i in range(m):
-        row, t = W[i], 0.0
-        for j in range(i + 1):
-            t = fma(row[j], z[j], t)
-        for j in range(i + 1):
-            a[j] = fma(t, row[j], a[j])
-    return True

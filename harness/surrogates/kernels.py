@@ -13,8 +13,7 @@ from jaxtyping import Float, Shaped
 from llvmlite import ir
 
 from harness.arrays import Vector
-from harness.compile_cache import njit
-from harness.compiler import cgutils, intrinsic, types
+from harness.compile_cache import cgutils, intrinsic, njit, types
 
 TILE_BYTES = 32  # of a vector; two of them by four to six rows of sums fill what AVX2 has
 TILE_ROWS = 6  # of `add_squares`
@@ -68,9 +67,10 @@ class _Tile:
 
     def __init__(self, context, builder, number, rows) -> None:  # type: ignore[no-untyped-def]
         self._builder, self._rows, self._size = builder, rows, number.bitwidth // 8
-        self._vector = ir.VectorType(context.get_value_type(number), TILE_BYTES // self._size)
-        kind = ir.FunctionType(self._vector, [self._vector] * 3)
-        name = f"llvm.fma.v{self._vector.count}f{number.bitwidth}"
+        self.lanes = TILE_BYTES // self._size
+        self.vector = ir.VectorType(context.get_value_type(number), self.lanes)
+        kind = ir.FunctionType(self.vector, [self.vector] * 3)
+        name = f"llvm.fma.v{self.lanes}f{number.bitwidth}"
         self._fma = cgutils.get_or_insert_function(builder.module, kind, name)
 
     def fma(self, a, b, c):  # type: ignore[no-untyped-def]
@@ -79,8 +79,8 @@ class _Tile:
 
     def pointers(self, array, place):  # type: ignore[no-untyped-def]
         """Return where both vectors from `place` of an array's memory on are."""
-        places = (place, self._builder.add(place, ir.IntType(64)(self._vector.count)))
-        kind = self._vector.as_pointer()
+        places = (place, self._builder.add(place, ir.IntType(64)(self.lanes)))
+        kind = self.vector.as_pointer()
         return [self._builder.bitcast(self._builder.gep(array.data, [at]), kind) for at in places]
 
     def load(self, pointer):  # type: ignore[no-untyped-def]
@@ -93,25 +93,25 @@ class _Tile:
 
     def sums(self, begin, end, weights, weight_at, values, value_at):  # type: ignore[no-untyped-def]
         """Return the sums over begin <= j < end, by rows; weight_at(j): place of w_0[j], those of the others follow."""
-        builder, index, lanes = self._builder, ir.IntType(64), self._vector.count
+        builder, index, lanes = self._builder, ir.IntType(64), self.lanes
         before = builder.block
         loop, after = (builder.append_basic_block(part) for part in ("tile", "tile.end"))
         builder.branch(loop)
         builder.position_at_end(loop)
         j = builder.phi(index)
         j.add_incoming(begin, before)
-        totals, grown = [builder.phi(self._vector) for _ in range(2 * self._rows)], []
+        totals, grown = [builder.phi(self.vector) for _ in range(2 * self._rows)], []
         x, place = [self.load(pointer) for pointer in self.pointers(values, value_at(j))], weight_at(j)
         for r in range(self._rows):
             one = builder.load(builder.gep(weights.data, [builder.add(place, index(r))]))
-            lead = builder.insert_element(ir.Constant(self._vector, ir.Undefined), one, ir.IntType(32)(0))
+            lead = builder.insert_element(ir.Constant(self.vector, ir.Undefined), one, ir.IntType(32)(0))
             everywhere = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
             spread = builder.shuffle_vector(lead, lead, everywhere)
             grown += [self.fma(spread, x[h], totals[2 * r + h]) for h in range(2)]
         following = builder.add(j, index(1))
         j.add_incoming(following, loop)
         for total, new in zip(totals, grown, strict=True):
-            total.add_incoming(ir.Constant(self._vector, [0.0] * lanes), before)
+            total.add_incoming(ir.Constant(self.vector, [0.0] * lanes), before)
             total.add_incoming(new, loop)
         builder.cbranch(builder.icmp_signed("<", following, end), loop, after)
         builder.position_at_end(after)
@@ -174,6 +174,46 @@ def subtract_product(typing_context, w, column, begin, end, x, place, out, row):
 
     whole = types.int64
     return types.none(w, whole, whole, whole, x, whole, out, whole), generate
+
+
+@intrinsic
+def dot_float32(typing_context, a, i, b, j, count):  # type: ignore[no-untyped-def]
+    """Return the sum of a[i, q] b[j, q] over q < count, a multiple of 32, in 32 parts; both contiguous, float32."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        index, tile = ir.IntType(64), _Tile(context, builder, types.float32, 1)
+        lanes, before = tile.lanes, builder.block
+        rows = []
+        for kind, array, row in ((a, arguments[0], arguments[1]), (b, arguments[2], arguments[3])):
+            made = context.make_array(kind)(context, builder, array)
+            rows.append((made, builder.mul(row, builder.extract_value(made.shape, 1))))
+        loop, after = (builder.append_basic_block(part) for part in ("dot", "dot.end"))
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        q = builder.phi(index)
+        q.add_incoming(index(0), before)
+        totals, grown = [builder.phi(tile.vector) for _ in range(4)], []
+        for half in range(2):
+            at = builder.add(q, index(2 * lanes * half))
+            left, right = (tile.pointers(array, builder.add(start, at)) for array, start in rows)
+            grown += [
+                tile.fma(tile.load(x), tile.load(y), totals[2 * half + h])
+                for h, (x, y) in enumerate(zip(left, right, strict=True))
+            ]
+        following = builder.add(q, index(4 * lanes))
+        q.add_incoming(following, loop)
+        for total, new in zip(totals, grown, strict=True):
+            total.add_incoming(ir.Constant(tile.vector, [0.0] * lanes), before)
+            total.add_incoming(new, loop)
+        builder.cbranch(builder.icmp_signed("<", following, arguments[4]), loop, after)
+        builder.position_at_end(after)
+        whole = builder.fadd(builder.fadd(grown[0], grown[1]), builder.fadd(grown[2], grown[3]))
+        parts = [builder.extract_element(whole, ir.IntType(32)(lane)) for lane in range(lanes)]
+        while len(parts) > 1:
+            parts = [builder.fadd(x, y) for x, y in zip(parts[::2], parts[1::2], strict=True)]
+        return parts[0]
+
+    return types.float32(a, types.int64, b, types.int64, types.int64), generate
 
 
 @njit(inline="always", error_model="numpy")

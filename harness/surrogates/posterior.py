@@ -1,6 +1,7 @@
 """The Gaussian process posterior: mean and sd at many points, and fast bounds of both in single precision."""
 
 import math
+from functools import cached_property
 from typing import ClassVar, no_type_check
 
 import numpy as np
@@ -10,7 +11,7 @@ from harness.arrays import Candidates, MeanSd, PerCandidate, Points, Theta, Vect
 from harness.compile_cache import njit
 from harness.normal import exp
 from harness.surrogates import Hyperparameters, Joint, Posterior
-from harness.surrogates.candidate_cache import CandidateCache, absolute_sums
+from harness.surrogates.candidate_cache import CandidateCache, GrowingSolution, View
 from harness.surrogates.kernels import (
     DIMENSIONS,
     LOG2_E,
@@ -260,6 +261,13 @@ def _inverse_factor(A, signal, noise):  # type: ignore[no-untyped-def]
     return positive, W[:h, :h]
 
 
+def weights(theta: Theta, d: int) -> Float[np.ndarray, " d"]:
+    """Return sqrt(5) / length-scale of each of d dimensions."""
+    weight = np.empty(d)
+    weight[:] = math.sqrt(5.0) * exp(-theta[:-2])
+    return weight
+
+
 _FLOOR = 1e-14  # of the signal variance; rounding must not make the variance of a known point negative
 
 
@@ -270,8 +278,8 @@ class GaussianPosterior(Posterior):
     """m(c) = mu + s k(c)^T K^-1 z and sd(c) = s sqrt(k(c, c) - k(c)^T K^-1 k(c)), z = (y - mu) / s.
 
     solution: what the likelihood knows at theta. location: (mu, s). With `noise_in_sd` the noise variance is
-    added to the latent variance. space, subset: to share with the run's other posteriors; held: likewise, where
-    hyperparameters stay as they are from one to the next.
+    added to the latent variance. space, subset: to share with the run's other posteriors. grown: where hyperparameters
+    stay as they are from one posterior to the next, what solution is of, and held: what is known of candidates.
     Source: Rasmussen and Williams 2006, equations 2.25 and 2.26.
     """
 
@@ -286,6 +294,7 @@ class GaussianPosterior(Posterior):
         noise_in_sd: bool,
         space: Workspace | None = None,
         subset: InducingSubset | None = None,
+        grown: GrowingSolution | None = None,
         held: CandidateCache | None = None,
     ) -> None:
         self._space = Workspace() if space is None else space
@@ -294,19 +303,35 @@ class GaussianPosterior(Posterior):
         self._signal, noise = math.exp(theta[-2]), math.exp(theta[-1])
         self._added = noise if noise_in_sd else 0.0
         self._mu, self._scale = location
-        self._weight = np.empty(X.shape[1])
-        self._weight[:] = math.sqrt(5.0) * exp(-theta[:-2])
+        self._weight = weights(theta, X.shape[1])
         self._X, self._A = X, (X - 0.5) * self._weight
-        self._rows = np.empty((len(X) + 1, len(X)))  # W and a, times s2
-        np.multiply(solution.inverse, self._signal, out=self._rows[:-1])
-        np.multiply(solution.a, self._signal, out=self._rows[-1])
-        self._predict = Predictor(self._A, self._weight, self._rows[:-1], self._rows[-1], self._space, np.float64)
+        self._solution = solution
         self._float32: dict[bool, tuple[Predictor, float, float]] = {}
         self._noise = self._scale * self._scale * noise
-        self._held = held
-        if held is not None:
-            held.serve(theta, float(self._rows[0, 0]), X)
+        self._grown, self._held = grown, held if grown is not None else None
+        if grown is None or held is None:
+            self._rows, self._predict  # noqa: B018 - now, before the next solution takes the place of this one
+        else:
+            held.serve(grown, self._explained_at_least, self._explained)
+            self._view = View(self._A, self._weight, self._signal, location, self._added, self._unit)
         self._seen: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+
+    @cached_property
+    def _rows(self) -> Float[np.ndarray, "r n"]:
+        """W, and below it a, times s2."""
+        rows = np.empty((len(self._X) + 1, len(self._X)))
+        np.multiply(self._solution.inverse, self._signal, out=rows[:-1])
+        np.multiply(self._solution.a, self._signal, out=rows[-1])
+        return rows
+
+    @cached_property
+    def _predict(self) -> Predictor:
+        return Predictor(self._A, self._weight, self._rows[:-1], self._rows[-1], self._space, np.float64)
+
+    @property
+    def instant(self) -> bool:
+        """Whether bounds that are not rough cost next to nothing at candidates of which rough ones are known."""
+        return self._held is not None
 
     def mean_sd(self, C: Candidates) -> MeanSd:
         """Return mean and standard deviation at `C`, in units of y; sd > 0."""
@@ -325,9 +350,19 @@ class GaussianPosterior(Posterior):
         return self._seen[1:]
 
     def _exactly(self, C: Candidates) -> MeanSd:
-        held = self._held
-        known = None if held is None else held.exact(C, self._A, self._weight, self._rows, self._predict)
-        return self._predict(C) if known is None else known
+        held, n = self._held, len(self._X)
+        if held is not None and held.serves(n):
+            known = held.exact(C, self._signal * self._solution.a, self._view)
+            if known is not None:
+                return known
+        return self._predict(C)
+
+    def _explained(self, C: Candidates) -> PerCandidate:
+        return self._predict(C)[1]
+
+    def _explained_at_least(self, C: Candidates, rough: bool) -> PerCandidate:
+        _, value, _, error = self._single(C, rough)
+        return np.maximum(value - error, 0.0)
 
     def leave_one_out(self, y: Vector) -> tuple[Vector, Vector]:
         """Return mean and sd, noise included, of each of the observed `y` given all others at these hyperparameters.
@@ -341,15 +376,16 @@ class GaussianPosterior(Posterior):
     def bounds(self, C: Candidates, rough: bool = False) -> MeanSd:
         """Return a mean no higher and an sd no lower than `mean_sd` does, in single precision, at a third of its price.
 
-        rough: the sd given only half of the observations, the inducing subset, for half of that price.
+        rough: the sd given only half of the observations, the inducing subset, for half of that price; where `instant`,
+        given those that are known at a candidate already.
 
         Every kernel entry is off by a few units u = 2^-24, the more so the shorter the length-scales, and so is
         V = W k, in units of the sums of |W|; where r such errors add up at random rather than all one way, the
         explained variance |V|^2 / s2 is off by 2 u |sums| sqrt(s2) and the mean by 2 u sum |a|. The bounds allow for
         four times that: four to thirty times what is seen on the study's runs, which a test repeats, but no proof.
         """
-        if self._held is not None:
-            return self._held_bounds(self._held, C)
+        if self._held is not None and self._held.serves(len(self._X)):
+            return self._held.bounds(C, self._view, rough)
         mean, explained, mean_error, variance_error = self._single(C, rough)
         return _widened(mean, explained, mean_error, self._signal, variance_error + self._added, self._mu, self._scale)
 
@@ -359,18 +395,6 @@ class GaussianPosterior(Posterior):
             self._float32[rough] = self._in_single_precision(rough)
         predict, mean_error, variance_error = self._float32[rough]
         return (*predict(C), mean_error, variance_error)
-
-    def _held_bounds(self, held: CandidateCache, C: Candidates) -> MeanSd:
-        """Return bounds from what is held of the candidates; of new ones, the explained variance is a rough bound."""
-
-        def explained(new: Candidates) -> PerCandidate:
-            _, value, _, error = self._single(new, True)
-            return np.maximum(value - error, 0.0)
-
-        unit = self._unit
-        mean, least = held.bounds(C, self._A, self._weight, self._rows, unit, explained)
-        error = unit * float(absolute_sums(self._rows[-1:])[0])
-        return _widened(mean, least, error, self._signal, self._added, self._mu, self._scale)
 
     @property
     def _unit(self) -> float:

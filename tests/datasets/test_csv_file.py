@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from datasets import encode_target
 from datasets.catalogue import Dataset
 from datasets.csv_file import (
     column_names,
@@ -19,7 +20,6 @@ from datasets.csv_file import (
     load_rows,
 )
 from datasets.errors import BadInput
-from datasets.loading import encode_target
 from pipelines import prepare
 
 N = 60

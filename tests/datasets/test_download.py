@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, needs_home
 
+from datasets import load
 from datasets.catalogue import Entry, File, Origin, Source, entry_of
 from datasets.download import Kaggle, Libsvm, OpenML, Uci, fetch, find
 from datasets.errors import BadInput
-from datasets.formats import read_csv
-from datasets.loading import load
+from datasets.files import read_csv
 from datasets.sets.others import openml_table
 
 RAW = Path(os.environ.get("DATASETS_HOME", "/nonexistent"))  # before the fixtures unset it

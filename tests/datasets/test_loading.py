@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from datasets import split
 from datasets.catalogue import Dataset
 from datasets.errors import BadInput
 from datasets.files import file_sha256, read_sealed, values_sha256, write_sealed
-from datasets.loading import split
 
 
 def made(y: np.ndarray, task: str = "multiclass", name: str = "made") -> Dataset:

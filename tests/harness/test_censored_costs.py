@@ -125,7 +125,7 @@ def test_the_optimizer_tells_which_costs_are_bounds() -> None:
         Optimizer(GaussianProcess(), Spy(FEATURES), ExpectedImprovement(), Power(1.0), iterations=9, censored_costs="x")
 
 
-def test_the_default_treatment_is_told_where_there_is_a_time_limit_and_others_always() -> None:
+def test_the_default_treatment_is_reported_where_there_is_a_time_limit_and_others_always() -> None:
     """An evaluator of a user's own may stop trainings by settings of other names."""
 
     def grid(treatment: str = BOUND, **evaluator: Any) -> Study:
@@ -134,7 +134,7 @@ def test_the_default_treatment_is_told_where_there_is_a_time_limit_and_others_al
         )
 
     assert grid(IMPUTED, time_limit_s=None).censoring() == grid(IMPUTED).censoring() == {}
-    for told in (grid(time_limit_s=3.0), grid(time_limit_s=None), grid(budget_s=3.0)):
-        assert told.censoring() == {"censored_costs": BOUND, "cost_model": "lv3:bound"}
+    for reported in (grid(time_limit_s=3.0), grid(time_limit_s=None), grid(budget_s=3.0)):
+        assert reported.censoring() == {"censored_costs": BOUND, "cost_model": "lv3:bound"}
     assert grid(IMPUTED, time_limit_s=3.0).censoring() == {"censored_costs": IMPUTED}
     assert hasattr(Live(time_limit_s=3.0), "time_limit_s")

@@ -87,7 +87,7 @@ def test_imputing_predicts_better_than_dropping_and_that_better_than_bounds_wher
     assert min(rmse[SAMPLED], rmse[MEAN]) < min(rmse[DROPPED], rmse[BOUND])
 
 
-def test_bounds_are_all_there_is_where_everything_is_censored_and_bad_settings_are_told() -> None:
+def test_bounds_are_all_there_is_where_everything_is_censored_and_bad_settings_are_reported() -> None:
     for treatment in TREATMENTS:
         fit = CensoredForest(RandomForest(trees=20), treatment).fit(X, Y, np.ones(N, bool)).posterior
         assert fit.each(C).tobytes() == RandomForest(trees=20).fit(X, Y).each(C).tobytes()

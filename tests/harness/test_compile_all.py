@@ -51,7 +51,7 @@ def test_nothing_is_compiled_twice(tmp_path: Path) -> None:
     """By other studies, one of them with a worker; in a copy of the cache, to which other tests go on adding."""
     cache = tmp_path / "cache"
     if folder().path.is_dir():
-        shutil.copytree(folder().path, cache / folder().path.name, ignore=shutil.ignore_patterns(".*", "told"))
+        shutil.copytree(folder().path, cache / folder().path.name, ignore=shutil.ignore_patterns(".*", "reported"))
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(ROOT)}
 
     def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -62,7 +62,7 @@ def test_nothing_is_compiled_twice(tmp_path: Path) -> None:
     assert re.match(r"\d+ functions compiled in .*; what is compiled is in ", said), said
     kept = {path: path.stat().st_mtime_ns for path in cache.rglob("*.bin")}
     assert len(kept) > 50
-    for path in cache.rglob("told"):
+    for path in cache.rglob("reported"):
         path.unlink()
     done = run("-c", RUN, json.dumps([(*study, *PROBLEM, f"results_dir={k}") for k, study in enumerate(STUDIES)]))
     assert done.stdout.splitlines()[-1] == "compiled 0" and NOTICE not in done.stderr

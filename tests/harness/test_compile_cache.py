@@ -65,7 +65,7 @@ def test_all_that_compiled_functions_take_from_is_in_the_digest() -> None:
         for module in _taken(ast.parse(path.read_text())):
             first, _, rest = module.partition(".")
             assert not (HERE.parent / first).is_dir() or first == "harness", f"{path} takes from {module}"
-            if first == "harness" and module not in ("harness.compiler", "harness.compile_cache"):
+            if first == "harness" and module != "harness.compile_cache":
                 assert HERE / f"{rest.replace('.', '/')}.py" in found, f"{path} takes from {module}"
 
 
@@ -76,18 +76,17 @@ def test_compiled_functions_elsewhere_take_from_their_own_file_only() -> None:
         if HERE not in path.parents and path.parts[len(HERE.parent.parts)] in ("tabular_cache", "analysis"):
             tree = ast.parse(path.read_text())
             own += "harness.compile" in path.read_text()
-            taken = _taken(tree) - {"harness.compiler", "harness.compile_cache"}
+            taken = _taken(tree) - {"harness.compile_cache"}
             assert all(module.startswith("harness.") for module in taken), f"{path} takes from {taken}"
     assert own
 
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    """A package named as ours, with three small modules and the compiler's own."""
+    """A package named as ours, with three small modules and the cache's own."""
     root = tmp_path / "harness"
     (root / "numbers").mkdir(parents=True)
-    for name in ("compiler.py", "compile_cache.py"):
-        (root / name).write_text((HERE / name).read_text())
+    (root / "compile_cache.py").write_text((HERE / "compile_cache.py").read_text())
     (root / "__init__.py").touch()
     (root / "numbers" / "constants.py").write_text("STEP = 1.0\n")
     (root / "other.py").write_text("UNUSED = 1\n")
@@ -97,7 +96,7 @@ def package(tmp_path: Path) -> Path:
 
 
 class Starter:
-    """Starts processes that import numba's own modules only once; `harness.compiler` sets numba up in each."""
+    """Starts processes that import numba's own modules only once; `harness.compile_cache` sets numba up in each."""
 
     def __init__(self, forked: Forked, package: Path) -> None:
         self._forked, self._package = forked, package

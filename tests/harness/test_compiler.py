@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.compiler import FEATURES, TARGET, has_target
+from harness.compile_cache import FEATURES, TARGET, has_target
 
 ROOT = Path(__file__).resolve().parents[2]
-V3 = "fpu cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3 abm avx avx2 bmi1 bmi2 f16c fma movbe xsave"
-SAY = "from harness.compiler import target; print(target())"
+SAY = "from harness.compile_cache import target; print(target())"
 COMPILE = "import numba; numba.njit(lambda x: x + 1)(1.0); "
 IN_A_WORKER = """
-from harness.compiler import target
+from harness.compile_cache import target
 from harness.execution import local
 with local(1) as executor:
     print(executor.submit(target).result())
@@ -30,17 +29,17 @@ def said(program: str, **environment: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.parametrize(("flags", "has"), [(V3, True), (V3.replace("avx2 ", ""), False), ("", False)])
-def test_the_processor_is_known_by_what_it_can_do(
-    flags: str, has: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("platform.machine", lambda: "x86_64")
-    cpuinfo = tmp_path / "cpuinfo"
-    assert not has_target(cpuinfo)
-    cpuinfo.write_text(f"processor\t: 0\nmodel name\t: Some\nflags\t\t: {flags}\nbugs\t: none\n")
-    assert has_target(cpuinfo) is has
-    monkeypatch.setattr("platform.machine", lambda: "aarch64")
-    assert not has_target(cpuinfo)
+def test_the_processor_is_known_by_what_it_can_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    able = {name[1:]: True for name in FEATURES.split(",")} | {"adx": True}
+    for found, has in ((able, True), ({**able, "avx2": False}, False), ({}, False)):
+        monkeypatch.setattr("llvmlite.binding.get_host_cpu_features", lambda found=found: found)
+        assert has_target() is has
+
+    def unknown() -> dict[str, bool]:
+        raise RuntimeError("host cpu features are not known")
+
+    monkeypatch.setattr("llvmlite.binding.get_host_cpu_features", unknown)
+    assert not has_target()
 
 
 @fixed
@@ -69,8 +68,8 @@ def test_what_the_user_or_the_process_chose_wins_and_is_said(
 
 def test_compiled_functions_are_declared_by_the_project_s_compiler() -> None:
     """numba's own `njit` would keep them by another rule, and might be imported before the target is set."""
-    ours = {ROOT / "harness" / name for name in ("compiler.py", "compile_cache.py")}
+    ours = ROOT / "harness" / "compile_cache.py"
     packages = ("datasets", "pipelines", "harness", "tabular_cache", "analysis")
-    found = [path for package in packages for path in (ROOT / package).rglob("*.py") if path not in ours]
+    found = [path for package in packages for path in (ROOT / package).rglob("*.py") if path != ours]
     assert len(found) > 100
     assert [path for path in found if re.search(r"^\s*(from|import) numba\b", path.read_text(), re.MULTILINE)] == []

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from datasets.errors import BadInput
-from harness.configurator.race import (
+from harness.configurator.experiment import (
     Intensifier,
     Observation,
     Pair,

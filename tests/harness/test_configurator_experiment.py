@@ -117,7 +117,7 @@ def test_a_damaged_record_is_refused_and_done_again(tmp_path: Path, capsys: pyte
         ("bogus=1", "unknown setting 'bogus'; allowed: budget_s, executor"),
     ],
 )
-def test_wrong_settings_are_told(setting: str, message: str) -> None:
+def test_wrong_settings_are_reported(setting: str, message: str) -> None:
     if "scenario" not in setting:
         pytest.importorskip("highspy", reason="the extra `solvers` is not installed")
     with pytest.raises(ValueError, match=message):

@@ -14,7 +14,7 @@ C = SPACE.snap(SPACE.sobol(50, 3))
 
 
 class Known:
-    """A prior whose mean is curved and whose sd varies, unless told."""
+    """A prior whose mean is curved and whose sd varies, unless set otherwise."""
 
     def __init__(self, sd: float | None = None) -> None:
         self.sd, self.problem = sd, None

@@ -106,7 +106,7 @@ def test_cool_exponents_by_hand() -> None:
         (lambda: Power(-1), "alpha must be a number >= 0, got -1"),
     ],
 )
-def test_impossible_parameters_are_told_in_one_line(make: object, message: str) -> None:
+def test_impossible_parameters_are_reported_in_one_line(make: object, message: str) -> None:
     with pytest.raises(BadInput, match=message) as caught:
         make()  # type: ignore[operator]
     assert "\n" not in str(caught.value)

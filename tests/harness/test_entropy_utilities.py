@@ -125,7 +125,7 @@ def test_where_nothing_can_be_learned_the_value_is_zero() -> None:
         (lambda: MaxValueEntropySearch("exact"), r"utility\.sampler must be one of gumbel, joint, got exact"),
     ],
 )
-def test_wrong_settings_are_told_in_one_line(make, message: str) -> None:
+def test_wrong_settings_are_reported_in_one_line(make, message: str) -> None:
     with pytest.raises(BadInput, match=message):
         make()
 

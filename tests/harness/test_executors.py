@@ -12,8 +12,7 @@ import loads
 import pytest
 
 from harness.errors import BadInput
-from harness.execution import local, run_tasks, sandbox, serial
-from harness.execution.supervisor import RETRIES, ExecutorGone, WorkerLost, worker_count
+from harness.execution import RETRIES, ExecutorGone, WorkerLost, local, run_tasks, sandbox, serial, worker_count
 
 ROOT = Path(__file__).resolve().parents[2]
 LOST = WorkerLost("died")

@@ -6,9 +6,8 @@ import pytest
 from fakes import prepared
 
 from datasets.errors import BadInput
-from harness.live import Live, LiveProblem
+from harness.live import Live, LiveProblem, train
 from harness.problem import OK, Evaluation
-from harness.training import train
 from tabular_cache.live_truth import PacedLive
 
 
@@ -50,7 +49,7 @@ def test_evaluating_trains_the_offered_point() -> None:
         ({"time_limit_s": -1}, "time_limit_s must be seconds > 0 or null, got -1"),
     ],
 )
-def test_wrong_settings_are_told(settings: dict, message: str) -> None:
+def test_wrong_settings_are_reported(settings: dict, message: str) -> None:
     with pytest.raises(BadInput, match=message):
         Live(**settings)
 

@@ -54,7 +54,7 @@ def test_incumbent_and_jitter_follow_their_definitions() -> None:
     np.testing.assert_allclose(ExpectedImprovement(jitter=0.01).log_value(flat), expected, rtol=1e-13)
 
 
-def test_wrong_settings_are_told_in_one_line() -> None:
+def test_wrong_settings_are_reported_in_one_line() -> None:
     with pytest.raises(BadInput, match="incumbent must be one of observed, posterior_mean, got best"):
         ExpectedImprovement(incumbent="best")
     with pytest.raises(BadInput, match=r"jitter must be a number >= 0, got -0\.1"):

@@ -92,7 +92,7 @@ def test_impossible_costs_are_refused_by_row(bad: float, shown: str) -> None:
         LowVariance(FEATURES).fit(_points(4), np.array([1.0, 2.0, bad, 1.0]))
 
 
-def test_wrong_settings_are_told_in_one_line() -> None:
+def test_wrong_settings_are_reported_in_one_line() -> None:
     for features in (("rounds",), (), ("max_depth", "max_depth")):
         with pytest.raises(BadInput, match="features must be different names among n_estimators, learning_rate"):
             LowVariance(features)

@@ -172,7 +172,7 @@ def test_under_the_contextual_rule_a_common_future_does_not_make_a_worthless_poi
     assert chosen[1] != 0
 
 
-def test_wrong_settings_are_told_in_one_line() -> None:
+def test_wrong_settings_are_reported_in_one_line() -> None:
     with pytest.raises(BadInput, match=r"utility\.paths must be a whole number >= 1, got 0"):
         MonteCarloMultiStep(paths=0)
     with pytest.raises(BadInput, match=r"utility\.outcomes must be a whole number from 2 to 100, got 1"):

@@ -18,12 +18,11 @@ from fakes import make_tables
 from forked import Forked
 from test_study import contents, grid
 
-from harness import progress, records
-from harness.cli import stops_soon
+from harness import cli, records
+from harness.cli import Progress, stops_soon
 from harness.errors import BadInput
 from harness.execution import serial
 from harness.problem import Candidates, Evaluation, Problem
-from harness.progress import Progress
 from harness.records import TARGET, read_traces, specs, trace_files, versions
 from harness.results_dir import (
     FOLDER,
@@ -275,13 +274,13 @@ class Clock:
 def test_the_time_left_is_by_the_rate_after_starting_up(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(progress, "time", clock := Clock())
+    monkeypatch.setattr(cli, "time", clock := Clock())
     with Progress(6, "blocks", "ei", at_once=2) as shown:
         for now in (200.0, 201.0, 231.0, 261.0, 262.0, 292.0):  # 100 s of starting up, then 2 blocks in a minute
             clock.now = now
             shown.advance()
-    told = ["ei 1/6 blocks", "ei 3/6 blocks, 1 min 30 s left", "ei 4/6 blocks, 1 min 0 s left"]
-    assert capsys.readouterr().err.splitlines() == [*told, "ei 6/6 blocks, 0 s left"]
+    reported = ["ei 1/6 blocks", "ei 3/6 blocks, 1 min 30 s left", "ei 4/6 blocks, 1 min 0 s left"]
+    assert capsys.readouterr().err.splitlines() == [*reported, "ei 6/6 blocks, 0 s left"]
     with Progress(1, "blocks") as shown:
         clock.now += 40
         shown.advance(75.0, "(a note)")

@@ -90,7 +90,7 @@ def _context(mean: np.ndarray, sd: np.ndarray, incumbent: float) -> StepContext:
     )  # fmt: skip
 
 
-def _told(rule: Any, X: np.ndarray, y: np.ndarray, cost: np.ndarray) -> Optimizer:
+def _reported(rule: Any, X: np.ndarray, y: np.ndarray, cost: np.ndarray) -> Optimizer:
     model = LowVariance(("n_estimators", "max_depth", "subsample"))
     optimizer = Optimizer(GaussianProcess(), model, ExpectedImprovement(), rule, iterations=100)
     for x, error, seconds in zip(X, y, cost, strict=True):
@@ -109,9 +109,9 @@ def test_screening_changes_no_proposal(rule: Any, noise: float, monkeypatch: pyt
         y = np.sin(4 * X[:, 0]) + X[:, 1] * X[:, 6] + noise * rng.standard_normal(n)
         cost = np.exp(3 * X[:, 0] + X[:, 6])
         monkeypatch.setattr(harness.optimizer, "FEWEST", FEWEST)
-        fast = _told(rule, X, y, cost).ask(C)
+        fast = _reported(rule, X, y, cost).ask(C)
         monkeypatch.setattr(harness.optimizer, "FEWEST", len(C) + 1)
-        full = _told(rule, X, y, cost).ask(C)
+        full = _reported(rule, X, y, cost).ask(C)
         assert fast.index == full.index
         np.testing.assert_allclose(fast.log_ei, full.log_ei, rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(fast.effective_alpha, full.effective_alpha, rtol=1e-6, atol=1e-9)
@@ -125,7 +125,7 @@ def test_a_candidate_that_is_no_number_is_named(dimension: int, n: int) -> None:
     X, C = rng.random((n, 7)), rng.random((1000, 7))
     C[300, dimension] = np.nan
     with pytest.raises(ValueError, match="is NaN at candidate 300"):
-        _told(RULES[0], X, np.sin(4 * X[:, 0]), np.exp(X[:, 6])).ask(C)
+        _reported(RULES[0], X, np.sin(4 * X[:, 0]), np.exp(X[:, 6])).ask(C)
 
 
 @pytest.mark.parametrize("rough", [False, True])

@@ -19,7 +19,7 @@ class Worthless:
     def log_value(self, context):
         return np.zeros((len(context.mean), 1))
 
-def told(utility, rule):
+def reported(utility, rule):
     optimizer = Optimizer(GaussianProcess(), LowVariance(["max_depth"]), utility, rule, iterations=30)
     for x in SPACE.sobol(5, 0):
         optimizer.tell(x, Evaluation(float(x.sum()), 1.0 + x[0], float("nan"), 1.0))
@@ -27,14 +27,14 @@ def told(utility, rule):
 
 points = SPACE.sobol(400, 1)
 for call in (
-    lambda: told(ExpectedImprovement(), Short()).ask(points),
-    lambda: told(Worthless(), Ignore()).ask(points),
-    lambda: told(Short(), Ignore()),
-    lambda: told(ExpectedImprovement(), Ignore()).ask(SPACE.from_unit(points)),
-    lambda: told(ExpectedImprovement(), Ignore()).ask(points[:, :3]),
-    lambda: told(ExpectedImprovement(), Ignore()).ask(points[0]),
-    lambda: told(ExpectedImprovement(), Ignore()).tell(points[0, :3], Evaluation(1.0, 1.0, 1.0, 1.0)),
-    lambda: told(ExpectedImprovement(), Ignore()).tell(points[:1], Evaluation(1.0, 1.0, 1.0, 1.0)),
+    lambda: reported(ExpectedImprovement(), Short()).ask(points),
+    lambda: reported(Worthless(), Ignore()).ask(points),
+    lambda: reported(Short(), Ignore()),
+    lambda: reported(ExpectedImprovement(), Ignore()).ask(SPACE.from_unit(points)),
+    lambda: reported(ExpectedImprovement(), Ignore()).ask(points[:, :3]),
+    lambda: reported(ExpectedImprovement(), Ignore()).ask(points[0]),
+    lambda: reported(ExpectedImprovement(), Ignore()).tell(points[0, :3], Evaluation(1.0, 1.0, 1.0, 1.0)),
+    lambda: reported(ExpectedImprovement(), Ignore()).tell(points[:1], Evaluation(1.0, 1.0, 1.0, 1.0)),
 ):
     try:
         print("no error:", call())

@@ -136,7 +136,7 @@ def test_kissat_decides_is_capped_and_gets_its_settings(tmp_path: Path) -> None:
         assert solver.run(solver.space.row(settings), tmp_path / "2.cnf", 1, 10.0).status == SOLVED
 
 
-def test_a_missing_solver_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_solver_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda name: None)
     monkeypatch.setattr(solvers, "find_spec", lambda name: None)
     with pytest.raises(BadInput, match=r"Kissat needs the extra packages: .* -e '.\[solvers\]'"):

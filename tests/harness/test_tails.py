@@ -70,7 +70,7 @@ def test_sums_of_terms_are_those_of_their_logs(utility: MaxValueEntropySearch, s
     terms = utility.log_term(gap, (variance / (variance + noise))[:, None])
     expected = logsumexp(terms, axis=1) - np.log(k)
     found = utility.given(mean, variance, noise, lowest)
-    told = gap.min(axis=1) > (
+    reported = gap.min(axis=1) > (
         -5.0 if noise == 0.0 and isinstance(utility, Gibbon) else -np.inf
     )  # else 1 - share cancels
-    np.testing.assert_allclose(found[told], expected[told], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found[reported], expected[reported], rtol=1e-9, atol=1e-9)

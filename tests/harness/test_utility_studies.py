@@ -49,7 +49,7 @@ def test_a_methods_own_utility_is_in_its_spec_and_others_have_the_runs() -> None
     assert found[-1]["components"]["utility"] == whole.components["utility"]
 
 
-def test_an_unknown_utility_in_a_list_is_told() -> None:
+def test_an_unknown_utility_in_a_list_is_reported() -> None:
     with pytest.raises(BadInput, match="unknown utility 'nope'; allowed: bmsei, ei"):
         methods([{"acq": "ei", "utility": "nope"}])
     with pytest.raises(BadInput, match="may have lam, alpha, utility"):

@@ -74,7 +74,7 @@ def test_fits_to_hard_data_are_exact(case: Case) -> None:
         assert process._last.value == pytest.approx(-float(lml), rel=0, abs=known.lml)
 
 
-def told(rule: CostRule, tau: float | None, case: Case) -> Optimizer:
+def reported(rule: CostRule, tau: float | None, case: Case) -> Optimizer:
     optimizer = Optimizer(GaussianProcess(), LowVariance(LV3), ExpectedImprovement(), rule, iterations=30, tau=tau)
     for x, error, cost in zip(*case, strict=True):
         optimizer.tell(x, Evaluation(float(error), float(cost), float(error), float(cost)))
@@ -88,7 +88,7 @@ def test_the_optimizer_chooses_as_a_full_evaluation_would(case: Case, rule: Cost
     X, y, cost = case
     spread = np.random.default_rng(len(X)).random((FEWEST, D))  # enough for screening
     C = np.vstack([spread, X, np.zeros((1, D)), np.ones((1, D))])
-    proposal = told(rule, tau, case).ask(C)
+    proposal = reported(rule, tau, case).ask(C)
 
     mean, sd = GaussianProcess().fit(X, y).mean_sd(C)
     model = LowVariance(LV3)

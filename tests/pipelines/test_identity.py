@@ -152,21 +152,10 @@ def test_more_buckets_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "other values in the train matrix" in few.difference(other)
 
 
-@pytest.mark.parametrize(("damage", "message"), [
-    ({"version": 99}, "the identity has version 99, this release reads 1"),
-    ({"exact": "abc"}, "wrong sizes"),
-    ({"sums": ["AAAAAA=="] * 3}, "wrong sizes"),
-    ({"sums": []}, "wrong sizes"),
-    ({"scales": "not base64!"}, "no record of one"),
-    ({"energy": ["many"] * 3}, "no record of one"),
-    ({"energy": [float("nan")] * 3}, "wrong sizes, or values that are no finite numbers"),
-    (None, "no record of one"),
-])  # fmt: skip
-def test_an_identity_edited_by_hand_is_one_line(damage: dict | None, message: str) -> None:
+def test_an_identity_of_another_version_is_refused() -> None:
     plain = prepare(dataset_of(FRAME[["normal", "few"]], DATA.y), "clean", cache=False).identity.to_json()
-    with pytest.raises(BadInput, match=message) as caught:
-        Identity.from_json(damage and {**plain, **damage})
-    assert "\n" not in str(caught.value)
+    with pytest.raises(BadInput, match="the identity has version 99, this release reads 1"):
+        Identity.from_json({**plain, "version": 99})
 
 
 columns = arrays(np.float64, st.integers(2, 12), elements=st.sampled_from([-2.0, -1.0, 0.0, 0.5, 3.0, np.nan]))

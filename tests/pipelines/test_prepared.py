@@ -11,9 +11,9 @@ from conftest import ROOT, loaded, needs_data
 from pipeline_frames import dataset_of, mixed_frame, targets
 from scipy import sparse
 
+from datasets import split
 from datasets.catalogue import Dataset
 from datasets.errors import BadInput
-from datasets.loading import split
 from pipelines import names, prepare, prepared
 from pipelines.prepared import Prepared
 

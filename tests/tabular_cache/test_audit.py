@@ -14,8 +14,8 @@ import datasets
 import pipelines
 from datasets.errors import BadInput
 from harness.execution import serial
+from harness.live import PREFIX_GRID, Training, train
 from harness.problem import OK
-from harness.training import PREFIX_GRID, Training, train
 from pipelines import prepare
 from pipelines.identity import Identity, difference
 from pipelines.prepared import Prepared
@@ -152,7 +152,7 @@ def test_problems_are_drawn_for_an_audit() -> None:
         drawn(STUDY, 145, 0)
 
 
-def test_what_could_not_be_repeated_is_told_and_costs_no_other(
+def test_what_could_not_be_repeated_is_reported_and_costs_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     make_tables(tmp_path, ["a/p"], 3)

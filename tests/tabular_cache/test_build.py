@@ -109,31 +109,31 @@ def test_trainings_on_other_data_do_not_come_into_a_table(tmp_path: Path) -> Non
         one = journal_line(config)
         return {**one, "problem": {**one["problem"], "data_hash": data}}
 
-    told = r"a/p was measured on other data before \(data_hash (one|other), now (one|other)\)"
+    reported = r"a/p was measured on other data before \(data_hash (one|other), now (one|other)\)"
     store = Store(tmp_path)
     with store.locked():
         store.append("a/p", line(0, "one"))
-        with pytest.raises(BadInput, match=told):
+        with pytest.raises(BadInput, match=reported):
             store.append("a/p", line(1, "other"))
         store.pack("a/p")
         before = (tmp_path / "a--p.parquet").read_bytes()
         for again in (store, Store(tmp_path)):
-            with pytest.raises(BadInput, match=told):
+            with pytest.raises(BadInput, match=reported):
                 again.append("a/p", line(1, "other"))
         journal = tmp_path / "journal" / "a--p.jsonl"
         journal.write_text(json.dumps(line(1, "other")) + "\n")
-        with pytest.raises(BadInput, match=told):
+        with pytest.raises(BadInput, match=reported):
             Store(tmp_path).pack("a/p")
         assert (tmp_path / "a--p.parquet").read_bytes() == before and journal.exists()
         (tmp_path / "a--p.parquet").rename(tmp_path / "away")
         Store(tmp_path).pack("a/p")
         assert load_table("a/p", tmp_path).meta["data_hash"] == "other"
         journal.write_text(json.dumps(line(2, "other")) + "\n" + json.dumps(line(3, "one")) + "\n")
-        with pytest.raises(BadInput, match=told):
+        with pytest.raises(BadInput, match=reported):
             Store(tmp_path).pack("a/p")
 
 
-def test_a_table_that_a_killed_build_left_half_written_is_told_so(
+def test_a_table_that_a_killed_build_left_half_written_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(path: Path, content: bytes) -> None:
@@ -144,7 +144,7 @@ def test_a_table_that_a_killed_build_left_half_written_is_told_so(
             raise KeyboardInterrupt
 
     store = Store(tmp_path)
-    told = r"table of a/p is half written, .* `python -m tabular_cache build dataset=\[a\] pipeline=\[p\] tables="
+    reported = r"table of a/p is half written, .* `python -m tabular_cache build dataset=\[a\] pipeline=\[p\] tables="
     with store.locked():
         store.append("b/p", journal_line(0, "b/p"))
         store.pack("b/p")
@@ -157,10 +157,10 @@ def test_a_table_that_a_killed_build_left_half_written_is_told_so(
             if (when, config) == ("before the table", 2):  # the table of before, and its checksum, are there still
                 assert load_table("a/p", tmp_path).meta["configs"] == 2
             else:
-                with pytest.raises(BadInput, match=told):
+                with pytest.raises(BadInput, match=reported):
                     load_table("a/p", tmp_path)
             if config < 2:
-                with pytest.raises(BadInput, match=told):
+                with pytest.raises(BadInput, match=reported):
                     sources(tmp_path)
                 assert load_table("b/p", tmp_path).meta["configs"] == 1
             if when == "after it":
@@ -190,7 +190,7 @@ def test_what_a_limit_cut_short_is_done_again_only_under_a_higher_one(tmp_path: 
     assert table.meta["configs"] == 2
 
 
-def test_the_way_to_a_missing_table_is_told(tmp_path: Path) -> None:
+def test_the_way_to_a_missing_table_is_reported(tmp_path: Path) -> None:
     store = Store(tmp_path, "hist")
     with store.locked():
         store.append("a/p", journal_line(0))

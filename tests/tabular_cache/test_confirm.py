@@ -10,9 +10,9 @@ from fakes import make_tables, prepared
 
 from datasets.errors import BadInput
 from harness.execution import serial
+from harness.live import train
 from harness.records import TRACE, block_files, write_block
 from harness.space import XGBOOST_SPACE
-from harness.training import train
 from tabular_cache import live_truth as confirm_module
 from tabular_cache.live_truth import Choice, choices, confirm, print_confirmed
 from tabular_cache.table import read_manifest
@@ -53,7 +53,7 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(confirm_module, "prepared", lambda *_: data)
     exact, hist = ({"tree_method": m} for m in ("exact", "hist"))
     record(tmp_path, "ei", [0.9, 0.3, 0.4], [4, 7, 9], exact)
-    record(tmp_path, "eipu", [0.9, 0.2, 0.4], [4, 7, 9], exact)  # chose the same, was told something else
+    record(tmp_path, "eipu", [0.9, 0.2, 0.4], [4, 7, 9], exact)  # chose the same, saw something else
     record(tmp_path, "cei", [0.8, np.nan, 0.5], [4, 7, 9], exact)
     record(tmp_path, "logei", [0.9, 0.3, 0.4], [4, 7, 9], hist)
     return tmp_path
@@ -138,7 +138,7 @@ def test_live_runs_of_other_problems_are_no_hindrance(results: Path) -> None:
     ({"tables": None, "cost": "wall"}, "replay", "or cost=cpu or wall"),
     ({"tree_method": "exact"}, "live", "there is nothing to confirm"),
 ])  # fmt: skip
-def test_what_was_told_something_else_is_not_compared(
+def test_what_saw_something_else_is_not_compared(
     evaluator: dict[str, object], name: str, message: str, tmp_path: Path
 ) -> None:
     record(tmp_path, "ei", [0.9, 0.3], [4, 7], evaluator, name)

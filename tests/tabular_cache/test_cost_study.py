@@ -77,7 +77,7 @@ def test_scores_know_the_truth_and_treatments_are_one_where_nothing_is_stopped(f
     assert stopped["sampled"]["log_likelihood"] > stopped["bound"]["log_likelihood"]
 
 
-def test_costs_that_nobody_was_told_make_no_difference(folder: Path) -> None:
+def test_costs_that_nobody_saw_make_no_difference(folder: Path) -> None:
     """What lies beyond the bounds, among what is learned from or asked about, may be anything: the forests stay."""
     data = halves(load_table("a/p", folder), 0)
     observed, hidden = cap_sequence(data.y, 1.0, np.inf)
@@ -126,7 +126,7 @@ def test_more_seeds_are_added_to_those_that_are_there(folder: Path, tmp_path: Pa
         ("sizes=40", r"sizes must be a list, \[a,b\], got 40"),
     ],
 )
-def test_wrong_settings_are_told(setting: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_settings_are_reported(setting: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", ["tabular_cache", "censored", setting, "executor=serial"])
     with pytest.raises(ValueError, match=message):
         main()

@@ -5,7 +5,7 @@ import json
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from datasets.errors import BadInput
 from datasets.files import write_atomically
 from harness.execution import serial
 from harness.problem import TIMEOUT
-from tabular_cache import build, noise, parts
+from tabular_cache import build, noise, table
 from tabular_cache import grow as grow_module
 from tabular_cache.__main__ import main
 from tabular_cache.audit import print_info
@@ -27,16 +27,23 @@ from tabular_cache.grow import (
     Grower,
     PartStore,
     Plan,
-    Sizes,
-    decide,
     read_plan,
-    write_plan,
 )
 from tabular_cache.measure import LoadMonitor, Measurement, describe
 from tabular_cache.replay import Replay
 from tabular_cache.schema import METRICS
 from tabular_cache.store import Store
-from tabular_cache.table import TABLES, Table, base_manifest, load_table, read_manifest, table_entry
+from tabular_cache.table import (
+    TABLES,
+    Table,
+    _sidecars,
+    base_manifest,
+    data_of,
+    load_table,
+    read_manifest,
+    sidecars,
+    table_entry,
+)
 
 LIMIT_S = 120.0
 NOW = time.time()
@@ -46,6 +53,11 @@ Stages = dict[str, list[tuple[str, int | None]]]
 def plan_of(stages: Stages, limit_s: float = LIMIT_S, **changes: Any) -> Plan:
     known: dict[str, Any] = {"anew": (), "cost_s": {}, **changes}
     return Plan("2026-11-24", limit_s, stages=stages, **known)
+
+
+def write_plan(folder: Path, plan: Plan) -> None:
+    (folder / "parts").mkdir(parents=True, exist_ok=True)
+    (folder / "parts" / "plan.json").write_text(json.dumps(asdict(plan)))
 
 
 def trained(task: Measurement, data_hash: str = "0" * 64) -> dict[str, Any]:
@@ -91,61 +103,19 @@ def same(one: Table, other: Table) -> bool:
     )
 
 
-def costly(folder: Path, costs: dict[str, float], configs: int = 6) -> Path:
-    """Tables whose trainings cost so many times what made-up ones do; under 1,000 times the last two are cut short."""
-    store = Store(folder)
-    with store.locked():
-        for problem, factor in costs.items():
-            for config in range(configs):
-                cut = factor >= 1000 and config >= configs - 2
-                line = journal_line(config, problem, status=TIMEOUT if cut else "ok")
-                times = {name: [factor * v for v in line[name]] for name in ("cpu_s", "wall_s", "scaled_s")}
-                times |= {f"spent_{name}": factor * line[f"spent_{name}"] for name in times}
-                store.append(problem, line | times)
-            store.pack(problem)
-    return folder
-
-
-def test_the_plan_is_ordered_by_measured_times_and_does_not_wobble(tmp_path: Path) -> None:
-    costs = {"a/p": 1.0, "b/p": 3.0, "c/p": 10.0, "d/p": 30.0, "e/p": 1000.0, "f/p": 3000.0}
-    folder = costly(tmp_path, costs)
-    sizes = Sizes(dear=4, dearest=2, cheapest=1, some=8, many=12, most=16)
-    plan = decide(folder, ["b/p", "e/p"], 1e6, sizes)
-    assert list(plan.cost_s) == ["f/p", "e/p", "d/p", "c/p", "b/p", "a/p"]
-    assert list(plan.stages.values()) == [
-        [("a/p", 12)],  # all but the four dearest, those with changed data left out
-        [("b/p", 6), ("e/p", 6), ("f/p", None)],  # changed data from scratch, then what was cut short
-        [("b/p", 12), ("c/p", 12), ("d/p", 12)],
-        [("e/p", 8), ("f/p", 8)],
-        [("e/p", 12), ("f/p", 12)],
-        [("a/p", 16)],
-    ]
-    assert [name.partition(":")[0] for name in plan.stages] == ["i", "ii", "iii", "iv", "v", "vi"]
-    write_plan(folder, plan)
-    assert read_plan(folder) == plan
-    costly(tmp_path / "later", dict(zip(costs, reversed(costs.values()), strict=True)))
-    for path in (tmp_path / "later").glob("*"):
-        path.rename(folder / path.name) if path.is_file() else None
-    assert read_plan(folder) == plan  # whatever has been measured since
-    with pytest.raises(BadInput, match="is decided already"):
-        write_plan(folder, plan)
-    with pytest.raises(BadInput, match=r"anew: there is no table of x/p"):
-        decide(folder, ["x/p"])
-
-
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "reported"),
     [
         ({"time_limit_s": -1}, "time_limit_s: Input should be greater than 0"),
         ({"stages": {"i": [["a/p", 0]]}}, "stages.i.0.1.* greater than or equal to 1"),
         ({"stages": 7}, "stages: "),
     ],
 )
-def test_a_damaged_plan_is_one_line(change: dict[str, Any], told: str, tmp_path: Path) -> None:
+def test_a_damaged_plan_is_one_line(change: dict[str, Any], reported: str, tmp_path: Path) -> None:
     write_plan(tmp_path, plan_of({}))
     path = tmp_path / "parts" / "plan.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
-    with pytest.raises(BadInput, match=rf"the plan .* is damaged .*{told}"):
+    with pytest.raises(BadInput, match=rf"the plan .* is damaged .*{reported}"):
         read_plan(tmp_path)
 
 
@@ -244,11 +214,11 @@ def test_trainings_on_other_data_do_not_come_into_a_part(tmp_path: Path, monkeyp
     assert [task.problem for task in asked] == ["a/p", "a/p", "b/p"]  # one training tells
     assert load_table("a/p", folder).meta["configs"] == 6
     assert table_entry("a/p", folder)["data_hash"] == here.data_hash
-    data = parts.data_of(folder, table_entry("a/p", folder))
+    data = data_of(folder, table_entry("a/p", folder))
     assert {config: one["data_hash"] for config, one in data.items()} == {4: "1" * 64, 5: "1" * 64}
 
 
-def test_a_part_that_continues_another_table_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_that_continues_another_table_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = make_tables(tmp_path, ["a/p"], 4)
     sitting(folder, plan_of({"i": [("a/p", 6)]}), monkeypatch)
     vouch(folder, "a/p", data_hash="2" * 64)
@@ -257,7 +227,7 @@ def test_a_part_that_continues_another_table_is_told(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize("what", ["parquet", "json", "gone", "edited"])
-def test_a_damaged_part_is_told(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_part_is_reported(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = make_tables(tmp_path, ["a/p"], 4)
     sitting(folder, plan_of({"i": [("a/p", 6)]}), monkeypatch)
     path = folder / "parts" / f"a--p--0001.{'json' if what == 'json' else 'parquet'}"
@@ -267,12 +237,12 @@ def test_a_damaged_part_is_told(what: str, tmp_path: Path, monkeypatch: pytest.M
         path.write_bytes(content)
         path = path.with_suffix(".json")
         path.write_text(json.dumps(json.loads(path.read_text()) | {"core_s": 1e6}))
-        parts._sidecars.cache_clear()  # as in another process
+        _sidecars.cache_clear()  # as in another process
     elif what != "gone":
         path.write_bytes(content[:-9] + b"nonsense" + content[-1:])
-    told = {"parquet": "is damaged or foreign: sha256", "json": "the sidecar .* is damaged", "gone": "cannot read"}
-    told["edited"] = "its seal is that of other values"
-    with pytest.raises(BadInput, match=told[what]):
+    reported = {"parquet": "is damaged or foreign: sha256", "json": "the sidecar .* is damaged", "gone": "cannot read"}
+    reported["edited"] = "its seal is that of other values"
+    with pytest.raises(BadInput, match=reported[what]):
         load_table("a/p", folder)
 
 
@@ -292,7 +262,7 @@ def test_killed_while_packing(when: str, tmp_path: Path, monkeypatch: pytest.Mon
         unlink(path, missing_ok)
 
     with monkeypatch.context() as patch:
-        patch.setattr(parts, "write_atomically", killed_write)
+        patch.setattr(table, "write_atomically", killed_write)
         if when == "before the journal goes":
             patch.setattr(Path, "unlink", killed_unlink)
         with pytest.raises(KeyboardInterrupt):
@@ -301,7 +271,7 @@ def test_killed_while_packing(when: str, tmp_path: Path, monkeypatch: pytest.Mon
     _, _, asked = sitting(folder, plan, monkeypatch)
     assert asked == []
     assert not (folder / "journal" / "a--p.part.jsonl").exists()
-    assert [part["number"] for part in parts.sidecars(folder)["a/p"]] == [1]
+    assert [part["number"] for part in sidecars(folder)["a/p"]] == [1]
     assert same(load_table("a/p", folder), load_table("a/p", whole))
 
 
@@ -316,7 +286,7 @@ def test_a_sitting_ends_in_time_and_packs_what_is_finished(tmp_path: Path, monke
 
     report, _, asked = sitting(folder, plan, monkeypatch, slow, hours=0.5 / 3600)
     assert 3 <= report.trainings < 300 and report.wall_s < 10
-    assert parts.sidecars(folder)["a/p"][0]["configs"] == len(asked)
+    assert sidecars(folder)["a/p"][0]["configs"] == len(asked)
     _, _, more = sitting(folder, plan, monkeypatch, slow, hours=0.5 / 3600)
     assert [task.config for task in more] == [task.config for task in asked][-1:] or more[0].config == len(asked) + 4
 
@@ -360,7 +330,7 @@ def test_a_repeated_training_that_fails_does_not_cost_the_rows_it_has(
 
     report, _, _ = sitting(tmp_path, plan_of({"ii": [("a/p", None)]}), monkeypatch, failed)
     assert report.failed == ["a/p #3: failed no memory"]
-    assert same(load_table("a/p", tmp_path), before) and not parts.sidecars(tmp_path)
+    assert same(load_table("a/p", tmp_path), before) and not sidecars(tmp_path)
 
 
 def test_repeats_of_the_noise_sample_come_first_and_are_a_part(
@@ -379,7 +349,7 @@ def test_repeats_of_the_noise_sample_come_first_and_are_a_part(
         ("a/p", 1, "noise"), ("a/p", 3, "noise"), ("a/p", 4, "new")
     ]  # fmt: skip
     assert [task.problem for task in asked if task.purpose == "noise"] == ["a/p"] * 2  # b/p has other data now
-    part = parts.sidecars(folder)["noise"][0]
+    part = sidecars(folder)["noise"][0]
     assert part["rows"] == 3  # the two repeats, and the first measurement of number 5
     measured = noise.read(folder).to_pandas()
     assert measured.groupby(["problem", "config"]).size().to_dict() == {
@@ -391,6 +361,21 @@ def test_repeats_of_the_noise_sample_come_first_and_are_a_part(
         "2 repeats: 90 % of them cost within 30.0% of the first measurement (more than 10%" in capsys.readouterr().out
     )
     assert sitting(folder, plan, monkeypatch, dearer)[2] == []  # the next repeats are due in two hours
+
+
+def costly(folder: Path, costs: dict[str, float], configs: int = 6) -> Path:
+    """Tables whose trainings cost so many times what made-up ones do; under 1,000 times the last two are cut short."""
+    store = Store(folder)
+    with store.locked():
+        for problem, factor in costs.items():
+            for config in range(configs):
+                cut = factor >= 1000 and config >= configs - 2
+                line = journal_line(config, problem, status=TIMEOUT if cut else "ok")
+                times = {name: [factor * v for v in line[name]] for name in ("cpu_s", "wall_s", "scaled_s")}
+                times |= {f"spent_{name}": factor * line[f"spent_{name}"] for name in times}
+                store.append(problem, line | times)
+            store.pack(problem)
+    return folder
 
 
 def test_what_is_left_is_counted_once_and_by_measured_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -459,7 +444,7 @@ def test_kill_9_loses_and_repeats_no_finished_training(tmp_path: Path) -> None:
     assert not list((folder / "journal").glob("*--p.part.jsonl"))
     for problem in ("a/p", "b/p"):
         assert same(load_table(problem, folder), load_table(problem, whole))
-        rows = sum(part["configs"] for part in parts.sidecars(folder)[problem])
+        rows = sum(part["configs"] for part in sidecars(folder)[problem])
         assert rows == 16  # each configuration is in one part
 
 
@@ -470,13 +455,8 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
         monkeypatch.setattr("sys.argv", ["tabular_cache", *arguments, f"tables={folder}", "executor=serial"])
         return main()
 
-    with pytest.raises(BadInput, match=r"no plan in .*: decide one with `python -m tabular_cache plan tables="):
+    with pytest.raises(BadInput, match=r"no plan in .*: its stages belong into .*plan\.json"):
         run("grow")
-    with pytest.raises(BadInput, match="anew: there is no table of a/b"):
-        run("plan", "anew=[a/b]")
-    assert run("plan", "limit_s=7") == 0
-    assert read_plan(folder).time_limit_s == 7 and "i: 1024 configurations of all but the 40" in capsys.readouterr().out
-    (folder / "parts" / "plan.json").unlink()
     write_plan(folder, plan_of({"i": [("wine/clean", 6)]}))
     assert run("left") == 0
     assert "2 trainings,   1 problems  i\n" in capsys.readouterr().out

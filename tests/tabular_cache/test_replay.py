@@ -107,8 +107,8 @@ def test_a_file_of_another_schema_is_refused(folder: Path) -> None:
     rows = pq.read_table(path)
     pq.write_table(rows.replace_schema_metadata({"schema_version": "1"}), path)
     vouch(folder, "a/p")
-    told = "a--p.parquet has schema 1, this version reads 2"
-    with pytest.raises(BadInput, match=re.escape(told)):
+    reported = "a--p.parquet has schema 1, this version reads 2"
+    with pytest.raises(BadInput, match=re.escape(reported)):
         Replay(str(folder)).fingerprint(*NAMES)
 
 
@@ -183,13 +183,17 @@ def test_a_capped_look_up_is_censored_past_the_cap(folder: Path) -> None:
 def test_a_capped_look_up_does_not_tell_where_the_hidden_error_is_low(folder: Path) -> None:
     table = read_table("a/p", folder)
     best = int(np.argmin(table["val_error"]))
-    capped, untold, told = (ReplayProblem(table, 0, 12) for _ in range(3))
-    for problem in (capped, untold, told):
+    capped, unreported, reported = (ReplayProblem(table, 0, 12) for _ in range(3))
+    for problem in (capped, unreported, reported):
         problem.evaluate(0)
     capped.evaluate_capped(best, 1e-9)
-    told.evaluate(best)
-    untold._free[best] = False
-    assert capped.candidates(2).ids.tolist() == untold.candidates(2).ids.tolist() != told.candidates(2).ids.tolist()
+    reported.evaluate(best)
+    unreported._free[best] = False
+    assert (
+        capped.candidates(2).ids.tolist()
+        == unreported.candidates(2).ids.tolist()
+        != reported.candidates(2).ids.tolist()
+    )
     assert best not in capped.candidates(2).ids
 
 

@@ -104,7 +104,7 @@ def cell(name: str, row: int, value: Any) -> Rows:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "reported"),
     [
         (cell("val_error", 2, -0.5), "val_error must be finite and >= 0 in rows marked ok, row 2 has -0.5"),
         (cell("val_error", -1, 0.25), "val_error must be missing in rows not marked ok, row [0-9]+ has 0.25"),
@@ -115,11 +115,11 @@ def cell(name: str, row: int, value: Any) -> Rows:
         (lambda t: t[:-1], "it has [0-9]+ rows, the manifest says [0-9]+"),
     ],
 )  # fmt: skip
-def test_impossible_rows_are_one_line(change: Rows, told: str, folder: Path) -> None:
+def test_impossible_rows_are_one_line(change: Rows, reported: str, folder: Path) -> None:
     path = folder / "a--p.parquet"
     pq.write_table(change(pq.read_table(path)), path)
     vouch(folder, "a/p")
-    with pytest.raises(BadInput, match=rf"a--p\.parquet is no table of measurements .*{told}") as caught:
+    with pytest.raises(BadInput, match=rf"a--p\.parquet is no table of measurements .*{reported}") as caught:
         load_table("a/p", folder)
     assert "\n" not in str(caught.value)
 

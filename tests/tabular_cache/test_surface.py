@@ -128,8 +128,8 @@ def test_a_small_rmse_is_no_share_of_rows(folder: Path) -> None:
     for task, floored in (("regression", False), ("binary", True)):
         small = replace(table, meta={**table.meta, "task": task, "n_valid": 10, "n_test": 10})
         small.columns["val_error"] = 1e-6 * table["val_error"]
-        told = np.exp(targets(small)[:, 0])
-        assert np.allclose(told, small["val_error"], rtol=1e-12) != floored
+        reported = np.exp(targets(small)[:, 0])
+        assert np.allclose(reported, small["val_error"], rtol=1e-12) != floored
         small.columns["val_error"] = table["val_error"]
     zero = replace(table, meta={**table.meta, "task": "regression"})
     zero["val_error"][0] = 0.0

@@ -14,9 +14,9 @@ from sklearn.metrics import pairwise_distances
 from sklearn.neural_network import BernoulliRBM, MLPClassifier
 from sklearn.svm import SVC
 
+from datasets import load
 from datasets.catalogue import names
 from datasets.errors import BadInput
-from datasets.loading import load
 from harness.problem import ContinuousProblem, Evaluation
 from harness.space import Parameter, SearchSpace
 from harness.streams import stream

@@ -1,0 +1,92 @@
+"""A longer run goes on from the record of a shorter one, and has the bytes of a run in one piece."""
+
+from pathlib import Path
+
+import pytest
+
+import harness
+from harness.execution import serial
+from harness.loop import recorded
+from harness.optimizer import Optimizer
+from harness.problem import LATE
+from harness.records import MODELS_SUFFIX, front_files, read_timings, trace_files
+from harness.study import all_specs
+
+TABLES = Path(__file__).parents[1] / "golden" / "tables"
+MORE, DESIGN = 12, 5
+WHERE = ("dataset=[phoneme]", "pipeline=[clean]", f"evaluator.tables={TABLES}", "evaluator.max_candidates=400")
+CEI = ("+acq=cei", "lam=0.3")
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Count the candidates that optimizers are asked to choose among."""
+    found, ask = list[int](), Optimizer.ask
+    monkeypatch.setattr(Optimizer, "ask", lambda self, C: found.append(len(C)) or ask(self, C))
+    return found
+
+
+def run(folder: Path, *settings: str) -> None:
+    with serial() as executor:
+        harness.run(harness.compose(*WHERE, *settings), folder, executor)
+
+
+def contents(folder: Path, iterations: int) -> dict[str, bytes]:
+    """Return the files of the runs so long, timings left out."""
+    found = {}
+    for path in trace_files(folder):
+        for one in (path, path.with_suffix(MODELS_SUFFIX)):
+            found[str(one.relative_to(folder))] = one.read_bytes()
+    return {name: content for name, content in found.items() if f'"iterations": {iterations}'.encode() in content}
+
+
+@pytest.mark.parametrize("method", [CEI, ("+acq=random",)])
+def test_going_on_gives_the_bytes_of_one_piece(tmp_path: Path, asked: list[int], method: tuple[str, ...]) -> None:
+    whole, parts, long = tmp_path / "whole", tmp_path / "parts", f"iterations={LATE + MORE}"
+    run(whole, *method, "seeds=[3,4]", long)
+    assert len(asked) == 2 * (LATE + MORE - DESIGN)
+    asked.clear()
+    run(parts, *method, "seeds=[3]", f"iterations={LATE}")  # of seed 4 there is nothing to go on from
+    run(parts, *method, "seeds=[3,4]", long)
+    assert len(asked) == (LATE - DESIGN) + MORE + (LATE + MORE - DESIGN)
+    assert contents(parts, LATE + MORE) == contents(whole, LATE + MORE) != {}
+    assert contents(parts, LATE), "what is finished stays"
+    times = read_timings(parts).groupby("seed")["step"].count()
+    assert times[3] == (LATE - DESIGN) + (LATE + MORE - DESIGN), "milliseconds are those of the run that took them"
+
+
+def test_a_budget_ends_a_repeated_run_where_it_ends_one_in_one_piece(tmp_path: Path, asked: list[int]) -> None:
+    limits = "seeds=[3]", "tau=1.5", f"iterations={LATE + MORE}"
+    run(tmp_path / "whole", *CEI, *limits)
+    evaluations = len(asked)
+    assert 0 < evaluations < LATE - DESIGN, "the budget must end within the shorter run for this test"
+    run(tmp_path / "parts", *CEI, "seeds=[3]", f"iterations={LATE}")
+    asked.clear()
+    run(tmp_path / "parts", *CEI, *limits)
+    assert not asked
+    assert contents(tmp_path / "parts", LATE + MORE) == contents(tmp_path / "whole", LATE + MORE) != {}
+
+
+def test_what_depends_on_its_plan_or_cannot_be_trusted_begins_anew(tmp_path: Path, asked: list[int]) -> None:
+    for more in (("+acq=eicool",), (*CEI, "+surrogate.refit_until=90"), (*CEI, "cost_model=gp")):
+        run(tmp_path, *more, "seeds=[3]", f"iterations={LATE}")
+        asked.clear()
+        run(tmp_path, *more, "seeds=[3]", f"iterations={LATE + 1}")
+        assert len(asked) == LATE + 1 - DESIGN, more
+    run(tmp_path / "fronts", "+acq=ei", "seeds=[3]", f"iterations={LATE}")
+    asked.clear()
+    run(tmp_path / "fronts", "+acq=ei", "seeds=[3]", f"iterations={LATE + 1}", "fronts=true")
+    assert len(asked) == LATE + 1 - DESIGN and len(front_files(tmp_path / "fronts")) == 1
+
+
+def test_damaged_records_are_passed_over(tmp_path: Path) -> None:
+    run(tmp_path, *CEI, "seeds=[3]", f"iterations={LATE}")
+    path = trace_files(tmp_path)[0].with_suffix(MODELS_SUFFIX)
+    study = harness.compose(*WHERE, *CEI, "seeds=[3]", f"iterations={LATE}")
+    (spec,) = all_specs(study)
+    assert set(recorded(tmp_path, spec)) == {3} and len(recorded(tmp_path, spec)[3]) == LATE - DESIGN
+    content = path.read_bytes()
+    path.write_bytes(content[:60] + b"\xff" + content[61:])
+    assert recorded(tmp_path, spec) == {}
+    path.unlink()
+    assert recorded(tmp_path, spec) == {}
