@@ -31,7 +31,7 @@ setup: $(READY) ## only the environment, in .venv, and the inner loops compiled 
 $(READY): pyproject.toml setup.py constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=...") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[benchmark,gpyopt,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[benchmark,gpyopt,optuna,dev]'
 	$(BIN)/python -m harness.compile_all
 	@touch $@
 

@@ -227,7 +227,7 @@ def run(
     """
     trace, begun = Trace(seed, problem.space), begun or {}
     spent = 0.0
-    optimizer.start(problem)
+    problem = optimizer.start(problem)
     design = problem.initial(min(n_initial, iterations))
     for i, candidate in enumerate(design.ids):
         spent += _evaluate(problem, optimizer, trace, design, i, int(candidate), None)

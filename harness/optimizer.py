@@ -252,10 +252,11 @@ class Optimizer:
         self._n, self._points, self._outcomes = 0, np.empty((0, 0)), np.empty((0, 3))  # error, cost, censored
         self._asked: tuple[FittedData, Vector] | None = None
 
-    def start(self, problem: Problem) -> None:
-        """Show the problem to the components; raises BadInput if the cost model cannot serve it."""
+    def start(self, problem: Problem) -> Problem:
+        """Show the problem to the components, and return it; raises BadInput if the cost model cannot serve it."""
         self._serve(problem.name)
         self._cost_model.start(problem)
+        return problem
 
     def _serve(self, problem: str) -> None:
         self._problem = problem

@@ -82,13 +82,15 @@ class About:
 class Problem(ABC):
     """A minimisation problem with costs, for one run: the seam for a problem of the user's own.
 
-    Attributes: name; space; about, None if unknown; costs_known, whether `true_cost_s` answers.
+    Attributes: name; space; about, None if unknown; costs_known, whether `true_cost_s` answers; anywhere, whether
+    `place` does.
     """
 
     name: str
     space: SearchSpace
     about: About | None = None
     costs_known = False
+    anywhere = False
 
     @abstractmethod
     def initial(self, n: int) -> Candidates:
@@ -120,6 +122,10 @@ class Problem(ABC):
         """
         raise NotImplementedError(f"evaluations of {self.name} cannot be stopped")
 
+    def place(self, unit: Float[np.ndarray, "m d"]) -> Candidates:
+        """Return the points of the unit cube nearest to `unit` that can be evaluated, on offer instead of others."""
+        raise NotImplementedError(f"{self.name} offers its own points only")
+
     def true_cost_s(self, C: Float[np.ndarray, "m d"]) -> Float[np.ndarray, " m"]:
         """Return the cost in seconds that evaluating each of the points `C` on offer will have."""
         raise NotImplementedError(f"the costs of {self.name} are not known beforehand")
@@ -131,7 +137,7 @@ class WrappedProblem(Problem):
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self.name, self.space = problem.name, problem.space
-        self.about, self.costs_known = problem.about, problem.costs_known
+        self.about, self.costs_known, self.anywhere = problem.about, problem.costs_known, problem.anywhere
 
     def initial(self, n: int) -> Candidates:
         """Return the problem's initial design."""
@@ -148,6 +154,10 @@ class WrappedProblem(Problem):
     def evaluate_capped(self, candidate: int, cap_s: float) -> Evaluation:
         """Return the problem's answer under a cap."""
         return self._problem.evaluate_capped(candidate, cap_s)
+
+    def place(self, unit: Float[np.ndarray, "m d"]) -> Candidates:
+        """Return the problem's candidates there."""
+        return self._problem.place(unit)
 
     def true_cost_s(self, C: Float[np.ndarray, "m d"]) -> Float[np.ndarray, " m"]:
         """Return the problem's costs in seconds."""
@@ -239,6 +249,7 @@ class ContinuousProblem(Problem):
     """
 
     space = XGBOOST_SPACE
+    anywhere = True
 
     def __init__(self, name: str, seed: int, n_candidates: int) -> None:
         self.name, self._seed, self._n = name, seed, n_candidates
@@ -248,19 +259,20 @@ class ContinuousProblem(Problem):
     def measure(self, x: Float[np.ndarray, " d"]) -> Evaluation:
         """Return the outcome at the native hyperparameters `x`."""
 
-    def _offer(self, unit: Float[np.ndarray, "m d"]) -> Candidates:
+    def place(self, unit: Float[np.ndarray, "m d"]) -> Candidates:
+        """Return the points, rounded to native values."""
         self._first += len(self._native)
         self._native = self.space.from_unit(unit)
         return Candidates(self._first + np.arange(len(unit)), self.space.to_unit(self._native))
 
     def initial(self, n: int) -> Candidates:
         """Return `n` uniform points drawn from (problem, seed)."""
-        return self._offer(stream(self._seed, "initial", self.name).random((n, len(self.space))))
+        return self.place(stream(self._seed, "initial", self.name).random((n, len(self.space))))
 
     def candidates(self, step: int) -> Candidates:
         """Return the Sobol set of this step, freshly scrambled."""
         seed = seed_sequence(self._seed, "candidates", self.name, str(step))
-        return self._offer(self.space.sobol(self._n, seed))
+        return self.place(self.space.sobol(self._n, seed))
 
     def evaluate(self, candidate: int) -> Evaluation:
         """Evaluate the candidate, one of those last offered."""

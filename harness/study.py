@@ -23,6 +23,7 @@ from harness.compile_cache import clock_s
 from harness.cost_models import EXP_MEAN, IMPUTED, CostModel, asks_for_problem, known_beforehand
 from harness.errors import BadInput, folder, writable
 from harness.execution import RETRIES, ExecutorGone, local, run_tasks, worker_count
+from harness.interop.rivals import OutsideOptimizer, is_rival, releases
 from harness.loop import Begun, FrontRecorder, recorded
 from harness.loop import run as run_loop
 from harness.optimizer import RAW, Optimizer
@@ -203,6 +204,8 @@ def make_spec(
         spec["look_ahead"] = LOOK_AHEAD
     if known is not None:
         spec["cost_model_data"] = known
+    if found := releases(method.rule):
+        spec["releases"] = found
     if code := code_of(dataset, pipeline, method.rule, *parts.values()):
         spec["code"] = code
     return spec
@@ -346,7 +349,10 @@ def _optimizer(spec: dict[str, Any], seed: int) -> Optimizer:
 def make_optimizer(components: Mapping[str, Config], rule: Config, settings: Mapping[str, Any]) -> Optimizer:
     """Return a new optimizer of these components; raises BadInput for what is wrong in any of them."""
     surrogate, cost_model, utility = (instantiate(components[name]) for name in ("surrogate", "cost_model", "utility"))
-    return Optimizer(surrogate, cost_model, utility, instantiate(rule), **settings)
+    made = instantiate(rule)
+    if is_rival(made):
+        return OutsideOptimizer(made, **settings)
+    return Optimizer(surrogate, cost_model, utility, made, **settings)
 
 
 def receive(block: Block, result: BlockResult) -> None:
