@@ -36,7 +36,7 @@ audit         train a random sample again             confirm       train what t
 truth         live runs of results_dir to the shipped ones that `python -m analysis density` compares with
 costs         how well the cost models predict        censored      treatments of capped and timed-out costs
 emulator      how well evaluator=surface predicts configurations it has not seen
-export        the tables for other benchmarks' tools: format=hpob or synetune, out_dir=FOLDER"""
+export        the tables for other benchmarks' tools: format=hpob, synetune or optunahub, out_dir=FOLDER"""
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,13 @@
-"""The tables as files that other benchmarks' tools read: HPO-B's JSON and Syne Tune's blackbox folder.
+"""The tables as files that other tools read: HPO-B's JSON, Syne Tune's blackbox folder, packages of OptunaHub.
 
-Both hold measured trainings only. What failed or was cut short is left out (HPO-B) or NaN (Syne Tune).
+All hold measured trainings only. What failed or was cut short is left out, or NaN (Syne Tune).
 
     OUT/meta-test-dataset.json      HPO-B: {space: {problem: {X: n x 7 in [0, 1], y: n x 1, cost: n x 1}}}
     OUT/bo-initializations.json     HPO-B: {space: {problem: {test0: 5 row numbers, ..., test4}}}
     OUT/configspace.json, fidelityspace.json, hyperparameters.parquet, metadata.json,
     OUT/fidelities_values.npy, objectives_evaluations.npy       Syne Tune
+    OUT/benchmarks/cost_aware_xgboost, OUT/samplers/cost_aware_bo: __init__.py, README.md, LICENSE; the former with
+    tables/space.json and tables/DATASET--PIPELINE.npz          OptunaHub: what its registry holds in `package`
 
 Sources: Pineda Arango, Jomaa, Wistuba and Grabocka 2021, "HPO-B" (`hpob_handler.py`); Salinas et al. 2022, "Syne Tune"
 (`blackbox_repository`).
@@ -15,6 +17,7 @@ import io
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +123,33 @@ def to_synetune(problems: Problems, tables: Path, target: Path) -> list[Path]:
     )
 
 
+PACKAGES = Path(__file__).parent / "optunahub"
+BENCHMARK = "benchmarks/cost_aware_xgboost"
+
+
+def to_optunahub(problems: Problems, tables: Path, target: Path) -> list[Path]:
+    """Write a benchmark and a sampler as packages of OptunaHub's registry; raises BadInput for an unreadable table.
+
+    A table is X (native values, in the order of space.json), error, test_error and cost (seconds on the reference
+    machine), in float32. `optunahub.load_local_module("benchmarks/cost_aware_xgboost", registry_root=target)` loads it.
+    """
+    written = []
+    for path in sorted(PACKAGES.glob("*/*")):
+        files = {file.name: file.read_bytes() for file in sorted(path.iterdir()) if file.is_file()}
+        files["LICENSE"] = (PACKAGES.parents[1] / "LICENSE").read_bytes()
+        written += _written(target / path.relative_to(PACKAGES), files)
+    content = {"space.json": json.dumps([asdict(p) for p in XGBOOST_SPACE.parameters], indent=1).encode()}
+    for dataset, pipeline in problems:
+        table, file = read_table(problem_name(dataset, pipeline), tables), io.BytesIO()
+        rows = np.flatnonzero(_usable(table))
+        columns = {"error": "val_error", "test_error": "test_error", "cost": "scaled_s"}
+        arrays = {name: table[column][rows].astype(np.float32) for name, column in columns.items()}
+        native = np.asfortranarray(table.native[rows], dtype=np.float32)  # by column, which is half the size packed
+        np.savez_compressed(file, X=native, **arrays)
+        content[f"{dataset}--{pipeline}.npz"] = file.getvalue()
+    return [*written, *_written(target / BENCHMARK / "tables", content)]
+
+
 def _domain(p: Parameter) -> dict[str, Any]:
     """Return a parameter as Syne Tune writes a domain."""
     kind = int if p.integer else float
@@ -136,4 +166,8 @@ def _npy(values: np.ndarray) -> bytes:
     return out.getvalue()
 
 
-FORMATS: dict[str, Callable[[Problems, Path, Path], list[Path]]] = {"hpob": to_hpob, "synetune": to_synetune}
+FORMATS: dict[str, Callable[[Problems, Path, Path], list[Path]]] = {
+    "hpob": to_hpob,
+    "synetune": to_synetune,
+    "optunahub": to_optunahub,
+}

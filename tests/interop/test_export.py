@@ -6,9 +6,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
+import pytest
+import yaml
 
 from harness.space import XGBOOST_SPACE
-from tabular_cache.export import to_hpob, to_synetune
+from tabular_cache.export import PACKAGES, to_hpob, to_optunahub, to_synetune
 from tabular_cache.replay import ReplayProblem
 from tabular_cache.table import TABLES, read_table
 
@@ -55,3 +57,39 @@ def test_synetune_as_its_deserialize_reads_it(tmp_path: Path) -> None:
     encodings = pq.ParquetFile(tmp_path / "hyperparameters.parquet").metadata.row_group(0)
     used = {e for j in range(7) for e in encodings.column(j).encodings}
     assert used <= {"PLAIN", "RLE"}  # RLE: of the levels
+
+
+def test_optunahub_loads_both_packages(tmp_path: Path) -> None:
+    optuna, optunahub = pytest.importorskip("optuna"), pytest.importorskip("optunahub")
+    to_optunahub(PROBLEMS, TABLES, tmp_path)
+    module = optunahub.load_local_module("benchmarks/cost_aware_xgboost", registry_root=str(tmp_path))
+    assert module.problems() == PROBLEMS
+    with pytest.raises(ValueError, match="no table of wind/clean; there are: abalone/clean, wind/onehot"):
+        module.Problem("wind", "clean")
+    problem, table = module.Problem("wind", "onehot"), read_table("wind/onehot", TABLES)
+    sampler = optunahub.load_local_module("samplers/cost_aware_bo", registry_root=str(tmp_path)).CostAwareSampler
+    study = optuna.create_study(directions=problem.directions, sampler=sampler("cei", lam=0.1, seed=0))
+    study.optimize(problem, n_trials=8)
+    rows = np.flatnonzero(table.measured & np.isfinite(table["val_error"]))
+    assert np.isclose(problem.best, table["val_error"][rows].min(), rtol=1e-6)
+    for trial in study.trials:
+        asked = XGBOOST_SPACE.to_unit(np.array([[trial.params[name] for name in XGBOOST_SPACE.names]]))
+        row = rows[np.square(table.unit[rows] - asked).sum(axis=1).argmin()]
+        expected = [table[name][row] for name in ("val_error", "scaled_s", "test_error")]
+        assert np.allclose([trial.value, trial.user_attrs["cost"], trial.user_attrs["test_error"]], expected, 1e-6)
+
+
+def test_optunahub_pages_have_the_registrys_front_matter(tmp_path: Path) -> None:
+    to_optunahub([], TABLES, tmp_path)
+    pages = [path.relative_to(tmp_path) for path in tmp_path.rglob("README.md")]
+    assert len(pages) == 2 and {path.parent for path in pages} == {
+        path.relative_to(PACKAGES) for path in PACKAGES.glob("*/*")
+    }
+    for page in pages:
+        _, front, text = (tmp_path / page).read_text().split("---\n", 2)
+        told = yaml.safe_load(front)
+        assert set(told) == {"author", "title", "description", "tags", "optuna_versions", "license"}
+        assert told["license"] == "MIT License" and page.parts[0].rstrip("s") in told["tags"]
+        headings = [line for line in text.splitlines() if line.startswith("## ")]
+        assert headings == ["## Abstract", "## APIs", "## Installation", "## Example", "## Others"]
+        assert (tmp_path / page.parent / "LICENSE").is_file()
