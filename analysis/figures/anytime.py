@@ -68,9 +68,9 @@ def _draw(axes: Axes, numbers: pd.DataFrame, measure: str, column: str) -> None:
     low, high = ("low", "high") if column == "value" else ("off_low", "off_high")
     rules = rows["family"].isin(RULES)
     for k, (family, own) in enumerate(rows[~rules].groupby("family", sort=False)):
-        colour = PALETTE[k % len(PALETTE)]
+        colour, look = PALETTE[k % len(PALETTE)], ("-", "-.", ":")[k // len(PALETTE) % 3]
         one, held = (own[own["statistic"] == statistic].sort_values("cost_pct") for statistic in (MEAN, HELD_OUT))
-        axes.plot(one["cost_pct"], one[column], color=colour, linewidth=1.5, label=_name(str(family)))
+        axes.plot(one["cost_pct"], one[column], look, color=colour, linewidth=1.5, label=_name(str(family)))
         axes.fill_between(one["cost_pct"], one[low], one[high], color=colour, alpha=0.12, linewidth=0)
         if family != EI_N:
             axes.plot(held["cost_pct"], held[column], "--", color=colour, linewidth=0.8)
