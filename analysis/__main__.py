@@ -5,7 +5,8 @@
 holds one folder of records per setting. `costs` draws F2 and F8 from the records of `python -m tabular_cache costs`,
 and F9 from runs under several cost models. `claims` holds the paper's claims against the records, `budgets` writes
 the minimal budget of every problem, `anytime` compares families of methods with EI stopped early, at equal cost
-(anytime.md and its figure), `fronts` draws F1 and F7 from the fronts that `python -m harness fronts=true`
+(anytime.md and its figure), `leaderboard` every optimizer, ours and others', on each track (leaderboard.csv and its
+figure), `fronts` draws F1 and F7 from the fronts that `python -m harness fronts=true`
 keeps, and `sensitivities` asks whether a claim's verdict depends on a setting (one folder of records per setting).
 `best` tells the best configuration found on each data set; `tables` draws the measured tables; `utilities` ranks
 utilities and cost rules together (study=utilities), with the time that the optimizer itself takes. `censored` draws C1
@@ -39,6 +40,7 @@ TAKES = {  # the keys that mean something to each command; the first one is made
     **dict.fromkeys(("all", "figures", "summary", "report", "claims"), KEYS),
     "budgets": ("results_dir", "out_dir", "mixed", *REFERENCE),
     "anytime": ("results_dir", "out_dir", "judge", "mixed", *REFERENCE),
+    "leaderboard": ("results_dir", "out_dir", "judge", "mixed", *REFERENCE),
     "fronts": _COMPARED,
     "best": ("results_dir",),
     "utilities": KEYS,
@@ -234,6 +236,22 @@ def do_anytime(arguments: Arguments) -> int:
     if not isinstance(made["anytime"], str):
         print(anytime.write(made["anytime"], arguments.out_dir))
     return print_files(made)
+
+
+def do_leaderboard(arguments: Arguments) -> int:
+    """Draw every optimizer's errors at equal cost, ranks and own time, on each track that the records hold."""
+    from analysis import leaderboard
+    from analysis.traces import read_evaluations
+    from harness.records import read_timings
+
+    folder, judge = arguments.results_dir, arguments.options["judge"]
+    found, why = leaderboard.tracks(read_evaluations(folder), arguments.components, judge, arguments.mixed)
+    for track, reason in why.items():
+        print(f"error: the {track} track was left out: {reason}", file=sys.stderr)
+    print_files(
+        {"leaderboard": leaderboard.draw(found, leaderboard.milliseconds(read_timings(folder)), arguments.out_dir)}
+    )
+    return SOME_FAILED if why else 0
 
 
 def do_fronts(arguments: Arguments) -> int:

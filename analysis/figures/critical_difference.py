@@ -148,7 +148,7 @@ def cd(traces: Traces, out_dir: Path) -> Drawn:
     with style():
         figure, plots = new_figure(5.0 * len(panels), 0.25 * most + 1.0, caption)
         for axes, panel in zip(plots.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
-            _diagram(axes, panel.found)
+            diagram(axes, panel.found)
             axes.set_title(fill(panel.title, 56), fontsize=9)
         return save(figure, "cd", caption, numbers, out_dir)
 
@@ -204,7 +204,7 @@ def _described(panel: Panel, evaluator: str) -> str:
     return f"{panel.title.capitalize()}: {over}, Friedman's test {test}. {panel.left_out}"
 
 
-def _diagram(axes: Axes, found: Critical) -> None:
+def diagram(axes: Axes, found: Critical) -> None:
     """Draw one line per method, best on top, at its mean rank; bars join neighbours that do not differ."""
     y = np.arange(len(found.ranks))
     axes.plot(found.ranks, y, "o", color=BLACK, markersize=4)

@@ -1,0 +1,170 @@
+"""The leaderboard: every optimizer's error at equal cost, its rank, and its own time per suggestion, on each track.
+
+A track is an evaluator: *discrete*, where measured rows are what can be evaluated (replay), and *continuous*, where the
+emulated surface is. Errors are as in `analysis.equal_cost`: of runs paired by problem and seed, cut where the budget is
+spent, in percent of EI's final error; EI cut so is EI-n, the line to beat, and random search the other reference.
+Ranks and tests are those of `analysis.figures.critical_difference`, at each budget.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from matplotlib.axes import Axes
+
+from analysis.captions import footnote, plural, scope, sentence
+from analysis.equal_cost import BUDGETS, RANDOM, EqualCost, compare
+from analysis.figures.critical_difference import LEVEL, Critical, ahead, critical, diagram
+from analysis.figures.utilities import PALETTE
+from analysis.plotting import Drawn, new_figure, save, style
+from analysis.selection import LEAST_SPENT, left_aside
+from analysis.statistics import over_datasets
+from analysis.traces import EI, Judge, collect, short
+from datasets.errors import BadInput
+
+TRACKS = {"replay": "discrete", "surface": "continuous"}
+
+
+def milliseconds(timings: pd.DataFrame) -> pd.Series:
+    """Return the median over a run's suggestions of the optimizer's own milliseconds, by (spec, seed).
+
+    timings: as `harness.records.read_timings` gives them; steps of the initial design take none and do not count.
+    """
+    own = timings.assign(spec=timings["spec"].astype(str), ms=timings["fit_ms"] + timings["propose_ms"])
+    return own[own["ms"] > 0].groupby(["spec", "seed"])["ms"].median()
+
+
+def standing(runs: EqualCost, thinking_ms: pd.Series) -> tuple[pd.DataFrame, dict[float, Critical]]:
+    """Return a row per method and budget, and the comparison of ranks at each budget.
+
+    method; cost_pct: the budget, in percent of EI's cost; error_pct, low, high: the error in percent of EI's final
+    one, mean over data sets with its 95 % t interval; off, off_low, off_high: the paired difference to EI-n; rank: the
+    mean over data sets; p_ei: Holm-corrected, of the difference from EI (NaN: EI's own); ended: share of its runs that
+    ended before the budget was spent; evaluations: mean number; ms: the median over runs of `milliseconds`; n,
+    datasets: cells and data sets that count, those in which every method has a successful evaluation by then.
+    thinking_ms: by (spec, seed). Raises BadInput where no cell is left at any budget, or there is one method only.
+    """
+    if len(runs.methods) < 2:
+        raise BadInput(f"a leaderboard needs two methods or more, got: {', '.join(runs.methods)}")
+    budget_s = runs.whole[:, None] * (np.asarray(BUDGETS) / 100)
+    every = [runs.at(budget_s, method) for method in range(len(runs.methods))]
+    error, done, ended = (np.stack(parts, axis=2) for parts in zip(*every, strict=True))
+    ms, rows, tests = _own_time(runs, thinking_ms), [], {}
+    for k, budget in enumerate(BUDGETS):
+        kept = np.isfinite(error[:, k]).all(axis=1)
+        if not kept.any():
+            continue
+        cells, values = runs.cells[kept], 100 * error[kept, k] / runs.final[kept, None]
+        dataset = pd.factorize(cells["dataset"])[0]
+        rank = pd.DataFrame(error[kept, k], index=pd.MultiIndex.from_frame(cells), columns=runs.methods).rank(axis=1)
+        tests[budget] = critical(rank.groupby(level="dataset").mean(), ahead(rank))
+        off = values - values[:, [runs.methods.index(EI)]]
+        numbers = dict(zip(("error_pct", "low", "high"), over_datasets(values, dataset), strict=True))
+        numbers |= dict(zip(("off", "off_low", "off_high"), over_datasets(off, dataset), strict=True))
+        part = pd.DataFrame({"method": runs.methods, "cost_pct": budget, **numbers})
+        part["rank"] = tests[budget].ranks.reindex(runs.methods).to_numpy()
+        part["p_ei"] = tests[budget].p[EI].reindex(runs.methods).to_numpy()
+        part["ended"], part["evaluations"] = ended[kept, k].mean(axis=0), done[kept, k].mean(axis=0)
+        rows.append(part.assign(ms=ms, n=len(cells), datasets=cells["dataset"].nunique()))
+    if not rows:
+        raise BadInput("no problem and seed in which every method has a successful evaluation within a budget")
+    return pd.concat(rows, ignore_index=True), tests
+
+
+def _own_time(runs: EqualCost, thinking_ms: pd.Series) -> Float[np.ndarray, " M"]:
+    """Return each method's median over its runs that are compared, NaN without a timing."""
+    table = runs.traces.runs
+    run = pd.MultiIndex.from_arrays([table["spec"].astype(str), table["seed"]])
+    ms = thinking_ms.reindex(run).to_numpy()[runs.rows]
+    return np.asarray(pd.DataFrame(ms).median(axis=0).to_numpy())
+
+
+def tracks(
+    frame: pd.DataFrame, wanted: Mapping[str, str], judge: Judge = "validation", mixed: bool = False
+) -> tuple[dict[str, EqualCost], dict[str, str]]:
+    """Return the runs of each track that the records hold, and why another has none.
+
+    wanted: as for `traces.collect`; an evaluator there leaves that track alone. Raises BadInput where there is none.
+    """
+    found, why = dict[str, EqualCost](), dict[str, str]()
+    held = {str(name) for name in frame["evaluator"].unique()}
+    for evaluator, track in TRACKS.items():
+        if evaluator not in held or wanted.get("evaluator", evaluator) != evaluator:
+            continue
+        try:
+            traces = collect(frame, {**wanted, "evaluator": evaluator}, judge, mixed)
+            found[track] = compare(traces, "not asked for")
+        except BadInput as error:
+            why[track] = str(error)
+    if not found:
+        told = "; ".join(why.values()) or f"the records hold none of evaluator={', '.join(TRACKS)}"
+        raise BadInput(f"no leaderboard: {told}")
+    return found, why
+
+
+def draw(found: Mapping[str, EqualCost], thinking_ms: pd.Series, out_dir: Path) -> Drawn:
+    """Draw the figure `leaderboard`, a row of panels per track; its CSV has a row per track, method and budget."""
+    stood = {track: standing(runs, thinking_ms) for track, runs in found.items()}
+    numbers = pd.concat([part.assign(track=track) for track, (part, _) in stood.items()], ignore_index=True)
+    numbers.insert(0, "track", numbers.pop("track"))
+    caption = sentence(
+        "Errors at equal cost of every optimizer, its mean rank over data sets, and its own time per suggestion.",
+        "Left: best error when so much is spent, in percent of EI's final error; means over data sets of their means,",
+        "bars: 95 % t intervals. EI is EI-n, cut at the budget. Middle: mean ranks when all of EI's cost is",
+        f"spent; bars join neighbours of which no pair differs (Wilcoxon over data sets, Holm, {LEVEL:.0%}; with few",
+        "data sets no pair can). Right: median over runs of the median suggestion, the initial design apart.",
+        *(_described(track, runs, stood[track][0]) for track, runs in found.items()),
+    )
+    most = max(len(runs.methods) for runs in found.values())
+    with style():
+        figure, plots = new_figure(12.0, len(found) * max(3.0, 0.24 * most + 1.2), caption)
+        panels = plots.subplots(len(found), 3, squeeze=False, width_ratios=(2, 1.2, 1.0))
+        for row, (track, (part, tests)) in zip(panels, stood.items(), strict=True):
+            _curves(row[0], part)
+            row[0].set_title(f"{track} track: error at equal cost", fontsize=9)
+            last = max(tests)
+            diagram(row[1], tests[last])
+            row[1].set_title(f"ranks at {last:.0f} % of EI's cost", fontsize=9)
+            _times(row[2], part)
+        return save(figure, "leaderboard", caption, numbers, out_dir)
+
+
+def _described(track: str, runs: EqualCost, part: pd.DataFrame) -> str:
+    last = part[part["cost_pct"] == part["cost_pct"].max()]
+    early = [short(m) for m, ended in zip(last["method"], last["ended"], strict=True) if ended > 1 - LEAST_SPENT]
+    spent = f" More than {1 - LEAST_SPENT:.0%} of their runs ended before: {', '.join(early)}." if early else ""
+    return (
+        f"{track.capitalize()}: {scope(runs.cells, runs.traces.evaluator)}, N = {runs.n}; left out: "
+        f"{plural(runs.absent, 'problem-seed pair')} without runs of every method, {runs.zero + runs.failed} in which "
+        f"EI's error is 0 or missing.{left_aside(runs.sparse)}{spent} {footnote(runs.cells['dataset'])}"
+    )
+
+
+def _curves(axes: Axes, part: pd.DataFrame) -> None:
+    methods = list(part["method"].unique())
+    for k, method in enumerate(methods):
+        own, x = part[part["method"] == method], 0.9 * (k / max(len(methods) - 1, 1) - 0.5) * 4
+        look = {EI: ("-", "black"), RANDOM: ("--", "0.45")}.get(
+            method, (("-", ":", "-.")[k // len(PALETTE) % 3], PALETTE[k % len(PALETTE)])
+        )
+        arms = [own["error_pct"] - own["low"], own["high"] - own["error_pct"]]
+        label = "EI (EI-n)" if method == EI else short(method)
+        axes.errorbar(own["cost_pct"] + x, own["error_pct"], arms, linestyle=look[0], color=look[1], label=label,
+                      marker="o", markersize=3, linewidth=1.3, elinewidth=0.6)  # fmt: skip
+    axes.axhline(100, color="0.6", linewidth=0.8, zorder=0)
+    lines = part.loc[part["cost_pct"] >= 20, "error_pct"]
+    room = 0.3 * (lines.max() - lines.min()) or 1.0
+    axes.set_ylim(lines.min() - room, lines.max() + room)
+    axes.set_xlabel("cost spent (% of EI's)")
+    axes.set_ylabel("best error (% of EI's final)")
+    axes.legend(fontsize=7, ncols=2)
+
+
+def _times(axes: Axes, part: pd.DataFrame) -> None:
+    own = part.drop_duplicates("method").dropna(subset="ms").sort_values("ms", ascending=False)
+    axes.barh([short(m) for m in own["method"]], own["ms"], color="0.6")
+    axes.set_xscale("log")
+    axes.tick_params(axis="y", labelsize=8)
+    axes.set_xlabel("own time per suggestion (ms)")

@@ -1,0 +1,61 @@
+"""The leaderboard on made-up records, other people's optimizers among them, against brute force."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from synthetic_records import Way, frame, on_disk
+
+from analysis.__main__ import main
+from analysis.equal_cost import BUDGETS
+from analysis.leaderboard import tracks
+from datasets.errors import BadInput
+
+GRID = [("wind", "clean"), ("wind", "onehot"), ("hiva", "clean"), ("wine", "clean")]
+WAYS = (Way("ei"), Way("cei", lam=0.1), Way("random"), Way("tpe"), Way("cfo"), Way("asha"))
+SEEDS, STEPS = (0, 1), 20
+
+
+def error_pct(rows: pd.DataFrame, method: str, percent: float) -> pd.Series:
+    """A method's best error within a share of EI's cost, in percent of EI's final one, by problem and seed."""
+    found = {}
+    for cell, part in rows.groupby(["dataset", "pipeline", "seed"]):
+        runs = {str(name): run.sort_values("step") for name, run in part.groupby("method")}
+        budget = percent / 100 * runs["ei"]["cost_s"].sum()
+        within = runs[method]["cost_s"].cumsum() <= budget
+        found[cell] = 100 * runs[method]["error"][within].min() / runs["ei"]["error"].min()
+    return pd.Series(found).rename_axis(["dataset", "pipeline", "seed"])
+
+
+def test_both_tracks_with_other_peoples_optimizers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for evaluator in ("replay", "surface"):
+        on_disk(tmp_path / "results", GRID, WAYS, SEEDS, STEPS, evaluator=evaluator)
+    assert main(["leaderboard", f"results_dir={tmp_path / 'results'}", f"out_dir={tmp_path / 'out'}"]) == 0
+    numbers = pd.read_csv(tmp_path / "out/leaderboard.csv")
+    names = {way.method for way in WAYS}
+    for track in ("discrete", "continuous"):
+        part = numbers[numbers["track"] == track]
+        assert set(part["method"]) == names and set(part["cost_pct"]) <= set(BUDGETS)
+        whole = part[part["cost_pct"] == 100].set_index("method")
+        assert np.isclose(whole.loc["ei", "error_pct"], 100) and (whole["ms"] == 2.0).all()
+        assert np.isclose(whole["rank"].sum(), 6 * 7 / 2) and np.isnan(whole.loc["ei", "p_ei"])
+    rows = frame(GRID, WAYS, SEEDS, STEPS)
+    for percent in (60.0, 100.0):
+        values = pd.DataFrame({name: error_pct(rows, name, percent) for name in names}).dropna()
+        ranks = values.rank(axis=1).groupby("dataset").mean().rank(axis=1).mean()
+        for name in ("tpe", "random"):
+            means = values[name].groupby("dataset").mean()
+            row = numbers.query("track == 'discrete' and method == @name and cost_pct == @percent").iloc[0]
+            expected = [means.mean(), *stats.ttest_1samp(means, 0.0).confidence_interval(0.95), ranks[name]]
+            assert np.allclose(row[["error_pct", "low", "high", "rank"]].to_numpy(float), expected, rtol=1e-4)
+            assert row["n"] == len(values)
+    assert "leaderboard.png" in capsys.readouterr().out
+
+
+def test_one_line_where_there_is_no_track_or_no_ei() -> None:
+    with pytest.raises(BadInput, match="needs the method ei"):
+        tracks(frame(GRID, WAYS[1:], SEEDS, STEPS), {})
+    with pytest.raises(BadInput, match="none of evaluator=replay, surface"):
+        tracks(frame(GRID, WAYS, SEEDS, STEPS, evaluator="live"), {})
