@@ -38,6 +38,23 @@ try:
 except harness.BadInput as error:
     print(type(error).__module__, error)
 """
+SAMPLER = """
+import optuna
+from harness.interop import CostAwareSampler
+
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+
+def objective(trial):
+    trial.set_user_attr("cost", 1.0 + trial.suggest_int("size", 1, 9))
+    return trial.suggest_float("x", -1, 1) ** 2
+
+
+for names in ({"acq": "cei", "lam": 0.1}, {"acq": "ei", "utility": "logei", "cost_model": "gp"}):
+    study = optuna.create_study(sampler=CostAwareSampler(**names, n_startup_trials=2, n_candidates=64, seed=0))
+    study.optimize(objective, n_trials=4)
+    print(len(study.trials))
+"""
 
 
 def built(folder: Path) -> Path:
@@ -46,21 +63,40 @@ def built(folder: Path) -> Path:
     source.mkdir()
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
-    shutil.copytree(ROOT / "harness", source / "harness", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("harness", "configs"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
     pip = (sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder))
     subprocess.run([*pip, str(source)], check=True, capture_output=True)
     (wheel,) = folder.glob("*.whl")
     return wheel
 
 
-def needed(requirements: list[str], found: set[str]) -> set[str]:
-    """Return the names of the distributions that are required, and of those that these require."""
+def needed(requirements: list[str], found: set[str], extra: str = "") -> set[str]:
+    """Return the names of the distributions that are required, and of those that these require; extra: of the first."""
     for requirement in map(Requirement, requirements):
         name = re.sub(r"[-_.]+", "-", requirement.name).lower()
-        if name not in found and (requirement.marker is None or requirement.marker.evaluate({"extra": ""})):
+        if name not in found and (requirement.marker is None or requirement.marker.evaluate({"extra": extra})):
             found.add(name)
             needed(importlib.metadata.requires(name) or [], found)
     return found
+
+
+def link(site: Path, names: set[str]) -> None:
+    """Put the installed distributions of these names into a folder."""
+    for name in names:
+        for file in importlib.metadata.files(name) or []:
+            top = Path(file.locate()).parents[len(file.parts) - 2] if len(file.parts) > 1 else Path(file.locate())
+            if ".." not in file.parts and not (site / top.name).exists():
+                (site / top.name).symlink_to(top)
+
+
+def printed(program: str, site: Path) -> list[str]:
+    """Return the lines that a program prints where only `site` is installed."""
+    environment = {**os.environ, "PYTHONPATH": str(site)}
+    command = [sys.executable, "-S", "-P", "-c", program]
+    done = subprocess.run(command, env=environment, cwd=site.parent, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
 
 
 @pytest.mark.slow
@@ -71,17 +107,12 @@ def test_ask_and_tell_where_nothing_else_is_installed(tmp_path: Path) -> None:
         archive.extractall(site)
     assert {path.name for path in site.iterdir() if not path.name.endswith(".dist-info")} == {"harness"}
     (own,) = importlib.metadata.distributions(path=[str(site)])
-    for name in needed(own.requires or [], set()):
-        for file in importlib.metadata.files(name) or []:
-            top = Path(file.locate()).parents[len(file.parts) - 2] if len(file.parts) > 1 else Path(file.locate())
-            if ".." not in file.parts and not (site / top.name).exists():
-                (site / top.name).symlink_to(top)
+    link(site, needed(own.requires or [], set()))
     (site / "datasets").mkdir()
     (site / "datasets" / "__init__.py").write_text("OWNER = 'theirs'\n")
-    environment = {**os.environ, "PYTHONPATH": str(site)}
-    command = [sys.executable, "-S", "-P", "-c", LOOP]
-    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    found, checkout, wrong = done.stdout.splitlines()
+    found, checkout, wrong = printed(LOOP, site)
     assert found == "theirs 8" and "harness.compose needs data sets, pipelines and tables" in checkout
     assert wrong == "harness.errors lam must be a number in [0, 1], got 2.0"
+    pytest.importorskip("optuna", minversion="5", reason="needs the extra `optuna`")
+    link(site, needed(own.requires or [], set(), "optuna"))
+    assert printed(SAMPLER, site) == ["4", "4"], "components by name, from the copy of configs in the wheel"
