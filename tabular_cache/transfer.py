@@ -186,7 +186,7 @@ TRUSTED = (
 
 @dataclass(frozen=True)
 class TransferModel:
-    """A fitted pipeline from `transfer_inputs` to log cost; sd: of its error on a data set that it has not seen."""
+    """A fitted pipeline from `transfer_inputs` to the target; sd: of a log cost on a data set that it has not seen."""
 
     model: Any
     sd: float
@@ -226,7 +226,7 @@ def _loaded(content: bytes) -> TransferModel | None:
 
 
 def _train(training_set: TrainingSet) -> TransferModel:
-    """Fit to all rows; sd is the root mean square of out-of-fold errors, folds being whole data sets."""
+    """Fit to all rows; sd is the root mean square of out-of-fold errors, folds whole data sets: of a cost only."""
     parts, values, groups = [], [], []
     settings = training_set.folder, training_set.rows, training_set.seed, training_set.target
     for problem, entry in training_set.sources.items():
@@ -239,10 +239,12 @@ def _train(training_set: TrainingSet) -> TransferModel:
     error = np.empty_like(y)
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a network's number of passes is its regularisation
-        for known, new in GroupKFold(min(FOLDS, len(set(groups)))).split(X, y, groups):
+        folds = GroupKFold(min(FOLDS, len(set(groups)))).split(X, y, groups) if training_set.target == LOG_COST else ()
+        for known, new in folds:
             error[new] = y[new] - clone(model).fit(X[known], y[known]).predict(X[new])
         model.fit(X, y)
-    return TransferModel(model, math.sqrt(float(np.square(error).mean())))
+    sd = math.sqrt(float(np.square(error).mean())) if training_set.target == LOG_COST else math.nan
+    return TransferModel(model, sd)
 
 
 def _seeded(regressor: Any, seed: int) -> Any:
