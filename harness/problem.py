@@ -126,6 +126,10 @@ class Problem(ABC):
         """Return the points of the unit cube nearest to `unit` that can be evaluated, on offer instead of others."""
         raise NotImplementedError(f"{self.name} offers its own points only")
 
+    def nearest(self, unit: Float[np.ndarray, "k d"]) -> Candidates:
+        """Return for each point of the unit cube the nearest that can be evaluated, no two the same."""
+        return self.place(unit)
+
     def true_cost_s(self, C: Float[np.ndarray, "m d"]) -> Float[np.ndarray, " m"]:
         """Return the cost in seconds that evaluating each of the points `C` on offer will have."""
         raise NotImplementedError(f"the costs of {self.name} are not known beforehand")
@@ -158,6 +162,10 @@ class WrappedProblem(Problem):
     def place(self, unit: Float[np.ndarray, "m d"]) -> Candidates:
         """Return the problem's candidates there."""
         return self._problem.place(unit)
+
+    def nearest(self, unit: Float[np.ndarray, "k d"]) -> Candidates:
+        """Return the problem's candidates nearest to these points."""
+        return self._problem.nearest(unit)
 
     def true_cost_s(self, C: Float[np.ndarray, "m d"]) -> Float[np.ndarray, " m"]:
         """Return the problem's costs in seconds."""

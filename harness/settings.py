@@ -298,12 +298,13 @@ def read_study(
     settings = read_settings(cfg)
     if settings.budgets is not None and settings.tau is None:
         raise BadInput("budgets is given, so tau must say how many times the budget, for example tau=20")
+    groups = [*COMPONENT_GROUPS, *(["design"] if choices.get("design") is not None else [])]
     study = Study(
         datasets=chosen(cfg, "dataset"),
         pipelines=chosen(cfg, "pipeline"),
         methods=_methods(cfg, allowed, overrides, several),
-        components={name: _component(cfg[name], name, allowed) for name in COMPONENT_GROUPS},
-        names={name: str(choices[name]) for name in COMPONENT_GROUPS},
+        components={name: _component(cfg[name], name, allowed) for name in groups},
+        names={name: str(choices[name]) for name in groups},
         **{
             **settings.model_dump(),
             "seeds": sorted(settings.seeds),
