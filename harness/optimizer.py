@@ -120,14 +120,14 @@ def shortlist(
 
     def bars(leaders: Indices) -> MeanSd:
         """Return cost and least utility of the leaders; both ascend."""
-        value = utility.log_floor(context_of(leaders, *posterior.mean_sd(C[leaders])))
+        value = utility.log_floor(context_of(leaders, *posterior.mean_sd_at(C, leaders)))
         return log_cost[leaders], np.maximum.accumulate(value)
 
     first = bars(_leaders(bound, log_cost, _EXPONENTS))
     kept = _ahead(bound, log_cost, *first)
     if not rough or len(kept) <= (_AGAIN_AT_ONCE if posterior.instant else _AGAIN):
         return kept
-    bound = utility.log_bound(context_of(kept, *posterior.bounds(C[kept])))
+    bound = utility.log_bound(context_of(kept, *posterior.bounds_at(C, kept)))
     ahead = _ahead(bound, log_cost[kept], *first)
     if len(ahead) > (
         _AGAIN_AT_ONCE if posterior.instant else FEWEST
@@ -369,7 +369,7 @@ class Optimizer:
         if screen and bounded and len(C) >= FEWEST:
             kept = shortlist(self._utility, posterior, C, log_cost, context_of, rough=len(history.y) >= MANY)
         offered = C[kept]
-        return kept, context_of(kept, *posterior.mean_sd(offered), offered), mean_log_cost[kept]
+        return kept, context_of(kept, *posterior.mean_sd_at(C, kept, offered), offered), mean_log_cost[kept]
 
     def _state(self, y: Vector, cost_s: Vector, history: FittedData | None) -> StepContext:
         """Return the state of the run, without candidates."""
