@@ -9,7 +9,7 @@ other. A time-out's cost is only a lower bound of the true one, and the cost mod
 import copy
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, no_type_check
 
 import numpy as np
@@ -316,8 +316,8 @@ class Optimizer:
         nothing, none = np.full(len(candidates), np.nan), np.zeros(len(candidates))
         error, cost_s = self._outcomes[: self._n, :2].T
         y = fill_failures(rescale(self._scale, error))
-        context = replace(
-            self._state(y, cost_s, None), points=candidates,
+        context = self._state(y, cost_s, None).seen(
+            points=candidates,
             mean=nothing, sd=nothing, log_cost=nothing, log_cost_sd=nothing, mean_log_cost=nothing,
         )  # fmt: skip
         score = _one_each(self._rule, "score", self._rule.score(nothing, nothing, context), len(candidates))
@@ -360,9 +360,10 @@ class Optimizer:
         log_cost = cost_models.log_statistic(self._statistic, mean_log_cost, log_cost_sd, exponent)
 
         def context_of(where: Any, mean: np.ndarray, sd: np.ndarray, points: np.ndarray | None = None) -> StepContext:
-            costs = {"log_cost": log_cost[where], "log_cost_sd": log_cost_sd[where]}
-            costs["mean_log_cost"] = mean_log_cost[where]
-            return replace(state, mean=mean, sd=sd, points=C[where] if points is None else points, **costs)
+            return state.seen(
+                mean=mean, sd=sd, points=C[where] if points is None else points,
+                log_cost=log_cost[where], log_cost_sd=log_cost_sd[where], mean_log_cost=mean_log_cost[where],
+            )  # fmt: skip
 
         kept = np.arange(len(C))
         bounded = self._utility.bounded and self._rule.stays_on_front(state) and posterior.bounded

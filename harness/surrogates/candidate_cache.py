@@ -135,6 +135,7 @@ def _grow(W, n, columns, signal, diagonal, z, projected, solved):  # type: ignor
 
 _KNOWN = 0.5  # of the candidates must be held already; else the old ones are dropped: the draw is a new one
 _EXACT = 256  # candidates for whose exact values there is room at first
+_COLUMNS = 4 * WIDTH  # room for observations comes in multiples of this
 _AHEAD = 4  # candidates of the last step among which the next one is looked for, once one was not further on at all
 
 
@@ -169,13 +170,14 @@ class CandidateCache:
     def __init__(self) -> None:
         self._grown: GrowingSolution | None = None
         self._asked: tuple[Candidates, Indices] | None = None  # the last that most of what is held was asked for
-        self._exact = _Exact(0, 0)
+        self._exact = _Exact()
         self._hold(0, 0, 0)
 
     def _hold(self, m: int, n: int, d: int) -> None:
         """Drop all and make room for `m` candidates in d dimensions and `n` observations."""
         self._count, self._n, self._order = 0, 0, np.empty(0, np.int64)
-        self._exact, self._asked = _Exact(m, n), None
+        self._exact.begin(m, n)
+        self._asked = None
         self._points: np.ndarray = np.empty((m, d), np.uint64)
         self._slots: np.ndarray = np.full(4 << max(m - 1, 0).bit_length() if m else 0, -1, np.int64)
         self._kernel: np.ndarray = np.empty((m, n), np.float32)
@@ -338,10 +340,10 @@ class CandidateCache:
 
     def _reserve(self, m: int, offered: int, d: int) -> None:
         """Make room for `m` candidates and all observations to come, if there is not enough."""
-        n = -(-len(self._of.W) // WIDTH) * WIDTH
+        n = -(-len(self._of.W) // _COLUMNS) * _COLUMNS
         if m <= len(self._points) and n <= self._kernel.shape[1] and d == self._points.shape[1]:
             return
-        points, order, count, rows, exact = self._points, self._order, self._count, self._n, self._exact
+        points, order, count, rows = self._points, self._order, self._count, self._n
         kept = self._of_candidates()
         self._hold(max(m, 2 * offered, len(points)), n, d)
         if count:
@@ -349,8 +351,6 @@ class CandidateCache:
             for to, old in zip(self._of_candidates(), kept, strict=True):
                 to[:count, ...] = old[:count, : to.shape[1]] if to.ndim > 1 else old[:count]
             self._order, self._n = order, rows
-            exact.place = np.concatenate([exact.place[:count], np.full(len(self._points) - count, -1)])
-            self._exact = exact
 
     def _of_candidates(self) -> tuple[np.ndarray, ...]:
         return self._kernel, self._scaled, self._means, self._least, self._rough, self._given
@@ -360,15 +360,21 @@ class _Exact:
     """What is known exactly of some candidates, in places of their own: kernel values, means and explained variances.
 
     means: of the two in units of z, as those that are not exact. given: of so many observations, 0 before the first.
-    place: of each candidate held, -1 for none; m, n: for how many candidates and observations there is room.
+    place: of each candidate held, -1 for none.
     """
 
-    def __init__(self, m: int, n: int) -> None:
-        self.place: np.ndarray = np.full(m, -1, np.int64)
-        self.kernel: np.ndarray = np.empty((min(m, _EXACT), n))
+    def __init__(self) -> None:
+        self.kernel: np.ndarray = np.empty((0, 0))
+        self.begin(0, 0)
+
+    def begin(self, m: int, n: int) -> None:
+        """Know nothing, with room for `m` candidates that are held and `n` observations."""
+        if n > self.kernel.shape[1]:
+            self.kernel = np.empty((max(_EXACT, len(self.kernel)), n))
         self.means: np.ndarray = np.zeros((len(self.kernel), 2))
         self.explained: np.ndarray = np.zeros(len(self.kernel))
         self.given: np.ndarray = np.zeros(len(self.kernel), np.int64)
+        self.place: np.ndarray = np.full(m, -1, np.int64)
         self._count = 0
 
     def forget(self) -> None:
@@ -382,11 +388,11 @@ class _Exact:
             new = np.unique(new)  # a candidate may be asked for twice
             end = self._count + len(new)
             if end > len(self.given):
-                room = max(end, 2 * len(self.given))
-                self.kernel, self.means, self.explained, self.given = (
-                    np.concatenate([held, np.zeros((room - len(held), *held.shape[1:]), held.dtype)])
-                    for held in (self.kernel, self.means, self.explained, self.given)
-                )
+                more = max(end, 2 * len(self.given)) - len(self.given)
+                self.kernel = np.concatenate([self.kernel, np.empty((more, self.kernel.shape[1]))])
+                self.means = np.concatenate([self.means, np.zeros((more, 2))])
+                self.explained = np.concatenate([self.explained, np.zeros(more)])
+                self.given = np.concatenate([self.given, np.zeros(more, np.int64)])
             self.place[new] = np.arange(self._count, end)
             self._count = end
         return self.place[slots]
