@@ -14,7 +14,7 @@ from typing import NamedTuple, no_type_check
 import numpy as np
 from jaxtyping import Float
 
-from harness.arrays import Candidates, Indices, MeanSd, PerCandidate, Points, Theta, Vector
+from harness.arrays import Candidates, Indices, PerCandidate, Points, Theta, Vector
 from harness.compile_cache import njit
 from harness.surrogates.kernels import (
     DIMENSIONS,
@@ -34,7 +34,7 @@ Weight = Float[np.ndarray, " d"]
 
 # The solution, one observation after the other.
 
-_ROOM, _SHARE = 64, 8  # observations for which there is room beyond the first n: so many, or an eighth of n
+_ROOM, _SHARE = 64, 4  # observations for which there is room beyond the first n: so many, or a quarter of n
 _LEAST = 1e-12  # share of the diagonal that must be left of a new observation's variance
 
 

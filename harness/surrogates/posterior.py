@@ -404,7 +404,9 @@ class GaussianPosterior(Posterior):
     def _explained(self, C: Candidates) -> PerCandidate:
         return self._predict(C)[1]
 
-    def _explained_at_least(self, kernel: Float[np.ndarray, "m n"], of: Indices, rough: bool) -> Float[np.ndarray, " k"]:
+    def _explained_at_least(
+        self, kernel: Float[np.ndarray, "m n"], of: Indices, rough: bool
+    ) -> Float[np.ndarray, " k"]:
         predict, _, error, order = self._single(rough)
         return np.maximum(predict.explained(kernel, of, order) - error, 0.0)
 
