@@ -20,7 +20,8 @@ REFERENCE = {
 """The components of the study's own runs, by kind."""
 
 
-# From Python (harness/API.md): tables of traces (`harness.run`, `harness.read`), with 95 % bootstrap intervals.
+# From Python (harness/API.md): tables of traces (`harness.run`, `harness.read`), with 95 % intervals over
+# data sets (NaN for one alone; `analysis.statistics.resampling` chooses others).
 
 
 def tradeoff(traces: "pd.DataFrame", judge: "Judge" = "validation", mixed: bool = False) -> "pd.DataFrame":

@@ -28,7 +28,11 @@ from harness.errors import writable
 
 # The arguments: one command, and key=value. Each command imports what it needs: pandas and matplotlib take a second.
 
-OPTIONS = {"bootstrap": ("hierarchical", "plain"), "judge": ("validation", "test"), "mixed": ("false", "true")}
+OPTIONS = {
+    "bootstrap": ("datasets", "hierarchical", "plain"),
+    "judge": ("validation", "test"),
+    "mixed": ("false", "true"),
+}
 KEYS = ("results_dir", "out_dir", *OPTIONS, *REFERENCE)
 _COMPARED = ("results_dir", "out_dir", "bootstrap")  # of commands that read one folder of records per setting
 TAKES = {  # the keys that mean something to each command; the first one is made where none is named
@@ -67,10 +71,9 @@ class Arguments:
 
     def traces(self) -> Any:
         """Return the runs of these components, as `analysis.traces.collect` arranges them."""
-        from analysis.traces import collect
-        from harness.records import read_traces
+        from analysis.traces import collect, read_evaluations
 
-        return collect(read_traces(self.results_dir), self.components, self.options["judge"], self.mixed)
+        return collect(read_evaluations(self.results_dir), self.components, self.options["judge"], self.mixed)
 
 
 def parse(argv: Sequence[str]) -> Arguments:
@@ -190,12 +193,11 @@ def do_claims(arguments: Arguments) -> int:
     from analysis.claims import evaluate, table, with_reason, write
     from analysis.claims.acquisitions import write_volumes
     from analysis.cost_models import read_if_there
-    from analysis.traces import collect, only
+    from analysis.traces import collect, only, read_evaluations
     from analysis.tradeoffs import all_fronts
-    from harness.records import read_traces
 
     folder, out = arguments.results_dir, arguments.out_dir
-    frame = only(read_traces(folder), arguments.components)
+    frame = only(read_evaluations(folder), arguments.components)
     judge, mixed = arguments.options["judge"], arguments.mixed
     costs, unreadable = read_if_there(folder)
     if unreadable:
@@ -349,6 +351,7 @@ def do_censored(arguments: Arguments) -> int:
         solvers = hutter2013.solver_slack_rows(records, SLACKS)
         parts.extend([] if solvers.empty else [hutter2013.solver_table(solvers)])
         parts.append(hutter2013.configured_table(hutter2013.medians(times)))
+        parts.append(hutter2013.published_table(times))
 
     missing = {name: why for name, why in drawn_or_why({"C2": c2, "C3": c3}).items() if why}
     if parts:

@@ -9,7 +9,7 @@ import pandas as pd
 
 import datasets
 import pipelines
-from analysis.selection import CAP, FEWEST_DATASETS, REACHED, SHORT, USED_UP, left_aside
+from analysis.selection import CAP, FEWEST_DATASETS, LEAST_SPENT, REACHED, SHORT, USED_UP, left_aside
 from analysis.statistics import in_use
 from analysis.traces import CELL, PROBLEM, ordered
 from datasets.catalogue import entries
@@ -46,9 +46,11 @@ def format_number(value: float) -> str:
 
 
 def format_interval(value: float, low: float, high: float, digits: int = 1) -> str:
-    """Return e.g. ``50.1 [48.0, 52.3]``, or ``-`` for NaN."""
+    """Return e.g. ``50.1 [48.0, 52.3]``, ``50.1`` without an interval, or ``-`` for NaN."""
     if np.isnan(value):
         return "-"
+    if np.isnan(low) or np.isnan(high):
+        return f"{value:.{digits}f}"
     return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
@@ -129,12 +131,15 @@ def scope(cells: pd.DataFrame, evaluator: str) -> str:
 
 def intervals(cells: pd.DataFrame) -> str:
     """Return what the intervals are, and what they cannot cover when there is only one data set."""
-    one = " One data set only: they do not cover differences between data sets."
+    one = cells["dataset"].nunique() == 1
     name = {
+        "datasets": "95 % t intervals over data sets (paired, averaged within each; of medians, data sets resampled).",
         "hierarchical": "95 % hierarchical paired bootstrap intervals.",
         "plain": "95 % plain paired bootstrap intervals (single runs resampled).",
     }[in_use()]
-    return name + (one if cells["dataset"].nunique() == 1 else "")
+    if one and in_use() == "datasets":
+        return "No intervals: one data set only (bootstrap=plain resamples its runs)."
+    return name + (" One data set only: they do not cover differences between data sets." if one else "")
 
 
 def plural(n: int, noun: str) -> str:
@@ -178,7 +183,8 @@ def ranks_left_out(ranked: "Ranks") -> str:
         if not there.all():
             at = ", ".join(f"{m:.0%}" for m in ranked.multiples[there]) or "no budget"
             parts.append(
-                f"{method} plans with its budget and takes part where nine in ten pairs have its run: at {at}."
+                f"{method} plans with its budget and takes part where nine in ten pairs have the runs of all that do: "
+                f"at {at}."
             )
     lacking = zip((~ranked.there).sum(axis=0), ranked.multiples, strict=True)
     without = ", ".join(f"{n:,} ({m:.0%})" for n, m in lacking if n)
@@ -188,9 +194,10 @@ def ranks_left_out(ranked: "Ranks") -> str:
 
 def too_short_notes(ranked: "Ranks") -> list[str]:
     """Return, per budget, a note on one that does not count, such as ``99% of runs too short``; "" otherwise."""
-    short = ranked.part(ranked.short)
+    found = zip(ranked.counting, ranked.long_enough, ranked.part(ranked.short), ranked.using_up, strict=True)
     return [
-        "" if counts else f"{share:.0%} of runs too short" for share, counts in zip(short, ranked.counting, strict=True)
+        "" if counts else f"{used:.0%} of runs use it up" if enough else f"{short:.0%} of runs too short"
+        for counts, enough, short, used in found
     ]
 
 
@@ -206,14 +213,21 @@ def ended_early(ranked: "Ranks") -> str:
     reasons = [f"{words}: {shares(ranked.ending == way)}" for words, way in ways if shares(ranked.ending == way)]
     how = f" ({'; '.join(reasons)})" if reasons else ""
     gone = [f"{n:,} ({name})" for n, name in zip((~ranked.used & ranked.there).sum(axis=0), names, strict=True) if n]
-    refused = [name for name, counts in zip(names, ranked.counting, strict=True) if not counts]
+    refused = [name for name, enough in zip(names, ranked.long_enough, strict=True) if not enough]
+    unspent = [name for name, counts in zip(names, ranked.counting, strict=True) if not counts and name not in refused]
+    money = [f"{np.median(ranked.money[used, b]):.0%} ({name})"
+             for b, (name, used) in enumerate(zip(names, ranked.used.T, strict=True)) if used.any()]  # fmt: skip
+    ended = "" if ranked.equal_money else ", and count with their final incumbent"
     return sentence(
-        f"Runs that ended before the budget was spent, and count with their final incumbent: "
-        f"{shares(ranked.capped) or 'none'}{how}.",
+        f"All runs of a pair are cut at what the cheapest of them spent within the budget, in the median "
+        f"{', '.join(money)} of it." if ranked.equal_money else "",
+        f"Runs that ended before the budget was spent{ended}: {shares(ranked.capped) or 'none'}{how}.",
         f"Problem-seed pairs left out of a budget for which runs were planned too short: {', '.join(gone)}."
         if gone else "",
         f"Budgets at which fewer than {FEWEST_DATASETS} data sets (or not all) would be left, so that all pairs are "
         f"shown and no claim is decided: {', '.join(refused)}." if refused else "",
+        f"Budgets that fewer than {LEAST_SPENT:.0%} of all runs use up, at which lengths are compared, not money, and "
+        f"no claim is decided: {', '.join(unspent)}." if unspent else "",
         f"Runs without a successful evaluation within the budget, which rank last: "
         f"{shares(ranked.unfinished) or 'none'}.",
     )  # fmt: skip

@@ -319,7 +319,7 @@ def _wide(curves: pd.DataFrame, prefix: str) -> str:
 def _coverage(covered: pd.DataFrame, order: list[str], curves: pd.DataFrame) -> str:
     found = covered[covered["n"].isin(_shown(curves)["n"])]
     numbers = (100 * found[[*COVERAGE, "cover80_low", "cover80_high"]]).to_numpy(float).tolist()
-    text = [f"{a:.0f} / {b:.0f} [{low:.0f}, {high:.0f}] / {c:.0f}" for a, b, c, low, high in numbers]
+    text = [f"{a:.0f} / {format_interval(b, low, high, 0)} / {c:.0f}" for a, b, c, low, high in numbers]
     return _table(found, text, order, curves)
 
 

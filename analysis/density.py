@@ -21,7 +21,7 @@ import pandas as pd
 
 from analysis.captions import format_interval, intervals, markdown_table, plural, sentence
 from analysis.plotting import BLACK, BLUE, ORANGE, Drawn, new_figure, save, sequence, style
-from analysis.statistics import bootstrap, bootstrap_beside, percentiles, resample, weighted
+from analysis.statistics import bootstrap, bootstrap_beside, of_means
 from analysis.traces import (
     CELL,
     EI,
@@ -194,10 +194,10 @@ def _distance(difference: pd.DataFrame, known: pd.Index) -> dict[str, float]:
     """Return the root mean square over problems and methods, less the seeds' scatter, with its interval."""
     groups = difference.groupby(level=PROBLEM)
     mean, n = groups.mean().loc[known], groups.size().loc[known]
-    square = (mean**2 - groups.var().loc[known].div(n, axis=0)).mean(axis=1).to_numpy()
-    replicates = weighted(square[:, None], resample(mean.index.to_frame(index=False).assign(seed=0)), "mean")
-    low, high = (np.sqrt(np.maximum(end[0], 0.0)) for end in percentiles(replicates))
-    return {"distance": float(np.sqrt(max(square.mean(), 0.0))), "low": float(low), "high": float(high)}
+    square = (mean**2 - groups.var().loc[known].div(n, axis=0)).mean(axis=1)
+    values = square.to_frame("square").assign(seed=0).set_index("seed", append=True)
+    found = of_means(values, lambda means: np.sqrt(np.maximum(means[:, 0], 0.0)))
+    return {"distance": found.value, "low": found.low, "high": found.high}
 
 
 def signs(replayed: pd.DataFrame, live: pd.DataFrame) -> dict[str, float]:

@@ -16,20 +16,20 @@ the number of evaluations.
 Intervals: t over the means of data sets, whose eight pipelines are not independent (STUDY: "Confidence").
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
-from scipy import stats
 
+from analysis.gains import flat_datasets, gains, scale
 from analysis.selection import horizon, sparse, whole_runs
-from analysis.traces import CELL, EI, PROBLEM, REPLAYED, Traces, at_budgets, finished_within, ordered, require, spent
+from analysis.statistics import group_means, over_datasets
+from analysis.traces import CELL, EI, PROBLEM, Traces, at_step, finished_within, ordered, require, spent
+from analysis.tradeoffs import finals
 from datasets.errors import BadInput
-from tabular_cache.table import TABLES, first_configs, load_table, table_entry
 
 BUDGETS = (10.0, 20.0, 40.0, 60.0, 80.0, 100.0)
 PRICES = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
@@ -38,91 +38,6 @@ RULES = (WHOLE, AFTER, PRICED)
 RANDOM = "random"
 ERROR, REGRET = "error_pct", "regret"
 MEAN, HELD_OUT, NOT_FLAT, MEDIAN = "mean", "mean, held out", "mean, not flat", "median"
-LEVEL = 0.95
-USED_UP = 0.9  # of the runs of all methods, for a budget to count (STUDY: "Equal cost")
-
-# Intervals over data sets.
-
-
-def over_datasets(
-    values: Float[np.ndarray, "k K"], dataset: Int[np.ndarray, " k"]
-) -> tuple[Float[np.ndarray, " K"], Float[np.ndarray, " K"], Float[np.ndarray, " K"]]:
-    """Return the mean over the data sets' means of each column, and its t interval (NaN for a single data set).
-
-    m_d the mean of data set d's cells: mean(m) -+ t_{0.975, D-1} sd(m) / sqrt(D).
-    """
-    means = _means(values, dataset)
-    value, n = means.mean(axis=0), len(means)
-    if n < 2:
-        return value, np.full_like(value, np.nan), np.full_like(value, np.nan)
-    half = stats.t.ppf((1 + LEVEL) / 2, n - 1) * means.std(axis=0, ddof=1) / np.sqrt(n)
-    return value, value - half, value + half
-
-
-def _means(values: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """Return the mean of each column over the rows of each group (0, 1, ...)."""
-    sums = np.zeros((group.max() + 1, values.shape[1]))
-    np.add.at(sums, group, values)
-    return sums / np.bincount(group)[:, None]
-
-
-# What there was to gain on a problem: from random search's final error down to the best row of its table.
-
-FLAT = (
-    0.75  # of a table's rows with one and the same error; coil2000 and hiva have 0.81 and 0.86, the next data set 0.62
-)
-
-
-def scales(traces: Traces, n: int, folder: Path = TABLES) -> pd.DataFrame:
-    """Return by problem: best (error of its table), random, drawn, flat; errors are `traces.judge`'s.
-
-    random: the median over seeds of random search's error after `n` evaluations, where the records have it, else the
-    expected error of the best of n rows drawn from those of full length (drawn is true then). best: the lowest of all
-    rows that can be replayed. flat: whether three quarters of the rows, in the median of the data set's tables, have
-    one and the same error, as where nearly every model tells the majority class.
-    Raises BadInput for runs that are not replays, and where a table is not the one that they replayed.
-    """
-    if traces.evaluator not in REPLAYED:
-        raise BadInput(f"{traces.evaluator} runs have no tables, of which what there was to gain is read")
-    what = "loss" if traces.evaluator == "replay_loss" else "error"
-    ours = traces.runs["method"] == RANDOM
-    found: dict[Hashable, float] = {}
-    if ours.any():
-        run = traces.select(ours.to_numpy())
-        found = run.runs[PROBLEM].assign(e=run.incumbent[:, n - 1]).groupby(PROBLEM)["e"].median().to_dict()
-    rows = []
-    for dataset, pipeline, data in traces.runs[[*PROBLEM, "data"]].drop_duplicates().itertuples(index=False, name=None):
-        name, (content, _, part) = f"{dataset}/{pipeline}", data.partition("-first-")
-        if table_entry(name, folder).get("sha256") != content:
-            where = "shipped table" if folder == TABLES else f"table in {folder}"
-            raise BadInput(f"the {where} of {name} is not the one that the records are of")
-        table = load_table(name, folder)
-        used = table.measured & first_configs(table, int(part) if part else None)
-        errors, judged = (table[f"{by}_{what}"].astype(float) for by in ("val", {"validation": "val"}.get(
-            traces.judge, "test")))  # fmt: skip
-        drawn = expected_best(errors[used & table.longest], judged[used & table.longest], n)
-        seen = errors[used & np.isfinite(errors)]
-        share = np.unique(seen, return_counts=True)[1].max() / len(seen)
-        random = found.get((dataset, pipeline), drawn)
-        rows.append((dataset, pipeline, np.nanmin(judged[used]), random, (dataset, pipeline) not in found, share))
-    frame = pd.DataFrame(rows, columns=[*PROBLEM, "best", "random", "drawn", "share"]).set_index(PROBLEM)
-    return frame.assign(flat=frame.groupby("dataset")["share"].transform("median") >= FLAT).drop(columns="share")
-
-
-def expected_best(error: Float[np.ndarray, " m"], judged: Float[np.ndarray, " m"], n: int) -> float:
-    """Return the expected `judged` value of the row of lowest error among `n` drawn without replacement.
-
-    Exactly: of m rows in the order of their errors, failed ones (NaN) last, the i-th (from 0) is the best of the draw
-    with the probability C(m - 1 - i, n - 1) / C(m, n). Draws without a success do not count. n > m draws all.
-    """
-    m, n = len(error), min(n, len(error))
-    order = np.argsort(error, kind="stable")  # NaN last
-    i = np.arange(1, m - n + 1)
-    p = np.concatenate([[n / m], n / m * np.cumprod((m - n - i + 1) / (m - i))])
-    first = order[: len(p)]
-    ok = np.isfinite(error[first])
-    return float(p[ok] @ judged[first][ok] / p[ok].sum())
-
 
 # The runs compared, and their errors within budgets.
 
@@ -143,7 +58,7 @@ class EqualCost:
     """Runs whose errors at equal cost are compared: of each cell in `cells` one of every method.
 
     rows: positions among the runs of `traces`. n: EI's evaluations, whose cost in seconds, `whole`, is 100 %, and whose
-    error, `final`, too. scale: `scales`, or the reason why there is none.
+    error, `final`, too. scale: `gains`, or the reason why there is none.
     absent: cells without runs of every method; zero, failed: those in which EI's final error is 0, or no evaluation of
     EI's succeeded; none of them counts. short: (problem, method, seed) without a run of n evaluations. sparse: methods
     left out, for want of runs.
@@ -183,12 +98,8 @@ class EqualCost:
 
     @cached_property
     def flat(self) -> list[str]:
-        """The data sets among the cells that are flat, where tables say so."""
-        if isinstance(self.scale, str):
-            return []
-        return sorted(
-            set(self.scale.index[self.scale["flat"]].get_level_values("dataset")) & set(self.cells["dataset"])
-        )
+        """The data sets among the cells that are flat."""
+        return sorted(set(flat_datasets(self.traces)) & set(self.cells["dataset"]))
 
     def measures(self) -> dict[str, tuple[Float[np.ndarray, " C"], Float[np.ndarray, " C"]]]:
         """Return of each measure (zero, unit): its value is (error - zero) / unit.
@@ -197,22 +108,18 @@ class EqualCost:
         search ends; NaN where it ends at the best. Without a scale there is no regret.
         """
         found = {ERROR: (np.zeros(len(self.cells)), self.final / 100)}
-        if not isinstance(self.scale, str):
-            own = self.scale.loc[pd.MultiIndex.from_frame(self.cells[PROBLEM])]
-            room = (own["random"] - own["best"]).to_numpy()
-            found[REGRET] = own["best"].to_numpy(), np.where(room > 0, room, np.nan)
-        return found
+        return found if isinstance(self.scale, str) else {**found, REGRET: scale(self.scale, self.cells)}
 
     def at(self, budget_s: Float[np.ndarray, "C S"], method: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return a method's error (NaN: none yet), evaluations, and whether it ended before, at each budget: (C, S)."""
-        run = self.traces.select(self.rows[:, method])
-        total = np.nanmax(spent(run.cost_s), axis=1)[:, None]
-        done = finished_within(run.cost_s, budget_s)
-        return at_budgets(run.incumbent, run.cost_s, budget_s), done, total < budget_s
+        cost_s, incumbent = self.traces.cost_s[self.rows[:, method]], self.traces.incumbent[self.rows[:, method]]
+        total = np.nanmax(spent(cost_s), axis=1)[:, None]
+        done = finished_within(cost_s, budget_s)
+        return at_step(incumbent, done), done, total < budget_s
 
 
-def compare(traces: Traces, scale: pd.DataFrame | str | None = None) -> EqualCost:
-    """Return the runs to compare; scale: `scales`, or why there is none; None: of the shipped tables, where they serve.
+def compare(traces: Traces, ends: pd.DataFrame | str | None = None) -> EqualCost:
+    """Return the runs to compare; ends: `gains`, or why there are none; None: of the shipped tables, where they serve.
 
     Of a method that does not plan the longest run counts, of one that plans that planned for N evaluations
     (`selection.horizon`) and no budget. Raises BadInput without runs of EI, and where no cell is left.
@@ -230,15 +137,15 @@ def compare(traces: Traces, scale: pd.DataFrame | str | None = None) -> EqualCos
     if not kept.any():
         raise BadInput(f"errors at equal cost need a problem and seed with runs of all of {', '.join(methods)}, in "
                        "which EI's final error is not 0")  # fmt: skip
-    if scale is None:
+    if ends is None:
         try:
-            scale = scales(runs, n)
+            ends = gains(runs, n)
         except BadInput as error:
-            scale = str(error)
+            ends = str(error)
     cells = row.index[kept].to_frame(index=False)
     zero, failed = int((final == 0).sum()), int(np.isnan(final).sum())
     return EqualCost(
-        runs, cells, methods, row.to_numpy()[kept], n, scale, int((~complete).sum()), zero, failed, short, few
+        runs, cells, methods, row.to_numpy()[kept], n, ends, int((~complete).sum()), zero, failed, short, few
     )
 
 
@@ -256,8 +163,9 @@ def at_equal_cost(
     difference to EI-n at the same cost; won: the share of problems in which the family's mean over seeds is the lowest
     of all families' (equal ones share it); evaluations: mean number; ended: share of the family's runs (beside a rule:
     of EI's) that ended before the budget was spent and count with their last; used_up: the share of all methods' runs
-    that did not: below 0.9 (`USED_UP`) the budget compares numbers of evaluations as well as costs; n, datasets: cells
-    and data sets that count, those in which every method has a successful evaluation by then. NaN: not defined.
+    that did not: below 0.9 (`selection.LEAST_SPENT`) the budget compares numbers of evaluations as well as costs; n,
+    datasets: cells and data sets that count, those in which every method has a successful evaluation by then. NaN: not
+    defined.
     The rules: each method after N evaluations, EI after n and to a price.
 
     statistic: mean (of the data sets' means, chosen by its own lowest), mean held out (the parameter of each data set
@@ -302,7 +210,7 @@ class _Part:
         cells = self.runs.cells[self.kept]
         dataset = pd.factorize(cells["dataset"])[0]
         members = list(self.runs.families.values())
-        means = _means(self.values, dataset)
+        means = group_means(self.values, dataset)
         chosen = np.array([own[int(means[:, own].mean(axis=0).argmin())] for own in members])
         one = np.tile(chosen, (len(cells), 1))
         plans = {MEAN: (one, np.full(len(cells), True)), MEDIAN: (one, np.full(len(cells), True))}
@@ -323,7 +231,10 @@ class _Part:
         taken, done, ended = (np.take_along_axis(a[rows], method, axis=1) for a in (self.values, self.done, self.ended))
         numbers = summarise(statistic, cells, taken, taken[:, :1])  # the first family is EI-n
         dataset = pd.factorize(cells["dataset"])[0]
-        numbers |= {"evaluations": _means(done, dataset).mean(axis=0), "ended": _means(ended, dataset).mean(axis=0)}
+        numbers |= {
+            "evaluations": group_means(done, dataset).mean(axis=0),
+            "ended": group_means(ended, dataset).mean(axis=0),
+        }
         numbers["won"] = np.full(len(chosen), np.nan) if statistic == MEDIAN else won(cells, taken)
         labels = [self.runs.methods[m] if statistic != HELD_OUT else "" for m in chosen]
         names = {"family": list(self.runs.families), "statistic": statistic, "method": labels}
@@ -351,7 +262,7 @@ def summarise(
 
 def won(cells: pd.DataFrame, values: Float[np.ndarray, "k F"]) -> Float[np.ndarray, " F"]:
     """Return the share of problems in which each column's mean over seeds is the lowest; equal ones share a problem."""
-    means = _means(values, cells.groupby(PROBLEM).ngroup().to_numpy())
+    means = group_means(values, cells.groupby(PROBLEM).ngroup().to_numpy())
     best = means == means.min(axis=1, keepdims=True)
     return np.asarray((best / best.sum(axis=1, keepdims=True)).mean(axis=0))
 
@@ -398,10 +309,10 @@ def _rules(runs: EqualCost, prices: Sequence[float]) -> list[dict[str, object]]:
         stops += [(PRICED, f"price={price:g}", ei, at[:, k]) for k, price in enumerate(prices)]
     rows = []
     for family, method, run, steps in stops:
-        last = np.arange(len(steps)), steps - 1
-        error, cost = run.incumbent[last], 100 * spent(run.cost_s)[last] / runs.whole
-        for measure, scale in runs.measures().items():
-            for row in _stopped(runs, error, cost, steps, scale):
+        ended = finals(run, steps)
+        error, cost = ended["final_error"].to_numpy(), 100 * ended["total_cost_s"].to_numpy() / runs.whole
+        for measure, of_cells in runs.measures().items():
+            for row in _stopped(runs, error, cost, steps, of_cells):
                 rows.append({"family": family, "measure": measure, "method": method, **row})
     return rows
 
@@ -422,14 +333,14 @@ def _stopped(
         if not taken.any():
             continue
         dataset = pd.factorize(runs.cells.loc[taken, "dataset"])[0]
-        percent = float(_means(cost[taken, None], dataset).mean())
+        percent = float(group_means(cost[taken, None], dataset).mean())
         beside, _, ended = (a[:, 0] for a in runs.at(percent / 100 * runs.whole[:, None], runs.methods.index(EI)))
         values = np.stack([(e - scale[0]) / scale[1] for e in (error, beside)], axis=1)
         kept = taken & np.isfinite(values).all(axis=1)
         if kept.any():
             cells = runs.cells[kept]
             numbers = summarise(statistic, cells, values[kept, :1], values[kept, 1:])
-            evaluations = float(_means(steps[kept, None], pd.factorize(cells["dataset"])[0]).mean())
+            evaluations = float(group_means(steps[kept, None], pd.factorize(cells["dataset"])[0]).mean())
             flat = {name: x[0] if isinstance(x, np.ndarray) else x for name, x in numbers.items()}
             counts = {"evaluations": evaluations, "ended": float(ended[kept].mean())}
             rows.append({"cost_pct": percent, "statistic": statistic, **flat, **counts})

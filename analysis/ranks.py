@@ -4,6 +4,7 @@ Notation: C cells (problem and seed), B budget multiples, S shares of a budget, 
 CEI do not look at the budget, so one long run serves all; EI-cool plans for one, and has a run for each.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,6 +16,7 @@ from scipy.stats import rankdata
 from analysis.selection import (
     BUDGET_MULTIPLES,
     LEAST_SHARE,
+    LEAST_SPENT,
     SAME,
     SHORT,
     SPENT,
@@ -26,7 +28,7 @@ from analysis.selection import (
     sparse,
 )
 from analysis.statistics import Scheme, bootstrap
-from analysis.traces import CELL, PROBLEM, Traces, at_budgets
+from analysis.traces import CELL, EI, EIPU, PROBLEM, Traces, at_budgets, ordered, spent
 from analysis.tradeoffs import finals
 from datasets.errors import BadInput
 
@@ -69,13 +71,14 @@ class Ranks:
     """Ranks (1 = best) of M methods in every cell in which all of them have a run.
 
     present: which methods take part at which budget: a method that plans with its budget (EI-cool) has one run for
-    each, and takes part where nearly every cell has that run; elsewhere its ranks are NaN. there: cells in which all
+    each, and takes part where nearly every cell has those runs; elsewhere its ranks are NaN. there: cells in which all
     that take part have a run; the others count nowhere.
     ending: how each run ended against the budget (`endings`); runs that ended before it was spent count with their
     final incumbent. brief: runs that could have gone on. unfinished: runs with no successful evaluation within the
     budget, which rank last (ties).
     left_out: cells in which some method has no run, or whose problem has no minimal budget. sparse: methods asked for
-    and left out, for want of runs.
+    and left out, for want of runs. equal_money: whether all runs of a cell are cut at what the cheapest of them spent;
+    money: the share of the budget that this is (1 without).
     """
 
     methods: list[str]
@@ -90,6 +93,8 @@ class Ranks:
     there: Bool[np.ndarray, "C B"]
     left_out: int
     sparse: list[str]
+    equal_money: bool
+    money: Float[np.ndarray, "C B"]
 
     @property
     def capped(self) -> Bool[np.ndarray, "C B M"]:
@@ -103,8 +108,18 @@ class Ranks:
 
     @cached_property
     def counting(self) -> Bool[np.ndarray, " B"]:
-        """Budgets that count: enough data sets are left."""
+        """Budgets that count: enough data sets are left, and nine in ten runs use it up (at equal money, all do)."""
+        return self.long_enough & (self.equal_money | (self.using_up >= LEAST_SPENT))
+
+    @cached_property
+    def long_enough(self) -> Bool[np.ndarray, " B"]:
+        """Budgets for which runs of enough data sets were planned long enough."""
         return budgets_that_count(self._kept, self.cells)
+
+    @cached_property
+    def using_up(self) -> Float[np.ndarray, " B"]:
+        """Share of the runs of all methods together, over the cells used, that use each budget up."""
+        return self.part(self.ending == SPENT)
 
     @cached_property
     def _kept(self) -> Bool[np.ndarray, "C B"]:
@@ -114,9 +129,9 @@ class Ranks:
     def used(self) -> Bool[np.ndarray, "C B"]:
         """Cells that numbers are taken over: without a run too short for the budget (`selection.RULE`) or missing.
 
-        At a budget that does not count, all that have every run.
+        At a budget for which too few runs were planned long enough, all that have every run.
         """
-        return self._kept | (self.there & ~self.counting)
+        return self._kept | (self.there & ~self.long_enough)
 
     @property
     def taking_part(self) -> list[str]:
@@ -146,8 +161,14 @@ class Ranks:
         return np.asarray((taking & which).sum((0, 2)) / taking.sum((0, 2)))
 
 
+FAMILIES: dict[str, Callable[[pd.DataFrame], list[str]]] = {
+    "cei": lambda runs: ordered(runs[runs["lam"].notna() | runs["method"].isin([EI, EIPU])]),
+    "eialpha": lambda runs: ordered(runs[on_papers_grid(runs)]),
+}
+"""The methods of F6 and F4, of those among the runs."""
+
 RANK_CURVE_SHARES = np.linspace(0, 1, 41)
-MOST_LACKING = 0.1  # share of a budget's cells that may lack the run of a method that plans, for it to take part
+MOST_LACKING = 0.1  # share of a budget's cells that may lack the run of some method that plans and takes part
 
 
 def ranks(
@@ -157,13 +178,18 @@ def ranks(
     multiples: tuple[float, ...] = BUDGET_MULTIPLES,
     shares: Float[np.ndarray, " S"] = RANK_CURVE_SHARES,
     what: str = "ranking",
+    equal_money: bool = False,
 ) -> Ranks:
     """Rank `methods` at every share of every multiple of each problem's minimal budget.
 
     Ranking is by the best error among evaluations that end within share x multiple x budget (the last share is 1);
-    ties share the mean rank. Of several runs of a method on a problem and seed `selection.for_budgets` takes one, of
-    methods that plan one per budget. Methods with too few runs are left out (`selection.sparse`). Raises BadInput when
-    fewer than two methods are asked for, or when no cell has them all.
+    ties share the mean rank. Of several runs of a method on a problem and seed `selection.for_budgets` takes one,
+    of methods that plan one per budget. Methods with too few runs are left out (`selection.sparse`). Raises
+    BadInput when fewer than two methods are asked for, or when no cell has them all.
+
+    equal_money: of a budget that some run of a cell (problem and seed) does not use up, only what the cheapest of
+    that cell's runs spent is given to all of them. Without, runs that end early at 300 evaluations are compared
+    with others at equal lengths rather than at equal money.
     """
     if len(methods) < 2:
         raise BadInput(f"{what} needs two methods or more, got: {', '.join(methods) or 'none'}")
@@ -186,23 +212,40 @@ def ranks(
     cells = row.index.to_frame(index=False)
     present = _taking_part(traces, rows, whole, cells)
     rows[:, ~present] = -1
-    error = _reached(traces, rows, whole, np.asarray(shares))
+    given = np.minimum(whole, _least_spent(traces, rows)) if equal_money else whole
+    error = _reached(traces, rows, given, np.asarray(shares))
     unfinished = (rows >= 0) & np.isnan(error[:, :, -1])
     there = ((rows >= 0) | ~present).all(axis=2)
     return Ranks(methods, cells, np.asarray(multiples), np.asarray(shares), _rank(error, present), present,
-                 *endings(traces, rows, whole), unfinished, there, int((~complete).sum()), few)  # fmt: skip
+                 *endings(traces, rows, whole), unfinished, there, int((~complete).sum()), few, equal_money,
+                 given / whole)  # fmt: skip
+
+
+def _least_spent(traces: Traces, rows: np.ndarray) -> np.ndarray:
+    """Return (C, B): the least total cost in seconds of the runs at `rows` (C, B, M; -1: none)."""
+    total = np.nanmax(spent(traces.cost_s), axis=1)
+    return np.asarray(np.where(rows >= 0, total[rows], np.inf).min(axis=2))
 
 
 def _taking_part(traces: Traces, rows: np.ndarray, whole: np.ndarray, cells: pd.DataFrame) -> np.ndarray:
-    """Return (B, M): which methods have runs in all cells; where they plan, in 90 % of those that the others count in.
+    """Return (B, M): which methods have runs in all cells; and of those that plan, beginning with the most complete, as
+    many as together lack a run in at most a tenth of the cells that the others count in.
 
     A cell in which a run for the budget is missing then does not count at that budget.
     """
-    steady = (rows >= 0).all(axis=(0, 1))
+    steady = np.asarray((rows >= 0).all(axis=(0, 1)))
     counts = cells_that_count(*endings(traces, rows[:, :, steady], whole))
     counts |= ~budgets_that_count(counts, cells)
-    lacking = ((rows < 0) & counts[:, :, None]).sum(axis=0) / counts.sum(axis=0)[:, None]
-    return np.asarray((rows >= 0).any(axis=0) & (lacking <= MOST_LACKING))
+    lacking = np.asarray((rows < 0) & counts[:, :, None])
+    there: Bool[np.ndarray, "B M"] = np.tile(steady, (rows.shape[1], 1))
+    for b in range(rows.shape[1]):
+        gone = np.zeros(len(rows), dtype=bool)
+        for m in np.argsort(lacking[:, b].sum(axis=0), kind="stable"):
+            if not steady[m] and (rows[:, b, m] >= 0).any():
+                union = gone | lacking[:, b, m]
+                there[b, m] = union.sum() <= MOST_LACKING * counts[:, b].sum()
+                gone = union if there[b, m] else gone
+    return there
 
 
 def _rows(runs: pd.DataFrame, row: pd.DataFrame, method: str, whole: Float[np.ndarray, "C B"]) -> np.ndarray:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
 
-from analysis.traces import CELL, EI, EICOOL, PROBLEM, STUDY_ITERATIONS, Traces, spent
+from analysis.traces import CELL, EI, PROBLEM, STUDY_ITERATIONS, Traces, spent
 from datasets.errors import BadInput
 
 # Which methods have runs enough to be compared: one that was tried on a few problems must not hide the others.
@@ -44,16 +44,19 @@ def left_aside(methods: list[str], clause: bool = False) -> str:
 
 BUDGET_MULTIPLES = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0)  # of a problem's minimal budget
 CAP = 300  # iterations that a run of the time study goes on for at most (STUDY: "Minimal budget")
-FEWEST_DATASETS = 5  # with fewer, resampling data sets says nothing of other data sets
-MOST_SHORT = 0.1  # share of a method's runs that may be short before what is left is a choice by cost
+FEWEST_DATASETS, FEWEST_SEEDS = 12, 10  # with fewer of either there is no verdict (STUDY: "Rules of the verdicts")
+MOST_SHORT = 0.1  # share of cells with a short run of any method beyond which what is left is a choice by cost
+LEAST_SPENT = 0.9  # share of all methods' runs that have to use a budget up: else lengths are compared, not money
 SAME = 1e-6  # relative: a planned budget is one of the study's, up to rounding
 SPENT, REACHED, USED_UP, SHORT = range(4)
 """Endings: the budget was spent; 300 iterations were reached; nothing was left to evaluate; planned too short."""
 
 RULE = (
     f"of a budget, the cells (problem and seed) with a run planned too short for it are left out, and with them, where "
-    f"these are more than {MOST_SHORT:.0%} of a method's runs, every cell planned for fewer than {CAP} iterations; a "
-    f"budget counts if cells of {FEWEST_DATASETS} data sets or more are left (of all, where the records hold fewer)"
+    f"these are more than {MOST_SHORT:.0%} of the cells, every cell planned for fewer than {CAP} iterations; a budget "
+    f"counts if cells of {FEWEST_DATASETS} data sets or more are left (of all, where the records hold fewer), and "
+    f"{LEAST_SPENT:.0%} of all methods' runs use it up; at equal money, with every run of a cell cut at what the "
+    f"cheapest of them spent, all use it up"
 )
 
 
@@ -74,16 +77,15 @@ def endings(
 def cells_that_count(ending: Int[np.ndarray, "C B M"], brief: Bool[np.ndarray, "C B M"]) -> Bool[np.ndarray, "C B"]:
     """Return which cells count at which budget: those in which no method's run is short for it.
 
-    Where more than a tenth of a method's runs are short, the brief cells without one are those whose runs happened to
+    Where more than a tenth of the cells have a short run, the brief cells without one are those whose runs happened to
     cost much: none of them counts.
     """
-    short = ending == SHORT
-    many = short.mean(axis=0).max(axis=1) > MOST_SHORT
-    return np.asarray(~short.any(axis=2) & ~(brief.any(axis=2) & many))
+    short = (ending == SHORT).any(axis=2)
+    return np.asarray(~short & ~(brief.any(axis=2) & (short.mean(axis=0) > MOST_SHORT)))
 
 
 def budgets_that_count(kept: Bool[np.ndarray, "C B"], cells: pd.DataFrame) -> Bool[np.ndarray, " B"]:
-    """Return at which budgets the cells kept are of five data sets or more, or of all where there are fewer."""
+    """Return at which budgets the cells kept are of twelve data sets or more, or of all where there are fewer."""
     names = cells["dataset"].to_numpy()
     enough = min(FEWEST_DATASETS, len(set(names)))
     return np.array([len(set(names[rows])) >= enough for rows in kept.T], dtype=bool)
@@ -180,14 +182,30 @@ def on_papers_grid(runs: pd.DataFrame) -> pd.Series:
     return runs["alpha"] <= LARGEST_ALPHA
 
 
-def and_cool(traces: Traces, n: int, *axes: str) -> Traces:
-    """Return the runs of `of_families`, and beside them those of EI-cool without tau, if one was planned for `n`
-    iterations and made them: `at_horizon` takes these and counts the others.
+def and_rivals(traces: Traces, n: int, *axes: str) -> Traces:
+    """Return the runs of `of_families`, and beside them those on neither axis (EI-cool, random search, ...) without
+    tau, of methods that have runs of `n` iterations for `at_horizon` to take.
     """
     runs = traces.runs
-    cool = (runs["method"] == EICOOL) & runs["tau"].isna()
-    found = bool((cool & (runs["iterations"] == n) & (runs["evaluations"] >= n)).any())
-    return traces.select((runs[list(axes)].notna().any(axis=1) | (cool & found)).to_numpy())
+    off = runs["alpha"].isna() & runs["lam"].isna() & runs["tau"].isna()
+    fits = off & (runs["evaluations"] >= n) & (~runs["plans"] | (runs["iterations"] == n))
+    rivals = off & runs["method"].isin(runs.loc[fits, "method"])
+    return traces.select((runs[list(axes)].notna().any(axis=1) | rivals).to_numpy())
+
+
+def rivals_within_budgets(traces: Traces, budgets: pd.DataFrame) -> list[str]:
+    """Return the methods on neither axis that can be ranked within the minimal `budgets`, in order of their names.
+
+    Those that plan with a budget and have runs for one, and others whose runs were planned for as many iterations as
+    EI's on nine in ten of EI's cells: shorter ones would make budgets leave out most cells.
+    """
+    runs = for_budgets(traces, budgets).runs
+    off = runs["alpha"].isna() & runs["lam"].isna()
+    planned = runs.loc[off & runs["plans"], "method"]
+    ei = runs[runs["method"] == EI].set_index(CELL)["iterations"]
+    own = runs[off & ~runs["plans"]].join(ei.rename("of_ei"), on=CELL)
+    long = (own["iterations"] >= own["of_ei"]).groupby(own["method"]).sum()
+    return sorted({*planned, *long.index[long >= (1 - MOST_SHORT) * len(ei)]})
 
 
 def _one_each(runs: pd.DataFrame, *order: pd.Series) -> np.ndarray:

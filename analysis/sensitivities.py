@@ -120,7 +120,7 @@ def _lowest(finding: Finding) -> Finding:
     lowest = [one for one in finding.conditions if one.what.endswith(LOWEST)]
     if not lowest:
         raise Missing(f"no ranks{LOWEST} of the minimal budget")
-    return replace(finding, conditions=lowest, doubts=())
+    return replace(finding, conditions=lowest, doubts=(), views=(), unlooked=())
 
 
 def _index(frame: pd.DataFrame, keys: list[str]) -> pd.MultiIndex:

@@ -1,14 +1,22 @@
-"""95 % bootstrap intervals: hierarchical (data set, then pipeline, then seed) and plain, both paired.
+"""95 % intervals over data sets, and the bootstraps that may stand in for them; all paired by problem and seed.
 
-Notation: B resamples, n cells (one problem and seed each), K columns (methods, or points of curves). A
-resample is a count per cell; all columns share it, so that methods stay paired. A cell that a column lacks
-(NaN) is left out of that column's statistic.
+Notation: n cells (one problem and seed each), K columns (methods, or points of curves), D data sets, B resamples. A
+cell that a column lacks (NaN) is left out of that column's statistic.
 
-The eight pipelines of one data set are not independent, so the hierarchical scheme draws D data sets of D,
-then for each draw P pipelines of its P, then for each of those S seeds of its S, all with replacement.
-Source: Guinet et al. 2020 resample plainly; the hierarchical scheme is our reading (STUDY: "Confidence").
+The eight pipelines of one data set are not independent. So ``datasets``, the default, averages a column's cells within
+each data set, m_1 .. m_D, and the mean is that of the m_d with the interval of Student's t:
+
+    mean +- t_{D-1, 0.975} s / sqrt(D),   s^2 = sum (m_d - mean)^2 / (D - 1).
+
+What is no mean (`of_means`, medians) takes draws of the same width. With one data set there is no interval (NaN).
+
+The bootstraps are percentile intervals over resamples, each a count per cell that all columns share: ``hierarchical``
+draws D data sets of D, then for each draw P pipelines of its P, then for each of those S seeds of its S, all with
+replacement; ``plain`` draws n cells of n.
+Source: Guinet et al. 2020 resample plainly; the others are our reading (STUDY: "Confidence").
 """
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -18,15 +26,16 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+from jaxtyping import Float, Int
+from scipy import special, stats
 
 from analysis.traces import CELL
 from harness.streams import stream
 
-Scheme = Literal["hierarchical", "plain"]
+Scheme = Literal["datasets", "hierarchical", "plain"]
 Statistic = Literal["mean", "median"]
 RESAMPLES, LEVEL, SEED = 2000, 0.95, 0
-_scheme: ContextVar[Scheme] = ContextVar("scheme", default="hierarchical")
+_scheme: ContextVar[Scheme] = ContextVar("scheme", default="datasets")
 
 
 @contextmanager
@@ -46,11 +55,34 @@ def in_use() -> Scheme:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its 95 % interval."""
+    """A number with its 95 % interval.
+
+    df: degrees of freedom of the t distribution whose quantiles the interval's ends are; infinite (a normal one's, of
+    another width on either side) where they are percentiles.
+    """
 
     value: float
     low: float
     high: float
+    df: float = math.inf
+
+    def doubt(self, limit: float, above: bool) -> float:
+        """Return the two-sided p value against the truth being above (else below) a limit: twice the tail beyond it.
+
+        It is below 0.05 exactly where the interval lies wholly on that side. 1 where there is no interval.
+        """
+        end = self.low if above else self.high
+        off = (self.value - limit) * (1 if above else -1)
+        tail = (1 + LEVEL) / 2  # `scipy.stats.t` takes a hundred times as long for one number
+        arms = float(special.ndtri(tail) if math.isinf(self.df) else special.stdtrit(self.df, tail))
+        width = max(abs(self.value - end), 0.0) / arms
+        if math.isnan(width) or off <= 0:
+            return 1.0
+        if width == 0:
+            return 0.0
+        far = float(-off / width)
+        beyond = float(special.ndtr(far)) if math.isinf(self.df) else float(special.stdtr(self.df, far))
+        return min(1.0, 2 * beyond)
 
 
 def bootstrap(
@@ -60,19 +92,70 @@ def bootstrap(
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> pd.DataFrame:
-    """Return value, low, high (percentile interval) and n (cells) of every column of `values`.
+    """Return value, low, high and n (cells) of every column of `values`, by the scheme named or the one in use.
 
     `values` has the unique index (dataset, pipeline, seed). A column without any value gets NaN. Raises
     ValueError for an index that is not unique.
     """
     if values.index.duplicated().any():
         raise ValueError(f"cells must be unique, got {values.index[values.index.duplicated()][0]} twice")
-    x = values.to_numpy(dtype=float)
-    weights = resample(values.index.to_frame(index=False)[CELL], scheme, resamples, seed)
-    low, high = percentiles(weighted(x, weights, statistic))
+    x, n = values.to_numpy(dtype=float), np.isfinite(values.to_numpy(dtype=float)).sum(axis=0)
+    if statistic == "mean" and (in_use() if scheme is None else scheme) == "datasets":
+        value, low, high = over_datasets(x, _codes(values))
+        return pd.DataFrame({"value": value, "low": low, "high": high, "n": n}, index=values.columns)
     value = weighted(x, np.ones((1, len(x))), statistic)[0]
-    n = np.isfinite(x).sum(axis=0)
+    cells = values.index.to_frame(index=False)[CELL]
+    weights = resample(cells, scheme, resamples, seed)
+    if statistic == "median" and (in_use() if scheme is None else scheme) == "datasets":
+        codes = _codes(values)
+        whole = weights[:, np.unique(codes, return_index=True)[1]]
+        replicates = np.stack([_median_of_groups(column, codes, whole) for column in x.T], axis=1)
+    else:
+        replicates = weighted(x, weights, statistic)
+    low, high = percentiles(value + (replicates - value) * widening(cells, scheme))
     return pd.DataFrame({"value": value, "low": low, "high": high, "n": n}, index=values.columns)
+
+
+def _codes(values: pd.DataFrame) -> Int[np.ndarray, " n"]:
+    return np.asarray(pd.factorize(values.index.get_level_values("dataset"))[0])
+
+
+def over_datasets(
+    values: Float[np.ndarray, "n K"], dataset: Int[np.ndarray, " n"]
+) -> tuple[Float[np.ndarray, " K"], Float[np.ndarray, " K"], Float[np.ndarray, " K"]]:
+    """Return of each column the mean over the data sets' means, and the ends of its t interval.
+
+    dataset: of each row, 0 .. D-1. A column counts the D data sets in which it has a value: NaN for none, and no
+    interval (NaN) for one.
+    """
+    means = group_means(values, dataset)
+    sets = np.isfinite(means).sum(axis=0)
+    several = np.where(sets > 1, sets, np.nan)
+    value = np.nansum(means, axis=0) / np.where(sets > 0, sets, np.nan)
+    square = np.nansum((means - value) ** 2, axis=0)
+    arm = stats.t.ppf((1 + LEVEL) / 2, several - 1) * np.sqrt(square / (several - 1) / several)
+    return value, value - arm, value + arm
+
+
+def group_means(values: np.ndarray, group: Int[np.ndarray, " n"]) -> Float[np.ndarray, "G K"]:
+    """Return each column's mean over the rows of each group (0 .. G-1) that have a value; NaN where none has."""
+    member = (group == np.arange(group.max() + 1)[:, None]).astype(float)
+    there = np.isfinite(values)
+    count = member @ there.astype(float)
+    return np.asarray(member @ np.where(there, values, 0.0) / np.where(count > 0, count, np.nan))
+
+
+def widening(cells: pd.DataFrame, scheme: Scheme | None = None) -> float:
+    """Return by which factor a resample's deviations are spread to give the t interval's width: of whole data sets.
+
+    D data sets drawn of D have a variance smaller by (D - 1) / D than the unbiased one, and a normal's tails:
+    the factor is sqrt(D / (D - 1)) t_{D-1, 0.975} / z_0.975. NaN for one data set; 1 for the other schemes.
+    """
+    if (in_use() if scheme is None else scheme) != "datasets":
+        return 1.0
+    n = cells["dataset"].nunique()
+    tail = (1 + LEVEL) / 2
+    return float(np.sqrt(n / (n - 1)) * stats.t.ppf(tail, n - 1) / stats.norm.ppf(tail)) if n > 1 else np.nan
 
 
 def bootstrap_beside(values: pd.DataFrame, reference: pd.DataFrame | pd.Series) -> pd.DataFrame:
@@ -87,6 +170,14 @@ def bootstrap_beside(values: pd.DataFrame, reference: pd.DataFrame | pd.Series) 
 def mean(values: pd.Series) -> Estimate:
     """Return the mean over cells with its interval."""
     row = bootstrap(values.to_frame("value")).iloc[0]
+    sets = values.dropna().index.get_level_values("dataset").nunique()
+    df = max(sets - 1, 1) if in_use() == "datasets" else math.inf
+    return Estimate(float(row["value"]), float(row["low"]), float(row["high"]), df)
+
+
+def median(values: pd.Series) -> Estimate:
+    """Return the median over cells with its interval."""
+    row = bootstrap(values.to_frame("value"), "median").iloc[0]
     return Estimate(float(row["value"]), float(row["low"]), float(row["high"]))
 
 
@@ -94,13 +185,23 @@ def of_means(values: pd.DataFrame, function: Callable[[Float[np.ndarray, "B K"]]
     """Return function(means of the K columns) with its percentile interval; `values` as in `bootstrap`.
 
     function: from one row of means per resample to one number each. For what is no mean itself: the place of a
-    curve's lowest point, say.
+    curve's lowest point, say. Under ``datasets`` the rows are draws from the K-variate t distribution of the means,
+    whose margins have the intervals of `bootstrap`: mean + sum_d z_d (m_d - mean) / sqrt(D u), z standard normal and u
+    chi-squared with D - 1 degrees of freedom. Every column needs the same data sets.
     """
-    x = values.to_numpy(dtype=float)
-    weights = resample(values.index.to_frame(index=False)[CELL])
-    low, high = percentiles(function(weighted(x, weights, "mean"))[:, None])
-    value = function(weighted(x, np.ones((1, len(x))), "mean"))[0]
-    return Estimate(float(value), float(low[0]), float(high[0]))
+    x, cells = values.to_numpy(dtype=float), values.index.to_frame(index=False)[CELL]
+    if in_use() == "datasets":
+        means = group_means(x, _codes(values))
+        if not np.isfinite(means).all():
+            raise ValueError("every column needs a value of every data set")
+        d, rng = len(means), stream(SEED, "bootstrap", "datasets")
+        middle = means.mean(axis=0, keepdims=True)
+        z, u = rng.standard_normal((RESAMPLES, d)), rng.chisquare(max(d - 1, 1), (RESAMPLES, 1))
+        replicates = function(middle + z @ (means - middle) / np.sqrt(d * u)) if d > 1 else np.full(1, np.nan)
+    else:
+        middle, replicates = weighted(x, np.ones((1, len(x))), "mean"), function(weighted(x, resample(cells), "mean"))
+    low, high = percentiles(replicates[:, None])
+    return Estimate(float(function(middle)[0]), float(low[0]), float(high[0]))
 
 
 def resample(
@@ -120,7 +221,10 @@ def resample(
 def _resample(cells: tuple[tuple[str, str, int], ...], scheme: str, resamples: int, seed: int) -> np.ndarray:
     """Draw: S draws for each of k picks of a group of S are Multinomial(k S, 1/S), without a loop over resamples."""
     rng, n = stream(seed, "bootstrap", scheme), len(cells)
-    if scheme == "plain":
+    if scheme == "datasets":
+        codes, names = pd.factorize(np.array([dataset for dataset, _, _ in cells], dtype=object))
+        weights = _draw(rng, np.ones(resamples, dtype=int), len(names))[:, codes].astype(float)
+    elif scheme == "plain":
         weights = rng.multinomial(n, np.full(n, 1 / n), size=resamples).astype(float)
     elif scheme == "hierarchical":
         weights = np.empty((resamples, n))
@@ -135,7 +239,7 @@ def _resample(cells: tuple[tuple[str, str, int], ...], scheme: str, resamples: i
                 inside = pipelines[pipeline]
                 weights[:, inside] = _draw(rng, inner, len(inside))
     else:
-        raise ValueError(f"scheme must be hierarchical or plain, got {scheme!r}")
+        raise ValueError(f"scheme must be datasets, hierarchical or plain, got {scheme!r}")
     weights.flags.writeable = False
     return weights
 
@@ -176,6 +280,48 @@ def _median(column: np.ndarray, weights: np.ndarray) -> np.ndarray:
         column[order[np.argmax(twice > total, axis=1)]],
     )
     return np.where(total[:, 0] > 0, (lower + upper) / 2, np.nan)
+
+
+def _median_of_groups(column: np.ndarray, group: np.ndarray, weights: Float[np.ndarray, "B G"]) -> np.ndarray:
+    """Return `_median` where all rows of a group have one weight: by bisection, without a weight for every row."""
+    there = np.flatnonzero(np.isfinite(column))
+    if not there.size:
+        return np.full(len(weights), np.nan)
+    order = there[np.argsort(column[there], kind="stable")]
+    below = np.zeros((weights.shape[1], len(order) + 1))  # rows of a group among the k lowest
+    below[group[order], np.arange(len(order)) + 1] = 1.0
+    below = below.cumsum(axis=1)
+    total = weights @ below[:, -1]
+
+    def least(reached: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """Return the value of the first row up to which the weight is `reached`."""
+        low, high = np.zeros(len(weights), dtype=int), np.full(len(weights), len(order))
+        while (low + 1 < high).any():
+            middle = np.maximum((low + high) // 2, 1)
+            up_to = reached(2 * np.einsum("bg,gb->b", weights, below[:, middle]))
+            low, high = np.where(up_to, low, middle), np.where(up_to, middle, high)
+        return np.asarray(column[order[high - 1]])
+
+    found = (least(lambda twice: twice >= total) + least(lambda twice: twice > total)) / 2
+    return np.where(total > 0, found, np.nan)
+
+
+def signed_rank(values: Float[np.ndarray, " N"]) -> float:
+    """Return the two-sided p value of Wilcoxon's signed-rank test that values are symmetric about 0, exactly.
+
+    Zeros are dropped, equal sizes share their mean rank. Of all 2^N signs of the ranks r, all as likely, as many give
+    the sum W = sum of the positive ones' r as the coefficient of x^W in prod (1 + x^r); p = 2 min(P(<= W), P(>= W)),
+    1 at most. 1 without a value.
+    """
+    values = values[values != 0]
+    twice = np.rint(2 * stats.rankdata(np.abs(values))).astype(int)  # whole numbers: a shared rank is a half one
+    ways = np.zeros(twice.sum() + 1)
+    ways[0] = 1.0
+    for rank in twice:
+        ways[rank:] += ways[:-rank].copy()
+    at = int(twice[values > 0].sum())
+    tail = min(ways[: at + 1].sum(), ways[at:].sum())
+    return float(min(1.0, 2 * tail / ways.sum()))
 
 
 def percentiles(replicates: Float[np.ndarray, "B K"]) -> tuple[Float[np.ndarray, " K"], Float[np.ndarray, " K"]]:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -19,11 +20,13 @@ from omegaconf import OmegaConf
 from analysis import REFERENCE
 from datasets.errors import BadInput
 from harness.config import CONFIGS
+from harness.records import read_traces
 
 PROBLEM = ["dataset", "pipeline"]
 CELL = [*PROBLEM, "seed"]
 RUN = [*PROBLEM, "acq", "lam", "alpha", "tau", "method", "iterations", "seed"]
 MEASURED = ["error", "test_error", "cost_s", "effective_alpha"]
+ARRAYS = [*MEASURED, "predicted_cost_s", "effective_alpha_high", "log_ei"]  # the last two: where the frame has them
 EI, EIPU, EICOOL = "ei", "eipu", "eicool"
 STUDY_ITERATIONS = 100
 Judge = Literal["validation", "test"]
@@ -125,7 +128,11 @@ def at_budgets(
 
     Of `incumbents`, the best error within each budget: an evaluation that ends past it does not count.
     """
-    done = finished_within(cost_s, budgets_s)
+    return at_step(curve, finished_within(cost_s, budgets_s))
+
+
+def at_step(curve: Float[np.ndarray, "R T"], done: Int[np.ndarray, "R B"]) -> Float[np.ndarray, "R B"]:
+    """Return a curve over steps after so many of them; NaN after none."""
     padded = np.concatenate([np.full((len(curve), 1), np.nan), curve], axis=1)
     return np.take_along_axis(padded, done, axis=1)
 
@@ -185,7 +192,8 @@ def short(method: str) -> str:
     found = re.fullmatch(r"(eialpha|cei)\((?:alpha|lam)=([^,)]*)\)", method)
     if found:
         return f"EI$^{{{found[2]}}}$" if found[1] == "eialpha" else f"CEI {found[2]}"
-    return {EI: "EI", EIPU: "EIpu", EICOOL: "EI-cool"}.get(method, method)
+    names = {EI: "EI", EIPU: "EIpu", EICOOL: "EI-cool", "carbo": "CArBO", "random": "random", "sobol": "Sobol"}
+    return names.get(method, method)
 
 
 def require(runs: pd.DataFrame, name: str, what: str) -> None:
@@ -267,6 +275,15 @@ def check_same_tables(frames: Mapping[str, pd.DataFrame]) -> None:
 # The arrays.
 
 
+def read_evaluations(results_dir: Path) -> pd.DataFrame:
+    """Return every evaluation on disk (`harness.records.read_traces`), of its numbers those that analyses look at.
+
+    Among them the largest alpha that would have made the choice; NaN where no models are recorded.
+    """
+    columns = ("seed", "step", *MEASURED, "predicted_cost_s", "log_ei")
+    return read_traces(results_dir, columns=columns, of_models=("effective_alpha_high",))
+
+
 @dataclass(frozen=True)
 class Traces:
     """Runs of one choice of components.
@@ -276,9 +293,10 @@ class Traces:
     or the budget that the run was planned for; 0 .. R-1.
 
     error, test_error: NaN for a failed evaluation and as padding. cost_s: seconds, NaN as padding.
-    effective_alpha: NaN where none exists. log_ei, predicted_cost_s: log utility and predicted seconds of what the
-    optimizer chose, NaN in the initial design; log_ei is NaN throughout for a frame without it. components: the choice,
-    by kind. judge: which error of the chosen configurations counts.
+    effective_alpha: the least alpha that would have made the choice, NaN where none exists; effective_alpha_high: the
+    largest, NaN throughout for a frame without it. log_ei, predicted_cost_s: log utility and predicted seconds of what
+    the optimizer chose, NaN in the initial design; log_ei is NaN throughout for a frame without it. components: the
+    choice, by kind. judge: which error of the chosen configurations counts.
     """
 
     runs: pd.DataFrame
@@ -286,6 +304,7 @@ class Traces:
     test_error: Float[np.ndarray, "R T"]
     cost_s: Float[np.ndarray, "R T"]
     effective_alpha: Float[np.ndarray, "R T"]
+    effective_alpha_high: Float[np.ndarray, "R T"]
     log_ei: Float[np.ndarray, "R T"]
     predicted_cost_s: Float[np.ndarray, "R T"]
     components: dict[str, str]
@@ -346,8 +365,7 @@ def collect(
     frame, chosen = choose_components(frame, wanted or {})
     if not mixed:
         check_same_origin(frame)
-    frame = frame if "log_ei" in frame else frame.assign(log_ei=np.nan)
-    runs, arrays = dense(frame, RUN, [*MEASURED, "predicted_cost_s", "log_ei"])
+    runs, arrays = dense(frame, RUN, ARRAYS)
     data = runs["data"].astype(str) if "data" in runs else ""
     runs = runs[[*RUN, "spec", "plans", "evaluations"]].assign(data=data)
     return Traces(runs, components=chosen, judge=judge, **arrays)
@@ -358,19 +376,43 @@ def dense(
 ) -> tuple[pd.DataFrame, dict[str, Float[np.ndarray, "R T"]]]:
     """Return the runs that `keys` tell apart, in their order, with `evaluations` and canonical names; and the columns.
 
+    A column that the frame lacks is NaN throughout.
     Raises BadInput for a run recorded twice (two specs under one name), or with a step missing.
     """
-    groups = frame.groupby(keys, dropna=False, observed=True, sort=True)
-    run, step = groups.ngroup().to_numpy(), frame["step"].to_numpy(dtype=np.int64)
+    step = frame["step"].to_numpy(dtype=np.int64)
+    run, first = _numbered(frame, keys, step)
     counts = np.bincount(run)
     _check_steps(frame, run, step, counts)
-    first = np.unique(run, return_index=True)[1]
     runs = frame.iloc[first].reset_index(drop=True)
     arrays = {}
     for name in columns:
         arrays[name] = np.full((len(counts), counts.max()), np.nan)
-        arrays[name][run, step] = frame[name].to_numpy(dtype=float)
+        if name in frame:
+            arrays[name][run, step] = frame[name].to_numpy(dtype=float)
     return canonical(runs).assign(evaluations=counts), arrays
+
+
+def _numbered(frame: pd.DataFrame, keys: list[str], step: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return each row's run, numbered in the order of the keys, and each run's first row.
+
+    Records come run by run and step by step; then the keys of the rows of step 0 say it all.
+    """
+
+    def number(rows: pd.DataFrame) -> np.ndarray:
+        return rows.groupby(keys, dropna=False, observed=True, sort=True).ngroup().to_numpy()
+
+    begins = step == 0
+    part, start = np.cumsum(begins) - 1, np.flatnonzero(begins)
+    if begins[0] and (step == np.arange(len(step)) - start[part]).all():
+        same = ~begins[1:]
+        if all((frame[k].to_numpy()[1:] == frame[k].to_numpy()[:-1])[same].all() for k in ("spec", "seed")):
+            found = number(frame.iloc[start])
+            if len(np.unique(found)) == len(found):
+                first = np.empty_like(start)
+                first[found] = start
+                return found[part], first
+    run = number(frame)
+    return run, np.unique(run, return_index=True)[1]
 
 
 def _check_steps(frame: pd.DataFrame, run: np.ndarray, step: np.ndarray, counts: np.ndarray) -> None:

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+import pyarrow as pa
+from jaxtyping import Float, Int
+from scipy.optimize import linear_sum_assignment
 
 from analysis import REFERENCE
 from analysis.statistics import Scheme, Statistic, bootstrap
@@ -34,7 +36,10 @@ def read_fronts(results_dir: Path) -> pd.DataFrame:
     for path in front_files(results_dir):
         with damage_named(path):
             spec = read_header(path)["spec"]
-            rows = read_parquet(path).select(FRONTS.names).cast(FRONTS).to_pandas()
+            found = read_parquet(path)
+            if "stays_for" not in found.column_names:  # from before points were followed for more than a step
+                found = found.append_column("stays_for", pa.nulls(len(found), pa.int32()))
+            rows = found.select(FRONTS.names).cast(FRONTS).to_pandas()
             words = {name: spec.get(name, REFERENCE.get(name)) for name in _WORDS}
             words |= {name: str(spec.get(name, "")) for name in _ORIGIN}
             parts.append(rows.assign(**words, spec=spec_hash(spec)))
@@ -67,16 +72,33 @@ def reference(fronts: pd.DataFrame) -> pd.DataFrame:
     return own.drop_duplicates([*CELL, "step", "candidate"]).sort_values([*CELL, "step", "log_cost"], ignore_index=True)
 
 
-def persistence(fronts: pd.DataFrame) -> pd.Series:
+def persistence(fronts: pd.DataFrame, lag: int = 1, first: int = 0, last: float = np.inf) -> pd.Series:
     """Return, per (dataset, pipeline, seed), the mean over steps of the share of a front's points that stay on it.
 
-    The point evaluated since, and the last front, have no next step and do not count. Raises BadInput where nothing
-    is left.
+    lag: the steps for which a point has to stay throughout, up to `harness.loop.FOLLOWED`, each time among the same
+    candidates without those evaluated since. first, last: the steps whose fronts count. Points that are evaluated
+    within the lag, and fronts that have not as many steps after them, do not count. Raises BadInput where nothing is
+    left.
     """
-    known = fronts[fronts["stays"].notna()]
-    if known.empty:
-        raise BadInput("no front has a next step: run two iterations or more past the initial design")
-    per_step = known.assign(stays=known["stays"].astype(float)).groupby([*CELL, "step"])["stays"].mean()
+    if lag == 1:
+        known = fronts[fronts["stays"].notna()]
+        stays = known["stays"].astype(float)
+    else:
+        run = [*CELL, "spec"]
+        evaluated = fronts.loc[fronts["chosen"].fillna(False).astype(bool), [*run, "candidate", "step"]]
+        known = fronts[fronts["stays_for"].notna()]
+        end = fronts.groupby(run)["step"].max().rename("end")
+        known = known.merge(evaluated.rename(columns={"step": "taken"}), on=[*run, "candidate"], how="left")
+        known = known.join(end, on=run)
+        known = known[~(known["taken"] < known["step"] + lag) & (known["step"] + lag <= known["end"])]
+        stays = (known["stays_for"] >= lag).astype(float)
+    inside = known["step"].between(first, last)
+    if not inside.any():
+        raise BadInput(
+            f"no front is followed for {lag} step{'' if lag == 1 else 's'} there: runs have to go on past the initial "
+            "design, with fronts=true, in records that follow their points"
+        )
+    per_step = stays[inside].groupby([known.loc[inside, name] for name in (*CELL, "step")]).mean()
     return per_step.groupby(level=CELL).mean().rename("stays")
 
 
@@ -93,6 +115,7 @@ def all_fronts(results_dir: Path) -> pd.DataFrame:
 # Source: Guinet et al. 2020, bi-optimization figures (STUDY: F3, F5).
 
 MEASURES = ("cost_pct", "error_pct")
+EI_STOPPED = "ei-n"  # the `acq` of EI stopped after n evaluations
 
 
 @dataclass(frozen=True)
@@ -118,19 +141,49 @@ class Relative:
         return self._wide[measure].reindex(columns=methods)
 
 
-def finals(traces: Traces) -> pd.DataFrame:
-    """Return the runs with `final_error` and `total_cost_s` after their last step."""
-    last = np.arange(len(traces.runs)), traces.runs["evaluations"].to_numpy() - 1
-    return traces.runs.assign(final_error=traces.incumbent[last], total_cost_s=spent(traces.cost_s)[last])
+def finals(traces: Traces, stopped: Int[np.ndarray, " R"] | int | None = None) -> pd.DataFrame:
+    """Return the runs with `final_error` and `total_cost_s` after their last step, or `stopped` after so many.
+
+    initial_error: the best of the initial design, or of the run where the optimizer proposed nothing.
+    """
+    every, proposed = traces.runs["evaluations"].to_numpy(), traces.proposed
+    steps = every if stopped is None else np.minimum(every, stopped)
+    design = np.where(proposed.any(axis=1), proposed.argmax(axis=1), every)
+    run = np.arange(len(steps))
+    return traces.runs.assign(
+        evaluations=steps,
+        final_error=traces.incumbent[run, steps - 1],
+        total_cost_s=spent(traces.cost_s)[run, steps - 1],
+        initial_error=traces.incumbent[run, np.maximum(design - 1, 0)],
+    )
 
 
-def relative_to_ei(traces: Traces, what: str = "relative numbers") -> Relative:
+def stopped_early(traces: Traces, method: str = EI, lengths: Sequence[int] | None = None) -> pd.DataFrame:
+    """Return the `finals` of a method's runs stopped after each of some numbers of evaluations, methods ``<method>-n``.
+
+    lengths: None for all from the first choice of the optimizer, or the first evaluation, to the last but one.
+    """
+    own = traces.select((traces.runs["method"] == method).to_numpy())
+    if lengths is None:
+        lengths = range(int(own.proposed.argmax(axis=1).max()) + 1, int(own.runs["evaluations"].max()))
+    ended, n = finals(own), np.repeat(np.asarray(lengths, dtype=int), len(own.runs))
+    run = np.tile(np.arange(len(own.runs)), len(lengths))
+    steps = np.minimum(ended["evaluations"].to_numpy()[run], n)
+    return ended.iloc[run].reset_index(drop=True).assign(
+        method=[f"{method}-{k}" for k in n], acq=EI_STOPPED if method == EI else f"{method}-n", alpha=np.nan,
+        lam=np.nan, evaluations=steps, final_error=own.incumbent[run, steps - 1],
+        total_cost_s=spent(own.cost_s)[run, steps - 1],
+    )  # fmt: skip
+
+
+def relative_to_ei(traces: Traces, what: str = "relative numbers", beside: pd.DataFrame | None = None) -> Relative:
     """Return cost_pct = 100 c*/c*_EI and error_pct = 100 y*/y*_EI of runs of equal length.
 
-    `what` names the asker in the error. Raises BadInput without runs of `ei`, and where no pair is left.
+    `what` names the asker in the error; beside: `finals` of further methods, such as EI stopped early. Raises BadInput
+    without runs of `ei`, and where no pair is left.
     """
     require(traces.runs, EI, what)
-    table = finals(traces)
+    table = pd.concat([finals(traces), *([] if beside is None else [beside])], ignore_index=True)
     ei = table.loc[table["method"] == EI, [*CELL, "final_error", "total_cost_s"]]
     pairs = table.merge(ei, on=CELL, how="left", suffixes=("", "_ei"), validate="many_to_one")
     unpaired = pairs["total_cost_s_ei"].isna()
@@ -186,16 +239,14 @@ class Hypervolumes:
     incomplete: int
 
 
-def scaled(traces: Traces) -> tuple[pd.DataFrame, int, int]:
+def scaled(table: pd.DataFrame, beside: pd.DataFrame | None = None) -> tuple[pd.DataFrame, int, int]:
     """Return cost and error of every run on EI's scale, and how many cells are flat and incomplete.
 
-    `traces`: runs of equal length. Raises BadInput where no cell is left.
+    table: `finals` of runs of equal length; beside: of others, put on the same scale. Raises BadInput where no cell is
+    left.
     """
-    table = finals(traces)
-    proposed = traces.proposed.argmax(axis=1)
-    design = np.maximum(np.where(traces.proposed.any(axis=1), proposed, table["evaluations"].to_numpy()) - 1, 0)
-    table["initial"] = traces.incumbent[np.arange(len(table)), design]
-    ei = table.loc[table["method"] == "ei"].set_index(CELL)[["total_cost_s", "initial"]]
+    ei = table.loc[table["method"] == EI].set_index(CELL)[["total_cost_s", "initial_error"]]
+    ei = ei.rename(columns={"initial_error": "initial"})
     best = table.groupby(CELL)["final_error"].min().rename("best")
     methods = table["method"].nunique()
     whole = table[table["final_error"].notna()].groupby(CELL)["method"].nunique() == methods
@@ -205,26 +256,54 @@ def scaled(traces: Traces) -> tuple[pd.DataFrame, int, int]:
     known = known[complete & ~flat].drop(columns="whole").add_suffix("_of_cell")
     if known.empty:
         raise BadInput("no problem and seed in which every method ran and one gained on the initial design")
-    rows = table.join(known, on=CELL, how="inner")
+    rows = pd.concat([table, *([] if beside is None else [beside])], ignore_index=True)
+    rows = rows.join(known, on=CELL, how="inner")
     room = rows["initial_of_cell"] - rows["best_of_cell"]
     rows["cost"] = rows["total_cost_s"] / rows["total_cost_s_of_cell"]
     rows["loss"] = (rows["final_error"] - rows["best_of_cell"]) / room
     return rows[[*CELL, "method", "cost", "loss"]], int(flat.sum()), int((~complete).sum())
 
 
-def hypervolumes(traces: Traces, families: Mapping[str, Sequence[str]]) -> Hypervolumes:
+def hypervolumes(
+    table: pd.DataFrame, families: Mapping[str, Sequence[str]], beside: pd.DataFrame | None = None
+) -> Hypervolumes:
     """Return the hypervolume of each family's methods per problem, of their means over seeds.
 
-    Means first, so that the best of many noisy runs is no gain.
+    table, beside: as in `scaled`. Means first, so that the best of many noisy runs is no gain. NaN on problems without
+    runs of all methods of a family.
     """
-    rows, flat, incomplete = scaled(traces)
+    rows, flat, incomplete = scaled(table, beside)
     means = rows.groupby([*PROBLEM, "method"])[["cost", "loss"]].mean()
     found = {}
     for name, methods in families.items():
         part = means[means.index.get_level_values("method").isin(methods)].groupby(level=PROBLEM)
-        found[name] = part.apply(lambda points: hypervolume(points.to_numpy(), np.ones(2)))
+        areas = part.apply(lambda points: hypervolume(points.to_numpy(), np.ones(2)))
+        found[name] = areas[part.size() == len(methods)]
     cells = rows[CELL].drop_duplicates().reset_index(drop=True)
     return Hypervolumes(pd.DataFrame(found), cells, flat, incomplete)
+
+
+def of_equal_reach(
+    cost: Mapping[str, float], families: Mapping[str, Sequence[str]], beside: Mapping[str, Mapping[str, float]]
+) -> dict[str, list[str]]:
+    """Return as many methods of each of two families over the range of cost that both reach, EI apart, and of others.
+
+    cost: each method's mean cost relative to EI's. A method cheaper than the other family's cheapest is left out. Of
+    the family that then has more methods those are taken that lie nearest to the other's in log cost, one for each,
+    at the least sum of distances; of those `beside` (a method stopped after n evaluations, by label: its cost)
+    likewise. Errors play no part.
+    """
+    floor = max((min((cost[m] for m in own), default=np.inf) for own in families.values()), default=np.inf)
+    within = {name: [m for m in own if cost[m] >= floor] for name, own in families.items()}
+    fewest = min(within, key=lambda name: len(within[name]))
+    few = within[fewest]
+
+    def nearest(among: Sequence[str], costs: Mapping[str, float]) -> list[str]:
+        apart = np.abs(np.log([[costs[other] / cost[m] for other in among] for m in few])).reshape(len(few), len(among))
+        return [among[k] for k in sorted(linear_sum_assignment(apart)[1].tolist())]
+
+    found = {name: few if name == fewest else nearest(own, cost) for name, own in within.items()}
+    return found | {name: nearest(list(costs), costs) for name, costs in beside.items()}
 
 
 # The bi-optimization trade-off of a family of methods: mean and median cost and error relative to EI.

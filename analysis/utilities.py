@@ -20,9 +20,9 @@ from analysis.captions import plural
 from analysis.selection import BUDGET_MULTIPLES, SAME
 from analysis.statistics import bootstrap, bootstrap_beside
 from analysis.traces import (
+    ARRAYS,
     CELL,
     EI,
-    MEASURED,
     MIXED,
     PROBLEM,
     RUN,
@@ -125,7 +125,7 @@ def arrange(
     spent = frame["fit_ms"] + frame["propose_ms"]
     median = spent.groupby([frame["spec"].astype(str), frame["seed"]]).transform("median")
     frame["thinking_s"] = spent.clip(upper=LONGEST * median).fillna(0.0) / 1e3
-    runs, arrays = dense(frame, [*RUN, "utility"], [*MEASURED, "predicted_cost_s", "log_ei", "thinking_s"])
+    runs, arrays = dense(frame, [*RUN, "utility"], [*ARRAYS, "thinking_s"])
     runs = runs.assign(rule=runs["method"], label=runs["utility"] + " x " + runs["method"])
     found = Runs(runs, components=chosen, judge=judge, **arrays)
     return found.cut(runs["evaluations"].to_numpy())

@@ -288,7 +288,7 @@ def _check_file(path: Path, inside: Path, allowed: Sequence[str]) -> None:
 
 
 @contextmanager
-def composed(config: str, overrides: Sequence[str]) -> Iterator[tuple[Any, Mapping[str, str]]]:
+def composed(config: str, overrides: Sequence[str]) -> Iterator[tuple[Any, Mapping[str, str | None]]]:
     """Yield the configuration `config` with Hydra overrides applied, and the name that is chosen of each group.
 
     Within, further configurations can be composed. Raises BadInput with one line for the user's mistakes.

@@ -7,6 +7,7 @@ cost at no lower EI. Source: Guinet et al. 2020 (every maximiser of their acquis
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +41,38 @@ def ei_cost_front(log_value: Float[np.ndarray, " m"], log_cost: Float[np.ndarray
     return out
 
 
+FOLLOWED, EVERY = (
+    10,
+    5,
+)  # steps for which points are followed, of every fifth front: of all it takes three times as long
+
+
+@dataclass
+class _Followed:
+    """A front that is still followed: its candidates, its points among them, their first row, who is still on it.
+
+    left: the candidates not evaluated since. on_and_on: for more than one step.
+    """
+
+    offered: Candidates
+    points: Int[np.ndarray, " f"]
+    first: int
+    on: Bool[np.ndarray, " f"]
+    left: Bool[np.ndarray, " m"]
+    on_and_on: bool
+    steps: int = 0
+
+
 class FrontRecorder(WrappedProblem):
     """A problem, for one run, that notes the optimizer's front before each evaluation that it proposed.
 
     At every step the last step's points, without the one evaluated since, are looked at once more: `then_log_ei` and
     `then_log_cost` are what the refitted models say of a point of the front, and `stays` whether it is on the front of
     the same points again. The last front has no such next step (NaN, and null), nor has the point evaluated.
+
+    At every fifth step `stays_for` counts the steps, up to ten, for which a point has been on the front throughout:
+    each time of the same candidates, without those evaluated since. It ends with the run or with the point's
+    own evaluation.
     """
 
     def __init__(self, problem: Problem, optimizer: Optimizer, seed: int) -> None:
@@ -53,7 +80,7 @@ class FrontRecorder(WrappedProblem):
         self._optimizer, self._seed = optimizer, seed
         self._step: int | None = None
         self._offered = Candidates(np.empty(0, np.int64), np.empty((0, len(problem.space))))
-        self._before: tuple[Candidates, Int[np.ndarray, " f"], int] | None = None
+        self._followed: list[_Followed] = []
         self.columns: dict[str, list[Any]] = {name: [] for name in FRONTS.names}
 
     def candidates(self, step: int) -> Candidates:
@@ -68,31 +95,41 @@ class FrontRecorder(WrappedProblem):
         return self._problem.evaluate(candidate)
 
     def _note(self, step: int, chosen: int) -> None:
-        if self._before is not None:
-            self._follow(*self._before)
+        for front in self._followed:
+            self._follow(front)
         log_value, log_cost = self._optimizer.outlook(self._offered.unit)
         points = np.flatnonzero(ei_cost_front(log_value, log_cost))
-        n = len(points)
+        n, first = len(points), len(self.columns["seed"])
         ids, nothing = self._offered.ids[points], [np.nan] * n
         rows = [self._seed] * n, [step] * n, ids.tolist(), log_value[points].tolist(), log_cost[points].tolist()
-        for name, values in zip(
-            FRONTS.names, [*rows, (ids == chosen).tolist(), nothing, nothing, [None] * n], strict=True
-        ):
+        later = nothing, nothing, [None] * n, [None] * n
+        for name, values in zip(FRONTS.names, [*rows, (ids == chosen).tolist(), *later], strict=True):
             self.columns[name] += values
-        self._before = (self._offered, points, chosen)
+        left = np.ones(len(self._offered.ids), dtype=bool)
+        self._followed.append(_Followed(self._offered, points, first, np.ones(n, dtype=bool), left, step % EVERY == 0))
+        for front in self._followed:
+            front.left &= front.offered.ids != chosen
+            front.on &= front.left[front.points]
+        self._followed = [
+            f for f in self._followed if f.steps == 0 or (f.on_and_on and f.steps < FOLLOWED and f.on.any())
+        ]
 
-    def _follow(self, offered: Candidates, points: Int[np.ndarray, " f"], chosen: int) -> None:
-        """Fill in what the models now say of the front noted last."""
-        left = offered.ids != chosen
-        log_value, log_cost = self._optimizer.outlook(offered.unit)
-        on = np.zeros(len(left), dtype=bool)
-        on[left] = ei_cost_front(log_value[left], log_cost[left])
-        first = len(self.columns["seed"]) - len(points)
-        for row, point in enumerate(points, start=first):
-            if left[point]:
-                self.columns["then_log_ei"][row] = float(log_value[point])
-                self.columns["then_log_cost"][row] = float(log_cost[point])
-                self.columns["stays"][row] = bool(on[point])
+    def _follow(self, front: _Followed) -> None:
+        """Fill in what the models now say of a front noted before, and who of its points is on the front again."""
+        log_value, log_cost = self._optimizer.outlook(front.offered.unit)
+        on = np.zeros(len(front.left), dtype=bool)
+        on[front.left] = ei_cost_front(log_value[front.left], log_cost[front.left])
+        there = front.left[front.points]
+        for row in np.flatnonzero(there) if front.steps == 0 else ():
+            at, point = front.first + int(row), front.points[row]
+            self.columns["then_log_ei"][at] = float(log_value[point])
+            self.columns["then_log_cost"][at] = float(log_cost[point])
+            self.columns["stays"][at] = bool(on[point])
+            self.columns["stays_for"][at] = 0 if front.on_and_on else None
+        front.on &= on[front.points]
+        front.steps += 1
+        for row in np.flatnonzero(front.on) if front.on_and_on else ():
+            self.columns["stays_for"][front.first + int(row)] = front.steps
 
 
 # The loop.
@@ -190,7 +227,7 @@ def run(
     """
     trace, begun = Trace(seed, problem.space), begun or {}
     spent = 0.0
-    optimizer.start(problem)
+    problem = optimizer.start(problem)
     design = problem.initial(min(n_initial, iterations))
     for i, candidate in enumerate(design.ids):
         spent += _evaluate(problem, optimizer, trace, design, i, int(candidate), None)

@@ -18,6 +18,7 @@ from jaxtyping import Float
 from harness import cost_models
 from harness.acquisitions import CostRule, FittedData, Setup, StepContext, Utility, choose
 from harness.acquisitions.cost_rules import effective_alpha
+from harness.acquisitions.designs import Design, DesignedProblem
 from harness.arrays import Candidates, Indices, MeanSd, PerCandidate, Vector
 from harness.compile_cache import clock_s, njit
 from harness.cost_models import CostModel
@@ -213,7 +214,8 @@ class Optimizer:
     iterations: evaluations of the whole run, `n_initial` of the initial design included. tau: the budget in
     seconds, or None. cost_statistic: what the rule takes for the cost, one of `cost_models.STATISTICS`. seed: of the
     random draws of utility and surrogate, if they make any. censored_costs: what becomes of costs that are only lower
-    bounds, one of `cost_models.TREATMENTS`. error_scale: what the surrogate sees of errors, one of `SCALES`.
+    bounds, one of `cost_models.TREATMENTS`. error_scale: what the surrogate sees of errors, one of `SCALES`. design:
+    of the points that a run begins with, None for the problem's own.
     """
 
     def __init__(
@@ -230,7 +232,9 @@ class Optimizer:
         seed: int = 0,
         censored_costs: str = cost_models.IMPUTED,
         error_scale: str = RAW,
+        design: Design | None = None,
     ) -> None:
+        self._design = None if design is None else complete(design, Design)
         self._iterations, self._n_initial = (
             whole("iterations", iterations, 1),
             whole("n_initial", n_initial, 1),
@@ -252,10 +256,15 @@ class Optimizer:
         self._n, self._points, self._outcomes = 0, np.empty((0, 0)), np.empty((0, 3))  # error, cost, censored
         self._asked: tuple[FittedData, Vector] | None = None
 
-    def start(self, problem: Problem) -> None:
-        """Show the problem to the components; raises BadInput if the cost model cannot serve it."""
+    def start(self, problem: Problem) -> Problem:
+        """Show the problem to the components, and return it as it is to be run, with the design of one's own, if any.
+
+        Raises BadInput if a component cannot serve it.
+        """
         self._serve(problem.name)
+        self._surrogate.start(problem)
         self._cost_model.start(problem)
+        return problem if self._design is None else DesignedProblem(problem, self._design)
 
     def _serve(self, problem: str) -> None:
         self._problem = problem

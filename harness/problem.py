@@ -82,13 +82,15 @@ class About:
 class Problem(ABC):
     """A minimisation problem with costs, for one run: the seam for a problem of the user's own.
 
-    Attributes: name; space; about, None if unknown; costs_known, whether `true_cost_s` answers.
+    Attributes: name; space; about, None if unknown; costs_known, whether `true_cost_s` answers; anywhere, whether
+    `place` does.
     """
 
     name: str
     space: SearchSpace
     about: About | None = None
     costs_known = False
+    anywhere = False
 
     @abstractmethod
     def initial(self, n: int) -> Candidates:
@@ -114,8 +116,19 @@ class Problem(ABC):
         """Evaluate the candidate of that id, one of those last offered."""
 
     def evaluate_capped(self, candidate: int, cap_s: float) -> Evaluation:
-        """Evaluate the candidate, stopped past `cap_s` seconds of cost: then censored, its cost no less than that."""
+        """Evaluate the candidate, stopped past `cap_s` seconds of cost: then censored, its cost no less than that.
+
+        The loop of `harness.capped` asks so; problems without this ability cannot serve there.
+        """
         raise NotImplementedError(f"evaluations of {self.name} cannot be stopped")
+
+    def place(self, unit: Float[np.ndarray, "m d"]) -> Candidates:
+        """Return the points of the unit cube nearest to `unit` that can be evaluated, on offer instead of others."""
+        raise NotImplementedError(f"{self.name} offers its own points only")
+
+    def nearest(self, unit: Float[np.ndarray, "k d"]) -> Candidates:
+        """Return for each point of the unit cube the nearest that can be evaluated, no two the same."""
+        return self.place(unit)
 
     def true_cost_s(self, C: Float[np.ndarray, "m d"]) -> Float[np.ndarray, " m"]:
         """Return the cost in seconds that evaluating each of the points `C` on offer will have."""
@@ -128,7 +141,7 @@ class WrappedProblem(Problem):
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self.name, self.space = problem.name, problem.space
-        self.about, self.costs_known = problem.about, problem.costs_known
+        self.about, self.costs_known, self.anywhere = problem.about, problem.costs_known, problem.anywhere
 
     def initial(self, n: int) -> Candidates:
         """Return the problem's initial design."""
@@ -141,6 +154,18 @@ class WrappedProblem(Problem):
     def evaluate(self, candidate: int) -> Evaluation:
         """Return the problem's answer."""
         return self._problem.evaluate(candidate)
+
+    def evaluate_capped(self, candidate: int, cap_s: float) -> Evaluation:
+        """Return the problem's answer under a cap."""
+        return self._problem.evaluate_capped(candidate, cap_s)
+
+    def place(self, unit: Float[np.ndarray, "m d"]) -> Candidates:
+        """Return the problem's candidates there."""
+        return self._problem.place(unit)
+
+    def nearest(self, unit: Float[np.ndarray, "k d"]) -> Candidates:
+        """Return the problem's candidates nearest to these points."""
+        return self._problem.nearest(unit)
 
     def true_cost_s(self, C: Float[np.ndarray, "m d"]) -> Float[np.ndarray, " m"]:
         """Return the problem's costs in seconds."""
@@ -174,7 +199,7 @@ class Evaluator(ABC):
 # Source: Hutter, Hoos and Leyton-Brown 2013: the threshold is the best value so far times a slack factor;
 # 1 learns only that a point is no better, more learns by how much, at its price.
 
-SLACKS: tuple[float | None, ...] = (1.0, 1.1, 1.3, 1.5, 2.0, None)  # those of the study; None: never before kappa_max
+SLACKS: tuple[float | None, ...] = (1.0, 1.1, 1.3, 1.5, 2.0, 5.0, 10.0, 30.0, None)  # None: never before kappa_max
 
 _LEAST_S = math.nextafter(0.0, 1.0)
 
@@ -232,6 +257,7 @@ class ContinuousProblem(Problem):
     """
 
     space = XGBOOST_SPACE
+    anywhere = True
 
     def __init__(self, name: str, seed: int, n_candidates: int) -> None:
         self.name, self._seed, self._n = name, seed, n_candidates
@@ -241,19 +267,20 @@ class ContinuousProblem(Problem):
     def measure(self, x: Float[np.ndarray, " d"]) -> Evaluation:
         """Return the outcome at the native hyperparameters `x`."""
 
-    def _offer(self, unit: Float[np.ndarray, "m d"]) -> Candidates:
+    def place(self, unit: Float[np.ndarray, "m d"]) -> Candidates:
+        """Return the points, rounded to native values."""
         self._first += len(self._native)
         self._native = self.space.from_unit(unit)
         return Candidates(self._first + np.arange(len(unit)), self.space.to_unit(self._native))
 
     def initial(self, n: int) -> Candidates:
         """Return `n` uniform points drawn from (problem, seed)."""
-        return self._offer(stream(self._seed, "initial", self.name).random((n, len(self.space))))
+        return self.place(stream(self._seed, "initial", self.name).random((n, len(self.space))))
 
     def candidates(self, step: int) -> Candidates:
         """Return the Sobol set of this step, freshly scrambled."""
         seed = seed_sequence(self._seed, "candidates", self.name, str(step))
-        return self._offer(self.space.sobol(self._n, seed))
+        return self.place(self.space.sobol(self._n, seed))
 
     def evaluate(self, candidate: int) -> Evaluation:
         """Evaluate the candidate, one of those last offered."""

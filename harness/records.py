@@ -127,6 +127,7 @@ FRONTS = pa.schema(
         ("then_log_ei", pa.float64()),
         ("then_log_cost", pa.float64()),
         ("stays", pa.bool_()),
+        ("stays_for", pa.int32()),
     ]
 )
 
@@ -189,9 +190,12 @@ def sealed_parquet(table: pa.Table) -> bytes:
     return content.replace(_MARKER, hashlib.sha256(content).hexdigest().encode())
 
 
-def check_seal(content: bytes) -> None:
-    """Raise ValueError unless the parquet file `content` has a seal and every byte is as it was sealed."""
-    metadata = pq.read_metadata(pa.BufferReader(content)).metadata or {}
+def check_seal(content: bytes, metadata: Mapping[bytes, bytes] | None = None) -> None:
+    """Raise ValueError unless the parquet file `content` has a seal and every byte is as it was sealed.
+
+    metadata: that of its footer, where it has been read.
+    """
+    metadata = (pq.read_metadata(pa.BufferReader(content)).metadata if metadata is None else metadata) or {}
     seal = metadata.get(_KEY.encode(), b"")
     if len(seal) != len(_MARKER) or content.count(seal) != 1:
         raise ValueError("no seal")
@@ -255,6 +259,18 @@ def checked_header(path: Path, content: bytes) -> dict[str, Any]:
         spec = header["spec"]
     check_place(path, path.parent.name, spec)
     return header
+
+
+def read_block(path: Path, schema: pa.Schema) -> tuple[dict[str, Any], pa.Table]:
+    """Return the header of a records file, as `checked_header` does, and the columns of `schema`; opens it once."""
+    with damage_named(path):
+        content = path.read_bytes()
+        with pq.ParquetFile(pa.BufferReader(content)) as file:
+            header = header_of(path, file.schema_arrow)
+            check_seal(content, file.metadata.metadata)
+            check_place(path, path.parent.name, header["spec"])
+            # threads of its own are slower for files as small as these
+            return header, file.read(columns=schema.names, use_threads=False).select(schema.names).cast(schema)
 
 
 def read_header(path: Path) -> dict[str, Any]:
@@ -419,25 +435,39 @@ def specs(results_dir: Path) -> list[dict[str, Any]]:
     return [read_header(path)["spec"] for path in trace_files(results_dir)]
 
 
-def read_traces(results_dir: str | Path, only: Container[str] | None = None) -> "pd.DataFrame":
+def read_traces(
+    results_dir: str | Path,
+    only: Container[str] | None = None,
+    columns: Sequence[str] = tuple(TRACE.names),
+    of_models: Sequence[str] = (),
+) -> "pd.DataFrame":
     """Return every evaluation on disk with its block's description; see `TRACE`.
 
     Adds dataset, pipeline, acq, lam, alpha, tau (NaN where they do not apply), method, evaluator, data (the hash of
     the problem's content), engine, iterations (as planned) and plans_ahead (False where a user's rule says that its
-    choices do not depend on that). only: the hashes of the specs whose evaluations to return, None for all. Raises
-    BadInput when there is nothing, or a file is damaged or lies where its spec does not belong.
+    choices do not depend on that). only: the hashes of the specs whose evaluations to return, None for all. columns: of
+    `TRACE`, seed and step among them; of_models: numbers of `MODELS` to add, NaN where a step has none. Raises BadInput
+    when there is nothing, or a file is damaged or lies where its spec does not belong.
     """
     import numpy as np
     import pandas as pd
 
-    parts, headers, hashes = [], [], []
+    wanted, beside = (
+        pa.schema([schema.field(name) for name in names])
+        for schema, names in ((TRACE, columns), (MODELS, ("seed", "step", *of_models)))
+    )
+    parts, headers, hashes, seen, twice = [], [], [], set[tuple[Path, int]](), False
     for path in trace_files(Path(results_dir)):
         if only is None or path.parent.name.rpartition("-")[2] in only:
-            with damage_named(path):
-                content = path.read_bytes()
-                headers.append({**_BEFORE, **checked_header(path, content)["spec"]})
-                hashes.append(path.parent.name.rpartition("-")[2])
-                parts.append(read_parquet(content).select(TRACE.names).cast(TRACE))
+            header, part = read_block(path, wanted)
+            if of_models:
+                part = _with_models(part, path.with_suffix(MODELS_SUFFIX), beside)
+            own = {(path.parent, seed) for seed in header["seeds"]}
+            twice = twice or not own.isdisjoint(seen)
+            seen |= own
+            headers.append({**_BEFORE, **header["spec"]})
+            hashes.append(path.parent.name.rpartition("-")[2])
+            parts.append(part)
     if not parts:
         raise BadInput(f"no records in {results_dir}: run `python -m harness` first, or give results_dir=...")
     frame, rows = pa.concat_tables(parts).to_pandas(), np.repeat(np.arange(len(parts)), [len(part) for part in parts])
@@ -449,20 +479,32 @@ def read_traces(results_dir: str | Path, only: Container[str] | None = None) -> 
     for name in ("plans_ahead", "iterations"):
         frame[name] = np.array([spec[name] for spec in headers])[rows]
     frame["spec"] = np.array(hashes, dtype=object)[rows]
-    return frame.drop_duplicates(["dataset", "pipeline", "spec", "seed", "step"], ignore_index=True)
+    key = ["dataset", "pipeline", "spec", "seed", "step"]
+    return frame.drop_duplicates(key, ignore_index=True) if twice else frame
+
+
+def _with_models(trace: pa.Table, path: Path, schema: pa.Schema) -> pa.Table:
+    """Return a trace with the columns of the models beside it, by seed and step; NaN where the file has none."""
+    import numpy as np
+
+    def keys(table: pa.Table) -> Any:
+        return table["seed"].to_numpy().astype(np.int64) << 32 | table["step"].to_numpy()
+
+    found = read_block(path, schema)[1] if path.exists() else schema.empty_table()
+    own = keys(found)
+    order = np.argsort(own, kind="stable")
+    at = order[np.minimum(np.searchsorted(own, keys(trace), sorter=order), len(own) - 1)] if len(own) else None
+    for name in schema.names[2:]:
+        values = np.full(len(trace), np.nan)
+        if at is not None:
+            values = np.where(own[at] == keys(trace), found[name].to_numpy()[at], np.nan)
+        trace = trace.append_column(name, pa.array(values))
+    return trace
 
 
 def read_timings(results_dir: Path) -> "pd.DataFrame":
     """Return the optimizer's own milliseconds: spec, seed, step, fit_ms, propose_ms. Raises BadInput for damage."""
-    import pandas as pd
-
-    parts = [pd.DataFrame({"spec": pd.Series(dtype=str), **{name: [] for name in TIMINGS.names}})]
-    for path in (path.with_suffix(TIMINGS_SUFFIX) for path in trace_files(results_dir)):
-        with damage_named(path):
-            content = path.read_bytes()
-            spec = spec_hash(checked_header(path, content)["spec"])
-            parts.append(read_parquet(content).select(TIMINGS.names).to_pandas().assign(spec=spec))
-    return pd.concat(parts, ignore_index=True).drop_duplicates(["spec", "seed", "step"], ignore_index=True)
+    return _beside_traces(results_dir, TIMINGS_SUFFIX, TIMINGS)
 
 
 def read_models(results_dir: Path) -> "pd.DataFrame":
@@ -474,15 +516,18 @@ def read_models(results_dir: Path) -> "pd.DataFrame":
     the rule uses no models. Records from before these were kept have none: their steps are missing. Raises BadInput for
     damage.
     """
+    return _beside_traces(results_dir, MODELS_SUFFIX, MODELS, optional=True)
+
+
+def _beside_traces(results_dir: Path, suffix: str, schema: pa.Schema, optional: bool = False) -> "pd.DataFrame":
+    """Return the rows of the files beside the traces, with their specs' hashes; optional: some may be missing."""
     import pandas as pd
 
-    parts = [pd.DataFrame({"spec": pd.Series(dtype=str), **{name: [] for name in MODELS.names}})]
-    for path in (path.with_suffix(MODELS_SUFFIX) for path in trace_files(results_dir)):
-        if path.exists():
-            with damage_named(path):
-                content = path.read_bytes()
-                spec = spec_hash(checked_header(path, content)["spec"])
-                parts.append(read_parquet(content).select(MODELS.names).to_pandas().assign(spec=spec))
+    parts = [pd.DataFrame({"spec": pd.Series(dtype=str), **{name: [] for name in schema.names}})]
+    for path in (path.with_suffix(suffix) for path in trace_files(results_dir)):
+        if not optional or path.exists():
+            header, table = read_block(path, schema)
+            parts.append(table.to_pandas().assign(spec=spec_hash(header["spec"])))
     return pd.concat(parts, ignore_index=True).drop_duplicates(["spec", "seed", "step"], ignore_index=True)
 
 

@@ -31,6 +31,7 @@ from harness.config import (
 )
 from harness.cost_models import check_statistic, check_treatment
 from harness.errors import BadInput, flag
+from harness.interop.rivals import is_rival, releases
 from harness.optimizer import check_scale
 from harness.records import LARGEST_SEED
 from harness.study import Method, Study, make_optimizer
@@ -106,6 +107,7 @@ def read_budgets(path: Path) -> dict[str, float]:
 # Methods.
 
 PARAMETERS = ("lam", "alpha")
+OPTIMIZER = "optimizer"  # the group of those from elsewhere
 
 
 @cache
@@ -139,6 +141,30 @@ def to_method(cfg: DictConfig, utility: str | None = None, allowed: Sequence[str
     own = None if utility is None else (utility, _checked(cfg.utility, allowed))
     steady = name not in shipped() and not flag(f"{name}: plans_ahead", getattr(made, "plans_ahead", True))
     return Method(name, f"{name}({shown})" if shown else name, plain, own, steady)
+
+
+def rival_method(cfg: DictConfig, allowed: Sequence[str] = ()) -> Method:
+    """Return the method that `cfg.optimizer`, an optimizer from elsewhere, is; raises BadInput.
+
+    It is an acquisition's rule that chooses by itself. Settings that its file has as they are do not show in its label.
+    """
+    node: Any = OmegaConf.to_container(cfg.optimizer, resolve=True)
+    if not isinstance(node, dict) or not isinstance(node.get("name"), str) or "_target_" not in node:
+        raise BadInput(f"optimizer must name one of configs/{OPTIMIZER}, with lines name: and _target_:, got {node!r}")
+    name = str(node.pop("name"))
+    file = CONFIGS / OPTIMIZER / f"{name}.yaml"
+    if name in options("acq"):
+        raise BadInput(f"optimizer: {name} is the name of an acquisition of the project: give it another")
+    plain = _checked(OmegaConf.create(node), allowed)
+    releases(plain)
+    made = instantiate(plain)
+    shipped: Any = OmegaConf.load(file) if file.is_file() else {}
+    if not is_rival(made):
+        raise BadInput(f"optimizer: {plain['_target_']} needs methods `ask` and `tell`, or `observe_and_suggest`")
+    changed = {key: value for key, value in plain.items() if key != "_target_" and value != shipped.get(key)}
+    shown = ",".join(f"{key}={_shown(value)}" for key, value in changed.items())
+    steady = not flag(f"{name}: plans_ahead", getattr(made, "plans_ahead", True))
+    return Method(name, f"{name}({shown})" if shown else name, plain, None, steady)
 
 
 def _checked(node: DictConfig, allowed: Sequence[str]) -> dict[str, Any]:
@@ -184,16 +210,22 @@ def study_methods(entries: Sequence[Any], overrides: Sequence[str], allowed: Seq
     methods = []
     for entry in entries:
         plain: Any = OmegaConf.to_container(entry) if isinstance(entry, DictConfig) else entry
+        if isinstance(plain, dict) and set(plain) == {OPTIMIZER}:
+            given = [f"+{OPTIMIZER}={plain[OPTIMIZER]}", *overrides]
+            check_overrides(given)
+            with users_mistakes():
+                methods.append(rival_method(hydra.compose("method", overrides=given), allowed))
+            continue
         if not isinstance(plain, dict) or "acq" not in plain or set(plain) - {"acq", "utility", *PARAMETERS}:
             raise BadInput(f"a study's method needs acq and may have lam, alpha, utility; got {plain!r}")
         keys = [key for key in plain if key != "acq"]
         for values in product(*(plain[k] if isinstance(plain[k], list) else [plain[k]] for k in keys)):
-            given = dict(zip(keys, values, strict=True))
-            settings = [f"+acq={plain['acq']}", *(f"{'+' * (k == 'utility')}{k}={v}" for k, v in given.items())]
+            own = dict(zip(keys, values, strict=True))
+            settings = [f"+acq={plain['acq']}", *(f"{'+' * (k == 'utility')}{k}={v}" for k, v in own.items())]
             check_overrides([*(s for s in settings if s.startswith("+")), *overrides])
             with users_mistakes():
                 cfg = hydra.compose("method", overrides=[*settings, *overrides])
-            methods.append(to_method(cfg, given.get("utility"), allowed))
+            methods.append(to_method(cfg, own.get("utility"), allowed))
     if not methods:
         raise BadInput("study.methods is empty: a study needs one method or more, for example [{acq: ei}]")
     labels = [(method.label, method.utility and method.utility[0]) for method in methods]
@@ -205,6 +237,11 @@ def study_methods(entries: Sequence[Any], overrides: Sequence[str], allowed: Seq
 
 def _methods(cfg: DictConfig, allowed: Sequence[str], overrides: Sequence[str], several: bool) -> list[Method]:
     given = [name for name in PARAMETERS if cfg[name] is not None]
+    if OPTIMIZER in cfg:
+        idle = ["+acq"] if "acq" in cfg else given
+        if idle:
+            raise BadInput(f"{idle[0]} is set, but optimizer={cfg.optimizer.name} chooses by itself: leave one out")
+        return [rival_method(cfg, allowed)]
     if "acq" in cfg:
         method = to_method(cfg, allowed=allowed)
         idle = [p for p in given if p not in cfg.acq.rule or not OmegaConf.is_interpolation(cfg.acq.rule, p)]
@@ -243,10 +280,12 @@ def compose(*overrides: str) -> Study:
         return read_study(cfg, choices, overrides)
 
 
-def read_study(cfg: DictConfig, choices: Mapping[str, str], overrides: Sequence[str], several: bool = False) -> Study:
+def read_study(
+    cfg: DictConfig, choices: Mapping[str, str | None], overrides: Sequence[str], several: bool = False
+) -> Study:
     """Return the study that the configuration describes; raises BadInput for what is wrong in it.
 
-    choices: the name chosen of each group. overrides: all that were given, those of Hydra's own settings included.
+    choices: the name chosen of each group, None for none. overrides: all that were given, of Hydra's own as well.
     several: whether this is one of several studies of a command line (`-m`), whose settings they share. Hydra has to
     be set up to compose further configurations.
     """
@@ -259,12 +298,13 @@ def read_study(cfg: DictConfig, choices: Mapping[str, str], overrides: Sequence[
     settings = read_settings(cfg)
     if settings.budgets is not None and settings.tau is None:
         raise BadInput("budgets is given, so tau must say how many times the budget, for example tau=20")
+    groups = [*COMPONENT_GROUPS, *(["design"] if choices.get("design") is not None else [])]
     study = Study(
         datasets=chosen(cfg, "dataset"),
         pipelines=chosen(cfg, "pipeline"),
         methods=_methods(cfg, allowed, overrides, several),
-        components={name: _component(cfg[name], name, allowed) for name in COMPONENT_GROUPS},
-        names={name: str(choices[name]) for name in COMPONENT_GROUPS},
+        components={name: _component(cfg[name], name, allowed) for name in groups},
+        names={name: str(choices[name]) for name in groups},
         **{
             **settings.model_dump(),
             "seeds": sorted(settings.seeds),

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,11 +19,13 @@ from typing import TYPE_CHECKING, Any
 from hydra.utils import get_object, instantiate
 
 from datasets.errors import located, place_of, traceback_of
+from harness.acquisitions.designs import Design
 from harness.cli import Progress
 from harness.compile_cache import clock_s
-from harness.cost_models import EXP_MEAN, IMPUTED, CostModel, asks_for_problem, known_beforehand
+from harness.cost_models import EXP_MEAN, IMPUTED, CostModel
 from harness.errors import BadInput, folder, writable
 from harness.execution import RETRIES, ExecutorGone, local, run_tasks, worker_count
+from harness.interop.rivals import OutsideOptimizer, is_rival, releases
 from harness.loop import Begun, FrontRecorder, recorded
 from harness.loop import run as run_loop
 from harness.optimizer import RAW, Optimizer
@@ -55,6 +58,7 @@ from harness.results_dir import (
     write_failed,
     write_plan,
 )
+from harness.surrogates import Surrogate, complete
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,7 +108,7 @@ class Study:
     iterations: int
     n_initial: int
     tau: float | None
-    components: Mapping[str, Config]  # evaluator, utility, surrogate, cost_model
+    components: Mapping[str, Config]  # evaluator, utility, surrogate, cost_model, and design where one is chosen
     names: Mapping[str, str]  # of the same
     cost_statistic: str = EXP_MEAN
     budgets: Mapping[str, float] | None = None  # seconds by problem; tau is then a multiple of them
@@ -140,6 +144,12 @@ class Study:
         name = f"{self.names['cost_model']}:{self.censored_costs}"
         return {"censored_costs": self.censored_costs, "cost_model": name}
 
+    def starting(self) -> dict[str, str]:
+        """Return the surrogate's name with the design that runs begin with, where that is not the problems' own."""
+        if "design" not in self.names:
+            return {}
+        return {"surrogate": f"{self.names['surrogate']}+{self.names['design']}"}
+
     def scaling(self) -> dict[str, str]:
         """Return the scale on which the surrogate sees errors, where that is not their own.
 
@@ -147,7 +157,8 @@ class Study:
         """
         if self.error_scale == RAW:
             return {}
-        return {"error_scale": self.error_scale, "surrogate": f"{self.names['surrogate']}:{self.error_scale}"}
+        name = self.starting().get("surrogate", self.names["surrogate"])
+        return {"error_scale": self.error_scale, "surrogate": f"{name}:{self.error_scale}"}
 
 
 @dataclass(frozen=True)
@@ -166,11 +177,16 @@ class Block:
 
 
 def make_spec(
-    study: Study, dataset: Config, pipeline: Config, method: Method, fingerprint: str, known: str | None = None
+    study: Study,
+    dataset: Config,
+    pipeline: Config,
+    method: Method,
+    fingerprint: str,
+    known: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Return all that determines the traces of one problem and method, as plain JSON values.
 
-    fingerprint: of the problem's content; known: of what the cost model has learned elsewhere, None if nothing.
+    fingerprint: of the problem's content; known: `knowledge`, what components have learned elsewhere.
     """
     parts = study.parts(method)
     utility = get_object(str(parts["utility"]["_target_"]))
@@ -187,6 +203,7 @@ def make_spec(
         "alpha": method.parameter("alpha"),
         **study.settings(f"{dataset['name']}/{pipeline['name']}"),
         **study.names,
+        **study.starting(),
         **({} if method.utility is None else {"utility": method.utility[0]}),
         **study.censoring(),
         **study.scaling(),
@@ -201,8 +218,9 @@ def make_spec(
         spec["late_steps"] = LATE_STEPS
     if getattr(utility, "looks_ahead", False):
         spec["look_ahead"] = LOOK_AHEAD
-    if known is not None:
-        spec["cost_model_data"] = known
+    spec |= known or {}
+    if found := releases(method.rule):
+        spec["releases"] = found
     if code := code_of(dataset, pipeline, method.rule, *parts.values()):
         spec["code"] = code
     return spec
@@ -215,16 +233,31 @@ def _settings(config: Config) -> dict[str, Any]:
 def all_specs(study: Study) -> Iterator[dict[str, Any]]:
     """Yield the spec of every problem and method; raises BadInput for a problem that cannot be opened."""
     evaluator: Evaluator = instantiate(study.components["evaluator"])
-    cost_model: CostModel = instantiate(study.components["cost_model"])
     for dataset in study.datasets.values():
         for pipeline in study.pipelines.values():
             fingerprint = evaluator.fingerprint(dataset, pipeline)
             evaluator.check_design(dataset, pipeline, min(study.n_initial, study.iterations))
-            known = None
-            if asks_for_problem(cost_model):
-                known = known_beforehand(cost_model, evaluator.open(dataset, pipeline, 0))
+            known = knowledge(study.components, partial(evaluator.open, dataset, pipeline, 0))
             for method in study.methods:
                 yield make_spec(study, dataset, pipeline, method, fingerprint, known)
+
+
+LEARNING = {"cost_model": CostModel, "surrogate": Surrogate, "design": Design}  # what may know of other problems
+
+
+def knowledge(components: Mapping[str, Config], problem: Callable[[], Problem]) -> dict[str, str]:
+    """Return fingerprints of what components know before a problem, as `cost_model_data` and so on.
+
+    problem: opens it, where one asks for it. Raises BadInput for a problem that a component cannot serve.
+    """
+    found: dict[str, str] = {}
+    for name, base in LEARNING.items():
+        if name in components:
+            part: Any = complete(instantiate(components[name]), base)
+            asks = any(getattr(type(part), m, None) is not getattr(base, m, None) for m in ("start", "fingerprint"))
+            known = part.fingerprint(problem()) if asks else None
+            found |= {} if known is None else {f"{name}_data": str(known)}
+    return found
 
 
 def blocks(study: Study, results: Path, specs: Sequence[dict[str, Any]] | None = None) -> tuple[list[Block], int]:
@@ -316,15 +349,14 @@ def _check_data(spec: Mapping[str, Any], evaluator: Evaluator) -> None:
             f"this worker has other data of {spec['dataset']}/{spec['pipeline']} than the study: {found[:12]}, the "
             f"study's is {spec['data'][:12]}; install the same tables there"
         )
-    wanted = spec.get("cost_model_data")
-    if wanted is None:
-        return
-    known = known_beforehand(instantiate(spec["components"]["cost_model"]), evaluator.open(*where, 0))
-    if known != wanted:
-        raise BadInput(
-            f"cost_model={spec['cost_model']} would learn from other data on this worker: {str(known)[:12]}, the "
-            f"study's is {wanted[:12]}; install the same tables there"
-        )
+    wanted = {name: spec[key] for name in LEARNING if (key := f"{name}_data") in spec}
+    here = knowledge({name: spec["components"][name] for name in wanted}, lambda: evaluator.open(*where, 0))
+    for name, digest in wanted.items():
+        if (known := str(here.get(f"{name}_data"))) != digest:
+            raise BadInput(
+                f"{name}={spec[name]} would learn from other data on this worker: {known[:12]}, the "
+                f"study's is {digest[:12]}; install the same tables there"
+            )
 
 
 @contextmanager
@@ -346,7 +378,12 @@ def _optimizer(spec: dict[str, Any], seed: int) -> Optimizer:
 def make_optimizer(components: Mapping[str, Config], rule: Config, settings: Mapping[str, Any]) -> Optimizer:
     """Return a new optimizer of these components; raises BadInput for what is wrong in any of them."""
     surrogate, cost_model, utility = (instantiate(components[name]) for name in ("surrogate", "cost_model", "utility"))
-    return Optimizer(surrogate, cost_model, utility, instantiate(rule), **settings)
+    made, design = instantiate(rule), instantiate(components["design"]) if "design" in components else None
+    if not is_rival(made):
+        return Optimizer(surrogate, cost_model, utility, made, design=design, **settings)
+    if design is not None:
+        raise BadInput(f"design is set, but {type(made).__name__} chooses by itself: leave it out")
+    return OutsideOptimizer(made, **settings)
 
 
 def receive(block: Block, result: BlockResult) -> None:

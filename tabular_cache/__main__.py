@@ -35,7 +35,8 @@ left          what is left of the stages, in core-hours
 audit         train a random sample again             confirm       train what the runs of results_dir chose
 truth         live runs of results_dir to the shipped ones that `python -m analysis density` compares with
 costs         how well the cost models predict        censored      treatments of capped and timed-out costs
-emulator      how well evaluator=surface predicts configurations it has not seen"""
+emulator      how well evaluator=surface predicts configurations it has not seen
+export        the tables for other benchmarks' tools: format=hpob or synetune, out_dir=FOLDER"""
 
 
 @dataclass(frozen=True)
@@ -223,6 +224,18 @@ def emulator(call: Call) -> int:
         return emulators.print_judged(*emulators.judge(executor, call.names, call.tables, n_configs))
 
 
+def export(call: Call) -> int:
+    """Write the tables in another benchmark's format."""
+    from tabular_cache import export as exporting
+
+    if call.cfg.format not in exporting.FORMATS:
+        raise BadInput(f"format must be one of {', '.join(exporting.FORMATS)}, got {call.cfg.format!r}")
+    target = writable("out_dir", folder("out_dir", call.cfg.out_dir))
+    for path in exporting.FORMATS[call.cfg.format](call.held(), call.tables, target):
+        print(path)
+    return 0
+
+
 # Cost models.
 
 
@@ -281,7 +294,8 @@ def _cost_model(name: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
 
 
 COMMANDS: dict[str, Callable[[Call], int]] = {
-    command.__name__: command for command in (build, grow, left, audit, info, confirm, truth, costs, censored, emulator)
+    command.__name__: command
+    for command in (build, grow, left, audit, info, confirm, truth, costs, censored, emulator, export)
 }
 
 

@@ -61,6 +61,15 @@ class ReplayProblem(Problem):
         ids = stream(self._seed, "initial", self.name).choice(rows, size=n, replace=False)
         return Candidates(ids, self._table.unit.take(ids, axis=0))
 
+    def nearest(self, unit: Float[np.ndarray, "k d"]) -> Candidates:
+        """Return for each point the nearest unevaluated row, each once; ties go to the lower row."""
+        rows, ids = np.flatnonzero(self._free), np.empty(len(unit), np.intp)
+        for i, point in enumerate(unit):
+            gaps = np.square(self._table.unit[rows] - point).sum(axis=1)
+            gaps[np.isin(rows, ids[:i])] = np.inf
+            ids[i] = rows[gaps.argmin()]
+        return Candidates(ids, self._table.unit.take(ids, axis=0))
+
     def candidates(self, step: int) -> Candidates:
         """Return the unevaluated rows; beyond `max_candidates`, a seeded draw and the incumbent's neighbours."""
         ids = self._draw(step) if self._left > self._max else np.flatnonzero(self._free)

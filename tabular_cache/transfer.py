@@ -1,4 +1,4 @@
-"""Transferred cost models: log cost as it is on other data sets' tables, whatever this run observes (`Transfer`).
+"""Transfer: log cost as it is on other data sets' tables, whatever this run observes (`Transfer`), and log regret.
 
 `TrainingSet` is what a model is trained on, `TransferModel` what came of it; trained models are kept in the cache.
 """
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy
@@ -29,11 +29,14 @@ from threadpoolctl import threadpool_limits
 from datasets import catalogue
 from datasets.errors import BadInput
 from datasets.files import cache_folder, read_sealed, write_sealed
+from harness.arrays import Candidates, PerCandidate
 from harness.cost_models import CostModel, Features, log_costs
 from harness.errors import flag, whole
+from harness.normal import exp, log
 from harness.problem import About, Problem
 from harness.space import XGBOOST_SPACE
 from harness.streams import seed_sequence, stream
+from harness.surrogates.prior import PriorMean
 from tabular_cache.schema import digest_of
 from tabular_cache.table import TABLES, about, load_table, read_manifest, table_entry
 
@@ -67,9 +70,27 @@ def related_datasets(dataset: str) -> frozenset[str]:
     return frozenset({dataset, *same_file, *kin.get(dataset, ()), *(name for name in kin if dataset in kin[name])})
 
 
-@lru_cache(maxsize=256)
-def training_rows(problem: str, sha256: str, folder: Path, rows: int, seed: int) -> Float[np.ndarray, "rows 8"]:
-    """Return unit-cube coordinates and log cost (`scaled_s`) of `rows` measured rows, drawn from (problem, seed).
+LOG_COST, LOG_REGRET = "log_cost", "log_regret"
+_LARGEST_REGRET, _SMALLEST_REGRET = 10.0, 0.01
+
+
+def log_regret(error: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """Return log(r + 0.01), r = (error - lowest) / (median - lowest) in [0, 10]: of the errors of one table.
+
+    0 is what half of the configurations reach. Where the median is the lowest, all of its rank count as such.
+    """
+    lowest, median = error.min(), float(np.median(error))
+    unit = median - lowest if median > lowest else max(float(error.max() - lowest), np.finfo(np.float64).tiny)
+    return log(np.clip((error - lowest) / unit, 0.0, _LARGEST_REGRET) + _SMALLEST_REGRET)
+
+
+@lru_cache(maxsize=512)
+def training_rows(
+    problem: str, sha256: str, folder: Path, rows: int, seed: int, target: str = LOG_COST
+) -> Float[np.ndarray, "rows 8"]:
+    """Return unit-cube coordinates and the target of `rows` measured rows, drawn from (problem, seed).
+
+    target: LOG_COST, of `scaled_s`, or LOG_REGRET, `log_regret` of the validation errors of all measured rows.
 
     Drawn without replacement; a table of fewer rows gives all of them, then again from the first one drawn, so that
     every problem weighs the same. Remembered, since reading all tables takes seconds. Raises BadInput for a
@@ -80,17 +101,20 @@ def training_rows(problem: str, sha256: str, folder: Path, rows: int, seed: int)
         raise BadInput(f"the table of {problem} in {folder} was changed meanwhile: run the command again")
     measured = np.flatnonzero(table.measured)
     try:
-        log_cost = log_costs(table["scaled_s"][measured])
+        if target == LOG_COST:
+            value = log_costs(table["scaled_s"][measured])
+        else:
+            value = log_regret(table["val_error"][measured].astype(np.float64))
     except BadInput as error:
         raise BadInput(f"the table of {problem}: {error} of those measured") from None
     drawn = np.resize(stream(seed, "transfer", problem).permutation(len(measured)), rows)
-    return np.column_stack([table.unit[measured[drawn]], log_cost[drawn]])
+    return np.column_stack([table.unit[measured[drawn]], value[drawn]])
 
 
 # What a transferred cost model is trained on: which tables, which regressor and inputs.
 
 TRAINING_SET_VERSION = 1  # raise it when the same training set gives another model
-META = ("sizes", "work", None)
+META = ("sizes", "work", "task", None)
 _FEATURES = Features(XGBOOST_SPACE.names)
 
 
@@ -108,6 +132,7 @@ class TrainingSet:
     folder: Path = field(compare=False)
     rows: int = field(compare=False)
     seed: int = field(compare=False)
+    target: str = field(compare=False, default=LOG_COST)
 
     def __post_init__(self) -> None:
         parts = {"": self.regressor, **self.regressor.get_params(deep=True)}
@@ -116,7 +141,7 @@ class TrainingSet:
         determining = {
             "version": [TRAINING_SET_VERSION, VERSION],
             "regressor": {name: _named(part) for name, part in parts.items()},
-            "settings": [self.meta, self.rows, self.seed],
+            "settings": [self.meta, self.rows, self.seed, *([self.target] if self.target != LOG_COST else [])],
             "tables": {p: [entry["sha256"], repr(about(p, entry))] for p, entry in self.sources.items()},
             "libraries": {library.__name__: getattr(library, "__version__", "") for library in libraries},
             "python": platform.python_version(),
@@ -132,13 +157,14 @@ def transfer_inputs(unit: Float[np.ndarray, "n d"], about: About, meta: str | No
     """Return the hyperparameters on the scales of `Features`, and the problem's meta-features beside them.
 
     meta: "sizes": log rows, log columns, log trees per round (the classes where there are more than two, else 1);
-    "work": the sum of the three, the log of what one round looks at; None: nothing. Raises BadInput for a problem
-    without rows or columns.
+    "work": the sum of the three, the log of what one round looks at; "task": sizes, log classes, and whether it is a
+    regression; None: nothing. Raises BadInput for a problem without rows or columns.
     """
     if min(about.rows, about.columns) < 1:
         raise BadInput(f"{about.dataset}/{about.pipeline}: rows and columns must be >= 1, got {about}")
     sizes = [math.log(about.rows), math.log(about.columns), math.log(about.classes if about.classes > 2 else 1)]
-    values = {"sizes": sizes, "work": [sum(sizes)], None: []}[meta]
+    task = [*sizes, math.log(max(about.classes, 1)), float(about.task == "regression")]
+    values = {"sizes": sizes, "work": [sum(sizes)], "task": task, None: []}[meta]
     return np.column_stack([*_FEATURES.columns(unit), *(np.full(len(unit), value) for value in values)])
 
 
@@ -201,13 +227,14 @@ def _loaded(content: bytes) -> TransferModel | None:
 
 def _train(training_set: TrainingSet) -> TransferModel:
     """Fit to all rows; sd is the root mean square of out-of-fold errors, folds being whole data sets."""
-    parts, log_cost, groups = [], [], []
+    parts, values, groups = [], [], []
+    settings = training_set.folder, training_set.rows, training_set.seed, training_set.target
     for problem, entry in training_set.sources.items():
-        rows = training_rows(problem, entry["sha256"], training_set.folder, training_set.rows, training_set.seed)
+        rows = training_rows(problem, entry["sha256"], *settings)
         parts.append(transfer_inputs(rows[:, :-1], about(problem, entry), training_set.meta))
-        log_cost.append(rows[:, -1])
+        values.append(rows[:, -1])
         groups += [_group(problem)] * len(rows)
-    X, y = np.concatenate(parts), np.concatenate(log_cost)
+    X, y = np.concatenate(parts), np.concatenate(values)
     model = make_pipeline(StandardScaler(), _seeded(training_set.regressor, training_set.seed))
     error = np.empty_like(y)
     with threadpool_limits(1), warnings.catch_warnings():
@@ -230,19 +257,18 @@ def _seeded(regressor: Any, seed: int) -> Any:
 _MOST_REMEMBERED = 1 << 16  # predictions; beyond that, candidates do not come again, and remembering is in vain
 
 
-class Transfer(CostModel):
-    """log c(x) = g(h(x), meta-features), g a regressor fitted to the tables of other data sets.
+class Transferred:
+    """What a regressor learned from the tables of other data sets: the base of `Transfer` and `TransferPrior`.
 
-    h: all hyperparameters on the scales of `Features`; both are standardised over the training rows. Never seen: any
-    table of the problem's own data set, nor of one made of the same raw file (`related_datasets`). sd: root mean square
-    of g's errors on data sets left out of its fit (5 groups), the same everywhere. Costs are the tables' `scaled_s`.
-    Source: Guinet et al. 2020 (transferred cost models).
+    Never seen: any table of the problem's own data set, nor of one made of the same raw file (`related_datasets`).
 
     regressor: scikit-learn style, unfitted; meta: the meta-features, see `transfer_inputs`; related: train on problems
     of the same kind of task (regression or classification) behind the same pipeline only, or behind any while fewer
     than two other data sets have that; rows: drawn from each table; tables: their folder, None for the shipped ones.
     An object serves one run. Raises BadInput for wrong settings.
     """
+
+    target: ClassVar[str]
 
     def __init__(
         self,
@@ -256,49 +282,77 @@ class Transfer(CostModel):
         if not all(hasattr(regressor, name) for name in ("fit", "predict", "get_params", "set_params")):
             raise BadInput(f"regressor must be a scikit-learn style regressor, got {regressor!r}")
         if meta not in META:
-            raise BadInput(f"meta must be sizes, work or null, got {meta!r}")
+            raise BadInput(f"meta must be sizes, work, task or null, got {meta!r}")
         self._regressor, self._meta, self._related = regressor, meta, flag("related", related)
         self._rows, self._seed = whole("rows", rows, 1), whole("seed", seed, 0)
         self._folder = TABLES if tables is None else Path(tables)
-        self._about: About | None = None
+        self._predictions: Predictions | None = None
         self.trained_on = 0
 
     def start(self, problem: Problem) -> None:
         """Train for this problem; raises BadInput for one that does not say what it is, or without tables for it."""
-        about = _described(problem)
+        about = described(problem)
         training_set = self.training_set(about)
-        self._trained, self._about, self._known = train_transfer(training_set), about, dict[bytes, float]()
+        self._trained = train_transfer(training_set)
+        self._predictions = Predictions(self._trained.model, about, self._meta)
         self.trained_on = training_set.rows * len(training_set.sources)
 
     def fingerprint(self, problem: Problem) -> str:
         """Return the digest of the training set for this problem, without training; raises as `start`."""
-        return self.training_set(_described(problem)).digest
+        return self.training_set(described(problem)).digest
 
     def training_set(self, mine: About) -> TrainingSet:
         """Return what the model of a problem is trained on; its digest says what predictions are made of."""
-        found = {problem: (entry, about(problem, entry)) for problem, entry in sources(self._folder).items()}
-        others = {p: (e, a) for p, (e, a) in found.items() if a.dataset not in related_datasets(mine.dataset)}
-        if self._related:
-            others = {p: (e, a) for p, (e, a) in others.items() if _kind(a) == _kind(mine)}
-            closer = {p: (e, a) for p, (e, a) in others.items() if a.pipeline == mine.pipeline}
-            others = closer if len(set(map(_group, closer))) > 1 else others
-        if (groups := len(set(map(_group, others)))) < 2:
-            which = f" {_kind(mine)}" if self._related else ""
-            raise BadInput(
-                f"a transferred cost model needs tables of two{which} data sets other than {mine.dataset}; "
-                f"{self._folder} has {groups}"
-            )
-        entries = {problem: entry for problem, (entry, _) in others.items()}
-        return TrainingSet(self._regressor, self._meta, entries, self._folder, self._rows, self._seed)
+        entries = other_tables(mine, self._folder, self._related)
+        return TrainingSet(self._regressor, self._meta, entries, self._folder, self._rows, self._seed, self.target)
+
+    def _predicted(self, C: Float[np.ndarray, "m d"]) -> Float[np.ndarray, " m"]:
+        """Return the target at `C`; what was asked before in this run is remembered."""
+        if self._predictions is None:
+            raise ValueError("predict was called before start")
+        return self._predictions.at(C)
+
+
+class Transfer(Transferred, CostModel):
+    """log c(x) = g(h(x), meta-features), g a regressor fitted to the tables of other data sets.
+
+    h: all hyperparameters on the scales of `Features`; both are standardised over the training rows. sd: root mean
+    square of g's errors on data sets left out of its fit (5 groups), the same everywhere. Costs are the tables'
+    `scaled_s`. Source: Guinet et al. 2020 (transferred cost models).
+    """
+
+    target: ClassVar[str] = LOG_COST
 
     def fit(self, X: Float[np.ndarray, "n d"], cost_s: Float[np.ndarray, " n"]) -> None:
         """Check the costs, which change nothing; raises BadInput naming the first that is not finite and positive."""
         log_costs(cost_s, len(X))
 
     def predict(self, C: Float[np.ndarray, "m d"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
-        """Return mean and sd of log cost at `C`; what was asked before in this run is remembered."""
-        if self._about is None:
-            raise ValueError("predict was called before start")
+        """Return mean and sd of log cost at `C`."""
+        return self._predicted(C), np.full(len(C), self._trained.sd)
+
+
+class TransferPrior(Transferred, PriorMean):
+    """m(x) = exp(g(h(x), meta-features)), g a regressor fitted to `log_regret` of the tables of other data sets.
+
+    So a point is expected to be as good, between the best and the median of a problem, as it was elsewhere.
+    """
+
+    target: ClassVar[str] = LOG_REGRET
+
+    def predict(self, C: Candidates) -> PerCandidate:
+        """Return the expected regret at `C`, in units of the median's."""
+        return exp(self._predicted(C))
+
+
+class Predictions:
+    """What a trained model says of points of one problem; what was asked before is remembered."""
+
+    def __init__(self, model: Any, about: About, meta: str | None) -> None:
+        self._model, self._about, self._meta, self._known = model, about, meta, dict[bytes, float]()
+
+    def at(self, C: Float[np.ndarray, "m d"]) -> Float[np.ndarray, " m"]:
+        """Return the model's prediction at unit-cube points."""
         C = np.ascontiguousarray(C, dtype=np.float64)
         keys = C.view(f"V{C.itemsize * C.shape[1]}").ravel().tolist()
         found = list(map(self._known.get, keys))
@@ -306,17 +360,38 @@ class Transfer(CostModel):
             if len(self._known) + len(keys) > _MOST_REMEMBERED:
                 self._known.clear()
             new = [i for i, key in enumerate(keys) if key not in self._known]
-            mean = self._trained.model.predict(transfer_inputs(C[new], self._about, self._meta))
+            mean = self._model.predict(transfer_inputs(C[new], self._about, self._meta))
             self._known.update(zip([keys[i] for i in new], np.asarray(mean, dtype=np.float64).tolist(), strict=True))
             found = [self._known[key] for key in keys]
-        return np.array(found, dtype=np.float64), np.full(len(C), self._trained.sd)
+        return np.array(found, dtype=np.float64)
 
 
-def _described(problem: Problem) -> About:
+def other_tables(mine: About, folder: Path, related: bool) -> Entries:
+    """Return the tables to learn from for a problem: those of no data set that is related to its own.
+
+    related: only those of the same task (regression or classification) behind the same pipeline, or behind any while
+    fewer than two other data sets have that. Raises BadInput where there are not two other data sets.
+    """
+    found = {problem: (entry, about(problem, entry)) for problem, entry in sources(folder).items()}
+    others = {p: (e, a) for p, (e, a) in found.items() if a.dataset not in related_datasets(mine.dataset)}
+    if related:
+        others = {p: (e, a) for p, (e, a) in others.items() if _kind(a) == _kind(mine)}
+        closer = {p: (e, a) for p, (e, a) in others.items() if a.pipeline == mine.pipeline}
+        others = closer if len(set(map(_group, closer))) > 1 else others
+    if (groups := len(set(map(_group, others)))) < 2:
+        which = f" {_kind(mine)}" if related else ""
+        raise BadInput(
+            f"transfer needs tables of two{which} data sets other than {mine.dataset}; {folder} has {groups}"
+        )
+    return {problem: entry for problem, (entry, _) in others.items()}
+
+
+def described(problem: Problem) -> About:
+    """Return what a problem says of itself; raises BadInput for one that transfer cannot serve."""
     if problem.about is None or problem.space != XGBOOST_SPACE:
         raise BadInput(
-            f"a transferred cost model needs a problem that says what it is (`about`) in XGBoost's "
-            f"search space; {problem.name} does not"
+            f"transfer needs a problem that says what it is (`about`) in XGBoost's search space; "
+            f"{problem.name} does not"
         )
     return problem.about
 

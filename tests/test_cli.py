@@ -166,8 +166,9 @@ def test_cfg_job_shows_the_settings(command_line: CommandLines, tmp_path: Path) 
         ("harness.configurator", "kappa_max_s: 3 # CPU seconds"),
         ("harness.status", "python -m harness.status [results_dir=results] [--json]"),
         ("tabular_cache", "usage: python -m tabular_cache COMMAND"),
-        ("analysis", "bootstrap=hierarchical|plain"),
-        ("analysis.papers.snoek2011", "python -m analysis.papers.snoek2011 [branin|svm|network|pictures ...]"),
+        ("analysis", "bootstrap=datasets|hierarchical|plain"),
+        ("analysis.papers.snoek2011", "python -m analysis.papers.snoek2011 [branin|shortcuts|svm|network|pict"),
+        ("harness.capped", "kappa_max_s: 60 # CPU seconds"),
     ],
 )
 def test_help_is_given(command_line: CommandLines, tmp_path: Path, module: str, said: str) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ import datasets
 import pipelines
 from harness.acquisitions import CostRule, FittedData, StepContext, choose
 from harness.acquisitions.cost_rules import Contextual, Cool, Ignore, Power
+from harness.acquisitions.designs import Design
 from harness.config import CONFIGS
 from harness.cost_models import CostModel, asks_for_problem
 from harness.cost_models.linear import LowVariance
@@ -22,8 +24,10 @@ from harness.optimizer import Optimizer
 from harness.problem import About, Evaluation
 from harness.space import XGBOOST_SPACE as SPACE
 from harness.streams import stream
+from harness.surrogates import Surrogate
 from harness.surrogates.gp import GaussianProcess
 
+T = TypeVar("T")
 PARAMETERS = {"lam": 0.3, "alpha": 0.5}
 RNG = stream(0, "contracts")
 X, C = SPACE.snap(RNG.random((12, 7))), SPACE.snap(RNG.random((40, 7)))
@@ -71,14 +75,14 @@ def context(m: int = 40) -> StepContext:
 
 
 @pytest.mark.parametrize("path", configs("surrogate"), ids=lambda p: p.stem)
-def test_surrogates(path: Path) -> None:
-    surrogate = make(path)
+def test_surrogates(path: Path, tables: Path) -> None:
+    surrogate = started(path, tables, Surrogate)
     for n in (5, 8, 12):
         mean, sd = surrogate.fit(X[:n], Y[:n]).mean_sd(C)
         assert mean.shape == sd.shape == (40,)
         assert np.isfinite(mean).all()
         assert (np.isfinite(sd) & (sd > 0)).all()
-    scaled = make(path).fit(X, 1000 * Y + 5).mean_sd(X)[0]
+    scaled = started(path, tables, Surrogate).fit(X, 1000 * Y + 5).mean_sd(X)[0]
     assert np.corrcoef(scaled, Y)[0, 1] > 0.9
 
 
@@ -100,8 +104,8 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield make_tables(tmp_path_factory.mktemp("tables"), ["a/p", "b/p", "b/q", "c/p"], 8)
 
 
-def cost_model(path: Path, tables: Path) -> CostModel:
-    """A cost model that knows the problem, if it asks; where it learns from tables, from these."""
+def started(path: Path, tables: Path, base: type[T]) -> T:
+    """A component that knows the problem, if it asks; where it learns from tables, from these."""
 
     def elsewhere(node: object) -> None:
         if isinstance(node, dict):
@@ -109,13 +113,23 @@ def cost_model(path: Path, tables: Path) -> CostModel:
             for part in node.values():
                 elsewhere(part)
 
+    if path.stem == "gpyopt":
+        pytest.importorskip("GPyOpt", reason="the extra `gpyopt` is not installed")
     plain = load(path)
     elsewhere(plain)
     model = instantiate({k: v for k, v in plain.items() if k not in PARAMETERS})
-    if asks_for_problem(model):
+    if hasattr(model, "start"):
         model.start(Priced())
-    assert isinstance(model, CostModel)
+    assert isinstance(model, base)
     return model
+
+
+@pytest.mark.parametrize("path", configs("design"), ids=lambda p: p.stem)
+def test_designs(path: Path, tables: Path) -> None:
+    points = started(path, tables, Design).points(Priced(), 5)
+    assert points.shape[1:] == (7,) and 1 <= len(points) <= 5
+    assert ((points >= 0) & (points <= 1)).all() and len(np.unique(points, axis=0)) == len(points)
+    np.testing.assert_array_equal(started(path, tables, Design).points(Priced(), 2), points[:2])
 
 
 @pytest.mark.parametrize("path", configs("cost_model"), ids=lambda p: p.stem)
@@ -124,7 +138,7 @@ def test_cost_models(path: Path, tables: Path) -> None:
     one[:, 6] = 0.4
     same = np.full_like(X, 0.4)
     for points, cost in ((X, COST), (X, np.full(12, 3.0)), (one, COST), (same, COST)):
-        model, again = cost_model(path, tables), cost_model(path, tables)
+        model, again = started(path, tables, CostModel), started(path, tables, CostModel)
         for n in (1, 6, 12):
             model.fit(points[:n], cost[:n])
             again.fit(points[:n], cost[:n])
@@ -185,7 +199,9 @@ def test_any_utility_goes_with_any_rule_or_says_in_one_line_why_not(path: Path) 
         for tau in (None, 500.0):
             rule = instantiate(load(acq)["rule"])
             refused = path.stem in ("pbgi", "pbgi_d") and not isinstance(rule, Ignore)  # the cost is inside
-            refused |= path.stem in ("mcms", "bmsei") and tau is not None and isinstance(rule, Power | Cool)
+            refused |= (
+                path.stem in ("mcms", "mcms_paper", "bmsei") and tau is not None and isinstance(rule, Power | Cool)
+            )
             parts = GaussianProcess(), LowVariance(("n_estimators", "max_depth", "subsample")), make(path), rule
             if refused:
                 with pytest.raises(BadInput, match=r"^[^\n]*utility=[^\n]*use \+acq=ei[^\n]*$"):

@@ -2,8 +2,9 @@
 
 STUDY, "Claims to test", lists them. The rules were written before any result was looked at, and no rule is changed
 because of one. A claim is a few conditions on estimates with 95 % intervals: it *holds* when every interval lies
-inside its condition, *does not hold* when one lies wholly outside, and is *undecided* otherwise, or when the records do
-not contain what it needs. `evaluate` judges all twelve.
+inside its condition, *does not hold* when one lies wholly outside by Holm's correction for their number, and is
+*undecided* otherwise, or when the records do not contain what it needs. Where the records can be looked at in several
+ways (means, medians, equal money), it *holds only where* it holds in some. `evaluate` judges all twelve.
 """
 
 import importlib
@@ -17,7 +18,7 @@ import pandas as pd
 from analysis import captions
 from analysis.claims import cost_models
 from analysis.claims.verdicts import Claim, Evidence, Verdict
-from analysis.traces import Judge
+from analysis.traces import Judge, Traces
 from datasets.files import write_atomically
 
 __all__ = ["Verdict", "evaluate"]
@@ -33,14 +34,15 @@ def evaluate(
     fronts: pd.DataFrame | None = None,
     judge: Judge = "validation",
     mixed: bool = False,
+    collected: Traces | None = None,
 ) -> list[Verdict]:
     """Return the verdict on each of the twelve claims; what the records do not suffice for is undecided, and says why.
 
     traces: `harness.records.read_traces`; costs: `analysis.cost_models.read_costs`; fronts:
     `analysis.tradeoffs.read_fronts`. judge: whether the validation or the test error of the configurations chosen
-    counts. mixed: as for `collect`.
+    counts. mixed: as for `collect`; collected: what that makes of the traces, where it is at hand.
     """
-    evidence = Evidence(traces, costs, fronts, judge, mixed)
+    evidence = Evidence(traces, costs, fronts, judge, mixed, collected)
     return [claim.verdict(evidence) for claim in CLAIMS]
 
 
@@ -57,7 +59,7 @@ def table(verdicts: Sequence[Verdict]) -> str:
     """Return the verdicts as a Markdown table, and below it how each was reached."""
     rows = [
         {"#": str(v.number), "claim": v.claim, "paper": v.paper, "ours": v.deciding or v.ours,
-         "verdict": f"**{v.verdict}**"}
+         "verdict": f"**{v.said}**"}
         for v in verdicts
     ]  # fmt: skip
     how = [
@@ -77,7 +79,8 @@ def write(verdicts: Sequence[Verdict], intervals: str, out_dir: Path) -> tuple[P
     """Write claims.md and claims.csv; `intervals` says what the intervals are."""
     text = (
         f"# Claims\n\n{intervals} A claim holds if the intervals of all its conditions lie inside them, does not hold "
-        f"if one lies wholly outside, and is undecided otherwise. The rules were written before the results.\n\n"
+        f"if one lies wholly outside (Holm's correction for their number), holds only where it holds in some ways to "
+        f"take the numbers, and is undecided otherwise. The rules were written before the results.\n\n"
         f"{table(verdicts)}\n"
     )
     paths = out_dir / "claims.md", out_dir / "claims.csv"

@@ -1,5 +1,7 @@
 """The claims about cost models: how well they predict (9 and 10), and what they do to EI^alpha's trade-off (11)."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -7,9 +9,22 @@ import pandas as pd
 from jaxtyping import Float
 
 from analysis.captions import scope
-from analysis.claims.verdicts import Condition, Evidence, Finding, Missing, claim, others, too_few
+from analysis.claims.verdicts import (
+    MEANS,
+    MEDIANS,
+    POINTS,
+    SHARE,
+    Condition,
+    Evidence,
+    Finding,
+    Missing,
+    claim,
+    in_views,
+    others,
+    too_few,
+)
 from analysis.cost_models import REFERENCE, comparable, compare_cost_models
-from analysis.statistics import mean, of_means
+from analysis.statistics import Estimate, mean, median, of_means
 from analysis.traces import CELL, EI, STUDY_ITERATIONS, ordered
 from datasets.errors import BadInput
 
@@ -50,7 +65,7 @@ class _Gap(NamedTuple):
         return f"{scope(self.many, 'tables')}; from few evaluations: {scope(self.few, 'tables')}"
 
 
-def _gap(costs: pd.DataFrame, model: str, name: str) -> _Gap:
+def _gap(costs: pd.DataFrame, model: str, name: str, estimate: Callable[[pd.Series], Estimate]) -> _Gap:
     if model not in set(costs["cost_model"]):
         raise Missing(f"no records of the {name}")
     gap = (_wide(costs, REFERENCE) - _wide(costs, model)).dropna(axis=1, how="all")
@@ -64,9 +79,9 @@ def _gap(costs: pd.DataFrame, model: str, name: str) -> _Gap:
     low, high = gap[few].mean(axis=1), gap[many]
     words = f"RMSE of LV-3 minus that of the {name}"
     conditions = [
-        Condition(f"{words}, n <= {FEW}", mean(most), at_most=0.0, digits=3),
-        Condition(f"{words}, n = {many}", mean(high), at_most=0.0, digits=3),
-        Condition(f"the former minus the latter ({name})", mean(low - high), at_most=0.0, digits=3),
+        Condition(f"{words}, n <= {FEW}", estimate(most), at_most=0.0, digits=3),
+        Condition(f"{words}, n = {many}", estimate(high), at_most=0.0, digits=3),
+        Condition(f"the former minus the latter ({name})", estimate(low - high), at_most=0.0, digits=3),
     ]
     return _Gap(conditions, most.index.to_frame(index=False), gap.index.to_frame(index=False))
 
@@ -74,19 +89,22 @@ def _gap(costs: pd.DataFrame, model: str, name: str) -> _Gap:
 @claim(
     9,
     "linear cost models predict training time better than GPs, most of all from few evaluations",
-    statistic="paired differences of RMSE of log cost, LV-3 minus GP and minus warped GP",
+    statistic="paired differences of RMSE of log cost, LV-3 minus GP and minus warped GP: means and medians over "
+    "problems and seeds",
     rule=f"all are below 0: from at most {FEW} evaluations, from the most recorded ({MANY} or more), and the former "
     "minus the latter",
 )
 def claim_9(evidence: Evidence) -> Finding:
-    """RMSE of LV-3 minus that of GPs, from few and from many evaluations.
+    """RMSE of LV-3 minus that of GPs, from few and from many evaluations."""
+    return in_views({MEANS: lambda: _better(evidence, mean), MEDIANS: lambda: _better(evidence, median)})
 
-    A GP with records of too few data sets is left out, which the verdict tells, unless both have.
-    """
+
+def _better(evidence: Evidence, estimate: Callable[[pd.Series], Estimate]) -> Finding:
+    """A GP with records of too few data sets is left out, which the verdict tells, unless both have."""
     costs, gaps, doubts = _costs(evidence), dict[str, _Gap](), []
     for model, name in GPS.items():
         try:
-            gaps[name] = _gap(costs, model, name)
+            gaps[name] = _gap(costs, model, name, estimate)
         except Missing as missing:
             doubts.append(str(missing))
     if not gaps:
@@ -179,38 +197,55 @@ def _differences(evidence: Evidence, one: str, other: str) -> _Differences:
     11,
     "LV-3 in BO is at least as good as GP, clearly better for large alpha; transfer saves as much time but loses more "
     "accuracy",
-    statistic="paired differences of time saved and error added against EI, mean over problems, seeds and the alphas > "
-    "0 that both cost models were run with",
+    statistic="paired differences of time saved and error added against EI, averaged over the alphas > 0 that both "
+    "cost models were run with: means over problems and seeds, medians, means without flat data sets, and means of "
+    f"errors as a share of what there was to gain, of which {POINTS:g} points stand for one in the rule",
     rule=f"LV-3 minus GP: less than {ERROR:g} point more error and {TIME:g} points less time saved; for alpha >= "
     f"{LARGE}: less error, and less than {TIME:g} points less time saved; transferred linear minus LV-3: less than "
     f"{TIME:g} points less time saved, and more error",
 )
 def claim_11(evidence: Evidence) -> Finding:
     """LV-3 against GP over all alphas and large ones, and the transferred model against LV-3."""
-    saved, added, over, barred = _differences(evidence, LINEAR, GP)
+    views = {**evidence.estimates(), SHARE: mean}
+    return in_views({view: partial(_trade_offs, evidence, view, estimate) for view, estimate in views.items()})
+
+
+def _in_view(evidence: Evidence, added: pd.DataFrame, view: str) -> pd.DataFrame:
+    """Return errors added in points of EI's error, or of what there was to gain."""
+    return added.mul(evidence.final[EI] / evidence.room, axis=0).dropna() if view == SHARE else added
+
+
+def _trade_offs(evidence: Evidence, view: str, estimate: Callable[[pd.Series], Estimate]) -> Finding:
+    saved, added, over, barred = evidence.once(GP, lambda: _differences(evidence, LINEAR, GP))
+    added, most = _in_view(evidence, added, view), ERROR * (POINTS if view == SHARE else 1.0)
     alpha = evidence.frame.assign(method=evidence.frame["method"].astype(str)).groupby("method")["alpha"].first()
     large = [m for m in saved if m == "eipu" or alpha.get(m, 0.0) >= LARGE]
     conditions = [
-        Condition("error added, LV-3 minus GP", mean(added.mean(axis=1)), at_most=ERROR, digits=2, unit=" points"),
-        Condition("time saved, LV-3 minus GP", mean(saved.mean(axis=1)), -TIME, unit=" points"),
+        Condition("error added, LV-3 minus GP", estimate(added.mean(axis=1)), at_most=most, digits=2, unit=" points"),
+        Condition("time saved, LV-3 minus GP", estimate(saved.mean(axis=1)), -TIME, unit=" points"),
     ]
     doubts = []
     if large:
         conditions += [
-            Condition(f"error added, alpha >= {LARGE}, LV-3 minus GP", mean(added[large].mean(axis=1)), at_most=0.0,
+            Condition(f"error added, alpha >= {LARGE}, LV-3 minus GP", estimate(added[large].mean(axis=1)), at_most=0.0,
                       digits=2, unit=" points"),
-            Condition(f"time saved, alpha >= {LARGE}, LV-3 minus GP", mean(saved[large].mean(axis=1)), -TIME,
+            Condition(f"time saved, alpha >= {LARGE}, LV-3 minus GP", estimate(saved[large].mean(axis=1)), -TIME,
                       unit=" points"),
         ]  # fmt: skip
     else:
         doubts.append(f"no alpha of {LARGE} or more under both cost models")
     try:
-        saved, added, over_transfer, too_little = _differences(evidence, TRANSFER, LINEAR)
+        saved, added, over_transfer, too_little = evidence.once(
+            TRANSFER, lambda: _differences(evidence, TRANSFER, LINEAR)
+        )
         if too_little:
             raise Missing("; ".join(too_little))
+        added = _in_view(evidence, added, view)
         conditions += [
-            Condition("time saved, transferred minus LV-3", mean(saved.mean(axis=1)), -TIME, unit=" points"),
-            Condition("error added, transferred minus LV-3", mean(added.mean(axis=1)), 0.0, digits=2, unit=" points"),
+            Condition("time saved, transferred minus LV-3", estimate(saved.mean(axis=1)), -TIME, unit=" points"),
+            Condition(
+                "error added, transferred minus LV-3", estimate(added.mean(axis=1)), 0.0, digits=2, unit=" points"
+            ),
         ]
         over = f"{over}; transfer: {over_transfer}"
     except (Missing, BadInput) as missing:

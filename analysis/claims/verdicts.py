@@ -4,36 +4,44 @@ A claim is a function from `Evidence` to a `Finding` that `claim` marks, with it
 the modules of this package hold them, and `analysis.claims.CLAIMS` finds them there.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
+from statsmodels.stats.multitest import multipletests
 
 from analysis import REFERENCE
 from analysis.captions import plural, scope
+from analysis.gains import flat_datasets, gains, scale
 from analysis.ranks import Ranks, minimal_budgets, ranks
 from analysis.selection import (
     BUDGET_MULTIPLES,
     CAP,
     FEWEST_DATASETS,
+    FEWEST_SEEDS,
+    LEAST_SPENT,
     at_horizon,
     horizon,
     left_aside,
     of_families,
     on_papers_grid,
 )
-from analysis.statistics import Estimate
-from analysis.traces import STUDY_ITERATIONS, Judge, Traces, collect, ordered
-from analysis.tradeoffs import Relative, relative_to_ei
+from analysis.statistics import Estimate, mean, median
+from analysis.traces import CELL, EI, STUDY_ITERATIONS, Judge, Traces, collect, ordered
+from analysis.tradeoffs import Relative, finals, relative_to_ei
 from datasets.errors import BadInput
 
-Word = Literal["holds", "does not hold", "undecided"]
+Made = TypeVar("Made")
+Values = TypeVar("Values", pd.Series, pd.DataFrame)
+Word = Literal["holds", "does not hold", "holds only where", "undecided"]
 HOLDS: Word = "holds"
 FAILS: Word = "does not hold"
+PARTLY: Word = "holds only where"
 UNDECIDED: Word = "undecided"
+DOUBT = 0.05  # two-sided p value below which a condition is decided
 
 
 class Missing(Exception):
@@ -55,19 +63,48 @@ class Condition:
     digits: int = 1
 
     @property
+    def holding(self) -> float:
+        """The p value against its holding: below 0.05 exactly where the interval lies inside; of two limits the larger.
+
+        Both have to be kept, so that no correction is due.
+        """
+        return max(
+            0.0 if self.at_least is None else self.estimate.doubt(self.at_least, above=True),
+            0.0 if self.at_most is None else self.estimate.doubt(self.at_most, above=False),
+        )
+
+    @property
+    def failing(self) -> float:
+        """The p value against its failing: below 0.05 exactly where the interval lies wholly outside."""
+        return min(
+            1.0 if self.at_least is None else self.estimate.doubt(self.at_least, above=False),
+            1.0 if self.at_most is None else self.estimate.doubt(self.at_most, above=True),
+        )
+
+    @property
     def word(self) -> Word:
         """Whether the interval lies inside, wholly outside, or across."""
-        lower = -float("inf") if self.at_least is None else self.at_least
-        upper = float("inf") if self.at_most is None else self.at_most
-        if lower < self.estimate.low and self.estimate.high < upper:
-            return HOLDS
-        if self.estimate.high < lower or self.estimate.low > upper:
-            return FAILS
-        return UNDECIDED
+        return _word(self.holding, self.failing)
+
+    @property
+    def reached(self) -> str:
+        """Which precision was reached, and which values are excluded, in words."""
+        found, d = self.estimate, self.digits
+        if not found.high >= found.low:
+            return f"{self.what} (no interval)"
+        arm = (found.high - found.low) / 2
+        return (
+            f"{self.what} (known to within {arm:.{d}f}{self.unit}; below {found.low:.{d}f} and above "
+            f"{found.high:.{d}f}{self.unit} is excluded)"
+        )
 
     def __str__(self) -> str:
         found, d = self.estimate, self.digits
         return f"{self.what} {found.value:.{d}f}{self.unit} [{found.low:.{d}f}, {found.high:.{d}f}]"
+
+
+def _word(holding: float, failing: float) -> Word:
+    return HOLDS if holding < DOUBT else FAILS if failing < DOUBT else UNDECIDED
 
 
 def all_of(words: Sequence[Word]) -> Word:
@@ -79,11 +116,16 @@ def all_of(words: Sequence[Word]) -> Word:
 
 @dataclass(frozen=True)
 class Finding:
-    """What the records say of a claim.
+    """What the records say of a claim, in one view of them or in several.
 
     conditions: all must hold. any_of: further conditions, in groups of which one group must hold in full. barred:
     reasons why no verdict may be given at all; doubts: what is missing for it to hold, though it may already fail;
     unseen: further groups that there are no records for, so that the others' failing does not decide.
+    view: how its numbers are taken, where there are several ways; views: the same claim's finding in the others;
+    unlooked: ways for which the records do not suffice, and why.
+
+    That all conditions hold needs no correction for their number: each has to at its own level (an intersection-union
+    test). That one of them fails, or one of several groups holds, does: p values are Holm's.
     """
 
     conditions: Sequence[Condition]
@@ -93,6 +135,9 @@ class Finding:
     doubts: Sequence[str] = field(default_factory=tuple)
     also: str = ""
     unseen: Sequence[str] = ()
+    view: str = ""
+    views: "Sequence[Finding]" = ()
+    unlooked: Sequence[str] = ()
 
     @property
     def every(self) -> list[Condition]:
@@ -101,45 +146,109 @@ class Finding:
 
     def words(self) -> list[Word]:
         """Return what came of each condition, and last of the groups together, where there are any."""
-        words = [condition.word for condition in self.conditions]
-        if self.any_of:
-            groups = [all_of([c.word for c in group]) for group in self.any_of]
-            none = set(groups) == {FAILS} and not self.unseen
-            words.append(HOLDS if HOLDS in groups else FAILS if none else UNDECIDED)
-        return words
+        return self._words
 
-    def word(self) -> Word:
-        """Return the verdict."""
+    @cached_property
+    def _words(self) -> list[Word]:
+        holding, failing = [c.holding for c in self.conditions], [c.failing for c in self.conditions]
+        if self.any_of:
+            holding.append(len(self.any_of) * min(max(c.holding for c in group) for group in self.any_of))
+            least = [len(group) * min(c.failing for c in group) for group in self.any_of]
+            failing.append(1.0 if self.unseen else min(1.0, max(least)))
+        corrected = multipletests(failing, method="holm")[1] if failing else []
+        return [_word(h, f) for h, f in zip(holding, corrected, strict=True)]
+
+    @property
+    def own(self) -> Word:
+        """The verdict in this view alone."""
         word = all_of(self.words())
         return UNDECIDED if self.barred or (word == HOLDS and self.doubts) else word
 
+    def word(self) -> Word:
+        """Return the verdict: that of all views where they agree to hold, else where it does, else the first one's."""
+        holding = [one.own == HOLDS for one in (self, *self.views)]
+        return HOLDS if all(holding) else PARTLY if any(holding) else self.own
+
+    def where(self) -> str:
+        """Return the views in which a claim holds that does not hold in all; "" for any other verdict."""
+        held = [one.view for one in (self, *self.views) if one.own == HOLDS]
+        return "; ".join(held) if self.word() == PARTLY else ""
+
     def why(self) -> str:
-        """Return what decided, or what stands against deciding."""
+        """Return what decided, or what stands against deciding, in every view."""
+        found = self._why()
+        if self.views:
+            found = ". ".join(f"{one.view}: {one.own}, {one._why()}" for one in (self, *self.views))
+        return ". ".join([found, *(f"not looked at: {reason}" for reason in self.unlooked)])
+
+    def _why(self) -> str:
         if self.barred:
             return "; ".join(dict.fromkeys(self.barred))
         # an alternative that fails beside one that holds says nothing
-        groups = self.any_of and self.words()[-1] != HOLDS
-        listed = self.every if groups else self.conditions
-        named = {word: [c.what for c in listed if c.word == word] for word in (FAILS, UNDECIDED)}
-        parts = [f"outside: {'; '.join(named[FAILS])}"] if named[FAILS] else []
-        parts += [f"interval across the limit: {'; '.join(named[UNDECIDED])}"] if named[UNDECIDED] else []
+        words = self.words()
+        groups = self.any_of and words[-1] != HOLDS
+        judged = [*zip(self.conditions, words, strict=False)]
+        judged += [(c, c.word) for group in self.any_of for c in group] if groups else []
+        outside = "; ".join(c.what for c, word in judged if word == FAILS)
+        across = "; ".join(c.reached for c, word in judged if word == UNDECIDED and c.word == UNDECIDED)
+        several = "; ".join(c.reached for c, word in judged if word == UNDECIDED and c.word == FAILS)
+        parts = [f"outside: {outside}"] if outside else []
+        parts += [f"interval across the limit: {across}"] if across else []
+        parts += (
+            [f"outside, but not beyond Holm's correction for {len(words)} conditions: {several}"] if several else []
+        )
         parts += [f"not looked at: {', '.join(self.unseen)}"] if groups and self.unseen else []
         return "; ".join(dict.fromkeys([*parts, *self.doubts])) or "every condition holds"
 
+    def numbers(self) -> str:
+        """Return all estimates, view by view."""
+        texts = []
+        for one in (self, *self.views):
+            text = "; ".join([*map(str, one.every), *([one.also] if one.also else [])])
+            texts.append(f"{one.view}: {text}" if self.views else text)
+        return ". ".join(texts)
+
+    def over(self) -> str:
+        """Return what the numbers were taken over, of other views where it differs."""
+        others = [f"{one.view}: {one.taken_over}" for one in self.views if one.taken_over != self.taken_over]
+        return ". ".join([self.taken_over, *others])
+
     def deciding(self) -> str:
-        """Return the first condition that came out as all of them together did, and how many hold.
+        """Return the first condition that came out as all of them together did, and how many hold; of the first view.
 
         A group of which one alternative must hold counts as one condition.
         """
         words, word = self.words(), all_of(self.words())
-        first = next((c for c in self.conditions if c.word == word), None) or self._of_groups(word)
+        first = next((c for c, own in zip(self.conditions, words, strict=False) if own == word), None)
         count = f"; {words.count(HOLDS)} of {len(words)} conditions hold" if len(words) > 1 else ""
-        return f"{first}{count}"
+        return f"{first or self._of_groups(word)}{count}"
 
     def _of_groups(self, word: Word) -> Condition:
         """Return the first condition that gives the groups their word."""
         group = next((group for group in self.any_of if all_of([c.word for c in group]) == word), self.any_of[0])
         return next((c for c in group if c.word == word), group[0])
+
+
+PLANNED, MONEY = "budgets that are used up", "equal money"
+MEANS, MEDIANS, UNFLAT = "means", "medians", "means without flat data sets"
+SHARE = "means of errors as a share of what there was to gain"
+POINTS = 10.0  # of what there was to gain stand for one percent of EI's error in a limit
+
+
+def in_views(ways: "Mapping[str, Callable[[], Finding]]") -> Finding:
+    """Return the finding of the first view, with those of the others beside it; what records lack is told.
+
+    ways: by the view's name, what examines the records in it. Raises Missing where no view can be looked at.
+    """
+    found, unlooked = list[Finding](), list[str]()
+    for view, examine in ways.items():
+        try:
+            found.append(replace(examine(), view=view))
+        except (Missing, BadInput) as reason:
+            unlooked.append(f"{view} ({reason})")
+    if not found:
+        raise Missing("; ".join(unlooked))
+    return replace(found[0], views=found[1:], unlooked=unlooked)
 
 
 @dataclass(frozen=True)
@@ -158,7 +267,8 @@ class Verdict(Statement):
     """A claim as it came out. ours: all estimates; low, high: the interval of the first of them.
 
     deciding: the estimate that decided, and how many conditions hold; "" where nothing was estimated.
-    why: what decided, or what is missing. taken_over: problems, seeds, runs.
+    why: what decided, or what is missing. taken_over: problems, seeds, runs. where: the views of the records in which
+    it holds, for one that holds only there.
     """
 
     ours: str
@@ -168,6 +278,12 @@ class Verdict(Statement):
     why: str
     taken_over: str
     deciding: str = ""
+    where: str = ""
+
+    @property
+    def said(self) -> str:
+        """The verdict with where it holds, as tables show it."""
+        return f"{self.verdict}: {self.where}" if self.where else self.verdict
 
 
 @dataclass(frozen=True)
@@ -185,9 +301,8 @@ class Claim(Statement):
         except (Missing, BadInput) as reason:
             return Verdict(*said, "-", None, None, UNDECIDED, str(reason), "-")
         first = finding.every[0].estimate
-        ours = "; ".join([*map(str, finding.every), *([finding.also] if finding.also else [])])
-        return Verdict(*said, ours, first.low, first.high, finding.word(), finding.why(), finding.taken_over,
-                       finding.deciding())  # fmt: skip
+        return Verdict(*said, finding.numbers(), first.low, first.high, finding.word(), finding.why(),
+                       finding.over(), finding.deciding(), finding.where())  # fmt: skip
 
 
 def claim(
@@ -205,6 +320,7 @@ class Evidence:
     """frame: `read_traces`; costs: `read_costs`; fronts: `read_fronts`; the last two may be None.
 
     judge: whose error counts; mixed: whether records of different tables or engines are meant to stand together.
+    collected: the runs of the study's own components, where they are at hand.
     """
 
     frame: pd.DataFrame
@@ -212,11 +328,23 @@ class Evidence:
     fronts: pd.DataFrame | None = None
     judge: Judge = "validation"
     mixed: bool = False
+    collected: Traces | None = None
 
     @cached_property
     def traces(self) -> Traces:
         """The runs of the study's own components."""
-        return collect(self.frame, judge=self.judge, mixed=self.mixed)
+        return self.collected or collect(self.frame, judge=self.judge, mixed=self.mixed)
+
+    @cached_property
+    def _made(self) -> dict[Hashable, Any]:
+        return {}
+
+    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """Return what `make` returns, made only once for all views of a claim."""
+        if key not in self._made:
+            self._made[key] = make()
+        found: Made = self._made[key]
+        return found
 
     @cached_property
     def iterations(self) -> int:
@@ -245,17 +373,60 @@ class Evidence:
         return self.pairs.wide("error_pct", [method])[method] - 100
 
     @cached_property
+    def flat(self) -> list[str]:
+        """The data sets on which hardly any configuration differs from another."""
+        return flat_datasets(self.traces)
+
+    @cached_property
+    def final(self) -> pd.DataFrame:
+        """The final error of each method; by cell and method."""
+        return finals(self.equal).pivot(index=CELL, columns="method", values="final_error")
+
+    @cached_property
+    def room(self) -> pd.Series:
+        """What there was to gain, by cell: from the median of random search to the best in the table."""
+        found = scale(gains(self.equal, self.iterations), self.final.index.to_frame(index=False))[1]
+        return pd.Series(found, self.final.index)
+
+    @cached_property
+    def lost(self) -> pd.DataFrame:
+        """The share of what there was to gain that each method lost against EI, in points; by cell and method."""
+        return 100 * self.final.sub(self.final[EI], axis=0).div(self.room, axis=0)
+
+    def unflat(self, values: Values) -> Values:
+        """Return the values, by cell, of the data sets that are not flat; raises Missing where all are, or none is."""
+        flat = values.index.get_level_values("dataset").isin(self.flat)
+        if flat.all() or not flat.any():
+            raise Missing("all data sets are flat" if flat.all() else "no data set is flat")
+        return values[~flat]
+
+    def estimates(self) -> dict[str, Callable[[pd.Series], Estimate]]:
+        """Return, by view, how values by cell become one number with its interval."""
+        return {MEANS: mean, MEDIANS: median, UNFLAT: lambda values: mean(self.unflat(values))}
+
+    def change(self, method: str, measure: str, view: str) -> Estimate:
+        """Return the estimate of what a method `saved` or `added`, in one of the views of errors.
+
+        Raises Missing where the records do not suffice for it.
+        """
+        values = self.changes(method, measure).dropna()
+        if view == SHARE and measure == "added":
+            return mean(self.lost[method].dropna())
+        return self.estimates().get(view, mean)(values)
+
+    @cached_property
     def _budgets(self) -> pd.DataFrame:
         return minimal_budgets(of_families(self.equal, "alpha"), "the claim")
 
-    def ranked(self, methods: list[str]) -> Ranks:
-        """Rank methods at the whole budgets."""
-        return ranks(self.traces, self._budgets, methods, BUDGET_MULTIPLES, np.ones(1), "the claim")
+    def ranked(self, methods: list[str], equal_money: bool = False) -> Ranks:
+        """Rank methods at the whole budgets, or at equal money within them."""
+        return ranks(self.traces, self._budgets, methods, BUDGET_MULTIPLES, np.ones(1), "the claim", equal_money)
 
     @cached_property
-    def of_alpha(self) -> Ranks:
-        """The ranks of EI^alpha, alpha in [0, 1], among themselves at the whole budgets."""
-        return self.ranked(ordered(self.traces.runs[on_papers_grid(self.traces.runs)]))
+    def of_alpha(self) -> dict[bool, Ranks]:
+        """The ranks of EI^alpha, alpha in [0, 1], among themselves at the whole budgets, and at equal money (True)."""
+        methods = ordered(self.traces.runs[on_papers_grid(self.traces.runs)])
+        return {equal_money: self.ranked(methods, equal_money) for equal_money in (False, True)}
 
     def barred(self, cells: pd.DataFrame) -> list[str]:
         """Return why no verdict may be given on these cells; empty if it may."""
@@ -282,6 +453,13 @@ class Evidence:
             f"{int(self.traces.runs['iterations'].max())} iterations, {self.judge} error; ended before the budget was "
             f"spent: {early}; left out {plural(ranked.left_out, 'cell')} without runs of every method"
         )
+        if ranked.equal_money:
+            money = ", ".join(
+                f"{np.median(ranked.money[used, b]):.0%} at {m:.0%}"
+                for b, (m, used) in enumerate(zip(ranked.multiples, ranked.used.T, strict=True))
+                if used.any()
+            )
+            over += f"; equal money is, in the median, this part of a budget: {money}"
         if left:
             over += f"; cells left out of a budget for which runs were planned too short: {left}"
         over += left_aside(ranked.sparse, clause=True)
@@ -290,10 +468,21 @@ class Evidence:
 
 def need(ranked: Ranks, multiples: tuple[float, ...]) -> None:
     """Raise Missing unless all of these budgets count."""
-    there = set(ranked.multiples[ranked.counting])
-    lacking = [m for m in multiples if m not in there]
-    if lacking:
-        raise Missing(too_short_for(lacking))
+    reasons = not_counting(ranked, multiples)
+    if reasons:
+        raise Missing("; ".join(reasons))
+
+
+def not_counting(ranked: Ranks, multiples: Sequence[float]) -> list[str]:
+    """Return the reasons why some of these budgets do not count; none if all do."""
+    which = np.isin(ranked.multiples, multiples)
+    short = ranked.multiples[which & ~ranked.long_enough].tolist()
+    unspent = np.flatnonzero(which & ranked.long_enough & ~ranked.counting)
+    shares = ", ".join(f"{ranked.using_up[b]:.0%} use up {ranked.multiples[b]:.0%}" for b in unspent)
+    return [
+        *([too_short_for(short)] if short else []),
+        *([f"fewer than {LEAST_SPENT:.0%} of the runs use these budgets up: {shares}"] if shares else []),
+    ]
 
 
 def too_short_for(multiples: Sequence[float]) -> str:
@@ -315,8 +504,11 @@ def others(chosen: Mapping[str, str]) -> list[str]:
 
 
 def too_few(cells: pd.DataFrame) -> list[str]:
-    """Return the reason against a verdict that too few data sets give."""
-    n = cells["dataset"].nunique()
-    if n >= FEWEST_DATASETS:
-        return []
-    return [f"{plural(n, 'data set')} only: intervals over fewer than {FEWEST_DATASETS} say nothing of others"]
+    """Return the reason against a verdict that too few data sets, or too few with enough seeds, give."""
+    seeds = cells.groupby("dataset", observed=True)["seed"].nunique()
+    if len(seeds) < FEWEST_DATASETS:
+        return [f"{plural(len(seeds), 'data set')} only: a verdict needs {FEWEST_DATASETS}"]
+    enough = int((seeds >= FEWEST_SEEDS).sum())
+    if enough < FEWEST_DATASETS:
+        return [f"{FEWEST_SEEDS} seeds on {enough} data sets only: a verdict needs them on {FEWEST_DATASETS}"]
+    return []

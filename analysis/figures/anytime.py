@@ -12,7 +12,6 @@ from analysis.equal_cost import (
     BUDGETS,
     EI_N,
     ERROR,
-    FLAT,
     HELD_OUT,
     MEAN,
     MEDIAN,
@@ -20,15 +19,15 @@ from analysis.equal_cost import (
     PRICED,
     REGRET,
     RULES,
-    USED_UP,
     WHOLE,
     EqualCost,
     at_equal_cost,
     compare,
 )
 from analysis.figures.utilities import PALETTE
+from analysis.gains import FLAT
 from analysis.plotting import Drawn, drawn_from, new_figure, save, style
-from analysis.selection import left_aside
+from analysis.selection import LEAST_SPENT, left_aside
 from analysis.traces import Traces, short
 from datasets.files import write_atomically
 
@@ -104,7 +103,7 @@ def caption_of(runs: EqualCost, numbers: pd.DataFrame) -> str:
     means = numbers[(numbers["measure"] == ERROR) & (numbers["statistic"] == MEAN)]
     fronts = means[~means["family"].isin(RULES)].groupby("cost_pct")[["n", "used_up", "datasets"]].first()
     gone = [f"{len(runs.cells) - n:,} ({cost:.0f} %)" for cost, n in fronts["n"].items() if n < len(runs.cells)]
-    refused = [f"{cost:.0f}" for cost, used in fronts["used_up"].items() if used < USED_UP]
+    refused = [f"{cost:.0f}" for cost, used in fronts["used_up"].items() if used < LEAST_SPENT]
     datasets = int(fronts["datasets"].max())
     return sentence(
         f"Best {runs.traces.judge} error of each family of methods when so much is spent, in percent of what EI's",
@@ -118,7 +117,7 @@ def caption_of(runs: EqualCost, numbers: pd.DataFrame) -> str:
         f"Means over data sets of their means, over {scope(runs.cells, runs.traces.evaluator)}; bands: 95 % t",
         f"intervals over {plural(datasets, 'data set')}{', which one alone does not have' if datasets < 2 else ''}.",
         "Runs that ended before a budget was spent count with their last error"
-        + (f"; more than {1 - USED_UP:.0%} of all runs, whatever their parameter, did so at {_spans(refused)} %."
+        + (f"; more than {1 - LEAST_SPENT:.0%} of all runs, whatever their parameter, did so at {_spans(refused)} %."
            if refused else "."),
         f"Left out: {plural(runs.absent, 'problem-seed pair')} without runs of every method, {runs.zero:,} in which",
         f"EI's error is 0, {runs.failed:,} in which all evaluations of EI failed; {plural(runs.short, 'run')} of fewer",
@@ -135,19 +134,18 @@ def _spans(budgets: list[str]) -> str:
 
 
 def _scale(runs: EqualCost) -> str:
-    """Return what the second measure is, and which data sets are flat, or why neither is known."""
+    """Return what the second measure is, or why it is not known, and which data sets are flat."""
+    flat = (
+        f"Flat data sets, on which {FLAT:.0%} or more of the random configurations of the initial designs have one and "
+        f"the same error: {', '.join(runs.flat) or 'none'}."
+    )
     if isinstance(runs.scale, str):
-        return f"No share of what there was to gain, and no data set known to be flat: {runs.scale}."
-    drawn, total = int(runs.scale["drawn"].sum()), len(runs.scale)
-    rival = "the median of random search's final errors"
-    if drawn:
-        rival = f"the expected error of the best of {runs.n} full-length rows drawn from the table"
-        rival += "" if drawn == total else f" ({plural(total - drawn, 'problem')}: of random search's runs, the median)"
+        return f"No share of what there was to gain: {runs.scale}. {flat}"
     no_room = int((runs.scale["random"] <= runs.scale["best"]).sum())
     apart = f"; {plural(no_room, 'problem')} without such a gap left out" if no_room else ""
     return (
-        f"Lower: (error - b) / (r - b), b the best of the table and r {rival}{apart}. Flat data sets, in whose tables "
-        f"{FLAT:.0%} of the rows or more have one and the same error: {', '.join(runs.flat) or 'none'}."
+        f"Lower: (error - b) / (r - b), b the best of the table and r the median of what {runs.n} evaluations of "
+        f"random search find in it{apart}. {flat}"
     )
 
 
@@ -162,7 +160,8 @@ def tables(numbers: pd.DataFrame) -> list[tuple[str, list[str]]]:
         own = numbers[~rules & (numbers["measure"] == measure) & numbers["cost_pct"].isin(BUDGETS)]
         lead = (
             f"EI-n: {_said(measure)}. The others: their paired difference to it at the same cost. 95 % t intervals "
-            f"over data sets. A star: more than {1 - USED_UP:.0%} of the family's runs had ended before that was spent."
+            f"over data sets. A star: more than {1 - LEAST_SPENT:.0%} of the family's runs had ended before that was "
+            "spent."
         )
         found.append((f"Families: {_heading(measure)}", [lead, markdown_table(_differences(own))]))
         if measure == ERROR:
@@ -173,7 +172,7 @@ def tables(numbers: pd.DataFrame) -> list[tuple[str, list[str]]]:
         each = own["family"] == WHOLE
         lead = (
             f"One rule for all problems: {_said(measure)}, and the difference to EI cut in every problem and seed at "
-            f"the rule's mean cost (a star: more than {1 - USED_UP:.0%} of EI's runs had ended before)."
+            f"the rule's mean cost (a star: more than {1 - LEAST_SPENT:.0%} of EI's runs had ended before)."
         )
         price = (
             " A price is how many standard deviations of the errors so far an evaluation of the initial design's mean "
@@ -216,9 +215,12 @@ def _differences(own: pd.DataFrame) -> pd.DataFrame:
 def _cells(part: pd.DataFrame, prefix: str) -> dict[str, str]:
     value = "off" if prefix else "value"
     return {
-        f"{budget:.0f} %": _interval(row, value, prefix, _digits(part)) + (" *" if row["ended"] > 1 - USED_UP else "")
-        for budget, row in part.iterrows()
+        f"{budget:.0f} %": _interval(row, value, prefix, _digits(part)) + _star(row) for budget, row in part.iterrows()
     }
+
+
+def _star(row: pd.Series) -> str:
+    return " *" if row["ended"] > 1 - LEAST_SPENT else ""
 
 
 def _interval(row: pd.Series, value: str, prefix: str, digits: int) -> str:
@@ -248,8 +250,8 @@ def _rules(own: pd.DataFrame) -> pd.DataFrame:
         for statistic in (MEAN, NOT_FLAT, MEDIAN):
             if statistic in parts.index:
                 row[statistic] = _interval(parts.loc[statistic], "value", "", digits)
-                star = " *" if parts.loc[statistic, "ended"] > 1 - USED_UP else ""
-                row[f"{statistic}, minus EI's"] = _interval(parts.loc[statistic], "off", "off_", digits) + star
+                off = _interval(parts.loc[statistic], "off", "off_", digits)
+                row[f"{statistic}, minus EI's"] = off + _star(parts.loc[statistic])
         rows.append(row)
     return pd.DataFrame(rows)
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
+from textwrap import fill
 
 import numpy as np
 import pandas as pd
@@ -20,10 +21,11 @@ from matplotlib.axes import Axes
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from analysis.captions import ended_early, footnote, plural, scope, sentence
+from analysis.captions import ended_early, footnote, plural, scope, sentence, too_short_notes
 from analysis.plotting import BLACK, RED, Drawn, drawn_from, new_figure, save, style
 from analysis.ranks import minimal_budgets, ranks
 from analysis.selection import LARGEST_ALPHA, at_horizon, for_budgets, horizon, of_families, sparse
+from analysis.statistics import group_means, signed_rank
 from analysis.traces import CELL, EI, Traces, ordered, require, short
 from analysis.tradeoffs import finals
 from datasets.errors import BadInput
@@ -70,17 +72,12 @@ def critical(values: pd.DataFrame, difference: Difference | None = None) -> Crit
 
 
 def pairwise(values: pd.DataFrame, difference: Difference | None = None) -> pd.DataFrame:
-    """Return Holm-corrected two-sided p-values of Wilcoxon's signed-rank test for every pair of columns.
-
-    Zero differences are dropped (Wilcoxon's own way); p is 1 if nothing is left.
-    """
+    """Return Holm-corrected two-sided p-values of Wilcoxon's signed-rank test for every pair of columns."""
     names = list(values.columns)
     pairs, raw = list(combinations(range(len(names)), 2)), []
     between = difference or (lambda one, other: (values[one] - values[other]).to_numpy())
     for i, j in pairs:
-        found = between(names[i], names[j])
-        found = found[found != 0]
-        raw.append(float(stats.wilcoxon(found).pvalue) if len(found) else 1.0)
+        raw.append(signed_rank(between(names[i], names[j])))
     out = np.full((len(names), len(names)), np.nan)
     for (i, j), p in zip(pairs, multipletests(raw, method="holm")[1], strict=True):
         out[i, j] = out[j, i] = p
@@ -94,9 +91,11 @@ def ahead(rank: pd.DataFrame) -> Difference:
     rank: values or ranks, one row per cell (a level `dataset` in the index), one column per method.
     """
 
+    dataset = pd.factorize(rank.index.get_level_values("dataset"), sort=True)[0]
+    values = {str(method): rank[method].to_numpy() for method in rank}
+
     def difference(one: str, other: str) -> Float[np.ndarray, " N"]:
-        behind = pd.Series(np.sign(rank[one] - rank[other]), index=rank.index)
-        return behind.groupby(level="dataset").mean().to_numpy()
+        return group_means(np.sign(values[one] - values[other])[:, None], dataset)[:, 0]
 
     return difference
 
@@ -150,7 +149,7 @@ def cd(traces: Traces, out_dir: Path) -> Drawn:
         figure, plots = new_figure(5.0 * len(panels), 0.25 * most + 1.0, caption)
         for axes, panel in zip(plots.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
             _diagram(axes, panel.found)
-            axes.set_title(panel.title, fontsize=9)
+            axes.set_title(fill(panel.title, 56), fontsize=9)
         return save(figure, "cd", caption, numbers, out_dir)
 
 
@@ -169,15 +168,22 @@ def _after_iterations(traces: Traces) -> Panel:
 
 
 def _within_budget(traces: Traces) -> Panel:
-    """Return the panel of the budget; raises BadInput where it does not count, or no two methods share a problem."""
+    """Return the panel of the budget, at equal money if too few runs use it up.
+
+    Raises BadInput where it does not count, or no two methods share a problem.
+    """
     budgets = minimal_budgets(at_horizon(of_families(traces, "alpha"), horizon(traces))[0], "CD")
     runs = for_budgets(traces, budgets).runs
     methods = ordered(runs[~(runs["alpha"] > LARGEST_ALPHA)])
     ranked = ranks(traces, budgets, methods, (BUDGET,), np.ones(1), "CD")
+    within = f"within {BUDGET:.0%} of the minimal budget"
+    if ranked.long_enough.all() and not ranked.counting.all():
+        ranked = ranks(traces, budgets, methods, (BUDGET,), np.ones(1), "CD", equal_money=True)
+        within = f"at equal money {within}"
     if not ranked.counting.all():
-        raise BadInput("too many runs were planned too short for it")
+        raise BadInput(too_short_notes(ranked)[0])
     rank = ranked.at(BUDGET).dropna(axis=1)
-    title = f"best {traces.judge} error within {BUDGET:.0%} of the minimal budget"
+    title = f"best {traces.judge} error {within}"
     why = "without a run for that budget on enough pairs"
     return _panel(title, rank, ordered(traces.runs), ranked.left_out, why, f" {ended_early(ranked)}")
 

@@ -9,16 +9,18 @@ from matplotlib.patheffects import withStroke
 from matplotlib.text import Text
 
 from analysis.captions import footnote, intervals, pairs_left_out, scope, sentence, span
+from analysis.equal_cost import PRICED, PRICES, priced
 from analysis.plotting import BLUE, GREEN, RED, Drawn, drawn_from, new_figure, place_labels, save, sequence, style
-from analysis.selection import and_cool, at_horizon, horizon, of_families
+from analysis.selection import and_rivals, at_horizon, horizon, of_families
 from analysis.statistics import bootstrap
-from analysis.traces import CELL, EI, EICOOL, Traces, ordered, require
-from analysis.tradeoffs import MEASURES, relative_to_ei, tradeoff
+from analysis.traces import CELL, EI, EICOOL, Traces, ordered, require, short
+from analysis.tradeoffs import EI_STOPPED, MEASURES, Relative, finals, relative_to_ei, stopped_early, tradeoff
 from datasets.errors import BadInput
 
 # What F3, F5 and F9 share: curves of relative cost and error with intervals, and labels beside their points.
 
 THINNED = "Labels that find no room are left out; the CSV beside the figure has every number."
+CLIPPED = "Points of EI stopped early that lie beyond the other methods' are cut off."
 _HALO = [withStroke(linewidth=1.8, foreground="white")]  # parts letters from lines
 
 
@@ -32,13 +34,73 @@ def plot(axes: Axes, rows: pd.DataFrame, colour: str, label: str) -> None:
               label=f"{label}, {statistic}")  # fmt: skip
 
 
-def plot_cool(axes: Axes, numbers: pd.DataFrame) -> None:
-    """Draw EI-cool's mean as a diamond, with its intervals, where it is among the methods."""
-    rows = numbers[(numbers["method"] == EICOOL) & (numbers["statistic"] == "mean")]
-    if len(rows):
-        x, y, across, along = _with_arms(rows)
-        axes.errorbar(x, y, xerr=across, yerr=along, fmt="D", color=GREEN, markersize=5.5, elinewidth=0.9,
-                      label="EI-cool, mean")  # fmt: skip
+def _plot_rivals(axes: Axes, numbers: pd.DataFrame) -> list[Text]:
+    """Draw the means of the methods on neither axis: EI stopped early as curves, the others as marks with intervals.
+
+    The axes keep the limits that the curves gave them, and the rivals within them; returns EI-n's labels.
+    """
+    rows = numbers[(numbers["statistic"] == "mean") & numbers[["alpha", "lam"]].isna().all(axis=1)]
+    cut, labels = rows["acq"].isin(_CURVES), list[Text]()
+    for k, (_, own) in enumerate(rows[~cut].groupby("method", sort=True)):
+        x, y, across, along = _with_arms(own)
+        axes.errorbar(x, y, xerr=across, yerr=along, fmt=_MARKS[k % len(_MARKS)], color=GREEN, markersize=5.0,
+                      elinewidth=0.9, label=f"{short(own['method'].iloc[0])}, mean")  # fmt: skip
+    limits = axes.axis()
+    for acq, (line, colour, name) in _CURVES.items():
+        own = rows[rows["acq"] == acq].sort_values("cost_pct")
+        if len(own):
+            axes.plot(own["cost_pct"], own["error_pct"], line, color=colour, linewidth=0.9, markersize=3.0, label=name)
+        if acq == EI_STOPPED:
+            inside = own[own["error_pct"].between(*limits[2:]) & own["cost_pct"].between(*limits[:2])]
+            labels += label_points(
+                axes, inside.assign(n=inside["method"].str.rpartition("-")[2].astype(int)), "n", colour
+            )
+    axes.axis(limits)
+    return labels
+
+
+_MARKS = "DsPv^X"
+_CURVES = {  # EI stopped early: line, colour and name
+    EI_STOPPED: ("o-", "0.35", "EI after n evaluations, mean"),
+    PRICED: ("+:", "0.35", "EI stopped at a price, mean"),
+}
+
+
+def _beside(equal: Traces, n: int) -> pd.DataFrame:
+    """Return the `finals` of EI's runs stopped early: after tenths of n evaluations, and to each of `PRICES`."""
+    ei = equal.select((equal.runs["method"] == EI).to_numpy())
+    design = int(ei.proposed.argmax(axis=1).max())
+    lengths = [k * n // 10 for k in range(1, 10) if k * n // 10 > design]
+    found = [stopped_early(equal, EI, lengths)] if lengths else []
+    if np.isfinite(ei.log_ei).any():
+        for price, stop in zip(PRICES, priced(ei, PRICES).T, strict=True):
+            ended = finals(ei, stop)
+            found.append(ended.assign(method=f"price={price:g}", acq=PRICED, alpha=np.nan, lam=np.nan))
+    return pd.concat(found, ignore_index=True) if found else finals(ei).iloc[:0]
+
+
+def _relative(traces: Traces, what: str, *axes: str) -> tuple[Traces, Relative, pd.DataFrame, int]:
+    """Return runs after N iterations on the axes and off both, relative to EI, their numbers, and how many have none.
+
+    EI stopped early is among the pairs and the numbers, not among the runs.
+    """
+    require(traces.runs, EI, what)
+    n = horizon(traces)
+    equal, short_ones = at_horizon(and_rivals(traces, n, *axes), n)
+    pairs = relative_to_ei(equal, what, _beside(equal, n))
+    numbers = tradeoff(pairs, ordered(pairs.table))
+    acq = pairs.table.drop_duplicates("method").set_index("method")["acq"]
+    return equal, pairs, numbers.assign(acq=numbers["method"].map(acq)), short_ones
+
+
+def _rivals_named(numbers: pd.DataFrame) -> str:
+    """Return the words for the methods on neither axis; "" where there are none."""
+    rows = numbers[numbers[["alpha", "lam"]].isna().all(axis=1)]
+    own = [short(method) for method in sorted(set(rows.loc[~rows["acq"].isin(_CURVES), "method"]))]
+    stopped = {EI_STOPPED: "EI after n evaluations (number: n)", PRICED: "EI stopped where no choice pays at a price"}
+    own += [name for acq, name in stopped.items() if acq in set(rows["acq"])]
+    cool = " (EI-cool and CArBO by the share of iterations left)" if {EICOOL, "carbo"} & set(rows["method"]) else ""
+    return f" and, means only, of {', '.join(own)}{cool}" if own else ""
 
 
 def _with_arms(rows: pd.DataFrame) -> list[np.ndarray]:
@@ -67,11 +129,6 @@ def finish(axes: Axes, n: int) -> None:
     axes.set_ylabel(f"best error after {n} iterations (% of EI's)")
 
 
-def _and_of_cool(numbers: pd.DataFrame) -> str:
-    """Return the words for EI-cool beside another family; "" where it has no runs."""
-    return " and of EI-cool, by the share of iterations left" if EICOOL in set(numbers["method"]) else ""
-
-
 # F3: bi-optimization of EI^alpha, cost against error relative to EI (STUDY: F3).
 
 
@@ -81,28 +138,26 @@ def f3(traces: Traces, out_dir: Path) -> Drawn:
 
     Raises BadInput without runs of `ei`.
     """
-    require(traces.runs, EI, "F3")
+    _, pairs, numbers, lacking = _relative(traces, "F3", "alpha")
     n = horizon(traces)
-    equal, short = at_horizon(and_cool(traces, n, "alpha"), n)
-    pairs = relative_to_ei(equal, "F3")
-    numbers = tradeoff(pairs, ordered(pairs.table))
     caption = sentence(
-        f"F3. Total cost and best {traces.judge} error of {n} iterations of EI^alpha{_and_of_cool(numbers)}, in",
+        f"F3. Total cost and best {traces.judge} error of {n} iterations of EI^alpha{_rivals_named(numbers)}, in",
         "percent of EI's on the same problem and seed (EI = 100), mean and median over",
         f"{scope(pairs.table, traces.evaluator)}, {span(numbers['n'], 'pair')}.",
         f"Bars: {intervals(pairs.table)}",
         THINNED,
-        pairs_left_out(pairs, short, n),
+        CLIPPED,
+        pairs_left_out(pairs, lacking, n),
         footnote(pairs.table["dataset"]),
     )
     with style():
-        figure, plots = new_figure(6.4, 4.4, caption)
+        figure, plots = new_figure(7.2, 5.0, caption)
         axes, labels = plots.subplots(), list[Text]()
         for statistic, colour in (("mean", BLUE), ("median", RED)):
             rows = numbers[(numbers["statistic"] == statistic) & numbers["alpha"].notna()]
             plot(axes, rows, colour, "EI$^\\alpha$")
             labels += label_points(axes, rows, "alpha", colour)
-        plot_cool(axes, numbers)
+        labels += _plot_rivals(axes, numbers)
         finish(axes, n)
         axes.set_title("EI$^\\alpha$: cost saved against error lost (numbers: $\\alpha$)", fontsize=10)
         plots.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
@@ -113,25 +168,32 @@ def f3(traces: Traces, out_dir: Path) -> Drawn:
 # F5: contextual EI, its bi-optimization beside EI^alpha's, and the alpha it amounts to (STUDY: F5).
 
 
+_RESAMPLES = 400  # of each of hundreds of medians
+
+
 def effective_alpha(traces: Traces) -> tuple[pd.DataFrame, str]:
-    """Average the alpha that CEI amounts to over runs, for every method and iteration with at least one proposal.
+    """Return the median over runs of the alpha that CEI amounts to, for every method and iteration with a proposal.
 
     Points of the initial design were not proposed and do not count. Those for which no alpha exists are left out of the
-    mean. Returns method, lam, iteration (1-based), value (mean), low, high, n (runs), median, unsupported (the share
-    left out), and the sentence on that share, over all and by lambda.
+    median. Returns method, lam, iteration (1-based), value (median of the least alpha that makes the choice), low,
+    high, n (runs), mean, upper (median of the largest such alpha; NaN where that is not recorded), unsupported (the
+    share left out), and the sentence on that share, over all and by lambda.
     """
     runs, supported = traces.runs, np.isfinite(traces.effective_alpha) & traces.proposed
     alpha = np.where(supported, traces.effective_alpha, np.nan)
+    largest = np.where(supported, traces.effective_alpha_high, np.nan)
     parts = []
     for method in ordered(runs):
         rows = np.flatnonzero(runs["method"] == method)
         steps = np.flatnonzero(traces.proposed[rows].any(axis=0))
-        values = pd.DataFrame(alpha[np.ix_(rows, steps)], index=pd.MultiIndex.from_frame(runs.loc[rows, CELL]))
-        part = bootstrap(values, "mean")
+        index = pd.MultiIndex.from_frame(runs.loc[rows, CELL])
+        values, upper = (pd.DataFrame(ends[np.ix_(rows, steps)], index=index) for ends in (alpha, largest))
+        part = bootstrap(values, "median", resamples=_RESAMPLES)
         part = part.assign(method=method, lam=runs.loc[rows[0], "lam"], iteration=steps + 1)
         proposed = traces.proposed[np.ix_(rows, steps)].sum(axis=0)
-        parts.append(part.assign(median=values.median().to_numpy(), unsupported=1 - part["n"] / proposed))
-    columns = ["method", "lam", "iteration", "value", "low", "high", "n", "median", "unsupported"]
+        part = part.assign(mean=values.mean().to_numpy(), upper=upper.median().to_numpy())
+        parts.append(part.assign(unsupported=1 - part["n"] / proposed))
+    columns = ["method", "lam", "iteration", "value", "low", "high", "n", "mean", "upper", "unsupported"]
     counts = pd.DataFrame({"proposed": traces.proposed.sum(axis=1), "supported": supported.sum(axis=1)})
     counts = counts.groupby(runs["lam"]).sum()
     by_lambda = (1 - counts["supported"] / counts["proposed"]).dropna()
@@ -146,35 +208,33 @@ def effective_alpha(traces: Traces) -> tuple[pd.DataFrame, str]:
 
 @drawn_from("traces", "Contextual EI beside EI^alpha, and the alpha it amounts to")
 def f5(traces: Traces, out_dir: Path) -> Drawn:
-    """Draw F5, left: CEI over lambda beside EI^alpha; right: CEI's mean and median effective alpha per iteration.
+    """Draw F5, left: CEI over lambda beside EI^alpha; right: the median alpha that CEI amounts to, per iteration.
 
     Raises BadInput without runs of `ei`, or of `cei`.
     """
-    require(traces.runs, EI, "F5")
+    equal, pairs, numbers, lacking = _relative(traces, "F5", "alpha", "lam")
     n = horizon(traces)
-    equal, short = at_horizon(and_cool(traces, n, "alpha", "lam"), n)
     if equal.runs["lam"].isna().all():
         raise BadInput(f"F5 needs a method cei of {n} iterations: the records hold {', '.join(ordered(equal.runs))}")
-    pairs = relative_to_ei(equal, "F5")
     if pairs.table["lam"].isna().all():
         raise BadInput("F5: no run of cei can be compared with EI's on the same problem and seed")
-    numbers = tradeoff(pairs, ordered(pairs.table))
     curve, unsupported = effective_alpha(of_families(equal, "lam"))
     caption = sentence(
         f"F5. Left: total cost and best {traces.judge} error of {n} iterations of CEI over lambda and of",
-        f"EI^alpha{_and_of_cool(numbers)}, in percent of EI's on the same problem and seed (EI = 100), mean and",
+        f"EI^alpha{_rivals_named(numbers)}, in percent of EI's on the same problem and seed (EI = 100), mean and",
         f"median over {scope(pairs.table, traces.evaluator)}, {span(numbers['n'], 'pair')}.",
-        pairs_left_out(pairs, short, n),
-        "Right: mean (lines) and median (thin, dotted) over problems and seeds of the least alpha with which EI^alpha",
-        "would have made CEI's choice; where costs are nearly equal that alpha can be in the hundreds, and a single",
-        "such choice drives the mean, but not the median.",
+        pairs_left_out(pairs, lacking, n),
+        "Right: median over problems and seeds of the least alpha with which EI^alpha would have made CEI's choice",
+        f"(lines){', and of the largest (thin, dotted)' if curve['upper'].notna().any() else ''}; where costs are",
+        "nearly equal it can be in the hundreds, which drives a mean but no median.",
         unsupported,
         f"Bars and bands: {intervals(pairs.table)}",
         THINNED,
+        CLIPPED,
         footnote(pairs.table["dataset"]),
     )
     with style():
-        figure, plots = new_figure(11.0, 4.4, caption)
+        figure, plots = new_figure(11.6, 5.2, caption)
         left, right = plots.subplots(1, 2, width_ratios=(1.15, 1))
         labels = _draw_tradeoffs(left, numbers, n)
         _draw_effective(right, curve)
@@ -191,7 +251,7 @@ def _draw_tradeoffs(axes: Axes, numbers: pd.DataFrame, n: int) -> list[Text]:
             rows = numbers[numbers[parameter].notna() & (numbers["statistic"] == statistic)]
             plot(axes, rows, colour, name)
             labels += label_points(axes, rows, parameter, colour) if statistic == "mean" else []
-    plot_cool(axes, numbers)
+    labels += _plot_rivals(axes, numbers)
     finish(axes, n)
     axes.set_title("CEI beside EI$^\\alpha$ (numbers: $\\lambda$, $\\alpha$)", fontsize=10)
     return labels
@@ -203,7 +263,7 @@ def _draw_effective(axes: Axes, curve: pd.DataFrame) -> None:
     for lam, colour in zip(lams, sequence(len(lams)), strict=True):
         rows = curve[curve["lam"] == lam]
         axes.plot(rows["iteration"], rows["value"], color=colour, linewidth=1.3, label=f"$\\lambda$ = {lam:g}")
-        axes.plot(rows["iteration"], rows["median"], ":", color=colour, linewidth=0.8)
+        axes.plot(rows["iteration"], rows["upper"], ":", color=colour, linewidth=0.8)
         axes.fill_between(rows["iteration"], rows["low"], rows["high"], color=colour, alpha=0.15, linewidth=0)
     axes.set_yscale("symlog", linthresh=1.0)  # near-equal costs make single alphas of hundreds
     axes.set_ylim(0.0, max(1.0, axes.get_ylim()[1]))
@@ -211,5 +271,5 @@ def _draw_effective(axes: Axes, curve: pd.DataFrame) -> None:
     if lams:
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=7.5, handlelength=1.0, reverse=True)
     axes.set_xlabel("iteration (initial design included)")
-    axes.set_ylabel("effective $\\alpha$ of CEI (log scale above 1)")
+    axes.set_ylabel("median effective $\\alpha$ of CEI (log scale above 1)")
     axes.set_title("the $\\alpha$ that CEI amounts to", fontsize=10)

@@ -1,6 +1,5 @@
-"""F4 and F6: mean rank under time budgets, of EI^alpha and of EI, EIpu and contextual EI."""
+"""F4 and F6: mean rank under time budgets, of EI^alpha and of EI, EIpu and contextual EI, beside their rivals."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,101 +7,97 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from analysis.captions import footnote, intervals, ranks_left_out, scope, sentence, too_short_notes
-from analysis.plotting import BLACK, BLUE, RED, Drawn, drawn_from, new_figure, save, sequence, style
-from analysis.ranks import Ranks, minimal_budgets, rank_curves, ranks
-from analysis.selection import at_horizon, horizon, of_families, on_papers_grid
-from analysis.traces import EI, EICOOL, EIPU, Traces, ordered, require
+from analysis.captions import ended_early, footnote, intervals, ranks_left_out, scope, sentence, too_short_notes
+from analysis.plotting import BLACK, BLUE, GREEN, ORANGE, RED, Drawn, drawn_from, new_figure, save, sequence, style
+from analysis.ranks import FAMILIES, Ranks, minimal_budgets, rank_curves, ranks
+from analysis.selection import LARGEST_ALPHA, at_horizon, horizon, of_families, rivals_within_budgets
+from analysis.traces import EI, EIPU, Traces, ordered, require, short
 
 _FAINT = "0.45"
-_NAMES = {EI: "EI", EIPU: "EIpu", EICOOL: "EI-cool"}
+_VERSIONS = {False: "as in the paper", True: "at equal money"}
+_LOOKS: list[tuple[Any, Any]] = [(BLUE, "-."), (GREEN, (0, (1, 1))), (ORANGE, (0, (5, 1))), (BLUE, (0, (1, 1))),
+                                 (GREEN, "--"), (ORANGE, "-.")]  # fmt: skip
 
 
 @drawn_from("traces", "EI^alpha under time budgets")
 def f4(traces: Traces, out_dir: Path) -> Drawn:
     """Draw F4, mean rank of EI^alpha over alpha (STUDY: F4); raises BadInput without `ei`, or with EI alone."""
-    methods = ordered(traces.runs[on_papers_grid(traces.runs)])
-    who = "EI^alpha (number: alpha; EI is 0, EIpu is 1)"
-    return _draw_panels(traces, out_dir, "F4", who, methods, "alpha", "$\\alpha$ = {:g}".format)
+    return _draw_panels(traces, out_dir, "F4", "eialpha", "EI^alpha (number: alpha, up to 1; EI is 0, EIpu is 1)")
 
 
 @drawn_from("traces", "Contextual EI under time budgets")
 def f6(traces: Traces, out_dir: Path) -> Drawn:
     """Draw F6, mean rank of EI, EIpu and CEI (STUDY: F6); raises BadInput without `ei`, or with fewer than two."""
-    runs = traces.runs
-    methods = ordered(runs[runs["method"].isin([EI, EIPU]) | runs["lam"].notna()])
-    return _draw_panels(traces, out_dir, "F6", "EI, EIpu and CEI (number: lambda)", methods, "lam", "CEI {:g}".format)
+    return _draw_panels(traces, out_dir, "F6", "cei", "EI, EIpu and CEI (number: lambda)")
 
 
-def _draw_panels(
-    traces: Traces, out_dir: Path, title: str, who: str, methods: list[str], axis: str, label: Callable[[float], str]
-) -> Drawn:
-    """Draw mean rank against the share of the budget spent, one panel per multiple of the minimal budget.
+def _draw_panels(traces: Traces, out_dir: Path, title: str, family: str, who: str) -> Drawn:
+    """Draw mean rank against the share of the budget spent, one panel per multiple of the minimal budget, as the paper
+    does and below that at equal money.
 
-    methods: ranked against each other, and with EI-cool, which plans with its budget, where it has runs for that
-    budget; who: their name. axis: alpha or lam; label: of a method by its value on that axis.
+    family: whose methods (`ranks.FAMILIES`) are ranked, together with their rivals; who: its name.
     """
     require(traces.runs, EI, title)
-    cool = traces.runs[traces.runs["method"] == EICOOL]
-    planned = bool(cool["tau"].notna().any())
     n = horizon(traces)
     equal, _ = at_horizon(of_families(traces, "alpha"), n)
     budgets = minimal_budgets(equal, title)
-    ranked = ranks(traces, budgets, methods + ([EICOOL] if planned else []), what=title)
-    methods = ranked.taking_part
-    if EICOOL in methods:
-        who += " and EI-cool"
-    elif planned:
-        who += " (EI-cool has too few runs)"
-    elif len(cool):
-        who += " (EI-cool, which plans with its budget, has no runs for these budgets)"
-    values = traces.runs.drop_duplicates("method").set_index("method")[axis]
-    curves = rank_curves(ranked)
-    curves = curves.assign(**{axis: curves["method"].map(values)})
-    caption = _caption(traces, ranked, budgets, n, f"{title}. Mean rank of {who}")
-    names = {method: _NAMES.get(method) or label(float(values[method])) for method in methods}
+    own, rivals = FAMILIES[family](traces.runs), rivals_within_budgets(traces, budgets)
+    both = {money: ranks(traces, budgets, own + rivals, what=title, equal_money=money) for money in _VERSIONS}
+    methods = [method for method in own + rivals if any(method in ranked.taking_part for ranked in both.values())]
+    curves = pd.concat([rank_curves(ranked).assign(equal_money=money) for money, ranked in both.items()])
+    named = curves.join(traces.runs.drop_duplicates("method").set_index("method")[["alpha", "lam"]], on="method")
+    beside = [short(method) for method in rivals if method in methods]
+    caption = _caption(traces, both, budgets, n, f"{title}. Mean rank of {', '.join([who, *beside])},")
+    looks = _looks(own, rivals)
     with style():
-        figure, plots = new_figure(10.0, 6.2, caption)
-        panels = plots.subplots(2, 3, sharex=True, sharey=True).ravel()
-        for axes, multiple, note in zip(panels, ranked.multiples, too_short_notes(ranked), strict=True):
-            _draw_panel(axes, curves[curves["multiple"] == multiple], names)
-            _entitle(axes, multiple, note)
-        for axes in panels[3:]:
-            axes.set_xlabel("share of the budget spent")
-        for axes in panels[::3]:
+        figure, plots = new_figure(10.0, 11.4, caption)
+        grid = plots.subplots(4, 3, sharex=True, sharey=True)
+        for (money, ranked), panels in zip(both.items(), (grid[:2].ravel(), grid[2:].ravel()), strict=True):
+            found = curves[curves["equal_money"] == money]
+            for axes, multiple, note in zip(panels, ranked.multiples, too_short_notes(ranked), strict=True):
+                _draw_panel(axes, found[found["multiple"] == multiple], looks)
+                _entitle(axes, f"{multiple:.0%} of the minimal budget, {_VERSIONS[money]}", note)
+        for axes in grid[-1]:
+            axes.set_xlabel("share spent of the budget,\nor of the equal money")
+        for axes in grid[:, 0]:
             axes.set_ylabel("mean rank (1 = best)")
         entries = {  # of the first panel, whose budget counts if any does
             name: handle
-            for axes in panels[::-1]
+            for axes in grid.ravel()[::-1]
             for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)
         }
-        columns = len(methods) if len(methods) <= 9 else -(-len(methods) // 2)
-        plots.legend(list(entries.values()), list(entries), loc="outside lower center", ncols=columns)
-        return save(figure, title.lower(), caption, curves, out_dir)
+        names = [short(method) for method in methods if short(method) in entries]
+        columns = len(names) if len(names) <= 9 else -(-len(names) // 2)
+        plots.legend([entries[name] for name in names], names, loc="outside lower center", ncols=columns)
+        return save(figure, title.lower(), caption, named, out_dir)
 
 
-def _draw_panel(axes: Axes, curves: pd.DataFrame, names: dict[str, str]) -> None:
-    """Draw curves, and faint bands for EI, EIpu and EI-cool; beside the panel, all intervals at the whole budget."""
-    looks: dict[str, tuple[Any, str]] = {EI: (BLACK, "-"), EIPU: (RED, "--"), EICOOL: (BLUE, "-.")}
-    inner = [method for method in names if method not in looks]  # dark to light with their parameter
+def _looks(own: list[str], rivals: list[str]) -> dict[str, tuple[Any, Any]]:
+    """Return colour and line of every method: the family's from dark to light with their parameter."""
+    looks: dict[str, tuple[Any, Any]] = {EI: (BLACK, "-"), EIPU: (RED, "--")}
+    inner = [method for method in own if method not in looks]
     looks |= {method: (colour, "-") for method, colour in zip(inner, sequence(len(inner)), strict=True)}
+    return looks | {method: _LOOKS[k % len(_LOOKS)] for k, method in enumerate(rivals)}
+
+
+def _draw_panel(axes: Axes, curves: pd.DataFrame, looks: dict[str, tuple[Any, Any]]) -> None:
+    """Draw curves, and faint bands for EI and EIpu; beside the panel, all intervals at the whole budget."""
     for place, (method, rows) in enumerate(curves.groupby("method", sort=False)):
         colour, line = looks[str(method)]
-        axes.plot(rows["share"], rows["value"], line, color=colour, linewidth=1.4, label=names[str(method)])
-        if method in _NAMES:
+        axes.plot(rows["share"], rows["value"], linestyle=line, color=colour, linewidth=1.4, label=short(str(method)))
+        if method in (EI, EIPU):
             axes.fill_between(rows["share"], rows["low"], rows["high"], color=colour, alpha=0.12, linewidth=0)
         whole = rows.iloc[-1]
         x = 1.03 + 0.02 * place
-        axes.plot([x, x], [whole["low"], whole["high"]], line, color=colour, linewidth=1.2)
+        axes.plot([x, x], [whole["low"], whole["high"]], linestyle=line, color=colour, linewidth=1.2)
         axes.plot([x], [whole["value"]], ".", color=colour, markersize=4)
     axes.set_xlim(0, 1.04 + 0.02 * len(looks))
     axes.set_xticks(np.linspace(0, 1, 6))
 
 
-def _entitle(axes: Axes, multiple: float, note: str) -> None:
+def _entitle(axes: Axes, title: str, note: str) -> None:
     """Write which budget a panel is of; one that does not count is grey, its curves are faint and `note` says why."""
-    title = f"{multiple:.0%} of the minimal budget"
-    axes.set_title(f"{title}\n({note})" if note else title, fontsize=9, color=_FAINT if note else BLACK)
+    axes.set_title(f"{title}\n({note})" if note else title, fontsize=8.5, color=_FAINT if note else BLACK)
     if note:
         axes.set_facecolor("0.93")
         axes.grid(color="1.0")
@@ -110,17 +105,25 @@ def _entitle(axes: Axes, multiple: float, note: str) -> None:
             artist.set_alpha(0.35 * (artist.get_alpha() or 1.0))
 
 
-def _caption(traces: Traces, ranked: Ranks, budgets: pd.DataFrame, n: int, lead: str) -> str:
+def _caption(traces: Traces, both: dict[bool, Ranks], budgets: pd.DataFrame, n: int, lead: str) -> str:
     fewest, most = int(budgets["methods"].min()), int(budgets["methods"].max())
     over = f"{most}" if fewest == most else f"{fewest} to {most}"
-    banded = ", ".join(name for method, name in _NAMES.items() if method in ranked.taking_part)
+    ranked = both[False]
+    runs = traces.runs[traces.runs["lam"].isna() & ~(traces.runs["alpha"] <= LARGEST_ALPHA)]
+    absent = [method for method in ordered(runs) if method not in ranked.methods]
     return sentence(
         f"{lead} by the best {traces.judge} error among the",
         "evaluations that end within the spent share of the budget; ties share the mean rank. Minimal budget",
         f"of a problem: least median (over seeds) total cost of {n} iterations, over {over} EI^alpha",
         "methods. Mean over",
-        f"{scope(ranked.cells_used, traces.evaluator)}; bands ({banded}), and bars",
+        f"{scope(ranked.cells_used, traces.evaluator)}; bands (EI, EIpu), and bars",
         f"for the whole budget: {intervals(ranked.cells_used)}",
+        "EI stopped early is on EI's curve until it stops, and never ranks better: it has no curve of its own.",
+        f"Not ranked, for want of runs long enough or planned for these budgets: {', '.join(absent)}."
+        if absent
+        else "",
         ranks_left_out(ranked),
+        "Below, at equal money:",
+        ended_early(both[True]),
         footnote(ranked.cells_used["dataset"]),
     )

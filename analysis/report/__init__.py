@@ -13,10 +13,10 @@ from analysis.claims.verdicts import Verdict
 from analysis.cost_models import read_if_there
 from analysis.report import page, sections, summary
 from analysis.report.sections import Evaluate, Records, draw_all, verdicts
-from analysis.traces import Judge, check_same_data, collect, only
+from analysis.traces import Judge, check_same_data, collect, only, read_evaluations
 from analysis.tradeoffs import all_fronts
 from datasets.files import write_atomically
-from harness.records import read_traces, specs
+from harness.records import read_header, trace_files
 
 TITLE = "Cost-aware Bayesian optimization: the study from these records"
 
@@ -37,16 +37,17 @@ def write(
     claims; None: `analysis.claims`. say: gets every file, and what could not be made; the page says it, too, in its
     place. Raises BadInput without records.
     """
-    frame = read_traces(results_dir)
-    made = specs(results_dir)
+    frame = read_evaluations(results_dir)
+    headers = [read_header(path) for path in trace_files(results_dir)]
+    made = [header["spec"] for header in headers]
     if not mixed:
         check_same_data(made)
     traces, settings = collect(frame, wanted, judge, mixed), summary.provenance(made)
     costs, unreadable = read_if_there(results_dir)
-    records = Records(only(frame, wanted), costs, all_fronts(results_dir))
+    records = Records(only(frame, wanted), costs, all_fronts(results_dir), traces)
 
     def judged(records: Records) -> list[Verdict]:
-        found = evaluate_claims(records.frame, records.costs, records.fronts, judge, mixed)
+        found = evaluate_claims(records.frame, records.costs, records.fronts, judge, mixed, records.traces)
         return with_reason(found, unreadable)
 
     evaluate = evaluate or judged
@@ -65,7 +66,7 @@ def write(
         *sections.cost_models(costs, out_dir, unreadable),
         *sections.sensitivities(out_dir, frame),
         *sections.problems(settings, traces, out_dir, changed),
-        *sections.provenance(results_dir, made, settings, traces, changed),
+        *sections.provenance(headers, settings, traces, changed),
     ]
     summary.write_numbers(parts, out_dir)
     if not isinstance(every, str):

@@ -12,10 +12,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markdown_it import MarkdownIt
 from markupsafe import Markup, escape
 
-from analysis.claims.verdicts import FAILS, HOLDS, UNDECIDED
+from analysis.claims.verdicts import FAILS, HOLDS, PARTLY, UNDECIDED
 from analysis.plotting import Drawn
 
-VERDICTS: dict[str, str] = {HOLDS: "holds", FAILS: "fails", UNDECIDED: "open"}
+VERDICTS: dict[str, str] = {HOLDS: "holds", PARTLY: "open", FAILS: "fails", UNDECIDED: "open"}
 _REM_PER_POINT = 1.15 * 96 / 72 / 16  # letters of 9 points as large as small print on the page
 
 
@@ -118,5 +118,6 @@ def body(section: Section) -> Markup:
     text = text.replace("<table>", f"{region}<table>").replace("</table>", "</table>\n</div>")
     text = re.sub(r"<th\b", '<th scope="col"', text)
     text = re.sub(r"<td>([-+\d.,%\s\[\]]+)</td>", r'<td class="number">\1</td>', text)
-    verdict = f"<td>({'|'.join(VERDICTS)})</td>"
-    return Markup(re.sub(verdict, lambda cell: f'<td class="verdict {VERDICTS[cell[1]]}">{cell[1]}</td>', text))
+    verdict = f"<td>({'|'.join(VERDICTS)})(: [^<]*)?</td>"
+    classed = '<td class="verdict {}">{}{}</td>'
+    return Markup(re.sub(verdict, lambda cell: classed.format(VERDICTS[cell[1]], cell[1], cell[2] or ""), text))

@@ -16,7 +16,7 @@ import pandas as pd
 from analysis import selection
 from analysis import utilities as compared_utilities
 from analysis.captions import caveats, footnote, format_number, markdown_table, plural, reservations, with_caveat
-from analysis.claims.verdicts import FAILS, HOLDS, UNDECIDED, Verdict
+from analysis.claims.verdicts import FAILS, HOLDS, PARTLY, UNDECIDED, Verdict
 from analysis.cost_models import write_cost_page
 from analysis.figures import all_figures, anytime, tables
 from analysis.figures import utilities as utilities_figure
@@ -27,24 +27,29 @@ from analysis.report.page import Figure, Section, plain
 from analysis.sensitivities import from_other_data
 from analysis.traces import REPLAYED, Traces
 from datasets.errors import BadInput
-from harness.records import read_header, read_timings, spec_hash, trace_files
+from harness.records import read_timings, spec_hash
 from tabular_cache.table import TABLES, read_manifest
 
 
 @dataclass(frozen=True)
 class Records:
-    """All that the report is made from: evaluations (`read_traces`), records of cost models, fronts; None: none."""
+    """All that the report is made from: evaluations (`read_traces`), records of cost models, fronts; None: none.
+
+    traces: what `collect` makes of the evaluations, None where it is not at hand.
+    """
 
     frame: pd.DataFrame
     costs: pd.DataFrame | None = None
     fronts: pd.DataFrame | None = None
+    traces: Traces | None = None
 
     def without(self, datasets: list[str]) -> "Records":
         """Return the records of the other data sets."""
         parts = (self.frame, self.costs, self.fronts)
         frame, costs, fronts = (None if p is None else p[~p["dataset"].isin(datasets)] for p in parts)
         assert frame is not None
-        return Records(frame, costs, fronts)
+        own = self.traces and self.traces.select(~self.traces.runs["dataset"].isin(datasets).to_numpy())
+        return Records(frame, costs, fronts, own)
 
 
 Evaluate = Callable[[Records], Sequence[Verdict]]
@@ -75,10 +80,11 @@ def count(found: Sequence[Verdict]) -> str:
     n = Counter(verdict.verdict for verdict in found)
     words = (
         (HOLDS, "holds", "hold"),
+        (PARTLY, "holds only in part", "hold only in part"),
         (FAILS, "does not hold", "do not hold"),
         (UNDECIDED, "is undecided", "are undecided"),
     )
-    return ", ".join(f"{n[kind]} {one if n[kind] == 1 else many}" for kind, one, many in words)
+    return ", ".join(f"{n[k]} {one if n[k] == 1 else many}" for k, one, many in words if n[k] or k != PARTLY)
 
 
 def number(verdict: Verdict) -> str:
@@ -92,7 +98,7 @@ def number(verdict: Verdict) -> str:
 
 def table(found: Sequence[Verdict]) -> str:
     """Return the headline table: claim, the paper's number, the one of ours that decided, verdict."""
-    rows = [{"#": str(v.number), "verdict": v.verdict, "claim": plain(v.claim), "ours [95 %]": plain(number(v)),
+    rows = [{"#": str(v.number), "verdict": v.said, "claim": plain(v.claim), "ours [95 %]": plain(number(v)),
              "paper": plain(v.paper)} for v in found]  # fmt: skip
     return markdown_table(pd.DataFrame(rows))
 
@@ -107,7 +113,7 @@ def reasons(found: Sequence[Verdict]) -> list[str]:
     out = []
     for v in found:
         over = "" if v.taken_over in ("", "-") else f" *Taken over:* {ended(v.taken_over)}"
-        out.append(f"**{v.number}. {ended(v.claim)}** **{v.verdict.capitalize()}:** {ended(v.why)}")
+        out.append(f"**{v.number}. {ended(v.claim)}** **{v.said.capitalize()}:** {ended(v.why)}")
         if v.deciding:
             out.append(f"*Numbers:* {ended(v.ours)}")
         out.append(f"*Statistic:* {ended(v.statistic)} *Rule:* {ended(v.rule)}{over}")
@@ -117,7 +123,7 @@ def reasons(found: Sequence[Verdict]) -> list[str]:
 def compared(found: Sequence[Verdict], without: Sequence[Verdict]) -> str:
     """Return the table of verdicts with and without some data sets, and whether they differ."""
     others = {v.number: v for v in without}
-    rows = [{"#": str(v.number), "all": v.verdict, "without": others[v.number].verdict,
+    rows = [{"#": str(v.number), "all": v.said, "without": others[v.number].said,
              "differs": "yes" if others[v.number].verdict != v.verdict else "no",
              "claim": plain(v.claim), "ours without them [95 %]": plain(number(others[v.number]))}
             for v in found if v.number in others]  # fmt: skip
@@ -134,7 +140,7 @@ def headline(traces: Traces) -> list[Section]:
 
 def _numbers(traces: Traces, title: str, without: list[str], prefix: str) -> list[Section]:
     ranked = [
-        summary.ranks_section(traces, family, title, without, f"{prefix}ranks-{family}") for family in summary.FAMILIES
+        summary.ranks_section(traces, family, title, without, f"{prefix}ranks-{family}") for family in summary.NAMES
     ]
     return [summary.relative_section(traces, title, without, f"{prefix}relative"), *ranked]
 
@@ -338,10 +344,13 @@ def changed(records: Records, settings: Settings, traces: Traces) -> str:
 
 
 def provenance(
-    results_dir: Path, made: Sequence[dict[str, Any]], settings: Settings, traces: Traces, changed: str = ""
+    headers: Sequence[Mapping[str, Any]], settings: Settings, traces: Traces, changed: str = ""
 ) -> list[Section]:
-    """Return where the numbers come from: specs `made`, settings, tables (what is not of them: `changed`), versions."""
-    hashes = sorted({spec_hash(spec) for spec in made})
+    """Return where the numbers come from: specs, settings, tables (what is not of them: `changed`), versions.
+
+    headers: of the records (`harness.records.read_header`).
+    """
+    hashes = sorted({spec_hash(header["spec"]) for header in headers})
     whole = spec_hash({"specs": hashes})
     head = f"Spec hash of these records: `{whole}` (over the hashes of {plural(len(hashes), 'spec')})."
     warning = [f"**{changed}**"] if changed else []
@@ -350,7 +359,7 @@ def provenance(
         Section("provenance", "Provenance", [head]),
         Section("settings", "Settings of the runs", ["\n".join(summary.lines(shown))], level=3),
         Section("tables", "Measured tables", [*warning, *_tables(settings, traces)], level=3),
-        Section("versions", "Versions", _versions(results_dir), level=3),
+        Section("versions", "Versions", _versions(headers), level=3),
     ]
 
 
@@ -376,7 +385,7 @@ def _tables(settings: Settings, traces: Traces) -> list[str]:
     return [head, "Measured in:", markdown_table(pd.DataFrame(rows))] if rows else [head]
 
 
-def _versions(results_dir: Path) -> list[str]:
+def _versions(headers: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return what the page was made with, and the records: one line per set of versions, with how many files."""
 
     def installed(package: str) -> str:
@@ -387,8 +396,7 @@ def _versions(results_dir: Path) -> list[str]:
 
     now = {"Python": platform.python_version(), "this project": installed("cost-aware-bo")}
     now |= {name: installed(name) for name in LIBRARIES}
-    headers = (read_header(path).get("versions", {}) for path in trace_files(results_dir))
-    found = Counter(json.dumps(versions, sort_keys=True) for versions in headers)
+    found = Counter(json.dumps(header.get("versions", {}), sort_keys=True) for header in headers)
     return [f"This page was made with {_listed(now)}."] + [
         f"{plural(files, 'file')} of records made with {_listed(json.loads(made)) or 'versions not written down'}."
         for made, files in sorted(found.items())

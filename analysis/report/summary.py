@@ -11,6 +11,7 @@ import pandas as pd
 
 from analysis.captions import (
     caveats,
+    ended_early,
     footnote,
     format_intervals,
     intervals,
@@ -23,15 +24,15 @@ from analysis.captions import (
     with_caveat,
 )
 from analysis.plotting import Drawn, write_csv
-from analysis.ranks import Ranks, minimal_budgets, rank_curves, ranks
+from analysis.ranks import FAMILIES, Ranks, minimal_budgets, rank_curves, ranks
 from analysis.report.page import Section, markdown
-from analysis.selection import at_horizon, horizon, of_families, on_papers_grid
-from analysis.traces import EI, EIPU, Traces, ordered
+from analysis.selection import at_horizon, horizon, of_families, rivals_within_budgets
+from analysis.traces import Traces, ordered
 from analysis.tradeoffs import relative_to_ei, tradeoff
 from datasets.errors import BadInput
 from datasets.files import write_atomically
 
-FAMILIES = {"cei": "EI, EIpu and CEI", "eialpha": "EI^alpha among themselves"}
+NAMES = {"cei": "EI, EIpu and CEI", "eialpha": "EI^alpha"}
 VARIED = {"dataset", "pipeline", "dataset_config", "pipeline_config", "acq", "method", "rule", "lam", "alpha"}
 """What the study's grid varies and the summary's tables show; the rest is provenance."""
 
@@ -54,7 +55,7 @@ def write(
     if present and set(traces.runs["dataset"]) - set(present):
         variants.append((f", without {', '.join(present)}", present))
     sections = [relative_section(traces, title, without, level=2) for title, without in variants]
-    for family in FAMILIES:
+    for family in NAMES:
         sections += [ranks_section(traces, family, title, without, level=2) for title, without in variants]
     drawn: list[str] = []
     for name, one in figures.items():
@@ -123,11 +124,10 @@ def relative_section(traces: Traces, title: str, without: list[str], name: str =
 def ranks_section(
     traces: Traces, family: str, title: str, without: list[str], name: str = "ranks", level: int = 3
 ) -> Section:
-    """Rank a family at the whole budgets, leaving the data sets `without` aside.
-
-    family: ``cei`` with EI and EIpu (F6), or ``eialpha`` with both.
+    """Rank a family of `ranks.FAMILIES` and its rivals at the whole budgets, leaving the data sets `without` aside: as
+    the paper does, and at equal money.
     """
-    title = f"Mean rank under a budget: {FAMILIES[family]}{title}"
+    title = f"Mean rank under a budget: {NAMES[family]} and rivals{title}"
     traces = _leave_aside(traces, without)
     runs, own = traces.runs, of_families(traces, "alpha")
     try:
@@ -135,17 +135,22 @@ def ranks_section(
             found = ", ".join(ordered(runs)) or "no run"
             raise BadInput(f"the minimal budget needs a method of EI^alpha: the records hold {found}")
         equal, _ = at_horizon(own, horizon(traces))
-        member = runs["lam"].notna() | runs["method"].isin([EI, EIPU]) if family == "cei" else on_papers_grid(runs)
         budgets = minimal_budgets(equal, "the summary")
-        ranked = ranks(traces, budgets, ordered(runs[member]), shares=np.ones(1), what="the summary")
+        methods = FAMILIES[family](runs) + rivals_within_budgets(traces, budgets)
+        both = [ranks(traces, budgets, methods, shares=np.ones(1), what="the summary", equal_money=money)
+                for money in (False, True)]  # fmt: skip
     except BadInput as error:
         return Section(name, title, [f"Not computed: {error}."], level)
-    numbers, shown = rank_table(ranked)
+    (numbers, shown), (at_money, shown_at_money) = map(rank_table, both)
+    numbers = pd.concat([numbers.assign(equal_money=False), at_money.assign(equal_money=True)])
     text = [
         f"Rank 1 is best, by the {traces.judge} error; budgets in percent of each problem's minimal budget. "
-        f"{scope(ranked.cells_used, traces.evaluator)}.",
+        f"{scope(both[0].cells_used, traces.evaluator)}.",
         markdown_table(shown),
-        ranks_left_out(ranked),
+        ranks_left_out(both[0]),
+        "The same at equal money:",
+        markdown_table(shown_at_money),
+        ended_early(both[1]),
     ]
     csv = numbers.assign(family=family, judge=traces.judge, without=" ".join(without))
     return Section(name, title, text, level, table="ranks", numbers=csv)
@@ -157,10 +162,11 @@ def rank_table(ranked: Ranks) -> tuple[pd.DataFrame, pd.DataFrame]:
     The heading of a budget that does not count says how many runs are too short for it.
     """
     numbers = rank_curves(ranked).drop(columns="share")
-    shown = pd.DataFrame({"method": ranked.methods})
+    methods = ranked.taking_part
+    shown = pd.DataFrame({"method": methods})
     marks = dict(zip(ranked.multiples, too_short_notes(ranked), strict=True))
     for multiple, rows in numbers.groupby("multiple", sort=True):
-        triples = rows.set_index("method").loc[ranked.methods, ["value", "low", "high"]]
+        triples = rows.set_index("method").reindex(methods)[["value", "low", "high"]]
         mark = f" ({marks[multiple]})" if marks[multiple] else ""
         shown[f"{multiple:.0%}{mark}"] = format_intervals(triples, 2)
     return numbers, shown

@@ -6,6 +6,7 @@ Archambeau and Seeger 2020, "Cost-aware Bayesian optimization" (CArBO).
 """
 
 import math
+from abc import abstractmethod
 from functools import lru_cache
 from typing import ClassVar, no_type_check
 
@@ -17,10 +18,40 @@ from harness.acquisitions.cost_rules import Cool
 from harness.arrays import Candidates, PerCandidate, Points, Vector
 from harness.compile_cache import njit
 from harness.errors import number
+from harness.problem import Candidates as Offered
+from harness.problem import Problem, WrappedProblem
 from harness.space import sobol
 from harness.streams import seed_sequence
+from harness.surrogates import Part
 
 _SHORTEST = 128  # points that are made of a Sobol sequence at once
+
+
+class Design(Part):
+    """Chooses the points that a run begins with; `design=...` names one."""
+
+    @abstractmethod
+    def points(self, problem: Problem, n: int) -> Points:
+        """Return up to `n` >= 1 points of the unit cube, in the order in which they are to be evaluated.
+
+        Raises BadInput for a problem that the design cannot serve.
+        """
+
+    def fingerprint(self, problem: Problem) -> str | None:
+        """Return a hash of all that the design knows before `problem`, None if nothing; raises BadInput as `points`."""
+        return None
+
+
+class DesignedProblem(WrappedProblem):
+    """A problem whose runs begin with the points of a design, or those nearest to them that can be evaluated."""
+
+    def __init__(self, problem: Problem, design: Design) -> None:
+        super().__init__(problem)
+        self._design = design
+
+    def initial(self, n: int) -> Offered:
+        """Return the design's points."""
+        return self._problem.nearest(self._design.points(self._problem, n))
 
 
 class RandomSearch(CostRule):

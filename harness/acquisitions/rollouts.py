@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, no_type_check
+from typing import Any, ClassVar, no_type_check
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -234,6 +234,7 @@ def rollout_values(
     incumbent: float,
     normals: Float[np.ndarray, "p m 3"],
     steps: int,
+    overrun: bool = False,
 ) -> Float[np.ndarray, "s p"]:
     """Return the expected improvement gathered after the start on each of p paths, at most `steps` evaluations in all.
 
@@ -248,19 +249,22 @@ def rollout_values(
     fall of the incumbent, with less variance than the falls drawn. (EI given the noisy observations would take f there
     for independent of best, and pay twice for one minimum.) A start of -1 is none: the first point is chosen as the
     next ones are, and counts as they do.
-    normals: behind f, noise and cost.
+    normals: behind f, noise and cost. overrun: the evaluation that uses up the last of the time counts, and ends the
+    path, and any point may be the next, whatever it costs.
     """
     values = np.zeros((len(starts), len(normals)))
+    # rounding: what takes just the time left is in time; with overrun it leaves none for another
+    left = max(budget.left * (1.0 - _ROUNDING), 0.0) if overrun else math.exp(budget.log_left())
     _paths(
         joint.mean, np.ascontiguousarray(joint.covariance), joint.noise, exp(budget.log_cost), budget.log_cost_sd,
-        starts, incumbent, math.exp(budget.log_left()), joint.draw(normals[:, :, 0]), normals, steps, values,
+        starts, incumbent, left, joint.draw(normals[:, :, 0]), normals, steps, overrun, values,
     )  # fmt: skip
     return values
 
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def _paths(mean, covariance, noise, cost, cost_sd, starts, incumbent, left, f, normals, steps, values):  # type: ignore[no-untyped-def]
+def _paths(mean, covariance, noise, cost, cost_sd, starts, incumbent, left, f, normals, steps, overrun, values):  # type: ignore[no-untyped-def]
     """Fill `values`, (starts, paths)."""
     pool = len(mean)
     mu, var, V = np.empty(pool), np.empty(pool), np.empty((steps, pool))
@@ -272,23 +276,25 @@ def _paths(mean, covariance, noise, cost, cost_sd, starts, incumbent, left, f, n
                 mu[j], var[j], free[j] = mean[j], max(covariance[j, j], 0.0), True
                 mu_f[j], var_f[j] = mu[j], var[j]
             best, time, i = incumbent, left, starts[s]
+            if overrun and not time > 0.0:
+                break
             if i < 0:
-                i = _next(mu, var, best, cost, time, free)
+                i = _next(mu, var, best, cost, np.inf if overrun else time, free)
                 if i < 0:
                     break
             for t in range(steps):
                 time -= cost[i] * math.exp(cost_sd[i] * normals[p, i, 2])
-                if time < 0.0:
+                if time < 0.0 and not overrun:
                     break
                 if t > 0 or starts[s] < 0:
                     values[s, p] += expected_improvement(best - mu_f[i], math.sqrt(var_f[i]))
-                if t + 1 == steps:
+                if t + 1 == steps or (overrun and not time > 0.0):
                     break
                 free[i] = False
                 best = min(best, f[p, i])
                 _observe(mu, var, V, t, covariance, i, noise, f[p, i] + math.sqrt(noise) * normals[p, i, 1])
                 _observe(mu_f, var_f, V_f, t, covariance, i, 0.0, f[p, i])
-                i = _next(mu, var, best, cost, time, free)
+                i = _next(mu, var, best, cost, np.inf if overrun else time, free)
                 if i < 0:
                     break
 
@@ -354,6 +360,10 @@ class MonteCarloMultiStep(LookAhead):
     U_0: the same of myopic EI without x, on the same paths, with one evaluation fewer and the time of the best one per
     cost gone; with one evaluation ahead it is 0 and MCMS is EI. U alone, the paper's, is marginal=false: the argmax is
     the same, but most of U is a future common to all, so that the contextual rule would take the cheapest point.
+    The paper's own form is `published` (utility=mcms_paper): no shortlist, no pool, no limit of steps (null), planned
+    and marginal false, and overrun: an evaluation counts if it begins before the deadline, the last one whatever it
+    takes, so that the first always counts in full. These shortcuts are for speed; what each does to the result stands
+    in analysis/papers/snoek2011/README.md.
     Source: Snoek, Larochelle and Adams 2011, "Opportunity cost in Bayesian optimization" (Monte Carlo
     multi-step myopic EI, MCMS).
     """
@@ -364,17 +374,28 @@ class MonteCarloMultiStep(LookAhead):
 
     def __init__(
         self,
-        shortlist: int = 20,
+        shortlist: int | None = 20,
         paths: int = 32,
-        steps: int = 10,
-        pool: int = 100,
+        steps: int | None = 10,
+        pool: int | None = 100,
         planned: bool = True,
         marginal: bool = True,
+        overrun: bool = False,
     ) -> None:
-        self.shortlist, self.paths = whole("utility.shortlist", shortlist, 1), whole("utility.paths", paths, 1)
-        self.steps, self.pool = whole("utility.steps", steps, 1), whole("utility.pool", pool, 1)
+        self.paths = whole("utility.paths", paths, 1)
+        self.shortlist, self.steps, self.pool = (
+            None if value is None else whole(f"utility.{name}", value, 1)
+            for name, value in (("shortlist", shortlist), ("steps", steps), ("pool", pool))
+        )
         self.planned = flag("utility.planned", planned)
         self.marginal = flag("utility.marginal", marginal)
+        self.overrun = flag("utility.overrun", overrun)
+
+    @classmethod
+    def published(cls, **shortcuts: Any) -> "MonteCarloMultiStep":
+        """Return MCMS as its paper has it, but for the `shortcuts` named."""
+        whole_path: dict[str, Any] = {"shortlist": None, "pool": None, "steps": None, "planned": False}
+        return cls(**{**whole_path, "marginal": False, "overrun": True, **shortcuts})
 
     def check(self, setup: Setup) -> None:
         """Refuse, besides, rules that divide by the cost when the deadline counts it already."""
@@ -384,21 +405,25 @@ class MonteCarloMultiStep(LookAhead):
     def log_value(self, context: StepContext) -> PerCandidate:
         """Return log MCMS in units of y; -inf where it is not > 0, off the shortlist, too close to the deadline."""
         budget = RemainingBudget.of(context)
-        first = latent_log_ei(context) + budget.log_chance()
+        if self.overrun and budget.left > 0.0:
+            first = latent_log_ei(context)  # whatever it takes, it counts
+        else:
+            first = latent_log_ei(context) + budget.log_chance()
         fits = np.flatnonzero(first > -np.inf)
         if len(fits) == 0:
             return first
-        chosen, pool = (
-            fits[leaders(first[fits], context.log_cost[fits], size, (0.0, 1.0))] for size in (self.shortlist, self.pool)
-        )
-        pool, steps = np.union1d(chosen, pool), evaluations_ahead(context, self.steps)
+        sizes = (len(fits) if size is None else size for size in (self.shortlist, self.pool))
+        chosen, pool = (fits[leaders(first[fits], context.log_cost[fits], size, (0.0, 1.0))] for size in sizes)
+        pool = np.union1d(chosen, pool)
+        steps = evaluations_ahead(context, len(pool) if self.steps is None else self.steps)
         plan = budget.planned(first, steps) if self.planned else budget
         normals = context.rng("mcms").standard_normal((self.paths, len(pool), 3))
         joint, starts = pooled(context, pool), np.searchsorted(pool, chosen)
-        later = rollout_values(joint, plan.at(pool), starts, context.incumbent, normals, steps).mean(axis=1)
+        best, over = context.incumbent, self.overrun
+        later = rollout_values(joint, plan.at(pool), starts, best, normals, steps, over).mean(axis=1)
         value = np.logaddexp(first[chosen], log(later))
         if self.marginal:
             none, left = np.array([-1]), plan.passed(first).at(pool)
-            without = rollout_values(joint, left, none, context.incumbent, normals, steps - 1).mean()
+            without = rollout_values(joint, left, none, best, normals, steps - 1, over).mean()
             value = excess(value, math.log(without) if without > 0.0 else -math.inf)
         return spread(chosen, value, len(first))

@@ -16,6 +16,7 @@ from jaxtyping import Float
 
 from harness.arrays import Candidates, Indices, MeanSd, PerCandidate, Points, Vector
 from harness.errors import BadInput
+from harness.problem import Problem
 from harness.surrogates.likelihood import factor, product
 
 _JITTERS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)  # of the largest variance; points close together are nearly dependent
@@ -186,6 +187,14 @@ class Surrogate(Part):
     @abstractmethod
     def fit(self, X: Points, y: Vector) -> Posterior:
         """Fit to n >= 1 observations `y` (finite) at unit-cube points `X`."""
+
+    def start(self, problem: Problem) -> None:
+        """Take the problem before its first evaluation; raises BadInput for one that the model cannot serve."""
+
+    def fingerprint(self, problem: Problem) -> str | None:
+        """Return a hash of all that the model knows before `problem`, None if nothing; raises BadInput as `start`."""
+        self.start(problem)
+        return None
 
     def draw_for(self, seed: int, problem: str) -> None:
         """Draw, if fits draw at random, from streams of the run of this seed on this problem from now on."""

@@ -29,6 +29,7 @@ from harness.surrogates.gp import observations, standardise
 # j; W and S are sums of weights and of weighted values, over all of the node's points or those that go left.
 
 _BLOCK = 256  # points
+TIE = 1e-11  # relative difference up to which two splits, or two categories' means, are equal: rounding decides nothing
 MOST_CATEGORIES = 50  # their subset is kept in the bits of an integer, absent ones' draw in those of one uniform
 
 
@@ -49,6 +50,13 @@ def _leaves(trees: int, points: int) -> Trees:
     return Trees(whole[0] - 1, np.zeros(shape), whole[1], whole[2], np.zeros(shape))
 
 
+@njit(cache=True)
+@no_type_check
+def _above(one, other):  # type: ignore[no-untyped-def]
+    """Say whether `one` is higher than `other` by more than rounding; of equals the first tried stays the best."""
+    return one - other > TIE * max(abs(one), abs(other)) if other > -np.inf else one > other
+
+
 @njit(cache=True, error_model="numpy")
 @no_type_check
 def numeric(X, y, w, line, start, stop, j, weight, total):  # type: ignore[no-untyped-def]
@@ -66,7 +74,7 @@ def numeric(X, y, w, line, start, stop, j, weight, total):  # type: ignore[no-un
         if after > here:
             rest = total - summed
             gain = summed * summed / lefts + rest * rest / (weight - lefts)
-            if gain > best:
+            if _above(gain, best):
                 best, low, high = gain, here, after
     return best, low, high
 
@@ -89,7 +97,7 @@ def categorical(X, y, w, line, start, stop, j, k, weight, total, draw, counts, s
         if counts[c] > 0:
             bits &= ~(np.int64(1) << c)
             at = present  # insertion sort by mean
-            while at > 0 and sums[codes[at - 1]] * counts[c] > sums[c] * counts[codes[at - 1]]:
+            while at > 0 and _above(sums[codes[at - 1]] * counts[c], sums[c] * counts[codes[at - 1]]):
                 codes[at] = codes[at - 1]
                 at -= 1
             codes[at] = c
@@ -103,7 +111,7 @@ def categorical(X, y, w, line, start, stop, j, k, weight, total, draw, counts, s
         prefix |= np.int64(1) << c
         rest = total - summed
         gain = summed * summed / lefts + rest * rest / (weight - lefts)
-        if gain > best:
+        if _above(gain, best):
             best, best_bits = gain, prefix | bits
     return best, best_bits
 
@@ -182,14 +190,14 @@ def grow(X, Y, W, order, categories, uniforms, tries, min_split, feature, thresh
                     j = inputs[tried]
                     if categories[j] == 0:
                         gain, lower, upper = numeric(X, y, w, lists[j], start, stop, j, weight, total)
-                        if gain > best:
+                        if _above(gain, best):
                             best, chosen, low, high = gain, j, lower, upper
                     else:
                         gain, bits = categorical(
                             X, y, w, lists[j], start, stop, j, categories[j], weight, total, draws[d + 1],
                             counts, sums, codes,
                         )  # fmt: skip
-                        if gain > best:
+                        if _above(gain, best):
                             best, chosen, best_codes = gain, j, bits
                 if chosen >= 0:
                     place = low + draws[d] * (high - low)
@@ -396,10 +404,11 @@ class CensoredForest:
     ``mean``: the same with the truncated distribution's mean in every tree. ``dropped``: censored points are left out.
     ``bound``: bounds are taken as values, as they are whatever the treatment where nothing is uncensored.
 
-    kappa_max, in units of y: no mean of a point's imputations is above it; where one would be, they are drawn towards
-    the bound, v -> bound + r (v - bound), which keeps their order and never leaves them below the bound (our reading:
-    the paper caps the mean, and does not say how). tolerance: largest change of a point's mean imputation over all
-    trees (those without the point hold its bound), in sds of y, at which it has converged; iterations: refits at most.
+    kappa_max, in units of y: no mean m of a point's imputations is above it; where one would be, m - kappa_max is
+    subtracted from each of them, so that they spread as before, the lowest perhaps below the bound (the paper's
+    footnote 3; for ``mean`` this is the lower of the two). tolerance: largest change of a point's mean imputation over
+    all trees (those without the point hold its bound, less the same), in sds of y, at which it has converged;
+    iterations: refits at most.
     Source: Hutter, Hoos and Leyton-Brown 2013, Algorithm 1; Schmee and Hahn 1979 (``mean``).
     """
 
@@ -444,7 +453,7 @@ class CensoredForest:
                 values = np.broadcast_to(truncated_moments(mean, sd, bound)[0], own.shape)
             else:
                 values = _quantiles(own, mean, sd, bound)
-            Y[:, censored] = _capped(values, own, bound, limit)
+            Y[:, censored] = _capped(values, own, limit)
             posterior = self._forest.fit_each(X, Y, sample.counts, sample, location)
             change = float(np.abs(Y[:, censored].mean(axis=0) - before).max()) / location[1]
             step += 1
@@ -470,12 +479,10 @@ def _quantiles(counts: np.ndarray, mean: np.ndarray, sd: np.ndarray, bound: np.n
     return values
 
 
-def _capped(values: np.ndarray, counts: np.ndarray, bound: np.ndarray, limit: float) -> Float[np.ndarray, "B c"]:
-    """Return the imputations drawn towards their bounds where their mean over copies is above `limit`."""
+def _capped(values: np.ndarray, counts: np.ndarray, limit: float) -> Float[np.ndarray, "B c"]:
+    """Return the imputations, each point's less what their mean over its copies is above `limit`."""
     if not math.isfinite(limit):
         return values
     weight = np.where(counts.any(axis=0), counts, 1)
     mean = (weight * values).sum(axis=0) / weight.sum(axis=0)
-    over = mean > limit
-    share = np.where(over, (limit - bound) / np.where(over, mean - bound, 1.0), 1.0)
-    return bound + share * (values - bound)
+    return values - np.maximum(mean - limit, 0.0)

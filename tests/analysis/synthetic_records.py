@@ -133,14 +133,17 @@ def on_disk(
             write_block(results, block_files(described, list(seeds), trace, timings))
 
 
-def fronts_on_disk(results: Path, problems: Iterable[tuple[str, str]], seeds: Sequence[int], stays: bool) -> None:
-    """Write EI's runs of 8 iterations with fronts of four points, all of which stay, or none; one is evaluated."""
-    steps, points = 8, 4
+def fronts_on_disk(
+    results: Path, problems: Iterable[tuple[str, str]], seeds: Sequence[int], stays: bool, steps: int = 8
+) -> None:
+    """Write EI's runs of some iterations with fronts of four points, all of which stay, or none; one is evaluated."""
+    points = 4
     for dataset, pipeline in problems:
         trace, fronts = block(dataset, pipeline, Way("ei"), seeds, steps), {name: list[Any]() for name in FRONTS.names}
         for seed, step, k in itertools.product(seeds, range(INITIAL, steps), range(points)):
             known = stays if k and step < steps - 1 else None  # the point evaluated, and the last front: no next step
-            row = {"seed": seed, "step": step, "candidate": 10 * step + k, "stays": known}
+            row = {"seed": seed, "step": step, "candidate": 10 * step + k, "stays": known, "chosen": k == 0}
+            row["stays_for"] = None if known is None else (steps - 1 - step) * stays
             row |= {"log_ei": float(k), "log_cost": float(k), "then_log_ei": float(k), "then_log_cost": float(k)}
             for name, values in fronts.items():
                 values.append(row.get(name))

@@ -13,11 +13,9 @@ from scipy.stats import mannwhitneyu
 
 from analysis.__main__ import main
 from analysis.papers.hutter2013 import (
-    GRID,
-    SLACK,
     by_model,
     by_slack,
-    cost,
+    gain,
     medians,
     read_censored,
     read_runs,
@@ -25,6 +23,7 @@ from analysis.papers.hutter2013 import (
     steps,
     test_times,
 )
+from analysis.papers.hutter2013.example import GRID, SLACK, cost
 from datasets.errors import BadInput
 from harness.configurator.experiment import read, trials
 from harness.configurator.experiment import run_all as run_trials
@@ -94,6 +93,16 @@ def test_medians_are_marked_by_mann_whitney_against_the_best() -> None:
     assert found["best"].tolist() == [True, True, False] and (found["default_s"] == 3.0).all()
 
 
+def test_what_capping_gains_is_a_ratio_of_medians() -> None:
+    times = pd.DataFrame(
+        {"slack": np.repeat([1.3, np.inf], 30), "test_s": np.r_[np.linspace(1, 3, 30), np.full(30, 6.0)]}
+    )
+    value, low, high = gain(times, 1.3)
+    assert value == 3.0 and 2.0 < low < 3.0 < high < 6.0
+    with pytest.raises(BadInput, match=r"no runs under slack factor 1\.1"):
+        gain(times, 1.1)
+
+
 def test_numbers_are_those_of_the_records(results: Path) -> None:
     found = read_censored(results)
     slack = by_slack(found)
@@ -120,7 +129,13 @@ def test_everything_is_drawn_and_says_what_is_missing(
     assert main(["censored", f"results_dir={results}", f"out_dir={tmp_path}"]) == 0
     assert {p.name for p in tmp_path.glob("*.png")} == {"c1.png", "c2.png", "c3.png"}
     text = (tmp_path / "censored.md").read_text()
-    for title in ("on the tables", "on solver runtimes", "25 % of the trainings time out", "Configured solvers"):
+    for title in (
+        "on the tables",
+        "on solver runtimes",
+        "25 % of the trainings time out",
+        "Configured solvers",
+        "table 1",
+    ):
         assert title in text
     (tmp_path / "nothing").mkdir()
     assert main(["censored", f"results_dir={tmp_path / 'nothing'}", f"out_dir={tmp_path}"]) == 3
@@ -132,7 +147,9 @@ def test_the_halves_of_solver_runs_do_not_go_by_how_configurations_were_found(re
     records = [r for r in read_runs(results) if r["spec"].get("slack", 0) is None]
     asked: list[np.ndarray] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("analysis.papers.hutter2013.slack_rows", lambda data, *rest: asked.append(data.X[:, 0]) or [])
+        patch.setattr(
+            "analysis.papers.hutter2013.records.slack_rows", lambda data, *rest: asked.append(data.X[:, 0]) or []
+        )
         for k in range(2):
             solver_slack_rows([{**r, "spec": {**r["spec"], "run": k}} for r in records], (None,))
     rows = np.array(records[0]["rows"])[:, 0]

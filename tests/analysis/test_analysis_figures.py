@@ -13,7 +13,9 @@ from synthetic_records import Way, frame
 
 import datasets
 import pipelines
+from analysis.equal_cost import PRICED, PRICES
 from analysis.figures import front_figures, trace_figures
+from analysis.figures.f3_f5 import effective_alpha
 from analysis.plotting import Drawn, new_figure, place_labels, save, style
 from analysis.traces import collect
 from datasets.errors import BadInput
@@ -56,6 +58,9 @@ def drawn(least: pd.DataFrame, partial: pd.DataFrame, tmp_path_factory: pytest.T
     return out
 
 
+STOPPED = ("ei-n", PRICED)
+
+
 def ends(rows: pd.DataFrame) -> pd.DataFrame:
     """Final error and total cost per run, by plain pandas."""
     keys = ["dataset", "pipeline", "seed", "method"]
@@ -80,32 +85,52 @@ def test_files_are_what_they_say(drawn: dict[str, Drawn]) -> None:
 
 @pytest.mark.parametrize("level", ["least", "partial"])
 def test_f3_numbers(drawn: dict[str, Drawn], level: str, request: pytest.FixtureRequest) -> None:
-    numbers = drawn[f"{level}-f3"].numbers.set_index(["statistic", "method"])
+    numbers = drawn[f"{level}-f3"].numbers
+    numbers = numbers[~numbers["acq"].isin(STOPPED)].set_index(["statistic", "method"])
     found = ends(request.getfixturevalue(level))
     for measure in ("error", "cost"):
         percent = 100 * found[measure].div(found[measure]["ei"], axis=0)
         for statistic, method in numbers.index:
-            expected = getattr(percent[method], statistic)()
+            values = percent[method]
+            expected = values.groupby("dataset").mean().mean() if statistic == "mean" else values.median()
             row = numbers.loc[(statistic, method)]
             assert row[f"{measure}_pct"] == pytest.approx(expected)
-            assert row[f"{measure}_pct_low"] <= expected * (1 + 1e-12)
-            assert row[f"{measure}_pct_high"] >= expected * (1 - 1e-12)
+            if level == "least":  # one data set
+                assert np.isnan(row[f"{measure}_pct_low"]) and np.isnan(row[f"{measure}_pct_high"])
+            else:
+                assert row[f"{measure}_pct_low"] <= expected * (1 + 1e-12)
+                assert row[f"{measure}_pct_high"] >= expected * (1 - 1e-12)
     family = numbers[numbers["alpha"].notna()]
     assert family["alpha"].tolist() == {"least": [0, 1] * 2, "partial": [0, 0.1, 1] * 2}[level]
     assert ("mean", "eicool") in numbers.index or level == "least", "EI-cool beside them, where it was run"
 
 
+def test_f3_shows_what_the_same_money_buys_with_ei_stopped(drawn: dict[str, Drawn], partial: pd.DataFrame) -> None:
+    numbers = drawn["partial-f3"].numbers
+    row = numbers[(numbers["statistic"] == "mean") & (numbers["method"] == "ei-9")].iloc[0]
+    ei = partial[partial["method"] == "ei"]
+    whole, cut = (rows.groupby(["dataset", "pipeline", "seed"]).agg(error=("error", "min"), cost=("cost_s", "sum"))
+                  for rows in (ei, ei[ei["step"] < 9]))  # fmt: skip
+    expected = (100 * cut / whole).groupby("dataset").mean().mean()
+    assert [row["error_pct"], row["cost_pct"]] == pytest.approx(expected.tolist())
+    prices = numbers[numbers["acq"] == PRICED]
+    assert len(prices) == 2 * len(PRICES) and (prices["cost_pct"] <= 100 + 1e-9).all()
+    assert (
+        "EI after n evaluations (number: n), EI stopped where no choice pays at a price" in drawn["partial-f3"].caption
+    )
+
+
 def test_f3_captions_say_what_was_averaged(drawn: dict[str, Drawn]) -> None:
     least, partial = drawn["least-f3"].caption, drawn["partial-f3"].caption
     assert f"1 of {ALL} problems, 1 seed (replay), 1 pair per method" in least
-    assert "20 iterations" in least and "One data set only" in least and "Marked" not in least
+    assert "20 iterations" in least and "No intervals: one data set only" in least and "Marked" not in least
     assert f"3 of {ALL} problems, 2 seeds (replay), 6 pairs per method" in partial
-    assert "One data set only" not in partial and "hiva† (partial)" in partial
+    assert "one data set only" not in partial and "hiva† (partial)" in partial
 
 
 def test_f5_left_numbers_and_uneven_counts(drawn: dict[str, Drawn], partial: pd.DataFrame) -> None:
     numbers = drawn["partial-f5"].numbers
-    left = numbers[numbers["panel"] == "left"].set_index(["statistic", "method"])
+    left = numbers[(numbers["panel"] == "left") & ~numbers["acq"].isin(STOPPED)].set_index(["statistic", "method"])
     assert set(left.index.get_level_values("method")) == set(partial["method"])
     percent = ends(partial)["cost"]
     percent = 100 * percent.div(percent["ei"], axis=0)
@@ -121,8 +146,13 @@ def test_f5_right_averages_supported_proposals_only(drawn: dict[str, Drawn], par
     expected = proposed.groupby(["method", "step"])["effective_alpha"].agg(["mean", "count", "median"])
     found = right.set_index(["method", "iteration"]).sort_index()
     assert found.index.get_level_values("iteration").min() == 6, "the initial design was not proposed"
-    for column, name in (("value", "mean"), ("n", "count"), ("median", "median")):
+    for column, name in (("mean", "mean"), ("n", "count"), ("value", "median")):
         np.testing.assert_allclose(found[column].to_numpy(dtype=float), expected[name])
+    assert found["upper"].isna().all() and "the largest" not in drawn["partial-f5"].caption
+    both = collect(partial.assign(effective_alpha_high=partial["effective_alpha"] + 1))
+    upper = effective_alpha(both)[0]
+    upper = upper[upper["lam"].notna()].set_index(["method", "iteration"]).sort_index()
+    np.testing.assert_allclose(upper["upper"], expected["median"] + 1)
     offered = proposed.groupby(["method", "step"]).size()
     np.testing.assert_allclose(found["unsupported"], 1 - expected["count"] / offered)
     caption, gone = drawn["partial-f5"].caption, proposed["effective_alpha"].isna()
@@ -132,7 +162,7 @@ def test_f5_right_averages_supported_proposals_only(drawn: dict[str, Drawn], par
 
 
 def test_f6_compares_only_cells_that_have_every_method(drawn: dict[str, Drawn], partial: pd.DataFrame) -> None:
-    numbers = drawn["partial-f6"].numbers
+    numbers = drawn["partial-f6"].numbers.query("not equal_money")
     assert set(numbers["method"]) == {"ei", "eipu", "cei(lam=0.1)", "cei(lam=0.5)"}
     assert (numbers["n"] == 4).all()
     np.testing.assert_allclose(numbers.groupby(["multiple", "share"])["value"].sum(), 10.0)
@@ -148,11 +178,13 @@ def test_f6_compares_only_cells_that_have_every_method(drawn: dict[str, Drawn], 
 def test_rank_numbers_by_plain_loops(
     name: str, methods: list[str], drawn: dict[str, Drawn], partial: pd.DataFrame
 ) -> None:
-    numbers = drawn[f"partial-{name}"].numbers.set_index(["multiple", "share", "method"])["value"]
+    numbers = (
+        drawn[f"partial-{name}"].numbers.query("not equal_money").set_index(["multiple", "share", "method"])["value"]
+    )
     assert set(numbers.index.get_level_values("method")) == set(methods)
     complete = partial if name == "f4" else partial[partial["dataset"] == "wind"]  # the cells that have every method
-    ranks, ended = [], []
-    for _, rows in complete.groupby(["dataset", "pipeline"]):
+    ranks, ended, where = [], [], []
+    for (dataset, _), rows in complete.groupby(["dataset", "pipeline"]):
         front = rows[rows["acq"].isin(["ei", "eialpha", "eipu"])]
         budget = front.groupby(["method", "seed"])["cost_s"].sum().groupby("method").median().min()
         for _, cell in rows.groupby("seed"):
@@ -163,8 +195,10 @@ def test_rank_numbers_by_plain_loops(
                 ended.append(run["cost_s"].sum() < 2 * budget)
                 reached.append(run["error"][done].min())
             ranks.append(pd.Series(reached, index=methods).fillna(np.inf).rank())
+            where.append(dataset)
+    expected = pd.DataFrame(ranks).groupby(where).mean().mean()
     for method in methods:
-        assert numbers[2.0, 1.0, method] == pytest.approx(np.mean([r[method] for r in ranks]))
+        assert numbers[2.0, 1.0, method] == pytest.approx(expected[method])
     assert f"{np.mean(ended):.1%} (200%)" in drawn[f"partial-{name}"].caption
 
 
@@ -200,6 +234,7 @@ def test_f5_needs_cei_and_f6_two_methods(least: pd.DataFrame, tmp_path: Path) ->
 def test_f5_without_any_supported_choice(least: pd.DataFrame, tmp_path: Path) -> None:
     found = trace_figures()["f5"](collect(least.assign(effective_alpha=np.nan)), tmp_path)
     left = found.numbers[found.numbers["panel"] == "left"]
+    left = left[~left["acq"].isin(STOPPED)]
     assert left["method"].tolist() == ["ei", "eipu", "cei(lam=0.1)"] * 2 and (left["n"] == 1).all()
     assert "Left out are the 100.0% of CEI's choices" in found.caption
     assert found.numbers.loc[found.numbers["panel"] == "right", "value"].isna().all()
@@ -225,12 +260,12 @@ def test_labels_lie_neither_on_markers_nor_on_one_another_and_near_their_points(
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_f5_draws_means_and_medians(partial: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = list[Axes]()
+def test_f5_draws_both_medians(partial: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    both, found = partial.assign(effective_alpha_high=partial["effective_alpha"] * 2), list[Axes]()
     monkeypatch.setattr("analysis.figures.f3_f5.save", lambda f, *rest: found.extend(f.axes) or save(f, *rest))
-    drawn = trace_figures()["f5"](collect(partial), tmp_path)
+    drawn = trace_figures()["f5"](collect(both), tmp_path)
     curve = drawn.numbers[(drawn.numbers["panel"] == "right") & (drawn.numbers["method"] == "cei(lam=0.5)")]
     shown = [np.asarray(line.get_ydata(), dtype=float) for line in found[1].lines]
-    for statistic in ("value", "median"):
+    for statistic in ("value", "upper"):
         expected = curve[statistic].to_numpy(dtype=float)
         assert any(len(y) == len(expected) and np.allclose(y, expected) for y in shown), statistic

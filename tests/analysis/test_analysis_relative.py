@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 from synthetic_records import Way, frame
 
-from analysis.captions import ranks_left_out
+from analysis.captions import ended_early, ranks_left_out, too_short_notes
 from analysis.ranks import minimal_budgets, rank_curves, ranks
 from analysis.selection import BUDGET_MULTIPLES
 from analysis.traces import PROBLEM, Traces, collect
@@ -196,7 +196,7 @@ def test_ei_cool_is_ranked_where_it_has_a_run_for_the_budget() -> None:
     np.testing.assert_array_equal(found.present, [[True] * 3, [True, True, False]])
     np.testing.assert_array_equal(found.rank[:, 1, 0], [[1, 2, np.nan]] * 2)
     curves = rank_curves(found)
-    assert len(curves) == 5 and "takes part where nine in ten pairs have its run: at 50%" in ranks_left_out(found)
+    assert len(curves) == 5 and "where nine in ten pairs have the runs of all that do: at 50%" in ranks_left_out(found)
     with pytest.raises(BadInput, match="needs a problem and seed with runs of all"):
         ranks(lacking, budget, ["ei", "eicool"])
 
@@ -218,6 +218,20 @@ def test_one_missing_run_of_ei_cool_costs_one_cell_not_the_method() -> None:
     assert few.taking_part == ["ei", "eipu"] and len(few.at(1.0)) == 12, "9 of 12 are too few: EI-cool has no part"
 
 
+def test_methods_that_plan_may_together_lack_a_tenth_of_the_cells() -> None:
+    """Of two that each lack one cell of twelve both take part where it is the same one, else the first alone."""
+    seeds, error = list(range(12)), [0.5, 0.25]
+    ei = frame([("wind", "clean")], [Way("ei")], seeds, 5).query("step < 3").assign(error=0.2, cost_s=2.0)
+    eipu = frame([("wind", "clean")], [Way("eipu")], seeds, 5).query("step < 3").assign(error=0.3, cost_s=2.0)
+    budget = pd.DataFrame({"budget_s": 6.0}, index=pd.MultiIndex.from_tuples([("wind", "clean")], names=PROBLEM))
+    every = pd.concat([planned(6.0, seed, error, [1.0, 6.0]) for seed in seeds])
+    carbo = every.assign(acq="carbo", method="carbo", spec="c" + every["spec"].astype(str))
+    for lacking, taking_part in ((0, ["ei", "eipu", "eicool", "carbo"]), (1, ["ei", "eipu", "eicool"])):
+        rows = pd.concat([ei, eipu, every[every["seed"] != 0], carbo[carbo["seed"] != lacking]])
+        found = ranks(collect(rows), budget, ["ei", "eipu", "eicool", "carbo"], (1.0,), np.ones(1))
+        assert found.taking_part == taking_part and len(found.at(1.0)) == 11
+
+
 def test_a_method_tried_once_hides_none_of_the_others() -> None:
     ways = [Way("ei"), Way("eipu")]
     runs = frame([("wind", "clean"), ("wind", "onehot")], ways, [0, 1, 2], 5).assign(cost_s=2.0)
@@ -228,3 +242,22 @@ def test_a_method_tried_once_hides_none_of_the_others() -> None:
     found = ranks(traces, budgets, ["ei", "eialpha(alpha=0.25)", "eipu"], (1.0,), np.ones(1))
     assert found.methods == ["ei", "eipu"] and len(found.cells) == 6 and found.left_out == 0
     assert "want of runs on half of EI's problem-seed pairs: eialpha(alpha=0.25)." in ranks_left_out(found)
+
+
+def test_equal_money_by_hand() -> None:
+    """Runs of 300 evaluations that spend 30 s and 300 s of a budget of 100 s: at equal money both have 30 s."""
+    parts = []
+    for way, cost, late in ((Way("eipu"), 0.1, 0.3), (Way("ei"), 1.0, 0.2)):
+        rows = frame([("wind", "clean")], [way], [0, 1], 300)
+        parts.append(rows.assign(cost_s=cost, error=np.where(rows["step"] < 50, 0.4 if cost == 1.0 else 0.5, late)))
+    both = collect(pd.concat(parts))
+    budget = pd.DataFrame({"budget_s": [20.0]}, index=pd.MultiIndex.from_tuples([("wind", "clean")], names=PROBLEM))
+    planned = ranks(both, budget, ["ei", "eipu"], (1.0, 5.0), np.ones(1))
+    equal = ranks(both, budget, ["ei", "eipu"], (1.0, 5.0), np.ones(1), equal_money=True)
+    np.testing.assert_array_equal(planned.rank[:, :, 0], [[[2, 1], [1, 2]]] * 2)  # 20 s: EIpu has got to 0.3
+    np.testing.assert_array_equal(equal.rank[:, :, 0], [[[2, 1], [2, 1]]] * 2)  # 30 s: EI has not
+    np.testing.assert_allclose(equal.money, [[1.0, 0.3]] * 2)
+    assert planned.using_up.tolist() == [1.0, 0.5] and planned.counting.tolist() == [True, False]
+    assert equal.counting.all() and planned.long_enough.all()
+    assert too_short_notes(planned) == ["", "50% of runs use it up"]
+    assert "fewer than 90% of all runs use up" in ended_early(planned) and "30% (500%) of it" in ended_early(equal)

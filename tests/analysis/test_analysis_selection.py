@@ -1,13 +1,16 @@
 """Traces as arrays, canonical methods, and which runs an analysis takes."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
-from synthetic_records import EVERY, Way, frame
+from synthetic_records import EVERY, Way, block, frame, spec
 
-from analysis.selection import at_horizon, for_budgets, horizon
-from analysis.traces import PROBLEM, collect, ordered
+from analysis.selection import and_rivals, at_horizon, for_budgets, horizon, rivals_within_budgets
+from analysis.traces import PROBLEM, collect, ordered, read_evaluations
 from datasets.errors import BadInput
+from harness.records import MODELS, block_files, write_block
 
 ONE = [("wind", "clean")]
 
@@ -133,3 +136,33 @@ def test_wrong_records_are_refused_in_one_line() -> None:
         collect(rows.drop(columns=["cost_s", "step"]))
     with pytest.raises(BadInput, match="no recorded run has 7 iterations; the longest has 6"):
         at_horizon(collect(rows), 7)
+
+
+def test_rivals_are_ranked_where_their_runs_are_as_long_as_eis() -> None:
+    """EI-cool without tau, and random search with too short runs, stand beside trade-offs only."""
+    long = frame(ONE, [Way("ei"), Way("eipu"), Way("sobol")], [0, 1], 30)
+    short = frame(ONE, [Way("random"), Way("eicool")], [0, 1], 12)
+    planned = frame(ONE, [Way("carbo")], [0, 1], 12).assign(tau=50.0)
+    traces = collect(pd.concat([long.assign(plans_ahead=False), short, planned]))
+    assert rivals_within_budgets(traces, no_budgets()) == ["carbo", "sobol"]
+    assert ordered(and_rivals(traces, 12, "alpha").runs) == ["ei", "eipu", "eicool", "random", "sobol"]
+    assert ordered(and_rivals(traces, 30, "alpha").runs) == ["ei", "eipu", "sobol"]
+
+
+def test_evaluations_read_from_disk_have_both_ends_of_alpha(tmp_path: Path) -> None:
+    """One block with models, in another order than its trace; one without."""
+    for way in (Way("ei"), Way("cei", lam=0.1)):
+        trace, described = block(*ONE[0], way, [0, 1], 8), spec(*ONE[0], way, 8)
+        timings = {"seed": trace["seed"], "step": trace["step"]} | dict.fromkeys(("fit_ms", "propose_ms"), [1.0] * 16)
+        seeds, steps = [1] * 3 + [0] * 3, [7, 6, 5, 5, 6, 7]
+        models = {name: [None] * 6 for name in MODELS.names} | {"seed": seeds, "step": steps}
+        models["effective_alpha_high"] = [10.0 * s + t for s, t in zip(seeds, steps, strict=True)]
+        given = models if way.acq == "cei" else None
+        write_block(tmp_path, block_files(described, [0, 1], trace, timings, models=given))
+    found = read_evaluations(tmp_path)
+    assert "candidate" not in found and len(found) == 32
+    own = found[found["method"] == "cei(lam=0.1)"]
+    expected = np.where(own["step"] >= 5, 10.0 * own["seed"] + own["step"], np.nan)
+    np.testing.assert_array_equal(own["effective_alpha_high"], expected)
+    assert found.loc[found["method"] == "ei", "effective_alpha_high"].isna().all()
+    np.testing.assert_array_equal(collect(found).effective_alpha_high[0], expected[:8])

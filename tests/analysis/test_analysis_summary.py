@@ -74,7 +74,7 @@ def test_summary_ranks_are_those_of_their_family(rows: pd.DataFrame, tmp_path: P
     whole = ranks[ranks["without"] == ""]
     assert set(whole.loc[whole["family"] == "cei", "method"]) == {"ei", "eipu", "cei(lam=0.1)"}
     assert set(whole.loc[whole["family"] == "eialpha", "method"]) == {"ei", "eialpha(alpha=0.2)", "eipu"}
-    sums = ranks.groupby(["family", "without", "multiple"])["value"].sum()
+    sums = ranks.groupby(["family", "without", "multiple", "equal_money"])["value"].sum()
     np.testing.assert_allclose(sums, 6.0, rtol=1e-4)
     assert set(ranks["multiple"]) == {0.5, 1, 2, 5, 10, 20}
 
@@ -202,7 +202,7 @@ def test_the_page_says_when_tables_have_changed_since(tmp_path: Path, monkeypatc
 
 
 def test_arguments(tmp_path: Path) -> None:
-    usual = {"bootstrap": "hierarchical", "judge": "validation", "mixed": "false"}
+    usual = {"bootstrap": "datasets", "judge": "validation", "mixed": "false"}
     assert parse([f"results_dir={tmp_path}"]) == Arguments("all", tmp_path, Path("report"), {}, usual)
     found = parse(["out_dir=x/y", "figures", f"results_dir={tmp_path}", "evaluator=live", "judge=test"])
     assert found == Arguments("figures", tmp_path, Path("x/y"), {"evaluator": "live"}, {**usual, "judge": "test"})
@@ -215,7 +215,7 @@ def test_arguments(tmp_path: Path) -> None:
     (["out_dir="], r"out_dir is empty"),
     (["all", "figures"], r"command is given twice"),
     (["results_dir=nowhere"], r"results_dir=nowhere is no folder"),
-    (["bootstrap=both"], r"bootstrap must be one of hierarchical, plain, got 'both'"),
+    (["bootstrap=both"], r"bootstrap must be one of datasets, hierarchical, plain, got 'both'"),
     (["judge=me"], r"judge must be one of validation, test, got 'me'"),
 ])  # fmt: skip
 def test_wrong_arguments_are_refused(argv: list[str], line: str) -> None:

@@ -176,7 +176,7 @@ def test_problems_of_one_seed_have_no_scatter_to_subtract(folder: Path, tmp_path
     on_disk(tmp_path / "all/rows-64", PROBLEMS[:2], WAYS, (0, 1), 30)
     on_disk(tmp_path / "all/rows-64", PROBLEMS[2:3], WAYS, (0,), 30)
     agreement = density.sign_agreement(density.method_effects(settings(tmp_path / "all")))
-    assert np.isfinite(agreement[["distance", "low", "high"]].to_numpy()).all()
+    assert np.isfinite(agreement["distance"]).all()
     assert (agreement["one_seed"] == 1).all()
     shutil.rmtree(tmp_path / "all/rows-64")
     on_disk(tmp_path / "all/rows-64", PROBLEMS[:2], WAYS, (0,), 30)

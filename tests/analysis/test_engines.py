@@ -40,7 +40,7 @@ def test_ratios_by_hand(folder: Path) -> None:
 def test_the_report_has_every_table(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["engines", f"results_dir={folder}", f"out_dir={tmp_path / 'out'}"]) == 0
     text = Path(capsys.readouterr().out.strip()).read_text()
-    assert "Runs of 20 evaluations, paired by problem and seed. 95 % hierarchical paired bootstrap" in text
+    assert "Runs of 20 evaluations, paired by problem and seed. 95 % t intervals over data sets" in text
     assert "over the 3 problems and 9 problem-seed pairs that every engine was run on" in text
     assert text.count("| gpyopt | ei | 0.00 [0.00, 0.00] | 0.00 [0.00, 0.00] | 9 |") == 1
     assert "| cei(lam=0.1) | gpyopt |" in text and "### Error added" in text

@@ -8,7 +8,7 @@ import pytest
 from synthetic_records import Way, frame
 
 from analysis.traces import collect
-from analysis.tradeoffs import hypervolume, hypervolumes, scaled
+from analysis.tradeoffs import finals, hypervolume, hypervolumes, scaled
 from datasets.errors import BadInput
 
 ONE = np.ones(2)
@@ -38,7 +38,7 @@ def test_by_inclusion_and_exclusion() -> None:
 def test_the_scale_by_plain_loops_over_runs() -> None:
     ways = [Way("ei"), Way("eialpha", alpha=0.3), Way("cei", lam=0.5)]
     rows = frame([("wind", "clean"), ("wine", "clean")], ways, (0, 1), 30)
-    found, flat, incomplete = scaled(collect(rows))
+    found, flat, incomplete = scaled(finals(collect(rows)))
     assert (flat, incomplete) == (0, 0) and len(found) == 12
     for (dataset, seed), cell in rows.groupby(["dataset", "seed"]):
         best = cell["error"].min()
@@ -54,8 +54,8 @@ def test_the_scale_by_plain_loops_over_runs() -> None:
 def test_families_are_compared_on_means_over_seeds() -> None:
     ways = [Way("ei"), Way("eialpha", alpha=0.3), Way("cei", lam=0.5)]
     traces = collect(frame([("wind", "clean")], ways, (0, 1, 2), 30))
-    found = hypervolumes(traces, {"a": ["ei", "eialpha(alpha=0.3)"], "b": ["ei"]})
-    means = scaled(traces)[0].groupby("method")[["cost", "loss"]].mean().loc["eialpha(alpha=0.3)"]
+    found = hypervolumes(finals(traces), {"a": ["ei", "eialpha(alpha=0.3)"], "b": ["ei"]})
+    means = scaled(finals(traces))[0].groupby("method")[["cost", "loss"]].mean().loc["eialpha(alpha=0.3)"]
     expected = max(0.0, 1 - means["cost"]) * max(0.0, 1 - means["loss"])
     assert found.per_problem.loc[("wind", "clean"), "a"] == pytest.approx(expected)
     assert found.per_problem.loc[("wind", "clean"), "b"] == 0.0, "EI's own cost is the reference"
@@ -65,10 +65,10 @@ def test_what_has_no_scale_is_counted() -> None:
     rows = frame([("wind", "clean"), ("wine", "clean")], [Way("ei"), Way("eipu")], [0], 12)
     level = rows["dataset"] == "wind"
     rows.loc[level, "error"] = 0.5
-    found, flat, incomplete = scaled(collect(rows))
+    found, flat, incomplete = scaled(finals(collect(rows)))
     assert set(found["dataset"]) == {"wine"} and (flat, incomplete) == (1, 0)
     lacking = rows[~((rows["dataset"] == "wine") & (rows["method"] == "eipu"))]
     with pytest.raises(BadInput, match="no problem and seed in which every method ran"):
-        scaled(collect(lacking))
+        scaled(finals(collect(lacking)))
     more = pd.concat([lacking, frame([("spam", "clean")], [Way("ei"), Way("eipu")], [0], 12)])
-    assert scaled(collect(more))[1:] == (1, 1)
+    assert scaled(finals(collect(more)))[1:] == (1, 1)

@@ -1,11 +1,12 @@
 """Verdicts under several settings, compared on what they have in common."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from some_claims import verdict_on
+from some_claims import enough, verdict_on
 from synthetic_records import Way, frame, on_disk
 from test_claims import DATASETS, records
 
@@ -16,6 +17,13 @@ from datasets.errors import BadInput
 from harness.records import read_traces
 
 pytestmark = pytest.mark.usefixtures("undrawn")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_suffice() -> Iterator[None]:
+    with enough(5, 1):
+        yield
+
 
 SAVES = {Way("ei"): (100.0, 100.0), Way("eialpha", alpha=0.1): (48.0, 101.0)}
 WASTES = {Way("ei"): (100.0, 100.0), Way("eialpha", alpha=0.1): (90.0, 101.0)}

@@ -104,8 +104,8 @@ def test_claims_about_ei_are_not_decided_by_another_utility() -> None:
     first, eleventh = verdicts_on([1, 11], both).values()
     for verdict in (first, eleventh):
         assert verdict.verdict == UNDECIDED and "runs of utility=kg, and the claim is about utility=ei" in verdict.why
-    assert first.ours.startswith("time saved"), "the numbers stand there all the same"
-    assert eleventh.number == 11 and eleventh.ours.startswith("error added")
+    assert first.ours.startswith("means: time saved"), "the numbers stand there all the same"
+    assert eleventh.number == 11 and eleventh.ours.startswith("means: error added")
 
 
 def test_pairs_of_methods_are_tested_without_the_others() -> None:

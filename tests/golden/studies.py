@@ -52,6 +52,8 @@ def studies() -> dict[str, tuple[str, ...]]:
         found[f"utility {name}"] = ("+acq=ei", f"utility={name}", *_SMALLER)
     for name in names("surrogate"):
         found[f"surrogate {name}"] = ("+acq=cei", "lam=0.3", f"surrogate={name}", *_SMALLER)
+    for name in names("design"):
+        found[f"design {name}"] = ("+acq=ei", f"design={name}", *_SMALLER)
     for name in names("cost_model"):
         found[f"cost model {name}"] = ("+acq=eipu", f"cost_model={name}", *_SMALLER)
     for name in ("exp_mean", "expected", "expected_inverse"):
@@ -73,7 +75,11 @@ def studies() -> dict[str, tuple[str, ...]]:
 
 def _tables(study: str) -> tuple[str, ...]:
     """Return the settings that let a study read the golden tables, and learn from them."""
-    learned = {"cost model hybrid": "cost_model.prior.tables"}
+    learned = {
+        "cost model hybrid": "cost_model.prior.tables",
+        "surrogate gp_transfer": "surrogate.prior.tables",
+        "design portfolio": "design.tables",
+    }
     if study.startswith("cost model transfer"):
         learned[study] = "cost_model.tables"
     names = ["evaluator.tables", *([learned[study]] if study in learned else [])]

@@ -58,19 +58,22 @@ def test_the_trees_disagree_about_a_censored_point_as_much_as_the_truncated_norm
     )
 
 
-def test_no_mean_imputation_is_above_kappa_max() -> None:
+@pytest.mark.parametrize("treatment", [SAMPLED, MEAN])
+def test_what_a_points_mean_is_above_kappa_max_is_taken_off_each_of_its_imputations(treatment: str) -> None:
     limit = CAP + 0.05
-    free = CensoredForest(RandomForest(), SAMPLED).fit(X, Y, CENSORED)
-    fit = CensoredForest(RandomForest(), SAMPLED).fit(X, Y, CENSORED, limit)
-    counts = RandomForest().sample(X).counts
+    once = CensoredForest(RandomForest(), treatment, iterations=1)
+    free, fit = (once.fit(X, Y, CENSORED, kappa_max) for kappa_max in (np.inf, limit))
+    counts = RandomForest().sample(X).counts[:, CENSORED]
+    before, after = free.imputed[:, CENSORED], fit.imputed[:, CENSORED]
+    mean = (counts * before).sum(axis=0) / counts.sum(axis=0)
+    assert 5 < (mean > limit).sum() < len(mean)
+    np.testing.assert_allclose(after, before - np.where(mean > limit, mean - limit, 0.0), rtol=1e-12)
+    assert (after.max() > limit + 1e-9) == (treatment == SAMPLED)  # the spread stays
+    again = CensoredForest(RandomForest(), treatment).fit(X, Y, CENSORED, limit).imputed[:, CENSORED]
+    assert ((counts * again).sum(axis=0) / counts.sum(axis=0) <= limit + 1e-12).all()
 
-    def means(imputed: np.ndarray) -> np.ndarray:
-        return ((counts * imputed).sum(axis=0) / counts.sum(axis=0))[CENSORED]
 
-    assert (means(free.imputed) > limit).sum() > 5
-    assert (means(fit.imputed) <= limit + 1e-12).all()
-    assert (fit.imputed[:, CENSORED] >= CAP).all()
-    assert fit.imputed[:, CENSORED].max() > limit  # single imputations may be: what is not known stays
+def test_kappa_max_is_a_number_no_bound_is_above() -> None:
     with pytest.raises(ValueError, match="kappa_max is NaN"):
         CensoredForest(RandomForest()).fit(X, Y, CENSORED, float("nan"))
     with pytest.raises(ValueError, match="above kappa_max"):

@@ -138,3 +138,16 @@ def test_inputs_are_checked() -> None:
     ):
         with pytest.raises(BadInput, match=message):
             RandomForest(**settings)
+
+
+@pytest.mark.parametrize("categories", [(0, 0), (4, 4)])
+def test_rounding_does_not_decide_between_equal_splits(categories: tuple[int, ...]) -> None:
+    """Both inputs part the points alike, but sum y in another order; so do y and y shifted by what does not round."""
+    x = np.repeat(np.arange(4.0), 25)
+    y = stream(3, "test ties").normal(size=100)
+    X = np.stack([x, x], axis=1)
+    X[:, 1] = 3.0 - x  # the mirror image: every split of one input is a split of the other
+    forest = RandomForest(trees=200, bootstrap=False, min_split=100, categories=categories)
+    chosen = forest.fit(X, y).trees.feature[:, 0]
+    first = np.where(forest.sample(X).uniforms[:, 0, 1] < 0.5, 1, 0)  # Fisher-Yates of two: the first tried
+    np.testing.assert_array_equal(chosen, first)

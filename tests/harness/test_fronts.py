@@ -72,6 +72,11 @@ def test_what_is_noted_agrees_with_the_optimizer(tables: Path) -> None:
         assert set(known) <= again, "the candidates are the same rows, so who stays is on the next front"
         left = [k for k, s in zip(seen["candidate"][at], stays, strict=True) if s is False]
         assert not set(left) & again
+        for candidate, counted in zip(seen["candidate"][at], seen["stays_for"][at], strict=True):
+            throughout = 0
+            while candidate in set(seen["candidate"][seen["step"] == step + throughout + 1]):
+                throughout += 1
+            assert counted == (throughout if step == 5 and candidate != chosen else None)
 
 
 def test_watching_changes_no_trace_and_can_come_later(tables: Path, tmp_path: Path) -> None:

@@ -107,6 +107,41 @@ def test_paths_draw_costs_from_the_prediction() -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-15)
 
 
+def test_with_overrun_what_begins_in_time_counts_and_any_point_may_be_next() -> None:
+    """Points of 1 s: in 1.5 s two begin and in 2 s no third; a point of 10 s counts beside them like any other."""
+    X, y = data(8)
+    joint = lookahead_truth.posterior(X, y).joint(np.random.default_rng(1).random((9, 2)))
+    starts, normals = np.array([-1, *range(9)]), np.random.default_rng(2).standard_normal((40, 9, 3))
+
+    def found(left: float, steps: int, log_cost: Any = 0.0, overrun: bool = True) -> np.ndarray:
+        clock = RemainingBudget(left, np.zeros(9) + log_cost, np.zeros(9))
+        return rollout_values(joint, clock, starts, float(y.min()), normals, steps, overrun)
+
+    np.testing.assert_array_equal(found(1.5, 9), found(2.0, 9))
+    np.testing.assert_array_equal(found(1.5, 9), found(9.0, 2, overrun=False))
+    assert (found(2.5, 9).mean(axis=1) > found(2.0, 9).mean(axis=1)).all()
+    dear = found(1.5, 9, np.log(np.where(np.arange(9) == 4, 10.0, 1.0)))
+    np.testing.assert_array_equal(np.delete(dear, [0, 5], axis=0), np.delete(found(1.5, 9), [0, 5], axis=0))
+    assert (dear[5] == 0.0).all()  # nothing begins after it
+    assert (found(0.0, 9)[0] == 0.0).all()
+
+
+def test_published_mcms_scores_every_candidate_until_time_is_up() -> None:
+    X, y = data(8)
+    C = np.random.default_rng(1).random((150, 2))
+    log_cost = np.random.default_rng(2).normal(0.0, 1.0, 150)
+    last = make_context(C, X, y, tau=4.0 + np.exp(log_cost.min()) / 2, spent=4.0, log_cost=log_cost)
+    np.testing.assert_allclose(MonteCarloMultiStep.published().log_value(last), latent_log_ei(last), rtol=1e-12)
+    long = make_context(C, X, y, tau=14.0, spent=4.0, log_cost=log_cost, iterations=100)
+    value, shortcut = (MonteCarloMultiStep.published(**s).log_value(long) for s in ({}, {"shortlist": 20}))
+    assert np.isfinite(value).all() and (value >= latent_log_ei(long)).all()
+    scored = np.isfinite(shortcut)
+    assert scored.sum() == 20
+    np.testing.assert_array_equal(shortcut[scored], value[scored])
+    over = make_context(C, X, y, tau=4.0, spent=4.0, log_cost=log_cost)
+    assert (MonteCarloMultiStep.published().log_value(over) == -np.inf).all()
+
+
 @pytest.mark.parametrize("uncertain", [False, True])
 def test_two_step_bmsei_is_its_recursion(uncertain: bool) -> None:
     assert lookahead_truth.bmsei_by_its_recursion(uncertain, outcomes=24, costs=16) < 0.02

@@ -240,7 +240,7 @@ def test_what_was_asked_before_is_remembered_and_not_mixed_up(folder: Path, monk
     assert np.array_equal(model.predict(edge)[0], once)
     monkeypatch.setattr("tabular_cache.transfer._MOST_REMEMBERED", 70)
     model.predict(C)
-    assert asked == [30, 34, 64] and len(model._known) <= 70
+    assert asked == [30, 34, 64] and len(model._predictions._known) <= 70
 
 
 def test_wrong_settings_and_problems_that_cannot_be_served_get_one_line(folder: Path, tmp_path: Path) -> None:
@@ -262,7 +262,7 @@ def test_wrong_settings_and_problems_that_cannot_be_served_get_one_line(folder: 
         started(tmp_path / "nowhere", opened("a/p", folder))
     for settings, line in (
         ({"regressor": 3}, "regressor must be a scikit-learn style regressor, got 3"),
-        ({"meta": "rows"}, "meta must be sizes, work or null, got 'rows'"),
+        ({"meta": "rows"}, "meta must be sizes, work, task or null, got 'rows'"),
         ({"rows": 0}, "rows must be a whole number >= 1, got 0"),
         ({"seed": -1}, "seed must be a whole number >= 0, got -1"),
     ):

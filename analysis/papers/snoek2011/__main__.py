@@ -1,13 +1,15 @@
-"""`python -m analysis.papers.snoek2011 [branin|svm|network|pictures ...] [seeds=10] [evaluations=30] [out_dir=report]`.
+"""`python -m analysis.papers.snoek2011 [branin|shortcuts|svm|network|pictures ...] [seeds=20] [out_dir=report]`.
 
-Every run is kept in `out_dir`/opportunity as soon as it is over: a call after an interruption, or for more seeds, does
-what is missing. Runs of other settings lie in folders of their own. `pictures` draws `analysis.papers.lecture`.
+Deadlines of the learners: evaluations=N mean evaluations (30 for svm, 10 for network, if not set). Every run is kept in
+`out_dir`/opportunity as soon as it is over: a call after an interruption, or for more seeds, does what is missing. Runs
+of other settings lie in folders of their own. `pictures` draws `analysis.papers.lecture`.
 """
 
 import json
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,8 @@ from analysis.captions import markdown_table, plural
 from analysis.papers.snoek2011 import problems
 from analysis.papers.snoek2011.problems import CANDIDATES, DEADLINE_S, MINIMUM, TRAININGS, Branin, branin, seconds
 from analysis.plotting import BLACK, BLUE, ORANGE, RED, Drawn, new_figure, save, style, write_csv
-from analysis.traces import at_budgets, incumbents
+from analysis.statistics import bootstrap
+from analysis.traces import CELL, at_budgets, incumbents
 from datasets.errors import BadInput
 from datasets.files import write_atomically
 from harness.acquisitions import CostRule, Utility
@@ -41,10 +44,21 @@ from harness.surrogates.gp import GaussianProcess
 
 # EI, EI per second and MCMS on one problem until a deadline, and what they reached.
 
-METHODS: dict[str, Callable[[], tuple[Utility, CostRule]]] = {
+Method = Callable[[], tuple[Utility, CostRule]]
+METHODS: dict[str, Method] = {
     "EI": lambda: (ExpectedImprovement(), Ignore()),
     "EI/s": lambda: (ExpectedImprovement(), Power(1.0)),
-    "MCMS": lambda: (MonteCarloMultiStep(), Ignore()),
+    "MCMS": lambda: (MonteCarloMultiStep.published(), Ignore()),
+}
+WITH_SHORTCUT: dict[str, Method] = {  # what each shortcut does, taken alone
+    "MCMS": METHODS["MCMS"],
+    "scoring the 20 best": lambda: (MonteCarloMultiStep.published(shortlist=20), Ignore()),
+    "going on with the 100 best": lambda: (MonteCarloMultiStep.published(pool=100), Ignore()),
+    "10 evaluations ahead": lambda: (MonteCarloMultiStep.published(steps=10), Ignore()),
+    "in the time of 10 by EI/s": lambda: (MonteCarloMultiStep.published(steps=10, planned=True), Ignore()),
+    "no overrun": lambda: (MonteCarloMultiStep.published(overrun=False), Ignore()),
+    "128 paths": lambda: (MonteCarloMultiStep.published(paths=128), Ignore()),
+    "utility=mcms (all, no overrun)": lambda: (MonteCarloMultiStep(), Ignore()),
 }
 MOST = 400  # evaluations, whatever the deadline
 
@@ -68,6 +82,11 @@ class Timed:
         return float(np.nanmin(self.errors[: self.done])) if self.done else float("nan")
 
     @property
+    def best_begun(self) -> float:
+        """The lowest error found by the evaluations that began in time, of which the last may end late."""
+        return float(np.nanmin(self.errors))
+
+    @property
     def seconds(self) -> float:
         """The mean seconds of an evaluation in time; NaN if there is none."""
         return float(self.cost_s[: self.done].mean()) if self.done else float("nan")
@@ -85,17 +104,18 @@ class Experiment:
     deadline_s: float
     n_initial: int
     about: Mapping[str, object]
+    methods: Mapping[str, Method] = field(default_factory=lambda: METHODS)
 
     def settings(self) -> dict[str, object]:
         """Return all that determines the runs, but for the seed, as plain values."""
-        methods = {name: [_described(part) for part in make()] for name, make in METHODS.items()}
+        methods = {name: [_described(part) for part in make()] for name, make in self.methods.items()}
         own = {"deadline_s": self.deadline_s, "n_initial": self.n_initial, "evaluations": MOST, "engine": ENGINE}
         models = {"surrogate": GaussianProcess.__name__, "cost_model": type(self.cost_model()).__name__}
         return {"methods": methods, **models, **own, "about": dict(self.about)}
 
     def run(self, name: str, seed: int) -> pd.DataFrame:
         """Run a method, and return its evaluations: error, cost_s, x0, x1, ..."""
-        utility, rule = METHODS[name]()
+        utility, rule = self.methods[name]()
         optimizer = Optimizer(
             GaussianProcess(), self.cost_model(), utility, rule, iterations=MOST, n_initial=self.n_initial,
             tau=self.deadline_s, seed=seed,
@@ -114,10 +134,10 @@ class Experiment:
         spec = self.settings()
         folder = folder / spec_hash(spec)
         write_atomically(folder / "spec.json", f"{json.dumps(spec, indent=1, sort_keys=True)}\n".encode())
-        found: dict[str, list[Timed]] = {name: [] for name in METHODS}
+        found: dict[str, list[Timed]] = {name: [] for name in self.methods}
         for seed in seeds:  # method by method within a seed, so that what an interruption leaves is balanced
-            for name in METHODS:
-                path = folder / f"{name.replace('/', '_per_')}-{seed}.csv"
+            for name in self.methods:
+                path = folder / f"{_file_name(name)}-{seed}.csv"
                 if not path.is_file():
                     text = self.run(name, seed).to_csv(index=False, float_format="%.17g", lineterminator="\n")
                     write_atomically(path, text.encode())
@@ -125,6 +145,10 @@ class Experiment:
                 done = int((np.cumsum(cost_s) <= self.deadline_s + 1e-9).sum())
                 found[name].append(Timed(error, cost_s, done, np.array(X).T))
         return found
+
+
+def _file_name(method: str) -> str:
+    return re.sub(r"[^\w=,()-]", "_", method.replace("/", "_per_"))
 
 
 def _described(part: Utility | CostRule) -> dict[str, object]:
@@ -155,19 +179,45 @@ def summary(runs: Sequence[Timed]) -> dict[str, str]:
         "evaluations": shown([r.done for r in runs]),
         "seconds each": shown([r.seconds for r in runs]),
         "best": shown([r.best for r in runs]),
+        "best, the last counted": shown([r.best_begun for r in runs]),
     }
 
 
+def table(found: Mapping[str, Sequence[Timed]], reference: str) -> list[dict[str, str]]:
+    """Return one row per method: its `summary`, and its best minus the reference's, paired, with a 95 % interval."""
+    seeds = range(len(found[reference]))
+    index = pd.MultiIndex.from_tuples([("one", "one", seed) for seed in seeds], names=CELL)
+    best = pd.DataFrame({name: [run.best for run in runs] for name, runs in found.items()}, index=index)
+    off = bootstrap(best.sub(best[reference], axis=0), scheme="plain")
+    rows = []
+    for name, runs in found.items():
+        value, low, high = off.loc[name, ["value", "low", "high"]]
+        against = "" if name == reference else f"{value:+.2g} [{low:.2g}, {high:.2g}]"
+        rows.append({"method": name, **summary(runs), f"minus {reference}": against})
+    return rows
+
+
 KEPT = "opportunity"
-PARTS = ("branin", "svm", "network", "pictures")
-SVM_SETS = ("ionosphere", "w1a", "australian", "sonar")
+PARTS = ("branin", "shortcuts", "svm", "network", "pictures")
+Files = tuple[Path, ...]
+TITLES = {"svm": "Two-kernel SVM", "network": "Pretrained network on digits"}
+ERRORS = {
+    "svm": f"{problems.FOLDS}-fold cross-validation error",
+    "network": "error on the half of the rows held out for validation",
+}
+BRANIN_INITIAL = 5  # random points before the first choice, our reading
+EVALUATIONS = {"svm": 30, "network": 10}  # that the deadline has room for, on average
 PLANNED = (
-    "MCMS is the harness's own (harness/acquisitions/README.md): at most 10 evaluations ahead, in the time that these "
-    "would take by EI per second, where the paper's goes on to the deadline."
+    "MCMS as published: every candidate is scored, paths go on to the deadline with the best of all candidates, and an "
+    "evaluation that begins in time counts in them. In the results what ends in time counts (best), or what begins in "
+    "time (the last counted). minus: paired by seed, mean and 95 % interval."
 )
-PUBLISHED = {  # test error in percent (Snoek et al. 2011)
-    "EI": (13.7, 2.61, 32.0, 13.8), "EI/s": (9.40, 2.20, 30.0, 13.0), "MCMS": (10.4, 2.36, 30.8, 12.8),
-}  # fmt: skip
+PUBLISHED = {  # lowest cross-validation error in percent (Snoek et al. 2011), from small to large
+    "sonar": {"EI": 13.8, "EI/s": 13.0, "MCMS": 12.8},
+    "ionosphere": {"EI": 13.7, "EI/s": 9.40, "MCMS": 10.4},
+    "australian": {"EI": 32.0, "EI/s": 30.0, "MCMS": 30.8},
+    "w1a": {"EI": 2.61, "EI/s": 2.20, "MCMS": 2.36},
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -177,7 +227,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print((__doc__ or "").strip())
         return 0
     parts = [argument for argument in argv if argument in PARTS]
-    settings = {"seeds": "10", "evaluations": "30", "out_dir": "report"}
+    settings = {"seeds": "20", "evaluations": "", "out_dir": "report"}
     for argument in argv:
         key, _, value = argument.partition("=")
         if key in settings and value:
@@ -185,10 +235,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         elif argument not in PARTS:
             raise BadInput(f"cannot read {argument!r}; allowed: {', '.join(PARTS)}, seeds=, evaluations=, out_dir=")
     for name, most in (("seeds", None), ("evaluations", MOST)):
+        if name == "evaluations" and not settings[name]:
+            continue
         if not settings[name].isdecimal() or not 1 <= int(settings[name]) <= (most or np.inf):
             limit = f"from 1 to {most}" if most else ">= 1"
             raise BadInput(f"{name} must be a whole number {limit}, got {settings[name]}")
-    out, seeds, evaluations = Path(settings["out_dir"]), int(settings["seeds"]), int(settings["evaluations"])
+    out, seeds = Path(settings["out_dir"]), int(settings["seeds"])
     writable("out_dir", out)
     for part in parts or PARTS:
         if part == "pictures":
@@ -196,48 +248,66 @@ def main(argv: Sequence[str] | None = None) -> int:
 
             print(*lecture.draw_pictures(out).paths, sep="\n")
             continue
-        path = out / f"opportunity_{part}.md"
-        text, drawn = _branin(seeds, out) if part == "branin" else _learners(part, seeds, evaluations, out)
+        path, files = out / f"opportunity_{part}.md", Files()
+        if part == "shortcuts":
+            text = _shortcuts(seeds, out)
+        elif part == "branin":
+            text, files = _branin(seeds, out)
+        else:
+            text, files = _learners(part, seeds, int(settings["evaluations"] or EVALUATIONS[part]), out)
         write_atomically(path, text.encode())
-        print(path, *drawn.paths, sep="\n")
+        print(path, *files, sep="\n")
     return 0
 
 
-def _branin(seeds: int, out: Path) -> tuple[str, Drawn]:
-    experiment = Experiment(Branin, Oracle, DEADLINE_S, 2, {"candidates": CANDIDATES})
-    found = experiment.sequences(range(seeds), out / KEPT / "branin")
+def _on_branin(methods: Mapping[str, Method], seeds: int, out: Path) -> dict[str, list[Timed]]:
+    experiment = Experiment(Branin, Oracle, DEADLINE_S, BRANIN_INITIAL, {"candidates": CANDIDATES, "dear": "x2 < 2.5"},
+                            methods)  # fmt: skip
+    return experiment.sequences(range(seeds), out / KEPT / "branin")
+
+
+def _branin(seeds: int, out: Path) -> tuple[str, Files]:
+    found = _on_branin(METHODS, seeds, out)
     _save(out, "branin", found)
-    rows = [{"method": name, **summary(runs)} for name, runs in found.items()]
     text = (
-        f"# Branin-Hoo, deadline {DEADLINE_S:g} s\n\nHalf the space (x1 > 7.5) takes 10 s, the other 1 s; known. "
-        f"{plural(seeds, 'seed')}, 2 random points first; means ± standard errors. {PLANNED}\n\n"
-        f"{markdown_table(pd.DataFrame(rows))}\n"
+        f"# Branin-Hoo, deadline {DEADLINE_S:g} s\n\nThe half x2 < 2.5 of the space takes 10 s, the other 1 s; known. "
+        f"{plural(seeds, 'seed')}, {BRANIN_INITIAL} random points first; means ± standard errors. {PLANNED}\n\n"
+        f"{markdown_table(pd.DataFrame(table(found, 'EI/s')))}\n"
     )
-    return text, draw_branin(found, out)
+    return text, tuple(draw_branin(found, out).paths)
 
 
-def _learners(part: str, seeds: int, evaluations: int, out: Path) -> tuple[str, Drawn]:
+def _shortcuts(seeds: int, out: Path) -> str:
+    found = _on_branin(WITH_SHORTCUT, seeds, out)
+    _save(out, "shortcuts", found)
+    rows = table(found, "MCMS")
+    rows = table(found, "MCMS")
+    return (
+        "# What MCMS's shortcuts do, on Branin-Hoo\n\nEach shortcut of the published form taken alone, and all that "
+        f"`utility=mcms` takes. {plural(seeds, 'seed')}, {BRANIN_INITIAL} random points first; means ± standard "
+        f"errors; minus: paired by seed, mean and 95 % interval.\n\n{markdown_table(pd.DataFrame(rows))}\n"
+    )
+
+
+def _learners(part: str, seeds: int, evaluations: int, out: Path) -> tuple[str, Files]:
     found: dict[str, dict[str, list[Timed]]] = {}
     deadlines: dict[str, float] = {}
     lines: list[dict[str, object]] = []
-    for number, name in enumerate(SVM_SETS if part == "svm" else (problems.DIGITS,)):
+    for name in PUBLISHED if part == "svm" else (problems.DIGITS,):
         deadlines[name], found[name] = _learner(part, name, seeds, evaluations, out)
-        for method, runs in found[name].items():
-            row: dict[str, object] = {"data set": name, "deadline (s)": deadlines[name], "method": method}
-            row |= summary(runs)
-            lines.append({**row, "published (%)": PUBLISHED[method][number]} if part == "svm" else row)
+        for row in table(found[name], "EI/s"):
+            line: dict[str, object] = {"data set": name, "deadline (s)": deadlines[name], **row}
+            lines.append({**line, "published (%)": PUBLISHED[name][row["method"]]} if part == "svm" else line)
     every = [run for of_set in found.values() for runs in of_set.values() for run in runs]
     capped = sum(run.done == len(run.errors) >= MOST for run in every)
     ended = f" {plural(capped, 'run')} made the most evaluations allowed, {MOST}, in time." if capped else ""
     text = (
-        f"# {'Two-kernel SVM' if part == 'svm' else 'Pretrained network on digits'}\n\nThe lowest error in percent "
-        "seen on the held-out half of the rows, which is what is minimised. "
-        f"The deadline is {evaluations} times the median CPU seconds of 12 random configurations on this machine, so "
-        f"that EI, which does not look at cost, gets about {evaluations} evaluations unless it prefers dear ones; the "
-        f"paper's deadlines are in seconds of its own machines. {plural(seeds, 'split')}, 3 random points first; "
+        f"# {TITLES[part]}\n\nThe lowest {ERRORS[part]} in percent, which is what is minimised. "
+        f"The deadline is {evaluations} times the mean CPU seconds of 12 random configurations on this machine; the "
+        f"paper's deadlines are in seconds of its own machines. {plural(seeds, 'seed')}, 3 random points first; "
         f"means ± standard errors.{ended} {PLANNED}\n\n{markdown_table(pd.DataFrame(lines))}\n"
     )
-    return text, draw_learners(part, found, deadlines, out)
+    return text, tuple(draw_learners(part, found, deadlines, out).paths)
 
 
 def _learner(part: str, name: str, seeds: int, evaluations: int, out: Path) -> tuple[float, dict[str, list[Timed]]]:
@@ -246,11 +316,12 @@ def _learner(part: str, name: str, seeds: int, evaluations: int, out: Path) -> t
     folder = out / KEPT / f"{part}-{name}-{evaluations}-{TRAININGS}"
     path = folder / "deadline.txt"  # measured once, so that all runs have the same
     if not path.is_file():
-        deadline = problems.deadline_s(kind(problems.split(name, 0), 0), evaluations)
+        deadline = problems.deadline_s(kind(problems.rows(name), 0), evaluations)
         write_atomically(path, f"{deadline!r}\n".encode())
     about = {"learner": kind.__name__, "data": name, "trainings": TRAININGS, "candidates": CANDIDATES}
+    data = problems.rows(name)
     experiment = Experiment(
-        lambda seed: kind(problems.split(name, seed), seed),
+        lambda seed: kind(data, seed),
         lambda: GaussianProcessCost(space=kind.space),
         float(path.read_text()),
         3,
@@ -321,12 +392,12 @@ def _draw_sequence(ax: Axes, method: str, one: Timed) -> None:
 def draw_learners(
     part: str, found: Mapping[str, Mapping[str, Sequence[Timed]]], deadlines: Mapping[str, float], out_dir: Path
 ) -> Drawn:
-    """Draw `opportunity_<part>`: error on the held-out half against time, one panel per data set."""
+    """Draw `opportunity_<part>`: what is minimised against time, one panel per data set."""
     seeds = max(len(runs) for methods in found.values() for runs in methods.values())
     caption = (
-        "Lowest error found so far on the held-out half, which is what is minimised, against the CPU seconds of "
-        f"training, up to the deadline; mean and standard error over {plural(seeds, 'split')}, from when every run has "
-        "a value."
+        f"{TITLES[part]}: lowest {ERRORS[part]} found so far, which is what is minimised, against the CPU seconds of "
+        f"the evaluations, up to the deadline; mean and standard error over {plural(seeds, 'seed')}, from when every "
+        "run has a value. Left out: what ends after the deadline."
     )
     numbers = pd.concat([curves(runs, deadlines[name]).assign(dataset=name) for name, runs in found.items()])
     with style():
@@ -337,7 +408,7 @@ def draw_learners(
             ax.set(xlabel="seconds", yscale="log")
             ax.yaxis.set(major_locator=MaxNLocator(6), major_formatter="{x:g}", minor_locator=NullLocator())
             ax.set_title(name, fontsize=9)
-        panels[0].set_ylabel("error on the held-out half (%)")
+        panels[0].set_ylabel("cross-validation error (%)" if part == "svm" else "validation error (%)")
         panels[-1].legend(fontsize=8)
         return save(figure, f"opportunity_{part}", caption, numbers, out_dir)
 

@@ -1,4 +1,4 @@
-"""What looking ahead means, on a line: the AutoML lecture's pictures of KG and entropy search, for the docs."""
+"""What looking ahead means, on a line: the AutoML lecture's pictures of KG and entropy search (README.md explains)."""
 
 from pathlib import Path
 

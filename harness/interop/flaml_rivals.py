@@ -1,0 +1,86 @@
+"""FLAML's cost-frugal optimizers: CFO, a local search from cheap points, and BlendSearch, which adds a global one."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from jaxtyping import Float
+from numpy import ndarray
+
+from harness.errors import BadInput
+from harness.interop.rivals import Rival, Run
+
+
+class Flaml(Rival):
+    """A searcher of FLAML. It starts where training is cheap: `cheap`, values of parameters by name.
+
+    It is told the outcome under the configuration that it asked for. The run's initial design is handed to it as points
+    evaluated before.
+    Sources: Wu, Wang and Huang 2021, "Frugal optimization for cost-related hyperparameters" (CFO); Wang, Wu, Huang and
+    Saied 2021, "Economical hyperparameter optimization with blended search strategy" (BlendSearch).
+    """
+
+    packages = ("flaml",)
+    searchers = ("CFO", "BlendSearch")
+
+    def __init__(self, searcher: str, cheap: Mapping[str, float] | None = None) -> None:
+        if searcher not in self.searchers:
+            raise BadInput(f"searcher must be one of {', '.join(self.searchers)}, got {searcher}")
+        self._name, self._cheap = searcher, dict(cheap or {})
+
+    def start(self, run: Run) -> None:
+        """Take the run; the searcher is made at the first question, when the initial design is known."""
+        unknown = [name for name in self._cheap if name not in run.space.names]
+        if unknown:
+            raise BadInput(f"cheap must name parameters among {', '.join(run.space.names)}, got {unknown[0]}")
+        self._run, self._count = run, 0
+        self._searcher: Any = None
+        self._told: list[tuple[dict[str, Any], float]] = []
+        self._asked: tuple[str, dict[str, Any]] | None = None
+
+    def _make(self) -> Any:
+        import logging
+
+        from flaml import tune
+        from flaml.tune import searcher
+
+        logging.getLogger("flaml").setLevel(logging.ERROR)
+        space: dict[str, Any] = {}
+        for p in self._run.space.parameters:
+            if p.integer:
+                space[p.name] = (tune.lograndint if p.log else tune.randint)(int(p.low), int(p.high) + 1)
+            else:
+                space[p.name] = (tune.loguniform if p.log else tune.uniform)(p.low, p.high)
+        made = getattr(searcher, self._name)(
+            metric="error",
+            mode="min",
+            space=space,
+            low_cost_partial_config=self._cheap,
+            points_to_evaluate=[values for values, _ in self._told],
+            evaluated_rewards=[error for _, error in self._told],
+            cost_attr="cost",
+            seed=self._run.seed % 2**31,
+        )
+        made.set_search_properties(setting={"time_budget_s": 10.0**9})
+        return made
+
+    def ask(self) -> Float[ndarray, " d"]:
+        """Return the searcher's next configuration."""
+        if self._searcher is None:
+            self._searcher = self._make()
+        for _ in range(100):  # it may say that a thread has nothing to suggest yet
+            self._count += 1
+            config = self._searcher.suggest(str(self._count))
+            if config is not None:
+                self._asked = str(self._count), config
+                return self._run.unit({name: config[name] for name in self._run.space.names})
+        raise RuntimeError(f"{self._name} suggests nothing any more")
+
+    def tell(self, x: Float[ndarray, " d"], error: float, cost_s: float) -> None:
+        """End the trial that was asked for; what nobody asked for is told when the searcher is made."""
+        asked, self._asked = self._asked, None
+        if asked is None:
+            self._told.append((self._run.values(x), error))
+            return
+        trial, config = asked
+        result = {"error": error, "cost": cost_s, **{f"config/{name}": value for name, value in config.items()}}
+        self._searcher.on_trial_complete(trial, result)

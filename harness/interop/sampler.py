@@ -1,0 +1,313 @@
+"""`CostAwareSampler`: this project's optimizer as a sampler of Optuna, for any search space and several workers.
+
+    study = optuna.create_study(sampler=CostAwareSampler(acq="cei", lam=0.1))
+
+Every suggestion is made from the trials in the storage and from streams named by the trial's number. So workers need
+share nothing but the storage, and a study that was killed goes on where it was.
+"""
+
+import copy
+import math
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler
+from optuna.search_space import intersection_search_space
+from optuna.study import Study, StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from harness import cost_models
+from harness.acquisitions import CostRule, Utility
+from harness.cost_models import CostModel
+from harness.errors import BadInput, positive, whole
+from harness.interop import components
+from harness.interop.encoding import Encoding
+from harness.optimizer import RAW, Optimizer
+from harness.problem import FAILED, OK, TIMEOUT, Evaluation
+from harness.space import Parameter, SearchSpace, sobol
+from harness.streams import seed_sequence, stream
+from harness.surrogates import Surrogate
+
+_PURPOSE = "optuna"  # of every stream
+_LOCAL, _AROUND = 0.25, 4  # share of candidates that lie around the so many best trials,
+_NEAR, _FAR = 0.003, 0.3  # at a distance between these, uniform on a log scale, per coordinate
+_LEAST_COST = 1e-12  # a lower bound that says nothing: of a trial that runs, where costs are not durations
+_UNPLANNED = 10**6  # trials, of rules that do not plan
+_ONE = threading.Lock()  # suggestion at a time per process: models are refitted in place
+
+_FINISHED = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)
+Distributions = Mapping[str, BaseDistribution]
+
+
+class CostAwareSampler(BaseSampler):
+    """Chooses by expected improvement and predicted cost; every setting of a study's optimizer, by name.
+
+    acq, lam, alpha: the cost rule, a name of configs/acq with its parameter, or a `CostRule`. utility, cost_model,
+    surrogate: names of the folders of configs, or objects. The cost models of configs that name features name
+    XGBoost's; `cost_features` names parameters of the study instead. None: the file's own where the study has all of
+    them, else every parameter. cost_statistic, error_scale: as in configs/config.yaml; errors are what is minimised.
+
+    cost: the user attribute of a trial that holds its cost, in any unit. If no trial has it, costs are durations in
+    seconds. None: always durations. n_startup_trials: finished trials before models are asked, drawn at random.
+    n_trials, tau: planned length and budget (in the unit of costs) of the study, which a rule or utility that plans
+    ahead needs (one of them). n_candidates: points scored per suggestion. seed: None draws one.
+
+    Failed trials count as the worst value so far, at their cost; one without a cost is left out. Pruned ones count
+    with their last intermediate value, and their cost is a lower bound of what the whole training would cost. Running
+    ones count as the median value so far (a constant liar), so that workers spread out. Raises BadInput, a ValueError,
+    for several objectives, for constraints, and for a cost that is missing or not positive.
+    Source of the liar: Ginsbourger, Le Riche and Carraro 2010, "Kriging is well-suited to parallelize optimization".
+    """
+
+    def __init__(
+        self,
+        acq: str | CostRule = "cei",
+        lam: float | None = None,
+        alpha: float | None = None,
+        *,
+        utility: str | Utility = "ei",
+        cost_model: str | CostModel = "lv3",
+        surrogate: str | Surrogate = "gp",
+        cost_features: Sequence[str] | None = None,
+        cost_statistic: str = cost_models.EXP_MEAN,
+        error_scale: str = RAW,
+        cost: str | None = "cost",
+        n_startup_trials: int = 5,
+        n_trials: int | None = None,
+        tau: float | None = None,
+        n_candidates: int = 2048,
+        seed: int | None = None,
+    ) -> None:
+        if isinstance(acq, str):
+            acq = components.make_rule(acq, lam, alpha)
+        elif not (lam is None and alpha is None):
+            raise BadInput("lam and alpha belong to an acq that is given by name: leave them out")
+        self._rule: Any = acq
+        self._utility = (
+            components.made(components.read("utility", utility), {}) if isinstance(utility, str) else utility
+        )
+        self._surrogate, self._cost_model = surrogate, cost_model
+        self._cost_features = None if cost_features is None else tuple(cost_features)
+        self._cost = cost
+        self._n_startup = whole("n_startup_trials", n_startup_trials, 1)
+        self._n_trials = None if n_trials is None else whole("n_trials", n_trials, 1)
+        self._tau = None if tau is None else positive("tau", tau)
+        self._n_candidates = whole("n_candidates", n_candidates, 8)
+        self._seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else whole("seed", seed, 0)
+        self._settings = {"cost_statistic": cost_statistic, "error_scale": error_scale}
+        plans = [part for part in (self._rule, self._utility) if getattr(part, "plans_ahead", False)]
+        if plans and n_trials is None and tau is None:
+            raise BadInput(f"{type(plans[0]).__name__} plans ahead: say n_trials= or tau=")
+        self._parts: dict[Any, tuple[Surrogate, CostModel, Utility, CostRule]] = {}
+        one = SearchSpace((Parameter("0", 0.0, 1.0),))
+        self._optimizer(self._made(one, ["0"]), 1)  # wrong settings are found before the first trial
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy needs: models are fitted anew there."""
+        return {**self.__dict__, "_parts": {}}
+
+    # What Optuna asks.
+
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        """Return the parameters, of more than one value, that every complete trial has with the same distribution."""
+        self._check(study)
+        space = intersection_search_space(study.get_trials(deepcopy=False))
+        return {name: distribution for name, distribution in space.items() if not distribution.single()}
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """Return the next point, around the values that an enqueued trial fixes; nothing while trials are too few."""
+        self._check(study)
+        fixed = _within(trial.system_attrs.get("fixed_params", {}), search_space)
+        return self._suggest(study, trial, search_space, fixed) if search_space else {}
+
+    def sample_independent(
+        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        """Return the value of a parameter that only some trials have, or with another range.
+
+        It is chosen as all others are, from the trials that have it within its range, with the values that this trial
+        has already; at random while these trials are too few.
+        """
+        self._check(study)
+        own = {param_name: param_distribution}
+        if not param_distribution.single():
+            known = {n: d for n, d in trial.distributions.items() if n != param_name and not d.single()}
+            alike = [t for t in _trials(study, _FINISHED) if len(_within(t.params, own)) == 1]
+            shared = {n: d for n, d in known.items() if all(len(_within(t.params, {n: d})) == 1 for t in alike)}
+            fixed = {name: trial.params[name] for name in shared}
+            found = self._suggest(study, trial, {**shared, **own}, fixed)
+            if found:
+                return found[param_name]
+        encoding = Encoding(own)
+        u = stream(self._seed, _PURPOSE, "random", str(trial.number), param_name).random((1, 1))
+        return encoding.external(encoding.draw(u)[0])[param_name]
+
+    def _check(self, study: Study) -> None:
+        if len(study.directions) > 1:
+            raise BadInput(f"CostAwareSampler minimises or maximises one value, the study has {len(study.directions)}")
+
+    # A suggestion.
+
+    def _suggest(
+        self, study: Study, trial: FrozenTrial, space: Distributions, fixed: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return the best point of `space` with these values fixed; nothing while finished trials are too few."""
+        finished = _covering(_trials(study, _FINISHED), space)
+        if sum(one.state != TrialState.FAIL for one in finished) < self._n_startup:
+            return {}
+        running = [t for t in _covering(_trials(study, (TrialState.RUNNING,)), space) if t.number != trial.number]
+        for one in finished:
+            if one.constraints:
+                raise BadInput(f"CostAwareSampler takes no constraints, trial {one.number} has some")
+        observed = self._evaluations(finished, study.direction == StudyDirection.MAXIMIZE)
+        errors = [evaluation.error for _, evaluation in observed if evaluation.status == OK]
+        if len(errors) < self._n_startup:
+            return {}
+        median = float(np.median(errors))
+        observed += [(one, Evaluation(median, self._elapsed(one, finished), math.nan, math.nan, TIMEOUT))
+                     for one in running]  # fmt: skip
+        encoding = Encoding(space)
+        values = encoding.internal([one.params for one, _ in observed])
+        errors = [evaluation.error for _, evaluation in observed]
+        offered = self._candidates(encoding, values, np.array(errors), trial.number, fixed)
+        with _ONE:
+            optimizer = self._optimizer(self._parts_of(study, encoding), len(observed) + 1)
+            for x, (_, evaluation) in zip(encoding.unit(values), observed, strict=True):
+                optimizer.tell(x, evaluation)
+            index = optimizer.ask(encoding.unit(offered)).index
+        return {**encoding.external(offered[index]), **fixed}
+
+    def _candidates(
+        self,
+        encoding: Encoding,
+        values: Float[np.ndarray, "n p"],
+        errors: Float[np.ndarray, " n"],
+        number: int,
+        fixed: Mapping[str, Any],
+    ) -> Float[np.ndarray, "m p"]:
+        """Return a fresh Sobol set and points around the best trials, without those evaluated where others are left."""
+        p, local = len(encoding), int(_LOCAL * self._n_candidates)
+        spread = sobol(p, self._n_candidates - local, seed_sequence(self._seed, _PURPOSE, "candidates", str(number)))
+        rng = stream(self._seed, _PURPOSE, "local", str(number))
+        best = encoding.uniform(values[np.argsort(errors, kind="stable")[:_AROUND]])
+        sd = np.exp(rng.uniform(math.log(_NEAR), math.log(_FAR), (local, 1)))
+        near = best[rng.integers(len(best), size=local)] + sd * rng.standard_normal((local, p))
+        near = np.where(near > 1.0, 2.0 - near, np.abs(near))  # reflected, so that borders are no sinks
+        offered = encoding.draw(np.vstack([spread, near]))
+        for j, (name, distribution) in enumerate(encoding.distributions.items()):
+            if name in fixed:
+                offered[:, j] = distribution.to_internal_repr(fixed[name])
+        offered = np.unique(offered, axis=0)
+        seen = {row.tobytes() for row in values}
+        new = np.array([row.tobytes() not in seen for row in offered])
+        return offered[new] if new.any() else offered
+
+    # Trials as evaluations.
+
+    def _evaluations(self, trials: Sequence[FrozenTrial], maximised: bool) -> list[tuple[FrozenTrial, Evaluation]]:
+        """Return finished trials with what they mean to the models; raises BadInput for a cost that is none."""
+        sign, by_attribute, found = -1.0 if maximised else 1.0, self._by_attribute(trials), []
+        for trial in trials:
+            cost = self._cost_of(trial, by_attribute)
+            if cost is None:
+                continue
+            value, status = math.nan, FAILED
+            if trial.state == TrialState.COMPLETE:
+                value, status = sign * float(trial.values[0]), OK
+            elif trial.state == TrialState.PRUNED:
+                status = TIMEOUT
+                if trial.intermediate_values:
+                    value = sign * float(trial.intermediate_values[max(trial.intermediate_values)])
+            if not math.isfinite(value):  # infinite: as bad, or as good, as the other trials go
+                value, status = math.nan, FAILED if status == OK else status
+            found.append((trial, Evaluation(value, cost, math.nan, math.nan, status)))
+        return found
+
+    def _by_attribute(self, trials: Sequence[FrozenTrial]) -> bool:
+        return self._cost is not None and any(self._cost in trial.user_attrs for trial in trials)
+
+    def _cost_of(self, trial: FrozenTrial, by_attribute: bool) -> float | None:
+        """Return the cost of a finished trial, None for a failed one that has none."""
+        if by_attribute:
+            cost, name = trial.user_attrs.get(str(self._cost)), f"user_attrs[{self._cost!r}]"
+        else:
+            cost, name = None if trial.duration is None else trial.duration.total_seconds(), "its duration in seconds"
+        if cost is None and trial.state == TrialState.FAIL:
+            return None
+        if isinstance(cost, bool) or not isinstance(cost, int | float) or not (math.isfinite(cost) and cost > 0):
+            remedy = "" if by_attribute else f"; give costs by trial.set_user_attr({self._cost or 'cost'!r}, ...)"
+            raise BadInput(f"the cost of trial {trial.number} must be a number > 0, {name} is {cost!r}{remedy}")
+        return float(cost)
+
+    def _elapsed(self, running: FrozenTrial, finished: Sequence[FrozenTrial]) -> float:
+        """Return a lower bound of a running trial's cost: the seconds up to now, where costs are durations."""
+        if self._by_attribute(finished) or running.datetime_start is None:
+            return _LEAST_COST
+        now = type(running.datetime_start).now()
+        return max(_LEAST_COST, (now - running.datetime_start).total_seconds())
+
+    # The optimizer's parts: kept, since fits go on from the last one and a utility may have a state.
+
+    def _parts_of(self, study: Study, encoding: Encoding) -> tuple[Surrogate, CostModel, Utility, CostRule]:
+        key = study.study_name, tuple(encoding.distributions.items())
+        if key not in self._parts:
+            self._parts[key] = self._made(encoding.space, self._features(encoding))
+        return self._parts[key]
+
+    def _made(self, space: SearchSpace, features: Sequence[str]) -> tuple[Surrogate, CostModel, Utility, CostRule]:
+        surrogate, cost_model = self._surrogate, self._cost_model
+        if isinstance(surrogate, str):
+            surrogate = components.made(components.read("surrogate", surrogate), {})
+        if isinstance(cost_model, str):
+            cost_model = components.make_cost_model(cost_model, space, features)
+        parts: tuple[Any, Any, Utility, CostRule] = surrogate, cost_model, self._utility, self._rule
+        return copy.deepcopy(parts)
+
+    def _features(self, encoding: Encoding) -> list[str]:
+        """Return the columns of the parameters that a linear cost model sees, those of this space alone."""
+        given = self._cost_features
+        if given is None:
+            named = components.read("cost_model", self._cost_model) if isinstance(self._cost_model, str) else {}
+            own = tuple(named.get("features") or ())
+            given = own if set(own) <= encoding.columns_of.keys() else ()
+        chosen = [name for name in encoding.columns_of if name in given] or list(encoding.columns_of)
+        return [column for name in chosen for column in encoding.columns_of[name]]
+
+    def _optimizer(self, parts: tuple[Any, Any, Any, Any], least: int) -> Optimizer:
+        planned = max(_UNPLANNED if self._n_trials is None else self._n_trials, least)
+        settings: dict[str, Any] = {
+            **self._settings,
+            "iterations": planned,
+            "n_initial": self._n_startup,
+            "tau": self._tau,
+        }
+        return Optimizer(*parts, seed=self._seed, **settings)
+
+
+def _trials(study: Study, states: tuple[TrialState, ...]) -> list[FrozenTrial]:
+    return study.get_trials(deepcopy=False, states=states)
+
+
+def _within(params: Mapping[str, Any], space: Distributions) -> dict[str, Any]:
+    """Return the parameters among `params` that `space` has, and within its range."""
+    return {name: params[name] for name, distribution in space.items() if name in params
+            and _holds(distribution, params[name])}  # fmt: skip
+
+
+def _holds(distribution: BaseDistribution, value: Any) -> bool:
+    try:
+        internal = distribution.to_internal_repr(value)
+    except ValueError:  # none of the choices
+        return False
+    return bool(distribution._contains(internal))
+
+
+def _covering(trials: Sequence[FrozenTrial], space: Distributions) -> list[FrozenTrial]:
+    """Return the trials that have a value within `space` for each of its parameters."""
+    return [trial for trial in trials if len(_within(trial.params, space)) == len(space)]

@@ -1,0 +1,85 @@
+"""SMAC3 as an optimizer of this benchmark: its facade for hyperparameters (a random forest and log EI)."""
+
+import tempfile
+from typing import Any
+
+from jaxtyping import Float
+from numpy import ndarray
+
+from harness.interop.rivals import Rival, Run
+
+
+class Smac(Rival):
+    """SMAC's `HyperparameterOptimizationFacade`, asked and told; the run's initial design instead of its own.
+
+    It is told the outcome under the configuration that it asked for, with its cost as the trial's time. random: the
+    probability of a configuration at random in between, the facade's own default.
+    Source: Lindauer et al. 2022, "SMAC3: A versatile Bayesian optimization package".
+    """
+
+    packages = ("smac", "ConfigSpace")
+
+    def __init__(self, random: float = 0.2) -> None:
+        self._random = random
+
+    def start(self, run: Run) -> None:
+        """Take the run; SMAC itself is made at the first question, when the initial design is known."""
+        self._run = run
+        self._smac: Any = None
+        self._told: list[tuple[dict[str, Any], float, float]] = []
+        self._asked: Any = None
+
+    def _make(self) -> Any:
+        from ConfigSpace import ConfigurationSpace, Float, Integer
+        from smac import HyperparameterOptimizationFacade as Facade
+        from smac import Scenario
+
+        space = ConfigurationSpace(seed=self._run.seed % 2**31)
+        for p in self._run.space.parameters:
+            if p.integer:
+                space.add(Integer(p.name, (int(p.low), int(p.high)), log=p.log))
+            else:
+                space.add(Float(p.name, (p.low, p.high), log=p.log))
+        self._folder = tempfile.TemporaryDirectory(prefix="smac-")
+        scenario = Scenario(
+            space, deterministic=True, n_trials=10**6, seed=self._run.seed % 2**31, output_directory=self._folder.name
+        )
+        smac = Facade(
+            scenario,
+            lambda config, seed: 0.0,  # never called: trials are asked for and told
+            initial_design=Facade.get_initial_design(scenario, n_configs=1),
+            random_design=Facade.get_random_design(scenario, probability=self._random),
+            logging_level=False,
+            overwrite=True,
+        )
+        self._space = space
+        return smac
+
+    def ask(self) -> Float[ndarray, " d"]:
+        """Return the configuration of SMAC's next trial."""
+        if self._smac is None:
+            self._smac = self._make()
+            for values, error, cost_s in self._told:
+                self._report(values, error, cost_s)
+        self._asked = self._smac.ask()
+        return self._run.unit(dict(self._asked.config))
+
+    def tell(self, x: Float[ndarray, " d"], error: float, cost_s: float) -> None:
+        """End the trial that was asked for; what nobody asked for is told when SMAC is made."""
+        asked, self._asked = self._asked, None
+        if asked is None:
+            values = self._run.values(x)
+            self._told.append((values, error, cost_s))
+            if self._smac is not None:
+                self._report(values, error, cost_s)
+            return
+        from smac.runhistory import TrialValue
+
+        self._smac.tell(asked, TrialValue(cost=error, time=cost_s), save=False)
+
+    def _report(self, values: dict[str, Any], error: float, cost_s: float) -> None:
+        from ConfigSpace import Configuration
+        from smac.runhistory import TrialInfo, TrialValue
+
+        info = TrialInfo(Configuration(self._space, values=values), seed=0)  # that of a deterministic scenario
+        self._smac.tell(info, TrialValue(cost=error, time=cost_s), save=False)

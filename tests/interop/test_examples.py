@@ -1,0 +1,38 @@
+"""The examples of the room's README, run as they stand."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+TEXT = (Path(__file__).resolve().parents[2] / "harness/interop/README.md").read_text()
+
+
+def example(heading: str) -> str:
+    section = TEXT.split(f"## {heading}\n")[1].split("\n## ")[0]
+    return re.findall(r"```python\n(.*?)```", section, re.DOTALL)[0]
+
+
+def test_a_forest_on_a_budget() -> None:
+    optuna = pytest.importorskip("optuna", minversion="5", reason="needs the extra `optuna`")
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    program, names = example("Our optimizer in Optuna"), dict[str, Any]()
+    assert len([line for line in program.splitlines() if line]) <= 15
+    exec(compile(program.replace("timeout=20", "timeout=1"), "README.md", "exec"), names)
+    assert names["study"].best_value < 0.5
+    assert names["figure"].axes[0].get_ylabel() == "error"
+
+
+def test_an_optimizer_of_ones_own() -> None:
+    from harness.interop.rivals import Run, is_rival
+    from harness.space import XGBOOST_SPACE
+
+    names = dict[str, Any]()
+    exec(compile(example("Other people's optimizers on our problems"), "README.md", "exec"), names)
+    made = names["Halfway"]()
+    assert is_rival(made)
+    made.start(Run(XGBOOST_SPACE, 1, 10, 1, None))
+    made.tell(np.ones(7), 2.0, 1.0)
+    assert ((made.ask() >= 0.5) & (made.ask() <= 1.0)).all()

@@ -1,0 +1,212 @@
+"""Optimizers from elsewhere on our problems: the seam, the two tracks, bad input, and each one that is installed."""
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import harness
+from harness.config import options
+from harness.errors import BadInput
+from harness.execution import serial
+from harness.interop.bandits import Asha, Hyperband
+from harness.interop.rivals import OutsideOptimizer, Run
+from harness.problem import FAILED, Evaluation
+from harness.space import XGBOOST_SPACE, Parameter, SearchSpace
+from harness.study import Stopped
+
+PROBLEM = ("dataset=[abalone,wind]", "pipeline=[clean]", "seeds=[0]")
+MINE = """
+import numpy as np
+
+class Corner:
+    def __init__(self, at=0.9): self.at, self.told = at, []
+    def ask(self): return np.full(7, self.at)
+    def tell(self, x, error, cost_s): self.told.append((x, error, cost_s))
+
+class First:
+    plans_ahead = False
+    def observe_and_suggest(self, X_obs, y_obs, X_pending):
+        assert X_obs.shape == (len(y_obs), 7) and y_obs.shape[1] == 1
+        return 0
+
+class Wrong:
+    def __init__(self, what): self.what = what
+    def start(self, run): self.n = 0
+    def tell(self, x, error, cost_s): self.n += 1
+    def ask(self):
+        if self.what == "outside": return np.full(7, 1.5)
+        if self.what == "shape": return np.zeros(3)
+        if self.what == "nan": return np.full(7, np.nan)
+        raise ArithmeticError("out of ideas")
+
+class Row:
+    def observe_and_suggest(self, X_obs, y_obs, X_pending): return len(X_pending)
+"""
+
+
+@pytest.fixture
+def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+    """Return the settings with which a package of somebody's own is found."""
+    name = f"theirs_{tmp_path.name.replace('-', '_')}"
+    (tmp_path / f"{name}.py").write_text(MINE)
+    (tmp_path / "conf/optimizer").mkdir(parents=True)
+    for file, body in {
+        "corner": "_target_: {}.Corner\nat: 0.9",
+        "first": "_target_: {}.First",
+        "row": "_target_: {}.Row",
+        "wrong": "_target_: {}.Wrong\nwhat: outside",
+        "ei": "_target_: {}.First",
+    }.items():
+        (tmp_path / f"conf/optimizer/{file}.yaml").write_text(f"name: {file}\n{body.format(name)}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    return f"hydra.searchpath=[file://{tmp_path}/conf]", f"allow_targets=[{name}]"
+
+
+def run(results: Path, *settings: str) -> Any:
+    study = harness.compose(*PROBLEM, "iterations=9", *settings)
+    return harness.run(study, results, serial())
+
+
+def unit(rows: Any) -> np.ndarray:
+    return XGBOOST_SPACE.to_unit(rows[list(XGBOOST_SPACE.names)].to_numpy(float))
+
+
+def test_a_users_own_on_both_tracks(tmp_path: Path, outside: tuple[str, str]) -> None:
+    """Discrete: the nearest rows to its corner, the nearest first, none twice. Continuous: the corner itself."""
+    discrete = run(tmp_path / "d", "optimizer=corner", *outside)
+    mine = unit(discrete[discrete["dataset"] == "wind"])
+    gaps = np.square(mine[5:] - 0.9).sum(axis=1)
+    assert (np.diff(gaps) > 0).all()
+    random = run(tmp_path / "d", "+acq=random")
+    assert np.array_equal(unit(random[random["dataset"] == "wind"])[:5], mine[:5])  # the same initial design
+    placed = run(tmp_path / "c", "optimizer=corner", "evaluator=surface", *outside)
+    want = XGBOOST_SPACE.from_unit(np.full((1, 7), 0.9))[0]
+    assert (placed[placed["step"] >= 5][list(XGBOOST_SPACE.names)].to_numpy() == want.astype(np.float32)).all()
+    assert set(placed["method"].astype(str)) == {"corner(at=0.9)"}
+
+
+def test_observe_and_suggest(tmp_path: Path, outside: tuple[str, str]) -> None:
+    traces = run(tmp_path, "optimizer=first", *outside)
+    assert len(traces) == 18 and not traces.duplicated(["dataset", "candidate"]).any()
+    assert not harness.read(tmp_path)["plans_ahead"].any()
+
+
+@pytest.mark.parametrize(
+    ("what", "why"),
+    [
+        ("outside", "Wrong.ask must return a point of the unit cube [0, 1]^7, got [1.5"),
+        ("shape", "Wrong.ask must return a point"),
+        ("nan", "Wrong.ask must return a point"),
+        ("raises", "ArithmeticError: out of ideas"),
+    ],
+)
+def test_one_that_errs_is_a_recorded_failure_and_the_others_go_on(
+    tmp_path: Path, outside: tuple[str, str], what: str, why: str
+) -> None:
+    both = "study.methods=[{optimizer: wrong},{acq: random}]"
+    if what != "outside":
+        file = Path(outside[0].split("file://")[1].rstrip("]")) / "optimizer/wrong.yaml"
+        file.write_text(file.read_text().replace("what: outside", f"what: {what}"))
+    with pytest.raises(Stopped) as caught:
+        run(tmp_path, both, *outside)
+    failed = caught.value.report.failed
+    assert len(failed) == 2 and all(why in line and "\n" not in line for line in failed), failed
+    assert set(harness.read(tmp_path)["method"].astype(str)) == {"random"} and len(harness.read(tmp_path)) == 18
+
+
+def test_a_row_that_is_not_left_is_a_recorded_failure(tmp_path: Path, outside: tuple[str, str]) -> None:
+    with pytest.raises(Stopped, match=r"index of one of the \d+ rows left"):
+        run(tmp_path, "optimizer=row", *outside)
+
+
+def test_settings_that_make_no_sense_are_refused_in_a_line(outside: tuple[str, str]) -> None:
+    for settings, why in (
+        (["optimizer=asha", "+acq=ei"], "+acq is set, but optimizer=asha chooses by itself"),
+        (["optimizer=asha", "lam=0.1"], "lam is set, but optimizer=asha chooses by itself"),
+        (["optimizer=nobody"], "unknown optimizer 'nobody'; allowed: asha"),
+        (["optimizer=asha", "optimizer.eta=1"], "eta must be a whole number >= 2, got 1"),
+        (["optimizer=asha", "+optimizer.speed=1"], "Asha has no setting 'speed'"),
+        (["optimizer=ei", *outside], "ei is the name of an acquisition of the project"),
+        (["optimizer=first", outside[0]], "it would run as code; if you trust it"),
+    ):
+        with pytest.raises(BadInput, match=re.escape(why)):
+            harness.compose(*PROBLEM, *settings)
+
+
+def test_failures_are_told_as_the_worst_error_so_far() -> None:
+    class Listener:
+        def __init__(self) -> None:
+            self.told: list[float] = []
+
+        def ask(self) -> np.ndarray:
+            return np.zeros(1)
+
+        def tell(self, x: np.ndarray, error: float, cost_s: float) -> None:
+            self.told.append(error)
+
+    listener = Listener()
+    optimizer = OutsideOptimizer(listener, iterations=9, n_initial=2)
+    for error in (math.nan, 3.0, 1.0, math.nan):
+        status = {"status": FAILED} if math.isnan(error) else {}
+        optimizer.tell(np.zeros(1), Evaluation(error, 1.0, math.nan, math.nan, **status))
+    assert listener.told == [3.0, 3.0, 1.0, 3.0]
+
+
+# Bandits, against what the papers say by hand.
+
+ROUNDS = SearchSpace((Parameter("n_estimators", 1, 64, log=True, integer=True), Parameter("x", 0.0, 1.0)))
+
+
+def played(rival: Any, n: int) -> list[tuple[int, float]]:
+    """Return rounds and x of n questions, where the error is x whatever the rounds."""
+    rival.start(Run(ROUNDS, 0, n, 0, None))
+    found = []
+    for _ in range(n):
+        point = rival.ask()
+        values = Run(ROUNDS, 0, n, 0, None).values(point)
+        found.append((values["n_estimators"], values["x"]))
+        rival.tell(point, values["x"], 1.0)
+    return found
+
+
+def test_asha_promotes_the_best_quarter_of_each_rung() -> None:
+    found = played(Asha(), 120)
+    rungs = {rounds: [x for r, x in found if r == rounds] for rounds in (1, 4, 16, 64)}
+    assert sum(map(len, rungs.values())) == 120
+    assert found[:5] == [(1, x) for x in rungs[1][:4]] + [(4, min(rungs[1][:4]))]
+    for low, high in ((1, 4), (4, 16), (16, 64)):
+        assert len(rungs[high]) >= len(rungs[low]) // 4 > 0
+        assert set(rungs[high]) <= set(rungs[low])
+        assert min(rungs[low]) in rungs[high] or found[-1][1] == min(rungs[low])
+
+
+def test_hyperband_runs_the_brackets_of_its_paper() -> None:
+    """R = 64, eta = 4: n = 64, 22, 8, 4 configurations in brackets s = 3, 2, 1, 0, cut to a quarter at each rung."""
+    found = played(Hyperband(), 64 + 16 + 4 + 1 + 22 + 5 + 1 + 8 + 2 + 4 + 64)
+    rounds = [r for r, _ in found]
+    want = (
+        [1] * 64 + [4] * 16 + [16] * 4 + [64] + [4] * 22 + [16] * 5 + [64] + [16] * 8 + [64] * 2 + [64] * 4 + [1] * 64
+    )
+    assert rounds == want
+    assert sorted(x for _, x in found[:64])[:16] == [x for _, x in found[64:80]]
+
+
+@pytest.mark.parametrize("name", options("optimizer"))
+@pytest.mark.parametrize("evaluator", ["replay", "surface"])
+def test_each_one_that_is_installed(tmp_path: Path, name: str, evaluator: str) -> None:
+    """It finishes, by choices of its own; on the surface, a second time in the same words, it is the same run."""
+    settings = ("dataset=[wind]", "pipeline=[clean]", "seeds=[3]", "iterations=8", f"evaluator={evaluator}")
+    try:
+        study = harness.compose(*settings, f"optimizer={name}")
+    except BadInput as error:
+        pytest.skip(str(error))
+    first = harness.run(study, tmp_path, serial())
+    assert len(first) == 8 and (first["status"].astype(str) == "ok").all()
+    assert np.unique(unit(first), axis=0).shape[0] == 8
+    assert set(first["method"].astype(str)) == {name}
+    if evaluator == "surface":
+        assert np.array_equal(unit(first), unit(harness.run(study, tmp_path / "again", serial())))

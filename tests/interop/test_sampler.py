@@ -1,0 +1,250 @@
+"""`CostAwareSampler`: what it makes of trials, costs and spaces; Optuna's own cases are in test_sampler_cases.py."""
+
+import math
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from forked import Forked
+from hypothesis import given
+from hypothesis import strategies as st
+
+optuna = pytest.importorskip("optuna", minversion="5", reason="needs the extra `optuna`")
+
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution  # noqa: E402
+
+from harness.errors import BadInput  # noqa: E402
+from harness.interop import CostAwareSampler, components  # noqa: E402
+from harness.interop.encoding import Encoding  # noqa: E402
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+SPACES: list[BaseDistribution] = [
+    FloatDistribution(-3.0, 5.0),
+    FloatDistribution(1e-7, 10.0, log=True),
+    FloatDistribution(-1.0, 1.0, step=0.1),
+    IntDistribution(-7, 8, step=3),
+    IntDistribution(1, 1000, log=True),
+    IntDistribution(4, 4),
+    CategoricalDistribution(["a", None]),
+    CategoricalDistribution([1, 2.5, "z", False]),
+]
+
+
+@given(st.lists(st.floats(0.0, 1.0), min_size=len(SPACES), max_size=len(SPACES)))
+def test_a_point_is_the_same_there_and_back(u: list[float]) -> None:
+    encoding = Encoding({str(j): distribution for j, distribution in enumerate(SPACES)})
+    values = encoding.draw(np.array([u]))
+    params = encoding.external(values[0])
+    assert all(d._contains(d.to_internal_repr(params[str(j)])) for j, d in enumerate(SPACES))
+    assert np.array_equal(encoding.internal([params]), values)
+    np.testing.assert_allclose(encoding.draw(encoding.uniform(values)), values, rtol=1e-12, atol=1e-12)
+    unit = encoding.unit(values)
+    assert unit.shape == (1, len(encoding.space)) == (1, 11)  # the last parameter has four columns, the others one each
+    assert ((unit >= 0) & (unit <= 1)).all()
+    assert unit[0, -4:].sum() == 1.0
+
+
+def test_counted_values_have_equal_shares() -> None:
+    encoding = Encoding({"x": IntDistribution(-7, 8, step=3), "y": CategoricalDistribution("abc")})
+    u = (np.arange(600) + 0.5) / 600
+    values = encoding.draw(np.column_stack([u, u]))
+    assert np.unique(values[:, 0], return_counts=True)[1].tolist() == [100] * 6
+    assert np.unique(values[:, 1], return_counts=True)[1].tolist() == [200] * 3
+
+
+def study_of(n: int = 12, sign: float = 1.0, **settings: Any) -> Any:
+    """Return a study of `n` trials of (x - 0.3)^2 at cost 10^k."""
+    direction = "minimize" if sign > 0 else "maximize"
+    made = {"acq": "cei", "lam": 0.1, "seed": 3, "n_candidates": 256} | settings
+    study = optuna.create_study(sampler=CostAwareSampler(**made), direction=direction)
+    study.optimize(lambda trial: sign * priced(trial), n_trials=n)
+    return study
+
+
+def priced(trial: Any) -> float:
+    x, k = trial.suggest_float("x", 0.0, 1.0), trial.suggest_float("k", 0.0, 3.0)
+    trial.set_user_attr("cost", 10.0**k)
+    return float((x - 0.3) ** 2)
+
+
+def params(study: Any) -> list[dict[str, Any]]:
+    return [trial.params for trial in study.trials]
+
+
+def test_maximising_is_minimising_the_negative_and_a_seed_names_the_run() -> None:
+    assert params(study_of()) == params(study_of(sign=-1.0))
+    assert params(study_of()) != params(study_of(seed=4))
+
+
+def test_lam_1_pays_the_least() -> None:
+    """It takes the cheapest point on offer, by a cost that is linear in k; the error does not depend on k."""
+    assert max(p["k"] for p in params(study_of(lam=1.0))[5:]) < 0.2
+    blind = study_of(acq="ei", lam=None)
+    assert min(p["k"] for p in params(blind)[5:]) < max(p["k"] for p in params(blind)[5:]) - 1.0
+    assert study_of().best_value < 0.01
+
+
+@pytest.mark.parametrize("acq", components.names("acq"))
+def test_every_cost_rule_by_name(acq: str) -> None:
+    own = {"cei": {"lam": 0.1}, "eialpha": {"alpha": 0.5}}.get(acq, {})
+    study = study_of(7, acq=acq, **{"lam": None, **own}, n_trials=10)
+    assert len({tuple(p.values()) for p in params(study)}) == 7
+
+
+@pytest.mark.parametrize("utility", components.names("utility"))
+def test_every_utility_by_name(utility: str) -> None:
+    assert len(study_of(6, acq="ei", lam=None, utility=utility, n_trials=10, tau=1e4).trials) == 6
+
+
+@pytest.mark.parametrize("name", components.names("cost_model"))
+def test_every_cost_model_by_name_but_those_of_the_benchmark(name: str) -> None:
+    if name.startswith("transfer_") or name in ("oracle", "hybrid"):
+        with pytest.raises(BadInput, match=f"cost_model={name} knows the costs of this benchmark's problems"):
+            CostAwareSampler("ei", cost_model=name)
+    else:
+        assert len(study_of(7, cost_model=name).trials) == 7
+
+
+def test_a_linear_cost_model_sees_the_parameters_that_it_is_given() -> None:
+    """Without k it knows nothing of the cost, and the cheapest of equal points is any."""
+    assert max(p["k"] for p in params(study_of(lam=1.0, cost_features=["x"]))[5:]) > 1.0
+
+
+def told(study: Any, cost: Any, value: float | None = 1.0, state: Any = None, **attrs: Any) -> Any:
+    trial = study.ask({"x": FloatDistribution(0.0, 1.0)})
+    if cost is not None:
+        trial.set_user_attr("cost", cost)
+    for name, values in attrs.items():
+        trial.set_constraint(name, values)
+    study.tell(trial, value, state=state)
+    return trial
+
+
+@pytest.mark.parametrize("cost", [None, 0.0, -1.0, math.nan, "1", True])
+def test_a_cost_that_is_none_is_an_error(cost: Any) -> None:
+    study = optuna.create_study(sampler=CostAwareSampler("ei", n_startup_trials=2))
+    told(study, 1.0)
+    with pytest.raises(
+        ValueError, match=r"the cost of trial 1 must be a number > 0, user_attrs\['cost'\] is"
+    ) as caught:
+        for _ in range(2):
+            told(study, cost)
+    assert "\n" not in str(caught.value)
+
+
+def test_durations_are_costs_where_no_trial_names_one() -> None:
+    study = optuna.create_study(sampler=CostAwareSampler("ei", n_startup_trials=1))
+    told(study, None)
+    told(study, None)
+    own = optuna.create_trial(params={"x": 0.5}, distributions={"x": FloatDistribution(0.0, 1.0)}, value=1.0)
+    study.add_trial(own)
+    with pytest.raises(ValueError, match=r"trial 2 .* its duration in seconds is 0.0; give costs by .*'cost'"):
+        told(study, None)
+
+
+def test_what_makes_no_sense_is_refused_in_a_line() -> None:
+    for wrong, why in (
+        ({"acq": "cei"}, "lam must be a number"),
+        ({"acq": "ei", "lam": 0.1}, "lam is set, but acq=ei"),
+        ({"acq": "nothing"}, "unknown acq 'nothing'; allowed: carbo, cei"),
+        ({"acq": "eicool"}, "Cool plans ahead: say n_trials= or tau="),
+        ({"acq": "ei", "utility": "mcms"}, "MonteCarloMultiStep plans ahead"),
+        ({"acq": "ei", "n_startup_trials": 0}, "n_startup_trials must be a whole number >= 1"),
+    ):
+        with pytest.raises(BadInput, match=re.escape(why)):
+            CostAwareSampler(**wrong)
+    study = optuna.create_study(sampler=CostAwareSampler("ei", n_startup_trials=1))
+    told(study, 1.0, c=0.5)
+    with pytest.raises(ValueError, match="takes no constraints, trial 0 has some"):
+        told(study, 1.0)
+    with pytest.raises(ValueError, match="the study has 2"):
+        optuna.create_study(directions=["minimize"] * 2, sampler=CostAwareSampler("ei")).ask().suggest_float("x", 0, 1)
+
+
+def test_failed_and_pruned_trials_count() -> None:
+    """Failures at x > 0.5 keep the search away from there, as the worst value would."""
+
+    def objective(trial: Any) -> float:
+        x = trial.suggest_float("x", 0.0, 1.0)
+        trial.set_user_attr("cost", 1.0)
+        if x > 0.5:
+            raise ArithmeticError
+        if x < 0.1:
+            trial.report(1.0, 0)
+            raise optuna.TrialPruned
+        return -x
+
+    study = optuna.create_study(sampler=CostAwareSampler("ei", seed=0, n_startup_trials=6, n_candidates=256))
+    study.optimize(objective, n_trials=20, catch=ArithmeticError)
+    late = [trial.params["x"] for trial in study.trials[10:]]
+    assert np.mean([x > 0.6 for x in late]) <= 0.3
+    assert study.best_value < -0.45
+
+
+def test_running_trials_keep_workers_apart() -> None:
+    study = study_of(10, acq="ei", lam=None)
+    space = {"x": FloatDistribution(0.0, 1.0), "k": FloatDistribution(0.0, 3.0)}
+    asked = [study.ask(space).params for _ in range(6)]
+    x = np.array([(p["x"], p["k"] / 3) for p in asked])
+    gaps = np.linalg.norm(x[:, None] - x[None], axis=2) + np.eye(6)
+    assert gaps.min() > 0.01
+
+
+def test_enqueued_values_are_kept_and_the_others_fit_them() -> None:
+    study = study_of(8)
+    study.enqueue_trial({"k": 2.5})
+    study.optimize(priced, n_trials=1)
+    assert study.trials[-1].params["k"] == 2.5
+    assert study.trials[-1].params.keys() == {"x", "k"}
+
+
+def test_conditional_parameters_are_learned() -> None:
+    def objective(trial: Any) -> float:
+        trial.set_user_attr("cost", 1.0)
+        if trial.suggest_categorical("kind", ["a", "b"]) == "a":
+            return float((trial.suggest_float("u", 0.0, 1.0) - 0.7) ** 2)
+        return 1.0 + trial.suggest_int("v", 1, 1000, log=True)
+
+    study = optuna.create_study(sampler=CostAwareSampler("ei", seed=1, n_startup_trials=4, n_candidates=256))
+    study.optimize(objective, n_trials=25)
+    assert study.best_value < 1e-3  # 20 at random come this close in one run of four
+
+
+WORKER = """
+import sys, time, optuna
+from harness.interop import CostAwareSampler
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+study = optuna.load_study(study_name="s", storage=sys.argv[1], sampler=CostAwareSampler("cei", lam=0.1, seed=5))
+def objective(trial):
+    x, k = trial.suggest_float("x", 0, 1), trial.suggest_int("k", 1, 100, log=True)
+    time.sleep(0.01)
+    trial.set_user_attr("cost", float(k))
+    return (x - 0.3) ** 2 + 0.1 / k
+study.optimize(objective, callbacks=[optuna.study.MaxTrialsCallback(int(sys.argv[2]), None)])
+"""
+
+
+def test_two_workers_on_one_storage_killed_and_resumed(tmp_path: Path) -> None:
+    """Trials that ran when their worker was killed stay `RUNNING`: the others go on beside them."""
+    storage = f"sqlite:///{tmp_path}/study.db"
+    study = optuna.create_study(study_name="s", storage=storage)
+    with Forked("import optuna, optuna.storages, harness.optimizer, harness.interop.sampler") as forked:
+        first = [forked.start(WORKER, storage, "10000") for _ in range(2)]
+        until = time.monotonic() + 120
+        while len(study.trials) < 14 and time.monotonic() < until:
+            time.sleep(0.1)
+        assert [worker.kill() for worker in first] == [-9, -9]
+        before = len(study.trials)
+        assert before >= 14
+        again = [forked.start(WORKER, storage, str(before + 10)) for _ in range(2)]
+        assert [worker.wait() for worker in again] == [0, 0], again[0].err.read_text()
+    trials = study.trials
+    assert len(trials) >= before + 10
+    done = [trial for trial in trials if trial.state == optuna.trial.TrialState.COMPLETE]
+    assert len(trials) - len(done) <= 2
+    assert len({(t.params["x"], t.params["k"]) for t in done}) == len(done)
+    assert study.best_value < 0.02
