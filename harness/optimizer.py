@@ -9,7 +9,7 @@ other. A time-out's cost is only a lower bound of the true one, and the cost mod
 import copy
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, no_type_check
 
 import numpy as np
@@ -121,14 +121,14 @@ def shortlist(
 
     def bars(leaders: Indices) -> MeanSd:
         """Return cost and least utility of the leaders; both ascend."""
-        value = utility.log_floor(context_of(leaders, *posterior.mean_sd(C[leaders])))
+        value = utility.log_floor(context_of(leaders, *posterior.mean_sd_at(C, leaders)))
         return log_cost[leaders], np.maximum.accumulate(value)
 
     first = bars(_leaders(bound, log_cost, _EXPONENTS))
     kept = _ahead(bound, log_cost, *first)
     if not rough or len(kept) <= (_AGAIN_AT_ONCE if posterior.instant else _AGAIN):
         return kept
-    bound = utility.log_bound(context_of(kept, *posterior.bounds(C[kept])))
+    bound = utility.log_bound(context_of(kept, *posterior.bounds_at(C, kept)))
     ahead = _ahead(bound, log_cost[kept], *first)
     if len(ahead) > (
         _AGAIN_AT_ONCE if posterior.instant else FEWEST
@@ -325,8 +325,8 @@ class Optimizer:
         nothing, none = np.full(len(candidates), np.nan), np.zeros(len(candidates))
         error, cost_s = self._outcomes[: self._n, :2].T
         y = fill_failures(rescale(self._scale, error))
-        context = replace(
-            self._state(y, cost_s, None), points=candidates,
+        context = self._state(y, cost_s, None).seen(
+            points=candidates,
             mean=nothing, sd=nothing, log_cost=nothing, log_cost_sd=nothing, mean_log_cost=nothing,
         )  # fmt: skip
         score = _one_each(self._rule, "score", self._rule.score(nothing, nothing, context), len(candidates))
@@ -369,16 +369,17 @@ class Optimizer:
         log_cost = cost_models.log_statistic(self._statistic, mean_log_cost, log_cost_sd, exponent)
 
         def context_of(where: Any, mean: np.ndarray, sd: np.ndarray, points: np.ndarray | None = None) -> StepContext:
-            costs = {"log_cost": log_cost[where], "log_cost_sd": log_cost_sd[where]}
-            costs["mean_log_cost"] = mean_log_cost[where]
-            return replace(state, mean=mean, sd=sd, points=C[where] if points is None else points, **costs)
+            return state.seen(
+                mean=mean, sd=sd, points=C[where] if points is None else points,
+                log_cost=log_cost[where], log_cost_sd=log_cost_sd[where], mean_log_cost=mean_log_cost[where],
+            )  # fmt: skip
 
         kept = np.arange(len(C))
         bounded = self._utility.bounded and self._rule.stays_on_front(state) and posterior.bounded
         if screen and bounded and len(C) >= FEWEST:
             kept = shortlist(self._utility, posterior, C, log_cost, context_of, rough=len(history.y) >= MANY)
         offered = C[kept]
-        return kept, context_of(kept, *posterior.mean_sd(offered), offered), mean_log_cost[kept]
+        return kept, context_of(kept, *posterior.mean_sd_at(C, kept, offered), offered), mean_log_cost[kept]
 
     def _state(self, y: Vector, cost_s: Vector, history: FittedData | None) -> StepContext:
         """Return the state of the run, without candidates."""

@@ -232,11 +232,11 @@ def threshold(slack: float | None, best_s: float | None, kappa_max_s: float = ma
     return min(slack * best_s, kappa_max_s)
 
 
-LATE, GROWTH = 100, 1.1
+LATE, GROWTH = 100, 1.2
 
 
 def draw_of(step: int) -> int:
-    """Return the step whose draw of candidates serves at `step`: itself, or from `LATE` on one of the last tenth.
+    """Return the step whose draw of candidates serves at `step`: itself, or from `LATE` on an earlier one.
 
     Late draws serve until the number of evaluations has grown `GROWTH`-fold, as the hyperparameters of the Gaussian
     process do: what was computed of a candidate at one step then helps at the next.

@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 # place, so that what is there is not run again.
 
 ENGINE = 3  # raise it when the same spec gives other choices than before
-LATE_STEPS = 2  # raise it when choices beyond `harness.problem.LATE` evaluations change, and earlier ones do not
+LATE_STEPS = 3  # raise it when choices beyond `harness.problem.LATE` evaluations change, and earlier ones do not
 LOOK_AHEAD = 3  # raise it when utilities that look ahead choose otherwise, and those that do not as before
 COST_SD = 2  # raise it when predictive sds of costs change: other statistics than the default depend on them
 SETTINGS = ("iterations", "n_initial", "tau", "cost_statistic")  # of every run's optimizer

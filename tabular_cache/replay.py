@@ -48,6 +48,7 @@ class ReplayProblem(Problem):
         self._error, self._test_error = table[f"val_{objective}"], table[f"test_{objective}"]
         self._known = first_configs(table, n_configs)
         self._free = table.measured & self._known
+        self._left = int(self._free.sum())
         self._best = self._near_to = -1
         self._near = np.empty(0, np.intp)
         self._drawn = -1, self._near  # the step of the draw that serves, and its rows
@@ -71,9 +72,7 @@ class ReplayProblem(Problem):
 
     def candidates(self, step: int) -> Candidates:
         """Return the unevaluated rows; beyond `max_candidates`, a seeded draw and the incumbent's neighbours."""
-        ids = np.flatnonzero(self._free)
-        if len(ids) > self._max:
-            ids = self._draw(step)
+        ids = self._draw(step) if self._left > self._max else np.flatnonzero(self._free)
         return Candidates(ids, self._table.unit.take(ids, axis=0))
 
     def offer(self, step: int, candidate: int) -> Candidates:
@@ -132,6 +131,7 @@ class ReplayProblem(Problem):
 
     def _look_up(self, candidate: int) -> Evaluation:
         table = self._table
+        self._left -= int(self._free[candidate])
         self._free[candidate] = False
         return Evaluation(
             error=float(self._error[candidate]),

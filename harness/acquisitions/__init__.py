@@ -63,6 +63,13 @@ class StepContext:
     problem: str = ""
     cost_s: Vector | None = None
 
+    def seen(self, **predictions: PerCandidate | Candidates) -> "StepContext":
+        """Return this state with other candidates and predictions: `dataclasses.replace`, at a tenth of its price."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__, **predictions)
+        other.__dict__.pop("latent", None)
+        return other
+
     @cached_property
     def latent(self) -> MeanSd:
         """Mean and variance of the latent function at the candidates, whether or not `sd` has the noise in it.

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from jaxtyping import Float
 
-from harness.arrays import Candidates, MeanSd, PerCandidate, Points, Vector
+from harness.arrays import Candidates, Indices, MeanSd, PerCandidate, Points, Vector
 from harness.errors import BadInput
 from harness.problem import Problem
 from harness.surrogates.likelihood import factor, product
@@ -141,6 +141,14 @@ class Posterior(Part):
     def bounds(self, C: Candidates, rough: bool = False) -> MeanSd:
         """Return a mean no higher and an sd > 0 no lower than those of `mean_sd`; `rough`: faster and wider."""
         raise NotImplementedError
+
+    def mean_sd_at(self, C: Candidates, where: Indices, points: Points | None = None) -> tuple[Vector, Vector]:
+        """Return `mean_sd` at rows of `C`, of which it may know something already; points: C[where], if it is there."""
+        return self.mean_sd(C[where] if points is None else points)
+
+    def bounds_at(self, C: Candidates, where: Indices) -> tuple[Vector, Vector]:
+        """Return `bounds` that are not rough at rows of `C`."""
+        return self.bounds(C[where])
 
     @property
     def instant(self) -> bool:

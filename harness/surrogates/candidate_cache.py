@@ -14,7 +14,7 @@ from typing import NamedTuple, no_type_check
 import numpy as np
 from jaxtyping import Float
 
-from harness.arrays import Candidates, Indices, MeanSd, PerCandidate, Points, Theta, Vector
+from harness.arrays import Candidates, Indices, PerCandidate, Points, Theta, Vector
 from harness.compile_cache import njit
 from harness.surrogates.kernels import (
     DIMENSIONS,
@@ -24,6 +24,7 @@ from harness.surrogates.kernels import (
     fma,
     kernel_row,
     matern_float32,
+    matern_float64,
     squares,
 )
 from harness.surrogates.likelihood import Solution
@@ -33,7 +34,7 @@ Weight = Float[np.ndarray, " d"]
 
 # The solution, one observation after the other.
 
-_ROOM, _SHARE = 64, 8  # observations for which there is room beyond the first n: so many, or an eighth of n
+_ROOM, _SHARE = 64, 4  # observations for which there is room beyond the first n: so many, or a quarter of n
 _LEAST = 1e-12  # share of the diagonal that must be left of a new observation's variance
 
 
@@ -133,6 +134,8 @@ def _grow(W, n, columns, signal, diagonal, z, projected, solved):  # type: ignor
 # Candidates.
 
 _KNOWN = 0.5  # of the candidates must be held already; else the old ones are dropped: the draw is a new one
+_EXACT = 256  # candidates for whose exact values there is room at first
+_COLUMNS = 4 * WIDTH  # room for observations comes in multiples of this
 _AHEAD = 4  # candidates of the last step among which the next one is looked for, once one was not further on at all
 
 
@@ -151,25 +154,30 @@ class View(NamedTuple):
 
 
 Explained = Callable[[Candidates], PerCandidate]  # variances explained, in units of z^2
-AtLeast = Callable[[Candidates, bool], PerCandidate]  # lower bounds of them, rough ones if so asked
+# lower bounds of them at some rows of held kernel values, rough ones if so asked
+AtLeast = Callable[[Float[np.ndarray, "m n"], Indices, bool], Float[np.ndarray, " k"]]
 
 
 class CandidateCache:
     """Kernel values, means and explained variances at candidates, by their coordinates, for a `GrowingSolution`.
 
     Of each candidate is known, in units of z of the growing solution: mean = (k^T K^-1 z, k^T K^-1 1) and a lower bound
-    `least` of the explained variance, both given the first `given` observations, by kernel values in single precision;
-    and, where it was asked for, the explained variance given the first `exact_given`, in double precision. rough: what
-    `least` began with, where that was a rough bound, else -1.
+    `least` of the explained variance, both given the first `given` observations, by kernel values in single precision.
+    rough: what `least` began with, where that was a rough bound, else -1. Where exact values were asked for, they and
+    the kernel values behind them are held in double precision: `exact`.
     """
 
     def __init__(self) -> None:
         self._grown: GrowingSolution | None = None
+        self._asked: tuple[Candidates, Indices] | None = None  # the last that most of what is held was asked for
+        self._exact = _Exact()
         self._hold(0, 0, 0)
 
     def _hold(self, m: int, n: int, d: int) -> None:
         """Drop all and make room for `m` candidates in d dimensions and `n` observations."""
         self._count, self._n, self._order = 0, 0, np.empty(0, np.int64)
+        self._exact.begin(m, n)
+        self._asked = None
         self._points: np.ndarray = np.empty((m, d), np.uint64)
         self._slots: np.ndarray = np.full(4 << max(m - 1, 0).bit_length() if m else 0, -1, np.int64)
         self._kernel: np.ndarray = np.empty((m, n), np.float32)
@@ -178,8 +186,6 @@ class CandidateCache:
         self._least: np.ndarray = np.zeros(m)
         self._given: np.ndarray = np.zeros(m, np.int64)
         self._rough: np.ndarray = np.zeros(m)
-        self._explained: np.ndarray = np.zeros(m)
-        self._exact_given: np.ndarray = np.zeros(m, np.int64)
 
     def serve(self, grown: GrowingSolution, at_least: AtLeast, exactly: Explained) -> None:
         """Begin to serve a posterior of this solution: all is dropped that is of another.
@@ -187,9 +193,14 @@ class CandidateCache:
         at_least, exactly: lower bounds of the variances explained by the first observations, and these themselves.
         """
         if grown is not self._grown:
-            self._grown, self._n, self._count = grown, 0, 0
+            self._grown, self._n = grown, 0
             self._at_least, self._exactly = at_least, exactly
-            self._order, self._slots[:] = self._order[:0], -1
+            self._forget()
+
+    def _forget(self) -> None:
+        """Drop all candidates."""
+        self._order, self._count, self._slots[:], self._asked = self._order[:0], 0, -1, None
+        self._exact.forget()
 
     def serves(self, n: int) -> bool:
         """Return whether what is held is of n observations."""
@@ -205,7 +216,9 @@ class CandidateCache:
             self._errors, self._sizes = np.zeros(len(self._rows) - 2), np.zeros(2)
             self._rows[:2, :first] = view.signal * grown.first_solved
             self._sizes[:] = absolute_sums(grown.first_solved)
+            self._columns: np.ndarray = np.zeros((view.A.shape[1], room))
         if self._n < n:
+            self._columns[:, self._n : n] = view.A[self._n : n].T
             points = (view.A * LOG2_E).astype(np.float32)
             begin = max(self._n, first)
             new = view.signal * grown.W[begin:n]
@@ -219,24 +232,20 @@ class CandidateCache:
         assert self._grown is not None
         return self._grown
 
-    def bounds(self, C: Candidates, view: View, rough: bool) -> MeanSd:
-        """Return a mean no higher and an sd no lower than those at `C`; rough: with what is known of them already."""
-        slots = self._find(C)
-        new = slots < 0
-        count = int(new.sum())
-        if count > (1.0 - _KNOWN) * len(C):
-            self._order, self._count, self._slots[:] = self._order[:0], 0, -1
-            slots[:], new[:], count = -1, True, len(C)
-        self._reserve(self._count + count, len(C), C.shape[1])
+    def bounds(self, C: Candidates, view: View, rough: bool, where: Indices | None = None) -> tuple[Vector, Vector]:
+        """Return a mean no higher and an sd no lower than those at `C`; rough: with what is known of them already.
+
+        where: at these rows of `C` alone.
+        """
+        slots = self._found(C, where)
+        if slots is None:
+            slots = self._taken_in(C if where is None else C[where], view)
+        if where is None and len(C) > _KNOWN * self._count:
+            self._order, self._asked = slots, (C, slots)
         self._advance(view)
-        if count:
-            self._add(C[new], view)
-            slots = self._find(C)
-        if len(C) > _KNOWN * self._count:
-            self._order = slots
         if not rough:
             self._refresh(slots)
-            self._sharpen(C, slots)
+            self._sharpen(slots)
         grown, (mu, scale) = self._of, view.location
         p, q = grown.in_units_of(view.location)
         changes = (grown.projected[grown.first : self._n] * (scale * p, scale * q)).sum(axis=1)
@@ -249,15 +258,36 @@ class CandidateCache:
             scale * p, scale * q, mu - slack, view.signal, view.added, scale,
         )  # fmt: skip
 
+    def _found(self, C: Candidates, where: Indices | None) -> Indices | None:
+        """Return where candidates are held that were asked for just before; None where that is to be looked up."""
+        if self._asked is None or self._asked[0] is not C:
+            return None
+        return self._asked[1] if where is None else self._asked[1][where]
+
+    def _taken_in(self, C: Candidates, view: View) -> Indices:
+        """Return where candidates are held, those that were not included."""
+        slots = self._find(C)
+        new = slots < 0
+        count = int(new.sum())
+        if count > (1.0 - _KNOWN) * len(C):
+            self._forget()
+            slots[:], new[:], count = -1, True, len(C)
+        self._reserve(self._count + count, len(C), C.shape[1])
+        self._advance(view)
+        if count:
+            self._add(C[new], view)
+            slots = self._find(C)
+        return slots
+
     def _add(self, new: Candidates, view: View) -> None:
         """Hold candidates that are not held yet, as known by the first observations."""
-        old, grown = self._count, self._of
+        old, first = self._count, self._of.first
         self._count = _put(_bits(new), self._points, self._slots, old)
         part, added = slice(old, self._count), self._points[old : self._count].view(np.float64)
         self._scaled[part, : new.shape[1]] = (added - 0.5) * (view.weight * LOG2_E)
-        self._rough[part] = self._least[part] = self._at_least(added, True)
-        self._given[part], self._exact_given[part] = grown.first, 0
-        _fill(self._kernel, self._scaled, self._blocks, old, self._count, self._n, self._rows, self._means, grown.first)
+        _fill(self._kernel, self._scaled, self._blocks, old, self._count, self._n, self._rows, self._means, first)
+        self._rough[part] = self._least[part] = self._at_least(self._kernel, np.arange(old, self._count), True)
+        self._given[part], self._exact.place[part] = first, -1
 
     def _refresh(self, slots: Indices) -> None:
         """Take all observations in at these candidates."""
@@ -266,35 +296,40 @@ class CandidateCache:
             self._of.projected, self._means, self._least, self._given,
         )  # fmt: skip
 
-    def _sharpen(self, C: Candidates, slots: Indices) -> None:
+    def _sharpen(self, slots: Indices) -> None:
         """Put better lower bounds in the place of rough ones."""
-        loose = np.flatnonzero(self._rough[slots] >= 0.0)
-        if len(loose):
-            rough = slots[loose]
-            self._least[rough] += np.maximum(self._at_least(C[loose], False) - self._rough[rough], 0.0)
+        rough = slots[self._rough[slots] >= 0.0]
+        if len(rough):
+            least = self._at_least(self._kernel, rough, False)
+            self._least[rough] += np.maximum(least - self._rough[rough], 0.0)
             self._rough[rough] = -1.0
 
-    def exact(self, C: Candidates, a: Vector, view: View) -> MeanSd | None:
+    def exact(self, C: Candidates, view: View, where: Indices | None = None) -> tuple[Vector, Vector] | None:
         """Return means, in units of z, and explained variances at `C`; None where some of `C` are not held.
 
-        a: K^-1 z times the signal variance.
+        where: at these rows of `C` alone.
         """
-        slots = self._find(C)
-        if (slots < 0).any():
-            return None
+        slots = self._found(C, where)
+        if slots is None:
+            C = C if where is None else C[where]
+            slots = self._find(C)
+            if (slots < 0).any():
+                return None
         self._advance(view)
         self._refresh(slots)
-        first, n = self._of.first, self._n
-        fresh = self._exact_given[slots] == 0
+        exact, grown = self._exact, self._of
+        places = exact.places(slots)
+        fresh = exact.given[places] == 0
+        points = self._points.view(np.float64)
         if fresh.any():
-            self._explained[slots[fresh]] = self._exactly(C[fresh])
-            self._exact_given[slots[fresh]] = first
-        mean, columns = np.empty(len(C)), np.ascontiguousarray(view.A.T)
-        rows = view.signal * self._of.W[first:n, :n]
-        _extend(columns, (C - 0.5) * view.weight, rows, first, a, slots, self._exact_given, self._explained, mean)
-        value = self._explained[slots]
+            exact.explained[places[fresh]] = self._exactly(points[slots[fresh]])
+        _extend(
+            self._columns, points, view.weight, slots, places, exact.kernel, exact.given, exact.explained, exact.means,
+            grown.W, self._n, grown.first, grown.first_solved, grown.projected, view.signal,
+        )  # fmt: skip
+        value, (p, q) = exact.explained[places], grown.in_units_of(view.location)
         self._least[slots], self._rough[slots] = np.maximum(self._least[slots], value), -1.0
-        return mean, value
+        return exact.means[places, 0] * p + exact.means[places, 1] * q, value
 
     def _find(self, C: Candidates) -> Indices:
         """Return where the candidates are held, -1 for those that are not."""
@@ -305,7 +340,7 @@ class CandidateCache:
 
     def _reserve(self, m: int, offered: int, d: int) -> None:
         """Make room for `m` candidates and all observations to come, if there is not enough."""
-        n = -(-len(self._of.W) // WIDTH) * WIDTH
+        n = -(-len(self._of.W) // _COLUMNS) * _COLUMNS
         if m <= len(self._points) and n <= self._kernel.shape[1] and d == self._points.shape[1]:
             return
         points, order, count, rows = self._points, self._order, self._count, self._n
@@ -318,8 +353,49 @@ class CandidateCache:
             self._order, self._n = order, rows
 
     def _of_candidates(self) -> tuple[np.ndarray, ...]:
-        numbers = self._least, self._rough, self._given, self._explained, self._exact_given
-        return self._kernel, self._scaled, self._means, *numbers
+        return self._kernel, self._scaled, self._means, self._least, self._rough, self._given
+
+
+class _Exact:
+    """What is known exactly of some candidates, in places of their own: kernel values, means and explained variances.
+
+    means: of the two in units of z, as those that are not exact. given: of so many observations, 0 before the first.
+    place: of each candidate held, -1 for none.
+    """
+
+    def __init__(self) -> None:
+        self.kernel: np.ndarray = np.empty((0, 0))
+        self.begin(0, 0)
+
+    def begin(self, m: int, n: int) -> None:
+        """Know nothing, with room for `m` candidates that are held and `n` observations."""
+        if n > self.kernel.shape[1]:
+            self.kernel = np.empty((max(_EXACT, len(self.kernel)), n))
+        self.means: np.ndarray = np.zeros((len(self.kernel), 2))
+        self.explained: np.ndarray = np.zeros(len(self.kernel))
+        self.given: np.ndarray = np.zeros(len(self.kernel), np.int64)
+        self.place: np.ndarray = np.full(m, -1, np.int64)
+        self._count = 0
+
+    def forget(self) -> None:
+        """Drop all."""
+        self.place[:], self.given[:], self._count = -1, 0, 0
+
+    def places(self, slots: Indices) -> Indices:
+        """Return the places of candidates, new ones of those that had none."""
+        new = slots[self.place[slots] < 0]
+        if len(new):
+            new = np.unique(new)  # a candidate may be asked for twice
+            end = self._count + len(new)
+            if end > len(self.given):
+                more = max(end, 2 * len(self.given)) - len(self.given)
+                self.kernel = np.concatenate([self.kernel, np.empty((more, self.kernel.shape[1]))])
+                self.means = np.concatenate([self.means, np.zeros((more, 2))])
+                self.explained = np.concatenate([self.explained, np.zeros(more)])
+                self.given = np.concatenate([self.given, np.zeros(more, np.int64)])
+            self.place[new] = np.arange(self._count, end)
+            self._count = end
+        return self.place[slots]
 
 
 def absolute_sums(rows: Float[np.ndarray, "r n"]) -> Float[np.ndarray, " r"]:
@@ -464,18 +540,34 @@ def _bounds(slots, means, least, given, left, first, p, q, start, signal, added,
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def _extend(columns, points, rows, first, a, slots, given, explained, mean):  # type: ignore[no-untyped-def]
-    """Put a^T k into `mean`, and add to `explained` what the observations from `given` on explain."""
-    n = columns.shape[1]
-    s, r, k = np.empty(n), np.empty(n), np.empty(n)
-    for c in range(len(points)):
-        kernel_row(columns, points[c], n, 1.0, s, r, k)
-        mean[c] = _dot(a, k, n)
-        slot = slots[c]
-        for i in range(given[slot], n):
-            v = _dot(rows[i - first], k, i + 1)
-            explained[slot] = fma(v, v, explained[slot])
-        given[slot] = n
+def _extend(  # type: ignore[no-untyped-def]
+    columns, points, weight, slots, places, kernel, given, explained, means, W, n, first, solved, projected, signal
+):
+    """Take observations up to n in at the candidates `slots`, exactly: v = w^T k for each, as `_update` does."""
+    s, r = np.empty(n), np.empty(n)
+    for c in range(len(slots)):
+        slot, at = slots[c], places[c]
+        begin, row = given[at], kernel[at]
+        if begin >= n:
+            continue
+        count = n - begin
+        s[:count] = 0.0
+        for q in range(len(weight)):
+            x, column = (points[slot, q] - 0.5) * weight[q], columns[q]
+            for j in range(count):
+                difference = column[begin + j] - x
+                s[j] = fma(difference, difference, s[j])
+        matern_float64(s[:count], r[:count], row[begin:n])
+        if begin == 0:
+            for part in range(2):
+                means[at, part] = signal * _dot(solved[part], row, first)
+            begin = first
+        for i in range(begin, n):
+            v = signal * _dot(W[i], row, i + 1)
+            explained[at] = fma(v, v, explained[at])
+            for part in range(2):
+                means[at, part] = fma(projected[i, part], v, means[at, part])
+        given[at] = n
 
 
 @njit(inline="always", error_model="numpy")

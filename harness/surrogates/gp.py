@@ -54,7 +54,7 @@ class GaussianProcess(Surrogate):
         tolerance: float = 0.1,
         iterations: int = 12,
         refit_until: int = 100,
-        refit_growth: float = 1.1,
+        refit_growth: float = 1.2,
     ) -> None:
         number("restart_until", restart_until, "a number >= 0", 0.0)
         number("restart_growth", restart_growth, "a number >= 1", 1.0)

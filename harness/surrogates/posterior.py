@@ -7,7 +7,7 @@ from typing import ClassVar, no_type_check
 import numpy as np
 from jaxtyping import Float, Int
 
-from harness.arrays import Candidates, MeanSd, PerCandidate, Points, Theta, Vector
+from harness.arrays import Candidates, Indices, MeanSd, PerCandidate, Points, Theta, Vector
 from harness.compile_cache import njit
 from harness.normal import exp
 from harness.surrogates import Hyperparameters, Joint, Posterior
@@ -63,6 +63,19 @@ class Predictor:
         _pack(W, self._strips)
         self._rows = len(W)
 
+    def explained(
+        self, kernel: Float[np.ndarray, "m n"], of: Indices, order: Int[np.ndarray, " r"] | None
+    ) -> Float[np.ndarray, " k"]:
+        """Return e by kernel values that are known, in single precision: row c of `kernel` for each c in `of`.
+
+        order: the columns of the first r points; None for those in their order.
+        """
+        order = np.arange(self._rows) if order is None else order
+        out: np.ndarray = np.empty(-(-len(of) // WIDTH) * WIDTH, np.float32)
+        memory = self._space.take("explained", (self._rows + TILE_ROWS, WIDTH), np.float32)
+        _explain(self._strips, order[: self._rows], kernel, of, memory, out)
+        return out[: len(of)]
+
     def __call__(self, C: Candidates) -> MeanSd:
         """Return m and e at `C`."""
         (n, d), m, size = self._A.shape, len(C), np.dtype(self._dtype).itemsize
@@ -107,6 +120,20 @@ def _fill_float64(A, C, weight, strips, r, a, memory, mean, explained):  # type:
         _products(strips, r, n, a, k, mean[start : start + WIDTH], explained[start : start + WIDTH])
 
 
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def _explain(strips, order, kernel, of, k, out):  # type: ignore[no-untyped-def]
+    """Fill `out` with |V|^2, V = W k; k: work space."""
+    r = len(order)
+    k[r:] = 0.0
+    for start in range(0, len(out), WIDTH):
+        for j in range(WIDTH):
+            row = kernel[of[min(start + j, len(of) - 1)]]
+            for i in range(r):
+                k[i, j] = row[order[i]]
+        _squares(strips, r, k, out[start : start + WIDTH])
+
+
 @njit(cache=True)
 @no_type_check
 def _pack(W, strips):  # type: ignore[no-untyped-def]
@@ -131,6 +158,13 @@ def _products(strips, r, n, a, k, mean, explained):  # type: ignore[no-untyped-d
         row, factor = k[i], a[i]
         for j in range(WIDTH):
             mean[j] = fma(factor, row[j], mean[j])
+    _squares(strips, r, k, explained)
+
+
+@njit(inline="always")
+@no_type_check
+def _squares(strips, r, k, explained):  # type: ignore[no-untyped-def]
+    """Put the sum of the squares of W k into `explained`."""
     explained[:] = 0.0
     for place in range(0, WIDTH, 2 * TILE_BYTES // k.itemsize):
         start = 0
@@ -306,7 +340,7 @@ class GaussianPosterior(Posterior):
         self._weight = weights(theta, X.shape[1])
         self._X, self._A = X, (X - 0.5) * self._weight
         self._solution = solution
-        self._float32: dict[bool, tuple[Predictor, float, float]] = {}
+        self._float32: dict[bool, tuple[Predictor, float, float, Indices | None]] = {}
         self._noise = self._scale * self._scale * noise
         self._grown, self._held = grown, held if grown is not None else None
         if grown is None or held is None:
@@ -338,31 +372,43 @@ class GaussianPosterior(Posterior):
         mean, variance = self._latent(C)
         return mean.copy(), self._scale * np.sqrt(variance + self._added)
 
+    def mean_sd_at(self, C: Candidates, where: Indices, points: Points | None = None) -> tuple[Vector, Vector]:
+        """Return `mean_sd` at rows of `C`, which are not looked up where they are held and `C` was asked for before."""
+        known = self._by_held(C, where) if self._held is not None else None
+        points = C[where] if points is None else points
+        if known is None:
+            return self.mean_sd(points)
+        self._seen = points, *known
+        return self.mean_sd(points)
+
     def _latent(self, C: Candidates) -> MeanSd:
         """Return mean, in units of y, and variance, in units of s^2, at `C`; the same array again costs nothing.
 
         Utilities that look ahead ask for the latent moments of the candidates whose sd was just asked for.
         """
         if self._seen is None or self._seen[0] is not C:
-            mean, explained = self._exactly(C)
-            variance = np.maximum(self._signal - explained, _FLOOR * self._signal)
-            self._seen = C, self._mu + self._scale * mean, variance
+            known = self._by_held(C)
+            self._seen = C, *(self._scaled(*self._predict(C)) if known is None else known)
         return self._seen[1:]
 
-    def _exactly(self, C: Candidates) -> MeanSd:
-        held, n = self._held, len(self._X)
-        if held is not None and held.serves(n):
-            known = held.exact(C, self._signal * self._solution.a, self._view)
-            if known is not None:
-                return known
-        return self._predict(C)
+    def _by_held(self, C: Candidates, where: Indices | None = None) -> tuple[Vector, Vector] | None:
+        """Return what `_latent` does, where it follows from what is held; else None."""
+        if self._held is None or not self._held.serves(len(self._X)):
+            return None
+        known = self._held.exact(C, self._view, where)
+        return None if known is None else self._scaled(*known)
+
+    def _scaled(self, mean: PerCandidate, explained: PerCandidate) -> MeanSd:
+        return self._mu + self._scale * mean, np.maximum(self._signal - explained, _FLOOR * self._signal)
 
     def _explained(self, C: Candidates) -> PerCandidate:
         return self._predict(C)[1]
 
-    def _explained_at_least(self, C: Candidates, rough: bool) -> PerCandidate:
-        _, value, _, error = self._single(C, rough)
-        return np.maximum(value - error, 0.0)
+    def _explained_at_least(
+        self, kernel: Float[np.ndarray, "m n"], of: Indices, rough: bool
+    ) -> Float[np.ndarray, " k"]:
+        predict, _, error, order = self._single(rough)
+        return np.maximum(predict.explained(kernel, of, order) - error, 0.0)
 
     def leave_one_out(self, y: Vector) -> tuple[Vector, Vector]:
         """Return mean and sd, noise included, of each of the observed `y` given all others at these hyperparameters.
@@ -386,24 +432,29 @@ class GaussianPosterior(Posterior):
         """
         if self._held is not None and self._held.serves(len(self._X)):
             return self._held.bounds(C, self._view, rough)
-        mean, explained, mean_error, variance_error = self._single(C, rough)
+        predict, mean_error, variance_error, _ = self._single(rough)
+        mean, explained = predict(C)
         return _widened(mean, explained, mean_error, self._signal, variance_error + self._added, self._mu, self._scale)
 
-    def _single(self, C: Candidates, rough: bool) -> tuple[PerCandidate, PerCandidate, float, float]:
-        """Return mean and explained variance, and by how much they can be off."""
+    def bounds_at(self, C: Candidates, where: Indices) -> tuple[Vector, Vector]:
+        """Return `bounds` at rows of `C`, which are not looked up where they are held and `C` was asked for before."""
+        if self._held is not None and self._held.serves(len(self._X)):
+            return self._held.bounds(C, self._view, False, where)
+        return self.bounds(C[where])
+
+    def _single(self, rough: bool) -> tuple[Predictor, float, float, Indices | None]:
+        """Return what predicts, by how much mean and explained variance can be off, and the order of observations."""
         if rough not in self._float32:
             self._float32[rough] = self._in_single_precision(rough)
-        predict, mean_error, variance_error = self._float32[rough]
-        return (*predict(C), mean_error, variance_error)
+        return self._float32[rough]
 
     @property
     def _unit(self) -> float:
         """By how much a kernel value in single precision can be off, times the margin of `bounds`."""
         return _FLOAT32_UNIT * (_SAFETY * (2.0 + 0.1 * float(self._weight.max())))
 
-    def _in_single_precision(self, rough: bool) -> tuple[Predictor, float, float]:
-        """Return what predicts, and by how much the mean and the explained variance can be off."""
-        A, W, a = self._A, self._rows[:-1], self._rows[-1]
+    def _in_single_precision(self, rough: bool) -> tuple[Predictor, float, float, Indices | None]:
+        A, W, a, order = self._A, self._rows[:-1], self._rows[-1], None
         if rough:
             diagonal = (self._signal / float(W[0, 0])) ** 2  # noise and jitter included
             order, inverse = self._subset(A, self._signal, diagonal - self._signal)
@@ -411,7 +462,7 @@ class GaussianPosterior(Posterior):
         unit = self._unit
         squares, total = _sums(W, a)
         predict = Predictor(A, self._weight, W, a, self._space, np.float32)
-        return predict, unit * total, unit * (math.sqrt(squares * self._signal) + self._signal)
+        return predict, unit * total, unit * (math.sqrt(squares * self._signal) + self._signal), order
 
     @property
     def hyperparameters(self) -> Hyperparameters:

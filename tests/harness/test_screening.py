@@ -64,7 +64,7 @@ def test_on_a_measured_table_the_bounds_hold_with_room_to_spare(problem: str) ->
     for n in range(5, 91, 5):
         posterior = process.fit(table.unit[rows[:n]], table["val_error"][rows[:n]].astype(float))
         (mean, sd), (low, high) = posterior.mean_sd(table.unit), posterior.bounds(table.unit)
-        (_, mean_error, variance_error), scale = posterior._float32[False], posterior._scale
+        (_, mean_error, variance_error, _), scale = posterior._float32[False], posterior._scale
         slack = (high**2 - sd**2) / scale**2 / variance_error
         assert (mean - low).min() >= 0.25 * scale * mean_error
         assert slack.min() > 0.5 or (sd / scale).min() ** 2 < 1e-12
