@@ -143,7 +143,7 @@ def to_optunahub(problems: Problems, tables: Path, target: Path) -> list[Path]:
         table, file = read_table(problem_name(dataset, pipeline), tables), io.BytesIO()
         rows = np.flatnonzero(_usable(table))
         columns = {"error": "val_error", "test_error": "test_error", "cost": "scaled_s"}
-        arrays = {name: table[column][rows].astype(np.float32) for name, column in columns.items()}
+        arrays: dict[str, Any] = {name: table[column][rows].astype(np.float32) for name, column in columns.items()}
         native = np.asfortranarray(table.native[rows], dtype=np.float32)  # by column, which is half the size packed
         np.savez_compressed(file, X=native, **arrays)
         content[f"{dataset}--{pipeline}.npz"] = file.getvalue()
