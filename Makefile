@@ -19,7 +19,8 @@ REPORT ?= report
 .DEFAULT_GOAL := help
 # Every target keeps all cores busy by itself, and `make time report` means one after the other.
 .NOTPARALLEL:
-.PHONY: help setup reproduce report models demo time fronts sensitivities density utilities test golden check bench chaos
+.PHONY: help setup reproduce report models demo time fronts sensitivities density utilities leaderboard test golden check bench \
+  chaos
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -98,6 +99,11 @@ utilities: $(READY) ## after reproduce: every utility under three cost rules, 3 
 	$(BIN)/python -m harness -m +acq=ei,cei lam=0.3 utility=mcms,bmsei tau=0.5,1,2,5,10 'seeds=[0,1,2]' iterations=300 \
 	  budgets=$(REPORT)/budgets.csv results_dir=$(RESULTS) $(GRID)
 	$(BIN)/python -m analysis utilities results_dir=$(RESULTS) out_dir=$(REPORT)
+
+leaderboard: $(READY) ## other projects' optimizers beside ours, on measured rows and on surfaces (needs the extra rivals; hours)
+	$(BIN)/python -m harness study=leaderboard 'seeds=[0,1,2]' results_dir=$(RESULTS)-leaderboard $(GRID)
+	$(BIN)/python -m harness study=leaderboard evaluator=surface 'seeds=[0,1,2]' results_dir=$(RESULTS)-leaderboard $(GRID)
+	$(BIN)/python -m analysis leaderboard results_dir=$(RESULTS)-leaderboard out_dir=$(REPORT)
 
 # The suite starts many processes, which share their bytecode, whatever the environment says of it.
 test: $(READY) ## the test suite

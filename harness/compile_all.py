@@ -83,8 +83,11 @@ def rehearse(rehearsal: Rehearsal) -> int:
 
 
 def _take_steps(rehearsal: Rehearsal) -> None:
-    """Ask and tell, at each size: among many candidates, which are screened, and few, which are not."""
-    from hydra.utils import instantiate
+    """Ask and tell, at each size: among many candidates, which are screened, and few, which are not.
+
+    Few alone for a utility without bounds, which scores all that it is asked about: some take minutes for many.
+    """
+    from hydra.utils import get_object, instantiate
 
     names, most = rehearsal.names, max(rehearsal.sizes)
     first = {group: _config(group, chosen[0])[chosen[0]] for group, chosen in _chosen("problems.yaml").items()}
@@ -94,6 +97,7 @@ def _take_steps(rehearsal: Rehearsal) -> None:
     outcomes = [problem.evaluate(int(candidate)) for candidate in design.ids]
     optimizer = _optimizer(names, most, sum(outcome.cost_s for outcome in outcomes))
     optimizer.start(problem)
+    screened = get_object(str(_config("utility", names["utility"])["_target_"])).bounded
     given = 0
     for size in rehearsal.sizes:
         for x, outcome in zip(design.unit[given:size], outcomes[given:size], strict=True):
@@ -101,10 +105,10 @@ def _take_steps(rehearsal: Rehearsal) -> None:
         given = size
         for k in range(ASKS + 1):
             offered = problem.candidates(size + k)
-            chosen = optimizer.ask(offered.unit[: None if k < ASKS else 100]).index
+            chosen = optimizer.ask(offered.unit[: None if k < ASKS and screened else 100]).index
             optimizer.tell(offered.unit[chosen], problem.evaluate(int(offered.ids[chosen])))
         if optimizer.uses_models:
-            optimizer.outlook(offered.unit)
+            optimizer.outlook(offered.unit[: None if screened else 100])
 
 
 def _optimizer(names: Mapping[str, str], n: int, cost_s: float) -> Any:
