@@ -23,7 +23,7 @@ REPORT ?= report
   chaos
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 	@echo '  variables: GRID="seeds=[0,1]" (part of the study), COSTS= and MODELS= (parts of models), RESULTS=results,'
 	@echo '             REPORT=report, HIST=tabular_cache/tables_hist, PYTHON=python3'
 
