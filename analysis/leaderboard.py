@@ -99,8 +99,8 @@ def tracks(
         except BadInput as error:
             why[track] = str(error)
     if not found:
-        told = "; ".join(why.values()) or f"the records hold none of evaluator={', '.join(TRACKS)}"
-        raise BadInput(f"no leaderboard: {told}")
+        why_none = "; ".join(why.values()) or f"the records hold none of evaluator={', '.join(TRACKS)}"
+        raise BadInput(f"no leaderboard: {why_none}")
     return found, why
 
 

@@ -257,7 +257,7 @@ class Optimizer:
         self._asked: tuple[FittedData, Vector] | None = None
 
     def start(self, problem: Problem) -> Problem:
-        """Show the problem to the components, and return it as it is to be run, with the design of one's own, if any.
+        """Show the problem to the components, and return it as it is to be run, beginning with its own design, if any.
 
         Raises BadInput if a component cannot serve it.
         """

@@ -58,7 +58,7 @@ from harness.results_dir import (
     write_failed,
     write_plan,
 )
-from harness.surrogates import Surrogate, complete
+from harness.surrogates import Surrogate, asks_for_problem, complete
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -254,8 +254,7 @@ def knowledge(components: Mapping[str, Config], problem: Callable[[], Problem]) 
     for name, base in LEARNING.items():
         if name in components:
             part: Any = complete(instantiate(components[name]), base)
-            asks = any(getattr(type(part), m, None) is not getattr(base, m, None) for m in ("start", "fingerprint"))
-            known = part.fingerprint(problem()) if asks else None
+            known = part.fingerprint(problem()) if asks_for_problem(type(part)) else None
             found |= {} if known is None else {f"{name}_data": str(known)}
     return found
 

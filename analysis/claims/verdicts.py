@@ -236,7 +236,7 @@ POINTS = 10.0  # of what there was to gain stand for one percent of EI's error i
 
 
 def in_views(ways: "Mapping[str, Callable[[], Finding]]") -> Finding:
-    """Return the finding of the first view, with those of the others beside it; what records lack is told.
+    """Return the finding of the first view, with those of the others beside it; what records lack is said.
 
     ways: by the view's name, what examines the records in it. Raises Missing where no view can be looked at.
     """

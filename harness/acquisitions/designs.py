@@ -22,12 +22,12 @@ from harness.problem import Candidates as Offered
 from harness.problem import Problem, WrappedProblem
 from harness.space import sobol
 from harness.streams import seed_sequence
-from harness.surrogates import Part
+from harness.surrogates import Informed, Part
 
 _SHORTEST = 128  # points that are made of a Sobol sequence at once
 
 
-class Design(Part):
+class Design(Part, Informed):
     """Chooses the points that a run begins with; `design=...` names one."""
 
     @abstractmethod
@@ -36,10 +36,6 @@ class Design(Part):
 
         Raises BadInput for a problem that the design cannot serve.
         """
-
-    def fingerprint(self, problem: Problem) -> str | None:
-        """Return a hash of all that the design knows before `problem`, None if nothing; raises BadInput as `points`."""
-        return None
 
 
 class DesignedProblem(WrappedProblem):

@@ -19,7 +19,7 @@ from harness.errors import BadInput
 from harness.normal import exp, log, truncated_moments
 from harness.problem import Problem
 from harness.space import XGBOOST_SPACE, Parameter, SearchSpace
-from harness.surrogates import Part, complete
+from harness.surrogates import Informed, Part, complete
 
 _AS_IT_IS = 1.0  # instead of a ratio
 
@@ -86,7 +86,7 @@ def _ratio(parameter: Parameter) -> float:
     return _AS_IT_IS if parameter.log or parameter.low <= 0 else parameter.high / parameter.low
 
 
-class CostModel(Part):
+class CostModel(Part, Informed):
     """A model of log c(x), c in seconds; an object serves one run."""
 
     @abstractmethod
@@ -109,19 +109,6 @@ class CostModel(Part):
         filled = np.array(cost_s, dtype=np.float64)
         filled[censored] = exp(truncated_moments(mean, np.maximum(sd, SMALLEST_SD), bound)[0])
         self.fit(X, filled)
-
-    def start(self, problem: Problem) -> None:
-        """Take the problem before its first evaluation; raises BadInput for one that the model cannot serve."""
-
-    def fingerprint(self, problem: Problem) -> str | None:
-        """Return a hash of all that the model knows before `problem`, None if nothing; raises BadInput as `start`."""
-        self.start(problem)
-        return None
-
-
-def asks_for_problem(model: object) -> bool:
-    """Return whether the model has a `start` of its own, for which a problem has to be opened."""
-    return getattr(type(model), "start", CostModel.start) is not CostModel.start
 
 
 def known_beforehand(model: CostModel, problem: Problem) -> str | None:

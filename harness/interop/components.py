@@ -14,7 +14,7 @@ from harness.config import located
 from harness.cost_models import CostModel
 from harness.errors import BadInput
 from harness.space import SearchSpace
-from harness.surrogates import complete
+from harness.surrogates import asks_for_problem, complete
 
 _PLACES = (Path(__file__).resolve().parents[2] / "configs", Path(__file__).resolve().parents[1] / "_configs")
 _SETTING = re.compile(r"\$\{(\w+)\}")
@@ -66,6 +66,6 @@ def make_cost_model(name: str, space: SearchSpace, features: Sequence[str]) -> C
         settings |= {"features": list(features)}
         if "space" in inspect.signature(located(settings["_target_"])).parameters:
             settings["space"] = space
-    if getattr(located(settings["_target_"]), "start", CostModel.start) is not CostModel.start:
+    if asks_for_problem(located(settings["_target_"])):
         raise BadInput(f"cost_model={name} knows the costs of this benchmark's problems, not those of your own study")
     return complete(made(settings, {}), CostModel)

@@ -40,6 +40,24 @@ class Part(ABC):  # noqa: B024 - its subclasses have the abstract methods
         return False
 
 
+class Informed:
+    """What may know something before a run: the base of surrogates, cost models, prior means and designs."""
+
+    def start(self, problem: Problem) -> None:
+        """Take the problem before its first evaluation; raises BadInput for one that cannot be served."""
+
+    def fingerprint(self, problem: Problem) -> str | None:
+        """Return a hash of all that is known before `problem`, None if nothing; raises BadInput as `start`."""
+        self.start(problem)
+        return None
+
+
+def asks_for_problem(kind: type) -> bool:
+    """Return whether a class has a `start` or `fingerprint` of its own, for which a problem has to be opened."""
+    shared = {name: getattr(Informed, name) for name in ("start", "fingerprint")}
+    return any(getattr(kind, name, plain) is not plain for name, plain in shared.items())
+
+
 def complete(part: Any, base: Callable[..., T]) -> T:
     """Return `part` as a `base`, a `Part`: an object that only has the required methods gets the defaults of others.
 
@@ -176,7 +194,7 @@ class Posterior(Part):
         return ValueError(f"{type(self).__name__} makes no joint predictions")
 
 
-class Surrogate(Part):
+class Surrogate(Part, Informed):
     """A model family; an object serves one run and can keep warm-start state from fit to fit.
 
     joint: whether its posteriors make joint predictions.
@@ -187,14 +205,6 @@ class Surrogate(Part):
     @abstractmethod
     def fit(self, X: Points, y: Vector) -> Posterior:
         """Fit to n >= 1 observations `y` (finite) at unit-cube points `X`."""
-
-    def start(self, problem: Problem) -> None:
-        """Take the problem before its first evaluation; raises BadInput for one that the model cannot serve."""
-
-    def fingerprint(self, problem: Problem) -> str | None:
-        """Return a hash of all that the model knows before `problem`, None if nothing; raises BadInput as `start`."""
-        self.start(problem)
-        return None
 
     def draw_for(self, seed: int, problem: str) -> None:
         """Draw, if fits draw at random, from streams of the run of this seed on this problem from now on."""

@@ -10,26 +10,18 @@ from jaxtyping import Float
 from harness.arrays import Candidates, MeanSd, PerCandidate, Points, Vector
 from harness.errors import number
 from harness.problem import Problem
-from harness.surrogates import Hyperparameters, Joint, Part, Posterior, Surrogate, complete
+from harness.surrogates import Hyperparameters, Informed, Joint, Part, Posterior, Surrogate, complete
 from harness.surrogates.gp import observations
 
 Shift = Callable[[Candidates], PerCandidate]
 
 
-class PriorMean(Part):
+class PriorMean(Part, Informed):
     """What is expected of the error at a point before a run, up to an offset and a positive factor."""
 
     @abstractmethod
     def predict(self, C: Candidates) -> PerCandidate:
         """Return the expected error at unit-cube points, on a scale on which differences count; all finite."""
-
-    def start(self, problem: Problem) -> None:
-        """Take the problem before its first evaluation; raises BadInput for one that it knows nothing about."""
-
-    def fingerprint(self, problem: Problem) -> str | None:
-        """Return a hash of all that is known before `problem`, None if nothing; raises BadInput as `start`."""
-        self.start(problem)
-        return None
 
 
 class PriorGaussianProcess(Surrogate):
@@ -41,7 +33,7 @@ class PriorGaussianProcess(Surrogate):
     slope of the observed errors on the prior mean m, as if n0 = `strength` observations had been seen beside them
     whose correlation with m is r0 = `correlation`: with no observation that agrees, b falls to 0 as n0 / (n + n0), and
     what is left is the Gaussian process alone. From `steady_from` observations on, b is found anew only when n has
-    grown `growth`-fold, as the hyperparameters are. Utilities see the posterior of y.
+    grown `growth`-fold. Utilities see the posterior of y.
     Source: a mean function as in Rasmussen and Williams 2006, section 2.7; the slope is a ridge regression.
     """
 
