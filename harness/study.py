@@ -302,7 +302,7 @@ def run_block(block: Block) -> BlockResult:
         timings: dict[str, list[Any]] = {name: [] for name in TIMINGS.names}
         models: dict[str, list[Any]] = {name: [] for name in MODELS.names}
         fronts: dict[str, list[Any]] = {name: [] for name in FRONTS.names}
-        begun = {} if evaluator.checkpointed else _begun(block)
+        begun, exhausted = {} if evaluator.checkpointed else _begun(block), 0
         for seed in sorted(block.seeds):
             with located(), _opened(block, evaluator, seed) as problem:
                 optimizer = _optimizer(spec, seed)
@@ -310,6 +310,7 @@ def run_block(block: Block) -> BlockResult:
                 plan = spec["iterations"], spec["n_initial"], spec["tau"]
                 one = run_loop(watched or problem, optimizer, seed, *plan, begun.get(seed))
             fronts_of_run = watched.columns if watched else {}
+            exhausted += one.exhausted
             parts = ((trace, one.columns), (timings, one.timings), (models, one.models), (fronts, fronts_of_run))
             for total, part in parts:
                 for name, values in part.items():
@@ -319,6 +320,7 @@ def run_block(block: Block) -> BlockResult:
             "proposals": len(timings["step"]),
             "engine_ms": sum(timings["fit_ms"]) + sum(timings["propose_ms"]),
             "seconds": round(clock_s() - start, 3),
+            "exhausted": exhausted,
         }
         noted = fronts if block.fronts else None
         files = block_files(spec, block.seeds, trace, timings, noted, counts["seconds"], models=models)
@@ -407,7 +409,10 @@ def receive(block: Block, result: BlockResult) -> None:
 
 @dataclass
 class Report:
-    """The work of a study. seconds: of the workers, compiling and loading apart."""
+    """The work of a study. seconds: of the workers, compiling and loading apart.
+
+    exhausted: runs that ended since their problem had nothing left to offer.
+    """
 
     runs: int = 0
     steps: int = 0
@@ -415,6 +420,7 @@ class Report:
     engine_ms: float = 0.0
     seconds: float = 0.0
     skipped: int = 0
+    exhausted: int = 0
     failed: list[str] = field(default_factory=list)
     wall_s: float = 0.0
 

@@ -120,7 +120,7 @@ def test_a_rerun_trains_nothing(
     folder, out = tuned
     base = ["dataset=csv", "dataset.path=my.csv", "dataset.target=price", *RUN]  # live and clean by itself
     again = command_line("harness", *base, cwd=folder)
-    assert again.returncode == 0 and "1 runs were there already" in again.stdout
+    assert again.returncode == 0 and "1 run was there already" in again.stdout
     assert again.stdout.splitlines()[1:] == out[1:]
     (folder / "report").write_text("a file of the user's, which `best` has no use for")
     with contextlib.chdir(folder):
