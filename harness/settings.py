@@ -55,6 +55,7 @@ class Settings(BaseModel):
     tau: Annotated[float | None, Field(gt=0, description="a number of seconds > 0 or null")]
     budgets: Annotated[str | None, Field(description="a CSV file or null")]
     fronts: Annotated[bool, Field(description="true or false")]
+    price_per_hour: Annotated[float | None, Field(gt=0, description="a number > 0, of money, or null")]
     cost_statistic: Annotated[Any, AfterValidator(check_statistic)]
     censored_costs: Annotated[Any, AfterValidator(check_treatment)]
     error_scale: Annotated[Any, AfterValidator(check_scale)]

@@ -113,6 +113,7 @@ class Study:
     cost_statistic: str = EXP_MEAN
     budgets: Mapping[str, float] | None = None  # seconds by problem; tau is then a multiple of them
     fronts: bool = False  # keep the EI-cost fronts of every step beside the traces
+    price_per_hour: float | None = None  # of training: progress of live runs is told in money, too
     censored_costs: str = IMPUTED
     error_scale: str = RAW
 
@@ -169,6 +170,7 @@ class Block:
     seeds: list[int]
     results: str
     fronts: bool = False
+    price_per_hour: float | None = None
 
     def row(self) -> dict[str, Any]:
         """Return the block's row in the study's plan."""
@@ -274,7 +276,7 @@ def blocks(study: Study, results: Path, specs: Sequence[dict[str, Any]] | None =
         skipped += len(study.seeds) - len(todo)
         step = size or len(todo) or 1
         parts = [todo[i : i + step] for i in range(0, len(todo), step)]
-        missing += [Block(spec, part, str(results), study.fronts) for part in parts]
+        missing += [Block(spec, part, str(results), study.fronts, study.price_per_hour) for part in parts]
     return missing, skipped
 
 
@@ -367,7 +369,7 @@ def _opened(block: Block, evaluator: Evaluator, seed: int) -> Iterator[Problem]:
     if not (evaluator.checkpointed and (Path(block.results) / FOLDER).is_dir()):
         yield problem
         return
-    with closing(Checkpointed(problem, Path(block.results), block.spec, seed)) as checkpointed:
+    with closing(Checkpointed(problem, Path(block.results), block.spec, seed, block.price_per_hour)) as checkpointed:
         yield checkpointed
 
 
