@@ -206,7 +206,7 @@ def test_a_changed_source_makes_other_runs(mine: Mine) -> None:
         done = mine("+acq=plain", "results_dir=edited")
     finally:
         rules.write_text(RULES)
-    assert done.stdout.startswith("1 runs"), "the runs of the rule as it was are no longer those of the rule as it is"
+    assert done.stdout.startswith("1 run,"), "the runs of the rule as it was are no longer those of the rule as it is"
     assert len({spec["code"]["mine.rules.Priced"] for spec in specs(mine.folder / "edited")}) == 2
 
 
