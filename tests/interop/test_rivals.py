@@ -129,6 +129,7 @@ def test_settings_that_make_no_sense_are_refused_in_a_line(outside: tuple[str, s
         (["optimizer=asha", "lam=0.1"], "lam is set, but optimizer=asha chooses by itself"),
         (["optimizer=nobody"], "unknown optimizer 'nobody'; allowed: asha"),
         (["optimizer=asha", "optimizer.eta=1"], "eta must be a whole number >= 2, got 1"),
+        (["optimizer=asha", "optimizer.least=0"], "least must be a number > 0, got 0"),
         (["optimizer=asha", "+optimizer.speed=1"], "Asha has no setting 'speed'"),
         (["optimizer=ei", *outside], "ei is the name of an acquisition of the project"),
         (["optimizer=first", outside[0]], "it would run as code; if you trust it"),
@@ -182,6 +183,12 @@ def test_asha_promotes_the_best_quarter_of_each_rung() -> None:
         assert len(rungs[high]) >= len(rungs[low]) // 4 > 0
         assert set(rungs[high]) <= set(rungs[low])
         assert min(rungs[low]) in rungs[high] or found[-1][1] == min(rungs[low])
+
+
+def test_the_least_fidelity_is_that_of_the_lowest_rung() -> None:
+    assert {rounds for rounds, _ in played(Asha(least=16), 100)} == {16, 64}
+    with pytest.raises(BadInput, match="least must be n_estimators from 1 to 64, got 65"):
+        played(Hyperband(least=65), 1)
 
 
 def test_hyperband_runs_the_brackets_of_its_paper() -> None:
