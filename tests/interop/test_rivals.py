@@ -202,6 +202,19 @@ def test_hyperband_runs_the_brackets_of_its_paper() -> None:
     assert sorted(x for _, x in found[:64])[:16] == [x for _, x in found[64:80]]
 
 
+def test_smacs_forest_is_its_facades_but_for_room_and_threads() -> None:
+    smac = pytest.importorskip("smac", reason="needs the extra `rivals`")
+    from harness.interop.smac_rival import Smac
+
+    rival = Smac()
+    rival.start(Run(ROUNDS, 3, 100, 5, None))
+    rival.tell(np.zeros(2), 1.0, 1.0)
+    rival.ask()
+    theirs = smac.HyperparameterOptimizationFacade.get_model(rival._smac.scenario)
+    own, kept = rival._smac._model._rf_opts, {**theirs._rf_opts, "max_leaf_nodes": 1024, "n_jobs": 1}
+    assert own == kept
+
+
 @pytest.mark.parametrize("name", options("optimizer"))
 @pytest.mark.parametrize("evaluator", ["replay", "surface"])
 def test_each_one_that_is_installed(tmp_path: Path, name: str, evaluator: str) -> None:
