@@ -25,15 +25,20 @@ from analysis.traces import EI, Judge, collect, short
 from datasets.errors import BadInput
 
 TRACKS = {"replay": "discrete", "surface": "continuous"}
+_COLOURS = PALETTE[1:-1]  # black and grey are EI's and random search's
 
 
 def milliseconds(timings: pd.DataFrame) -> pd.Series:
-    """Return the median over a run's suggestions of the optimizer's own milliseconds, by (spec, seed).
+    """Return the mean over a run's suggestions of the optimizer's own milliseconds, by (spec, seed).
 
-    timings: as `harness.records.read_timings` gives them; steps of the initial design take none and do not count.
+    A mean, since some refit their models at every tenth suggestion only. The first suggestion, in which packages are
+    loaded, does not count where there are others. timings: as `harness.records.read_timings` gives them; steps of the
+    initial design take none and do not count.
     """
     own = timings.assign(spec=timings["spec"].astype(str), ms=timings["fit_ms"] + timings["propose_ms"])
-    return own[own["ms"] > 0].groupby(["spec", "seed"])["ms"].median()
+    own = own[own["ms"] > 0].sort_values("step")
+    run = own.groupby(["spec", "seed"])["ms"]
+    return own[(run.cumcount() > 0) | (run.transform("size") == 1)].groupby(["spec", "seed"])["ms"].mean()
 
 
 def standing(runs: EqualCost, thinking_ms: pd.Series) -> tuple[pd.DataFrame, dict[float, Critical]]:
@@ -114,13 +119,13 @@ def draw(found: Mapping[str, EqualCost], thinking_ms: pd.Series, out_dir: Path) 
         "Left: best error when so much is spent, in percent of EI's final error; means over data sets of their means,",
         "bars: 95 % t intervals. EI is EI-n, cut at the budget. Middle: mean ranks when all of EI's cost is",
         f"spent; bars join neighbours of which no pair differs (Wilcoxon over data sets, Holm, {LEVEL:.0%}; with few",
-        "data sets no pair can). Right: median over runs of the median suggestion, the initial design apart.",
+        "data sets no pair can). Right: median over runs of the mean suggestion, initial design and first one apart.",
         *(_described(track, runs, stood[track][0]) for track, runs in found.items()),
     )
     most = max(len(runs.methods) for runs in found.values())
     with style():
-        figure, plots = new_figure(12.0, len(found) * max(3.0, 0.24 * most + 1.2), caption)
-        panels = plots.subplots(len(found), 3, squeeze=False, width_ratios=(2, 1.2, 1.0))
+        figure, plots = new_figure(13.5, len(found) * max(3.0, 0.24 * most + 1.2), caption)
+        panels = plots.subplots(len(found), 3, squeeze=False, width_ratios=(2.4, 1.1, 0.9))
         for row, (track, (part, tests)) in zip(panels, stood.items(), strict=True):
             _curves(row[0], part)
             row[0].set_title(f"{track} track: error at equal cost", fontsize=9)
@@ -147,19 +152,19 @@ def _curves(axes: Axes, part: pd.DataFrame) -> None:
     for k, method in enumerate(methods):
         own, x = part[part["method"] == method], 0.9 * (k / max(len(methods) - 1, 1) - 0.5) * 4
         look = {EI: ("-", "black"), RANDOM: ("--", "0.45")}.get(
-            method, (("-", ":", "-.")[k // len(PALETTE) % 3], PALETTE[k % len(PALETTE)])
+            method, (("-", ":", "-.")[k // len(_COLOURS) % 3], _COLOURS[k % len(_COLOURS)])
         )
         arms = [own["error_pct"] - own["low"], own["high"] - own["error_pct"]]
         label = "EI (EI-n)" if method == EI else short(method)
         axes.errorbar(own["cost_pct"] + x, own["error_pct"], arms, linestyle=look[0], color=look[1], label=label,
-                      marker="o", markersize=3, linewidth=1.3, elinewidth=0.6)  # fmt: skip
+                      marker="o", markersize=3, linewidth=1.3, elinewidth=0.5)  # fmt: skip
     axes.axhline(100, color="0.6", linewidth=0.8, zorder=0)
     lines = part.loc[part["cost_pct"] >= 20, "error_pct"]
     room = 0.3 * (lines.max() - lines.min()) or 1.0
     axes.set_ylim(lines.min() - room, lines.max() + room)
     axes.set_xlabel("cost spent (% of EI's)")
     axes.set_ylabel("best error (% of EI's final)")
-    axes.legend(fontsize=7, ncols=2)
+    axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.03), frameon=False)
 
 
 def _times(axes: Axes, part: pd.DataFrame) -> None:

@@ -10,7 +10,7 @@ from synthetic_records import Way, frame, on_disk
 
 from analysis.__main__ import main
 from analysis.equal_cost import BUDGETS
-from analysis.leaderboard import tracks
+from analysis.leaderboard import milliseconds, tracks
 from datasets.errors import BadInput
 
 GRID = [("wind", "clean"), ("wind", "onehot"), ("hiva", "clean"), ("wine", "clean")]
@@ -59,3 +59,10 @@ def test_one_line_where_there_is_no_track_or_no_ei() -> None:
         tracks(frame(GRID, WAYS[1:], SEEDS, STEPS), {})
     with pytest.raises(BadInput, match="none of evaluator=replay, surface"):
         tracks(frame(GRID, WAYS, SEEDS, STEPS, evaluator="live"), {})
+
+
+def test_own_time_is_the_mean_but_for_the_first_suggestion() -> None:
+    """Of the run 0: design, loading, then a model at every other suggestion; of the run 1, one suggestion alone."""
+    ms = [0.0, 900.0, 9.0, 1.0, 9.0, 1.0, 7.0]
+    timings = pd.DataFrame({"spec": "s", "seed": [0] * 6 + [1], "step": [0, 1, 2, 3, 4, 5, 1], "propose_ms": ms})
+    assert milliseconds(timings.assign(fit_ms=0.0)).to_dict() == {("s", 0): 5.0, ("s", 1): 7.0}
