@@ -14,7 +14,7 @@ import pandas as pd
 from jaxtyping import Float
 from matplotlib.axes import Axes
 
-from analysis.captions import footnote, plural, scope, sentence
+from analysis.captions import footnote, format_intervals, format_number, markdown_table, plural, scope, sentence
 from analysis.equal_cost import BUDGETS, RANDOM, EqualCost, compare
 from analysis.figures.critical_difference import LEVEL, Critical, ahead, critical, diagram
 from analysis.figures.utilities import PALETTE
@@ -23,8 +23,12 @@ from analysis.selection import LEAST_SPENT, left_aside
 from analysis.statistics import over_datasets
 from analysis.traces import EI, Judge, collect, short
 from datasets.errors import BadInput
+from datasets.files import write_atomically
+from harness.config import options
 
 TRACKS = {"replay": "discrete", "surface": "continuous"}
+PAPERS = ("eialpha", "eipu", "cei", "eicool")  # the paper's rules, by `acq`
+_SHOWN = (20.0, 60.0, 100.0)  # percent of EI's cost, of the tables' columns
 _COLOURS = PALETTE[1:-1]  # black and grey are EI's and random search's
 
 
@@ -134,6 +138,56 @@ def draw(found: Mapping[str, EqualCost], thinking_ms: pd.Series, out_dir: Path) 
             row[1].set_title(f"ranks at {last:.0f} % of EI's cost", fontsize=9)
             _times(row[2], part)
         return save(figure, "leaderboard", caption, numbers, out_dir)
+
+
+def write(drawn: Drawn, found: Mapping[str, EqualCost], out_dir: Path) -> Path:
+    """Write leaderboard.md, per track who is ahead of whom and a table, under the figure's caption; return the path."""
+    parts = ["# Leaderboard", f"{drawn.caption} The figure is leaderboard.png, its numbers leaderboard.csv."]
+    for track, runs in found.items():
+        part = drawn.numbers[drawn.numbers["track"] == track]
+        own = runs.traces.runs.drop_duplicates("method").set_index("method")["acq"].astype(str)
+        parts += [f"## {track.capitalize()} track", *(_result(part, own, budget) for budget in _SHOWN), _table(part)]
+    path = out_dir / "leaderboard.md"
+    write_atomically(path, ("\n\n".join(p for p in parts if p) + "\n").encode())
+    return path
+
+
+def _result(part: pd.DataFrame, acq: pd.Series, budget: float) -> str:
+    """Return in words which of the optimizers of `optimizer=` beat EI-n, and the paper's rules, at a budget.
+
+    Beating EI-n: the interval of the paired difference lies below 0; the paper's rules: a lower mean than all of them.
+    acq: by method. Returns "" for a budget without numbers.
+    """
+    at = part[part["cost_pct"] == budget].set_index("method")
+    if at.empty:
+        return ""
+    kind = acq.reindex(at.index)
+    others, rules = at[~kind.isin(options("acq"))], at.loc[kind.isin(PAPERS), "error_pct"]
+
+    def named(rows: pd.DataFrame) -> str:
+        return ", ".join(short(str(method)) for method in rows.sort_values("error_pct").index) or "none"
+
+    better, worse = named(others[others["off_high"] < 0]), named(others[others["off_low"] > 0])
+    said = (
+        f"**At {budget:g} % of EI's cost**, optimizers of `optimizer=` with a lower error than EI-n (95 % interval "
+        f"of the difference below 0): {better}; with a higher one: {worse}."
+    )
+    if rules.empty:
+        return f"{said} None of the paper's rules is among the methods."
+    return f"{said} Ahead of all of the paper's rules in the mean: {named(others[others['error_pct'] < rules.min()])}."
+
+
+def _table(part: pd.DataFrame) -> str:
+    """Return a row per method, those with the lowest rank at the largest budget first."""
+    last = part[part["cost_pct"] == part["cost_pct"].max()].set_index("method").sort_values("rank")
+    shown = pd.DataFrame({"method": [short(str(method)) for method in last.index]})
+    for budget in _SHOWN:
+        at = part[part["cost_pct"] == budget].set_index("method").reindex(last.index)
+        shown[f"error (%) at {budget:g} %"] = format_intervals(at[["error_pct", "low", "high"]])
+    shown["minus EI-n"] = format_intervals(last[["off", "off_low", "off_high"]])
+    for column, heading in (("rank", "rank"), ("p_ei", "p against EI"), ("evaluations", "evaluations"), ("ms", "ms")):
+        shown[heading] = ["-" if np.isnan(v) else format_number(v) for v in last[column]]
+    return markdown_table(shown)
 
 
 def _described(track: str, runs: EqualCost, part: pd.DataFrame) -> str:
