@@ -24,7 +24,7 @@ from harness.config import (
     named,
     search_places,
 )
-from harness.errors import folder, listed, number, positive, whole, writable
+from harness.errors import folder, listed, number, positive, unknown, whole, writable
 
 USAGE = """usage: python -m tabular_cache COMMAND [dataset=[a,b]] [pipeline=[c]] [setting=value ...]
 
@@ -305,7 +305,7 @@ def main() -> int:
         print(USAGE)
         return 0
     if name not in COMMANDS:
-        raise BadInput(f"unknown command {name!r}; allowed: {', '.join(COMMANDS)}")
+        raise unknown("command", name, COMMANDS)
     config = name if name in ("costs", "censored") else "tables"
     if helped(USAGE, config, overrides):
         return 0
