@@ -5,7 +5,7 @@
 holds one folder of records per setting. `costs` draws F2 and F8 from the records of `python -m tabular_cache costs`,
 and F9 from runs under several cost models. `claims` holds the paper's claims against the records, `budgets` writes
 the minimal budget of every problem, `anytime` compares families of methods with EI stopped early, at equal cost
-(anytime.md and its figure), `leaderboard` every optimizer, ours and others', on each track (leaderboard.csv and its
+(anytime.md and its figure), `leaderboard` every optimizer, ours and others', on each track (leaderboard.md and its
 figure), `fronts` draws F1 and F7 from the fronts that `python -m harness fronts=true`
 keeps, and `sensitivities` asks whether a claim's verdict depends on a setting (one folder of records per setting).
 `best` tells the best configuration found on each data set; `tables` draws the measured tables; `utilities` ranks
@@ -248,9 +248,9 @@ def do_leaderboard(arguments: Arguments) -> int:
     found, why = leaderboard.tracks(read_evaluations(folder), arguments.components, judge, arguments.mixed)
     for track, reason in why.items():
         print(f"error: the {track} track was left out: {reason}", file=sys.stderr)
-    print_files(
-        {"leaderboard": leaderboard.draw(found, leaderboard.milliseconds(read_timings(folder)), arguments.out_dir)}
-    )
+    drawn = leaderboard.draw(found, leaderboard.milliseconds(read_timings(folder)), arguments.out_dir)
+    print(leaderboard.write(drawn, found, arguments.out_dir))
+    print_files({"leaderboard": drawn})
     return SOME_FAILED if why else 0
 
 

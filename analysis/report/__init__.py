@@ -65,6 +65,7 @@ def write(
         *sections.with_caveats(records, traces, evaluate, every),
         *sections.cost_models(costs, out_dir, unreadable),
         *sections.sensitivities(out_dir, frame),
+        *sections.leaderboard(out_dir),
         *sections.problems(settings, traces, out_dir, changed),
         *sections.provenance(headers, settings, traces, changed),
     ]

@@ -296,6 +296,14 @@ def sensitivities(out_dir: Path, frame: pd.DataFrame) -> list[Section]:
     return [Section("sensitivities", title, [how])]
 
 
+def leaderboard(out_dir: Path) -> list[Section]:
+    """Return what `python -m analysis leaderboard` left in `out_dir`, or how to make it."""
+    title, path = "Other projects' optimizers beside ours", out_dir / "leaderboard.md"
+    if path.is_file():
+        return [_page("leaderboard", title, path)]
+    return [Section("leaderboard", title, ["Not made: `make leaderboard`, with the same out_dir, compares them."])]
+
+
 def _page(name: str, title: str, path: Path) -> Section:
     """Return a page of Markdown as a section, its headings one level further down."""
     lines = path.read_text(encoding="utf-8").strip().splitlines()
