@@ -15,9 +15,11 @@ import numpy as np
 import pandas as pd
 from adjustText import adjust_text
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.path import Path as MplPath
 from matplotlib.text import Text
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 from matplotlib.transforms import Bbox, BboxBase
 
 from datasets.files import write_atomically
@@ -191,6 +193,24 @@ def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]], size: 
         axes.plot([begin, 1.0, 1.035], [height, height, place], "-", color=colour, linewidth=0.7, clip_on=False,
                   transform=axes.transAxes, scalex=False, scaley=False)  # fmt: skip
         axes.text(1.045, place, text, color=colour, fontsize=size, va="center", transform=axes.transAxes)
+
+
+def few_ticks(axis: Axis) -> None:
+    """Label an axis at so few places that its labels do not meet: a log axis by its range at 1, at 1 and 3, or at more.
+
+    Call it when the limits are set.
+    """
+    low, high = sorted(axis.get_view_interval())
+    if axis.get_scale() != "log":
+        axis.set_major_locator(MaxNLocator(4))
+        return
+    decades = np.log10(high / low)
+    if decades < 1:
+        axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
+    else:
+        axis.set_major_locator(LogLocator(subs=(1.0,) if decades > 2.5 else (1.0, 3.0), numticks=4))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.6g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def new_figure(width: float, height: float, caption: str) -> tuple[Figure, SubFigure]:

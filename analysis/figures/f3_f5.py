@@ -322,7 +322,10 @@ def _draw_effective(axes: Axes, curve: pd.DataFrame) -> list[tuple[float, float,
         ends.append((float(last), float(value[last]), f"$\\lambda$ = {lam:g}", colour))
     axes.set_yscale("symlog", linthresh=1.0)  # near-equal costs make single alphas of hundreds
     shown = curve.loc[curve["drawn"], ["value", "high"]].to_numpy(float)
-    axes.set_ylim(0.0, max([1.0, *1.2 * shown[np.isfinite(shown)]]))
+    top = max([1.0, *1.2 * shown[np.isfinite(shown)]])
+    ticks = [tick for tick in (0, 0.25, 0.5, 0.75, *10.0 ** np.arange(9)) if tick <= top]
+    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.set_ylim(0.0, top)
     axes.axhline(1.0, color="0.6", linewidth=0.8, zorder=0)
     axes.set_xlim(right=curve["iteration"].max() + 1)
     axes.set_xlabel("iteration (initial design included)")

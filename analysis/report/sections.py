@@ -377,12 +377,18 @@ def _tables(settings: Settings, traces: Traces) -> list[str]:
         f"{len(manifest['tables'])} tables in {where}, schema {manifest['schema']}, tree method "
         f"{manifest['tree_method']}, Sobol seed {manifest['sobol_seed']}; SHA-256 of manifest.json: `{digest}`."
     )
-    rows = [
-        {"date": c["date"], "processor": c["cpu"], "workers": c["workers"], "trainings": c["trainings"],
-         "core seconds": c["core_s"], "versions": ", ".join(f"{k} {v}" for k, v in sorted(c["versions"].items()))}
+    rows = pd.DataFrame([
+        {"processor": c["cpu"], "workers": c["workers"], "date": c["date"], "trainings": c["trainings"],
+         "core seconds": c["core_s"], "versions": _listed(dict(sorted(c["versions"].items())))}
         for c in manifest["campaigns"]
-    ]  # fmt: skip
-    return [head, "Measured in:", markdown_table(pd.DataFrame(rows))] if rows else [head]
+    ])  # fmt: skip
+    if rows.empty:
+        return [head]
+    each = rows.groupby(["processor", "workers", "versions"], sort=False)
+    shown = each[["trainings", "core seconds"]].sum()
+    shown[["from", "to", "sessions"]] = each["date"].agg(["min", "max", "size"])
+    columns = ["processor", "workers", "from", "to", "sessions", "trainings", "core seconds", "versions"]
+    return [head, f"Measured in {plural(len(rows), 'session')}:", markdown_table(shown.reset_index()[columns])]
 
 
 def _versions(headers: Sequence[Mapping[str, Any]]) -> list[str]:
