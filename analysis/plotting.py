@@ -78,6 +78,8 @@ _RC: Any = {
     "svg.hashsalt": "cost-aware-bo",
     "svg.fonttype": "none",  # text stays text: searched, read aloud, copied
 }
+_FONTS = b"'DejaVu Sans', Verdana, sans-serif"  # where the first is not installed: of the same widths, or nearly so
+CAPTION = "caption"  # the id, in an SVG file, of what holds the caption
 _MOVES, _ROOM = 300, (1.1, 1.2)  # of adjustText: iterations, and how much larger than its letters a label counts
 _MARKER, _NEAR = 6.0, 9.0  # points: what counts of a marker, and how far from its own a label needs no line to it
 _RINGS = (8.0, 12.0, 17.0, 23.0, 30.0, 38.0, 47.0, 57.0)  # points from its own at which a label may stand otherwise
@@ -220,6 +222,7 @@ def new_figure(width: float, height: float, caption: str) -> tuple[Figure, SubFi
     below = (text.count("\n") + 1) * _LINE_INCHES + 0.15
     figure = Figure(figsize=(width, height + below), layout="constrained")
     plots, foot = cast(np.ndarray, figure.subfigures(2, 1, height_ratios=(height, below)))
+    foot.set_gid(CAPTION)
     foot.text(0.1 / width, 1.0, text, fontsize=_CAPTION_SIZE, color="0.25", va="top", linespacing=1.2)
     return figure, plots
 
@@ -254,4 +257,5 @@ def rendered(figure: Figure) -> dict[str, bytes]:
         buffer = io.BytesIO()
         figure.savefig(buffer, format=suffix, dpi=160, metadata=without)
         out[suffix] = buffer.getvalue()
+    out["svg"] = out["svg"].replace(b"'DejaVu Sans'", _FONTS)
     return out

@@ -18,11 +18,12 @@ from analysis import utilities as compared_utilities
 from analysis.captions import caveats, footnote, format_number, markdown_table, plural, reservations, with_caveat
 from analysis.claims.verdicts import FAILS, HOLDS, PARTLY, UNDECIDED, Verdict
 from analysis.cost_models import write_cost_page
+from analysis.equal_cost import compare
 from analysis.figures import all_figures, anytime, tables
 from analysis.figures import utilities as utilities_figure
 from analysis.plotting import Drawn
 from analysis.ranks import minimal_budgets
-from analysis.report import summary
+from analysis.report import front, summary
 from analysis.report.page import Figure, Section, plain
 from analysis.sensitivities import from_other_data
 from analysis.traces import REPLAYED, Traces
@@ -213,6 +214,25 @@ def figures(drawn: Sequence[Figure]) -> list[Section]:
     missing = sum(1 for f in drawn if f.missing)
     lead = f"{plural(missing, 'figure')} could not be drawn from these records; each says why." if missing else ""
     return [Section("figures", "Figures", [lead] if lead else []), *each]
+
+
+_STATIC = ("f5", "f3", "anytime")  # figures that say what the front says, the first that is drawn where no script runs
+
+
+def asked(traces: Traces, drawn: Sequence[Figure]) -> list[Section]:
+    """Return the front that answers questions, with a figure for where no script runs; drawn: the figures."""
+    name, title = "front", "What does cheaper cost?"
+    try:
+        runs = compare(traces)
+        held = front.numbers(runs), front.caption(runs)
+    except BadInput as error:
+        return [Section(name, title, [f"Not made: {plain(str(error))}."])]
+    lead = (
+        "Every method trades error for cost. Move the number of evaluations and the parameters, choose what counts, "
+        "point at a mark for its numbers; the page's address holds the view."
+    )
+    figure = next((f for wanted in _STATIC for f in drawn if f.name == wanted and f.drawn), None)
+    return [Section(name, title, [lead], figure=figure, front=held)]
 
 
 def equal_cost(drawn: Sequence[Figure]) -> list[Section]:
