@@ -73,6 +73,8 @@ def _draw_panels(traces: Traces, out_dir: Path, title: str, family: str, who: st
             axes.tick_params(labelbottom=True)
         for axes in grid[:, 0]:
             axes.set_ylabel("mean rank (1 = best)")
+        low, high = grid[0, 0].get_ylim()
+        grid[0, 0].set_ylim(max(low, 0.8), min(high, len(methods) + 0.2))
         entries = {
             name: handle
             for axes in grid.ravel()[len(shown) - 1 :: -1]

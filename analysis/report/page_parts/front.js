@@ -182,6 +182,13 @@
     return [low - room, high + room];
   }
 
+  /** Values and the ends of intervals, these no further off than the values are apart. */
+  function withEnds(values, ends) {
+    const [low, high] = [Math.min(...values), Math.max(...values)];
+    const spread = high - low || 1;
+    return [...values, ...ends.filter(Number.isFinite).map((e) => Math.min(Math.max(e, low - spread), high + spread))];
+  }
+
   function prepare(svg, height) {
     const width = Math.max(280, Math.round(svg.parentElement.clientWidth || 640));
     svg.replaceChildren();
@@ -196,11 +203,9 @@
     const width = prepare(svg, height);
     const box = { left: 58, right: width - 14, top: 12, bottom: height - 44 };
     const strong = rows.filter((r) => isChosen(r, now));
-    const x = scale(...range([0, ...rows.map((r) => r.cost.value), ...strong.map((r) => r.cost.high)]), box.left, box.right);
-    const y = scale(
-      ...range([...rows.map((r) => r.error.value), ...strong.flatMap((r) => [r.error.low, r.error.high])]),
-      box.bottom, box.top
-    );
+    const reach = (name) => withEnds(rows.map((r) => r[name].value), strong.flatMap((r) => [r[name].low, r[name].high]));
+    const x = scale(...range([0, ...reach("cost")]), box.left, box.right);
+    const y = scale(...range(reach("error")), box.bottom, box.top);
     axes(svg, x, y, box, [`cost (% of EI's after ${data.n})`, `error (% of EI's after ${data.n})`]);
     const clip = element("g", { "clip-path": "url(#front-clip)" });
     svg.append(element("clipPath", { id: "front-clip" }, element("rect", { x: box.left, y: box.top,
@@ -267,11 +272,8 @@
     const height = 60 + 19 * sorted.length;
     const width = prepare(svg, height);
     const box = { left: 92, right: width - 14, top: 8, bottom: height - 44 };
-    const values = sorted.map((r) => r.error.value);
-    const spread = Math.max(...values) - Math.min(...values) || 1;
-    const ends = sorted.flatMap((r) => [r.error.low, r.error.high])
-      .map((e) => Math.min(Math.max(e, Math.min(...values) - spread), Math.max(...values) + spread));
-    const x = scale(...range([...values, ...ends]), box.left, box.right);
+    const ends = sorted.flatMap((r) => [r.error.low, r.error.high]);
+    const x = scale(...range(withEnds(sorted.map((r) => r.error.value), ends)), box.left, box.right);
     axes(svg, x, null, box, [`best error at ${percent} % of EI's cost (% of EI's after ${data.n})`]);
     const ei = rows[0].error.value;
     svg.append(element("line", { class: "reference", x1: x.place(ei), x2: x.place(ei), y1: box.top, y2: box.bottom }));
@@ -333,7 +335,7 @@
     }));
   }
 
-  function show() {
+  function show({ chartsOnly = false } = {}) {
     const now = view();
     const percent = data.budgets[now.at];
     const ended = Statistics.after(data, now.problems, now.n);
@@ -343,6 +345,7 @@
     root.querySelectorAll("[data-at]").forEach((node) => (node.textContent = percent));
     drawFront(ended.filter((r) => Number.isFinite(r.cost.value)), now);
     drawRanking(rows, percent);
+    if (chartsOnly) return;
     fillTable(ended, rows);
     root.querySelector(".here").href = State.link(PLACE);
   }
@@ -350,6 +353,6 @@
   root.hidden = false;
   root.closest("section").querySelectorAll(".without-script").forEach((node) => node.remove());
   State.listen(show);
-  new ResizeObserver(() => show()).observe(root.querySelector(".charts"));
+  new ResizeObserver(() => show({ chartsOnly: true })).observe(root.querySelector(".charts"));
   show();
 })();
