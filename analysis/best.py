@@ -76,7 +76,8 @@ def draw(frame: pd.DataFrame, found: Mapping[str, Any], folder: Path) -> Drawn:
         f"{found['dataset']}, {plural(len(frame[_RUN].drop_duplicates()), 'run')}, {plural(len(frame), 'evaluation')},",
         f"{found['failed']} of which failed and are left out on the left. Left: cost and validation error of every",
         "training, the front of those that none beats in both, and the best. Middle: best error so far against the",
-        f"training time spent, a line per run, and the best of all (dashed). Right: {utility} and predicted cost of each choice made with models:",
+        f"training time spent, a line per run, and the best of all (dashed). Right: {utility} and predicted cost of",
+        "each choice made with models:",
         "the initial design, and search without models, have none.",
         f"{plural(below, 'choice')} whose {utility} is below a millionth of the highest lie on the lower edge."
         if below else "",

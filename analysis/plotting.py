@@ -227,6 +227,19 @@ def new_figure(width: float, height: float, caption: str) -> tuple[Figure, SubFi
     return figure, plots
 
 
+def stacked(plots: SubFigure, *heights: float) -> list[SubFigure]:
+    """Return parts of the plots, one below the other, of such relative heights."""
+    return list(cast(np.ndarray, plots.subfigures(len(heights), 1, height_ratios=heights)))
+
+
+def lay_out(figure: Figure) -> None:
+    """Place everything in the figure for good."""
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+        figure.set_layout_engine(None)
+
+
 def save(figure: Figure, name: str, caption: str, numbers: pd.DataFrame, out_dir: Path) -> Drawn:
     """Write NAME.png, NAME.svg, NAME.csv and NAME.txt (the caption), each by way of a temporary name.
 
@@ -248,10 +261,7 @@ def write_csv(numbers: pd.DataFrame, path: Path) -> None:
 
 def rendered(figure: Figure) -> dict[str, bytes]:
     """Return the figure's files by suffix."""
-    engine = figure.get_layout_engine()
-    if engine is not None:  # lay out once for both files; `savefig` would draw everything twice to do so each time
-        engine.execute(figure)
-        figure.set_layout_engine(None)
+    lay_out(figure)  # once for both files; `savefig` would draw everything twice to do so each time
     out, metadata = {}, {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
     for suffix, without in metadata.items():
         buffer = io.BytesIO()

@@ -17,15 +17,26 @@ from analysis.plotting import (
     colour_of,
     drawn_from,
     label_ends,
+    lay_out,
     new_figure,
     place_labels,
     save,
+    stacked,
     style,
 )
 from analysis.selection import and_rivals, at_horizon, horizon, of_families
 from analysis.statistics import bootstrap
 from analysis.traces import CELL, EI, EICOOL, Traces, ordered, require, short
-from analysis.tradeoffs import EI_STOPPED, MEASURES, STATISTICS, Relative, finals, relative_to_ei, stopped_early, tradeoff
+from analysis.tradeoffs import (
+    EI_STOPPED,
+    MEASURES,
+    STATISTICS,
+    Relative,
+    finals,
+    relative_to_ei,
+    stopped_early,
+    tradeoff,
+)
 from datasets.errors import BadInput
 
 # What F3, F5 and F9 share: curves of relative cost and error with intervals, and labels beside their points.
@@ -230,15 +241,19 @@ def enough(curve: pd.DataFrame, runs: pd.DataFrame) -> pd.Series:
 
     Of methods with fewer than twenty runs, those of half of these.
     """
-    half = np.ceil(runs["method"].value_counts() / 2)
-    return curve["n"] >= np.minimum(FEWEST_CHOICES, curve["method"].map(half))
+    fewest = (runs["method"].value_counts() / 2).apply(np.ceil).clip(upper=FEWEST_CHOICES)
+    return curve["n"] >= curve["method"].map(fewest)
 
 
 def _too_few(curve: pd.DataFrame) -> str:
     """Return the sentence on the iterations that are not drawn."""
     gone = (~curve["drawn"]).groupby(curve["lam"]).agg(["sum", "size"])
     said = ", ".join(f"{few} of {of} at {lam:g}" for lam, few, of in gone[gone["sum"] > 0].itertuples())
-    return f"Not drawn: iterations with fewer than {FEWEST_CHOICES} such choices ({said})." if said else ""
+    return (
+        f"Not drawn: iterations with fewer such choices than {FEWEST_CHOICES}, or than half of the runs ({said})."
+        if said
+        else ""
+    )
 
 
 @drawn_from("traces", "Contextual EI beside EI^alpha, and the alpha it amounts to")
@@ -259,8 +274,8 @@ def f5(traces: Traces, out_dir: Path) -> Drawn:
     curve = curve.assign(drawn=enough(curve, own.runs))
     caption = sentence(
         f"F5. Above: total cost and best {traces.judge} error of {n} iterations of CEI over lambda and of",
-        f"EI^alpha{_rivals_named(numbers)}, in percent of EI's on the same problem and seed (EI = 100), mean (left) and",
-        f"median (right) over {scope(pairs.table, traces.evaluator)}, {span(numbers['n'], 'pair')}.",
+        f"EI^alpha{_rivals_named(numbers)}, in percent of EI's on the same problem and seed (EI = 100), mean (left)",
+        f"and median (right) over {scope(pairs.table, traces.evaluator)}, {span(numbers['n'], 'pair')}.",
         pairs_left_out(pairs, lacking, n),
         "Below: median over problems and seeds of the least alpha with which EI^alpha would have made CEI's choice",
         f"(lines){', and of the largest (thin, dotted)' if curve['upper'].notna().any() else ''}; where costs are",
@@ -274,15 +289,15 @@ def f5(traces: Traces, out_dir: Path) -> Drawn:
     )
     with style():
         figure, plots = new_figure(9.0, 7.6, caption)
-        above, below = plots.subfigures(2, 1, height_ratios=(1.25, 1))
+        above, below = stacked(plots, 1.25, 1.0)
         panels = above.subplots(1, 2)
         labels = [_draw_tradeoffs(axes, numbers, n, what) for axes, what in zip(panels, STATISTICS, strict=True)]
         curves = below.subplots()
         ends = _draw_effective(curves, curve)
         above.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
-        figure.get_layout_engine().execute(figure)
-        figure.set_layout_engine(None)
-        curves.set_position([*curves.get_position().p0, 0.8, curves.get_position().height])
+        lay_out(figure)
+        own_place = curves.get_position()
+        curves.set_position((own_place.x0, own_place.y0, 0.8, own_place.height))  # labels stand on the right
         for axes, texts in zip(panels, labels, strict=True):
             place_labels(axes, texts)
         label_ends(curves, ends)
@@ -327,7 +342,8 @@ def _draw_effective(axes: Axes, curve: pd.DataFrame) -> list[tuple[float, float,
     axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.set_ylim(0.0, top)
     axes.axhline(1.0, color="0.6", linewidth=0.8, zorder=0)
-    axes.set_xlim(right=curve["iteration"].max() + 1)
+    if len(curve):
+        axes.set_xlim(right=curve["iteration"].max() + 1)
     axes.set_xlabel("iteration (initial design included)")
     axes.set_ylabel("median effective $\\alpha$\nof CEI (log above 1)")
     axes.set_title("the $\\alpha$ that CEI amounts to", fontsize=10)

@@ -48,8 +48,8 @@ def _draw_panels(traces: Traces, out_dir: Path, title: str, family: str, who: st
     both = {money: ranks(traces, budgets, own + rivals, what=title, equal_money=money) for money in _VERSIONS}
     shown = [(money, b) for money, ranked in both.items() for b in np.flatnonzero(ranked.long_enough)]
     if not shown:
-        found = zip(both[False].part(both[False].short), both[False].multiples, strict=True)
-        early = ", ".join(f"{share:.0%} of the runs at {multiple:.0%}" for share, multiple in found)
+        shares = zip(both[False].part(both[False].short), both[False].multiples, strict=True)
+        early = ", ".join(f"{share:.0%} of the runs at {multiple:.0%}" for share, multiple in shares)
         raise BadInput(f"{title} needs runs that go on until the minimal budget is spent (make time): too short for it "
                        f"are {early}")  # fmt: skip
     methods = [method for method in own + rivals if any(method in ranked.taking_part for ranked in both.values())]

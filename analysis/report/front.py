@@ -125,15 +125,15 @@ def _problems(runs: EqualCost) -> pd.DataFrame:
 
 def _methods(runs: EqualCost) -> list[Mapping[str, Any]]:
     """Return name, label, family, parameter (alpha or lambda; none for others) and colour of every method, EI first."""
-    own = runs.traces.runs.drop_duplicates("method").set_index("method")
+    own = runs.traces.runs.drop_duplicates("method").set_index("method")[["alpha", "lam"]]
     family = {m: name for name, members in families(runs.methods, runs.traces.runs).items() for m in members}
-    found = []
+    found: list[Mapping[str, Any]] = []
     for method in runs.methods:
-        alpha, lam = own.loc[method, ["alpha", "lam"]].astype(float)
-        parameter = lam if np.isfinite(lam) else alpha
-        label = short(method).replace("$", "").replace("{", "").replace("}", "").replace("EI^", "EI^")
+        values = own.loc[[method]].to_numpy(dtype=float)[0]
+        known = [float(value) for value in values if np.isfinite(value) and method != EI]
+        label = short(method).translate(str.maketrans("", "", "${}"))
         found.append({"name": method, "label": label, "family": family[method], "colour": colour_of(method),
-                      "parameter": float(parameter) if np.isfinite(parameter) and method != EI else None})  # fmt: skip
+                      "parameter": known[0] if known else None})  # fmt: skip
     return found
 
 

@@ -123,7 +123,8 @@ def _drawing(section: Section) -> Markup:
     plots = re.sub(r'( id="|xlink:href="#|url\(#)', rf"\g<1>{section.id}-", plots)
     label = f"{figure.name.upper()}: {figure.title}. The caption below says what is drawn and what was left out."
     return Markup(
-        '<svg class="plot drawn" role="img" aria-label="{}" viewBox="0 0 {:g} {:g}" style="max-width: {:.1f}rem">{}</svg>'
+        '<svg class="plot drawn" role="img" aria-label="{}" viewBox="0 0 {:g} {:g}" '
+        'style="max-width: {:.1f}rem">{}</svg>'
     ).format(label, width, height * figure.drawn.plots_share, width * _REM_PER_POINT, Markup(plots))
 
 
