@@ -197,11 +197,12 @@ def draw_all(records: Records, traces: Traces, out_dir: Path, mixed: bool = Fals
             found.append(Figure(name, draw.title, missing=f"{name.upper()} needs {MAKE[draw.drawn_from]}"))
             continue
         more = (traces.judge, mixed) if draw.drawn_from == "runs" else ()
-        found.append(_figure(name, draw.title, partial(draw, source, out_dir, *more)))
+        found.append(drawn_or_missing(name, draw.title, partial(draw, source, out_dir, *more)))
     return found
 
 
-def _figure(name: str, title: str, draw: Callable[[], Drawn]) -> Figure:
+def drawn_or_missing(name: str, title: str, draw: Callable[[], Drawn]) -> Figure:
+    """Return the figure that `draw` makes, or the reason why it cannot."""
     try:
         return Figure(name, title, draw())
     except BadInput as error:
@@ -278,7 +279,7 @@ def utilities(
     parts, numbers = utilities_figure.tables(runs, budgets(traces))
     utilities_figure.write(parts, numbers, out_dir)
     draw = partial(utilities_figure.draw_utilities, runs, out_dir)
-    figure = _figure(name, "cost against error, and mean ranks", draw)
+    figure = drawn_or_missing(name, "cost against error, and mean ranks", draw)
     found = [Section(f"{name}-{k}", heading, text, level=3) for k, (heading, text) in enumerate(parts)]
     return [Section(name, title), *found, Section(f"{name}-figure", f"{title}: {figure.title}", level=3, figure=figure)]
 
