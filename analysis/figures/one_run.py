@@ -70,7 +70,7 @@ def draw_run(run: pd.DataFrame, fronts: pd.DataFrame | None, out_dir: Path, name
     caption = sentence(
         f"One run: {short(str(first['method']))} on {first['dataset']}/{first['pipeline']}, seed {first['seed']},",
         f"{plural(len(run), 'evaluation')} ({first['evaluator']}). Nothing is averaged. Error: of each evaluation",
-        f"(dots; {_outside(run)}) and the best so far (line). Cost: what each evaluation cost, what the cost model had",
+        f"(dots{_outside(run)}) and the best so far (line). Cost: what each evaluation cost, what the cost model had",
         "predicted for it, and what is spent in total.",
         _predictions(run[model]) if model.any() else "No cost was predicted: the method has no models.",
         _on_fronts(shown, fronts),
@@ -108,7 +108,8 @@ def _top(run: pd.DataFrame) -> float:
 
 def _outside(run: pd.DataFrame) -> str:
     far, failed = int((run["error"] > _top(run)).sum()), int(run["error"].isna().sum())
-    return f"{far} beyond the upper edge lie on it, {failed} failed"
+    parts = [f"{n} {words}" for n, words in ((far, "beyond the upper edge lie on it"), (failed, "failed")) if n]
+    return "".join(f", {part}" for part in parts)
 
 
 def _predictions(chosen: pd.DataFrame) -> str:

@@ -27,7 +27,7 @@ _MORE = (
         "make reproduce",
     ),
     ("Who is ahead under a time budget? That takes runs that go on until it is spent.", "make reproduce"),
-    ("Which alpha, which lambda? The demo has three of either, the study 12 and 7.", "make reproduce"),
+    ("Which alpha, which lambda? The demo has a few of either, the study a grid.", "make reproduce"),
     ("Does transfer from other data sets pay? Do other cost models?", "make models report"),
     ("Does a verdict depend on a setting: other errors, other clocks, coarser tables?", "make sensitivities report"),
     ("Are other utilities than EI better?", "make utilities report"),
@@ -94,7 +94,7 @@ def conclusions(numbers: pd.DataFrame) -> list[str]:
     behind, ahead = numbers[numbers["off_low"] > 0], numbers[numbers["off_high"] < 0]
     open_ones = numbers[~numbers["method"].isin(pd.concat([behind, ahead])["method"])]
     lines = [
-        f"Cheaper than EI, whatever the noise: {named(cheaper, 'cost')} of its cost." if len(cheaper) else "",
+        f"Cheaper than EI beyond the noise: {named(cheaper, 'cost')} of its cost." if len(cheaper) else "",
         f"Dearer than EI: {named(dearer, 'cost')} of its cost." if len(dearer) else "",
         f"They pay for it with a larger error: {named(worse, 'error')} of EI's." if len(worse) else "",
         f"Smaller error than EI's: {named(better, 'error')}." if len(better) else "",

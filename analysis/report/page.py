@@ -42,7 +42,8 @@ class Section:
 
     table, numbers: the name of the CSV file that the section's numbers belong in (relative, ranks), and the numbers.
     front: the numbers of the interactive front (`analysis.report.front`) and its caption; the section's figure then
-    stands on the page where no script runs, and Markdown, which cannot be asked, leaves the section out.
+    stands on the page where no script runs; Markdown, which cannot be asked, has the figure alone, or nothing where
+    that has a section of its own.
     """
 
     id: str
@@ -66,9 +67,10 @@ def markdown(title: str, lead: str, sections: Sequence[Section]) -> str:
     """Return the report as Markdown; figures are linked as PNG beside it."""
     parts = [f"# {title}", lead]
     for section in sections:
-        if section.front:
+        elsewhere = [other.figure for other in sections if other is not section]
+        if section.front and (section.figure is None or section.figure in elsewhere):
             continue
-        parts += [f"{'#' * section.level} {section.title}", *section.text]
+        parts += [f"{'#' * section.level} {section.title}", *([] if section.front else section.text)]
         if figure := section.figure:
             link = f"![{figure.name.upper()}: {figure.title}]({figure.name}.png)"
             parts += [link, figure.drawn.caption] if figure.drawn else [f"Not drawn: {figure.missing}."]
