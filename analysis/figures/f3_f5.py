@@ -42,7 +42,7 @@ from datasets.errors import BadInput
 # What F3, F5 and F9 share: curves of relative cost and error with intervals, and labels beside their points.
 
 THINNED = "Thin lines lead from labels to their points."
-CLIPPED = "Points of EI stopped early that lie beyond the other methods' are cut off."
+CLIPPED = "Points of EI stopped early that lie beyond the other methods' are cut off, and so are wide intervals."
 _HALO = [withStroke(linewidth=1.8, foreground="white")]  # parts letters from lines
 
 
@@ -68,7 +68,6 @@ def _plot_rivals(axes: Axes, numbers: pd.DataFrame, curves: tuple[str, ...] = (E
         axes.errorbar(x, y, xerr=across, yerr=along, fmt=_MARKS[k % len(_MARKS)], markersize=5.5, elinewidth=0.9,
                       color=colour_of(own["method"].iloc[0]), ecolor=(colour_of(own["method"].iloc[0]), 0.45),
                       label=f"{short(own['method'].iloc[0])}, mean")  # fmt: skip
-    axes.margins(x=0.06, y=0.08)
     limits = axes.axis()
     for acq in curves:
         line, name = _CURVES[acq]
@@ -145,11 +144,26 @@ def label_points(axes: Axes, rows: pd.DataFrame, parameter: str, colour: str, be
     ]
 
 
+def limit_axes(axes: Axes, rows: pd.DataFrame) -> None:
+    """Limit the axes to the rows' points, and to their intervals as far as half of what the points span.
+
+    A single wide interval would leave no room for the points, and their labels.
+    """
+    for measure, limit in zip(MEASURES, (axes.set_xlim, axes.set_ylim), strict=True):
+        points = np.array([*rows[measure].dropna(), 100.0])
+        low, high = (
+            np.nanmin([points.min(), *rows[f"{measure}_low"]]),
+            np.nanmax([points.max(), *rows[f"{measure}_high"]]),
+        )
+        room = (points.max() - points.min()) / 2 or 1.0
+        low, high = max(low, points.min() - room), min(high, points.max() + room)
+        limit(low - 0.06 * (high - low), high + 0.06 * (high - low))
+
+
 def finish(axes: Axes, n: int) -> None:
     """Name the axes and draw the lines through EI's own point."""
     axes.axhline(100, color="0.6", linewidth=0.8, zorder=0)
     axes.axvline(100, color="0.6", linewidth=0.8, zorder=0)
-    axes.margins(x=0.06, y=0.08)
     axes.set_xlabel(f"total cost of {n} iterations (% of EI's)")
     axes.set_ylabel(f"best error after {n} iterations (% of EI's)")
 
@@ -184,6 +198,7 @@ def f3(traces: Traces, out_dir: Path) -> Drawn:
             # EI, alpha = 0, is at (100, 100) by either statistic: one label does
             shown = rows if statistic == "mean" else rows[rows["alpha"] > 0]
             labels += label_points(axes, shown, "alpha", FAMILY_COLOURS["EI^alpha"])
+        limit_axes(axes, numbers[~numbers["acq"].isin(_CURVES)])
         labels += _plot_rivals(axes, numbers)
         finish(axes, n)
         axes.set_title("EI$^\\alpha$: cost saved against error lost (numbers: $\\alpha$)", fontsize=10)
@@ -313,6 +328,8 @@ def _draw_tradeoffs(axes: Axes, numbers: pd.DataFrame, n: int, statistic: str) -
         rows = numbers[numbers[parameter].notna() & (numbers["statistic"] == statistic)]
         plot(axes, rows, colour, name)
         labels += label_points(axes, rows, parameter, colour)
+    drawn = numbers[(numbers["statistic"] == statistic) & ~numbers["acq"].isin(_CURVES)]
+    limit_axes(axes, drawn if statistic == "mean" else drawn[drawn[["alpha", "lam"]].notna().any(axis=1)])
     labels += _plot_rivals(axes, numbers, (EI_STOPPED,)) if statistic == "mean" else []
     finish(axes, n)
     axes.set_title(f"{statistic}s (numbers: $\\lambda$ of CEI, $\\alpha$)", fontsize=10)

@@ -118,7 +118,7 @@ def _predictions(chosen: pd.DataFrame) -> str:
     half = len(off) // 2
     near = [f"{(part < np.log(2)).sum()} of {len(part)}" for part in (off[:half], off[half:]) if len(part)]
     halves = f"of the first half of the choices {near[0]}, of the second {near[1]}" if len(near) == 2 else near[0]
-    return f"Right: predictions against what was paid, from dark (first) to light; within a factor of two lie {halves}."
+    return f"Right: predictions against what was paid; within a factor of two lie {halves}."
 
 
 def _shown(fronts: pd.DataFrame) -> list[int]:

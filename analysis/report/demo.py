@@ -96,15 +96,15 @@ def conclusions(numbers: pd.DataFrame) -> list[str]:
     lines = [
         f"Cheaper than EI beyond the noise: {named(cheaper, 'cost')} of its cost." if len(cheaper) else "",
         f"Dearer than EI: {named(dearer, 'cost')} of its cost." if len(dearer) else "",
-        f"They pay for it with a larger error: {named(worse, 'error')} of EI's." if len(worse) else "",
-        f"Smaller error than EI's: {named(better, 'error')}." if len(better) else "",
+        f"Larger error than EI's beyond the noise: {named(worse, 'error')}." if len(worse) else "",
+        f"Smaller error than EI's beyond the noise: {named(better, 'error')}." if len(better) else "",
         f"Worse than EI merely stopped at the same cost: {', '.join(map(_plain, behind['method']))}."
         if len(behind)
         else "",
         f"Better than EI merely stopped at the same cost: {', '.join(map(_plain, ahead['method']))}."
         if len(ahead)
         else "",
-        f"At equal cost too close to EI stopped early for this few runs: {', '.join(map(_plain, open_ones['method']))}."
+        f"At equal cost too close to EI stopped early for so few runs: {', '.join(map(_plain, open_ones['method']))}."
         if len(open_ones)
         else "",
     ]

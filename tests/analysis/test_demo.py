@@ -32,11 +32,11 @@ def test_only_what_lies_on_one_side_with_its_whole_interval_is_said() -> None:
     assert conclusions(numbers) == [
         "Cheaper than EI beyond the noise: EIpu (50.0 [40.0, 60.0] %) of its cost.",
         "Dearer than EI: EI^0.2 (120.0 [101.0, 139.0] %) of its cost.",
-        "They pay for it with a larger error: EIpu (103.0 [101.0, 105.0] %) of EI's.",
-        "Smaller error than EI's: CEI 0.1 (99.0 [98.5, 99.5] %).",
+        "Larger error than EI's beyond the noise: EIpu (103.0 [101.0, 105.0] %).",
+        "Smaller error than EI's beyond the noise: CEI 0.1 (99.0 [98.5, 99.5] %).",
         "Worse than EI merely stopped at the same cost: EIpu.",
         "Better than EI merely stopped at the same cost: CEI 0.1.",
-        "At equal cost too close to EI stopped early for this few runs: EI^0.2.",
+        "At equal cost too close to EI stopped early for so few runs: EI^0.2.",
     ]
 
 

@@ -201,7 +201,7 @@
     const svg = root.querySelector("svg.front-plot");
     const height = 400;
     const width = prepare(svg, height);
-    const box = { left: 58, right: width - 14, top: 12, bottom: height - 44 };
+    const box = { left: 70, right: width - 14, top: 12, bottom: height - 44 };
     const strong = rows.filter((r) => isChosen(r, now));
     const reach = (name) => withEnds(rows.map((r) => r[name].value), strong.flatMap((r) => [r[name].low, r[name].high]));
     const x = scale(...range([0, ...reach("cost")]), box.left, box.right);
