@@ -29,8 +29,8 @@ PURPLE, SKY = "#CC79A7", "#56B4E9"
 """Colours of Okabe and Ito (2008), told apart by colour-blind readers."""
 
 # Methods have the same colour in every figure and on the page: EI is black, and with its parameter a family grows from
-# dark to light, EI^alpha through blue, CEI through vermilion. Lightness alone keeps the order where hue is not seen.
-_RAMPS = {"alpha": ("#08204A", "#0B4F94", BLUE, "#2E9BD6", SKY, "#86D3F2"),
+# dark to light, EI^alpha from indigo through blue, CEI through vermilion. Lightness alone keeps the order where hue is not seen.
+_RAMPS = {"alpha": ("#2A0A5E", "#1D3FA0", BLUE, "#2A9BC4", "#5CC3D6", "#9FE0E2"),
           "lam": ("#3B0A03", "#6E1D06", "#A83C04", RED, "#EC8A2B", "#DDAA1E")}  # fmt: skip
 _LARGEST = {"alpha": 3.0, "lam": 1.0}
 FAMILY_COLOURS = {"EI-n": BLACK, "EI^alpha": BLUE, "CEI": RED}

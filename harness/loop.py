@@ -138,10 +138,14 @@ NAN = float("nan")
 
 
 class Trace:
-    """The rows of one run, as columns; `timings` holds the optimizer's own milliseconds, `models` what it fitted."""
+    """The rows of one run, as columns; `timings` holds the optimizer's own milliseconds, `models` what it fitted.
+
+    exhausted: whether it ended since the problem had nothing left to offer.
+    """
 
     def __init__(self, seed: int, space: SearchSpace) -> None:
         self._seed, self._space = seed, space
+        self.exhausted = False
         self._unit: list[Any] = []
         self._columns: dict[str, list[Any]] = {name: [] for name in TRACE.names if name not in XGBOOST_SPACE.names}
         self.timings: dict[str, list[Any]] = {name: [] for name in TIMINGS.names}
@@ -238,6 +242,7 @@ def run(
         else:
             offered = problem.candidates(len(trace))
             if not len(offered.ids):
+                trace.exhausted = True
                 break
             proposal = optimizer.ask(offered.unit)
             index = proposal.index

@@ -149,15 +149,13 @@ def limit_axes(axes: Axes, rows: pd.DataFrame) -> None:
 
     A single wide interval would leave no room for the points, and their labels.
     """
-    for measure, limit in zip(MEASURES, (axes.set_xlim, axes.set_ylim), strict=True):
+    for measure, axis in zip(MEASURES, (axes.xaxis, axes.yaxis), strict=True):
         points = np.array([*rows[measure].dropna(), 100.0])
-        low, high = (
-            np.nanmin([points.min(), *rows[f"{measure}_low"]]),
-            np.nanmax([points.max(), *rows[f"{measure}_high"]]),
-        )
+        ends = rows[[f"{measure}_low", f"{measure}_high"]].to_numpy(dtype=float)
         room = (points.max() - points.min()) / 2 or 1.0
-        low, high = max(low, points.min() - room), min(high, points.max() + room)
-        limit(low - 0.06 * (high - low), high + 0.06 * (high - low))
+        low = max(np.nanmin([points.min(), *ends[:, 0]]), points.min() - room)
+        high = min(np.nanmax([points.max(), *ends[:, 1]]), points.max() + room)
+        axis.set_view_interval(low - 0.06 * (high - low), high + 0.06 * (high - low), ignore=True)
 
 
 def finish(axes: Axes, n: int) -> None:
