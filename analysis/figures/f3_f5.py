@@ -76,7 +76,7 @@ def _plot_rivals(axes: Axes, numbers: pd.DataFrame, curves: tuple[str, ...] = (E
             axes.plot(own["cost_pct"], own["error_pct"], line, color=BLACK, linewidth=0.8, markersize=2.6, label=name)
         if acq == EI_STOPPED:
             inside = own[own["error_pct"].between(*limits[2:]) & own["cost_pct"].between(*limits[:2])]
-            inside = inside.assign(n=inside["method"].str.rpartition("-")[2].astype(int))
+            inside = inside.assign(n=inside["method"].str.extract(r"(\d+)$", expand=False).astype(int))
             labels += label_points(axes, inside[(inside["n"] // 10) % 2 == 0], "n", BLACK, "n = ")
     axes.axis(limits)
     return labels
@@ -345,7 +345,7 @@ def _draw_effective(axes: Axes, curve: pd.DataFrame) -> list[tuple[float, float,
             rows[name].where(rows["drawn"].eq(True)) for name in ("value", "upper", "low", "high")
         )
         colour = colour_of(f"cei(lam={lam:g})")
-        axes.plot(rows.index, value, color=colour, linewidth=1.4)
+        axes.plot(rows.index, value, color=colour, linewidth=1.4, marker=".", markersize=2.5)  # lone points, too
         axes.plot(rows.index, upper, ":", color=colour, linewidth=0.8)
         axes.fill_between(rows.index, low, high, color=colour, alpha=0.15, linewidth=0)
         last = value.last_valid_index()

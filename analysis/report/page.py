@@ -67,8 +67,8 @@ def markdown(title: str, lead: str, sections: Sequence[Section]) -> str:
     """Return the report as Markdown; figures are linked as PNG beside it."""
     parts = [f"# {title}", lead]
     for section in sections:
-        elsewhere = [other.figure for other in sections if other is not section]
-        if section.front and (section.figure is None or section.figure in elsewhere):
+        elsewhere = any(other.figure is section.figure for other in sections if other is not section)
+        if section.front and (section.figure is None or elsewhere):
             continue
         parts += [f"{'#' * section.level} {section.title}", *([] if section.front else section.text)]
         if figure := section.figure:
