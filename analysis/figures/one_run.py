@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -60,6 +61,37 @@ def _some(names: pd.Series, most: int = 12) -> str:
     return ", ".join(found[:most]) + (f" and {len(found) - most} more" if len(found) > most else "")
 
 
+def steps(run: pd.DataFrame, fronts: pd.DataFrame) -> dict[str, Any]:
+    """Return every recorded front, what was chosen and what came of it, as JSON values for the page.
+
+    steps: evaluation (from 1), cost (predicted seconds of the front's points, rising) and ei (relative to the highest),
+    chosen (position, None for a choice off the front), predicted, paid, spent (seconds), error (None: failed), best.
+    acceptable: the least EI that CEI takes, None for other rules.
+    """
+    spent, best = run["cost_s"].cumsum().to_numpy(), np.fmin.accumulate(run["error"].to_numpy(dtype=float))
+
+    def number(value: float) -> float | None:
+        return float(f"{value:.4g}") if np.isfinite(value) else None
+
+    found = []
+    for step, points in fronts.groupby("step", sort=True):
+        placed, row = place(points, float(points["log_ei"].max())), run.iloc[int(str(step))]
+        on = np.flatnonzero(placed["chosen"].eq(True))
+        found.append({
+            "evaluation": int(str(step)) + 1, "cost": [number(x) for x in placed["x"]],
+            "ei": [number(y) for y in placed["y"]], "chosen": int(on[0]) if len(on) else None,
+            "predicted": number(row["predicted_cost_s"]), "paid": number(row["cost_s"]), "error": number(row["error"]),
+            "best": number(best[int(str(step))]), "spent": number(spent[int(str(step))]),
+        })  # fmt: skip
+    return {"steps": found, "acceptable": _acceptable(run)}
+
+
+def _acceptable(run: pd.DataFrame) -> float | None:
+    """Return the least EI, relative to the highest, that CEI takes; None for other rules."""
+    first = run.iloc[0]
+    return 1 - float(first["lam"]) if first["acq"] == "cei" else None
+
+
 # The picture.
 
 
@@ -88,8 +120,7 @@ def draw_run(run: pd.DataFrame, fronts: pd.DataFrame | None, out_dir: Path, name
             _draw_predictions(axes[2], run[model])
         drawn = None
         if below is not None and fronts is not None:
-            lam = float(first["lam"]) if first["acq"] == "cei" else np.nan
-            drawn = _draw_fronts(below, shown, fronts, None if np.isnan(lam) else 1 - lam)
+            drawn = _draw_fronts(below, shown, fronts, _acceptable(run))
         title = f"{short(str(first['method']))} on {first['dataset']}/{first['pipeline']}, seed {first['seed']}"
         above.suptitle(title, fontsize=10.5)
         columns = ["step", "error", "cost_s", "predicted_cost_s", "log_ei"]

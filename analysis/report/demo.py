@@ -11,7 +11,7 @@ from analysis.captions import format_intervals, markdown_table, scope
 from analysis.cost_models import NAMES, REFERENCE, learning_curves, read_if_there
 from analysis.equal_cost import ERROR, MEAN, WHOLE, at_equal_cost, compare
 from analysis.figures import all_figures
-from analysis.figures.one_run import HOW, NAMED, draw_run, one_run
+from analysis.figures.one_run import HOW, NAMED, draw_run, one_run, steps
 from analysis.plotting import Drawn
 from analysis.report import page, sections, summary
 from analysis.report.page import Figure, Section
@@ -148,7 +148,8 @@ def _one_run(results_dir: Path, out_dir: Path) -> list[Section]:
         "`python -m analysis run`."
     )
     figure = Figure(name, "errors, costs, predictions and fronts", draw_run(run, own, out_dir))
-    return [Section(name, title, [lead], figure=figure)]
+    seen = None if own is None else steps(run, own)
+    return [Section(name, title, [lead], figure=figure, run=seen)]
 
 
 def _cost_models(results_dir: Path, out_dir: Path) -> list[Section]:

@@ -22,7 +22,7 @@ from analysis.plotting import CAPTION, Drawn
 
 VERDICTS: dict[str, str] = {HOLDS: "holds", PARTLY: "open", FAILS: "fails", UNDECIDED: "open"}
 PARTS = Path(__file__).parent / "page_parts"
-SCRIPTS = ("statistics.js", "state.js", "front.js", "tables.js")
+SCRIPTS = ("statistics.js", "state.js", "charts.js", "front.js", "run.js", "tables.js")
 _REM_PER_POINT = 1.15 * 96 / 72 / 16  # letters of 9 points as large as small print on the page
 
 
@@ -43,7 +43,7 @@ class Section:
     table, numbers: the name of the CSV file that the section's numbers belong in (relative, ranks), and the numbers.
     front: the numbers of the interactive front (`analysis.report.front`) and its caption; the section's figure then
     stands on the page where no script runs; Markdown, which cannot be asked, has the figure alone, or nothing where
-    that has a section of its own.
+    that has a section of its own. run: of the view of one run (`analysis.figures.one_run.steps`), above the figure.
     """
 
     id: str
@@ -54,6 +54,7 @@ class Section:
     table: str = ""
     numbers: pd.DataFrame | None = None
     front: tuple[Mapping[str, Any], str] | None = None
+    run: Mapping[str, Any] | None = None
 
 
 def plain(text: str) -> str:
@@ -89,11 +90,10 @@ def html(title: str, lead: str, sections: Sequence[Section]) -> str:
         else:
             contents[-1][1].append(section)
     shown = [(section, body(section), _drawing(section)) for section in sections]
-    front = next((section.front for section in sections if section.front), None)
+    environment.filters["data"] = _as_json
     return environment.get_template("report.html.j2").render(
         title=title, lead=lead, contents=contents, sections=shown, style=_part("report.css"),
         script=Markup("\n").join(map(_part, SCRIPTS)),
-        front={"json": _as_json(front[0]), "caption": front[1]} if front else None,
     ) + "\n"  # fmt: skip
 
 

@@ -12,9 +12,10 @@ import html5lib
 import numpy as np
 import pandas as pd
 import pytest
-from synthetic_records import Way, frame
+from synthetic_records import Way, frame, fronts_on_disk
 
 from analysis.equal_cost import ERROR, MEAN, at_equal_cost, compare
+from analysis.figures.one_run import one_run, steps
 from analysis.report import front, page
 from analysis.report.page import Section
 from analysis.traces import collect
@@ -46,7 +47,14 @@ def in_browser(path: Path, fragment: str, more: str = "") -> Any:
     copy = path.with_name("asked.html")
     copy.write_text(path.read_text().replace("</body>", f"<script>{more}</script></body>"))
     assert BROWSER
-    flags = ["--headless", "--disable-gpu", "--virtual-time-budget=2000", f"--user-data-dir={path.parent / 'profile'}"]
+    flags = [
+        "--headless",
+        "--disable-gpu",
+        "--no-first-run",
+        "--disable-extensions",
+        "--virtual-time-budget=2000",
+        f"--user-data-dir={path.parent / 'profile'}",
+    ]
     flags += ["--no-sandbox"] if os.geteuid() == 0 else []
     done = subprocess.run([BROWSER, *flags, "--dump-dom", f"file://{copy}{fragment}"], capture_output=True, timeout=120)
     return html5lib.parse(done.stdout, namespaceHTMLElements=False)
@@ -113,6 +121,32 @@ def test_a_click_goes_into_the_address_and_the_address_into_the_view(written: Pa
     assert seen(clicked) == seen(linked) and {name[:3] for name in seen(linked)} == {"CEI"} and len(seen(linked)) == 2
     texts = ["".join(e.itertext()) for e in linked.iter() if str(e.tag).endswith("text")]
     assert "CEI 0.5" in texts and any("after 6 evaluations" in (e.get("aria-label") or "") for e in linked.iter())
+
+
+@pytest.mark.skipif(not BROWSER, reason="needs Chromium: apt-get install chromium")
+def test_a_run_is_seen_step_by_step(tmp_path: Path) -> None:
+    fronts_on_disk(tmp_path / "results", [("wind", "clean")], [0], stays=True)
+    run, fronts = one_run(tmp_path / "results", {})
+    assert fronts is not None
+    section = Section("run", "Run", ["lead"], run=steps(run, fronts))
+    (tmp_path / "page.html").write_text(page.html("Title", "lead", [section]))
+    root = in_browser(tmp_path / "page.html", "#run?step=7")
+    row, (said,) = run.iloc[6], [e for e in root.iter("p") if e.get("class") == "answer"]
+    numbers = [float(word.rstrip(".,;:")) for word in "".join(said.itertext()).split() if word[0].isdigit()]
+    expected = [
+        7,
+        row["predicted_cost_s"],
+        row["cost_s"],
+        row["error"],
+        run["error"][:7].min(),
+        run["cost_s"][:7].sum(),
+    ]
+    np.testing.assert_allclose(numbers, expected, rtol=6e-3)
+    told = [e.get("aria-label") for e in root.iter() if "predicted cost" in (e.get("aria-label") or "")][1:]
+    front = fronts[fronts["step"] == 6]
+    assert len(told) == len(front) and told[0].startswith(
+        f"chosen: predicted cost {np.exp(front['log_cost'].min()):.3g}"
+    )
 
 
 def test_numbers_come_back_as_exactly_as_said() -> None:
