@@ -5,6 +5,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from datasets.errors import reader_may_leave
 from harness.cli import SOME_FAILED, refuse, run_cli, stops_soon
 from harness.config import (
     CONFIGS,
@@ -93,7 +94,7 @@ def _print_report(report: "Report", results: Path, iterations: int) -> None:
 def _job(cfg: "DictConfig") -> None:
     """Run one study; Hydra would print its own lines about any exception, but lets an exit through."""
     try:
-        with users_mistakes():
+        with reader_may_leave(), users_mistakes():
             _run(cfg)
     except BadInput as error:
         refuse(error)
