@@ -6,8 +6,10 @@ holds one folder of records per setting. `costs` draws F2 and F8 from the record
 and F9 from runs under several cost models. `claims` holds the paper's claims against the records, `budgets` writes
 the minimal budget of every problem, `anytime` compares families of methods with EI stopped early, at equal cost
 (anytime.md and its figure), `leaderboard` every optimizer, ours and others', on each track (leaderboard.md and its
-figure), `fronts` draws F1 and F7 from the fronts that `python -m harness fronts=true`
-keeps, and `sensitivities` asks whether a claim's verdict depends on a setting (one folder of records per setting).
+figure), `fronts` draws F1 and F7 from the fronts that `python -m harness fronts=true` keeps, and `sensitivities` asks
+whether a claim's verdict depends on a setting (one folder of records per setting). `run` draws one run step by step
+(run.png; dataset=, pipeline=, method= and seed= name it where there are several), `demo` makes a page of what a few
+runs can tell.
 `best` tells the best configuration found on each data set; `tables` draws the measured tables; `utilities` ranks
 utilities and cost rules together (study=utilities), with the time that the optimizer itself takes. `censored` draws C1
 to C3 and writes their tables from the records of `python -m tabular_cache censored` and of
@@ -34,6 +36,7 @@ OPTIONS = {
     "judge": ("validation", "test"),
     "mixed": ("false", "true"),
 }
+_RUN = ("dataset", "pipeline", "method", "seed")  # of `run`: which one
 KEYS = ("results_dir", "out_dir", *OPTIONS, *REFERENCE)
 _COMPARED = ("results_dir", "out_dir", "bootstrap")  # of commands that read one folder of records per setting
 TAKES = {  # the keys that mean something to each command; the first one is made where none is named
@@ -42,6 +45,8 @@ TAKES = {  # the keys that mean something to each command; the first one is made
     "anytime": ("results_dir", "out_dir", "judge", "mixed", *REFERENCE),
     "leaderboard": ("results_dir", "out_dir", "judge", "mixed", *REFERENCE),
     "fronts": _COMPARED,
+    "demo": ("results_dir", "out_dir"),
+    "run": ("results_dir", "out_dir", *_RUN),
     "best": ("results_dir",),
     "utilities": KEYS,
     **dict.fromkeys(("density", "engines", "sensitivities"), _COMPARED),
@@ -87,8 +92,8 @@ def parse(argv: Sequence[str]) -> Arguments:
             key, value = "command", argument
             if value not in TAKES:
                 raise unknown("command", value, TAKES)
-        elif key not in KEYS:
-            raise unknown("setting", key, KEYS)
+        elif key not in (*KEYS, *_RUN):
+            raise unknown("setting", key, (*KEYS, *_RUN))
         if not value:
             raise BadInput(f"{key} is empty ({USAGE})")
         if key in given:
@@ -262,6 +267,21 @@ def do_fronts(arguments: Arguments) -> int:
     found = read_fronts(arguments.results_dir)
     drawings = {name: partial(draw, found, arguments.out_dir) for name, draw in front_figures().items()}
     return print_files(drawn_or_why(drawings))
+
+
+def do_demo(arguments: Arguments) -> int:
+    """Write demo.html and demo.md, and print what these few runs tell."""
+    from analysis.report import demo
+
+    demo.write(arguments.results_dir, arguments.out_dir)
+    return 0
+
+
+def do_run(arguments: Arguments) -> int:
+    """Draw one run step by step."""
+    from analysis.figures.one_run import draw_run, one_run
+
+    return print_files({"run": draw_run(*one_run(arguments.results_dir, arguments.components), arguments.out_dir)})
 
 
 def do_best(arguments: Arguments) -> int:
