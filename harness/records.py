@@ -71,6 +71,7 @@ RECORDED_AS = {  # the project's classes that specs name, and by which name: the
     "harness.cost_models.gp.WarpedGaussianProcess": "harness.cost_models.warped.WarpedGaussianProcess",
     "harness.cost_models.linear.Hybrid": "harness.cost_models.hybrid.Hybrid",
     "harness.cost_models.linear.LowVariance": "harness.cost_models.lv.LowVariance",
+    "harness.curves.LearningCurves": "harness.curves.LearningCurves",
     "harness.interop.bandits.Asha": "harness.interop.bandits.Asha",
     "harness.interop.bandits.Hyperband": "harness.interop.bandits.Hyperband",
     "harness.interop.botorch_rival.CostWeightedLogEI": "harness.interop.botorch_rival.CostWeightedLogEI",

@@ -23,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from harness.live import PREFIX_GRID, Training, retime, train
+from harness.live import Training, retime, train
+from harness.problem import PREFIX_GRID
 from harness.problem import OK
 from harness.streams import stream
 from pipelines import prepare

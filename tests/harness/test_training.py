@@ -6,7 +6,8 @@ import xgboost as xgb
 from fakes import prepared
 from sklearn.metrics import log_loss
 
-from harness.live import PREFIX_GRID, make_model, train
+from harness.live import make_model, train
+from harness.problem import PREFIX_GRID
 from harness.problem import FAILED, OK, OUT_OF_MEMORY, TIMEOUT
 from harness.space import XGBOOST_SPACE
 
