@@ -236,8 +236,8 @@ def run(
     """Minimise `problem` and return the trace.
 
     Stops after `iterations` evaluations, the initial design included; when `tau` seconds of cost are spent
-    (the evaluation that crosses tau is in the trace: whether it counts is the analysis's to say); or when the
-    problem has nothing left to offer. begun: proposals that need not be made again (`Optimizer.forgets`).
+    (the evaluation that crosses tau is in the trace: whether it counts is the analysis's to say); when the optimizer
+    says so (`Proposal.stop`); or when the problem has nothing left to offer. begun: proposals that need not be made again (`Optimizer.forgets`).
     """
     trace, begun = Trace(seed, problem.space, problem.rounds), begun or {}
     spent = 0.0
@@ -254,6 +254,8 @@ def run(
             if not len(offered.ids):
                 break
             proposal = optimizer.ask(offered.unit)
+            if proposal.stop:
+                break
             index = proposal.index
             candidate = int(offered.ids[index])
         spent += _evaluate(problem, optimizer, trace, offered, index, candidate, proposal)

@@ -20,6 +20,7 @@ from harness.acquisitions import CostRule, FittedData, Setup, StepContext, Utili
 from harness.acquisitions.cost_rules import effective_alpha
 from harness.acquisitions.designs import Design, DesignedProblem
 from harness.acquisitions.ei import log_ei
+from harness.acquisitions.stopping import Price
 from harness.arrays import Candidates, Indices, MeanSd, PerCandidate, Vector
 from harness.compile_cache import clock_s, njit
 from harness.cost_models import CostModel
@@ -198,6 +199,7 @@ class Proposal:
     hyperparameters: of the surrogate as fitted, None for one that has none of a Gaussian process.
     The models' numbers are NaN, and there are no hyperparameters, where the rule uses no models.
     fit_ms, propose_ms: milliseconds spent on fitting both models and on scoring and choosing.
+    stop: whether the run is to end instead (`stopping`).
     """
 
     index: int
@@ -208,6 +210,7 @@ class Proposal:
     hyperparameters: Hyperparameters | None
     fit_ms: float
     propose_ms: float
+    stop: bool = False
 
 
 class Optimizer:
@@ -218,7 +221,7 @@ class Optimizer:
     random draws of utility and surrogate, if they make any. censored_costs: what becomes of costs that are only lower
     bounds, one of `cost_models.TREATMENTS`. error_scale: what the surrogate sees of errors, one of `SCALES`. design:
     of the points that a run begins with, None for the problem's own. curves: what is made of learning curves, None for
-    nothing.
+    nothing. stopping: when a run ends before its length or budget, None for never.
     """
 
     def __init__(
@@ -237,9 +240,11 @@ class Optimizer:
         error_scale: str = RAW,
         design: Design | None = None,
         curves: LearningCurves | None = None,
+        stopping: Price | None = None,
     ) -> None:
         self._design = None if design is None else complete(design, Design)
         self._curves = None if curves is None else complete(curves, LearningCurves)
+        self._stopping = None if stopping is None else complete(stopping, Price)
         self._iterations, self._n_initial = (
             whole("iterations", iterations, 1),
             whole("n_initial", n_initial, 1),
@@ -260,6 +265,8 @@ class Optimizer:
         if self._curves is not None and self._curves.stop_below is not None:
             if not self._surrogate.joint or error_scale != RAW:
                 raise BadInput("curves.stop_below needs a surrogate with joint predictions, such as gp, and raw errors")
+        if self._stopping is not None and not self._rule.uses_models:
+            raise BadInput(f"stopping needs models, and {type(self._rule).__name__} uses none: leave stopping= out")
         self._serve("")
         self._n, self._points, self._outcomes = 0, np.empty((0, 0)), np.empty((0, 3))  # error, cost, censored
         self._charged: list[float] = []  # seconds, of each evaluation: observations are of their prefixes as well
@@ -360,6 +367,7 @@ class Optimizer:
             hyperparameters=posterior.hyperparameters,
             fit_ms=1e3 * (fitted - began),
             propose_ms=1e3 * (done - fitted),
+            stop=self._stopping is not None and self._stopping.stops(context),
         )
 
     def _ask_without_models(self, candidates: Candidates, began: float) -> Proposal:
@@ -394,8 +402,8 @@ class Optimizer:
         Neither length nor budget planned may matter, so that those of the run that made them do not.
         """
         models = (self._surrogate, self._cost_model, self._utility) if self._rule.uses_models else ()
-        if self._curves is not None:  # schedules of fits count observations, of which there are more
-            return False
+        if self._curves is not None or self._stopping is not None:
+            return False  # schedules of fits count observations, of which there are more; stopping has to be asked
         plans = self._rule.plans_ahead or getattr(self._utility, "plans_ahead", False)
         return not plans and all(part.forgets(n) for part in (self._rule, *models))
 
