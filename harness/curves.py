@@ -42,7 +42,7 @@ class Rounds:
         """Return the number of rounds of `x`."""
         return int(self._alone.from_unit(np.asarray(x)[None, [self._axis]])[0, 0])
 
-    def configuration(self, C: Candidates) -> Candidates:
+    def configuration(self, C: Candidates) -> Float[np.ndarray, "m d-1"]:
         """Return the other coordinates: all prefixes of a training have the same."""
         return np.ascontiguousarray(np.delete(C, self._axis, axis=1))
 
@@ -62,7 +62,9 @@ class LearningCurves(Informed):
         self, divisors: Sequence[float] = (2, 6, 20), continues: bool = False, stop_below: float | None = None
     ) -> None:
         found = listed("curves.divisors", divisors)
-        self._divisors = [number("curves.divisors", value, "a list of numbers > 1", math.nextafter(1, 2)) for value in found]
+        self._divisors = [
+            number("curves.divisors", value, "a list of numbers > 1", math.nextafter(1, 2)) for value in found
+        ]
         self.continues = flag("curves.continues", continues)
         self.stop_below = None
         if stop_below is not None:
@@ -81,7 +83,7 @@ class LearningCurves(Informed):
             )
 
     def told(self, curve: Curve) -> list[int]:
-        """Return the indices of the prefixes that are observations, ascending; the training itself is not among them."""
+        """Return the indices of the prefixes that are observations, ascending; the last is not among them."""
         last = len(curve.rounds) - 1
 
         def ratio(i: int, target: float) -> float:

@@ -190,7 +190,9 @@ class Trace:
         for column, value in zip(self._columns.values(), row, strict=True):  # in the order of TRACE
             column.append(value)
         x, curve = offered.unit[i], outcome.curve
-        self._unit.append(x if curve is None or self._rounds is None else self._rounds.at(x, [curve.rounds[curve.best]])[0])
+        if curve is not None and self._rounds is not None:
+            x = self._rounds.at(x, [curve.rounds[curve.best]])[0]
+        self._unit.append(x)
 
 
 Begun = Mapping[int, tuple[int, Proposal]]  # by step: the candidate that was evaluated, and why
@@ -237,7 +239,8 @@ def run(
 
     Stops after `iterations` evaluations, the initial design included; when `tau` seconds of cost are spent
     (the evaluation that crosses tau is in the trace: whether it counts is the analysis's to say); when the optimizer
-    says so (`Proposal.stop`); or when the problem has nothing left to offer. begun: proposals that need not be made again (`Optimizer.forgets`).
+    says so (`Proposal.stop`); or when the problem has nothing left to offer. begun: proposals that need not be made
+    again (`Optimizer.forgets`).
     """
     trace, begun = Trace(seed, problem.space, problem.rounds), begun or {}
     spent = 0.0

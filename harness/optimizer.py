@@ -262,9 +262,9 @@ class Optimizer:
             )
         self._utility.check(Setup(self._surrogate, self._cost_model, self._rule, tau))
         self._seed = seed
-        if self._curves is not None and self._curves.stop_below is not None:
-            if not self._surrogate.joint or error_scale != RAW:
-                raise BadInput("curves.stop_below needs a surrogate with joint predictions, such as gp, and raw errors")
+        stops = self._curves is not None and self._curves.stop_below is not None
+        if stops and not (self._surrogate.joint and error_scale == RAW):
+            raise BadInput("curves.stop_below needs a surrogate with joint predictions, such as gp, and raw errors")
         if self._stopping is not None and not self._rule.uses_models:
             raise BadInput(f"stopping needs models, and {type(self._rule).__name__} uses none: leave stopping= out")
         self._serve("")
@@ -272,7 +272,7 @@ class Optimizer:
         self._charged: list[float] = []  # seconds, of each evaluation: observations are of their prefixes as well
         self._rounds: Rounds | None = None
         self._chosen: tuple[Vector, float, float] | None = None  # a point, its log EI, the incumbent then
-        self._asked: tuple[FittedData, Vector] | None = None
+        self._asked: tuple[FittedData, Float[np.ndarray, " e"]] | None = None
 
     def start(self, problem: Problem) -> Problem:
         """Show the problem to the components, and return it as it is to be run, beginning with its own design, if any.
@@ -418,7 +418,7 @@ class Optimizer:
         return copy.copy(self._utility).log_value(context), context.log_cost  # one that keeps a state keeps it
 
     def _context(
-        self, C: Candidates, history: FittedData, cost_s: Vector, screen: bool = True
+        self, C: Candidates, history: FittedData, cost_s: Float[np.ndarray, " e"], screen: bool = True
     ) -> tuple[Indices, StepContext, Float[np.ndarray, " k"]]:
         """Return the candidates that the choice can fall on, their context, and their mean log cost."""
         posterior = history.posterior
@@ -443,8 +443,8 @@ class Optimizer:
         offered = C[kept]
         return kept, context_of(kept, *posterior.mean_sd_at(C, kept, offered), offered), mean_log_cost[kept]
 
-    def _state(self, y: Vector, cost_s: Vector, history: FittedData | None) -> StepContext:
-        """Return the state of the run, without candidates."""
+    def _state(self, y: Vector, cost_s: Float[np.ndarray, " e"], history: FittedData | None) -> StepContext:
+        """Return the state of the run, without candidates; cost_s: of its evaluations."""
         none = np.empty(0)
         return StepContext(
             mean=none, sd=none, incumbent=float(y.min()), log_cost=none, log_cost_sd=none,

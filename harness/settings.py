@@ -263,7 +263,8 @@ def _parts_of(acq: str, wanted: Any) -> list[str]:
     if not isinstance(wanted, dict) or set(wanted) - set(PARTS_GROUPS):
         raise BadInput(f"parts of a study's method are of {', '.join(PARTS_GROUPS)}; got {wanted!r}")
     file = CONFIGS / "acq" / f"{acq}.yaml"
-    there = {key for entry in (OmegaConf.load(file).get("defaults") or []) for key in entry} if file.is_file() else set()
+    known: Any = OmegaConf.to_container(OmegaConf.load(file)) if file.is_file() else {}
+    there = {key for entry in known.get("defaults", []) for key in entry}
     found = []
     for group, name in wanted.items():
         at = f"{group}@acq.{PARTS}.{group}"
@@ -277,7 +278,9 @@ def _parts_of(acq: str, wanted: Any) -> list[str]:
     return found
 
 
-def _methods(cfg: DictConfig, choices: Mapping[str, str | None], allowed: Sequence[str], overrides: Sequence[str], several: bool) -> list[Method]:
+def _methods(
+    cfg: DictConfig, choices: Mapping[str, str | None], allowed: Sequence[str], overrides: Sequence[str], several: bool
+) -> list[Method]:
     given = [name for name in PARAMETERS if cfg[name] is not None]
     if OPTIMIZER in cfg:
         idle = ["+acq"] if "acq" in cfg else given

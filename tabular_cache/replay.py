@@ -119,7 +119,9 @@ class ReplayProblem(Problem):
             rows = np.argsort(keys, kind="stable")
             self._places = keys[rows], rows
         keys, rows = self._places
-        found = rows[np.searchsorted(keys[:-1], point_keys(C))]  # without the last: what lies beyond it is compared with it
+        found = rows[
+            np.searchsorted(keys[:-1], point_keys(C))
+        ]  # without the last: what lies beyond it is compared with it
         if not np.array_equal(self._table.unit[found], C):
             raise ValueError(f"the table of {self.name} does not hold all of these points")
         return self._cost[found].astype(float)
@@ -153,7 +155,7 @@ class ReplayProblem(Problem):
         found = self._look_up(last)
         if stop is not None:
             self._paid_s[int(config[candidate])] = last, found.cost_s
-        cost_s = max(found.cost_s - paid_s, np.finfo(np.float32).tiny)
+        cost_s = max(found.cost_s - paid_s, float(np.finfo(np.float32).tiny))
         return replace(found, cost_s=cost_s, wall_s=found.wall_s * cost_s / found.cost_s, curve=curve)
 
     def _curve(self, rows: np.ndarray) -> Curve:

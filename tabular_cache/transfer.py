@@ -368,7 +368,7 @@ class Predictions:
             self._forget()
         found = self._model.predict(transfer_inputs(C[new], self._about, self._meta))
         out[new] = found
-        kept = new[: _MOST_REMEMBERED]
+        kept = new[:_MOST_REMEMBERED]
         self._n += _remember(self._keys, self._values, keys[kept], out[kept])
         return out
 

@@ -112,7 +112,7 @@ class Cool(CostRule):
 
 
 def share_left(context: StepContext, seconds: float, evaluations: int) -> float:
-    """Return the share that is left of the budget tau from `seconds` on; without tau, of evaluations from so many on."""
+    """Return the share left of the budget tau from `seconds` on; without tau, of `evaluations` and later ones."""
     if context.tau is not None:
         left, total = context.tau - context.spent, context.tau - seconds
     else:
@@ -124,7 +124,7 @@ class Heated(CostRule):
     """score = log EI where log c <= (1 - k s) log c(x_EI) + k s min log c, else -inf; k in [0, 1].
 
     x_EI: the candidate of the highest EI, the cheapest of equal ones. s: the share of the budget that is left after the
-    initial design, as EI-cool's a_k. So the limit of cost is the cheapest candidate's at first, for k = 1, and rises to
+    initial design, as EI-cool's a_k. So for k = 1 the limit of cost is the cheapest candidate's at first, and rises to
     that of plain EI's choice; EI chooses below it.
     """
 

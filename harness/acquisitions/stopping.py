@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 from harness.acquisitions import StepContext
-from harness.acquisitions.ei import log_ei
 from harness.acquisitions.cost_rules import per_cost
+from harness.acquisitions.ei import log_ei
 from harness.errors import flag, positive
 from harness.surrogates.gp import standardise
 
