@@ -134,7 +134,7 @@ def hypotheses(half: Half) -> pd.DataFrame:
 
 def _rivals(runs: EqualCost) -> dict[str, list[int]]:
     """Return the positions of the methods of each rival: EI-n, the paper's families, and the others, one family."""
-    own = [name for name in runs.families if name == METHOD or name.startswith((f"{METHOD}(", f"{EI}("))]
+    own = [name for name in runs.families if name == METHOD or name.startswith((f"{METHOD}(", f"{EI}(", "eialpha("))]
     found = {name: members for name, members in runs.families.items() if name not in own}
     others = [member for name, members in found.items() if name not in (EI_N, *PAPER) for member in members]
     rivals = {name: found[name] for name in (EI_N, *PAPER) if name in found}
