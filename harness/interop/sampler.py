@@ -262,11 +262,11 @@ class CostAwareSampler(BaseSampler):
     def _parts_of(self, study: Study, encoding: Encoding) -> tuple[Surrogate, CostModel, Utility, CostRule]:
         key = study.study_name, tuple(encoding.distributions.items())
         if key not in self._parts:
-            surrogate, *others = self._made(encoding.space, self._features(encoding))
+            surrogate, cost_model, utility, rule = self._made(encoding.space, self._features(encoding))
             prior = EarlierStudies(encoding, self._earlier)
             if prior.models:
                 surrogate = PriorGaussianProcess(prior, complete(surrogate, Surrogate))
-            self._parts[key] = surrogate, *others
+            self._parts[key] = surrogate, cost_model, utility, rule
         return self._parts[key]
 
     def _made(self, space: SearchSpace, features: Sequence[str]) -> tuple[Surrogate, CostModel, Utility, CostRule]:
