@@ -25,7 +25,7 @@ from analysis import REFERENCE
 from datasets.errors import BadInput
 from datasets.files import write_atomically
 from harness.cli import SOME_FAILED, run_cli, wants_help
-from harness.errors import writable
+from harness.errors import unknown, writable
 
 # The arguments: one command, and key=value. Each command imports what it needs: pandas and matplotlib take a second.
 
@@ -87,9 +87,9 @@ def parse(argv: Sequence[str]) -> Arguments:
         if not equals:
             key, value = "command", argument
             if value not in TAKES:
-                raise BadInput(f"unknown command {value!r}; allowed: {', '.join(TAKES)} ({USAGE})")
+                raise unknown("command", value, TAKES)
         elif key not in KEYS:
-            raise BadInput(f"unknown key {key!r}; allowed: {', '.join(KEYS)} ({USAGE})")
+            raise unknown("setting", key, KEYS)
         if not value:
             raise BadInput(f"{key} is empty ({USAGE})")
         if key in given:

@@ -18,6 +18,7 @@ from matplotlib.axes import Axes
 from analysis.captions import plural, sentence
 from analysis.plotting import BLACK, BLUE, ORANGE, RED, Drawn, new_figure, save, style
 from analysis.traces import front, incumbents, spent
+from datasets.catalogue import Dataset
 from datasets.csv_file import load_csv
 from datasets.errors import BadInput
 from datasets.files import write_atomically
@@ -25,6 +26,7 @@ from harness.cli import duration
 from harness.live import Live, model_line
 from harness.records import read_traces, spec_hash, specs
 from harness.space import XGBOOST_SPACE
+from pipelines.columns import column_kinds
 from tabular_cache.table import TABLES, read_manifest
 
 # What to do with the best configuration: the lines of Python that fit it and predict rows to come.
@@ -49,8 +51,31 @@ def code(spec: Mapping[str, Any], task: str, line: str) -> list[str]:
         f"from xgboost import {line.partition('(')[0]}",
         f"data = load_csv({', '.join(f'{k}={v!r}' for k, v in given.items())})",
         f"inputs = Fitted(data, {str(spec['pipeline'])!r})",
-        f"model = {line}.fit(inputs.matrix(data.X), data.y)",
+        f"model = {line}.fit(inputs.matrix(data.X), data.y)  # on all rows, to predict new ones",
         f"print({found if task == 'regression' else f'[data.classes[int(code)] for code in {found}]'})",
+    ]
+
+
+def check_code(spec: Mapping[str, Any], task: str, line: str) -> list[str]:
+    """Return lines of Python that fit this model on the training rows, and print the errors that the run recorded.
+
+    [] for what is no file of the user's, and for an evaluator that minimises something else.
+    """
+    read = next((text for text in code(spec, task, line) if text.startswith("data = ")), "")
+    evaluator = spec["components"]["evaluator"]
+    if not read or evaluator.get("objective", "error") != "error":
+        return []
+    split = f", split_seed={evaluator['split_seed']}" if evaluator.get("split_seed") else ""
+    error = "((found - y) ** 2).mean() ** 0.5" if task == "regression" else "(found != y).mean()"
+    return [
+        "from datasets.csv_file import load_csv",
+        "from pipelines import prepare",
+        f"from xgboost import {line.partition('(')[0]}",
+        f"data = prepare({read.removeprefix('data = ')}, {str(spec['pipeline'])!r}{split})",
+        f"model = {line}.fit(data.X_train, data.y_train)",
+        "for X, y in ((data.X_valid, data.y_valid), (data.X_test, data.y_test)):",
+        "    found = model.predict(X)" + (".astype(float)" if task == "regression" else ""),
+        f"    print({error})",
     ]
 
 
@@ -202,16 +227,16 @@ def best(frame: pd.DataFrame, made: Mapping[str, Spec]) -> dict[str, Any]:
     x = row[list(XGBOOST_SPACE.names)].to_numpy(dtype=np.float64)
     task, notes = _about(spec)
     line = model_line(task, x, _tree_method(spec))
-    given = {name: float(str(np.float32(value))) for name, value in zip(XGBOOST_SPACE.names, x, strict=True)}
-    whole = {p.name: int(given[p.name]) for p in XGBOOST_SPACE.parameters if p.integer}
     return {
         "dataset": spec["dataset"],
         "data": {k: v for k, v in spec["dataset_config"].items() if k != "_target_"},
         "task": task,
         "pipeline": spec["pipeline"],
-        "configuration": {**given, **whole},
+        "configuration": _configuration(row),
         "model": line,
         "code": code(spec, task, line),
+        "check": check_code(spec, task, line),
+        "front": [_model(row) for _, row in _front(good).iterrows()],
         "metric": METRICS[spec["components"]["evaluator"].get("objective", "error")][task],
         "validation_error": float(row["error"]),
         "test_error": float(row["test_error"]),
@@ -223,6 +248,36 @@ def best(frame: pd.DataFrame, made: Mapping[str, Spec]) -> dict[str, Any]:
         "spent_wall_s": float(frame["wall_s"].sum()),
         "notes": notes,
     }
+
+
+def _configuration(row: pd.Series) -> dict[str, float]:
+    """Return the hyperparameters of an evaluation as the model line writes them."""
+    given = {name: float(str(np.float32(row[name]))) for name in XGBOOST_SPACE.names}
+    return given | {p.name: int(given[p.name]) for p in XGBOOST_SPACE.parameters if p.integer}
+
+
+def _front(good: pd.DataFrame) -> pd.DataFrame:
+    """Return the evaluations that none beats in training time and validation error, the cheapest first."""
+    return good.iloc[front(good["cost_s"].to_numpy(), good["error"].to_numpy())]
+
+
+def _model(row: pd.Series) -> dict[str, Any]:
+    """Return one model of the front, as plain JSON values."""
+    return {
+        "training_cpu_s": float(row["cost_s"]),
+        "validation_error": float(row["error"]),
+        "test_error": float(row["test_error"]),
+        "pipeline": str(row["pipeline"]),
+        "configuration": _configuration(row),
+    }
+
+
+_SHOWN = 5  # models of the front that are printed; best.json has all
+
+
+def _cheaper(models: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return up to `_SHOWN` models of the front without the best: those whose error is the nearest to its."""
+    return list(models[:-1])[-_SHOWN:]
 
 
 def report(found: Mapping[str, Any], drawn: Drawn) -> None:
@@ -237,6 +292,16 @@ def report(found: Mapping[str, Any], drawn: Drawn) -> None:
     for note in found["notes"]:
         print(f"  note: {note}")
     print(f"  {json.dumps(found['configuration'])}\n  {found['model']}")
+    if cheaper := _cheaper(found["front"]):
+        print("  cheaper models, the least validation error for their training time (all of them: front in best.json):")
+    for model in cheaper:
+        print(
+            f"    {model['training_cpu_s']:.3g} s instead of {found['training_cpu_s']:.3g} s: {found['metric']} "
+            f"{model['validation_error']:.5g}, {model['test_error']:.5g} on the test rows; "
+            f"{json.dumps(model['configuration'])}"
+        )
+    if found["check"]:
+        print("  to fit it on the training rows and get these errors again:", *found["check"], sep="\n    ")
     if found["code"]:
         print("  to fit it on all rows and predict those of new.csv:", *found["code"], sep="\n    ")
     pictures = ", ".join(str(path) for path in drawn.paths if path.suffix in (".png", ".svg"))
@@ -250,9 +315,16 @@ def _about(spec: Spec) -> tuple[str, list[str]]:
     task = str(evaluator.open(dataset, pipeline, 0).about.task)
     if not isinstance(evaluator, Live):
         return task, []
-    note = "" if dataset["_target_"] == "datasets.load" else instantiate(dataset).note
+    notes = [] if dataset["_target_"] == "datasets.load" else _reading(instantiate(dataset))
     dropped = [f"left out, {what}" for what in evaluator.data(dataset, pipeline).dropped]
-    return task, [part for part in [*note.split("; "), *dropped] if part]
+    return task, [*notes, *dropped]
+
+
+def _reading(data: Dataset) -> list[str]:
+    """Return what was done to the columns of a file in reading it, and which of them are taken as text."""
+    text = column_kinds(data.X, detect=False).positions["text"]
+    words = [f"{data.X.columns[k]} taken as text: how often its words occur (tf-idf)" for k in text]
+    return [note for note in data.note.split("; ") if note] + words
 
 
 def _tree_method(spec: Spec) -> str:

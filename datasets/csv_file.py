@@ -47,7 +47,7 @@ def load_csv(
     task: regression or classification; ``auto`` follows `infer_task`. sep: the separator, or
     comma, semicolon, tab, bar; ``auto`` takes the one of these that parts the first lines most evenly. decimal: the
     mark of decimals, or point, comma. drop: columns to leave out, one name or several. keep: columns that are inputs
-    although they look like row numbers (see `is_row_number`), and text although it looks like numbers.
+    although they look like row numbers (see `row_number`), and text although it looks like numbers.
 
     Raises BadInput, with what is allowed, for whatever cannot be tuned on.
     """
@@ -357,8 +357,8 @@ def input_columns(
     written: dict[str, str] = {}
     for name in frame.columns.drop(list(drop)):
         column = frame[name]
-        if name not in keep and is_row_number(column):
-            notes.append(f"{name} left out: it numbers the rows")
+        if name not in keep and (why := row_number(column)):
+            notes.append(f"{name} left out: {why}")
         elif forms := date_forms(column):
             written[str(name)] = forms[0]
             parts = _date_parts(column, forms[0])
@@ -393,20 +393,23 @@ def column_names(setting: str, value: Any) -> list[str]:
     return [str(name) for name in value]
 
 
-def is_row_number(column: pd.Series) -> bool:
-    """Return whether the values are n consecutive whole numbers in any order, each once, or an id by name and nature.
+def row_number(column: pd.Series) -> str:
+    """Return why a column tells rows apart and no more, "" if it may say something of them.
 
-    By name: id, index, or ending in _id or " id"; by nature: no two rows share a value and none is a fraction.
+    It numbers the rows: n consecutive whole numbers in any order, each once. It is an id, by name (id, index, or
+    ending in _id or " id") and nature: no two rows share a value and none is a fraction.
     """
     if column.isna().any() or not column.is_unique:
-        return False
+        return ""
     name = str(column.name).strip().lower()
     called_id = name in ("id", "index", "uuid", "key") or name.endswith(("_id", " id"))
+    an_id = "an id by its name, it has another value in each row" if called_id else ""
     if not types.is_numeric_dtype(column) or types.is_bool_dtype(column):
-        return called_id
+        return an_id
     values = column.to_numpy(dtype=np.float64)
-    whole = bool(np.isfinite(values).all() and np.all(values == np.rint(values)))
-    return whole and (called_id or bool(values.max() - values.min() == len(values) - 1))
+    if not bool(np.isfinite(values).all() and np.all(values == np.rint(values))):
+        return ""
+    return "it numbers the rows" if values.max() - values.min() == len(values) - 1 else an_id
 
 
 def date_forms(column: pd.Series) -> list[str]:

@@ -5,6 +5,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from datasets.errors import reader_may_leave
 from harness.cli import SOME_FAILED, refuse, run_cli, stops_soon
 from harness.config import (
     CONFIGS,
@@ -15,13 +16,14 @@ from harness.config import (
     overrides_of,
     users_mistakes,
 )
-from harness.errors import BadInput, folder, writable
+from harness.errors import BadInput, counted, folder, writable
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
     from harness.study import Report
 
+MANY_STEPS = 1000  # evaluations of a run from which on it is said what they will take
 FINISH = "harness.finish"  # entry points of installed packages: functions to call when all is run
 _exit_code = 0
 
@@ -40,13 +42,18 @@ def _run(cfg: "DictConfig") -> None:
     overrides = [*own.overrides.task, *own.overrides.hydra]
     study = read_study(cfg, own.runtime.choices, overrides, several=own.mode != RunMode.RUN)
     results = writable("results_dir", folder("results_dir", cfg.results_dir))
+    if study.iterations > MANY_STEPS:
+        print(
+            f"note: iterations={study.iterations}: a step takes longer the more evaluations there are, and "
+            "a table ends with its rows", file=sys.stderr
+        )  # fmt: skip
     finish = None if cfg.finish is None else _finish(str(cfg.finish))
     try:
         report = run_missing(study, results, lambda: instantiate(cfg.executor))
     except Stopped as stopped:
         report, _exit_code = stopped.report, SOME_FAILED
         print(f"error: {stopped}; what is finished is kept: run the same command again", file=sys.stderr)
-    _print_report(report, results)
+    _print_report(report, results, study.iterations)
     good = finish is None or finish.load()(results, list(all_specs(study)))
     if report.failed or not good:
         _exit_code = SOME_FAILED
@@ -64,24 +71,30 @@ def _finish(name: str) -> EntryPoint:
     return known[name]
 
 
-def _print_report(report: "Report", results: Path) -> None:
+def _print_report(report: "Report", results: Path, iterations: int) -> None:
     from harness.cli import duration
 
     ms = report.engine_ms / report.proposals if report.proposals else 0.0
+    there = f"; {counted(report.skipped, 'run was', 'runs were')} there already" if report.skipped else ""
     print(
-        f"{report.runs} runs, {report.steps:,} evaluations in {duration(report.wall_s)}; "
-        f"{report.skipped} runs were there already; {ms:.2f} ms per step; records in {results}/"
+        f"{counted(report.runs, 'run')}, {counted(report.steps, 'evaluation')} in {duration(report.wall_s)}{there}; "
+        f"{ms:.2f} ms per step; records in {results}/"
     )
+    if report.exhausted:
+        print(
+            f"note: {counted(report.exhausted, 'run')} ended before iterations={iterations}: all that their problem "
+            "offers was evaluated", file=sys.stderr
+        )  # fmt: skip
     for failure in report.failed:
         print(f"set aside: {failure}", file=sys.stderr)
     if report.failed:
-        print(f"{len(report.failed)} blocks set aside; the same command tries them again", file=sys.stderr)
+        print(f"{counted(len(report.failed), 'block')} set aside; the same command tries again", file=sys.stderr)
 
 
 def _job(cfg: "DictConfig") -> None:
     """Run one study; Hydra would print its own lines about any exception, but lets an exit through."""
     try:
-        with users_mistakes():
+        with reader_may_leave(), users_mistakes():
             _run(cfg)
     except BadInput as error:
         refuse(error)

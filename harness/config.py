@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from harness.errors import BadInput
+from harness.errors import BadInput, unknown
 
 # The choices: which files the folders of `configs`, and those of the command line's search path, have.
 
@@ -99,16 +99,31 @@ def check_overrides(arguments: Sequence[str], config: str = "config", several: b
         try:
             override = parser.parse_override(argument)
         except HydraException as error:
-            why = str(error).partition("\n")[0]
-            raise BadInput(f"{argument}: {why}; a name with special characters is written NAME='...'") from None
+            raise BadInput(_unread(argument)) from error
         name = override.key_or_group
         if re.split(r"[./]", name)[0] != "hydra" and override.package is None:
             _check_known(name, argument, config, arguments)
         if override.is_sweep_override() and not several:
-            raise BadInput(f"{argument} is several runs, which need -m before all; a list is written {name}=[...]")
+            comma = re.fullmatch(r"[^=]+=(\d+),(\d+)", argument)
+            point = f" (a decimal point? {name}={comma[1]}.{comma[2]})" if comma else ""
+            raise BadInput(
+                f"{argument} is several runs, which need -m before all; a list is written {name}=[...]{point}"
+            )
         if (CONFIGS / name).is_dir() and not override.is_delete():
             values = override.sweep_iterator() if override.is_sweep_override() else [override.value()]
             _check_names(name, values, arguments)
+
+
+def _unread(argument: str) -> str:
+    """Return what is wrong with an override that Hydra cannot read."""
+    for opening, closing in ("[]", "{}", "()"):
+        if argument.count(opening) != argument.count(closing):
+            return (
+                f"{argument}: a bracket {opening} without its {closing}, or the reverse; a list is written NAME=[a,b]"
+            )
+    if any(argument.count(quote) % 2 for quote in "'\""):
+        return f"{argument}: a quote without its end; a value in quotes is written NAME='...'"
+    return f"{argument} cannot be read; a value with spaces or special characters is written NAME='...'"
 
 
 def _check_known(name: str, argument: str, config: str, arguments: Sequence[str]) -> None:
@@ -117,7 +132,7 @@ def _check_known(name: str, argument: str, config: str, arguments: Sequence[str]
         if name == "acq" and argument.startswith("acq"):
             raise BadInput(f"write +acq=NAME, with a plus; allowed: {', '.join(options('acq', arguments))}")
     elif root not in known:
-        raise BadInput(f"unknown setting {name!r}; allowed: {'+acq, ' if config == 'config' else ''}{', '.join(known)}")
+        raise unknown("setting", root, [*(["+acq"] if config == "config" else []), *known])
 
 
 def _check_names(group: str, values: Iterable[Any], arguments: Sequence[str]) -> None:
@@ -127,7 +142,7 @@ def _check_names(group: str, values: Iterable[Any], arguments: Sequence[str]) ->
             if not isinstance(name, str) or not name:
                 raise BadInput(f"{group} must be one of {', '.join(allowed)}, got {'null' if name is None else name}")
             if name not in allowed:
-                raise BadInput(f"unknown {group} {name!r}; allowed: {', '.join(allowed)}")
+                raise unknown(group, name, allowed)
 
 
 def bad_input(error: BaseException) -> BadInput | None:
@@ -136,8 +151,20 @@ def bad_input(error: BaseException) -> BadInput | None:
     while cause is not None and not isinstance(cause, BadInput):
         cause = cause.__cause__
     if cause is None and type(error).__module__.split(".")[0] in ("hydra", "omegaconf"):
+        if nested := re.search(r"Could not override '((\w+)\.[\w.]+)'", str(error)):
+            return unknown("setting", nested[1], _settings_in(nested[2]))
         return BadInput(" ".join(re.split(r"See https|full_key:", str(error))[0].split()))
     return cause
+
+
+def _settings_in(group: str) -> list[str]:
+    """Return the settings GROUP.NAME that any file of a group has."""
+    import yaml
+
+    files = [yaml.load(path.read_text(encoding="utf-8"), _loader()) for path in (CONFIGS / group).glob("*.yaml")]
+    return sorted(
+        {f"{group}.{key}" for tree in files for key in tree if not str(key).startswith("_")} - {f"{group}.name"}
+    )
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Checks of what users set (numbers, lists, folders): `BadInput`, with one clear line, for what is wrong."""
 
+import difflib
 import math
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -18,6 +19,20 @@ else:
 
 
 __all__ = ["BadInput"]
+
+
+def unknown(what: str, name: object, allowed: Iterable[str]) -> BadInput:
+    """Return the error that `what` has no `name`, which says what is allowed and which of it is spelt much the same."""
+    names = list(allowed)
+    bare = {each.lstrip("+"): each for each in names}
+    close = difflib.get_close_matches(str(name), bare, n=1)
+    meant = f" (did you mean {bare[close[0]]}?)" if close else ""
+    return BadInput(f"unknown {what} {name!r}{meant}; allowed: {', '.join(names) or 'nothing'}")
+
+
+def counted(n: int, one: str, many: str = "") -> str:
+    """Return a number with its noun: 1 run, 1,200 runs."""
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
 def number(name: str, value: object, allowed: str, low: float, high: float = math.inf) -> float:

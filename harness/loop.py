@@ -148,13 +148,14 @@ NAN = float("nan")
 class Trace:
     """The rows of one run, as columns; `timings` holds the optimizer's own milliseconds, `models` what it fitted.
 
-    rounds: `Problem.rounds`. An evaluation with a learning curve has the hyperparameters of its best prefix, whose
-    errors it has, and the cost of its training.
+    exhausted: whether it ended since the problem had nothing left to offer. rounds: `Problem.rounds`. An evaluation
+    with a learning curve has the hyperparameters of its best prefix, whose errors it has, and the cost of its training.
     """
 
     def __init__(self, seed: int, space: SearchSpace, rounds: str | None = None) -> None:
         self._seed, self._space = seed, space
         self._rounds = None if rounds is None else Rounds(space, rounds)
+        self.exhausted = False
         self._unit: list[Any] = []
         self._columns: dict[str, list[Any]] = {name: [] for name in TRACE.names if name not in XGBOOST_SPACE.names}
         self.timings: dict[str, list[Any]] = {name: [] for name in TIMINGS.names}
@@ -255,6 +256,7 @@ def run(
         else:
             offered = problem.candidates(len(trace))
             if not len(offered.ids):
+                trace.exhausted = True
                 break
             proposal = optimizer.ask(offered.unit)
             if proposal.stop:

@@ -192,11 +192,15 @@ class Checkpointed(WrappedProblem):
     """A problem, for one run, that writes down each evaluation, and answers from what is written already.
 
     An answer is taken only for the candidate that was evaluated then: where the run now chooses another, all that
-    was written from there on is given up. Progress goes to standard error, a line a second at most.
+    was written from there on is given up. Progress goes to standard error, a line a second at most: what is left of
+    training, if the evaluations to come cost as much as those made, and by `price_per_hour` in money.
     """
 
-    def __init__(self, problem: Problem, results: Path, spec: Mapping[str, Any], seed: int) -> None:
+    def __init__(
+        self, problem: Problem, results: Path, spec: Mapping[str, Any], seed: int, price_per_hour: float | None = None
+    ) -> None:
         super().__init__(problem)
+        self._tau, self._price = spec.get("tau"), price_per_hour
         self._label = f"{spec['dataset']}/{spec['pipeline']} {spec['method']} seed {seed}"
         self._of, self._said_at = int(spec["iterations"]), 0.0
         self._done, self._spent_s, self._best = 0, 0.0, float("nan")
@@ -253,8 +257,16 @@ class Checkpointed(WrappedProblem):
         last, now = self._done == self._of, time.monotonic()
         if fresh and (last or now - self._said_at >= _EVERY_S):
             self._said_at = now
-            best = f"best error {self._best:.5g}, {duration(self._spent_s)} of training"
+            left_s = self._spent_s / self._done * (self._of - self._done)
+            if self._tau is not None:
+                left_s = min(left_s, max(0.0, self._tau - self._spent_s))
+            times = f"{self._told(self._spent_s)} of training, about {self._told(left_s)} left"
+            best = f"best error {self._best:.5g}, {times}"
             print(f"{self._label}: evaluation {self._done}/{self._of}, {best}", file=sys.stderr, flush=True)
+
+    def _told(self, seconds: float) -> str:
+        money = "" if self._price is None else f" ({self._price * seconds / 3600:,.2f} in money)"
+        return duration(seconds) + money
 
     def close(self) -> None:
         """Close the file."""

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import hydra
 from hydra.utils import instantiate
 from omegaconf import DictConfig, ListConfig, OmegaConf
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from harness.acquisitions import cost_rules
 from harness.config import (
@@ -47,6 +47,7 @@ class Settings(BaseModel):
 
     seeds: Annotated[
         list[Annotated[int, Field(ge=0, le=LARGEST_SEED)]],
+        BeforeValidator(lambda given: [given] if type(given) is int else given),
         Field(min_length=1, description=f"a list of whole numbers from 0 to {LARGEST_SEED}, for example seeds=[0,1]"),
     ]
     iterations: Annotated[int, Field(ge=1, description="a whole number >= 1")]
@@ -54,6 +55,7 @@ class Settings(BaseModel):
     tau: Annotated[float | None, Field(gt=0, description="a number of seconds > 0 or null")]
     budgets: Annotated[str | None, Field(description="a CSV file or null")]
     fronts: Annotated[bool, Field(description="true or false")]
+    price_per_hour: Annotated[float | None, Field(gt=0, description="a number > 0, of money, or null")]
     cost_statistic: Annotated[Any, AfterValidator(check_statistic)]
     censored_costs: Annotated[Any, AfterValidator(check_treatment)]
     error_scale: Annotated[Any, AfterValidator(check_scale)]
@@ -367,6 +369,11 @@ def read_study(
         raise BadInput(f"{own[0]} is a file of your own and has no table to replay: evaluator=live")
     for method in study.methods:
         make_optimizer(study.parts(method), method.rule, study.settings())
+    if study.iterations <= study.n_initial:
+        raise BadInput(
+            f"iterations={study.iterations} is spent on the initial design alone, and {study.methods[0].label} would "
+            f"choose nothing: iterations > n_initial ({study.n_initial})"
+        )
     return study
 
 

@@ -118,6 +118,7 @@ class Study:
     cost_statistic: str = EXP_MEAN
     budgets: Mapping[str, float] | None = None  # seconds by problem; tau is then a multiple of them
     fronts: bool = False  # keep the EI-cost fronts of every step beside the traces
+    price_per_hour: float | None = None  # of training: progress of live runs is told in money, too
     censored_costs: str = IMPUTED
     error_scale: str = RAW
 
@@ -173,6 +174,7 @@ class Block:
     seeds: list[int]
     results: str
     fronts: bool = False
+    price_per_hour: float | None = None
 
     def row(self) -> dict[str, Any]:
         """Return the block's row in the study's plan."""
@@ -289,7 +291,7 @@ def blocks(study: Study, results: Path, specs: Sequence[dict[str, Any]] | None =
         skipped += len(study.seeds) - len(todo)
         step = size or len(todo) or 1
         parts = [todo[i : i + step] for i in range(0, len(todo), step)]
-        missing += [Block(spec, part, str(results), study.fronts) for part in parts]
+        missing += [Block(spec, part, str(results), study.fronts, study.price_per_hour) for part in parts]
     return missing, skipped
 
 
@@ -317,7 +319,7 @@ def run_block(block: Block) -> BlockResult:
         timings: dict[str, list[Any]] = {name: [] for name in TIMINGS.names}
         models: dict[str, list[Any]] = {name: [] for name in MODELS.names}
         fronts: dict[str, list[Any]] = {name: [] for name in FRONTS.names}
-        begun = {} if evaluator.checkpointed else _begun(block)
+        begun, exhausted = {} if evaluator.checkpointed else _begun(block), 0
         for seed in sorted(block.seeds):
             with located(), _opened(block, evaluator, seed) as problem:
                 optimizer = _optimizer(spec, seed)
@@ -325,6 +327,7 @@ def run_block(block: Block) -> BlockResult:
                 plan = spec["iterations"], spec["n_initial"], spec["tau"]
                 one = run_loop(watched or problem, optimizer, seed, *plan, begun.get(seed))
             fronts_of_run = watched.columns if watched else {}
+            exhausted += one.exhausted
             parts = ((trace, one.columns), (timings, one.timings), (models, one.models), (fronts, fronts_of_run))
             for total, part in parts:
                 for name, values in part.items():
@@ -334,6 +337,7 @@ def run_block(block: Block) -> BlockResult:
             "proposals": len(timings["step"]),
             "engine_ms": sum(timings["fit_ms"]) + sum(timings["propose_ms"]),
             "seconds": round(clock_s() - start, 3),
+            "exhausted": exhausted,
         }
         noted = fronts if block.fronts else None
         files = block_files(spec, block.seeds, trace, timings, noted, counts["seconds"], models=models)
@@ -381,7 +385,7 @@ def _opened(block: Block, evaluator: Evaluator, seed: int) -> Iterator[Problem]:
     if not (evaluator.checkpointed and (Path(block.results) / FOLDER).is_dir()):
         yield problem
         return
-    with closing(Checkpointed(problem, Path(block.results), block.spec, seed)) as checkpointed:
+    with closing(Checkpointed(problem, Path(block.results), block.spec, seed, block.price_per_hour)) as checkpointed:
         yield checkpointed
 
 
@@ -423,7 +427,10 @@ def receive(block: Block, result: BlockResult) -> None:
 
 @dataclass
 class Report:
-    """The work of a study. seconds: of the workers, compiling and loading apart."""
+    """The work of a study. seconds: of the workers, compiling and loading apart.
+
+    exhausted: runs that ended since their problem had nothing left to offer.
+    """
 
     runs: int = 0
     steps: int = 0
@@ -431,6 +438,7 @@ class Report:
     engine_ms: float = 0.0
     seconds: float = 0.0
     skipped: int = 0
+    exhausted: int = 0
     failed: list[str] = field(default_factory=list)
     wall_s: float = 0.0
 

@@ -25,7 +25,7 @@ from harness.config import (
     named,
     search_places,
 )
-from harness.errors import folder, listed, number, positive, whole, writable
+from harness.errors import folder, listed, number, positive, unknown, whole, writable
 
 USAGE = """usage: python -m tabular_cache COMMAND [dataset=[a,b]] [pipeline=[c]] [setting=value ...]
 
@@ -306,7 +306,7 @@ def main() -> int:
         print(USAGE)
         return 0
     if name not in COMMANDS:
-        raise BadInput(f"unknown command {name!r}; allowed: {', '.join(COMMANDS)}")
+        raise unknown("command", name, COMMANDS)
     config = name if name in ("costs", "censored") else "tables"
     if wants_help(overrides):
         print(f"{USAGE}\n\n{(CONFIGS / f'{config}.yaml').read_text()}", end="")

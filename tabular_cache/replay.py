@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, no_type_check
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, UInt
 
 from datasets.errors import BadInput
 from harness.arrays import point_keys
@@ -89,8 +90,7 @@ class ReplayProblem(Problem):
         if self._drawn[0] != drawn_at:
             mask[near] = False
             rest = np.flatnonzero(mask)
-            rng = stream(self._seed, "candidates", self.name, str(drawn_at))
-            drawn = rng.choice(rest, size=self._max - len(near), replace=False, shuffle=False)
+            drawn = rest[_drawn(self._seed, self.name, drawn_at, len(rest), self._max - len(near))]
             self._drawn = drawn_at, drawn
         mask[:] = False
         mask[near] = mask[self._drawn[1]] = True
@@ -190,6 +190,13 @@ class ReplayProblem(Problem):
         if self._cost[candidate] <= cap(cap_s):
             return self.evaluate(candidate)
         return stopped(self._look_up(candidate), cap_s)  # its error stays unseen, by the choice of candidates too
+
+
+@lru_cache(maxsize=1200)  # every draw of ten runs of 100 evaluations: the next method's runs take most of them again
+def _drawn(seed: int, problem: str, step: int, among: int, size: int) -> UInt[np.ndarray, " m"]:
+    """Return `size` different places among so many, in no order."""
+    rng = stream(seed, "candidates", problem, str(step))
+    return rng.choice(among, size, replace=False, shuffle=False).astype(np.min_scalar_type(among))
 
 
 @njit(cache=True)

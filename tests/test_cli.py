@@ -61,7 +61,7 @@ WRONG = [  # one of each kind
     (["+acq=ei", "lam=0.3"], "lam is set, but +acq=ei has no such parameter: leave it out"),
     (["+acq=ei", "dataset=[nope]"], "unknown dataset 'nope'; allowed: a1a, a3a, abalone"),
     (["+acq=ei", "dataset=[]"], "dataset is empty: name at least one"),
-    (["+acq=ei", "dataset=[abalone"], "no viable alternative"),
+    (["+acq=ei", "dataset=[abalone"], "dataset=[abalone: a bracket [ without its ]"),
     (["+acq=ei", "seeds=[-1]"], "seeds must be a list of whole numbers from 0 to 2147483647, for example"),
     (["+acq=ei", "seeds=[1,1]"], "seeds must differ from each other"),
     (["+acq=ei", "iterations=0"], "iterations must be a whole number >= 1, got 0"),
@@ -72,9 +72,14 @@ WRONG = [  # one of each kind
     (["+acq=ei", "n_initial=13", "iterations=20"], "the table of abalone/clean has 12 configurations, n_initial=13"),
     (["+acq=ei", "executor.n_jobs=0"], "executor.n_jobs must be a whole number >= 1 or null, got 0"),
     (["+acq=cei", "lam=0.3", "utility=pbgi"], "utility=pbgi has the cost inside its index"),
-    (["+aqc=cei"], "unknown setting 'aqc'; allowed: +acq, allow_targets, alpha"),
-    (["+acq=ei", "iteration=5"], "unknown setting 'iteration'; allowed: +acq, allow_targets, alpha"),
-    (["+acq=ei", "surrogate.nope=5"], "Could not override 'surrogate.nope'"),
+    (["+aqc=cei"], "unknown setting 'aqc' (did you mean +acq?); allowed: +acq"),
+    (
+        ["+acq=ei", "iteration=5"],
+        "unknown setting 'iteration' (did you mean iterations?); allowed: +acq, allow_targets, alpha",
+    ),
+    (["+acq=ei", "surrogate.adr=5"], "unknown setting 'surrogate.adr' (did you mean surrogate.ard?); allowed: surr"),
+    (["+acq=ei", "iterations=5"], "iterations=5 is spent on the initial design alone, and ei would choose nothing"),
+    (["+acq=cei", "lam=0,1"], "a list is written lam=[...] (a decimal point? lam=0.1)"),
     (["+acq=ei", "+evaluator.foo=1"], "Replay has no setting 'foo'; allowed: tables"),
     (["+acq=cei", "lam=0.1,0.2"], "lam=0.1,0.2 is several runs, which need -m before all; a list is written lam=[...]"),
     (["study.methods=[]"], "study.methods is empty: a study needs one method or more"),
@@ -131,7 +136,11 @@ def test_names_are_taken_as_they_are_written(given: str, read: object) -> None:
         ("harness.configurator", ["executor.n_jobs=0"], "executor.n_jobs must be a whole number >= 1 or null, got 0"),
         ("harness.configurator", ["results_dir=/dev/null/x"], "results_dir: /dev/null is not a folder"),
         ("tabular_cache", ["costs", "results_dir=null"], "results_dir must name a folder"),
-        ("tabular_cache", ["costs", "+sises=[4]"], "unknown setting 'sises'; allowed: cost_models"),
+        (
+            "tabular_cache",
+            ["costs", "+sises=[4]"],
+            "unknown setting 'sises' (did you mean sizes?); allowed",
+        ),
     ],
 )
 def test_the_other_commands_check_the_same(
@@ -195,12 +204,18 @@ def test_wrong_commands_of_the_tables(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for arguments, message in [
-        (["biuld"], "unknown command 'biuld'; allowed: build, grow, left, audit, info, confirm, "),
+        (
+            ["biuld"],
+            "unknown command 'biuld' (did you mean build?); allowed: build, grow, left",
+        ),
         (["info", "dataset=[nope]"], "unknown dataset 'nope'; allowed:"),
         (["info", "tables=/nowhere"], "no tables in /nowhere"),
         (["truth", "truth=-5"], "truth must name a folder"),
         (["build", "n_configs=0"], "n_configs must be a whole number from 1 to 16384, got 0"),
-        (["costs", "cost_model=gp"], "unknown setting 'cost_model'; allowed: cost_models, dataset, executor"),
+        (
+            ["costs", "cost_model=gp"],
+            "unknown setting 'cost_model' (did you mean cost_models?); allowed",
+        ),
         (["costs", "cost_models=lv3"], "cost_models must be a list, [a,b], got 'lv3'"),
         (["build", "tables=/proc/tables"], "cannot write tables to /proc/tables"),
     ]:
@@ -253,7 +268,7 @@ def test_a_study_survives_kill_interrupt_and_damage_and_gives_the_same_bytes(
     code, out, err = cli(*MORE, "results_dir=r")
     assert code == 0
     assert "damaged record" in err[0]
-    assert " 0 runs were there already" not in out[-1]
+    assert "there already" in out[-1]
     assert cli(*MORE, "results_dir=whole", "executor=serial")[0] == 0
     assert traces(cli.folder / "r") == traces(cli.folder / "whole")
     assert len(traces(cli.folder / "r")) == 16

@@ -62,6 +62,19 @@ def test_the_best_configuration_is_that_of_the_records_and_its_line_makes_the_mo
     assert "id left out: it numbers the rows" in found["notes"]
     assert f"  {found['model']}" in out and f"  {json.dumps(found['configuration'])}" in out
 
+    assert found["front"][-1]["validation_error"] == row["error"]
+    errors, costs = ([m[key] for m in found["front"]] for key in ("validation_error", "training_cpu_s"))
+    assert errors == sorted(errors, reverse=True) and costs == sorted(costs)
+    for model in found["front"]:
+        assert not ((frame["error"] < model["validation_error"]) & (frame["cost_s"] <= model["training_cpu_s"])).any()
+
+    said = io.StringIO()
+    with contextlib.chdir(folder), contextlib.redirect_stdout(said):
+        exec("\n".join(found["check"]), {})
+    assert [float(line) for line in said.getvalue().split()] == pytest.approx(
+        [found["validation_error"], found["test_error"]], rel=1e-9
+    )
+
     data = prepare(load_csv(None, str(folder / "my.csv"), "price"), found["pipeline"], cache=False)
     model = eval(found["model"], {"XGBRegressor": XGBRegressor}).fit(data.X_train, data.y_train)
     for X, y, error in ((data.X_valid, data.y_valid, "validation_error"), (data.X_test, data.y_test, "test_error")):
@@ -120,7 +133,7 @@ def test_a_rerun_trains_nothing(
     folder, out = tuned
     base = ["dataset=csv", "dataset.path=my.csv", "dataset.target=price", *RUN]  # live and clean by itself
     again = command_line("harness", *base, cwd=folder)
-    assert again.returncode == 0 and "1 runs were there already" in again.stdout
+    assert again.returncode == 0 and "1 run was there already" in again.stdout
     assert again.stdout.splitlines()[1:] == out[1:]
     (folder / "report").write_text("a file of the user's, which `best` has no use for")
     with contextlib.chdir(folder):

@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.config import located
 from harness.cost_models import CostModel
-from harness.errors import BadInput
+from harness.errors import BadInput, unknown
 from harness.space import SearchSpace
 from harness.surrogates import asks_for_problem, complete
 
@@ -33,7 +33,7 @@ def read(group: str, name: str) -> dict[str, Any]:
         if name and (place / group / f"{name}.yaml").is_file():
             found: dict[str, Any] = yaml.safe_load((place / group / f"{name}.yaml").read_text(encoding="utf-8"))
             return found
-    raise BadInput(f"unknown {group} {name!r}; allowed: {', '.join(names(group))}")
+    raise unknown(group, name, names(group))
 
 
 def made(node: Any, settings: Mapping[str, Any]) -> Any:

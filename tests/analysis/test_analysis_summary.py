@@ -210,8 +210,8 @@ def test_arguments(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("argv", "line"), [
-    (["figure"], r"unknown command 'figure'; allowed: all, figures, summary, report, claims"),
-    (["result_dir=x"], rf"unknown key 'result_dir'; allowed: {ALLOWED}"),
+    (["figure"], r"unknown command 'figure' \(did you mean figures\?\); allowed: all, figures"),
+    (["result_dir=x"], rf"unknown setting 'result_dir' \(did you mean results_dir\?\); allowed: {ALLOWED}"),
     (["out_dir="], r"out_dir is empty"),
     (["all", "figures"], r"command is given twice"),
     (["results_dir=nowhere"], r"results_dir=nowhere is no folder"),

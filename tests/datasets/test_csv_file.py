@@ -15,9 +15,9 @@ from datasets.csv_file import (
     find_separator,
     infer_task,
     input_columns,
-    is_row_number,
     load_csv,
     load_rows,
+    row_number,
 )
 from datasets.errors import BadInput
 from pipelines import prepare
@@ -117,14 +117,17 @@ def test_row_numbers_are_left_out_unless_kept(tmp_path: Path) -> None:
     path = written(tmp_path, houses().assign(**ids))
     found = load_csv(None, path, "price")
     assert not set(ids) & set(found.X)
-    assert all(f"{name} left out: it numbers the rows" in found.note for name in ids)
+    assert "nr left out: it numbers the rows" in found.note
+    assert all(
+        f"{name} left out: an id by its name, it has another value" in found.note for name in ("customer_id", "id")
+    )
     kept = load_csv(None, path, "price", keep=["nr"], drop="customer_id")
     assert "nr" in kept.X and "id" not in kept.X and "customer_id" not in kept.note
     with pytest.raises(BadInput, match=r"dataset.drop must be a list of columns, \[a,b\], got {'id': 1}"):
         column_names("drop", {"id": 1})
-    assert not is_row_number(pd.Series([1, 2, 3, 3], name="id"))
-    assert not is_row_number(pd.Series([10, 12, 14], name="size"))
-    assert not is_row_number(pd.Series([0.5, 1.5, 2.5], name="id"))
+    assert not row_number(pd.Series([1, 2, 3, 3], name="id"))
+    assert not row_number(pd.Series([10, 12, 14], name="size"))
+    assert not row_number(pd.Series([0.5, 1.5, 2.5], name="id"))
 
 
 def test_dates_in_several_forms() -> None:

@@ -163,7 +163,7 @@ class Counted(Problem):
 def opened(folder: Path, *failed: int) -> tuple[Counted, Checkpointed]:
     (folder / FOLDER).mkdir(exist_ok=True)
     problem = Counted(failed)
-    return problem, Checkpointed(problem, folder, SPEC, 0)
+    return problem, Checkpointed(problem, folder, SPEC, 0, price_per_hour=900.0)
 
 
 def test_saved_evaluations_are_not_made_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -178,7 +178,10 @@ def test_saved_evaluations_are_not_made_again(tmp_path: Path, capsys: pytest.Cap
     capsys.readouterr()
     assert checkpointed.evaluate(1).error == 0.5 and problem.asked == [1]
     checkpointed.evaluate(0)
-    assert "d/p ei seed 0: evaluation 4/4, best error 0.33333, 6 s of training" in capsys.readouterr().err
+    assert (
+        "evaluation 4/4, best error 0.33333, 6 s (1.60 in money) of training, about 0 s (0.00 in money) left"
+        in capsys.readouterr().err
+    )
     checkpointed.close()
     problem, checkpointed = opened(tmp_path)
     checkpointed.evaluate(0)

@@ -1,0 +1,54 @@
+"""The pages in docs: the tutorial's Python as it stands, its files as a user would make them, links between pages."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_lines import CommandLines
+
+from harness import read
+from harness.errors import BadInput
+from harness.settings import compose
+
+ROOT = Path(__file__).resolve().parents[1]
+TUTORIAL = (ROOT / "docs/TUTORIAL.md").read_text()
+
+
+def test_the_tutorial_runs_and_its_rule_joins_from_files_beside_it(
+    tmp_path: Path, command_line: CommandLines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocks, names, said = re.findall(r"```python\n(.*?)```", TUTORIAL, re.DOTALL), dict[str, Any](), io.StringIO()
+    with contextlib.chdir(tmp_path), contextlib.redirect_stdout(said):
+        for block in blocks:
+            exec(compile(block, "TUTORIAL.md", "exec"), names)
+    assert "cei(lam=0.1)" in said.getvalue()
+    assert names["optimizer"].ask(names["space"].sobol(100, seed=0)).log_ei < 0
+    (tmp_path / "my_rules.py").write_text(blocks[1])
+    (tmp_path / "conf/acq").mkdir(parents=True)
+    (tmp_path / "conf/acq/frugal.yaml").write_text(re.findall(r"```yaml\n(.*?)```", TUTORIAL, re.DOTALL)[0])
+    line = next(line for line in TUTORIAL.splitlines() if "+acq=frugal" in line)
+    settings = [part.strip("'") for part in line.split()[3:]]
+    small = ["seeds=[0]", "iterations=8", "executor=serial", "pipeline=[clean]"]
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    done = command_line("harness", *settings, *small, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert {"frugal", "ei", "cei(lam=0.1)"} == set(read(tmp_path / "results")["method"])
+
+
+def test_rules_that_the_first_page_names_are_there() -> None:
+    rules = re.findall(r"`(\+acq=[^`]*)`", (ROOT / "docs/START.md").read_text())
+    assert len(rules) >= 4
+    for rule in rules:
+        compose(*rule.split())
+    with pytest.raises(BadInput, match="did you mean"):
+        compose("+acq=cie", "lam=0.1")
+
+
+def test_links_between_pages_lead_to_files() -> None:
+    for page in (*ROOT.glob("*.md"), *(path for p in ("docs", "datasets", "pipelines", "harness", "tabular_cache",
+                 "analysis", "configs") for path in (ROOT / p).rglob("*.md"))):  # fmt: skip
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text()):
+            assert "://" in target or (page.parent / target).exists(), f"{page.relative_to(ROOT)} -> {target}"
