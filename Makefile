@@ -45,11 +45,13 @@ reproduce: $(READY) ## the study from the shipped tables, budgets, fronts, model
 report: $(READY) ## the report again, with whatever time, models and sensitivities have added
 	$(BIN)/python -m analysis report results_dir=$(RESULTS) out_dir=$(REPORT)
 
-DEMO := 'dataset=[abalone,wine,phoneme,kin8nm]' 'pipeline=[clean,onehot,pca_small]'
-demo: $(READY) ## the same in a few minutes: 12 problems, 3 seeds, 8 methods; 4 of the cost models, F9 with 1 seed
-	$(BIN)/python -m harness results_dir=$(RESULTS)-demo study=demo 'seeds=[0,1,2]' $(DEMO)
-	$(MAKE) --no-print-directory fronts models report RESULTS=$(RESULTS)-demo REPORT=$(REPORT)/demo GRID="$(DEMO)" \
-	  COSTS="$(DEMO) 'seeds=[0,1,2]' 'cost_models=[lv3,gp,hybrid,transfer_linear]'" MODELS='seeds=[0]' FRONTS='seeds=[0]'
+DEMO := 'pipeline=[clean]' 'seeds=[0,1]'
+demo: $(READY) ## a first look in two minutes: all data sets, one pipeline, 2 seeds, 8 methods; one run step by step
+	$(BIN)/python -m harness results_dir=$(RESULTS)-demo study=demo $(DEMO)
+	$(BIN)/python -m harness +acq=cei lam=0.3 fronts=true 'dataset=[kin8nm]' 'pipeline=[clean]' 'seeds=[0]' \
+	  results_dir=$(RESULTS)-demo-fronts
+	$(BIN)/python -m tabular_cache costs results_dir=$(RESULTS)-demo 'cost_models=[lv3,gp]' $(DEMO)
+	$(BIN)/python -m analysis demo results_dir=$(RESULTS)-demo out_dir=$(REPORT)/demo
 
 time: $(READY) ## a part of it: runs to 20 x the minimal budget or 300 iterations; EI-cool and CArBO per budget
 	$(BIN)/python -m analysis budgets results_dir=$(RESULTS) out_dir=$(REPORT)

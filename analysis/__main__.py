@@ -5,13 +5,14 @@
 holds one folder of records per setting. `costs` draws F2 and F8 from the records of `python -m tabular_cache costs`,
 and F9 from runs under several cost models. `claims` holds the paper's claims against the records, `budgets` writes
 the minimal budget of every problem, `anytime` compares families of methods with EI stopped early, at equal cost
-(anytime.md and its figure), `leaderboard` every optimizer, ours and others', on each track (leaderboard.csv and its
+(anytime.md and its figure), `leaderboard` every optimizer, ours and others', on each track (leaderboard.md and its
 figure), `new_methods` prints the outcome of the registered test (NEW_METHODS.md), `fronts` draws F1 and F7 from the
 fronts that `python -m harness fronts=true` keeps, and `sensitivities` asks whether a claim's verdict depends on a
-setting (one folder of records per setting). `best` tells the best configuration found on each data set; `tables` draws
-the measured tables; `utilities` ranks utilities and cost rules together (study=utilities), with the time that the
-optimizer itself takes. `censored` draws C1 to C3 and writes their tables from the records of
-`python -m tabular_cache censored` and of `python -m harness.configurator`.
+setting (one folder of records per setting). `run` draws one run step by step (run.png; dataset=, pipeline=, method= and
+seed= name it where there are several), `demo` makes a page of what a few runs can tell. `best` tells the best
+configuration found on each data set; `tables` draws the measured tables; `utilities` ranks utilities and cost rules
+together (study=utilities), with the time that the optimizer itself takes. `censored` draws C1 to C3 and writes their
+tables from the records of `python -m tabular_cache censored` and of `python -m harness.configurator`.
 """
 
 import sys
@@ -34,6 +35,7 @@ OPTIONS = {
     "judge": ("validation", "test"),
     "mixed": ("false", "true"),
 }
+_RUN = ("dataset", "pipeline", "method", "seed")  # of `run`: which one
 KEYS = ("results_dir", "out_dir", *OPTIONS, *REFERENCE)
 _COMPARED = ("results_dir", "out_dir", "bootstrap")  # of commands that read one folder of records per setting
 TAKES = {  # the keys that mean something to each command; the first one is made where none is named
@@ -43,6 +45,8 @@ TAKES = {  # the keys that mean something to each command; the first one is made
     "leaderboard": ("results_dir", "out_dir", "judge", "mixed", *REFERENCE),
     "new_methods": ("results_dir", "out_dir", "judge", "mixed", *REFERENCE),
     "fronts": _COMPARED,
+    "demo": ("results_dir", "out_dir"),
+    "run": ("results_dir", "out_dir", *_RUN),
     "best": ("results_dir",),
     "utilities": KEYS,
     **dict.fromkeys(("density", "engines", "sensitivities"), _COMPARED),
@@ -88,8 +92,8 @@ def parse(argv: Sequence[str]) -> Arguments:
             key, value = "command", argument
             if value not in TAKES:
                 raise unknown("command", value, TAKES)
-        elif key not in KEYS:
-            raise unknown("setting", key, KEYS)
+        elif key not in (*KEYS, *_RUN):
+            raise unknown("setting", key, (*KEYS, *_RUN))
         if not value:
             raise BadInput(f"{key} is empty ({USAGE})")
         if key in given:
@@ -249,9 +253,9 @@ def do_leaderboard(arguments: Arguments) -> int:
     found, why = leaderboard.tracks(read_evaluations(folder), arguments.components, judge, arguments.mixed)
     for track, reason in why.items():
         print(f"error: the {track} track was left out: {reason}", file=sys.stderr)
-    print_files(
-        {"leaderboard": leaderboard.draw(found, leaderboard.milliseconds(read_timings(folder)), arguments.out_dir)}
-    )
+    drawn = leaderboard.draw(found, leaderboard.milliseconds(read_timings(folder)), arguments.out_dir)
+    print(leaderboard.write(drawn, found, arguments.out_dir))
+    print_files({"leaderboard": drawn})
     return SOME_FAILED if why else 0
 
 
@@ -275,6 +279,21 @@ def do_fronts(arguments: Arguments) -> int:
     found = read_fronts(arguments.results_dir)
     drawings = {name: partial(draw, found, arguments.out_dir) for name, draw in front_figures().items()}
     return print_files(drawn_or_why(drawings))
+
+
+def do_demo(arguments: Arguments) -> int:
+    """Write demo.html and demo.md, and print what these few runs tell."""
+    from analysis.report import demo
+
+    demo.write(arguments.results_dir, arguments.out_dir)
+    return 0
+
+
+def do_run(arguments: Arguments) -> int:
+    """Draw one run step by step."""
+    from analysis.figures.one_run import draw_run, one_run
+
+    return print_files({"run": draw_run(*one_run(arguments.results_dir, arguments.components), arguments.out_dir)})
 
 
 def do_best(arguments: Arguments) -> int:

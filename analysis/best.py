@@ -16,7 +16,7 @@ from hydra.utils import instantiate
 from matplotlib.axes import Axes
 
 from analysis.captions import plural, sentence
-from analysis.plotting import BLACK, BLUE, ORANGE, RED, Drawn, new_figure, save, style
+from analysis.plotting import BLACK, BLUE, ORANGE, RED, Drawn, few_ticks, new_figure, save, style
 from analysis.traces import front, incumbents, spent
 from datasets.catalogue import Dataset
 from datasets.csv_file import load_csv
@@ -95,21 +95,25 @@ def draw(frame: pd.DataFrame, found: Mapping[str, Any], folder: Path) -> Drawn:
     names = {str(name) for name in proposed["utility"]}
     utility = "expected improvement" if names <= {"ei", "logei"} else f"utility ({', '.join(sorted(names))})"
     below = int((proposed["log_ei"] < lowest).sum())
+    top = _upper_edge(good["error"].to_numpy())
+    beyond = int((good["error"] > top).sum())
     caption = sentence(
         f"{found['dataset']}, {plural(len(frame[_RUN].drop_duplicates()), 'run')}, {plural(len(frame), 'evaluation')},",
         f"{found['failed']} of which failed and are left out on the left. Left: cost and validation error of every",
         "training, the front of those that none beats in both, and the best. Middle: best error so far against the",
-        f"training time spent, a line per run. Right: {utility} and predicted cost of each choice made with models:",
+        f"training time spent, a line per run, and the best of all (dashed). Right: {utility} and predicted cost of",
+        "each choice made with models:",
         "the initial design, and search without models, have none.",
         f"{plural(below, 'choice')} whose {utility} is below a millionth of the highest lie on the lower edge."
         if below else "",
+        f"{plural(beyond, 'evaluation')} of an error above {top:.4g} lie on the upper edge." if beyond else "",
     )  # fmt: skip
     with style():
         figure, plots = new_figure(11.0, 3.8, caption)
         left, middle, right = plots.subplots(1, 3)
         cost, error = good["cost_s"].to_numpy(), good["error"].to_numpy()
         rows = front(cost, error)
-        left.plot(cost, error, ".", color=BLUE, alpha=0.55, label="evaluation")
+        left.plot(cost, np.minimum(error, top), ".", color=BLUE, alpha=0.55, label="evaluation")
         left.step(cost[rows], error[rows], where="post", color=ORANGE, linewidth=1.3, label="front")
         left.plot(found["training_cpu_s"], found["validation_error"], "*", color=RED, markersize=11, label="best")
         left.set(xscale="log", xlabel="cost of the training (CPU s)", ylabel=f"validation error ({found['metric']})")
@@ -117,11 +121,20 @@ def draw(frame: pd.DataFrame, found: Mapping[str, Any], folder: Path) -> Drawn:
         for _, run in frame.sort_values("step", kind="stable").groupby(_RUN, sort=False, observed=True):
             time = spent(run["cost_s"].to_numpy()[None])[0]
             middle.step(time, incumbents(run["error"].to_numpy()[None])[0], where="post", color=BLUE, alpha=0.7)
-        middle.axhline(found["validation_error"], color=RED, linewidth=0.8, zorder=0)
+        middle.axhline(found["validation_error"], color=RED, linestyle="--", linewidth=0.9, label="best of all runs")
+        middle.legend(fontsize=7.5)
         middle.set(xlabel="time spent on trainings (CPU s)", ylabel="best validation error so far")
         _draw_choices(right, proposed, lowest, utility)
+        for axes in (left, middle, *([] if proposed.empty else [right])):
+            few_ticks(axes.xaxis)
         plots.suptitle(f"{found['dataset']}: {found['metric']} and training time", fontsize=10)
         return save(figure, "best", caption, frame[_COLUMNS], folder)
+
+
+def _upper_edge(error: np.ndarray) -> float:
+    """Return the highest error drawn: a third beyond what 95 % of the evaluations stay below, or the highest of all."""
+    low, high = float(error.min()), float(np.quantile(error, 0.95))
+    return min(float(error.max()), high + (high - low) / 3)
 
 
 def _draw_choices(axes: Axes, proposed: pd.DataFrame, lowest: float, utility: str) -> None:

@@ -196,14 +196,21 @@ def too_short_notes(ranked: "Ranks") -> list[str]:
     """Return, per budget, a note on one that does not count, such as ``99% of runs too short``; "" otherwise."""
     found = zip(ranked.counting, ranked.long_enough, ranked.part(ranked.short), ranked.using_up, strict=True)
     return [
-        "" if counts else f"{used:.0%} of runs use it up" if enough else f"{short:.0%} of runs too short"
+        "" if counts else f"only {used:.0%} of runs use it up" if enough else f"{short:.0%} of runs too short"
         for counts, enough, short, used in found
     ]
 
 
-def ended_early(ranked: "Ranks") -> str:
-    """Return the sentences on runs that ended before a budget was spent, and on what they make a budget leave out."""
+def ended_early(ranked: "Ranks", beside: "Ranks | None" = None) -> str:
+    """Return the sentences on runs that ended before a budget was spent, and on what they make a budget leave out.
 
+    beside: ranks of the same runs about which the same has just been said; what is no different is not said again.
+    """
+    said = () if beside is None else _on_endings(beside)
+    return sentence(*(part for part in _on_endings(ranked) if part not in said))
+
+
+def _on_endings(ranked: "Ranks") -> tuple[str, ...]:
     def shares(which: np.ndarray) -> str:
         found = zip(ranked.part(which), ranked.multiples, strict=True)
         return ", ".join(f"{share:.1%} ({m:.0%})" for share, m in found if share > 0)
@@ -211,17 +218,19 @@ def ended_early(ranked: "Ranks") -> str:
     names = [f"{m:.0%}" for m in ranked.multiples]
     ways = ((f"reached {CAP} iterations", REACHED), ("used up their table", USED_UP), ("were planned shorter", SHORT))
     reasons = [f"{words}: {shares(ranked.ending == way)}" for words, way in ways if shares(ranked.ending == way)]
-    how = f" ({'; '.join(reasons)})" if reasons else ""
+    how = f": {'; '.join(reasons) or 'none'}"
+    if len(reasons) == 1:  # its shares are those of all
+        how = f" ({reasons[0].partition(': ')[0]}): {shares(ranked.capped)}"
     gone = [f"{n:,} ({name})" for n, name in zip((~ranked.used & ranked.there).sum(axis=0), names, strict=True) if n]
     refused = [name for name, enough in zip(names, ranked.long_enough, strict=True) if not enough]
     unspent = [name for name, counts in zip(names, ranked.counting, strict=True) if not counts and name not in refused]
     money = [f"{np.median(ranked.money[used, b]):.0%} ({name})"
              for b, (name, used) in enumerate(zip(names, ranked.used.T, strict=True)) if used.any()]  # fmt: skip
-    ended = "" if ranked.equal_money else ", and count with their final incumbent"
-    return sentence(
+    return (
         f"All runs of a pair are cut at what the cheapest of them spent within the budget, in the median "
         f"{', '.join(money)} of it." if ranked.equal_money else "",
-        f"Runs that ended before the budget was spent{ended}: {shares(ranked.capped) or 'none'}{how}.",
+        f"Runs that ended before the budget was spent{how}.",
+        "They count with their final incumbent." if reasons and not ranked.equal_money else "",
         f"Problem-seed pairs left out of a budget for which runs were planned too short: {', '.join(gone)}."
         if gone else "",
         f"Budgets at which fewer than {FEWEST_DATASETS} data sets (or not all) would be left, so that all pairs are "

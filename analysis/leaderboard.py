@@ -14,7 +14,7 @@ import pandas as pd
 from jaxtyping import Float
 from matplotlib.axes import Axes
 
-from analysis.captions import footnote, plural, scope, sentence
+from analysis.captions import footnote, format_intervals, format_number, markdown_table, plural, scope, sentence
 from analysis.equal_cost import BUDGETS, RANDOM, EqualCost, compare
 from analysis.figures.critical_difference import LEVEL, Critical, ahead, critical, diagram
 from analysis.figures.utilities import PALETTE
@@ -23,17 +23,26 @@ from analysis.selection import LEAST_SPENT, left_aside
 from analysis.statistics import over_datasets
 from analysis.traces import EI, Judge, collect, short
 from datasets.errors import BadInput
+from datasets.files import write_atomically
+from harness.config import options
 
 TRACKS = {"replay": "discrete", "surface": "continuous"}
+PAPERS = ("eialpha", "eipu", "cei", "eicool")  # the paper's rules, by `acq`
+_SHOWN = (20.0, 60.0, 100.0)  # percent of EI's cost, of the tables' columns
+_COLOURS = PALETTE[1:-1]  # black and grey are EI's and random search's
 
 
 def milliseconds(timings: pd.DataFrame) -> pd.Series:
-    """Return the median over a run's suggestions of the optimizer's own milliseconds, by (spec, seed).
+    """Return the mean over a run's suggestions of the optimizer's own milliseconds, by (spec, seed).
 
-    timings: as `harness.records.read_timings` gives them; steps of the initial design take none and do not count.
+    A mean, since some refit their models at every tenth suggestion only. The first suggestion, in which packages are
+    loaded, does not count where there are others. timings: as `harness.records.read_timings` gives them; steps of the
+    initial design take none and do not count.
     """
     own = timings.assign(spec=timings["spec"].astype(str), ms=timings["fit_ms"] + timings["propose_ms"])
-    return own[own["ms"] > 0].groupby(["spec", "seed"])["ms"].median()
+    own = own[own["ms"] > 0].sort_values("step")
+    run = own.groupby(["spec", "seed"])["ms"]
+    return own[(run.cumcount() > 0) | (run.transform("size") == 1)].groupby(["spec", "seed"])["ms"].mean()
 
 
 def standing(runs: EqualCost, thinking_ms: pd.Series) -> tuple[pd.DataFrame, dict[float, Critical]]:
@@ -114,13 +123,13 @@ def draw(found: Mapping[str, EqualCost], thinking_ms: pd.Series, out_dir: Path) 
         "Left: best error when so much is spent, in percent of EI's final error; means over data sets of their means,",
         "bars: 95 % t intervals. EI is EI-n, cut at the budget. Middle: mean ranks when all of EI's cost is",
         f"spent; bars join neighbours of which no pair differs (Wilcoxon over data sets, Holm, {LEVEL:.0%}; with few",
-        "data sets no pair can). Right: median over runs of the median suggestion, the initial design apart.",
+        "data sets no pair can). Right: median over runs of the mean suggestion, initial design and first one apart.",
         *(_described(track, runs, stood[track][0]) for track, runs in found.items()),
     )
     most = max(len(runs.methods) for runs in found.values())
     with style():
-        figure, plots = new_figure(12.0, len(found) * max(3.0, 0.24 * most + 1.2), caption)
-        panels = plots.subplots(len(found), 3, squeeze=False, width_ratios=(2, 1.2, 1.0))
+        figure, plots = new_figure(13.5, len(found) * max(3.0, 0.24 * most + 1.2), caption)
+        panels = plots.subplots(len(found), 3, squeeze=False, width_ratios=(2.4, 1.1, 0.9))
         for row, (track, (part, tests)) in zip(panels, stood.items(), strict=True):
             _curves(row[0], part)
             row[0].set_title(f"{track} track: error at equal cost", fontsize=9)
@@ -129,6 +138,56 @@ def draw(found: Mapping[str, EqualCost], thinking_ms: pd.Series, out_dir: Path) 
             row[1].set_title(f"ranks at {last:.0f} % of EI's cost", fontsize=9)
             _times(row[2], part)
         return save(figure, "leaderboard", caption, numbers, out_dir)
+
+
+def write(drawn: Drawn, found: Mapping[str, EqualCost], out_dir: Path) -> Path:
+    """Write leaderboard.md, per track who is ahead of whom and a table, under the figure's caption; return the path."""
+    parts = ["# Leaderboard", f"{drawn.caption} The figure is leaderboard.png, its numbers leaderboard.csv."]
+    for track, runs in found.items():
+        part = drawn.numbers[drawn.numbers["track"] == track]
+        own = runs.traces.runs.drop_duplicates("method").set_index("method")["acq"].astype(str)
+        parts += [f"## {track.capitalize()} track", *(_result(part, own, budget) for budget in _SHOWN), _table(part)]
+    path = out_dir / "leaderboard.md"
+    write_atomically(path, ("\n\n".join(p for p in parts if p) + "\n").encode())
+    return path
+
+
+def _result(part: pd.DataFrame, acq: pd.Series, budget: float) -> str:
+    """Return in words which of the optimizers of `optimizer=` beat EI-n, and the paper's rules, at a budget.
+
+    Beating EI-n: the interval of the paired difference lies below 0; the paper's rules: a lower mean than all of them.
+    acq: by method. Returns "" for a budget without numbers.
+    """
+    at = part[part["cost_pct"] == budget].set_index("method")
+    if at.empty:
+        return ""
+    kind = acq.reindex(at.index)
+    others, rules = at[~kind.isin(options("acq"))], at.loc[kind.isin(PAPERS), "error_pct"]
+
+    def named(rows: pd.DataFrame) -> str:
+        return ", ".join(short(str(method)) for method in rows.sort_values("error_pct").index) or "none"
+
+    better, worse = named(others[others["off_high"] < 0]), named(others[others["off_low"] > 0])
+    said = (
+        f"**At {budget:g} % of EI's cost**, optimizers of `optimizer=` with a lower error than EI-n (95 % interval "
+        f"of the difference below 0): {better}; with a higher one: {worse}."
+    )
+    if rules.empty:
+        return f"{said} None of the paper's rules is among the methods."
+    return f"{said} Ahead of all of the paper's rules in the mean: {named(others[others['error_pct'] < rules.min()])}."
+
+
+def _table(part: pd.DataFrame) -> str:
+    """Return a row per method, those with the lowest rank at the largest budget first."""
+    last = part[part["cost_pct"] == part["cost_pct"].max()].set_index("method").sort_values("rank")
+    shown = pd.DataFrame({"method": [short(str(method)) for method in last.index]})
+    for budget in _SHOWN:
+        at = part[part["cost_pct"] == budget].set_index("method").reindex(last.index)
+        shown[f"error (%) at {budget:g} %"] = format_intervals(at[["error_pct", "low", "high"]])
+    shown["minus EI-n"] = format_intervals(last[["off", "off_low", "off_high"]])
+    for column, heading in (("rank", "rank"), ("p_ei", "p against EI"), ("evaluations", "evaluations"), ("ms", "ms")):
+        shown[heading] = ["-" if np.isnan(v) else format_number(v) for v in last[column]]
+    return markdown_table(shown)
 
 
 def _described(track: str, runs: EqualCost, part: pd.DataFrame) -> str:
@@ -147,19 +206,19 @@ def _curves(axes: Axes, part: pd.DataFrame) -> None:
     for k, method in enumerate(methods):
         own, x = part[part["method"] == method], 0.9 * (k / max(len(methods) - 1, 1) - 0.5) * 4
         look = {EI: ("-", "black"), RANDOM: ("--", "0.45")}.get(
-            method, (("-", ":", "-.")[k // len(PALETTE) % 3], PALETTE[k % len(PALETTE)])
+            method, (("-", ":", "-.")[k // len(_COLOURS) % 3], _COLOURS[k % len(_COLOURS)])
         )
         arms = [own["error_pct"] - own["low"], own["high"] - own["error_pct"]]
         label = "EI (EI-n)" if method == EI else short(method)
         axes.errorbar(own["cost_pct"] + x, own["error_pct"], arms, linestyle=look[0], color=look[1], label=label,
-                      marker="o", markersize=3, linewidth=1.3, elinewidth=0.6)  # fmt: skip
+                      marker="o", markersize=3, linewidth=1.3, elinewidth=0.5)  # fmt: skip
     axes.axhline(100, color="0.6", linewidth=0.8, zorder=0)
     lines = part.loc[part["cost_pct"] >= 20, "error_pct"]
     room = 0.3 * (lines.max() - lines.min()) or 1.0
     axes.set_ylim(lines.min() - room, lines.max() + room)
     axes.set_xlabel("cost spent (% of EI's)")
     axes.set_ylabel("best error (% of EI's final)")
-    axes.legend(fontsize=7, ncols=2)
+    axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.03), frameon=False)
 
 
 def _times(axes: Axes, part: pd.DataFrame) -> None:

@@ -75,11 +75,11 @@ def _print_report(report: "Report", results: Path, iterations: int) -> None:
     from harness.cli import duration
 
     ms = report.engine_ms / report.proposals if report.proposals else 0.0
-    there = f"; {counted(report.skipped, 'run was', 'runs were')} there already" if report.skipped else ""
-    print(
-        f"{counted(report.runs, 'run')}, {counted(report.steps, 'evaluation')} in {duration(report.wall_s)}{there}; "
-        f"{ms:.2f} ms per step; records in {results}/"
-    )
+    there = f"{counted(report.skipped, 'run was', 'runs were')} there already" if report.skipped else ""
+    done = f"{counted(report.runs, 'run')}, {counted(report.steps, 'evaluation')} in {duration(report.wall_s)}"
+    pace = f"{ms:.2f} ms per step" if report.proposals else ""
+    made = [done, there, pace] if report.runs or report.failed else ["nothing to do", there]
+    print(f"{'; '.join(filter(None, made))}; records in {results}/")
     if report.exhausted:
         print(
             f"note: {counted(report.exhausted, 'run')} ended before iterations={iterations}: all that their problem "

@@ -22,8 +22,8 @@ import pyarrow as pa
 from jaxtyping import Float
 
 from harness.acquisitions.ei import log_ei
-from harness.cli import run_cli, wants_help
-from harness.config import CONFIGS, chosen, compose_config
+from harness.cli import helped, run_cli
+from harness.config import chosen, compose_config
 from harness.errors import BadInput, flag, folder, listed, number, positive, whole, writable
 from harness.execution import sandbox
 from harness.normal import log
@@ -289,8 +289,7 @@ def space_of(parameters: object) -> SearchSpace:
 def main(argv: Sequence[str] | None = None) -> int:
     """Make what is missing of the runs, and print the best of each; returns the exit code."""
     argv = sys.argv[1:] if argv is None else argv
-    if wants_help(argv):
-        print(f"{__doc__}\n\n{(CONFIGS / 'capped.yaml').read_text()}", end="")
+    if helped(__doc__ or "", "capped", argv):
         return 0
     from hydra.utils import instantiate
     from omegaconf import OmegaConf

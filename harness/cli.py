@@ -13,7 +13,7 @@ from types import FrameType, TracebackType
 from typing import NoReturn
 
 from datasets.errors import reader_may_leave
-from harness.config import bad_input
+from harness.config import CONFIGS, bad_input
 from harness.errors import BadInput
 
 BAD_INPUT, SOME_FAILED = 2, 3  # exit codes
@@ -22,6 +22,13 @@ BAD_INPUT, SOME_FAILED = 2, 3  # exit codes
 def wants_help(arguments: Sequence[str]) -> bool:
     """Say whether a command line asks for help."""
     return any(argument in ("-h", "--help", "help") for argument in arguments)
+
+
+def helped(text: str, config: str, arguments: Sequence[str]) -> bool:
+    """Print `text` and the settings of `config` where a command line asks for help; says whether it did."""
+    if wants := wants_help(arguments):
+        print(f"{text.strip()}\n\n{(CONFIGS / f'{config}.yaml').read_text(encoding='utf-8')}", end="")
+    return wants
 
 
 def refuse(error: BadInput) -> NoReturn:

@@ -15,9 +15,8 @@ from typing import Any
 import datasets
 import pipelines
 from datasets.errors import BadInput
-from harness.cli import SOME_FAILED, run_cli, tell_records, wants_help
+from harness.cli import SOME_FAILED, helped, run_cli, tell_records, wants_help
 from harness.config import (
-    CONFIGS,
     SETTING,
     check_targets,
     compose_config,
@@ -308,8 +307,7 @@ def main() -> int:
     if name not in COMMANDS:
         raise unknown("command", name, COMMANDS)
     config = name if name in ("costs", "censored") else "tables"
-    if wants_help(overrides):
-        print(f"{USAGE}\n\n{(CONFIGS / f'{config}.yaml').read_text()}", end="")
+    if helped(USAGE, config, overrides):
         return 0
     return COMMANDS[name](Call(compose_config(config, overrides), overrides))
 

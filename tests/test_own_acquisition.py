@@ -113,7 +113,7 @@ def test_each_kind_is_added_to_the_project_by_a_module_and_a_yaml(tmp_path: Path
     environment = {**ENVIRONMENT, "PYTHONPATH": str(tmp_path), "COST_AWARE_BO_CACHE": str(tmp_path / "cache")}
     command = [sys.executable, "-m", "harness", *chosen, *small]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0 and done.stdout.startswith("1 runs, 7 evaluations"), done.stderr
+    assert done.returncode == 0 and done.stdout.startswith("1 run, 7 evaluations"), done.stderr
     (spec,) = specs(tmp_path / "results")
     assert [spec[k] for k in ("acq", "dataset", "pipeline", "surrogate", "cost_model")] == ["mine"] * 5
     assert sorted(spec["code"]) == [
@@ -199,14 +199,14 @@ def test_a_missing_one_is_named(mine: Mine, name: str, message: str) -> None:
 
 def test_a_changed_source_makes_other_runs(mine: Mine) -> None:
     rules = mine.folder / "mine" / "rules.py"
-    assert "1 runs" in mine("+acq=plain", "results_dir=edited").stdout
-    assert "0 runs" in mine("+acq=plain", "results_dir=edited").stdout
+    assert "1 run," in mine("+acq=plain", "results_dir=edited").stdout
+    assert "nothing to do" in mine("+acq=plain", "results_dir=edited").stdout
     rules.write_text(RULES.replace("self.k * log_cost", "2 * self.k * log_cost"))
     try:
         done = mine("+acq=plain", "results_dir=edited")
     finally:
         rules.write_text(RULES)
-    assert done.stdout.startswith("1 runs"), "the runs of the rule as it was are no longer those of the rule as it is"
+    assert done.stdout.startswith("1 run,"), "the runs of the rule as it was are no longer those of the rule as it is"
     assert len({spec["code"]["mine.rules.Priced"] for spec in specs(mine.folder / "edited")}) == 2
 
 

@@ -24,9 +24,8 @@ from analysis.equal_cost import (
     at_equal_cost,
     compare,
 )
-from analysis.figures.utilities import PALETTE
 from analysis.gains import FLAT
-from analysis.plotting import Drawn, drawn_from, new_figure, save, style
+from analysis.plotting import Drawn, colour_of, drawn_from, new_figure, save, style
 from analysis.selection import LEAST_SPENT, left_aside
 from analysis.traces import Traces, short
 from datasets.files import write_atomically
@@ -63,17 +62,17 @@ def anytime(traces: Traces, out_dir: Path) -> Drawn:
 
 
 def _draw(axes: Axes, numbers: pd.DataFrame, measure: str, column: str) -> None:
-    """Draw a line with its band per family: the mean with one parameter for all; dashed: chosen on the others."""
+    """Draw a line with its band per family: the mean with one parameter for all; dotted: chosen on the others."""
     rows = numbers[(numbers["measure"] == measure)]
     low, high = ("low", "high") if column == "value" else ("off_low", "off_high")
     rules = rows["family"].isin(RULES)
     for k, (family, own) in enumerate(rows[~rules].groupby("family", sort=False)):
-        colour, look = PALETTE[k % len(PALETTE)], ("-", "-.", ":")[k // len(PALETTE) % 3]
+        colour, look = colour_of(str(family)), ("-", (0, (6, 1)), (0, (4, 1, 1, 1)), (0, (2, 1)))[k % 4]
         one, held = (own[own["statistic"] == statistic].sort_values("cost_pct") for statistic in (MEAN, HELD_OUT))
-        axes.plot(one["cost_pct"], one[column], look, color=colour, linewidth=1.5, label=_name(str(family)))
+        axes.plot(one["cost_pct"], one[column], linestyle=look, color=colour, linewidth=1.5, label=_name(str(family)))
         axes.fill_between(one["cost_pct"], one[low], one[high], color=colour, alpha=0.12, linewidth=0)
         if family != EI_N:
-            axes.plot(held["cost_pct"], held[column], "--", color=colour, linewidth=0.8)
+            axes.plot(held["cost_pct"], held[column], ":", color=colour, linewidth=0.9)
     for family, marker in ((AFTER, "o"), (PRICED, "x")):
         own = rows[(rows["family"] == family) & (rows["statistic"] == MEAN)]
         axes.plot(own["cost_pct"], own[column], marker, color="0.35", markersize=4, label=_name(family))
@@ -110,10 +109,10 @@ def caption_of(runs: EqualCost, numbers: pd.DataFrame) -> str:
         f"{runs.n} evaluations cost on the same problem and seed; what ends past the budget does not count.",
         f"{'Errors' if isinstance(runs.scale, str) else 'Upper'}: in percent of EI's after {runs.n}. {_scale(runs)}",
         "Lines: of a family's parameters the one of the lowest mean at each budget, one choice for all problems, which",
-        "flatters families with many; dashed: for each data set what was chosen on the others. EI-n is EI cut at the",
-        "budget, and EI is in no other family. Marks: EI stopped after the same number of evaluations on all problems,",
-        "or before the first choice whose expected improvement is not worth its predicted cost at one price (which: in",
-        "the CSV), at its mean cost, and beside EI cut at that cost.",
+        "flatters families with many; thin, dotted: for each data set what was chosen on the others. EI-n is EI cut at",
+        "the budget, and EI is in no other family. Marks: EI stopped after the same number of evaluations on all",
+        "problems, or before the first choice whose expected improvement is not worth its predicted cost at one price",
+        "(which: in the CSV), at its mean cost, and beside EI cut at that cost.",
         f"Means over data sets of their means, over {scope(runs.cells, runs.traces.evaluator)}; bands: 95 % t",
         f"intervals over {plural(datasets, 'data set')}{', which one alone does not have' if datasets < 2 else ''}.",
         "Runs that ended before a budget was spent count with their last error"

@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.text import Text
 
 from analysis.captions import format_interval, intervals, of_study, plural, scope, sentence
-from analysis.plotting import BLUE, GREEN, RED, Drawn, drawn_from, new_figure, save, style
+from analysis.plotting import BLUE, GREEN, RED, Drawn, drawn_from, new_figure, place_labels, save, style
 from analysis.statistics import bootstrap
 from analysis.tradeoffs import persistence, reference
 from datasets.errors import BadInput
@@ -97,14 +98,17 @@ def f1(fronts: pd.DataFrame, out_dir: Path) -> Drawn:
     with style():
         figure, plots = new_figure(4.6 * columns, 2.9 * rows, caption)
         grid = plots.subplots(rows, columns, squeeze=False)
+        labels = []
         for axes, (key, points) in zip(grid.ravel(), panels, strict=False):
-            _panel_f1(axes, points)
+            labels.append(_panel_f1(axes, points))
             finish(axes, key)
         for axes in grid.ravel()[len(panels) :]:
             axes.set_visible(False)
         for axes in grid[:, 0]:
             axes.set_ylabel("EI (highest = 1)")
         plots.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        for axes, texts in zip(grid.ravel(), labels, strict=False):
+            place_labels(axes, texts)
         return save(figure, "f1", caption, numbers, out_dir)
 
 
@@ -124,18 +128,19 @@ def _points_f1(name: str, run: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def _panel_f1(axes: Axes, points: pd.DataFrame) -> None:
+def _panel_f1(axes: Axes, points: pd.DataFrame) -> list[Text]:
+    """Draw a panel; return the labels of the points chosen, for `place_labels` to move."""
     now, before = points[points["front"] == "now"], points[points["front"] == "before"]
     axes.plot(before["x"], before["y"], "--", color="0.55", linewidth=1.0, label="front at t - 1")
     axes.plot(now["x"], now["y"], ".", color=BLUE, markersize=5, label="front at t")
     best = now[now["alphas"] != ""]
     axes.plot(best["x"], best["y"], "s", color=RED, markersize=6, fillstyle="none", label="maximisers of EI$^\\alpha$")
-    for k, (x, y, alphas) in enumerate(best[["x", "y", "alphas"]].itertuples(index=False)):
+    labels = []
+    for x, y, alphas in best[["x", "y", "alphas"]].itertuples(index=False):
         values = alphas.split()
         text = values[0] if len(values) == 1 else f"{values[0]} to {values[-1]}"
-        below = k % 2 == 0  # neighbours' labels on either side
-        axes.annotate(text, (x, y), xytext=(0, -8 if below else 7), textcoords="offset points", ha="center",
-                      va="top" if below else "bottom", fontsize=7, color=RED)  # fmt: skip
+        labels.append(axes.text(x, y, text, fontsize=7.5, color=RED, zorder=6))
+    return labels
 
 
 # F7: where the points of the EI-cost front at t - 1 lie at t (STUDY: F7).

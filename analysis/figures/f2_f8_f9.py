@@ -9,7 +9,7 @@ from matplotlib.text import Text
 from analysis import cost_models as numbers_of
 from analysis.captions import footnote, intervals, pairs_left_out, plural, scope, sentence, span
 from analysis.cost_models import NAMES, Compared, compare_cost_models, models, per_problem
-from analysis.figures.f3_f5 import THINNED, finish, label_points, plot
+from analysis.figures.f3_f5 import THINNED, finish, label_points, limit_axes, plot
 from analysis.plotting import BLACK, BLUE, GREEN, ORANGE, RED, Drawn, drawn_from, new_figure, place_labels, save, style
 from analysis.traces import PROBLEM, Judge
 from datasets.errors import BadInput
@@ -184,6 +184,7 @@ def f9(frame: pd.DataFrame, out_dir: Path, judge: Judge = "validation", mixed: b
             rows = numbers[numbers["cost_model"] == name]
             plot(axes, rows, colour, label)
             labels += label_points(axes, rows, "alpha", colour)
+        limit_axes(axes, numbers)
         finish(axes, found.n)
         axes.set_title("EI$^\\alpha$ under several cost models (numbers: $\\alpha$)", fontsize=10)
         plots.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3)
@@ -200,7 +201,7 @@ def _caption_f9(found: Compared, judge: Judge) -> str:
         f"{span(found.numbers['n'], 'pair')}; only problems and seeds that were run under every cost model"
         + (f" ({dropped} were not), alpha by alpha." if found.dropped else ", alpha by alpha."),
         f"Not compared, for want of runs: {', '.join(found.few)}." if found.few else "",
-        f"Bars: {intervals(table)}",
+        f"Bars: {intervals(table)} Wide ones are cut off.",
         THINNED,
         *(
             f"{_FRONT_LOOK.get(name, (name,))[0]}: {pairs_left_out(pairs, found.short[name], found.n)}"

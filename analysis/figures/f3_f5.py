@@ -10,17 +10,39 @@ from matplotlib.text import Text
 
 from analysis.captions import footnote, intervals, pairs_left_out, scope, sentence, span
 from analysis.equal_cost import PRICED, PRICES, priced
-from analysis.plotting import BLUE, GREEN, RED, Drawn, drawn_from, new_figure, place_labels, save, sequence, style
+from analysis.plotting import (
+    BLACK,
+    FAMILY_COLOURS,
+    Drawn,
+    colour_of,
+    drawn_from,
+    label_ends,
+    lay_out,
+    new_figure,
+    place_labels,
+    save,
+    stacked,
+    style,
+)
 from analysis.selection import and_rivals, at_horizon, horizon, of_families
 from analysis.statistics import bootstrap
 from analysis.traces import CELL, EI, EICOOL, Traces, ordered, require, short
-from analysis.tradeoffs import EI_STOPPED, MEASURES, Relative, finals, relative_to_ei, stopped_early, tradeoff
+from analysis.tradeoffs import (
+    EI_STOPPED,
+    MEASURES,
+    STATISTICS,
+    Relative,
+    finals,
+    relative_to_ei,
+    stopped_early,
+    tradeoff,
+)
 from datasets.errors import BadInput
 
 # What F3, F5 and F9 share: curves of relative cost and error with intervals, and labels beside their points.
 
-THINNED = "Labels that find no room are left out; the CSV beside the figure has every number."
-CLIPPED = "Points of EI stopped early that lie beyond the other methods' are cut off."
+THINNED = "Thin lines lead from labels to their points."
+CLIPPED = "Points of EI stopped early that lie beyond the other methods' are cut off, and so are wide intervals."
 _HALO = [withStroke(linewidth=1.8, foreground="white")]  # parts letters from lines
 
 
@@ -34,8 +56,8 @@ def plot(axes: Axes, rows: pd.DataFrame, colour: str, label: str) -> None:
               label=f"{label}, {statistic}")  # fmt: skip
 
 
-def _plot_rivals(axes: Axes, numbers: pd.DataFrame) -> list[Text]:
-    """Draw the means of the methods on neither axis: EI stopped early as curves, the others as marks with intervals.
+def _plot_rivals(axes: Axes, numbers: pd.DataFrame, curves: tuple[str, ...] = (EI_STOPPED, PRICED)) -> list[Text]:
+    """Draw the means of the methods on neither axis: EI stopped early as `curves`, the others as marks with intervals.
 
     The axes keep the limits that the curves gave them, and the rivals within them; returns EI-n's labels.
     """
@@ -43,26 +65,27 @@ def _plot_rivals(axes: Axes, numbers: pd.DataFrame) -> list[Text]:
     cut, labels = rows["acq"].isin(_CURVES), list[Text]()
     for k, (_, own) in enumerate(rows[~cut].groupby("method", sort=True)):
         x, y, across, along = _with_arms(own)
-        axes.errorbar(x, y, xerr=across, yerr=along, fmt=_MARKS[k % len(_MARKS)], color=GREEN, markersize=5.0,
-                      elinewidth=0.9, label=f"{short(own['method'].iloc[0])}, mean")  # fmt: skip
+        axes.errorbar(x, y, xerr=across, yerr=along, fmt=_MARKS[k % len(_MARKS)], markersize=5.5, elinewidth=0.9,
+                      color=colour_of(own["method"].iloc[0]), ecolor=(colour_of(own["method"].iloc[0]), 0.45),
+                      label=f"{short(own['method'].iloc[0])}, mean")  # fmt: skip
     limits = axes.axis()
-    for acq, (line, colour, name) in _CURVES.items():
+    for acq in curves:
+        line, name = _CURVES[acq]
         own = rows[rows["acq"] == acq].sort_values("cost_pct")
         if len(own):
-            axes.plot(own["cost_pct"], own["error_pct"], line, color=colour, linewidth=0.9, markersize=3.0, label=name)
+            axes.plot(own["cost_pct"], own["error_pct"], line, color=BLACK, linewidth=0.8, markersize=2.6, label=name)
         if acq == EI_STOPPED:
             inside = own[own["error_pct"].between(*limits[2:]) & own["cost_pct"].between(*limits[:2])]
-            labels += label_points(
-                axes, inside.assign(n=inside["method"].str.rpartition("-")[2].astype(int)), "n", colour
-            )
+            inside = inside.assign(n=inside["method"].str.extract(r"(\d+)$", expand=False).astype(int))
+            labels += label_points(axes, inside[(inside["n"] // 10) % 2 == 0], "n", BLACK, "n = ")
     axes.axis(limits)
     return labels
 
 
 _MARKS = "DsPv^X"
-_CURVES = {  # EI stopped early: line, colour and name
-    EI_STOPPED: ("o-", "0.35", "EI after n evaluations, mean"),
-    PRICED: ("+:", "0.35", "EI stopped at a price, mean"),
+_CURVES = {  # EI stopped early: line and name
+    EI_STOPPED: ("o-", "EI after n evaluations, mean"),
+    PRICED: ("+:", "EI stopped at a price, mean"),
 }
 
 
@@ -94,10 +117,10 @@ def _relative(traces: Traces, what: str, *axes: str) -> tuple[Traces, Relative, 
 
 
 def _rivals_named(numbers: pd.DataFrame) -> str:
-    """Return the words for the methods on neither axis; "" where there are none."""
+    """Return the words for the methods on neither axis that are drawn; "" where there are none."""
     rows = numbers[numbers[["alpha", "lam"]].isna().all(axis=1)]
     own = [short(method) for method in sorted(set(rows.loc[~rows["acq"].isin(_CURVES), "method"]))]
-    stopped = {EI_STOPPED: "EI after n evaluations (number: n)", PRICED: "EI stopped where no choice pays at a price"}
+    stopped = {EI_STOPPED: "EI after n evaluations", PRICED: "EI stopped where no choice pays at a price"}
     own += [name for acq, name in stopped.items() if acq in set(rows["acq"])]
     cool = " (EI-cool and CArBO by the share of iterations left)" if {EICOOL, "carbo"} & set(rows["method"]) else ""
     return f" and, means only, of {', '.join(own)}{cool}" if own else ""
@@ -113,12 +136,26 @@ def _with_arms(rows: pd.DataFrame) -> list[np.ndarray]:
     return [*values, *arms]
 
 
-def label_points(axes: Axes, rows: pd.DataFrame, parameter: str, colour: str) -> list[Text]:
+def label_points(axes: Axes, rows: pd.DataFrame, parameter: str, colour: str, before: str = "") -> list[Text]:
     """Write the parameter's value at each point, for `place_labels` to move."""
     return [
-        axes.text(x, y, f"{value:g}", fontsize=7, color=colour, zorder=6, path_effects=_HALO)
+        axes.text(x, y, f"{before}{value:g}", fontsize=7.5, color=colour, zorder=6, path_effects=_HALO)
         for x, y, value in rows[[*MEASURES, parameter]].itertuples(index=False)
     ]
+
+
+def limit_axes(axes: Axes, rows: pd.DataFrame) -> None:
+    """Limit the axes to the rows' points, and to their intervals as far as half of what the points span.
+
+    A single wide interval would leave no room for the points, and their labels.
+    """
+    for measure, axis in zip(MEASURES, (axes.xaxis, axes.yaxis), strict=True):
+        points = np.array([*rows[measure].dropna(), 100.0])
+        ends = rows[[f"{measure}_low", f"{measure}_high"]].to_numpy(dtype=float)
+        room = (points.max() - points.min()) / 2 or 1.0
+        low = max(np.nanmin([points.min(), *ends[:, 0]]), points.min() - room)
+        high = min(np.nanmax([points.max(), *ends[:, 1]]), points.max() + room)
+        axis.set_view_interval(low - 0.06 * (high - low), high + 0.06 * (high - low), ignore=True)
 
 
 def finish(axes: Axes, n: int) -> None:
@@ -153,10 +190,13 @@ def f3(traces: Traces, out_dir: Path) -> Drawn:
     with style():
         figure, plots = new_figure(7.2, 5.0, caption)
         axes, labels = plots.subplots(), list[Text]()
-        for statistic, colour in (("mean", BLUE), ("median", RED)):
+        for statistic in ("mean", "median"):
             rows = numbers[(numbers["statistic"] == statistic) & numbers["alpha"].notna()]
-            plot(axes, rows, colour, "EI$^\\alpha$")
-            labels += label_points(axes, rows, "alpha", colour)
+            plot(axes, rows, FAMILY_COLOURS["EI^alpha"], "EI$^\\alpha$")
+            # EI, alpha = 0, is at (100, 100) by either statistic: one label does
+            shown = rows if statistic == "mean" else rows[rows["alpha"] > 0]
+            labels += label_points(axes, shown, "alpha", FAMILY_COLOURS["EI^alpha"])
+        limit_axes(axes, numbers[~numbers["acq"].isin(_CURVES)])
         labels += _plot_rivals(axes, numbers)
         finish(axes, n)
         axes.set_title("EI$^\\alpha$: cost saved against error lost (numbers: $\\alpha$)", fontsize=10)
@@ -206,70 +246,120 @@ def effective_alpha(traces: Traces) -> tuple[pd.DataFrame, str]:
     return pd.concat(parts, ignore_index=True)[columns], left_out
 
 
+FEWEST_CHOICES = 10  # supported ones, from which the median of an iteration is drawn (of half of the runs, if fewer)
+
+
+def enough(curve: pd.DataFrame, runs: pd.DataFrame) -> pd.Series:
+    """Return which rows of `effective_alpha` are drawn: those of ten supported choices or more.
+
+    Of methods with fewer than twenty runs, those of half of these.
+    """
+    fewest = (runs["method"].value_counts() / 2).apply(np.ceil).clip(upper=FEWEST_CHOICES)
+    return curve["n"] >= curve["method"].map(fewest)
+
+
+def _too_few(curve: pd.DataFrame) -> str:
+    """Return the sentence on the iterations that are not drawn."""
+    gone = (~curve["drawn"]).groupby(curve["lam"]).agg(["sum", "size"])
+    said = ", ".join(f"{few} of {of} at {lam:g}" for lam, few, of in gone[gone["sum"] > 0].itertuples())
+    return (
+        f"Not drawn: iterations with fewer such choices than {FEWEST_CHOICES}, or than half of the runs ({said})."
+        if said
+        else ""
+    )
+
+
 @drawn_from("traces", "Contextual EI beside EI^alpha, and the alpha it amounts to")
 def f5(traces: Traces, out_dir: Path) -> Drawn:
-    """Draw F5, left: CEI over lambda beside EI^alpha; right: the median alpha that CEI amounts to, per iteration.
+    """Draw F5, above: CEI over lambda beside EI^alpha, means and medians; below: the median alpha that CEI amounts to.
 
     Raises BadInput without runs of `ei`, or of `cei`.
     """
     equal, pairs, numbers, lacking = _relative(traces, "F5", "alpha", "lam")
+    numbers = numbers[numbers["acq"] != PRICED]  # in F3 and in the figure of errors at equal cost
     n = horizon(traces)
     if equal.runs["lam"].isna().all():
         raise BadInput(f"F5 needs a method cei of {n} iterations: the records hold {', '.join(ordered(equal.runs))}")
     if pairs.table["lam"].isna().all():
         raise BadInput("F5: no run of cei can be compared with EI's on the same problem and seed")
-    curve, unsupported = effective_alpha(of_families(equal, "lam"))
+    own = of_families(equal, "lam")
+    curve, unsupported = effective_alpha(own)
+    curve = curve.assign(drawn=enough(curve, own.runs))
     caption = sentence(
-        f"F5. Left: total cost and best {traces.judge} error of {n} iterations of CEI over lambda and of",
-        f"EI^alpha{_rivals_named(numbers)}, in percent of EI's on the same problem and seed (EI = 100), mean and",
-        f"median over {scope(pairs.table, traces.evaluator)}, {span(numbers['n'], 'pair')}.",
+        f"F5. Above: total cost and best {traces.judge} error of {n} iterations of CEI over lambda and of",
+        f"EI^alpha{_rivals_named(numbers)}, in percent of EI's on the same problem and seed (EI = 100), mean (left)",
+        f"and median (right) over {scope(pairs.table, traces.evaluator)}, {span(numbers['n'], 'pair')}.",
         pairs_left_out(pairs, lacking, n),
-        "Right: median over problems and seeds of the least alpha with which EI^alpha would have made CEI's choice",
+        "Below: median over problems and seeds of the least alpha with which EI^alpha would have made CEI's choice",
         f"(lines){', and of the largest (thin, dotted)' if curve['upper'].notna().any() else ''}; where costs are",
         "nearly equal it can be in the hundreds, which drives a mean but no median.",
         unsupported,
+        _too_few(curve),
         f"Bars and bands: {intervals(pairs.table)}",
         THINNED,
         CLIPPED,
         footnote(pairs.table["dataset"]),
     )
     with style():
-        figure, plots = new_figure(11.6, 5.2, caption)
-        left, right = plots.subplots(1, 2, width_ratios=(1.15, 1))
-        labels = _draw_tradeoffs(left, numbers, n)
-        _draw_effective(right, curve)
-        plots.legend(*left.get_legend_handles_labels(), loc="outside lower left", ncols=5)
-        place_labels(left, labels)
-        both = pd.concat([numbers.assign(panel="left"), curve.assign(panel="right")])
+        figure, plots = new_figure(9.0, 7.6, caption)
+        above, below = stacked(plots, 1.25, 1.0)
+        panels = above.subplots(1, 2)
+        labels = [_draw_tradeoffs(axes, numbers, n, what) for axes, what in zip(panels, STATISTICS, strict=True)]
+        curves = below.subplots()
+        ends = _draw_effective(curves, curve)
+        above.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
+        lay_out(figure)
+        own_place = curves.get_position()
+        curves.set_position((own_place.x0, own_place.y0, 0.8, own_place.height))  # labels stand on the right
+        for axes, texts in zip(panels, labels, strict=True):
+            place_labels(axes, texts)
+        label_ends(curves, ends)
+        both = pd.concat([numbers.assign(panel="above"), curve.assign(panel="below")])
         return save(figure, "f5", caption, both, out_dir)
 
 
-def _draw_tradeoffs(axes: Axes, numbers: pd.DataFrame, n: int) -> list[Text]:
+def _draw_tradeoffs(axes: Axes, numbers: pd.DataFrame, n: int, statistic: str) -> list[Text]:
+    """Draw both families' curves by one statistic; with the means stand the rivals."""
     labels = list[Text]()
-    for parameter, colour, name in (("alpha", BLUE, "EI$^\\alpha$"), ("lam", RED, "CEI")):
-        for statistic in ("mean", "median"):
-            rows = numbers[numbers[parameter].notna() & (numbers["statistic"] == statistic)]
-            plot(axes, rows, colour, name)
-            labels += label_points(axes, rows, parameter, colour) if statistic == "mean" else []
-    labels += _plot_rivals(axes, numbers)
+    for parameter, colour, name in (("alpha", FAMILY_COLOURS["EI^alpha"], "EI$^\\alpha$"),
+                                    ("lam", FAMILY_COLOURS["CEI"], "CEI")):  # fmt: skip
+        rows = numbers[numbers[parameter].notna() & (numbers["statistic"] == statistic)]
+        plot(axes, rows, colour, name)
+        labels += label_points(axes, rows, parameter, colour)
+    drawn = numbers[(numbers["statistic"] == statistic) & ~numbers["acq"].isin(_CURVES)]
+    limit_axes(axes, drawn if statistic == "mean" else drawn[drawn[["alpha", "lam"]].notna().any(axis=1)])
+    labels += _plot_rivals(axes, numbers, (EI_STOPPED,)) if statistic == "mean" else []
     finish(axes, n)
-    axes.set_title("CEI beside EI$^\\alpha$ (numbers: $\\lambda$, $\\alpha$)", fontsize=10)
+    axes.set_title(f"{statistic}s (numbers: $\\lambda$ of CEI, $\\alpha$)", fontsize=10)
     return labels
 
 
-def _draw_effective(axes: Axes, curve: pd.DataFrame) -> None:
-    curve = curve[curve["value"].notna()]
-    lams = sorted(curve["lam"].unique())
-    for lam, colour in zip(lams, sequence(len(lams)), strict=True):
+def _draw_effective(axes: Axes, curve: pd.DataFrame) -> list[tuple[float, float, str, str]]:
+    """Draw a line and its band per lambda where `drawn`; return the lines' ends (x, y, label, colour)."""
+    curve, ends = curve[curve["value"].notna()], []
+    for lam in sorted(curve.loc[curve["drawn"], "lam"].unique()):
         rows = curve[curve["lam"] == lam]
-        axes.plot(rows["iteration"], rows["value"], color=colour, linewidth=1.3, label=f"$\\lambda$ = {lam:g}")
-        axes.plot(rows["iteration"], rows["upper"], ":", color=colour, linewidth=0.8)
-        axes.fill_between(rows["iteration"], rows["low"], rows["high"], color=colour, alpha=0.15, linewidth=0)
+        rows = rows.set_index("iteration").reindex(range(rows["iteration"].min(), rows["iteration"].max() + 1))
+        # an iteration that is left out parts the line
+        value, upper, low, high = (
+            rows[name].where(rows["drawn"].eq(True)) for name in ("value", "upper", "low", "high")
+        )
+        colour = colour_of(f"cei(lam={lam:g})")
+        axes.plot(rows.index, value, color=colour, linewidth=1.4, marker=".", markersize=2.5)  # lone points, too
+        axes.plot(rows.index, upper, ":", color=colour, linewidth=0.8)
+        axes.fill_between(rows.index, low, high, color=colour, alpha=0.15, linewidth=0)
+        last = value.last_valid_index()
+        ends.append((float(last), float(value[last]), f"$\\lambda$ = {lam:g}", colour))
     axes.set_yscale("symlog", linthresh=1.0)  # near-equal costs make single alphas of hundreds
-    axes.set_ylim(0.0, max(1.0, axes.get_ylim()[1]))
+    shown = curve.loc[curve["drawn"], ["value", "high"]].to_numpy(float)
+    top = max([1.0, *1.2 * shown[np.isfinite(shown)]])
+    ticks = [tick for tick in (0, 0.25, 0.5, 0.75, *10.0 ** np.arange(9)) if tick <= top]
+    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.set_ylim(0.0, top)
     axes.axhline(1.0, color="0.6", linewidth=0.8, zorder=0)
-    if lams:
-        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=7.5, handlelength=1.0, reverse=True)
+    if len(curve):
+        axes.set_xlim(right=curve["iteration"].max() + 1)
     axes.set_xlabel("iteration (initial design included)")
-    axes.set_ylabel("median effective $\\alpha$ of CEI (log scale above 1)")
+    axes.set_ylabel("median effective $\\alpha$\nof CEI (log above 1)")
     axes.set_title("the $\\alpha$ that CEI amounts to", fontsize=10)
+    return ends

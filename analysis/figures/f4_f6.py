@@ -8,15 +8,17 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from analysis.captions import ended_early, footnote, intervals, ranks_left_out, scope, sentence, too_short_notes
-from analysis.plotting import BLACK, BLUE, GREEN, ORANGE, RED, Drawn, drawn_from, new_figure, save, sequence, style
+from analysis.plotting import BLACK, Drawn, colour_of, drawn_from, new_figure, save, style
 from analysis.ranks import FAMILIES, Ranks, minimal_budgets, rank_curves, ranks
 from analysis.selection import LARGEST_ALPHA, at_horizon, horizon, of_families, rivals_within_budgets
 from analysis.traces import EI, EIPU, Traces, ordered, require, short
+from datasets.errors import BadInput
 
 _FAINT = "0.45"
 _VERSIONS = {False: "as in the paper", True: "at equal money"}
-_LOOKS: list[tuple[Any, Any]] = [(BLUE, "-."), (GREEN, (0, (1, 1))), (ORANGE, (0, (5, 1))), (BLUE, (0, (1, 1))),
-                                 (GREEN, "--"), (ORANGE, "-.")]  # fmt: skip
+_COLUMNS = 3
+_DASHES: list[Any] = ["-", (0, (5, 1.2)), (0, (3, 1, 1, 1))]  # in turn, so that neighbours differ in more than shade
+_RIVALS: list[Any] = ["-.", (0, (1, 1)), (0, (6, 2, 1, 2, 1, 2))]
 
 
 @drawn_from("traces", "EI^alpha under time budgets")
@@ -35,7 +37,8 @@ def _draw_panels(traces: Traces, out_dir: Path, title: str, family: str, who: st
     """Draw mean rank against the share of the budget spent, one panel per multiple of the minimal budget, as the paper
     does and below that at equal money.
 
-    family: whose methods (`ranks.FAMILIES`) are ranked, together with their rivals; who: its name.
+    family: whose methods (`ranks.FAMILIES`) are ranked, together with their rivals; who: its name. Budgets for which
+    the runs were planned too short have no panel; raises BadInput where that is so of all.
     """
     require(traces.runs, EI, title)
     n = horizon(traces)
@@ -43,27 +46,38 @@ def _draw_panels(traces: Traces, out_dir: Path, title: str, family: str, who: st
     budgets = minimal_budgets(equal, title)
     own, rivals = FAMILIES[family](traces.runs), rivals_within_budgets(traces, budgets)
     both = {money: ranks(traces, budgets, own + rivals, what=title, equal_money=money) for money in _VERSIONS}
+    shown = [(money, b) for money, ranked in both.items() for b in np.flatnonzero(ranked.long_enough)]
+    if not shown:
+        shares = zip(both[False].part(both[False].short), both[False].multiples, strict=True)
+        early = ", ".join(f"{share:.0%} of the runs at {multiple:.0%}" for share, multiple in shares)
+        raise BadInput(f"{title} needs runs that go on until the minimal budget is spent (make time): too short for it "
+                       f"are {early}")  # fmt: skip
     methods = [method for method in own + rivals if any(method in ranked.taking_part for ranked in both.values())]
     curves = pd.concat([rank_curves(ranked).assign(equal_money=money) for money, ranked in both.items()])
     named = curves.join(traces.runs.drop_duplicates("method").set_index("method")[["alpha", "lam"]], on="method")
     beside = [short(method) for method in rivals if method in methods]
     caption = _caption(traces, both, budgets, n, f"{title}. Mean rank of {', '.join([who, *beside])},")
-    looks = _looks(own, rivals)
+    looks, height = _looks(own, rivals), -(-len(shown) // _COLUMNS)
     with style():
-        figure, plots = new_figure(10.0, 11.4, caption)
-        grid = plots.subplots(4, 3, sharex=True, sharey=True)
-        for (money, ranked), panels in zip(both.items(), (grid[:2].ravel(), grid[2:].ravel()), strict=True):
-            found = curves[curves["equal_money"] == money]
-            for axes, multiple, note in zip(panels, ranked.multiples, too_short_notes(ranked), strict=True):
-                _draw_panel(axes, found[found["multiple"] == multiple], looks)
-                _entitle(axes, f"{multiple:.0%} of the minimal budget, {_VERSIONS[money]}", note)
-        for axes in grid[-1]:
+        figure, plots = new_figure(9.6, 0.7 + 2.7 * height, caption)
+        grid = plots.subplots(height, min(_COLUMNS, len(shown)), sharex=True, sharey=True, squeeze=False)
+        for axes, (money, b) in zip(grid.ravel(), shown, strict=False):
+            found, ranked = curves[curves["equal_money"] == money], both[money]
+            _draw_panel(axes, found[found["multiple"] == ranked.multiples[b]], looks)
+            _entitle(axes, f"{ranked.multiples[b]:.0%} of the minimal budget,\n{_VERSIONS[money]}",
+                     too_short_notes(ranked)[b])  # fmt: skip
+        for axes in grid.ravel()[len(shown) :]:
+            axes.set_axis_off()
+        for axes in grid.ravel()[max(0, len(shown) - _COLUMNS) : len(shown)]:
             axes.set_xlabel("share spent of the budget,\nor of the equal money")
+            axes.tick_params(labelbottom=True)
         for axes in grid[:, 0]:
             axes.set_ylabel("mean rank (1 = best)")
-        entries = {  # of the first panel, whose budget counts if any does
+        low, high = grid[0, 0].get_ylim()
+        grid[0, 0].set_ylim(max(low, 0.8), min(high, len(methods) + 0.2))
+        entries = {
             name: handle
-            for axes in grid.ravel()[::-1]
+            for axes in grid.ravel()[len(shown) - 1 :: -1]
             for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)
         }
         names = [short(method) for method in methods if short(method) in entries]
@@ -73,11 +87,11 @@ def _draw_panels(traces: Traces, out_dir: Path, title: str, family: str, who: st
 
 
 def _looks(own: list[str], rivals: list[str]) -> dict[str, tuple[Any, Any]]:
-    """Return colour and line of every method: the family's from dark to light with their parameter."""
-    looks: dict[str, tuple[Any, Any]] = {EI: (BLACK, "-"), EIPU: (RED, "--")}
+    """Return colour (`colour_of`) and line of every method."""
+    looks: dict[str, tuple[Any, Any]] = {EI: (BLACK, "-"), EIPU: (colour_of(EIPU), (0, (2, 1)))}
     inner = [method for method in own if method not in looks]
-    looks |= {method: (colour, "-") for method, colour in zip(inner, sequence(len(inner)), strict=True)}
-    return looks | {method: _LOOKS[k % len(_LOOKS)] for k, method in enumerate(rivals)}
+    looks |= {method: (colour_of(method), _DASHES[k % len(_DASHES)]) for k, method in enumerate(inner)}
+    return looks | {method: (colour_of(method), _RIVALS[k % len(_RIVALS)]) for k, method in enumerate(rivals)}
 
 
 def _draw_panel(axes: Axes, curves: pd.DataFrame, looks: dict[str, tuple[Any, Any]]) -> None:
@@ -97,7 +111,7 @@ def _draw_panel(axes: Axes, curves: pd.DataFrame, looks: dict[str, tuple[Any, An
 
 def _entitle(axes: Axes, title: str, note: str) -> None:
     """Write which budget a panel is of; one that does not count is grey, its curves are faint and `note` says why."""
-    axes.set_title(f"{title}\n({note})" if note else title, fontsize=8.5, color=_FAINT if note else BLACK)
+    axes.set_title(f"{title} (grey: {note})" if note else title, fontsize=8.5, color=_FAINT if note else BLACK)
     if note:
         axes.set_facecolor("0.93")
         axes.grid(color="1.0")
@@ -122,8 +136,11 @@ def _caption(traces: Traces, both: dict[bool, Ranks], budgets: pd.DataFrame, n: 
         f"Not ranked, for want of runs long enough or planned for these budgets: {', '.join(absent)}."
         if absent
         else "",
+        "Grey panels decide no claim: the runs compared there ended at different costs."
+        if (ranked.long_enough & ~ranked.counting).any()
+        else "",
         ranks_left_out(ranked),
-        "Below, at equal money:",
-        ended_early(both[True]),
+        "At equal money:",
+        ended_early(both[True], beside=ranked),
         footnote(ranked.cells_used["dataset"]),
     )

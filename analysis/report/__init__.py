@@ -57,6 +57,7 @@ def write(
         figures = [replace(f, missing=unreadable) if f.name in ("f2", "f8") else f for f in figures]
     changed = sections.changed(records, settings, traces)
     parts = [
+        *sections.asked(traces, figures),
         *sections.claims(every),
         *sections.headline(traces),
         *sections.utilities(frame, results_dir, made, wanted, traces, out_dir, mixed),
@@ -65,6 +66,7 @@ def write(
         *sections.with_caveats(records, traces, evaluate, every),
         *sections.cost_models(costs, out_dir, unreadable),
         *sections.sensitivities(out_dir, frame),
+        *sections.leaderboard(out_dir),
         *sections.problems(settings, traces, out_dir, changed),
         *sections.provenance(headers, settings, traces, changed),
     ]

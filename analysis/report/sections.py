@@ -18,11 +18,12 @@ from analysis import utilities as compared_utilities
 from analysis.captions import caveats, footnote, format_number, markdown_table, plural, reservations, with_caveat
 from analysis.claims.verdicts import FAILS, HOLDS, PARTLY, UNDECIDED, Verdict
 from analysis.cost_models import write_cost_page
+from analysis.equal_cost import compare
 from analysis.figures import all_figures, anytime, tables
 from analysis.figures import utilities as utilities_figure
 from analysis.plotting import Drawn
 from analysis.ranks import minimal_budgets
-from analysis.report import summary
+from analysis.report import front, summary
 from analysis.report.page import Figure, Section, plain
 from analysis.sensitivities import from_other_data
 from analysis.traces import REPLAYED, Traces
@@ -196,11 +197,12 @@ def draw_all(records: Records, traces: Traces, out_dir: Path, mixed: bool = Fals
             found.append(Figure(name, draw.title, missing=f"{name.upper()} needs {MAKE[draw.drawn_from]}"))
             continue
         more = (traces.judge, mixed) if draw.drawn_from == "runs" else ()
-        found.append(_figure(name, draw.title, partial(draw, source, out_dir, *more)))
+        found.append(drawn_or_missing(name, draw.title, partial(draw, source, out_dir, *more)))
     return found
 
 
-def _figure(name: str, title: str, draw: Callable[[], Drawn]) -> Figure:
+def drawn_or_missing(name: str, title: str, draw: Callable[[], Drawn]) -> Figure:
+    """Return the figure that `draw` makes, or the reason why it cannot."""
     try:
         return Figure(name, title, draw())
     except BadInput as error:
@@ -213,6 +215,25 @@ def figures(drawn: Sequence[Figure]) -> list[Section]:
     missing = sum(1 for f in drawn if f.missing)
     lead = f"{plural(missing, 'figure')} could not be drawn from these records; each says why." if missing else ""
     return [Section("figures", "Figures", [lead] if lead else []), *each]
+
+
+_STATIC = ("f5", "f3", "anytime")  # figures that say what the front says, the first that is drawn where no script runs
+
+
+def asked(traces: Traces, drawn: Sequence[Figure]) -> list[Section]:
+    """Return the front that answers questions, with a figure for where no script runs; drawn: the figures."""
+    name, title = "front", "What does cheaper cost?"
+    try:
+        runs = compare(traces)
+        held = front.numbers(runs), front.caption(runs)
+    except BadInput as error:
+        return [Section(name, title, [f"Not made: {plain(str(error))}."])]
+    lead = (
+        "Every method trades error for cost. Move the number of evaluations and the parameters, choose what counts, "
+        "point at a mark for its numbers; the page's address holds the view."
+    )
+    figure = next((f for wanted in _STATIC for f in drawn if f.name == wanted and f.drawn), None)
+    return [Section(name, title, [lead], figure=figure, front=held)]
 
 
 def equal_cost(drawn: Sequence[Figure]) -> list[Section]:
@@ -258,7 +279,7 @@ def utilities(
     parts, numbers = utilities_figure.tables(runs, budgets(traces))
     utilities_figure.write(parts, numbers, out_dir)
     draw = partial(utilities_figure.draw_utilities, runs, out_dir)
-    figure = _figure(name, "cost against error, and mean ranks", draw)
+    figure = drawn_or_missing(name, "cost against error, and mean ranks", draw)
     found = [Section(f"{name}-{k}", heading, text, level=3) for k, (heading, text) in enumerate(parts)]
     return [Section(name, title), *found, Section(f"{name}-figure", f"{title}: {figure.title}", level=3, figure=figure)]
 
@@ -294,6 +315,14 @@ def sensitivities(out_dir: Path, frame: pd.DataFrame) -> list[Section]:
         return [replace(page, text=[f"**{older}**", *page.text]) if older else page]
     how = "Not made: `python -m analysis sensitivities`, with the same out_dir, compares several settings."
     return [Section("sensitivities", title, [how])]
+
+
+def leaderboard(out_dir: Path) -> list[Section]:
+    """Return what `python -m analysis leaderboard` left in `out_dir`, or how to make it."""
+    title, path = "Other projects' optimizers beside ours", out_dir / "leaderboard.md"
+    if path.is_file():
+        return [_page("leaderboard", title, path)]
+    return [Section("leaderboard", title, ["Not made: `make leaderboard`, with the same out_dir, compares them."])]
 
 
 def _page(name: str, title: str, path: Path) -> Section:
@@ -377,12 +406,18 @@ def _tables(settings: Settings, traces: Traces) -> list[str]:
         f"{len(manifest['tables'])} tables in {where}, schema {manifest['schema']}, tree method "
         f"{manifest['tree_method']}, Sobol seed {manifest['sobol_seed']}; SHA-256 of manifest.json: `{digest}`."
     )
-    rows = [
-        {"date": c["date"], "processor": c["cpu"], "workers": c["workers"], "trainings": c["trainings"],
-         "core seconds": c["core_s"], "versions": ", ".join(f"{k} {v}" for k, v in sorted(c["versions"].items()))}
+    rows = pd.DataFrame([
+        {"processor": c["cpu"], "workers": c["workers"], "date": c["date"], "trainings": c["trainings"],
+         "core seconds": c["core_s"], "versions": _listed(dict(sorted(c["versions"].items())))}
         for c in manifest["campaigns"]
-    ]  # fmt: skip
-    return [head, "Measured in:", markdown_table(pd.DataFrame(rows))] if rows else [head]
+    ])  # fmt: skip
+    if rows.empty:
+        return [head]
+    each = rows.groupby(["processor", "workers", "versions"], sort=False)
+    shown = each[["trainings", "core seconds"]].sum()
+    shown[["from", "to", "sessions"]] = each["date"].agg(["min", "max", "size"])
+    columns = ["processor", "workers", "from", "to", "sessions", "trainings", "core seconds", "versions"]
+    return [head, f"Measured in {plural(len(rows), 'session')}:", markdown_table(shown.reset_index()[columns])]
 
 
 def _versions(headers: Sequence[Mapping[str, Any]]) -> list[str]:

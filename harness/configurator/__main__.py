@@ -4,16 +4,15 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from harness.cli import run_cli, tell_records, wants_help
-from harness.config import CONFIGS, chosen, compose_config
+from harness.cli import helped, run_cli, tell_records
+from harness.config import chosen, compose_config
 from harness.errors import BadInput, folder, listed, positive, whole, writable
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run what is missing of the experiment; returns the exit code."""
     argv = sys.argv[1:] if argv is None else argv
-    if wants_help(argv):
-        print(f"{__doc__}\n\n{(CONFIGS / 'configurator.yaml').read_text()}", end="")
+    if helped(__doc__ or "", "configurator", argv):
         return 0
     from hydra.utils import instantiate
 

@@ -1,4 +1,4 @@
-"""Instances that solvers are configured on, made from their numbers: combinatorial auctions, colourings, set covers.
+"""Instances that solvers are configured on, made from their numbers: auctions, colourings, set covers, knapsacks.
 
 Integer programs are written as model files, colourings as formulas in conjunctive normal form.
 """
@@ -203,3 +203,37 @@ class SetCover:
         covered = member.sum(axis=1)
         variation = covered.std() / covered.mean()
         return np.array([np.log(elements), np.log(sets), member.mean(), cost.std() / cost.mean(), variation])
+
+
+# Knapsacks with several constraints: which items are worth the most, if there is room for part of them only?
+#
+# Source: Chu and Beasley 1998, "A genetic algorithm for the multidimensional knapsack problem": weights are whole
+# numbers from 1 to 1000, profits their means plus up to 500, so that no item is an obvious choice.
+
+_KNAPSACK_SPREAD = 0.1  # instances differ in the number of items by so much either way
+
+
+@dataclass(frozen=True)
+class Knapsacks:
+    """Instances of about `items` items and `constraints` constraints, each with room for `room` of all weight."""
+
+    items: int
+    constraints: int
+    room: float = 0.5
+    seed: int = 0
+
+    suffix = "mps"
+    features = ("log_items", "log_constraints", "room", "profit_variation", "worth_variation")
+
+    def write(self, i: int, path: Path) -> Float[np.ndarray, " k"]:
+        """Write instance `i` and return its features."""
+        rng = stream(self.seed, "knapsacks", str(i))
+        (items,) = draw_sizes(rng, (self.items,), _KNAPSACK_SPREAD)
+        weight = rng.integers(1, 1001, size=(self.constraints, items)).astype(np.float64)
+        profit = np.rint(weight.mean(axis=0) + 500.0 * rng.random(items))
+        capacity = np.floor(self.room * weight.sum(axis=1))
+        unbounded = np.full(self.constraints, -np.inf)
+        write_binary_program(path, profit, csc_array(weight), unbounded, capacity, maximise=True)
+        worth = profit / weight.mean(axis=0)
+        variation = [values.std() / values.mean() for values in (profit, worth)]
+        return np.array([np.log(items), np.log(self.constraints), self.room, *variation])

@@ -101,7 +101,11 @@ class Child:
         """Start the process, in a group of its own, which Ctrl-C at a terminal does not reach."""
         self._link, theirs = Pipe()
         command = [sys.executable, "-c", _SERVE, str(theirs.fileno()), str(os.getpid()), *self._preload]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+            "PYTHONHASHSEED": "0",  # the order of a set of strings, on which some optimizers' choices hang
+        }
         output = subprocess.DEVNULL if self._quiet else None
         with theirs, self._lock:
             if self._killed:

@@ -1,7 +1,7 @@
 """Successive halving with boosting rounds as fidelity: ASHA and Hyperband, one evaluation at a time.
 
 A configuration begins with few rounds; the best share of each rung goes on with eta times as many, trained anew (a
-table holds whole trainings), so that its price is the sum. Rungs: R, R / eta, R / eta^2, ... >= the space's least.
+table holds whole trainings), so that its price is the sum. Rungs: R, R / eta, R / eta^2, ... >= least.
 """
 
 import math
@@ -9,28 +9,31 @@ import math
 import numpy as np
 from jaxtyping import Float
 
-from harness.errors import BadInput, whole
+from harness.errors import BadInput, positive, whole
 from harness.interop.rivals import Rival, Run
 
 
 class Asha(Rival):
     """ASHA with one worker: the best 1 / eta of a rung go on, the highest rung first; where all have, a new one begins.
 
-    fidelity: the parameter that buys precision; eta: the factor between rungs. Configurations are uniform in the unit
-    cube. Source: Li, Jamieson, Rostamizadeh, Gonina, Hardt, Recht and Talwalkar 2020, "A system for massively parallel
+    fidelity: the parameter that buys precision; least: of it, at the lowest rung; eta: the factor between rungs. The
+    lower the least, the more evaluations it takes to reach the top. Configurations are uniform in the unit cube.
+    Source: Li, Jamieson, Rostamizadeh, Gonina, Hardt, Recht and Talwalkar 2020, "A system for massively parallel
     hyperparameter tuning", algorithm 2.
     """
 
-    def __init__(self, fidelity: str = "n_estimators", eta: int = 4) -> None:
-        self._fidelity, self._eta = fidelity, whole("eta", eta, 2)
+    def __init__(self, fidelity: str = "n_estimators", eta: int = 4, least: float = 1.0) -> None:
+        self._fidelity, self._eta, self._least = fidelity, whole("eta", eta, 2), positive("least", least)
 
     def start(self, run: Run) -> None:
-        """Lay out the rungs; raises BadInput for a space without the fidelity."""
+        """Lay out the rungs; raises BadInput for a space without the fidelity, or without so little of it."""
         if self._fidelity not in run.space.names:
             raise BadInput(f"fidelity must be one of {', '.join(run.space.names)}, got {self._fidelity}")
         self._run, self._rng = run, np.random.Generator(np.random.PCG64(run.seed))
         p = run.space.parameters[run.space.names.index(self._fidelity)]
-        steps = math.floor(math.log(p.high / max(p.low, 1.0), self._eta) + 1e-9)
+        if not p.low <= self._least <= p.high:
+            raise BadInput(f"least must be {self._fidelity} from {p.low:g} to {p.high:g}, got {self._least:g}")
+        steps = math.floor(math.log(p.high / self._least, self._eta) + 1e-9)
         self._rungs = [p.high / self._eta**k for k in range(steps, -1, -1)]
         self._points: list[Float[np.ndarray, " d"]] = []
         self._asked: tuple[int, int] | None = None

@@ -136,18 +136,20 @@ class CostAwareSampler(BaseSampler):
     ) -> Any:
         """Return the value of a parameter that only some trials have, or with another range.
 
-        It is chosen as all others are, from the trials that have it within its range, with the values that this trial
-        has already; at random while these trials are too few.
+        It is chosen as all others are, from the trials that have it within its range, and given the values that this
+        trial has already; at random while these trials are too few. What else they all have, but this trial not yet, is
+        chosen with it, and again when it is asked for: so parameters of one branch go together.
         """
         self._check(study)
         own = {param_name: param_distribution}
         if not param_distribution.single():
-            known = {n: d for n, d in trial.distributions.items() if n != param_name and not d.single()}
             alike = [t for t in _trials(study, _FINISHED) if len(within(t.params, own)) == 1]
-            shared = {n: d for n, d in known.items() if all(len(within(t.params, {n: d})) == 1 for t in alike)}
-            fixed = {name: trial.params[name] for name in shared}
-            found = self._suggest(study, trial, {**shared, **own}, fixed)
-            if found:
+            known = _shared({n: d for n, d in trial.distributions.items() if n != param_name}, alike)
+            others = alike[-1].distributions if alike else {}
+            coming = _shared({n: d for n, d in others.items() if n not in {param_name, *trial.distributions}}, alike)
+            fixed = {name: trial.params[name] for name in known}
+            fixed |= within(trial.system_attrs.get("fixed_params", {}), coming)
+            if found := self._suggest(study, trial, {**known, **own, **coming}, fixed):
                 return found[param_name]
         encoding = Encoding(own)
         u = stream(self._seed, _PURPOSE, "random", str(trial.number), param_name).random((1, 1))
@@ -301,3 +303,9 @@ class CostAwareSampler(BaseSampler):
 
 def _trials(study: Study, states: tuple[TrialState, ...]) -> list[FrozenTrial]:
     return study.get_trials(deepcopy=False, states=states)
+
+
+def _shared(space: Distributions, trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
+    """Return the parameters of `space`, of more than one value, that all these trials have within its range."""
+    wanted = {name: distribution for name, distribution in space.items() if not distribution.single()}
+    return {n: d for n, d in wanted.items() if all(len(within(t.params, {n: d})) == 1 for t in trials)}

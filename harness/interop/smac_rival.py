@@ -47,6 +47,7 @@ class Smac(Rival):
         smac = Facade(
             scenario,
             lambda config, seed: 0.0,  # never called: trials are asked for and told
+            model=self._forest(scenario),
             initial_design=Facade.get_initial_design(scenario, n_configs=1),
             random_design=Facade.get_random_design(scenario, probability=self._random),
             logging_level=False,
@@ -54,6 +55,18 @@ class Smac(Rival):
         )
         self._space = space
         return smac
+
+    def _forest(self, scenario: Any) -> Any:
+        """Return the facade's forest, for one thread and with no more room for leaves than a run can fill.
+
+        Room is taken and cleared for every tree: for the million leaves of SMAC's default, half of a suggestion's time.
+        """
+        from smac.model.random_forest import RandomForest
+
+        return RandomForest(
+            scenario.configspace, log_y=True, n_trees=10, ratio_features=1.0, min_samples_split=2, min_samples_leaf=1,
+            max_leaf_nodes=max(1024, 2 * self._run.iterations), seed=scenario.seed, n_jobs=1,
+        )  # fmt: skip
 
     def ask(self) -> Float[ndarray, " d"]:
         """Return the configuration of SMAC's next trial."""

@@ -1,5 +1,6 @@
 """The figures on made-up records of several completeness levels: their numbers, captions and files."""
 
+import itertools
 import xml.etree.ElementTree as ET
 from contextlib import nullcontext
 from pathlib import Path
@@ -9,6 +10,7 @@ import pandas as pd
 import pytest
 from conftest import not_drawing
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from synthetic_records import Way, frame
 
 import datasets
@@ -16,7 +18,7 @@ import pipelines
 from analysis.equal_cost import PRICED, PRICES
 from analysis.figures import front_figures, trace_figures
 from analysis.figures.f3_f5 import effective_alpha
-from analysis.plotting import Drawn, new_figure, place_labels, save, style
+from analysis.plotting import Drawn, colour_of, new_figure, place_labels, save, style
 from analysis.traces import collect
 from datasets.errors import BadInput
 
@@ -54,7 +56,9 @@ def drawn(least: pd.DataFrame, partial: pd.DataFrame, tmp_path_factory: pytest.T
         folder = tmp_path_factory.mktemp(level)
         for name in {"least": ["f3"], "partial": ["f3", "f4", "f5", "f6"]}[level]:
             with nullcontext() if name == "f3" else not_drawing():  # one figure's files stand for all
-                out[f"{level}-{name}"] = trace_figures()[name](collect(rows), folder)
+                # for ranks runs that could not go on: of those that were merely planned shorter there is no panel
+                planned = rows.assign(iterations=300) if name in ("f4", "f6") else rows
+                out[f"{level}-{name}"] = trace_figures()[name](collect(planned), folder)
     return out
 
 
@@ -115,9 +119,7 @@ def test_f3_shows_what_the_same_money_buys_with_ei_stopped(drawn: dict[str, Draw
     assert [row["error_pct"], row["cost_pct"]] == pytest.approx(expected.tolist())
     prices = numbers[numbers["acq"] == PRICED]
     assert len(prices) == 2 * len(PRICES) and (prices["cost_pct"] <= 100 + 1e-9).all()
-    assert (
-        "EI after n evaluations (number: n), EI stopped where no choice pays at a price" in drawn["partial-f3"].caption
-    )
+    assert "EI after n evaluations, EI stopped where no choice pays at a price" in drawn["partial-f3"].caption
 
 
 def test_f3_captions_say_what_was_averaged(drawn: dict[str, Drawn]) -> None:
@@ -130,7 +132,7 @@ def test_f3_captions_say_what_was_averaged(drawn: dict[str, Drawn]) -> None:
 
 def test_f5_left_numbers_and_uneven_counts(drawn: dict[str, Drawn], partial: pd.DataFrame) -> None:
     numbers = drawn["partial-f5"].numbers
-    left = numbers[(numbers["panel"] == "left") & ~numbers["acq"].isin(STOPPED)].set_index(["statistic", "method"])
+    left = numbers[(numbers["panel"] == "above") & ~numbers["acq"].isin(STOPPED)].set_index(["statistic", "method"])
     assert set(left.index.get_level_values("method")) == set(partial["method"])
     percent = ends(partial)["cost"]
     percent = 100 * percent.div(percent["ei"], axis=0)
@@ -141,7 +143,7 @@ def test_f5_left_numbers_and_uneven_counts(drawn: dict[str, Drawn], partial: pd.
 
 def test_f5_right_averages_supported_proposals_only(drawn: dict[str, Drawn], partial: pd.DataFrame) -> None:
     numbers = drawn["partial-f5"].numbers
-    right = numbers[numbers["panel"] == "right"]
+    right = numbers[numbers["panel"] == "below"]
     proposed = partial[(partial["acq"] == "cei") & (partial["step"] >= 5)]
     expected = proposed.groupby(["method", "step"])["effective_alpha"].agg(["mean", "count", "median"])
     found = right.set_index(["method", "iteration"]).sort_index()
@@ -204,7 +206,9 @@ def test_rank_numbers_by_plain_loops(
 
 @pytest.mark.usefixtures("undrawn")
 def test_captions_name_the_error_that_was_judged(partial: pd.DataFrame, tmp_path: Path) -> None:
-    caption = " ".join(trace_figures()["f6"](collect(partial, judge="test"), tmp_path).caption.lower().split())
+    caption = " ".join(
+        trace_figures()["f6"](collect(partial.assign(iterations=300), judge="test"), tmp_path).caption.lower().split()
+    )
     assert "best test error" in caption and "validation error" not in caption
 
 
@@ -233,39 +237,70 @@ def test_f5_needs_cei_and_f6_two_methods(least: pd.DataFrame, tmp_path: Path) ->
 @pytest.mark.usefixtures("undrawn")
 def test_f5_without_any_supported_choice(least: pd.DataFrame, tmp_path: Path) -> None:
     found = trace_figures()["f5"](collect(least.assign(effective_alpha=np.nan)), tmp_path)
-    left = found.numbers[found.numbers["panel"] == "left"]
+    left = found.numbers[found.numbers["panel"] == "above"]
     left = left[~left["acq"].isin(STOPPED)]
     assert left["method"].tolist() == ["ei", "eipu", "cei(lam=0.1)"] * 2 and (left["n"] == 1).all()
     assert "Left out are the 100.0% of CEI's choices" in found.caption
-    assert found.numbers.loc[found.numbers["panel"] == "right", "value"].isna().all()
+    assert found.numbers.loc[found.numbers["panel"] == "below", "value"].isna().all()
 
 
 def test_labels_lie_neither_on_markers_nor_on_one_another_and_near_their_points() -> None:
     with style():
         figure, plots = new_figure(6.4, 4.4, "")
         axes = plots.subplots()
-        x, y = np.array([20.0, 50.0, 50.5, 51.0, 52.0]), np.array([50.0, 50.0, 50.4, 50.2, 49.9])
+        x, y = np.r_[20.0, np.linspace(50, 53, 12)], np.r_[50.0, 50 + 0.4 * np.sin(np.arange(12))]
         axes.plot(x, y, "o", markersize=5)
         axes.set(xlim=(0, 100), ylim=(40, 60))
         axes.axhline(50)  # a line without markers is no obstacle
-        labels = [axes.text(a, b, f"{k}", fontsize=7) for k, (a, b) in enumerate(zip(x, y, strict=True))]
+        labels = [axes.text(a, b, f"label {k}", fontsize=7) for k, (a, b) in enumerate(zip(x, y, strict=True))]
         place_labels(axes, labels)
-        boxes = [label.get_window_extent() for label in labels if label.get_visible()]
+        boxes = [label.get_window_extent() for label in labels]
         points = axes.transData.transform(np.column_stack([x, y]))
-    assert labels[0].get_visible() and len(boxes) >= 4
+        leads = [line for line in axes.lines if line.get_linewidth() == 0.5]
+    far = 0
     for k, box in enumerate(boxes):
-        assert not box.count_overlaps(boxes[k + 1 :])
+        assert labels[k].get_visible() and not box.count_overlaps(boxes[k + 1 :])
         away = np.hypot(*(np.clip(points, box.min, box.max) - points).T)
-        assert 0 < away.min() <= 20 * figure.dpi / 72
+        assert away.min() > 0 and away[k] <= 60 * figure.dpi / 72
+        far += away[k] > 9 * figure.dpi / 72
+    assert len(leads) == far > 0, "a line from each that stands off to its own point"
+
+
+def test_ranks_of_runs_that_are_too_short_are_no_figure(partial: pd.DataFrame, tmp_path: Path) -> None:
+    with pytest.raises(
+        BadInput, match=r"^F6 needs runs that go on until the minimal budget is spent \(make time\): too"
+    ):
+        trace_figures()["f6"](collect(partial), tmp_path)
+
+
+def test_a_method_has_its_colour_and_families_go_from_dark_to_light() -> None:
+    def light(method: str) -> float:
+        r, g, b = to_rgb(colour_of(method))
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b
+
+    for family in ("eialpha(alpha={})", "cei(lam={})"):
+        shades = [light(family.format(v)) for v in (0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)]
+        assert all(b - a > 0.008 for a, b in itertools.pairwise(shades))
+    assert colour_of("eipu") == colour_of("eialpha(alpha=1)") != colour_of("cei(lam=1)")
+    assert colour_of("ei") == "#000000" and colour_of("mine(lambda=2)") == colour_of("mine(lambda=2)")
 
 
 @pytest.mark.usefixtures("undrawn")
 def test_f5_draws_both_medians(partial: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    both, found = partial.assign(effective_alpha_high=partial["effective_alpha"] * 2), list[Axes]()
+    rows, found = partial.copy(), list[Axes]()
+    rows.loc[(rows["lam"] == 0.5) & rows["step"].isin([9, 20]) & (rows["seed"] == 0), "effective_alpha"] = np.nan
+    rows.loc[(rows["lam"] == 0.5) & (rows["step"] == 20), "effective_alpha"] = np.nan
+    both = rows.assign(effective_alpha_high=rows["effective_alpha"] * 2)
     monkeypatch.setattr("analysis.figures.f3_f5.save", lambda f, *rest: found.extend(f.axes) or save(f, *rest))
     drawn = trace_figures()["f5"](collect(both), tmp_path)
-    curve = drawn.numbers[(drawn.numbers["panel"] == "right") & (drawn.numbers["method"] == "cei(lam=0.5)")]
-    shown = [np.asarray(line.get_ydata(), dtype=float) for line in found[1].lines]
-    for statistic in ("value", "upper"):
-        expected = curve[statistic].to_numpy(dtype=float)
-        assert any(len(y) == len(expected) and np.allclose(y, expected) for y in shown), statistic
+    curve = drawn.numbers[(drawn.numbers["panel"] == "below") & (drawn.numbers["method"] == "cei(lam=0.5)")]
+    shown = [np.asarray(line.get_ydata(), dtype=float) for line in found[2].lines]
+    few = curve["n"] < 2  # of four runs' choices
+    assert 0 < few.sum() < len(few)
+    for statistic in ("value", "upper"):  # what rests on too few parts the line
+        expected = curve[statistic].where(~few).to_numpy(dtype=float)
+        assert any(len(y) == len(expected) and np.allclose(y, expected, equal_nan=True) for y in shown), statistic
+    assert (
+        f"Not drawn: iterations with fewer such choices than 10, or than half of the runs ({few.sum()} of 25 at 0.5)"
+        in drawn.caption
+    )

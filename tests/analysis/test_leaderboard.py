@@ -1,5 +1,6 @@
 """The leaderboard on made-up records, other people's optimizers among them, against brute force."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,8 @@ from synthetic_records import Way, frame, on_disk
 
 from analysis.__main__ import main
 from analysis.equal_cost import BUDGETS
-from analysis.leaderboard import tracks
+from analysis.leaderboard import milliseconds, tracks
+from analysis.report import sections
 from datasets.errors import BadInput
 
 GRID = [("wind", "clean"), ("wind", "onehot"), ("hiva", "clean"), ("wine", "clean")]
@@ -52,6 +54,20 @@ def test_both_tracks_with_other_peoples_optimizers(tmp_path: Path, capsys: pytes
             assert np.allclose(row[["error_pct", "low", "high", "rank"]].to_numpy(float), expected, rtol=1e-4)
             assert row["n"] == len(values)
     assert "leaderboard.png" in capsys.readouterr().out
+    text = (tmp_path / "out/leaderboard.md").read_text()
+    for k, wanted in enumerate(("discrete", "continuous")):
+        said = re.findall(r"At 100 % .*EI-n .*?: (.*?); .*: (.*?)\. Ahead .* mean: (.*)\.", text)[k]
+        at = numbers[(numbers["track"] == wanted) & (numbers["cost_pct"] == 100)].set_index("method")
+        outside = at.loc[["tpe", "cfo", "asha"]].sort_values("error_pct")
+        rows = (
+            outside["off_high"] < 0,
+            outside["off_low"] > 0,
+            outside["error_pct"] < at.loc["cei(lam=0.1)", "error_pct"],
+        )
+        assert said == tuple(", ".join(outside.index[row]) or "none" for row in rows)
+    (section,) = sections.leaderboard(tmp_path / "out")
+    assert section.text[0].count("### ") == 2 and "error (%) at 20 %" in section.text[0]
+    assert "make leaderboard" in sections.leaderboard(tmp_path)[0].text[0]
 
 
 def test_one_line_where_there_is_no_track_or_no_ei() -> None:
@@ -59,3 +75,10 @@ def test_one_line_where_there_is_no_track_or_no_ei() -> None:
         tracks(frame(GRID, WAYS[1:], SEEDS, STEPS), {})
     with pytest.raises(BadInput, match="none of evaluator=replay, surface"):
         tracks(frame(GRID, WAYS, SEEDS, STEPS, evaluator="live"), {})
+
+
+def test_own_time_is_the_mean_but_for_the_first_suggestion() -> None:
+    """Of the run 0: design, loading, then a model at every other suggestion; of the run 1, one suggestion alone."""
+    ms = [0.0, 900.0, 9.0, 1.0, 9.0, 1.0, 7.0]
+    timings = pd.DataFrame({"spec": "s", "seed": [0] * 6 + [1], "step": [0, 1, 2, 3, 4, 5, 1], "propose_ms": ms})
+    assert milliseconds(timings.assign(fit_ms=0.0)).to_dict() == {("s", 0): 5.0, ("s", 1): 7.0}

@@ -110,7 +110,7 @@ def test_a_damaged_record_is_refused_and_done_again(tmp_path: Path, capsys: pyte
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ("scenario=[none]", "unknown scenario 'none'; allowed: highs_auctions, highs_set_cover, kissat_colouring"),
+        ("scenario=[none]", "unknown scenario 'none'; allowed: highs_auctions, highs_knapsacks, highs_set_cover"),
         ("budget_s=0", "budget_s must be a number > 0"),
         ("slack=1.3", r"slack must be a list, \[a,b\], got 1.3"),
         ("treatment=guess", "treatment must be one of sampled, mean, dropped, bound"),

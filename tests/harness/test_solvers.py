@@ -10,10 +10,10 @@ import pytest
 
 from datasets.errors import BadInput
 from harness.configurator import solvers
-from harness.configurator.instances import Auctions, Colouring, SetCover
+from harness.configurator.instances import Auctions, Colouring, Knapsacks, SetCover
 from harness.configurator.solvers import CRASHED, CUT, SOLVED, SolverRun
 
-SETS = [Auctions(12, 30), SetCover(15, 30, 0.1), Colouring(20, 3, 0.3, 3)]
+SETS = [Auctions(12, 30), SetCover(15, 30, 0.1), Knapsacks(12, 3), Colouring(20, 3, 0.3, 3)]
 
 
 def needs(instances: Any) -> None:
@@ -79,6 +79,26 @@ def test_an_auction_sells_no_item_twice_and_takes_the_most(tmp_path: Path) -> No
     allowed = (inside @ choices.T <= 1).all(axis=0)
     highs.run()
     assert sign * highs.getInfo().objective_function_value == pytest.approx((choices @ value)[allowed].max())
+
+
+def test_a_knapsack_keeps_to_its_room_and_takes_the_most(tmp_path: Path) -> None:
+    pytest.importorskip("highspy", reason="the extra `solvers` is not installed")
+    Knapsacks(10, 3, room=0.4).write(1, tmp_path / "0.mps")
+    highs = read_model(tmp_path / "0.mps")
+    program = highs.getLp()
+    from scipy.sparse import csc_array
+
+    weight = csc_array((program.a_matrix_.value_, program.a_matrix_.index_, program.a_matrix_.start_)).toarray()
+    assert weight.shape[0] == 3 and weight.min() >= 1 and weight.max() <= 1000
+    room = np.array(program.row_upper_)
+    assert np.array_equal(room, np.floor(0.4 * weight.sum(axis=1)))
+    sign = 1.0 if "kMaximize" in str(program.sense_) else -1.0
+    profit = sign * np.array(program.col_cost_)
+    assert (np.abs(profit - weight.mean(axis=0) - 250.0) <= 250.5).all()
+    choices = np.array(list(itertools.product((0, 1), repeat=len(profit))))
+    allowed = (weight @ choices.T <= room[:, None]).all(axis=0)
+    highs.run()
+    assert sign * highs.getInfo().objective_function_value == pytest.approx((choices @ profit)[allowed].max())
 
 
 def test_highs_solves_is_capped_and_gets_its_settings(tmp_path: Path) -> None:

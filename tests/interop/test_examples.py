@@ -44,3 +44,18 @@ def test_an_optimizer_of_ones_own() -> None:
     made.start(Run(XGBOOST_SPACE, 1, 10, 1, None))
     made.tell(np.ones(7), 2.0, 1.0)
     assert ((made.ask() >= 0.5) & (made.ask() <= 1.0)).all()
+
+
+def test_both_packages_of_optunahub(tmp_path: Path) -> None:
+    from tabular_cache.export import to_optunahub
+    from tabular_cache.table import TABLES
+
+    optuna = pytest.importorskip("optuna", minversion="5", reason="needs the extra `optuna`")
+    pytest.importorskip("optunahub", reason="needs the package `optunahub`")
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    to_optunahub([("abalone", "clean")], TABLES, tmp_path)
+    names = dict[str, Any]()
+    exec(compile(example("Tables for other tools").replace("FOLDER", str(tmp_path)), "README.md", "exec"), names)
+    costs = [trial.user_attrs["cost"] for trial in names["study"].trials]
+    assert len(costs) == 30 and min(costs) > 0
+    assert names["study"].best_value < min(trial.value for trial in names["study"].trials[:5])

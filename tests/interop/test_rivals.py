@@ -129,6 +129,7 @@ def test_settings_that_make_no_sense_are_refused_in_a_line(outside: tuple[str, s
         (["optimizer=asha", "lam=0.1"], "lam is set, but optimizer=asha chooses by itself"),
         (["optimizer=nobody"], "unknown optimizer 'nobody'; allowed: asha"),
         (["optimizer=asha", "optimizer.eta=1"], "eta must be a whole number >= 2, got 1"),
+        (["optimizer=asha", "optimizer.least=0"], "least must be a number > 0, got 0"),
         (["optimizer=asha", "+optimizer.speed=1"], "Asha has no setting 'speed'"),
         (["optimizer=ei", *outside], "ei is the name of an acquisition of the project"),
         (["optimizer=first", outside[0]], "it would run as code; if you trust it"),
@@ -184,6 +185,12 @@ def test_asha_promotes_the_best_quarter_of_each_rung() -> None:
         assert min(rungs[low]) in rungs[high] or found[-1][1] == min(rungs[low])
 
 
+def test_the_least_fidelity_is_that_of_the_lowest_rung() -> None:
+    assert {rounds for rounds, _ in played(Asha(least=16), 100)} == {16, 64}
+    with pytest.raises(BadInput, match="least must be n_estimators from 1 to 64, got 65"):
+        played(Hyperband(least=65), 1)
+
+
 def test_hyperband_runs_the_brackets_of_its_paper() -> None:
     """R = 64, eta = 4: n = 64, 22, 8, 4 configurations in brackets s = 3, 2, 1, 0, cut to a quarter at each rung."""
     found = played(Hyperband(), 64 + 16 + 4 + 1 + 22 + 5 + 1 + 8 + 2 + 4 + 64)
@@ -193,6 +200,19 @@ def test_hyperband_runs_the_brackets_of_its_paper() -> None:
     )
     assert rounds == want
     assert sorted(x for _, x in found[:64])[:16] == [x for _, x in found[64:80]]
+
+
+def test_smacs_forest_is_its_facades_but_for_room_and_threads() -> None:
+    smac = pytest.importorskip("smac", reason="needs the extra `rivals`")
+    from harness.interop.smac_rival import Smac
+
+    rival = Smac()
+    rival.start(Run(ROUNDS, 3, 100, 5, None))
+    rival.tell(np.zeros(2), 1.0, 1.0)
+    rival.ask()
+    theirs = smac.HyperparameterOptimizationFacade.get_model(rival._smac.scenario)
+    own, kept = rival._smac._model._rf_opts, {**theirs._rf_opts, "max_leaf_nodes": 1024, "n_jobs": 1}
+    assert own == kept
 
 
 @pytest.mark.parametrize("name", options("optimizer"))

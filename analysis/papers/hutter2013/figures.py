@@ -121,8 +121,8 @@ def slack_table(numbers: pd.DataFrame, cells: pd.DataFrame) -> str:
         row |= {f"RMSE {t}": text for t, text in zip(TREATMENTS, shown, strict=True)}
         rows.append(row | {f"LL {t}": captions.format_number(own["log_likelihood"][t]) for t in TREATMENTS})
     return (
-        f"## Capped evaluations, on the tables\n\n{scope(cells, 'tables')}. RMSE of log cost (natural log; mean "
-        "and 95 % interval over cells), LL: mean log-likelihood of a true log cost, median over cells, sd at least "
+        f"## Capped evaluations, on the tables\n\n{scope(cells, 'tables')}. RMSE of log cost (natural log): mean "
+        f"over cells. {intervals(cells)} LL: mean log-likelihood of a true log cost, median over cells, sd at least "
         f"0.01.\n\n{markdown_table(pd.DataFrame(rows))}"
     )
 

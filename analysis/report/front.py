@@ -1,0 +1,151 @@
+"""The numbers behind the page's interactive front: each method's cost and error on every problem, means over seeds.
+
+The page averages them as `analysis.equal_cost` does: over the cells (problem and seed) that all methods have, a mean
+within each data set, then the mean over data sets with its t interval. So that this comes of means over seeds, the
+number of seeds behind each goes along, which is the weight of a problem within its data set:
+
+    mean of a data set = sum_p w_p v_p / sum_p w_p,   w_p the seeds of problem p, v_p the mean over them.
+
+Notation: M methods, P problems, S numbers of evaluations, B budgets in percent of what EI's N evaluations cost.
+"""
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Float, Int
+from scipy import stats
+
+from analysis.captions import intervals, plural, scope
+from analysis.equal_cost import EqualCost, families
+from analysis.gains import FLAT
+from analysis.plotting import colour_of
+from analysis.selection import left_aside
+from analysis.statistics import LEVEL, group_means
+from analysis.traces import EI, PROBLEM, at_step, short, spent
+from datasets.catalogue import entries
+from datasets.errors import BadInput
+
+BUDGETS = tuple(range(5, 105, 5))
+MOST_LENGTHS = 12  # numbers of evaluations that the page can show
+_STEPS = 2**16 - 2  # of a packed number; one more code stands for none
+
+
+def packed(values: Float[np.ndarray, "..."]) -> dict[str, Any]:
+    """Return positive numbers as 16 bits each, evenly spaced in the logarithm, in base64; NaN stays NaN.
+
+    low, high: the logarithms of the smallest and largest. A number comes back within a relative error of
+    (high - low) / 2^17. Raises ValueError for one that is not positive.
+    """
+    if (values <= 0).any() or np.isinf(values).any():
+        raise ValueError("only positive finite numbers can be packed")
+    logs = np.log(values, where=np.isfinite(values), out=np.full(values.shape, np.nan))
+    low, high = (float(np.nanmin(logs)), float(np.nanmax(logs))) if np.isfinite(logs).any() else (0.0, 0.0)
+    codes = np.rint((logs - low) / ((high - low) or 1.0) * _STEPS)
+    whole = np.where(np.isfinite(codes), codes, _STEPS + 1).astype("<u2")
+    return {"low": low, "high": high, "data": base64.b64encode(whole.tobytes()).decode()}
+
+
+def lengths(n: int, design: int) -> list[int]:
+    """Return the numbers of evaluations shown: from the initial design to n in about even steps, n among them."""
+    step = max(1, -(-n // (MOST_LENGTHS - 2)))
+    return sorted({design, *range(step, n, step), n} - set(range(design)))
+
+
+def numbers(runs: EqualCost) -> dict[str, Any]:
+    """Return all that the page needs, as JSON values: methods, problems, packed numbers, and the t quantiles.
+
+    Raises BadInput where no problem and seed has a successful evaluation of every method.
+    """
+    design = int(runs.traces.proposed[runs.rows].argmax(axis=2).max()) or 1
+    steps = lengths(runs.n, design)
+    cost, error = _after(runs, steps)
+    at_budget = _within(runs, BUDGETS)
+    if not np.isfinite(at_budget).all(axis=2).any():
+        raise BadInput("no problem and seed in which every method has a successful evaluation within EI's cost")
+    problem, index = runs.cells.groupby(PROBLEM, sort=True).ngroup().to_numpy(), _problems(runs)
+    kept_after, kept_within = (np.isfinite(values).all(axis=2) for values in (error, at_budget))
+    datasets = index["dataset"].nunique()
+    return {
+        "n": runs.n, "lengths": steps, "budgets": list(BUDGETS), "judge": runs.traces.judge,
+        "methods": _methods(runs), "problems": index.to_dict("records"),
+        "quantiles": [float(stats.t.ppf((1 + LEVEL) / 2, df)) for df in range(1, max(datasets, 2))],
+        "after": {"weight": _weights(kept_after, problem), "cost": packed(_means(cost, kept_after, problem)),
+                  "error": packed(_means(error, kept_after, problem))},
+        "within": {"weight": _weights(kept_within, problem),
+                   "error": packed(_means(at_budget, kept_within, problem))},
+    }  # fmt: skip
+
+
+def _after(runs: EqualCost, steps: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Return cost and error after so many evaluations in percent of EI's after all: (C, S, M) each.
+
+    A run of fewer evaluations counts with its last.
+    """
+    cost, error = [], []
+    for rows in runs.rows.T:
+        every = runs.traces.runs["evaluations"].to_numpy()[rows]
+        done = np.minimum(np.asarray(steps)[None, :], every[:, None])
+        cost.append(100 * at_step(spent(runs.traces.cost_s[rows]), done) / runs.whole[:, None])
+        error.append(100 * at_step(runs.traces.incumbent[rows], done) / runs.final[:, None])
+    return np.stack(cost, axis=2), np.stack(error, axis=2)
+
+
+def _within(runs: EqualCost, budgets: Sequence[float]) -> Float[np.ndarray, "C B M"]:
+    budget_s = runs.whole[:, None] * (np.asarray(budgets) / 100)
+    errors = [runs.at(budget_s, method)[0] for method in range(len(runs.methods))]
+    return np.stack(errors, axis=2) * (100 / runs.final)[:, None, None]
+
+
+def _weights(kept: Bool[np.ndarray, "C K"], problem: Int[np.ndarray, " C"]) -> list[list[int]]:
+    """Return of each problem how many seeds count at each length or budget: (P, K)."""
+    counts = np.zeros((problem.max() + 1, kept.shape[1]), dtype=int)
+    np.add.at(counts, problem, kept)
+    return [[int(n) for n in row] for row in counts]
+
+
+def _means(
+    values: Float[np.ndarray, "C K M"], kept: Bool[np.ndarray, "C K"], problem: Int[np.ndarray, " C"]
+) -> Float[np.ndarray, "M P K"]:
+    """Return the means over the seeds that count, of each method, problem, and length or budget."""
+    held = np.where(kept[:, :, None], values, np.nan)
+    flat = group_means(held.reshape(len(held), -1), problem)
+    return np.moveaxis(flat.reshape(-1, *values.shape[1:]), 2, 0)
+
+
+def _problems(runs: EqualCost) -> pd.DataFrame:
+    """Return the problems in the order of their numbers: dataset, pipeline, task ("other": not the study's), flat."""
+    index = runs.cells[PROBLEM].drop_duplicates().sort_values(PROBLEM, ignore_index=True)
+    known = entries()
+    tasks = [known[name].task if name in known else "other" for name in index["dataset"]]
+    return index.assign(task=tasks, flat=index["dataset"].isin(runs.flat))
+
+
+def _methods(runs: EqualCost) -> list[Mapping[str, Any]]:
+    """Return name, label, family, parameter (alpha or lambda; none for others) and colour of every method, EI first."""
+    own = runs.traces.runs.drop_duplicates("method").set_index("method")[["alpha", "lam"]]
+    family = {m: name for name, members in families(runs.methods, runs.traces.runs).items() for m in members}
+    found: list[Mapping[str, Any]] = []
+    for method in runs.methods:
+        values = own.loc[[method]].to_numpy(dtype=float)[0]
+        known = [float(value) for value in values if np.isfinite(value) and method != EI]
+        label = short(method).translate(str.maketrans("", "", "${}"))
+        found.append({"name": method, "label": label, "family": family[method], "colour": colour_of(method),
+                      "parameter": known[0] if known else None})  # fmt: skip
+    return found
+
+
+def caption(runs: EqualCost) -> str:
+    """Return what is averaged and what is left out, for the page to say under the front."""
+    flat = ", ".join(runs.flat) or "none"
+    return (
+        f"Costs and errors are in percent of EI's after {runs.n} evaluations on the same problem and seed: "
+        f"{scope(runs.cells, runs.traces.evaluator)}. They are means over data sets of the means over what is chosen "
+        f"of each. {intervals(runs.cells)} Left out: {plural(runs.absent, 'problem-seed pair')} without runs of "
+        f"every method, {runs.zero:,} in which EI's error is 0, {runs.failed:,} in which all of EI's evaluations "
+        f"failed.{left_aside(runs.sparse)} Flat data sets, on which {FLAT:.0%} or more of random configurations have "
+        f"one and the same error: {flat}. The page holds means over seeds at {len(lengths(runs.n, 5))} numbers of "
+        f"evaluations and {len(BUDGETS)} budgets, rounded to a ten-thousandth or so."
+    )
