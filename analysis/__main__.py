@@ -6,14 +6,13 @@ holds one folder of records per setting. `costs` draws F2 and F8 from the record
 and F9 from runs under several cost models. `claims` holds the paper's claims against the records, `budgets` writes
 the minimal budget of every problem, `anytime` compares families of methods with EI stopped early, at equal cost
 (anytime.md and its figure), `leaderboard` every optimizer, ours and others', on each track (leaderboard.md and its
-figure), `fronts` draws F1 and F7 from the fronts that `python -m harness fronts=true` keeps, and `sensitivities` asks
-whether a claim's verdict depends on a setting (one folder of records per setting). `run` draws one run step by step
-(run.png; dataset=, pipeline=, method= and seed= name it where there are several), `demo` makes a page of what a few
-runs can tell.
-`best` tells the best configuration found on each data set; `tables` draws the measured tables; `utilities` ranks
-utilities and cost rules together (study=utilities), with the time that the optimizer itself takes. `censored` draws C1
-to C3 and writes their tables from the records of `python -m tabular_cache censored` and of
-`python -m harness.configurator`.
+figure), `new_methods` prints the outcome of the registered test (NEW_METHODS.md), `fronts` draws F1 and F7 from the
+fronts that `python -m harness fronts=true` keeps, and `sensitivities` asks whether a claim's verdict depends on a
+setting (one folder of records per setting). `run` draws one run step by step (run.png; dataset=, pipeline=, method= and
+seed= name it where there are several), `demo` makes a page of what a few runs can tell. `best` tells the best
+configuration found on each data set; `tables` draws the measured tables; `utilities` ranks utilities and cost rules
+together (study=utilities), with the time that the optimizer itself takes. `censored` draws C1 to C3 and writes their
+tables from the records of `python -m tabular_cache censored` and of `python -m harness.configurator`.
 """
 
 import sys
@@ -44,6 +43,7 @@ TAKES = {  # the keys that mean something to each command; the first one is made
     "budgets": ("results_dir", "out_dir", "mixed", *REFERENCE),
     "anytime": ("results_dir", "out_dir", "judge", "mixed", *REFERENCE),
     "leaderboard": ("results_dir", "out_dir", "judge", "mixed", *REFERENCE),
+    "new_methods": ("results_dir", "out_dir", "judge", "mixed", *REFERENCE),
     "fronts": _COMPARED,
     "demo": ("results_dir", "out_dir"),
     "run": ("results_dir", "out_dir", *_RUN),
@@ -257,6 +257,18 @@ def do_leaderboard(arguments: Arguments) -> int:
     print(leaderboard.write(drawn, found, arguments.out_dir))
     print_files({"leaderboard": drawn})
     return SOME_FAILED if why else 0
+
+
+def do_new_methods(arguments: Arguments) -> int:
+    """Print the outcome of the registered test (NEW_METHODS.md); write new_methods.md and its CSVs."""
+    from analysis import new_methods
+    from analysis.traces import read_evaluations
+    from harness.records import read_timings
+
+    frame, timings = read_evaluations(arguments.results_dir), read_timings(arguments.results_dir)
+    judge, mixed = arguments.options["judge"], arguments.mixed
+    print(new_methods.report(frame, timings, arguments.components, arguments.out_dir, judge, mixed))
+    return 0
 
 
 def do_fronts(arguments: Arguments) -> int:

@@ -60,7 +60,7 @@ def standing(runs: EqualCost, thinking_ms: pd.Series) -> tuple[pd.DataFrame, dic
     budget_s = runs.whole[:, None] * (np.asarray(BUDGETS) / 100)
     every = [runs.at(budget_s, method) for method in range(len(runs.methods))]
     error, done, ended = (np.stack(parts, axis=2) for parts in zip(*every, strict=True))
-    ms, rows, tests = _own_time(runs, thinking_ms), [], {}
+    ms, rows, tests = own_time(runs, thinking_ms), [], {}
     for k, budget in enumerate(BUDGETS):
         kept = np.isfinite(error[:, k]).all(axis=1)
         if not kept.any():
@@ -82,7 +82,7 @@ def standing(runs: EqualCost, thinking_ms: pd.Series) -> tuple[pd.DataFrame, dic
     return pd.concat(rows, ignore_index=True), tests
 
 
-def _own_time(runs: EqualCost, thinking_ms: pd.Series) -> Float[np.ndarray, " M"]:
+def own_time(runs: EqualCost, thinking_ms: pd.Series) -> Float[np.ndarray, " M"]:
     """Return each method's median over its runs that are compared, NaN without a timing."""
     table = runs.traces.runs
     run = pd.MultiIndex.from_arrays([table["spec"].astype(str), table["seed"]])

@@ -1,9 +1,9 @@
 """`python -m harness.compile_all`: compile now, once, what any shipped method would compile when it is run.
 
-What is compiled follows from types that only a run knows. So this is a rehearsal: every acquisition, utility, surrogate
-and cost model of `configs` takes a few steps on a replayed problem, with as many observations as make the engine change
-its ways (`sizes`). `make setup` does it; without it, the first runs do, each what it needs. Where nothing is missing it
-takes some ten seconds of loading and stepping, so it may be repeated.
+What is compiled follows from types that only a run knows. So this is a rehearsal: every acquisition, utility,
+surrogate, cost model and so on of `configs` takes a few steps on a replayed problem, with as many observations as make
+the engine change its ways (`sizes`). `make setup` does it; without it, the first runs do, each what it needs. Where
+nothing is missing it takes some ten seconds of loading and stepping, so it may be repeated.
 """
 
 import contextlib
@@ -18,6 +18,7 @@ from harness.config import CONFIGS, options
 from harness.errors import BadInput
 
 COMPONENTS = ("surrogate", "cost_model", "utility")
+MORE = ("curves", "stopping")  # components that a run may do without
 ASKS = 3  # a fit of its own, one that goes on from it, and predictions that remember
 SEED = 0
 _OTHERS = {"surrogate": ("gpyopt", "gp_transfer")}  # another library's; the default's with what takes long to learn
@@ -46,6 +47,7 @@ def rehearsals() -> list[Rehearsal]:
             own = str(config.get("rule", config)["_target_"]).startswith("harness.")
             if own and name != usual[group] and name not in _OTHERS.get(group, ()):
                 found.append(Rehearsal(usual | {group: name}, all_sizes))
+    found += [Rehearsal(usual | {group: name}, all_sizes) for group in MORE for name in options(group)]
     return found + [Rehearsal(usual | {"acq": "ei", "utility": name}, all_sizes) for name in options("utility")]
 
 
@@ -94,9 +96,9 @@ def _take_steps(rehearsal: Rehearsal) -> None:
     evaluator = instantiate(_config("evaluator", names["evaluator"]))
     problem = evaluator.open(first["dataset"], first["pipeline"], SEED)
     design = problem.initial(most)
+    optimizer = _optimizer(names, most, sum(problem.true_cost_s(design.unit)))
+    problem = optimizer.start(problem)
     outcomes = [problem.evaluate(int(candidate)) for candidate in design.ids]
-    optimizer = _optimizer(names, most, sum(outcome.cost_s for outcome in outcomes))
-    optimizer.start(problem)
     screened = get_object(str(_config("utility", names["utility"])["_target_"])).bounded
     given = 0
     for size in rehearsal.sizes:
@@ -115,7 +117,8 @@ def _optimizer(names: Mapping[str, str], n: int, cost_s: float) -> Any:
     """Return an optimizer of these components for somewhat more than `n` evaluations of `cost_s` seconds together."""
     from harness.study import make_optimizer
 
-    components, rule = {group: _config(group, names[group]) for group in COMPONENTS}, _config("acq", names["acq"])
+    groups, rule = (*COMPONENTS, *(group for group in MORE if group in names)), _config("acq", names["acq"])
+    components = {group: _config(group, names[group]) for group in groups}
     settings: dict[str, Any] = {"iterations": 2 * n, "n_initial": 5, "seed": SEED}
     try:
         return make_optimizer(components, rule["rule"], settings)

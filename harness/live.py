@@ -21,7 +21,20 @@ from jaxtyping import Float, Int
 
 from harness.errors import BadInput, number, whole
 from harness.execution.sandbox import CAPPED, DONE, HUNG, START_S, Child, Outcome, limit_cpu, limited_memory
-from harness.problem import FAILED, OK, OUT_OF_MEMORY, TIMEOUT, About, ContinuousProblem, Evaluation, Evaluator, cap
+from harness.problem import (
+    FAILED,
+    OK,
+    OUT_OF_MEMORY,
+    PREFIX_GRID,
+    TIMEOUT,
+    About,
+    ContinuousProblem,
+    Curve,
+    Evaluation,
+    Evaluator,
+    Stop,
+    cap,
+)
 from harness.space import XGBOOST_SPACE
 from pipelines import prepare
 from pipelines.prepared import Prepared
@@ -88,7 +101,6 @@ class RoundTimer(xgb.callback.TrainingCallback):
         }
 
 
-PREFIX_GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 TREE_METHODS = ("exact", "hist", "approx")
 _SEED = 0  # one fixed seed: f(x) and c(x) are functions of x alone
 _LOG_LOSS_FLOOR = 1e-15
@@ -263,7 +275,9 @@ _loaded: tuple[int | None, Prepared | None] = None, None  # the child's id, and 
 _data: Prepared  # in the child
 
 
-def train_within(data: Prepared, x: Float[np.ndarray, " d"], tree_method: str, limits: Limits) -> Training:
+def train_within(
+    data: Prepared, x: Float[np.ndarray, " d"], tree_method: str, limits: Limits, prefixes: Sequence[int] = ()
+) -> Training:
     """Train in this process's child, which is started when it is first needed and ends with this process.
 
     Never raises for what a training does: past a limit, or if the child dies, the training has that status, no rounds.
@@ -275,7 +289,7 @@ def train_within(data: Prepared, x: Float[np.ndarray, " d"], tree_method: str, l
         _loaded = _child.pid, data
     if outcome is None or outcome.status == DONE:
         wall_s = None if limits.seconds is None else START_S + _SLACK * limits.seconds
-        outcome = _child.ask(_train, x, tree_method, limits, wall_s=wall_s)
+        outcome = _child.ask(_train, x, tree_method, limits, prefixes, wall_s=wall_s)
     if outcome.status == DONE:
         result: Training = outcome.value
         return result
@@ -287,7 +301,7 @@ def _load(data: Prepared) -> None:
     _data = data
 
 
-def _train(x: Float[np.ndarray, " d"], tree_method: str, limits: Limits) -> Training:
+def _train(x: Float[np.ndarray, " d"], tree_method: str, limits: Limits, prefixes: Sequence[int]) -> Training:
     """Train on the data that this process holds; raises MemoryError where scoring runs out of memory."""
     seconds = limits.seconds
 
@@ -297,7 +311,7 @@ def _train(x: Float[np.ndarray, " d"], tree_method: str, limits: Limits) -> Trai
     limit_cpu(None if seconds is None else seconds + _BEYOND_S)
     try:
         with limited_memory(limits.memory_mb):
-            return train(_data, x, (), tree_method, seconds, fitted=scoring)
+            return train(_data, x, prefixes, tree_method, seconds, fitted=scoring)
     finally:
         limit_cpu(None)
 
@@ -330,6 +344,8 @@ class LiveProblem(ContinuousProblem):
     pace: as for `train`: costs are then at the reference machine's pace. Without limits only.
     """
 
+    rounds = "n_estimators"
+
     def __init__(
         self,
         data: Prepared,
@@ -354,25 +370,33 @@ class LiveProblem(ContinuousProblem):
         """Train in a child process that the kernel ends soon after `cap_s` CPU seconds, even within a round."""
         seconds = min(cap(cap_s), math.inf if self._limits.seconds is None else self._limits.seconds)
         limits = replace(self._limits, seconds=seconds if seconds < math.inf else None)
-        found = self._measure(self._native[candidate - self._first], limits)
+        found = self._measure(self.native(candidate), limits)
         if found.status == OK and found.cost_s > cap_s:  # its last round went past the cap
             return replace(found, error=math.nan, test_error=math.nan, status=TIMEOUT)
         return found
 
-    def _measure(self, x: Float[np.ndarray, " d"], limits: Limits) -> Evaluation:
+    def evaluate_with_curve(self, candidate: int, stop: Stop | None = None) -> Evaluation:
+        """Train, and score the model after each number of rounds of PREFIX_GRID too; raises ValueError for `stop`."""
+        if stop is not None:
+            raise ValueError(f"{self.name}: live trainings are not stopped")
+        return self._measure(self.native(candidate), self._limits, PREFIX_GRID)
+
+    def _measure(self, x: Float[np.ndarray, " d"], limits: Limits, prefixes: Sequence[int] = ()) -> Evaluation:
         if self._pace is not None and limits != Limits():
             raise BadInput("trainings at the reference machine's pace take no limits, which are in seconds of this one")
         if limits == Limits():
-            result = train(self._data, x, (), self._tree_method, pace=self._pace)
+            result = train(self._data, x, prefixes, self._tree_method, pace=self._pace)
         else:
-            result = train_within(self._data, x, self._tree_method, limits)
+            result = train_within(self._data, x, self._tree_method, limits, prefixes)
         good = result.status == OK
+        columns = (result.rounds, result.val_error, result.test_error, result.scaled_s)
         return Evaluation(
             error=float(result.val_error[-1]) if good else float("nan"),
             cost_s=float(result.scaled_s[-1]) if good else result.spent_scaled_s,
             test_error=float(result.test_error[-1]) if good else float("nan"),
             wall_s=float(result.wall_s[-1]) if good else result.spent_wall_s,
             status=result.status,
+            curve=Curve(*(tuple(column.tolist()) for column in columns)) if good and prefixes else None,
         )
 
 

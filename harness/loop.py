@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from harness.curves import Rounds
 from harness.optimizer import Optimizer, Proposal
-from harness.problem import Candidates, Evaluation, Problem, WrappedProblem
+from harness.problem import Candidates, Evaluation, Problem, Stop, WrappedProblem
 from harness.records import FRONTS, MODELS, TIMINGS, TRACE, read_proposals, versions
 from harness.space import XGBOOST_SPACE, SearchSpace
 from harness.surrogates import Hyperparameters
@@ -90,11 +91,18 @@ class FrontRecorder(WrappedProblem):
 
     def evaluate(self, candidate: int) -> Evaluation:
         """Note the front, if this is a proposal's evaluation, and return the problem's own answer."""
-        if self._step is not None and self._optimizer.uses_models:
-            self._note(self._step, candidate)
+        self._note(candidate)
         return self._problem.evaluate(candidate)
 
-    def _note(self, step: int, chosen: int) -> None:
+    def evaluate_with_curve(self, candidate: int, stop: Stop | None = None) -> Evaluation:
+        """Do the same where the problem shows learning curves."""
+        self._note(candidate)
+        return self._problem.evaluate_with_curve(candidate, stop)
+
+    def _note(self, chosen: int) -> None:
+        if self._step is None or not self._optimizer.uses_models:
+            return
+        step = self._step
         for front in self._followed:
             self._follow(front)
         log_value, log_cost = self._optimizer.outlook(self._offered.unit)
@@ -140,11 +148,13 @@ NAN = float("nan")
 class Trace:
     """The rows of one run, as columns; `timings` holds the optimizer's own milliseconds, `models` what it fitted.
 
-    exhausted: whether it ended since the problem had nothing left to offer.
+    exhausted: whether it ended since the problem had nothing left to offer. rounds: `Problem.rounds`. An evaluation
+    with a learning curve has the hyperparameters of its best prefix, whose errors it has, and the cost of its training.
     """
 
-    def __init__(self, seed: int, space: SearchSpace) -> None:
+    def __init__(self, seed: int, space: SearchSpace, rounds: str | None = None) -> None:
         self._seed, self._space = seed, space
+        self._rounds = None if rounds is None else Rounds(space, rounds)
         self.exhausted = False
         self._unit: list[Any] = []
         self._columns: dict[str, list[Any]] = {name: [] for name in TRACE.names if name not in XGBOOST_SPACE.names}
@@ -180,7 +190,10 @@ class Trace:
         row = (self._seed, step, int(offered.ids[i]), *seen, *guess)
         for column, value in zip(self._columns.values(), row, strict=True):  # in the order of TRACE
             column.append(value)
-        self._unit.append(offered.unit[i])
+        x, curve = offered.unit[i], outcome.curve
+        if curve is not None and self._rounds is not None:
+            x = self._rounds.at(x, [curve.rounds[curve.best]])[0]
+        self._unit.append(x)
 
 
 Begun = Mapping[int, tuple[int, Proposal]]  # by step: the candidate that was evaluated, and why
@@ -226,10 +239,11 @@ def run(
     """Minimise `problem` and return the trace.
 
     Stops after `iterations` evaluations, the initial design included; when `tau` seconds of cost are spent
-    (the evaluation that crosses tau is in the trace: whether it counts is the analysis's to say); or when the
-    problem has nothing left to offer. begun: proposals that need not be made again (`Optimizer.forgets`).
+    (the evaluation that crosses tau is in the trace: whether it counts is the analysis's to say); when the optimizer
+    says so (`Proposal.stop`); or when the problem has nothing left to offer. begun: proposals that need not be made
+    again (`Optimizer.forgets`).
     """
-    trace, begun = Trace(seed, problem.space), begun or {}
+    trace, begun = Trace(seed, problem.space, problem.rounds), begun or {}
     spent = 0.0
     problem = optimizer.start(problem)
     design = problem.initial(min(n_initial, iterations))
@@ -245,6 +259,8 @@ def run(
                 trace.exhausted = True
                 break
             proposal = optimizer.ask(offered.unit)
+            if proposal.stop:
+                break
             index = proposal.index
             candidate = int(offered.ids[index])
         spent += _evaluate(problem, optimizer, trace, offered, index, candidate, proposal)

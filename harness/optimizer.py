@@ -19,12 +19,15 @@ from harness import cost_models
 from harness.acquisitions import CostRule, FittedData, Setup, StepContext, Utility, choose
 from harness.acquisitions.cost_rules import effective_alpha
 from harness.acquisitions.designs import Design, DesignedProblem
+from harness.acquisitions.ei import log_ei
+from harness.acquisitions.stopping import Price
 from harness.arrays import Candidates, Indices, MeanSd, PerCandidate, Vector
 from harness.compile_cache import clock_s, njit
 from harness.cost_models import CostModel
+from harness.curves import CurvedProblem, LearningCurves, Paid, Rounds, log_improvement
 from harness.errors import BadInput, whole
 from harness.normal import log
-from harness.problem import Evaluation, Problem
+from harness.problem import Curve, Evaluation, Problem
 from harness.surrogates import Hyperparameters, Posterior, Surrogate, complete
 
 # The scale on which the surrogate sees errors, and so on which utilities are computed; records keep the errors.
@@ -196,6 +199,7 @@ class Proposal:
     hyperparameters: of the surrogate as fitted, None for one that has none of a Gaussian process.
     The models' numbers are NaN, and there are no hyperparameters, where the rule uses no models.
     fit_ms, propose_ms: milliseconds spent on fitting both models and on scoring and choosing.
+    stop: whether the run is to end instead (`stopping`).
     """
 
     index: int
@@ -206,6 +210,7 @@ class Proposal:
     hyperparameters: Hyperparameters | None
     fit_ms: float
     propose_ms: float
+    stop: bool = False
 
 
 class Optimizer:
@@ -215,7 +220,8 @@ class Optimizer:
     seconds, or None. cost_statistic: what the rule takes for the cost, one of `cost_models.STATISTICS`. seed: of the
     random draws of utility and surrogate, if they make any. censored_costs: what becomes of costs that are only lower
     bounds, one of `cost_models.TREATMENTS`. error_scale: what the surrogate sees of errors, one of `SCALES`. design:
-    of the points that a run begins with, None for the problem's own.
+    of the points that a run begins with, None for the problem's own. curves: what is made of learning curves, None for
+    nothing. stopping: when a run ends before its length or budget, None for never.
     """
 
     def __init__(
@@ -233,8 +239,12 @@ class Optimizer:
         censored_costs: str = cost_models.IMPUTED,
         error_scale: str = RAW,
         design: Design | None = None,
+        curves: LearningCurves | None = None,
+        stopping: Price | None = None,
     ) -> None:
         self._design = None if design is None else complete(design, Design)
+        self._curves = None if curves is None else complete(curves, LearningCurves)
+        self._stopping = None if stopping is None else complete(stopping, Price)
         self._iterations, self._n_initial = (
             whole("iterations", iterations, 1),
             whole("n_initial", n_initial, 1),
@@ -252,9 +262,17 @@ class Optimizer:
             )
         self._utility.check(Setup(self._surrogate, self._cost_model, self._rule, tau))
         self._seed = seed
+        stops = self._curves is not None and self._curves.stop_below is not None
+        if stops and not (self._surrogate.joint and error_scale == RAW):
+            raise BadInput("curves.stop_below needs a surrogate with joint predictions, such as gp, and raw errors")
+        if self._stopping is not None and not self._rule.uses_models:
+            raise BadInput(f"stopping needs models, and {type(self._rule).__name__} uses none: leave stopping= out")
         self._serve("")
         self._n, self._points, self._outcomes = 0, np.empty((0, 0)), np.empty((0, 3))  # error, cost, censored
-        self._asked: tuple[FittedData, Vector] | None = None
+        self._charged: list[float] = []  # seconds, of each evaluation: observations are of their prefixes as well
+        self._rounds: Rounds | None = None
+        self._chosen: tuple[Vector, float, float] | None = None  # a point, its log EI, the incumbent then
+        self._asked: tuple[FittedData, Float[np.ndarray, " e"]] | None = None
 
     def start(self, problem: Problem) -> Problem:
         """Show the problem to the components, and return it as it is to be run, beginning with its own design, if any.
@@ -264,6 +282,12 @@ class Optimizer:
         self._serve(problem.name)
         self._surrogate.start(problem)
         self._cost_model.start(problem)
+        if self._curves is not None:
+            self._curves.start(problem)
+            assert problem.rounds is not None
+            self._rounds = Rounds(problem.space, problem.rounds)
+            self._paid = Paid(self._rounds)
+            problem = CurvedProblem(problem, self._hopeless if self._curves.continues else None)
         return problem if self._design is None else DesignedProblem(problem, self._design)
 
     def _serve(self, problem: str) -> None:
@@ -271,18 +295,40 @@ class Optimizer:
         self._surrogate.draw_for(self._seed, problem)
 
     def tell(self, x: Float[np.ndarray, " d"], evaluation: Evaluation) -> None:
-        """Record the evaluation of unit-cube point `x`; raises ValueError for what is no point of the cube."""
-        x, n = np.array(x, dtype=np.float64), self._n
-        d = self._points.shape[1] if n else None
-        if x.ndim != 1 or (n and len(x) != d):
+        """Record the evaluation of unit-cube point `x`, and with it some of its curve, if it has one.
+
+        Raises ValueError for what is no point of the cube, and for a curve where no problem was started or none asked
+        for.
+        """
+        x = np.array(x, dtype=np.float64)
+        d = self._points.shape[1] if self._n else None
+        if x.ndim != 1 or (self._n and len(x) != d):
             raise ValueError(f"the point must have the shape ({d or 'd'},), got {x.shape}")
         if not ((x >= 0) & (x <= 1)).all():
             raise ValueError(f"the point must lie in the unit cube (SearchSpace.to_unit maps native values), got {x}")
+        self._charged.append(evaluation.cost_s)
+        if evaluation.curve is None:
+            self._observe(x, evaluation.error, evaluation.cost_s, evaluation.censored)
+        else:
+            self._take_in(x, evaluation.curve)
+
+    def _take_in(self, x: Vector, curve: Curve) -> None:
+        """Observe the end of a training and the prefixes that `curves` names, each once."""
+        if self._curves is None or self._rounds is None:
+            raise ValueError("a curve was told, which only an optimizer with `curves` that was started can take in")
+        points = self._rounds.at(x, curve.rounds)
+        for i in (len(points) - 1, *self._curves.told(curve)):
+            if not self._n or not (self._points[: self._n] == points[i]).all(axis=1).any():
+                self._observe(points[i], curve.error[i], curve.cost_s[i], False)
+        self._paid.add(points[-1])
+
+    def _observe(self, x: Vector, error: float, cost_s: float, censored: bool) -> None:
+        n = self._n
         if n == len(self._points):
             self._points = np.concatenate([self._points.reshape(n, len(x)), np.empty((n + 16, len(x)))])
             self._outcomes = np.concatenate([self._outcomes, np.empty((n + 16, 3))])
         self._points[n] = x
-        self._outcomes[n] = evaluation.error, evaluation.cost_s, evaluation.censored
+        self._outcomes[n] = error, cost_s, censored
         self._n += 1
 
     def ask(self, candidates: Candidates) -> Proposal:
@@ -302,11 +348,14 @@ class Optimizer:
         posterior = complete(self._surrogate.fit(X, y), Posterior)
         cost_models.fit_with_bounds(self._cost_model, X, cost_s, stopped > 0, self._treatment)
         fitted = clock_s()
-        self._asked = FittedData(X, y, posterior), cost_s
+        self._asked = FittedData(X, y, posterior), np.array(self._charged)
         index, context, mean_log_cost = self._context(candidates, *self._asked)
         log_value = _one_each(self._utility, "log_value", self._utility.log_value(context), len(index))
         score = _one_each(self._rule, "score", self._rule.score(log_value, context.log_cost, context), len(index))
         i = choose(score, log_value, context.log_cost)
+        if self._curves is not None and self._curves.stop_below is not None:
+            improvement = log_ei(context.incumbent - context.mean[[i]], context.sd[[i]])[0]
+            self._chosen = candidates[index[i]].copy(), float(improvement), context.incumbent
         low, high = effective_alpha(i, log_value, context.log_cost)
         done = clock_s()
         return Proposal(
@@ -318,20 +367,29 @@ class Optimizer:
             hyperparameters=posterior.hyperparameters,
             fit_ms=1e3 * (fitted - began),
             propose_ms=1e3 * (done - fitted),
+            stop=self._stopping is not None and self._stopping.stops(context),
         )
 
     def _ask_without_models(self, candidates: Candidates, began: float) -> Proposal:
         """Choose by a rule that asks no model; ties go to the lower index."""
         nothing, none = np.full(len(candidates), np.nan), np.zeros(len(candidates))
-        error, cost_s = self._outcomes[: self._n, :2].T
-        y = fill_failures(rescale(self._scale, error))
-        context = self._state(y, cost_s, None).seen(
+        y = fill_failures(rescale(self._scale, self._outcomes[: self._n, 0]))
+        context = self._state(y, np.array(self._charged), None).seen(
             points=candidates,
             mean=nothing, sd=nothing, log_cost=nothing, log_cost_sd=nothing, mean_log_cost=nothing,
         )  # fmt: skip
         score = _one_each(self._rule, "score", self._rule.score(nothing, nothing, context), len(candidates))
         i, nan = choose(score, none, none), math.nan
         return Proposal(i, nan, nan, nan, nan, None, fit_ms=0.0, propose_ms=1e3 * (clock_s() - began))
+
+    def _hopeless(self, curve: Curve) -> bool:
+        """Return whether going on with the training chosen last has become worth too little (`LearningCurves`)."""
+        if self._curves is None or self._curves.stop_below is None or self._chosen is None or self._asked is None:
+            return False
+        assert self._rounds is not None
+        (x, then, incumbent), posterior = self._chosen, self._asked[0].posterior
+        now = log_improvement(posterior, incumbent, x, self._rounds.at(x, curve.rounds), curve.error)
+        return now < then + math.log(self._curves.stop_below)
 
     @property
     def uses_models(self) -> bool:
@@ -344,6 +402,8 @@ class Optimizer:
         Neither length nor budget planned may matter, so that those of the run that made them do not.
         """
         models = (self._surrogate, self._cost_model, self._utility) if self._rule.uses_models else ()
+        if self._curves is not None or self._stopping is not None:
+            return False  # schedules of fits count observations, of which there are more; stopping has to be asked
         plans = self._rule.plans_ahead or getattr(self._utility, "plans_ahead", False)
         return not plans and all(part.forgets(n) for part in (self._rule, *models))
 
@@ -358,12 +418,14 @@ class Optimizer:
         return copy.copy(self._utility).log_value(context), context.log_cost  # one that keeps a state keeps it
 
     def _context(
-        self, C: Candidates, history: FittedData, cost_s: Vector, screen: bool = True
+        self, C: Candidates, history: FittedData, cost_s: Float[np.ndarray, " e"], screen: bool = True
     ) -> tuple[Indices, StepContext, Float[np.ndarray, " k"]]:
         """Return the candidates that the choice can fall on, their context, and their mean log cost."""
         posterior = history.posterior
         mean_log_cost, log_cost_sd = self._cost_model.predict(C)
         _check_costs(self._cost_model, mean_log_cost, log_cost_sd, len(C))
+        if self._curves is not None and self._curves.continues:
+            mean_log_cost = self._paid.left(C, mean_log_cost, lambda points: self._cost_model.predict(points)[0])
         state = self._state(history.y, cost_s, history)
         exponent = self._rule.exponent(state) if self._statistic == "expected_inverse" else None
         log_cost = cost_models.log_statistic(self._statistic, mean_log_cost, log_cost_sd, exponent)
@@ -381,12 +443,12 @@ class Optimizer:
         offered = C[kept]
         return kept, context_of(kept, *posterior.mean_sd_at(C, kept, offered), offered), mean_log_cost[kept]
 
-    def _state(self, y: Vector, cost_s: Vector, history: FittedData | None) -> StepContext:
-        """Return the state of the run, without candidates."""
+    def _state(self, y: Vector, cost_s: Float[np.ndarray, " e"], history: FittedData | None) -> StepContext:
+        """Return the state of the run, without candidates; cost_s: of its evaluations."""
         none = np.empty(0)
         return StepContext(
             mean=none, sd=none, incumbent=float(y.min()), log_cost=none, log_cost_sd=none,
-            step=len(y), iterations=self._iterations, n_initial=self._n_initial, spent=float(cost_s.sum()),
+            step=len(cost_s), iterations=self._iterations, n_initial=self._n_initial, spent=float(cost_s.sum()),
             initial_cost=float(cost_s[: self._n_initial].sum()), tau=self._tau, history=history,
             seed=self._seed, problem=self._problem, cost_s=cost_s,
         )  # fmt: skip

@@ -9,7 +9,7 @@ Notation: m candidates at a step, d = 7 dimensions of the search space.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -22,6 +22,28 @@ from harness.streams import seed_sequence, stream
 
 OK, FAILED, TIMEOUT, OUT_OF_MEMORY = "ok", "failed", "timeout", "out_of_memory"
 STATUSES = (OK, FAILED, TIMEOUT, OUT_OF_MEMORY)
+PREFIX_GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)  # rounds at which curves are shown
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What a training has shown of itself after so many rounds: k of each, rounds ascending, the last its own.
+
+    error, test_error: of its first so many rounds. cost_s: seconds from its beginning up to there.
+    """
+
+    rounds: tuple[int, ...]
+    error: tuple[float, ...]
+    test_error: tuple[float, ...]
+    cost_s: tuple[float, ...]
+
+    @property
+    def best(self) -> int:
+        """The index of the lowest error, the first of equal ones."""
+        return self.error.index(min(self.error))
+
+
+Stop = Callable[[Curve], bool]  # whether a training that has shown so much of its curve is to be stopped there
 
 
 @dataclass(frozen=True)
@@ -32,6 +54,8 @@ class Evaluation:
     cost_s: CPU seconds of the training, finite and > 0 whatever the status.
     test_error: error on the test rows; for reports only, no optimizer sees it.
     wall_s: wall-clock seconds of the same training.
+    curve: of its prefixes, where they were asked for (`Problem.evaluate_with_curve`) and the training succeeded; its
+    seconds are all that the training has cost, those of an earlier run that it continued included.
     """
 
     error: float
@@ -39,6 +63,7 @@ class Evaluation:
     test_error: float
     wall_s: float
     status: str = OK
+    curve: Curve | None = None
 
     @property
     def censored(self) -> bool:
@@ -83,7 +108,8 @@ class Problem(ABC):
     """A minimisation problem with costs, for one run: the seam for a problem of the user's own.
 
     Attributes: name; space; about, None if unknown; costs_known, whether `true_cost_s` answers; anywhere, whether
-    `place` does.
+    `place` does; rounds, the parameter of the space that `evaluate_with_curve` shows the smaller values of, None if it
+    does not; stoppable, whether it stops and continues trainings.
     """
 
     name: str
@@ -91,6 +117,8 @@ class Problem(ABC):
     about: About | None = None
     costs_known = False
     anywhere = False
+    rounds: str | None = None
+    stoppable = False
 
     @abstractmethod
     def initial(self, n: int) -> Candidates:
@@ -122,6 +150,14 @@ class Problem(ABC):
         """
         raise NotImplementedError(f"evaluations of {self.name} cannot be stopped")
 
+    def evaluate_with_curve(self, candidate: int, stop: Stop | None = None) -> Evaluation:
+        """Evaluate the candidate and show the curve of its training; the evaluation is that of the last round trained.
+
+        stop: asked after some of the rounds, of a problem that is `stoppable`, whether to stop there. A training that
+        was stopped, or is asked for again with more rounds, then goes on where it ended, and costs what is added.
+        """
+        raise NotImplementedError(f"evaluations of {self.name} show no learning curve")
+
     def place(self, unit: Float[np.ndarray, "m d"]) -> Candidates:
         """Return the points of the unit cube nearest to `unit` that can be evaluated, on offer instead of others."""
         raise NotImplementedError(f"{self.name} offers its own points only")
@@ -142,6 +178,7 @@ class WrappedProblem(Problem):
         self._problem = problem
         self.name, self.space = problem.name, problem.space
         self.about, self.costs_known, self.anywhere = problem.about, problem.costs_known, problem.anywhere
+        self.rounds, self.stoppable = problem.rounds, problem.stoppable
 
     def initial(self, n: int) -> Candidates:
         """Return the problem's initial design."""
@@ -158,6 +195,10 @@ class WrappedProblem(Problem):
     def evaluate_capped(self, candidate: int, cap_s: float) -> Evaluation:
         """Return the problem's answer under a cap."""
         return self._problem.evaluate_capped(candidate, cap_s)
+
+    def evaluate_with_curve(self, candidate: int, stop: Stop | None = None) -> Evaluation:
+        """Return the problem's answer with its curve."""
+        return self._problem.evaluate_with_curve(candidate, stop)
 
     def place(self, unit: Float[np.ndarray, "m d"]) -> Candidates:
         """Return the problem's candidates there."""
@@ -284,4 +325,8 @@ class ContinuousProblem(Problem):
 
     def evaluate(self, candidate: int) -> Evaluation:
         """Evaluate the candidate, one of those last offered."""
-        return self.measure(self._native[candidate - self._first])
+        return self.measure(self.native(candidate))
+
+    def native(self, candidate: int) -> Float[np.ndarray, " d"]:
+        """Return the native hyperparameters of a candidate, one of those last offered."""
+        return np.asarray(self._native[candidate - self._first])

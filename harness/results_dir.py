@@ -13,7 +13,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -22,7 +22,7 @@ from typing import Any
 from datasets.files import write_atomically
 from harness.cli import duration
 from harness.errors import BadInput
-from harness.problem import Evaluation, Problem, WrappedProblem
+from harness.problem import Curve, Evaluation, Problem, Stop, WrappedProblem
 from harness.records import (
     TARGET,
     DamagedRecord,
@@ -221,16 +221,25 @@ class Checkpointed(WrappedProblem):
 
     def evaluate(self, candidate: int) -> Evaluation:
         """Return what is written of this evaluation; make it, and write it down, if nothing is."""
+        return self._kept(candidate, self._problem.evaluate)
+
+    def evaluate_with_curve(self, candidate: int, stop: Stop | None = None) -> Evaluation:
+        """Return what is written of this evaluation and its curve; make it, and write it down, if nothing is."""
+        return self._kept(candidate, lambda chosen: self._problem.evaluate_with_curve(chosen, stop))
+
+    def _kept(self, candidate: int, evaluate: Callable[[int], Evaluation]) -> Evaluation:
         n = self._done
         known = json.loads(self._lines[n]) if n < len(self._lines) else None
         if known is not None and known.pop("candidate") == candidate:
-            outcome = Evaluation(**known)
+            curve = known.pop("curve", None)
+            columns = None if curve is None else Curve(**{name: tuple(values) for name, values in curve.items()})
+            outcome = Evaluation(**known, curve=columns)
         else:
             if known is not None:
                 del self._lines[n:]
                 self._file.seek(0)
                 self._file.truncate(len(self._file.readline()) + sum(map(len, self._lines)))
-            outcome = self._problem.evaluate(candidate)
+            outcome = evaluate(candidate)
             self._lines.append(json.dumps({"candidate": candidate, **asdict(outcome)}).encode() + b"\n")
             self._write(self._lines[-1])
         self._count(outcome, fresh=known is None)

@@ -34,7 +34,7 @@ from harness.errors import BadInput, flag
 from harness.interop.rivals import is_rival, releases
 from harness.optimizer import check_scale
 from harness.records import LARGEST_SEED
-from harness.study import Method, Study, make_optimizer
+from harness.study import OPTIONAL, Method, Study, make_optimizer
 
 # The declaration of the settings: types and ranges. Components declare theirs in their constructors, as `Optimizer`
 # does those that it takes; all are made once before anything runs.
@@ -109,6 +109,7 @@ def read_budgets(path: Path) -> dict[str, float]:
 # Methods.
 
 PARAMETERS = ("lam", "alpha")
+PARTS, PARTS_GROUPS = "parts", ("surrogate", "cost_model", *OPTIONAL)  # components that an acquisition may bring along
 OPTIMIZER = "optimizer"  # the group of those from elsewhere
 
 
@@ -122,11 +123,18 @@ def shipped() -> frozenset[str]:
     return frozenset(name for name, rule in rules.items() if rule._target_.startswith(cost_rules.__name__))
 
 
-def to_method(cfg: DictConfig, utility: str | None = None, allowed: Sequence[str] = ()) -> Method:
+def to_method(
+    cfg: DictConfig,
+    utility: str | None = None,
+    allowed: Sequence[str] = (),
+    choices: Mapping[str, str | None] | None = None,
+    changed: Sequence[str] = (),
+) -> Method:
     """Return the method that `cfg.acq` and the top-level lam and alpha describe; raises BadInput.
 
     utility: the name of `cfg.utility` if that belongs to the method. allowed: packages whose classes it may name
-    besides the project's, see `harness.config`.
+    besides the project's, see `harness.config`. choices: Hydra's, with the names of the method's own components;
+    changed: the groups of those that are not as in the acquisition's file, which show in the method's name.
     """
     node = cfg.acq
     if not isinstance(node, DictConfig) or "rule" not in node:
@@ -139,10 +147,20 @@ def to_method(cfg: DictConfig, utility: str | None = None, allowed: Sequence[str
     if name in shipped():
         _check_shipped(name, node.rule)
         used = {p: float(plain[p]) for p in PARAMETERS if p in plain and OmegaConf.is_interpolation(node.rule, p)}
+    own_utility = None if utility is None else (utility, _checked(cfg.utility, allowed))
+    nodes, found = node.get(PARTS) or {}, choices or {}
+    own = {
+        group: (str(found[f"{group}@acq.{PARTS}.{group}"]), _component(nodes[group], f"acq.{PARTS}.{group}", allowed))
+        for group in PARTS_GROUPS
+        if nodes.get(group) is not None
+    }
+    used |= {group: own[group][0] if group in own else "none" for group in changed}
     shown = ",".join(f"{key}={_shown(value)}" for key, value in used.items())
-    own = None if utility is None else (utility, _checked(cfg.utility, allowed))
-    steady = name not in shipped() and not flag(f"{name}: plans_ahead", getattr(made, "plans_ahead", True))
-    return Method(name, f"{name}({shown})" if shown else name, plain, own, steady)
+    steady = (name not in shipped() or bool(changed)) and not flag(
+        f"{name}: plans_ahead", getattr(made, "plans_ahead", True)
+    )
+    label = f"{name}({shown})" if shown else name
+    return Method(label if changed else name, label, plain, own_utility, steady, own)
 
 
 def rival_method(cfg: DictConfig, allowed: Sequence[str] = ()) -> Method:
@@ -207,6 +225,9 @@ def _shown(value: Any) -> str:
 def study_methods(entries: Sequence[Any], overrides: Sequence[str], allowed: Sequence[str] = ()) -> list[Method]:
     """Return the methods of a study's list: entries such as ``{acq: cei, lam: [0.1, 0.3], utility: [ei, kg]}``.
 
+    An entry's `parts` are components by group that belong to it, null for none of what the acquisition's file brings:
+    ``{acq: ei, parts: {curves: prefixes}}``; they show in its name.
+
     `overrides` are passed on to Hydra (a search path, for acquisitions of the user's own); `allowed`: see `to_method`.
     """
     methods = []
@@ -218,16 +239,18 @@ def study_methods(entries: Sequence[Any], overrides: Sequence[str], allowed: Seq
             with users_mistakes():
                 methods.append(rival_method(hydra.compose("method", overrides=given), allowed))
             continue
-        if not isinstance(plain, dict) or "acq" not in plain or set(plain) - {"acq", "utility", *PARAMETERS}:
-            raise BadInput(f"a study's method needs acq and may have lam, alpha, utility; got {plain!r}")
-        keys = [key for key in plain if key != "acq"]
+        if not isinstance(plain, dict) or "acq" not in plain or set(plain) - {"acq", "utility", PARTS, *PARAMETERS}:
+            raise BadInput(f"a study's method needs acq and may have lam, alpha, utility, parts; got {plain!r}")
+        keys = [key for key in plain if key not in ("acq", PARTS)]
+        parts = _parts_of(plain["acq"], plain.get(PARTS) or {})
         for values in product(*(plain[k] if isinstance(plain[k], list) else [plain[k]] for k in keys)):
             own = dict(zip(keys, values, strict=True))
-            settings = [f"+acq={plain['acq']}", *(f"{'+' * (k == 'utility')}{k}={v}" for k, v in own.items())]
+            settings = [f"+acq={plain['acq']}", *(f"{'+' * (k == 'utility')}{k}={v}" for k, v in own.items()), *parts]
             check_overrides([*(s for s in settings if s.startswith("+")), *overrides])
             with users_mistakes():
-                cfg = hydra.compose("method", overrides=[*settings, *overrides])
-            methods.append(to_method(cfg, own.get("utility"), allowed))
+                cfg = hydra.compose("method", overrides=[*settings, *overrides], return_hydra_config=True)
+            choices = cfg.hydra.runtime.choices
+            methods.append(to_method(cfg, own.get("utility"), allowed, choices, list(plain.get(PARTS) or {})))
     if not methods:
         raise BadInput("study.methods is empty: a study needs one method or more, for example [{acq: ei}]")
     labels = [(method.label, method.utility and method.utility[0]) for method in methods]
@@ -237,7 +260,29 @@ def study_methods(entries: Sequence[Any], overrides: Sequence[str], allowed: Seq
     return methods
 
 
-def _methods(cfg: DictConfig, allowed: Sequence[str], overrides: Sequence[str], several: bool) -> list[Method]:
+def _parts_of(acq: str, wanted: Any) -> list[str]:
+    """Return Hydra's overrides that give an acquisition the components `wanted`; raises BadInput for another group."""
+    if not isinstance(wanted, dict) or set(wanted) - set(PARTS_GROUPS):
+        raise BadInput(f"parts of a study's method are of {', '.join(PARTS_GROUPS)}; got {wanted!r}")
+    file = CONFIGS / "acq" / f"{acq}.yaml"
+    known: Any = OmegaConf.to_container(OmegaConf.load(file)) if file.is_file() else {}
+    there = {key for entry in known.get("defaults", []) for key in entry}
+    found = []
+    for group, name in wanted.items():
+        at = f"{group}@acq.{PARTS}.{group}"
+        has = f"/{group}@{PARTS}.{group}" in there
+        if name is not None:
+            found.append(f"{'' if has else '+'}{at}={name}")
+        elif has:
+            found.append(f"~{at}")
+        else:
+            raise BadInput(f"a study's method {acq} brings no {group} that could be left out")
+    return found
+
+
+def _methods(
+    cfg: DictConfig, choices: Mapping[str, str | None], allowed: Sequence[str], overrides: Sequence[str], several: bool
+) -> list[Method]:
     given = [name for name in PARAMETERS if cfg[name] is not None]
     if OPTIMIZER in cfg:
         idle = ["+acq"] if "acq" in cfg else given
@@ -245,7 +290,13 @@ def _methods(cfg: DictConfig, allowed: Sequence[str], overrides: Sequence[str], 
             raise BadInput(f"{idle[0]} is set, but optimizer={cfg.optimizer.name} chooses by itself: leave one out")
         return [rival_method(cfg, allowed)]
     if "acq" in cfg:
-        method = to_method(cfg, allowed=allowed)
+        method = to_method(cfg, allowed=allowed, choices=choices)
+        for group in method.own:
+            if any(o.lstrip("+~").partition("=")[0] == group for o in overrides):
+                raise BadInput(
+                    f"{group} is set, but +acq={method.acq} brings its own: leave one out, or set "
+                    f"{group}@acq.{PARTS}.{group}=NAME"
+                )
         idle = [p for p in given if p not in cfg.acq.rule or not OmegaConf.is_interpolation(cfg.acq.rule, p)]
         if idle and not several:
             raise BadInput(f"{idle[0]} is set, but +acq={method.acq} has no such parameter: leave it out")
@@ -300,11 +351,11 @@ def read_study(
     settings = read_settings(cfg)
     if settings.budgets is not None and settings.tau is None:
         raise BadInput("budgets is given, so tau must say how many times the budget, for example tau=20")
-    groups = [*COMPONENT_GROUPS, *(["design"] if choices.get("design") is not None else [])]
+    groups = [*COMPONENT_GROUPS, *(group for group in OPTIONAL if choices.get(group) is not None)]
     study = Study(
         datasets=chosen(cfg, "dataset"),
         pipelines=chosen(cfg, "pipeline"),
-        methods=_methods(cfg, allowed, overrides, several),
+        methods=_methods(cfg, choices, allowed, overrides, several),
         components={name: _component(cfg[name], name, allowed) for name in groups},
         names={name: str(choices[name]) for name in groups},
         **{

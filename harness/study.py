@@ -4,6 +4,7 @@ A rerun does what is missing and touches nothing that is finished. A block that 
 is set aside with its reason; the others go on. Workers need not share a disk with the driver, which alone writes.
 """
 
+import json
 import sys
 import threading
 import time
@@ -23,6 +24,7 @@ from harness.acquisitions.designs import Design
 from harness.cli import Progress
 from harness.compile_cache import clock_s
 from harness.cost_models import EXP_MEAN, IMPUTED, CostModel
+from harness.curves import LearningCurves
 from harness.errors import BadInput, folder, writable
 from harness.execution import RETRIES, ExecutorGone, local, run_tasks, worker_count
 from harness.interop.rivals import OutsideOptimizer, is_rival, releases
@@ -72,6 +74,7 @@ ENGINE = 3  # raise it when the same spec gives other choices than before
 LATE_STEPS = 3  # raise it when choices beyond `harness.problem.LATE` evaluations change, and earlier ones do not
 LOOK_AHEAD = 3  # raise it when utilities that look ahead choose otherwise, and those that do not as before
 COST_SD = 2  # raise it when predictive sds of costs change: other statistics than the default depend on them
+OPTIONAL = ("design", "curves", "stopping")  # components that a run may do without
 SETTINGS = ("iterations", "n_initial", "tau", "cost_statistic")  # of every run's optimizer
 YOUNGER = ("memory_limit_mb",)  # settings from after the first records: in a spec only where they are set
 Config = Mapping[str, Any]
@@ -82,7 +85,8 @@ class Method:
     """One acquisition with its parameters: label such as ``cei(lam=0.1)``, and the cost rule's config.
 
     utility: name and config of the method's own utility, None for the run's. steady: whether a user's rule says
-    (`plans_ahead = False`) that its choices do not depend on the length or budget planned.
+    (`plans_ahead = False`) that its choices do not depend on the length or budget planned. own: name and config of
+    each other component that belongs to the method, by group, for which its name stands in records and analyses.
     """
 
     acq: str
@@ -90,6 +94,7 @@ class Method:
     rule: dict[str, Any]
     utility: tuple[str, dict[str, Any]] | None = None
     steady: bool = False
+    own: Mapping[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
 
     def parameter(self, name: str) -> float | None:
         """Return lam or alpha of the cost rule, None if the rule has none that is a number."""
@@ -108,7 +113,7 @@ class Study:
     iterations: int
     n_initial: int
     tau: float | None
-    components: Mapping[str, Config]  # evaluator, utility, surrogate, cost_model, and design where one is chosen
+    components: Mapping[str, Config]  # evaluator, utility, surrogate, cost_model, and of OPTIONAL those chosen
     names: Mapping[str, str]  # of the same
     cost_statistic: str = EXP_MEAN
     budgets: Mapping[str, float] | None = None  # seconds by problem; tau is then a multiple of them
@@ -130,9 +135,9 @@ class Study:
         return settings
 
     def parts(self, method: Method) -> dict[str, Config]:
-        """Return the components of a method's runs: the study's, its own utility apart."""
+        """Return the components of a method's runs: the study's, its own apart."""
         own = {} if method.utility is None else {"utility": method.utility[1]}
-        return {**self.components, **own}
+        return {**self.components, **own, **{group: config for group, (_, config) in method.own.items()}}
 
     def censoring(self) -> dict[str, str]:
         """Return what becomes of censored costs, where trainings have a time limit; nothing where none is stopped.
@@ -146,10 +151,9 @@ class Study:
         return {"censored_costs": self.censored_costs, "cost_model": name}
 
     def starting(self) -> dict[str, str]:
-        """Return the surrogate's name with the design that runs begin with, where that is not the problems' own."""
-        if "design" not in self.names:
-            return {}
-        return {"surrogate": f"{self.names['surrogate']}+{self.names['design']}"}
+        """Return the surrogate's name with the design and the curves that a study has chosen, where it has."""
+        more = [self.names[name] for name in OPTIONAL if name in self.names]
+        return {"surrogate": "+".join([self.names["surrogate"], *more])} if more else {}
 
     def scaling(self) -> dict[str, str]:
         """Return the scale on which the surrogate sees errors, where that is not their own.
@@ -209,6 +213,7 @@ def make_spec(
         **({} if method.utility is None else {"utility": method.utility[0]}),
         **study.censoring(),
         **study.scaling(),
+        **({"own": {group: name for group, (name, _) in method.own.items()}} if method.own else {}),
         "components": {name: _settings(config) for name, config in parts.items()},
         "engine": ENGINE,
     }
@@ -239,12 +244,22 @@ def all_specs(study: Study) -> Iterator[dict[str, Any]]:
         for pipeline in study.pipelines.values():
             fingerprint = evaluator.fingerprint(dataset, pipeline)
             evaluator.check_design(dataset, pipeline, min(study.n_initial, study.iterations))
-            known = knowledge(study.components, partial(evaluator.open, dataset, pipeline, 0))
+            opened = partial(evaluator.open, dataset, pipeline, 0)
+            known: dict[str, dict[str, str]] = {}  # of methods with the same components
             for method in study.methods:
-                yield make_spec(study, dataset, pipeline, method, fingerprint, known)
+                parts = study.parts(method)
+                same = json.dumps({name: dict(parts[name]) for name in LEARNING if name in parts}, sort_keys=True)
+                if same not in known:
+                    known[same] = knowledge(parts, opened)
+                yield make_spec(study, dataset, pipeline, method, fingerprint, known[same])
 
 
-LEARNING = {"cost_model": CostModel, "surrogate": Surrogate, "design": Design}  # what may know of other problems
+LEARNING = {  # components that may know of other problems, or not be able to serve one
+    "cost_model": CostModel,
+    "surrogate": Surrogate,
+    "design": Design,
+    "curves": LearningCurves,
+}
 
 
 def knowledge(components: Mapping[str, Config], problem: Callable[[], Problem]) -> dict[str, str]:
@@ -356,8 +371,9 @@ def _check_data(spec: Mapping[str, Any], evaluator: Evaluator) -> None:
     here = knowledge({name: spec["components"][name] for name in wanted}, lambda: evaluator.open(*where, 0))
     for name, digest in wanted.items():
         if (known := str(here.get(f"{name}_data"))) != digest:
+            which = spec.get("own", {}).get(name, spec.get(name))
             raise BadInput(
-                f"{name}={spec[name]} would learn from other data on this worker: {known[:12]}, the "
+                f"{name}={which} would learn from other data on this worker: {known[:12]}, the "
                 f"study's is {digest[:12]}; install the same tables there"
             )
 
@@ -381,11 +397,11 @@ def _optimizer(spec: dict[str, Any], seed: int) -> Optimizer:
 def make_optimizer(components: Mapping[str, Config], rule: Config, settings: Mapping[str, Any]) -> Optimizer:
     """Return a new optimizer of these components; raises BadInput for what is wrong in any of them."""
     surrogate, cost_model, utility = (instantiate(components[name]) for name in ("surrogate", "cost_model", "utility"))
-    made, design = instantiate(rule), instantiate(components["design"]) if "design" in components else None
+    made, more = instantiate(rule), {name: instantiate(components[name]) for name in OPTIONAL if name in components}
     if not is_rival(made):
-        return Optimizer(surrogate, cost_model, utility, made, design=design, **settings)
-    if design is not None:
-        raise BadInput(f"design is set, but {type(made).__name__} chooses by itself: leave it out")
+        return Optimizer(surrogate, cost_model, utility, made, **more, **settings)
+    if more:
+        raise BadInput(f"{next(iter(more))} is set, but {type(made).__name__} chooses by itself: leave it out")
     return OutsideOptimizer(made, **settings)
 
 

@@ -9,7 +9,7 @@ on configurations left out whole: a row's neighbours in the table are prefixes o
 import io
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from harness.cli import SOME_FAILED
 from harness.errors import whole
 from harness.execution import run_counted
 from harness.normal import exp, log
-from harness.problem import ContinuousProblem, Evaluation, cap, stopped
+from harness.problem import PREFIX_GRID, ContinuousProblem, Curve, Evaluation, Stop, cap, stopped
 from harness.streams import seed_sequence, stream
 from tabular_cache.regressors import Layers, NetworkRegressor, outputs
 from tabular_cache.schema import sha256_of
@@ -174,6 +174,7 @@ class SurfaceProblem(ContinuousProblem):
     """One emulated problem for one run; it offers the points that a live problem of this name and seed offers."""
 
     costs_known = True
+    rounds = "n_estimators"
 
     def __init__(self, name: str, emulator: Emulator, seed: int, n_candidates: int, entry: Mapping[str, Any]) -> None:
         super().__init__(name, seed, n_candidates)
@@ -187,6 +188,19 @@ class SurfaceProblem(ContinuousProblem):
         """Return what the emulator says of the native hyperparameters `x`; its cost stands for wall time too."""
         error, test_error, cost = self._emulator.predict(self.space.to_unit(x[None, :]))[0]
         return Evaluation(error=float(error), cost_s=float(cost), test_error=float(test_error), wall_s=float(cost))
+
+    def evaluate_with_curve(self, candidate: int, stop: Stop | None = None) -> Evaluation:
+        """Return what the emulator says of the candidate and its prefixes; raises ValueError for `stop`."""
+        if stop is not None:
+            raise ValueError(f"{self.name}: emulated trainings are not stopped")
+        x, axis = self.native(candidate), self.space.names.index(self.rounds)
+        shown = [*(r for r in PREFIX_GRID if r < x[axis]), int(x[axis])]
+        points = np.tile(x, (len(shown), 1))
+        points[:, axis] = shown
+        error, test_error, cost_s = self._emulator.predict(self.space.to_unit(points)).T
+        cost_s = np.maximum.accumulate(cost_s)
+        curve = Curve(tuple(shown), tuple(error.tolist()), tuple(test_error.tolist()), tuple(cost_s.tolist()))
+        return replace(self.measure(x), curve=curve)
 
     def evaluate_capped(self, candidate: int, cap_s: float) -> Evaluation:
         """Look the surface up, as a training stopped at `cap_s` seconds would have ended."""

@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from harness.live import PREFIX_GRID, Training, retime, train
-from harness.problem import OK
+from harness.live import Training, retime, train
+from harness.problem import OK, PREFIX_GRID
 from harness.streams import stream
 from pipelines import prepare
 from pipelines.prepared import Prepared

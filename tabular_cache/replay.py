@@ -1,7 +1,7 @@
 """Replay: a measured table as the problem of one run, and the evaluator `replay` that opens tables so."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, no_type_check
 
@@ -9,9 +9,10 @@ import numpy as np
 from jaxtyping import Float, Int, UInt
 
 from datasets.errors import BadInput
+from harness.arrays import point_keys
 from harness.compile_cache import njit
 from harness.errors import whole
-from harness.problem import Candidates, Evaluation, Problem, cap, draw_of, stopped
+from harness.problem import Candidates, Curve, Evaluation, Problem, Stop, cap, draw_of, stopped
 from harness.space import XGBOOST_SPACE
 from harness.streams import stream
 from tabular_cache.table import Table, TableSettings, about, first_configs, read_table
@@ -19,7 +20,6 @@ from tabular_cache.table import Table, TableSettings, about, first_configs, read
 # The problem of one run: candidates are rows; evaluating one looks it up.
 
 COST_COLUMNS = {"scaled": "scaled_s", "cpu": "cpu_s", "wall": "wall_s"}
-_ODD = stream(0, "keys of points").integers(2**63, size=16, dtype=np.uint64) * 2 + 1
 _NEIGHBOURS = 200  # of the incumbent, always on offer when the rows are too many to offer all
 
 
@@ -32,6 +32,7 @@ class ReplayProblem(Problem):
 
     space = XGBOOST_SPACE
     costs_known = True
+    rounds, stoppable = "n_estimators", True
 
     def __init__(
         self,
@@ -53,6 +54,7 @@ class ReplayProblem(Problem):
         self._best = self._near_to = -1
         self._near = np.empty(0, np.intp)
         self._drawn = -1, self._near  # the step of the draw that serves, and its rows
+        self._paid_s: dict[int, tuple[int, float]] = {}  # by configuration: its last row trained, and seconds up to it
 
     def initial(self, n: int) -> Candidates:
         """Return `n` configurations drawn without replacement from (problem, seed)."""
@@ -113,26 +115,68 @@ class ReplayProblem(Problem):
     def true_cost_s(self, C: Float[np.ndarray, "m d"]) -> Float[np.ndarray, " m"]:
         """Return the costs in seconds of points that are rows of the table; raises ValueError for others."""
         if self._places is None:
-            keys = _keys(self._table.unit)
+            keys = point_keys(self._table.unit)
             rows = np.argsort(keys, kind="stable")
             self._places = keys[rows], rows
         keys, rows = self._places
-        found = rows[np.searchsorted(keys[:-1], _keys(C))]  # without the last: what lies beyond it is compared with it
+        found = rows[
+            np.searchsorted(keys[:-1], point_keys(C))
+        ]  # without the last: what lies beyond it is compared with it
         if not np.array_equal(self._table.unit[found], C):
             raise ValueError(f"the table of {self.name} does not hold all of these points")
         return self._cost[found].astype(float)
 
     def evaluate(self, candidate: int) -> Evaluation:
         """Look the row up and take it off the offer."""
+        self._note(candidate)
+        return self._look_up(candidate)
+
+    def evaluate_with_curve(self, candidate: int, stop: Stop | None = None) -> Evaluation:
+        """Look up the row and the shorter rows of its configuration, and take them all off the offer.
+
+        stop: asked at every one that was not trained before, in their order. Without it a row costs all that is
+        measured there, whatever was trained before.
+        """
+        config = self._table["config"]
+        same = np.arange(np.searchsorted(config, config[candidate]), candidate + 1)  # sorted by rounds, too
+        shown = same[self._table.measured[same] & np.isfinite(self._error[same])]
+        if not len(shown) or shown[-1] != candidate:
+            return self.evaluate(candidate)  # it failed
+        before, paid_s = self._paid_s.get(int(config[candidate]), (-1, 0.0)) if stop is not None else (-1, 0.0)
+        new = shown > before
+        for k in np.flatnonzero(new[:-1]) if stop is not None else ():
+            if stop is not None and stop(self._curve(shown[: k + 1])):
+                shown = shown[: k + 1]
+                break
+        last = int(shown[-1])
+        curve = self._curve(shown)
+        self._note(int(shown[curve.best]))
+        self._take(same[same <= last])
+        found = self._look_up(last)
+        if stop is not None:
+            self._paid_s[int(config[candidate])] = last, found.cost_s
+        cost_s = max(found.cost_s - paid_s, float(np.finfo(np.float32).tiny))
+        return replace(found, cost_s=cost_s, wall_s=found.wall_s * cost_s / found.cost_s, curve=curve)
+
+    def _curve(self, rows: np.ndarray) -> Curve:
+        rounds = self._table.native[rows, XGBOOST_SPACE.names.index(self.rounds)]
+        columns = (self._error[rows], self._test_error[rows], self._cost[rows])
+        return Curve(tuple(int(r) for r in rounds), *(tuple(float(v) for v in column) for column in columns))
+
+    def _note(self, candidate: int) -> None:
+        """Note an error that was seen: candidates near the lowest are always on offer."""
         error = self._error[candidate]
         if np.isfinite(error) and (self._best < 0 or error < self._error[self._best]):
             self._best = candidate
-        return self._look_up(candidate)
+
+    def _take(self, rows: np.ndarray) -> None:
+        """Take rows off the offer."""
+        self._left -= int(self._free[rows].sum())
+        self._free[rows] = False
 
     def _look_up(self, candidate: int) -> Evaluation:
         table = self._table
-        self._left -= int(self._free[candidate])
-        self._free[candidate] = False
+        self._take(np.array([candidate]))
         return Evaluation(
             error=float(self._error[candidate]),
             cost_s=float(self._cost[candidate]),
@@ -164,12 +208,6 @@ def _squared_distances(unit: Float[np.ndarray, "r d"], rows: Int[np.ndarray, " m
         for j in range(unit.shape[1]):
             out[i] += (unit[rows[i], j] - unit[to, j]) ** 2
     return out
-
-
-def _keys(unit: Float[np.ndarray, "m d"]) -> UInt[np.ndarray, " m"]:
-    """Return one 64-bit number per point, the same for the same bits; for others the same by a 2^-64 chance only."""
-    bits = np.ascontiguousarray(unit, dtype=np.float64).view(np.uint64)
-    return ((bits ^ bits >> np.uint64(29)) * _ODD[: unit.shape[1]]).sum(axis=1, dtype=np.uint64)
 
 
 OBJECTIVES = ("error", "loss")

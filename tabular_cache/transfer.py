@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, no_type_check
 
 import numpy as np
 import scipy
@@ -29,7 +29,8 @@ from threadpoolctl import threadpool_limits
 from datasets import catalogue
 from datasets.errors import BadInput
 from datasets.files import cache_folder, read_sealed, write_sealed
-from harness.arrays import Candidates, PerCandidate
+from harness.arrays import Candidates, PerCandidate, point_keys
+from harness.compile_cache import njit
 from harness.cost_models import CostModel, Features, log_costs
 from harness.errors import flag, whole
 from harness.normal import exp, log
@@ -296,7 +297,7 @@ class Transferred:
         about = described(problem)
         training_set = self.training_set(about)
         self._trained = train_transfer(training_set)
-        self._predictions = Predictions(self._trained.model, about, self._meta)
+        self._predictions = predictions_of(training_set, about)
         self.trained_on = training_set.rows * len(training_set.sources)
 
     def fingerprint(self, problem: Problem) -> str:
@@ -348,24 +349,68 @@ class TransferPrior(Transferred, PriorMean):
 
 
 class Predictions:
-    """What a trained model says of points of one problem; what was asked before is remembered."""
+    """What a trained model says of points of one problem; what was asked before is remembered, in a hash table."""
 
     def __init__(self, model: Any, about: About, meta: str | None) -> None:
-        self._model, self._about, self._meta, self._known = model, about, meta, dict[bytes, float]()
+        self._model, self._about, self._meta = model, about, meta
+        self._forget()
 
-    def at(self, C: Float[np.ndarray, "m d"]) -> Float[np.ndarray, " m"]:
+    def _forget(self) -> None:
+        self._keys, self._values, self._n = np.zeros(_PLACES, np.uint64), np.zeros(_PLACES), 0
+
+    def at(self, C: Candidates) -> PerCandidate:
         """Return the model's prediction at unit-cube points."""
-        C = np.ascontiguousarray(C, dtype=np.float64)
-        keys = C.view(f"V{C.itemsize * C.shape[1]}").ravel().tolist()
-        found = list(map(self._known.get, keys))
-        if None in found:
-            if len(self._known) + len(keys) > _MOST_REMEMBERED:
-                self._known.clear()
-            new = [i for i, key in enumerate(keys) if key not in self._known]
-            mean = self._model.predict(transfer_inputs(C[new], self._about, self._meta))
-            self._known.update(zip([keys[i] for i in new], np.asarray(mean, dtype=np.float64).tolist(), strict=True))
-            found = [self._known[key] for key in keys]
-        return np.array(found, dtype=np.float64)
+        keys, out = np.maximum(point_keys(C), np.uint64(1)), np.empty(len(C))
+        new = _look_up(self._keys, self._values, keys, out)
+        if not len(new):
+            return out
+        if self._n + len(new) > _MOST_REMEMBERED:
+            self._forget()
+        found = self._model.predict(transfer_inputs(C[new], self._about, self._meta))
+        out[new] = found
+        kept = new[:_MOST_REMEMBERED]
+        self._n += _remember(self._keys, self._values, keys[kept], out[kept])
+        return out
+
+
+@lru_cache(maxsize=4)
+def predictions_of(training_set: TrainingSet, about: About) -> Predictions:
+    """Return the predictions of the model of a training set for one problem: the runs of a worker share them."""
+    return Predictions(train_transfer(training_set).model, about, training_set.meta)
+
+
+_PLACES = 2 * _MOST_REMEMBERED  # a power of two; 0 marks a free place, and the next free one is taken
+
+
+@njit(cache=True)
+@no_type_check
+def _look_up(table, values, keys, out):  # type: ignore[no-untyped-def]
+    """Fill `out` with the values of `keys`, and return the indices of those that the table does not hold."""
+    missing, n, last = np.empty(len(keys), np.intp), 0, np.uint64(len(table) - 1)
+    for i in range(len(keys)):
+        place = keys[i] & last
+        while table[place] != 0 and table[place] != keys[i]:
+            place = (place + np.uint64(1)) & last
+        if table[place] == 0:
+            missing[n] = i
+            n += 1
+        else:
+            out[i] = values[place]
+    return missing[:n]
+
+
+@njit(cache=True)
+@no_type_check
+def _remember(table, values, keys, found):  # type: ignore[no-untyped-def]
+    """Put keys with their values into the table; return how many are new."""
+    new, last = 0, np.uint64(len(table) - 1)
+    for i in range(len(keys)):
+        place = keys[i] & last
+        while table[place] != 0 and table[place] != keys[i]:
+            place = (place + np.uint64(1)) & last
+        new += table[place] == 0
+        table[place], values[place] = keys[i], found[i]
+    return new
 
 
 def other_tables(mine: About, folder: Path, related: bool) -> Entries:

@@ -263,7 +263,8 @@ def test_the_default_grid_is_the_study() -> None:
 
 
 def test_component_files_are_short() -> None:
-    for group in ("acq", "utility", "surrogate", "cost_model", "dataset", "pipeline", "evaluator"):
+    groups = ("acq", "utility", "surrogate", "cost_model", "dataset", "pipeline", "evaluator", "curves", "stopping")
+    for group in groups:
         assert max(len(path.read_text().splitlines()) for path in configs(group)) <= 10, group
 
 

@@ -1,4 +1,4 @@
-"""The cost rules: plain EI (`Ignore`), EI^alpha (`Power`), EI-cool (`Cool`) and contextual EI (`Contextual`).
+"""The cost rules: plain EI (`Ignore`), EI^alpha (`Power`), EI-cool (`Cool`), contextual EI (`Contextual`), `Heated`.
 
 `effective_alpha` are the alphas that a choice amounts to.
 """
@@ -104,16 +104,46 @@ class Cool(CostRule):
 
     def exponent(self, context: StepContext) -> float:
         """Return a_k."""
-        seconds, evaluations = self.start(context)
-        if context.tau is not None:
-            left, total = context.tau - context.spent, context.tau - seconds
-        else:
-            left, total = float(context.iterations - context.step), float(context.iterations - evaluations)
-        return min(1.0, max(0.0, left / total)) if total > 0 else 0.0
+        return share_left(context, *self.start(context))
 
     def start(self, context: StepContext) -> tuple[float, int]:
         """Return the seconds and evaluations at which cooling starts, tau_init and N_init: the initial design's."""
         return context.initial_cost, context.n_initial
+
+
+def share_left(context: StepContext, seconds: float, evaluations: int) -> float:
+    """Return the share left of the budget tau from `seconds` on; without tau, of `evaluations` and later ones."""
+    if context.tau is not None:
+        left, total = context.tau - context.spent, context.tau - seconds
+    else:
+        left, total = float(context.iterations - context.step), float(context.iterations - evaluations)
+    return min(1.0, max(0.0, left / total)) if total > 0 else 0.0
+
+
+class Heated(CostRule):
+    """score = log EI where log c <= (1 - k s) log c(x_EI) + k s min log c, else -inf; k in [0, 1].
+
+    x_EI: the candidate of the highest EI, the cheapest of equal ones. s: the share of the budget that is left after the
+    initial design, as EI-cool's a_k. So for k = 1 the limit of cost is the cheapest candidate's at first, and rises to
+    that of plain EI's choice; EI chooses below it.
+    """
+
+    on_front: ClassVar[bool] = True
+
+    def __init__(self, k: float = 1.0) -> None:
+        self.k = number("acq.rule.k", k, "a number in [0, 1]", 0.0, 1.0)
+
+    def score(self, log_value: PerCandidate, log_cost: PerCandidate, context: StepContext) -> PerCandidate:
+        """Return log EI of the candidates within the limit; -inf for the others."""
+        cost = np.minimum(log_cost, _DEAREST)
+        dearest, cheapest = float(cost[log_value == log_value.max()].min()), float(cost.min())
+        share = self.k * share_left(context, context.initial_cost, context.n_initial)
+        limit = max(cheapest, dearest - share * (dearest - cheapest))
+        return np.where(cost <= limit, log_value, -np.inf)
+
+    def forgets(self, n: int) -> bool:
+        """Return True: it keeps nothing."""
+        return True
 
 
 def effective_alpha(i: int, log_value: PerCandidate, log_cost: PerCandidate) -> tuple[float, float]:

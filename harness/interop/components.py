@@ -48,7 +48,10 @@ def made(node: Any, settings: Mapping[str, Any]) -> Any:
 
 def make_rule(acq: str, lam: float | None, alpha: float | None) -> Any:
     """Return the cost rule of an acquisition; raises BadInput for a parameter that is missing, wrong or not its own."""
-    rule, given = read("acq", acq)["rule"], {"lam": lam, "alpha": alpha}
+    whole, given = read("acq", acq), {"lam": lam, "alpha": alpha}
+    if "defaults" in whole:
+        raise BadInput(f"acq={acq} brings components that learn from this benchmark's problems: use earlier=[...]")
+    rule = whole["rule"]
     used = {found[1] for value in rule.values() if (found := _SETTING.fullmatch(str(value)))}
     idle = [name for name, value in given.items() if value is not None and name not in used]
     if idle:

@@ -7,16 +7,18 @@ Notation: m points, p parameters, d columns.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import FrozenTrial
 
 from harness.space import Parameter, SearchSpace
 
+Distributions = Mapping[str, BaseDistribution]
 _BELOW_ONE = math.nextafter(1.0, 0.0)
 
 
@@ -126,3 +128,25 @@ class Encoding:
     def unit(self, values: Float[np.ndarray, "m p"]) -> Float[np.ndarray, "m d"]:
         """Return internal values as points of the unit cube."""
         return np.ascontiguousarray(np.hstack([axis.columns(values[:, j]) for j, axis in enumerate(self._axes)]))
+
+
+# Trials in a space.
+
+
+def within(params: Mapping[str, Any], space: Distributions) -> dict[str, Any]:
+    """Return the parameters among `params` that `space` has, and within its range."""
+    return {name: params[name] for name, distribution in space.items() if name in params
+            and _holds(distribution, params[name])}  # fmt: skip
+
+
+def _holds(distribution: BaseDistribution, value: Any) -> bool:
+    try:
+        internal = distribution.to_internal_repr(value)
+    except ValueError:  # none of the choices
+        return False
+    return bool(distribution._contains(internal))
+
+
+def covering(trials: Sequence[FrozenTrial], space: Distributions) -> list[FrozenTrial]:
+    """Return the trials that have a value within `space` for each of its parameters."""
+    return [trial for trial in trials if len(within(trial.params, space)) == len(space)]

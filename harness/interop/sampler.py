@@ -25,12 +25,14 @@ from harness.acquisitions import CostRule, Utility
 from harness.cost_models import CostModel
 from harness.errors import BadInput, positive, whole
 from harness.interop import components
-from harness.interop.encoding import Encoding
+from harness.interop.earlier import Earlier, EarlierStudies
+from harness.interop.encoding import Distributions, Encoding, covering, within
 from harness.optimizer import RAW, Optimizer
 from harness.problem import FAILED, OK, TIMEOUT, Evaluation
 from harness.space import Parameter, SearchSpace, sobol
 from harness.streams import seed_sequence, stream
-from harness.surrogates import Surrogate
+from harness.surrogates import Surrogate, complete
+from harness.surrogates.prior import PriorGaussianProcess
 
 _PURPOSE = "optuna"  # of every stream
 _LOCAL, _AROUND = 0.25, 4  # share of candidates that lie around the so many best trials,
@@ -40,7 +42,6 @@ _UNPLANNED = 10**6  # trials, of rules that do not plan
 _ONE = threading.Lock()  # suggestion at a time per process: models are refitted in place
 
 _FINISHED = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)
-Distributions = Mapping[str, BaseDistribution]
 
 
 class CostAwareSampler(BaseSampler):
@@ -54,7 +55,9 @@ class CostAwareSampler(BaseSampler):
     cost: the user attribute of a trial that holds its cost, in any unit. If no trial has it, costs are durations in
     seconds. None: always durations. n_startup_trials: finished trials before models are asked, drawn at random.
     n_trials, tau: planned length and budget (in the unit of costs) of the study, which a rule or utility that plans
-    ahead needs (one of them). n_candidates: points scored per suggestion. seed: None draws one.
+    ahead needs (one of them). n_candidates: points scored per suggestion. seed: None draws one. earlier: studies of the
+    same parameters on other data, as they are now, from which a prior mean of the error is learned; the surrogate is
+    then a Gaussian process about it, and trusts it as far as this study's trials follow it (`EarlierStudies`).
 
     Failed trials count as the worst value so far, at their cost; one without a cost is left out. Pruned ones count
     with their last intermediate value, and their cost is a lower bound of what the whole training would cost. Running
@@ -80,6 +83,7 @@ class CostAwareSampler(BaseSampler):
         n_trials: int | None = None,
         tau: float | None = None,
         n_candidates: int = 2048,
+        earlier: Sequence[Study] = (),
         seed: int | None = None,
     ) -> None:
         if isinstance(acq, str):
@@ -98,6 +102,7 @@ class CostAwareSampler(BaseSampler):
         self._tau = None if tau is None else positive("tau", tau)
         self._n_candidates = whole("n_candidates", n_candidates, 8)
         self._seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else whole("seed", seed, 0)
+        self._earlier = [Earlier.of(study) for study in earlier]
         self._settings = {"cost_statistic": cost_statistic, "error_scale": error_scale}
         plans = [part for part in (self._rule, self._utility) if getattr(part, "plans_ahead", False)]
         if plans and n_trials is None and tau is None:
@@ -123,7 +128,7 @@ class CostAwareSampler(BaseSampler):
     ) -> dict[str, Any]:
         """Return the next point, around the values that an enqueued trial fixes; nothing while trials are too few."""
         self._check(study)
-        fixed = _within(trial.system_attrs.get("fixed_params", {}), search_space)
+        fixed = within(trial.system_attrs.get("fixed_params", {}), search_space)
         return self._suggest(study, trial, search_space, fixed) if search_space else {}
 
     def sample_independent(
@@ -138,12 +143,12 @@ class CostAwareSampler(BaseSampler):
         self._check(study)
         own = {param_name: param_distribution}
         if not param_distribution.single():
-            alike = [t for t in _trials(study, _FINISHED) if len(_within(t.params, own)) == 1]
+            alike = [t for t in _trials(study, _FINISHED) if len(within(t.params, own)) == 1]
             known = _shared({n: d for n, d in trial.distributions.items() if n != param_name}, alike)
             others = alike[-1].distributions if alike else {}
             coming = _shared({n: d for n, d in others.items() if n not in {param_name, *trial.distributions}}, alike)
             fixed = {name: trial.params[name] for name in known}
-            fixed |= _within(trial.system_attrs.get("fixed_params", {}), coming)
+            fixed |= within(trial.system_attrs.get("fixed_params", {}), coming)
             if found := self._suggest(study, trial, {**known, **own, **coming}, fixed):
                 return found[param_name]
         encoding = Encoding(own)
@@ -160,10 +165,10 @@ class CostAwareSampler(BaseSampler):
         self, study: Study, trial: FrozenTrial, space: Distributions, fixed: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Return the best point of `space` with these values fixed; nothing while finished trials are too few."""
-        finished = _covering(_trials(study, _FINISHED), space)
+        finished = covering(_trials(study, _FINISHED), space)
         if sum(one.state != TrialState.FAIL for one in finished) < self._n_startup:
             return {}
-        running = [t for t in _covering(_trials(study, (TrialState.RUNNING,)), space) if t.number != trial.number]
+        running = [t for t in covering(_trials(study, (TrialState.RUNNING,)), space) if t.number != trial.number]
         for one in finished:
             if one.constraints:
                 raise BadInput(f"CostAwareSampler takes no constraints, trial {one.number} has some")
@@ -259,7 +264,11 @@ class CostAwareSampler(BaseSampler):
     def _parts_of(self, study: Study, encoding: Encoding) -> tuple[Surrogate, CostModel, Utility, CostRule]:
         key = study.study_name, tuple(encoding.distributions.items())
         if key not in self._parts:
-            self._parts[key] = self._made(encoding.space, self._features(encoding))
+            surrogate, cost_model, utility, rule = self._made(encoding.space, self._features(encoding))
+            prior = EarlierStudies(encoding, self._earlier)
+            if prior.models:
+                surrogate = PriorGaussianProcess(prior, complete(surrogate, Surrogate))
+            self._parts[key] = surrogate, cost_model, utility, rule
         return self._parts[key]
 
     def _made(self, space: SearchSpace, features: Sequence[str]) -> tuple[Surrogate, CostModel, Utility, CostRule]:
@@ -296,26 +305,7 @@ def _trials(study: Study, states: tuple[TrialState, ...]) -> list[FrozenTrial]:
     return study.get_trials(deepcopy=False, states=states)
 
 
-def _within(params: Mapping[str, Any], space: Distributions) -> dict[str, Any]:
-    """Return the parameters among `params` that `space` has, and within its range."""
-    return {name: params[name] for name, distribution in space.items() if name in params
-            and _holds(distribution, params[name])}  # fmt: skip
-
-
-def _holds(distribution: BaseDistribution, value: Any) -> bool:
-    try:
-        internal = distribution.to_internal_repr(value)
-    except ValueError:  # none of the choices
-        return False
-    return bool(distribution._contains(internal))
-
-
 def _shared(space: Distributions, trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
     """Return the parameters of `space`, of more than one value, that all these trials have within its range."""
     wanted = {name: distribution for name, distribution in space.items() if not distribution.single()}
-    return {n: d for n, d in wanted.items() if all(len(_within(t.params, {n: d})) == 1 for t in trials)}
-
-
-def _covering(trials: Sequence[FrozenTrial], space: Distributions) -> list[FrozenTrial]:
-    """Return the trials that have a value within `space` for each of its parameters."""
-    return [trial for trial in trials if len(_within(trial.params, space)) == len(space)]
+    return {n: d for n, d in wanted.items() if all(len(within(t.params, {n: d})) == 1 for t in trials)}

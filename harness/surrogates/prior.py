@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from harness.arrays import Candidates, MeanSd, PerCandidate, Points, Vector
+from harness.arrays import Candidates, Indices, MeanSd, PerCandidate, Points, Vector
 from harness.errors import number
 from harness.problem import Problem
 from harness.surrogates import Hyperparameters, Informed, Joint, Part, Posterior, Surrogate, complete
@@ -125,9 +125,17 @@ class ShiftedPosterior(Posterior):
     def bounds(self, C: Candidates, rough: bool = False) -> MeanSd:
         """Return a mean no higher and an sd no lower than those of `mean_sd`, up to rounding of the sum."""
         mean, sd = self._inner.bounds(C, rough)
-        shift = self._at(C)
-        total = mean + shift
-        return total - 4.0 * np.finfo(np.float64).eps * (np.abs(mean) + np.abs(shift)), sd
+        return _below(mean, self._at(C)), sd
+
+    def mean_sd_at(self, C: Candidates, where: Indices, points: Points | None = None) -> tuple[Vector, Vector]:
+        """Return mean and standard deviation of y at rows of `C`."""
+        mean, sd = self._inner.mean_sd_at(C, where, points)
+        return mean + self._at(C)[where], sd
+
+    def bounds_at(self, C: Candidates, where: Indices) -> tuple[Vector, Vector]:
+        """Return `bounds` that are not rough at rows of `C`."""
+        mean, sd = self._inner.bounds_at(C, where)
+        return _below(mean, self._at(C)[where]), sd
 
     @property
     def hyperparameters(self) -> Hyperparameters | None:
@@ -152,3 +160,9 @@ class ShiftedPosterior(Posterior):
         """Return the joint distribution of the latent function at `C`."""
         joint = self._inner.joint(C)
         return Joint(joint.mean + self._at(C), joint.covariance, joint.noise)
+
+
+def _below(mean: Vector, shift: Vector) -> Vector:
+    """Return no more than mean + shift, however the sum is rounded."""
+    total = mean + shift
+    return np.asarray(total - 4.0 * np.finfo(np.float64).eps * (np.abs(mean) + np.abs(shift)))

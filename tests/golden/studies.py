@@ -54,6 +54,11 @@ def studies() -> dict[str, tuple[str, ...]]:
         found[f"surrogate {name}"] = ("+acq=cei", "lam=0.3", f"surrogate={name}", *_SMALLER)
     for name in names("design"):
         found[f"design {name}"] = ("+acq=ei", f"design={name}", *_SMALLER)
+    for group in ("curves", "stopping"):
+        for name in names(group):
+            found[f"{group} {name}"] = ("+acq=ei", f"{group}={name}", *_SMALLER)
+    for name in ("heated", "informed"):
+        found[f"acq {name}"] = (f"+acq={name}", *_SMALLER)
     for name in names("cost_model"):
         found[f"cost model {name}"] = ("+acq=eipu", f"cost_model={name}", *_SMALLER)
     for name in ("exp_mean", "expected", "expected_inverse"):
@@ -83,6 +88,9 @@ def _tables(study: str) -> tuple[str, ...]:
     if study.startswith("cost model transfer"):
         learned[study] = "cost_model.tables"
     names = ["evaluator.tables", *([learned[study]] if study in learned else [])]
+    if study == "acq informed":
+        names += ["surrogate.prior.tables", "cost_model.prior.tables", "design.tables"]
+        names[1:] = [f"acq.parts.{name}" for name in names[1:]]
     return tuple(f"{name}={TABLES}" for name in names)
 
 

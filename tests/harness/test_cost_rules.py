@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from datasets.errors import BadInput
 from harness.acquisitions import CostRule, StepContext, choose
-from harness.acquisitions.cost_rules import Contextual, Cool, Ignore, Power
+from harness.acquisitions.cost_rules import Contextual, Cool, Heated, Ignore, Power
 
 CONTEXT = StepContext(*(np.zeros(1),) * 2, 0.0, *(np.zeros(1),) * 2, 5, 100, 5, 10.0, 4.0, 40.0)
 INFINITE, FINITE = [-math.inf, -2.0, -1.0, 0.0, 0.5, 3.0, math.inf], [-3.0, -1.0, 0.0, 0.25, 1.0, 2.0]
@@ -29,6 +29,7 @@ def fronts(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
 
 RULES: list[CostRule] = [Ignore(), Cool(), *map(Power, (0.0, 0.01, 0.2, 1.0, 2.5))]
 RULES += [Contextual(lam) for lam in (0.0, 0.05, 0.5, 0.9, 1.0)]
+RULES += [Heated(k) for k in (0.0, 0.5, 1.0)]
 
 
 def pick(rule: CostRule, value: np.ndarray, cost: np.ndarray, context: StepContext = CONTEXT) -> int:
@@ -110,3 +111,16 @@ def test_impossible_parameters_are_reported_in_one_line(make: object, message: s
     with pytest.raises(BadInput, match=message) as caught:
         make()  # type: ignore[operator]
     assert "\n" not in str(caught.value)
+
+
+@settings(deadline=None)
+@given(fronts(), st.sampled_from([0.0, 0.3, 1.0]), st.floats(4.0, 40.0))
+def test_the_limit_of_cost_rises_from_the_cheapest_to_what_ei_chooses(
+    front: tuple[np.ndarray, np.ndarray], k: float, spent: float
+) -> None:
+    value, cost = front
+    share = k * (40.0 - spent) / 36.0
+    limit = (1 - share) * cost[pick(Ignore(), value, cost)] + share * cost.min()
+    i = pick(Heated(k), value, cost, replace(CONTEXT, spent=spent))
+    assert cost[i] <= limit + 1e-9
+    assert value[i] >= value[cost <= limit - 1e-9].max(initial=-math.inf)

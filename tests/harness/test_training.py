@@ -6,8 +6,8 @@ import xgboost as xgb
 from fakes import prepared
 from sklearn.metrics import log_loss
 
-from harness.live import PREFIX_GRID, make_model, train
-from harness.problem import FAILED, OK, OUT_OF_MEMORY, TIMEOUT
+from harness.live import make_model, train
+from harness.problem import FAILED, OK, OUT_OF_MEMORY, PREFIX_GRID, TIMEOUT
 from harness.space import XGBOOST_SPACE
 
 X = np.array([40, 0.3, 0.01, 0.01, 1.0, 0.7, 5.0])

@@ -10,9 +10,9 @@ import pytest
 TEXT = (Path(__file__).resolve().parents[2] / "harness/interop/README.md").read_text()
 
 
-def example(heading: str) -> str:
+def example(heading: str, k: int = 0) -> str:
     section = TEXT.split(f"## {heading}\n")[1].split("\n## ")[0]
-    return re.findall(r"```python\n(.*?)```", section, re.DOTALL)[0]
+    return re.findall(r"```python\n(.*?)```", section, re.DOTALL)[k]
 
 
 def test_a_forest_on_a_budget() -> None:
@@ -23,6 +23,14 @@ def test_a_forest_on_a_budget() -> None:
     exec(compile(program.replace("timeout=20", "timeout=1"), "README.md", "exec"), names)
     assert names["study"].best_value < 0.5
     assert names["figure"].axes[0].get_ylabel() == "error"
+
+
+def test_earlier_studies() -> None:
+    optuna = pytest.importorskip("optuna", minversion="5", reason="needs the extra `optuna`")
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    program, names = example("Our optimizer in Optuna", 1), dict[str, Any]()
+    exec(compile(program, "README.md", "exec"), names)
+    assert len(names["new"].trials) == 10 and names["new"].best_value < 0.05
 
 
 def test_an_optimizer_of_ones_own() -> None:

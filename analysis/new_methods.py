@@ -1,0 +1,218 @@
+"""The outcome of the registered test (NEW_METHODS.md): error at equal cost of the new methods, rivals and ablations.
+
+Hypotheses, the data sets of each half and rules are those of the page, which was written before the runs. Errors are
+as in `analysis.equal_cost`: of runs paired by problem and seed, cut where the budget is spent, in percent of EI's
+final error; EI cut so is EI-n. A family of rivals counts at every budget with its best parameter there, found on the
+runs that it is judged on, which flatters it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from scipy import stats
+
+from analysis.equal_cost import EI_N, EqualCost, compare
+from analysis.leaderboard import milliseconds, own_time
+from analysis.statistics import group_means, over_datasets
+from analysis.traces import EI, Judge, collect, require
+from datasets.errors import BadInput
+from datasets.files import write_atomically
+
+METHOD = "informed"
+BUDGETS = (10.0, 20.0, 40.0, 60.0, 70.0, 80.0, 100.0)
+BELOW_EI = 70.0  # percent of EI's cost at which the error is to be below EI's own
+HALVES = {
+    "development": [
+        "abalone",
+        "bank32nh",
+        "hiva",
+        "letters",
+        "parkinsons",
+        "phoneme",
+        "satellite",
+        "satimage_code",
+        "wind",
+    ],
+    "judgement": ["bach", "coil2000", "kin8nm", "mtp", "pendigits", "spam", "texture", "turkiye", "wine"],
+}
+PAPER = ("EI^alpha", "CEI", "EI-cool", "carbo")
+LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class Half:
+    """The runs on the data sets of one half: errors in percent of EI's final one, (C cells, S budgets, M methods)."""
+
+    name: str
+    runs: EqualCost
+    error: Float[np.ndarray, "C S M"]
+    dataset: np.ndarray  # of each cell, 0 .. D-1
+
+    def column(self, budget: float, methods: Sequence[int]) -> Float[np.ndarray, " D"]:
+        """Return data sets' mean errors at a budget, of the method with the lowest mean over data sets."""
+        means = group_means(self.error[:, BUDGETS.index(budget), list(methods)], self.dataset)
+        return np.asarray(means[:, int(np.nanargmin(means.mean(axis=0)))])
+
+
+def halves(
+    frame: pd.DataFrame, wanted: Mapping[str, str], judge: Judge = "validation", mixed: bool = False
+) -> list[Half]:
+    """Return the halves that the records hold; raises BadInput for none, and without runs of EI or of the method."""
+    found = []
+    for name, datasets in HALVES.items():
+        part = frame[frame["dataset"].isin(datasets)]
+        if part.empty:
+            continue
+        runs = compare(collect(part, wanted, judge, mixed), "not asked for")
+        require(runs.traces.runs, METHOD, "the registered test")
+        budget_s = runs.whole[:, None] * (np.asarray(BUDGETS) / 100)
+        error = np.stack([runs.at(budget_s, k)[0] for k in range(len(runs.methods))], axis=2)
+        error = 100 * error / runs.final[:, None, None]
+        error[~np.isfinite(error).all(axis=2)] = np.nan  # a budget within which some method has no evaluation
+        found.append(Half(name, runs, error, pd.factorize(runs.cells["dataset"])[0]))
+    if not found:
+        raise BadInput(
+            "the records hold no run on the data sets of NEW_METHODS.md: python -m harness study=new_methods"
+        )
+    return found
+
+
+def errors(half: Half, thinking_ms: pd.Series) -> pd.DataFrame:
+    """Return a row per method and budget: the mean error, and its differences to EI-n and to the method itself.
+
+    error_pct, off_ei, off_method, each with the ends of its 95 % t interval over data sets; ms: own time per step; n,
+    datasets: cells and data sets that count, those in which every method has a successful evaluation by then.
+    thinking_ms: by (spec, seed).
+    """
+    names, rows = half.runs.methods, []
+    ms = own_time(half.runs, thinking_ms)
+    for k, budget in enumerate(BUDGETS):
+        values = half.error[:, k]
+        there = np.isfinite(values).all(axis=1)
+        if not there.any():
+            continue
+        parts = {"error_pct": values, "off_ei": values - values[:, [names.index(EI)]]}
+        parts["off_method"] = values - values[:, [names.index(METHOD)]]
+        row: dict[str, object] = {"half": half.name, "method": names, "cost_pct": budget}
+        for name, numbers in parts.items():
+            ends = over_datasets(numbers[there], pd.factorize(half.runs.cells["dataset"][there])[0])
+            row |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+        sets = half.runs.cells["dataset"][there].nunique()
+        rows.append(pd.DataFrame({**row, "ms": ms, "n": int(there.sum()), "datasets": sets}))
+    return pd.concat(rows, ignore_index=True)
+
+
+def hypotheses(half: Half) -> pd.DataFrame:
+    """Return a row per test: hypothesis, against, cost_pct; off, low, high, p, holm; datasets.
+
+    off: the method's error less the other's, in percentage points of EI's final error, mean over data sets with its
+    95 % t interval; p: of the two-sided paired t test over data sets, holm: corrected over all rows. A hypothesis holds
+    where every `high` of its rows is below 0: each alone says that there is a difference, so that together no
+    correction is needed (an intersection-union test); for one row taken alone, holm is to be read.
+    """
+    mine, tests = [half.runs.methods.index(METHOD)], []
+    for budget in BUDGETS:
+        for name, against in _rivals(half.runs).items():
+            hypothesis = "H1" if name == EI_N else "H2" if name in PAPER else "H3"
+            tests.append((hypothesis, name, budget, half.column(budget, mine) - half.column(budget, against)))
+    tests.append(("H4", "EI's final error", BELOW_EI, half.column(BELOW_EI, mine) - 100.0))
+    rows = []
+    for hypothesis, name, budget, off in tests:
+        off = off[np.isfinite(off)]
+        value, low, high = (float(v[0]) for v in over_datasets(off[:, None], np.arange(len(off))))
+        p = float(stats.ttest_1samp(off, 0.0).pvalue) if len(off) > 1 and off.std() > 0 else np.nan
+        rows.append((half.name, hypothesis, name, budget, value, low, high, p, len(off)))
+    columns = ["half", "hypothesis", "against", "cost_pct", "off", "low", "high", "p", "datasets"]
+    found = pd.DataFrame(rows, columns=columns).sort_values(["hypothesis", "against", "cost_pct"], ignore_index=True)
+    found.insert(8, "holm", holm(found["p"].to_numpy()))
+    return found
+
+
+def _rivals(runs: EqualCost) -> dict[str, list[int]]:
+    """Return the positions of the methods of each rival: EI-n, the paper's families, and the others, one family."""
+    own = [name for name in runs.families if name == METHOD or name.startswith((f"{METHOD}(", f"{EI}(", "eialpha("))]
+    found = {name: members for name, members in runs.families.items() if name not in own}
+    others = [member for name, members in found.items() if name not in (EI_N, *PAPER) for member in members]
+    rivals = {name: found[name] for name in (EI_N, *PAPER) if name in found}
+    return {**rivals, **({"best of the others": others} if others else {})}
+
+
+def holm(p: Float[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
+    """Return Holm's step-down corrections of p values; NaN stays NaN and does not count."""
+    out, known = np.full(len(p), np.nan), np.flatnonzero(np.isfinite(p))
+    order = known[np.argsort(p[known], kind="stable")]
+    steps = p[order] * np.arange(len(order), 0, -1)
+    out[order] = np.minimum(1.0, np.maximum.accumulate(steps)) if len(order) else steps
+    return out
+
+
+# The page.
+
+
+def verdicts(tests: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per half and hypothesis: holds (every interval below 0), fails (one above 0), or undecided."""
+    rows = []
+    for (half, hypothesis), part in tests.groupby(["half", "hypothesis"]):
+        fails = (part["low"] > 0).any()
+        verdict = "holds" if (part["high"] < 0).all() else "fails" if fails else "undecided"
+        rows.append((half, hypothesis, verdict, int((part["high"] < 0).sum()), len(part)))
+    return pd.DataFrame(rows, columns=["half", "hypothesis", "verdict", "below", "tests"])
+
+
+def report(
+    frame: pd.DataFrame, timings: pd.DataFrame, wanted: Mapping[str, str], out: Path, judge: Judge, mixed: bool
+) -> str:
+    """Write new_methods.md and its two CSVs to `out`, and return the page."""
+    found, thinking_ms = halves(frame, wanted, judge, mixed), milliseconds(timings)
+    numbers = pd.concat([errors(half, thinking_ms) for half in found], ignore_index=True)
+    tests = pd.concat([hypotheses(half) for half in found], ignore_index=True)
+    parts = [
+        "# Outcome of the registered test",
+        "Hypotheses, halves and rules: analysis/NEW_METHODS.md. Errors in percent of EI's final error "
+        f"({judge} error), mean over data sets [95 % t interval].",
+    ]
+    for half in found:
+        own = numbers[numbers["half"] == half.name]
+        cells = f"{half.runs.cells['dataset'].nunique()} data sets, {len(half.runs.cells)} problem-seed pairs"
+        parts += [f"## {half.name.capitalize()} half: {cells}, N = {half.runs.n}"]
+        for title, column in (
+            ("Error at equal cost", "error_pct"),
+            (f"Difference to {METHOD} at equal cost (above 0: worse)", "off_method"),
+        ):
+            parts += [f"{title}\n\n{_pivot(own, column)}"]
+        parts += ["Tests\n\n" + _markdown(tests[tests["half"] == half.name].drop(columns="half"))]
+        absent = f"{half.runs.absent} problem-seed pairs without runs of every method"
+        parts += [f"Left out: {absent}; {half.runs.zero + half.runs.failed} in which EI's error is 0 or missing."]
+    parts += ["## Verdicts\n\n" + _markdown(verdicts(tests))]
+    for name, table in (("new_methods", numbers), ("new_methods_tests", tests)):
+        write_atomically(out / f"{name}.csv", table.to_csv(index=False, lineterminator="\n").encode())
+    page = "\n\n".join(parts) + "\n"
+    write_atomically(out / "new_methods.md", page.encode())
+    return page
+
+
+def _pivot(rows: pd.DataFrame, column: str) -> str:
+    """Return methods by budgets, each number with its interval, and the own time per step."""
+    texts = rows.assign(
+        text=[f"{v:.2f} [{a:.2f}, {b:.2f}]" for v, a, b in rows[[column, f"{column}_low", f"{column}_high"]].to_numpy()]
+    )
+    table = texts.pivot(index="method", columns="cost_pct", values="text")
+    table = table.reindex(list(dict.fromkeys(rows["method"])))
+    table.columns = pd.Index([f"{budget:g} %" for budget in table.columns])
+    table["ms per step"] = rows.drop_duplicates("method").set_index("method")["ms"].map("{:.1f}".format)
+    return _markdown(table.reset_index())
+
+
+def _markdown(table: pd.DataFrame) -> str:
+    """Return a table in Markdown."""
+
+    def text(value: object) -> str:
+        return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+    lines = [list(map(str, table.columns)), ["---"] * len(table.columns)]
+    lines += [[text(value) for value in row] for row in table.itertuples(index=False)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

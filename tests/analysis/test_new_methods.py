@@ -1,0 +1,95 @@
+"""The outcome of the registered test on made-up records, against brute force; the halves are those of the page."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+from synthetic_records import Way, frame, on_disk
+
+import datasets
+from analysis.__main__ import main
+from analysis.new_methods import BELOW_EI, BUDGETS, HALVES, holm, verdicts
+from datasets.errors import BadInput
+
+GRID = [
+    ("wind", "clean"),
+    ("wind", "onehot"),
+    ("hiva", "clean"),
+    ("phoneme", "clean"),
+    ("wine", "clean"),
+    ("bach", "clean"),
+]
+WAYS = (Way("ei"), Way("eialpha", alpha=0.1), Way("eialpha", alpha=0.5), Way("random"), Way("tpe"), Way("informed"))
+ABLATION = Way("informed(curves=none)")
+SEEDS, STEPS = (0, 1), 30
+ROWS = frame(GRID, (*WAYS, ABLATION), SEEDS, STEPS)
+
+
+def errors(percent: float, sets: list[str]) -> pd.DataFrame:
+    """The data sets' mean errors of every method within a share of EI's cost, in percent of EI's final error."""
+    found = {}
+    for cell, part in ROWS[ROWS["dataset"].isin(sets)].groupby(["dataset", "pipeline", "seed"]):
+        runs = {str(name): run.sort_values("step") for name, run in part.groupby("method")}
+        budget, final = percent / 100 * runs["ei"]["cost_s"].sum(), runs["ei"]["error"].min()
+        found[cell] = {m: 100 * r["error"][r["cost_s"].cumsum() <= budget].min() / final for m, r in runs.items()}
+    return pd.DataFrame(found).T.dropna().rename_axis(["dataset", "pipeline", "seed"]).groupby("dataset").mean()
+
+
+def test_halves_budgets_and_hypotheses_are_those_of_the_page() -> None:
+    page = (Path(__file__).resolve().parents[2] / "analysis/NEW_METHODS.md").read_text()
+    for name, sets in HALVES.items():
+        listed = re.search(rf"\*{name.capitalize()}\* \(.*?\):(.*?)\.\n", page, re.DOTALL)
+        assert listed is not None and re.findall(r"\w+", listed[1]) == sets
+    assert sorted(name for sets in HALVES.values() for name in sets) == sorted(datasets.names())
+    text = ", ".join(f"{budget:g}" for budget in BUDGETS[:-1])
+    assert f"{text} and {BUDGETS[-1]:g} %" in " ".join(page.split()) and f"at {BELOW_EI:g} % of EI's cost" in page
+
+
+def test_the_outcome_is_that_of_paired_t_tests_over_data_sets(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    on_disk(tmp_path / "results", GRID, (*WAYS, ABLATION), SEEDS, STEPS)
+    assert main(["new_methods", f"results_dir={tmp_path / 'results'}", f"out_dir={tmp_path / 'out'}"]) == 0
+    said = capsys.readouterr().out
+    assert "Development half: 3 data sets" in said and "Judgement half: 2 data sets" in said
+    tests = pd.read_csv(tmp_path / "out/new_methods_tests.csv")
+    numbers = pd.read_csv(tmp_path / "out/new_methods.csv")
+    assert set(tests["hypothesis"]) == {"H1", "H2", "H3", "H4"} and "informed(curves=none)" in set(numbers["method"])
+    for half, sets in HALVES.items():
+        for budget in (60.0, 100.0):
+            means = errors(budget, sets)
+            alpha = means[["eialpha(alpha=0.1)", "eialpha(alpha=0.5)"]]
+            others = means[["random", "tpe"]]
+            for against, beside in (
+                ("EI-n", means["ei"]),
+                ("EI^alpha", alpha[alpha.mean().idxmin()]),
+                ("best of the others", others[others.mean().idxmin()]),
+            ):
+                off = means["informed"] - beside
+                row = tests.set_index(["half", "against", "cost_pct"]).loc[(half, against, budget)]
+                whole = stats.ttest_1samp(off, 0.0)
+                expected = [off.mean(), *whole.confidence_interval(0.95), whole.pvalue]
+                assert np.allclose(row[["off", "low", "high", "p"]].to_numpy(float), expected, rtol=1e-6)
+            row = numbers.query("half == @half and method == 'tpe' and cost_pct == @budget").iloc[0]
+            assert np.isclose(row["off_method"], (means["tpe"] - means["informed"]).mean())
+        last = tests.query("half == @half and hypothesis == 'H4'").iloc[0]
+        assert np.isclose(last["off"], errors(BELOW_EI, sets)["informed"].mean() - 100)
+        own = tests[(tests["half"] == half) & tests["p"].notna()]  # there is none where all runs are equal
+        assert np.allclose(own["holm"], multipletests(own["p"], method="holm")[1])
+
+
+def test_a_hypothesis_holds_where_every_interval_is_below_zero() -> None:
+    rows = [("H1", -2.0, -1.0), ("H1", -3.0, -0.1), ("H2", -2.0, 0.1), ("H3", -2.0, -1.0), ("H3", 0.1, 1.0)]
+    table = pd.DataFrame([("x", *row) for row in rows], columns=["half", "hypothesis", "low", "high"])
+    assert verdicts(table)["verdict"].tolist() == ["holds", "undecided", "fails"]
+    assert np.isnan(holm(np.array([np.nan, 0.01]))[0]) and holm(np.array([np.nan, 0.01]))[1] == 0.01
+
+
+def test_one_line_without_what_it_needs(tmp_path: Path) -> None:
+    on_disk(tmp_path, GRID, WAYS[:-1], SEEDS, STEPS)
+    with pytest.raises(BadInput, match="the registered test needs the method informed"):
+        main(["new_methods", f"results_dir={tmp_path}", f"out_dir={tmp_path / 'out'}"])
