@@ -19,8 +19,8 @@ REPORT ?= report
 .DEFAULT_GOAL := help
 # Every target keeps all cores busy by itself, and `make time report` means one after the other.
 .NOTPARALLEL:
-.PHONY: help setup reproduce report models demo time fronts sensitivities density utilities leaderboard test golden check bench \
-  chaos
+.PHONY: help setup reproduce report models demo time fronts sensitivities density utilities leaderboard registered test golden check \
+  bench chaos
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -106,6 +106,12 @@ leaderboard: $(READY) ## other projects' optimizers beside ours, on measured row
 	$(BIN)/python -m harness study=leaderboard 'seeds=[0,1,2]' results_dir=$(RESULTS)-leaderboard $(GRID)
 	$(BIN)/python -m harness study=leaderboard evaluator=surface 'seeds=[0,1,2]' results_dir=$(RESULTS)-leaderboard $(GRID)
 	$(BIN)/python -m analysis leaderboard results_dir=$(RESULTS)-leaderboard out_dir=$(REPORT)
+
+registered: $(READY) ## the registered test of methods with knowledge of other data sets (analysis/NEW_METHODS.md; hours)
+	$(BIN)/python -m harness study=new_methods results_dir=$(RESULTS)-new $(GRID)
+	$(BIN)/python -m harness -m +acq=eicool,carbo,heated 'seeds=[0,1,2,3,4]' results_dir=$(RESULTS)-new $(GRID)
+	$(BIN)/python -m harness study=leaderboard 'seeds=[0,1,2,3,4]' results_dir=$(RESULTS)-new $(GRID)
+	$(BIN)/python -m analysis new_methods results_dir=$(RESULTS)-new out_dir=$(REPORT)
 
 # The suite starts many processes, which share their bytecode, whatever the environment says of it.
 test: $(READY) ## the test suite
