@@ -64,6 +64,7 @@ RECORDED_AS = {  # the project's classes that specs name, and by which name: the
     "harness.acquisitions.stopping.Price": "harness.acquisitions.stopping.Price",
     "harness.configurator.instances.Auctions": "harness.solvers.auctions.Auctions",
     "harness.configurator.instances.Colouring": "harness.solvers.colouring.Colouring",
+    "harness.configurator.instances.Knapsacks": "harness.configurator.instances.Knapsacks",
     "harness.configurator.instances.SetCover": "harness.solvers.set_cover.SetCover",
     "harness.configurator.solvers.Highs": "harness.solvers.highs.Highs",
     "harness.configurator.solvers.Kissat": "harness.solvers.kissat.Kissat",
