@@ -11,6 +11,7 @@ from command_lines import CommandLines
 
 from harness import read
 from harness.errors import BadInput
+from harness.reference import PAGE, page
 from harness.settings import compose
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -48,7 +49,13 @@ def test_rules_that_the_first_page_names_are_there() -> None:
 
 
 def test_links_between_pages_lead_to_files() -> None:
-    for page in (*ROOT.glob("*.md"), *(path for p in ("docs", "datasets", "pipelines", "harness", "tabular_cache",
+    for file in (*ROOT.glob("*.md"), *(path for p in ("docs", "datasets", "pipelines", "harness", "tabular_cache",
                  "analysis", "configs") for path in (ROOT / p).rglob("*.md"))):  # fmt: skip
-        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text()):
-            assert "://" in target or (page.parent / target).exists(), f"{page.relative_to(ROOT)} -> {target}"
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", file.read_text()):
+            assert "://" in target or (file.parent / target).exists(), f"{file.relative_to(ROOT)} -> {target}"
+
+
+def test_the_reference_is_that_of_the_configuration() -> None:
+    assert PAGE.read_text() == page(), "python -m harness.reference writes it anew"
+    for name in ("lam=", "evaluator.max_candidates=", "`cost_model=gp_lv`", "`optimizer=smac`"):
+        assert name in PAGE.read_text()
