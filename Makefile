@@ -106,6 +106,8 @@ leaderboard: $(READY) ## other projects' optimizers beside ours, on measured row
 	$(BIN)/python -m harness study=leaderboard 'seeds=[0,1,2]' results_dir=$(RESULTS)-leaderboard $(GRID)
 	$(BIN)/python -m harness study=leaderboard evaluator=surface 'seeds=[0,1,2]' results_dir=$(RESULTS)-leaderboard $(GRID)
 	$(BIN)/python -m analysis leaderboard results_dir=$(RESULTS)-leaderboard out_dir=$(REPORT)
+	$(BIN)/python -m harness study=leaderboard_slow 'seeds=[0,1,2]' 'pipeline=[clean]' results_dir=$(RESULTS)-leaderboard-slow
+	$(BIN)/python -m analysis leaderboard results_dir=$(RESULTS)-leaderboard-slow out_dir=$(REPORT)/leaderboard_slow
 
 registered: $(READY) ## the registered test of methods with knowledge of other data sets (analysis/NEW_METHODS.md; hours)
 	$(BIN)/python -m harness study=new_methods results_dir=$(RESULTS)-new $(GRID)
