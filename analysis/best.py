@@ -32,16 +32,27 @@ from tabular_cache.table import TABLES, read_manifest
 # What to do with the best configuration: the lines of Python that fit it and predict rows to come.
 
 
+def _given(spec: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the arguments of `load_csv` that are not as usual, None for what is no file of the user's."""
+    config = spec["dataset_config"]
+    if config["_target_"] != "datasets.csv_file.load_csv":
+        return None
+    usual = {name: p.default for name, p in inspect.signature(load_csv).parameters.items()}
+    return {k: v for k, v in config.items() if k not in ("_target_", "name") and v not in (usual[k], [])}
+
+
+def _load_csv(given: Mapping[str, Any]) -> str:
+    return f"load_csv({', '.join(f'{k}={v!r}' for k, v in given.items())})"
+
+
 def code(spec: Mapping[str, Any], task: str, line: str) -> list[str]:
     """Return lines of Python that fit this model on all rows of the file and predict those of another; [] without one.
 
     They read the file and prepare its columns as the runs did, which the line of the model alone would not.
     """
-    config = spec["dataset_config"]
-    if config["_target_"] != "datasets.csv_file.load_csv":
+    given = _given(spec)
+    if given is None:
         return []
-    usual = {name: p.default for name, p in inspect.signature(load_csv).parameters.items()}
-    given = {k: v for k, v in config.items() if k not in ("_target_", "name") and v not in (usual[k], [])}
     reading = {k: v for k, v in given.items() if k in ("sep", "decimal", "encoding")}
     more = "".join(f", {k}={v!r}" for k, v in reading.items())
     found = f"model.predict(inputs.matrix(load_rows('new.csv', data{more})))"
@@ -49,7 +60,7 @@ def code(spec: Mapping[str, Any], task: str, line: str) -> list[str]:
         "from datasets.csv_file import load_csv, load_rows",
         "from pipelines.prepared import Fitted",
         f"from xgboost import {line.partition('(')[0]}",
-        f"data = load_csv({', '.join(f'{k}={v!r}' for k, v in given.items())})",
+        f"data = {_load_csv(given)}",
         f"inputs = Fitted(data, {str(spec['pipeline'])!r})",
         f"model = {line}.fit(inputs.matrix(data.X), data.y)  # on all rows, to predict new ones",
         f"print({found if task == 'regression' else f'[data.classes[int(code)] for code in {found}]'})",
@@ -61,9 +72,8 @@ def check_code(spec: Mapping[str, Any], task: str, line: str) -> list[str]:
 
     [] for what is no file of the user's, and for an evaluator that minimises something else.
     """
-    read = next((text for text in code(spec, task, line) if text.startswith("data = ")), "")
-    evaluator = spec["components"]["evaluator"]
-    if not read or evaluator.get("objective", "error") != "error":
+    given, evaluator = _given(spec), spec["components"]["evaluator"]
+    if given is None or evaluator.get("objective", "error") != "error":
         return []
     split = f", split_seed={evaluator['split_seed']}" if evaluator.get("split_seed") else ""
     error = "((found - y) ** 2).mean() ** 0.5" if task == "regression" else "(found != y).mean()"
@@ -71,7 +81,7 @@ def check_code(spec: Mapping[str, Any], task: str, line: str) -> list[str]:
         "from datasets.csv_file import load_csv",
         "from pipelines import prepare",
         f"from xgboost import {line.partition('(')[0]}",
-        f"data = prepare({read.removeprefix('data = ')}, {str(spec['pipeline'])!r}{split})",
+        f"data = prepare({_load_csv(given)}, {str(spec['pipeline'])!r}{split})",
         f"model = {line}.fit(data.X_train, data.y_train)",
         "for X, y in ((data.X_valid, data.y_valid), (data.X_test, data.y_test)):",
         "    found = model.predict(X)" + (".astype(float)" if task == "regression" else ""),
@@ -288,11 +298,6 @@ def _model(row: pd.Series) -> dict[str, Any]:
 _SHOWN = 5  # models of the front that are printed; best.json has all
 
 
-def _cheaper(models: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return up to `_SHOWN` models of the front without the best: those whose error is the nearest to its."""
-    return list(models[:-1])[-_SHOWN:]
-
-
 def report(found: Mapping[str, Any], drawn: Drawn) -> None:
     """Print the best configuration as JSON and as a line of Python, its errors, the time spent, and the files."""
     by, time = found["found_by"], duration(found["spent_cpu_s"])
@@ -305,7 +310,7 @@ def report(found: Mapping[str, Any], drawn: Drawn) -> None:
     for note in found["notes"]:
         print(f"  note: {note}")
     print(f"  {json.dumps(found['configuration'])}\n  {found['model']}")
-    if cheaper := _cheaper(found["front"]):
+    if cheaper := found["front"][:-1][-_SHOWN:]:  # without the best, those whose error is the nearest to its
         print("  cheaper models, the least validation error for their training time (all of them: front in best.json):")
     for model in cheaper:
         print(

@@ -13,6 +13,7 @@ from analysis.selection import CAP, FEWEST_DATASETS, LEAST_SPENT, REACHED, SHORT
 from analysis.statistics import in_use
 from analysis.traces import CELL, PROBLEM, ordered
 from datasets.catalogue import entries
+from harness.cli import plural as plural
 
 if TYPE_CHECKING:
     from analysis.ranks import Ranks
@@ -140,11 +141,6 @@ def intervals(cells: pd.DataFrame) -> str:
     if one and in_use() == "datasets":
         return "No intervals: one data set only (bootstrap=plain resamples its runs)."
     return name + (" One data set only: they do not cover differences between data sets." if one else "")
-
-
-def plural(n: int, noun: str) -> str:
-    """Return e.g. ``1 seed``, ``10 seeds``."""
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def span(counts: pd.Series, noun: str) -> str:

@@ -16,7 +16,7 @@ from harness.config import (
     overrides_of,
     users_mistakes,
 )
-from harness.errors import BadInput, counted, folder, writable
+from harness.errors import BadInput, folder, writable
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -72,23 +72,23 @@ def _finish(name: str) -> EntryPoint:
 
 
 def _print_report(report: "Report", results: Path, iterations: int) -> None:
-    from harness.cli import duration
+    from harness.cli import duration, plural
 
     ms = report.engine_ms / report.proposals if report.proposals else 0.0
-    there = f"{counted(report.skipped, 'run was', 'runs were')} there already" if report.skipped else ""
-    done = f"{counted(report.runs, 'run')}, {counted(report.steps, 'evaluation')} in {duration(report.wall_s)}"
+    there = f"{plural(report.skipped, 'run was', 'runs were')} there already" if report.skipped else ""
+    done = f"{plural(report.runs, 'run')}, {plural(report.steps, 'evaluation')} in {duration(report.wall_s)}"
     pace = f"{ms:.2f} ms per step" if report.proposals else ""
     made = [done, there, pace] if report.runs or report.failed else ["nothing to do", there]
     print(f"{'; '.join(filter(None, made))}; records in {results}/")
     if report.exhausted:
         print(
-            f"note: {counted(report.exhausted, 'run')} ended before iterations={iterations}: all that their problem "
+            f"note: {plural(report.exhausted, 'run')} ended before iterations={iterations}: all that their problem "
             "offers was evaluated", file=sys.stderr
         )  # fmt: skip
     for failure in report.failed:
         print(f"set aside: {failure}", file=sys.stderr)
     if report.failed:
-        print(f"{counted(len(report.failed), 'block')} set aside; the same command tries again", file=sys.stderr)
+        print(f"{plural(len(report.failed), 'block')} set aside; the same command tries again", file=sys.stderr)
 
 
 def _job(cfg: "DictConfig") -> None:

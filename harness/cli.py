@@ -125,6 +125,11 @@ def _count(ours: socket.socket) -> None:
 _EVERY_S = 30.0
 
 
+def plural(n: int, noun: str, many: str = "") -> str:
+    """Return a number with its noun: 1 run, 1,200 runs; many: the noun of other numbers than 1 that takes no mere s."""
+    return f"{n:,} {noun if n == 1 else many or noun + 's'}"
+
+
 def duration(seconds: float) -> str:
     """Return seconds as people read them: 42 s, 3 min 5 s, 2 h 10 min."""
     whole = round(seconds)

@@ -30,11 +30,6 @@ def unknown(what: str, name: object, allowed: Iterable[str]) -> BadInput:
     return BadInput(f"unknown {what} {name!r}{meant}; allowed: {', '.join(names) or 'nothing'}")
 
 
-def counted(n: int, one: str, many: str = "") -> str:
-    """Return a number with its noun: 1 run, 1,200 runs."""
-    return f"{n:,} {one if n == 1 else many or one + 's'}"
-
-
 def number(name: str, value: object, allowed: str, low: float, high: float = math.inf) -> float:
     """Return `value` as a float if it is a finite number in [low, high]; else raise BadInput."""
     if (

@@ -42,10 +42,8 @@ def ei_cost_front(log_value: Float[np.ndarray, " m"], log_cost: Float[np.ndarray
     return out
 
 
-FOLLOWED, EVERY = (
-    10,
-    5,
-)  # steps for which points are followed, of every fifth front: of all it takes three times as long
+FOLLOWED = 10  # steps for which points are followed
+EVERY = 5  # of every fifth front: of all it takes three times as long
 
 
 @dataclass
