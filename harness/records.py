@@ -191,10 +191,10 @@ def read_parquet(source: bytes | Path) -> pa.Table:
         return file.read()
 
 
-def sealed_parquet(table: pa.Table) -> bytes:
-    """Return `table` as a sealed parquet file; equal tables give equal bytes."""
+def sealed_parquet(table: pa.Table, **options: Any) -> bytes:
+    """Return `table` as a sealed parquet file, options as pyarrow's writer has them; equal tables give equal bytes."""
     sink = io.BytesIO()
-    with pq.ParquetWriter(sink, table.schema, compression="zstd") as writer:
+    with pq.ParquetWriter(sink, table.schema, compression="zstd", **options) as writer:
         writer.write_table(table)
         writer.add_key_value_metadata({_KEY: _MARKER.decode()})
     content = sink.getvalue()

@@ -1,0 +1,243 @@
+"""`python -m harness.packed pack|unpack`: the records of a study in a fifteenth of the space, and back.
+
+    python -m harness.packed pack results_dir=results packed_dir=runs
+    python -m harness.packed unpack packed_dir=runs results_dir=results
+
+A packed problem is one sealed file, `<packed_dir>/<dataset>/<pipeline>.parquet`: which configuration each run chose at
+each step, and once what was measured of each, exactly. What only describes the optimizer is less precise: of EI its log
+EI and predicted cost in single precision, of the others the predicted cost to 3 binary digits (within 12.5 %), of CEI
+the effective alphas, and of each block's first seed the milliseconds, to 6 (within 1.6 %). Left out are the rest of
+these, hyperparameters, and what the tables have of a configuration, its coordinates and wall-clock seconds: NaN or None
+after unpacking. Reports and verdicts need none of them. What is packed or unpacked already stays as it is.
+"""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from jaxtyping import Float, Int
+
+from datasets.files import write_atomically
+from harness.cli import run_cli, wants_help
+from harness.errors import BadInput
+from harness.records import (
+    MODELS,
+    MODELS_SUFFIX,
+    TIMINGS,
+    TIMINGS_SUFFIX,
+    TRACE,
+    block_files,
+    block_folder,
+    check_seal,
+    damage_named,
+    parse_spec,
+    read_block,
+    read_parquet,
+    sealed_parquet,
+    trace_files,
+    write_block,
+)
+from harness.results_dir import locked
+
+USAGE = "python -m harness.packed pack|unpack [results_dir=results] [packed_dir=runs]"
+MEASURED = ("error", "test_error", "cost_s")  # of a configuration
+SINGLE = ("log_ei", "predicted_cost_s", "effective_alpha_low", "effective_alpha_high", "fit_ms", "propose_ms")
+PACKED = pa.schema(
+    [
+        ("block", pa.string()),  # a block's header at its first row
+        ("seed", pa.int32()),
+        ("step", pa.int32()),
+        ("candidate", pa.int32()),
+        *((name, pa.float64()) for name in MEASURED),  # at the first row of each configuration
+        ("status", pa.string()),
+        *((name, pa.float32()) for name in SINGLE),
+    ]
+)
+OPTIONS: dict[str, Any] = {"compression_level": 19, "use_dictionary": ["block", "seed", "step", *MEASURED, "status"]}
+OPTIONS["use_byte_stream_split"] = ["candidate", *SINGLE]
+Columns = dict[str, Any]
+
+
+def rounded(values: Float[np.ndarray, " n"], binary_digits: int) -> Float[np.ndarray, " n"]:
+    """Return the values in single precision, rounded to so many significant binary digits; NaN stays NaN."""
+    drop = 24 - binary_digits
+    bits = np.asarray(values, np.float32).view(np.uint32).astype(np.uint64)
+    near = ((bits + (1 << (drop - 1))) >> drop << drop).astype(np.uint32).view(np.float32)
+    return np.where(np.isfinite(values), near, np.asarray(values, np.float32))
+
+
+# Packing.
+
+
+def pack(results: Path, packed: Path) -> tuple[int, int]:
+    """Pack the records in `results` beside what `packed` holds; returns how many blocks were added and are there.
+
+    Raises BadInput without records, for a damaged one, and for runs that measured one configuration twice with
+    different outcomes (live trainings, say), which this form cannot hold.
+    """
+    problems: dict[Path, list[Path]] = {}
+    for path in trace_files(results):
+        dataset, pipeline = path.relative_to(results).parts[:2]
+        problems.setdefault(packed / dataset / f"{pipeline}.parquet", []).append(path)
+    if not problems:
+        raise BadInput(f"no records in {results}: run `python -m harness` first, or give results_dir=...")
+    added = there = 0
+    for target, paths in problems.items():
+        old = dict(_blocks(target)) if target.exists() else {}
+        new = {name: block for name, block in map(_packable, paths) if name not in old}
+        if new:
+            write_atomically(target, sealed_parquet(_joined(target, [*old.values(), *new.values()]), **OPTIONS))
+        added, there = added + len(new), there + len(old) + len(new)
+    return added, there
+
+
+def _name(header: Mapping[str, Any]) -> str:
+    """Return what tells blocks of a problem apart: spec and seeds."""
+    return f"{block_folder(Path(), header['spec']).name} {header['seeds']}"
+
+
+def _packable(path: Path) -> tuple[str, Columns]:
+    """Return name and columns of the block whose trace lies at `path`, the header as that of its first row."""
+    header, trace = read_block(path, TRACE)
+    columns: Columns = {name: _numbers(trace, name) for name in ("seed", "step", "candidate", *MEASURED)}
+    columns["status"] = np.array(trace["status"].to_pylist(), dtype=object)
+    timings_header, timings = read_block(path.with_suffix(TIMINGS_SUFFIX), TIMINGS)
+    first = timings.filter(pa.compute.equal(timings["seed"], min(header["seeds"])))
+    models_path, acq = path.with_suffix(MODELS_SUFFIX), header["spec"]["acq"]
+    models = read_block(models_path, MODELS)[1] if models_path.exists() and acq == "cei" else MODELS.empty_table()
+    columns |= {name: _numbers(trace, name) for name in ("predicted_cost_s", "log_ei")}
+    if acq != "ei":
+        columns["predicted_cost_s"] = rounded(columns["predicted_cost_s"], 3)
+        columns["log_ei"] = np.full(len(trace), np.nan)
+    alphas = _beside(columns, models, ("effective_alpha_low", "effective_alpha_high"))
+    if acq == "cei" and not models_path.exists():
+        alphas["effective_alpha_low"] = _numbers(trace, "effective_alpha")
+    columns |= {name: rounded(own, 6) for name, own in alphas.items()}
+    columns |= {name: rounded(own, 6) for name, own in _beside(columns, first, ("fit_ms", "propose_ms")).items()}
+    text = json.dumps({**header, "seconds": timings_header.get("seconds")}, sort_keys=True)
+    return _name(header), {"block": text, **columns}
+
+
+def _numbers(table: pa.Table, name: str) -> np.ndarray:
+    return np.asarray(table[name].to_numpy())
+
+
+def _keys(seed: Int[np.ndarray, " n"], step: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
+    return seed.astype(np.int64) << 32 | step
+
+
+def _beside(columns: Columns, table: pa.Table, names: Iterable[str]) -> Columns:
+    """Return columns of a table with some of the trace's steps, in its order; NaN at the others."""
+    own, keys = _keys(columns["seed"], columns["step"]), _keys(_numbers(table, "seed"), _numbers(table, "step"))
+    known = np.isin(own, keys)
+    at = np.searchsorted(keys, own[known], sorter=(order := np.argsort(keys, kind="stable")))
+    found = {}
+    for name in names:
+        found[name] = np.full(len(own), np.nan)
+        found[name][known] = _numbers(table, name)[order[at]]
+    return found
+
+
+def _joined(target: Path, blocks: list[Columns]) -> pa.Table:
+    """Return one problem's table: the blocks one after the other, what was measured at its first mention only."""
+    lengths = [len(block["seed"]) for block in blocks]
+    joined = {name: np.concatenate([block[name] for block in blocks]) for name in PACKED.names if name != "block"}
+    header = np.full(sum(lengths), None, dtype=object)
+    header[np.cumsum([0, *lengths[:-1]])] = [block["block"] for block in blocks]
+    _, first, which = np.unique(joined["candidate"], return_index=True, return_inverse=True)
+    later = np.ones(len(which), dtype=bool)
+    later[first] = False
+    for name in (*MEASURED, "status"):
+        values, once = joined[name], joined[name][first][which]
+        if not np.all((values == once) | (values != values) & (once != once)):
+            raise BadInput(f"{target}: {name} of one configuration differs between runs, these cannot be packed")
+        joined[name] = pa.array(values, PACKED.field(name).type, mask=later)
+    return pa.table({"block": header, **joined}, schema=PACKED)
+
+
+# Unpacking.
+
+
+def unpack(packed: Path, results: Path) -> tuple[int, int]:
+    """Write the packed blocks as records that are not in `results` yet; returns how many were written and are there.
+
+    Raises BadInput where nothing is packed, for a damaged file, or if another study writes to `results`.
+    """
+    files = sorted(packed.glob("*/*.parquet"))
+    if not files:
+        raise BadInput(f"nothing packed in {packed}: give packed_dir=...")
+    written = there = 0
+    with locked(results):
+        for file in files:
+            for _, block in _blocks(file):
+                contents = _records(block)
+                there += 1
+                if not (results / list(contents)[-1]).exists():
+                    write_block(results, contents)
+                    written += 1
+    return written, there
+
+
+def _blocks(file: Path) -> Iterator[tuple[str, Columns]]:
+    """Yield name and columns of each block in a packed file, as `_packable` returns them."""
+    with damage_named(file):
+        content = file.read_bytes()
+        check_seal(content)
+        table = read_parquet(content).select(PACKED.names).cast(PACKED)
+        columns = {name: np.asarray(table[name].to_numpy()) for name in PACKED.names}
+        _, first, which = np.unique(columns["candidate"], return_index=True, return_inverse=True)
+        for name in (*MEASURED, "status"):
+            columns[name] = columns[name][first][which]
+        starts = np.flatnonzero([text is not None for text in columns["block"]])
+        for start, end in zip(starts, [*starts[1:], len(table)], strict=True):
+            block = {name: values[start:end] for name, values in columns.items()}
+            block["block"] = columns["block"][start]
+            yield _name(parse_spec(str(block["block"]))), block
+
+
+def _records(block: Columns) -> dict[str, bytes]:
+    """Return the files of a block, as `block_files` does."""
+    header = parse_spec(block["block"])
+    nothing = np.full(len(block["seed"]), np.nan)
+    trace = {name: block.get(name, nothing) for name in TRACE.names}
+    trace["effective_alpha"] = block["effective_alpha_low"]
+    proposed = np.isfinite(block["predicted_cost_s"])
+    models: Columns = {name: block.get(name, nothing)[proposed] for name in MODELS.names}
+    models["log_length_scales"] = [None] * int(proposed.sum())
+    timed = np.isfinite(block["fit_ms"])
+    timings = {name: block[name][timed] for name in TIMINGS.names}
+    return block_files(
+        header["spec"], header["seeds"], trace, timings,
+        seconds=header["seconds"], made_with=header["versions"], models=models,
+    )  # fmt: skip
+
+
+def main() -> int:
+    """Pack or unpack; returns the exit code."""
+    arguments = sys.argv[1:]
+    if wants_help(arguments):
+        print(f"{USAGE}\n\n{(__doc__ or '').partition('parquet`: ')[2]}", end="")
+        return 0
+    given = dict(argument.split("=", 1) for argument in arguments[1:] if "=" in argument)
+    if arguments[:1] not in (["pack"], ["unpack"]) or len(given) != len(arguments) - 1 or not all(given.values()):
+        raise BadInput(f"pack or unpack, and folders: {USAGE}")
+    unknown = set(given) - {"results_dir", "packed_dir"}
+    if unknown:
+        raise BadInput(f"unknown setting {min(unknown)} ({USAGE})")
+    results, packed = Path(given.get("results_dir", "results")), Path(given.get("packed_dir", "runs"))
+    if arguments[0] == "pack":
+        added, there = pack(results, packed)
+        size = sum(file.stat().st_size for file in packed.glob("*/*.parquet"))
+        print(f"{added} blocks packed; {packed} holds {there} of these problems, {size / 1e6:.1f} MB in all")
+    else:
+        written, there = unpack(packed, results)
+        print(f"{written} of {there} blocks unpacked to {results}, the others were there")
+    return 0
+
+
+if __name__ == "__main__":
+    run_cli(main)

@@ -1,0 +1,104 @@
+"""Packed records: what was measured comes back exactly, the rest as precisely as is said; what is there stays."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_study import contents, do, grid, tables, whole  # noqa: F401
+
+from analysis.traces import collect, read_evaluations
+from harness.errors import BadInput
+from harness.packed import main, pack, rounded, unpack
+from harness.records import MODELS_SUFFIX, read_models, read_timings, read_traces, trace_files
+
+KEPT = ["dataset", "pipeline", "method", "spec", "data", "seed", "step", "candidate", "error", "test_error", "cost_s"]
+KEPT += ["status", "iterations"]
+
+
+@pytest.fixture(scope="module")
+def packed(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: F811
+    folder = tmp_path_factory.mktemp("packed")
+    assert pack(whole, folder) == (4, 4)
+    return folder
+
+
+def test_what_reports_are_made_of_comes_back(packed: Path, whole: Path, tmp_path: Path) -> None:  # noqa: F811
+    assert unpack(packed, tmp_path) == (4, 4)
+    before, after = (read_traces(folder)[KEPT] for folder in (whole, tmp_path))
+    assert before.equals(after)
+    old, new = (collect(read_evaluations(folder), {}) for folder in (whole, tmp_path))
+    assert np.array_equal(old.proposed, new.proposed) and old.proposed.any()
+    ei, cei = ((old.runs["method"] == name).to_numpy() for name in ("ei", "cei(lam=0.3)"))
+    assert np.allclose(new.log_ei[ei], old.log_ei[ei], rtol=1e-6, equal_nan=True)
+    assert np.allclose(new.predicted_cost_s[ei], old.predicted_cost_s[ei], rtol=1e-6, equal_nan=True)
+    assert np.allclose(new.predicted_cost_s, old.predicted_cost_s, rtol=2**-3, equal_nan=True)
+    for name in ("effective_alpha", "effective_alpha_high"):
+        values = getattr(old, name)[cei]
+        assert np.isfinite(values).any()
+        assert np.allclose(getattr(new, name)[cei], values, rtol=2**-6, equal_nan=True)
+    assert read_timings(tmp_path)["seed"].eq(0).all() and len(read_timings(tmp_path)) == 4 * 7
+    assert read_models(tmp_path)["log_length_scales"].isna().all()
+
+
+def test_packing_what_was_unpacked_gives_the_same_bytes(packed: Path, tmp_path: Path) -> None:
+    unpack(packed, tmp_path / "records")
+    pack(tmp_path / "records", tmp_path / "again")
+    files = [path.relative_to(packed) for path in packed.glob("*/*.parquet")]
+    assert len(files) == 2
+    assert all((packed / file).read_bytes() == (tmp_path / "again" / file).read_bytes() for file in files)
+
+
+def test_what_is_there_stays_and_the_study_goes_on(packed: Path, tables: Path, tmp_path: Path) -> None:  # noqa: F811
+    results = tmp_path / "records"
+    assert do(grid(tables, seeds=(0, 1)), results) == 8
+    mine = contents(results)
+    assert unpack(packed, results) == (0, 4)
+    assert contents(results) == mine
+    assert unpack(packed, tmp_path / "other") == (4, 4)
+    assert do(grid(tables, seeds=(0, 1, 2)), tmp_path / "other") == 4  # of the third seed alone
+    sealed = {path: path.read_bytes() for path in packed.glob("*/*.parquet")}
+    assert pack(tmp_path / "other", tmp_path / "more") == (8, 8)
+    assert pack(results, packed) == (0, 4) and {path: path.read_bytes() for path in sealed} == sealed
+
+
+def test_records_from_before_models_were_kept(whole: Path, tmp_path: Path) -> None:  # noqa: F811
+    for path in trace_files(whole):
+        for file in path.parent.iterdir():
+            if not file.name.endswith(MODELS_SUFFIX):
+                target = tmp_path / "old" / file.relative_to(whole)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(file.read_bytes())
+    pack(tmp_path / "old", tmp_path / "packed")
+    unpack(tmp_path / "packed", tmp_path / "new")
+    old, new = (read_traces(tmp_path / name).query("acq == 'cei'") for name in ("old", "new"))
+    assert np.allclose(new["effective_alpha"], old["effective_alpha"], rtol=2**-6, equal_nan=True)
+
+
+def test_wrong_input_is_one_line(packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    damaged = tmp_path / "damaged" / "a" / "p.parquet"
+    damaged.parent.mkdir(parents=True)
+    content = bytearray((packed / "a" / "p.parquet").read_bytes())
+    content[len(content) // 2] ^= 1
+    damaged.write_bytes(content)
+    for arguments, message in (
+        (["pack", f"results_dir={tmp_path / 'none'}"], "no records in"),
+        (["unpack", f"packed_dir={tmp_path / 'none'}"], "nothing packed in"),
+        (["unpack", f"packed_dir={tmp_path / 'damaged'}", f"results_dir={tmp_path / 'r'}"], "damaged record"),
+        (["squeeze"], "pack or unpack"),
+        (["pack", "results="], "pack or unpack"),
+        (["pack", "out_dir=x"], "unknown setting out_dir"),
+    ):
+        monkeypatch.setattr("sys.argv", ["harness.packed", *arguments])
+        with pytest.raises(BadInput, match=message):
+            main()
+
+
+@given(st.lists(st.floats(width=32), min_size=1), st.integers(1, 20))
+def test_rounding_keeps_so_many_binary_digits(values: list[float], digits: int) -> None:
+    exact, near = np.array(values), rounded(np.array(values), digits)
+    large = np.isfinite(exact) & (abs(exact) >= np.finfo(np.float32).tiny) & np.isfinite(near)
+    assert np.all(abs(near[large] - exact[large]) <= 2.0**-digits * abs(exact[large]))
+    assert np.array_equal(np.isnan(exact), np.isnan(near))
+    assert np.array_equal(rounded(near, digits), near, equal_nan=True)
