@@ -23,9 +23,10 @@ from datasets.csv_file import load_csv
 from datasets.errors import BadInput
 from datasets.files import write_atomically
 from harness.cli import duration
-from harness.live import Live, model_line
+from harness.live import Live
 from harness.records import read_traces, spec_hash, specs
 from harness.space import XGBOOST_SPACE
+from harness.training import model_line
 from pipelines.columns import column_kinds
 from tabular_cache.table import TABLES, read_manifest
 

@@ -79,7 +79,7 @@ class LearningCurves(Informed):
         if self.continues and not problem.stoppable:
             raise BadInput(
                 f"curves: trainings of {problem.name} cannot be stopped and continued: evaluator=replay, or "
-                "curves=prefixes"
+                "evaluator=live without limits and with tree_method=exact, or curves=prefixes"
             )
 
     def told(self, curve: Curve) -> list[int]:

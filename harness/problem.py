@@ -158,6 +158,9 @@ class Problem(ABC):
         """
         raise NotImplementedError(f"evaluations of {self.name} show no learning curve")
 
+    def recall(self, candidate: int, outcome: Evaluation) -> None:  # noqa: B027
+        """Take note of an evaluation by an earlier process that could have stopped; by default there is no need."""
+
     def place(self, unit: Float[np.ndarray, "m d"]) -> Candidates:
         """Return the points of the unit cube nearest to `unit` that can be evaluated, on offer instead of others."""
         raise NotImplementedError(f"{self.name} offers its own points only")
@@ -199,6 +202,10 @@ class WrappedProblem(Problem):
     def evaluate_with_curve(self, candidate: int, stop: Stop | None = None) -> Evaluation:
         """Return the problem's answer with its curve."""
         return self._problem.evaluate_with_curve(candidate, stop)
+
+    def recall(self, candidate: int, outcome: Evaluation) -> None:
+        """Pass the evaluation on."""
+        self._problem.recall(candidate, outcome)
 
     def place(self, unit: Float[np.ndarray, "m d"]) -> Candidates:
         """Return the problem's candidates there."""

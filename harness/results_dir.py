@@ -225,15 +225,17 @@ class Checkpointed(WrappedProblem):
 
     def evaluate_with_curve(self, candidate: int, stop: Stop | None = None) -> Evaluation:
         """Return what is written of this evaluation and its curve; make it, and write it down, if nothing is."""
-        return self._kept(candidate, lambda chosen: self._problem.evaluate_with_curve(chosen, stop))
+        return self._kept(candidate, lambda chosen: self._problem.evaluate_with_curve(chosen, stop), stop is not None)
 
-    def _kept(self, candidate: int, evaluate: Callable[[int], Evaluation]) -> Evaluation:
+    def _kept(self, candidate: int, evaluate: Callable[[int], Evaluation], recalled: bool = False) -> Evaluation:
         n = self._done
         known = json.loads(self._lines[n]) if n < len(self._lines) else None
         if known is not None and known.pop("candidate") == candidate:
             curve = known.pop("curve", None)
             columns = None if curve is None else Curve(**{name: tuple(values) for name, values in curve.items()})
             outcome = Evaluation(**known, curve=columns)
+            if recalled:
+                self._problem.recall(candidate, outcome)
         else:
             if known is not None:
                 del self._lines[n:]

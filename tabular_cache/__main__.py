@@ -98,7 +98,7 @@ class Call:
 def build(call: Call) -> int:
     """Measure what is missing of the tables."""
     from harness.execution import worker_count
-    from harness.live import TREE_METHODS
+    from harness.training import TREE_METHODS
     from tabular_cache import build as building
     from tabular_cache.measure import LoadMonitor
     from tabular_cache.schema import MOST_CONFIGS

@@ -15,8 +15,8 @@ import pandas as pd
 from datasets.errors import BadInput
 from harness.cli import SOME_FAILED
 from harness.execution import run_counted
-from harness.live import Training
 from harness.streams import stream
+from harness.training import Training
 from pipelines.identity import difference
 from tabular_cache import noise
 from tabular_cache.measure import Measurement, machine, retrain

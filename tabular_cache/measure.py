@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from harness.live import Training, retime, train
 from harness.problem import OK, PREFIX_GRID
 from harness.streams import stream
+from harness.training import Training, retime, train
 from pipelines import prepare
 from pipelines.prepared import Prepared
 from tabular_cache.schema import METRICS, NEW, configuration, problem_name

@@ -28,9 +28,9 @@ def wrong() -> None:
 
 def endless_training() -> None:
     """Let trainings in this process never end, nor look at the clock."""
-    from harness import live
+    from harness import training
 
-    live.train, live._BEYOND_S = _endless, 0
+    training.train, training._BEYOND_S = _endless, 0
 
 
 def _endless(*arguments: object, **more: object) -> None:
@@ -40,22 +40,22 @@ def _endless(*arguments: object, **more: object) -> None:
 
 def killed_training() -> None:
     """Let trainings in this process be killed, as by the system for want of memory."""
-    from harness import live
+    from harness import training
 
-    live.train = lambda *arguments, **more: die_unless("")
+    training.train = lambda *arguments, **more: die_unless("")
 
 
 def slow_scoring() -> None:
     """Let scoring in this process take 0.8 CPU seconds, and the system end rounds at their limit."""
-    from harness import live
+    from harness import training
 
-    scores = live._scores
+    scores = training._scores
 
     def slow(*arguments: object) -> object:
         busy(0.8)
         return scores(*arguments)
 
-    live._scores, live._BEYOND_S = slow, 0
+    training._scores, training._BEYOND_S = slow, 0
 
 
 def die_unless(path: str) -> int:

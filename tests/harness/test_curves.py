@@ -13,7 +13,7 @@ from harness.cost_models import Oracle
 from harness.cost_models.linear import LowVariance
 from harness.curves import CurvedProblem, LearningCurves, Paid, Rounds, log_improvement
 from harness.errors import BadInput
-from harness.live import LiveProblem, train
+from harness.live import LiveProblem
 from harness.loop import run
 from harness.optimizer import Optimizer
 from harness.problem import PREFIX_GRID, Curve
@@ -22,6 +22,7 @@ from harness.space import XGBOOST_SPACE as SPACE
 from harness.streams import stream
 from harness.surrogates.forest import RandomForest
 from harness.surrogates.gp import GaussianProcess
+from harness.training import train
 from tabular_cache.replay import ReplayProblem
 from tabular_cache.table import Table, load_table
 
@@ -171,7 +172,7 @@ def test_what_cannot_be_is_said_in_one_line(table: Table) -> None:
     with pytest.raises(BadInput, match=r"^curves: evaluations of mine show no learning curve"):
         optimizer(LearningCurves()).start(NoCurve())
     with pytest.raises(BadInput, match=r"cannot be stopped and continued: evaluator=replay"):
-        optimizer(LearningCurves(continues=True)).start(LiveProblem(prepared(), 0, 16, "exact", None))
+        optimizer(LearningCurves(continues=True)).start(LiveProblem(prepared(), 0, 16, "hist", None))
     with pytest.raises(BadInput, match=r"stop_below needs curves\.continues=true"):
         LearningCurves(stop_below=0.1)
     with pytest.raises(BadInput, match="list of numbers > 1, got 1"):

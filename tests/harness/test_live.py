@@ -6,8 +6,9 @@ import pytest
 from fakes import prepared
 
 from datasets.errors import BadInput
-from harness.live import Live, LiveProblem, train
+from harness.live import Live, LiveProblem
 from harness.problem import OK, Evaluation
+from harness.training import train
 from tabular_cache.live_truth import PacedLive
 
 

@@ -12,8 +12,9 @@ from fakes import prepared
 from harness.errors import BadInput
 from harness.execution import sandbox
 from harness.execution.sandbox import CAPPED, DIED, DONE, HUNG, RAISED, Child
-from harness.live import Limits, LiveProblem, train, train_within
+from harness.live import LiveProblem
 from harness.problem import OK, OUT_OF_MEMORY, TIMEOUT
+from harness.training import Limits, train, train_within
 
 X = np.array([20, 0.3, 0.0, 0.01, 1.0, 1.0, 3])
 DATA = prepared()
@@ -96,7 +97,7 @@ def test_the_system_ends_what_exceeds_its_limit(
     prepare: Callable[[], None], limit_s: float, status: str, note: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     child = Child(quiet=True)
-    monkeypatch.setattr("harness.live._child", child)
+    monkeypatch.setattr("harness.training._child", child)
     child.ask(prepare)
     result = train_within(DATA, X, "exact", Limits(limit_s))
     assert (result.status, result.note, len(result.rounds)) == (status, note, int(status == OK))

@@ -6,9 +6,9 @@ import xgboost as xgb
 from fakes import prepared
 from sklearn.metrics import log_loss
 
-from harness.live import make_model, train
 from harness.problem import FAILED, OK, OUT_OF_MEMORY, PREFIX_GRID, TIMEOUT
 from harness.space import XGBOOST_SPACE
+from harness.training import make_model, train
 
 X = np.array([40, 0.3, 0.01, 0.01, 1.0, 0.7, 5.0])
 TASKS = ("regression", "binary", "multiclass")

@@ -14,8 +14,8 @@ import datasets
 import pipelines
 from datasets.errors import BadInput
 from harness.execution import serial
-from harness.live import Training, train
 from harness.problem import OK, PREFIX_GRID
+from harness.training import Training, train
 from pipelines import prepare
 from pipelines.identity import Identity, difference
 from pipelines.prepared import Prepared

@@ -10,9 +10,9 @@ from fakes import make_tables, prepared
 
 from datasets.errors import BadInput
 from harness.execution import serial
-from harness.live import train
 from harness.records import TRACE, block_files, write_block
 from harness.space import XGBOOST_SPACE
+from harness.training import train
 from tabular_cache import live_truth as confirm_module
 from tabular_cache.live_truth import Choice, choices, confirm, print_confirmed
 from tabular_cache.table import read_manifest

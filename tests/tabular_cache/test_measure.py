@@ -14,8 +14,8 @@ from fakes import journal_line, prepared
 from scipy.stats import chi2
 
 from datasets.errors import BadInput
-from harness.live import retime, train
 from harness.streams import stream
+from harness.training import retime, train
 from tabular_cache import noise
 from tabular_cache.measure import LoadMonitor, _waits_on, runnable
 from tabular_cache.schema import NOISE_SCHEMA, parquet_bytes
@@ -88,7 +88,7 @@ def test_asking_for_the_pace_changes_no_error_and_is_not_counted() -> None:
 
 def test_a_changing_pace_counts_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     """Asked after every round, with a slowdown of 1 at first and 9 from the third asking on."""
-    monkeypatch.setattr("harness.live._PACE_EVERY_S", 0.0)
+    monkeypatch.setattr("harness.training._PACE_EVERY_S", 0.0)
     asked: list[float] = []
 
     def changing() -> float:
