@@ -52,7 +52,7 @@ PACKED = pa.schema(
         ("seed", pa.int32()),
         ("step", pa.int32()),
         ("candidate", pa.int32()),
-        *((name, pa.float64()) for name in MEASURED),  # at the first row of each configuration
+        *((name, pa.float64()) for name in MEASURED),  # where it is not as at the candidate's first row
         ("status", pa.string()),
         *((name, pa.float32()) for name in SINGLE),
     ]
@@ -76,8 +76,7 @@ def rounded(values: Float[np.ndarray, " n"], binary_digits: int) -> Float[np.nda
 def pack(results: Path, packed: Path) -> tuple[int, int]:
     """Pack the records in `results` beside what `packed` holds; returns how many blocks were added and are there.
 
-    Raises BadInput without records, for a damaged one, and for runs that measured one configuration twice with
-    different outcomes (live trainings, say), which this form cannot hold.
+    Raises BadInput without records, and for a damaged one.
     """
     problems: dict[Path, list[Path]] = {}
     for path in trace_files(results):
@@ -143,19 +142,19 @@ def _beside(columns: Columns, table: pa.Table, names: Iterable[str]) -> Columns:
 
 
 def _joined(target: Path, blocks: list[Columns]) -> pa.Table:
-    """Return one problem's table: the blocks one after the other, what was measured at its first mention only."""
+    """Return one problem's table: the blocks one after the other, what was measured where it is not as at first."""
     lengths = [len(block["seed"]) for block in blocks]
     joined = {name: np.concatenate([block[name] for block in blocks]) for name in PACKED.names if name != "block"}
     header = np.full(sum(lengths), None, dtype=object)
     header[np.cumsum([0, *lengths[:-1]])] = [block["block"] for block in blocks]
     _, first, which = np.unique(joined["candidate"], return_index=True, return_inverse=True)
-    later = np.ones(len(which), dtype=bool)
-    later[first] = False
+    known = np.ones(len(which), dtype=bool)
+    known[first] = False
     for name in (*MEASURED, "status"):
         values, once = joined[name], joined[name][first][which]
-        if not np.all((values == once) | (values != values) & (once != once)):
-            raise BadInput(f"{target}: {name} of one configuration differs between runs, these cannot be packed")
-        joined[name] = pa.array(values, PACKED.field(name).type, mask=later)
+        known &= (values == once) | (values != values) & (once != once)
+    for name in (*MEASURED, "status"):
+        joined[name] = pa.array(joined[name], PACKED.field(name).type, mask=known)
     return pa.table({"block": header, **joined}, schema=PACKED)
 
 
@@ -190,8 +189,9 @@ def _blocks(file: Path) -> Iterator[tuple[str, Columns]]:
         table = read_parquet(content).select(PACKED.names).cast(PACKED)
         columns = {name: np.asarray(table[name].to_numpy()) for name in PACKED.names}
         _, first, which = np.unique(columns["candidate"], return_index=True, return_inverse=True)
+        known = np.array([text is None for text in columns["status"]])
         for name in (*MEASURED, "status"):
-            columns[name] = columns[name][first][which]
+            columns[name] = np.where(known, columns[name][first][which], columns[name])
         starts = np.flatnonzero([text is not None for text in columns["block"]])
         for start, end in zip(starts, [*starts[1:], len(table)], strict=True):
             block = {name: values[start:end] for name, values in columns.items()}

@@ -76,6 +76,19 @@ def test_records_from_before_models_were_kept(whole: Path, tmp_path: Path) -> No
     assert np.allclose(new["effective_alpha"], old["effective_alpha"], rtol=2**-6, equal_nan=True)
 
 
+def test_runs_whose_ids_mean_different_points_come_back_too(tables: Path, tmp_path: Path) -> None:  # noqa: F811
+    """As on surfaces and in live runs, where ids count the points that were offered."""
+    surface = {"_target_": "tabular_cache.emulator.Surface", "tables": str(tables), "n_candidates": 40}
+    study = grid(tables, iterations=8)
+    study.components["evaluator"], study.names["evaluator"] = surface, "surface"
+    do(study, tmp_path / "records")
+    old = read_traces(tmp_path / "records")
+    assert old.groupby(["dataset", "candidate"], observed=True)["cost_s"].nunique().max() > 1
+    pack(tmp_path / "records", tmp_path / "packed")
+    unpack(tmp_path / "packed", tmp_path / "again")
+    assert read_traces(tmp_path / "again")[KEPT].equals(old[KEPT])
+
+
 def test_wrong_input_is_one_line(packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     damaged = tmp_path / "damaged" / "a" / "p.parquet"
     damaged.parent.mkdir(parents=True)
