@@ -9,6 +9,11 @@ EI and predicted cost in single precision, of the others the predicted cost to 3
 the effective alphas, and of each block's first seed the milliseconds, to 6 (within 1.6 %). Left out are the rest of
 these, hyperparameters, and what the tables have of a configuration, its coordinates and wall-clock seconds: NaN or None
 after unpacking. Reports and verdicts need none of them. What is packed or unpacked already stays as it is.
+
+Beside it lie, where there are such records, `<pipeline>.fronts.parquet`, which points were on each front and for how
+long, and of the block's first seed, the one that is drawn, where they lie, to 10 binary digits; and scores of cost
+models, `costs/<dataset>--<pipeline>.records.parquet`, to 16. Folders of `packed_dir` with parts of a study are unpacked
+together.
 """
 
 import json
@@ -25,6 +30,8 @@ from datasets.files import write_atomically
 from harness.cli import run_cli, wants_help
 from harness.errors import BadInput
 from harness.records import (
+    FRONTS,
+    FRONTS_SUFFIX,
     MODELS,
     MODELS_SUFFIX,
     TIMINGS,
@@ -36,8 +43,13 @@ from harness.records import (
     damage_named,
     parse_spec,
     read_block,
+    read_header,
     read_parquet,
+    read_record,
+    record_path,
     sealed_parquet,
+    sealed_record,
+    spec_hash,
     trace_files,
     write_block,
 )
@@ -57,8 +69,18 @@ PACKED = pa.schema(
         *((name, pa.float32()) for name in SINGLE),
     ]
 )
+VALUES = ("log_ei", "log_cost", "then_log_ei", "then_log_cost")  # of a front's points
+PACKED_FRONTS = pa.schema(
+    [
+        ("block", pa.string()),  # its name at its first row
+        *((field.name, pa.float32() if field.name in VALUES else field.type) for field in FRONTS),
+    ]
+)
+FRONTS_OPTIONS: dict[str, Any] = {"compression_level": 19, "use_byte_stream_split": ["candidate", *VALUES]}
+FRONTS_OPTIONS["use_dictionary"] = ["block", "seed", "step"]
 OPTIONS: dict[str, Any] = {"compression_level": 19, "use_dictionary": ["block", "seed", "step", *MEASURED, "status"]}
 OPTIONS["use_byte_stream_split"] = ["candidate", *SINGLE]
+SCORES_SUFFIX = ".records.parquet"
 Columns = dict[str, Any]
 
 
@@ -74,7 +96,7 @@ def rounded(values: Float[np.ndarray, " n"], binary_digits: int) -> Float[np.nda
 
 
 def pack(results: Path, packed: Path) -> tuple[int, int]:
-    """Pack the records in `results` beside what `packed` holds; returns how many blocks were added and are there.
+    """Pack the records in `results` beside what `packed` holds; returns how many were added and are there.
 
     Raises BadInput without records, and for a damaged one.
     """
@@ -82,16 +104,31 @@ def pack(results: Path, packed: Path) -> tuple[int, int]:
     for path in trace_files(results):
         dataset, pipeline = path.relative_to(results).parts[:2]
         problems.setdefault(packed / dataset / f"{pipeline}.parquet", []).append(path)
-    if not problems:
+    scores = sorted({path.parent for path in results.glob("*/*/*.parquet")})
+    if not problems and not scores:
         raise BadInput(f"no records in {results}: run `python -m harness` first, or give results_dir=...")
-    added = there = 0
-    for target, paths in problems.items():
-        old = dict(_blocks(target)) if target.exists() else {}
-        new = {name: block for name, block in map(_packable, paths) if name not in old}
-        if new:
-            write_atomically(target, sealed_parquet(_joined(target, [*old.values(), *new.values()]), **OPTIONS))
-        added, there = added + len(new), there + len(old) + len(new)
-    return added, there
+    counts = [_pack_runs(target, paths) for target, paths in problems.items()]
+    counts += [_pack_scores(packed / own.parent.name / f"{own.name}{SCORES_SUFFIX}", own) for own in scores]
+    return sum(added for added, _ in counts), sum(there for _, there in counts)
+
+
+def _pack_runs(target: Path, paths: Iterable[Path]) -> tuple[int, int]:
+    """Pack the blocks of a problem whose traces lie at `paths`, and their fronts; returns what `pack` does."""
+    old = dict(_blocks(target)) if target.exists() else {}
+    new = {name: block for name, block in map(_packable, paths) if name not in old}
+    beside = target.with_suffix(FRONTS_SUFFIX)
+    fronts = dict(_parts(beside, PACKED_FRONTS)) if beside.exists() else {}
+    more = {name: _packable_fronts(path, name) for path in paths if (name := _name(read_header(path))) not in fronts}
+    more = {name: table for name, table in more.items() if table is not None}
+    if more:
+        _write(beside, [*fronts.values(), *more.values()], FRONTS_OPTIONS)
+    if new:
+        write_atomically(target, sealed_parquet(_joined(target, [*old.values(), *new.values()]), **OPTIONS))
+    return len(new), len(old) + len(new)
+
+
+def _write(target: Path, parts: Iterable[pa.Table], options: Mapping[str, Any]) -> None:
+    write_atomically(target, sealed_parquet(pa.concat_tables(parts), **options))
 
 
 def _name(header: Mapping[str, Any]) -> str:
@@ -158,27 +195,97 @@ def _joined(target: Path, blocks: list[Columns]) -> pa.Table:
     return pa.table({"block": header, **joined}, schema=PACKED)
 
 
+def _begun(name: str, n: int) -> pa.Array:
+    """Return a column of n rows with the name of what begins at the first."""
+    return pa.array([name, *[None] * (n - 1)], pa.string())
+
+
+def _packable_fronts(path: Path, name: str) -> pa.Table | None:
+    """Return the fronts of the block whose trace lies at `path`; None where it has none."""
+    beside = path.with_suffix(FRONTS_SUFFIX)
+    if not beside.exists():
+        return None
+    header, fronts = read_block(beside, FRONTS)
+    columns = {field: fronts[field] for field in FRONTS.names}
+    drawn = _numbers(fronts, "seed") == min(header["seeds"])
+    columns |= {value: rounded(np.where(drawn, _numbers(fronts, value), np.nan), 10) for value in VALUES}
+    return pa.table({"block": _begun(name, len(fronts)), **columns}, schema=PACKED_FRONTS) if len(fronts) else None
+
+
+def _pack_scores(target: Path, folder: Path) -> tuple[int, int]:
+    """Pack records of `harness.records.write_record` in a folder, which have the same columns; returns as `pack`."""
+    old = dict(_parts(target)) if target.exists() else {}
+    new: dict[str, pa.Table] = {}
+    for path in sorted(folder.glob("*.parquet")):
+        spec, table = read_record(path)
+        label = path.stem.removesuffix(f"-{spec_hash(spec)}")
+        name = json.dumps({"label": label, "spec": spec}, sort_keys=True)
+        if name not in old and len(table):
+            columns = {field.name: _rounded_column(table[field.name]) for field in table.schema}
+            new[name] = pa.table({"block": _begun(name, len(table)), **columns})
+    tables = [*old.values(), *new.values()]
+    if any(table.schema != tables[0].schema for table in tables):
+        raise BadInput(f"the records in {folder} have different columns: move those of older versions away")
+    if new:
+        _write(target, tables, {"compression_level": 19})
+    return len(new), len(old) + len(new)
+
+
+def _rounded_column(column: pa.ChunkedArray) -> pa.ChunkedArray | np.ndarray:
+    return rounded(column.to_numpy(), 16) if pa.types.is_floating(column.type) else column
+
+
 # Unpacking.
 
 
 def unpack(packed: Path, results: Path) -> tuple[int, int]:
-    """Write the packed blocks as records that are not in `results` yet; returns how many were written and are there.
+    """Write what is packed as records that are not in `results` yet; returns how many were written and are there.
 
     Raises BadInput where nothing is packed, for a damaged file, or if another study writes to `results`.
     """
-    files = sorted(packed.glob("*/*.parquet"))
+    files = sorted(packed.rglob("*.parquet"))
     if not files:
         raise BadInput(f"nothing packed in {packed}: give packed_dir=...")
     written = there = 0
     with locked(results):
         for file in files:
-            for _, block in _blocks(file):
-                contents = _records(block)
+            for contents in () if file.name.endswith(FRONTS_SUFFIX) else _unpacked(file):
                 there += 1
                 if not (results / list(contents)[-1]).exists():
                     write_block(results, contents)
                     written += 1
     return written, there
+
+
+def _unpacked(file: Path) -> Iterator[dict[str, bytes]]:
+    """Yield the files of each record in a packed file, by their path below the results; the one that counts last."""
+    if file.name.endswith(SCORES_SUFFIX):
+        folder = Path(file.parent.name, file.name.removesuffix(SCORES_SUFFIX))
+        for name, table in _parts(file):
+            record, wide = parse_spec(name), table.drop_columns(["block"])
+            for i, field in enumerate(wide.schema):
+                if field.type == pa.float32():
+                    wide = wide.set_column(i, field.name, wide[field.name].cast(pa.float64()))
+            yield {str(record_path(folder, record["label"], record["spec"])): sealed_record(wide, record["spec"])}
+        return
+    beside = file.with_suffix(FRONTS_SUFFIX)
+    fronts = dict(_parts(beside, PACKED_FRONTS)) if beside.exists() else {}
+    for name, block in _blocks(file):
+        yield _records(block, fronts.get(name))
+
+
+def _parts(file: Path, schema: pa.Schema | None = None) -> Iterator[tuple[str, pa.Table]]:
+    """Yield name and table of each part of a packed file in which the first row of each has its name."""
+    with damage_named(file):
+        content = file.read_bytes()
+        check_seal(content)
+        table = read_parquet(content)
+        table = table if schema is None else table.select(schema.names).cast(schema)
+        table = table.replace_schema_metadata(None)
+        names = table["block"].to_pylist()
+        starts = [i for i, name in enumerate(names) if name is not None]
+        for start, end in zip(starts, [*starts[1:], len(table)], strict=True):
+            yield names[start], table.slice(start, end - start)
 
 
 def _blocks(file: Path) -> Iterator[tuple[str, Columns]]:
@@ -199,7 +306,7 @@ def _blocks(file: Path) -> Iterator[tuple[str, Columns]]:
             yield _name(parse_spec(str(block["block"]))), block
 
 
-def _records(block: Columns) -> dict[str, bytes]:
+def _records(block: Columns, fronts: pa.Table | None) -> dict[str, bytes]:
     """Return the files of a block, as `block_files` does."""
     header = parse_spec(block["block"])
     nothing = np.full(len(block["seed"]), np.nan)
@@ -212,6 +319,7 @@ def _records(block: Columns) -> dict[str, bytes]:
     timings = {name: block[name][timed] for name in TIMINGS.names}
     return block_files(
         header["spec"], header["seeds"], trace, timings,
+        fronts=None if fronts is None else {name: fronts[name].cast(FRONTS.field(name).type) for name in FRONTS.names},
         seconds=header["seconds"], made_with=header["versions"], models=models,
     )  # fmt: skip
 
@@ -231,11 +339,11 @@ def main() -> int:
     results, packed = Path(given.get("results_dir", "results")), Path(given.get("packed_dir", "runs"))
     if arguments[0] == "pack":
         added, there = pack(results, packed)
-        size = sum(file.stat().st_size for file in packed.glob("*/*.parquet"))
-        print(f"{added} blocks packed; {packed} holds {there} of these problems, {size / 1e6:.1f} MB in all")
+        size = sum(file.stat().st_size for file in packed.rglob("*.parquet"))
+        print(f"{added} records packed; {packed} holds {there} of these problems, {size / 1e6:.1f} MB in all")
     else:
         written, there = unpack(packed, results)
-        print(f"{written} of {there} blocks unpacked to {results}, the others were there")
+        print(f"{written} of {there} records unpacked to {results}, the others were there")
     return 0
 
 

@@ -349,8 +349,12 @@ def record_path(folder: Path, label: str, spec: Spec, suffix: str = "parquet") -
 def write_record(path: Path, rows: Sequence[Mapping[str, Any]], columns: pa.Schema, spec: Spec) -> None:
     """Write the record of `spec`; equal rows, columns and specs give equal bytes."""
     values = {name: [row[name] for row in rows] for name in columns.names}
-    schema = columns.with_metadata({"spec": json.dumps(spec, sort_keys=True), "sealed": "1"})
-    write_atomically(path, sealed_parquet(pa.table(values, schema=schema)))
+    write_atomically(path, sealed_record(pa.table(values, schema=columns), spec))
+
+
+def sealed_record(table: pa.Table, spec: Spec) -> bytes:
+    """Return the bytes of the record of `spec`."""
+    return sealed_parquet(table.replace_schema_metadata({"spec": json.dumps(spec, sort_keys=True), "sealed": "1"}))
 
 
 def read_record(path: Path) -> tuple[Spec, pa.Table]:

@@ -1,17 +1,29 @@
 """Packed records: what was measured comes back exactly, the rest as precisely as is said; what is there stays."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from test_study import contents, do, grid, tables, whole  # noqa: F401
 
 from analysis.traces import collect, read_evaluations
+from analysis.tradeoffs import read_fronts
 from harness.errors import BadInput
-from harness.packed import main, pack, rounded, unpack
-from harness.records import MODELS_SUFFIX, read_models, read_timings, read_traces, trace_files
+from harness.packed import VALUES, main, pack, rounded, unpack
+from harness.records import (
+    MODELS_SUFFIX,
+    read_models,
+    read_record,
+    read_timings,
+    read_traces,
+    record_path,
+    trace_files,
+    write_record,
+)
 
 KEPT = ["dataset", "pipeline", "method", "spec", "data", "seed", "step", "candidate", "error", "test_error", "cost_s"]
 KEPT += ["status", "iterations"]
@@ -87,6 +99,40 @@ def test_runs_whose_ids_mean_different_points_come_back_too(tables: Path, tmp_pa
     pack(tmp_path / "records", tmp_path / "packed")
     unpack(tmp_path / "packed", tmp_path / "again")
     assert read_traces(tmp_path / "again")[KEPT].equals(old[KEPT])
+
+
+def test_fronts_come_back_and_where_the_points_lie_in_the_first_seeds(tables: Path, tmp_path: Path) -> None:  # noqa: F811
+    do(replace(grid(tables), fronts=True), tmp_path / "records")
+    pack(tmp_path / "records", tmp_path / "packed")
+    unpack(tmp_path / "packed", tmp_path / "again")
+    old, new = (read_fronts(tmp_path / name) for name in ("records", "again"))
+    flags = [name for name in old.columns if name not in VALUES]
+    assert len(old) > 50 and old[flags].equals(new[flags]) and old["stays"].notna().any()
+    drawn = old["seed"] == 0
+    assert np.allclose(new.loc[drawn, [*VALUES]], old.loc[drawn, [*VALUES]], rtol=2**-10, equal_nan=True)
+    assert new.loc[~drawn, [*VALUES]].isna().all(axis=None)
+    assert do(replace(grid(tables), fronts=True), tmp_path / "again") == 0
+
+
+def test_scores_of_cost_models_come_back(tmp_path: Path) -> None:
+    columns = pa.schema([("seed", pa.int32()), ("rmse", pa.float64()), ("n", pa.int64())])
+    specs = [{"cost_model": name, "problem": "a/p"} for name in ("gp", "lv1")]
+    for spec in specs:
+        rows = [{"seed": seed, "rmse": 1 / (seed + 3), "n": 7} for seed in range(5)]
+        write_record(record_path(tmp_path / "records/costs/a--p", spec["cost_model"], spec), rows, columns, spec)
+    assert pack(tmp_path / "records", tmp_path / "packed/part") == (2, 2)
+    assert unpack(tmp_path / "packed", tmp_path / "again") == (2, 2)
+    for spec in specs:
+        path = record_path(Path("costs/a--p"), spec["cost_model"], spec)
+        (_, old), (found, new) = (read_record(tmp_path / name / path) for name in ("records", "again"))
+        assert found == spec and new.schema == old.schema and new["n"] == old["n"] and new["seed"] == old["seed"]
+        assert np.allclose(new["rmse"], old["rmse"], rtol=2**-16, atol=0)
+    older = {**specs[0], "schema": 0}
+    write_record(
+        record_path(tmp_path / "records/costs/a--p", "gp", older), [{"n": 1}], pa.schema([columns.field("n")]), older
+    )
+    with pytest.raises(BadInput, match="different columns"):
+        pack(tmp_path / "records", tmp_path / "packed/part")
 
 
 def test_wrong_input_is_one_line(packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
