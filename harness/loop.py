@@ -197,17 +197,20 @@ class Trace:
 Begun = Mapping[int, tuple[int, Proposal]]  # by step: the candidate that was evaluated, and why
 
 
-def recorded(results: Path, spec: dict[str, Any]) -> dict[int, Begun]:
+def recorded(results: Path, spec: dict[str, Any]) -> tuple[dict[int, Begun], set[int]]:
     """Return, by seed, the runs of a spec that are on disk whole, made with the versions that are in use here.
 
-    Those that are damaged, or of before models were recorded, are left out: they can be made again.
+    Those that are damaged, or of before models were recorded, are left out: they can be made again. Beside them the
+    seeds of those of which less is known than what was chosen, since they come from packed records.
     """
     found: dict[int, dict[int, tuple[int, Proposal]]] = {}
+    rounded = set[int]()
     for header, rows in read_proposals(results, spec):
         if header.get("versions") == versions():
             for row in rows:
                 found.setdefault(row["seed"], {})[row["step"]] = row["candidate"], _proposal(row)
-    return dict(found)
+            rounded.update(header["seeds"] if header.get("rounded") else [])
+    return dict(found), rounded
 
 
 def _proposal(row: Mapping[str, Any]) -> Proposal:

@@ -8,7 +8,8 @@ each step, and once what was measured of each, exactly. What only describes the 
 EI and predicted cost in single precision, of the others the predicted cost to 3 binary digits (within 12.5 %), of CEI
 the effective alphas, and of each block's first seed the milliseconds, to 6 (within 1.6 %). Left out are the rest of
 these, hyperparameters, and what the tables have of a configuration, its coordinates and wall-clock seconds: NaN or None
-after unpacking. Reports and verdicts need none of them. What is packed or unpacked already stays as it is.
+after unpacking. Reports and verdicts need none of them. What is packed or unpacked already stays as it is. A study goes
+on from unpacked records as from its own, to longer runs with the same choices; the headers of all these say `rounded`.
 
 Beside it lie, where there are such records, `<pipeline>.fronts.parquet`, which points were on each front and for how
 long, and of the block's first seed, the one that is drawn, where they lie, to 10 binary digits; and scores of cost
@@ -154,7 +155,8 @@ def _packable(path: Path) -> tuple[str, Columns]:
         alphas["effective_alpha_low"] = _numbers(trace, "effective_alpha")
     columns |= {name: rounded(own, 6) for name, own in alphas.items()}
     columns |= {name: rounded(own, 6) for name, own in _beside(columns, first, ("fit_ms", "propose_ms")).items()}
-    text = json.dumps({**header, "seconds": timings_header.get("seconds")}, sort_keys=True)
+    packed = {name: value for name, value in header.items() if name != "rounded"}
+    text = json.dumps({**packed, "seconds": timings_header.get("seconds")}, sort_keys=True)
     return _name(header), {"block": text, **columns}
 
 
@@ -320,7 +322,7 @@ def _records(block: Columns, fronts: pa.Table | None) -> dict[str, bytes]:
     return block_files(
         header["spec"], header["seeds"], trace, timings,
         fronts=None if fronts is None else {name: fronts[name].cast(FRONTS.field(name).type) for name in FRONTS.names},
-        seconds=header["seconds"], made_with=header["versions"], models=models,
+        seconds=header["seconds"], made_with=header["versions"], models=models, rounded=True,
     )  # fmt: skip
 
 

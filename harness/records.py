@@ -15,6 +15,7 @@ import importlib
 import importlib.util
 import io
 import json
+import math
 import platform
 import re
 import sys
@@ -314,7 +315,8 @@ def seeds_done(results: Path, spec: dict[str, Any], fronts: bool = False) -> set
 def read_proposals(results: Path, spec: dict[str, Any]) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
     """Yield header and proposed steps of each of a spec's records: the columns of trace, milliseconds and models.
 
-    Records of which one of these files is missing or damaged are passed over.
+    Of a record that comes from a packed one the milliseconds of most seeds are not known: NaN. Records of which one of
+    these files is missing or damaged are passed over.
     """
     for path in trace_files(block_folder(results, spec)):
         try:
@@ -325,7 +327,10 @@ def read_proposals(results: Path, spec: dict[str, Any]) -> Iterator[tuple[dict[s
             continue
         rows = {(row["seed"], row["step"]): row for row in others[0].to_pylist()}
         for row in others[1].to_pylist():
-            rows[row["seed"], row["step"]].update(row)
+            step = row["seed"], row["step"]
+            if headers[0].get("rounded"):
+                rows.setdefault(step, dict.fromkeys(TIMINGS.names, math.nan))
+            rows[step].update(row)
         known = [row for row in trace.to_pylist() if (row["seed"], row["step"]) in rows]
         yield headers[0], [rows[row["seed"], row["step"]] | row for row in known]
 
@@ -585,14 +590,18 @@ def block_files(
     seconds: float | None = None,
     made_with: Mapping[str, str] | None = None,
     models: dict[str, Any] | None = None,
+    rounded: bool = False,
 ) -> dict[str, bytes]:
     """Return the files of one block (columns as lists) by their path below the results, the trace last.
 
     seconds: what computing the block took on its worker, kept with the timings. made_with: versions, where the runs are
-    not of this process. models: what was fitted, None where that is not known.
+    not of this process. models: what was fitted, None where that is not known. rounded: whether some of what describes
+    the optimizer comes from packed records (`harness.packed`) and is less precise, which the header says.
     """
     made_with = versions() if made_with is None else dict(made_with)
     header = {"schema": RECORD_SCHEMA, "spec": spec, "seeds": sorted(seeds), "versions": made_with}
+    if rounded:
+        header["rounded"] = True
     stem = block_folder(Path(), spec) / f"seeds-{_ranges(sorted(seeds))}"
     files = {} if fronts is None else {f"{stem}{FRONTS_SUFFIX}": _parquet(fronts, FRONTS, header)}
     if models is not None:

@@ -319,7 +319,8 @@ def run_block(block: Block) -> BlockResult:
         timings: dict[str, list[Any]] = {name: [] for name in TIMINGS.names}
         models: dict[str, list[Any]] = {name: [] for name in MODELS.names}
         fronts: dict[str, list[Any]] = {name: [] for name in FRONTS.names}
-        begun, exhausted = {} if evaluator.checkpointed else _begun(block), 0
+        begun, rounded = ({}, set()) if evaluator.checkpointed else _begun(block)
+        exhausted = 0
         for seed in sorted(block.seeds):
             with located(), _opened(block, evaluator, seed) as problem:
                 optimizer = _optimizer(spec, seed)
@@ -335,25 +336,29 @@ def run_block(block: Block) -> BlockResult:
         counts = {
             "steps": len(trace["step"]),
             "proposals": len(timings["step"]),
-            "engine_ms": sum(timings["fit_ms"]) + sum(timings["propose_ms"]),
+            "engine_ms": sum(ms for ms in (*timings["fit_ms"], *timings["propose_ms"]) if ms == ms),
             "seconds": round(clock_s() - start, 3),
             "exhausted": exhausted,
         }
         noted = fronts if block.fronts else None
-        files = block_files(spec, block.seeds, trace, timings, noted, counts["seconds"], models=models)
+        files = block_files(
+            spec, block.seeds, trace, timings, noted, counts["seconds"],
+            models=models, rounded=not rounded.isdisjoint(block.seeds),
+        )  # fmt: skip
         return BlockResult(files, counts, versions())
 
 
-def _begun(block: Block) -> dict[int, Begun]:
+def _begun(block: Block) -> tuple[dict[int, Begun], set[int]]:
     """Return, by seed, what runs of `LATE` evaluations without a budget have recorded, where these can go on from it.
 
-    They have the bytes of runs in one piece, so that it does not matter whether the driver's disk is here. A front is
-    of models that were fitted at every step.
+    They have the bytes of runs in one piece, so that it does not matter whether the driver's disk is here; but for
+    those of the seeds returned beside them, which go on from packed records. A front is of models that were fitted at
+    every step.
     """
     spec = block.spec
     fits = spec["iterations"] > LATE >= spec["n_initial"] and "code" not in spec and not block.fronts
     if not (fits and _optimizer(spec, 0).forgets(LATE)):
-        return {}
+        return {}, set()
     shorter = {name: value for name, value in spec.items() if name != "late_steps"}
     return recorded(Path(block.results), shorter | {"iterations": LATE, "tau": None})
 

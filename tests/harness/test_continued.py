@@ -8,8 +8,9 @@ import harness
 from harness.execution import serial
 from harness.loop import recorded
 from harness.optimizer import Optimizer
+from harness.packed import pack, unpack
 from harness.problem import LATE
-from harness.records import MODELS_SUFFIX, front_files, read_timings, trace_files
+from harness.records import MODELS_SUFFIX, front_files, read_header, read_timings, read_traces, trace_files
 from harness.study import all_specs
 
 TABLES = Path(__file__).parents[1] / "golden" / "tables"
@@ -84,9 +85,28 @@ def test_damaged_records_are_passed_over(tmp_path: Path) -> None:
     path = trace_files(tmp_path)[0].with_suffix(MODELS_SUFFIX)
     study = harness.compose(*WHERE, *CEI, "seeds=[3]", f"iterations={LATE}")
     (spec,) = all_specs(study)
-    assert set(recorded(tmp_path, spec)) == {3} and len(recorded(tmp_path, spec)[3]) == LATE - DESIGN
+    (begun, rounded) = recorded(tmp_path, spec)
+    assert set(begun) == {3} and len(begun[3]) == LATE - DESIGN and rounded == set()
     content = path.read_bytes()
     path.write_bytes(content[:60] + b"\xff" + content[61:])
-    assert recorded(tmp_path, spec) == {}
+    assert recorded(tmp_path, spec) == ({}, set())
     path.unlink()
-    assert recorded(tmp_path, spec) == {}
+    assert recorded(tmp_path, spec) == ({}, set())
+
+
+def test_from_packed_records_it_goes_on_with_the_same_choices_and_says_so(tmp_path: Path, asked: list[int]) -> None:
+    whole, parts, long = tmp_path / "whole", tmp_path / "parts", f"iterations={LATE + MORE}"
+    run(whole, *CEI, "seeds=[3,4]", f"iterations={LATE}")
+    pack(whole, tmp_path / "packed")
+    assert unpack(tmp_path / "packed", parts) == (1, 1)
+    asked.clear()
+    for folder in (whole, parts):
+        run(folder, *CEI, "seeds=[3,4]", long)
+    assert len(asked) == 2 * 2 * MORE
+    old, new = (read_traces(folder).query(f"iterations == {LATE + MORE}") for folder in (whole, parts))
+    chosen = ["seed", "step", "candidate", "n_estimators", "error", "cost_s"]
+    assert len(old) == 2 * (LATE + MORE) and old[chosen].equals(new[chosen])
+    for folder, says in ((whole, None), (parts, True)):
+        headers = [read_header(path) for path in trace_files(folder)]
+        assert {header.get("rounded") for header in headers} == {says}
+    assert read_timings(parts)["fit_ms"].notna().sum() == (LATE - DESIGN) + (LATE - DESIGN) + 2 * MORE
