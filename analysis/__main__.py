@@ -260,7 +260,7 @@ def do_leaderboard(arguments: Arguments) -> int:
 
 
 def do_new_methods(arguments: Arguments) -> int:
-    """Print the outcome of the registered test (NEW_METHODS.md); write new_methods.md and its CSVs."""
+    """Print the outcome of the registered test (NEW_METHODS.md); write new_methods.md, its CSVs and figure."""
     from analysis import new_methods
     from analysis.traces import read_evaluations
     from harness.records import read_timings

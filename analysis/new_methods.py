@@ -13,12 +13,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
+from matplotlib.axes import Axes
 from scipy import stats
 
+from analysis.captions import plural, sentence
 from analysis.equal_cost import EI_N, EqualCost, compare
 from analysis.leaderboard import milliseconds, own_time
+from analysis.plotting import BLACK, BLUE, ORANGE, SKY, Drawn, colour_of, new_figure, save, style
 from analysis.statistics import group_means, over_datasets
-from analysis.traces import EI, Judge, collect, require
+from analysis.traces import EI, Judge, collect, require, short
 from datasets.errors import BadInput
 from datasets.files import write_atomically
 
@@ -134,11 +137,16 @@ def hypotheses(half: Half) -> pd.DataFrame:
 
 def _rivals(runs: EqualCost) -> dict[str, list[int]]:
     """Return the positions of the methods of each rival: EI-n, the paper's families, and the others, one family."""
-    own = [name for name in runs.families if name == METHOD or name.startswith((f"{METHOD}(", f"{EI}(", "eialpha("))]
+    own = _own(runs)
     found = {name: members for name, members in runs.families.items() if name not in own}
     others = [member for name, members in found.items() if name not in (EI_N, *PAPER) for member in members]
     rivals = {name: found[name] for name in (EI_N, *PAPER) if name in found}
     return {**rivals, **({"best of the others": others} if others else {})}
+
+
+def _own(runs: EqualCost) -> list[str]:
+    """Return the families that are no rivals: the method, its parts left out of it, and each alone on another."""
+    return [name for name in runs.families if name == METHOD or name.startswith((f"{METHOD}(", f"{EI}(", "eialpha("))]
 
 
 def holm(p: Float[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
@@ -148,6 +156,102 @@ def holm(p: Float[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
     steps = p[order] * np.arange(len(order), 0, -1)
     out[order] = np.minimum(1.0, np.maximum.accumulate(steps)) if len(order) else steps
     return out
+
+
+# The figure.
+
+_SHOWN = 40.0  # percent of EI's cost, of the ablations beside those at 100
+_STYLES = {EI_N: "-", "EI^alpha": "-", "CEI": "-", "EI-cool": "-.", "carbo": ":", "best of the others": "--"}
+
+
+def draw(found: Sequence[Half], numbers: pd.DataFrame, tests: pd.DataFrame, judge: Judge, out: Path) -> Drawn:
+    """Draw the figure `registered`, a row per half; numbers, tests: all rows of `errors` and of `hypotheses`."""
+    caption = sentence(
+        f"The registered test. Left: {judge} error when so much is spent, in percent of EI's final one; of a family",
+        f"the parameter that is best at that budget. Middle: {METHOD} minus the others, in percentage points: below 0",
+        "it is better. Right: variants minus the method at equal cost: above 0 the part helps. Means over data sets",
+        "of their means over problems and seeds; bars are 95 % t intervals over data sets, uncorrected.",
+        *(
+            f"{half.name.capitalize()} half: {plural(half.runs.cells['dataset'].nunique(), 'data set')}, "
+            f"{plural(len(half.runs.cells), 'problem-seed pair')}, {half.runs.absent} left out without runs of every "
+            f"method, {half.runs.zero + half.runs.failed} in which EI's error is 0 or missing."
+            for half in found
+        ),
+    )
+    lines = pd.concat([_lines(half) for half in found], ignore_index=True)
+    most = max(len(half.runs.methods) for half in found)
+    with style():
+        figure, plots = new_figure(13.5, len(found) * max(3.2, 0.2 * most + 1.2), caption)
+        panels = plots.subplots(len(found), 3, squeeze=False, width_ratios=(1.0, 1.2, 1.0))
+        for row, half in zip(panels, found, strict=True):
+            _draw_errors(row[0], lines[lines["half"] == half.name])
+            row[0].set_title(f"{half.name} half: error at equal cost", fontsize=9)
+            _draw_tests(row[1], tests[tests["half"] == half.name])
+            _draw_parts(row[2], half, numbers[numbers["half"] == half.name])
+        return save(figure, "registered", caption, lines, out)
+
+
+def _lines(half: Half) -> pd.DataFrame:
+    """Return the mean error of the method and of each rival at each budget: half, against, cost_pct, error_pct."""
+    every = {METHOD: [half.runs.methods.index(METHOD)], **_rivals(half.runs)}
+    rows = []
+    for name, members in every.items():
+        for budget in BUDGETS:
+            if np.isfinite(half.error[:, BUDGETS.index(budget), members]).any():
+                rows.append((half.name, name, budget, float(np.nanmean(half.column(budget, members)))))
+    return pd.DataFrame(rows, columns=["half", "against", "cost_pct", "error_pct"])
+
+
+def _colour(name: str) -> str:
+    return {METHOD: ORANGE, "best of the others": SKY}.get(name, BLACK if name.startswith("EI's") else colour_of(name))
+
+
+def _draw_errors(axes: Axes, lines: pd.DataFrame) -> None:
+    for name, own in lines.groupby("against", sort=False):
+        axes.plot(own["cost_pct"], own["error_pct"], color=_colour(str(name)), label=name, marker="o", markersize=3,
+                  zorder=5 if name == METHOD else 2, linestyle=_STYLES.get(str(name), "-"),
+                  linewidth=2.2 if name == METHOD else 1.2)  # fmt: skip
+    axes.axhline(100, color="0.6", linewidth=0.8, zorder=0)
+    axes.set_xlabel("cost spent (% of EI's)")
+    axes.set_ylabel("best error (% of EI's final)")
+    axes.legend(fontsize=7)
+
+
+def _draw_tests(axes: Axes, tests: pd.DataFrame) -> None:
+    """Draw the difference to each rival at each budget, and that to EI's final error."""
+    names = list(tests["against"].unique())
+    for k, (name, own) in enumerate(tests.groupby("against", sort=False)):
+        x, arms = (
+            own["cost_pct"] + 1.1 * (k - (len(names) - 1) / 2),
+            [own["off"] - own["low"], own["high"] - own["off"]],
+        )
+        colour = _colour(str(name))
+        axes.errorbar(x, own["off"], arms, fmt="o" if len(own) > 1 else "D", color=colour, label=name, markersize=3.5,
+                      elinewidth=1.0)  # fmt: skip
+    axes.axhline(0, color="0.4", linewidth=0.8, zorder=0)
+    axes.set_xlabel("cost spent (% of EI's)")
+    axes.set_ylabel(f"{METHOD} minus the other (points)")
+    axes.set_title("below 0: better", fontsize=9)
+    axes.legend(fontsize=7, ncols=2)
+
+
+def _draw_parts(axes: Axes, half: Half, numbers: pd.DataFrame) -> None:
+    """Draw the variants' differences to the method at two budgets."""
+    families = half.runs.families
+    variants = [half.runs.methods[k] for name in _own(half.runs) for k in families[name] if name != METHOD]
+    for budget, mark, lift in ((_SHOWN, "s", -0.14), (BUDGETS[-1], "o", 0.14)):
+        own = numbers[numbers["cost_pct"] == budget].set_index("method").reindex(variants)
+        arms = [own["off_method"] - own["off_method_low"], own["off_method_high"] - own["off_method"]]
+        axes.errorbar(own["off_method"], np.arange(len(variants)) + lift, xerr=arms, fmt=mark, markersize=3.5,
+                      color=BLACK if mark == "o" else BLUE, elinewidth=1.0,
+                      label=f"at {budget:g} % of EI's cost")  # fmt: skip
+    axes.axvline(0, color="0.4", linewidth=0.8, zorder=0)
+    axes.set_yticks(range(len(variants)), [short(name) for name in variants], fontsize=7.5)
+    axes.invert_yaxis()
+    axes.set_xlabel(f"variant minus {METHOD} (points)")
+    axes.set_title("above 0: the part helps", fontsize=9)
+    if variants:
+        axes.legend(fontsize=7)
 
 
 # The page.
@@ -166,7 +270,7 @@ def verdicts(tests: pd.DataFrame) -> pd.DataFrame:
 def report(
     frame: pd.DataFrame, timings: pd.DataFrame, wanted: Mapping[str, str], out: Path, judge: Judge, mixed: bool
 ) -> str:
-    """Write new_methods.md and its two CSVs to `out`, and return the page."""
+    """Write new_methods.md, its two CSVs and its figure to `out`, and return the page."""
     found, thinking_ms = halves(frame, wanted, judge, mixed), milliseconds(timings)
     numbers = pd.concat([errors(half, thinking_ms) for half in found], ignore_index=True)
     tests = pd.concat([hypotheses(half) for half in found], ignore_index=True)
@@ -190,6 +294,7 @@ def report(
     parts += ["## Verdicts\n\n" + _markdown(verdicts(tests))]
     for name, table in (("new_methods", numbers), ("new_methods_tests", tests)):
         write_atomically(out / f"{name}.csv", table.to_csv(index=False, lineterminator="\n").encode())
+    draw(found, numbers, tests, judge, out)
     page = "\n\n".join(parts) + "\n"
     write_atomically(out / "new_methods.md", page.encode())
     return page

@@ -58,6 +58,7 @@ def test_the_outcome_is_that_of_paired_t_tests_over_data_sets(
     assert "Development half: 3 data sets" in said and "Judgement half: 2 data sets" in said
     tests = pd.read_csv(tmp_path / "out/new_methods_tests.csv")
     numbers = pd.read_csv(tmp_path / "out/new_methods.csv")
+    drawn = pd.read_csv(tmp_path / "out/registered.csv").set_index(["half", "against", "cost_pct"])["error_pct"]
     assert set(tests["hypothesis"]) == {"H1", "H2", "H3", "H4"} and "informed(curves=none)" in set(numbers["method"])
     for half, sets in HALVES.items():
         for budget in (60.0, 100.0):
@@ -74,6 +75,9 @@ def test_the_outcome_is_that_of_paired_t_tests_over_data_sets(
                 whole = stats.ttest_1samp(off, 0.0)
                 expected = [off.mean(), *whole.confidence_interval(0.95), whole.pvalue]
                 assert np.allclose(row[["off", "low", "high", "p"]].to_numpy(float), expected, rtol=1e-6)
+            best = min(means[method].mean() for method in ("random", "tpe"))
+            assert np.isclose(drawn[half, "best of the others", budget], best)
+            assert np.isclose(drawn[half, "informed", budget], means["informed"].mean())
             row = numbers.query("half == @half and method == 'tpe' and cost_pct == @budget").iloc[0]
             assert np.isclose(row["off_method"], (means["tpe"] - means["informed"]).mean())
         last = tests.query("half == @half and hypothesis == 'H4'").iloc[0]
