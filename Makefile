@@ -19,7 +19,7 @@ REPORT ?= report
 .DEFAULT_GOAL := help
 # Every target keeps all cores busy by itself, and `make time report` means one after the other.
 .NOTPARALLEL:
-.PHONY: help setup reproduce report models demo time fronts sensitivities density utilities leaderboard registered test golden check \
+.PHONY: help setup reproduce figures report models demo time fronts sensitivities density utilities leaderboard registered test golden check \
   bench chaos
 
 help: ## this list
@@ -41,6 +41,11 @@ reproduce: $(READY) ## the study from the shipped tables, budgets, fronts, model
 	$(MAKE) --no-print-directory time fronts models report
 	@echo 'whether a verdict depends on a setting: make sensitivities report'
 	@echo 'other utilities than EI: make utilities report'
+
+figures: $(READY) ## figures, claims and the report from the shipped records of the study (minutes)
+	$(BIN)/python -m harness.packed unpack packed_dir=runs/study results_dir=$(RESULTS)-shipped
+	$(BIN)/python -m harness.packed unpack packed_dir=runs/fronts results_dir=$(RESULTS)-shipped-fronts
+	$(BIN)/python -m analysis report results_dir=$(RESULTS)-shipped out_dir=$(REPORT)-shipped
 
 report: $(READY) ## the report again, with whatever time, models and sensitivities have added
 	$(BIN)/python -m analysis report results_dir=$(RESULTS) out_dir=$(REPORT)

@@ -20,7 +20,7 @@ from analysis.captions import plural, sentence
 from analysis.equal_cost import EI_N, EqualCost, compare
 from analysis.leaderboard import milliseconds, own_time
 from analysis.plotting import BLACK, BLUE, ORANGE, SKY, Drawn, colour_of, new_figure, save, style
-from analysis.statistics import group_means, over_datasets
+from analysis.statistics import group_means, holm, over_datasets
 from analysis.traces import EI, Judge, collect, require, short
 from datasets.errors import BadInput
 from datasets.files import write_atomically
@@ -147,15 +147,6 @@ def _rivals(runs: EqualCost) -> dict[str, list[int]]:
 def _own(runs: EqualCost) -> list[str]:
     """Return the families that are no rivals: the method, its parts left out of it, and each alone on another."""
     return [name for name in runs.families if name == METHOD or name.startswith((f"{METHOD}(", f"{EI}(", "eialpha("))]
-
-
-def holm(p: Float[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
-    """Return Holm's step-down corrections of p values; NaN stays NaN and does not count."""
-    out, known = np.full(len(p), np.nan), np.flatnonzero(np.isfinite(p))
-    order = known[np.argsort(p[known], kind="stable")]
-    steps = p[order] * np.arange(len(order), 0, -1)
-    out[order] = np.minimum(1.0, np.maximum.accumulate(steps)) if len(order) else steps
-    return out
 
 
 # The figure.

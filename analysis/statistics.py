@@ -137,6 +137,18 @@ def over_datasets(
     return value, value - arm, value + arm
 
 
+def holm(p: Float[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
+    """Return Holm's step-down corrections of p values: the k-th lowest of m times m - k + 1, none below one before it.
+
+    NaN stays NaN and does not count. Source: Holm 1979. (statsmodels' `multipletests` collects garbage at each call.)
+    """
+    out, known = np.full(len(p), np.nan), np.flatnonzero(np.isfinite(p))
+    order = known[np.argsort(p[known], kind="stable")]
+    steps = p[order] * np.arange(len(order), 0, -1)
+    out[order] = np.minimum(1.0, np.maximum.accumulate(steps)) if len(order) else steps
+    return out
+
+
 def group_means(values: np.ndarray, group: Int[np.ndarray, " n"]) -> Float[np.ndarray, "G K"]:
     """Return each column's mean over the rows of each group (0 .. G-1) that have a value; NaN where none has."""
     member = (group == np.arange(group.max() + 1)[:, None]).astype(float)

@@ -11,7 +11,6 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
-from statsmodels.stats.multitest import multipletests
 
 from analysis import REFERENCE
 from analysis.captions import plural, scope
@@ -29,7 +28,7 @@ from analysis.selection import (
     of_families,
     on_papers_grid,
 )
-from analysis.statistics import Estimate, mean, median
+from analysis.statistics import Estimate, holm, mean, median
 from analysis.traces import CELL, EI, STUDY_ITERATIONS, Judge, Traces, collect, ordered
 from analysis.tradeoffs import Relative, finals, relative_to_ei
 from datasets.errors import BadInput
@@ -155,7 +154,7 @@ class Finding:
             holding.append(len(self.any_of) * min(max(c.holding for c in group) for group in self.any_of))
             least = [len(group) * min(c.failing for c in group) for group in self.any_of]
             failing.append(1.0 if self.unseen else min(1.0, max(least)))
-        corrected = multipletests(failing, method="holm")[1] if failing else []
+        corrected = holm(np.array(failing))
         return [_word(h, f) for h, f in zip(holding, corrected, strict=True)]
 
     @property

@@ -19,13 +19,12 @@ import pandas as pd
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from scipy import stats
-from statsmodels.stats.multitest import multipletests
 
 from analysis.captions import ended_early, footnote, plural, scope, sentence, too_short_notes
 from analysis.plotting import BLACK, RED, Drawn, drawn_from, new_figure, save, style
 from analysis.ranks import minimal_budgets, ranks
 from analysis.selection import LARGEST_ALPHA, at_horizon, for_budgets, horizon, of_families, sparse
-from analysis.statistics import group_means, signed_rank
+from analysis.statistics import group_means, holm, signed_rank
 from analysis.traces import CELL, EI, Traces, ordered, require, short
 from analysis.tradeoffs import finals
 from datasets.errors import BadInput
@@ -79,7 +78,7 @@ def pairwise(values: pd.DataFrame, difference: Difference | None = None) -> pd.D
     for i, j in pairs:
         raw.append(signed_rank(between(names[i], names[j])))
     out = np.full((len(names), len(names)), np.nan)
-    for (i, j), p in zip(pairs, multipletests(raw, method="holm")[1], strict=True):
+    for (i, j), p in zip(pairs, holm(np.array(raw)), strict=True):
         out[i, j] = out[j, i] = p
     return pd.DataFrame(out, index=names, columns=names)
 

@@ -12,7 +12,8 @@ from synthetic_records import Way, frame, on_disk
 
 import datasets
 from analysis.__main__ import main
-from analysis.new_methods import BELOW_EI, BUDGETS, HALVES, holm, verdicts
+from analysis.new_methods import BELOW_EI, BUDGETS, HALVES, verdicts
+from analysis.statistics import holm
 from datasets.errors import BadInput
 
 GRID = [
