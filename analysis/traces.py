@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, no_type_check
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,7 @@ from omegaconf import OmegaConf
 
 from analysis import REFERENCE
 from datasets.errors import BadInput
+from harness.compile_cache import njit
 from harness.config import CONFIGS
 from harness.records import read_traces
 
@@ -115,8 +116,25 @@ def finished_within(cost_s: Float[np.ndarray, "R T"], budgets_s: Float[np.ndarra
     """
     if np.isnan(budgets_s).any():
         raise ValueError("a budget must be a number of seconds, got NaN")
-    reached = np.where(np.isnan(cost_s), np.inf, spent(cost_s))
-    return np.stack([np.searchsorted(c, b, side="right") for c, b in zip(reached, budgets_s, strict=True)])
+    done = np.zeros(budgets_s.shape, np.int64)
+    _count_finished(np.ascontiguousarray(cost_s, np.float64), np.ascontiguousarray(budgets_s, np.float64), done)
+    return done
+
+
+@njit(cache=True)
+@no_type_check
+def _count_finished(cost_s, budgets_s, done):  # type: ignore[no-untyped-def]
+    """Fill `done`: costs are summed in the order of `spent`, and budgets that ascend are met in one pass."""
+    for run in range(len(cost_s)):
+        step, total = 0, cost_s[run, 0] if cost_s.shape[1] else np.inf
+        for b in range(budgets_s.shape[1]):
+            if b and budgets_s[run, b] < budgets_s[run, b - 1]:
+                step, total = 0, cost_s[run, 0] if cost_s.shape[1] else np.inf
+            while step < cost_s.shape[1] and total <= budgets_s[run, b]:  # not so for NaN, the padding
+                step += 1
+                if step < cost_s.shape[1]:
+                    total += cost_s[run, step]
+            done[run, b] = step
 
 
 def at_budgets(
