@@ -352,8 +352,11 @@ class Traces:
 
     def select(self: AnyTraces, rows: np.ndarray) -> AnyTraces:
         """Return the runs at `rows` (positions, or a mask over the runs)."""
-        arrays = {name: array[rows] for name, array in self.arrays().items()}
-        return replace(self, runs=self.runs.iloc[rows].reset_index(drop=True), **arrays)
+        at = np.flatnonzero(rows) if rows.dtype == bool else rows
+        neighbours = len(at) > 0 and bool((np.diff(at) == 1).all())  # a view of them takes no time and no memory
+        part = slice(at[0], at[-1] + 1) if neighbours else at
+        arrays = {name: array[part] for name, array in self.arrays().items()}
+        return replace(self, runs=self.runs.iloc[at].reset_index(drop=True), **arrays)
 
     def first(self: AnyTraces, steps: int) -> AnyTraces:
         """Return the same runs cut after `steps` steps."""

@@ -60,7 +60,7 @@ def reference(fronts: pd.DataFrame) -> pd.DataFrame:
         found = ", ".join(sorted(set(fronts["method"]))) or "none"
         raise BadInput(f"no fronts of ei; there are: {found} (python -m harness +acq=ei fronts=true)")
     for component, usual in REFERENCE.items():
-        there = set(own[component])
+        there = set(own[component].unique())
         own = own[own[component] == (usual if usual in there else min(there))]
     longest = own.groupby(CELL)["iterations"].transform("max")
     own = own[own["iterations"] == longest]

@@ -176,10 +176,10 @@ class _Differences(NamedTuple):
 
 
 def _differences(evidence: Evidence, one: str, other: str) -> _Differences:
-    frame = evidence.frame[evidence.frame["cost_model"].isin([one, other])]
-    held = set(frame["cost_model"])
+    held = set(evidence.frame["cost_model"].unique())
     if {one, other} - held:
         raise Missing(f"no runs under cost_model={', '.join(sorted({one, other} - held))}")
+    frame = evidence.frame[evidence.frame["cost_model"].isin([one, other])]
     compared = compare_cost_models(frame, evidence.judge, evidence.mixed)
     mine, theirs = compared.pairs[one], compared.pairs[other]
     methods = [m for m in ordered(mine.table) if m in set(theirs.table["method"]) and m != EI]

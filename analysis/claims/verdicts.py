@@ -365,7 +365,7 @@ class Evidence:
 
         Raises Missing without runs of it.
         """
-        if method not in set(self.pairs.table["method"]):
+        if method not in self.pairs.table["method"].unique():
             raise Missing(f"no pairs of {method} with ei: the records hold {', '.join(ordered(self.traces.runs))}")
         if measure == "saved":
             return 100 - self.pairs.wide("cost_pct", [method])[method]

@@ -27,7 +27,7 @@ def chosen(fronts: pd.DataFrame, names: tuple[str, ...], what: str) -> tuple[dic
     if fronts.empty:
         raise BadInput(f"{what} needs fronts: run `python -m harness +acq=ei fronts=true`")
     own = reference(fronts).sort_values(["dataset", "pipeline", "seed"], kind="stable")
-    held = list(dict.fromkeys(own["dataset"]))
+    held = list(own["dataset"].unique())
     found, parts = {}, []
     for name in [name for name in names if name in held] or held[: len(names)]:
         part = own[own["dataset"] == name]

@@ -269,7 +269,7 @@ def utilities(
     """
     name, title = "utilities", "Utilities and cost rules"
     try:
-        if set(frame["utility"].astype(str)) <= {"ei"}:
+        if {str(name) for name in frame["utility"].unique()} <= {"ei"}:
             raise BadInput(compared_utilities.NONE)
         settings = compared_utilities.settings_of(made)
         timings = read_timings(results_dir)
