@@ -215,6 +215,9 @@ def diagram(axes: Axes, found: Critical) -> None:
         axes.plot([x, x], [place[clique[0]] - 0.2, place[clique[-1]] + 0.2], "-", color=RED, linewidth=2.2)
     axes.set_yticks(y, [short(str(name)) for name in found.ranks.index], fontsize=8)
     axes.invert_yaxis()
+    low, high = axes.get_xlim()  # which setting the ticks would widen
+    axes.set_xticks([tick for tick in axes.get_xticks() if 1 <= tick <= high])  # none where only the bars are
+    axes.set_xlim(low, high)
     axes.set_xlabel("mean rank over data sets (1 = best)")
 
 
