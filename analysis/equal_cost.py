@@ -79,7 +79,7 @@ class EqualCost:
     @cached_property
     def whole(self) -> Float[np.ndarray, " C"]:
         """Seconds that EI's n evaluations cost."""
-        return np.asarray(spent(self.traces.cost_s)[self._ei, self.n - 1])
+        return np.asarray(self.traces.spent_s[self._ei, self.n - 1])
 
     @cached_property
     def final(self) -> Float[np.ndarray, " C"]:

@@ -28,7 +28,7 @@ from analysis.selection import (
     sparse,
 )
 from analysis.statistics import Scheme, bootstrap
-from analysis.traces import CELL, EI, EIPU, PROBLEM, Traces, at_budgets, ordered, spent
+from analysis.traces import CELL, EI, EIPU, PROBLEM, Traces, at_budgets, ordered
 from analysis.tradeoffs import finals
 from datasets.errors import BadInput
 
@@ -223,7 +223,7 @@ def ranks(
 
 def _least_spent(traces: Traces, rows: np.ndarray) -> np.ndarray:
     """Return (C, B): the least total cost in seconds of the runs at `rows` (C, B, M; -1: none)."""
-    total = np.nanmax(spent(traces.cost_s), axis=1)
+    total = np.nanmax(traces.spent_s, axis=1)
     return np.asarray(np.where(rows >= 0, total[rows], np.inf).min(axis=2))
 
 

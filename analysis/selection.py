@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
 
-from analysis.traces import CELL, EI, PROBLEM, STUDY_ITERATIONS, Traces, spent
+from analysis.traces import CELL, EI, PROBLEM, STUDY_ITERATIONS, Traces
 from datasets.errors import BadInput
 
 # Which methods have runs enough to be compared: one that was tried on a few problems must not hide the others.
@@ -67,7 +67,7 @@ def endings(
     runs, there = traces.runs, rows >= 0
     planned, done = runs["iterations"].to_numpy(), runs["evaluations"].to_numpy()
     own = runs["tau"].fillna(np.inf).to_numpy(dtype=float)[rows]
-    cost, budget = np.nanmax(spent(traces.cost_s), axis=1)[rows], whole[:, :, None]
+    cost, budget = np.nanmax(traces.spent_s, axis=1)[rows], whole[:, :, None]
     stopped = (own < budget * (1 - SAME)) & (cost >= own)  # by a smaller budget of its own
     brief = there & (stopped | ((planned < CAP) & (done >= planned))[rows])
     early = np.select([brief, (done < planned)[rows]], [SHORT, USED_UP], REACHED)

@@ -303,6 +303,22 @@ def read_evaluations(results_dir: Path) -> pd.DataFrame:
 
 
 @dataclass(frozen=True)
+class _Origin:
+    """Where selected runs come from: they are at the positions `rows` of `whole`, cut after `steps` (None: not cut)."""
+
+    whole: "Traces"
+    arrays: tuple[str, ...]
+    rows: Int[np.ndarray, " R"]
+    steps: int | None = None
+
+    def take(self, array: np.ndarray) -> np.ndarray:
+        """Return an array's part: a view, which takes no time and no memory, of runs that are neighbours."""
+        rows = self.rows
+        neighbours = len(rows) > 0 and bool((np.diff(rows) == 1).all())
+        return np.asarray(array[:, : self.steps][slice(rows[0], rows[-1] + 1) if neighbours else rows])
+
+
+@dataclass(frozen=True)
 class Traces:
     """Runs of one choice of components.
 
@@ -315,6 +331,8 @@ class Traces:
     largest, NaN throughout for a frame without it. log_ei, predicted_cost_s: log utility and predicted seconds of what
     the optimizer chose, NaN in the initial design; log_ei is NaN throughout for a frame without it. components: the
     choice, by kind. judge: which error of the chosen configurations counts.
+
+    Of runs that were selected from others (`select`, `first`) each array is made when it is first asked for.
     """
 
     runs: pd.DataFrame
@@ -331,9 +349,16 @@ class Traces:
     @cached_property
     def incumbent(self) -> Float[np.ndarray, "R T"]:
         """The error, by `judge`, of each run's best configuration so far; best is by validation error."""
+        if (origin := self._origin) is not None:
+            return origin.take(origin.whole.incumbent)
         if self.judge == "test":
             return of_the_best(self.error, self.test_error)
         return incumbents(self.error)
+
+    @cached_property
+    def spent_s(self) -> Float[np.ndarray, "R T"]:
+        """`spent` of the costs."""
+        return spent(self.cost_s) if (origin := self._origin) is None else origin.take(origin.whole.spent_s)
 
     @cached_property
     def proposed(self) -> Bool[np.ndarray, "R T"]:
@@ -350,18 +375,37 @@ class Traces:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
 
+    @property
+    def _origin(self) -> _Origin | None:
+        found: _Origin | None = self.__dict__.get("_from")
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        origin = self._origin
+        if origin is None or name not in origin.arrays:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name}")
+        return self.__dict__.setdefault(name, origin.take(getattr(origin.whole, name)))
+
     def select(self: AnyTraces, rows: np.ndarray) -> AnyTraces:
         """Return the runs at `rows` (positions, or a mask over the runs)."""
         at = np.flatnonzero(rows) if rows.dtype == bool else rows
-        neighbours = len(at) > 0 and bool((np.diff(at) == 1).all())  # a view of them takes no time and no memory
-        part = slice(at[0], at[-1] + 1) if neighbours else at
-        arrays = {name: array[part] for name, array in self.arrays().items()}
-        return replace(self, runs=self.runs.iloc[at].reset_index(drop=True), **arrays)
+        origin = self._origin or _Origin(self, tuple(self.arrays()), np.arange(len(self.runs)))
+        runs = self.runs.iloc[at].reset_index(drop=True)
+        return self._selected(runs, replace(origin, rows=origin.rows[at]))
 
     def first(self: AnyTraces, steps: int) -> AnyTraces:
         """Return the same runs cut after `steps` steps."""
-        arrays = {name: array[:, :steps] for name, array in self.arrays().items()}
-        return replace(self, runs=self.runs.assign(evaluations=self.runs["evaluations"].clip(upper=steps)), **arrays)
+        origin = self._origin or _Origin(self, tuple(self.arrays()), np.arange(len(self.runs)))
+        runs = self.runs.assign(evaluations=self.runs["evaluations"].clip(upper=steps))
+        return self._selected(runs, replace(origin, steps=steps if origin.steps is None else min(steps, origin.steps)))
+
+    def _selected(self: AnyTraces, runs: pd.DataFrame, origin: _Origin) -> AnyTraces:
+        """Return `runs`, selected from others, without arrays."""
+        made = object.__new__(type(self))
+        whole = {name: value for name, value in vars(origin.whole).items() if name not in origin.arrays}
+        kept = {field.name: whole[field.name] for field in fields(self) if field.name in whole}
+        vars(made).update(kept | {"runs": runs, "_from": origin})
+        return made
 
 
 def collect(

@@ -16,7 +16,7 @@ from scipy.optimize import linear_sum_assignment
 
 from analysis import REFERENCE
 from analysis.statistics import Scheme, Statistic, bootstrap
-from analysis.traces import CELL, EI, PROBLEM, Traces, check_same_origin, require, spent
+from analysis.traces import CELL, EI, PROBLEM, Traces, check_same_origin, require
 from datasets.errors import BadInput
 from harness.records import FRONTS, damage_named, front_files, read_header, read_parquet, spec_hash
 
@@ -153,7 +153,7 @@ def finals(traces: Traces, stopped: Int[np.ndarray, " R"] | int | None = None) -
     return traces.runs.assign(
         evaluations=steps,
         final_error=traces.incumbent[run, steps - 1],
-        total_cost_s=spent(traces.cost_s)[run, steps - 1],
+        total_cost_s=traces.spent_s[run, steps - 1],
         initial_error=traces.incumbent[run, np.maximum(design - 1, 0)],
     )
 
@@ -172,7 +172,7 @@ def stopped_early(traces: Traces, method: str = EI, lengths: Sequence[int] | Non
     return ended.iloc[run].reset_index(drop=True).assign(
         method=[f"{method}-{k}" for k in n], acq=EI_STOPPED if method == EI else f"{method}-n", alpha=np.nan,
         lam=np.nan, evaluations=steps, final_error=own.incumbent[run, steps - 1],
-        total_cost_s=spent(own.cost_s)[run, steps - 1],
+        total_cost_s=own.spent_s[run, steps - 1],
     )  # fmt: skip
 
 

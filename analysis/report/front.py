@@ -24,7 +24,7 @@ from analysis.gains import FLAT
 from analysis.plotting import colour_of
 from analysis.selection import left_aside
 from analysis.statistics import LEVEL, group_means
-from analysis.traces import EI, PROBLEM, at_step, short, spent
+from analysis.traces import EI, PROBLEM, at_step, short
 from datasets.catalogue import entries
 from datasets.errors import BadInput
 
@@ -88,7 +88,7 @@ def _after(runs: EqualCost, steps: Sequence[int]) -> tuple[np.ndarray, np.ndarra
     for rows in runs.rows.T:
         every = runs.traces.runs["evaluations"].to_numpy()[rows]
         done = np.minimum(np.asarray(steps)[None, :], every[:, None])
-        cost.append(100 * at_step(spent(runs.traces.cost_s[rows]), done) / runs.whole[:, None])
+        cost.append(100 * at_step(runs.traces.spent_s[rows], done) / runs.whole[:, None])
         error.append(100 * at_step(runs.traces.incumbent[rows], done) / runs.final[:, None])
     return np.stack(cost, axis=2), np.stack(error, axis=2)
 
