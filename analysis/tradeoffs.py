@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,26 +27,31 @@ _WORDS = ("dataset", "pipeline", "acq", "method", *REFERENCE, "iterations")
 _ORIGIN = ("data", "engine")
 
 
-def read_fronts(results_dir: Path) -> pd.DataFrame:
-    """Return every point of every front on disk, with its run's description; empty where there is none.
+def read_fronts(*folders: Path) -> pd.DataFrame:
+    """Return every point of every front in the folders, with its run's description; empty where there is none.
 
     Columns: those of `harness.records.FRONTS` (see `harness.loop.FrontRecorder`), and the run's dataset, pipeline, acq,
-    method, components (`analysis.REFERENCE`), iterations, data, engine and spec. Raises BadInput for a damaged file.
+    method, components (`analysis.REFERENCE`), iterations, data, engine and spec; words as categories. Raises BadInput
+    for a damaged file.
     """
-    parts = []
-    for path in front_files(results_dir):
+    parts, words = list[pa.Table](), list[dict[str, Any]]()
+    for path in (path for folder in folders for path in front_files(folder)):
         with damage_named(path):
             spec = read_header(path)["spec"]
             found = read_parquet(path)
             if "stays_for" not in found.column_names:  # from before points were followed for more than a step
                 found = found.append_column("stays_for", pa.nulls(len(found), pa.int32()))
-            rows = found.select(FRONTS.names).cast(FRONTS).to_pandas()
-            words = {name: spec.get(name, REFERENCE.get(name)) for name in _WORDS}
-            words |= {name: str(spec.get(name, "")) for name in _ORIGIN}
-            parts.append(rows.assign(**words, spec=spec_hash(spec)))
+            parts.append(found.select(FRONTS.names).cast(FRONTS).replace_schema_metadata(None))
+            own = {name: spec.get(name, REFERENCE.get(name)) for name in _WORDS}
+            words.append(own | {name: str(spec.get(name, "")) for name in _ORIGIN} | {"spec": spec_hash(spec)})
     if not parts:
         return pd.DataFrame(columns=[*FRONTS.names, *_WORDS, *_ORIGIN, "spec"])
-    return pd.concat(parts, ignore_index=True)
+    frame, lengths = pa.concat_tables(parts).to_pandas(), [len(part) for part in parts]
+    for name in words[0]:
+        values = pd.Series([own[name] for own in words])
+        column = values if name == "iterations" else values.astype("category")
+        frame[name] = column.repeat(lengths).array
+    return frame
 
 
 def reference(fronts: pd.DataFrame) -> pd.DataFrame:
@@ -72,42 +78,49 @@ def reference(fronts: pd.DataFrame) -> pd.DataFrame:
     return own.drop_duplicates([*CELL, "step", "candidate"]).sort_values([*CELL, "step", "log_cost"], ignore_index=True)
 
 
-def persistence(fronts: pd.DataFrame, lag: int = 1, first: int = 0, last: float = np.inf) -> pd.Series:
-    """Return, per (dataset, pipeline, seed), the mean over steps of the share of a front's points that stay on it.
+def persistence(fronts: pd.DataFrame, lag: int = 1) -> pd.Series:
+    """Return, per (dataset, pipeline, seed, step), the share of the front's points that stay on it for `lag` steps.
 
-    lag: the steps for which a point has to stay throughout, up to `harness.loop.FOLLOWED`, each time among the same
-    candidates without those evaluated since. first, last: the steps whose fronts count. Points that are evaluated
-    within the lag, and fronts that have not as many steps after them, do not count. Raises BadInput where nothing is
-    left.
+    That is throughout, up to `harness.loop.FOLLOWED` steps, each time among the same candidates without those evaluated
+    since. Points that are evaluated within the lag, and fronts that have not as many steps after them, do not count.
     """
+    run = fronts.groupby([*CELL, "spec"], sort=False).ngroup().to_numpy()
+    step = fronts["step"].to_numpy(np.int64)
     if lag == 1:
-        known = fronts[fronts["stays"].notna()]
-        stays = known["stays"].astype(float)
+        known, stays = fronts["stays"].notna().to_numpy(), fronts["stays"].eq(True).to_numpy(bool)
     else:
-        run = [*CELL, "spec"]
-        evaluated = fronts.loc[fronts["chosen"].fillna(False).astype(bool), [*run, "candidate", "step"]]
-        known = fronts[fronts["stays_for"].notna()]
-        end = fronts.groupby(run)["step"].max().rename("end")
-        known = known.merge(evaluated.rename(columns={"step": "taken"}), on=[*run, "candidate"], how="left")
-        known = known.join(end, on=run)
-        known = known[~(known["taken"] < known["step"] + lag) & (known["step"] + lag <= known["end"])]
-        stays = (known["stays_for"] >= lag).astype(float)
-    inside = known["step"].between(first, last)
-    if not inside.any():
+        end = pd.Series(step).groupby(run).transform("max").to_numpy()
+        point = run * 2**32 + fronts["candidate"].to_numpy(np.int64)
+        chosen = fronts["chosen"].eq(True).to_numpy(bool)
+        taken = pd.Series(step[chosen], point[chosen]).reindex(point).to_numpy(float)
+        known = fronts["stays_for"].notna().to_numpy() & ~(taken < step + lag) & (step + lag <= end)
+        stays = fronts["stays_for"].fillna(0).to_numpy(float) >= lag
+    cells = fronts[CELL].drop_duplicates().astype({"dataset": str, "pipeline": str})
+    cell = fronts.groupby(CELL, sort=False).ngroup().to_numpy()
+    shares = pd.Series(stays[known].astype(float)).groupby([cell[known], step[known]]).mean()
+    which, at = (shares.index.get_level_values(level).to_numpy() for level in (0, 1))
+    index = pd.MultiIndex.from_frame(cells.iloc[which].assign(step=at))
+    return pd.Series(shares.to_numpy(), index, name="stays").sort_index()
+
+
+def over_steps(shares: pd.Series, first: int = 0, last: float = np.inf) -> pd.Series:
+    """Return, per (dataset, pipeline, seed), the mean over the steps first .. last of what `persistence` returns.
+
+    Raises BadInput where there is none.
+    """
+    inside = shares[pd.Series(shares.index.get_level_values("step")).between(first, last).to_numpy()]
+    if inside.empty:
         raise BadInput(
-            f"no front is followed for {lag} step{'' if lag == 1 else 's'} there: runs have to go on past the initial "
-            "design, with fronts=true, in records that follow their points"
+            "no front is followed for that many steps there: runs have to go on past the initial design, with "
+            "fronts=true, in records that follow their points"
         )
-    per_step = stays[inside].groupby([known.loc[inside, name] for name in (*CELL, "step")]).mean()
-    return per_step.groupby(level=CELL).mean().rename("stays")
+    return inside.groupby(level=CELL).mean()
 
 
 def all_fronts(results_dir: Path) -> pd.DataFrame:
     """Return the fronts in the folder and in the one that `make fronts` keeps beside it, ``<results_dir>-fronts``."""
     beside = Path(f"{results_dir}-fronts")
-    found = [read_fronts(folder) for folder in (results_dir, beside) if folder.is_dir()]
-    held = [fronts for fronts in found if len(fronts)]
-    return pd.concat(held, ignore_index=True) if held else found[0]
+    return read_fronts(*(folder for folder in (results_dir, beside) if folder.is_dir()))
 
 
 # Final error and total cost after N iterations, relative to EI on the same problem and seed.

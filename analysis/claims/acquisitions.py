@@ -39,6 +39,7 @@ from analysis.tradeoffs import (
     finals,
     hypervolumes,
     of_equal_reach,
+    over_steps,
     persistence,
     reference,
     scaled,
@@ -446,17 +447,18 @@ def claim_12(evidence: Evidence) -> Finding:
     if evidence.fronts is None or evidence.fronts.empty:
         raise Missing("no fronts: run `python -m harness +acq=ei fronts=true`")
     fronts = reference(evidence.fronts)
-    return in_views({stage: partial(_staying, fronts, *ends) for stage, ends in STAGES.items()})
+    shares = {lag: persistence(fronts, lag) for lag in (SEVERAL, *ALSO)}
+    return in_views({stage: partial(_staying, fronts, shares, *ends) for stage, ends in STAGES.items()})
 
 
-def _staying(fronts: pd.DataFrame, first: int, last: float) -> Finding:
-    shares = of_study(persistence(fronts, SEVERAL, first, last))
+def _staying(fronts: pd.DataFrame, by_lag: dict[int, pd.Series], first: int, last: float) -> Finding:
+    shares = of_study(over_steps(by_lag[SEVERAL], first, last))
     cells = shares.index.to_frame(index=False)
     found = Condition(f"points that stay for {SEVERAL} steps", mean(100 * shares), at_most=100 * RARELY, unit=" %")
     also = []
     for lag in ALSO:
         try:
-            others_stay = mean(100 * of_study(persistence(fronts, lag, first, last)))
+            others_stay = mean(100 * of_study(over_steps(by_lag[lag], first, last)))
             also.append(str(Condition(f"for {plural(lag, 'step')}", others_stay, unit=" %")))
         except BadInput as reason:
             also.append(f"for {lag} steps: {reason}")

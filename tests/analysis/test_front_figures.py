@@ -11,7 +11,7 @@ from analysis.__main__ import main
 from analysis.figures import front_figures, trace_figures
 from analysis.figures.f1_f7 import ALPHAS, maximiser
 from analysis.traces import collect
-from analysis.tradeoffs import persistence, read_fronts, reference
+from analysis.tradeoffs import over_steps, persistence, read_fronts, reference
 from datasets.errors import BadInput
 from harness.settings import read_budgets
 
@@ -68,7 +68,7 @@ def test_ties_on_the_front_go_to_the_cheaper() -> None:
 
 
 def test_persistence_by_plain_loops(fronts: pd.DataFrame) -> None:
-    found = persistence(reference(fronts))
+    found = over_steps(persistence(reference(fronts)))
     for (dataset, seed), run in fronts.groupby(["dataset", "seed"]):
         shares = []
         for step in range(5, 7):  # the last front, of step 7, has no next one
