@@ -27,7 +27,7 @@ from jaxtyping import Bool, Float, Int
 from analysis.gains import flat_datasets, gains, scale
 from analysis.selection import horizon, sparse, whole_runs
 from analysis.statistics import group_means, over_datasets
-from analysis.traces import CELL, EI, PROBLEM, Traces, at_step, finished_within, ordered, require, spent
+from analysis.traces import CELL, EI, PROBLEM, Traces, at_step, finished_within, ordered, require
 from analysis.tradeoffs import finals
 from datasets.errors import BadInput
 
@@ -112,10 +112,10 @@ class EqualCost:
 
     def at(self, budget_s: Float[np.ndarray, "C S"], method: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return a method's error (NaN: none yet), evaluations, and whether it ended before, at each budget: (C, S)."""
-        cost_s, incumbent = self.traces.cost_s[self.rows[:, method]], self.traces.incumbent[self.rows[:, method]]
-        total = np.nanmax(spent(cost_s), axis=1)[:, None]
-        done = finished_within(cost_s, budget_s)
-        return at_step(incumbent, done), done, total < budget_s
+        rows = self.rows[:, method]
+        total = np.nanmax(self.traces.spent_s[rows], axis=1)[:, None]
+        done = finished_within(self.traces.cost_s[rows], budget_s)
+        return at_step(self.traces.incumbent[rows], done), done, total < budget_s
 
 
 def compare(traces: Traces, ends: pd.DataFrame | str | None = None) -> EqualCost:

@@ -126,14 +126,13 @@ def finished_within(cost_s: Float[np.ndarray, "R T"], budgets_s: Float[np.ndarra
 def _count_finished(cost_s, budgets_s, done):  # type: ignore[no-untyped-def]
     """Fill `done`: costs are summed in the order of `spent`, and budgets that ascend are met in one pass."""
     for run in range(len(cost_s)):
-        step, total = 0, cost_s[run, 0] if cost_s.shape[1] else np.inf
+        step, total = 0, 0.0
         for b in range(budgets_s.shape[1]):
             if b and budgets_s[run, b] < budgets_s[run, b - 1]:
-                step, total = 0, cost_s[run, 0] if cost_s.shape[1] else np.inf
-            while step < cost_s.shape[1] and total <= budgets_s[run, b]:  # not so for NaN, the padding
+                step, total = 0, 0.0
+            while step < cost_s.shape[1] and total + cost_s[run, step] <= budgets_s[run, b]:  # not so for NaN
+                total += cost_s[run, step]
                 step += 1
-                if step < cost_s.shape[1]:
-                    total += cost_s[run, step]
             done[run, b] = step
 
 
@@ -389,22 +388,24 @@ class Traces:
     def select(self: AnyTraces, rows: np.ndarray) -> AnyTraces:
         """Return the runs at `rows` (positions, or a mask over the runs)."""
         at = np.flatnonzero(rows) if rows.dtype == bool else rows
-        origin = self._origin or _Origin(self, tuple(self.arrays()), np.arange(len(self.runs)))
-        runs = self.runs.iloc[at].reset_index(drop=True)
-        return self._selected(runs, replace(origin, rows=origin.rows[at]))
+        origin = self._whole()
+        return self._selected(self.runs.iloc[at].reset_index(drop=True), replace(origin, rows=origin.rows[at]))
 
     def first(self: AnyTraces, steps: int) -> AnyTraces:
         """Return the same runs cut after `steps` steps."""
-        origin = self._origin or _Origin(self, tuple(self.arrays()), np.arange(len(self.runs)))
+        origin = self._whole()
         runs = self.runs.assign(evaluations=self.runs["evaluations"].clip(upper=steps))
         return self._selected(runs, replace(origin, steps=steps if origin.steps is None else min(steps, origin.steps)))
+
+    def _whole(self) -> _Origin:
+        """Return where these runs come from, themselves if they were not selected."""
+        return self._origin or _Origin(self, tuple(self.arrays()), np.arange(len(self.runs)))
 
     def _selected(self: AnyTraces, runs: pd.DataFrame, origin: _Origin) -> AnyTraces:
         """Return `runs`, selected from others, without arrays."""
         made = object.__new__(type(self))
-        whole = {name: value for name, value in vars(origin.whole).items() if name not in origin.arrays}
-        kept = {field.name: whole[field.name] for field in fields(self) if field.name in whole}
-        vars(made).update(kept | {"runs": runs, "_from": origin})
+        kept = [field.name for field in fields(self) if field.name not in origin.arrays]
+        vars(made).update({name: getattr(self, name) for name in kept} | {"runs": runs, "_from": origin})
         return made
 
 

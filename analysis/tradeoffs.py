@@ -83,6 +83,7 @@ def persistence(fronts: pd.DataFrame, lag: int = 1) -> pd.Series:
 
     That is throughout, up to `harness.loop.FOLLOWED` steps, each time among the same candidates without those evaluated
     since. Points that are evaluated within the lag, and fronts that have not as many steps after them, do not count.
+    The series is named by the lag.
     """
     run = fronts.groupby([*CELL, "spec"], sort=False).ngroup().to_numpy()
     step = fronts["step"].to_numpy(np.int64)
@@ -100,7 +101,7 @@ def persistence(fronts: pd.DataFrame, lag: int = 1) -> pd.Series:
     shares = pd.Series(stays[known].astype(float)).groupby([cell[known], step[known]]).mean()
     which, at = (shares.index.get_level_values(level).to_numpy() for level in (0, 1))
     index = pd.MultiIndex.from_frame(cells.iloc[which].assign(step=at))
-    return pd.Series(shares.to_numpy(), index, name="stays").sort_index()
+    return pd.Series(shares.to_numpy(), index, name=f"{lag} step{'' if lag == 1 else 's'}").sort_index()
 
 
 def over_steps(shares: pd.Series, first: int = 0, last: float = np.inf) -> pd.Series:
@@ -111,7 +112,7 @@ def over_steps(shares: pd.Series, first: int = 0, last: float = np.inf) -> pd.Se
     inside = shares[pd.Series(shares.index.get_level_values("step")).between(first, last).to_numpy()]
     if inside.empty:
         raise BadInput(
-            "no front is followed for that many steps there: runs have to go on past the initial design, with "
+            f"no front is followed for {shares.name} there: runs have to go on past the initial design, with "
             "fronts=true, in records that follow their points"
         )
     return inside.groupby(level=CELL).mean()

@@ -44,7 +44,6 @@ from harness.records import (
     damage_named,
     parse_spec,
     read_block,
-    read_header,
     read_parquet,
     read_record,
     record_path,
@@ -115,14 +114,17 @@ def pack(results: Path, packed: Path) -> tuple[int, int]:
 
 def _pack_runs(target: Path, paths: Iterable[Path]) -> tuple[int, int]:
     """Pack the blocks of a problem whose traces lie at `paths`, and their fronts; returns what `pack` does."""
-    old = dict(_blocks(target)) if target.exists() else {}
-    new = {name: block for name, block in map(_packable, paths) if name not in old}
     beside = target.with_suffix(FRONTS_SUFFIX)
-    fronts = dict(_parts(beside, PACKED_FRONTS)) if beside.exists() else {}
-    more = {name: _packable_fronts(path, name) for path in paths if (name := _name(read_header(path))) not in fronts}
-    more = {name: table for name, table in more.items() if table is not None}
+    old, fronts = dict(_blocks(target)) if target.exists() else {}, _parts(beside, PACKED_FRONTS)
+    new, more = dict[str, Columns](), list[pa.Table]()
+    for path in paths:
+        name, block = _packable(path)
+        if name not in old:
+            new[name] = block
+        if name not in fronts and path.with_suffix(FRONTS_SUFFIX).exists():
+            more += [table for table in [_packable_fronts(path, name)] if len(table)]
     if more:
-        _write(beside, [*fronts.values(), *more.values()], FRONTS_OPTIONS)
+        _write(beside, [*fronts.values(), *more], FRONTS_OPTIONS)
     if new:
         write_atomically(target, sealed_parquet(_joined(target, [*old.values(), *new.values()]), **OPTIONS))
     return len(new), len(old) + len(new)
@@ -197,34 +199,30 @@ def _joined(target: Path, blocks: list[Columns]) -> pa.Table:
     return pa.table({"block": header, **joined}, schema=PACKED)
 
 
-def _begun(name: str, n: int) -> pa.Array:
+def _labelled(name: str, n: int) -> pa.Array:
     """Return a column of n rows with the name of what begins at the first."""
-    return pa.array([name, *[None] * (n - 1)], pa.string())
+    return pa.array([name, *[None] * (n - 1)][:n], pa.string())
 
 
-def _packable_fronts(path: Path, name: str) -> pa.Table | None:
-    """Return the fronts of the block whose trace lies at `path`; None where it has none."""
-    beside = path.with_suffix(FRONTS_SUFFIX)
-    if not beside.exists():
-        return None
-    header, fronts = read_block(beside, FRONTS)
+def _packable_fronts(path: Path, name: str) -> pa.Table:
+    """Return the fronts of the block whose trace lies at `path`."""
+    header, fronts = read_block(path.with_suffix(FRONTS_SUFFIX), FRONTS)
     columns = {field: fronts[field] for field in FRONTS.names}
     drawn = _numbers(fronts, "seed") == min(header["seeds"])
     columns |= {value: rounded(np.where(drawn, _numbers(fronts, value), np.nan), 10) for value in VALUES}
-    return pa.table({"block": _begun(name, len(fronts)), **columns}, schema=PACKED_FRONTS) if len(fronts) else None
+    return pa.table({"block": _labelled(name, len(fronts)), **columns}, schema=PACKED_FRONTS)
 
 
 def _pack_scores(target: Path, folder: Path) -> tuple[int, int]:
     """Pack records of `harness.records.write_record` in a folder, which have the same columns; returns as `pack`."""
-    old = dict(_parts(target)) if target.exists() else {}
-    new: dict[str, pa.Table] = {}
+    old, new = _parts(target), dict[str, pa.Table]()
     for path in sorted(folder.glob("*.parquet")):
         spec, table = read_record(path)
         label = path.stem.removesuffix(f"-{spec_hash(spec)}")
         name = json.dumps({"label": label, "spec": spec}, sort_keys=True)
         if name not in old and len(table):
             columns = {field.name: _rounded_column(table[field.name]) for field in table.schema}
-            new[name] = pa.table({"block": _begun(name, len(table)), **columns})
+            new[name] = pa.table({"block": _labelled(name, len(table)), **columns})
     tables = [*old.values(), *new.values()]
     if any(table.schema != tables[0].schema for table in tables):
         raise BadInput(f"the records in {folder} have different columns: move those of older versions away")
@@ -263,49 +261,50 @@ def _unpacked(file: Path) -> Iterator[dict[str, bytes]]:
     """Yield the files of each record in a packed file, by their path below the results; the one that counts last."""
     if file.name.endswith(SCORES_SUFFIX):
         folder = Path(file.parent.name, file.name.removesuffix(SCORES_SUFFIX))
-        for name, table in _parts(file):
+        for name, table in _parts(file).items():
             record, wide = parse_spec(name), table.drop_columns(["block"])
             for i, field in enumerate(wide.schema):
                 if field.type == pa.float32():
                     wide = wide.set_column(i, field.name, wide[field.name].cast(pa.float64()))
             yield {str(record_path(folder, record["label"], record["spec"])): sealed_record(wide, record["spec"])}
         return
-    beside = file.with_suffix(FRONTS_SUFFIX)
-    fronts = dict(_parts(beside, PACKED_FRONTS)) if beside.exists() else {}
+    fronts = _parts(file.with_suffix(FRONTS_SUFFIX), PACKED_FRONTS)
     for name, block in _blocks(file):
         yield _records(block, fronts.get(name))
 
 
-def _parts(file: Path, schema: pa.Schema | None = None) -> Iterator[tuple[str, pa.Table]]:
-    """Yield name and table of each part of a packed file in which the first row of each has its name."""
+def _read(file: Path, schema: pa.Schema | None = None) -> tuple[pa.Table, dict[str, slice]]:
+    """Return a packed file's table, and by name the rows of its parts: the first row of each has it."""
+    content = file.read_bytes()
+    check_seal(content)
+    table = read_parquet(content).replace_schema_metadata(None)
+    table = table if schema is None else table.select(schema.names).cast(schema)
+    starts = [(i, str(name)) for i, name in enumerate(table["block"].to_pylist()) if name is not None]
+    ends = [*(start for start, _ in starts[1:]), len(table)]
+    return table, {name: slice(start, end) for (start, name), end in zip(starts, ends, strict=True)}
+
+
+def _parts(file: Path, schema: pa.Schema | None = None) -> dict[str, pa.Table]:
+    """Return the parts of a packed file by name; none where there is no such file."""
+    if not file.exists():
+        return {}
     with damage_named(file):
-        content = file.read_bytes()
-        check_seal(content)
-        table = read_parquet(content)
-        table = table if schema is None else table.select(schema.names).cast(schema)
-        table = table.replace_schema_metadata(None)
-        names = table["block"].to_pylist()
-        starts = [i for i, name in enumerate(names) if name is not None]
-        for start, end in zip(starts, [*starts[1:], len(table)], strict=True):
-            yield names[start], table.slice(start, end - start)
+        table, parts = _read(file, schema)
+        return {name: table.slice(part.start, part.stop - part.start) for name, part in parts.items()}
 
 
 def _blocks(file: Path) -> Iterator[tuple[str, Columns]]:
     """Yield name and columns of each block in a packed file, as `_packable` returns them."""
     with damage_named(file):
-        content = file.read_bytes()
-        check_seal(content)
-        table = read_parquet(content).select(PACKED.names).cast(PACKED)
+        table, parts = _read(file, PACKED)
         columns = {name: np.asarray(table[name].to_numpy()) for name in PACKED.names}
         _, first, which = np.unique(columns["candidate"], return_index=True, return_inverse=True)
         known = np.array([text is None for text in columns["status"]])
         for name in (*MEASURED, "status"):
             columns[name] = np.where(known, columns[name][first][which], columns[name])
-        starts = np.flatnonzero([text is not None for text in columns["block"]])
-        for start, end in zip(starts, [*starts[1:], len(table)], strict=True):
-            block = {name: values[start:end] for name, values in columns.items()}
-            block["block"] = columns["block"][start]
-            yield _name(parse_spec(str(block["block"]))), block
+        for header, part in parts.items():
+            block = {name: values[part] for name, values in columns.items()} | {"block": header}
+            yield _name(parse_spec(header)), block
 
 
 def _records(block: Columns, fronts: pa.Table | None) -> dict[str, bytes]:

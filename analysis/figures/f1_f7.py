@@ -17,16 +17,18 @@ from datasets.errors import BadInput
 # What both share: which runs and steps are drawn, and the axes.
 
 
-def chosen(fronts: pd.DataFrame, names: tuple[str, ...], what: str) -> tuple[dict[str, pd.DataFrame], str]:
-    """Return the fronts of one run (lowest seed, first pipeline) for each of the data sets `names`, by data set, and
-    the sentences on which runs these are.
+def chosen(
+    fronts: pd.DataFrame, names: tuple[str, ...], what: str
+) -> tuple[dict[str, pd.DataFrame], str, pd.DataFrame]:
+    """Return the fronts of one run (lowest seed, first pipeline) for each of the data sets `names`, by data set,
+    the sentences on which runs these are, and all fronts that they were chosen from (`reference`).
 
     Where the records hold none of these, their first data sets instead. Raises BadInput, naming the asker `what`,
     without fronts.
     """
     if fronts.empty:
         raise BadInput(f"{what} needs fronts: run `python -m harness +acq=ei fronts=true`")
-    own = reference(fronts).sort_values(["dataset", "pipeline", "seed"], kind="stable")
+    own = reference(fronts)
     held = list(own["dataset"].unique())
     found, parts = {}, []
     for name in [name for name in names if name in held] or held[: len(names)]:
@@ -37,7 +39,7 @@ def chosen(fronts: pd.DataFrame, names: tuple[str, ...], what: str) -> tuple[dic
         parts.append(f"{name}/{first['pipeline']} (seed {first['seed']}, {how})")
     missing = [name for name in names if name not in found]
     gone = f" Not in the records: {', '.join(missing)}." if missing else ""
-    return found, f"One run of EI on each of {', '.join(parts)}.{gone}"
+    return found, f"One run of EI on each of {', '.join(parts)}.{gone}", own
 
 
 def steps(run: pd.DataFrame, shares: tuple[float, ...]) -> list[int]:
@@ -84,7 +86,7 @@ def maximiser(front: pd.DataFrame, alpha: float) -> int:
 @drawn_from("fronts", "The EI-cost front at two iterations")
 def f1(fronts: pd.DataFrame, out_dir: Path) -> Drawn:
     """Draw F1 from `read_fronts`; raises BadInput without two fronts of EI in a row."""
-    runs, which = chosen(fronts, FRONT_DATASETS, "F1")
+    runs, which, _ = chosen(fronts, FRONT_DATASETS, "F1")
     numbers = pd.concat([_points_f1(name, run) for name, run in runs.items()], ignore_index=True)
     caption = sentence(
         "F1. EI and predicted cost of the candidates on the EI-cost Pareto front at iteration t (dots) and at t - 1",
@@ -153,14 +155,14 @@ _NOW, _STAYS, _GONE = "front at t", "on the front at t - 1 and at t", "on the fr
 @drawn_from("fronts", "Where the points of the front are one iteration later")
 def f7(fronts: pd.DataFrame, out_dir: Path) -> Drawn:
     """Draw F7 from `read_fronts`; raises BadInput without two fronts of EI in a row."""
-    runs, which = chosen(fronts, PERSISTENCE_DATASETS, "F7")
+    runs, which, every = chosen(fronts, PERSISTENCE_DATASETS, "F7")
     numbers = pd.concat([_points_f7(name, run) for name, run in runs.items()], ignore_index=True)
     caption = sentence(
         "F7. The points of the EI-cost Pareto front at t - 1, at what the refitted models say of them at t: those",
         "that are on the front of the same candidates again (filled) and those that are not (crosses), beside the",
         "front at t (line); EI relative to the highest at t. The candidate evaluated in between is left out.",
         which,
-        _shares(reference(fronts)),
+        _shares(every),
     )
     with style():
         figure, plots = new_figure(3.5 * max(len(runs), 2), 3.3, caption)

@@ -346,9 +346,8 @@ def test_persistence_by_hand() -> None:
     twelve = verdict_on(12, little, fronts=fronts)
     # five steps after 5 and 6: 1 has stayed, 2 has not, 3 was evaluated within them and does not count
     assert twelve.low == pytest.approx(50.0) and twelve.verdict == FAILS
-    assert "for 1 step 100.0 % [100.0, 100.0]" in twelve.ours
-    assert "no front is followed for that many steps" in twelve.ours
-    assert "not looked at: steps 20 to 49 (no front is followed for that many steps there" in twelve.why
+    assert "for 1 step 100.0 % [100.0, 100.0]" in twelve.ours and "no front is followed for 10 steps" in twelve.ours
+    assert "not looked at: steps 20 to 49 (no front is followed for 5 steps there" in twelve.why
     fallen = fronts.assign(stays_for=fronts["stays_for"].clip(upper=4))
     assert verdict_on(12, little, fronts=fallen).verdict == HOLDS
     late = fronts.assign(step=fronts["step"] + 20, candidate=fronts["candidate"] + 1000)
