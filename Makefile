@@ -131,7 +131,7 @@ golden: $(READY) ## small studies of every component against kept digests, as ot
 	$(BIN)/python tests/golden targets
 
 check: $(READY) ## lint, format, types
-	$(BIN)/ruff check .
+	$(BIN)/ruff check --no-cache .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 

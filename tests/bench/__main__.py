@@ -7,10 +7,10 @@ all of them. `estimate` needs replayed runs in the folder `results`; `truth` pri
 import sys
 
 import cluster
-import runs
 import steps
 import truth
 import utilities
+import whole_runs
 from rich.console import Console
 
 import harness  # noqa: F401 - pins one BLAS thread per process before NumPy is loaded
@@ -18,7 +18,7 @@ import harness  # noqa: F401 - pins one BLAS thread per process before NumPy is 
 PARTS = {
     "step": steps.table,
     "parts": steps.parts,
-    "runs": runs.whole,
+    "runs": whole_runs.whole,
     "executors": cluster.executors,
     "utilities": utilities.table,
     "truth": truth.table,
