@@ -1,8 +1,10 @@
 """`python -m analysis report`: everything from the records on one page, `report.html`, and the same as `report.md`."""
 
+import multiprocessing
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from analysis.captions import intervals
 from analysis.claims import evaluate as evaluate_claims
@@ -12,12 +14,13 @@ from analysis.claims.acquisitions import write_volumes
 from analysis.claims.verdicts import Verdict
 from analysis.cost_models import read_if_there
 from analysis.report import page, sections, summary
-from analysis.report.sections import Evaluate, Records, draw_all, verdicts
+from analysis.report.sections import Evaluate, Records, draw_all
 from analysis.traces import Judge, check_same_data, collect, only, read_evaluations
 from analysis.tradeoffs import all_fronts
 from datasets.files import write_atomically
 from harness.records import read_header, trace_files
 
+T = TypeVar("T")
 TITLE = "Cost-aware Bayesian optimization: the study from these records"
 
 
@@ -50,9 +53,9 @@ def write(
         found = evaluate_claims(records.frame, records.costs, records.fronts, judge, mixed, records.traces)
         return with_reason(found, unreadable)
 
-    evaluate = evaluate or judged
-    every = verdicts(evaluate, records)
+    claims = meanwhile(lambda: sections.all_verdicts(evaluate or judged, records))
     figures = draw_all(records, traces, out_dir, mixed)
+    every, without = claims()
     if unreadable:
         figures = [replace(f, missing=unreadable) if f.name in ("f2", "f8") else f for f in figures]
     changed = sections.changed(records, settings, traces)
@@ -63,7 +66,7 @@ def write(
         *sections.utilities(frame, results_dir, made, wanted, traces, out_dir, mixed),
         *sections.equal_cost(figures),
         *sections.figures(figures),
-        *sections.with_caveats(records, traces, evaluate, every),
+        *sections.with_caveats(traces, every, without),
         *sections.cost_models(costs, out_dir, unreadable),
         *sections.sensitivities(out_dir, frame),
         *sections.leaderboard(out_dir),
@@ -80,3 +83,37 @@ def write(
         say(f"{figure.name} was not drawn: {figure.missing}" if figure.missing else str(out_dir / f"{figure.name}.svg"))
     say(str(out_dir / "report.md"))
     say(str(out_dir / "report.html"))
+
+
+def meanwhile(work: Callable[[], T]) -> Callable[[], T]:
+    """Start `work` in a fork of this process, where there are forks; return what waits for the value, or raises.
+
+    The fork shares this process's arrays; the value is pickled. Without forks, `work` runs when waited for.
+    """
+    if "fork" not in multiprocessing.get_all_start_methods():
+        return work
+    context = multiprocessing.get_context("fork")
+    here, there = context.Pipe(duplex=False)
+
+    def run() -> None:
+        try:
+            there.send((work(), None))
+        except Exception as error:
+            there.send((None, error))
+
+    child = context.Process(target=run, daemon=True)
+    child.start()
+    there.close()
+
+    def wait() -> T:
+        try:
+            value, error = here.recv()
+        except EOFError:
+            child.join()
+            raise RuntimeError(f"the process that decides the claims ended with exit code {child.exitcode}") from None
+        child.join()
+        if error is not None:
+            raise error
+        return value
+
+    return wait

@@ -54,12 +54,13 @@ class Records:
 
 
 Evaluate = Callable[[Records], Sequence[Verdict]]
+Decided = list[Verdict] | str  # or one line why there are none
 Settings = Mapping[str, Counter[str]]
 
 # The claims: the verdicts on them, and the tables made of these.
 
 
-def verdicts(evaluate: Evaluate, records: Records) -> list[Verdict] | str:
+def verdicts(evaluate: Evaluate, records: Records) -> Decided:
     """Return the verdicts on these records, or one line why there are none."""
     try:
         return sorted(evaluate(records), key=lambda verdict: verdict.number)
@@ -67,7 +68,18 @@ def verdicts(evaluate: Evaluate, records: Records) -> list[Verdict] | str:
         return f"The claims could not be decided: {plain(str(error))}."
 
 
-def claims(found: list[Verdict] | str) -> list[Section]:
+def all_verdicts(evaluate: Evaluate, records: Records) -> tuple[Decided, Decided | None]:
+    """Return the verdicts on these records, and those without the data sets of which something is reserved.
+
+    The latter are None where there are no such data sets, or no others.
+    """
+    found = set(records.frame["dataset"])
+    present = sorted(found & set(caveats()))
+    other = bool(present) and found > set(present)
+    return verdicts(evaluate, records), verdicts(evaluate, records.without(present)) if other else None
+
+
+def claims(found: Decided) -> list[Section]:
     """Return the table of the claims, and how each was decided."""
     if isinstance(found, str):
         return [Section("claims", "The paper's claims", [found])]
@@ -146,8 +158,11 @@ def _numbers(traces: Traces, title: str, without: list[str], prefix: str) -> lis
     return [summary.relative_section(traces, title, without, f"{prefix}relative"), *ranked]
 
 
-def with_caveats(records: Records, traces: Traces, evaluate: Evaluate, every: list[Verdict] | str) -> list[Section]:
-    """Return what is reserved about some data sets, their numbers apart, and the headline numbers without them."""
+def with_caveats(traces: Traces, every: Decided, without: Decided | None) -> list[Section]:
+    """Return what is reserved about some data sets, their numbers apart, and the headline numbers without them.
+
+    every, without: `all_verdicts`.
+    """
     present = sorted(set(traces.runs["dataset"]) & set(caveats()))
     head = Section("marked", "Data sets with a reservation")
     if not present:
@@ -155,11 +170,10 @@ def with_caveats(records: Records, traces: Traces, evaluate: Evaluate, every: li
         return [head]
     head.text.append("\n".join(f"- **{with_caveat(name)}**: {plain(why)}" for name, why in reservations(present)))
     others = sorted(set(traces.runs["dataset"]) - set(present))
-    if not others:
+    if not others or without is None:
         head.text.append("The records hold no other data sets: all numbers above rest on these alone.")
         return [head]
     names = ", ".join(present)
-    without = verdicts(evaluate, records.without(present))
     if isinstance(without, str):
         text = [without]
     else:

@@ -1,11 +1,13 @@
 """The report: one page that needs nothing else, says what it could not make, and is the same for the same records."""
 
+import os
 import platform
 import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import html5lib
+import numpy as np
 import pandas as pd
 import pytest
 from conftest import not_drawing
@@ -220,3 +222,12 @@ def test_a_figure_goes_into_the_page_whole_but_for_its_caption(tmp_path: Path) -
     whole = [float(v) for v in ET.parse(drawn.paths[1]).getroot().get("viewBox").split()[2:]]  # type: ignore[union-attr]
     part = [float(v) for v in svg.get("viewBox").split()]
     assert part[2] == pytest.approx(whole[0]) and part[3] == pytest.approx(3.0 * 72, rel=0.02) and part[3] < whole[1]
+
+
+def test_what_is_done_meanwhile_says_how_it_ended() -> None:
+    held = np.arange(3.0)
+    assert report.meanwhile(lambda: held.sum())() == 3
+    with pytest.raises(ZeroDivisionError):
+        report.meanwhile(lambda: 1 // 0)()
+    with pytest.raises(RuntimeError, match="exit code 7"):
+        report.meanwhile(lambda: os._exit(7))()
