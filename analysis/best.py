@@ -24,7 +24,8 @@ from datasets.errors import BadInput
 from datasets.files import write_atomically
 from harness.cli import duration
 from harness.live import Live
-from harness.records import read_traces, spec_hash, specs
+from harness.records import read_traces, specs
+from harness.sealed import spec_hash
 from harness.space import XGBOOST_SPACE
 from harness.training import model_line
 from pipelines.columns import column_kinds

@@ -20,7 +20,7 @@ from analysis.traces import CELL, EI, PROBLEM, Judge, alpha_axis, choose_compone
 from analysis.tradeoffs import Relative, relative_to_ei, tradeoff
 from datasets.errors import BadInput
 from datasets.files import write_atomically
-from harness.records import read_all, read_record
+from harness.sealed import read_all, read_record
 
 ONLINE = ("lv1", "lv2", "lv3", "gp", "gp3", "gp_lv", "warped_gp")  # F2's order; others follow by name
 NAMES = {

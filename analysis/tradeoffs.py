@@ -19,7 +19,8 @@ from analysis import REFERENCE
 from analysis.statistics import Scheme, Statistic, bootstrap
 from analysis.traces import CELL, EI, PROBLEM, Traces, check_same_origin, require
 from datasets.errors import BadInput
-from harness.records import FRONTS, damage_named, front_files, read_header, read_parquet, spec_hash
+from harness.records import FRONTS, front_files, read_header
+from harness.sealed import damage_named, read_parquet, spec_hash
 
 # The EI-cost fronts on disk.
 

@@ -39,7 +39,7 @@ from datasets.errors import BadInput
 from harness.acquisitions import Setup, Utility
 from harness.config import CONFIGS
 from harness.cost_models import Oracle
-from harness.records import spec_hash
+from harness.sealed import spec_hash
 from harness.surrogates.gp import GaussianProcess
 
 REFERENCE = "ei x ei"

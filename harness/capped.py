@@ -38,7 +38,7 @@ from harness.problem import (
     slack_factor,
     threshold,
 )
-from harness.records import is_done, read_record, record_path, write_record
+from harness.sealed import is_done, read_record, record_path, write_record
 from harness.space import Parameter, SearchSpace
 from harness.streams import seed_sequence
 from harness.surrogates.forest import SAMPLED, CensoredForest, RandomForest

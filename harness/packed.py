@@ -40,20 +40,22 @@ from harness.records import (
     TRACE,
     block_files,
     block_folder,
+    read_block,
+    trace_files,
+    write_block,
+)
+from harness.results_dir import locked
+from harness.sealed import (
     check_seal,
     damage_named,
     parse_spec,
-    read_block,
     read_parquet,
     read_record,
     record_path,
     sealed_parquet,
     sealed_record,
     spec_hash,
-    trace_files,
-    write_block,
 )
-from harness.results_dir import locked
 
 USAGE = "python -m harness.packed pack|unpack [results_dir=results] [packed_dir=runs]"
 MEASURED = ("error", "test_error", "cost_s")  # of a configuration
@@ -214,7 +216,7 @@ def _packable_fronts(path: Path, name: str) -> pa.Table:
 
 
 def _pack_scores(target: Path, folder: Path) -> tuple[int, int]:
-    """Pack records of `harness.records.write_record` in a folder, which have the same columns; returns as `pack`."""
+    """Pack records of `harness.sealed.write_record` in a folder, which have the same columns; returns as `pack`."""
     old, new = _parts(target), dict[str, pa.Table]()
     for path in sorted(folder.glob("*.parquet")):
         spec, table = read_record(path)

@@ -23,16 +23,8 @@ from datasets.files import write_atomically
 from harness.cli import duration
 from harness.errors import BadInput
 from harness.problem import Curve, Evaluation, Problem, Stop, WrappedProblem
-from harness.records import (
-    TARGET,
-    DamagedRecord,
-    checked_header,
-    front_files,
-    libraries,
-    set_aside,
-    spec_hash,
-    trace_files,
-)
+from harness.records import TARGET, checked_header, front_files, libraries, trace_files
+from harness.sealed import DamagedRecord, set_aside, spec_hash
 
 FOLDER, PLAN, FAILED, LOCK = ".study", "plan.json", "failed.json", "lock"
 BLOCK = "*/*/*"  # dataset, pipeline, method: only there, whatever folder `results` may be

@@ -17,8 +17,9 @@ import pyarrow.parquet as pq
 
 from harness.cli import duration, run_cli, wants_help
 from harness.errors import BadInput
-from harness.records import DamagedRecord, OtherSchema, checked_header, trace_files
+from harness.records import OtherSchema, checked_header, trace_files
 from harness.results_dir import FOLDER, is_locked, key, read_failed, read_plan
+from harness.sealed import DamagedRecord
 
 USAGE = "python -m harness.status [results_dir=results] [--json]"
 AXES = ("method", "dataset")

@@ -45,7 +45,6 @@ from harness.records import (
     code_of,
     read_traces,
     seeds_done,
-    spec_hash,
     versions,
     write_block,
 )
@@ -60,6 +59,7 @@ from harness.results_dir import (
     write_failed,
     write_plan,
 )
+from harness.sealed import spec_hash
 from harness.surrogates import Surrogate, asks_for_problem, complete
 
 if TYPE_CHECKING:

@@ -27,14 +27,12 @@ from harness.records import (
     block_files,
     block_folder,
     checked_header,
-    damage_named,
-    read_parquet,
     read_traces,
-    spec_hash,
     specs,
     trace_files,
     write_block,
 )
+from harness.sealed import damage_named, read_parquet, spec_hash
 from harness.space import XGBOOST_SPACE
 from pipelines.identity import difference
 from tabular_cache.measure import pace, prepared, trained

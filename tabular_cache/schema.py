@@ -18,7 +18,7 @@ from jaxtyping import Bool, Int
 
 from datasets.errors import BadInput
 from harness.problem import OK, STATUSES
-from harness.records import read_parquet
+from harness.sealed import read_parquet
 from harness.space import XGBOOST_SPACE
 
 SCHEMA_VERSION = 2

@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 from datasets.errors import BadInput
 from datasets.files import write_atomically
 from harness.problem import TIMEOUT
-from harness.records import read_parquet
+from harness.sealed import read_parquet
 from pipelines.identity import difference
 from tabular_cache import noise
 from tabular_cache.schema import (

@@ -16,7 +16,8 @@ from analysis.ranks import minimal_budgets, ranks
 from analysis.selection import at_horizon, for_budgets, of_families
 from analysis.traces import collect
 from harness.config import options
-from harness.records import read_record, read_traces, specs
+from harness.records import read_traces, specs
+from harness.sealed import read_record
 
 RULES = """
 class Priced:

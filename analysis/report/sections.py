@@ -28,7 +28,8 @@ from analysis.report.page import Figure, Section, plain
 from analysis.sensitivities import from_other_data
 from analysis.traces import REPLAYED, Traces
 from datasets.errors import BadInput
-from harness.records import read_timings, spec_hash
+from harness.records import read_timings
+from harness.sealed import spec_hash
 from tabular_cache.table import TABLES, read_manifest
 
 

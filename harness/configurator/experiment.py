@@ -31,7 +31,7 @@ from harness import execution
 from harness.acquisitions.ei import log_ei
 from harness.configurator.solvers import CRASHED, CUT, SOLVED, InstanceSet, OptionSpace, Solver, SolverRun
 from harness.problem import threshold
-from harness.records import Spec, check_place, damage_named, is_done, record_path
+from harness.sealed import Spec, check_place, damage_named, is_done, record_path
 from harness.streams import stream
 from harness.surrogates.forest import SAMPLED, CensoredForest, ForestPosterior, RandomForest
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.records import FRONTS, TRACE, block_files, spec_hash, write_block
+from harness.records import FRONTS, TRACE, block_files, write_block
+from harness.sealed import spec_hash
 
 ALPHAS = (0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7)
 LAMS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)

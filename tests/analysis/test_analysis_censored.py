@@ -28,7 +28,7 @@ from datasets.errors import BadInput
 from harness.configurator.experiment import read, trials
 from harness.configurator.experiment import run_all as run_trials
 from harness.execution import serial
-from harness.records import read_record, record_path, spec_hash, write_record
+from harness.sealed import read_record, record_path, spec_hash, write_record
 from tabular_cache.cost_study import CENSORING_COLUMNS, CensoringTrial, run_trial
 
 test_times.__test__ = False  # type: ignore[attr-defined]

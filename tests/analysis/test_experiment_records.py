@@ -12,7 +12,7 @@ from fakes import make_tables
 from analysis.cost_models import read_costs
 from analysis.papers.hutter2013 import read_censored
 from datasets.errors import BadInput
-from harness.records import DamagedRecord, read_record, record_path, write_record
+from harness.sealed import DamagedRecord, read_record, record_path, write_record
 from tabular_cache.cost_study import CENSORING_COLUMNS as CENSORED_COLUMNS
 from tabular_cache.cost_study import PREDICTION_COLUMNS as COSTS_COLUMNS
 from tabular_cache.cost_study import SLACK, CensoringTrial, PredictionTrial, run_trial

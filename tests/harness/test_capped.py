@@ -14,7 +14,7 @@ from harness import capped
 from harness.capped import CappedOptimizer, judge, main, minimise
 from harness.live import LiveProblem
 from harness.problem import FAILED, TIMEOUT, ContinuousProblem, Evaluation, WrappedProblem, stopped
-from harness.records import read_record, spec_hash
+from harness.sealed import read_record, spec_hash
 from harness.space import Parameter, SearchSpace
 
 SPACE = SearchSpace((Parameter("x", 0.1, 10.0, log=True), Parameter("k", 1, 5, integer=True)))

@@ -13,7 +13,7 @@ from harness.configurator.__main__ import main
 from harness.configurator.experiment import TEST, read, run_all, trials
 from harness.configurator.solvers import CRASHED, CUT, SOLVED, InstanceSet, Option, OptionSpace, Solver, SolverRun
 from harness.execution import serial
-from harness.records import DamagedRecord
+from harness.sealed import DamagedRecord
 
 SETTINGS = {"budget_s": 3.0, "kappa_max_s": 2.0, "train": 4, "test": 3, "treatment": "sampled"}
 

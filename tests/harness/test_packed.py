@@ -14,16 +14,8 @@ from analysis.traces import collect, read_evaluations
 from analysis.tradeoffs import read_fronts
 from harness.errors import BadInput
 from harness.packed import VALUES, main, pack, rounded, unpack
-from harness.records import (
-    MODELS_SUFFIX,
-    read_models,
-    read_record,
-    read_timings,
-    read_traces,
-    record_path,
-    trace_files,
-    write_record,
-)
+from harness.records import MODELS_SUFFIX, read_models, read_timings, read_traces, trace_files
+from harness.sealed import read_record, record_path, write_record
 
 KEPT = ["dataset", "pipeline", "method", "spec", "data", "seed", "step", "candidate", "error", "test_error", "cost_s"]
 KEPT += ["status", "iterations"]

@@ -7,7 +7,7 @@ import pytest
 
 from harness.config import composed
 from harness.errors import BadInput
-from harness.records import spec_hash
+from harness.sealed import spec_hash
 from harness.settings import read_study
 from harness.study import Study, all_specs
 

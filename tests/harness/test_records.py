@@ -18,15 +18,12 @@ from harness.records import (
     _ranges,
     block_files,
     block_folder,
-    check_seal,
-    read_parquet,
     read_timings,
     read_traces,
-    sealed_parquet,
     seeds_done,
-    spec_hash,
     write_block,
 )
+from harness.sealed import check_seal, read_parquet, sealed_parquet, spec_hash
 
 SPEC = {
     "dataset": "abalone",

@@ -14,7 +14,8 @@ from harness.config import CONFIGS
 from harness.errors import BadInput
 from harness.execution import local, run_tasks, serial
 from harness.problem import ContinuousProblem, Evaluation, Evaluator, Problem
-from harness.records import read_traces, spec_hash
+from harness.records import read_traces
+from harness.sealed import spec_hash
 from harness.study import (
     COST_SD,
     LOOK_AHEAD,

@@ -11,7 +11,7 @@ from analysis.plotting import BLUE, GREEN, ORANGE, RED
 from analysis.statistics import bootstrap
 from analysis.traces import CELL
 from harness.configurator.experiment import read
-from harness.records import check_same, read_all, read_record
+from harness.sealed import check_same, read_all, read_record
 from harness.streams import stream
 from harness.surrogates.forest import RandomForest
 from tabular_cache.cost_study import CensoringData, slack_rows

@@ -38,7 +38,7 @@ from harness.errors import writable
 from harness.loop import run
 from harness.optimizer import Optimizer
 from harness.problem import Problem
-from harness.records import spec_hash
+from harness.sealed import spec_hash
 from harness.study import COST_SD, ENGINE, LOOK_AHEAD
 from harness.surrogates.gp import GaussianProcess
 
