@@ -1,6 +1,7 @@
 """`python -m analysis report`: everything from the records on one page, `report.html`, and the same as `report.md`."""
 
 import multiprocessing
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -86,11 +87,12 @@ def write(
 
 
 def meanwhile(work: Callable[[], T]) -> Callable[[], T]:
-    """Start `work` in a fork of this process, where there are forks; return what waits for the value, or raises.
+    """Start `work` in a fork of this process, on Linux; return what waits for the value, or raises.
 
-    The fork shares this process's arrays; the value is pickled. Without forks, `work` runs when waited for.
+    The fork shares this process's arrays; the value is pickled. Elsewhere `work` runs when waited for: there are no
+    forks, or none that are safe beside system libraries with threads.
     """
-    if "fork" not in multiprocessing.get_all_start_methods():
+    if sys.platform != "linux":
         return work
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe(duplex=False)
