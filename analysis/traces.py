@@ -471,7 +471,8 @@ def _numbered(frame: pd.DataFrame, keys: list[str], step: np.ndarray) -> tuple[n
     part, start = np.cumsum(begins) - 1, np.flatnonzero(begins)
     if begins[0] and (step == np.arange(len(step)) - start[part]).all():
         same = ~begins[1:]
-        if all((frame[k].to_numpy()[1:] == frame[k].to_numpy()[:-1])[same].all() for k in ("spec", "seed")):
+        spec, seed = frame["spec"].astype("category").cat.codes.to_numpy(), frame["seed"].to_numpy()
+        if all((key[1:] == key[:-1])[same].all() for key in (spec, seed)):
             found = number(frame.iloc[start])
             if len(np.unique(found)) == len(found):
                 first = np.empty_like(start)

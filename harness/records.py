@@ -250,7 +250,7 @@ def read_traces(
         frame[name] = np.array(values, dtype=np.float64)[rows]
     for name in ("plans_ahead", "iterations"):
         frame[name] = np.array([spec[name] for spec in headers])[rows]
-    frame["spec"] = np.array(hashes, dtype=object)[rows]
+    frame["spec"] = pd.Categorical(hashes).take(rows)
     key = ["dataset", "pipeline", "spec", "seed", "step"]
     return frame.drop_duplicates(key, ignore_index=True) if twice else frame
 
