@@ -5,7 +5,7 @@ the modules of this package hold them, and `analysis.claims.CLAIMS` finds them t
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, TypeVar
 
@@ -174,11 +174,9 @@ class Finding:
         return "; ".join(held) if self.word() == PARTLY else ""
 
     def why(self) -> str:
-        """Return what decided, or what stands against deciding, in every view."""
-        found = self._why()
-        if self.views:
-            found = ". ".join(f"{one.view}: {one.own}, {one._why()}" for one in (self, *self.views))
-        return ". ".join([found, *(f"not looked at: {reason}" for reason in self.unlooked)])
+        """Return what decided, or what stands against deciding, a line for every view."""
+        found = [f"{one.view}: {one.own}, {one._why()}" for one in (self, *self.views)] if self.views else [self._why()]
+        return "\n".join([*found, *(f"not looked at: {reason}" for reason in self.unlooked)])
 
     def _why(self) -> str:
         if self.barred:
@@ -200,12 +198,12 @@ class Finding:
         return "; ".join(dict.fromkeys([*parts, *self.doubts])) or "every condition holds"
 
     def numbers(self) -> str:
-        """Return all estimates, view by view."""
+        """Return all estimates, a line for every view."""
         texts = []
         for one in (self, *self.views):
             text = "; ".join([*map(str, one.every), *([one.also] if one.also else [])])
             texts.append(f"{one.view}: {text}" if self.views else text)
-        return ". ".join(texts)
+        return "\n".join(texts)
 
     def over(self) -> str:
         """Return what the numbers were taken over, of other views where it differs."""
@@ -263,11 +261,11 @@ class Statement:
 
 @dataclass(frozen=True)
 class Verdict(Statement):
-    """A claim as it came out. ours: all estimates; low, high: the interval of the first of them.
+    """A claim as it came out. ours: all estimates, by view; low, high: the interval of the first of them.
 
     deciding: the estimate that decided, and how many conditions hold; "" where nothing was estimated.
-    why: what decided, or what is missing. taken_over: problems, seeds, runs. where: the views of the records in which
-    it holds, for one that holds only there.
+    why: what decided, or what is missing, by view: ours and why have a line for each. taken_over: problems, seeds,
+    runs. where: the views of the records in which it holds, for one that holds only there.
     """
 
     ours: str
@@ -283,6 +281,10 @@ class Verdict(Statement):
     def said(self) -> str:
         """The verdict with where it holds, as tables show it."""
         return f"{self.verdict}: {self.where}" if self.where else self.verdict
+
+    def row(self) -> dict[str, Any]:
+        """Return the fields by name, each text in one line."""
+        return {name: ". ".join(v.splitlines()) if isinstance(v, str) else v for name, v in asdict(self).items()}
 
 
 @dataclass(frozen=True)

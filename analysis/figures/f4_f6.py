@@ -111,8 +111,9 @@ def _draw_panel(axes: Axes, curves: pd.DataFrame, looks: dict[str, tuple[Any, An
 
 def _entitle(axes: Axes, title: str, note: str) -> None:
     """Write which budget a panel is of; one that does not count is grey, its curves are faint and `note` says why."""
-    axes.set_title(f"{title} (grey: {note})" if note else title, fontsize=8.5, color=_FAINT if note else BLACK)
+    axes.set_title(title, fontsize=8.5, color=_FAINT if note else BLACK)
     if note:
+        axes.text(0.5, 0.96, note, transform=axes.transAxes, fontsize=8.5, color=_FAINT, ha="center", va="top")
         axes.set_facecolor("0.93")
         axes.grid(color="1.0")
         for artist in (*axes.lines, *axes.collections):

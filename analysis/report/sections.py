@@ -121,8 +121,10 @@ def reasons(found: Sequence[Verdict]) -> list[str]:
     """Return, claim by claim, how it was decided: why, by which numbers, statistic and rule, over which runs."""
 
     def ended(text: str) -> str:
-        text = plain(text) or "-"
-        return text if text.endswith((".", "!", "?")) else f"{text}."
+        """Make sentences of a text, and a list of its lines where it has several."""
+        lines = [plain(line) or "-" for line in text.splitlines() or [""]]
+        lines = [line if line.endswith((".", "!", "?")) else f"{line}." for line in lines]
+        return lines[0] if len(lines) == 1 else "".join(f"\n- {line}" for line in lines)
 
     out = []
     for v in found:

@@ -154,15 +154,15 @@ def test_ranks_by_hand(as_claimed: dict[int, Verdict]) -> None:
 
 def test_the_headline_shows_what_decided_and_the_rest_stands_below(as_claimed: dict[int, Verdict]) -> None:
     eight = as_claimed[8]
-    first, money = eight.ours.split(". equal money: ")
+    first, money = eight.ours.split("\nequal money: ")
     held = sum(1 for part in first.split("; ") if float(part.split("[")[1].rstrip("]").split(", ")[1]) < 0)
     n = first.count("rank of CEI")
     assert n == 6 and money.count("rank of CEI") == 12 and eight.deciding.count("rank of CEI") == 1
     assert eight.deciding.endswith(f"; {held} of {n} conditions hold") and 0 < held < n
     headline, how = table([eight]).split("\n\n")
-    assert eight.deciding in headline and eight.ours not in headline and f"*Ours*: {eight.ours}. " in how
+    assert eight.deciding in headline and eight.ours not in headline and f"*Ours*: {eight.row()['ours']}. " in how
     assert eight.deciding in headline_table([eight])
-    assert reasons([eight])[1] == f"*Numbers:* {eight.ours}."
+    assert reasons([eight])[1] == f"*Numbers:* \n- {first}.\n- equal money: {money}."
     three = as_claimed[3]
     assert (
         three.ours.count("[") == 14
