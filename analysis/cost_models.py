@@ -77,7 +77,7 @@ def read_if_there(results_dir: Path) -> tuple[pd.DataFrame | None, str]:
 
 def models(costs: pd.DataFrame) -> list[str]:
     """Return the cost models in the records, those of F2 first."""
-    present = set(costs["cost_model"])
+    present = set(costs["cost_model"].unique())
     return [m for m in ONLINE if m in present] + sorted(present - set(ONLINE))
 
 
@@ -105,7 +105,7 @@ def learning_curves(costs: pd.DataFrame, column: str = "rmse") -> pd.DataFrame:
     of the paired difference to LV-3, where that is among the models.
     """
     rows = []
-    for n in sorted(set(costs["n"])):
+    for n in sorted(costs["n"].unique().tolist()):
         wide = paired(costs, n, column)
         if wide.empty:
             continue
@@ -120,7 +120,7 @@ def taken(costs: pd.DataFrame) -> tuple[pd.DataFrame, int]:
     """Return the cells (dataset, pipeline, seed) that curves begin with, at the smallest n that has any; and how many
     of that n are left out because a model has no record there.
     """
-    for n in sorted(set(costs["n"])):
+    for n in sorted(costs["n"].unique().tolist()):
         wide = paired(costs, n)
         if len(wide):
             every = costs.loc[costs["n"] == n, CELL].drop_duplicates()

@@ -175,7 +175,6 @@ def plans_ahead(kind: str, name: str) -> bool:
 
 def alpha_axis(acq: pd.Series, alpha: pd.Series) -> pd.Series:
     """Return each row's alpha: 0 for `ei`, 1 for `eipu`, alpha for `eialpha`, NaN for other families."""
-    acq = acq.astype(str)
     own = np.where(acq == "eialpha", alpha.astype(float), np.nan)
     fixed = np.select([acq == EI, acq == EIPU], [0.0, 1.0], default=own)
     return pd.Series(fixed, index=acq.index, name="alpha")

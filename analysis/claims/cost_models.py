@@ -39,7 +39,7 @@ TRANSFERRED = "transfer_"
 def _costs(evidence: Evidence) -> pd.DataFrame:
     if evidence.costs is None:
         raise Missing("no records of cost models: run `python -m tabular_cache costs`")
-    if REFERENCE not in set(evidence.costs["cost_model"]):
+    if REFERENCE not in evidence.costs["cost_model"].unique():
         raise Missing(f"the records of cost models hold no {REFERENCE}")
     return evidence.costs
 
@@ -66,7 +66,7 @@ class _Gap(NamedTuple):
 
 
 def _gap(costs: pd.DataFrame, model: str, name: str, estimate: Callable[[pd.Series], Estimate]) -> _Gap:
-    if model not in set(costs["cost_model"]):
+    if model not in costs["cost_model"].unique():
         raise Missing(f"no records of the {name}")
     gap = (_wide(costs, REFERENCE) - _wide(costs, model)).dropna(axis=1, how="all")
     few, many = [n for n in _sizes(gap) if n <= FEW], max(_sizes(gap), default=0)
@@ -131,7 +131,7 @@ def _better(evidence: Evidence, estimate: Callable[[pd.Series], Estimate]) -> Fi
 def claim_10(evidence: Evidence) -> Finding:
     """How many online evaluations LV-3 needs to predict as well as the best transferred model."""
     costs = _costs(evidence)
-    transferred = sorted(m for m in set(costs["cost_model"]) if m.startswith(TRANSFERRED))
+    transferred = sorted(m for m in costs["cost_model"].unique() if m.startswith(TRANSFERRED))
     if not transferred:
         raise Missing("no records of transferred cost models: `python -m tabular_cache costs` with transfer_* models")
     own, few = comparable(costs[costs["cost_model"].isin(transferred)])

@@ -93,7 +93,7 @@ def f8(costs: pd.DataFrame, out_dir: Path) -> Drawn:
     transferred = [(m, None) for m in models(costs) if m.startswith(_TRANSFER)]
     if not transferred:
         raise BadInput("F8 needs records of transferred models: cost_models=[transfer_xgboost,...]")
-    present = set(zip(costs["cost_model"], costs["n"], strict=True))
+    present = set(costs[["cost_model", "n"]].drop_duplicates().itertuples(index=False, name=None))
     online = [(m, n) for m, n in _ONLINE if (m, n) in present]
     parts = [_box(costs[costs["cost_model"] == m], m, n) for m, n in [*online, *transferred]]
     boxes = pd.concat(parts, ignore_index=True)

@@ -14,6 +14,7 @@ from analysis.claims import write as write_claims
 from analysis.claims.acquisitions import write_volumes
 from analysis.claims.verdicts import Verdict
 from analysis.cost_models import read_if_there
+from analysis.figures import all_figures
 from analysis.report import page, sections, summary
 from analysis.report.sections import Evaluate, Records, draw_all
 from analysis.traces import Judge, check_same_data, collect, only, read_evaluations
@@ -54,9 +55,15 @@ def write(
         found = evaluate_claims(records.frame, records.costs, records.fronts, judge, mixed, records.traces)
         return with_reason(found, unreadable)
 
-    claims = meanwhile(lambda: sections.all_verdicts(evaluate or judged, records))
-    figures = draw_all(records, traces, out_dir, mixed)
-    every, without = claims()
+    aside = meanwhile(
+        lambda: (
+            sections.all_verdicts(evaluate or judged, records),
+            draw_all(records, traces, out_dir, mixed, ("fronts", "costs")),
+        )
+    )
+    figures = draw_all(records, traces, out_dir, mixed, ("traces", "runs"))
+    (every, without), others = aside()
+    figures = sorted([*figures, *others], key=lambda figure: list(all_figures()).index(figure.name))
     if unreadable:
         figures = [replace(f, missing=unreadable) if f.name in ("f2", "f8") else f for f in figures]
     changed = sections.changed(records, settings, traces)
@@ -112,7 +119,9 @@ def meanwhile(work: Callable[[], T]) -> Callable[[], T]:
             value, error = here.recv()
         except EOFError:
             child.join()
-            raise RuntimeError(f"the process that decides the claims ended with exit code {child.exitcode}") from None
+            raise RuntimeError(
+                f"a process that makes a part of the report ended with exit code {child.exitcode}"
+            ) from None
         child.join()
         if error is not None:
             raise error

@@ -4,13 +4,14 @@ import hashlib
 import json
 import platform
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from analysis import selection
@@ -197,18 +198,26 @@ MAKE = {
 }
 
 
-def draw_all(records: Records, traces: Traces, out_dir: Path, mixed: bool = False) -> list[Figure]:
+SOURCES = ("traces", "runs", "fronts", "costs")
+
+
+def draw_all(
+    records: Records, traces: Traces, out_dir: Path, mixed: bool = False, sources: Container[str] = SOURCES
+) -> list[Figure]:
     """Draw the figures into `out_dir`; traces: the runs among the records that the study's figures are about.
 
-    mixed: whether records of different tables or engines are meant to stand together.
+    mixed: whether records of different tables or engines are meant to stand together. sources: of which figures, by
+    what they are drawn from.
     """
     runs = records.frame  # the evaluations that differ from those of `traces` in their cost model at most
-    for component, chosen in traces.components.items():
-        if component != "cost_model":
-            runs = runs[runs[component].astype(str) == chosen]
+    parts = [runs[component] == chosen for component, chosen in traces.components.items() if component != "cost_model"]
+    inside = np.logical_and.reduce([part.to_numpy() for part in parts])
+    runs = runs if inside.all() else runs[inside]
     held: dict[str, Any] = {"fronts": records.fronts, "costs": records.costs, "traces": traces, "runs": runs}
     found = []
     for name, draw in all_figures().items():
+        if draw.drawn_from not in sources:
+            continue
         source = held[draw.drawn_from]
         if draw.drawn_from in MAKE and (source is None or source.empty):
             found.append(Figure(name, draw.title, missing=f"{name.upper()} needs {MAKE[draw.drawn_from]}"))
