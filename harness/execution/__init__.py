@@ -393,7 +393,7 @@ class DaskWorkers(HastyExecutor):
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Disconnect; our own scheduler and workers end too."""
         self._inner.shutdown(wait=wait and not cancel_futures)
-        self._client.close(timeout=1)
+        _disconnect(self._client)
         if self._cluster is not None:
             self._cluster.close(timeout=5)
 
@@ -420,11 +420,17 @@ def _connect(distributed: Any, address: str, wait_s: float) -> Any:
     try:
         client.wait_for_workers(1, timeout=wait_s)
     except (TimeoutError, OSError, RuntimeError):
-        client.close(timeout=1)
+        _disconnect(client)
         raise BadInput(
             f"the scheduler at {address} has no workers; start some: dask worker {address} --nthreads 1"
         ) from None
     return client
+
+
+def _disconnect(client: Any) -> None:
+    """Close a client; where its scheduler is gone that may fail, when there is nothing left to lose."""
+    with contextlib.suppress(RuntimeError, TimeoutError, OSError):
+        client.close(timeout=1)
 
 
 _JOBS_S = {"slurm": 5.0}  # between looks at the jobs; submitit asks Slurm itself less often

@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -31,7 +32,7 @@ def note_and_wait(task: tuple[str, int]) -> int:
     return number
 
 
-def test_dask_workers_killed_at_random_and_the_same_bytes(tmp_path: Path) -> None:
+def test_dask_workers_killed_at_random_and_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     distributed = pytest.importorskip("distributed", reason="the extra `dask` is not installed")
     tables = make_tables(tmp_path / "tables", ["a/p", "b/p"], 24)
     do(grid(tables), tmp_path / "serial")
@@ -53,6 +54,14 @@ def test_dask_workers_killed_at_random_and_the_same_bytes(tmp_path: Path) -> Non
         cluster.close()
         with pytest.raises(ExecutorGone):
             list(run_tasks(executor, note_and_wait, tasks, retries=RETRIES))
+        close = executor._client.close
+
+        def close_and_fail(timeout: float) -> None:  # as it does where the scheduler goes while the client leaves
+            with suppress(RuntimeError, TimeoutError, OSError):
+                close(timeout=timeout)
+            raise RuntimeError("Cannot change state of expiring Timeout")
+
+        monkeypatch.setattr(executor._client, "close", close_and_fail)
 
 
 def kill_one(folder: Path) -> None:
