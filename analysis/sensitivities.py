@@ -1,7 +1,7 @@
 """Does a claim's verdict depend on a setting? The verdicts under several settings and under the base, as a page."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -233,13 +233,8 @@ def _listed(what: str, which: str, found: list[Comparison]) -> str:
 def _changes(one: Comparison) -> str:
     """Return the numbers behind the verdicts that changed; "" where none did."""
     rows = [
-        {
-            "claim": f"{own.number}. {own.claim}",
-            one.against: base.row()["ours"],
-            one.setting: own.row()["ours"],
-            "why": own.row()["why"],
-        }
-        for base, own in zip(one.base, one.own, strict=True)
+        {"claim": f"{own.number}. {own.claim}", one.against: base.ours, one.setting: own.ours, "why": own.why}
+        for base, own in zip(*([v.in_one_line() for v in found] for found in (one.base, one.own)), strict=True)
         if own.number in one.changed
     ]
     return f"## {one.setting}\n\n{markdown_table(pd.DataFrame(rows))}" if rows else ""
@@ -247,7 +242,7 @@ def _changes(one: Comparison) -> str:
 
 def _numbers(one: Comparison) -> pd.DataFrame:
     rows = [
-        {"compared": one.setting, "setting": setting, **verdict.row(), "claim": verdict.number}
+        {"compared": one.setting, "setting": setting, **asdict(verdict.in_one_line()), "claim": verdict.number}
         for setting, verdicts in ((one.against, one.base), (one.setting, one.own))
         for verdict in verdicts
     ]

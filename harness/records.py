@@ -47,7 +47,8 @@ if TYPE_CHECKING:
 
 
 LARGEST_SEED = 2**31 - 1  # what the column holds
-(TIMINGS_SUFFIX, MODELS_SUFFIX), FRONTS_SUFFIX = MADE_WITH_IT, ".fronts.parquet"
+TIMINGS_SUFFIX, MODELS_SUFFIX = MADE_WITH_IT
+FRONTS_SUFFIX = ".fronts.parquet"
 
 TRACE = pa.schema(
     [

@@ -10,7 +10,7 @@ ways (means, medians, equal money), it *holds only where* it holds in some. `eva
 import importlib
 import pkgutil
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pandas as pd
@@ -57,23 +57,23 @@ def with_reason(verdicts: Sequence[Verdict], unreadable: str) -> list[Verdict]:
 
 def table(verdicts: Sequence[Verdict]) -> str:
     """Return the verdicts as a Markdown table, and below it how each was reached."""
+    verdicts = [v.in_one_line() for v in verdicts]
     rows = [
-        {"#": str(v.number), "claim": v.claim, "paper": v.paper, "ours": v.deciding or v.row()["ours"],
+        {"#": str(v.number), "claim": v.claim, "paper": v.paper, "ours": v.deciding or v.ours,
          "verdict": f"**{v.said}**"}
         for v in verdicts
     ]  # fmt: skip
     how = [
-        f"{v.number}. *Statistic*: {v.statistic}. *Holds if*: {v.rule}. *Ours*: {row['ours']}. "
-        f"*Why {v.verdict}*: {row['why']}. *Taken over*: {v.taken_over}."
+        f"{v.number}. *Statistic*: {v.statistic}. *Holds if*: {v.rule}. *Ours*: {v.ours}. "
+        f"*Why {v.verdict}*: {v.why}. *Taken over*: {v.taken_over}."
         for v in verdicts
-        for row in [v.row()]
     ]
     return captions.markdown_table(pd.DataFrame(rows)) + "\n\n" + "\n".join(how)
 
 
 def frame(verdicts: Sequence[Verdict]) -> pd.DataFrame:
     """Return one row per verdict, with the columns of `Verdict`."""
-    return pd.DataFrame([v.row() for v in verdicts])
+    return pd.DataFrame([asdict(v.in_one_line()) for v in verdicts])
 
 
 def write(verdicts: Sequence[Verdict], intervals: str, out_dir: Path) -> tuple[Path, Path]:

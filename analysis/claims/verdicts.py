@@ -5,7 +5,7 @@ the modules of this package hold them, and `analysis.claims.CLAIMS` finds them t
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, TypeVar
 
@@ -282,9 +282,9 @@ class Verdict(Statement):
         """The verdict with where it holds, as tables show it."""
         return f"{self.verdict}: {self.where}" if self.where else self.verdict
 
-    def row(self) -> dict[str, Any]:
-        """Return the fields by name, each text in one line."""
-        return {name: ". ".join(v.splitlines()) if isinstance(v, str) else v for name, v in asdict(self).items()}
+    def in_one_line(self) -> "Verdict":
+        """Return the verdict with its views one after the other, for cells of tables."""
+        return replace(self, ours=self.ours.replace("\n", ". "), why=self.why.replace("\n", ". "))
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """`python -m analysis report`: everything from the records on one page, `report.html`, and the same as `report.md`."""
 
 import multiprocessing
+import signal
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -57,13 +58,14 @@ def write(
 
     aside = meanwhile(
         lambda: (
-            sections.all_verdicts(evaluate or judged, records),
-            draw_all(records, traces, out_dir, mixed, ("fronts", "costs")),
+            sections.all_verdicts(evaluate or judged, records, traces),
+            draw_all(records, traces, out_dir, mixed, of_runs=False),
         )
     )
-    figures = draw_all(records, traces, out_dir, mixed, ("traces", "runs"))
+    figures = draw_all(records, traces, out_dir, mixed, of_runs=True)
     (every, without), others = aside()
-    figures = sorted([*figures, *others], key=lambda figure: list(all_figures()).index(figure.name))
+    order = list(all_figures())
+    figures = sorted([*figures, *others], key=lambda figure: order.index(figure.name))
     if unreadable:
         figures = [replace(f, missing=unreadable) if f.name in ("f2", "f8") else f for f in figures]
     changed = sections.changed(records, settings, traces)
@@ -105,6 +107,8 @@ def meanwhile(work: Callable[[], T]) -> Callable[[], T]:
     here, there = context.Pipe(duplex=False)
 
     def run() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it too, and ends its children
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         try:
             there.send((work(), None))
         except Exception as error:

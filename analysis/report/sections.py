@@ -4,7 +4,7 @@ import hashlib
 import json
 import platform
 from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -70,15 +70,20 @@ def verdicts(evaluate: Evaluate, records: Records) -> Decided:
         return f"The claims could not be decided: {plain(str(error))}."
 
 
-def all_verdicts(evaluate: Evaluate, records: Records) -> tuple[Decided, Decided | None]:
+def marked(traces: Traces) -> tuple[list[str], list[str]]:
+    """Return the data sets of which something is reserved, and the others."""
+    found = set(traces.runs["dataset"])
+    return sorted(found & set(caveats())), sorted(found - set(caveats()))
+
+
+def all_verdicts(evaluate: Evaluate, records: Records, traces: Traces) -> tuple[Decided, Decided | None]:
     """Return the verdicts on these records, and those without the data sets of which something is reserved.
 
     The latter are None where there are no such data sets, or no others.
     """
-    found = set(records.frame["dataset"])
-    present = sorted(found & set(caveats()))
-    other = bool(present) and found > set(present)
-    return verdicts(evaluate, records), verdicts(evaluate, records.without(present)) if other else None
+    present, others = marked(traces)
+    without = verdicts(evaluate, records.without(present)) if present and others else None
+    return verdicts(evaluate, records), without
 
 
 def claims(found: Decided) -> list[Section]:
@@ -167,14 +172,13 @@ def with_caveats(traces: Traces, every: Decided, without: Decided | None) -> lis
 
     every, without: `all_verdicts`.
     """
-    present = sorted(set(traces.runs["dataset"]) & set(caveats()))
+    present, others = marked(traces)
     head = Section("marked", "Data sets with a reservation")
     if not present:
         head.text.append("None of the data sets in these records carries a reservation.")
         return [head]
     head.text.append("\n".join(f"- **{with_caveat(name)}**: {plain(why)}" for name, why in reservations(present)))
-    others = sorted(set(traces.runs["dataset"]) - set(present))
-    if not others or without is None:
+    if without is None:
         head.text.append("The records hold no other data sets: all numbers above rest on these alone.")
         return [head]
     names = ", ".join(present)
@@ -198,25 +202,18 @@ MAKE = {
 }
 
 
-SOURCES = ("traces", "runs", "fronts", "costs")
-
-
-def draw_all(
-    records: Records, traces: Traces, out_dir: Path, mixed: bool = False, sources: Container[str] = SOURCES
-) -> list[Figure]:
+def draw_all(records: Records, traces: Traces, out_dir: Path, mixed: bool, of_runs: bool) -> list[Figure]:
     """Draw the figures into `out_dir`; traces: the runs among the records that the study's figures are about.
 
-    mixed: whether records of different tables or engines are meant to stand together. sources: of which figures, by
-    what they are drawn from.
+    mixed: whether records of different tables or engines are meant to stand together. of_runs: whether to draw the
+    figures of runs, or the others, of fronts and cost models.
     """
-    runs = records.frame  # the evaluations that differ from those of `traces` in their cost model at most
-    parts = [runs[component] == chosen for component, chosen in traces.components.items() if component != "cost_model"]
-    inside = np.logical_and.reduce([part.to_numpy() for part in parts])
-    runs = runs if inside.all() else runs[inside]
-    held: dict[str, Any] = {"fronts": records.fronts, "costs": records.costs, "traces": traces, "runs": runs}
+    held: dict[str, Any] = {"fronts": records.fronts, "costs": records.costs, "traces": traces}
+    if of_runs:
+        held["runs"] = _under_any_cost_model(records.frame, traces)
     found = []
     for name, draw in all_figures().items():
-        if draw.drawn_from not in sources:
+        if (draw.drawn_from in MAKE) == of_runs:
             continue
         source = held[draw.drawn_from]
         if draw.drawn_from in MAKE and (source is None or source.empty):
@@ -225,6 +222,13 @@ def draw_all(
         more = (traces.judge, mixed) if draw.drawn_from == "runs" else ()
         found.append(drawn_or_missing(name, draw.title, partial(draw, source, out_dir, *more)))
     return found
+
+
+def _under_any_cost_model(frame: pd.DataFrame, traces: Traces) -> pd.DataFrame:
+    """Return the evaluations that differ from those of `traces` in their cost model at most."""
+    alike = [frame[kind] == name for kind, name in traces.components.items() if kind != "cost_model"]
+    inside = np.logical_and.reduce([part.to_numpy() for part in alike])
+    return frame if inside.all() else frame[inside]  # no copy of millions of rows where there are no others
 
 
 def drawn_or_missing(name: str, title: str, draw: Callable[[], Drawn]) -> Figure:

@@ -188,7 +188,7 @@ def no_claims(records: Records) -> list[Verdict]:
 
 @pytest.mark.usefixtures("undrawn")
 def test_the_page_says_when_tables_have_changed_since(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("analysis.report.draw_all", lambda *given: [])
+    monkeypatch.setattr("analysis.report.draw_all", lambda *given, **which: [])
     tables = make_tables(tmp_path / "tables", ["wind/clean"], 8)
     for name, data in (("same", table_entry("wind/clean", tables)["sha256"]), ("older", "another")):
         for way in (Way("ei"), Way("eipu")):

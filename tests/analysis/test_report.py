@@ -3,6 +3,7 @@
 import os
 import platform
 import re
+import signal
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -233,3 +234,4 @@ def test_what_is_done_meanwhile_says_how_it_ended() -> None:
     if sys.platform == "linux":
         with pytest.raises(RuntimeError, match="exit code 7"):
             report.meanwhile(lambda: os._exit(7))()
+        assert report.meanwhile(lambda: os.kill(os.getpid(), signal.SIGINT))() is None, "Ctrl-C ends the parent alone"
