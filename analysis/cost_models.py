@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from analysis.captions import format_interval, intervals, markdown_table, plural, scope, sentence
 from analysis.selection import LEAST_SHARE, at_horizon, horizon, of_families
@@ -47,7 +48,7 @@ def read_costs(results_dir: Path) -> pd.DataFrame:
     numbers). Raises BadInput where there is nothing, for records of one model and problem under two settings (two table
     versions, say), and for two models that were not asked about the same evaluations of one table.
     """
-    parts, first = [], dict[str, Mapping[str, Any]]()
+    specs, tables, first = [], [], dict[str, Mapping[str, Any]]()
     folder = results_dir / "costs"
     for spec, table in read_all(
         folder, read_record, lambda s: f"{s['cost_model']} on {s['problem']}", COMMAND, "seeds"
@@ -60,9 +61,12 @@ def read_costs(results_dir: Path) -> pd.DataFrame:
                 f"since they differ in {', '.join(differ)}: move those of one away and run `{COMMAND}`"
             )
         dataset, _, pipeline = spec["problem"].partition("/")
-        words = {name: spec[name] for name in ("cost_model", "task", "data")}
-        parts.append(table.to_pandas().assign(dataset=dataset, pipeline=pipeline, **words))
-    return pd.concat(parts, ignore_index=True).drop_duplicates([*CELL, "cost_model", "n"], ignore_index=True)
+        specs.append({"dataset": dataset, "pipeline": pipeline, **{n: spec[n] for n in ("cost_model", "task", "data")}})
+        tables.append(table.replace_schema_metadata(None))
+    rows = np.repeat(np.arange(len(tables)), [len(table) for table in tables])
+    words = pd.DataFrame(specs).iloc[rows].reset_index(drop=True)
+    costs = pd.concat([pa.concat_tables(tables, promote_options="default").to_pandas(), words], axis=1)
+    return costs.drop_duplicates([*CELL, "cost_model", "n"], ignore_index=True)
 
 
 def read_if_there(results_dir: Path) -> tuple[pd.DataFrame | None, str]:

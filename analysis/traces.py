@@ -483,10 +483,12 @@ def _numbered(frame: pd.DataFrame, keys: list[str], step: np.ndarray) -> tuple[n
 
 def _check_steps(frame: pd.DataFrame, run: np.ndarray, step: np.ndarray, counts: np.ndarray) -> None:
     """Raise BadInput for a run with two evaluations of one step, or with a step missing."""
-    twice = pd.Series(run * (counts.max() + step.max() + 1) + step).duplicated().to_numpy()
     gaps = (step < 0) | (step >= counts[run])
-    if not (twice.any() or gaps.any()):
+    seen = np.zeros((len(counts), counts.max()), bool)
+    seen[run[~gaps], step[~gaps]] = True
+    if not gaps.any() and seen.sum() == len(step):
         return
+    twice = pd.Series(run * (counts.max() + step.max() + 1) + step).duplicated().to_numpy()
     at = int(np.argmax(twice if twice.any() else gaps))
     row = frame.iloc[at]
     method = row["method"] if row["utility"] == EI else f"{row['utility']} x {row['method']}"

@@ -18,6 +18,7 @@ import math
 import platform
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 LARGEST_SEED = 2**31 - 1  # what the column holds
 TIMINGS_SUFFIX, MODELS_SUFFIX = MADE_WITH_IT
 FRONTS_SUFFIX = ".fronts.parquet"
+READERS = 2  # threads
 
 TRACE = pa.schema(
     [
@@ -229,12 +231,15 @@ def read_traces(
         pa.schema([schema.field(name) for name in names])
         for schema, names in ((TRACE, columns), (MODELS, ("seed", "step", *of_models)))
     )
+    paths = [p for p in trace_files(Path(results_dir)) if only is None or p.parent.name.rpartition("-")[2] in only]
+
+    def read(path: Path) -> tuple[dict[str, Any], pa.Table]:
+        header, part = read_block(path, wanted)
+        return header, _with_models(part, path.with_suffix(MODELS_SUFFIX), beside) if of_models else part
+
     parts, headers, hashes, seen, twice = [], [], [], set[tuple[Path, int]](), False
-    for path in trace_files(Path(results_dir)):
-        if only is None or path.parent.name.rpartition("-")[2] in only:
-            header, part = read_block(path, wanted)
-            if of_models:
-                part = _with_models(part, path.with_suffix(MODELS_SUFFIX), beside)
+    with ThreadPoolExecutor(READERS) as pool:  # files are read, checked and decoded without the interpreter's lock
+        for path, (header, part) in zip(paths, pool.map(read, paths), strict=True):
             own = {(path.parent, seed) for seed in header["seeds"]}
             twice = twice or not own.isdisjoint(seen)
             seen |= own

@@ -4,7 +4,7 @@ import multiprocessing
 import signal
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,8 +17,9 @@ from analysis.claims.verdicts import Verdict
 from analysis.cost_models import read_if_there
 from analysis.figures import all_figures
 from analysis.report import page, sections, summary
-from analysis.report.sections import Evaluate, Records, draw_all
-from analysis.traces import Judge, check_same_data, collect, only, read_evaluations
+from analysis.report.page import Figure, Section
+from analysis.report.sections import Decided, Evaluate, Records, Settings, draw_all
+from analysis.traces import Judge, Traces, check_same_data, collect, only, read_evaluations
 from analysis.tradeoffs import all_fronts
 from datasets.files import write_atomically
 from harness.records import read_header, trace_files
@@ -49,39 +50,28 @@ def write(
     if not mixed:
         check_same_data(made)
     traces, settings = collect(frame, wanted, judge, mixed), summary.provenance(made)
-    costs, unreadable = read_if_there(results_dir)
-    records = Records(only(frame, wanted), costs, all_fronts(results_dir), traces)
-
-    def judged(records: Records) -> list[Verdict]:
-        found = evaluate_claims(records.frame, records.costs, records.fronts, judge, mixed, records.traces)
-        return with_reason(found, unreadable)
-
-    aside = meanwhile(
-        lambda: (
-            sections.all_verdicts(evaluate or judged, records, traces),
-            draw_all(records, traces, out_dir, mixed, of_runs=False),
-        )
-    )
+    records = Records(only(frame, wanted), traces=traces)
+    aside = meanwhile(lambda: _beside(records, results_dir, out_dir, settings, traces, evaluate, mixed))
     figures = draw_all(records, traces, out_dir, mixed, of_runs=True)
-    (every, without), others = aside()
+    asked, headline = sections.asked(traces, figures), sections.headline(traces)
+    utilities = sections.utilities(frame, results_dir, made, wanted, traces, out_dir, mixed)
+    beside = aside()
+    every, without = beside.verdicts
     order = list(all_figures())
-    figures = sorted([*figures, *others], key=lambda figure: order.index(figure.name))
-    if unreadable:
-        figures = [replace(f, missing=unreadable) if f.name in ("f2", "f8") else f for f in figures]
-    changed = sections.changed(records, settings, traces)
+    figures = sorted([*figures, *beside.figures], key=lambda figure: order.index(figure.name))
     parts = [
-        *sections.asked(traces, figures),
+        *asked,
         *sections.claims(every),
-        *sections.headline(traces),
-        *sections.utilities(frame, results_dir, made, wanted, traces, out_dir, mixed),
+        *headline,
+        *utilities,
         *sections.equal_cost(figures),
         *sections.figures(figures),
         *sections.with_caveats(traces, every, without),
-        *sections.cost_models(costs, out_dir, unreadable),
+        *beside.cost_models,
         *sections.sensitivities(out_dir, frame),
         *sections.leaderboard(out_dir),
-        *sections.problems(settings, traces, out_dir, changed),
-        *sections.provenance(headers, settings, traces, changed),
+        *sections.problems(settings, traces, out_dir, beside.changed),
+        *sections.provenance(headers, settings, traces, beside.changed),
     ]
     summary.write_numbers(parts, out_dir)
     if not isinstance(every, str):
@@ -93,6 +83,44 @@ def write(
         say(f"{figure.name} was not drawn: {figure.missing}" if figure.missing else str(out_dir / f"{figure.name}.svg"))
     say(str(out_dir / "report.md"))
     say(str(out_dir / "report.html"))
+
+
+@dataclass(frozen=True)
+class _Beside:
+    """What needs records of cost models and fronts: verdicts, figures, a section, and `sections.changed`."""
+
+    verdicts: tuple[Decided, Decided | None]
+    figures: list[Figure]
+    cost_models: list[Section]
+    changed: str
+
+
+def _beside(
+    records: Records,
+    results_dir: Path,
+    out_dir: Path,
+    settings: Settings,
+    traces: Traces,
+    evaluate: Evaluate | None,
+    mixed: bool,
+) -> _Beside:
+    """Read the records of cost models and fronts beside those of the runs, and return what is made from all."""
+    costs, unreadable = read_if_there(results_dir)
+    records = replace(records, costs=costs, fronts=all_fronts(results_dir))
+
+    def judged(records: Records) -> list[Verdict]:
+        found = evaluate_claims(records.frame, records.costs, records.fronts, traces.judge, mixed, records.traces)
+        return with_reason(found, unreadable)
+
+    figures = draw_all(records, traces, out_dir, mixed, of_runs=False)
+    if unreadable:
+        figures = [replace(f, missing=unreadable) if f.name in ("f2", "f8") else f for f in figures]
+    return _Beside(
+        sections.all_verdicts(evaluate or judged, records, traces),
+        figures,
+        sections.cost_models(costs, out_dir, unreadable),
+        sections.changed(records, settings, traces),
+    )
 
 
 def meanwhile(work: Callable[[], T]) -> Callable[[], T]:
