@@ -23,10 +23,9 @@ from jaxtyping import Bool, Float
 
 from analysis.traces import CELL, EI, PROBLEM, REPLAYED, Judge, Traces
 from datasets.errors import BadInput
+from tabular_cache.card import FLAT
 from tabular_cache.schema import problem_name
 from tabular_cache.table import TABLES, first_configs, load_table, table_entry
-
-FLAT = 2 / 3  # share of random configurations with one and the same error from which a data set is flat
 
 
 def flat_datasets(traces: Traces) -> list[str]:

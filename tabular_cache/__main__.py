@@ -35,7 +35,8 @@ audit         train a random sample again             confirm       train what t
 truth         live runs of results_dir to the shipped ones that `python -m analysis density` compares with
 costs         how well the cost models predict        censored      treatments of capped and timed-out costs
 emulator      how well evaluator=surface predicts configurations it has not seen
-export        the tables for other benchmarks' tools: format=hpob, synetune or optunahub, out_dir=FOLDER"""
+export        the tables for other benchmarks' tools: format=hpob, synetune or optunahub, out_dir=FOLDER
+card          what each table and data set holds, for readers (CARD.md) and for tools (croissant.json)"""
 
 
 @dataclass(frozen=True)
@@ -235,6 +236,16 @@ def export(call: Call) -> int:
     return 0
 
 
+def card(call: Call) -> int:
+    """Write the card of the tables; without out_dir= above their folder."""
+    from tabular_cache import card as cards
+
+    target = call.tables.parent if call.cfg.out_dir is None else folder("out_dir", call.cfg.out_dir)
+    for path in cards.write(call.held(), call.tables, writable("out_dir", target)):
+        print(path)
+    return 0
+
+
 # Cost models.
 
 
@@ -294,7 +305,7 @@ def _cost_model(name: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
 
 COMMANDS: dict[str, Callable[[Call], int]] = {
     command.__name__: command
-    for command in (build, grow, left, audit, info, confirm, truth, costs, censored, emulator, export)
+    for command in (build, grow, left, audit, info, confirm, truth, costs, censored, emulator, export, card)
 }
 
 
