@@ -3,16 +3,17 @@
 `report` makes one page of everything, report.html, and the same as report.md; `all` the figures and a plain summary.
 `density` compares replay settings with live training, `engines` surrogates and fits with the default: there results_dir
 holds one folder of records per setting. `costs` draws F2 and F8 from the records of `python -m tabular_cache costs`,
-and F9 from runs under several cost models. `claims` holds the paper's claims against the records, `budgets` writes
-the minimal budget of every problem, `anytime` compares families of methods with EI stopped early, at equal cost
-(anytime.md and its figure), `leaderboard` every optimizer, ours and others', on each track (leaderboard.md and its
-figure), `new_methods` prints the outcome of the registered test (NEW_METHODS.md), `fronts` draws F1 and F7 from the
-fronts that `python -m harness fronts=true` keeps, and `sensitivities` asks whether a claim's verdict depends on a
-setting (one folder of records per setting). `run` draws one run step by step (run.png; dataset=, pipeline=, method= and
-seed= name it where there are several), `demo` makes a page of what a few runs can tell. `best` tells the best
-configuration found on each data set; `tables` draws the measured tables; `utilities` ranks utilities and cost rules
-together (study=utilities), with the time that the optimizer itself takes. `censored` draws C1 to C3 and writes their
-tables from the records of `python -m tabular_cache censored` and of `python -m harness.configurator`.
+and F9 from runs under several cost models. `claims` holds the paper's claims against the records (at_most_cut=0.05:
+without problems of whose trainings a time limit cut more than 5 % short), `budgets` writes the minimal budget of every
+problem, `anytime` compares families of methods with EI stopped early, at equal cost (anytime.md and its figure),
+`leaderboard` every optimizer, ours and others', on each track (leaderboard.md and its figure), `new_methods` prints the
+outcome of the registered test (NEW_METHODS.md), `fronts` draws F1 and F7 from the fronts that `python -m harness
+fronts=true` keeps, and `sensitivities` asks whether a claim's verdict depends on a setting (one folder of records per
+setting). `run` draws one run step by step (run.png; dataset=, pipeline=, method= and seed= name it where there are
+several), `demo` makes a page of what a few runs can tell. `best` tells the best configuration found on each data set;
+`tables` draws the measured tables; `utilities` ranks utilities and cost rules together (study=utilities), with the time
+that the optimizer itself takes. `censored` draws C1 to C3 and writes their tables from the records of `python -m
+tabular_cache censored` and of `python -m harness.configurator`.
 """
 
 import sys
@@ -26,7 +27,7 @@ from analysis import REFERENCE
 from datasets.errors import BadInput
 from datasets.files import write_atomically
 from harness.cli import SOME_FAILED, run_cli, wants_help
-from harness.errors import unknown, writable
+from harness.errors import number, unknown, writable
 
 # The arguments: one command, and key=value. Each command imports what it needs: pandas and matplotlib take a second.
 
@@ -35,11 +36,13 @@ OPTIONS = {
     "judge": ("validation", "test"),
     "mixed": ("false", "true"),
 }
+AT_MOST_CUT = "at_most_cut"  # of `claims`: the share of a table's trainings that a time limit may have cut short
 _RUN = ("dataset", "pipeline", "method", "seed")  # of `run`: which one
 KEYS = ("results_dir", "out_dir", *OPTIONS, *REFERENCE)
 _COMPARED = ("results_dir", "out_dir", "bootstrap")  # of commands that read one folder of records per setting
 TAKES = {  # the keys that mean something to each command; the first one is made where none is named
-    **dict.fromkeys(("all", "figures", "summary", "report", "claims"), KEYS),
+    **dict.fromkeys(("all", "figures", "summary", "report"), KEYS),
+    "claims": (*KEYS, AT_MOST_CUT),
     "budgets": ("results_dir", "out_dir", "mixed", *REFERENCE),
     "anytime": ("results_dir", "out_dir", "judge", "mixed", *REFERENCE),
     "leaderboard": ("results_dir", "out_dir", "judge", "mixed", *REFERENCE),
@@ -92,8 +95,8 @@ def parse(argv: Sequence[str]) -> Arguments:
             key, value = "command", argument
             if value not in TAKES:
                 raise unknown("command", value, TAKES)
-        elif key not in (*KEYS, *_RUN):
-            raise unknown("setting", key, (*KEYS, *_RUN))
+        elif key not in (allowed := (*KEYS, *_RUN, AT_MOST_CUT)):
+            raise unknown("setting", key, allowed)
         if not value:
             raise BadInput(f"{key} is empty ({USAGE})")
         if key in given:
@@ -204,16 +207,47 @@ def do_claims(arguments: Arguments) -> int:
     from analysis.tradeoffs import all_fronts
 
     folder, out = arguments.results_dir, arguments.out_dir
-    frame = only(read_evaluations(folder), arguments.components)
-    judge, mixed = arguments.options["judge"], arguments.mixed
+    judge, mixed, components = arguments.options["judge"], arguments.mixed, dict(arguments.components)
+    most_cut = components.pop(AT_MOST_CUT, None)
+    frame, fronts = only(read_evaluations(folder), components), all_fronts(folder)
     costs, unreadable = read_if_there(folder)
+    if most_cut is not None:
+        frame, costs, fronts = _hardly_cut(most_cut, frame, costs, fronts)
     if unreadable:
         print(f"error: records of cost models were left out: {unreadable}", file=sys.stderr)
-    verdicts = with_reason(evaluate(frame, costs, all_fronts(folder), judge, mixed), unreadable)
+    verdicts = with_reason(evaluate(frame, costs, fronts, judge, mixed), unreadable)
     print(table(verdicts))
     paths = [*write(verdicts, intervals(frame), out), *write_volumes(collect(frame, judge=judge, mixed=mixed), out)]
     print(*paths, sep="\n")
     return SOME_FAILED if unreadable else 0
+
+
+def _hardly_cut(share: str, frame: Any, *others: Any) -> list[Any]:
+    """Return the rows of the frames (None stays None) about problems of which a time limit cut at most `share` short.
+
+    Raises BadInput for what is no share, where no such problem is left, and for a problem without a shipped table.
+    """
+    import pandas as pd
+
+    from analysis.traces import PROBLEM
+    from tabular_cache.card import cut_short
+    from tabular_cache.schema import problem_name
+    from tabular_cache.table import load_table
+
+    try:
+        value: object = float(share)
+    except ValueError:
+        value = share
+    most = number(AT_MOST_CUT, value, "a share in [0, 1]", 0, 1)
+    pairs = [(str(a), str(b)) for a, b in frame[PROBLEM].drop_duplicates().itertuples(index=False)]
+    kept = [pair for pair in pairs if cut_short(load_table(problem_name(*pair))) <= most]
+    print(f"left out: {len(pairs) - len(kept)} of {len(pairs)} problems, more than {100 * most:g} % of whose trainings "
+          "a time limit cut short")  # fmt: skip
+    if not kept:
+        raise BadInput(f"{AT_MOST_CUT}={share} leaves no problem")
+    return [
+        f if f is None else f[pd.MultiIndex.from_frame(f[PROBLEM].astype(str)).isin(kept)] for f in (frame, *others)
+    ]
 
 
 def do_budgets(arguments: Arguments) -> int:

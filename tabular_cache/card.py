@@ -56,7 +56,7 @@ _MEANS = {
 class Line:
     """What a problem's table holds: one line of the card.
 
-    cut: share of the configurations whose own training the time limit cut short. commonest: the share of the commonest
+    cut: `cut_short`. commonest: the share of the commonest
     validation error among configurations at their longest. noise: median coefficient of variation of `repeated`
     trainings' scaled seconds, NaN for none. Costs are scaled seconds of configurations at their own length, or where
     they were cut short. first, last: the days (UTC) between which the rows were measured.
@@ -79,6 +79,11 @@ class Line:
     last: str
 
 
+def cut_short(table: Table) -> float:
+    """Return the share of the configurations whose own training a time limit cut short."""
+    return float(np.mean(~table.measured[table["own"]]))
+
+
 def line(table: Table, spread: pd.DataFrame) -> Line:
     """Return a table's line; spread: `noise.spread` of its folder."""
     dataset, _, pipeline = table.problem.partition("/")
@@ -92,7 +97,7 @@ def line(table: Table, spread: pd.DataFrame) -> Line:
         rows=len(table),
         width=int(table.meta["width_after"]),
         configs=int(table.meta["configs"]),
-        cut=float(np.mean(~table.measured[own])),
+        cut=cut_short(table),
         commonest=float(counts.max() / counts.sum()),
         least_s=float(cost[own].min()),
         median_s=float(np.median(cost[own])),

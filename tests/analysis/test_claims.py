@@ -20,6 +20,7 @@ from analysis.statistics import Estimate
 from analysis.tradeoffs import reference
 from datasets.errors import BadInput
 from harness.records import TRACE
+from tabular_cache import card
 
 pytestmark = pytest.mark.usefixtures("undrawn", "few_suffice")
 
@@ -377,6 +378,23 @@ def test_the_command_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFix
     assert (
         written["number"].tolist() == list(range(1, 13)) and (tmp_path / "o" / "claims.md").read_text().count("|") > 60
     )
+
+
+def test_claims_without_problems_whose_trainings_were_cut_short(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_disk(tmp_path / "r", [("wind", "clean"), ("wine", "clean")], [Way("ei"), Way("eipu")], (0, 1), 12)
+    monkeypatch.setattr(card, "cut_short", lambda table: 0.2 if table.problem == "wind/clean" else 0.05)
+    held: list[set[str]] = []
+    monkeypatch.setattr("analysis.claims.evaluate", lambda frame, *_: held.append(set(frame["dataset"])) or [])
+    given = ["claims", f"results_dir={tmp_path / 'r'}", f"out_dir={tmp_path / 'o'}"]
+    main([*given, "at_most_cut=0.05"])
+    main([*given, "at_most_cut=0.2"])
+    assert held == [{"wine"}, {"wind", "wine"}]
+    assert "left out: 1 of 2 problems, more than 5 % of whose trainings" in capsys.readouterr().out
+    for share, why in (("0.01", "leaves no problem"), ("2", "must be a share in"), ("half", "must be a share in")):
+        with pytest.raises(BadInput, match=f"at_most_cut.*{why}"):
+            main([*given, f"at_most_cut={share}"])
 
 
 def test_the_hypervolumes_written_are_claim_7s_whatever_else_was_run(tmp_path: Path) -> None:
