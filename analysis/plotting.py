@@ -83,6 +83,7 @@ _FONTS = b"'DejaVu Sans', Verdana, sans-serif"  # where the first is not install
 CAPTION = "caption"  # the id, in an SVG file, of what holds the caption
 _MOVES, _ROOM = 300, (1.1, 1.2)  # of adjustText: iterations, and how much larger than its letters a label counts
 _MARKER, _NEAR = 6.0, 9.0  # points: what counts of a marker, and how far from its own a label needs no line to it
+_GAP = 3.0  # points that are kept free beside a label
 _RINGS = (8.0, 12.0, 17.0, 23.0, 30.0, 38.0, 47.0, 57.0)  # points from its own at which a label may stand otherwise
 _CAPTION_SIZE, _LINE_INCHES, _CHARACTERS_PER_INCH = 7.0, 0.135, 17.5
 
@@ -141,7 +142,7 @@ def place_labels(axes: Axes, labels: Sequence[Text]) -> None:
         if crossed or box.count_overlaps(taken) or away > _RINGS[3] * pixel or not inside:
             box = _nearest_free(axes.bbox, box, point, taken, paths, pixel)
             label.set(ha="center", va="center", position=axes.transData.inverted().transform(box.get_points().mean(0)))
-        taken.append(box)
+        taken.append(box.padded(_GAP * pixel, 0.0))
         _lead(axes, label, box, point, pixel)
 
 
