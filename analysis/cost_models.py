@@ -17,7 +17,18 @@ import pyarrow as pa
 from analysis.captions import format_interval, intervals, markdown_table, plural, scope, sentence
 from analysis.selection import LEAST_SHARE, at_horizon, horizon, of_families
 from analysis.statistics import bootstrap, bootstrap_beside
-from analysis.traces import CELL, EI, PROBLEM, Judge, alpha_axis, choose_components, collect, ordered, require
+from analysis.traces import (
+    CELL,
+    EI,
+    PROBLEM,
+    STUDY_ITERATIONS,
+    Judge,
+    alpha_axis,
+    choose_components,
+    collect,
+    ordered,
+    require,
+)
 from analysis.tradeoffs import Relative, relative_to_ei, tradeoff
 from datasets.errors import BadInput
 from datasets.files import write_atomically
@@ -199,14 +210,19 @@ def compare_cost_models(frame: pd.DataFrame, judge: Judge = "validation", mixed:
     judge: whose error counts; mixed: as for `collect`. Raises BadInput with fewer than two cost models, or without EI.
     """
     frame, components = choose_components(frame, {}, free=("cost_model",))
-    of_alpha = frame[alpha_axis(frame["acq"], frame["alpha"]) > 0.0]
+    counted = np.ones(len(frame), bool)
+    if components["utility"] == EI:  # no run plans with its length: of longer ones the first steps are all that counts
+        counted = (frame["step"] < STUDY_ITERATIONS).to_numpy()
+    of_alpha = frame[counted & (alpha_axis(frame["acq"], frame["alpha"]) > 0.0).to_numpy()]
     names, few = _models_with_runs_enough(of_alpha)
     require(frame, EI, "F9")
-    ei = frame[frame["acq"] == EI].sort_values("cost_model", key=lambda m: m != REFERENCE, kind="stable")
+    ei = frame[counted & (frame["acq"] == EI).to_numpy()]
+    ei = ei.sort_values("cost_model", key=lambda m: m != REFERENCE, kind="stable")
     ei = ei.drop_duplicates([*CELL, "step", "iterations", "tau"])
-    traces = {}
+    traces, each = {}, np.zeros(len(ei), int)
     for name in names:
-        every = pd.concat([of_alpha[of_alpha["cost_model"] == name], ei.assign(cost_model=name)])
+        alike = pd.Series([name], dtype=of_alpha["cost_model"].dtype).iloc[each].array  # a category stays one
+        every = pd.concat([of_alpha[of_alpha["cost_model"] == name], ei.assign(cost_model=alike)])
         traces[name] = of_families(collect(every, {"cost_model": name}, judge, mixed), "alpha")
     n = min(horizon(own.select((own.runs["method"] != EI).to_numpy())) for own in traces.values())
     every_cell = [_cells(own.runs) for own in traces.values()]

@@ -218,7 +218,7 @@ def _in_view(evidence: Evidence, added: pd.DataFrame, view: str) -> pd.DataFrame
 def _trade_offs(evidence: Evidence, view: str, estimate: Callable[[pd.Series], Estimate]) -> Finding:
     saved, added, over, barred = evidence.once(GP, lambda: _differences(evidence, LINEAR, GP))
     added, most = _in_view(evidence, added, view), ERROR * (POINTS if view == SHARE else 1.0)
-    alpha = evidence.frame.assign(method=evidence.frame["method"].astype(str)).groupby("method")["alpha"].first()
+    alpha = evidence.once("alpha", lambda: evidence.frame.drop_duplicates("method").set_index("method")["alpha"])
     large = [m for m in saved if m == "eipu" or alpha.get(m, 0.0) >= LARGE]
     conditions = [
         Condition("error added, LV-3 minus GP", estimate(added.mean(axis=1)), at_most=most, digits=2, unit=" points"),
