@@ -127,7 +127,7 @@ registered: $(READY) ## the registered test of methods with knowledge of other d
 test: $(READY) ## the test suite
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist worksteal
 
-bench: $(READY) ## how fast: steps against other libraries, whole runs, executors, utilities (some 10 minutes)
+bench: $(READY) ## how fast: steps against other libraries, whole runs, executors, utilities (some 20 minutes)
 	$(BIN)/python tests/bench
 
 golden: $(READY) ## small studies of every component against kept digests, as other processors would, on all executors
