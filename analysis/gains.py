@@ -23,7 +23,7 @@ from jaxtyping import Bool, Float
 
 from analysis.traces import CELL, EI, PROBLEM, REPLAYED, Judge, Traces
 from datasets.errors import BadInput
-from tabular_cache.card import FLAT
+from tabular_cache import card
 from tabular_cache.schema import problem_name
 from tabular_cache.table import TABLES, first_configs, load_table, table_entry
 
@@ -41,11 +41,8 @@ def flat_datasets(traces: Traces) -> list[str]:
     design = np.where(np.arange(proposed.shape[1]) < steps[:, None], traces.error[rows], np.nan)
     shares = {}
     for problem, places in traces.runs.iloc[rows].reset_index(drop=True).groupby(PROBLEM, observed=True).groups.items():
-        errors = design[places]
-        counts = np.unique(errors[np.isfinite(errors)], return_counts=True)[1]
-        shares[problem] = counts.max() / counts.sum() if len(counts) else np.nan
-    by_dataset = pd.Series(shares).groupby(level=0).median()
-    return sorted(str(name) for name in by_dataset.index[by_dataset >= FLAT])
+        shares[problem] = card.commonest(design[places])
+    return card.flat(shares)
 
 
 def of_random_search(

@@ -7,7 +7,7 @@ Source: MLCommons 2024, "Croissant Format Specification", version 1.0.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from jaxtyping import Float
 
 import datasets
 from datasets import catalogue
@@ -23,7 +24,7 @@ from datasets.files import write_atomically
 from harness.errors import BadInput
 from tabular_cache import noise
 from tabular_cache.schema import NOISE_SCHEMA, SCHEMA, file_stem, problem_name, sha256_of
-from tabular_cache.table import NOISE_PARTS, Table, load_table, read_manifest, sidecars
+from tabular_cache.table import NOISE_PARTS, PARTS, Table, has_base, load_table, read_manifest, sidecars
 
 FLAT = 2 / 3  # share of random configurations with one and the same error from which a data set is flat
 CARD, CROISSANT = "CARD.md", "croissant.json"
@@ -89,7 +90,6 @@ def line(table: Table, spread: pd.DataFrame) -> Line:
     dataset, _, pipeline = table.problem.partition("/")
     own, cost = table["own"], table["scaled_s"]
     error = table["val_error"][table.longest]
-    counts = np.unique(error[np.isfinite(error)], return_counts=True)[1]
     again = spread.loc[spread["problem"] == table.problem, "cv_scaled"]
     return Line(
         dataset,
@@ -98,7 +98,7 @@ def line(table: Table, spread: pd.DataFrame) -> Line:
         width=int(table.meta["width_after"]),
         configs=int(table.meta["configs"]),
         cut=cut_short(table),
-        commonest=float(counts.max() / counts.sum()),
+        commonest=commonest(error),
         least_s=float(cost[own].min()),
         median_s=float(np.median(cost[own])),
         most_s=float(cost[own].max()),
@@ -114,13 +114,19 @@ def _day(unix_s: float) -> str:
     return datetime.fromtimestamp(float(unix_s), UTC).date().isoformat()
 
 
-def flat(lines: Iterable[Line]) -> list[str]:
+def commonest(error: Float[np.ndarray, "..."]) -> float:
+    """Return the share of the commonest error among those that are finite; NaN without any."""
+    counts = np.unique(error[np.isfinite(error)], return_counts=True)[1]
+    return float(counts.max() / counts.sum()) if len(counts) else float("nan")
+
+
+def flat(shares: Mapping[Any, float]) -> list[str]:
     """Return the data sets on which most configurations have one and the same error: nothing tells them apart.
 
-    Those whose problems' median of `Line.commonest` is `FLAT` or more.
+    shares: `commonest` of random configurations' errors by (dataset, pipeline); flat is where the median over pipelines
+    is `FLAT` or more.
     """
-    shares = pd.DataFrame([(each.dataset, each.commonest) for each in lines], columns=["dataset", "share"])
-    by_dataset = shares.groupby("dataset")["share"].median()
+    by_dataset = pd.Series(shares).groupby(level=0).median()
     return sorted(str(name) for name in by_dataset.index[by_dataset >= FLAT])
 
 
@@ -141,22 +147,23 @@ def write(problems: Sequence[tuple[str, str]], folder: Path, target: Path) -> li
 
     Raises BadInput for a table that is missing or damaged, and for a data set whose raw files are not at hand.
     """
-    manifest, spread = read_manifest(folder), noise.spread(folder)
-    lines = [line(load_table(problem_name(*problem), folder), spread) for problem in problems]
-    names = sorted({each.dataset for each in lines})
-    held = [datasets.load(name) for name in names if name in catalogue.entries()]
+    tables, spread = read_manifest(folder)["tables"], noise.spread(folder)
+    names = [problem_name(*problem) for problem in problems]
+    lines = [line(load_table(name, folder), spread) for name in names]
+    entries = {name: tables[name] for name in names}
+    held = [datasets.load(name) for name in sorted({each.dataset for each in lines}) if name in catalogue.entries()]
     text = "\n\n".join([
         "# The tables, one by one",
-        f"Written by `python -m tabular_cache card`. {_totals(lines, manifest)}",
+        f"Written by `python -m tabular_cache card`. {_totals(lines, entries)}",
         "## Data sets",
-        *_of_datasets(held, flat(lines)),
+        *_of_datasets(held, flat({(each.dataset, each.pipeline): each.commonest for each in lines})),
         "## Problems",
         *_of_problems(lines),
         "## Noise of the costs",
         "The same training again, hours or days later: coefficients of variation, medians over trainings.",
         _markdown(noise.by_cost(folder).round(1).to_dict("records")),
     ])  # fmt: skip
-    described = croissant(problems, folder, target, max(each.last for each in lines))
+    described = croissant(entries, folder, target, max(each.last for each in lines))
     files = {CARD: text + "\n", CROISSANT: json.dumps(described, indent=1, ensure_ascii=False) + "\n"}
     target.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
@@ -164,14 +171,13 @@ def write(problems: Sequence[tuple[str, str]], folder: Path, target: Path) -> li
     return [target / name for name in files]
 
 
-def _totals(lines: Sequence[Line], manifest: Mapping[str, Any]) -> str:
+def _totals(lines: Sequence[Line], entries: Mapping[str, Mapping[str, Any]]) -> str:
     configs = np.array([each.configs for each in lines])
     cut = np.array([each.cut for each in lines])
-    entries = [manifest["tables"][problem_name(each.dataset, each.pipeline)] for each in lines]
     dense, middling = (int((configs >= least).sum()) for least in DENSITIES)
     worst = max(lines, key=lambda each: each.cut)
     first, last = min(each.first for each in lines), max(each.last for each in lines)
-    core_h = sum(entry["core_s"] for entry in entries) / 3600
+    core_h = sum(entry["core_s"] for entry in entries.values()) / 3600
     cut_pct = 100 * (cut @ configs) / configs.sum()
     return (
         f"{len(lines)} tables, {configs.sum():,} configurations in {sum(each.rows for each in lines):,} rows, "
@@ -205,11 +211,10 @@ def _of_datasets(held: Sequence[datasets.Dataset], flat: Sequence[str]) -> list[
     return [
         _markdown(rows),
         "*Seen in training*: the share of the validation and of the test rows whose inputs, all of them, stand in a "
-        "training row too: splits are of rows, not of distinct rows. The rows of `parkinsons` are of 42 subjects, each "
-        "of whom is in all three parts. *Flat*: most random configurations have one and the same error (two thirds or "
-        "more in the median of the data set's problems), so that nothing is to be gained or lost; wherever data sets "
-        "are averaged, the analyses give the mean without them beside the mean. The raw files are not part of this "
-        "repository, and their licences are not that of the tables.",
+        "training row too: splits are of rows, not of distinct rows. *Flat*: most random configurations have one and "
+        "the same error (two thirds or more in the median of the data set's problems), so that nothing is to be gained "
+        "or lost; wherever data sets are averaged, the analyses give the mean without them beside the mean. The raw "
+        "files are not part of this repository, and their licences are not that of the tables.",
         "\n".join(notes),
     ]
 
@@ -268,25 +273,31 @@ _CONTEXT: dict[str, Any] = {
 PARQUET = "application/x-parquet"
 
 
-def croissant(problems: Sequence[tuple[str, str]], folder: Path, target: Path, published: str) -> dict[str, Any]:
-    """Return the description of the problems' files in `folder`, by their paths from `target`, where it is to lie.
+def croissant(entries: Mapping[str, Mapping[str, Any]], folder: Path, target: Path, published: str) -> dict[str, Any]:
+    """Return the description of the files in `folder`, by their paths from `target`, where it is to lie.
 
-    A problem's rows are those of its file and of its parts, of which a later one replaces what an earlier one or the
-    file says of a configuration; published: the day of the last measurement.
+    entries: the manifest's, by problem. A problem's rows are those of its file and of its parts, of which a later one
+    replaces what an earlier one or the file says of a configuration; published: the day of the last measurement.
     """
-    found = sidecars(folder)
-    names = {problem_name(*problem) for problem in problems}
-    bases = [path for name in sorted(names) if (path := folder / f"{file_stem(name)}.parquet").exists()]
-    parts = [folder / "parts" / part["file"] for name in sorted(names) for part in found.get(name, ())]
+    names = sorted(entries)
+    bases = [folder / f"{file_stem(name)}.parquet" for name in names if has_base(entries[name])]
+    parts = [folder / PARTS / part["file"] for name in names for part in entries[name].get("parts", ())]
     repeats = [path for path in (folder / noise.FILE,) if path.exists()]
-    repeats += [folder / "parts" / part["file"] for part in found.get(NOISE_PARTS, ())]
-
-    def sets(name: str, paths: Sequence[Path], says: str) -> list[dict[str, Any]]:
-        return [_file_set(name, [_from(path, target) for path in paths], says)] if paths else []
-
-    def records(name: str, source: str, schema: pa.Schema, says: str, there: Sequence[Path]) -> list[dict[str, Any]]:
-        return [_record_set(name, source, schema, says)] if there else []
-
+    repeats += [folder / PARTS / part["file"] for part in sidecars(folder).get(NOISE_PARTS, ())]
+    groups = [
+        (bases, "tables", "One file per problem.", "rows", "One trained model per row.", SCHEMA),
+        (parts, "parts", "What was measured later; a later part's rows replace those of its configurations.",
+         "later_rows", "One trained model per row, measured later.", SCHEMA),
+        (repeats, "repeats", "Trainings measured again, hours or days apart.",
+         "repeated", "One measurement of a training's cost per row.", NOISE_SCHEMA),
+    ]  # fmt: skip
+    files, sets, records = [], [], []
+    for paths, source, of_files, name, of_rows, schema in groups:
+        if paths:
+            objects = [_file_object(path, target) for path in paths]
+            files += objects
+            sets.append(_file_set(source, [each["@id"] for each in objects], of_files))
+            records.append(_record_set(name, source, schema, of_rows))
     return {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
@@ -301,21 +312,12 @@ def croissant(problems: Sequence[tuple[str, str]], folder: Path, target: Path, p
             "Optimization, and this benchmark (CITATION.cff)"
         ),
         "license": "https://spdx.org/licenses/MIT.html",
-        "version": f"{published.replace('-', '.')}",
+        "version": published.replace("-", "."),
         "datePublished": published,
         "keywords": ["Bayesian optimization", "cost-aware", "hyperparameter optimization", "XGBoost", "benchmark"],
-        "distribution": [
-            *(_file_object(path, target) for path in (*bases, *parts, *repeats)),
-            *sets("tables", bases, "One file per problem."),
-            *sets("parts", parts, "What was measured later; a later part's rows replace those of its configurations."),
-            *sets("repeats", repeats, "Trainings measured again, hours or days apart."),
-        ],
-        "recordSet": [
-            *records("rows", "tables", SCHEMA, "One trained model per row.", bases),
-            *records("later_rows", "parts", SCHEMA, "One trained model per row, measured later.", parts),
-            *records("repeated", "repeats", NOISE_SCHEMA, "One measurement of a training's cost per row.", repeats),
-        ],
-    }  # fmt: skip
+        "distribution": [*files, *sets],
+        "recordSet": records,
+    }
 
 
 def _from(path: Path, target: Path) -> str:

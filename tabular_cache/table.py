@@ -350,14 +350,19 @@ def table_rows(problem: str, folder: Path = TABLES) -> pa.Table:
     return _rows(problem, folder, table_entry(problem, folder), folder / f"{file_stem(problem)}.parquet")
 
 
+def has_base(entry: Mapping[str, Any]) -> bool:
+    """Whether a table's base file is part of it: not where it was measured from scratch since, in parts."""
+    return not entry.get("parts") or entry["file_sha256"] is not None
+
+
 def _rows(problem: str, folder: Path, entry: dict[str, Any], path: Path) -> pa.Table:
     """Return all rows of a table: those of its base file, unless it was measured from scratch since, and its parts."""
     names = [path, *(part["file"] for part in entry.get("parts", ()))]
     contents = [read_part(folder, part) for part in entry.get("parts", ())]
-    if contents and entry["file_sha256"] is None:
-        del names[0]
-    else:
+    if has_base(entry):
         contents.insert(0, _content(problem, folder, entry, path))
+    else:
+        del names[0]
     tables = [read_rows(content, f"the table {name}") for content, name in zip(contents, names, strict=True)]
     for rows in tables:  # all are sorted when they are put together
         check_order(rows["config"].to_numpy(), rows["n_estimators"].to_numpy())

@@ -24,11 +24,11 @@ from analysis.equal_cost import (
     at_equal_cost,
     compare,
 )
-from analysis.gains import FLAT
 from analysis.plotting import Drawn, colour_of, drawn_from, new_figure, save, style
 from analysis.selection import LEAST_SPENT, left_aside
 from analysis.traces import Traces, short
 from datasets.files import write_atomically
+from tabular_cache.card import FLAT
 
 _STEP = 5.0  # percent of EI's cost between two points of a curve
 _LINES_FROM, _BANDS_FROM = 10.0, 20.0  # percent from which they set an axis' limits: before, errors can be anything

@@ -20,13 +20,13 @@ from scipy import stats
 
 from analysis.captions import intervals, plural, scope
 from analysis.equal_cost import EqualCost, families
-from analysis.gains import FLAT
 from analysis.plotting import colour_of
 from analysis.selection import left_aside
 from analysis.statistics import LEVEL, group_means
 from analysis.traces import EI, PROBLEM, at_step, short
 from datasets.catalogue import entries
 from datasets.errors import BadInput
+from tabular_cache.card import FLAT
 
 BUDGETS = tuple(range(5, 105, 5))
 MOST_LENGTHS = 12  # numbers of evaluations that the page can show
