@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from harness.arrays import Indices, PerCandidate, Points
 from harness.curves import Rounds
 from harness.optimizer import Optimizer, Proposal
 from harness.problem import Candidates, Evaluation, Problem, Stop, WrappedProblem
@@ -103,11 +104,10 @@ class FrontRecorder(WrappedProblem):
         step = self._step
         for front in self._followed:
             self._follow(front)
-        log_value, log_cost = self._optimizer.outlook(self._offered.unit)
-        points = np.flatnonzero(ei_cost_front(log_value, log_cost))
+        points, log_value, log_cost = self._front(self._offered.unit)
         n, first = len(points), len(self.columns["seed"])
         ids, nothing = self._offered.ids[points], [np.nan] * n
-        rows = [self._seed] * n, [step] * n, ids.tolist(), log_value[points].tolist(), log_cost[points].tolist()
+        rows = [self._seed] * n, [step] * n, ids.tolist(), log_value.tolist(), log_cost.tolist()
         later = nothing, nothing, [None] * n, [None] * n
         for name, values in zip(FRONTS.names, [*rows, (ids == chosen).tolist(), *later], strict=True):
             self.columns[name] += values
@@ -120,18 +120,26 @@ class FrontRecorder(WrappedProblem):
             f for f in self._followed if f.steps == 0 or (f.on_and_on and f.steps < FOLLOWED and f.on.any())
         ]
 
+    def _front(self, points: Points) -> tuple[Indices, PerCandidate, PerCandidate]:
+        """Return which points are on the front, and their log utility and log cost."""
+        where, log_value, log_cost = self._optimizer.near_front(points)
+        on = ei_cost_front(log_value, log_cost)
+        return where[on], log_value[on], log_cost[on]
+
     def _follow(self, front: _Followed) -> None:
         """Fill in what the models now say of a front noted before, and who of its points is on the front again."""
-        log_value, log_cost = self._optimizer.outlook(front.offered.unit)
-        on = np.zeros(len(front.left), dtype=bool)
-        on[front.left] = ei_cost_front(log_value[front.left], log_cost[front.left])
-        there = front.left[front.points]
-        for row in np.flatnonzero(there) if front.steps == 0 else ():
-            at, point = front.first + int(row), front.points[row]
-            self.columns["then_log_ei"][at] = float(log_value[point])
-            self.columns["then_log_cost"][at] = float(log_cost[point])
-            self.columns["stays"][at] = bool(on[point])
-            self.columns["stays_for"][at] = 0 if front.on_and_on else None
+        left, on = np.flatnonzero(front.left), np.zeros(len(front.left), dtype=bool)
+        if len(left):
+            on[left[self._front(front.offered.unit[left])[0]]] = True
+        rows = np.flatnonzero(front.left[front.points]) if front.steps == 0 else np.empty(0, np.intp)
+        if len(rows):
+            points = front.points[rows]
+            log_value, log_cost = self._optimizer.outlook(front.offered.unit[points])
+            for i, at in enumerate(front.first + rows):
+                self.columns["then_log_ei"][at] = float(log_value[i])
+                self.columns["then_log_cost"][at] = float(log_cost[i])
+                self.columns["stays"][at] = bool(on[points[i]])
+                self.columns["stays_for"][at] = 0 if front.on_and_on else None
         front.on &= on[front.points]
         front.steps += 1
         for row in np.flatnonzero(front.on) if front.on_and_on else ():

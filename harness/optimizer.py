@@ -412,10 +412,18 @@ class Optimizer:
 
         It changes nothing. Raises ValueError before the first `ask`.
         """
+        _, log_value, log_cost = self._outlook(points, screen=False)
+        return log_value, log_cost
+
+    def near_front(self, points: Candidates) -> tuple[Indices, PerCandidate, PerCandidate]:
+        """Return, in order, points among which all are that no other dominates, and what `outlook` says of them."""
+        return self._outlook(points, screen=True)
+
+    def _outlook(self, points: Candidates, screen: bool) -> tuple[Indices, PerCandidate, PerCandidate]:
         if self._asked is None:
             raise ValueError("ask before looking at what the models say")
-        _, context, _ = self._context(points, *self._asked, screen=False)
-        return copy.copy(self._utility).log_value(context), context.log_cost  # one that keeps a state keeps it
+        where, context, _ = self._context(points, *self._asked, screen=screen)
+        return where, copy.copy(self._utility).log_value(context), context.log_cost  # one that keeps a state keeps it
 
     def _context(
         self, C: Candidates, history: FittedData, cost_s: Float[np.ndarray, " e"], screen: bool = True
