@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from harness.arrays import Indices, PerCandidate, Points
+from harness.arrays import Indices, Points
 from harness.curves import Rounds
 from harness.optimizer import Optimizer, Proposal
 from harness.problem import Candidates, Evaluation, Problem, Stop, WrappedProblem
@@ -120,7 +120,7 @@ class FrontRecorder(WrappedProblem):
             f for f in self._followed if f.steps == 0 or (f.on_and_on and f.steps < FOLLOWED and f.on.any())
         ]
 
-    def _front(self, points: Points) -> tuple[Indices, PerCandidate, PerCandidate]:
+    def _front(self, points: Points) -> tuple[Indices, Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
         """Return which points are on the front, and their log utility and log cost."""
         where, log_value, log_cost = self._optimizer.near_front(points)
         on = ei_cost_front(log_value, log_cost)

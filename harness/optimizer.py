@@ -415,11 +415,13 @@ class Optimizer:
         _, log_value, log_cost = self._outlook(points, screen=False)
         return log_value, log_cost
 
-    def near_front(self, points: Candidates) -> tuple[Indices, PerCandidate, PerCandidate]:
+    def near_front(self, points: Candidates) -> tuple[Indices, Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
         """Return, in order, points among which all are that no other dominates, and what `outlook` says of them."""
         return self._outlook(points, screen=True)
 
-    def _outlook(self, points: Candidates, screen: bool) -> tuple[Indices, PerCandidate, PerCandidate]:
+    def _outlook(
+        self, points: Candidates, screen: bool
+    ) -> tuple[Indices, Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
         if self._asked is None:
             raise ValueError("ask before looking at what the models say")
         where, context, _ = self._context(points, *self._asked, screen=screen)

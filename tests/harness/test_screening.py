@@ -12,6 +12,7 @@ from harness.acquisitions import StepContext
 from harness.acquisitions.cost_rules import Contextual, Cool, Ignore, Power
 from harness.acquisitions.ei import ExpectedImprovement, log_ei
 from harness.cost_models.linear import LowVariance
+from harness.loop import ei_cost_front
 from harness.optimizer import FEWEST, Optimizer, shortlist
 from harness.problem import Evaluation
 from harness.space import XGBOOST_SPACE
@@ -148,6 +149,19 @@ def test_the_shortlist_holds_the_front_and_leaves_out_most(rough: bool) -> None:
     ]
     assert set(front) <= set(kept.tolist())
     assert len(kept) < len(C) / 4
+
+
+@pytest.mark.parametrize("n", [20, 100])
+def test_the_front_can_be_noted_without_predicting_the_rest(n: int) -> None:
+    rng = np.random.default_rng(n)
+    X, C = rng.random((n, 7)), XGBOOST_SPACE.snap(rng.random((3000, 7)))
+    C[2000:] = C[:1000]  # equal points are on the front together
+    optimizer = _reported(Contextual(0.3), X, np.sin(4 * X[:, 0]) + X[:, 1], np.exp(3 * X[:, 0] + X[:, 6]))
+    optimizer.ask(C)
+    log_value, log_cost = optimizer.outlook(C)
+    where, *found = optimizer.near_front(C)
+    assert set(np.flatnonzero(ei_cost_front(log_value, log_cost))) <= set(where) and len(where) < len(C) / 4
+    np.testing.assert_array_equal(found, [log_value[where], log_cost[where]])
 
 
 @pytest.mark.parametrize("noise", [1e-6, 0.1])
