@@ -166,12 +166,12 @@ def compare(found: Effects, reference: str = LIVE) -> pd.DataFrame:
 def sign_agreement(found: Effects) -> pd.DataFrame:
     """Return, per setting and effect, how far its effects lie from live's, problem by problem.
 
-    distance: root mean square, over problems and methods, of the difference of means over seeds, less the part
-    that the seeds' scatter explains (so a setting that is live itself has distance 0 in expectation); with a 95 %
-    bootstrap interval over problems. bias: mean difference over methods and runs, with the interval of effects
-    (bias_low, bias_high). same_sign: share of (problem, method) pairs whose effect has live's sign, among those where
-    live's own interval over seeds excludes 0. Problems of one seed are left out (`one_seed` counts them), since their
-    scatter is unknown. Raises BadInput when none is left.
+    distance: root mean square, over methods and problems (averaged within data sets), of the difference of means over
+    seeds, less the part that the seeds' scatter explains (so a setting that is live itself has distance 0 in
+    expectation); with its 95 % interval over data sets. bias: mean difference over methods and runs, with the interval
+    of effects (bias_low, bias_high). same_sign: share of (problem, method) pairs whose effect has live's sign, among
+    those where live's own interval over seeds excludes 0. Problems of one seed are left out (`one_seed` counts them),
+    since their scatter is unknown. Raises BadInput when none is left.
     """
     seeds = found[LIVE]["saved"].groupby(level=PROBLEM).size()
     known = seeds.index[seeds > 1]
@@ -191,7 +191,7 @@ def sign_agreement(found: Effects) -> pd.DataFrame:
 
 
 def _distance(difference: pd.DataFrame, known: pd.Index) -> dict[str, float]:
-    """Return the root mean square over problems and methods, less the seeds' scatter, with its interval."""
+    """Return the root mean square, over methods and data sets' means, less the seeds' scatter, with its interval."""
     groups = difference.groupby(level=PROBLEM)
     mean, n = groups.mean().loc[known], groups.size().loc[known]
     square = (mean**2 - groups.var().loc[known].div(n, axis=0)).mean(axis=1)
@@ -286,9 +286,9 @@ def _caption(found: Effects, agreement: pd.DataFrame) -> str:
         "Replay against live training. Above: total cost saved and final error added against EI on the same problem "
         f"and seed, mean over {plural(len(cells[PROBLEM].drop_duplicates()), 'problem')} of "
         f"{plural(cells['dataset'].nunique(), 'data set')} and {plural(len(cells), 'run')} per method. Bars: "
-        f"{intervals(cells)} Below: root mean square, over problems and methods, of the difference between a setting's "
-        "and live training's mean effect, the seeds' own scatter subtracted; bars: 95 % bootstrap intervals over "
-        "problems. Only problems and seeds that were run under every setting.",
+        f"{intervals(cells)} Below: root mean square, over methods and problems (averaged within data sets), of the "
+        "difference between a setting's and live training's mean effect, the seeds' own scatter subtracted; bars: by "
+        "the same rule. Only problems and seeds that were run under every setting.",
         f"Below without {plural(alone, 'problem')} of a single seed." if alone else "",
         "Measured: what runs on surfaces chose was trained live." if MEASURED in found[LIVE] else "",
     )

@@ -56,9 +56,13 @@ class Half:
     dataset: np.ndarray  # of each cell, 0 .. D-1
 
     def column(self, budget: float, methods: Sequence[int]) -> Float[np.ndarray, " D"]:
-        """Return data sets' mean errors at a budget, of the method with the lowest mean over data sets."""
+        """Return data sets' mean errors at a budget, of the method with the lowest mean over data sets.
+
+        NaN for a data set in which no cell counts; all methods have the same ones.
+        """
         means = group_means(self.error[:, BUDGETS.index(budget), list(methods)], self.dataset)
-        return np.asarray(means[:, int(np.nanargmin(means.mean(axis=0)))])
+        there = np.isfinite(means).all(axis=1)
+        return np.asarray(means[:, int(means[there].mean(axis=0).argmin())] if there.any() else means[:, 0])
 
 
 def halves(
@@ -72,6 +76,11 @@ def halves(
             continue
         runs = compare(collect(part, wanted, judge, mixed), "not asked for")
         require(runs.traces.runs, METHOD, "the registered test")
+        if METHOD not in runs.methods:
+            raise BadInput(
+                f"the registered test needs {METHOD} on more problems and seeds: on the {name} half it has less than "
+                "half of EI's runs"
+            )
         budget_s = runs.whole[:, None] * (np.asarray(BUDGETS) / 100)
         error = np.stack([runs.at(budget_s, k)[0] for k in range(len(runs.methods))], axis=2)
         error = 100 * error / runs.final[:, None, None]

@@ -1,7 +1,8 @@
 """Does a claim's verdict depend on a setting? The verdicts under several settings and under the base, as a page."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pandas as pd
 
 from analysis.captions import intervals, markdown_table, plural
 from analysis.claims import CLAIMS as EVERY
-from analysis.claims.verdicts import UNDECIDED, Evidence, Finding, Missing, Verdict
+from analysis.claims.verdicts import UNDECIDED, Claim, Evidence, Finding, Missing, Verdict
 from analysis.traces import CELL, REPLAYED, Judge, check_same_origin, check_same_tables
 from datasets.catalogue import entries
 from datasets.errors import BadInput
@@ -105,14 +106,36 @@ def compare_settings(
     if setting in TITLES and setting not in OTHER_TABLES:
         check_same_tables({against: base, setting: own})
     cells = both.to_frame(index=False)
-    first = _verdicts(Evidence(base.reset_index(drop=True)))
-    second = _verdicts(Evidence(own.reset_index(drop=True), judge=judge))
+    first, second = _verdicts(Evidence(base.reset_index(drop=True)), Evidence(own.reset_index(drop=True), judge=judge))
     return Comparison(setting, against, cells[CELL].drop_duplicates(), cells["method"].nunique(), first, second)
 
 
-def _verdicts(evidence: Evidence) -> list[Verdict]:
-    compared = [claim for claim in EVERY if claim.number in CLAIMS_COMPARED]
-    return [claim.verdict(evidence, _lowest if claim.number == RANKED else None) for claim in compared]
+def _verdicts(*both: Evidence) -> list[list[Verdict]]:
+    """Return the verdicts on each of the two, by the views that both can be looked at in."""
+    compared, found = [claim for claim in EVERY if claim.number in CLAIMS_COMPARED], [list[Verdict]() for _ in both]
+    for claim in compared:
+        shared = set.intersection(*({one.view for one in _views(claim, evidence)} for evidence in both))
+        narrowed = _lowest if claim.number == RANKED else partial(_in_shared, shared=shared)
+        for evidence, verdicts in zip(both, found, strict=True):
+            verdicts.append(claim.verdict(evidence, narrowed))
+    return found
+
+
+def _views(claim: Claim, evidence: Evidence) -> Sequence[Finding]:
+    try:
+        finding = claim.examine(evidence)
+    except (Missing, BadInput):
+        return ()
+    return finding, *finding.views
+
+
+def _in_shared(finding: Finding, shared: Collection[str]) -> Finding:
+    """Return a finding without the views that the other side lacks: a verdict would change for want of them alone."""
+    kept = [one for one in (finding, *finding.views) if one.view in shared]
+    if not kept:
+        return finding
+    lacking = [f"{one.view} (not to be had under both)" for one in (finding, *finding.views) if one.view not in shared]
+    return replace(kept[0], views=tuple(kept[1:]), unlooked=(*finding.unlooked, *lacking))
 
 
 def _lowest(finding: Finding) -> Finding:

@@ -84,16 +84,21 @@ def _saves(alpha: float, least: float, most: float, evidence: Evidence, view: st
 
 
 def _one_alpha(alpha: float, least: float, most: float, evidence: Evidence) -> Finding:
-    cells = _cells(evidence, _of_alpha(alpha))
-    return _in_every_scale(
-        lambda view: Finding(
-            _saves(alpha, least, most, evidence, view), evidence.over(cells), barred=evidence.barred(cells)
-        )
-    )
+    def in_one(view: str) -> Finding:
+        cells = _cells(evidence, _of_alpha(alpha), view)
+        return Finding(_saves(alpha, least, most, evidence, view), evidence.over(cells), barred=evidence.barred(cells))
+
+    return _in_every_scale(in_one)
 
 
-def _cells(evidence: Evidence, method: str) -> pd.DataFrame:
-    return evidence.pairs.table[evidence.pairs.table["method"] == method]
+def _cells(evidence: Evidence, method: str, view: str) -> pd.DataFrame:
+    """Return the cells that a method's numbers are taken over in a view."""
+    cells = evidence.pairs.table[evidence.pairs.table["method"] == method]
+    if view == UNFLAT:
+        return cells[~cells["dataset"].isin(evidence.flat)]
+    if view == SHARE and method in evidence.lost:
+        return cells[pd.MultiIndex.from_frame(cells[CELL]).isin(evidence.lost[method].dropna().index)]
+    return cells
 
 
 @claim(
@@ -138,11 +143,11 @@ def _both_ends(evidence: Evidence, view: str) -> Finding:
     small = [alpha for alpha in SMALL if _of_alpha(alpha) in present]
     if not small:
         raise Missing(f"no runs of EI^alpha with a small alpha ({', '.join(map(str, SMALL))})")
-    cells = _cells(evidence, EIPU)
+    cells = _cells(evidence, EIPU, view)
     barred = evidence.barred(cells)
-    seen = [alpha for alpha in small if not too_few(_cells(evidence, _of_alpha(alpha)))]
+    seen = [alpha for alpha in small if not too_few(_cells(evidence, _of_alpha(alpha), view))]
     if not seen:  # whatever they are, they say nothing of other data sets
-        seen, barred = small, [*barred, *too_few(_cells(evidence, _of_alpha(small[0])))]
+        seen, barred = small, [*barred, *too_few(_cells(evidence, _of_alpha(small[0]), view))]
     unseen = [f"alpha = {alpha:g}" for alpha in SMALL if alpha not in seen]
     return Finding([severe], evidence.over(cells), [_saves(alpha, 10.0, 1.0, evidence, view) for alpha in seen],
                    barred, unseen=unseen)  # fmt: skip
@@ -232,7 +237,8 @@ def _valley(evidence: Evidence, equal_money: bool, kept: Kept) -> Finding:
             "share of the curve's way that goes the wrong way", of_means(values, wrong_way), at_most=0.2, digits=2
         ),
     ]
-    return evidence.of_ranks(ranked, conditions, f"mean over budgets of {', '.join(f'{m:.0%}' for m in budgets)}; ")
+    lead = f"mean over budgets of {', '.join(f'{m:.0%}' for m in budgets)}; "
+    return evidence.of_ranks(ranked, conditions, [values], lead)
 
 
 @claim(
@@ -249,13 +255,13 @@ def claim_5(evidence: Evidence) -> Finding:
 def _place_of_eipu(evidence: Evidence, equal_money: bool, kept: Kept) -> Finding:
     ranked, alphas = _ranks_over_alpha(evidence, equal_money)
     need(ranked, (0.5, 1.0))
-    middle = (len(alphas) + 1) / 2
+    middle, lowest = (len(alphas) + 1) / 2, {m: kept(ranked.at(m)) for m in (0.5, 1.0)}
     conditions = [
         Condition(f"rank of EIpu at {m:.0%} above the middle one ({middle:g} of {len(alphas)}) by",
-                  mean(kept(ranked.at(m))[EIPU] - middle), 0.0, digits=2)
-        for m in (0.5, 1.0)
+                  mean(at[EIPU] - middle), 0.0, digits=2)
+        for m, at in lowest.items()
     ]  # fmt: skip
-    return evidence.of_ranks(ranked, conditions)
+    return evidence.of_ranks(ranked, conditions, [*lowest.values()])
 
 
 @claim(
@@ -275,9 +281,9 @@ def _catching_up(evidence: Evidence, equal_money: bool, kept: Kept) -> Finding:
     if not usable:
         need(ranked, LARGE)
     need(ranked, (0.5,))
-    change = mean(kept(ranked.at(usable[0])[[EI]] - ranked.at(0.5)[[EI]]).dropna()[EI])
+    change = kept(ranked.at(usable[0])[[EI]] - ranked.at(0.5)[[EI]]).dropna()
     what = f"rank of EI at {usable[0]:.0%} minus that at 50%"
-    return evidence.of_ranks(ranked, [Condition(what, change, at_most=0.0, digits=2)])
+    return evidence.of_ranks(ranked, [Condition(what, mean(change[EI]), at_most=0.0, digits=2)], [change])
 
 
 # Claims 7 and 8: contextual EI against EI^alpha, EI and EIpu.
@@ -385,12 +391,13 @@ def claim_7(evidence: Evidence) -> Finding:
     )
     gap = values["lam"] - values["alpha"]
 
-    def examine(estimate: Callable[[pd.Series], Estimate]) -> Finding:
-        words = "hypervolume of CEI minus that of EI^alpha"
-        return Finding([Condition(words, estimate(gap), -MARGIN, digits=3)], over, barred=evidence.barred(found.cells),
+    def examine(view: str, estimate: Callable[[pd.Series], Estimate]) -> Finding:
+        words, flat = "hypervolume of CEI minus that of EI^alpha", found.cells["dataset"].isin(evidence.flat)
+        cells = found.cells[~flat] if view == UNFLAT else found.cells
+        return Finding([Condition(words, estimate(gap), -MARGIN, digits=3)], over, barred=evidence.barred(cells),
                        also=also if estimate is mean else "")  # fmt: skip
 
-    return in_views({view: partial(examine, estimate) for view, estimate in evidence.estimates().items()})
+    return in_views({view: partial(examine, view, estimate) for view, estimate in evidence.estimates().items()})
 
 
 @claim(
@@ -415,14 +422,13 @@ def _against_both(evidence: Evidence, inner: list[str], equal_money: bool, kept:
     ranked = evidence.ranked([EI, EIPU, *inner], equal_money)
     if not ranked.counting.any():
         need(ranked, tuple(ranked.multiples))
-    conditions = []
-    for multiple in ranked.multiples[ranked.counting]:
-        at = kept(ranked.at(multiple))
+    conditions, counting = [], {m: kept(ranked.at(m)) for m in ranked.multiples[ranked.counting]}
+    for multiple, at in counting.items():
         for rival, name in ((EI, "EI"), (EIPU, "EIpu")):
             gap = mean(at[inner].mean(axis=1) - at[rival])
             conditions.append(Condition(f"rank of CEI minus {name}'s at {multiple:.0%}", gap, at_most=0.0, digits=2))
     lacking = not_counting(ranked, ranked.multiples[~ranked.long_enough].tolist())
-    return evidence.of_ranks(ranked, conditions, doubts=lacking)
+    return evidence.of_ranks(ranked, conditions, [*counting.values()], doubts=lacking)
 
 
 # Claim 12: whether the points of the EI-cost front stay on it.

@@ -14,11 +14,13 @@ from analysis.claims.verdicts import (
     MEDIANS,
     POINTS,
     SHARE,
+    UNFLAT,
     Condition,
     Evidence,
     Finding,
     Missing,
     claim,
+    gained,
     in_views,
     others,
     too_few,
@@ -212,12 +214,16 @@ def claim_11(evidence: Evidence) -> Finding:
 
 def _in_view(evidence: Evidence, added: pd.DataFrame, view: str) -> pd.DataFrame:
     """Return errors added in points of EI's error, or of what there was to gain."""
-    return added.mul(evidence.final[EI] / evidence.room, axis=0).dropna() if view == SHARE else added
+    return gained(added.mul(evidence.final[EI] / evidence.room, axis=0).dropna()) if view == SHARE else added
 
 
 def _trade_offs(evidence: Evidence, view: str, estimate: Callable[[pd.Series], Estimate]) -> Finding:
     saved, added, over, barred = evidence.once(GP, lambda: _differences(evidence, LINEAR, GP))
     added, most = _in_view(evidence, added, view), ERROR * (POINTS if view == SHARE else 1.0)
+    counting = evidence.unflat(added) if view == UNFLAT else added
+    if len(counting) < len(saved):
+        over += f"; in this view {len(counting):,} of the {len(saved):,} cells"
+        barred = [*dict.fromkeys([*barred, *too_few(counting.index.to_frame(index=False))])]
     alpha = evidence.once("alpha", lambda: evidence.frame.drop_duplicates("method").set_index("method")["alpha"])
     large = [m for m in saved if m == "eipu" or alpha.get(m, 0.0) >= LARGE]
     conditions = [

@@ -412,7 +412,7 @@ class Evidence:
         """
         values = self.changes(method, measure).dropna()
         if view == SHARE and measure == "added":
-            return mean(self.lost[method].dropna())
+            return mean(gained(self.lost[method].dropna()))
         return self.estimates().get(view, mean)(values)
 
     @cached_property
@@ -441,16 +441,25 @@ class Evidence:
         return f"{scope(cells, self.traces.evaluator)}, {self.iterations} iterations, {self.judge} error"
 
     def of_ranks(
-        self, ranked: Ranks, conditions: Sequence[Condition], lead: str = "", doubts: Sequence[str] = ()
+        self,
+        ranked: Ranks,
+        conditions: Sequence[Condition],
+        values: Sequence[pd.DataFrame],
+        lead: str = "",
+        doubts: Sequence[str] = (),
     ) -> Finding:
-        """Return a finding on ranks, with what they were taken over and which runs ended before the budget."""
+        """Return a finding on ranks, with what they were taken over and which runs ended before the budget.
+
+        values: what the numbers are made of, by cell; the fewest of these cells say whether a verdict may be given.
+        """
+        fewest = min((part.index.to_frame(index=False) for part in values), key=len)
         early = ", ".join(
             f"{share:.0%} at {m:.0%}" for share, m in zip(ranked.part(ranked.capped), ranked.multiples, strict=True)
         )
         gone = (~ranked.used & ranked.there).sum(axis=0)
         left = ", ".join(f"{n:,} at {m:.0%}" for n, m in zip(gone, ranked.multiples, strict=True) if n)
         over = (
-            f"{lead}{scope(ranked.cells_used, self.traces.evaluator)}, runs of up to "
+            f"{lead}{scope(fewest, self.traces.evaluator)}, runs of up to "
             f"{int(self.traces.runs['iterations'].max())} iterations, {self.judge} error; ended before the budget was "
             f"spent: {early}; left out {plural(ranked.left_out, 'cell')} without runs of every method"
         )
@@ -464,7 +473,14 @@ class Evidence:
         if left:
             over += f"; cells left out of a budget for which runs were planned too short: {left}"
         over += left_aside(ranked.sparse, clause=True)
-        return Finding(conditions, over, barred=self.barred(ranked.cells_used), doubts=doubts)
+        return Finding(conditions, over, barred=self.barred(fewest), doubts=doubts)
+
+
+def gained(values: Values) -> Values:
+    """Return the values, by cell, as parts of what there was to gain; raises Missing where that was nothing."""
+    if values.empty:
+        raise Missing("random search finds the best of every table: there was nothing to gain")
+    return values
 
 
 def need(ranked: Ranks, multiples: tuple[float, ...]) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.captions import format_intervals, markdown_table, scope
-from analysis.cost_models import NAMES, REFERENCE, learning_curves, read_if_there
+from analysis.cost_models import NAMES, REFERENCE, read_if_there
 from analysis.equal_cost import ERROR, MEAN, WHOLE, at_equal_cost, compare
 from analysis.figures import all_figures
 from analysis.figures.one_run import HOW, NAMED, draw_run, one_run, steps
@@ -162,12 +162,14 @@ def _cost_models(results_dir: Path, out_dir: Path) -> list[Section]:
         drawn: Drawn = all_figures()[name](costs, out_dir)
     except BadInput as error:
         return [Section(name, title, [f"Not made: {error}."])]
-    return [Section(name, title, [_predicted(costs)], figure=Figure(name, all_figures()[name].title, drawn))]
+    return [Section(name, title, [_predicted(drawn.numbers)], figure=Figure(name, all_figures()[name].title, drawn))]
 
 
-def _predicted(costs: pd.DataFrame) -> str:
-    """Return the sentence on each model's typical factor, from few evaluations and from many, and on who is ahead."""
-    curves = learning_curves(costs)
+def _predicted(curves: pd.DataFrame) -> str:
+    """Return the sentence on each model's typical factor, from few evaluations and from many, and on who is ahead.
+
+    curves: those of F2.
+    """
     parts = []
     for n in sorted({int(curves["n"].min()), int(curves["n"].max())}):
         rows = curves[curves["n"] == n].set_index("cost_model")

@@ -30,21 +30,21 @@ from tabular_cache.card import FLAT
 
 BUDGETS = tuple(range(5, 105, 5))
 MOST_LENGTHS = 12  # numbers of evaluations that the page can show
-_STEPS = 2**16 - 2  # of a packed number; one more code stands for none
+_STEPS = 2**16 - 3  # of a packed number; one more code stands for zero, and one for none
 
 
 def packed(values: Float[np.ndarray, "..."]) -> dict[str, Any]:
-    """Return positive numbers as 16 bits each, evenly spaced in the logarithm, in base64; NaN stays NaN.
+    """Return numbers >= 0 as 16 bits each, evenly spaced in the logarithm, in base64; zero and NaN stay what they are.
 
-    low, high: the logarithms of the smallest and largest. A number comes back within a relative error of
-    (high - low) / 2^17. Raises ValueError for one that is not positive.
+    low, high: the logarithms of the smallest positive one and the largest. A number comes back within a relative error
+    of (high - low) / 2^17. Raises ValueError for a negative or infinite one.
     """
-    if (values <= 0).any() or np.isinf(values).any():
-        raise ValueError("only positive finite numbers can be packed")
-    logs = np.log(values, where=np.isfinite(values), out=np.full(values.shape, np.nan))
+    if (values < 0).any() or np.isinf(values).any():
+        raise ValueError("only finite numbers >= 0 can be packed")
+    logs = np.log(values, where=values > 0, out=np.full(values.shape, np.nan))
     low, high = (float(np.nanmin(logs)), float(np.nanmax(logs))) if np.isfinite(logs).any() else (0.0, 0.0)
     codes = np.rint((logs - low) / ((high - low) or 1.0) * _STEPS)
-    whole = np.where(np.isfinite(codes), codes, _STEPS + 1).astype("<u2")
+    whole = np.where(np.isfinite(codes), codes, np.where(values == 0, _STEPS + 1, _STEPS + 2)).astype("<u2")
     return {"low": low, "high": high, "data": base64.b64encode(whole.tobytes()).decode()}
 
 
@@ -54,13 +54,16 @@ def lengths(n: int, design: int) -> list[int]:
     return sorted({design, *range(step, n, step), n} - set(range(design)))
 
 
+def _lengths(runs: EqualCost) -> list[int]:
+    return lengths(runs.n, int(runs.traces.proposed[runs.rows].argmax(axis=2).max()) or 1)
+
+
 def numbers(runs: EqualCost) -> dict[str, Any]:
     """Return all that the page needs, as JSON values: methods, problems, packed numbers, and the t quantiles.
 
     Raises BadInput where no problem and seed has a successful evaluation of every method.
     """
-    design = int(runs.traces.proposed[runs.rows].argmax(axis=2).max()) or 1
-    steps = lengths(runs.n, design)
+    steps = _lengths(runs)
     cost, error = _after(runs, steps)
     at_budget = _within(runs, BUDGETS)
     if not np.isfinite(at_budget).all(axis=2).any():
@@ -146,6 +149,6 @@ def caption(runs: EqualCost) -> str:
         f"of each. {intervals(runs.cells)} Left out: {plural(runs.absent, 'problem-seed pair')} without runs of "
         f"every method, {runs.zero:,} in which EI's error is 0, {runs.failed:,} in which all of EI's evaluations "
         f"failed.{left_aside(runs.sparse)} Flat data sets, on which {FLAT:.0%} or more of random configurations have "
-        f"one and the same error: {flat}. The page holds means over seeds at {len(lengths(runs.n, 5))} numbers of "
+        f"one and the same error: {flat}. The page holds means over seeds at {len(_lengths(runs))} numbers of "
         f"evaluations and {len(BUDGETS)} budgets, rounded to a ten-thousandth or so."
     )

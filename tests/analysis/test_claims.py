@@ -13,7 +13,18 @@ from analysis import REFERENCE
 from analysis.__main__ import main
 from analysis.claims import evaluate, table
 from analysis.claims.acquisitions import wrong_way
-from analysis.claims.verdicts import FAILS, HOLDS, PARTLY, UNDECIDED, Condition, Finding, Verdict
+from analysis.claims.verdicts import (
+    FAILS,
+    HOLDS,
+    PARTLY,
+    UNDECIDED,
+    Condition,
+    Evidence,
+    Finding,
+    Missing,
+    Verdict,
+    gained,
+)
 from analysis.report.sections import reasons
 from analysis.report.sections import table as headline_table
 from analysis.statistics import Estimate
@@ -415,3 +426,15 @@ def test_the_hypervolumes_written_are_claim_7s_whatever_else_was_run(tmp_path: P
     areas = pd.read_csv(tmp_path / "beside" / "claims" / "hypervolumes.csv")
     assert f"EI^alpha {(areas['lam'] - areas['alpha']).mean():.3f} [" in ours
     assert f"rivals stopped early as often: EI-cool {areas['eicool'].mean():.3f}, CEI minus that" in ours
+
+
+def test_the_cells_of_a_view_say_whether_it_may_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the flat data sets one is left; where random search leaves nothing to gain, no share of it is asked."""
+    monkeypatch.setattr(Evidence, "flat", ["coil2000", "hiva"])
+    with enough(3, 1):
+        found = verdict_on(1, records({Way("ei"): (100.0, 100.0), Way("eialpha", alpha=0.1): (48.0, 101.0)},
+                                      ("coil2000", "hiva", "wind")))  # fmt: skip
+    assert "means: holds" in found.why
+    assert "means without flat data sets: undecided, 1 data set only: a verdict needs 3" in found.why
+    with pytest.raises(Missing, match="there was nothing to gain"):
+        gained(pd.Series(dtype=float))

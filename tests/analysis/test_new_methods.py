@@ -12,7 +12,8 @@ from synthetic_records import Way, frame, on_disk
 
 import datasets
 from analysis.__main__ import main
-from analysis.new_methods import BELOW_EI, BUDGETS, HALVES, verdicts
+from analysis.equal_cost import EqualCost
+from analysis.new_methods import BELOW_EI, BUDGETS, HALVES, Half, verdicts
 from analysis.statistics import holm
 from datasets.errors import BadInput
 
@@ -98,3 +99,12 @@ def test_one_line_without_what_it_needs(tmp_path: Path) -> None:
     on_disk(tmp_path, GRID, WAYS[:-1], SEEDS, STEPS)
     with pytest.raises(BadInput, match="the registered test needs the method informed"):
         main(["new_methods", f"results_dir={tmp_path}", f"out_dir={tmp_path / 'out'}"])
+
+
+def test_a_data_set_without_a_cell_that_counts_decides_nothing() -> None:
+    """At a budget within which some method has no evaluation there: of the others the best family member is taken."""
+    error = np.full((3, len(BUDGETS), 2), np.nan)
+    error[1:, 0] = [[104.0, 102.0], [103.0, 102.0]]
+    half = Half("development", object.__new__(EqualCost), error, np.arange(3))
+    np.testing.assert_array_equal(half.column(BUDGETS[0], [0, 1]), [np.nan, 102.0, 102.0])
+    assert np.isnan(half.column(BUDGETS[1], [0, 1])).all()

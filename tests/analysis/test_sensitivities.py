@@ -11,8 +11,10 @@ from synthetic_records import Way, frame, on_disk
 from test_claims import DATASETS, records
 
 from analysis.__main__ import main
+from analysis.claims.verdicts import Condition, Finding
 from analysis.report import sections
-from analysis.sensitivities import CLAIMS_COMPARED, TEST, compare_settings, from_other_data, read
+from analysis.sensitivities import CLAIMS_COMPARED, TEST, _in_shared, compare_settings, from_other_data, read
+from analysis.statistics import Estimate
 from datasets.errors import BadInput
 from harness.records import read_traces
 
@@ -134,3 +136,13 @@ def test_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "all" / "base").rename(tmp_path / "elsewhere")
     with pytest.raises(BadInput, match="needs a folder 'base' of records to compare with; folders there: mine, wall"):
         read(tmp_path / "all")
+
+
+def test_a_view_that_one_side_lacks_changes_no_verdict() -> None:
+    own = Condition("time saved", Estimate(50.0, 49.0, 51.0), at_least=60.0)
+    held = Condition("time saved", Estimate(50.0, 49.0, 51.0), at_least=40.0)
+    base = Finding([held], "all", view="means", views=[Finding([own], "all", view="shares")])
+    assert base.word() == "holds only where"
+    shared = _in_shared(base, {"means"})
+    assert shared.word() == "holds" and "shares (not to be had under both)" in shared.why()
+    assert _in_shared(base, {"means", "shares"}).word() == base.word()

@@ -7,14 +7,16 @@
 
 const Statistics = (() => {
   const NONE = 65535;
+  const ZERO = 65534;
 
-  /** Numbers from 16 bits each, evenly spaced in the logarithm (front.py, `packed`); NaN for none. */
+  /** Numbers from 16 bits each, evenly spaced in the logarithm (front.py, `packed`); two more codes: none (NaN), zero. */
   function unpack({ low, high, data }) {
     const bytes = atob(data);
     const values = new Float64Array(bytes.length / 2);
     for (let k = 0; k < values.length; k++) {
       const code = bytes.charCodeAt(2 * k) + 256 * bytes.charCodeAt(2 * k + 1);
-      values[k] = code === NONE ? NaN : Math.exp(low + ((high - low) * code) / (NONE - 1));
+      const known = Math.exp(low + ((high - low) * code) / (ZERO - 1));
+      values[k] = code === NONE ? NaN : code === ZERO ? 0 : known;
     }
     return values;
   }
