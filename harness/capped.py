@@ -183,15 +183,17 @@ def minimise(
 
     Ends after `iterations` evaluations, when budget_s seconds of them are spent, or with nothing left to offer.
     path: where the record of `spec` is kept, written after each evaluation; one that is there is gone on with, for
-    problems on the whole space; others, whose evaluations are looked up, begin anew.
+    problems on the whole space; others, whose evaluations are looked up, begin anew, and what is there already is
+    written over only by a longer one.
     """
     own = {name: pa.float64() for name in problem.space.names}
     types = {name: pa.int64() if name in _INTEGERS else pa.string() if name == "status" else pa.float64()
              for name in COLUMNS}  # fmt: skip
     schema = pa.schema(list((types | own).items()))
     rows: list[dict[str, Any]] = []
-    if path is not None and isinstance(problem, ContinuousProblem) and is_done(path, read_record):
-        rows = read_record(path)[1].to_pylist()
+    kept = read_record(path)[1].to_pylist() if path is not None and is_done(path, read_record) else []
+    if isinstance(problem, ContinuousProblem):
+        rows = kept[:]
     for step, row in enumerate(rows):
         _offer(problem, step, n_initial)  # candidates are numbered as they are offered
         native = np.array([[row[name] for name in problem.space.names]])
@@ -210,7 +212,7 @@ def minimise(
         spent += outcome.cost_s
         values = (step, candidate, asked.cap_s, seconds, status, outcome.error, spent, asked.log_ei)
         rows.append(dict(zip(COLUMNS, values, strict=True)) | asked.settings)
-        if path is not None:
+        if path is not None and len(rows) > len(kept):
             write_record(path, rows, schema, dict(spec or {}))
     return rows
 
@@ -230,13 +232,22 @@ class ProgramProblem(ContinuousProblem):
     ) -> None:
         super().__init__(name, seed, n_candidates)
         self.space, self._native = space, np.empty((0, len(space)))
-        self._words, self._kappa_max_s = shlex.split(command), kappa_max_s
-        used = {field for word in self._words for _, field, _, _ in string.Formatter().parse(word) if field is not None}
+        self._kappa_max_s = kappa_max_s
+        try:
+            self._words = shlex.split(command)
+            fields = [field for word in self._words for _, field, _, _ in string.Formatter().parse(word)]
+        except ValueError as error:  # an open quote, a brace without its other
+            raise BadInput(f"command cannot be read ({error}): {command!r}; {{{{ stands for a brace") from None
+        used = {field for field in fields if field is not None}
         if not self._words or used - {"seed"} != set(space.names):
             raise BadInput(
                 f"command must use each of {', '.join('{' + n + '}' for n in space.names)} (and may use {{seed}}), "
                 f"got {command!r}"
             )
+        try:
+            self._filled(space.from_unit(np.zeros((1, len(space))))[0])
+        except (ValueError, LookupError, AttributeError) as error:
+            raise BadInput(f"command cannot be filled in ({error}): {command!r}") from None
 
     def measure(self, x: Float[np.ndarray, " d"]) -> Evaluation:
         """Run the program with the native values `x` for at most kappa_max_s."""
@@ -246,11 +257,14 @@ class ProgramProblem(ContinuousProblem):
         """Run the program, which the kernel ends after `cap_s` CPU seconds."""
         return self._run(self._native[candidate - self._first], min(cap_s, self._kappa_max_s))
 
-    def _run(self, x: Float[np.ndarray, " d"], cap_s: float) -> Evaluation:
+    def _filled(self, x: Float[np.ndarray, " d"]) -> list[str]:
         values: dict[str, Any] = {"seed": self._seed}
         for parameter, value in zip(self.space.parameters, x, strict=True):
             values[parameter.name] = int(value) if parameter.integer else np.float32(value)
-        outcome = sandbox.program([word.format(**values) for word in self._words], cap_s)
+        return [word.format(**values) for word in self._words]
+
+    def _run(self, x: Float[np.ndarray, " d"], cap_s: float) -> Evaluation:
+        outcome = sandbox.program(self._filled(x), cap_s)
         ended = {sandbox.DONE: OK if outcome.value == 0 else FAILED, sandbox.CAPPED: TIMEOUT, sandbox.HUNG: TIMEOUT}
         status, nan = ended.get(outcome.status, FAILED), math.nan
         error = 0.0 if status == OK else nan

@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from harness.errors import BadInput, positive, whole
 from harness.interop.rivals import Rival, Run
+from harness.space import XGBOOST_SPACE, Parameter, SearchSpace
 
 
 class Asha(Rival):
@@ -24,20 +25,25 @@ class Asha(Rival):
 
     def __init__(self, fidelity: str = "n_estimators", eta: int = 4, least: float = 1.0) -> None:
         self._fidelity, self._eta, self._least = fidelity, whole("eta", eta, 2), positive("least", least)
+        self._rounds(XGBOOST_SPACE)
 
     def start(self, run: Run) -> None:
         """Lay out the rungs; raises BadInput for a space without the fidelity, or without so little of it."""
-        if self._fidelity not in run.space.names:
-            raise BadInput(f"fidelity must be one of {', '.join(run.space.names)}, got {self._fidelity}")
-        self._run, self._rng = run, np.random.Generator(np.random.PCG64(run.seed))
-        p = run.space.parameters[run.space.names.index(self._fidelity)]
-        if not p.low <= self._least <= p.high:
-            raise BadInput(f"least must be {self._fidelity} from {p.low:g} to {p.high:g}, got {self._least:g}")
+        self._run, self._rng, p = run, np.random.Generator(np.random.PCG64(run.seed)), self._rounds(run.space)
         steps = math.floor(math.log(p.high / self._least, self._eta) + 1e-9)
         self._rungs = [p.high / self._eta**k for k in range(steps, -1, -1)]
         self._points: list[Float[np.ndarray, " d"]] = []
         self._asked: tuple[int, int] | None = None
         self._restart()
+
+    def _rounds(self, space: SearchSpace) -> Parameter:
+        """Return the parameter that is the fidelity; raises BadInput for a space without it, or without so little."""
+        if self._fidelity not in space.names:
+            raise BadInput(f"fidelity must be one of {', '.join(space.names)}, got {self._fidelity}")
+        p = space.parameters[space.names.index(self._fidelity)]
+        if not p.low <= self._least <= p.high:
+            raise BadInput(f"least must be {self._fidelity} from {p.low:g} to {p.high:g}, got {self._least:g}")
+        return p
 
     def _restart(self) -> None:
         self._errors: list[dict[int, float]] = [{} for _ in self._rungs]  # by rung and configuration

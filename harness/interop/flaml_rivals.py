@@ -1,6 +1,6 @@
 """FLAML's cost-frugal optimizers: CFO, a local search from cheap points, and BlendSearch, which adds a global one."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jaxtyping import Float
@@ -13,8 +13,9 @@ from harness.interop.rivals import Rival, Run
 class Flaml(Rival):
     """A searcher of FLAML. It starts where training is cheap: `cheap`, values of parameters by name.
 
-    It is told the outcome under the configuration that it asked for. The run's initial design is handed to it as points
-    evaluated before.
+    needs: distributions that it needs besides FLAML.
+    It is told the outcome under the configuration that it asked for, and nothing of the run's initial design: given
+    points evaluated before, a searcher begins at the best of them, at a cost of its own making, and not at `cheap`.
     Sources: Wu, Wang and Huang 2021, "Frugal optimization for cost-related hyperparameters" (CFO); Wang, Wu, Huang and
     Saied 2021, "Economical hyperparameter optimization with blended search strategy" (BlendSearch).
     """
@@ -22,19 +23,18 @@ class Flaml(Rival):
     packages = ("flaml",)
     searchers = ("CFO", "BlendSearch")
 
-    def __init__(self, searcher: str, cheap: Mapping[str, float] | None = None) -> None:
+    def __init__(self, searcher: str, cheap: Mapping[str, float] | None = None, needs: Sequence[str] = ()) -> None:
         if searcher not in self.searchers:
             raise BadInput(f"searcher must be one of {', '.join(self.searchers)}, got {searcher}")
         self._name, self._cheap = searcher, dict(cheap or {})
 
     def start(self, run: Run) -> None:
-        """Take the run; the searcher is made at the first question, when the initial design is known."""
+        """Take the run; the searcher is made at the first question."""
         unknown = [name for name in self._cheap if name not in run.space.names]
         if unknown:
             raise BadInput(f"cheap must name parameters among {', '.join(run.space.names)}, got {unknown[0]}")
         self._run, self._count = run, 0
         self._searcher: Any = None
-        self._told: list[tuple[dict[str, Any], float]] = []
         self._asked: tuple[str, dict[str, Any]] | None = None
 
     def _make(self) -> Any:
@@ -55,8 +55,6 @@ class Flaml(Rival):
             mode="min",
             space=space,
             low_cost_partial_config=self._cheap,
-            points_to_evaluate=[values for values, _ in self._told],
-            evaluated_rewards=[error for _, error in self._told],
             cost_attr="cost",
             seed=self._run.seed % 2**31,
         )
@@ -76,10 +74,9 @@ class Flaml(Rival):
         raise RuntimeError(f"{self._name} suggests nothing any more")
 
     def tell(self, x: Float[ndarray, " d"], error: float, cost_s: float) -> None:
-        """End the trial that was asked for; what nobody asked for is told when the searcher is made."""
+        """End the trial that was asked for; what nobody asked for is not told."""
         asked, self._asked = self._asked, None
         if asked is None:
-            self._told.append((self._run.values(x), error))
             return
         trial, config = asked
         result = {"error": error, "cost": cost_s, **{f"config/{name}": value for name, value in config.items()}}

@@ -12,6 +12,8 @@ from jaxtyping import Float
 from harness.errors import BadInput
 from harness.interop.rivals import Rival, Run
 
+_SOURCES = ("optuna", "optuna_integration", "harness")  # a setting must not run what `allow_targets` is not asked about
+
 
 class OptunaRival(Rival):
     """A study of Optuna whose trials are what was evaluated, with its cost as the user attribute `cost`.
@@ -33,6 +35,11 @@ class OptunaRival(Rival):
         needs: Sequence[str] = (),
     ) -> None:
         self._arguments, self._as_asked = dict(arguments or {}), as_asked
+        if ":" in sampler and sampler.split(":")[0].split(".")[0] not in _SOURCES:
+            raise BadInput(
+                f"sampler must be one of Optuna's or of the packages {', '.join(_SOURCES)}, got {sampler}: one of your "
+                "own is a class with ask and tell, in an optimizer file of its own"
+            )
         try:
             self._sampler = pkgutil.resolve_name(sampler if ":" in sampler else f"optuna.samplers:{sampler}")
             self._make(0)

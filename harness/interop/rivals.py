@@ -8,7 +8,7 @@ Source of `observe_and_suggest`: Pineda Arango, Jomaa, Wistuba and Grabocka 2021
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
@@ -144,8 +144,9 @@ class OutsideOptimizer(Optimizer):
         words = seed_sequence(self._seed, "rival", self._name, problem.name).generate_state(1)
         if start := getattr(self._rival, "start", None):
             start(Run(problem.space, int(words[0] >> 1), *self._plan))
-        self._placed = problem.anywhere and not self._suggests
-        return _Placing(problem, self) if self._placed else problem
+        nearest = getattr(problem, "nearest", None)
+        self._placed = not self._suggests and (problem.anywhere or nearest is not None)
+        return _Placing(problem, self, problem.place if problem.anywhere else nearest) if self._placed else problem
 
     def tell(self, x: Float[np.ndarray, " d"], evaluation: Evaluation) -> None:
         """Pass the evaluation on; failures wait for an error that stands for theirs."""
@@ -186,8 +187,11 @@ class OutsideOptimizer(Optimizer):
         return Proposal(i, nan, nan, nan, nan, None, fit_ms=0.0, propose_ms=1e3 * spent_s)
 
     def _suggested(self, candidates: Points) -> int:
-        """Return the index that `observe_and_suggest` chooses; raises ValueError for what is no row left."""
-        began, X, y = clock_s(), np.array(self._X), np.array(self._y)[:, None]
+        """Return the index that `observe_and_suggest` chooses; raises ValueError for what is no row left.
+
+        HPO-B's methods maximise: y is minus the error.
+        """
+        began, X, y = clock_s(), np.array(self._X), -np.array(self._y)[:, None]
         chosen = self._rival.observe_and_suggest(X, y, candidates)
         self._spent_s += clock_s() - began
         found = np.asarray(chosen).ravel()
@@ -198,12 +202,12 @@ class OutsideOptimizer(Optimizer):
 
 
 class _Placing(WrappedProblem):
-    """A problem that offers what the rival asks for, and nothing else."""
+    """A problem that offers what the rival asks for, or the row left that is nearest to it, and nothing else."""
 
-    def __init__(self, problem: Problem, optimizer: OutsideOptimizer) -> None:
+    def __init__(self, problem: Problem, optimizer: OutsideOptimizer, offer: Callable[[Points], Candidates]) -> None:
         super().__init__(problem)
-        self._optimizer = optimizer
+        self._optimizer, self._offer = optimizer, offer
 
     def candidates(self, step: int) -> Candidates:
-        """Return the rival's point alone."""
-        return self._problem.place(self._optimizer.place()[None])
+        """Return that point alone."""
+        return self._offer(self._optimizer.place()[None])

@@ -116,6 +116,16 @@ def test_an_interrupted_run_goes_on_to_the_same_record(tmp_path: Path) -> None:
     np.testing.assert_equal(rows, whole)
 
 
+def test_a_longer_record_is_not_written_over_by_a_run_that_begins_anew(tmp_path: Path) -> None:
+    """Evaluations that are looked up are not gone on with; a rerun that is cut short leaves what was finished."""
+    spec = {"problem": "known", "seed": 0}
+    path = tmp_path / f"whole-{spec_hash(spec)}.parquet"
+    run(WrappedProblem(Known()), 1.3, path=path, spec=spec)
+    before = path.read_bytes()
+    run(WrappedProblem(Known()), 1.3, path=path, spec=spec, iterations=9)
+    assert path.read_bytes() == before and read_record(path)[1].num_rows == 25
+
+
 def test_a_program_of_ones_own_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "solve.py").write_text(SOLVE)
     own = [
@@ -136,6 +146,8 @@ def test_a_program_of_ones_own_on_the_command_line(tmp_path: Path, capsys: pytes
     assert main(own) == 0 and path.stat().st_mtime_ns == before
     for change, message in (
         ('command="./solve {y}"', r"command must use each of \{x\}, \{fail\}"),
+        ('command="./solve {x} {fail} {"', "command cannot be read"),
+        ('command="./solve {x:d} {fail}"', "command cannot be filled in"),
         ("parameters=null", "command needs parameters"),
         ("parameters={x:{low:3,high:1}}", "is no range"), ("slack=0.5", "slack must be a number >= 1"),
     ):  # fmt: skip

@@ -17,6 +17,7 @@ from harness.interop.rivals import OutsideOptimizer, Run
 from harness.problem import FAILED, Evaluation
 from harness.space import XGBOOST_SPACE, Parameter, SearchSpace
 from harness.study import Stopped
+from tabular_cache.table import read_table
 
 PROBLEM = ("dataset=[abalone,wind]", "pipeline=[clean]", "seeds=[0]")
 MINE = """
@@ -130,6 +131,9 @@ def test_settings_that_make_no_sense_are_refused_in_a_line(outside: tuple[str, s
         (["optimizer=nobody"], "unknown optimizer 'nobody'; allowed: asha"),
         (["optimizer=asha", "optimizer.eta=1"], "eta must be a whole number >= 2, got 1"),
         (["optimizer=asha", "optimizer.least=0"], "least must be a number > 0, got 0"),
+        (["optimizer=asha", "optimizer.least=0.5"], "least must be n_estimators from 1 to 256, got 0.5"),
+        (["optimizer=asha", "optimizer.fidelity=foo"], "fidelity must be one of"),
+        (["optimizer=tpe", "optimizer.sampler=my.pkg:Sampler"], "sampler must be one of Optuna's or of the packages"),
         (["optimizer=asha", "+optimizer.speed=1"], "Asha has no setting 'speed'"),
         (["optimizer=ei", *outside], "ei is the name of an acquisition of the project"),
         (["optimizer=first", outside[0]], "it would run as code; if you trust it"),
@@ -213,6 +217,44 @@ def test_smacs_forest_is_its_facades_but_for_room_and_threads() -> None:
     theirs = smac.HyperparameterOptimizationFacade.get_model(rival._smac.scenario)
     own, kept = rival._smac._model._rf_opts, {**theirs._rf_opts, "max_leaf_nodes": 1024, "n_jobs": 1}
     assert own == kept
+
+
+def test_smacs_first_choice_is_its_models() -> None:
+    pytest.importorskip("smac", reason="needs the extra `rivals`")
+    from harness.interop.smac_rival import Smac
+
+    rival, rng = Smac(random=0.0), np.random.default_rng(0)
+    rival.start(Run(ROUNDS, 3, 100, 5, None))
+    for _ in range(5):
+        rival.tell(rng.random(2), float(rng.random()), 1.0)
+    rival.ask()
+    assert rival._asked.config.origin.startswith("Acquisition Function Maximizer")
+
+
+@pytest.mark.parametrize("searcher", ["CFO", "BlendSearch"])
+def test_flaml_starts_where_training_is_cheap(searcher: str) -> None:
+    pytest.importorskip("flaml", reason="needs the extra `rivals`")
+    from harness.interop.flaml_rivals import Flaml
+
+    rival = Flaml(searcher, {"n_estimators": 1, "max_depth": 1})
+    rival.start(Run(XGBOOST_SPACE, 3, 100, 5, None))
+    for x in np.random.default_rng(0).random((5, 7)):
+        rival.tell(x, float(x.sum()), 50.0)
+    first = XGBOOST_SPACE.from_unit(rival.ask()[None])[0]
+    assert first[list(XGBOOST_SPACE.names).index("n_estimators")] == 1.0
+    assert first[list(XGBOOST_SPACE.names).index("max_depth")] == 1.0
+
+
+def test_on_a_table_the_nearest_of_all_rows_left_is_evaluated(tmp_path: Path, outside: tuple[str, str]) -> None:
+    """Not only of those that the project's own methods would be offered at that step."""
+    found = run(tmp_path, "optimizer=corner", "evaluator.max_candidates=20", *outside)
+    table, mine = read_table("wind/clean"), found[found["dataset"] == "wind"]
+    left = table.measured.copy()
+    for step, candidate in zip(mine["step"], mine["candidate"], strict=True):
+        rows = np.flatnonzero(left)
+        if step >= 5:
+            assert candidate == rows[np.square(table.unit[rows] - 0.9).sum(axis=1).argmin()]
+        left[candidate] = False
 
 
 @pytest.mark.parametrize("name", options("optimizer"))
