@@ -144,9 +144,9 @@ class OutsideOptimizer(Optimizer):
         words = seed_sequence(self._seed, "rival", self._name, problem.name).generate_state(1)
         if start := getattr(self._rival, "start", None):
             start(Run(problem.space, int(words[0] >> 1), *self._plan))
-        nearest = getattr(problem, "nearest", None)
-        self._placed = not self._suggests and (problem.anywhere or nearest is not None)
-        return _Placing(problem, self, problem.place if problem.anywhere else nearest) if self._placed else problem
+        offer = problem.place if problem.anywhere else getattr(problem, "nearest", None)
+        self._placed = not self._suggests and offer is not None
+        return _Placing(problem, self, offer) if self._placed and offer is not None else problem
 
     def tell(self, x: Float[np.ndarray, " d"], evaluation: Evaluation) -> None:
         """Pass the evaluation on; failures wait for an error that stands for theirs."""
