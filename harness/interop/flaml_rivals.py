@@ -13,9 +13,9 @@ from harness.interop.rivals import Rival, Run
 class Flaml(Rival):
     """A searcher of FLAML. It starts where training is cheap: `cheap`, values of parameters by name.
 
+    It gets the outcome under the configuration that it asked for, and nothing of the run's initial design: given points
+    evaluated before, a searcher begins at the best of them, at a cost of its own making, and not at `cheap`.
     needs: distributions that it needs besides FLAML.
-    It is told the outcome under the configuration that it asked for, and nothing of the run's initial design: given
-    points evaluated before, a searcher begins at the best of them, at a cost of its own making, and not at `cheap`.
     Sources: Wu, Wang and Huang 2021, "Frugal optimization for cost-related hyperparameters" (CFO); Wang, Wu, Huang and
     Saied 2021, "Economical hyperparameter optimization with blended search strategy" (BlendSearch).
     """
@@ -74,7 +74,7 @@ class Flaml(Rival):
         raise RuntimeError(f"{self._name} suggests nothing any more")
 
     def tell(self, x: Float[ndarray, " d"], error: float, cost_s: float) -> None:
-        """End the trial that was asked for; what nobody asked for is not told."""
+        """End the trial that was asked for; what nobody asked for is left out."""
         asked, self._asked = self._asked, None
         if asked is None:
             return

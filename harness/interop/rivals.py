@@ -144,9 +144,9 @@ class OutsideOptimizer(Optimizer):
         words = seed_sequence(self._seed, "rival", self._name, problem.name).generate_state(1)
         if start := getattr(self._rival, "start", None):
             start(Run(problem.space, int(words[0] >> 1), *self._plan))
-        offer = problem.place if problem.anywhere else getattr(problem, "nearest", None)
-        self._placed = not self._suggests and offer is not None
-        return _Placing(problem, self, offer) if self._placed and offer is not None else problem
+        own = None if self._suggests else problem.place if problem.anywhere else getattr(problem, "nearest", None)
+        self._placed = own is not None
+        return problem if own is None else _Placing(problem, self, own)
 
     def tell(self, x: Float[np.ndarray, " d"], evaluation: Evaluation) -> None:
         """Pass the evaluation on; failures wait for an error that stands for theirs."""

@@ -40,7 +40,7 @@ class Smac(Rival):
                 space.add(Integer(p.name, (int(p.low), int(p.high)), log=p.log))
             else:
                 space.add(Float(p.name, (p.low, p.high), log=p.log))
-        told = [Configuration(space, values=values) for values, _, _ in self._told]  # none of SMAC's own besides
+        design = [Configuration(space, values=values) for values, _, _ in self._told]  # none of SMAC's own besides
         self._folder = tempfile.TemporaryDirectory(prefix="smac-")
         scenario = Scenario(
             space, deterministic=True, n_trials=10**6, seed=self._run.seed % 2**31, output_directory=self._folder.name
@@ -49,7 +49,7 @@ class Smac(Rival):
             scenario,
             lambda config, seed: 0.0,  # never called: trials are asked for and told
             model=self._forest(scenario),
-            initial_design=Facade.get_initial_design(scenario, n_configs=0, additional_configs=told),
+            initial_design=Facade.get_initial_design(scenario, n_configs=0, additional_configs=design),
             random_design=Facade.get_random_design(scenario, probability=self._random),
             logging_level=False,
             overwrite=True,
