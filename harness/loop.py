@@ -263,7 +263,8 @@ def run(
             candidate, proposal = begun[len(trace)]
             offered, index = problem.offer(len(trace), candidate), 0
         else:
-            offered = problem.candidates(len(trace))
+            offer = problem.candidates if optimizer.uses_models else problem.all_candidates
+            offered = offer(len(trace))
             if not len(offered.ids):
                 trace.exhausted = True
                 break

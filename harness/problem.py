@@ -128,6 +128,10 @@ class Problem(ABC):
     def candidates(self, step: int) -> Candidates:
         """Return the points on offer at `step` (0-based, counted with the initial design); m = 0 ends the run."""
 
+    def all_candidates(self, step: int) -> Candidates:
+        """Return what an optimizer chooses from that predicts nothing: those on offer, or more where there are more."""
+        return self.candidates(step)
+
     def offer(self, step: int, candidate: int) -> Candidates:
         """Return, of the points on offer at `step`, the one of that id: what a run chose that is to be repeated.
 
@@ -190,6 +194,10 @@ class WrappedProblem(Problem):
     def candidates(self, step: int) -> Candidates:
         """Return the problem's candidates."""
         return self._problem.candidates(step)
+
+    def all_candidates(self, step: int) -> Candidates:
+        """Return the problem's candidates, all of them."""
+        return self._problem.all_candidates(step)
 
     def evaluate(self, candidate: int) -> Evaluation:
         """Return the problem's answer."""

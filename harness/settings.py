@@ -4,6 +4,7 @@ import csv
 import inspect
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import product
@@ -111,6 +112,7 @@ def read_budgets(path: Path) -> dict[str, float]:
 PARAMETERS = ("lam", "alpha")
 PARTS, PARTS_GROUPS = "parts", ("surrogate", "cost_model", *OPTIONAL)  # components that an acquisition may bring along
 OPTIMIZER = "optimizer"  # the group of those from elsewhere
+OURS = ("surrogate", "cost_model", "utility", "error_scale", "cost_statistic", "censored_costs")  # which these never see
 
 
 @cache
@@ -285,7 +287,8 @@ def _methods(
 ) -> list[Method]:
     given = [name for name in PARAMETERS if cfg[name] is not None]
     if OPTIMIZER in cfg:
-        idle = ["+acq"] if "acq" in cfg else given
+        named = [re.split("[=.@]", override.lstrip("+~"), maxsplit=1)[0] for override in overrides]
+        idle = ["+acq"] if "acq" in cfg else given + [name for name in named if name in OURS]
         if idle:
             raise BadInput(f"{idle[0]} is set, but optimizer={cfg.optimizer.name} chooses by itself: leave one out")
         return [rival_method(cfg, allowed)]

@@ -75,7 +75,14 @@ class ReplayProblem(Problem):
 
     def candidates(self, step: int) -> Candidates:
         """Return the unevaluated rows; beyond `max_candidates`, a seeded draw and the incumbent's neighbours."""
-        ids = self._draw(step) if self._left > self._max else np.flatnonzero(self._free)
+        if self._left <= self._max:
+            return self.all_candidates(step)
+        ids = self._draw(step)
+        return Candidates(ids, self._table.unit.take(ids, axis=0))
+
+    def all_candidates(self, step: int) -> Candidates:
+        """Return the unevaluated rows, however many: to random search, the incumbent's neighbours are as any others."""
+        ids = np.flatnonzero(self._free)
         return Candidates(ids, self._table.unit.take(ids, axis=0))
 
     def offer(self, step: int, candidate: int) -> Candidates:

@@ -211,3 +211,7 @@ class _Placing(WrappedProblem):
     def candidates(self, step: int) -> Candidates:
         """Return that point alone."""
         return self._offer(self._optimizer.place()[None])
+
+    def all_candidates(self, step: int) -> Candidates:
+        """Return that point alone."""
+        return self.candidates(step)

@@ -128,6 +128,8 @@ def test_settings_that_make_no_sense_are_refused_in_a_line(outside: tuple[str, s
     for settings, why in (
         (["optimizer=asha", "+acq=ei"], "+acq is set, but optimizer=asha chooses by itself"),
         (["optimizer=asha", "lam=0.1"], "lam is set, but optimizer=asha chooses by itself"),
+        (["optimizer=asha", "error_scale=log"], "error_scale is set, but optimizer=asha chooses by itself"),
+        (["optimizer=asha", "surrogate=rf"], "surrogate is set, but optimizer=asha chooses by itself"),
         (["optimizer=nobody"], "unknown optimizer 'nobody'; allowed: asha"),
         (["optimizer=asha", "optimizer.eta=1"], "eta must be a whole number >= 2, got 1"),
         (["optimizer=asha", "optimizer.least=0"], "least must be a number > 0, got 0"),

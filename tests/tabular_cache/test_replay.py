@@ -59,6 +59,7 @@ def test_too_many_rows_are_drawn_from_with_the_incumbents_neighbours(folder: Pat
     others = np.setdiff1d(np.arange(len(table)), [best])
     order = others[np.argsort(np.square(table.unit[others] - table.unit[best]).sum(axis=1))]
     assert set(order[:9]) <= set(offer)
+    assert np.array_equal(problem.all_candidates(6).ids, others), "what predicts nothing chooses among all rows"
 
 
 def test_rows_that_the_build_cut_short_are_not_replayed(tmp_path: Path) -> None:
