@@ -112,7 +112,7 @@ def read_budgets(path: Path) -> dict[str, float]:
 PARAMETERS = ("lam", "alpha")
 PARTS, PARTS_GROUPS = "parts", ("surrogate", "cost_model", *OPTIONAL)  # components that an acquisition may bring along
 OPTIMIZER = "optimizer"  # the group of those from elsewhere
-OURS = ("surrogate", "cost_model", "utility", "error_scale", "cost_statistic", "censored_costs")  # which these never see
+OURS = ("surrogate", "cost_model", "utility", "error_scale", "cost_statistic", "censored_costs")  # they see none
 
 
 @cache

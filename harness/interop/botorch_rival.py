@@ -17,7 +17,7 @@ class CostWeightedLogEI(Rival):
     inverse cost. Sources: Ament et al. 2023, "Unexpected improvements to expected improvement"; Snoek et al. 2012.
     """
 
-    packages = ("botorch", "torch")
+    packages = ("botorch", "gpytorch", "linear-operator", "torch")
 
     def __init__(self, exponent: float = 1.0, restarts: int = 4, raw: int = 128, samples: int = 128) -> None:
         self._exponent = number("exponent", exponent, "a number >= 0", 0.0)
@@ -57,7 +57,7 @@ class CostWeightedLogEI(Rival):
 
             d = X.shape[1]
             bounds = torch.stack([torch.zeros(d), torch.ones(d)]).double()
-            options = {"maxiter": 50}
+            options: dict[str, bool | float | int | str] = {"maxiter": 50}
             found, _ = optimize_acqf(
                 Weighted(error), bounds, q=1, num_restarts=self._restarts, raw_samples=self._raw, options=options
             )

@@ -1,6 +1,7 @@
 """SMAC3 as an optimizer of this benchmark: its facade for hyperparameters (a random forest and log EI)."""
 
 import tempfile
+from pathlib import Path
 from typing import Any
 
 from jaxtyping import Float
@@ -42,9 +43,8 @@ class Smac(Rival):
                 space.add(Float(p.name, (p.low, p.high), log=p.log))
         design = [Configuration(space, values=values) for values, _, _ in self._told]  # none of SMAC's own besides
         self._folder = tempfile.TemporaryDirectory(prefix="smac-")
-        scenario = Scenario(
-            space, deterministic=True, n_trials=10**6, seed=self._run.seed % 2**31, output_directory=self._folder.name
-        )
+        folder, seed = Path(self._folder.name), self._run.seed % 2**31
+        scenario = Scenario(space, deterministic=True, n_trials=10**6, seed=seed, output_directory=folder)
         smac = Facade(
             scenario,
             lambda config, seed: 0.0,  # never called: trials are asked for and told

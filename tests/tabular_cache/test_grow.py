@@ -482,7 +482,8 @@ def test_the_shipped_plan_is_that_of_the_shipped_tables() -> None:
     assert cost == sorted(cost, reverse=True)
     most = [max(n for p, n in itertools.chain(*plan.stages.values()) if p == problem and n) for problem in tables]
     assert min(most) == 1024
-    changed = {problem for problem in tables if problem.startswith("letters/")}
+    same = {"letters/log_pca", "letters/quadratic"}  # whose tables were measured on today's data
+    changed = {problem for problem in tables if problem.startswith("letters/")} - same
     assert set(plan.anew) == changed | {f"{d}/{p}" for d in ("coil2000", "mtp") for p in ("quantile_pca", "log_pca")}
     dearest = set(list(plan.cost_s)[:40])
     assert {p for p, _ in next(iter(plan.stages.values()))} == set(tables) - dearest - set(plan.anew)
