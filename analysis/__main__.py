@@ -288,7 +288,7 @@ def do_leaderboard(arguments: Arguments) -> int:
     for track, reason in why.items():
         print(f"error: the {track} track was left out: {reason}", file=sys.stderr)
     drawn = leaderboard.draw(found, leaderboard.milliseconds(read_timings(folder)), arguments.out_dir)
-    print(leaderboard.write(drawn, found, arguments.out_dir))
+    print(leaderboard.write(drawn, found, folder, arguments.out_dir))
     print_files({"leaderboard": drawn})
     return SOME_FAILED if why else 0
 

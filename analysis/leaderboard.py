@@ -25,7 +25,9 @@ from analysis.traces import EI, Judge, collect, short
 from datasets.errors import BadInput
 from datasets.files import write_atomically
 from harness.config import options
+from tabular_cache.live_truth import CONFIRMED_FILE
 
+CONFIRM = "python -m tabular_cache confirm results_dir=results-leaderboard 'dataset=[...]'"
 TRACKS = {"replay": "discrete", "surface": "continuous"}
 PAPERS = ("eialpha", "eipu", "cei", "eicool")  # the paper's rules, by `acq`
 _SHOWN = (20.0, 60.0, 100.0)  # percent of EI's cost, of the tables' columns
@@ -140,13 +142,18 @@ def draw(found: Mapping[str, EqualCost], thinking_ms: pd.Series, out_dir: Path) 
         return save(figure, "leaderboard", caption, numbers, out_dir)
 
 
-def write(drawn: Drawn, found: Mapping[str, EqualCost], out_dir: Path) -> Path:
-    """Write leaderboard.md, per track who is ahead of whom and a table, under the figure's caption; return the path."""
+def write(drawn: Drawn, found: Mapping[str, EqualCost], results: Path, out_dir: Path) -> Path:
+    """Write leaderboard.md, per track who is ahead of whom and a table, under the figure's caption; return the path.
+
+    results: the folder of the records, which may hold what `python -m tabular_cache confirm` trained of their choices.
+    """
     parts = ["# Leaderboard", f"{drawn.caption} The figure is leaderboard.png, its numbers leaderboard.csv."]
     for track, runs in found.items():
         part = drawn.numbers[drawn.numbers["track"] == track]
         own = runs.traces.runs.drop_duplicates("method").set_index("method")["acq"].astype(str)
         parts += [f"## {track.capitalize()} track", *(_result(part, own, budget) for budget in _SHOWN), _table(part)]
+        if track == TRACKS["surface"]:
+            parts.append(_measured(results / CONFIRMED_FILE))
     path = out_dir / "leaderboard.md"
     write_atomically(path, ("\n\n".join(p for p in parts if p) + "\n").encode())
     return path
@@ -188,6 +195,31 @@ def _table(part: pd.DataFrame) -> str:
     for column, heading in (("rank", "rank"), ("p_ei", "p against EI"), ("evaluations", "evaluations"), ("ms", "ms")):
         shown[heading] = ["-" if np.isnan(v) else format_number(v) for v in last[column]]
     return markdown_table(shown)
+
+
+def _measured(path: Path) -> str:
+    """Return how far surfaces are from live trainings of what runs chose in the end, or how to find out.
+
+    Those of methods without a training of some cell count without that cell.
+    """
+    if not path.exists():
+        return f"How far the surfaces are off is unknown: `{CONFIRM}` trains what runs on some problems chose."
+    rows = pd.read_csv(path).dropna(subset="error")
+    rows["off"] = 100 * (rows["error"] / rows["told_error"] - 1)
+    off = rows.pivot_table(index=["dataset", "pipeline", "seed"], columns="method", values="off")
+    dataset = pd.factorize(off.index.get_level_values("dataset"))[0]
+    means = dict(zip(("off", "low", "high"), over_datasets(off.to_numpy(), dataset), strict=True))
+    shown = pd.DataFrame(means, index=off.columns).sort_values("off")
+    problems = off.index.to_frame()[["dataset", "pipeline"]].drop_duplicates()
+    table = pd.DataFrame({"method": [short(str(method)) for method in shown.index]})
+    table["measured minus said (%)"] = format_intervals(shown)
+    return (
+        f"**Trained live**: what {plural(len(rows), 'run')} on surfaces of {plural(len(problems), 'problem')} of "
+        f"{plural(problems['dataset'].nunique(), 'data set')} chose in "
+        f"the end. The measured error differs from what the surface said by {rows['off'].abs().median():.2g} % in the "
+        "median; below, means over data sets with their 95 % t intervals, positive where the surface promised too "
+        f"much.\n\n{markdown_table(table)}"
+    )
 
 
 def _described(track: str, runs: EqualCost, part: pd.DataFrame) -> str:

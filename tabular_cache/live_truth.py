@@ -59,7 +59,8 @@ class Choice:
 def choices(results: Path, problems: set[tuple[str, str]]) -> pd.DataFrame:
     """Return one row per run on `problems` in `results`: what it chose at the end, what it saw there, how to train it.
 
-    Raises BadInput without such runs, and for those that saw something else than what is measured here.
+    Where some ran on surfaces, those on rows are left out: what they saw was measured. Raises BadInput without such
+    runs, and for those that saw something else than what is measured here.
     """
     frame = read_traces(results)
     asked = [pair in problems for pair in zip(frame["dataset"], frame["pipeline"], strict=True)]
@@ -67,6 +68,8 @@ def choices(results: Path, problems: set[tuple[str, str]]) -> pd.DataFrame:
     if frame.empty:
         raise BadInput(f"no runs of these problems in {results}")
     every = {spec_hash(spec): spec for spec in specs(results)}
+    how = frame["spec"].astype(str).map({name: spec["evaluator"] for name, spec in every.items()})
+    frame = frame[how != "replay"] if (how == "surface").any() else frame
     ways = {name: _way(every[name]) for name in dict.fromkeys(frame["spec"])}
     best = frame.loc[frame.groupby(RUN, observed=True)["error"].idxmin()].copy()
     best["tree_method"], best["split_seed"] = zip(*(ways[spec] for spec in best["spec"]), strict=True)

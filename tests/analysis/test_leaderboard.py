@@ -70,6 +70,28 @@ def test_both_tracks_with_other_peoples_optimizers(tmp_path: Path, capsys: pytes
     assert "make leaderboard" in sections.leaderboard(tmp_path)[0].text[0]
 
 
+def test_choices_on_surfaces_that_were_trained_live(tmp_path: Path) -> None:
+    """The surface promised 5 % too little for tpe on one data set and 10 % on the other, nothing on a third seed."""
+    results = tmp_path / "results"
+    on_disk(results, GRID, WAYS, SEEDS, STEPS, evaluator="surface")
+    command = ["leaderboard", f"results_dir={results}", f"out_dir={tmp_path / 'out'}"]
+    assert main(command) == 0
+    assert "How far the surfaces are off is unknown" in (tmp_path / "out/leaderboard.md").read_text()
+    cell = {"pipeline": "clean", "told_error": 0.2, "seed": 0}
+    rows = [
+        {**cell, "dataset": "wind", "method": "tpe", "error": 0.19},
+        {**cell, "dataset": "hiva", "method": "tpe", "error": 0.18},
+        {**cell, "dataset": "hiva", "method": "ei", "error": 0.2},
+        {**cell, "dataset": "hiva", "method": "ei", "error": None, "seed": 1},
+    ]
+    pd.DataFrame(rows).to_csv(results / "confirmed.csv", index=False)
+    assert main(command) == 0
+    text = (tmp_path / "out/leaderboard.md").read_text()
+    low, high = stats.ttest_1samp([-5.0, -10.0], 0.0).confidence_interval(0.95)
+    assert f"| tpe | -7.5 [{low:.1f}, {high:.1f}] |" in text and "| EI | 0.0 |" in text
+    assert "3 runs on surfaces of 2 problems of 2 data sets" in text and "by 5 % in the median" in text
+
+
 def test_one_line_where_there_is_no_track_or_no_ei() -> None:
     with pytest.raises(BadInput, match="needs the method ei"):
         tracks(frame(GRID, WAYS[1:], SEEDS, STEPS), {})

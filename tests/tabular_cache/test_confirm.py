@@ -126,6 +126,11 @@ def test_a_lost_training_loses_no_other(
     assert [choice.tree_method for choice in trained] == ["hist"]  # what was lost is tried again, and nothing else
 
 
+def test_beside_runs_on_surfaces_those_on_rows_are_not_trained(results: Path) -> None:
+    record(results, "rows", [0.9, 0.1], [4, 5], {"tree_method": "exact"}, "replay")
+    assert set(confirm(serial(), results, {("fake", "raw")})["method"]) == {"ei", "eipu", "cei", "logei"}
+
+
 def test_live_runs_of_other_problems_are_no_hindrance(results: Path) -> None:
     record(results, "live", [0.9, 0.3], [4, 7], {"tree_method": "exact"}, "live", "other")
     assert len(confirm(serial(), results, {("fake", "raw")})) == 4
