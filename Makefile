@@ -110,16 +110,18 @@ utilities: $(READY) ## after reproduce: every utility under three cost rules, 3 
 	  budgets=$(REPORT)/budgets.csv results_dir=$(RESULTS) $(GRID)
 	$(BIN)/python -m analysis utilities results_dir=$(RESULTS) out_dir=$(REPORT)
 
-# Those that spend little in 100 evaluations get 400. Rows do not hold a configuration at any number of rounds that
+# Those that spend little in 200 evaluations get 400. Rows do not hold a configuration at any number of rounds that
 # halving promotes it to, so that ASHA and Hyperband compete on surfaces only.
 LONG := 'study.methods=[{acq: random},{acq: sobol},{optimizer: cfo}]'
 LONG_SURFACE := 'study.methods=[{acq: random},{acq: sobol},{optimizer: cfo},{optimizer: asha},{optimizer: hyperband}]'
 CONFIRMED := 'dataset=[abalone,hiva,kin8nm,phoneme]' 'pipeline=[pca_small]'
 BOARD := $(BIN)/python -m harness 'seeds=[0,1,2]' results_dir=$(RESULTS)-leaderboard
 leaderboard: $(READY) ## other projects' optimizers beside ours, on measured rows and on surfaces (needs the extra rivals; hours)
-	PYTHONHASHSEED=0 $(BOARD) study=leaderboard $(GRID)
+	$(BOARD) study=leaderboard $(GRID)
+	PYTHONHASHSEED=0 $(BOARD) optimizer=smac $(GRID)
 	$(BOARD) $(LONG) iterations=400 $(GRID)
-	PYTHONHASHSEED=0 $(BOARD) study=leaderboard evaluator=surface $(GRID)
+	$(BOARD) study=leaderboard evaluator=surface $(GRID)
+	PYTHONHASHSEED=0 $(BOARD) optimizer=smac evaluator=surface $(GRID)
 	$(BOARD) $(LONG_SURFACE) evaluator=surface iterations=400 $(GRID)
 	$(BIN)/python -m tabular_cache confirm results_dir=$(RESULTS)-leaderboard $(CONFIRMED)
 	$(BIN)/python -m analysis leaderboard results_dir=$(RESULTS)-leaderboard out_dir=$(REPORT)
@@ -131,6 +133,7 @@ registered: $(READY) ## the registered test of methods with knowledge of other d
 	$(BIN)/python -m harness study=new_methods results_dir=$(RESULTS)-new $(GRID)
 	$(BIN)/python -m harness -m +acq=eicool,carbo,heated 'seeds=[0,1,2,3,4]' results_dir=$(RESULTS)-new $(GRID)
 	$(BIN)/python -m harness study=leaderboard 'seeds=[0,1,2,3,4]' results_dir=$(RESULTS)-new $(GRID)
+	PYTHONHASHSEED=0 $(BIN)/python -m harness optimizer=smac 'seeds=[0,1,2,3,4]' results_dir=$(RESULTS)-new $(GRID)
 	$(BIN)/python -m analysis new_methods results_dir=$(RESULTS)-new out_dir=$(REPORT)
 
 # The suite starts many processes, which share their bytecode, whatever the environment says of it.
