@@ -16,7 +16,7 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from scipy import stats
 
-from analysis.captions import plural, sentence
+from analysis.captions import markdown_table, plural, sentence
 from analysis.equal_cost import EI_N, EqualCost, compare
 from analysis.leaderboard import milliseconds, own_time
 from analysis.plotting import BLACK, BLUE, ORANGE, SKY, Drawn, colour_of, new_figure, save, style
@@ -288,10 +288,10 @@ def report(
             (f"Difference to {METHOD} at equal cost (above 0: worse)", "off_method"),
         ):
             parts += [f"{title}\n\n{_pivot(own, column)}"]
-        parts += ["Tests\n\n" + _markdown(tests[tests["half"] == half.name].drop(columns="half"))]
+        parts += ["Tests\n\n" + markdown_table(tests[tests["half"] == half.name].drop(columns="half"))]
         absent = f"{half.runs.absent} problem-seed pairs without runs of every method"
         parts += [f"Left out: {absent}; {half.runs.zero + half.runs.failed} in which EI's error is 0 or missing."]
-    parts += ["## Verdicts\n\n" + _markdown(verdicts(tests))]
+    parts += ["## Verdicts\n\n" + markdown_table(verdicts(tests))]
     for name, table in (("new_methods", numbers), ("new_methods_tests", tests)):
         write_atomically(out / f"{name}.csv", table.to_csv(index=False, lineterminator="\n").encode())
     draw(found, numbers, tests, judge, out)
@@ -309,15 +309,4 @@ def _pivot(rows: pd.DataFrame, column: str) -> str:
     table = table.reindex(list(dict.fromkeys(rows["method"])))
     table.columns = pd.Index([f"{budget:g} %" for budget in table.columns])
     table["ms per step"] = rows.drop_duplicates("method").set_index("method")["ms"].map("{:.1f}".format)
-    return _markdown(table.reset_index())
-
-
-def _markdown(table: pd.DataFrame) -> str:
-    """Return a table in Markdown."""
-
-    def text(value: object) -> str:
-        return f"{value:.3g}" if isinstance(value, float) else str(value)
-
-    lines = [list(map(str, table.columns)), ["---"] * len(table.columns)]
-    lines += [[text(value) for value in row] for row in table.itertuples(index=False)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return markdown_table(table.reset_index())
