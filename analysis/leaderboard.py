@@ -15,10 +15,9 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 
 from analysis.captions import footnote, format_intervals, format_number, markdown_table, plural, scope, sentence
-from analysis.equal_cost import BUDGETS, RANDOM, EqualCost, compare
+from analysis.equal_cost import BUDGETS, EqualCost, compare
 from analysis.figures.critical_difference import LEVEL, Critical, ahead, critical, diagram
-from analysis.figures.utilities import PALETTE
-from analysis.plotting import Drawn, new_figure, save, style
+from analysis.plotting import Drawn, colour_of, new_figure, save, style
 from analysis.selection import LEAST_SPENT, left_aside
 from analysis.statistics import over_datasets
 from analysis.traces import EI, Judge, collect, short
@@ -31,7 +30,15 @@ CONFIRM = "python -m tabular_cache confirm results_dir=results-leaderboard 'data
 TRACKS = {"replay": "discrete", "surface": "continuous"}
 PAPERS = ("eialpha", "eipu", "cei", "eicool")  # the paper's rules, by `acq`
 _SHOWN = (20.0, 60.0, 100.0)  # percent of EI's cost, of the tables' columns
-_COLOURS = PALETTE[1:-1]  # black and grey are EI's and random search's
+_COLOURS = (
+    "#1B7837",
+    "#CC79A7",
+    "#7A5195",
+    "#4DAF4A",
+    "#B2182B",
+    "#01665E",
+)  # of others, in none of our families' hues
+_LINES = ("--", "-.", ":")
 
 
 def milliseconds(timings: pd.DataFrame) -> pd.Series:
@@ -234,12 +241,13 @@ def _described(track: str, runs: EqualCost, part: pd.DataFrame) -> str:
 
 
 def _curves(axes: Axes, part: pd.DataFrame) -> None:
+    """Draw a line per method: ours solid, in their colours of every figure; others' in theirs, dashed."""
     methods = list(part["method"].unique())
+    others = [method for method in methods if method.partition("(")[0] not in options("acq")]
+    looks = {method: (_LINES[k % len(_LINES)], _COLOURS[k % len(_COLOURS)]) for k, method in enumerate(others)}
     for k, method in enumerate(methods):
         own, x = part[part["method"] == method], 0.9 * (k / max(len(methods) - 1, 1) - 0.5) * 4
-        look = {EI: ("-", "black"), RANDOM: ("--", "0.45")}.get(
-            method, (("-", ":", "-.")[k // len(_COLOURS) % 3], _COLOURS[k % len(_COLOURS)])
-        )
+        look = looks.get(method, ("-", colour_of(method)))
         arms = [own["error_pct"] - own["low"], own["high"] - own["error_pct"]]
         label = "EI (EI-n)" if method == EI else short(method)
         axes.errorbar(own["cost_pct"] + x, own["error_pct"], arms, linestyle=look[0], color=look[1], label=label,
@@ -256,6 +264,7 @@ def _curves(axes: Axes, part: pd.DataFrame) -> None:
 def _times(axes: Axes, part: pd.DataFrame) -> None:
     own = part.drop_duplicates("method").dropna(subset="ms").sort_values("ms", ascending=False)
     axes.barh([short(m) for m in own["method"]], own["ms"], color="0.6")
+    axes.set_axisbelow(True)
     axes.set_xscale("log")
     axes.tick_params(axis="y", labelsize=8)
     axes.set_xlabel("own time per suggestion (ms)")
