@@ -14,9 +14,10 @@ import numpy as np
 import pandas as pd
 from hydra.utils import instantiate
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from analysis.captions import plural, sentence
-from analysis.plotting import BLACK, BLUE, ORANGE, RED, Drawn, few_ticks, new_figure, save, style
+from analysis.plotting import BLACK, BLUE, ORANGE, RED, Drawn, few_ticks, new_figure, save, style, upper_edge
 from analysis.traces import front, incumbents, spent
 from datasets.catalogue import Dataset
 from datasets.csv_file import load_csv
@@ -107,7 +108,7 @@ def draw(frame: pd.DataFrame, found: Mapping[str, Any], folder: Path) -> Drawn:
     names = {str(name) for name in proposed["utility"]}
     utility = "expected improvement" if names <= {"ei", "logei"} else f"utility ({', '.join(sorted(names))})"
     below = int((proposed["log_ei"] < lowest).sum())
-    top = _upper_edge(good["error"].to_numpy())
+    top = upper_edge(good["error"].to_numpy())
     beyond = int((good["error"] > top).sum())
     caption = sentence(
         f"{found['dataset']}, {plural(len(frame[_RUN].drop_duplicates()), 'run')}, {plural(len(frame), 'evaluation')},",
@@ -116,25 +117,33 @@ def draw(frame: pd.DataFrame, found: Mapping[str, Any], folder: Path) -> Drawn:
         f"training time spent, a line per run, and the best of all (dashed). Right: {utility} and predicted cost of",
         "each choice made with models:",
         "the initial design, and search without models, have none.",
-        f"{plural(below, 'choice')} whose {utility} is below a millionth of the highest lie on the lower edge."
+        f"{plural(below, 'choice')} whose {utility} is below a millionth of the highest "
+        f"{'lie' if below > 1 else 'lies'} on the lower edge."
         if below else "",
-        f"{plural(beyond, 'evaluation')} of an error above {top:.4g} lie on the upper edge." if beyond else "",
+        f"{plural(beyond, 'evaluation')} of an error above {top:.4g} (triangle{'s' * (beyond > 1)}) "
+        f"{'lie' if beyond > 1 else 'lies'} beyond the upper edge." if beyond else "",
     )  # fmt: skip
     with style():
         figure, plots = new_figure(11.0, 3.8, caption)
         left, middle, right = plots.subplots(1, 3)
         cost, error = good["cost_s"].to_numpy(), good["error"].to_numpy()
         rows = front(cost, error)
-        left.plot(cost, np.minimum(error, top), ".", color=BLUE, alpha=0.55, label="evaluation")
+        within = error <= top
+        left.plot(cost[within], error[within], ".", color=BLUE, alpha=0.55, label="evaluation")
         left.step(cost[rows], error[rows], where="post", color=ORANGE, linewidth=1.3, label="front")
         left.plot(found["training_cpu_s"], found["validation_error"], "*", color=RED, markersize=11, label="best")
         left.set(xscale="log", xlabel="cost of the training (CPU s)", ylabel=f"validation error ({found['metric']})")
-        left.legend(fontsize=7.5)
+        if beyond:
+            low = float(error.min())
+            edge = top + 0.06 * (top - low)
+            left.plot(cost[~within], np.full(beyond, edge), "^", color=BLUE, markersize=4, label="beyond the edge")
+            left.set_ylim(low - 0.05 * (top - low), top + 0.1 * (top - low))
+        _legend_above(left)
         for _, run in frame.sort_values("step", kind="stable").groupby(_RUN, sort=False, observed=True):
             time = spent(run["cost_s"].to_numpy()[None])[0]
             middle.step(time, incumbents(run["error"].to_numpy()[None])[0], where="post", color=BLUE, alpha=0.7)
         middle.axhline(found["validation_error"], color=RED, linestyle="--", linewidth=0.9, label="best of all runs")
-        middle.legend(fontsize=7.5)
+        _legend_above(middle)
         middle.set(xlabel="time spent on trainings (CPU s)", ylabel="best validation error so far")
         _draw_choices(right, proposed, lowest, utility)
         for axes in (left, middle, *([] if proposed.empty else [right])):
@@ -143,10 +152,12 @@ def draw(frame: pd.DataFrame, found: Mapping[str, Any], folder: Path) -> Drawn:
         return save(figure, "best", caption, frame[_COLUMNS], folder)
 
 
-def _upper_edge(error: np.ndarray) -> float:
-    """Return the highest error drawn: a third beyond what 95 % of the evaluations stay below, or the highest of all."""
-    low, high = float(error.min()), float(np.quantile(error, 0.95))
-    return min(float(error.max()), high + (high - low) / 3)
+def _legend_above(axes: Axes) -> None:
+    """Put the legend where it covers no evaluation, above the axes."""
+    axes.legend(
+        loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, fontsize=7, borderpad=0.1,
+        handlelength=1.2, handletextpad=0.4, columnspacing=0.9,
+    )  # fmt: skip
 
 
 def _draw_choices(axes: Axes, proposed: pd.DataFrame, lowest: float, utility: str) -> None:
@@ -159,7 +170,7 @@ def _draw_choices(axes: Axes, proposed: pd.DataFrame, lowest: float, utility: st
     shown = np.exp(proposed["log_ei"].clip(lower=lowest))
     dots = axes.scatter(proposed["predicted_cost_s"], shown, c=proposed["step"] + 1, cmap="viridis", s=14)
     axes.set(xscale="log", yscale="log", xlabel="predicted cost of the choice (s)", ylabel=f"its {utility}")
-    bar = axes.figure.colorbar(dots, ax=axes, label="evaluation")
+    bar = axes.figure.colorbar(dots, ax=axes, label="evaluation", ticks=MaxNLocator(6, integer=True))
     bar.outline.set_edgecolor(BLACK)  # type: ignore[operator]
 
 

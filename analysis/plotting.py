@@ -14,6 +14,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from adjustText import adjust_text
+from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure, SubFigure
@@ -197,6 +198,15 @@ def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]], size: 
         axes.plot([begin, 1.0, 1.035], [height, height, place], "-", color=colour, linewidth=0.7, clip_on=False,
                   transform=axes.transAxes, scalex=False, scaley=False)  # fmt: skip
         axes.text(1.045, place, text, color=colour, fontsize=size, va="center", transform=axes.transAxes)
+
+
+def upper_edge(error: Float[np.ndarray, " n"]) -> float:
+    """Return the highest error drawn: a third beyond those of 85 % of the evaluations, or the highest of all.
+
+    One of the evaluations' errors bounds the 85 %, so that an outlier among few does not stretch the axis.
+    """
+    low, high = float(error.min()), float(np.quantile(error, 0.85, method="lower"))
+    return min(float(error.max()), high + (high - low) / 3) if high > low else float(error.max())
 
 
 def few_ticks(axis: Axis) -> None:

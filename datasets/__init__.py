@@ -11,6 +11,10 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from datasets.signals import quiet_start
+
+quiet_start()
+
 _VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 
 

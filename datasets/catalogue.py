@@ -4,6 +4,7 @@ A record says what a data set is and by which sources it can be had: files, a fu
 to download them from. `Dataset` is a data set in memory.
 """
 
+import difflib
 import importlib
 import pkgutil
 from collections.abc import Callable, Sequence
@@ -149,5 +150,7 @@ def names(use: str = "study") -> tuple[str, ...]:
 def entry_of(name: str) -> Entry:
     """Return the record of `name`; raise BadInput for a name that is not in the catalogue."""
     if name not in entries():
-        raise BadInput(f"unknown data set {name!r}; known are: {', '.join(entries())}")
+        close = difflib.get_close_matches(name, entries(), n=1)
+        meant = f" (did you mean {close[0]}?)" if close else ""
+        raise BadInput(f"unknown data set {name!r}{meant}; known are: {', '.join(entries())}")
     return entries()[name]

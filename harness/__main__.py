@@ -1,4 +1,4 @@
-"""Command line of the study: `python -m harness [+acq=cei lam=0.1] [dataset=[a,b]] [setting=value ...]`."""
+"""Command line of the study: `python -m harness [+acq=cei lam=0.1] ['dataset=[a,b]'] [setting=value ...]`."""
 
 import sys
 from importlib.metadata import EntryPoint, entry_points
@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from datasets.errors import reader_may_leave
-from harness.cli import SOME_FAILED, refuse, run_cli, stops_soon
+from harness.cli import SOME_FAILED, refuse, run_cli
 from harness.config import (
     CONFIGS,
     as_written,
     check_external_configs,
     check_overrides,
+    flags_and_overrides,
     options,
-    overrides_of,
     users_mistakes,
 )
 from harness.errors import BadInput, folder, writable
@@ -85,6 +85,11 @@ def _print_report(report: "Report", results: Path, iterations: int) -> None:
             f"note: {plural(report.exhausted, 'run')} ended before iterations={iterations}: all that their problem "
             "offers was evaluated", file=sys.stderr
         )  # fmt: skip
+    if report.all_design:
+        print(
+            f"note: {plural(report.all_design, 'run')} ended before anything was chosen: the points that a run begins "
+            "with (n_initial) cost more than tau", file=sys.stderr
+        )  # fmt: skip
     for failure in report.failed:
         print(f"set aside: {failure}", file=sys.stderr)
     if report.failed:
@@ -130,11 +135,13 @@ def main() -> int:
         print(_help(), end="")
         return 0
     check_external_configs(arguments)
-    check_overrides(overrides_of(arguments), several=bool({"-m", "--multirun"} & set(arguments)))
+    flags, overrides = flags_and_overrides(arguments)
+    check_overrides(overrides, several=bool({"-m", "--multirun"} & set(flags)))
+    sys.argv[1:] = [*flags, *overrides]  # Hydra loses what follows a flag in the middle
     import hydra
 
     decorated = hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name="config")(_job)
-    with users_mistakes(), stops_soon():
+    with users_mistakes(overrides):
         decorated()
     return _exit_code
 

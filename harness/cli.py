@@ -1,18 +1,15 @@
 """What the command lines share: exit codes, one line for mistakes, a quick end by Ctrl-C or SIGTERM, progress."""
 
 import os
-import signal
-import socket
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import NoReturn
 
 from datasets.errors import reader_may_leave
+from datasets.signals import stopped, stops_soon
 from harness.config import CONFIGS, bad_input
 from harness.errors import BadInput
 
@@ -40,11 +37,12 @@ def refuse(error: BadInput) -> NoReturn:
 def run_cli(main: Callable[[], int | None]) -> NoReturn:
     """Run a command line's `main` and exit: BadInput prints one line and exits with code 2.
 
-    Where whoever reads standard output has had enough (`| head`), it ends without a word, with code 1.
+    Where whoever reads standard output has had enough (`| head`), it ends without a word, with code 1; by Ctrl-C or
+    SIGTERM with one line.
     """
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # errors come to us, not to Hydra's own printer
     try:
-        with reader_may_leave():
+        with stops_soon(), reader_may_leave():
             code = main()
     except Exception as error:
         mistake = bad_input(error)
@@ -52,8 +50,7 @@ def run_cli(main: Callable[[], int | None]) -> NoReturn:
             raise
         refuse(mistake)
     except KeyboardInterrupt as error:
-        print("stopped; what is finished is kept", file=sys.stderr)
-        sys.exit(130 if type(error) is KeyboardInterrupt else 143)
+        stopped(error)
     sys.exit(code or 0)
 
 
@@ -63,61 +60,6 @@ def tell_records(failed: Sequence[str], asked: int, folder: Path) -> int:
         print(f"failed: {failure}", file=sys.stderr)
     print(f"{asked - len(failed)} of {asked} records in {folder}/")
     return SOME_FAILED if failed else 0
-
-
-# Ctrl-C and SIGTERM end a command soon, whatever it is doing; records are atomic, so any moment will do.
-
-GRACE_S = 1.5
-_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM, treated as Ctrl-C."""
-
-
-@contextmanager
-def stops_soon() -> Iterator[None]:
-    """Within this context, Ctrl-C and SIGTERM raise KeyboardInterrupt; GRACE_S later the process ends regardless.
-
-    A compiled training keeps Python from raising anything until it returns, so a thread of our own does the counting.
-    Where a library turned the interruption into another error, as OmegaConf does when interrupted while it cleans
-    up, the interruption is raised in its place. Does nothing outside the main thread, where signals cannot be handled.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    ours, python = socket.socketpair()
-    python.setblocking(False)
-    threading.Thread(target=_count, args=(ours,), daemon=True).start()
-    before = signal.set_wakeup_fd(python.fileno(), warn_on_full_buffer=False)
-    received: list[type[KeyboardInterrupt]] = []
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        received.append(Terminated if number == signal.SIGTERM else KeyboardInterrupt)
-        raise received[0]
-
-    old = {number: signal.signal(number, interrupt) for number in _CODES}
-    try:
-        yield
-    except Exception:
-        if received:
-            raise received[0] from None
-        raise
-    finally:
-        for number, handler in old.items():
-            signal.signal(number, handler)
-        signal.set_wakeup_fd(before)
-        python.close()
-
-
-def _count(ours: socket.socket) -> None:
-    """Wait for a signal's byte; the thread of an ended context reads nothing and ends."""
-    while byte := ours.recv(1):
-        if byte[0] in _CODES:
-            time.sleep(GRACE_S)
-            print("stopped; what is finished is kept", file=sys.stderr, flush=True)
-            os._exit(_CODES[signal.Signals(byte[0])])
-    ours.close()
 
 
 # Progress: a bar on a terminal, a line every half minute elsewhere.

@@ -32,10 +32,19 @@ def options(group: str, arguments: Sequence[str] = ()) -> list[str]:
     return sorted({path.stem for place in places for path in (place / group).glob("*.yaml")})
 
 
-def overrides_of(arguments: Sequence[str]) -> list[str]:
-    """Return the settings on a command line, without Hydra's own flags and their values (--cfg job)."""
+def flags_and_overrides(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return Hydra's own flags with their values (--cfg job), and the settings, of a command line."""
     before = ["", *arguments]
-    return [a for flag, a in zip(before, arguments, strict=False) if not a.startswith("-") and flag not in _WITH_VALUE]
+    flag = [a.startswith("-") or b in _WITH_VALUE for b, a in zip(before, arguments, strict=False)]
+    return (
+        [a for a, is_flag in zip(arguments, flag, strict=True) if is_flag],
+        [a for a, is_flag in zip(arguments, flag, strict=True) if not is_flag],
+    )
+
+
+def overrides_of(arguments: Sequence[str]) -> list[str]:
+    """Return the settings on a command line, without Hydra's own flags and their values."""
+    return flags_and_overrides(arguments)[1]
 
 
 def targets_in(node: Any) -> Iterator[tuple[Any, Mapping[Any, Any]]]:
@@ -73,11 +82,18 @@ def as_written(arguments: Sequence[str]) -> list[str]:
 
 
 @cache
-def settings_of(config: str) -> list[str]:
-    """Return the names of the settings of the configuration `config`, those that choose a file of a group included."""
+def _tree(config: str) -> dict[str, Any]:
+    """Return what stands in the file of the configuration `config`."""
     import yaml
 
-    tree = yaml.load((CONFIGS / f"{config}.yaml").read_text(encoding="utf-8"), _loader())
+    tree: dict[str, Any] = yaml.load((CONFIGS / f"{config}.yaml").read_text(encoding="utf-8"), _loader())
+    return tree
+
+
+@cache
+def settings_of(config: str) -> list[str]:
+    """Return the names of the settings of the configuration `config`, those that choose a file of a group included."""
+    tree = _tree(config)
     groups = {str(group) for entry in tree["defaults"] if isinstance(entry, dict) for group in entry}
     problems = {"dataset", "pipeline"} if "problems" in tree["defaults"] else set()
     names = {*tree, *groups, *problems} - {"defaults", "hydra", "setting_needs"}
@@ -101,17 +117,26 @@ def check_overrides(arguments: Sequence[str], config: str = "config", several: b
         except HydraException as error:
             raise BadInput(_unread(argument)) from error
         name = override.key_or_group
+        if override.is_delete():
+            raise BadInput(f"{argument}: nothing can be taken away; what may be absent is set to null")
         if re.split(r"[./]", name)[0] != "hydra" and override.package is None:
             _check_known(name, argument, config, arguments)
         if override.is_sweep_override() and not several:
-            comma = re.fullmatch(r"[^=]+=(\d+),(\d+)", argument)
-            point = f" (a decimal point? {name}={comma[1]}.{comma[2]})" if comma else ""
-            raise BadInput(
-                f"{argument} is several runs, which need -m before all; a list is written {name}=[...]{point}"
-            )
-        if (CONFIGS / name).is_dir() and not override.is_delete():
+            raise BadInput(_several(name, argument, config))
+        if (CONFIGS / name).is_dir():
             values = override.sweep_iterator() if override.is_sweep_override() else [override.value()]
             _check_names(name, values, arguments)
+
+
+def _several(name: str, argument: str, config: str) -> str:
+    """Return what to do about a comma in a command line that is not one of several runs."""
+    value = _tree(config).get(name, [])  # a group, or deep in one, where it is not among the settings
+    if isinstance(value, list):
+        as_list = f"a list is written '{name}=[{argument.partition('=')[2]}]'"
+        return f"{argument}: {as_list}; several runs need -m before all"
+    comma = None if isinstance(value, int) else re.fullmatch(r"[^=]+=(\d+),(\d+)", argument)
+    point = f" (a decimal point? {name}={comma[1]}.{comma[2]})" if comma else ""
+    return f"{argument} is several runs, which need -m before all{point}"
 
 
 def _unread(argument: str) -> str:
@@ -119,7 +144,7 @@ def _unread(argument: str) -> str:
     for opening, closing in ("[]", "{}", "()"):
         if argument.count(opening) != argument.count(closing):
             return (
-                f"{argument}: a bracket {opening} without its {closing}, or the reverse; a list is written NAME=[a,b]"
+                f"{argument}: a bracket {opening} without its {closing}, or the reverse; a list is written 'NAME=[a,b]'"
             )
     if any(argument.count(quote) % 2 for quote in "'\""):
         return f"{argument}: a quote without its end; a value in quotes is written NAME='...'"
@@ -145,35 +170,45 @@ def _check_names(group: str, values: Iterable[Any], arguments: Sequence[str]) ->
                 raise unknown(group, name, allowed)
 
 
-def bad_input(error: BaseException) -> BadInput | None:
-    """Return the BadInput that `error` is, was caused by, or, for an error of Hydra or OmegaConf, amounts to."""
+def bad_input(error: BaseException, arguments: Sequence[str] = ()) -> BadInput | None:
+    """Return the BadInput that `error` is, was caused by, or, for an error of Hydra or OmegaConf, amounts to.
+
+    arguments: of the command line, if known, which say what was chosen of each group.
+    """
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, BadInput):
         cause = cause.__cause__
     if cause is None and type(error).__module__.split(".")[0] in ("hydra", "omegaconf"):
         if nested := re.search(r"Could not override '((\w+)\.[\w.]+)'", str(error)):
-            return unknown("setting", nested[1], _settings_in(nested[2]))
+            if nested[2] == "hydra":
+                return BadInput(f"unknown setting {nested[1]!r}; those of Hydra itself: --hydra-help")
+            return unknown("setting", nested[1], _settings_in(nested[2], arguments))
         return BadInput(" ".join(re.split(r"See https|full_key:", str(error))[0].split()))
     return cause
 
 
-def _settings_in(group: str) -> list[str]:
-    """Return the settings GROUP.NAME that any file of a group has."""
-    import yaml
-
-    files = [yaml.load(path.read_text(encoding="utf-8"), _loader()) for path in (CONFIGS / group).glob("*.yaml")]
-    return sorted(
-        {f"{group}.{key}" for tree in files for key in tree if not str(key).startswith("_")} - {f"{group}.name"}
-    )
+def _settings_in(group: str, arguments: Sequence[str]) -> list[str]:
+    """Return the settings GROUP.NAME of the file of a group that is chosen, else of any of its files."""
+    by_default = [entry for entry in _tree("config")["defaults"] if isinstance(entry, dict)]
+    defaults = {name: choice for entry in by_default for name, choice in entry.items()}
+    given = {name.lstrip("+"): value for name, _, value in (a.partition("=") for a in arguments)}
+    chosen = given.get(group, defaults.get(group))
+    files = [f"{group}/{name}" for name in options(group) if chosen in (None, name)]
+    settings: set[str] = set()
+    for tree in map(_tree, files):
+        inside = tree[group] if isinstance(tree.get(group), dict) else tree  # a file that fills the whole group
+        fixed = ("_target_", "defaults", "rule", *(["name"] if inside is tree else []))
+        settings |= {f"{group}.{k}" for k, v in inside.items() if k not in fixed and (not isinstance(v, dict) or not v)}
+    return sorted(settings)
 
 
 @contextmanager
-def users_mistakes() -> Iterator[None]:
+def users_mistakes(arguments: Sequence[str] = ()) -> Iterator[None]:
     """Turn Hydra's errors about the user's mistakes into BadInput; every other error passes as it is."""
     try:
         yield
     except Exception as error:
-        raise (bad_input(error) or error) from None
+        raise (bad_input(error, arguments) or error) from None
 
 
 # Targets: whatever a configuration names as `_target_` is code that will run.
@@ -192,11 +227,11 @@ def check_targets(config: Any, allowed: Sequence[str]) -> None:
         if target == "pipelines.build" and re.search(r"[.$]", pipeline) and not trusted(pipeline, allowed):
             raise BadInput(
                 f"pipeline {pipeline}: its module would run as code; if you trust it, add "
-                f"{SETTING}=[{pipeline.split('.')[0]}]"
+                f"'{SETTING}=[{pipeline.split('.')[0]}]'"
             )
         if not (isinstance(target, str) and _NAME.fullmatch(target) and _is_allowed(target, allowed)):
             package = str(target).split(".")[0]
-            trust = "" if package in PACKAGES else f"; if you trust it, add {SETTING}=[{package}]"
+            trust = "" if package in PACKAGES else f"; if you trust it, add '{SETTING}=[{package}]'"
             raise BadInput(f"_target_ {target} is none of this project's components: it would run as code{trust}")
 
 
@@ -239,7 +274,7 @@ def given_on_command_line(overrides: Sequence[str]) -> list[str]:
         values = [o.value() for o in OverridesParser.create().parse_overrides(wanted)]
     for value in values:
         if not isinstance(value, list) or not all(isinstance(v, str) and _NAME.fullmatch(v) for v in value):
-            raise BadInput(f"{SETTING} must be a list of packages, for example {SETTING}=[my.pkg], got {value!r}")
+            raise BadInput(f"{SETTING} must be a list of packages, for example '{SETTING}=[my.pkg]', got {value!r}")
         given = value
     return given
 
@@ -264,7 +299,7 @@ def check_external_configs(arguments: Sequence[str]) -> None:
     for argument in arguments:
         flag = argument.split("=")[0]
         if argument.startswith(_FLAGS):
-            raise BadInput(f"{flag} is not allowed; config files of your own: hydra.searchpath=[...]")
+            raise BadInput(f"{flag} is not allowed; config files of your own: 'hydra.searchpath=[...]'")
         if argument.startswith("-") and not any(flag == k or (len(flag) > 2 and k.startswith(flag)) for k in _KNOWN):
             raise BadInput(f"unknown flag {flag}; settings are given as setting=value, --help shows them")
     allowed = given_on_command_line(overrides_of(arguments))
@@ -272,11 +307,11 @@ def check_external_configs(arguments: Sequence[str]) -> None:
         kind, found, rest = place.partition("://")
         if found and kind == "pkg":
             if not trusted(rest, allowed):
-                raise BadInput(f"hydra.searchpath: {place} is code; if you trust it, add {SETTING}=[{rest}]")
+                raise BadInput(f"hydra.searchpath: {place} is code; if you trust it, add '{SETTING}=[{rest}]'")
             continue
         folder = Path(rest if found else place)
         if (found and kind != "file") or not folder.is_dir():
-            raise BadInput(f"hydra.searchpath: {place} is no folder; for example hydra.searchpath=[file:///my/conf]")
+            raise BadInput(f"hydra.searchpath: {place} is no folder; for example 'hydra.searchpath=[file:///my/conf]'")
         for path in sorted(p for p in folder.rglob("*") if p.suffix in (".yaml", ".yml")):
             _check_file(path, path.relative_to(folder), allowed)
 
@@ -328,7 +363,7 @@ def composed(config: str, overrides: Sequence[str]) -> Iterator[tuple[Any, Mappi
     known = SETTING in settings_of(config)  # where it is no setting of the configuration, it is for us alone
     plain = [o for o in overrides if known or o.partition("=")[0] != SETTING]
     check_overrides(plain, config)
-    with users_mistakes(), initialize_config_dir(str(CONFIGS), version_base="1.3"):
+    with users_mistakes(overrides), initialize_config_dir(str(CONFIGS), version_base="1.3"):
         cfg = compose(config, overrides=plain, return_hydra_config=True)
         with open_dict(cfg):
             own = cfg.pop("hydra")

@@ -154,14 +154,15 @@ NAN = float("nan")
 class Trace:
     """The rows of one run, as columns; `timings` holds the optimizer's own milliseconds, `models` what it fitted.
 
-    exhausted: whether it ended since the problem had nothing left to offer. rounds: `Problem.rounds`. An evaluation
-    with a learning curve has the hyperparameters of its best prefix, whose errors it has, and the cost of its training.
+    exhausted: whether it ended since the problem had nothing left to offer. all_design: whether it ended before
+    anything was chosen, since its initial design spent its budget. rounds: `Problem.rounds`. An evaluation with a
+    learning curve has the hyperparameters of its best prefix, whose errors it has, and the cost of its training.
     """
 
     def __init__(self, seed: int, space: SearchSpace, rounds: str | None = None) -> None:
         self._seed, self._space = seed, space
         self._rounds = None if rounds is None else Rounds(space, rounds)
-        self.exhausted = False
+        self.exhausted = self.all_design = False
         self._unit: list[Any] = []
         self._columns: dict[str, list[Any]] = {name: [] for name in TRACE.names if name not in XGBOOST_SPACE.names}
         self.timings: dict[str, list[Any]] = {name: [] for name in TIMINGS.names}
@@ -258,6 +259,7 @@ def run(
     design = problem.initial(min(n_initial, iterations))
     for i, candidate in enumerate(design.ids):
         spent += _evaluate(problem, optimizer, trace, design, i, int(candidate), None)
+    trace.all_design = tau is not None and spent >= tau and len(trace) < iterations
     while len(trace) < iterations and (tau is None or spent < tau):
         if len(trace) in begun:
             candidate, proposal = begun[len(trace)]

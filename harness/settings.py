@@ -49,7 +49,7 @@ class Settings(BaseModel):
     seeds: Annotated[
         list[Annotated[int, Field(ge=0, le=LARGEST_SEED)]],
         BeforeValidator(lambda given: [given] if type(given) is int else given),
-        Field(min_length=1, description=f"a list of whole numbers from 0 to {LARGEST_SEED}, for example seeds=[0,1]"),
+        Field(min_length=1, description=f"a list of whole numbers from 0 to {LARGEST_SEED}, for example 'seeds=[0,1]'"),
     ]
     iterations: Annotated[int, Field(ge=1, description="a whole number >= 1")]
     n_initial: Annotated[int, Field(ge=1, description="a whole number >= 1")]

@@ -320,7 +320,7 @@ def run_block(block: Block) -> BlockResult:
         models: dict[str, list[Any]] = {name: [] for name in MODELS.names}
         fronts: dict[str, list[Any]] = {name: [] for name in FRONTS.names}
         begun, rounded = ({}, set()) if evaluator.checkpointed else _begun(block)
-        exhausted = 0
+        exhausted = all_design = 0
         for seed in sorted(block.seeds):
             with located(), _opened(block, evaluator, seed) as problem:
                 optimizer = _optimizer(spec, seed)
@@ -329,6 +329,7 @@ def run_block(block: Block) -> BlockResult:
                 one = run_loop(watched or problem, optimizer, seed, *plan, begun.get(seed))
             fronts_of_run = watched.columns if watched else {}
             exhausted += one.exhausted
+            all_design += one.all_design
             parts = ((trace, one.columns), (timings, one.timings), (models, one.models), (fronts, fronts_of_run))
             for total, part in parts:
                 for name, values in part.items():
@@ -339,6 +340,7 @@ def run_block(block: Block) -> BlockResult:
             "engine_ms": sum(ms for ms in (*timings["fit_ms"], *timings["propose_ms"]) if ms == ms),
             "seconds": round(clock_s() - start, 3),
             "exhausted": exhausted,
+            "all_design": all_design,
         }
         noted = fronts if block.fronts else None
         files = block_files(
@@ -434,7 +436,8 @@ def receive(block: Block, result: BlockResult) -> None:
 class Report:
     """The work of a study. seconds: of the workers, compiling and loading apart.
 
-    exhausted: runs that ended since their problem had nothing left to offer.
+    exhausted: runs that ended since their problem had nothing left to offer. all_design: those whose initial design
+    spent their budget tau, so that nothing was chosen.
     """
 
     runs: int = 0
@@ -444,6 +447,7 @@ class Report:
     seconds: float = 0.0
     skipped: int = 0
     exhausted: int = 0
+    all_design: int = 0
     failed: list[str] = field(default_factory=list)
     wall_s: float = 0.0
 

@@ -13,8 +13,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from datasets import load, split
+from datasets.catalogue import entry_of
 from datasets.catalogue import names as dataset_names
 from datasets.errors import BadInput, reader_may_leave
+from datasets.signals import stopped, stops_soon
 from pipelines import names, prepare
 
 if TYPE_CHECKING:
@@ -34,9 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = {"list": _list, "check": _check, "steps": _steps}[given.command]
     try:
         with reader_may_leave():
-            return command(given.datasets or dataset_names())
+            return command([entry_of(name).name for name in given.datasets] or dataset_names())
     except BadInput as error:
-        print(error, file=sys.stderr)
+        print(f"error: {error}", file=sys.stderr)
         return 2
 
 
@@ -103,4 +105,9 @@ def _touched(X: "pandas.DataFrame") -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        with stops_soon():
+            code = main()
+    except KeyboardInterrupt as error:
+        stopped(error)
+    sys.exit(code)

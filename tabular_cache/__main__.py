@@ -26,7 +26,7 @@ from harness.config import (
 )
 from harness.errors import folder, listed, number, positive, unknown, whole, writable
 
-USAGE = """usage: python -m tabular_cache COMMAND [dataset=[a,b]] [pipeline=[c]] [setting=value ...]
+USAGE = """usage: python -m tabular_cache COMMAND ['dataset=[a,b]'] ['pipeline=[c]'] [setting=value ...]
 
 build         measure: live trainings to tables       info          the table of problems
 grow          measure stage by stage, in parts: goes on where it was; hours=2 for one sitting

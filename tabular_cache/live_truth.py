@@ -151,7 +151,7 @@ def confirm(executor: Executor, results: Path, problems: set[tuple[str, str]]) -
             elif reason := difference(data[choice.dataset, choice.pipeline], found.pop("data")):
                 raise BadInput(
                     f"{choice.dataset}/{choice.pipeline}: the data here (DATASETS_HOME) are not those that its "
-                    f"table was trained on ({reason}): leave it out, dataset=[...]"
+                    f"table was trained on ({reason}): leave it out, 'dataset=[...]'"
                 )
             new.append(dict(zip(TRAINING, todo[choice], strict=True)) | found)
     finally:  # what is trained is kept, also when a worker dies

@@ -219,5 +219,5 @@ def check_same_data(problem: str, known: Mapping[str, Any], found: Mapping[str, 
     if reason := difference(known, found):
         raise BadInput(
             f"{problem} was measured on other data before ({reason}): bring those back (DATASETS_HOME), or measure "
-            "all of it anew in another folder, tables=DIR dataset=[...]"
+            "all of it anew in another folder, tables=DIR 'dataset=[...]'"
         )

@@ -424,7 +424,7 @@ def _build_command(folder: Path, manifest: Mapping[str, Any], problem: str = "")
     """Return the command that builds the tables of a folder with this manifest, or the one of a problem."""
     dataset, _, pipeline = problem.partition("/")
     method = manifest.get("tree_method")
-    which = f" dataset=[{dataset}] pipeline=[{pipeline}]" if problem else ""
+    which = f" 'dataset=[{dataset}]' 'pipeline=[{pipeline}]'" if problem else ""
     here = "" if folder == TABLES else f" tables={folder}"
     how = "" if method in (None, "exact") else f" tree_method={method}"
     return f"`python -m tabular_cache build{which}{here}{how}`"

@@ -79,9 +79,15 @@ WRONG = [  # one of each kind
     ),
     (["+acq=ei", "surrogate.adr=5"], "unknown setting 'surrogate.adr' (did you mean surrogate.ard?); allowed: surr"),
     (["+acq=ei", "iterations=5"], "iterations=5 is spent on the initial design alone, and ei would choose nothing"),
-    (["+acq=cei", "lam=0,1"], "a list is written lam=[...] (a decimal point? lam=0.1)"),
+    (["+acq=cei", "lam=0,1"], "lam=0,1 is several runs, which need -m before all (a decimal point? lam=0.1)"),
+    (["+acq=ei", "seeds=0,1"], "seeds=0,1: a list is written 'seeds=[0,1]'; several runs need -m before all"),
+    (["+acq=ei", "iterations=3,5"], "iterations=3,5 is several runs, which need -m before all"),
+    (["+acq=cei", "~lam"], "~lam: nothing can be taken away"),
+    (["+acq=ei", "hydra.foo=1"], "unknown setting 'hydra.foo'; those of Hydra itself: --hydra-help"),
+    (["+acq=ei", "dataset=csv", "dataset.targt=y"], "(did you mean dataset.target?); allowed: dataset.decimal, datas"),
+    (["+acq=ei", "optimizer=tpe", "optimizer.etta=2"], "allowed: optimizer.arguments, optimizer.as_asked, optimizer.s"),
     (["+acq=ei", "+evaluator.foo=1"], "Replay has no setting 'foo'; allowed: tables"),
-    (["+acq=cei", "lam=0.1,0.2"], "lam=0.1,0.2 is several runs, which need -m before all; a list is written lam=[...]"),
+    (["+acq=cei", "lam=0.1,0.2"], "lam=0.1,0.2 is several runs, which need -m before all"),
     (["study.methods=[]"], "study.methods is empty: a study needs one method or more"),
     (["study.methods=[{acq: ei},{acq: cei, lam: [0.1, 0.1]}]"], "study.methods names cei(lam=0.1) twice"),
     (["+acq=ei", "evaluator.tables=/nowhere"], "no tables in /nowhere: build them with"),
@@ -153,10 +159,17 @@ def test_the_other_commands_check_the_same(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_budget_spent_on_the_initial_design_is_said(cli: Cli) -> None:
+    code, out, err = cli("+acq=ei", "tau=1e-9", "iterations=8")
+    assert code == 0 and out[-1].startswith("1 run, 5 evaluations")
+    assert any("1 run ended before anything was chosen: the points that a run begins with" in line for line in err)
+    assert not any("before anything was chosen" in line for line in cli("+acq=ei", "iterations=8")[2])
+
+
 def test_multirun_runs_each_acquisition(command_line: CommandLines, tmp_path: Path, tables: Path) -> None:
     grid = ["dataset=[abalone]", "pipeline=[clean]", "seeds=[0]", "iterations=7", "executor=serial"]
     grid += [f"evaluator.tables={tables}"]
-    done = command_line("harness", "-m", "+acq=cei,eipu", "lam=0.1", *grid, cwd=tmp_path)
+    done = command_line("harness", "+acq=cei,eipu", "-m", "lam=0.1", *grid, cwd=tmp_path)  # wherever the flag stands
     assert done.returncode == 0, done.stderr
     assert set(read_traces(tmp_path / "results")["method"]) == {"cei(lam=0.1)", "eipu"}
 
@@ -171,7 +184,7 @@ def test_cfg_job_shows_the_settings(command_line: CommandLines, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("module", "said"),
     [
-        ("harness", "python -m harness +acq=eialpha alpha=0.2 dataset=[abalone,wind]"),
+        ("harness", "python -m harness +acq=eialpha alpha=0.2 'dataset=[abalone,wind]'"),
         ("harness.configurator", "kappa_max_s: 3 # CPU seconds"),
         ("harness.status", "python -m harness.status [results_dir=results] [--json]"),
         ("tabular_cache", "usage: python -m tabular_cache COMMAND"),

@@ -231,7 +231,7 @@ def test_a_cost_model_is_compared(mine: Mine, command: str, more: list[str]) -> 
     given = [f"tables={mine.tables}", "pipeline=[clean]", "seeds=[0]", "sizes=[4]", f"results_dir={command}", *more]
     source.write_text(MEAN)
     refused = mine.tabular(command, "cost_models=[mymean]", *given, place="costs")
-    assert refused.returncode == 2 and "add allow_targets=[mine]" in refused.stderr
+    assert refused.returncode == 2 and "add 'allow_targets=[mine]'" in refused.stderr
     for text in (MEAN, MEAN.replace(".mean()", ".max()")):  # a changed source makes another record
         source.write_text(text)
         for _ in range(2):

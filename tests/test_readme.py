@@ -94,3 +94,20 @@ def test_every_line_of_a_shell_block_is_one_command() -> None:
             command = re.split(r"\s#\s?", line)[0]
             assert len(re.findall(r"\bpython -m\b|\bpip install\b", command)) < 2, f"{path.relative_to(ROOT)}: {line}"
     assert found > 30
+
+
+def test_commands_quote_what_a_shell_would_read() -> None:
+    """`name=[a]` without quotes is a file name's pattern, and in some shells an error where no file has that name."""
+    assert not quoted("python -m harness dataset=[wind] lam=1") and quoted("python -m harness 'dataset=[wind]' lam=1")
+    found = [
+        (path.name, command)
+        for suffix in ("md", "yaml", "py")
+        for path in ROOT.rglob(f"*.{suffix}")
+        if not {".venv", "tests"} & set(path.relative_to(ROOT).parts)
+        for command in re.findall(r"python -m (?:harness|analysis|tabular_cache)\b[^`\n]*", path.read_text())
+    ]
+    assert len(found) > 100 and not [each for each in found if not quoted(each[1])]
+
+
+def quoted(command: str) -> bool:
+    return not re.search(r"""(?<![\w'".])[\w.]+=\[""", command)

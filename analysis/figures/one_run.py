@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import SubFigure
+from matplotlib.ticker import MaxNLocator
 
 from analysis.captions import plural, sentence
 from analysis.figures.f1_f7 import place
-from analysis.plotting import BLACK, BLUE, ORANGE, RED, Drawn, few_ticks, new_figure, save, stacked, style
+from analysis.plotting import BLACK, BLUE, ORANGE, RED, Drawn, few_ticks, new_figure, save, stacked, style, upper_edge
 from analysis.traces import short
 from analysis.tradeoffs import all_fronts
 from datasets.errors import BadInput
@@ -129,17 +130,17 @@ def draw_run(run: pd.DataFrame, fronts: pd.DataFrame | None, out_dir: Path, name
 
 
 def _top(run: pd.DataFrame) -> float:
-    """Return the highest error drawn: of nine in ten, with room; those beyond lie on the edge."""
+    """Return the highest error drawn; those beyond lie on the edge. Raises BadInput where there is none."""
     good = run["error"].dropna()
     if good.empty:
         raise BadInput("no evaluation of this run succeeded: there is nothing to draw")
-    low, high = good.min(), good.quantile(0.9)
-    return float(min(good.max(), high + 0.4 * (high - low))) if high > low else float(good.max())
+    return upper_edge(good.to_numpy())
 
 
 def _outside(run: pd.DataFrame) -> str:
     far, failed = int((run["error"] > _top(run)).sum()), int(run["error"].isna().sum())
-    parts = [f"{n} {words}" for n, words in ((far, "beyond the upper edge lie on it"), (failed, "failed")) if n]
+    beyond = f"beyond the upper edge ({'a triangle' if far == 1 else 'triangles'} on it)"
+    parts = [f"{n} {words}" for n, words in ((far, beyond), (failed, "failed")) if n]
     return "".join(f", {part}" for part in parts)
 
 
@@ -176,10 +177,12 @@ def _draw_errors(axes: Axes, run: pd.DataFrame) -> None:
     top = _top(run)
     for which, colour, label in ((design, "0.55", "initial design"), (~design, BLUE, "evaluation")):
         if which.any():
-            axes.plot(t[which], error[which].clip(upper=top), ".", color=colour, markersize=4.5, label=label)
+            axes.plot(t[which], error[which].where(error <= top), ".", color=colour, markersize=4.5, label=label)
+            axes.plot(t[which], error[which].clip(upper=top).where(error > top), "^", color=colour, markersize=3.5)
     axes.step(t, np.fmin.accumulate(error.to_numpy()), where="post", color=BLACK, linewidth=1.2, label="best so far")
-    low, high = axes.get_ylim()
-    axes.set(xlabel="evaluation", ylabel="validation error", ylim=(low, high + 0.35 * (high - low)))  # for the legend
+    low = float(error.min())
+    room = (top - low) or abs(top) or 1.0
+    axes.set(xlabel="evaluation", ylabel="validation error", ylim=(low - 0.05 * room, top + 0.4 * room))  # the legend's
     axes.legend(fontsize=7.5)
 
 
@@ -205,7 +208,7 @@ def _draw_predictions(axes: Axes, chosen: pd.DataFrame) -> None:
     for axis in (axes.xaxis, axes.yaxis):
         few_ticks(axis)
     axes.legend(fontsize=7.5)
-    axes.figure.colorbar(dots, ax=axes, label="evaluation", aspect=30)
+    axes.figure.colorbar(dots, ax=axes, label="evaluation", aspect=30, ticks=MaxNLocator(6, integer=True))
 
 
 def _draw_fronts(part: SubFigure, shown: list[int], fronts: pd.DataFrame, acceptable: float | None) -> pd.DataFrame:

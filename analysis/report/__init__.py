@@ -1,8 +1,10 @@
 """`python -m analysis report`: everything from the records on one page, `report.html`, and the same as `report.md`."""
 
 import multiprocessing
+import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -123,6 +125,14 @@ def _beside(
     )
 
 
+def _end_with_parent() -> None:
+    """Wait for the end of the process that forked this one, even a killed one, and end too."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
 def meanwhile(work: Callable[[], T]) -> Callable[[], T]:
     """Start `work` in a fork of this process, on Linux; return what waits for the value, or raises.
 
@@ -137,6 +147,7 @@ def meanwhile(work: Callable[[], T]) -> Callable[[], T]:
     def run() -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it too, and ends its children
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        threading.Thread(target=_end_with_parent, daemon=True).start()
         try:
             there.send((work(), None))
         except Exception as error:

@@ -1,4 +1,4 @@
-"""Command line of the configuration experiment: `python -m harness.configurator [scenario=[a]] [setting=value ...]`."""
+"""Command line of the configuration experiment: `python -m harness.configurator ['scenario=[a]'] [NAME=VALUE ...]`."""
 
 import sys
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         instantiate(scenario["solver"])  # what is not installed is refused before anything runs
     slacks = [slack_factor(value) for value in listed("slack", cfg.slack)]
     if not slacks or len(set(slacks)) < len(slacks):
-        raise BadInput(f"slack must be different factors, for example slack=[1,1.3,null], got {list(cfg.slack)}")
+        raise BadInput(f"slack must be different factors, for example 'slack=[1,1.3,null]', got {list(cfg.slack)}")
     CensoredForest(RandomForest(), cfg.treatment)  # refuses an unknown treatment
     settings = {
         "budget_s": positive("budget_s", cfg.budget_s),

@@ -22,7 +22,9 @@ def test_the_study_has_its_18_data_sets_the_figures_three_and_the_opportunity_ex
     assert len(names()) == 18
     assert names("figures") == ("a1a", "a3a", "splice")
     assert names("opportunity") == ("australian", "ionosphere", "sonar", "w1a")
-    with pytest.raises(BadInput, match=r"unknown data set 'abalon'; known are: .*abalone.*wine"):
+    with pytest.raises(
+        BadInput, match=r"unknown data set 'abalon' \(did you mean abalone\?\); known are: .*abalone.*wine"
+    ):
         entry_of("abalon")
 
 

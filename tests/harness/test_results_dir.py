@@ -4,8 +4,6 @@ import errno
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -19,7 +17,7 @@ from forked import Forked
 from test_study import contents, grid
 
 from harness import cli, records
-from harness.cli import Progress, stops_soon
+from harness.cli import Progress
 from harness.errors import BadInput
 from harness.execution import serial
 from harness.problem import Candidates, Evaluation, Problem
@@ -237,31 +235,6 @@ def test_an_interrupted_live_run_trains_nothing_twice(
     assert len(specs(results)) == 1 and len(read_traces(results)) == 7
     interrupted(len(written) + 2)
     assert checkpoint.read_text().splitlines()[: len(written)] == written
-
-
-# Interruptions stay what they are, whatever a library makes of them.
-
-SCRIPT = """
-import os, sys
-from harness.cli import stops_soon
-try:
-    with stops_soon():
-        try:
-            os.kill(os.getpid(), int(sys.argv[1]))
-        except KeyboardInterrupt as error:
-            raise RuntimeError("the library was cleaning up") from error
-except BaseException as error:
-    print(type(error).__name__)
-"""  # in a process of its own, which an interruption may end
-
-
-def test_an_error_made_of_an_interruption_is_the_interruption() -> None:
-    done = subprocess.run([sys.executable, "-c", SCRIPT, str(int(signal.SIGTERM))], capture_output=True, text=True)
-    assert done.stdout.strip() == "Terminated"
-    before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
-    with pytest.raises(RuntimeError, match="another"), stops_soon():
-        raise RuntimeError("another")
-    assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
 
 
 # The time left.

@@ -46,7 +46,7 @@ def test_classes_of_known_packages_and_of_those_vouched_for_are_allowed() -> Non
         check_targets({"_target_": "my.pkgs.Rule"}, ["my.pkg"])
     check_targets({"_target_": "pipelines.build", "name": "my.pkg.recipe"}, ["my"])
     for name in ("my.pkg.recipe", "${name}"):
-        with pytest.raises(BadInput, match=r"pipeline .*: its module would run as code; .* add allow_targets="):
+        with pytest.raises(BadInput, match=r"pipeline .*: its module would run as code; .* add 'allow_targets="):
             check_targets({"mine": {"_target_": "pipelines.build", "name": name}}, ["other"])
 
 

@@ -138,7 +138,7 @@ def test_an_audit_of_a_folder_draws_from_what_it_holds(tmp_path: Path, monkeypat
     assert seen == [[("abalone", "onehot"), ("wine", "clean")], [("wine", "clean")]]
     make_tables(tmp_path / "foreign", ["wine/os.path"], 4)
     monkeypatch.setattr("sys.argv", ["tabular_cache", "audit", f"tables={tmp_path / 'foreign'}"])
-    with pytest.raises(BadInput, match=r"pipeline os\.path: its module would run as code; .* allow_targets=\[os\]"):
+    with pytest.raises(BadInput, match=r"pipeline os\.path: its module would run as code; .* 'allow_targets=\[os\]'"):
         main()
 
 

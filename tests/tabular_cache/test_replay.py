@@ -82,14 +82,14 @@ def test_rows_that_the_build_cut_short_are_not_replayed(tmp_path: Path) -> None:
 
 def test_missing_and_damaged_tables_are_refused_in_one_line(folder: Path) -> None:
     evaluator = Replay(str(folder))
-    with pytest.raises(BadInput, match=r"no table for b/p .*build dataset=\[b\] pipeline=\[p\]"):
+    with pytest.raises(BadInput, match=r"no table for b/p .*build 'dataset=\[b\]' 'pipeline=\[p\]'"):
         evaluator.fingerprint({"name": "b"}, {"name": "p"})
     read_table.cache_clear()
     path = folder / "a--p.parquet"
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
-    build = f"measure anew with `python -m tabular_cache build dataset=[a] pipeline=[p] tables={folder}`"
+    build = f"measure anew with `python -m tabular_cache build 'dataset=[a]' 'pipeline=[p]' tables={folder}`"
     with pytest.raises(BadInput, match=f"damaged or foreign: .*{re.escape(build)}$"):
         evaluator.fingerprint(*NAMES)
     path.unlink()
