@@ -39,7 +39,7 @@ def page() -> str:
             continue
         for name in options(group):
             path = folder / f"{name}.yaml"
-            parts += [f"\n**`{group}={name}`** {_about(path)}\n", *_table(path, f"{group}.")]
+            parts += [f"\n**`{'+' * (group == 'acq')}{group}={name}`** {_about(path)}\n", *_table(path, f"{group}.")]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(parts)).rstrip() + "\n"
 
 
@@ -47,8 +47,8 @@ def _settings(path: Path) -> Iterator[tuple[str, str, str]]:
     """Yield name, default and comment of the settings of a file, one that goes over several lines without these."""
     for line in path.read_text(encoding="utf-8").partition("\nhydra:")[0].splitlines():
         found = _LINE.fullmatch(line)
-        if found and found[1] not in ("_target_", "name", "defaults", "rule", "methods", "setting_needs"):
-            yield found[1], found[2] or "a list", found[3] or ""
+        if found and found[1] not in ("_target_", "name", "defaults", "rule", "methods", "setting_needs", path.stem):
+            yield found[1], found[2] or "several", found[3] or ""
 
 
 def _table(path: Path, prefix: str) -> list[str]:

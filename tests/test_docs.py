@@ -57,5 +57,7 @@ def test_links_between_pages_lead_to_files() -> None:
 
 def test_the_reference_is_that_of_the_configuration() -> None:
     assert PAGE.read_text() == page(), "python -m harness.reference writes it anew"
+    rows = [line for line in page().splitlines() if line.startswith("| `")]
+    assert len(rows) > 200 and not [line for line in rows if line.endswith("|  |")], "every setting says what it is"
     for name in ("lam=", "evaluator.max_candidates=", "`cost_model=gp_lv`", "`optimizer=smac`"):
         assert name in PAGE.read_text()
