@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 from command_lines import CommandLines
 
@@ -37,6 +39,40 @@ def test_the_tutorial_runs_and_its_rule_joins_from_files_beside_it(
     done = command_line("harness", *settings, *small, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert {"frugal", "ei", "cei(lam=0.1)"} == set(read(tmp_path / "results")["method"])
+
+
+def only_python(page: str) -> str:
+    """The one block of Python on a page."""
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+    return block
+
+
+def test_the_lines_for_a_file_of_ones_own_predict_new_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(rng.normal(size=(80, 3)), columns=["a", "b", "c"])
+    rows.assign(price=10 * rows["a"]).to_csv(tmp_path / "my.csv", index=False)
+    rows.head(5).to_csv(tmp_path / "new.csv", index=False)
+    with contextlib.chdir(tmp_path):
+        exec(compile(only_python("datasets/YOUR_FILE.md"), "YOUR_FILE.md", "exec"), {})
+    found = np.array(capsys.readouterr().out.strip("[]\n ").split(), dtype=float)
+    np.testing.assert_allclose(found, 10 * rows["a"].head(5), atol=1.5)
+
+
+def test_the_lines_for_capped_runs_find_the_shortest() -> None:
+    seconds: list[float] = []
+
+    def solve(x: float) -> float:
+        seconds.append(float(1.0 + 10.0 * abs(np.log10(x))))
+        return seconds[-1]
+
+    names: dict[str, Any] = {"solve": solve}
+    exec(compile(only_python("harness/configurator/README.md"), "configurator/README.md", "exec"), names)
+    assert len(seconds) == 30 and min(seconds) < 1.5
+    assert names["asked"].cap_s < 60.0, "later runs are stopped at the slack"
+
+
+def test_the_rule_on_the_page_on_extending_is_that_of_the_tutorial() -> None:
+    assert only_python("harness/EXTENDING.md").strip() in TUTORIAL
 
 
 def test_rules_that_the_first_page_names_are_there() -> None:
