@@ -11,7 +11,7 @@ import datasets
 import pipelines
 from analysis.selection import CAP, FEWEST_DATASETS, LEAST_SPENT, REACHED, SHORT, USED_UP, left_aside
 from analysis.statistics import in_use
-from analysis.traces import CELL, PROBLEM, ordered
+from analysis.traces import CELL, PROBLEM, ordered, plain
 from datasets.catalogue import entries
 from harness.cli import plural as plural
 
@@ -130,11 +130,15 @@ def scope(cells: pd.DataFrame, evaluator: str) -> str:
     return f"{len(present & study)} of {len(study)} problems{extra}, {plural(seeds, 'seed')}{uneven} ({evaluator})"
 
 
-def intervals(cells: pd.DataFrame) -> str:
-    """Return what the intervals are, and what they cannot cover when there is only one data set."""
+def intervals(cells: pd.DataFrame, medians: bool = True) -> str:
+    """Return what the intervals are, and what they cannot cover when there is only one data set.
+
+    medians: whether medians are shown, too.
+    """
     one = cells["dataset"].nunique() == 1
     name = {
-        "datasets": "95 % t intervals over data sets (paired, averaged within each; of medians, data sets resampled).",
+        "datasets": "95 % t intervals over data sets (paired, averaged within each"
+        f"{'; of medians, data sets resampled' * medians}).",
         "hierarchical": "95 % hierarchical paired bootstrap intervals.",
         "plain": "95 % plain paired bootstrap intervals (single runs resampled).",
     }[in_use()]
@@ -158,7 +162,8 @@ def pairs_left_out(pairs: "Relative", short: int, n: int) -> str:
     """Return the sentences on the runs and pairs that a relative number leaves out, and on methods with fewer pairs."""
     names, counts = ordered(pairs.table), pairs.table["method"].value_counts()
     fewer = [
-        f"{', '.join(name for name in names if counts[name] == n)} ({n:,})" for n in sorted(set(counts), reverse=True)
+        f"{', '.join(plain(name) for name in names if counts[name] == n)} ({n:,})"
+        for n in sorted(set(counts), reverse=True)
     ][1:]
     return sentence(
         f"Left out: {plural(short, 'run')} of fewer than {n} iterations or planned for another length, "

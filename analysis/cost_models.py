@@ -320,7 +320,7 @@ def _head(compared: pd.DataFrame, curves: pd.DataFrame) -> str:
             f"mean over seeds and over those problems whose tables are long enough for n (`problems`); at n = {least}: "
             f"{scope(cells, 'tables')}; along a row, the problems become fewer"
         )
-    return f"RMSE of log cost, {over}. {intervals(cells)}"
+    return f"RMSE of log cost, {over}. {intervals(cells, medians=False)}"
 
 
 def _shown(curves: pd.DataFrame) -> pd.DataFrame:

@@ -32,6 +32,7 @@ from analysis.traces import (
     choose_components,
     collect,
     ordered,
+    short,
 )
 from analysis.tradeoffs import finals, relative_to_ei
 from datasets.errors import BadInput
@@ -248,15 +249,17 @@ def _arms(part: pd.DataFrame, value: str) -> Any:
 
 def _effects_panel(axis: Any, rows: pd.DataFrame, effect: str) -> None:
     names, methods = list(dict.fromkeys(rows["setting"])), list(dict.fromkeys(rows["method"]))
-    others = [name for name in names if name != LIVE]
-    colours = dict(zip(others, sequence(len(others)), strict=True)) | {LIVE: BLACK}
+    colours: dict[str, Any] = {LIVE: BLACK}
+    for surface, ramp in ((False, "GnBu"), (True, "YlOrRd")):  # from light, few configurations, to dark
+        kind = [name for name in names if name != LIVE and name.startswith("surface") == surface]
+        colours |= dict(zip(kind, sequence(len(kind) + 2, ramp)[2:], strict=True))
     for k, name in enumerate(names):
         part = rows[rows["setting"] == name].set_index("method").loc[methods]
         y = np.arange(len(methods)) + (k - (len(names) - 1) / 2) * 0.8 / len(names)
         marker = "D" if name == LIVE else "s" if name.startswith("surface") else "o"
         axis.errorbar(part["value"], y, xerr=_arms(part, "value"), fmt=marker, markersize=3.2, elinewidth=0.8,
                       color=colours[name], label=name.replace("-", " "))  # fmt: skip
-    axis.set_yticks(np.arange(len(methods)), [m.replace("(", " ").rstrip(")") for m in methods])
+    axis.set_yticks(np.arange(len(methods)), [short(m) for m in methods])
     axis.invert_yaxis()
     axis.axvline(0, color="0.6", linewidth=0.8, zorder=0)
     axis.set_xlabel(_LABELS[effect])

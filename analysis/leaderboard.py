@@ -32,7 +32,7 @@ PAPERS = ("eialpha", "eipu", "cei", "eicool")  # the paper's rules, by `acq`
 _SHOWN = (20.0, 60.0, 100.0)  # percent of EI's cost, of the tables' columns
 _COLOURS = (
     "#1B7837",
-    "#CC79A7",
+    "#E7298A",
     "#7A5195",
     "#4DAF4A",
     "#B2182B",

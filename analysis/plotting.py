@@ -19,6 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.path import Path as MplPath
+from matplotlib.patheffects import withStroke
 from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 from matplotlib.transforms import Bbox, BboxBase
@@ -110,9 +111,9 @@ def style() -> Iterator[None]:
         yield
 
 
-def sequence(n: int) -> list[tuple[float, float, float, float]]:
-    """Return n colours from dark to light of a colour-blind-safe map, for an ordered parameter."""
-    return [mpl.colormaps["viridis"](v) for v in np.linspace(0.05, 0.88, n)]
+def sequence(n: int, ramp: str = "viridis") -> list[tuple[float, float, float, float]]:
+    """Return n colours, in the order of a colour map (the default is colour-blind-safe), for an ordered parameter."""
+    return [mpl.colormaps[ramp](v) for v in np.linspace(0.05, 0.88, n)]
 
 
 def place_labels(axes: Axes, labels: Sequence[Text]) -> None:
@@ -122,6 +123,8 @@ def place_labels(axes: Axes, labels: Sequence[Text]) -> None:
     crossing a line counts as distance. No label is dropped. Call it last: the figure's layout has to be the one that is
     saved.
     """
+    for label in labels:  # readable where a bar runs through
+        label.set(path_effects=[withStroke(linewidth=2, foreground="white")], zorder=5)
     root = axes.figure.figure
     root.draw_without_rendering()
     # adjustText asks the axes' figure to lay itself out, which a part of a figure cannot
@@ -195,8 +198,10 @@ def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]], size: 
         places[k] = min(places[k], high - (len(places) - 1 - k) * step)
     for (x, _, text, colour), height, place in zip(found, at, places, strict=True):
         begin = float(into.transform(axes.transData.transform((x, 0)))[0])
-        axes.plot([begin, 1.0, 1.035], [height, height, place], "-", color=colour, linewidth=0.7, clip_on=False,
-                  transform=axes.transAxes, scalex=False, scaley=False)  # fmt: skip
+        axes.plot(
+            [begin, 1.0, 1.035], [height, height, place], "-", color=colour, linewidth=0.5, alpha=0.6, clip_on=False,
+            transform=axes.transAxes, scalex=False, scaley=False,
+        )  # fmt: skip
         axes.text(1.045, place, text, color=colour, fontsize=size, va="center", transform=axes.transAxes)
 
 

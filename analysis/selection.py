@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
 
-from analysis.traces import CELL, EI, PROBLEM, STUDY_ITERATIONS, Traces
+from analysis.traces import CELL, EI, PROBLEM, STUDY_ITERATIONS, Traces, plain
 from datasets.errors import BadInput
 
 # Which methods have runs enough to be compared: one that was tried on a few problems must not hide the others.
@@ -33,7 +33,9 @@ def left_aside(methods: list[str], clause: bool = False) -> str:
     if not methods:
         return ""
     start, end = ("; not", "") if clause else (" Not", ".")
-    return f"{start} compared, for want of runs on half of EI's problem-seed pairs: {', '.join(methods)}{end}"
+    return (
+        f"{start} compared, for want of runs on half of EI's problem-seed pairs: {', '.join(map(plain, methods))}{end}"
+    )
 
 
 # How runs ended against a budget, and which cells and budgets of a time study count.

@@ -203,13 +203,23 @@ def ordered(runs: pd.DataFrame) -> list[str]:
     return [str(m) for m in seen.sort_values(["alpha", "lam", "method"], na_position="last")["method"]]
 
 
+_WRITTEN = {
+    EI: "EI", EIPU: "EIpu", EICOOL: "EI-cool", "carbo": "CArBO", "sobol": "Sobol", "tpe": "TPE", "cmaes": "CMA-ES",
+    "cfo": "CFO", "blendsearch": "BlendSearch", "smac": "SMAC", "botorch": "BoTorch", "asha": "ASHA",
+    "hyperband": "Hyperband",
+}  # fmt: skip
+
+
 def short(method: str) -> str:
-    """Return a method's name for a crowded axis: ``EI^0.1``, ``CEI 0.3``, ``EI-cool``; others as they are."""
-    found = re.fullmatch(r"(eialpha|cei)\((?:alpha|lam)=([^,)]*)\)", method)
-    if found:
-        return f"EI$^{{{found[2]}}}$" if found[1] == "eialpha" else f"CEI {found[2]}"
-    names = {EI: "EI", EIPU: "EIpu", EICOOL: "EI-cool", "carbo": "CArBO", "random": "random", "sobol": "Sobol"}
-    return names.get(method, method)
+    """Return a method's name for a figure: ``EI^0.1`` raised, ``CEI 0.3``, ``EI-cool``; unknown parts as they are."""
+    method = re.sub(r"\beialpha[( ]alpha=([^,) ]*)\)?", r"EI$^{\1}$", method)
+    method = re.sub(r"\bcei[( ]lam=([^,) ]*)\)?", r"CEI \1", method)
+    return re.sub(r"(?<![\w-])[a-z]+(?!\w)", lambda word: _WRITTEN.get(word[0], word[0]), method)
+
+
+def plain(method: str) -> str:
+    """Return `short` for text: ``EI^0.1``."""
+    return short(method).translate(str.maketrans("", "", "${}"))
 
 
 def require(runs: pd.DataFrame, name: str, what: str) -> None:

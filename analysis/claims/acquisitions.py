@@ -32,7 +32,7 @@ from analysis.claims.verdicts import (
 from analysis.ranks import Ranks
 from analysis.selection import RULE, at_horizon, horizon, left_aside, of_families, sparse
 from analysis.statistics import Estimate, mean, of_means
-from analysis.traces import CELL, EI, EIPU, Traces, ordered, short
+from analysis.traces import CELL, EI, EIPU, Traces, ordered, plain
 from analysis.tradeoffs import (
     EI_STOPPED,
     Hypervolumes,
@@ -382,8 +382,8 @@ def claim_7(evidence: Evidence) -> Finding:
     larger = (values["lam"] > values["alpha"]).mean()
     gaps = {name: Condition("", mean(values["lam"] - values[name]), digits=3) for name in chosen}
     rivals = [name for name in chosen if name not in ("alpha", "lam", EI_STOPPED)]
-    beside = [f"{short(name)} {shares[name]:.3f}, CEI minus that{gaps[name]}" for name in rivals]
-    size = {name: f"{shares[name]:.3f} ({', '.join(methods)})" for name, methods in chosen.items()}
+    beside = [f"{plain(name)} {shares[name]:.3f}, CEI minus that{gaps[name]}" for name in rivals]
+    size = {name: f"{shares[name]:.3f} ({', '.join(map(plain, methods))})" for name, methods in chosen.items()}
     also = (
         f"hypervolumes {size['lam']} and {size['alpha']}, EI in both; CEI's is larger on {larger:.0%} of the problems; "
         f"EI stopped early: {size[EI_STOPPED]}, CEI minus that{gaps[EI_STOPPED]}"

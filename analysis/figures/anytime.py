@@ -26,7 +26,7 @@ from analysis.equal_cost import (
 )
 from analysis.plotting import Drawn, colour_of, drawn_from, new_figure, save, style
 from analysis.selection import LEAST_SPENT, left_aside
-from analysis.traces import Traces, short
+from analysis.traces import Traces, plain
 from datasets.files import write_atomically
 from tabular_cache.card import FLAT
 
@@ -230,7 +230,7 @@ def _interval(row: pd.Series, value: str, prefix: str, digits: int) -> str:
 
 def _choices(own: pd.DataFrame) -> pd.DataFrame:
     part = own[own["statistic"] == MEAN]
-    text = part["method"].map(lambda m: short(m).replace("$", "").replace("{", "").replace("}", ""))
+    text = part["method"].map(plain)
     part = part.assign(text=text + ", " + part["won"].map("{:.0%}".format))
     table = part.pivot(index="family", columns="cost_pct", values="text").reindex(part["family"].unique())
     return table.rename(columns="{:.0f} %".format).reset_index()

@@ -25,7 +25,7 @@ from analysis.plotting import BLACK, RED, Drawn, drawn_from, new_figure, save, s
 from analysis.ranks import minimal_budgets, ranks
 from analysis.selection import LARGEST_ALPHA, at_horizon, for_budgets, horizon, of_families, sparse
 from analysis.statistics import group_means, holm, signed_rank
-from analysis.traces import CELL, EI, Traces, ordered, require, short
+from analysis.traces import CELL, EI, Traces, ordered, plain, require, short
 from analysis.tradeoffs import finals
 from datasets.errors import BadInput
 
@@ -190,7 +190,7 @@ def _within_budget(traces: Traces) -> Panel:
 def _panel(title: str, rank: pd.DataFrame, methods: list[str], cells: int, why: str, more: str = "") -> Panel:
     """Compare the methods by their ranks, cell by cell; `why` holds of those among `methods` that have none."""
     absent = [method for method in methods if method not in rank.columns]
-    those = f", and {', '.join(absent)} ({why})" if absent else ""
+    those = f", and {', '.join(map(plain, absent))} ({why})" if absent else ""
     left_out = f"Left out: {plural(cells, 'problem-seed pair')} without a result of every method{those}.{more}"
     found = critical(rank.groupby(level="dataset").mean(), ahead(rank))
     return Panel(title, found, rank.index.to_frame(index=False), left_out)

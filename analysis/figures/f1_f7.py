@@ -194,5 +194,5 @@ def _shares(fronts: pd.DataFrame) -> str:
     cells = shares.index.to_frame(index=False)
     return (
         f"Over all steps of all runs of EI recorded, {format_interval(value, low, high)} % of the points stay "
-        f"on the front; {scope(cells, str(fronts['evaluator'].iloc[0]))}. {intervals(cells)}"
+        f"on the front; {scope(cells, str(fronts['evaluator'].iloc[0]))}. {intervals(cells, medians=False)}"
     )

@@ -69,7 +69,7 @@ def _caption_f2(online: pd.DataFrame, cells: pd.DataFrame, curves: pd.DataFrame)
         "F2. Root mean square error of predicted log cost on configurations not learned from (up to 1,000 per problem,",
         "the same for every n), against the number of evaluations learned from, drawn at random from the same table;",
         f"mean over {scope(cells, 'tables')}{f', at n = {first}' if len(fewer) else ''}.",
-        f"Bands: {intervals(cells)}",
+        f"Bands: {intervals(cells, medians=False)}",
         left if len(fewer) else "",
         numbers_of.left_out(online),
         footnote(cells["dataset"]),
@@ -201,7 +201,7 @@ def _caption_f9(found: Compared, judge: Judge) -> str:
         f"{span(found.numbers['n'], 'pair')}; only problems and seeds that were run under every cost model"
         + (f" ({dropped} were not), alpha by alpha." if found.dropped else ", alpha by alpha."),
         f"Not compared, for want of runs: {', '.join(found.few)}." if found.few else "",
-        f"Bars: {intervals(table)} Wide ones are cut off.",
+        f"Bars: {intervals(table, medians=False)} Wide ones are cut off.",
         THINNED,
         *(
             f"{_FRONT_LOOK.get(name, (name,))[0]}: {pairs_left_out(pairs, found.short[name], found.n)}"

@@ -122,7 +122,8 @@ def _rivals_named(numbers: pd.DataFrame) -> str:
     own = [short(method) for method in sorted(set(rows.loc[~rows["acq"].isin(_CURVES), "method"]))]
     stopped = {EI_STOPPED: "EI after n evaluations", PRICED: "EI stopped where no choice pays at a price"}
     own += [name for acq, name in stopped.items() if acq in set(rows["acq"])]
-    cool = " (EI-cool and CArBO by the share of iterations left)" if {EICOOL, "carbo"} & set(rows["method"]) else ""
+    cooled = " and ".join(short(method) for method in (EICOOL, "carbo") if method in set(rows["method"]))
+    cool = f" ({cooled} by the share of iterations left)" if cooled else ""
     return f" and, means only, of {', '.join(own)}{cool}" if own else ""
 
 

@@ -11,7 +11,7 @@ from analysis.captions import ended_early, footnote, intervals, ranks_left_out, 
 from analysis.plotting import BLACK, Drawn, colour_of, drawn_from, new_figure, save, style
 from analysis.ranks import FAMILIES, Ranks, minimal_budgets, rank_curves, ranks
 from analysis.selection import LARGEST_ALPHA, at_horizon, horizon, of_families, rivals_within_budgets
-from analysis.traces import EI, EIPU, Traces, ordered, require, short
+from analysis.traces import EI, EIPU, Traces, ordered, plain, require, short
 from datasets.errors import BadInput
 
 _FAINT = "0.45"
@@ -132,9 +132,9 @@ def _caption(traces: Traces, both: dict[bool, Ranks], budgets: pd.DataFrame, n: 
         f"of a problem: least median (over seeds) total cost of {n} iterations, over {over} EI^alpha",
         "methods. Mean over",
         f"{scope(ranked.cells_used, traces.evaluator)}; bands (EI, EIpu), and bars",
-        f"for the whole budget: {intervals(ranked.cells_used)}",
+        f"for the whole budget: {intervals(ranked.cells_used, medians=False)}",
         "EI stopped early is on EI's curve until it stops, and never ranks better: it has no curve of its own.",
-        f"Not ranked, for want of runs long enough or planned for these budgets: {', '.join(absent)}."
+        f"Not ranked, for want of runs long enough or planned for these budgets: {', '.join(map(plain, absent))}."
         if absent
         else "",
         "Grey panels decide no claim: the runs compared there ended at different costs."

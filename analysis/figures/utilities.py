@@ -11,7 +11,7 @@ from matplotlib.ticker import LogLocator, NullLocator
 
 from analysis.captions import footnote, format_intervals, intervals, markdown_table, plural, scope, sentence
 from analysis.plotting import Drawn, new_figure, save, style, write_csv
-from analysis.traces import CELL
+from analysis.traces import CELL, short
 from analysis.utilities import (
     REFERENCE,
     Complete,
@@ -50,8 +50,9 @@ def draw_utilities(runs: Runs, out_dir: Path) -> Drawn:
         "added to the training's, on the host that made the records. Right: mean rank of the best error at the end",
         "(filled), and within EI's training and thinking time, thinking counted (hollow). Means over",
         f"{scope(cells, found.runs.evaluator)}, {len(found.labels)} methods, {len(cells)} cells that have them all.",
+        "Thin lines join a utility's cost rules.",
         f"Left out, with fewer cells: {gone}." if gone else "",
-        intervals(cells),
+        intervals(cells, medians=False),
         footnote(cells["dataset"]),
     )
     utilities, rules = (sorted(set(methods[kind]), key=lambda name: (name != "ei", name)) for kind in methods)
@@ -68,9 +69,9 @@ def draw_utilities(runs: Runs, out_dir: Path) -> Drawn:
         panels[1].sharey(panels[0])
         _ranks(panels[2], numbers, looks)
         names = {"ei": "no cost", "eipu": "per cost"}
-        handles = [Line2D([], [], color=colour, label=name) for name, colour in colours.items()]
+        handles = [Line2D([], [], color=colour, label=short(name)) for name, colour in colours.items()]
         handles += [
-            Line2D([], [], color="0.3", marker=marker, linestyle="", label=names.get(name, name))
+            Line2D([], [], color="0.3", marker=marker, linestyle="", label=names.get(name, short(name)))
             for name, marker in markers.items()
         ]
         plots.legend(handles=handles, loc="outside lower center", ncols=7)
@@ -114,7 +115,7 @@ def _ranks(axes: Axes, numbers: pd.DataFrame, looks: Looks) -> None:
             value, low, high = part.loc[label, ["value", "low", "high"]].to_numpy(dtype=float)
             axes.plot([low, high], [place + shift] * 2, color=colour, linewidth=0.8, alpha=0.6)
             axes.plot(value, place + shift, marker, color=colour, markersize=3.8, markerfacecolor=face)
-    axes.set_yticks(range(len(order)), order, fontsize=6.5)
+    axes.set_yticks(range(len(order)), [short(label) for label in order], fontsize=6.5)
     axes.set_ylim(-0.7, len(order) - 0.3)
     axes.set_xlabel("mean rank (1 = best)")
 
@@ -248,7 +249,7 @@ def _scope(found: Complete, what: str) -> list[str]:
         f"{plural(len(cells), 'cell')} with every one of them.",
         f"Left out: {plural(found.partial, 'cell')} that lack one." if found.partial else "",
         f"Left out, with fewer cells: {gone}." if gone else "",
-        intervals(cells),
+        intervals(cells, medians=False),
         footnote(cells["dataset"]),
     )
     return [parts]

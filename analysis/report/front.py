@@ -23,7 +23,7 @@ from analysis.equal_cost import EqualCost, families
 from analysis.plotting import colour_of
 from analysis.selection import left_aside
 from analysis.statistics import LEVEL, group_means
-from analysis.traces import EI, PROBLEM, at_step, short
+from analysis.traces import EI, PROBLEM, at_step, plain
 from datasets.catalogue import entries
 from datasets.errors import BadInput
 from tabular_cache.card import FLAT
@@ -134,7 +134,7 @@ def _methods(runs: EqualCost) -> list[Mapping[str, Any]]:
     for method in runs.methods:
         values = own.loc[[method]].to_numpy(dtype=float)[0]
         known = [float(value) for value in values if np.isfinite(value) and method != EI]
-        label = short(method).translate(str.maketrans("", "", "${}"))
+        label = plain(method)
         found.append({"name": method, "label": label, "family": family[method], "colour": colour_of(method),
                       "parameter": known[0] if known else None})  # fmt: skip
     return found
@@ -146,8 +146,9 @@ def caption(runs: EqualCost) -> str:
     return (
         f"Costs and errors are in percent of EI's after {runs.n} evaluations on the same problem and seed: "
         f"{scope(runs.cells, runs.traces.evaluator)}. They are means over data sets of the means over what is chosen "
-        f"of each. {intervals(runs.cells)} Left out: {plural(runs.absent, 'problem-seed pair')} without runs of "
-        f"every method, {runs.zero:,} in which EI's error is 0, {runs.failed:,} in which all of EI's evaluations "
+        f"of each. {intervals(runs.cells, medians=False)} Left out: "
+        f"{plural(runs.absent, 'problem-seed pair')} without runs of every method, "
+        f"{runs.zero:,} in which EI's error is 0, {runs.failed:,} in which all of EI's evaluations "
         f"failed.{left_aside(runs.sparse)} Flat data sets, on which {FLAT:.0%} or more of random configurations have "
         f"one and the same error: {flat}. The page holds means over seeds at {len(_lengths(runs))} numbers of "
         f"evaluations and {len(BUDGETS)} budgets, rounded to a ten-thousandth or so."

@@ -241,7 +241,7 @@ def test_a_method_tried_once_hides_none_of_the_others() -> None:
     assert (budgets["budget_s"] == 10.0).all() and (budgets["methods"] == 2).all(), "one cheap run is no median"
     found = ranks(traces, budgets, ["ei", "eialpha(alpha=0.25)", "eipu"], (1.0,), np.ones(1))
     assert found.methods == ["ei", "eipu"] and len(found.cells) == 6 and found.left_out == 0
-    assert "want of runs on half of EI's problem-seed pairs: eialpha(alpha=0.25)." in ranks_left_out(found)
+    assert "want of runs on half of EI's problem-seed pairs: EI^0.25." in ranks_left_out(found)
 
 
 def test_equal_money_by_hand() -> None:

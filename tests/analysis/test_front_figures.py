@@ -99,11 +99,11 @@ def test_critical_differences_say_what_they_compare(tmp_path: Path) -> None:
     assert set(drawn.numbers.loc[drawn.numbers["panel"] != first["panel"].iloc[0], "method"]) == {
         "ei", "eipu", "cei(lam=0.3)"
     }, "EI-cool has no run for a budget"  # fmt: skip
-    assert "every method, and eicool (without a run for that budget on enough pairs)." in drawn.caption
+    assert "every method, and EI-cool (without a run for that budget on enough pairs)." in drawn.caption
     failed = rows.assign(error=rows["error"].where(~(rows["method"].eq("eipu") & rows["dataset"].eq("wind"))))
     gone = failed.assign(error=failed["error"].where(failed["method"] != "eicool"))
     caption = trace_figures()["cd"](collect(gone), tmp_path).caption
-    assert "Left out: 4 problem-seed pairs without a result of every method, and eicool (without 20" in caption
+    assert "Left out: 4 problem-seed pairs without a result of every method, and EI-cool (without 20" in caption
     with pytest.raises(BadInput, match="needs two methods or more, got: ei"):
         trace_figures()["cd"](collect(rows[rows["method"] == "ei"]), tmp_path)
 

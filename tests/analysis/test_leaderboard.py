@@ -88,7 +88,7 @@ def test_choices_on_surfaces_that_were_trained_live(tmp_path: Path) -> None:
     assert main(command) == 0
     text = (tmp_path / "out/leaderboard.md").read_text()
     low, high = stats.ttest_1samp([-5.0, -10.0], 0.0).confidence_interval(0.95)
-    assert f"| tpe | -7.5 [{low:.1f}, {high:.1f}] |" in text and "| EI | 0.0 |" in text
+    assert f"| TPE | -7.5 [{low:.1f}, {high:.1f}] |" in text and "| EI | 0.0 |" in text
     assert "3 runs on surfaces of 2 problems of 2 data sets" in text and "by 5 % in the median" in text
 
 

@@ -131,7 +131,7 @@ def test_marked_data_sets_stand_apart_and_numbers_are_given_without_them(made: t
     percent = 100 * rows["cei(lam=0.1)"] / rows["ei"]
     column = every[0].index("mean cost (%)")
     for found, kept in ((apart, ["hiva"]), (every, ["hiva", "wind", "wine"]), (without, ["wind", "wine"])):
-        row = next(r for r in found if r[0] == "cei(lam=0.1)")
+        row = next(r for r in found if r[0] == "CEI 0.1")
         mean = percent.loc[kept].groupby("dataset").mean().mean()
         assert row[column].startswith(f"{mean:.2f}") and ("[" in row[column]) == (len(kept) > 1)
         assert row[1] == str(2 * len(kept))

@@ -36,9 +36,7 @@ def test_a_method_on_one_problem_changes_no_verdict() -> None:
     before, after = evaluate(study), evaluate(beside)
     for one, other in zip(before, after, strict=True):
         assert (one.verdict, one.ours) == (other.verdict, other.ours), one.number
-    assert (
-        "not compared, for want of runs on half of EI's problem-seed pairs: eialpha(alpha=0.25)" in after[6].taken_over
-    )
+    assert "not compared, for want of runs on half of EI's problem-seed pairs: EI^0.25" in after[6].taken_over
     assert SIDE.method not in families_of(collect(beside).runs)["alpha"]
 
 
@@ -82,7 +80,7 @@ def test_runs_of_ei_cool_of_another_length_are_counted(tmp_path: Path) -> None:
 def test_methods_on_fewer_pairs_than_others_are_named(tmp_path: Path) -> None:
     parts = [frame(PROBLEMS, [Way("ei"), Way("eipu")], [0]), frame(PROBLEMS[:2], [Way("eialpha", alpha=0.1)], [0])]
     caption = " ".join(f3_f5.f3(collect(pd.concat(parts, ignore_index=True)), tmp_path).caption.split())
-    assert f"On fewer than all {len(PROBLEMS)} pairs, and not quite comparable: eialpha(alpha=0.1) (2)." in caption
+    assert f"On fewer than all {len(PROBLEMS)} pairs, and not quite comparable: EI^0.1 (2)." in caption
     assert "not quite comparable" not in f3_f5.f3(collect(parts[0]), tmp_path).caption
 
 

@@ -33,7 +33,7 @@ def c2(found: pd.DataFrame, numbers: pd.DataFrame, out_dir: Path) -> Drawn:
         f"C2. A random forest on log cost learned from {n} evaluations, each stopped at the slack factor times the",
         "lowest cost so far: RMSE (mean) and mean log-likelihood (median over cells), on configurations held out:",
         f"{scope(cells, 'tables')}.",
-        f"Bars: {intervals(cells)}",
+        f"Bars, of the RMSE: {intervals(cells, medians=False)}",
         "Above each factor: the share of evaluations that was stopped.",
         footnote(cells["dataset"]),
     )
@@ -122,8 +122,8 @@ def slack_table(numbers: pd.DataFrame, cells: pd.DataFrame) -> str:
         rows.append(row | {f"LL {t}": captions.format_number(own["log_likelihood"][t]) for t in TREATMENTS})
     return (
         f"## Capped evaluations, on the tables\n\n{scope(cells, 'tables')}. RMSE of log cost (natural log): mean "
-        f"over cells. {intervals(cells)} LL: mean log-likelihood of a true log cost, median over cells, sd at least "
-        f"0.01.\n\n{markdown_table(pd.DataFrame(rows))}"
+        f"over cells. {intervals(cells, medians=False)} LL: mean log-likelihood of a true log cost, median over cells, "
+        f"sd at least 0.01.\n\n{markdown_table(pd.DataFrame(rows))}"
     )
 
 

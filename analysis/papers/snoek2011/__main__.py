@@ -17,12 +17,13 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 from matplotlib.axes import Axes
+from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from analysis.captions import markdown_table, plural
 from analysis.papers.snoek2011 import problems
 from analysis.papers.snoek2011.problems import CANDIDATES, DEADLINE_S, MINIMUM, TRAININGS, Branin, branin, seconds
-from analysis.plotting import BLACK, BLUE, ORANGE, RED, Drawn, new_figure, save, style, write_csv
+from analysis.plotting import BLACK, PURPLE, RED, Drawn, colour_of, new_figure, place_labels, save, style, write_csv
 from analysis.statistics import bootstrap
 from analysis.traces import CELL, at_budgets, incumbents
 from datasets.errors import BadInput
@@ -347,7 +348,7 @@ def _save(out: Path, name: str, found: dict[str, list[Timed]]) -> None:
 
 # Pictures of the experiments: where on Branin-Hoo each method evaluates, and the best error against time.
 
-COLOURS = {"EI": BLACK, "EI/s": ORANGE, "MCMS": BLUE}
+COLOURS = {"EI": BLACK, "EI/s": colour_of("eipu"), "MCMS": PURPLE}  # as in the other figures
 _TIMES = 240
 _MINIMA = ((12.275, -np.pi), (2.275, np.pi), (2.475, 9.42478))
 
@@ -364,16 +365,18 @@ def draw_branin(found: Mapping[str, Sequence[Timed]], out_dir: Path) -> Drawn:
     with style():
         figure, plots = new_figure(13.0, 3.6, caption)
         panels = plots.subplots(1, len(found) + 1)
-        for ax, (method, runs) in zip(panels, found.items(), strict=False):
-            _draw_sequence(ax, method, runs[0])
+        numbered = [_draw_sequence(ax, name, runs[0]) for ax, (name, runs) in zip(panels, found.items(), strict=False)]
         panels[0].set_ylabel("x2")
         _draw_curves(panels[-1], numbers.assign(value=numbers["value"] - MINIMUM))
         panels[-1].set(yscale="log", xlabel="seconds", ylabel="lowest value found - minimum")
         panels[-1].legend(fontsize=8)
+        for ax, labels in zip(panels, numbered, strict=False):
+            place_labels(ax, labels)
         return save(figure, "opportunity_branin", caption, numbers, out_dir)
 
 
-def _draw_sequence(ax: Axes, method: str, one: Timed) -> None:
+def _draw_sequence(ax: Axes, method: str, one: Timed) -> list[Text]:
+    """Draw a run's evaluations; return their numbers, still to be placed."""
     x1, x2 = np.meshgrid(np.linspace(0, 15, 200), np.linspace(-5, 10, 200))
     points = np.stack([x1, x2], axis=-1).reshape(-1, 2)
     value, dear = branin(points).reshape(x1.shape), seconds(points).reshape(x1.shape)
@@ -382,11 +385,10 @@ def _draw_sequence(ax: Axes, method: str, one: Timed) -> None:
     ax.plot(*np.transpose(_MINIMA), "x", color=RED, markersize=7)
     X = one.X[: one.done]
     ax.plot(X[:, 0], X[:, 1], "o", color=COLOURS[method], markersize=3)
-    for k, (a, b) in enumerate(X):
-        ax.annotate(f"{k + 1}", (a, b), xytext=(2, 2), textcoords="offset points", fontsize=6.5, color=COLOURS[method])
     ax.set(xlim=(-0.3, 15.3), ylim=(-5.3, 10.3), xlabel="x1")
     ax.set_title(f"{method}: {one.done} evaluations", fontsize=9)
     ax.grid(visible=False)
+    return [ax.text(a, b, f"{k + 1}", fontsize=6.5, color=COLOURS[method]) for k, (a, b) in enumerate(X)]
 
 
 def draw_learners(
