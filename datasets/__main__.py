@@ -8,7 +8,7 @@ from datasets import load
 from datasets.catalogue import Entry, entries, entry_of
 from datasets.download import fetch, find
 from datasets.errors import BadInput, reader_may_leave
-from datasets.signals import stopped, stops_soon
+from datasets.signals import exit_with
 
 _HELP = {
     "list": "show the catalogue and where each data set was found",
@@ -77,9 +77,4 @@ def _each(chosen: Sequence[Entry], action: Callable[[Entry], tuple[str, str]]) -
 
 
 if __name__ == "__main__":
-    try:
-        with stops_soon():
-            code = main()
-    except KeyboardInterrupt as error:
-        stopped(error)
-    sys.exit(code)
+    exit_with(main)

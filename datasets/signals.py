@@ -10,7 +10,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
@@ -22,16 +22,6 @@ _COMMANDS = ("datasets", "pipelines", "harness", "tabular_cache", "analysis")
 
 class Terminated(KeyboardInterrupt):
     """SIGTERM, treated as Ctrl-C."""
-
-
-def stopped(error: KeyboardInterrupt) -> NoReturn:
-    """Print the one line and exit, as after Ctrl-C or SIGTERM."""
-    _say()
-    sys.exit(_CODES[signal.SIGTERM if isinstance(error, Terminated) else signal.SIGINT])
-
-
-def _say() -> None:
-    os.write(2, b"stopped; what is finished is kept\n")
 
 
 def quiet_start() -> None:
@@ -49,6 +39,21 @@ def quiet_start() -> None:
 
     for number in _CODES:
         signal.signal(number, end)
+
+
+def _say() -> None:
+    os.write(2, b"stopped; what is finished is kept\n")
+
+
+def exit_with(main: Callable[[], int | None]) -> NoReturn:
+    """Run a command's `main` and exit with its code, or, by Ctrl-C or SIGTERM, with the line and 130 or 143."""
+    try:
+        with stops_soon():
+            code = main() or 0
+    except KeyboardInterrupt as error:
+        _say()
+        code = _CODES[signal.SIGTERM if isinstance(error, Terminated) else signal.SIGINT]
+    sys.exit(code)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import NoReturn
 
 from datasets.errors import reader_may_leave
-from datasets.signals import stopped, stops_soon
+from datasets.signals import exit_with
 from harness.config import CONFIGS, bad_input
 from harness.errors import BadInput
 
@@ -41,17 +41,18 @@ def run_cli(main: Callable[[], int | None]) -> NoReturn:
     SIGTERM with one line.
     """
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # errors come to us, not to Hydra's own printer
+
+    def read_to_the_end() -> int | None:
+        with reader_may_leave():
+            return main()
+
     try:
-        with stops_soon(), reader_may_leave():
-            code = main()
+        exit_with(read_to_the_end)
     except Exception as error:
         mistake = bad_input(error)
         if mistake is None:
             raise
         refuse(mistake)
-    except KeyboardInterrupt as error:
-        stopped(error)
-    sys.exit(code or 0)
 
 
 def tell_records(failed: Sequence[str], asked: int, folder: Path) -> int:

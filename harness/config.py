@@ -16,6 +16,7 @@ from harness.errors import BadInput, unknown
 # The choices: which files the folders of `configs`, and those of the command line's search path, have.
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
+_LISTED = ("dataset", "pipeline")  # groups of which several files can be chosen
 
 
 def search_places(arguments: Sequence[str]) -> Iterator[str]:
@@ -34,12 +35,10 @@ def options(group: str, arguments: Sequence[str] = ()) -> list[str]:
 
 def flags_and_overrides(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return Hydra's own flags with their values (--cfg job), and the settings, of a command line."""
-    before = ["", *arguments]
-    flag = [a.startswith("-") or b in _WITH_VALUE for b, a in zip(before, arguments, strict=False)]
-    return (
-        [a for a, is_flag in zip(arguments, flag, strict=True) if is_flag],
-        [a for a, is_flag in zip(arguments, flag, strict=True) if not is_flag],
-    )
+    flags, overrides = list[str](), list[str]()
+    for before, argument in zip(["", *arguments], arguments, strict=False):
+        (flags if argument.startswith("-") or before in _WITH_VALUE else overrides).append(argument)
+    return flags, overrides
 
 
 def overrides_of(arguments: Sequence[str]) -> list[str]:
@@ -95,7 +94,7 @@ def settings_of(config: str) -> list[str]:
     """Return the names of the settings of the configuration `config`, those that choose a file of a group included."""
     tree = _tree(config)
     groups = {str(group) for entry in tree["defaults"] if isinstance(entry, dict) for group in entry}
-    problems = {"dataset", "pipeline"} if "problems" in tree["defaults"] else set()
+    problems = set(_LISTED) if "problems" in tree["defaults"] else set()
     names = {*tree, *groups, *problems} - {"defaults", "hydra", "setting_needs"}
     return sorted(name for name in names if " " not in name)
 
@@ -130,8 +129,8 @@ def check_overrides(arguments: Sequence[str], config: str = "config", several: b
 
 def _several(name: str, argument: str, config: str) -> str:
     """Return what to do about a comma in a command line that is not one of several runs."""
-    value = _tree(config).get(name, [])  # a group, or deep in one, where it is not among the settings
-    if isinstance(value, list):
+    value = _tree(config).get(name)
+    if isinstance(value, list) or name in _LISTED or "." in name:
         as_list = f"a list is written '{name}=[{argument.partition('=')[2]}]'"
         return f"{argument}: {as_list}; several runs need -m before all"
     comma = None if isinstance(value, int) else re.fullmatch(r"[^=]+=(\d+),(\d+)", argument)
@@ -192,8 +191,8 @@ def _settings_in(group: str, arguments: Sequence[str]) -> list[str]:
     by_default = [entry for entry in _tree("config")["defaults"] if isinstance(entry, dict)]
     defaults = {name: choice for entry in by_default for name, choice in entry.items()}
     given = {name.lstrip("+"): value for name, _, value in (a.partition("=") for a in arguments)}
-    chosen = given.get(group, defaults.get(group))
-    files = [f"{group}/{name}" for name in options(group) if chosen in (None, name)]
+    file = given.get(group, defaults.get(group))
+    files = [f"{group}/{name}" for name in options(group) if file in (None, name)]
     settings: set[str] = set()
     for tree in map(_tree, files):
         inside = tree[group] if isinstance(tree.get(group), dict) else tree  # a file that fills the whole group

@@ -256,9 +256,8 @@ class Checkpointed(WrappedProblem):
                 left_s = min(left_s, max(0.0, self._tau - self._spent_s))
             times = f"{self._priced(self._spent_s)} spent, about {self._priced(left_s)} left"
             over = "\r\x1b[2K" if sys.stderr.isatty() else ""  # a bar, which is drawn anew below
-            line = f"{self._label}: {self._done}/{self._of}, best error {self._best:.5g}, {times}\n"
-            sys.stderr.write(over + line)
-            sys.stderr.flush()
+            line = f"{self._label}: evaluation {self._done}/{self._of}, best error {self._best:.5g}, {times}"
+            print(f"{over}{line}", file=sys.stderr, flush=True)
 
     def _priced(self, seconds: float) -> str:
         money = "" if self._price is None else f" ({self._price * seconds / 3600:,.2f} in money)"

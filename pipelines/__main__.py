@@ -16,7 +16,7 @@ from datasets import load, split
 from datasets.catalogue import entry_of
 from datasets.catalogue import names as dataset_names
 from datasets.errors import BadInput, reader_may_leave
-from datasets.signals import stopped, stops_soon
+from datasets.signals import exit_with
 from pipelines import names, prepare
 
 if TYPE_CHECKING:
@@ -105,9 +105,4 @@ def _touched(X: "pandas.DataFrame") -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    try:
-        with stops_soon():
-            code = main()
-    except KeyboardInterrupt as error:
-        stopped(error)
-    sys.exit(code)
+    exit_with(main)

@@ -80,6 +80,7 @@ WRONG = [  # one of each kind
     (["+acq=ei", "surrogate.adr=5"], "unknown setting 'surrogate.adr' (did you mean surrogate.ard?); allowed: surr"),
     (["+acq=ei", "iterations=5"], "iterations=5 is spent on the initial design alone, and ei would choose nothing"),
     (["+acq=cei", "lam=0,1"], "lam=0,1 is several runs, which need -m before all (a decimal point? lam=0.1)"),
+    (["+acq=cei,eipu"], "+acq=cei,eipu is several runs, which need -m before all"),
     (["+acq=ei", "seeds=0,1"], "seeds=0,1: a list is written 'seeds=[0,1]'; several runs need -m before all"),
     (["+acq=ei", "iterations=3,5"], "iterations=3,5 is several runs, which need -m before all"),
     (["+acq=cei", "~lam"], "~lam: nothing can be taken away"),

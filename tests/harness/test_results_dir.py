@@ -177,7 +177,7 @@ def test_saved_evaluations_are_not_made_again(tmp_path: Path, capsys: pytest.Cap
     assert checkpointed.evaluate(1).error == 0.5 and problem.asked == [1]
     checkpointed.evaluate(0)
     assert (
-        "4/4, best error 0.33333, 6 s (1.60 in money) spent, about 0 s (0.00 in money) left" in capsys.readouterr().err
+        "evaluation 4/4, best error 0.33333, 6 s (1.60 in money) spent, about 0 s (0.00 in money) left" in capsys.readouterr().err
     )
     checkpointed.close()
     problem, checkpointed = opened(tmp_path)
@@ -197,7 +197,7 @@ def test_a_failure_is_not_the_best_and_other_versions_begin_anew(
     for i in (0, 2, 0, 1):
         checkpointed.evaluate(i)
     checkpointed.close()
-    assert ": 4/4, best error 0.33333, " in capsys.readouterr().err
+    assert "evaluation 4/4, best error 0.33333, " in capsys.readouterr().err
     monkeypatch.setattr("harness.results_dir.libraries", lambda: {"numpy": "0"})
     problem, checkpointed = opened(tmp_path)
     checkpointed.evaluate(0)
