@@ -254,7 +254,7 @@ class Checkpointed(WrappedProblem):
             left_s = self._spent_s / self._done * (self._of - self._done)
             if self._tau is not None:
                 left_s = min(left_s, max(0.0, self._tau - self._spent_s))
-            times = f"{self._priced(self._spent_s)} spent, about {self._priced(left_s)} left"
+            times = f"{self._priced(self._spent_s)} of training, about {self._priced(left_s)} left"
             over = "\r\x1b[2K" if sys.stderr.isatty() else ""  # a bar, which is drawn anew below
             line = f"{self._label}: evaluation {self._done}/{self._of}, best error {self._best:.5g}, {times}"
             print(f"{over}{line}", file=sys.stderr, flush=True)

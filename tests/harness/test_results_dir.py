@@ -177,7 +177,8 @@ def test_saved_evaluations_are_not_made_again(tmp_path: Path, capsys: pytest.Cap
     assert checkpointed.evaluate(1).error == 0.5 and problem.asked == [1]
     checkpointed.evaluate(0)
     assert (
-        "evaluation 4/4, best error 0.33333, 6 s (1.60 in money) spent, about 0 s (0.00 in money) left" in capsys.readouterr().err
+        "evaluation 4/4, best error 0.33333, 6 s (1.60 in money) of training, about 0 s (0.00 in money) left"
+        in capsys.readouterr().err
     )
     checkpointed.close()
     problem, checkpointed = opened(tmp_path)
