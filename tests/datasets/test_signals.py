@@ -51,12 +51,11 @@ def test_a_command_that_runs_ends_with_one_line(number: int) -> None:
 
 
 OWN_TOOL = """
-import datasets, time
-try:
-    print("running")
-    time.sleep(60)
-except KeyboardInterrupt:
-    raise SystemExit(7)
+import signal, sys, time
+signal.signal(signal.SIGINT, lambda *_: sys.exit(7))
+import datasets
+print("running")
+time.sleep(60)
 """
 
 

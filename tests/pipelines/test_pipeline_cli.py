@@ -28,7 +28,7 @@ def test_list_and_check(tmp_path: Path, capsys: pytest.CaptureFixture[str], monk
     assert "SAME: quantile_pca = log_pca" in capsys.readouterr().out
     assert cli.main(["list", "phonem"]) == 2
     (error,) = capsys.readouterr().err.splitlines()
-    assert error.startswith("unknown data set 'phonem'; known are: ")
+    assert error.startswith("error: unknown data set 'phonem' (did you mean phoneme?); known are: ")
 
 
 def test_the_readme_says_which_columns_each_step_acts_on(

@@ -144,7 +144,9 @@ def test_a_table_that_a_killed_build_left_half_written_is_reported(
             raise KeyboardInterrupt
 
     store = Store(tmp_path)
-    reported = r"table of a/p is half written, .* `python -m tabular_cache build dataset=\[a\] pipeline=\[p\] tables="
+    reported = (
+        r"table of a/p is half written, .* `python -m tabular_cache build 'dataset=\[a\]' 'pipeline=\[p\]' tables="
+    )
     with store.locked():
         store.append("b/p", journal_line(0, "b/p"))
         store.pack("b/p")
@@ -197,7 +199,7 @@ def test_the_way_to_a_missing_table_is_reported(tmp_path: Path) -> None:
         store.pack("a/p")
     with pytest.raises(BadInput, match="of tree_method hist; give tables=DIR for exact"):
         Store(tmp_path, "exact")
-    command = f"build dataset=[b] pipeline=[p] tables={tmp_path} tree_method=hist`"
+    command = f"build 'dataset=[b]' 'pipeline=[p]' tables={tmp_path} tree_method=hist`"
     with pytest.raises(BadInput, match=re.escape(command)):
         read_table("b/p", tmp_path)
 
