@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from analysis import REFERENCE
@@ -57,7 +58,7 @@ TAKES = {  # the keys that mean something to each command; the first one is made
     "censored": _COMPARED,
     "tables": ("out_dir",),
 }
-USAGE = f"python -m analysis [{'|'.join(TAKES)}] results_dir=results out_dir=report [evaluator=replay ...]"
+USAGE = "python -m analysis [COMMAND] results_dir=results out_dir=report [evaluator=replay ...]"
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if wants_help(argv):
         options = "\n".join(f"  {key}={'|'.join(allowed)}" for key, allowed in OPTIONS.items())
         components = f"  {', '.join(f'{key}=' for key in REFERENCE)}: whose runs to take"
-        print(f"{(__doc__ or '').strip()}\n\n{USAGE}\noptions:\n{options}\n{components}")
+        commands = fill(f"commands: {', '.join(TAKES)}", 120, subsequent_indent="  ")
+        print(f"{(__doc__ or '').strip()}\n\n{USAGE}\n{commands}\noptions:\n{options}\n{components}")
         return 0
     arguments = parse(argv)
     from analysis.statistics import resampling

@@ -20,7 +20,7 @@ from analysis.figures.critical_difference import LEVEL, Critical, ahead, critica
 from analysis.plotting import Drawn, colour_of, new_figure, save, style
 from analysis.selection import LEAST_SPENT, left_aside
 from analysis.statistics import over_datasets
-from analysis.traces import EI, Judge, collect, short
+from analysis.traces import EI, Judge, collect, plain, short
 from datasets.errors import BadInput
 from datasets.files import write_atomically
 from harness.config import options
@@ -179,7 +179,7 @@ def _result(part: pd.DataFrame, acq: pd.Series, budget: float) -> str:
     others, rules = at[~kind.isin(options("acq"))], at.loc[kind.isin(PAPERS), "error_pct"]
 
     def named(rows: pd.DataFrame) -> str:
-        return ", ".join(short(str(method)) for method in rows.sort_values("error_pct").index) or "none"
+        return ", ".join(plain(str(method)) for method in rows.sort_values("error_pct").index) or "none"
 
     better, worse = named(others[others["off_high"] < 0]), named(others[others["off_low"] > 0])
     said = (
@@ -194,7 +194,7 @@ def _result(part: pd.DataFrame, acq: pd.Series, budget: float) -> str:
 def _table(part: pd.DataFrame) -> str:
     """Return a row per method, those with the lowest rank at the largest budget first."""
     last = part[part["cost_pct"] == part["cost_pct"].max()].set_index("method").sort_values("rank")
-    shown = pd.DataFrame({"method": [short(str(method)) for method in last.index]})
+    shown = pd.DataFrame({"method": [plain(str(method)) for method in last.index]})
     for budget in _SHOWN:
         at = part[part["cost_pct"] == budget].set_index("method").reindex(last.index)
         shown[f"error (%) at {budget:g} %"] = format_intervals(at[["error_pct", "low", "high"]])
@@ -218,7 +218,7 @@ def _measured(path: Path) -> str:
     means = dict(zip(("off", "low", "high"), over_datasets(off.to_numpy(), dataset), strict=True))
     shown = pd.DataFrame(means, index=off.columns).sort_values("off")
     problems = off.index.to_frame()[["dataset", "pipeline"]].drop_duplicates()
-    table = pd.DataFrame({"method": [short(str(method)) for method in shown.index]})
+    table = pd.DataFrame({"method": [plain(str(method)) for method in shown.index]})
     table["measured minus said (%)"] = format_intervals(shown)
     return (
         f"**Trained live**: what {plural(len(rows), 'run')} on surfaces of {plural(len(problems), 'problem')} of "
@@ -231,7 +231,7 @@ def _measured(path: Path) -> str:
 
 def _described(track: str, runs: EqualCost, part: pd.DataFrame) -> str:
     last = part[part["cost_pct"] == part["cost_pct"].max()]
-    early = [short(m) for m, ended in zip(last["method"], last["ended"], strict=True) if ended > 1 - LEAST_SPENT]
+    early = [plain(m) for m, ended in zip(last["method"], last["ended"], strict=True) if ended > 1 - LEAST_SPENT]
     spent = f" More than {1 - LEAST_SPENT:.0%} of their runs ended before: {', '.join(early)}." if early else ""
     return (
         f"{track.capitalize()}: {scope(runs.cells, runs.traces.evaluator)}, N = {runs.n}; left out: "

@@ -3,6 +3,7 @@
 import sys
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 from datasets.errors import reader_may_leave
@@ -120,7 +121,7 @@ def _help() -> str:
         [
             own["header"].replace("${hydra.help.app_name}", own["app_name"]),
             "What may be chosen, GROUP=NAME:\n",
-            *(f"  {group}: {', '.join(options(group))}" for group in groups),
+            *(fill(f"  {group}: {', '.join(options(group))}", 120, subsequent_indent="    ") for group in groups),
             f"\nThe settings, NAME=VALUE:\n\n{settings}\n",
             own["footer"],
         ]

@@ -26,7 +26,7 @@ from analysis.equal_cost import (
 )
 from analysis.plotting import Drawn, colour_of, drawn_from, new_figure, save, style
 from analysis.selection import LEAST_SPENT, left_aside
-from analysis.traces import Traces, plain
+from analysis.traces import Traces, plain, short
 from datasets.files import write_atomically
 from tabular_cache.card import FLAT
 
@@ -92,9 +92,8 @@ def _draw(axes: Axes, numbers: pd.DataFrame, measure: str, column: str) -> None:
 
 
 def _name(family: str) -> str:
-    return {"EI^alpha": "EI$^\\alpha$", AFTER: "EI after n evaluations", PRICED: "EI stopped at a price"}.get(
-        family, family
-    )
+    names = {"EI^alpha": "EI$^\\alpha$", AFTER: "EI after n evaluations", PRICED: "EI stopped at a price"}
+    return names.get(family) or short(family)
 
 
 def caption_of(runs: EqualCost, numbers: pd.DataFrame) -> str:
@@ -207,7 +206,8 @@ def _differences(own: pd.DataFrame) -> pd.DataFrame:
         for statistic in STATISTICS:
             part = own[(own["family"] == family) & (own["statistic"] == statistic)].set_index("cost_pct")
             if len(part) and not (statistic == HELD_OUT and members[family] == 1):
-                rows.append({"family": family, "statistic": statistic} | _cells(part, "" if family == EI_N else "off_"))
+                named = {"family": plain(family), "statistic": statistic}
+                rows.append(named | _cells(part, "" if family == EI_N else "off_"))
     return pd.DataFrame(rows)
 
 
@@ -233,7 +233,7 @@ def _choices(own: pd.DataFrame) -> pd.DataFrame:
     text = part["method"].map(plain)
     part = part.assign(text=text + ", " + part["won"].map("{:.0%}".format))
     table = part.pivot(index="family", columns="cost_pct", values="text").reindex(part["family"].unique())
-    return table.rename(columns="{:.0f} %".format).reset_index()
+    return table.rename(columns="{:.0f} %".format, index=plain).reset_index()
 
 
 def _rules(own: pd.DataFrame) -> pd.DataFrame:
@@ -242,7 +242,7 @@ def _rules(own: pd.DataFrame) -> pd.DataFrame:
         parts = own[own["method"] == method].set_index("statistic")
         usual = parts.loc[MEAN]
         row = {
-            "rule": method,
+            "rule": plain(str(method)),
             "mean cost (%)": f"{usual['cost_pct']:.1f}",
             "evaluations": f"{usual['evaluations']:.0f}",
         }
