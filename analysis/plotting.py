@@ -33,7 +33,7 @@ PURPLE, SKY = "#CC79A7", "#56B4E9"
 # Methods have the same colour in every figure and on the page: EI is black, and with its parameter a family grows from
 # dark to light, EI^alpha from indigo through blue, CEI through vermilion. Lightness alone keeps the order where hue is
 # not seen.
-_RAMPS = {"alpha": ("#2A0A5E", "#1D3FA0", BLUE, "#2A9BC4", "#5CC3D6", "#9FE0E2"),
+_RAMPS = {"alpha": ("#2A0A5E", "#1D3FA0", BLUE, "#2A9BC4", "#45B0CC", "#5CC3D6"),
           "lam": ("#3B0A03", "#6E1D06", "#A83C04", RED, "#EC8A2B", "#DDAA1E")}  # fmt: skip
 _LARGEST = {"alpha": 3.0, "lam": 1.0}
 FAMILY_COLOURS = {"EI-n": BLACK, "EI^alpha": BLUE, "CEI": RED}

@@ -231,8 +231,8 @@ def _valley(evidence: Evidence, equal_money: bool, kept: Kept) -> Finding:
 
     conditions = [
         Condition("best alpha", of_means(values, best), at_least=0.099, at_most=0.301, digits=2),
-        Condition("rank of alpha = 0 above that of 0.2 by", mean(values[EI] - middle), 0.0, digits=2),
-        Condition("rank of alpha = 1 above that of 0.2 by", mean(values[EIPU] - middle), 0.0, digits=2),
+        Condition("rank of alpha = 0 minus that of 0.2", mean(values[EI] - middle), 0.0, digits=2),
+        Condition("rank of alpha = 1 minus that of 0.2", mean(values[EIPU] - middle), 0.0, digits=2),
         Condition(
             "share of the curve's way that goes the wrong way", of_means(values, wrong_way), at_most=0.2, digits=2
         ),
@@ -257,7 +257,7 @@ def _place_of_eipu(evidence: Evidence, equal_money: bool, kept: Kept) -> Finding
     need(ranked, (0.5, 1.0))
     middle, lowest = (len(alphas) + 1) / 2, {m: kept(ranked.at(m)) for m in (0.5, 1.0)}
     conditions = [
-        Condition(f"rank of EIpu at {m:.0%} above the middle one ({middle:g} of {len(alphas)}) by",
+        Condition(f"rank of EIpu at {m:.0%} minus the middle one ({middle:g} of {len(alphas)})",
                   mean(at[EIPU] - middle), 0.0, digits=2)
         for m, at in lowest.items()
     ]  # fmt: skip

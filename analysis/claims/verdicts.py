@@ -99,7 +99,7 @@ class Condition:
 
     def __str__(self) -> str:
         found, d = self.estimate, self.digits
-        return f"{self.what} {found.value:.{d}f}{self.unit} [{found.low:.{d}f}, {found.high:.{d}f}]"
+        return f"{self.what}: {found.value:.{d}f}{self.unit} [{found.low:.{d}f}, {found.high:.{d}f}]"
 
 
 def _word(holding: float, failing: float) -> Word:

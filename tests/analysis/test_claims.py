@@ -105,11 +105,11 @@ def test_verdicts_of_several_conditions() -> None:
     assert Finding([bad], "", barred=["too few"]).why() == "too few"
     assert Finding([good], "", doubts=["one is missing"]).word() == UNDECIDED
     assert Finding([bad], "", doubts=["one is missing"]).word() == FAILS
-    assert Finding([good, open_, bad, bad], "").deciding() == "b -2.0 [-3.0, -1.0]; 1 of 4 conditions hold"
-    assert Finding([good, open_], "").deciding() == "o 0.0 [-1.0, 1.0]; 1 of 2 conditions hold"
+    assert Finding([good, open_, bad, bad], "").deciding() == "b: -2.0 [-3.0, -1.0]; 1 of 4 conditions hold"
+    assert Finding([good, open_], "").deciding() == "o: 0.0 [-1.0, 1.0]; 1 of 2 conditions hold"
     failed = Finding([good], "", any_of=[[good, bad], [bad, bad]])
-    assert failed.deciding() == "b -2.0 [-3.0, -1.0]; 1 of 2 conditions hold"
-    assert Finding([good], "", any_of=[[bad], [good]]).deciding() == "g 2.0 [1.0, 3.0]; 2 of 2 conditions hold"
+    assert failed.deciding() == "b: -2.0 [-3.0, -1.0]; 1 of 2 conditions hold"
+    assert Finding([good], "", any_of=[[bad], [good]]).deciding() == "g: 2.0 [1.0, 3.0]; 2 of 2 conditions hold"
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +121,8 @@ def test_trade_offs_as_claimed(as_claimed: dict[int, Verdict]) -> None:
     one = as_claimed[1]
     assert (one.verdict, one.low, one.high) == (HOLDS, pytest.approx(52.0), pytest.approx(52.0))
     assert (
-        "time saved at alpha = 0.1 52.0 % [52.0, 52.0]" in one.ours and "error added at alpha = 0.1 1.00 %" in one.ours
+        "time saved at alpha = 0.1: 52.0 % [52.0, 52.0]" in one.ours
+        and "error added at alpha = 0.1: 1.00 %" in one.ours
     )
     assert "5 of 144 problems, 1 seed (replay), 100 iterations, validation error" in one.taken_over
     assert as_claimed[2].verdict == HOLDS and as_claimed[2].low == pytest.approx(22.0)
@@ -148,20 +149,20 @@ def test_ranks_by_hand(as_claimed: dict[int, Verdict]) -> None:
     At 400 s everybody has, and ranks follow the final errors.
     """
     five, six, eight = as_claimed[5], as_claimed[6], as_claimed[8]
-    assert "at 50% above the middle one (5 of 9) by 0.00 [0.00, 0.00]" in five.ours
-    assert "at 100% above the middle one (5 of 9) by -1.00 [-1.00, -1.00]" in five.ours and five.verdict == FAILS
+    assert "at 50% minus the middle one (5 of 9): 0.00 [0.00, 0.00]" in five.ours
+    assert "at 100% minus the middle one (5 of 9): -1.00 [-1.00, -1.00]" in five.ours and five.verdict == FAILS
     # 200 % is the last budget that nine runs in ten use up; of larger ones EIpu spends 60 s in 300 evaluations, and
     # within those EI has got to its final error, too
     assert (six.verdict, six.where, six.low) == (PARTLY, "equal money", pytest.approx(9 - 5))
-    assert "rank of EI at 200% minus that at 50% 4.00" in six.ours and "at 2000% minus that at 50% -4.00" in six.ours
+    assert "rank of EI at 200% minus that at 50%: 4.00" in six.ours and "at 2000% minus that at 50%: -4.00" in six.ours
     assert "this part of a budget: 100% at 50%, 100% at 100%, 100% at 200%, 60% at 500%" in eight.taken_over
     tied, others = (1 + 2) / 2, (3 + 4 + 5 + 6)  # EI and lambda = 0.1; lambda = 0.2, 0.3, 0.5, 0.7; then EIpu
     ahead = (tied + others) / 5
-    assert f"rank of CEI minus EI's at 2000% {ahead - tied:.2f}" in eight.ours and eight.verdict == FAILS
-    assert f"rank of CEI minus EIpu's at 2000% {ahead - 7:.2f}" in eight.ours
+    assert f"rank of CEI minus EI's at 2000%: {ahead - tied:.2f}" in eight.ours and eight.verdict == FAILS
+    assert f"rank of CEI minus EIpu's at 2000%: {ahead - 7:.2f}" in eight.ours
     four = as_claimed[4]  # at budgets of 50 to 200 % the best alpha is 0.3; at larger ones EI is best
     assert (four.verdict, four.where) == (PARTLY, "budgets that are used up")
-    assert "equal money: does not hold, outside: best alpha; rank of alpha = 0 above that of 0.2" in four.why
+    assert "equal money: does not hold, outside: best alpha; rank of alpha = 0 minus that of 0.2" in four.why
 
 
 def test_the_headline_shows_what_decided_and_the_rest_stands_below(as_claimed: dict[int, Verdict]) -> None:
@@ -315,7 +316,7 @@ def under(model: str, error: float, datasets: tuple[str, ...] = DATASETS, steps:
 def test_cost_models_in_runs() -> None:
     parts = [under(model, error) for model, error in (("lv3", 101.0), ("gp", 110.0), ("transfer_linear", 105.0))]
     found = verdict_on(11, pd.concat(parts, ignore_index=True))
-    assert found.verdict == HOLDS and "error added, LV-3 minus GP -9.00 points" in found.ours
+    assert found.verdict == HOLDS and "error added, LV-3 minus GP: -9.00 points" in found.ours
     tested = verdict_on(11, pd.concat(parts, ignore_index=True), judge="test")
     assert "test error" in tested.taken_over and tested.ours != found.ours  # 0.4 - error: fewer points
     swapped = pd.concat(parts).replace({"cost_model": {"lv3": "gp", "gp": "lv3"}})
@@ -359,7 +360,7 @@ def test_persistence_by_hand() -> None:
     twelve = verdict_on(12, little, fronts=fronts)
     # five steps after 5 and 6: 1 has stayed, 2 has not, 3 was evaluated within them and does not count
     assert twelve.low == pytest.approx(50.0) and twelve.verdict == FAILS
-    assert "for 1 step 100.0 % [100.0, 100.0]" in twelve.ours and "no front is followed for 10 steps" in twelve.ours
+    assert "for 1 step: 100.0 % [100.0, 100.0]" in twelve.ours and "no front is followed for 10 steps" in twelve.ours
     assert "not looked at: steps 20 to 49 (no front is followed for 5 steps there" in twelve.why
     fallen = fronts.assign(stays_for=fronts["stays_for"].clip(upper=4))
     assert verdict_on(12, little, fronts=fallen).verdict == HOLDS
@@ -424,7 +425,7 @@ def test_the_hypervolumes_written_are_claim_7s_whatever_else_was_run(tmp_path: P
     assert len(made[0]) == 3 and rival.isna().sum() == 1, "it has no runs on the third problem"
     ours = pd.read_csv(tmp_path / "beside" / "claims" / "claims.csv").set_index("number").loc[7, "ours"]
     areas = pd.read_csv(tmp_path / "beside" / "claims" / "hypervolumes.csv")
-    assert f"EI^alpha {(areas['lam'] - areas['alpha']).mean():.3f} [" in ours
+    assert f"EI^alpha: {(areas['lam'] - areas['alpha']).mean():.3f} [" in ours
     assert f"rivals stopped early as often: EI-cool {areas['eicool'].mean():.3f}, CEI minus that" in ours
 
 

@@ -111,7 +111,7 @@ def test_the_share_of_what_there_was_to_gain_decides_beside_percent(monkeypatch:
         monkeypatch.setattr("analysis.claims.verdicts.gains", lambda traces, n, ends=ends: ends.rename_axis(PROBLEM))
         with enough(11, 1):
             one = verdict_on(1, rows)
-        assert one.verdict == word and f"error added at alpha = 0.1 {0.1 / room:.2f} points" in one.ours
+        assert one.verdict == word and f"error added at alpha = 0.1: {0.1 / room:.2f} points" in one.ours
     with pytest.raises(BadInput, match="the shipped table of wine/clean is not the one that the records are of"):
         gains.gains(collect(rows[rows["dataset"] == "wine"]), 100)
 

@@ -88,7 +88,7 @@ def test_alternatives_that_were_not_looked_at_do_not_fail() -> None:
     good, bad = (Condition(w, Estimate(v, v - 1, v + 1), at_least=0.0) for w, v in (("g", 2), ("b", -2)))
     open_ = Finding([good], "", any_of=[[bad]], unseen=["c"])
     assert open_.word() == UNDECIDED and open_.why() == "outside: b; not looked at: c"
-    assert open_.deciding() == "b -2.0 [-3.0, -1.0]; 1 of 2 conditions hold"
+    assert open_.deciding() == "b: -2.0 [-3.0, -1.0]; 1 of 2 conditions hold"
     assert Finding([good], "", any_of=[[bad], [good]], unseen=["c"]).word() == HOLDS
     assert Finding([bad], "", any_of=[[bad]], unseen=["c"]).word() == FAILS
     assert Finding([good], "", any_of=[[bad], [good]]).why() == "every condition holds", (
