@@ -108,9 +108,13 @@ def test_a_click_goes_into_the_address_and_the_address_into_the_view(written: Pa
     more = """const n = document.querySelector("[name=n]"); n.value = 1; n.dispatchEvent(new Event("input"));
         document.querySelectorAll("th button")[2].click();
         const f = document.querySelector("input[type=search]"); f.value = "cei"; f.dispatchEvent(new Event("input"));
-        document.title = location.hash;"""
+        const names = [...document.querySelectorAll(".ranking-plot text")];
+        const bold = names.filter(t => getComputedStyle(t).fontWeight >= 700);
+        document.title = location.hash + "|" + bold.map(t => t.textContent).sort();"""
     clicked = in_browser(written, "", more)
-    address = "".join(next(clicked.iter("title")).itertext())
+    address, bold = "".join(next(clicked.iter("title")).itertext()).split("|")
+    first = [line for line in clicked.iter("tr") if json.loads(line.get("data-numbers", "{}")).get("first")]
+    assert first and bold.split(",") == sorted("".join(line[0].itertext()).removesuffix(" *") for line in first)
     assert address == "#front?n=6&sort.front.0=2a&filter.front.0=cei"
     linked = in_browser(written, address)
 

@@ -138,7 +138,7 @@
       const text = row.parameter !== null && row.family in { "EI^alpha": 1, CEI: 1 } ? String(row.parameter) : row.label;
       const spot = place(text, px, py, taken, box);
       const label = element("text", { class: "label", x: spot[0], y: spot[1] + 11, style: `fill: ${row.colour}` }, text);
-      if (big) label.setAttribute("font-weight", "700");
+      if (big) label.style.fontWeight = "700"; // an attribute would lose to the sheet's `font`
       telling(group, `${row.label} after ${sliders.n.values[now.n]} evaluations: cost ${withInterval(row.cost)} % of EI's, ` +
         `error ${withInterval(row.error, 2)} % of EI's`, px, py);
       svg.append(label, group);
@@ -184,7 +184,7 @@
       group.append(mark(shapes.get(row.family), px, py, 4.4));
       telling(group, tellOfBudget(row, percent), px, py);
       const label = element("text", { x: box.left - 8, y: py + 4, "text-anchor": "end" }, row.label);
-      if (row.first) label.setAttribute("font-weight", "700");
+      if (row.first) label.style.fontWeight = "700";
       svg.append(label, group);
     });
   }
