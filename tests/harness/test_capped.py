@@ -1,6 +1,7 @@
 """Bayesian optimization of a runtime with adaptive capping: what is stopped, what is learned, what is kept."""
 
 import math
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -129,7 +130,7 @@ def test_a_longer_record_is_not_written_over_by_a_run_that_begins_anew(tmp_path:
 def test_a_program_of_ones_own_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "solve.py").write_text(SOLVE)
     own = [
-        f'command="{sys.executable} -SE {tmp_path}/solve.py {{x}} {{fail}}"', "slack=1.1", "kappa_max_s=2",
+        f'command="{shlex.quote(sys.executable)} -SE {tmp_path}/solve.py {{x}} {{fail}}"', "slack=1.1", "kappa_max_s=2",
         "parameters={x:{low:0.03,high:1,log:true},fail:{low:0,high:1}}", "iterations=12", "n_initial=6",
         f"results_dir={tmp_path}/out",
     ]  # fmt: skip
