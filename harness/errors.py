@@ -37,7 +37,8 @@ def number(name: str, value: object, allowed: str, low: float, high: float = mat
         or not isinstance(value, Real)
         or not (math.isfinite(value) and low <= float(value) <= high)
     ):
-        raise BadInput(f"{name} must be {allowed}, " + ("and is not set" if value is None else f"got {value}"))
+        unset = value is None or (isinstance(value, str) and not value)  # lam=
+        raise BadInput(f"{name} must be {allowed}, " + ("and is not set" if unset else f"got {value}"))
     return float(value)
 
 

@@ -57,6 +57,7 @@ WRONG = [  # one of each kind
     (["+acq=null"], f"acq must be one of {', '.join(options('acq'))}, got null"),
     (["+acq=cei", "lam=2"], "lam must be a number in [0, 1], got 2"),
     (["+acq=cei"], "lam must be a number in [0, 1], and is not set"),
+    (["+acq=cei", "lam="], "lam must be a number in [0, 1], and is not set"),
     (["lam=0.1"], "lam is set but no acquisition"),
     (["+acq=ei", "lam=0.3"], "lam is set, but +acq=ei has no such parameter: leave it out"),
     (["+acq=ei", "dataset=[nope]"], "unknown dataset 'nope'; allowed: a1a, a3a, abalone"),
