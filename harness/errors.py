@@ -30,6 +30,11 @@ def unknown(what: str, name: object, allowed: Iterable[str]) -> BadInput:
     return BadInput(f"unknown {what} {name!r}{meant}; allowed: {', '.join(names) or 'nothing'}")
 
 
+def _is_unset(value: object) -> bool:
+    """Whether a setting has no value: null, or ``name=`` with nothing behind it."""
+    return value is None or (isinstance(value, str) and not value)
+
+
 def number(name: str, value: object, allowed: str, low: float, high: float = math.inf) -> float:
     """Return `value` as a float if it is a finite number in [low, high]; else raise BadInput."""
     if (
@@ -37,8 +42,7 @@ def number(name: str, value: object, allowed: str, low: float, high: float = mat
         or not isinstance(value, Real)
         or not (math.isfinite(value) and low <= float(value) <= high)
     ):
-        unset = value is None or (isinstance(value, str) and not value)  # lam=
-        raise BadInput(f"{name} must be {allowed}, " + ("and is not set" if unset else f"got {value}"))
+        raise BadInput(f"{name} must be {allowed}, " + ("and is not set" if _is_unset(value) else f"got {value}"))
     return float(value)
 
 
@@ -76,7 +80,7 @@ def folder(name: str, value: Any) -> Path:
     """
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else value
     if not isinstance(text, str) or not text.strip() or "\0" in text:
-        got = "nothing" if value in (None, "") else repr(value)
+        got = "nothing" if _is_unset(value) else repr(value)
         raise BadInput(f"{name} must name a folder, for example {name}=results (. is the one you are in), got {got}")
     return Path(text)
 

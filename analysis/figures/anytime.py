@@ -93,7 +93,7 @@ def _draw(axes: Axes, numbers: pd.DataFrame, measure: str, column: str) -> None:
 
 def _name(family: str) -> str:
     names = {"EI^alpha": "EI$^\\alpha$", AFTER: "EI after n evaluations", PRICED: "EI stopped at a price"}
-    return names.get(family) or short(family)
+    return names.get(family, short(family))
 
 
 def caption_of(runs: EqualCost, numbers: pd.DataFrame) -> str:
