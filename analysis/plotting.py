@@ -125,8 +125,8 @@ def place_labels(axes: Axes, labels: Sequence[Text]) -> None:
     """
     for label in labels:  # readable where a bar runs through
         label.set(path_effects=[withStroke(linewidth=2, foreground="white")], zorder=5)
-    root = axes.figure.figure
-    root.draw_without_rendering()
+    root = cast(Figure, axes.figure.figure)
+    lay_out(root)
     # adjustText asks the axes' figure to lay itself out, which a part of a figure cannot
     axes.figure.draw_without_rendering = lambda: None  # type: ignore[method-assign,union-attr]
     curves = [line for line in axes.lines if line.get_marker() not in ("None", "", " ", None)]

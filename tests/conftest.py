@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import typecheck  # noqa: F401  before all of the project, whose functions it decorates
 from command_lines import CommandLines
 from forked import Forked
 from hypothesis import settings
