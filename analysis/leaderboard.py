@@ -135,12 +135,14 @@ def draw(found: Mapping[str, EqualCost], thinking_ms: pd.Series, out_dir: Path) 
         "data sets no pair can). Right: median over runs of the mean suggestion, initial design and first one apart.",
         *(_described(track, runs, stood[track][0]) for track, runs in found.items()),
     )
+    others = [m for m in numbers["method"].unique() if m.partition("(")[0] not in options("acq")]
+    looks = {m: (_LINES[k % len(_LINES)], _COLOURS[k % len(_COLOURS)]) for k, m in enumerate(others)}
     most = max(len(runs.methods) for runs in found.values())
     with style():
         figure, plots = new_figure(13.5, len(found) * max(3.0, 0.24 * most + 1.2), caption)
         panels = plots.subplots(len(found), 3, squeeze=False, width_ratios=(2.4, 1.1, 0.9))
         for row, (track, (part, tests)) in zip(panels, stood.items(), strict=True):
-            _curves(row[0], part)
+            _curves(row[0], part, looks)
             row[0].set_title(f"{track} track: error at equal cost", fontsize=9)
             last = max(tests)
             diagram(row[1], tests[last])
@@ -232,7 +234,12 @@ def _measured(path: Path) -> str:
 def _described(track: str, runs: EqualCost, part: pd.DataFrame) -> str:
     last = part[part["cost_pct"] == part["cost_pct"].max()]
     early = [plain(m) for m, ended in zip(last["method"], last["ended"], strict=True) if ended > 1 - LEAST_SPENT]
-    spent = f" More than {1 - LEAST_SPENT:.0%} of their runs ended before: {', '.join(early)}." if early else ""
+    spent = (
+        f" More than {1 - LEAST_SPENT:.0%} of their runs ended before EI's cost was spent, and count with their last "
+        f"error: {', '.join(early)}."
+        if early
+        else ""
+    )
     return (
         f"{track.capitalize()}: {scope(runs.cells, runs.traces.evaluator)}, N = {runs.n}; left out: "
         f"{plural(runs.absent, 'problem-seed pair')} without runs of every method, {runs.zero + runs.failed} in which "
@@ -240,11 +247,9 @@ def _described(track: str, runs: EqualCost, part: pd.DataFrame) -> str:
     )
 
 
-def _curves(axes: Axes, part: pd.DataFrame) -> None:
-    """Draw a line per method: ours solid, in their colours of every figure; others' in theirs, dashed."""
+def _curves(axes: Axes, part: pd.DataFrame, looks: Mapping[str, tuple[str, str]]) -> None:
+    """Draw a line per method: ours solid, in their colours of every figure; of others by `looks`, line and colour."""
     methods = list(part["method"].unique())
-    others = [method for method in methods if method.partition("(")[0] not in options("acq")]
-    looks = {method: (_LINES[k % len(_LINES)], _COLOURS[k % len(_COLOURS)]) for k, method in enumerate(others)}
     for k, method in enumerate(methods):
         own, x = part[part["method"] == method], 0.9 * (k / max(len(methods) - 1, 1) - 0.5) * 4
         look = looks.get(method, ("-", colour_of(method)))
@@ -255,7 +260,7 @@ def _curves(axes: Axes, part: pd.DataFrame) -> None:
     axes.axhline(100, color="0.6", linewidth=0.8, zorder=0)
     lines = part.loc[part["cost_pct"] >= 20, "error_pct"]
     room = 0.3 * (lines.max() - lines.min()) or 1.0
-    axes.set_ylim(lines.min() - room, lines.max() + room)
+    axes.set_ylim(lines.min() - room / 2, lines.max() + room)
     axes.set_xlabel("cost spent (% of EI's)")
     axes.set_ylabel("best error (% of EI's final)")
     axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.03), frameon=False)
