@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from harness.compile_cache import folder
+
 ROOT = Path(__file__).resolve().parents[1]
 LOOP = """
 import numpy as np
@@ -92,7 +94,7 @@ def link(site: Path, names: set[str]) -> None:
 
 def printed(program: str, site: Path) -> list[str]:
     """Return the lines that a program prints where only `site` is installed."""
-    environment = {**os.environ, "PYTHONPATH": str(site)}
+    environment = {**os.environ, "PYTHONPATH": str(site), "NUMBA_CACHE_DIR": str(folder().path.parent)}
     command = [sys.executable, "-S", "-P", "-c", program]
     done = subprocess.run(command, env=environment, cwd=site.parent, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
