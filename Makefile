@@ -121,6 +121,7 @@ leaderboard: $(READY) ## other projects' optimizers beside ours, on measured row
 	PYTHONHASHSEED=0 $(BOARD) optimizer=smac $(GRID)
 	$(BOARD) $(LONG) iterations=400 $(GRID)
 	$(BOARD) study=leaderboard evaluator=surface $(GRID)
+	$(BOARD) optimizer=optuna_cei evaluator=surface iterations=200 $(GRID)
 	PYTHONHASHSEED=0 $(BOARD) optimizer=smac evaluator=surface $(GRID)
 	$(BOARD) $(LONG_SURFACE) evaluator=surface iterations=400 $(GRID)
 	$(BIN)/python -m tabular_cache confirm results_dir=$(RESULTS)-leaderboard $(CONFIRMED)

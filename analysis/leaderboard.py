@@ -30,14 +30,8 @@ CONFIRM = "python -m tabular_cache confirm results_dir=results-leaderboard 'data
 TRACKS = {"replay": "discrete", "surface": "continuous"}
 PAPERS = ("eialpha", "eipu", "cei", "eicool")  # the paper's rules, by `acq`
 _SHOWN = (20.0, 60.0, 100.0)  # percent of EI's cost, of the tables' columns
-_COLOURS = (
-    "#1B7837",
-    "#E7298A",
-    "#7A5195",
-    "#4DAF4A",
-    "#B2182B",
-    "#01665E",
-)  # of others, in none of our families' hues
+# of others, in none of our families' hues
+_COLOURS = ("#1B7837", "#E7298A", "#7A5195", "#4DAF4A", "#B2182B", "#01665E", "#999900", "#C2A5CF", "#FB9A99")
 _LINES = ("--", "-.", ":")
 
 
@@ -136,7 +130,8 @@ def draw(found: Mapping[str, EqualCost], thinking_ms: pd.Series, out_dir: Path) 
         *(_described(track, runs, stood[track][0]) for track, runs in found.items()),
     )
     others = [m for m in numbers["method"].unique() if m.partition("(")[0] not in options("acq")]
-    looks = {m: (_LINES[k % len(_LINES)], _COLOURS[k % len(_COLOURS)]) for k, m in enumerate(others)}
+    n = len(_COLOURS)
+    looks = {m: (_LINES[(k + k // n) % len(_LINES)], _COLOURS[k % n]) for k, m in enumerate(others)}
     most = max(len(runs.methods) for runs in found.values())
     with style():
         figure, plots = new_figure(13.5, len(found) * max(3.0, 0.24 * most + 1.2), caption)
