@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-import typecheck  # noqa: F401  before all of the project, whose functions it decorates
+import typecheck  # before all of the project, whose functions it decorates
 from command_lines import CommandLines
 from forked import Forked
 from hypothesis import settings
@@ -68,6 +68,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Begin the tests; what has been imported for them is there to stay, and no garbage is looked for in it."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_runtest_setup() -> None:
+    """Begin to count calls anew, whatever other tests have called."""
+    typecheck.begin()
 
 
 @pytest.fixture(scope="session")
