@@ -11,10 +11,10 @@ from harness.compile_cache import njit
 from harness.errors import flag, number
 from harness.normal import log
 from harness.surrogates import Surrogate
-from harness.surrogates.bfgs import Minimum, minimise
+from harness.surrogates.bfgs import Descent, Minimum, advance, descent
 from harness.surrogates.candidate_cache import CandidateCache, GrowingSolution
 from harness.surrogates.kernels import Workspace
-from harness.surrogates.likelihood import Distances, Likelihood
+from harness.surrogates.likelihood import Distances, Likelihood, evaluate
 from harness.surrogates.posterior import GaussianPosterior, InducingSubset, weights
 
 LENGTH_SCALE = (0.05, 20.0)  # in units of the cube's side
@@ -109,17 +109,33 @@ class GaussianProcess(Surrogate):
     def _maximise(self, likelihood: Likelihood, p: int) -> Minimum:
         n, last, found, box = self._pairs.n, self._last, [], _box(p)
         if last is not None:
-            found.append(minimise(likelihood, last.x, last.hessian, box, self._tolerance, self._iterations))
+            found.append(_lowest(likelihood, descent(last.x, last.hessian, box, self._tolerance, self._iterations)))
         if last is None or n <= self._restart_until or n >= self._restart_growth * self._restarted_at:
             self._restarted_at = n
             starts = (_start(length, p) for length in _STARTS[: self._starts])
-            tried = [minimise(likelihood, x, None, box, self._tolerance, _TRIAL) for x in starts]
+            tried = [_lowest(likelihood, descent(x, None, box, self._tolerance, _TRIAL)) for x in starts]
             best = min(tried, key=lambda minimum: minimum.value)
             strict, longest = (1.0, 1) if last is not None else (_STRICT, _FIRST)
-            found.append(
-                minimise(likelihood, best.x, best.hessian, box, strict * self._tolerance, longest * self._iterations)
-            )
+            further = descent(best.x, best.hessian, box, strict * self._tolerance, longest * self._iterations)
+            found.append(_lowest(likelihood, further))
         return min(found, key=lambda minimum: minimum.value)
+
+
+def _lowest(likelihood: Likelihood, state: Descent) -> Minimum:
+    """Return what `bfgs.minimise` finds, without a call from Python for each evaluation."""
+    likelihood.evaluated(state.there, *_descend(state, likelihood.buffers))
+    return state.minimum
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def _descend(state, buffers):  # type: ignore[no-untyped-def]
+    """Go down; return whether K was positive definite, and the sum of log L_ii, where it was evaluated last."""
+    gradient = np.empty(len(state.x))
+    while True:
+        positive, value, half_log_det = evaluate(state.there, buffers, gradient)
+        if not (positive and advance(value, gradient, state)):
+            return positive, half_log_det
 
 
 def observations(X: Points, y: Vector) -> tuple[Points, Vector]:

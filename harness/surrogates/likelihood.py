@@ -158,10 +158,9 @@ class Likelihood:
     def __init__(self, pairs: Distances, z: Vector, space: Workspace) -> None:
         n, p = pairs.n, len(pairs.squared)
         size = padded(n)
-        self._squared, self._z = pairs.squared, z
-        self._A, self._W = space.take("A", (size, size)), space.take("W", (size, size))
-        self._slope, self._a = space.take("slope", (n * (n - 1) // 2,)), np.empty(n)
-        self._rows = space.take("rows", (SQUARE_ROWS + p, size))
+        self._W, self._a = space.take("W", (size, size)), np.empty(n)
+        slope, rows = space.take("slope", (n * (n - 1) // 2,)), space.take("rows", (SQUARE_ROWS + p, size))
+        self.buffers = pairs.squared, z, _JITTERS, space.take("A", (size, size)), self._W, self._a, slope, rows
         self._solved: tuple[bytes, Solution] | None = None
 
     def __call__(self, theta: Theta) -> tuple[float, Theta]:
@@ -170,14 +169,17 @@ class Likelihood:
         d(-log p) / d theta = tr(G dK / d theta) / 2 with G = K^-1 - a a^T, and
         dk / d log l_k = s2 (1 + r) exp(-r) (5 / 3) (x_ik - x_jk)^2 / l_k^2.
         """
-        gradient, n = np.empty(len(theta)), len(self._z)
-        positive, value, half_log_det = _evaluate(
-            theta, self._squared, self._z, _JITTERS, self._A, self._W, self._a, self._slope, self._rows, gradient,
-        )  # fmt: skip
+        gradient = np.empty(len(theta))
+        positive, value, half_log_det = evaluate(theta, self.buffers, gradient)
+        self.evaluated(theta, positive, half_log_det)
+        return value, gradient
+
+    def evaluated(self, theta: Theta, positive: bool, half_log_det: float) -> None:
+        """Note that `evaluate` has filled the buffers at `theta`; raises FloatingPointError if it could not."""
         if not positive:
             raise FloatingPointError("the kernel matrix is not positive definite, even with jitter 1e-2")
+        n = len(self._a)
         self._solved = theta.tobytes(), Solution(self._W[:n, :n], self._a, half_log_det)
-        return value, gradient
 
     def solution(self, theta: Theta) -> Solution:
         """Return W and a at `theta`, at no cost where the last call was; the next call overwrites them."""
@@ -189,8 +191,12 @@ class Likelihood:
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def _evaluate(theta, squared, z, jitters, A, W, a, slope, rows, gradient):  # type: ignore[no-untyped-def]
-    """Fill W, a and `gradient`; return whether some jitter was enough, -log p and the sum of log L_ii."""
+def evaluate(theta, buffers, gradient):  # type: ignore[no-untyped-def]
+    """Fill W, a and `gradient`; return whether some jitter was enough, -log p and the sum of log L_ii.
+
+    buffers: of a `Likelihood`.
+    """
+    squared, z, jitters, A, W, a, slope, rows = buffers
     n, p = len(z), len(theta) - 2
     weights, signal, noise = 5.0 * np.exp(-2.0 * theta[:p]), np.exp(theta[p]), np.exp(theta[p + 1])
     positive = False

@@ -7,7 +7,16 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
 from datasets.errors import BadInput
-from harness.surrogates.gp import LENGTH_SCALE, NOISE_VARIANCE, SIGNAL_VARIANCE, GaussianProcess, standardise
+from harness.surrogates.bfgs import descent, minimise
+from harness.surrogates.gp import (
+    LENGTH_SCALE,
+    NOISE_VARIANCE,
+    SIGNAL_VARIANCE,
+    GaussianProcess,
+    _box,
+    _lowest,
+    standardise,
+)
 from harness.surrogates.kernels import Workspace
 from harness.surrogates.likelihood import Distances, Likelihood
 from harness.surrogates.posterior import GaussianPosterior
@@ -69,6 +78,21 @@ def test_pairs_grow_to_what_they_would_be_from_scratch(ard: bool) -> None:
     differences = (X[i] - X[j]) ** 2
     expected = differences if ard else [differences.sum()]
     np.testing.assert_allclose(grown.squared[:, i * (i - 1) // 2 + j], expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("ard", [True, False])
+def test_a_compiled_descent_goes_the_way_of_one_that_calls_the_likelihood(ard: bool) -> None:
+    X, y = _data(30)
+    likelihood, box = _likelihood(X, standardise(y)[0], ard), _box(D if ard else 1)
+    first = minimise(likelihood, _theta(ard), None, box, 0.1, 3)
+    for hessian, iterations in ((None, 3), (first.hessian, 12), (first.hessian, 0)):
+        plain = minimise(likelihood, first.x, hessian, box, 1e-3, iterations)
+        compiled = _lowest(likelihood, descent(first.x, hessian, box, 1e-3, iterations))
+        np.testing.assert_array_equal(compiled.x, plain.x)
+        assert compiled.value == plain.value == likelihood(plain.x)[0]
+        np.testing.assert_array_equal(
+            likelihood.solution(plain.x).a, _likelihood(X, standardise(y)[0], ard).solution(plain.x).a
+        )
 
 
 def test_warm_fits_reach_the_likelihood_that_scipy_reaches() -> None:
