@@ -99,8 +99,7 @@ FEWEST = 200  # candidates below which screening costs more than it saves
 _AGAIN = 400  # candidates left above which a second look at them costs less than predicting them exactly
 _AGAIN_AT_ONCE = 30  # the same where the second look is instant
 MANY = 70  # observations from which the exact variance costs more than a second look at what passed rough bounds
-_EXPONENTS = np.array([0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 3.0])  # leaders: the best of bound / cost^alpha
-_COUNT = len(_EXPONENTS)
+_RANGES = 31  # of cost, each with a leader: with the cheapest candidate no more than are predicted exactly at a time
 
 ContextOf = Callable[[slice | Indices, PerCandidate, PerCandidate], StepContext]
 
@@ -127,7 +126,7 @@ def shortlist(
         value = utility.log_floor(context_of(leaders, *posterior.mean_sd_at(C, leaders)))
         return log_cost[leaders], np.maximum.accumulate(value)
 
-    first = bars(_leaders(bound, log_cost, _EXPONENTS))
+    first = bars(_leaders(bound, log_cost))
     kept = _ahead(bound, log_cost, *first)
     if not rough or len(kept) <= (_AGAIN_AT_ONCE if posterior.instant else _AGAIN):
         return kept
@@ -137,33 +136,30 @@ def shortlist(
         _AGAIN_AT_ONCE if posterior.instant else FEWEST
     ):  # the rough bounds led astray: better leaders are worth their price
         kept, bound = kept[ahead], bound[ahead]
-        ahead = _ahead(bound, log_cost[kept], *bars(kept[_leaders(bound, log_cost[kept], _EXPONENTS)]))
+        ahead = _ahead(bound, log_cost[kept], *bars(kept[_leaders(bound, log_cost[kept])]))
     return kept[ahead]
 
 
 @njit(cache=True)
 @no_type_check
-def _leaders(bound, log_cost, exponents):  # type: ignore[no-untyped-def]
-    """Return the cheapest candidate and, for each alpha, the one of highest bound - alpha log cost: once, by cost."""
-    best, highest = np.empty(len(exponents) + 1, np.intp), np.empty(len(exponents))
-    best[:], highest[:] = log_cost.argmin(), -np.inf
+def _leaders(bound, log_cost):  # type: ignore[no-untyped-def]
+    """Return, by cost, the cheapest candidate and those of the highest bound in their range of cost and below."""
+    cheapest = log_cost.argmin()
+    low, high = log_cost[cheapest], log_cost[bound.argmax()]
+    per_unit = _RANGES / (high - low) if high > low else 0.0
+    best = np.full(_RANGES, cheapest)
     for i in range(len(bound)):
-        for k in range(_COUNT):
-            score = bound[i] - exponents[k] * log_cost[i]
-            if score > highest[k]:
-                best[k], highest[k] = i, score
-    for k in range(1, len(best)):  # insertion by cost, then index: numpy's sorts take seconds to compile
-        for at in range(k, 0, -1):
-            i, j = best[at - 1], best[at]
-            if log_cost[i] < log_cost[j] or (log_cost[i] == log_cost[j] and i <= j):
-                break
-            best[at - 1], best[at] = j, i
-    count = 1
-    for k in range(1, len(best)):
-        if best[k] != best[count - 1]:
-            best[count] = best[k]
+        if log_cost[i] <= high:
+            k = min(int((log_cost[i] - low) * per_unit), _RANGES - 1)
+            if bound[i] > bound[best[k]]:
+                best[k] = i
+    leaders, count = np.empty(_RANGES + 1, np.intp), 1
+    leaders[0] = cheapest
+    for i in best:
+        if bound[i] > bound[leaders[count - 1]]:
+            leaders[count] = i
             count += 1
-    return best[:count]
+    return leaders[:count]
 
 
 @njit(cache=True)
