@@ -22,6 +22,7 @@ from harness.space import XGBOOST_SPACE, Parameter, SearchSpace
 from harness.surrogates import Informed, Part, complete
 
 _AS_IT_IS = 1.0  # instead of a ratio
+_PARTS = 64  # a power of 2
 
 
 def log_costs(cost_s: Vector, points: int | None = None) -> Vector:
@@ -56,28 +57,37 @@ class Features:
         chosen = [space.names.index(name) for name in names]
         self._columns = np.array(chosen)
         self._ratios = np.array([_ratio(space.parameters[j]) for j in chosen])
-        self._logs = [(k, 1.0 / math.log(ratio)) for k, ratio in enumerate(self._ratios) if ratio != _AS_IT_IS]
+        self._scales = np.array([1.0 if ratio == _AS_IT_IS else 1.0 / math.log(ratio) for ratio in self._ratios])
 
     def __len__(self) -> int:
         return len(self.names)
 
     def columns(self, X: Points) -> Float[np.ndarray, "k n"]:
         """Return the features of unit-cube points, one row each."""
-        out = _native(X, self._columns, self._ratios)
-        for k, scale in self._logs:
-            out[k] = log(out[k]) * scale
-        return out
+        return _features(X, self._columns, self._ratios, self._scales)  # type: ignore[no-any-return]
 
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def _native(X, columns, ratios):  # type: ignore[no-untyped-def]
-    """Return 1 + (ratio - 1) x, the native value in units of its lowest, or x itself where there is no ratio."""
+def _features(X, columns, ratios, scales):  # type: ignore[no-untyped-def]
+    """Return scale log(1 + (ratio - 1) x), of the native value in units of its lowest; x itself without a ratio.
+
+    Whole numbers come again and again: the last in each of some parts of [0, 1] are remembered with what they give.
+    """
     out = np.empty((len(columns), len(X)))
+    last, given = np.empty(_PARTS), np.empty(_PARTS)
     for k in range(len(columns)):
-        factor, start = (ratios[k] - 1.0, 1.0) if ratios[k] != _AS_IT_IS else (1.0, 0.0)
+        column, row = X[:, columns[k]], out[k]
+        if ratios[k] == _AS_IT_IS:
+            row[:] = column
+            continue
+        last[:] = np.nan
         for i in range(len(X)):
-            out[k, i] = X[i, columns[k]] * factor + start
+            part = int(column[i] * _PARTS) & (_PARTS - 1)
+            if last[part] != column[i]:
+                last[part] = column[i]
+                given[part] = math.log(column[i] * (ratios[k] - 1.0) + 1.0) * scales[k]
+            row[i] = given[part]
     return out
 
 

@@ -81,12 +81,12 @@ class LowVariance(CostModel):
     def predict(self, C: Candidates) -> MeanSd:
         """Return mean and sd of log cost at `C`."""
         fit, S = self._fitted(), self._features.columns(np.asarray(C, dtype=np.float64))
-        return _linear(fit.intercept, fit.weights, S), fit.sigma * np.sqrt(1.0 + fit.leverage(S))
+        return _mean_sd(*fit, S)  # type: ignore[no-any-return]
 
     def sd_of_mean(self, C: Candidates) -> PerCandidate:
         """Return how uncertain the linear function itself is at `C`: the sd of `predict` without the 1 in its root."""
         fit, S = self._fitted(), self._features.columns(np.asarray(C, dtype=np.float64))
-        return fit.sigma * np.sqrt(fit.leverage(S))
+        return fit.sigma * np.sqrt(_leverage(fit.center, fit.inverse, fit.n, S))
 
     def forgets(self, n: int) -> bool:
         """Return True: each fit is made anew."""
@@ -108,25 +108,23 @@ class _Fit(NamedTuple):
     inverse: Float[np.ndarray, "k k"]
     n: int
 
-    def leverage(self, S: Float[np.ndarray, "k m"]) -> PerCandidate:
-        """Return 1/n + d' (D'D + ridge I)^-1 d."""
-        return _leverage(self.n, self.center, self.inverse, S)
-
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def _linear(intercept, weights, S):  # type: ignore[no-untyped-def]
-    """Return b + sum_k w_k s_k, feature by feature, so that equal features give exactly equal costs."""
-    mean = np.full(S.shape[1], intercept)
+def _mean_sd(intercept, weights, sigma, center, inverse, n, S):  # type: ignore[no-untyped-def]
+    """Return mean and sd; of a mean, feature by feature, so that equal features give exactly equal costs."""
+    mean, sd = np.full(S.shape[1], intercept), _leverage(center, inverse, n, S)
     for k in range(len(S)):
         for i in range(len(mean)):
             mean[i] += weights[k] * S[k, i]
-    return mean
+    for i in range(len(sd)):
+        sd[i] = sigma * np.sqrt(1.0 + sd[i])
+    return mean, sd
 
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def _leverage(n, center, inverse, S):  # type: ignore[no-untyped-def]
+def _leverage(center, inverse, n, S):  # type: ignore[no-untyped-def]
     """Return 1/n + sum_ab inverse_ab (s_a - center_a) (s_b - center_b), in the same order for every point."""
     out = np.full(S.shape[1], 1.0 / n)
     for a in range(len(S)):
