@@ -248,13 +248,9 @@ class CandidateCache:
             self._sharpen(slots)
         grown, (mu, scale) = self._of, view.location
         p, q = grown.in_units_of(view.location)
-        changes = (grown.projected[grown.first : self._n] * (scale * p, scale * q)).sum(axis=1)
-        left = np.zeros(len(changes) + 1)
-        left[:-1] = np.sqrt(np.cumsum(np.square(changes[::-1]))[::-1])
         slack = scale * view.unit * view.signal * (p * self._sizes[0] + abs(q) * self._sizes[1])
-        slack += float((np.abs(changes) * self._errors[: len(changes)]).sum())
-        return _bounds(
-            slots, self._means, self._least, self._given, left, grown.first,
+        return _bounds(  # type: ignore[no-any-return]
+            slots, self._means, self._least, self._given, grown.projected[: self._n], self._errors, grown.first,
             scale * p, scale * q, mu - slack, view.signal, view.added, scale,
         )  # fmt: skip
 
@@ -327,9 +323,8 @@ class CandidateCache:
             self._columns, points, view.weight, slots, places, exact.kernel, exact.given, exact.explained, exact.means,
             grown.W, self._n, grown.first, grown.first_solved, grown.projected, view.signal,
         )  # fmt: skip
-        value, (p, q) = exact.explained[places], grown.in_units_of(view.location)
-        self._least[slots], self._rough[slots] = np.maximum(self._least[slots], value), -1.0
-        return exact.means[places, 0] * p + exact.means[places, 1] * q, value
+        units = grown.in_units_of(view.location)
+        return _taken(slots, places, exact.explained, exact.means, *units, self._least, self._rough)  # type: ignore[no-any-return]
 
     def _find(self, C: Candidates) -> Indices:
         """Return where the candidates are held, -1 for those that are not."""
@@ -523,11 +518,20 @@ def _update(slots, kernel, scaled, blocks, n, first, rows, errors, projected, me
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def _bounds(slots, means, least, given, left, first, p, q, start, signal, added, scale):  # type: ignore[no-untyped-def]
+def _bounds(  # type: ignore[no-untyped-def]
+    slots, means, least, given, projected, errors, first, p, q, start, signal, added, scale
+):
     """Return bounds of mean and sd in units of y.
 
     left: by how many sds the observations after the first ones, and so on, can at most lower a mean.
     """
+    n = len(projected)
+    left, squared = np.zeros(n - first + 1), 0.0
+    for i in range(n - 1, first - 1, -1):
+        change = p * projected[i, 0] + q * projected[i, 1]
+        squared += change * change
+        left[i - first] = np.sqrt(squared)
+        start -= abs(change) * errors[i - first]
     low, high = np.empty(len(slots)), np.empty(len(slots))
     for i in range(len(slots)):
         slot = slots[i]
@@ -568,6 +572,18 @@ def _extend(  # type: ignore[no-untyped-def]
             for part in range(2):
                 means[at, part] = fma(projected[i, part], v, means[at, part])
         given[at] = n
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def _taken(slots, places, explained, means, p, q, least, rough):  # type: ignore[no-untyped-def]
+    """Return means, in units of z, and explained variances, and note the latter as bounds that are not rough."""
+    mean, value = np.empty(len(slots)), np.empty(len(slots))
+    for i in range(len(slots)):
+        slot, at = slots[i], places[i]
+        value[i], mean[i] = explained[at], means[at, 0] * p + means[at, 1] * q
+        least[slot], rough[slot] = max(least[slot], value[i]), -1.0
+    return mean, value
 
 
 @njit(inline="always", error_model="numpy")
