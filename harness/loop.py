@@ -197,7 +197,7 @@ class Trace:
         row = (self._seed, step, int(offered.ids[i]), *seen, *guess)
         for column, value in zip(self._columns.values(), row, strict=True):  # in the order of TRACE
             column.append(value)
-        x, curve = offered.unit[i], outcome.curve
+        x, curve = offered.unit[i].copy(), outcome.curve  # a view would keep all that was offered
         if curve is not None and self._rounds is not None:
             x = self._rounds.at(x, [curve.rounds[curve.best]])[0]
         self._unit.append(x)

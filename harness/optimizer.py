@@ -485,7 +485,8 @@ def _check_candidates(C: Any, d: int) -> None:
         raise ValueError("there is no candidate to choose")
     if np.ndim(C) != 2 or np.shape(C)[1] != d:
         raise ValueError(f"candidates must have the shape (m, {d}), got {np.shape(C)}")
-    if not (np.min(C[:_LOOKED_AT]) >= 0 and np.max(C[:_LOOKED_AT]) <= 1):
+    few = np.asarray(C[:_LOOKED_AT])
+    if not (few.min() >= 0 and few.max() <= 1):
         raise ValueError("candidates must lie in the unit cube: SearchSpace.to_unit maps native values there")
 
 

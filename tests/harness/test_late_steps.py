@@ -1,5 +1,6 @@
 """From the hundredth observation on: hyperparameters on a schedule, solutions and candidates carried on."""
 
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from harness.acquisitions.ei import ExpectedImprovement
 from harness.cost_models.linear import LowVariance
 from harness.loop import run
 from harness.optimizer import Optimizer
-from harness.problem import GROWTH, LATE, draw_of
+from harness.problem import GROWTH, LATE, Candidates, draw_of
 from harness.surrogates.candidate_cache import CandidateCache, GrowingSolution
 from harness.surrogates.gp import GaussianProcess, standardise
 from harness.surrogates.kernels import Workspace
@@ -104,6 +105,23 @@ def trace(iterations: int, **settings: float) -> dict[str, list]:
     problem = ReplayProblem(load_table("wine/clean", TABLES), 0, max_candidates=600)
     parts = GaussianProcess(**settings), LowVariance(("n_estimators",)), ExpectedImprovement(), Contextual(0.3)  # type: ignore[arg-type]
     return run(problem, Optimizer(*parts, iterations=iterations), 0, iterations, 5, None).columns
+
+
+class Watched(ReplayProblem):
+    """Knows which of the arrays that it has offered are still held by anybody."""
+
+    def candidates(self, step: int) -> Candidates:
+        offered = super().candidates(step)
+        self.refs = [ref for ref in getattr(self, "refs", []) if ref() is not None] + [weakref.ref(offered.unit)]
+        return offered
+
+
+def test_a_run_lets_go_of_candidates_once_it_has_chosen() -> None:
+    problem = Watched(load_table("wine/clean", TABLES), 0, max_candidates=600)
+    parts = GaussianProcess(refit_until=20), LowVariance(("n_estimators",)), ExpectedImprovement(), Contextual(0.3)
+    whole = run(problem, Optimizer(*parts, iterations=40), 0, 40, 5, None)
+    assert len(whole) == 40
+    assert len(problem.refs) <= 3
 
 
 def test_late_choices_are_those_of_a_full_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
