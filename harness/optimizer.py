@@ -150,7 +150,8 @@ def _leaders(bound, log_cost):  # type: ignore[no-untyped-def]
     best = np.full(_RANGES, cheapest)
     for i in range(len(bound)):
         if log_cost[i] <= high:
-            k = min(int((log_cost[i] - low) * per_unit), _RANGES - 1)
+            place = (log_cost[i] - low) * per_unit  # NaN where costs are infinite
+            k = int(place) if place < _RANGES else _RANGES - 1
             if bound[i] > bound[best[k]]:
                 best[k] = i
     leaders, count = np.empty(_RANGES + 1, np.intp), 1

@@ -151,6 +151,20 @@ def test_the_shortlist_holds_the_front_and_leaves_out_most(rough: bool) -> None:
     assert len(kept) < len(C) / 4
 
 
+VALUES = st.one_of(st.floats(-50.0, 50.0), st.sampled_from([-np.inf, np.inf, 0.0, 1.0]))
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=40))
+def test_leaders_rise_with_their_cost_from_the_cheapest_to_the_best_whatever_is_infinite(pairs: Any) -> None:
+    bound, log_cost = np.array(pairs).T.copy()
+    leaders = harness.optimizer._leaders(bound, log_cost)
+    assert log_cost[leaders[0]] == log_cost.min()
+    assert bound[leaders[-1]] == bound.max()
+    assert (log_cost[leaders[1:]] >= log_cost[leaders[:-1]]).all()
+    assert (bound[leaders[1:]] > bound[leaders[:-1]]).all()
+
+
 @pytest.mark.parametrize("n", [20, 100])
 def test_the_front_can_be_noted_without_predicting_the_rest(n: int) -> None:
     rng = np.random.default_rng(n)
