@@ -57,20 +57,19 @@ class Features:
         chosen = [space.names.index(name) for name in names]
         self._columns = np.array(chosen)
         self._ratios = np.array([_ratio(space.parameters[j]) for j in chosen])
-        self._scales = np.array([1.0 if ratio == _AS_IT_IS else 1.0 / math.log(ratio) for ratio in self._ratios])
 
     def __len__(self) -> int:
         return len(self.names)
 
     def columns(self, X: Points) -> Float[np.ndarray, "k n"]:
         """Return the features of unit-cube points, one row each."""
-        return _features(X, self._columns, self._ratios, self._scales)  # type: ignore[no-any-return]
+        return _features(X, self._columns, self._ratios)  # type: ignore[no-any-return]
 
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def _features(X, columns, ratios, scales):  # type: ignore[no-untyped-def]
-    """Return scale log(1 + (ratio - 1) x), of the native value in units of its lowest; x itself without a ratio.
+def _features(X, columns, ratios):  # type: ignore[no-untyped-def]
+    """Return log(1 + (ratio - 1) x) / log ratio, of the native value in units of its lowest; x itself without a ratio.
 
     Whole numbers come again and again: the last in each of some parts of [0, 1] are remembered with what they give.
     """
@@ -81,12 +80,13 @@ def _features(X, columns, ratios, scales):  # type: ignore[no-untyped-def]
         if ratios[k] == _AS_IT_IS:
             row[:] = column
             continue
+        factor, scale = ratios[k] - 1.0, 1.0 / math.log(ratios[k])
         last[:] = np.nan
         for i in range(len(X)):
             part = int(column[i] * _PARTS) & (_PARTS - 1)
             if last[part] != column[i]:
                 last[part] = column[i]
-                given[part] = math.log(column[i] * (ratios[k] - 1.0) + 1.0) * scales[k]
+                given[part] = math.log(column[i] * factor + 1.0) * scale
             row[i] = given[part]
     return out
 

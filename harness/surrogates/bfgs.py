@@ -96,12 +96,12 @@ def minimise(
 ) -> Minimum:
     """Minimise `f` (value and gradient) in `box` from `x`, as `descent` says."""
     state = descent(x, hessian, box, tolerance, iterations)
-    while _advance(*f(state.there.copy()), state):
+    while advance(*f(state.there.copy()), state):
         pass
     return state.minimum
 
 
-@njit(inline="always", error_model="numpy")
+@njit(cache=True, error_model="numpy")
 @no_type_check
 def advance(value, gradient, state):  # type: ignore[no-untyped-def]
     """Take in f and its gradient at `there`, and return whether it is wanted at the next."""
@@ -111,8 +111,7 @@ def advance(value, gradient, state):  # type: ignore[no-untyped-def]
         return _set_out(state)
     change = state.there - state.x
     if value <= scalars[_VALUE] + _ARMIJO * _dot(state.g, change):
-        known = _update(state.B, counts[_KNOWN], change, gradient - state.g)
-        counts[_KNOWN] = known
+        counts[_KNOWN] = _update(state.B, counts[_KNOWN], change, gradient - state.g)
         _arrive(value, gradient, state)
         return _set_out(state)
     length, slope = scalars[_LENGTH], scalars[_SLOPE]
@@ -127,9 +126,6 @@ def advance(value, gradient, state):  # type: ignore[no-untyped-def]
         return False
     counts[_KNOWN] = 0  # the remembered curvature misleads: go on along the gradient
     return _set_out(state)
-
-
-_advance = njit(cache=True, error_model="numpy")(advance.py_func)
 
 
 @njit(inline="always", error_model="numpy")

@@ -324,7 +324,7 @@ class CandidateCache:
             grown.W, self._n, grown.first, grown.first_solved, grown.projected, view.signal,
         )  # fmt: skip
         units = grown.in_units_of(view.location)
-        return _taken(slots, places, exact.explained, exact.means, *units, self._least, self._rough)  # type: ignore[no-any-return]
+        return _read(slots, places, exact.explained, exact.means, *units, self._least, self._rough)  # type: ignore[no-any-return]
 
     def _find(self, C: Candidates) -> Indices:
         """Return where the candidates are held, -1 for those that are not."""
@@ -521,12 +521,12 @@ def _update(slots, kernel, scaled, blocks, n, first, rows, errors, projected, me
 def _bounds(  # type: ignore[no-untyped-def]
     slots, means, least, given, projected, errors, first, p, q, start, signal, added, scale
 ):
-    """Return bounds of mean and sd in units of y.
+    """Return bounds of mean and sd in units of y; projected, errors: of all observations, and of those after the first.
 
-    left: by how many sds the observations after the first ones, and so on, can at most lower a mean.
+    p, q: of means in units of z, so that they are in units of y; start: the mean of y, less what those can be off.
     """
     n = len(projected)
-    left, squared = np.zeros(n - first + 1), 0.0
+    left, squared = np.zeros(n - first + 1), 0.0  # by how many sds the observations from each on can lower a mean
     for i in range(n - 1, first - 1, -1):
         change = p * projected[i, 0] + q * projected[i, 1]
         squared += change * change
@@ -576,7 +576,7 @@ def _extend(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def _taken(slots, places, explained, means, p, q, least, rough):  # type: ignore[no-untyped-def]
+def _read(slots, places, explained, means, p, q, least, rough):  # type: ignore[no-untyped-def]
     """Return means, in units of z, and explained variances, and note the latter as bounds that are not rough."""
     mean, value = np.empty(len(slots)), np.empty(len(slots))
     for i in range(len(slots)):
