@@ -23,8 +23,8 @@ from datasets.catalogue import Dataset
 from datasets.csv_file import load_csv
 from datasets.errors import BadInput
 from datasets.files import write_atomically
-from harness.cli import duration
 from harness.live import Live
+from harness.progress import duration
 from harness.records import read_traces, specs
 from harness.sealed import spec_hash
 from harness.space import XGBOOST_SPACE

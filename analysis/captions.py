@@ -13,7 +13,7 @@ from analysis.selection import CAP, FEWEST_DATASETS, LEAST_SPENT, REACHED, SHORT
 from analysis.statistics import in_use
 from analysis.traces import CELL, PROBLEM, ordered, plain
 from datasets.catalogue import entries
-from harness.cli import plural as plural
+from harness.progress import plural as plural
 
 if TYPE_CHECKING:
     from analysis.ranks import Ranks

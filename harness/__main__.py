@@ -73,7 +73,7 @@ def _finish(name: str) -> EntryPoint:
 
 
 def _print_report(report: "Report", results: Path, iterations: int) -> None:
-    from harness.cli import duration, plural
+    from harness.progress import duration, plural
 
     ms = report.engine_ms / report.proposals if report.proposals else 0.0
     there = f"{plural(report.skipped, 'run was', 'runs were')} there already" if report.skipped else ""

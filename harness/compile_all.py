@@ -146,8 +146,8 @@ def main() -> int:
             raise BadInput(f"python -m harness.compile_all takes no arguments, got {sys.argv[1]!r}")
         print(__doc__)
         return 0
-    from harness.cli import duration
     from harness.compile_cache import folder
+    from harness.progress import duration
 
     began = time.monotonic()
     count = compile_all()

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from datasets.files import write_atomically
-from harness.cli import duration
 from harness.errors import BadInput
 from harness.problem import Curve, Evaluation, Problem, Stop, WrappedProblem
+from harness.progress import duration
 from harness.records import TARGET, checked_header, front_files, libraries, trace_files
 from harness.sealed import DamagedRecord, set_aside, spec_hash
 

@@ -15,8 +15,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.cli import duration, run_cli, wants_help
+from harness.cli import run_cli, wants_help
 from harness.errors import BadInput
+from harness.progress import duration
 from harness.records import OtherSchema, checked_header, trace_files
 from harness.results_dir import FOLDER, is_locked, key, read_failed, read_plan
 from harness.sealed import DamagedRecord

@@ -21,7 +21,6 @@ from hydra.utils import get_object, instantiate
 
 from datasets.errors import located, place_of, traceback_of
 from harness.acquisitions.designs import Design
-from harness.cli import Progress
 from harness.compile_cache import clock_s
 from harness.cost_models import EXP_MEAN, IMPUTED, CostModel
 from harness.curves import LearningCurves
@@ -32,6 +31,7 @@ from harness.loop import Begun, FrontRecorder, recorded
 from harness.loop import run as run_loop
 from harness.optimizer import RAW, Optimizer
 from harness.problem import LATE, Evaluator, Problem
+from harness.progress import Progress
 from harness.records import (
     FRONTS,
     FRONTS_SUFFIX,

@@ -17,9 +17,9 @@ import pyarrow as pa
 from jaxtyping import Float
 
 from datasets.errors import BadInput
-from harness.cli import Progress, duration
 from harness.execution import WorkerLost, run_tasks
 from harness.problem import OK, TIMEOUT
+from harness.progress import Progress, duration
 from tabular_cache import noise
 from tabular_cache.measure import MOST_BUSY, LoadMonitor, Measurement, machine, measure, time_reference
 from tabular_cache.schema import AGAIN, NEW, NOISE

@@ -31,9 +31,9 @@ from queue import LifoQueue
 from types import TracebackType
 from typing import Any, TypeVar
 
-from harness.cli import Progress
 from harness.errors import BadInput, number, whole
 from harness.execution.sandbox import DONE, HUNG, RAISED, Child, exit_name
+from harness.progress import Progress
 
 RETRIES = 3
 _GLANCE_S = 1.0  # how often the number of workers is looked at

@@ -16,11 +16,11 @@ from fakes import make_tables
 from forked import Forked
 from test_study import contents, grid
 
-from harness import cli, records
-from harness.cli import Progress
+from harness import progress, records
 from harness.errors import BadInput
 from harness.execution import serial
 from harness.problem import Candidates, Evaluation, Problem
+from harness.progress import Progress
 from harness.records import TARGET, read_traces, specs, trace_files, versions
 from harness.results_dir import (
     FOLDER,
@@ -250,7 +250,7 @@ class Clock:
 def test_the_time_left_is_by_the_rate_after_starting_up(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(cli, "time", clock := Clock())
+    monkeypatch.setattr(progress, "time", clock := Clock())
     with Progress(6, "blocks", "ei", at_once=2) as shown:
         for now in (200.0, 201.0, 231.0, 261.0, 262.0, 292.0):  # 100 s of starting up, then 2 blocks in a minute
             clock.now = now
