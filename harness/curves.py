@@ -15,11 +15,12 @@ from jaxtyping import Float
 
 from harness.acquisitions.ei import log_ei
 from harness.arrays import Candidates, PerCandidate, Points, point_keys
+from harness.component import ProblemAware
 from harness.errors import BadInput, flag, listed, number
 from harness.normal import exp, log
 from harness.problem import Curve, Evaluation, Problem, Stop, WrappedProblem
 from harness.space import SearchSpace
-from harness.surrogates import Informed, Posterior
+from harness.surrogates import Posterior
 
 Point = Float[np.ndarray, " d"]
 _LEAST_LEFT = 0.02  # share of its cost that going on with a training is taken to cost at least
@@ -47,7 +48,7 @@ class Rounds:
         return np.ascontiguousarray(np.delete(C, self._axis, axis=1))
 
 
-class LearningCurves(Informed):
+class LearningCurves(ProblemAware):
     """Which prefixes of an evaluation are observations, beside it and its best one, and whether trainings go on.
 
     divisors: of r rounds the surrogate and the cost model are told of the shown prefixes nearest to r / divisor, by

@@ -23,12 +23,13 @@ from harness.acquisitions.ei import log_ei
 from harness.acquisitions.stopping import Price
 from harness.arrays import Candidates, Indices, MeanSd, PerCandidate, Vector
 from harness.compile_cache import clock_s, njit
+from harness.component import complete
 from harness.cost_models import CostModel
 from harness.curves import CurvedProblem, LearningCurves, Paid, Rounds, log_improvement
 from harness.errors import BadInput, whole
 from harness.normal import log
 from harness.problem import Curve, Evaluation, Problem
-from harness.surrogates import Hyperparameters, Posterior, Surrogate, complete
+from harness.surrogates import Hyperparameters, Posterior, Surrogate
 
 # The scale on which the surrogate sees errors, and so on which utilities are computed; records keep the errors.
 #

@@ -22,6 +22,7 @@ from hydra.utils import get_object, instantiate
 from datasets.errors import located, place_of, traceback_of
 from harness.acquisitions.designs import Design
 from harness.compile_cache import clock_s
+from harness.component import asks_for_problem, complete
 from harness.cost_models import EXP_MEAN, IMPUTED, CostModel
 from harness.curves import LearningCurves
 from harness.errors import BadInput, folder, writable
@@ -60,7 +61,7 @@ from harness.results_dir import (
     write_plan,
 )
 from harness.sealed import spec_hash
-from harness.surrogates import Surrogate, asks_for_problem, complete
+from harness.surrogates import Surrogate
 
 if TYPE_CHECKING:
     import pandas as pd

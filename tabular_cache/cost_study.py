@@ -19,12 +19,12 @@ from scipy.special import ndtri
 
 from harness import cost_models as costs
 from harness import execution
+from harness.component import complete
 from harness.cost_models import CostModel, known_beforehand
 from harness.normal import log
 from harness.records import code_of
 from harness.sealed import missing_seeds, record_path, write_record
 from harness.streams import stream
-from harness.surrogates import complete
 from harness.surrogates import forest as forests
 from harness.surrogates.forest import RandomForest
 from tabular_cache.replay import COST_COLUMNS, ReplayProblem

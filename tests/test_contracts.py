@@ -16,6 +16,7 @@ import pipelines
 from harness.acquisitions import CostRule, FittedData, StepContext, choose
 from harness.acquisitions.cost_rules import Contextual, Cool, Ignore, Power
 from harness.acquisitions.designs import Design
+from harness.component import asks_for_problem
 from harness.config import CONFIGS
 from harness.cost_models import CostModel
 from harness.cost_models.linear import LowVariance
@@ -24,7 +25,7 @@ from harness.optimizer import Optimizer
 from harness.problem import About, Evaluation
 from harness.space import XGBOOST_SPACE as SPACE
 from harness.streams import stream
-from harness.surrogates import Surrogate, asks_for_problem
+from harness.surrogates import Surrogate
 from harness.surrogates.gp import GaussianProcess
 
 T = TypeVar("T")

@@ -14,9 +14,10 @@ import numpy as np
 
 from harness.arrays import Candidates, MeanSd, PerCandidate, Points, Vector
 from harness.compile_cache import njit
+from harness.component import Component
 from harness.cost_models import CostModel
 from harness.streams import stream
-from harness.surrogates import Part, Posterior, Surrogate
+from harness.surrogates import Posterior, Surrogate
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class StepContext:
         return stream(self.seed, "utility", purpose, self.problem, str(self.step))
 
 
-class CostRule(Part):
+class CostRule(Component):
     """How worth and cost make one score; the highest score is evaluated next.
 
     on_front: True for a rule that never chooses a candidate for which another has a higher value at no higher cost (or
@@ -123,7 +124,7 @@ class Setup:
     tau: float | None
 
 
-class Utility(Part):
+class Utility(Component):
     """What a candidate is worth, whatever it costs.
 
     bounded: whether `log_bound` and `log_floor` are there, so that hopeless candidates need not be scored.

@@ -17,17 +17,17 @@ from harness.acquisitions import CostRule, StepContext
 from harness.acquisitions.cost_rules import Cool
 from harness.arrays import Candidates, PerCandidate, Points, Vector
 from harness.compile_cache import njit
+from harness.component import Component, ProblemAware
 from harness.errors import number
 from harness.problem import Candidates as Offered
 from harness.problem import Problem, WrappedProblem
 from harness.space import sobol
 from harness.streams import seed_sequence
-from harness.surrogates import Informed, Part
 
 _SHORTEST = 128  # points that are made of a Sobol sequence at once
 
 
-class Design(Part, Informed):
+class Design(Component, ProblemAware):
     """Chooses the points that a run begins with; `design=...` names one."""
 
     @abstractmethod

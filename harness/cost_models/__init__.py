@@ -15,11 +15,11 @@ from jaxtyping import Float
 
 from harness.arrays import Candidates, Flags, MeanSd, PerCandidate, Points, Vector
 from harness.compile_cache import njit
+from harness.component import Component, ProblemAware, complete
 from harness.errors import BadInput
 from harness.normal import exp, log, truncated_moments
 from harness.problem import Problem
 from harness.space import XGBOOST_SPACE, Parameter, SearchSpace
-from harness.surrogates import Informed, Part, complete
 
 _AS_IT_IS = 1.0  # instead of a ratio
 _PARTS = 64  # a power of 2
@@ -96,7 +96,7 @@ def _ratio(parameter: Parameter) -> float:
     return _AS_IT_IS if parameter.log or parameter.low <= 0 else parameter.high / parameter.low
 
 
-class CostModel(Part, Informed):
+class CostModel(Component, ProblemAware):
     """A model of log c(x), c in seconds; an object serves one run."""
 
     @abstractmethod

@@ -13,12 +13,12 @@ from jaxtyping import Float
 
 from harness.arrays import Candidates, Flags, MeanSd, PerCandidate, Points, Vector
 from harness.compile_cache import njit
+from harness.component import complete
 from harness.cost_models import SMALLEST_SD, CostModel, Features, log_costs
 from harness.errors import BadInput, number
 from harness.normal import truncated_moments
 from harness.problem import Problem
 from harness.space import XGBOOST_SPACE, SearchSpace
-from harness.surrogates import complete
 from harness.surrogates.likelihood import dot, factor, inverse_factor, product, solve_positive, transposed_product
 
 _MOST, _CONVERGED = 200, 1e-6  # rounds of EM, and the change of an imputed log cost that ends them

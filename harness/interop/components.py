@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.component import asks_for_problem, complete
 from harness.config import located
 from harness.cost_models import CostModel
 from harness.errors import BadInput, unknown
 from harness.space import SearchSpace
-from harness.surrogates import asks_for_problem, complete
 
 _PLACES = (Path(__file__).resolve().parents[2] / "configs", Path(__file__).resolve().parents[1] / "_configs")
 _SETTING = re.compile(r"\$\{(\w+)\}")

@@ -22,6 +22,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from harness import cost_models
 from harness.acquisitions import CostRule, Utility
+from harness.component import complete
 from harness.cost_models import CostModel
 from harness.errors import BadInput, positive, whole
 from harness.interop import components
@@ -31,7 +32,7 @@ from harness.optimizer import RAW, Optimizer
 from harness.problem import FAILED, OK, TIMEOUT, Evaluation
 from harness.space import Parameter, SearchSpace, sobol
 from harness.streams import seed_sequence, stream
-from harness.surrogates import Surrogate, complete
+from harness.surrogates import Surrogate
 from harness.surrogates.prior import PriorGaussianProcess
 
 _PURPOSE = "optuna"  # of every stream

@@ -5,81 +5,18 @@ A surrogate of a user's own derives from these, whose methods with a body are op
 """
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+from abc import abstractmethod
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
 
 from harness.arrays import Candidates, Indices, MeanSd, PerCandidate, Points, Vector
-from harness.errors import BadInput
-from harness.problem import Problem
+from harness.component import Component, ProblemAware
 from harness.surrogates.likelihood import factor, product
 
 _JITTERS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)  # of the largest variance; points close together are nearly dependent
-T = TypeVar("T")
-
-
-class Part(ABC):  # noqa: B024 - its subclasses have the abstract methods
-    """What an optimizer is made of: as in `collections.abc`, any class with the required methods counts as one."""
-
-    @classmethod
-    def __subclasshook__(cls, other: Any) -> Any:
-        if Part not in cls.__bases__:
-            return NotImplemented
-        return all(callable(getattr(other, name, None)) for name in cls.__abstractmethods__) or NotImplemented
-
-    def forgets(self, n: int) -> bool:
-        """Return whether all that it says from n observations on follows from these, whatever it was asked before.
-
-        Then a run can go on from a record of its first n evaluations.
-        """
-        return False
-
-
-class Informed:
-    """What may know something before a run: the base of surrogates, cost models, prior means and designs."""
-
-    def start(self, problem: Problem) -> None:
-        """Take the problem before its first evaluation; raises BadInput for one that cannot be served."""
-
-    def fingerprint(self, problem: Problem) -> str | None:
-        """Return a hash of all that is known before `problem`, None if nothing; raises BadInput as `start`."""
-        self.start(problem)
-        return None
-
-
-def asks_for_problem(kind: type) -> bool:
-    """Return whether a class has a `start` or `fingerprint` of its own, for which a problem has to be opened."""
-    shared = {name: getattr(Informed, name) for name in ("start", "fingerprint")}
-    return any(getattr(kind, name, plain) is not plain for name, plain in shared.items())
-
-
-def complete(part: Any, base: Callable[..., T]) -> T:
-    """Return `part` as a `base`, a `Part`: an object that only has the required methods gets the defaults of others.
-
-    Raises BadInput for one that lacks a required method.
-    """
-    own: Any = type(part)
-    if base in own.__mro__:
-        return part  # type: ignore[no-any-return]
-    name, kind = own.__name__, f"{base.__module__}.{base.__name__}"
-    for method in sorted(getattr(base, "__abstractmethods__", ())):
-        if not callable(getattr(part, method, None)):
-            raise BadInput(f"{name} needs a method `{method}`, as {kind} has it")
-    try:
-        object.__setattr__(part, "__class__", _derived(own, base))
-    except TypeError:  # a class with slots, or one that is not written in Python
-        raise BadInput(f"{name} has to derive from {kind}") from None
-    return part  # type: ignore[no-any-return]
-
-
-@cache
-def _derived(own: Any, base: Any) -> Any:
-    return type(own.__name__, (own, base), {"__module__": own.__module__})
 
 
 @dataclass(frozen=True)
@@ -138,7 +75,7 @@ class Hyperparameters:
     log_noise_variance: float
 
 
-class Posterior(Part):
+class Posterior(Component):
     """A fitted model of the objective; all in units of y.
 
     bounded: whether `bounds` is there. The methods after it are of a posterior that knows how the values at different
@@ -194,7 +131,7 @@ class Posterior(Part):
         return ValueError(f"{type(self).__name__} makes no joint predictions")
 
 
-class Surrogate(Part, Informed):
+class Surrogate(Component, ProblemAware):
     """A model family; an object serves one run and can keep warm-start state from fit to fit.
 
     joint: whether its posteriors make joint predictions.

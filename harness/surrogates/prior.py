@@ -8,15 +8,16 @@ import numpy as np
 from jaxtyping import Float
 
 from harness.arrays import Candidates, Indices, MeanSd, PerCandidate, Points, Vector
+from harness.component import Component, ProblemAware, complete
 from harness.errors import number
 from harness.problem import Problem
-from harness.surrogates import Hyperparameters, Informed, Joint, Part, Posterior, Surrogate, complete
+from harness.surrogates import Hyperparameters, Joint, Posterior, Surrogate
 from harness.surrogates.gp import observations
 
 Shift = Callable[[Candidates], PerCandidate]
 
 
-class PriorMean(Part, Informed):
+class PriorMean(Component, ProblemAware):
     """What is expected of the error at a point before a run, up to an offset and a positive factor."""
 
     @abstractmethod

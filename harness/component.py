@@ -1,0 +1,74 @@
+"""What every component of an optimizer has in common: surrogate, cost model, utility, cost rule, design and so on.
+
+Any class with the required methods counts as a component; `complete` gives an object of it the defaults of the others.
+"""
+
+from abc import ABC
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeVar
+
+from harness.errors import BadInput
+from harness.problem import Problem
+
+T = TypeVar("T")
+
+
+class Component(ABC):  # noqa: B024 - its subclasses have the abstract methods
+    """A component of an optimizer: as in `collections.abc`, any class with the required methods counts as one."""
+
+    @classmethod
+    def __subclasshook__(cls, other: Any) -> Any:
+        if Component not in cls.__bases__:
+            return NotImplemented
+        return all(callable(getattr(other, name, None)) for name in cls.__abstractmethods__) or NotImplemented
+
+    def forgets(self, n: int) -> bool:
+        """Return whether its answers from n observations on depend on these alone, not on what it was asked before.
+
+        Then a run can go on from a record of its first n evaluations.
+        """
+        return False
+
+
+class ProblemAware:
+    """A component that may know something before a run: surrogate, cost model, prior mean, design."""
+
+    def start(self, problem: Problem) -> None:
+        """Take the problem before its first evaluation; raises BadInput for one that cannot be served."""
+
+    def fingerprint(self, problem: Problem) -> str | None:
+        """Return a hash of all that is known before `problem`, None if nothing; raises BadInput as `start`."""
+        self.start(problem)
+        return None
+
+
+def asks_for_problem(kind: type) -> bool:
+    """Return whether a class has a `start` or `fingerprint` of its own, for which a problem has to be opened."""
+    shared = {name: getattr(ProblemAware, name) for name in ("start", "fingerprint")}
+    return any(getattr(kind, name, plain) is not plain for name, plain in shared.items())
+
+
+def complete(component: Any, base: Callable[..., T]) -> T:
+    """Return `component` as a `base`: an object that only has the required methods gets the defaults of the others.
+
+    base: a subclass of `Component`.
+    Raises BadInput for one that lacks a required method.
+    """
+    own: Any = type(component)
+    if base in own.__mro__:
+        return component  # type: ignore[no-any-return]
+    name, kind = own.__name__, f"{base.__module__}.{base.__name__}"
+    for method in sorted(getattr(base, "__abstractmethods__", ())):
+        if not callable(getattr(component, method, None)):
+            raise BadInput(f"{name} needs a method `{method}`, as {kind} has it")
+    try:
+        object.__setattr__(component, "__class__", _derived(own, base))
+    except TypeError:  # a class with slots, or one that is not written in Python
+        raise BadInput(f"{name} has to derive from {kind}") from None
+    return component  # type: ignore[no-any-return]
+
+
+@cache
+def _derived(own: Any, base: Any) -> Any:
+    return type(own.__name__, (own, base), {"__module__": own.__module__})
