@@ -3,15 +3,8 @@
 `run_tasks`, `run_counted` and `run_all` give independent tasks to any of them, whose workers may die or hang.
 """
 
-import contextlib
-import faulthandler
-import logging
 import math
 import os
-import shutil
-import subprocess
-import sys
-import tempfile
 import threading
 import time
 from collections import deque
@@ -40,7 +33,7 @@ _GLANCE_S = 1.0  # how often the number of workers is looked at
 Task = TypeVar("Task")
 
 
-class HastyExecutor(Executor):
+class NoWaitOnErrorExecutor(Executor):
     """An executor that after an exception, Ctrl-C among them, closes without waiting for what is running."""
 
     def __exit__(
@@ -69,21 +62,6 @@ def worker_count(executor: Executor) -> int:
     """Return how many tasks an executor can work on at once: its `slots`, where it has that property."""
     found = getattr(executor, "slots", None)
     return int(found if found is not None else getattr(executor, "_max_workers", 1))
-
-
-def within(limit_s: float | None, fn: Callable[..., Any], *args: Any) -> Any:
-    """Return fn(*args); past `limit_s` wall seconds the whole process ends, also from within compiled code.
-
-    faulthandler's watchdog needs no interpreter lock. One task at a time per process.
-    """
-    if limit_s is None:
-        return fn(*args)
-    with open(os.devnull, "w") as nowhere:  # noqa: PTH123 - no traceback: the driver says the reason
-        faulthandler.dump_traceback_later(limit_s, exit=True, file=nowhere)
-        try:
-            return fn(*args)
-        finally:
-            faulthandler.cancel_dump_traceback_later()
 
 
 def run_tasks(
@@ -201,9 +179,6 @@ def run_all(
 
 # Executors on this machine.
 
-__all__ = ["LocalProcesses", "SerialExecutor", "dask", "local", "run_all", "run_counted", "run_tasks", "serial",
-           "slurm"]  # fmt: skip
-
 
 class SerialExecutor(Executor):
     """Runs each task at once, in this process."""
@@ -243,6 +218,8 @@ def dask(
     wait_s: how long to wait for the scheduler and its first worker. Raises BadInput if there is none by then, or
     without the extra `dask`.
     """
+    from harness.execution.clusters import DaskWorkers
+
     return DaskWorkers(address, whole("executor.n_workers", n_workers, 1), _limit(limit_s), wait_s)
 
 
@@ -258,6 +235,8 @@ def slurm(
     folder: on a disk that all nodes share, for the jobs' papers. cluster: slurm, or local (processes of this machine).
     parameters: submitit's, such as timeout_min, mem_gb, slurm_partition. Raises BadInput without the extra `slurm`.
     """
+    from harness.execution.clusters import SlurmJobs
+
     slots = whole("executor.max_jobs", max_jobs, 1)
     return SlurmJobs(Path(folder), cluster, slots, _limit(limit_s), dict(parameters or {}))
 
@@ -267,7 +246,7 @@ def _limit(limit_s: Any) -> float | None:
     return None if limit_s is None else number("executor.limit_s", limit_s, allowed, math.ulp(0.0))
 
 
-class LocalProcesses(HastyExecutor):
+class LocalProcesses(NoWaitOnErrorExecutor):
     """`slots` worker processes on this machine: losing one loses one task, and a hung one is ended.
 
     limit_s: wall seconds that a task may take before its process is killed; None: no limit. A pool of loky or pebble
@@ -313,215 +292,3 @@ class LocalProcesses(HastyExecutor):
         if wait:
             for child in self._children:
                 child.close()
-
-
-# Executors on other machines: the workers of a Dask scheduler (extra `dask`), a Slurm job per task (extra `slurm`).
-
-_COUNT_S = 1.0  # how old the number of workers may be
-_ALIVE = ("undefined", "created", "init", "starting", "running", "paused")  # a nanny's states
-
-
-class DaskWorkers(HastyExecutor):
-    """The workers known to a scheduler, which may come and go; a task for each, one at a time.
-
-    Dask itself tries a task whose worker died on others, 3 times by default (`distributed.scheduler.allowed-failures`),
-    so what comes back as lost was lost for good.
-    """
-
-    def __init__(self, address: str | None, n_workers: int, limit_s: float | None, wait_s: float) -> None:
-        try:
-            import dask
-            import distributed
-        except ImportError:
-            raise BadInput("executor=dask needs Dask: pip install -c constraints.txt -e '.[dask]'") from None
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters comes back with the futures
-        self._limit_s, self._seen, self._said = limit_s, (0, -1e9), False
-        self._cluster: Any = None
-        if address is None:
-            dask.config.set(_settings(dask.config.get("distributed.nanny.pre-spawn-environ")))
-            self._cluster = distributed.LocalCluster(
-                n_workers=n_workers, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
-            )
-        self._address = str(address or self._cluster.scheduler_address)
-        self._client = _connect(distributed, self._address, wait_s)
-        self._inner = self._client.get_executor(pure=False)
-
-    @property
-    def slots(self) -> int:
-        """The number of workers now."""
-        count, looked = self._seen
-        if time.monotonic() - looked > _COUNT_S:
-            with contextlib.suppress(OSError, RuntimeError):
-                count = len(self._client.nthreads())
-            self._seen = count, time.monotonic()
-            if not count:
-                self._without_workers()
-        return count
-
-    def _without_workers(self) -> None:
-        """Say so, once: some may come. Raise ExecutorGone where none can, since our own have given up."""
-        nannies = [] if self._cluster is None else self._cluster.workers.values()
-        if self._cluster is not None and not any(str(n.status.name) in _ALIVE for n in nannies):
-            raise ExecutorGone("the workers have ended and do not come back")
-        if not self._said:
-            print(f"no workers at {self._address} now: waiting for some", file=sys.stderr, flush=True)
-        self._said = True
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
-        """Run `fn` on a worker; the future has WorkerLost if several died of it."""
-        if self._client.status != "running":
-            raise RuntimeError(f"the scheduler at {self._address} is gone")
-        outer: Future[Any] = Future()
-        inner = self._inner.submit(within, self._limit_s, fn, *args, **kwargs)
-        inner.add_done_callback(lambda done: self._pass_on(done, outer))
-        return outer
-
-    def _pass_on(self, done: "Future[Any]", outer: "Future[Any]") -> None:
-        from distributed.scheduler import KilledWorker
-
-        try:
-            outer.set_result(done.result())
-        except CancelledError:
-            outer.set_exception(ExecutorGone(f"the scheduler at {self._address} is gone"))
-        except KilledWorker as error:
-            times = int(getattr(error, "allowed_failures", 3)) + 1
-            limit = "" if self._limit_s is None else f", or were ended after {self._limit_s:g} s"
-            outer.set_exception(WorkerLost(f"its workers died{limit}", times))
-        except BaseException as error:
-            outer.set_exception(error)
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Disconnect; our own scheduler and workers end too."""
-        self._inner.shutdown(wait=wait and not cancel_futures)
-        _disconnect(self._client)
-        if self._cluster is not None:
-            self._cluster.close(timeout=5)
-
-
-def _settings(environ: dict[str, Any]) -> dict[str, Any]:
-    """Return what our own cluster does otherwise than Dask by default.
-
-    A worker that died is given 10 minutes to be back, instead of 15 s: machines can be very busy. No sampling of
-    stacks a hundred times a second, and memory is not given back to the system after every step: with these two a
-    study takes a fifth longer.
-    """
-    return {
-        "distributed.deploy.lost-worker-timeout": 600.0,
-        "distributed.worker.profile.enabled": False,
-        "distributed.nanny.pre-spawn-environ": {k: v for k, v in environ.items() if k != "MALLOC_TRIM_THRESHOLD_"},
-    }
-
-
-def _connect(distributed: Any, address: str, wait_s: float) -> Any:
-    try:
-        client = distributed.Client(address, timeout=wait_s, set_as_default=False)
-    except (TimeoutError, OSError, ValueError, TypeError, RuntimeError) as error:
-        raise BadInput(f"no Dask scheduler at {address}: {error or type(error).__name__}") from None
-    try:
-        client.wait_for_workers(1, timeout=wait_s)
-    except (TimeoutError, OSError, RuntimeError):
-        _disconnect(client)
-        raise BadInput(
-            f"the scheduler at {address} has no workers; start some: dask worker {address} --nthreads 1"
-        ) from None
-    return client
-
-
-def _disconnect(client: Any) -> None:
-    """Close a client; where its scheduler is gone that may fail, when there is nothing left to lose."""
-    with contextlib.suppress(RuntimeError, TimeoutError, OSError):
-        client.close(timeout=1)
-
-
-_JOBS_S = {"slurm": 5.0}  # between looks at the jobs; submitit asks Slurm itself less often
-CLUSTERS = ("slurm", "local")
-
-
-class SlurmJobs(HastyExecutor):
-    """At most `slots` jobs at a time, handed over as pickles in a folder; a thread looks which are done.
-
-    The folder is new for every study, readable by nobody else, and removed at the end: nothing that was there before
-    is ever loaded.
-    """
-
-    def __init__(
-        self, folder: Path, cluster: str, max_jobs: int, limit_s: float | None, parameters: dict[str, Any]
-    ) -> None:
-        try:
-            import submitit
-        except ImportError:
-            raise BadInput("executor=slurm needs submitit: pip install -c constraints.txt -e '.[slurm]'") from None
-        if cluster not in CLUSTERS:
-            raise BadInput(f"executor.cluster must be one of {', '.join(CLUSTERS)}, got {cluster!r}")
-        if cluster == "slurm" and shutil.which("srun") is None:
-            raise BadInput("executor=slurm: there is no Slurm here (no srun); executor.cluster=local runs jobs here")
-        self._cluster = cluster
-        self.slots, self._limit_s, self._look_s = max_jobs, limit_s, _JOBS_S.get(cluster, 0.1)
-        folder.mkdir(parents=True, exist_ok=True)
-        self._folder = Path(tempfile.mkdtemp(prefix="study-", dir=folder))  # for its owner only
-        try:
-            self._submitit = submitit.AutoExecutor(folder=self._folder, cluster=cluster)
-            self._submitit.update_parameters(**parameters)
-        except (TypeError, ValueError, NameError, RuntimeError, AssertionError) as error:
-            self._clear()
-            raise BadInput(f"executor.parameters: {' '.join(str(error).split())[:300]}") from None
-        self._running: dict[Future[Any], Any] = {}
-        self._lock, self._stop = threading.Lock(), threading.Event()
-        self._watcher = threading.Thread(target=self._watch, daemon=True)
-        self._watcher.start()
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
-        """Run `fn` as a job; the future has WorkerLost if the job ended without a result."""
-        future: Future[Any] = Future()
-        with self._lock:
-            self._running[future] = self._submitit.submit(_job, self._limit_s, fn, args, kwargs)
-        return future
-
-    def _watch(self) -> None:
-        while not self._stop.wait(self._look_s):
-            with self._lock:
-                running = list(self._running.items())
-            done = [(future, job) for future, job in running if job.done()]  # asks Slurm: not under the lock
-            with self._lock:
-                done = [pair for pair in done if self._running.pop(pair[0], None)]
-            for future, job in done:
-                self._settle(future, job)
-
-    def _settle(self, future: "Future[Any]", job: Any) -> None:
-        try:
-            value, error = job.result()
-        except Exception as ended:  # submitit's: killed, timed out, out of memory, or not even started
-            lines = [line.strip() for line in str(ended).splitlines() if line.strip()]
-            future.set_exception(WorkerLost(f"its job {job.job_id} ended without a result: {' '.join(lines)[:200]}"))
-            return
-        if error is None:
-            future.set_result(value)
-        else:
-            future.set_exception(error)
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Let the jobs end, or cancel them."""
-        while wait and not cancel_futures and self._running:
-            time.sleep(self._look_s)
-        self._stop.set()
-        with self._lock:
-            jobs, self._running = list(self._running.values()), {}
-        if jobs and self._cluster == "slurm":  # all at once and without waiting: the driver may have a second left
-            ids = [str(job.job_id) for job in jobs]
-            subprocess.Popen(["scancel", *ids], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                             start_new_session=True)  # fmt: skip
-        else:
-            for job in jobs:
-                job.cancel(check=False)
-        self._clear()
-
-    def _clear(self) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
-
-
-def _job(limit_s: float | None, fn: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, BaseException | None]:
-    """Run in the job: an exception comes back as itself, not as a text."""
-    try:
-        return within(limit_s, lambda: fn(*args, **kwargs)), None
-    except Exception as error:
-        return None, error

@@ -100,7 +100,7 @@ def test_jobs_of_slurm_are_cancelled_at_once(tmp_path: Path, monkeypatch: pytest
     pytest.importorskip("submitit", reason="the extra `slurm` is not installed")
     asked: list[list[str]] = []
     executor = slurm(str(tmp_path / "jobs"), cluster="local", max_jobs=2, parameters={"timeout_min": 5})
-    monkeypatch.setattr("harness.execution.subprocess.Popen", lambda command, **_: asked.append(command))
+    monkeypatch.setattr("harness.execution.clusters.subprocess.Popen", lambda command, **_: asked.append(command))
     jobs = [SimpleNamespace(job_id=f"{k}_0", done=lambda: False) for k in (7, 8)]
     executor._running = {Future(): job for job in jobs}
     executor._cluster = "slurm"
