@@ -53,7 +53,7 @@ def rehearsals() -> list[Rehearsal]:
 
 def sizes() -> tuple[int, ...]:
     """Return numbers of observations: few, and as many as make the engine look twice at what passed rough bounds."""
-    from harness.optimizer import MANY
+    from harness.screening import MANY
 
     return 5, MANY
 

@@ -3,14 +3,13 @@
 The surrogate sees errors on the scale `error_scale`, and so do utilities. Failed evaluations: it sees the worst error
 observed so far in their place, so that the search moves away from them; the cost model learns their cost like any
 other. A time-out's cost is only a lower bound of the true one, and the cost model learns it as such
-(`cost_models.fit_with_bounds`). Before `Optimizer` stand these scales and the screening of candidates.
+(`cost_models.fit_with_bounds`).
 """
 
 import copy
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, no_type_check
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -21,167 +20,16 @@ from harness.acquisitions.cost_rules import effective_alpha
 from harness.acquisitions.designs import Design, DesignedProblem
 from harness.acquisitions.ei import log_ei
 from harness.acquisitions.stopping import Price
-from harness.arrays import Candidates, Indices, MeanSd, PerCandidate, Vector
-from harness.compile_cache import clock_s, njit
+from harness.arrays import Candidates, Indices, MeanSd, Vector
+from harness.compile_cache import clock_s
 from harness.component import complete
 from harness.cost_models import CostModel
 from harness.curves import CurvedProblem, LearningCurves, Paid, Rounds, log_improvement
+from harness.error_scale import RAW, check_scale, rescale
 from harness.errors import BadInput, whole
-from harness.normal import log
 from harness.problem import Curve, Evaluation, Problem
+from harness.screening import FEWEST, MANY, shortlist
 from harness.surrogates import Hyperparameters, Posterior, Surrogate
-
-# The scale on which the surrogate sees errors, and so on which utilities are computed; records keep the errors.
-#
-#     raw          y (the default: the paper's)
-#     log          log y; a 0 counts as half of the run's smallest positive error
-#     winsorized   min(y, Q3 + 1.5 (Q3 - Q1)), Q1 and Q3 the quartiles of the run's errors
-#
-# None changes which of two errors is the lower one, save that winsorized makes those above its limit equal. All come
-# from the errors observed so far in the run, and anew at every step.
-
-RAW, LOG, WINSORIZED = "raw", "log", "winsorized"
-SCALES = (RAW, LOG, WINSORIZED)
-_FENCE = 1.5  # interquartile ranges above the upper quartile: Tukey's inner fence
-
-
-def check_scale(name: object) -> str:
-    """Return `name` if it is one of SCALES; raises BadInput otherwise."""
-    if name not in SCALES:
-        raise BadInput(f"error_scale must be one of {', '.join(SCALES)}, got {name!r}")
-    return str(name)
-
-
-def rescale(name: str, error: Vector) -> Vector:
-    """Return errors on the scale `name`; NaN (failed evaluations) stays NaN. Raises BadInput for the log of < 0."""
-    seen = error[~np.isnan(error)]
-    if name == RAW or not len(seen):
-        return error
-    return _log(error, seen) if name == LOG else np.minimum(error, upper_limit(seen))
-
-
-def _log(error: Vector, seen: Float[np.ndarray, " k"]) -> Vector:
-    """Return log y, and for y = 0 log(s / 2), s the smallest positive error seen; all 0 while none is positive.
-
-    A share misclassified of 0 out of n rows says that the true one is below what n rows resolve, 1 / n <= s: a value
-    below a detection limit, for which half of that limit is put (Hornung and Reed 1990). It stays the lowest of all.
-    EI on this scale is E[(log f_min - log f)+]: improvements count as ratios, which have no unit. (It is not the
-    E[(f_min - f)+] of a log-normal f, for which see Hutter, Hoos, Leyton-Brown and Murphy 2009.)
-    """
-    if seen.min() < 0:
-        raise BadInput(f"error_scale=log needs errors >= 0, got {seen.min():g}: take raw or winsorized")
-    above = seen[seen > 0]
-    if not len(above):
-        return np.where(np.isnan(error), np.nan, 0.0)
-    zero = error == 0
-    return np.where(zero, log(above).min() - math.log(2.0), log(np.where(zero, 1.0, error)))
-
-
-def upper_limit(seen: Float[np.ndarray, " k"]) -> float:
-    """Return Q3 + 1.5 (Q3 - Q1) of the errors, quartiles interpolated linearly; inf if all would then be equal.
-
-    They would where Q3 is the lowest error, of three values in four; a surrogate learns nothing from a constant. The
-    limit is never below Q3, so that the incumbent stays what it is.
-    Source: Tukey 1977, "Exploratory Data Analysis" (the inner fence); to pull what a Gaussian process is to learn from
-    down to it is also what Ax's `Winsorize` does, whose quartiles are observations.
-    """
-    q1, q3 = (float(q) for q in np.quantile(seen, [0.25, 0.75]))
-    limit = q3 + _FENCE * (q3 - q1)
-    return limit if limit > seen.min() else np.inf
-
-
-# Screening: the candidates that a step's choice can fall on, found without predicting all of them exactly.
-#
-# A cost rule that stays on the front (`CostRule.on_front`) chooses a candidate that none dominates. Fast upper bounds
-# of the utility, from a prediction in single precision, and lower bounds of it at a few leaders are enough to rule
-# out most of the others; what is left is predicted exactly. The choice is that of a full evaluation.
-
-FEWEST = 200  # candidates below which screening costs more than it saves
-_AGAIN = 400  # candidates left above which a second look at them costs less than predicting them exactly
-_AGAIN_AT_ONCE = 30  # the same where the second look is instant
-MANY = 70  # observations from which the exact variance costs more than a second look at what passed rough bounds
-_RANGES = 31  # of cost, each with a leader: with the cheapest candidate no more than are predicted exactly at a time
-
-ContextOf = Callable[[slice | Indices, PerCandidate, PerCandidate], StepContext]
-
-
-def shortlist(
-    utility: Utility,
-    posterior: Posterior,
-    C: Candidates,
-    log_cost: PerCandidate,
-    context_of: ContextOf,
-    rough: bool,
-) -> Indices:
-    """Return, in order, the indices of candidates `C` among which all of the front is.
-
-    context_of(where, mean, sd): the context of the candidates `where`, given their prediction. rough: screen first by
-    bounds from half of the observations, worth it from `MANY` on.
-    """
-    bound = utility.log_bound(context_of(slice(None), *posterior.bounds(C, rough)))
-    if np.isnan(bound).any() or np.isnan(log_cost).any():  # bounds say nothing then; the choice names the candidate
-        return np.arange(len(C))
-
-    def bars(leaders: Indices) -> MeanSd:
-        """Return cost and least utility of the leaders; both ascend."""
-        value = utility.log_floor(context_of(leaders, *posterior.mean_sd_at(C, leaders)))
-        return log_cost[leaders], np.maximum.accumulate(value)
-
-    first = bars(_leaders(bound, log_cost))
-    kept = _ahead(bound, log_cost, *first)
-    if not rough or len(kept) <= (_AGAIN_AT_ONCE if posterior.instant else _AGAIN):
-        return kept
-    bound = utility.log_bound(context_of(kept, *posterior.bounds_at(C, kept)))
-    ahead = _ahead(bound, log_cost[kept], *first)
-    if len(ahead) > (
-        _AGAIN_AT_ONCE if posterior.instant else FEWEST
-    ):  # the rough bounds led astray: better leaders are worth their price
-        kept, bound = kept[ahead], bound[ahead]
-        ahead = _ahead(bound, log_cost[kept], *bars(kept[_leaders(bound, log_cost[kept])]))
-    return kept[ahead]
-
-
-@njit(cache=True)
-@no_type_check
-def _leaders(bound, log_cost):  # type: ignore[no-untyped-def]
-    """Return, by cost, the cheapest candidate and those of the highest bound in their range of cost and below."""
-    cheapest = log_cost.argmin()
-    low, high = log_cost[cheapest], log_cost[bound.argmax()]
-    per_unit = _RANGES / (high - low) if high > low else 0.0
-    best = np.full(_RANGES, cheapest)
-    for i in range(len(bound)):
-        if log_cost[i] <= high:
-            place = (log_cost[i] - low) * per_unit  # NaN where costs are infinite
-            k = int(place) if place < _RANGES else _RANGES - 1
-            if bound[i] > bound[best[k]]:
-                best[k] = i
-    leaders, count = np.empty(_RANGES + 1, np.intp), 1
-    leaders[0] = cheapest
-    for i in best:
-        if bound[i] > bound[leaders[count - 1]]:
-            leaders[count] = i
-            count += 1
-    return leaders[:count]
-
-
-@njit(cache=True)
-@no_type_check
-def _ahead(bound, log_cost, leader_cost, bar):  # type: ignore[no-untyped-def]
-    """Return, in order, the indices of those that may reach the bar of the dearest leader costing no more than they.
-
-    leader_cost ascends, and with it bar; the cheapest candidate is a leader, so that every one has a bar.
-    """
-    need = np.full(len(bound), bar[0])
-    for k in range(1, len(bar)):
-        cost, least = leader_cost[k], bar[k]
-        for i in range(len(bound)):  # without a branch, so that many are done at a time
-            need[i] = least if log_cost[i] >= cost else need[i]
-    ahead, found = np.empty(len(bound), np.intp), 0
-    for i in range(len(bound)):
-        ahead[found] = i
-        found += bound[i] >= need[i]
-    return ahead[:found]
-
 
 _LARGEST = 700.0  # exp of it is finite, of its negative positive
 _LOOKED_AT = 128  # candidates whose values are checked: native values show in any row, and all would be 3 % of a step

@@ -31,9 +31,9 @@ from harness.config import (
     users_mistakes,
 )
 from harness.cost_models import check_statistic, check_treatment
+from harness.error_scale import check_scale
 from harness.errors import BadInput, flag
 from harness.interop.rivals import is_rival, releases
-from harness.optimizer import check_scale
 from harness.records import LARGEST_SEED
 from harness.study import OPTIONAL, Method, Study, make_optimizer
 

@@ -25,12 +25,13 @@ from harness.compile_cache import clock_s
 from harness.component import asks_for_problem, complete
 from harness.cost_models import EXP_MEAN, IMPUTED, CostModel
 from harness.curves import LearningCurves
+from harness.error_scale import RAW
 from harness.errors import BadInput, folder, writable
 from harness.execution import RETRIES, ExecutorGone, local, run_tasks, worker_count
 from harness.interop.rivals import OutsideOptimizer, is_rival, releases
 from harness.loop import Begun, FrontRecorder, recorded
 from harness.loop import run as run_loop
-from harness.optimizer import RAW, Optimizer
+from harness.optimizer import Optimizer
 from harness.problem import LATE, Evaluator, Problem
 from harness.progress import Progress
 from harness.records import (

@@ -14,9 +14,9 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from harness.arrays import Candidates, PerCandidate
+from harness.error_scale import WINSORIZED, rescale
 from harness.errors import BadInput
 from harness.interop.encoding import Encoding, covering
-from harness.optimizer import WINSORIZED, rescale
 from harness.surrogates import Posterior
 from harness.surrogates.gp import GaussianProcess, standardise
 from harness.surrogates.prior import PriorMean

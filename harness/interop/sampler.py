@@ -24,11 +24,12 @@ from harness import cost_models
 from harness.acquisitions import CostRule, Utility
 from harness.component import complete
 from harness.cost_models import CostModel
+from harness.error_scale import RAW
 from harness.errors import BadInput, positive, whole
 from harness.interop import components
 from harness.interop.earlier import Earlier, EarlierStudies
 from harness.interop.encoding import Distributions, Encoding, covering, within
-from harness.optimizer import RAW, Optimizer
+from harness.optimizer import Optimizer
 from harness.problem import FAILED, OK, TIMEOUT, Evaluation
 from harness.space import Parameter, SearchSpace, sobol
 from harness.streams import seed_sequence, stream

@@ -14,8 +14,8 @@ from harness.acquisitions import StepContext, choose
 from harness.acquisitions.cost_rules import Contextual, effective_alpha
 from harness.acquisitions.ei import ExpectedImprovement
 from harness.cost_models.linear import LowVariance
-from harness.optimizer import MANY, shortlist
 from harness.problem import LATE, Evaluation
+from harness.screening import MANY, shortlist
 from harness.surrogates.gp import GaussianProcess
 
 SIZES = (20, 50, 100, 200, 300)

@@ -15,9 +15,10 @@ from harness.acquisitions.cost_rules import Ignore
 from harness.acquisitions.ei import ExpectedImprovement
 from harness.config import CONFIGS, options
 from harness.cost_models.linear import LowVariance
+from harness.error_scale import LOG, RAW, SCALES, WINSORIZED, rescale, upper_limit
 from harness.errors import BadInput
 from harness.normal import log
-from harness.optimizer import LOG, RAW, SCALES, WINSORIZED, Optimizer, rescale, upper_limit
+from harness.optimizer import Optimizer
 from harness.problem import FAILED, Evaluation
 from harness.space import XGBOOST_SPACE
 from harness.streams import stream

@@ -8,13 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import harness.optimizer
+import harness.screening
 from harness.acquisitions import StepContext
 from harness.acquisitions.cost_rules import Contextual, Cool, Ignore, Power
 from harness.acquisitions.ei import ExpectedImprovement, log_ei
 from harness.cost_models.linear import LowVariance
 from harness.loop import ei_cost_front
-from harness.optimizer import FEWEST, Optimizer, shortlist
+from harness.optimizer import Optimizer
 from harness.problem import Evaluation
+from harness.screening import FEWEST, shortlist
 from harness.space import XGBOOST_SPACE
 from harness.streams import stream
 from harness.surrogates.gp import GaussianProcess
@@ -158,7 +160,7 @@ VALUES = st.one_of(st.floats(-50.0, 50.0), st.sampled_from([-np.inf, np.inf, 0.0
 @given(st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=40))
 def test_leaders_rise_with_their_cost_from_the_cheapest_to_the_best_whatever_is_infinite(pairs: Any) -> None:
     bound, log_cost = np.array(pairs).T.copy()
-    leaders = harness.optimizer._leaders(bound, log_cost)
+    leaders = harness.screening._leaders(bound, log_cost)
     assert log_cost[leaders[0]] == log_cost.min()
     assert bound[leaders[-1]] == bound.max()
     assert (log_cost[leaders[1:]] >= log_cost[leaders[:-1]]).all()

@@ -18,8 +18,9 @@ from harness.acquisitions import CostRule, StepContext, choose
 from harness.acquisitions.cost_rules import Contextual, Cool, Ignore, Power
 from harness.acquisitions.ei import ExpectedImprovement, log_ei
 from harness.cost_models.linear import LowVariance
-from harness.optimizer import FEWEST, Optimizer
+from harness.optimizer import Optimizer
 from harness.problem import Evaluation
+from harness.screening import FEWEST
 from harness.surrogates.gp import GaussianProcess, standardise
 
 RULES = [Ignore(), Power(0.1), Power(1.0), Cool(), Contextual(0.0), Contextual(0.3), Contextual(1.0)]
