@@ -28,8 +28,9 @@ from harness.curves import LearningCurves
 from harness.error_scale import RAW
 from harness.errors import BadInput, folder, writable
 from harness.execution import RETRIES, ExecutorGone, local, run_tasks, worker_count
+from harness.fronts import FrontRecorder
 from harness.interop.rivals import OutsideOptimizer, is_rival, releases
-from harness.loop import Begun, FrontRecorder, recorded
+from harness.loop import Begun, recorded
 from harness.loop import run as run_loop
 from harness.optimizer import Optimizer
 from harness.problem import LATE, Evaluator, Problem

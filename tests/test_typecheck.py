@@ -8,7 +8,7 @@ import pytest
 import typecheck
 from jaxtyping import Float
 
-from harness.loop import ei_cost_front
+from harness.fronts import ei_cost_front
 from harness.problem import Evaluation
 
 WRONG = {

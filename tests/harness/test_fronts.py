@@ -10,7 +10,8 @@ from fakes import make_tables
 from test_study import do, grid
 
 from harness.errors import BadInput
-from harness.loop import FrontRecorder, ei_cost_front, run
+from harness.fronts import FrontRecorder, ei_cost_front
+from harness.loop import run
 from harness.records import FRONTS, front_files, read_traces, seeds_done
 from harness.settings import read_budgets
 from harness.study import Method, Study, blocks, make_optimizer

@@ -13,7 +13,7 @@ from harness.acquisitions import StepContext
 from harness.acquisitions.cost_rules import Contextual, Cool, Ignore, Power
 from harness.acquisitions.ei import ExpectedImprovement, log_ei
 from harness.cost_models.linear import LowVariance
-from harness.loop import ei_cost_front
+from harness.fronts import ei_cost_front
 from harness.optimizer import Optimizer
 from harness.problem import Evaluation
 from harness.screening import FEWEST, shortlist
