@@ -14,7 +14,7 @@ from harness.streams import stream
 Points = Float[np.ndarray, "n d"]
 Vector = Float[np.ndarray, " n"]  # a number for each of n points
 Flags = Bool[np.ndarray, " n"]
-Candidates = Float[np.ndarray, "m d"]
+CandidatePoints = Float[np.ndarray, "m d"]
 PerCandidate = Float[np.ndarray, " m"]
 MeanSd = tuple[PerCandidate, PerCandidate]
 Indices = Int[np.ndarray, " k"]

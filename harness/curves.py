@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from harness.acquisitions.ei import log_ei
-from harness.arrays import Candidates, PerCandidate, Points, point_keys
+from harness.arrays import CandidatePoints, PerCandidate, Points, point_keys
 from harness.component import ProblemAware
 from harness.errors import BadInput, flag, listed, number
 from harness.normal import exp, log
@@ -43,7 +43,7 @@ class Rounds:
         """Return the number of rounds of `x`."""
         return int(self._alone.from_unit(np.asarray(x)[None, [self._axis]])[0, 0])
 
-    def configuration(self, C: Candidates) -> Float[np.ndarray, "m d-1"]:
+    def configuration(self, C: CandidatePoints) -> Float[np.ndarray, "m d-1"]:
         """Return the other coordinates: all prefixes of a training have the same."""
         return np.ascontiguousarray(np.delete(C, self._axis, axis=1))
 
@@ -128,7 +128,9 @@ class Paid:
         """Note a training of as many rounds as `x` has, the longest so far of its configuration."""
         self._longest[self._rounds.configuration(x[None]).tobytes()] = x
 
-    def left(self, C: Candidates, log_cost: PerCandidate, predict: Callable[[Points], PerCandidate]) -> PerCandidate:
+    def left(
+        self, C: CandidatePoints, log_cost: PerCandidate, predict: Callable[[Points], PerCandidate]
+    ) -> PerCandidate:
         """Return the log of what is left to pay of each candidate: log max(c - c', 0.02 c), c' of what is paid.
 
         log_cost: log c; predict: log cost of points, by the same model, so that its errors in level cancel.

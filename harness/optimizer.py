@@ -20,7 +20,7 @@ from harness.acquisitions.cost_rules import effective_alpha
 from harness.acquisitions.designs import Design, DesignedProblem
 from harness.acquisitions.ei import log_ei
 from harness.acquisitions.stopping import Price
-from harness.arrays import Candidates, Indices, MeanSd, Vector
+from harness.arrays import CandidatePoints, Indices, MeanSd, Vector
 from harness.compile_cache import clock_s
 from harness.component import complete
 from harness.cost_models import CostModel
@@ -177,7 +177,7 @@ class Optimizer:
         self._outcomes[n] = error, cost_s, censored
         self._n += 1
 
-    def ask(self, candidates: Candidates) -> Proposal:
+    def ask(self, candidates: CandidatePoints) -> Proposal:
         """Choose among `candidates`, points of the unit cube.
 
         Raises ValueError before the first `tell`, without candidates and for what are no such points; BadInput for a
@@ -216,7 +216,7 @@ class Optimizer:
             stop=self._stopping is not None and self._stopping.stops(context),
         )
 
-    def _ask_without_models(self, candidates: Candidates, began: float) -> Proposal:
+    def _ask_without_models(self, candidates: CandidatePoints, began: float) -> Proposal:
         """Choose by a rule that asks no model; ties go to the lower index."""
         nothing, none = np.full(len(candidates), np.nan), np.zeros(len(candidates))
         y = fill_failures(rescale(self._scale, self._outcomes[: self._n, 0]))
@@ -253,7 +253,7 @@ class Optimizer:
         plans = self._rule.plans_ahead or getattr(self._utility, "plans_ahead", False)
         return not plans and all(part.forgets(n) for part in (self._rule, *models))
 
-    def outlook(self, points: Candidates) -> MeanSd:
+    def outlook(self, points: CandidatePoints) -> MeanSd:
         """Return log utility and log cost of any points, by the models as the last `ask` fitted them.
 
         It changes nothing. Raises ValueError before the first `ask`.
@@ -261,12 +261,12 @@ class Optimizer:
         _, log_value, log_cost = self._outlook(points, screen=False)
         return log_value, log_cost
 
-    def near_front(self, points: Candidates) -> tuple[Indices, Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
+    def near_front(self, points: CandidatePoints) -> tuple[Indices, Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
         """Return, in order, points among which all are that no other dominates, and what `outlook` says of them."""
         return self._outlook(points, screen=True)
 
     def _outlook(
-        self, points: Candidates, screen: bool
+        self, points: CandidatePoints, screen: bool
     ) -> tuple[Indices, Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
         if self._asked is None:
             raise ValueError("ask before looking at what the models say")
@@ -274,7 +274,7 @@ class Optimizer:
         return where, copy.copy(self._utility).log_value(context), context.log_cost  # one that keeps a state keeps it
 
     def _context(
-        self, C: Candidates, history: FittedData, cost_s: Float[np.ndarray, " e"], screen: bool = True
+        self, C: CandidatePoints, history: FittedData, cost_s: Float[np.ndarray, " e"], screen: bool = True
     ) -> tuple[Indices, StepContext, Float[np.ndarray, " k"]]:
         """Return the candidates that the choice can fall on, their context, and their mean log cost."""
         posterior = history.posterior

@@ -11,7 +11,7 @@ from typing import no_type_check
 import numpy as np
 
 from harness.acquisitions import StepContext, Utility
-from harness.arrays import Candidates, Indices, MeanSd, PerCandidate
+from harness.arrays import CandidatePoints, Indices, MeanSd, PerCandidate
 from harness.compile_cache import njit
 from harness.surrogates import Posterior
 
@@ -27,7 +27,7 @@ ContextOf = Callable[[slice | Indices, PerCandidate, PerCandidate], StepContext]
 def shortlist(
     utility: Utility,
     posterior: Posterior,
-    C: Candidates,
+    C: CandidatePoints,
     log_cost: PerCandidate,
     context_of: ContextOf,
     rough: bool,

@@ -29,7 +29,7 @@ from threadpoolctl import threadpool_limits
 from datasets import catalogue
 from datasets.errors import BadInput
 from datasets.files import cache_folder, read_sealed, write_sealed
-from harness.arrays import Candidates, PerCandidate, point_keys
+from harness.arrays import CandidatePoints, PerCandidate, point_keys
 from harness.compile_cache import njit
 from harness.cost_models import CostModel, Features, log_costs
 from harness.errors import flag, whole
@@ -343,7 +343,7 @@ class TransferPrior(Transferred, PriorMean):
 
     target: ClassVar[str] = LOG_REGRET
 
-    def predict(self, C: Candidates) -> PerCandidate:
+    def predict(self, C: CandidatePoints) -> PerCandidate:
         """Return the expected regret at `C`, in units of the median's."""
         return exp(self._predicted(C))
 
@@ -358,7 +358,7 @@ class Predictions:
     def _forget(self) -> None:
         self._keys, self._values, self._n = np.zeros(_PLACES, np.uint64), np.zeros(_PLACES), 0
 
-    def at(self, C: Candidates) -> PerCandidate:
+    def at(self, C: CandidatePoints) -> PerCandidate:
         """Return the model's prediction at unit-cube points."""
         keys, out = np.maximum(point_keys(C), np.uint64(1)), np.empty(len(C))
         new = _look_up(self._keys, self._values, keys, out)

@@ -12,7 +12,7 @@ from typing import ClassVar, no_type_check
 
 import numpy as np
 
-from harness.arrays import Candidates, MeanSd, PerCandidate, Points, Vector
+from harness.arrays import CandidatePoints, MeanSd, PerCandidate, Points, Vector
 from harness.compile_cache import njit
 from harness.component import Component
 from harness.cost_models import CostModel
@@ -58,13 +58,13 @@ class StepContext:
     initial_cost: float
     tau: float | None
     history: FittedData | None = None
-    points: Candidates | None = None
+    points: CandidatePoints | None = None
     mean_log_cost: PerCandidate | None = None
     seed: int = 0
     problem: str = ""
     cost_s: Vector | None = None
 
-    def seen(self, **predictions: PerCandidate | Candidates) -> "StepContext":
+    def seen(self, **predictions: PerCandidate | CandidatePoints) -> "StepContext":
         """Return this state with other candidates and predictions: `dataclasses.replace`, at a tenth of its price."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__, **predictions)

@@ -15,12 +15,11 @@ from jaxtyping import Float
 
 from harness.acquisitions import CostRule, StepContext
 from harness.acquisitions.cost_rules import Cool
-from harness.arrays import Candidates, PerCandidate, Points, Vector
+from harness.arrays import CandidatePoints, PerCandidate, Points, Vector
 from harness.compile_cache import njit
 from harness.component import Component, ProblemAware
 from harness.errors import number
-from harness.problem import Candidates as Offered
-from harness.problem import Problem, WrappedProblem
+from harness.problem import Candidates, Problem, WrappedProblem
 from harness.space import sobol
 from harness.streams import seed_sequence
 
@@ -45,7 +44,7 @@ class DesignedProblem(WrappedProblem):
         super().__init__(problem)
         self._design = design
 
-    def initial(self, n: int) -> Offered:
+    def initial(self, n: int) -> Candidates:
         """Return the design's points."""
         return self._problem.nearest(self._design.points(self._problem, n))
 
@@ -159,7 +158,7 @@ def _last_left(cheap_first, far_first):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 @no_type_check
-def _squared_gaps(C: Candidates, X: Points) -> PerCandidate:
+def _squared_gaps(C: CandidatePoints, X: Points) -> PerCandidate:
     """Return min over X of |c - x|^2 at every c."""
     out = np.full(len(C), np.inf)
     for i in range(len(C)):
@@ -176,7 +175,7 @@ def _sequence(seed: int, problem: str, d: int, size: int) -> Float[np.ndarray, "
     return sobol(d, size, seed_sequence(seed, "sobol", problem))
 
 
-def _points(context: StepContext) -> Candidates:
+def _points(context: StepContext) -> CandidatePoints:
     if context.points is None:
         raise ValueError("a rule that spreads points out needs a context with points")
     return np.ascontiguousarray(context.points)

@@ -21,7 +21,7 @@ from harness.acquisitions.lookahead import (
     observed_and_leading,
     spread,
 )
-from harness.arrays import Candidates, PerCandidate
+from harness.arrays import CandidatePoints, PerCandidate
 from harness.compile_cache import njit
 from harness.errors import BadInput, whole
 from harness.normal import (
@@ -90,7 +90,7 @@ class EntropySearch(LookAhead):
 def information(
     posterior: Posterior,
     support: Float[np.ndarray, "r d"],
-    C: Candidates,
+    C: CandidatePoints,
     normals: Float[np.ndarray, "s q"],
     outcomes: int,
 ) -> PerCandidate:

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from harness.acquisitions import CostRule, Setup, StepContext, Utility
 from harness.acquisitions.cost_rules import per_cost
 from harness.acquisitions.ei import log_ei
-from harness.arrays import Candidates, Indices, PerCandidate, Points
+from harness.arrays import CandidatePoints, Indices, PerCandidate, Points
 from harness.errors import BadInput
 from harness.normal import exp, log1p
 from harness.surrogates import Joint, Posterior
@@ -40,7 +40,7 @@ class LookAhead(Utility):
             )
 
 
-def joint_posterior(context: StepContext) -> tuple[Posterior, Points, Candidates]:
+def joint_posterior(context: StepContext) -> tuple[Posterior, Points, CandidatePoints]:
     """Return the posterior, the points observed so far and the candidates; ValueError if the context lacks any."""
     if context.history is None or context.points is None:
         raise ValueError("a utility that looks ahead needs a context with a history and points")

@@ -13,7 +13,7 @@ from typing import no_type_check
 import numpy as np
 from jaxtyping import Float
 
-from harness.arrays import Candidates, Flags, MeanSd, PerCandidate, Points, Vector
+from harness.arrays import CandidatePoints, Flags, MeanSd, PerCandidate, Points, Vector
 from harness.compile_cache import njit
 from harness.component import Component, ProblemAware, complete
 from harness.errors import BadInput
@@ -104,7 +104,7 @@ class CostModel(Component, ProblemAware):
         """Fit to n >= 1 costs in seconds; raises BadInput for a cost that is not finite and positive."""
 
     @abstractmethod
-    def predict(self, C: Candidates) -> MeanSd:
+    def predict(self, C: CandidatePoints) -> MeanSd:
         """Return mean and standard deviation of log cost at `C`; both finite."""
 
     def fit_censored(self, X: Points, cost_s: Vector, censored: Flags) -> None:
@@ -142,7 +142,7 @@ class Oracle(CostModel):
         """Check the costs, and learn nothing; raises BadInput naming the first that is not finite and positive."""
         log_costs(cost_s, len(X))
 
-    def predict(self, C: Candidates) -> MeanSd:
+    def predict(self, C: CandidatePoints) -> MeanSd:
         """Return the log of the true cost at `C`, points that the problem has offered, and zeros."""
         if self._problem is None:
             raise ValueError("predict was called before start")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from harness.arrays import Candidates, Flags, MeanSd, Points, Theta, Vector
+from harness.arrays import CandidatePoints, Flags, MeanSd, Points, Theta, Vector
 from harness.cost_models import SMALLEST_SD, CostModel, Features, log_costs
 from harness.cost_models.linear import LowVariance
 from harness.errors import number, whole
@@ -41,7 +41,7 @@ class GaussianProcessCost(CostModel):
         """Fit to costs in seconds, where censored only lower bounds, imputed by `fit_process`."""
         self._posterior = fit_process(self._process, self._inputs(X), log_costs(cost_s), censored)
 
-    def predict(self, C: Candidates) -> MeanSd:
+    def predict(self, C: CandidatePoints) -> MeanSd:
         """Return mean and sd of log cost at `C`."""
         if self._posterior is None:
             raise ValueError("predict was called before fit")
@@ -74,7 +74,7 @@ class ResidualGaussianProcess(GaussianProcessCost):
         residual = log_costs(cost_s) - self._linear.predict(X)[0]
         self._posterior = fit_process(self._process, self._inputs(X), residual, censored)
 
-    def predict(self, C: Candidates) -> MeanSd:
+    def predict(self, C: CandidatePoints) -> MeanSd:
         """Return mean and sd of log cost at `C`."""
         residual, sd = super().predict(C)
         return self._linear.predict(C)[0] + residual, np.hypot(sd, self._linear.sd_of_mean(C))
@@ -152,7 +152,7 @@ class WarpedGaussianProcess(CostModel):
                 found.append(minimise(objective, _start(d, k), None, (low, high), self._tolerance, self._iterations))
         return min(found, key=lambda minimum: minimum.value)
 
-    def predict(self, C: Candidates) -> MeanSd:
+    def predict(self, C: CandidatePoints) -> MeanSd:
         """Return mean and sd of log cost at `C`."""
         if self._posterior is None:
             raise ValueError("predict was called before fit")

@@ -11,7 +11,7 @@ from typing import NamedTuple, no_type_check
 import numpy as np
 from jaxtyping import Float
 
-from harness.arrays import Candidates, Flags, MeanSd, PerCandidate, Points, Vector
+from harness.arrays import CandidatePoints, Flags, MeanSd, PerCandidate, Points, Vector
 from harness.compile_cache import njit
 from harness.component import complete
 from harness.cost_models import SMALLEST_SD, CostModel, Features, log_costs
@@ -78,12 +78,12 @@ class LowVariance(CostModel):
         self._fit = _Fit(intercept, weights, sigma, center, inverse, n)
         return math.sqrt(squares / n)
 
-    def predict(self, C: Candidates) -> MeanSd:
+    def predict(self, C: CandidatePoints) -> MeanSd:
         """Return mean and sd of log cost at `C`."""
         fit, S = self._fitted(), self._features.columns(np.asarray(C, dtype=np.float64))
         return _mean_sd(*fit, S)  # type: ignore[no-any-return]
 
-    def sd_of_mean(self, C: Candidates) -> PerCandidate:
+    def sd_of_mean(self, C: CandidatePoints) -> PerCandidate:
         """Return how uncertain the linear function itself is at `C`: the sd of `predict` without the 1 in its root."""
         fit, S = self._fitted(), self._features.columns(np.asarray(C, dtype=np.float64))
         return fit.sigma * np.sqrt(_leverage(fit.center, fit.inverse, fit.n, S))
@@ -266,7 +266,7 @@ class Hybrid(CostModel):
         spread = (self._a - 1.0) * self.noise + 0.5 * (dot(misfit, misfit) + size)
         self._variance = spread / (self._a + 0.5 * len(u) - 1.0)
 
-    def predict(self, C: Candidates) -> MeanSd:
+    def predict(self, C: CandidatePoints) -> MeanSd:
         """Return mean and sd of log cost at `C`; before the first fit, from the prior alone."""
         C = np.asarray(C, dtype=np.float64)
         mean, sd = self._prior_mean_sd(C)

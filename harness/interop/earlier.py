@@ -13,7 +13,7 @@ from jaxtyping import Float
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from harness.arrays import Candidates, PerCandidate
+from harness.arrays import CandidatePoints, PerCandidate
 from harness.error_scale import WINSORIZED, rescale
 from harness.errors import BadInput
 from harness.interop.encoding import Encoding, covering
@@ -62,7 +62,7 @@ class EarlierStudies(PriorMean):
         """How many studies something was learned from."""
         return len(self._posteriors)
 
-    def predict(self, C: Candidates) -> PerCandidate:
+    def predict(self, C: CandidatePoints) -> PerCandidate:
         """Return the mean of the studies' expected standardised errors; zeros where there is none to learn from."""
         total = np.zeros(len(C))
         for posterior in self._posteriors:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from harness.arrays import Candidates as Points
+from harness.arrays import CandidatePoints
 from harness.compile_cache import clock_s
 from harness.config import located
 from harness.errors import BadInput
@@ -175,7 +175,7 @@ class OutsideOptimizer(Optimizer):
         self._spent_s += clock_s() - began
         return x
 
-    def ask(self, candidates: Points) -> Proposal:
+    def ask(self, candidates: CandidatePoints) -> Proposal:
         """Return the candidate that the rival chooses, or the one nearest to what it asks for."""
         if self._suggests:
             i = self._suggested(candidates)
@@ -186,7 +186,7 @@ class OutsideOptimizer(Optimizer):
         spent_s, self._spent_s, nan = self._spent_s, 0.0, math.nan
         return Proposal(i, nan, nan, nan, nan, None, fit_ms=0.0, propose_ms=1e3 * spent_s)
 
-    def _suggested(self, candidates: Points) -> int:
+    def _suggested(self, candidates: CandidatePoints) -> int:
         """Return the index that `observe_and_suggest` chooses; raises ValueError for what is no row left.
 
         HPO-B's methods maximise: y is minus the error.
@@ -204,7 +204,9 @@ class OutsideOptimizer(Optimizer):
 class _Placing(WrappedProblem):
     """A problem that offers what the rival asks for, or the row left that is nearest to it, and nothing else."""
 
-    def __init__(self, problem: Problem, optimizer: OutsideOptimizer, offer: Callable[[Points], Candidates]) -> None:
+    def __init__(
+        self, problem: Problem, optimizer: OutsideOptimizer, offer: Callable[[CandidatePoints], Candidates]
+    ) -> None:
         super().__init__(problem)
         self._optimizer, self._offer = optimizer, offer
 

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from harness.arrays import Candidates, Indices, MeanSd, PerCandidate, Points, Vector
+from harness.arrays import CandidatePoints, Indices, MeanSd, PerCandidate, Points, Vector
 from harness.component import Component, ProblemAware
 from harness.surrogates.likelihood import factor, product
 
@@ -85,7 +85,7 @@ class Posterior(Component):
     bounded: ClassVar[bool] = False
 
     @abstractmethod
-    def mean_sd(self, C: Candidates) -> MeanSd:
+    def mean_sd(self, C: CandidatePoints) -> MeanSd:
         """Return the predictive mean and standard deviation at `C`."""
 
     @property
@@ -93,15 +93,15 @@ class Posterior(Component):
         """Those that, with the observations, make up this posterior; None for a model that has none of this kind."""
         return None
 
-    def bounds(self, C: Candidates, rough: bool = False) -> MeanSd:
+    def bounds(self, C: CandidatePoints, rough: bool = False) -> MeanSd:
         """Return a mean no higher and an sd > 0 no lower than those of `mean_sd`; `rough`: faster and wider."""
         raise NotImplementedError
 
-    def mean_sd_at(self, C: Candidates, where: Indices, points: Points | None = None) -> tuple[Vector, Vector]:
+    def mean_sd_at(self, C: CandidatePoints, where: Indices, points: Points | None = None) -> tuple[Vector, Vector]:
         """Return `mean_sd` at rows of `C`, of which it may know something already; points: C[where], if it is there."""
         return self.mean_sd(C[where] if points is None else points)
 
-    def bounds_at(self, C: Candidates, where: Indices) -> tuple[Vector, Vector]:
+    def bounds_at(self, C: CandidatePoints, where: Indices) -> tuple[Vector, Vector]:
         """Return `bounds` that are not rough at rows of `C`."""
         return self.bounds(C[where])
 
@@ -115,7 +115,7 @@ class Posterior(Component):
         """Variance of the observation noise."""
         raise self._no_joint()
 
-    def moments(self, C: Candidates) -> MeanSd:
+    def moments(self, C: CandidatePoints) -> MeanSd:
         """Return mean and variance of the latent function at `C`, whatever `mean_sd` says of the noise."""
         raise self._no_joint()
 
@@ -123,7 +123,7 @@ class Posterior(Component):
         """Return the latent function's posterior covariances between `A` and `B`."""
         raise self._no_joint()
 
-    def joint(self, C: Candidates) -> Joint:
+    def joint(self, C: CandidatePoints) -> Joint:
         """Return the joint distribution of the latent function at `C`."""
         raise self._no_joint()
 

@@ -14,7 +14,7 @@ from typing import NamedTuple, no_type_check
 import numpy as np
 from jaxtyping import Float
 
-from harness.arrays import Candidates, Indices, PerCandidate, Points, Theta, Vector
+from harness.arrays import CandidatePoints, Indices, PerCandidate, Points, Theta, Vector
 from harness.compile_cache import njit
 from harness.surrogates.kernels import (
     DIMENSIONS,
@@ -153,7 +153,7 @@ class View(NamedTuple):
     unit: float
 
 
-Explained = Callable[[Candidates], PerCandidate]  # variances explained, in units of z^2
+Explained = Callable[[CandidatePoints], PerCandidate]  # variances explained, in units of z^2
 # lower bounds of them at some rows of held kernel values, rough ones if so asked
 AtLeast = Callable[[Float[np.ndarray, "m n"], Indices, bool], Float[np.ndarray, " k"]]
 
@@ -169,7 +169,7 @@ class CandidateCache:
 
     def __init__(self) -> None:
         self._grown: GrowingSolution | None = None
-        self._asked: tuple[Candidates, Indices] | None = None  # the last that most of what is held was asked for
+        self._asked: tuple[CandidatePoints, Indices] | None = None  # the last that most of what is held was asked for
         self._exact = _Exact()
         self._hold(0, 0, 0)
 
@@ -232,7 +232,9 @@ class CandidateCache:
         assert self._grown is not None
         return self._grown
 
-    def bounds(self, C: Candidates, view: View, rough: bool, where: Indices | None = None) -> tuple[Vector, Vector]:
+    def bounds(
+        self, C: CandidatePoints, view: View, rough: bool, where: Indices | None = None
+    ) -> tuple[Vector, Vector]:
         """Return a mean no higher and an sd no lower than those at `C`; rough: with what is known of them already.
 
         where: at these rows of `C` alone.
@@ -254,13 +256,13 @@ class CandidateCache:
             scale * p, scale * q, mu - slack, view.signal, view.added, scale,
         )  # fmt: skip
 
-    def _found(self, C: Candidates, where: Indices | None) -> Indices | None:
+    def _found(self, C: CandidatePoints, where: Indices | None) -> Indices | None:
         """Return where candidates are held that were asked for just before; None where that is to be looked up."""
         if self._asked is None or self._asked[0] is not C:
             return None
         return self._asked[1] if where is None else self._asked[1][where]
 
-    def _taken_in(self, C: Candidates, view: View) -> Indices:
+    def _taken_in(self, C: CandidatePoints, view: View) -> Indices:
         """Return where candidates are held, those that were not included."""
         slots = self._find(C)
         new = slots < 0
@@ -275,7 +277,7 @@ class CandidateCache:
             slots = self._find(C)
         return slots
 
-    def _add(self, new: Candidates, view: View) -> None:
+    def _add(self, new: CandidatePoints, view: View) -> None:
         """Hold candidates that are not held yet, as known by the first observations."""
         old, first = self._count, self._of.first
         self._count = _put(_bits(new), self._points, self._slots, old)
@@ -300,7 +302,7 @@ class CandidateCache:
             self._least[rough] += np.maximum(least - self._rough[rough], 0.0)
             self._rough[rough] = -1.0
 
-    def exact(self, C: Candidates, view: View, where: Indices | None = None) -> tuple[Vector, Vector] | None:
+    def exact(self, C: CandidatePoints, view: View, where: Indices | None = None) -> tuple[Vector, Vector] | None:
         """Return means, in units of z, and explained variances at `C`; None where some of `C` are not held.
 
         where: at these rows of `C` alone.
@@ -326,7 +328,7 @@ class CandidateCache:
         units = grown.in_units_of(view.location)
         return _read(slots, places, exact.explained, exact.means, *units, self._least, self._rough)  # type: ignore[no-any-return]
 
-    def _find(self, C: Candidates) -> Indices:
+    def _find(self, C: CandidatePoints) -> Indices:
         """Return where the candidates are held, -1 for those that are not."""
         found = np.full(len(C), -1, np.int64)
         if self._count:
@@ -408,7 +410,7 @@ def _absolute_sums(rows, sums):  # type: ignore[no-untyped-def]
             sums[i] += abs(value)
 
 
-def _bits(C: Candidates) -> np.ndarray:
+def _bits(C: CandidatePoints) -> np.ndarray:
     return np.ascontiguousarray(C, np.float64).view(np.uint64)
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple, no_type_check
 import numpy as np
 from jaxtyping import Float, Int
 
-from harness.arrays import Candidates, Flags, MeanSd, Points, Vector
+from harness.arrays import CandidatePoints, Flags, MeanSd, Points, Vector
 from harness.compile_cache import njit
 from harness.errors import BadInput, flag, number, whole
 from harness.normal import truncated_moments, truncated_quantile
@@ -270,7 +270,7 @@ class ForestPosterior(Posterior):
     def __init__(self, trees: Trees, categories: Int[np.ndarray, " d"], location: tuple[float, float]) -> None:
         self.trees, self._categories, self._location = trees, categories, location
 
-    def each(self, C: Candidates) -> Float[np.ndarray, "B m"]:
+    def each(self, C: CandidatePoints) -> Float[np.ndarray, "B m"]:
         """Return every tree's prediction at `C`, in units of y; raises ValueError for another number of inputs."""
         C = np.ascontiguousarray(C, dtype=np.float64)
         if C.ndim != 2 or C.shape[1] != len(self._categories):
@@ -281,7 +281,7 @@ class ForestPosterior(Posterior):
         mu, scale = self._location
         return mu + scale * out
 
-    def mean_sd(self, C: Candidates) -> MeanSd:
+    def mean_sd(self, C: CandidatePoints) -> MeanSd:
         """Return mean and sd over trees at `C`, in units of y; sd > 0."""
         return self.over_trees(self.each(C))
 

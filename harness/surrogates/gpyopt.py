@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.arrays import Candidates, MeanSd, Points, Vector
+from harness.arrays import CandidatePoints, MeanSd, Points, Vector
 from harness.errors import BadInput, whole
 from harness.streams import seed_sequence
 from harness.surrogates import Posterior, Surrogate
@@ -25,7 +25,7 @@ class GPyOptPosterior(Posterior):
     def __init__(self, model: Any, location: tuple[float, float]) -> None:
         self._model, self._location = model, location
 
-    def mean_sd(self, C: Candidates) -> MeanSd:
+    def mean_sd(self, C: CandidatePoints) -> MeanSd:
         """Return mean and sd at `C`, the sd including the noise, in units of y."""
         mean, sd = self._model.predict(np.asarray(C, dtype=np.float64))
         mu, scale = self._location

@@ -7,7 +7,7 @@ from typing import ClassVar, no_type_check
 import numpy as np
 from jaxtyping import Float, Int
 
-from harness.arrays import Candidates, Indices, MeanSd, PerCandidate, Points, Theta, Vector
+from harness.arrays import CandidatePoints, Indices, MeanSd, PerCandidate, Points, Theta, Vector
 from harness.compile_cache import njit
 from harness.normal import exp
 from harness.surrogates import Hyperparameters, Joint, Posterior
@@ -76,7 +76,7 @@ class Predictor:
         _explain(self._strips, order[: self._rows], kernel, of, memory, out)
         return out[: len(of)]
 
-    def __call__(self, C: Candidates) -> MeanSd:
+    def __call__(self, C: CandidatePoints) -> MeanSd:
         """Return m and e at `C`."""
         (n, d), m, size = self._A.shape, len(C), np.dtype(self._dtype).itemsize
         rounded = -(-m // WIDTH) * WIDTH
@@ -367,12 +367,12 @@ class GaussianPosterior(Posterior):
         """Whether bounds that are not rough cost next to nothing at candidates of which rough ones are known."""
         return self._held is not None
 
-    def mean_sd(self, C: Candidates) -> MeanSd:
+    def mean_sd(self, C: CandidatePoints) -> MeanSd:
         """Return mean and standard deviation at `C`, in units of y; sd > 0."""
         mean, variance = self._latent(C)
         return mean.copy(), self._scale * np.sqrt(variance + self._added)
 
-    def mean_sd_at(self, C: Candidates, where: Indices, points: Points | None = None) -> tuple[Vector, Vector]:
+    def mean_sd_at(self, C: CandidatePoints, where: Indices, points: Points | None = None) -> tuple[Vector, Vector]:
         """Return `mean_sd` at rows of `C`, which are not looked up where they are held and `C` was asked for before."""
         known = self._by_held(C, where) if self._held is not None else None
         points = C[where] if points is None else points
@@ -381,7 +381,7 @@ class GaussianPosterior(Posterior):
         self._seen = points, *known
         return self.mean_sd(points)
 
-    def _latent(self, C: Candidates) -> MeanSd:
+    def _latent(self, C: CandidatePoints) -> MeanSd:
         """Return mean, in units of y, and variance, in units of s^2, at `C`; the same array again costs nothing.
 
         Utilities that look ahead ask for the latent moments of the candidates whose sd was just asked for.
@@ -391,7 +391,7 @@ class GaussianPosterior(Posterior):
             self._seen = C, *(self._scaled(*self._predict(C)) if known is None else known)
         return self._seen[1:]
 
-    def _by_held(self, C: Candidates, where: Indices | None = None) -> tuple[Vector, Vector] | None:
+    def _by_held(self, C: CandidatePoints, where: Indices | None = None) -> tuple[Vector, Vector] | None:
         """Return what `_latent` does, where it follows from what is held; else None."""
         if self._held is None or not self._held.serves(len(self._X)):
             return None
@@ -401,7 +401,7 @@ class GaussianPosterior(Posterior):
     def _scaled(self, mean: PerCandidate, explained: PerCandidate) -> MeanSd:
         return self._mu + self._scale * mean, np.maximum(self._signal - explained, _FLOOR * self._signal)
 
-    def _explained(self, C: Candidates) -> PerCandidate:
+    def _explained(self, C: CandidatePoints) -> PerCandidate:
         return self._predict(C)[1]
 
     def _explained_at_least(
@@ -419,7 +419,7 @@ class GaussianPosterior(Posterior):
         precision = np.square(solved[:-1]).sum(axis=0)
         return y - self._scale * solved[-1] / precision, self._scale / np.sqrt(precision)
 
-    def bounds(self, C: Candidates, rough: bool = False) -> MeanSd:
+    def bounds(self, C: CandidatePoints, rough: bool = False) -> MeanSd:
         """Return a mean no higher and an sd no lower than `mean_sd` does, in single precision, at a third of its price.
 
         rough: the sd given only half of the observations, the inducing subset, for half of that price; where `instant`,
@@ -436,7 +436,7 @@ class GaussianPosterior(Posterior):
         mean, explained = predict(C)
         return _widened(mean, explained, mean_error, self._signal, variance_error + self._added, self._mu, self._scale)
 
-    def bounds_at(self, C: Candidates, where: Indices) -> tuple[Vector, Vector]:
+    def bounds_at(self, C: CandidatePoints, where: Indices) -> tuple[Vector, Vector]:
         """Return `bounds` at rows of `C`, which are not looked up where they are held and `C` was asked for before."""
         if self._held is not None and self._held.serves(len(self._X)):
             return self._held.bounds(C, self._view, False, where)
@@ -474,7 +474,7 @@ class GaussianPosterior(Posterior):
         """Variance of the observation noise, in units of y."""
         return self._noise
 
-    def moments(self, C: Candidates) -> MeanSd:
+    def moments(self, C: CandidatePoints) -> MeanSd:
         """Return mean and variance >= 0 of the latent function at `C`, in units of y."""
         mean, variance = self._latent(C)
         return mean.copy(), self._scale * self._scale * variance
@@ -486,11 +486,11 @@ class GaussianPosterior(Posterior):
         out *= self._scale * self._scale
         return out
 
-    def joint(self, C: Candidates) -> Joint:
+    def joint(self, C: CandidatePoints) -> Joint:
         """Return the joint distribution of the latent function at `C`."""
         covariance = self.covariance(C, C)
         return Joint(self.moments(C)[0], 0.5 * (covariance + covariance.T), self._noise)
 
-    def _whitened(self, C: Candidates) -> Float[np.ndarray, "n m"]:
+    def _whitened(self, C: CandidatePoints) -> Float[np.ndarray, "n m"]:
         """Return L^-1 k(X, C)."""
         return product(self._rows[:-1] / self._signal, matern(self._X, C, self._weight, self._signal))

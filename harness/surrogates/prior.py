@@ -7,21 +7,21 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from harness.arrays import Candidates, Indices, MeanSd, PerCandidate, Points, Vector
+from harness.arrays import CandidatePoints, Indices, MeanSd, PerCandidate, Points, Vector
 from harness.component import Component, ProblemAware, complete
 from harness.errors import number
 from harness.problem import Problem
 from harness.surrogates import Hyperparameters, Joint, Posterior, Surrogate
 from harness.surrogates.gp import observations
 
-Shift = Callable[[Candidates], PerCandidate]
+Shift = Callable[[CandidatePoints], PerCandidate]
 
 
 class PriorMean(Component, ProblemAware):
     """What is expected of the error at a point before a run, up to an offset and a positive factor."""
 
     @abstractmethod
-    def predict(self, C: Candidates) -> PerCandidate:
+    def predict(self, C: CandidatePoints) -> PerCandidate:
         """Return the expected error at unit-cube points, on a scale on which differences count; all finite."""
 
 
@@ -100,7 +100,7 @@ class ShiftedPosterior(Posterior):
 
     def __init__(self, posterior: Posterior, shift: Shift) -> None:
         self._inner, self._shift = posterior, shift
-        self._last: tuple[Candidates, PerCandidate] | None = None
+        self._last: tuple[CandidatePoints, PerCandidate] | None = None
 
     @property
     def bounded(self) -> bool:  # type: ignore[override]
@@ -112,28 +112,28 @@ class ShiftedPosterior(Posterior):
         """Whether bounds that are not rough cost next to nothing."""
         return self._inner.instant
 
-    def _at(self, C: Candidates) -> PerCandidate:
+    def _at(self, C: CandidatePoints) -> PerCandidate:
         """Return the shift at `C`; the same array again costs nothing."""
         if self._last is None or self._last[0] is not C:
             self._last = C, self._shift(C)
         return self._last[1]
 
-    def mean_sd(self, C: Candidates) -> MeanSd:
+    def mean_sd(self, C: CandidatePoints) -> MeanSd:
         """Return mean and standard deviation of y at `C`."""
         mean, sd = self._inner.mean_sd(C)
         return mean + self._at(C), sd
 
-    def bounds(self, C: Candidates, rough: bool = False) -> MeanSd:
+    def bounds(self, C: CandidatePoints, rough: bool = False) -> MeanSd:
         """Return a mean no higher and an sd no lower than those of `mean_sd`, up to rounding of the sum."""
         mean, sd = self._inner.bounds(C, rough)
         return _below(mean, self._at(C)), sd
 
-    def mean_sd_at(self, C: Candidates, where: Indices, points: Points | None = None) -> tuple[Vector, Vector]:
+    def mean_sd_at(self, C: CandidatePoints, where: Indices, points: Points | None = None) -> tuple[Vector, Vector]:
         """Return mean and standard deviation of y at rows of `C`."""
         mean, sd = self._inner.mean_sd_at(C, where, points)
         return mean + self._at(C)[where], sd
 
-    def bounds_at(self, C: Candidates, where: Indices) -> tuple[Vector, Vector]:
+    def bounds_at(self, C: CandidatePoints, where: Indices) -> tuple[Vector, Vector]:
         """Return `bounds` that are not rough at rows of `C`."""
         mean, sd = self._inner.bounds_at(C, where)
         return _below(mean, self._at(C)[where]), sd
@@ -148,7 +148,7 @@ class ShiftedPosterior(Posterior):
         """Variance of the observation noise."""
         return self._inner.noise
 
-    def moments(self, C: Candidates) -> MeanSd:
+    def moments(self, C: CandidatePoints) -> MeanSd:
         """Return mean and variance of the latent function at `C`."""
         mean, variance = self._inner.moments(C)
         return mean + self._at(C), variance
@@ -157,7 +157,7 @@ class ShiftedPosterior(Posterior):
         """Return the latent function's posterior covariances, which no mean changes."""
         return self._inner.covariance(A, B)
 
-    def joint(self, C: Candidates) -> Joint:
+    def joint(self, C: CandidatePoints) -> Joint:
         """Return the joint distribution of the latent function at `C`."""
         joint = self._inner.joint(C)
         return Joint(joint.mean + self._at(C), joint.covariance, joint.noise)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from harness.arrays import Candidates, PerCandidate
+from harness.arrays import CandidatePoints, PerCandidate
 from harness.streams import stream
 from harness.surrogates.gp import GaussianProcess
 from harness.surrogates.prior import PriorGaussianProcess, PriorMean, slope
@@ -16,12 +16,12 @@ X, C = RNG.random((30, 4)), RNG.random((500, 4))
 class Known(PriorMean):
     """A mean that is a function of the first two dimensions."""
 
-    def predict(self, C: Candidates) -> PerCandidate:
+    def predict(self, C: CandidatePoints) -> PerCandidate:
         return np.sin(4 * C[:, 0]) + C[:, 1] ** 2
 
 
 class Constant(PriorMean):
-    def predict(self, C: Candidates) -> PerCandidate:
+    def predict(self, C: CandidatePoints) -> PerCandidate:
         return np.full(len(C), 3.0)
 
 
