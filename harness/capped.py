@@ -182,16 +182,16 @@ def minimise(
     """Minimise the seconds of the problem's evaluations, and return a row of `COLUMNS` and parameters for each.
 
     Ends after `iterations` evaluations, when budget_s seconds of them are spent, or with nothing left to offer.
-    path: where the record of `spec` is kept, written after each evaluation; one that is there is gone on with, for
-    problems on the whole space; others, whose evaluations are looked up, begin anew, and what is there already is
-    written over only by a longer one.
+    path: where the record of `spec` is kept, written after each evaluation. A run on the whole space goes on from
+    one that is there. One on a table, whose evaluations are looked up, starts over and replaces the record only by a
+    longer one.
     """
     own = {name: pa.float64() for name in problem.space.names}
     types = {name: pa.int64() if name in _INTEGERS else pa.string() if name == "status" else pa.float64()
              for name in COLUMNS}  # fmt: skip
     schema = pa.schema(list((types | own).items()))
     rows: list[dict[str, Any]] = []
-    kept = read_record(path)[1].to_pylist() if path is not None and is_done(path, read_record) else []
+    kept = read_record(path)[1].to_pylist() if path is not None and is_done(path) else []
     if isinstance(problem, ContinuousProblem):
         rows = kept[:]
     for step, row in enumerate(rows):

@@ -102,7 +102,7 @@ class Optimizer:
         self._utility, self._rule = complete(utility, Utility), complete(rule, CostRule)
         self._statistic = cost_models.check_statistic(cost_statistic)
         self._treatment, self._scale = cost_models.check_treatment(censored_costs), check_scale(error_scale)
-        if cost_statistic == "expected_inverse" and type(self._rule).exponent is CostRule.exponent:
+        if cost_statistic == cost_models.EXPECTED_INVERSE and type(self._rule).exponent is CostRule.exponent:
             raise BadInput(
                 "cost_statistic=expected_inverse needs a rule that divides by a power of the cost, such as eipu"
             )
@@ -283,7 +283,7 @@ class Optimizer:
         if self._curves is not None and self._curves.continues:
             mean_log_cost = self._paid.left(C, mean_log_cost, lambda points: self._cost_model.predict(points)[0])
         state = self._state(history.y, cost_s, history)
-        exponent = self._rule.exponent(state) if self._statistic == "expected_inverse" else None
+        exponent = self._rule.exponent(state) if self._statistic == cost_models.EXPECTED_INVERSE else None
         log_cost = cost_models.log_statistic(self._statistic, mean_log_cost, log_cost_sd, exponent)
 
         def context_of(where: Any, mean: np.ndarray, sd: np.ndarray, points: np.ndarray | None = None) -> StepContext:

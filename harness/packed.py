@@ -128,7 +128,7 @@ def _pack_runs(target: Path, paths: Iterable[Path]) -> tuple[int, int]:
     if more:
         _write(beside, [*fronts.values(), *more], FRONTS_OPTIONS)
     if new:
-        write_atomically(target, sealed_parquet(_joined(target, [*old.values(), *new.values()]), **OPTIONS))
+        write_atomically(target, sealed_parquet(_joined([*old.values(), *new.values()]), **OPTIONS))
     return len(new), len(old) + len(new)
 
 
@@ -184,7 +184,7 @@ def _beside(columns: Columns, table: pa.Table, names: Iterable[str]) -> Columns:
     return found
 
 
-def _joined(target: Path, blocks: list[Columns]) -> pa.Table:
+def _joined(blocks: list[Columns]) -> pa.Table:
     """Return one problem's table: the blocks one after the other, what was measured where it is not as at first."""
     lengths = [len(block["seed"]) for block in blocks]
     joined = {name: np.concatenate([block[name] for block in blocks]) for name in PACKED.names if name != "block"}
@@ -331,7 +331,7 @@ def main() -> int:
     """Pack or unpack; returns the exit code."""
     arguments = sys.argv[1:]
     if wants_help(arguments):
-        print(f"{USAGE}\n\n{(__doc__ or '').partition('parquet`: ')[2]}", end="")
+        print(__doc__)
         return 0
     given = dict(argument.split("=", 1) for argument in arguments[1:] if "=" in argument)
     if arguments[:1] not in (["pack"], ["unpack"]) or len(given) != len(arguments) - 1 or not all(given.values()):

@@ -4,7 +4,7 @@ Live trainings, replayed tables and any user's own problem share one base class,
 wrappers compose around any of them. An `Evaluator` opens problems, `ContinuousProblem` is the base of those on the
 whole space, and evaluations can be capped.
 
-Notation: m candidates at a step, d = 7 dimensions of the search space.
+Notation: m candidates at a step, d dimensions of `space`.
 """
 
 import math

@@ -31,8 +31,9 @@ from datasets.files import write_atomically
 from harness.config import targets_in
 from harness.errors import BadInput
 from harness.sealed import (
-    MADE_WITH_IT,
+    MODELS_SUFFIX,
     RECORDED_AS,
+    TIMINGS_SUFFIX,
     check_place,
     check_seal,
     damage_named,
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
 
 
 LARGEST_SEED = 2**31 - 1  # what the column holds
-TIMINGS_SUFFIX, MODELS_SUFFIX = MADE_WITH_IT
 FRONTS_SUFFIX = ".fronts.parquet"
 READERS = 2  # threads
 
@@ -392,7 +392,7 @@ _NOT_OURS = ("sklearn.", "xgboost.")
 
 
 def code_of(*configs: Any) -> dict[str, str]:
-    """Return the SHA-256 of the source of each target in `configs` that is not of RECORDED_AS, wherever it lies.
+    """Return the SHA-256 of the source of each target that is not in RECORDED_AS: users' own, and not yet shipped.
 
     What such a module imports is not covered.
     """

@@ -18,9 +18,8 @@ import pyarrow.parquet as pq
 from harness.cli import run_cli, wants_help
 from harness.errors import BadInput
 from harness.progress import duration
-from harness.records import OtherSchema, checked_header, trace_files
+from harness.records import TIMINGS_SUFFIX, OtherSchema, checked_header, trace_files
 from harness.results_dir import FOLDER, is_locked, key, read_failed, read_plan
-from harness.sealed import DamagedRecord
 
 USAGE = "python -m harness.status [results_dir=results] [--json]"
 AXES = ("method", "dataset")
@@ -91,7 +90,7 @@ def _count_done(status: Status, results: Path) -> set[tuple[str, str, str, int]]
             header = checked_header(path, path.read_bytes())
         except OtherSchema:
             raise
-        except (DamagedRecord, BadInput, OSError) as error:
+        except (BadInput, OSError) as error:
             status.damaged.append(str(error))
             continue
         spec = header["spec"]
@@ -106,7 +105,7 @@ def _count_done(status: Status, results: Path) -> set[tuple[str, str, str, int]]
 def _seconds(path: Path) -> float | None:
     """Return the seconds that a block took; None for records from before they were kept, or damaged timings."""
     try:
-        metadata = pq.read_schema(path.with_suffix(".timings.parquet")).metadata or {}
+        metadata = pq.read_schema(path.with_suffix(TIMINGS_SUFFIX)).metadata or {}
         value = json.loads(metadata[b"block"])["seconds"]
     except (OSError, KeyError, ValueError, TypeError, pa.ArrowException):
         return None

@@ -59,7 +59,7 @@ from tabular_cache.table import (
 # configurations it is to have after it; a unit without a number does again what a lower time limit cut short.
 
 FILE = "plan.json"
-PILOT = 32  # configurations from which on a table measured from scratch says what its trainings cost
+LEAST_KNOWN = 32  # configurations from which on a table measured from scratch says what its trainings cost
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def rest_of_stages(plan: Plan, rows_of: Mapping[str, pa.Table | None], base_of: 
         promised[unit.problem] |= todo
         table = base if rows is None else to_table(unit.problem, rows, base.meta)
         own = table["config"][table["own"]]
-        if len(own) < PILOT:
+        if len(own) < LEAST_KNOWN:
             table, own = base, base["config"][base["own"]]
         costs = _capped_costs(table, plan.time_limit_s)
         again = np.isin(own, list(todo))

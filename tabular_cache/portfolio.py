@@ -23,7 +23,7 @@ from harness.errors import number
 from harness.normal import exp, log
 from harness.problem import Problem
 from tabular_cache.schema import digest_of
-from tabular_cache.table import TABLES, load_table
+from tabular_cache.table import TABLES, load_unchanged
 from tabular_cache.transfer import Entries, described, log_regret, other_tables
 
 VERSION = 1  # raise it when the same tables give other points
@@ -90,9 +90,7 @@ def _shared(
 @lru_cache(maxsize=256)
 def _measured(problem: str, sha256: str, folder: Path) -> tuple[dict[bytes, int], np.ndarray, np.ndarray]:
     """Return places of the measured rows by the bytes of their points, their regret and their cost in seconds."""
-    table = load_table(problem, folder)
-    if table.meta["sha256"] != sha256:
-        raise BadInput(f"the table of {problem} in {folder} was changed meanwhile: run the command again")
+    table = load_unchanged(problem, sha256, folder)
     measured = np.flatnonzero(table.measured)
     regret = np.minimum(exp(log_regret(table["val_error"][measured].astype(np.float64))), _WORST)
     keys = {point.tobytes(): i for i, point in enumerate(np.ascontiguousarray(table.unit[measured]))}

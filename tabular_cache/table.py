@@ -345,6 +345,14 @@ def load_table(problem: str, folder: Path = TABLES) -> Table:
     return table
 
 
+def load_unchanged(problem: str, sha256: str, folder: Path = TABLES) -> Table:
+    """Return the table of a problem as `load_table` does; raises BadInput if it is another than that of `sha256`."""
+    table = load_table(problem, folder)
+    if table.meta["sha256"] != sha256:
+        raise BadInput(f"the table of {problem} in {folder} was changed meanwhile: run the command again")
+    return table
+
+
 def table_rows(problem: str, folder: Path = TABLES) -> pa.Table:
     """Return the rows of a problem's table as its files have them; raises BadInput as `load_table` does."""
     return _rows(problem, folder, table_entry(problem, folder), folder / f"{file_stem(problem)}.parquet")

@@ -39,7 +39,7 @@ from harness.space import XGBOOST_SPACE
 from harness.streams import seed_sequence, stream
 from harness.surrogates.prior import PriorMean
 from tabular_cache.schema import digest_of
-from tabular_cache.table import TABLES, about, load_table, read_manifest, table_entry
+from tabular_cache.table import TABLES, about, load_unchanged, read_manifest, table_entry
 
 # Whose tables a model is trained on: those of other data sets, and some measured rows of each.
 
@@ -97,9 +97,7 @@ def training_rows(
     every problem weighs the same. Remembered, since reading all tables takes seconds. Raises BadInput for a
     table that is damaged or is not that of `sha256`, and for one with a cost that is not finite and positive.
     """
-    table = load_table(problem, folder)
-    if table.meta["sha256"] != sha256:
-        raise BadInput(f"the table of {problem} in {folder} was changed meanwhile: run the command again")
+    table = load_unchanged(problem, sha256, folder)
     measured = np.flatnonzero(table.measured)
     try:
         if target == LOG_COST:

@@ -15,7 +15,7 @@ from harness.acquisitions import Setup, StepContext, Utility
 from harness.acquisitions.cost_rules import Ignore, Power
 from harness.arrays import PerCandidate
 from harness.compile_cache import njit
-from harness.cost_models import log_statistic
+from harness.cost_models import EXPECTED, log_statistic
 from harness.errors import BadInput, flag, number
 from harness.normal import exp, log
 from harness.surrogates.gp import standardise
@@ -237,7 +237,7 @@ class PandorasBoxGittinsIndex(Utility):
         log_cost = context.log_cost
         if self.expected:
             mean = context.log_cost if context.mean_log_cost is None else context.mean_log_cost
-            log_cost = log_statistic("expected", mean, context.log_cost_sd, None)
+            log_cost = log_statistic(EXPECTED, mean, context.log_cost_sd, None)
         while True:
             log_price = math.log(self.price * unit) - self._halvings * math.log(2.0) - log_start
             index = gittins(context.mean, context.sd, log_price + log_cost)
@@ -267,8 +267,8 @@ def inverse_log_h(target: PerCandidate) -> PerCandidate:
     log h is increasing and concave, so that from a start below the root every step stays below it. Starts:
     h(u) <= phi(u) for u <= 0, and h(u) <= u + phi(0) above. (log h)' = Phi / h.
     """
-    half = 0.5 * math.log(2.0 * math.pi)
-    u = np.where(target < -half, -np.sqrt(np.maximum(0.0, -2.0 * (target + half))), np.maximum(0.0, exp(target) - 0.4))
+    low = -np.sqrt(np.maximum(0.0, -2.0 * (target + _HALF_LOG_2PI)))
+    u = np.where(target < -_HALF_LOG_2PI, low, np.maximum(0.0, exp(target) - 0.4))
     for _ in range(_ITERATIONS):
         value = log_h(u)
         step = (target - value) * exp(value - log_ndtr(u))

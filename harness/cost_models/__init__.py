@@ -186,8 +186,8 @@ def fit_with_bounds(model: CostModel, X: Points, cost_s: Vector, censored: Flags
 #
 # Moments of the log-normal distribution.
 
-EXP_MEAN = "exp_mean"
-STATISTICS = (EXP_MEAN, "expected", "expected_inverse")
+EXP_MEAN, EXPECTED, EXPECTED_INVERSE = "exp_mean", "expected", "expected_inverse"
+STATISTICS = (EXP_MEAN, EXPECTED, EXPECTED_INVERSE)
 
 
 def check_statistic(name: object) -> str:
@@ -199,9 +199,9 @@ def check_statistic(name: object) -> str:
 
 def log_statistic(name: str, mean: PerCandidate, sd: PerCandidate, exponent: float | None) -> PerCandidate:
     """Return the log of the statistic `name`; exponent: a, which only `expected_inverse` needs (ValueError without)."""
-    if name == "exp_mean":
+    if name == EXP_MEAN:
         return mean
-    if name == "expected":
+    if name == EXPECTED:
         return mean + 0.5 * np.square(sd)
     if exponent is None:
         raise ValueError("expected_inverse needs the exponent of the cost rule")

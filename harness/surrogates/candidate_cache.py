@@ -1,137 +1,39 @@
-"""What is known while hyperparameters stay as they are, of observations and candidates: it grows, and is not redone.
+"""What is known of candidates while hyperparameters stay as they are: it grows with the observations.
 
 With K = L L^T and V = L^-1 k(X, c), the variance explained at c is |V|^2 and the mean V^T L^-1 z. A new observation
-leaves the rows of L^-1 and V as they are and adds one: w and v = w^T k(X, c). So `GrowingSolution` takes O(n^2) for
-each, and the `CandidateCache` O(n) for each candidate, where predicting it anew takes O(n^2). Even that is spent on
+leaves the rows of V as they are and adds one, v = w^T k(X, c), w the new row of L^-1 (`GrowingSolution`). So the
+`CandidateCache` takes O(n) for each candidate, where predicting it from scratch takes O(n^2). Even that is spent on
 those alone that a choice may fall on: for the others |v| is no more than the sd that is left there, which bounds mean
 and sd of a candidate by what was known of it some observations ago.
+
+In its arrays:
+
+    slot     the row of a candidate, found by its coordinates
+    place    the row of a candidate in `_Exact`, -1 while its exact values are not known
+    given    of a slot or place: the number of observations that its values take into account
+    least    of a slot: a lower bound of the explained variance
+    rough    of a slot: the rough bound that `least` began with, -1 once that is sharpened or exact
 """
 
-import math
 from collections.abc import Callable
 from typing import NamedTuple, no_type_check
 
 import numpy as np
 from jaxtyping import Float
 
-from harness.arrays import CandidatePoints, Indices, PerCandidate, Points, Theta, Vector
+from harness.arrays import CandidatePoints, Indices, PerCandidate, Points, Vector
 from harness.compile_cache import njit
+from harness.surrogates.growing_solution import GrowingSolution, Location, Weight, dot
 from harness.surrogates.kernels import (
     DIMENSIONS,
     LOG2_E,
     WIDTH,
     dot_float32,
     fma,
-    kernel_row,
     matern_float32,
     matern_float64,
     squares,
 )
-from harness.surrogates.likelihood import Solution
-
-Location = tuple[float, float]
-Weight = Float[np.ndarray, " d"]
-
-# The solution, one observation after the other.
-
-_ROOM, _SHARE = 64, 4  # observations for which there is room beyond the first n: so many, or a quarter of n
-_LEAST = 1e-12  # share of the diagonal that must be left of a new observation's variance
-
-
-class GrowingSolution:
-    """W = L^-1 (rows once made stay), K^-1 z and K^-1 1 at one theta, for data that only grow.
-
-    z: y in units of the first observations' `location`, (mean, sd). A row of W is (-v^T W, 1) / d with v = W k(x) and
-    d^2 = K_xx - v^T v; it adds (w z) w to K^-1 z. first, n: observations at first, and now; diagonal: K_xx, noise and
-    jitter included. projected: (n, 2), w z and w 1 of each row; solved: (2, n), K^-1 z and K^-1 1.
-    """
-
-    def __init__(self, X: Points, y: Vector, theta: Theta, weight: Weight, location: Location, found: Solution) -> None:
-        n = self.first = self.n = len(X)
-        room = n + max(_ROOM, n // _SHARE)
-        self.theta, self.location = theta, location
-        self._X, self._y, self._weight, self._signal = X, y, weight, math.exp(theta[-2])
-        self.diagonal = 1.0 / float(found.inverse[0, 0]) ** 2
-        self.W = np.zeros((room, room))
-        self.W[:n, :n] = found.inverse
-        self.projected, self.solved = np.zeros((room, 2)), np.zeros((2, room))
-        _project(self.W, n, self._z(y), self.projected, self.solved)
-        self.first_solved = self.solved[:, :n].copy()
-
-    def _z(self, y: Vector) -> Vector:
-        return (y - self.location[0]) / self.location[1]
-
-    def extended(self, X: Points, y: Vector, theta: Theta) -> bool:
-        """Take in more observations; False, and no change, where theta or earlier ones differ, or digits run out."""
-        n, m = self.n, len(X)
-        same = np.array_equal(theta, self.theta) and n <= m <= len(self.W)
-        if not (same and np.array_equal(X[:n], self._X) and np.array_equal(y[:n], self._y)):
-            return False
-        columns = np.ascontiguousarray(((X - 0.5) * self._weight).T)
-        if not _grow(self.W, n, columns, self._signal, self.diagonal, self._z(y), self.projected, self.solved):
-            self.n = -1  # what there is of it is spoilt
-            return False
-        self._X, self._y, self.n = X, y, m
-        return True
-
-    def in_units_of(self, location: Location) -> tuple[float, float]:
-        """Return p and q: (y - mean) / sd of another location is p z + q, and so with all that is linear in it."""
-        return self.location[1] / location[1], (self.location[0] - location[0]) / location[1]
-
-    def solution(self, location: Location) -> Solution:
-        """Return W and K^-1 z, z in units of `location`."""
-        (p, q), n = self.in_units_of(location), self.n
-        return Solution(self.W[:n, :n], p * self.solved[0, :n] + q * self.solved[1, :n], math.nan)
-
-
-@njit(cache=True, error_model="numpy")
-@no_type_check
-def _project(W, n, z, projected, solved):  # type: ignore[no-untyped-def]
-    """Fill `projected` and `solved` for the first n observations."""
-    for i in range(n):
-        _take_in(W, i, z, projected, solved)
-
-
-@njit(inline="always", error_model="numpy")
-@no_type_check
-def _take_in(W, i, z, projected, solved):  # type: ignore[no-untyped-def]
-    """Add what row i of W says to `solved`."""
-    row, t, total = W[i], 0.0, 0.0
-    for j in range(i + 1):
-        t, total = fma(row[j], z[j], t), total + row[j]
-    projected[i, 0], projected[i, 1] = t, total
-    for j in range(i + 1):
-        solved[0, j] = fma(t, row[j], solved[0, j])
-        solved[1, j] = fma(total, row[j], solved[1, j])
-
-
-@njit(cache=True, error_model="numpy")
-@no_type_check
-def _grow(W, n, columns, signal, diagonal, z, projected, solved):  # type: ignore[no-untyped-def]
-    """Add rows n and later to W and the rest; return whether each new observation has a variance left."""
-    m = columns.shape[1]
-    s, r, k, back = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
-    for new in range(n, m):
-        kernel_row(columns, columns[:, new].copy(), new, signal, s, r, k)
-        squared, back[:] = 0.0, 0.0
-        for i in range(new):
-            row = W[i]
-            v = _dot(row, k, i + 1)
-            squared = fma(v, v, squared)
-            for j in range(i + 1):
-                back[j] = fma(v, row[j], back[j])
-        rest = diagonal - squared
-        if not rest > _LEAST * diagonal:
-            return False
-        scale = 1.0 / np.sqrt(rest)
-        for j in range(new):
-            W[new, j] = -back[j] * scale
-        W[new, new] = scale
-        _take_in(W, new, z, projected, solved)
-    return True
-
-
-# Candidates.
 
 _KNOWN = 0.5  # of the candidates must be held already; else the old ones are dropped: the draw is a new one
 _EXACT = 256  # candidates for whose exact values there is room at first
@@ -169,7 +71,9 @@ class CandidateCache:
 
     def __init__(self) -> None:
         self._grown: GrowingSolution | None = None
-        self._asked: tuple[CandidatePoints, Indices] | None = None  # the last that most of what is held was asked for
+        self._last_query: tuple[CandidatePoints, Indices] | None = (
+            None  # the last that most of what is held was asked for
+        )
         self._exact = _Exact()
         self._hold(0, 0, 0)
 
@@ -177,7 +81,7 @@ class CandidateCache:
         """Drop all and make room for `m` candidates in d dimensions and `n` observations."""
         self._count, self._n, self._order = 0, 0, np.empty(0, np.int64)
         self._exact.begin(m, n)
-        self._asked = None
+        self._last_query = None
         self._points: np.ndarray = np.empty((m, d), np.uint64)
         self._slots: np.ndarray = np.full(4 << max(m - 1, 0).bit_length() if m else 0, -1, np.int64)
         self._kernel: np.ndarray = np.empty((m, n), np.float32)
@@ -199,7 +103,7 @@ class CandidateCache:
 
     def _forget(self) -> None:
         """Drop all candidates."""
-        self._order, self._count, self._slots[:], self._asked = self._order[:0], 0, -1, None
+        self._order, self._count, self._slots[:], self._last_query = self._order[:0], 0, -1, None
         self._exact.forget()
 
     def serves(self, n: int) -> bool:
@@ -208,7 +112,7 @@ class CandidateCache:
 
     def _advance(self, view: View) -> None:
         """Take in the observations that are new."""
-        grown, n = self._of, self._of.n
+        grown, n = self._solution, self._solution.n
         first, room = grown.first, -(-len(grown.W) // WIDTH) * WIDTH
         if self._n == 0:
             self._blocks: np.ndarray = np.zeros((room // WIDTH, self._scaled.shape[1], WIDTH), np.float32)
@@ -228,7 +132,7 @@ class CandidateCache:
             self._n = n
 
     @property
-    def _of(self) -> GrowingSolution:
+    def _solution(self) -> GrowingSolution:
         assert self._grown is not None
         return self._grown
 
@@ -239,16 +143,16 @@ class CandidateCache:
 
         where: at these rows of `C` alone.
         """
-        slots = self._found(C, where)
+        slots = self._slots_of_last_query(C, where)
         if slots is None:
-            slots = self._taken_in(C if where is None else C[where], view)
+            slots = self._slots_adding_missing(C if where is None else C[where], view)
         if where is None and len(C) > _KNOWN * self._count:
-            self._order, self._asked = slots, (C, slots)
+            self._order, self._last_query = slots, (C, slots)
         self._advance(view)
         if not rough:
             self._refresh(slots)
             self._sharpen(slots)
-        grown, (mu, scale) = self._of, view.location
+        grown, (mu, scale) = self._solution, view.location
         p, q = grown.in_units_of(view.location)
         slack = scale * view.unit * view.signal * (p * self._sizes[0] + abs(q) * self._sizes[1])
         return _bounds(  # type: ignore[no-any-return]
@@ -256,13 +160,13 @@ class CandidateCache:
             scale * p, scale * q, mu - slack, view.signal, view.added, scale,
         )  # fmt: skip
 
-    def _found(self, C: CandidatePoints, where: Indices | None) -> Indices | None:
+    def _slots_of_last_query(self, C: CandidatePoints, where: Indices | None) -> Indices | None:
         """Return where candidates are held that were asked for just before; None where that is to be looked up."""
-        if self._asked is None or self._asked[0] is not C:
+        if self._last_query is None or self._last_query[0] is not C:
             return None
-        return self._asked[1] if where is None else self._asked[1][where]
+        return self._last_query[1] if where is None else self._last_query[1][where]
 
-    def _taken_in(self, C: CandidatePoints, view: View) -> Indices:
+    def _slots_adding_missing(self, C: CandidatePoints, view: View) -> Indices:
         """Return where candidates are held, those that were not included."""
         slots = self._find(C)
         new = slots < 0
@@ -279,7 +183,7 @@ class CandidateCache:
 
     def _add(self, new: CandidatePoints, view: View) -> None:
         """Hold candidates that are not held yet, as known by the first observations."""
-        old, first = self._count, self._of.first
+        old, first = self._count, self._solution.first
         self._count = _put(_bits(new), self._points, self._slots, old)
         part, added = slice(old, self._count), self._points[old : self._count].view(np.float64)
         self._scaled[part, : new.shape[1]] = (added - 0.5) * (view.weight * LOG2_E)
@@ -290,8 +194,8 @@ class CandidateCache:
     def _refresh(self, slots: Indices) -> None:
         """Take all observations in at these candidates."""
         _update(
-            slots, self._kernel, self._scaled, self._blocks, self._n, self._of.first, self._rows, self._errors,
-            self._of.projected, self._means, self._least, self._given,
+            slots, self._kernel, self._scaled, self._blocks, self._n, self._solution.first, self._rows, self._errors,
+            self._solution.projected, self._means, self._least, self._given,
         )  # fmt: skip
 
     def _sharpen(self, slots: Indices) -> None:
@@ -307,7 +211,7 @@ class CandidateCache:
 
         where: at these rows of `C` alone.
         """
-        slots = self._found(C, where)
+        slots = self._slots_of_last_query(C, where)
         if slots is None:
             C = C if where is None else C[where]
             slots = self._find(C)
@@ -315,7 +219,7 @@ class CandidateCache:
                 return None
         self._advance(view)
         self._refresh(slots)
-        exact, grown = self._exact, self._of
+        exact, grown = self._exact, self._solution
         places = exact.places(slots)
         fresh = exact.given[places] == 0
         points = self._points.view(np.float64)
@@ -337,7 +241,7 @@ class CandidateCache:
 
     def _reserve(self, m: int, offered: int, d: int) -> None:
         """Make room for `m` candidates and all observations to come, if there is not enough."""
-        n = -(-len(self._of.W) // _COLUMNS) * _COLUMNS
+        n = -(-len(self._solution.W) // _COLUMNS) * _COLUMNS
         if m <= len(self._points) and n <= self._kernel.shape[1] and d == self._points.shape[1]:
             return
         points, order, count, rows = self._points, self._order, self._count, self._n
@@ -396,7 +300,7 @@ class _Exact:
 
 
 def absolute_sums(rows: Float[np.ndarray, "r n"]) -> Float[np.ndarray, " r"]:
-    """Return the sum of |w| of each row, in one order: what is held must not hang on a library's choice of loop."""
+    """Return the sum of |w| of each row, in one order: what is held must not depend on a library's choice of loop."""
     sums = np.zeros(len(rows))
     _absolute_sums(np.ascontiguousarray(rows), sums)
     return sums
@@ -566,10 +470,10 @@ def _extend(  # type: ignore[no-untyped-def]
         matern_float64(s[:count], r[:count], row[begin:n])
         if begin == 0:
             for part in range(2):
-                means[at, part] = signal * _dot(solved[part], row, first)
+                means[at, part] = signal * dot(solved[part], row, first)
             begin = first
         for i in range(begin, n):
-            v = signal * _dot(W[i], row, i + 1)
+            v = signal * dot(W[i], row, i + 1)
             explained[at] = fma(v, v, explained[at])
             for part in range(2):
                 means[at, part] = fma(projected[i, part], v, means[at, part])
@@ -586,17 +490,3 @@ def _read(slots, places, explained, means, p, q, least, rough):  # type: ignore[
         value[i], mean[i] = explained[at], means[at, 0] * p + means[at, 1] * q
         least[slot], rough[slot] = max(least[slot], value[i]), -1.0
     return mean, value
-
-
-@njit(inline="always", error_model="numpy")
-@no_type_check
-def _dot(a, b, n):  # type: ignore[no-untyped-def]
-    """Return the sum of the first n products, in four parts, which a processor works on at the same time."""
-    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-    whole = n - n % 4
-    for i in range(0, whole, 4):
-        s0, s1 = fma(a[i], b[i], s0), fma(a[i + 1], b[i + 1], s1)
-        s2, s3 = fma(a[i + 2], b[i + 2], s2), fma(a[i + 3], b[i + 3], s3)
-    for i in range(whole, n):
-        s0 = fma(a[i], b[i], s0)
-    return (s0 + s1) + (s2 + s3)

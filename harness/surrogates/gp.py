@@ -12,7 +12,8 @@ from harness.errors import flag, number
 from harness.normal import log
 from harness.surrogates import Surrogate
 from harness.surrogates.bfgs import Descent, Minimum, advance, descent
-from harness.surrogates.candidate_cache import CandidateCache, GrowingSolution
+from harness.surrogates.candidate_cache import CandidateCache
+from harness.surrogates.growing_solution import GrowingSolution
 from harness.surrogates.kernels import Workspace
 from harness.surrogates.likelihood import Distances, Likelihood, evaluate
 from harness.surrogates.posterior import GaussianPosterior, InducingSubset, weights

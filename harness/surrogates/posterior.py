@@ -11,7 +11,8 @@ from harness.arrays import CandidatePoints, Indices, MeanSd, PerCandidate, Point
 from harness.compile_cache import njit
 from harness.normal import exp
 from harness.surrogates import Hyperparameters, Joint, Posterior
-from harness.surrogates.candidate_cache import CandidateCache, GrowingSolution, View
+from harness.surrogates.candidate_cache import CandidateCache, View
+from harness.surrogates.growing_solution import GrowingSolution
 from harness.surrogates.kernels import (
     DIMENSIONS,
     LOG2_E,

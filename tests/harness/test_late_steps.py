@@ -13,8 +13,9 @@ from harness.cost_models.linear import LowVariance
 from harness.loop import run
 from harness.optimizer import Optimizer
 from harness.problem import GROWTH, LATE, Candidates, draw_of
-from harness.surrogates.candidate_cache import CandidateCache, GrowingSolution
+from harness.surrogates.candidate_cache import CandidateCache
 from harness.surrogates.gp import GaussianProcess, standardise
+from harness.surrogates.growing_solution import GrowingSolution
 from harness.surrogates.kernels import Workspace
 from harness.surrogates.likelihood import Distances, Likelihood, Solution
 from harness.surrogates.posterior import GaussianPosterior, weights

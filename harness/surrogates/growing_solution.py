@@ -1,0 +1,129 @@
+"""The solution K^-1 z of a Gaussian process whose hyperparameters stay as they are, one observation after the other.
+
+With K = L L^T a new observation leaves the rows of W = L^-1 as they are and adds one, which takes O(n^2), where a new
+factorisation takes O(n^3).
+"""
+
+import math
+from typing import no_type_check
+
+import numpy as np
+from jaxtyping import Float
+
+from harness.arrays import Points, Theta, Vector
+from harness.compile_cache import njit
+from harness.surrogates.kernels import fma, kernel_row
+from harness.surrogates.likelihood import Solution
+
+Location = tuple[float, float]
+Weight = Float[np.ndarray, " d"]
+
+_ROOM, _SHARE = 64, 4  # observations for which there is room beyond the first n: so many, or a quarter of n
+_LEAST = 1e-12  # share of the diagonal that must be left of a new observation's variance
+
+
+class GrowingSolution:
+    """W = L^-1 (rows once made stay), K^-1 z and K^-1 1 at one theta, for data that only grow.
+
+    z: y in units of the first observations' `location`, (mean, sd). A row of W is (-v^T W, 1) / d with v = W k(x) and
+    d^2 = K_xx - v^T v; it adds (w z) w to K^-1 z. first, n: observations at first, and now; diagonal: K_xx, noise and
+    jitter included. projected: (n, 2), w z and w 1 of each row; solved: (2, n), K^-1 z and K^-1 1.
+    """
+
+    def __init__(self, X: Points, y: Vector, theta: Theta, weight: Weight, location: Location, found: Solution) -> None:
+        n = self.first = self.n = len(X)
+        room = n + max(_ROOM, n // _SHARE)
+        self.theta, self.location = theta, location
+        self._X, self._y, self._weight, self._signal = X, y, weight, math.exp(theta[-2])
+        self.diagonal = 1.0 / float(found.inverse[0, 0]) ** 2
+        self.W = np.zeros((room, room))
+        self.W[:n, :n] = found.inverse
+        self.projected, self.solved = np.zeros((room, 2)), np.zeros((2, room))
+        _project(self.W, n, self._z(y), self.projected, self.solved)
+        self.first_solved = self.solved[:, :n].copy()
+
+    def _z(self, y: Vector) -> Vector:
+        return (y - self.location[0]) / self.location[1]
+
+    def extended(self, X: Points, y: Vector, theta: Theta) -> bool:
+        """Take in more observations; False, and no change, where theta or earlier ones differ, or digits run out."""
+        n, m = self.n, len(X)
+        same = np.array_equal(theta, self.theta) and n <= m <= len(self.W)
+        if not (same and np.array_equal(X[:n], self._X) and np.array_equal(y[:n], self._y)):
+            return False
+        columns = np.ascontiguousarray(((X - 0.5) * self._weight).T)
+        if not _grow(self.W, n, columns, self._signal, self.diagonal, self._z(y), self.projected, self.solved):
+            self.n = -1  # what there is of it is spoilt
+            return False
+        self._X, self._y, self.n = X, y, m
+        return True
+
+    def in_units_of(self, location: Location) -> tuple[float, float]:
+        """Return p and q: (y - mean) / sd of another location is p z + q, and so with all that is linear in it."""
+        return self.location[1] / location[1], (self.location[0] - location[0]) / location[1]
+
+    def solution(self, location: Location) -> Solution:
+        """Return W and K^-1 z, z in units of `location`."""
+        (p, q), n = self.in_units_of(location), self.n
+        return Solution(self.W[:n, :n], p * self.solved[0, :n] + q * self.solved[1, :n], math.nan)
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def _project(W, n, z, projected, solved):  # type: ignore[no-untyped-def]
+    """Fill `projected` and `solved` for the first n observations."""
+    for i in range(n):
+        _add_row(W, i, z, projected, solved)
+
+
+@njit(inline="always", error_model="numpy")
+@no_type_check
+def _add_row(W, i, z, projected, solved):  # type: ignore[no-untyped-def]
+    """Add what row i of W says to `solved`."""
+    row, t, total = W[i], 0.0, 0.0
+    for j in range(i + 1):
+        t, total = fma(row[j], z[j], t), total + row[j]
+    projected[i, 0], projected[i, 1] = t, total
+    for j in range(i + 1):
+        solved[0, j] = fma(t, row[j], solved[0, j])
+        solved[1, j] = fma(total, row[j], solved[1, j])
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def _grow(W, n, columns, signal, diagonal, z, projected, solved):  # type: ignore[no-untyped-def]
+    """Add rows n and later to W and the rest; return whether each new observation has a variance left."""
+    m = columns.shape[1]
+    s, r, k, back = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+    for new in range(n, m):
+        kernel_row(columns, columns[:, new].copy(), new, signal, s, r, k)
+        squared, back[:] = 0.0, 0.0
+        for i in range(new):
+            row = W[i]
+            v = dot(row, k, i + 1)
+            squared = fma(v, v, squared)
+            for j in range(i + 1):
+                back[j] = fma(v, row[j], back[j])
+        rest = diagonal - squared
+        if not rest > _LEAST * diagonal:
+            return False
+        scale = 1.0 / np.sqrt(rest)
+        for j in range(new):
+            W[new, j] = -back[j] * scale
+        W[new, new] = scale
+        _add_row(W, new, z, projected, solved)
+    return True
+
+
+@njit(inline="always", error_model="numpy")
+@no_type_check
+def dot(a, b, n):  # type: ignore[no-untyped-def]
+    """Return the sum of the first n products, in four parts, which a processor works on at the same time."""
+    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    whole = n - n % 4
+    for i in range(0, whole, 4):
+        s0, s1 = fma(a[i], b[i], s0), fma(a[i + 1], b[i + 1], s1)
+        s2, s3 = fma(a[i + 2], b[i + 2], s2), fma(a[i + 3], b[i + 3], s3)
+    for i in range(whole, n):
+        s0 = fma(a[i], b[i], s0)
+    return (s0 + s1) + (s2 + s3)
