@@ -17,7 +17,8 @@ from xml.etree import ElementTree
 
 from datasets.catalogue import Entry, File, Origin, Source
 from datasets.errors import BROKEN_ARCHIVE, BadInput
-from datasets.files import cache_folder, file_sha256, read_arff, write_atomically
+from datasets.files import cache_folder, file_sha256, write_atomically
+from datasets.formats import read_arff
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int, UInt8
 from datasets.catalogue import Entry, File, Source
 from datasets.download import Kaggle, Libsvm, OpenML, Uci
 from datasets.errors import BadInput
-from datasets.files import as_categories, read_arff, read_csv, read_libsvm
+from datasets.formats import as_categories, read_arff, read_csv, read_libsvm
 
 if TYPE_CHECKING:
     import pandas

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from datasets.catalogue import Entry, File, Source
 from datasets.download import Uci
-from datasets.files import as_categories, read_csv
+from datasets.formats import as_categories, read_csv
 
 if TYPE_CHECKING:
     import pandas

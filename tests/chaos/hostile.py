@@ -18,7 +18,7 @@ from fakes import make_tables, vouch
 from datasets.catalogue import File
 from datasets.download import member
 from datasets.errors import BadInput
-from datasets.files import read_arff, read_csv, read_libsvm
+from datasets.formats import read_arff, read_csv, read_libsvm
 from harness.config import check_external_configs
 from harness.records import read_traces
 from tabular_cache.table import load_table, read_manifest

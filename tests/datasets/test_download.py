@@ -20,7 +20,7 @@ from datasets import load
 from datasets.catalogue import Entry, File, Origin, Source, entry_of
 from datasets.download import Kaggle, Libsvm, OpenML, Uci, fetch, find
 from datasets.errors import BadInput
-from datasets.files import read_csv
+from datasets.formats import read_csv
 from datasets.sets.others import openml_table
 
 RAW = Path(os.environ.get("DATASETS_HOME", "/nonexistent"))  # before the fixtures unset it

@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import dump_svmlight_file
 
 from datasets.errors import BadInput
-from datasets.files import as_categories, read_arff, read_csv, read_libsvm
+from datasets.formats import as_categories, read_arff, read_csv, read_libsvm
 
 
 def test_csv_takes_only_empty_fields_for_missing_and_reads_files_one_below_the_other(tmp_path):
