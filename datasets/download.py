@@ -86,7 +86,7 @@ def _check(actual: str, file: File, where: object, known: str) -> None:
         raise BadInput(f"wrong checksum: expected {expected[:12]}, got {actual[:12]}: {where}")
 
 
-# Origins. UCI packs its archives anew now and then, so that no checksum of an archive holds: files are verified.
+# Origins. UCI repacks its archives now and then, so that no checksum of an archive holds: files are verified.
 
 _SITES = {
     "uci": "https://archive.ics.uci.edu/static/public",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from harness.study import Report
 
-MANY_STEPS = 1000  # evaluations of a run from which on it is said what they will take
+MANY_STEPS = 1000  # evaluations of a run above which a note says how long they will take
 FINISH = "harness.finish"  # entry points of installed packages: functions to call when all is run
 _exit_code = 0
 

@@ -281,7 +281,7 @@ def given_on_command_line(overrides: Sequence[str]) -> list[str]:
 # Config files from outside this project (`hydra.searchpath=[...]`), checked before Hydra runs.
 #
 # They may name acquisitions, surrogates, studies and so on, with allowed targets. They may not set Hydra itself, which
-# would run their callbacks, nor the executor, whose address and job scripts are code in effect, nor read the
+# would run their callbacks, nor the executor, whose address and job scripts amount to code, nor read the
 # environment, which would end up in the records.
 
 _FLAGS = ("--co", "-cp", "-cn", "-cd", "--e")  # --config-path, -name, -dir, --experimental-rerun (loads a pickle)
@@ -340,7 +340,7 @@ def _check_file(path: Path, inside: Path, allowed: Sequence[str]) -> None:
     set_here += re.findall(r"\w+", str(keys.get("defaults", "")))
     wrong = [str(name) for name in set_here if str(name).split(".")[0] in _NOT_FROM_OUTSIDE]
     if wrong:
-        raise BadInput(f"{path} sets {wrong[0]}: a config file from outside may not; give it on the command line")
+        raise BadInput(f"{path} sets {wrong[0]}: config files from outside may not set it; give it on the command line")
     if "oc.env" in text:
         raise BadInput(f"{path} reads the environment (oc.env), which would be written into the records")
 

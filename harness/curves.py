@@ -1,6 +1,6 @@
 """Learning curves: what an evaluation of r rounds shows of its prefixes at no cost, and what a run makes of that.
 
-`LearningCurves` (`curves=...`) chooses the prefixes that the surrogate and the cost model are told of, and says which
+`LearningCurves` (`curves=...`) chooses the prefixes that the surrogate and the cost model learn from, and says which
 trainings go on where they ended and when one is stopped; `CurvedProblem` is a problem whose evaluations count with the
 best of their prefixes. Sources: Swersky, Snoek and Adams 2014, "Freeze-thaw Bayesian optimization" (stop and continue);
 Domhan, Springenberg and Hutter 2015 (stopping by extrapolation).
@@ -51,7 +51,7 @@ class Rounds:
 class LearningCurves(ProblemAware):
     """Which prefixes of an evaluation are observations, beside it and its best one, and whether trainings go on.
 
-    divisors: of r rounds the surrogate and the cost model are told of the shown prefixes nearest to r / divisor, by
+    divisors: of r rounds the surrogate and the cost model learn from the shown prefixes nearest to r / divisor, by
     ratio. continues: a training of more rounds of a configuration goes on where the last one ended, and candidates are
     priced so: with c the cost model's prediction and r' the rounds paid for, at max(c(r) - c(r'), 0.02 c(r)).
     stop_below, null for never: a training is stopped where its expected improvement at its full length, by the
@@ -83,7 +83,7 @@ class LearningCurves(ProblemAware):
                 "evaluator=live without limits and with tree_method=exact, or curves=prefixes"
             )
 
-    def told(self, curve: Curve) -> list[int]:
+    def shown_prefixes(self, curve: Curve) -> list[int]:
         """Return the indices of the prefixes that are observations, ascending; the last is not among them."""
         last = len(curve.rounds) - 1
 

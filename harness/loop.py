@@ -77,8 +77,8 @@ Begun = Mapping[int, tuple[int, Proposal]]  # by step: the candidate that was ev
 def recorded(results: Path, spec: dict[str, Any]) -> tuple[dict[int, Begun], set[int]]:
     """Return, by seed, the runs of a spec that are on disk whole, made with the versions that are in use here.
 
-    Those that are damaged, or of before models were recorded, are left out: they can be made again. Beside them the
-    seeds of those of which less is known than what was chosen, since they come from packed records.
+    Those that are damaged, or were written before models were recorded, are left out: they can be made again. Beside
+    them the seeds of those that come from packed records, which hold little more than what was chosen.
     """
     found: dict[int, dict[int, tuple[int, Proposal]]] = {}
     rounded = set[int]()

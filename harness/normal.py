@@ -112,7 +112,7 @@ def tails(u, work, minus_log, ratio):  # type: ignore[no-untyped-def]
 @njit(inline="always")
 @no_type_check
 def sums(term, mean, sd, signal, lowest):  # type: ignore[no-untyped-def]
-    """Return of each candidate the sum of a term of g_k = (mean - lowest_k) / sd over the samples of the minimum.
+    """Return the sum, at each candidate, of a term of g_k = (mean - lowest_k) / sd over the samples of the minimum.
 
     term(g, signal, work): compiled; the sum over at most BLOCK of them, with work space of ROWS + 3 rows of which that
     after ROWS holds g.
@@ -155,7 +155,7 @@ def log_survival(mean: PerCandidate, sd: PerCandidate, y: float) -> tuple[float,
 # NumPy picks its exp, log, log1p and tanh by the instructions that a processor has, and they differ in the last digit;
 # what is recorded takes these instead, which call the C library number by number.
 
-_GUESS_DIGITS, _NEWTON = 6, 4  # of the nodes that NumPy finds, which hang on LAPACK; steps from there, two are enough
+_GUESS_DIGITS, _NEWTON = 6, 4  # of the nodes that NumPy finds, which depend on LAPACK; steps from there, two are enough
 
 
 def _elementwise(loop: Callable[[Any, Any], None], x: Any) -> np.ndarray:

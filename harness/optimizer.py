@@ -161,9 +161,9 @@ class Optimizer:
     def _take_in(self, x: Vector, curve: Curve) -> None:
         """Observe the end of a training and the prefixes that `curves` names, each once."""
         if self._curves is None or self._rounds is None:
-            raise ValueError("a curve was told, which only an optimizer with `curves` that was started can take in")
+            raise ValueError("this evaluation has a learning curve: set `curves`, and call `start` first")
         points = self._rounds.at(x, curve.rounds)
-        for i in (len(points) - 1, *self._curves.told(curve)):
+        for i in (len(points) - 1, *self._curves.shown_prefixes(curve)):
             if not self._n or not (self._points[: self._n] == points[i]).all(axis=1).any():
                 self._observe(points[i], curve.error[i], curve.cost_s[i], False)
         self._paid.add(points[-1])

@@ -133,7 +133,7 @@ class Problem(ABC):
         return self.candidates(step)
 
     def offer(self, step: int, candidate: int) -> Candidates:
-        """Return, of the points on offer at `step`, the one of that id: what a run chose that is to be repeated.
+        """Return the point of that id among those on offer at `step`; used to repeat a recorded choice.
 
         Raises ValueError where it is not on offer.
         """

@@ -255,7 +255,7 @@ class Checkpointed(WrappedProblem):
             if self._tau is not None:
                 left_s = min(left_s, max(0.0, self._tau - self._spent_s))
             times = f"{self._priced(self._spent_s)} of training, about {self._priced(left_s)} left"
-            over = "\r\x1b[2K" if sys.stderr.isatty() else ""  # a bar, which is drawn anew below
+            over = "\r\x1b[2K" if sys.stderr.isatty() else ""  # a bar, which is drawn again below
             line = f"{self._label}: evaluation {self._done}/{self._of}, best error {self._best:.5g}, {times}"
             print(f"{over}{line}", file=sys.stderr, flush=True)
 

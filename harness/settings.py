@@ -150,19 +150,32 @@ def to_method(
         _check_shipped(name, node.rule)
         used = {p: float(plain[p]) for p in PARAMETERS if p in plain and OmegaConf.is_interpolation(node.rule, p)}
     own_utility = None if utility is None else (utility, _checked(cfg.utility, allowed))
-    nodes, found = node.get(PARTS) or {}, choices or {}
-    own = {
-        group: (str(found[f"{group}@acq.{PARTS}.{group}"]), _component(nodes[group], f"acq.{PARTS}.{group}", allowed))
+    components = _own_components(node.get(PARTS) or {}, choices or {}, allowed)
+    used |= {group: components[group][0] if group in components else "none" for group in changed}
+    label, may_plan = _label(name, used), name not in shipped() or bool(changed)
+    return Method(label if changed else name, label, plain, own_utility, may_plan and _steady(name, made), components)
+
+
+def _own_components(
+    nodes: Mapping[str, Any], choices: Mapping[str, str | None], allowed: Sequence[str]
+) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Return name and configuration of each component that an acquisition brings along, by group."""
+    return {
+        group: (str(choices[f"{group}@acq.{PARTS}.{group}"]), _component(nodes[group], f"acq.{PARTS}.{group}", allowed))
         for group in PARTS_GROUPS
         if nodes.get(group) is not None
     }
-    used |= {group: own[group][0] if group in own else "none" for group in changed}
+
+
+def _label(name: str, used: Mapping[str, Any]) -> str:
+    """Return a method's label: its name, and in brackets the parameters that tell it from others of that name."""
     shown = ",".join(f"{key}={_shown(value)}" for key, value in used.items())
-    steady = (name not in shipped() or bool(changed)) and not flag(
-        f"{name}: plans_ahead", getattr(made, "plans_ahead", True)
-    )
-    label = f"{name}({shown})" if shown else name
-    return Method(label if changed else name, label, plain, own_utility, steady, own)
+    return f"{name}({shown})" if shown else name
+
+
+def _steady(name: str, rule: Any) -> bool:
+    """Return whether a user's rule says that its choices do not depend on the length or budget planned."""
+    return not flag(f"{name}: plans_ahead", getattr(rule, "plans_ahead", True))
 
 
 def rival_method(cfg: DictConfig, allowed: Sequence[str] = ()) -> Method:
@@ -180,13 +193,11 @@ def rival_method(cfg: DictConfig, allowed: Sequence[str] = ()) -> Method:
     plain = _checked(OmegaConf.create(node), allowed)
     releases(plain)
     made = instantiate(plain)
-    shipped: Any = OmegaConf.load(file) if file.is_file() else {}
+    in_file: Any = OmegaConf.load(file) if file.is_file() else {}
     if not is_rival(made):
         raise BadInput(f"optimizer: {plain['_target_']} needs methods `ask` and `tell`, or `observe_and_suggest`")
-    changed = {key: value for key, value in plain.items() if key != "_target_" and value != shipped.get(key)}
-    shown = ",".join(f"{key}={_shown(value)}" for key, value in changed.items())
-    steady = not flag(f"{name}: plans_ahead", getattr(made, "plans_ahead", True))
-    return Method(name, f"{name}({shown})" if shown else name, plain, None, steady)
+    changed = {key: value for key, value in plain.items() if key != "_target_" and value != in_file.get(key)}
+    return Method(name, _label(name, changed), plain, None, _steady(name, made))
 
 
 def _checked(node: DictConfig, allowed: Sequence[str]) -> dict[str, Any]:
@@ -210,10 +221,10 @@ def _checked(node: DictConfig, allowed: Sequence[str]) -> dict[str, Any]:
 
 def _check_shipped(name: str, rule: DictConfig) -> None:
     """Raise BadInput where an acquisition of the project has another rule than its file: its name would be a lie."""
-    shipped = OmegaConf.load(CONFIGS / "acq" / f"{name}.yaml").rule
-    if OmegaConf.to_container(rule, resolve=False) != OmegaConf.to_container(shipped, resolve=False):
-        own = " ".join(f"{p}=" for p in PARAMETERS if p in shipped and OmegaConf.is_interpolation(shipped, p))
-        how = f"is set by {own} alone" if own else "has nothing to set"
+    in_file = OmegaConf.load(CONFIGS / "acq" / f"{name}.yaml").rule
+    if OmegaConf.to_container(rule, resolve=False) != OmegaConf.to_container(in_file, resolve=False):
+        settable = " ".join(f"{p}=" for p in PARAMETERS if p in in_file and OmegaConf.is_interpolation(in_file, p))
+        how = f"is set by {settable} alone" if settable else "has nothing to set"
         raise BadInput(f"acq.rule: {name} {how}; another rule needs a file, and so a name, of its own")
 
 

@@ -121,7 +121,7 @@ class Study:
     cost_statistic: str = EXP_MEAN
     budgets: Mapping[str, float] | None = None  # seconds by problem; tau is then a multiple of them
     fronts: bool = False  # keep the EI-cost fronts of every step beside the traces
-    price_per_hour: float | None = None  # of training: progress of live runs is told in money, too
+    price_per_hour: float | None = None  # of training: progress lines of live runs also show the price
     censored_costs: str = IMPUTED
     error_scale: str = RAW
 

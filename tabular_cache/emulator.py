@@ -248,7 +248,7 @@ def emulator_of(problem: str, folder: Path = TABLES, n_configs: int | None = Non
     content = read_sealed(_kept_at(table_entry(problem, folder)["sha256"], n_configs))
     if content is not None:
         return load(content)
-    table = load_table(problem, folder)  # afresh: the one remembered may be of before a build
+    table = load_table(problem, folder)  # not `read_table`: the one remembered may be older than a build
     emulator = fit(table, first_configs(table, n_configs))
     write_sealed(_kept_at(table.meta["sha256"], n_configs), dump(emulator))
     return emulator

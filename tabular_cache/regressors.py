@@ -1,4 +1,4 @@
-"""Regressors whose last digits do not hang on BLAS: a linear one, and a network fitted by Adam.
+"""Regressors whose last digits do not depend on BLAS: a linear one, and a network fitted by Adam.
 
 scikit-learn's give other weights under another BLAS kernel, and after some passes over the data a network's differ not
 in the last digit only, so that one seed would mean another emulator on every kind of processor.

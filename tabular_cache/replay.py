@@ -113,7 +113,7 @@ class ReplayProblem(Problem):
             rows = np.flatnonzero(self._free)
             distance = _squared_distances(self._table.unit, rows, self._best)
             farthest = np.partition(distance, min(3 * n, len(rows)) - 1)[min(3 * n, len(rows)) - 1]
-            nearest = np.flatnonzero(distance <= farthest)  # not argpartition, whose order hangs on the processor
+            nearest = np.flatnonzero(distance <= farthest)  # not argpartition, whose order depends on the processor
             nearest = nearest[np.argsort(distance[nearest], kind="stable")][: 3 * n]
             self._near, self._near_to = rows[nearest], self._best
             near = self._near

@@ -197,7 +197,7 @@ def train_transfer(training_set: TrainingSet) -> TransferModel:
 
     The cache holds skops files under the training set's digest, sealed with their own; damaged ones are trained again.
     Nothing is unpickled: types other than skops' own and TRUSTED are not loaded, so a regressor of the user's own is
-    trained anew in every process.
+    trained again in every process.
     """
     path = cache_folder("transfer") / f"{training_set.digest}.skops"
     content = read_sealed(path)

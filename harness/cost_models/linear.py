@@ -89,7 +89,7 @@ class LowVariance(CostModel):
         return fit.sigma * np.sqrt(_leverage(fit.center, fit.inverse, fit.n, S))
 
     def forgets(self, n: int) -> bool:
-        """Return True: each fit is made anew."""
+        """Return True: each fit starts from scratch."""
         return True
 
     def _fitted(self) -> "_Fit":

@@ -1,7 +1,7 @@
 """Successive halving with boosting rounds as fidelity: ASHA and Hyperband, one evaluation at a time.
 
-A configuration begins with few rounds; the best share of each rung goes on with eta times as many, trained anew (a
-table holds whole trainings), so that its price is the sum. Rungs: R, R / eta, R / eta^2, ... >= least.
+A configuration begins with few rounds; the best share of each rung goes on with eta times as many, trained from
+scratch (a table holds whole trainings), so that its price is the sum. Rungs: R, R / eta, R / eta^2, ... >= least.
 """
 
 import math

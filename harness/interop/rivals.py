@@ -136,7 +136,7 @@ class OutsideOptimizer(Optimizer):
         return False
 
     def forgets(self, n: int) -> bool:
-        """Return False: what a rival was asked before is its own affair."""
+        """Return False: the inner state of a rival is unknown."""
         return False
 
     def start(self, problem: Problem) -> Problem:

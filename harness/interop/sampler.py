@@ -114,7 +114,7 @@ class CostAwareSampler(BaseSampler):
         self._optimizer(self._made(one, ["0"]), 1)  # wrong settings are found before the first trial
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a copy needs: models are fitted anew there."""
+        """Return what a copy needs: models are fitted again there."""
         return {**self.__dict__, "_parts": {}}
 
     # What Optuna asks.

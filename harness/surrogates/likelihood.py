@@ -1,7 +1,7 @@
 """Log marginal likelihood of a Matern-5/2 Gaussian process, with its gradient, and the linear algebra it stands on.
 
-`Distances` are kept from fit to fit. All is compiled, without BLAS or LAPACK, whose last digits hang on a processor:
-the order of every sum is fixed by the sizes alone, and a number does not depend on its place in a matrix.
+`Distances` are kept from fit to fit. All is compiled, without BLAS or LAPACK, whose last digits depend on the
+processor: the order of every sum is fixed by the sizes alone, and a number does not depend on its place in a matrix.
 
 Notation: n observations z; p length-scales (p = d with ARD, 1 without); q = n (n - 1) / 2 pairs i > j;
 theta = (log l_1 .. log l_p, log s2, log v): length-scales, signal variance, noise variance;

@@ -206,7 +206,7 @@ def _widened(mean, explained, mean_error, signal, added, mu, scale):  # type: ig
 # an optimizer has made late lie close together, so that half of all, so chosen, explain far more than the first half:
 # what passes a rough screening is a third.
 
-_REFRESH = 8  # observations after which the choice is made anew
+_REFRESH = 8  # observations after which the choice is made again
 
 
 class InducingSubset:

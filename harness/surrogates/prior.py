@@ -33,7 +33,7 @@ class PriorGaussianProcess(Surrogate):
     S: sums over the n observations of products of deviations from their means, s: the standard deviations. So b is the
     slope of the observed errors on the prior mean m, as if n0 = `strength` observations had been seen beside them
     whose correlation with m is r0 = `correlation`: with no observation that agrees, b falls to 0 as n0 / (n + n0), and
-    what is left is the Gaussian process alone. From `steady_from` observations on, b is found anew only when n has
+    what is left is the Gaussian process alone. From `steady_from` observations on, b is found again only when n has
     grown `growth`-fold. Utilities see the posterior of y.
     Source: a mean function as in Rasmussen and Williams 2006, section 2.7; the slope is a ridge regression.
     """
@@ -70,7 +70,7 @@ class PriorGaussianProcess(Surrogate):
         self._inner.draw_for(seed, problem)
 
     def forgets(self, n: int) -> bool:
-        """Return whether fits to `n` observations or more do not hang on earlier ones: slopes beyond n may."""
+        """Return whether fits to `n` observations or more do not depend on earlier ones: slopes beyond n may."""
         return n <= self._steady_from and self._inner.forgets(n)
 
     def fit(self, X: Points, y: Vector) -> Posterior:

@@ -43,18 +43,18 @@ def curve_of(table: Table, row: int) -> np.ndarray:
     return np.flatnonzero((table["config"] == table["config"][row]) & (table.native[:, 0] <= table.native[row, 0]))
 
 
-def test_the_prefixes_told_are_the_nearest_by_ratio_and_the_best() -> None:
+def test_the_prefixes_shown_are_the_nearest_by_ratio_and_the_best() -> None:
     rounds = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 60)
     error = [0.5] * 12
     error[7] = 0.1
     curve = Curve(rounds, tuple(error), tuple(error), tuple(float(r) for r in rounds))
     assert curve.best == 7
-    told = LearningCurves((2, 6, 20)).told(curve)
+    shown = LearningCurves((2, 6, 20)).shown_prefixes(curve)
     log = np.log(rounds)
     nearest = {int(np.abs(log - np.log(60 / d)).argmin()) for d in (2, 6, 20)}
-    assert told == sorted(nearest | {7})
+    assert shown == sorted(nearest | {7})
     alone = Curve((1,), (0.5,), (0.5,), (1.0,))
-    assert LearningCurves().told(alone) == []
+    assert LearningCurves().shown_prefixes(alone) == []
 
 
 def test_a_replayed_evaluation_counts_with_its_best_prefix_and_costs_the_whole(table: Table) -> None:
