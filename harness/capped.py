@@ -128,6 +128,7 @@ class CappedOptimizer:
         """Return the candidate of highest EI, ties to the first, and its log EI."""
         y, bound = log(np.array(self._seconds)) / math.log(10.0), np.array(self._bound)
         kappa_max = math.log10(self._kappa_max_s) if self._kappa_max_s < math.inf else math.inf
+        y = np.minimum(y, kappa_max)  # the two logarithms can differ in the last digit
         mean, sd = self._model.fit(np.array(self._X), y, bound, kappa_max).posterior.mean_sd(C)
         best = y.min() if bound.all() else y[~bound].min()
         value = log_ei(best - mean, sd)

@@ -135,6 +135,8 @@ class Paid:
 
         log_cost: log c; predict: log cost of points, by the same model, so that its errors in level cancel.
         """
+        if not self._longest:
+            return log_cost
         paid = np.array(list(self._longest.values()))
         keys = point_keys(self._rounds.configuration(paid))
         order = np.argsort(keys, kind="stable")

@@ -195,7 +195,8 @@ class Optimizer:
         cost_models.fit_with_bounds(self._cost_model, X, cost_s, stopped > 0, self._treatment)
         fitted = clock_s()
         self._asked = FittedData(X, y, posterior), np.array(self._charged)
-        index, context, mean_log_cost = self._context(candidates, *self._asked)
+        screen = self._stopping is None or self._stopping.asks_front_of(self._utility)
+        index, context, mean_log_cost = self._context(candidates, *self._asked, screen=screen)
         log_value = _one_each(self._utility, "log_value", self._utility.log_value(context), len(index))
         score = _one_each(self._rule, "score", self._rule.score(log_value, context.log_cost, context), len(index))
         i = choose(score, log_value, context.log_cost)
@@ -277,7 +278,7 @@ class Optimizer:
         self, C: CandidatePoints, history: FittedData, cost_s: Float[np.ndarray, " e"], screen: bool = True
     ) -> tuple[Indices, StepContext, Float[np.ndarray, " k"]]:
         """Return the candidates that the choice can fall on, their context, and their mean log cost."""
-        posterior = history.posterior
+        posterior, C = history.posterior, C[:]  # a view of this look alone: a caller may fill the same array again
         mean_log_cost, log_cost_sd = self._cost_model.predict(C)
         _check_costs(self._cost_model, mean_log_cost, log_cost_sd, len(C))
         if self._curves is not None and self._curves.continues:

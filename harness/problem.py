@@ -108,8 +108,8 @@ class Problem(ABC):
     """A minimisation problem with costs, for one run: the seam for a problem of the user's own.
 
     Attributes: name; space; about, None if unknown; costs_known, whether `true_cost_s` answers; anywhere, whether
-    `place` does; rounds, the parameter of the space that `evaluate_with_curve` shows the smaller values of, None if it
-    does not; stoppable, whether it stops and continues trainings.
+    `place` does; snaps, whether `nearest` does; rounds, the parameter of the space that `evaluate_with_curve` shows
+    the smaller values of, None if it does not; stoppable, whether it stops and continues trainings.
     """
 
     name: str
@@ -117,6 +117,7 @@ class Problem(ABC):
     about: About | None = None
     costs_known = False
     anywhere = False
+    snaps = False
     rounds: str | None = None
     stoppable = False
 
@@ -185,7 +186,7 @@ class WrappedProblem(Problem):
         self._problem = problem
         self.name, self.space = problem.name, problem.space
         self.about, self.costs_known, self.anywhere = problem.about, problem.costs_known, problem.anywhere
-        self.rounds, self.stoppable = problem.rounds, problem.stoppable
+        self.snaps, self.rounds, self.stoppable = problem.snaps or problem.anywhere, problem.rounds, problem.stoppable
 
     def initial(self, n: int) -> Candidates:
         """Return the problem's initial design."""
@@ -198,6 +199,10 @@ class WrappedProblem(Problem):
     def all_candidates(self, step: int) -> Candidates:
         """Return the problem's candidates, all of them."""
         return self._problem.all_candidates(step)
+
+    def offer(self, step: int, candidate: int) -> Candidates:
+        """Return the problem's point of that id."""
+        return self._problem.offer(step, candidate)
 
     def evaluate(self, candidate: int) -> Evaluation:
         """Return the problem's answer."""

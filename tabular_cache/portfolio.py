@@ -91,7 +91,7 @@ def _shared(
 def _measured(problem: str, sha256: str, folder: Path) -> tuple[dict[bytes, int], np.ndarray, np.ndarray]:
     """Return places of the measured rows by the bytes of their points, their regret and their cost in seconds."""
     table = load_unchanged(problem, sha256, folder)
-    measured = np.flatnonzero(table.measured)
+    measured = np.flatnonzero(table.measured & np.isfinite(table["val_error"]))
     regret = np.minimum(exp(log_regret(table["val_error"][measured].astype(np.float64))), _WORST)
     keys = {point.tobytes(): i for i, point in enumerate(np.ascontiguousarray(table.unit[measured]))}
     return keys, regret, table["scaled_s"][measured].astype(np.float64)

@@ -31,7 +31,7 @@ class ReplayProblem(Problem):
     """
 
     space = XGBOOST_SPACE
-    costs_known = True
+    costs_known = snaps = True
     rounds, stoppable = "n_estimators", True
 
     def __init__(
@@ -65,8 +65,10 @@ class ReplayProblem(Problem):
         return Candidates(ids, self._table.unit.take(ids, axis=0))
 
     def nearest(self, unit: Float[np.ndarray, "k d"]) -> Candidates:
-        """Return for each point the nearest unevaluated row, each once; ties go to the lower row."""
-        rows, ids = np.flatnonzero(self._free), np.empty(len(unit), np.intp)
+        """Return for each point the nearest unevaluated row, each once, while there are some; ties: the lower row."""
+        rows = np.flatnonzero(self._free)
+        unit = unit[: len(rows)]
+        ids = np.empty(len(unit), np.intp)
         for i, point in enumerate(unit):
             gaps = np.square(self._table.unit[rows] - point).sum(axis=1)
             gaps[np.isin(rows, ids[:i])] = np.inf

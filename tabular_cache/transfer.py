@@ -91,7 +91,8 @@ def training_rows(
 ) -> Float[np.ndarray, "rows 8"]:
     """Return unit-cube coordinates and the target of `rows` measured rows, drawn from (problem, seed).
 
-    target: LOG_COST, of `scaled_s`, or LOG_REGRET, `log_regret` of the validation errors of all measured rows.
+    target: LOG_COST, of `scaled_s`, or LOG_REGRET, `log_regret` of the validation errors of all measured
+    rows that have one.
 
     Drawn without replacement; a table of fewer rows gives all of them, then again from the first one drawn, so that
     every problem weighs the same. Remembered, since reading all tables takes seconds. Raises BadInput for a
@@ -103,6 +104,7 @@ def training_rows(
         if target == LOG_COST:
             value = log_costs(table["scaled_s"][measured])
         else:
+            measured = measured[np.isfinite(table["val_error"][measured])]
             value = log_regret(table["val_error"][measured].astype(np.float64))
     except BadInput as error:
         raise BadInput(f"the table of {problem}: {error} of those measured") from None

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from harness.acquisitions import StepContext
+from harness.acquisitions import StepContext, Utility
 from harness.acquisitions.cost_rules import per_cost
-from harness.acquisitions.ei import log_ei
+from harness.acquisitions.ei import ExpectedImprovement, log_ei
 from harness.errors import flag, positive
 from harness.surrogates.gp import standardise
 
@@ -22,6 +22,13 @@ class Price:
 
     def __init__(self, price: float = 1e-3, relative: bool = True) -> None:
         self._price, self._relative = positive("stopping.price", price), flag("stopping.relative", relative)
+
+    def asks_front_of(self, utility: Utility) -> bool:
+        """Return whether the highest EI per cost is on the utility's front, which it is of EI without a jitter.
+
+        Else all candidates have to be looked at.
+        """
+        return type(utility) is ExpectedImprovement and utility.incumbent == "observed" and utility.jitter == 0.0
 
     def stops(self, context: StepContext) -> bool:
         """Return whether the run is to end; raises ValueError for a context without a history."""

@@ -86,7 +86,8 @@ class Rival:
     def tell(self, x: Float[np.ndarray, " d"], error: float, cost_s: float) -> None:
         """Take an evaluation: the point that was evaluated, its error, finite, and its cost in seconds.
 
-        An evaluation that failed has the worst error so far.
+        An evaluation that failed has the worst error so far. Where nothing has succeeded yet it waits for the first
+        error, so that it may come after other points were asked for.
         """
         raise NotImplementedError
 
@@ -144,7 +145,9 @@ class OutsideOptimizer(Optimizer):
         words = seed_sequence(self._seed, "rival", self._name, problem.name).generate_state(1)
         if start := getattr(self._rival, "start", None):
             start(Run(problem.space, int(words[0] >> 1), *self._plan))
-        own = None if self._suggests else problem.place if problem.anywhere else getattr(problem, "nearest", None)
+        own = None
+        if not self._suggests and (problem.anywhere or problem.snaps):
+            own = problem.place if problem.anywhere else problem.nearest
         self._placed = own is not None
         return problem if own is None else _Placing(problem, self, own)
 

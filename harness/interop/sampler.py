@@ -2,8 +2,9 @@
 
     study = optuna.create_study(sampler=CostAwareSampler(acq="cei", lam=0.1))
 
-Every suggestion is made from the trials in the storage and from streams named by the trial's number. So workers need
-share nothing but the storage, and a study that was killed goes on where it was.
+Every suggestion is made from the trials in the storage and from streams named by the trial's number, so that workers
+need share nothing but the storage, and a study that was killed goes on from all of its trials. Within a process, models
+are fitted from where their last fits ended: after a restart suggestions can be others than without one.
 """
 
 import copy
@@ -264,7 +265,7 @@ class CostAwareSampler(BaseSampler):
     # The optimizer's parts: kept, since fits go on from the last one and a utility may have a state.
 
     def _parts_of(self, study: Study, encoding: Encoding) -> tuple[Surrogate, CostModel, Utility, CostRule]:
-        key = study.study_name, tuple(encoding.distributions.items())
+        key = study._storage, study.study_name, tuple(encoding.distributions.items())
         if key not in self._parts:
             surrogate, cost_model, utility, rule = self._made(encoding.space, self._features(encoding))
             prior = EarlierStudies(encoding, self._earlier)

@@ -137,7 +137,7 @@ class Surrogate(Component, ProblemAware):
     joint: whether its posteriors make joint predictions.
     """
 
-    joint: ClassVar[bool] = False
+    joint: bool = False
 
     @abstractmethod
     def fit(self, X: Points, y: Vector) -> Posterior:

@@ -2,7 +2,7 @@
 
 import math
 from functools import cache
-from typing import ClassVar, no_type_check
+from typing import no_type_check
 
 import numpy as np
 
@@ -43,7 +43,7 @@ class GaussianProcess(Surrogate):
     longest.
     """
 
-    joint: ClassVar[bool] = True
+    joint = True
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ def observations(X: Points, y: Vector) -> tuple[Points, Vector]:
 
 
 def standardise(y: Vector) -> tuple[Vector, tuple[float, float]]:
-    """Return z = (y - mean) / sd and (mean, sd), without overflow; for constant y z = 0 and sd = 1."""
+    """Return z = (y - mean) / sd and (mean, sd); for constant y z = 0 and sd = 1. The sum of y must be finite."""
     z = np.empty(len(y))
     return z, _standardise(np.asarray(y, np.float64), z)
 

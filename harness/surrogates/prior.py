@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -38,8 +37,6 @@ class PriorGaussianProcess(Surrogate):
     Source: a mean function as in Rasmussen and Williams 2006, section 2.7; the slope is a ridge regression.
     """
 
-    joint: ClassVar[bool] = True
-
     def __init__(
         self,
         prior: PriorMean,
@@ -54,6 +51,7 @@ class PriorGaussianProcess(Surrogate):
         self._correlation = number("correlation", correlation, "a number in [0, 1]", 0.0, 1.0)
         self._steady_from = number("steady_from", steady_from, "a number >= 1", 1.0)
         self._growth = number("growth", growth, "a number >= 1", 1.0)
+        self.joint = self._inner.joint
         self._slope, self._found_at = 0.0, 0
 
     def start(self, problem: Problem) -> None:
