@@ -54,10 +54,10 @@ def anytime(
     Regret, and which data sets are flat, come of the shipped tables, where these are what was replayed; otherwise the
     rows that need them are missing. judge, mixed: as in `tradeoff`. Raises BadInput without runs of EI.
     """
-    from analysis.equal_cost import BUDGETS, at_equal_cost, compare
+    from analysis.equal_cost import BUDGETS, at_equal_cost, pair_runs
     from analysis.traces import collect
 
-    runs = compare(collect(traces, judge=judge, mixed=mixed))
+    runs = pair_runs(collect(traces, judge=judge, mixed=mixed))
     return at_equal_cost(runs, BUDGETS if budgets is None else budgets)
 
 

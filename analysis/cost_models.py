@@ -45,7 +45,7 @@ NAMES = {
     "gp_lv": "GP on LV-3's residuals",
     "hybrid": "hybrid",
 }
-REFERENCE = "lv3"
+REFERENCE_COST_MODEL = "lv3"
 COVERAGE = ("cover50", "cover80", "cover95")
 CURVES = ["cost_model", "value", "low", "high", "cells", "problems", "n"]  # columns of `learning_curves`
 COMMAND = "python -m tabular_cache costs"
@@ -124,7 +124,7 @@ def learning_curves(costs: pd.DataFrame, column: str = "rmse") -> pd.DataFrame:
         wide = paired(costs, n, column)
         if wide.empty:
             continue
-        found = bootstrap_beside(wide, wide[REFERENCE]) if REFERENCE in wide else bootstrap(wide)
+        found = bootstrap_beside(wide, wide[REFERENCE_COST_MODEL]) if REFERENCE_COST_MODEL in wide else bootstrap(wide)
         found = found.rename(columns={"n": "cells"}).rename_axis("cost_model").reset_index()
         found.insert(5, "problems", len(wide.index.to_frame()[PROBLEM].drop_duplicates()))
         rows.append(found.assign(n=int(n)))
@@ -217,7 +217,7 @@ def compare_cost_models(frame: pd.DataFrame, judge: Judge = "validation", mixed:
     names, few = _models_with_runs_enough(of_alpha)
     require(frame, EI, "F9")
     ei = frame[counted & (frame["acq"] == EI).to_numpy()]
-    ei = ei.sort_values("cost_model", key=lambda m: m != REFERENCE, kind="stable")
+    ei = ei.sort_values("cost_model", key=lambda m: m != REFERENCE_COST_MODEL, kind="stable")
     ei = ei.drop_duplicates([*CELL, "step", "iterations", "tau"])
     traces, each = {}, np.zeros(len(ei), int)
     for name in names:

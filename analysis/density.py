@@ -154,7 +154,7 @@ def method_effects(
     return {name: {effect: frame.loc[shared] for effect, frame in frames.items()} for name, frames in tables.items()}
 
 
-def compare(found: Effects, reference: str = LIVE) -> pd.DataFrame:
+def effects_table(found: Effects, reference: str = LIVE) -> pd.DataFrame:
     """Return one row per setting, effect and method: mean with interval, and the same of its difference to live's."""
     rows = []
     for name, frames in found.items():
@@ -223,7 +223,7 @@ def draw_density(folder: Path, out_dir: Path) -> Drawn:
     """Draw the comparison of the settings in `folder` (see `analysis.density`); writes its tables beside it."""
     traces = settings(folder)
     found = method_effects(traces, confirmed=confirmed(folder, traces))
-    numbers, agreement = compare(found), sign_agreement(found)
+    numbers, agreement = effects_table(found), sign_agreement(found)
     cells = pd.MultiIndex.from_frame(found[LIVE]["saved"].index.to_frame(index=False)[CELL])
     shares = {name: exhausted(folder, name, t, cells) for name, t in traces.items() if name != LIVE}
     agreement["exhausted"] = agreement["setting"].map(shares)
@@ -302,7 +302,7 @@ def _caption(found: Effects, agreement: pd.DataFrame) -> str:
 # A folder holds one folder of records per engine: `fast` (the default, the reference) and others of any name, such
 # as `fit-gpyopt` and `gpyopt`. Everything is paired by problem and seed.
 
-REFERENCE = "fast"
+REFERENCE_ENGINE = "fast"
 _MEASURES = {"final_error": "final error", "total_cost_s": "total cost"}
 
 
@@ -314,12 +314,12 @@ def ratios(traces: Mapping[str, Traces]) -> pd.DataFrame:
     """
     tables = {name: finals(t).set_index([*CELL, "method"]) for name, t in traces.items()}
     rows = []
-    for name, measure in ((name, measure) for name in tables if name != REFERENCE for measure in _MEASURES):
-        both = pd.concat([tables[name][measure], tables[REFERENCE][measure]], axis=1, keys=["own", "reference"])
+    for name, measure in ((name, measure) for name in tables if name != REFERENCE_ENGINE for measure in _MEASURES):
+        both = pd.concat([tables[name][measure], tables[REFERENCE_ENGINE][measure]], axis=1, keys=["own", "reference"])
         both = both[(both > 0).all(axis=1)].dropna()
         if both.empty:
             what = f"no problem, seed and method with a {_MEASURES[measure]} under both"
-            raise BadInput(f"{name} and {REFERENCE}: {what}")
+            raise BadInput(f"{name} and {REFERENCE_ENGINE}: {what}")
         logs = (np.log(both["own"]) - np.log(both["reference"])).unstack("method")
         part = bootstrap(logs.reindex(columns=[m for m in ordered(traces[name].runs) if m in logs]))
         part[["value", "low", "high"]] = 100 * np.expm1(part[["value", "low", "high"]])
@@ -329,11 +329,11 @@ def ratios(traces: Mapping[str, Traces]) -> pd.DataFrame:
 
 def engines_page(folder: Path, out_dir: Path) -> Path:
     """Write `engines.md` with its tables; raises BadInput without the reference or without another engine."""
-    traces = settings(folder, REFERENCE)
+    traces = settings(folder, REFERENCE_ENGINE)
     if len(traces) < 2:
-        raise BadInput(f"{folder} holds only {REFERENCE!r}: there is no engine to compare with it")
-    found = method_effects(traces, REFERENCE)
-    cells = found[REFERENCE]["saved"].index.to_frame(index=False)
+        raise BadInput(f"{folder} holds only {REFERENCE_ENGINE!r}: there is no engine to compare with it")
+    found = method_effects(traces, REFERENCE_ENGINE)
+    cells = found[REFERENCE_ENGINE]["saved"].index.to_frame(index=False)
     steps = " and ".join(str(n) for n in sorted({int(n) for t in traces.values() for n in t.runs["iterations"]}))
     heading = f"# Engines\n\nRuns of {steps} evaluations, paired by problem and seed. {intervals(cells)}"
     path = out_dir / "engines.md"
@@ -349,7 +349,7 @@ def _ratio_table(found: pd.DataFrame) -> str:
         row = {"engine": engine, "method": method}
         for measure, title in _MEASURES.items():
             value, low, high = cells.loc[[measure], ["value", "low", "high"]].to_numpy(float)[0].tolist()
-            row[f"{title}, % above `{REFERENCE}`"] = format_interval(value, low, high, 2)
+            row[f"{title}, % above `{REFERENCE_ENGINE}`"] = format_interval(value, low, high, 2)
         rows.append({**row, "pairs": int(cells["n"].min())})
     return (
         "## The same method under another engine\n\nGeometric means of paired ratios, over the problems and seeds that "
@@ -358,8 +358,8 @@ def _ratio_table(found: pd.DataFrame) -> str:
 
 
 def _effect_tables(found: Effects, cells: pd.DataFrame) -> list[str]:
-    numbers = compare(found, REFERENCE).sort_values("method", kind="stable")
-    off = f"difference from `{REFERENCE}`"
+    numbers = effects_table(found, REFERENCE_ENGINE).sort_values("method", kind="stable")
+    off = f"difference from `{REFERENCE_ENGINE}`"
     problems = plural(len(cells[PROBLEM].drop_duplicates()), "problem")
     over = f"over the {problems} and {plural(len(cells), 'problem-seed pair')} that every engine was run on"
     parts = [f"## What each engine says of the methods\n\nAgainst EI under the same engine, {over}."]
@@ -368,6 +368,6 @@ def _effect_tables(found: Effects, cells: pd.DataFrame) -> list[str]:
         shown = rows[["method", "setting"]].rename(columns={"setting": "engine"})
         shown[title] = [format_interval(*v) for v in rows[["value", "low", "high"]].to_numpy(float)]
         shown[off] = [format_interval(*v) for v in rows[["off_value", "off_low", "off_high"]].to_numpy(float)]
-        shown.loc[shown["engine"] == REFERENCE, off] = "-"
+        shown.loc[shown["engine"] == REFERENCE_ENGINE, off] = "-"
         parts.append(f"### {title}\n\n{markdown_table(shown)}")
     return parts

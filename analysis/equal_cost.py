@@ -118,9 +118,10 @@ class EqualCost:
         return at_step(self.traces.incumbent[rows], done), done, total < budget_s
 
 
-def compare(traces: Traces, ends: pd.DataFrame | str | None = None) -> EqualCost:
-    """Return the runs to compare; ends: `gains`, or why there are none; None: of the shipped tables, where they serve.
+def pair_runs(traces: Traces, ends: pd.DataFrame | str | None = None) -> EqualCost:
+    """Return the runs whose errors at equal cost are compared, one of every method in each problem and seed.
 
+    ends: `gains`, or why there are none; None: of the shipped tables, where they serve.
     Of a method that does not plan the longest run counts, of one that plans that planned for N evaluations
     (`selection.horizon`) and no budget. Raises BadInput without runs of EI, and where no cell is left.
     """

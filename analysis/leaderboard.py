@@ -15,7 +15,7 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 
 from analysis.captions import footnote, format_intervals, format_number, markdown_table, plural, scope, sentence
-from analysis.equal_cost import BUDGETS, EqualCost, compare
+from analysis.equal_cost import BUDGETS, EqualCost, pair_runs
 from analysis.figures.critical_difference import LEVEL, Critical, ahead, critical, diagram
 from analysis.plotting import Drawn, colour_of, new_figure, save, style
 from analysis.selection import LEAST_SPENT, left_aside
@@ -107,7 +107,7 @@ def tracks(
             continue
         try:
             traces = collect(frame, {**wanted, "evaluator": evaluator}, judge, mixed)
-            found[track] = compare(traces, "not asked for")
+            found[track] = pair_runs(traces, "not asked for")
         except BadInput as error:
             why[track] = str(error)
     if not found:

@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from scipy import stats
 
 from analysis.captions import markdown_table, plural, sentence
-from analysis.equal_cost import EI_N, EqualCost, compare
+from analysis.equal_cost import EI_N, EqualCost, pair_runs
 from analysis.leaderboard import milliseconds, own_time
 from analysis.plotting import BLACK, BLUE, ORANGE, SKY, Drawn, colour_of, new_figure, save, style
 from analysis.statistics import group_means, holm, over_datasets
@@ -74,7 +74,7 @@ def halves(
         part = frame[frame["dataset"].isin(datasets)]
         if part.empty:
             continue
-        runs = compare(collect(part, wanted, judge, mixed), "not asked for")
+        runs = pair_runs(collect(part, wanted, judge, mixed), "not asked for")
         require(runs.traces.runs, METHOD, "the registered test")
         if METHOD not in runs.methods:
             raise BadInput(

@@ -25,7 +25,7 @@ from analysis.claims.verdicts import (
     others,
     too_few,
 )
-from analysis.cost_models import REFERENCE, comparable, compare_cost_models
+from analysis.cost_models import REFERENCE_COST_MODEL, comparable, compare_cost_models
 from analysis.statistics import Estimate, mean, median, of_means
 from analysis.traces import CELL, EI, STUDY_ITERATIONS, ordered
 from datasets.errors import BadInput
@@ -41,8 +41,8 @@ TRANSFERRED = "transfer_"
 def _costs(evidence: Evidence) -> pd.DataFrame:
     if evidence.costs is None:
         raise Missing("no records of cost models: run `python -m tabular_cache costs`")
-    if REFERENCE not in evidence.costs["cost_model"].unique():
-        raise Missing(f"the records of cost models hold no {REFERENCE}")
+    if REFERENCE_COST_MODEL not in evidence.costs["cost_model"].unique():
+        raise Missing(f"the records of cost models hold no {REFERENCE_COST_MODEL}")
     return evidence.costs
 
 
@@ -70,7 +70,7 @@ class _Gap(NamedTuple):
 def _gap(costs: pd.DataFrame, model: str, name: str, estimate: Callable[[pd.Series], Estimate]) -> _Gap:
     if model not in costs["cost_model"].unique():
         raise Missing(f"no records of the {name}")
-    gap = (_wide(costs, REFERENCE) - _wide(costs, model)).dropna(axis=1, how="all")
+    gap = (_wide(costs, REFERENCE_COST_MODEL) - _wide(costs, model)).dropna(axis=1, how="all")
     few, many = [n for n in _sizes(gap) if n <= FEW], max(_sizes(gap), default=0)
     if not few or many < MANY:
         raise Missing(f"the {name} needs records from {FEW} evaluations or fewer and from {MANY} or more")
@@ -137,7 +137,7 @@ def claim_10(evidence: Evidence) -> Finding:
     if not transferred:
         raise Missing("no records of transferred cost models: `python -m tabular_cache costs` with transfer_* models")
     own, few = comparable(costs[costs["cost_model"].isin(transferred)])
-    online = _wide(costs, REFERENCE)
+    online = _wide(costs, REFERENCE_COST_MODEL)
     fixed = pd.DataFrame({m: _wide(own, m).iloc[:, 0] for m in transferred if m not in few})
     decisive = [n for n in _sizes(online) if n <= ENOUGH]
     common = online[decisive].dropna().index.intersection(fixed.dropna().index)  # tables long enough to decide

@@ -22,7 +22,7 @@ from analysis.equal_cost import (
     WHOLE,
     EqualCost,
     at_equal_cost,
-    compare,
+    pair_runs,
 )
 from analysis.plotting import Drawn, colour_of, drawn_from, new_figure, save, style
 from analysis.selection import LEAST_SPENT, left_aside
@@ -39,8 +39,8 @@ STATISTICS = (MEAN, HELD_OUT, NOT_FLAT, MEDIAN)
 
 @drawn_from("traces", "errors at equal cost, against EI stopped early")
 def anytime(traces: Traces, out_dir: Path) -> Drawn:
-    """Draw the figure `anytime`; raises BadInput without runs of EI (`analysis.equal_cost.compare`)."""
-    runs = compare(traces)
+    """Draw the figure `anytime`; raises BadInput without runs of EI (`analysis.equal_cost.pair_runs`)."""
+    runs = pair_runs(traces)
     numbers = at_equal_cost(runs, sorted({*BUDGETS, *np.arange(_STEP, 100 + _STEP, _STEP)}))
     measures = list(runs.measures())
     caption = caption_of(runs, numbers)

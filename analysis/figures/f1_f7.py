@@ -61,7 +61,7 @@ def place(points: pd.DataFrame, top: float, prefix: str = "") -> pd.DataFrame:
     return points.assign(x=x, y=y).sort_values(["x", "y"])
 
 
-def finish(axes: Axes, key: tuple[Hashable, ...]) -> None:
+def _label_front(axes: Axes, key: tuple[Hashable, ...]) -> None:
     """Name and scale the axes of a panel; key: its data set and iteration."""
     axes.set_xscale("log")
     axes.margins(x=0.09, y=0.16)
@@ -103,7 +103,7 @@ def f1(fronts: pd.DataFrame, out_dir: Path) -> Drawn:
         labels = []
         for axes, (key, points) in zip(grid.ravel(), panels, strict=False):
             labels.append(_panel_f1(axes, points))
-            finish(axes, key)
+            _label_front(axes, key)
         for axes in grid.ravel()[len(panels) :]:
             axes.set_visible(False)
         for axes in grid[:, 0]:
@@ -171,7 +171,7 @@ def f7(fronts: pd.DataFrame, out_dir: Path) -> Drawn:
             for what, look, colour in ((_NOW, "-", BLUE), (_STAYS, "o", GREEN), (_GONE, "x", RED)):
                 part = points[points["what"] == what]
                 axes.plot(part["x"], part["y"], look, color=colour, linewidth=1.0, markersize=4.5, label=what)
-            finish(axes, key)
+            _label_front(axes, key)
         grid[0].set_ylabel("EI (highest at t = 1)")
         plots.legend(*grid[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
         return save(figure, "f7", caption, numbers, out_dir)

@@ -159,7 +159,7 @@ def limit_axes(axes: Axes, rows: pd.DataFrame) -> None:
         axis.set_view_interval(low - 0.06 * (high - low), high + 0.06 * (high - low), ignore=True)
 
 
-def finish(axes: Axes, n: int) -> None:
+def label_tradeoff(axes: Axes, n: int) -> None:
     """Name the axes and draw the lines through EI's own point."""
     axes.axhline(100, color="0.6", linewidth=0.8, zorder=0)
     axes.axvline(100, color="0.6", linewidth=0.8, zorder=0)
@@ -199,7 +199,7 @@ def f3(traces: Traces, out_dir: Path) -> Drawn:
             labels += label_points(axes, shown, "alpha", FAMILY_COLOURS["EI^alpha"])
         limit_axes(axes, numbers[~numbers["acq"].isin(_CURVES)])
         labels += _plot_rivals(axes, numbers)
-        finish(axes, n)
+        label_tradeoff(axes, n)
         axes.set_title("EI$^\\alpha$: cost saved against error lost (numbers: $\\alpha$)", fontsize=10)
         plots.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
         place_labels(axes, labels)
@@ -330,7 +330,7 @@ def _draw_tradeoffs(axes: Axes, numbers: pd.DataFrame, n: int, statistic: str) -
     drawn = numbers[(numbers["statistic"] == statistic) & ~numbers["acq"].isin(_CURVES)]
     limit_axes(axes, drawn if statistic == "mean" else drawn[drawn[["alpha", "lam"]].notna().any(axis=1)])
     labels += _plot_rivals(axes, numbers, (EI_STOPPED,)) if statistic == "mean" else []
-    finish(axes, n)
+    label_tradeoff(axes, n)
     axes.set_title(f"{statistic}s (numbers: $\\lambda$ of CEI, $\\alpha$)", fontsize=10)
     return labels
 

@@ -13,17 +13,17 @@ from analysis.captions import footnote, format_intervals, intervals, markdown_ta
 from analysis.plotting import Drawn, new_figure, save, style, write_csv
 from analysis.traces import CELL, short
 from analysis.utilities import (
-    REFERENCE,
+    REFERENCE_METHOD,
     Complete,
     Runs,
-    at_horizon,
     complete,
     ended_before,
     of_other_budgets,
     rank_means,
-    ranks,
     relative,
     undefined,
+    utilities_at_horizon,
+    utility_ranks,
     with_deadlines,
 )
 from datasets.errors import BadInput
@@ -39,16 +39,16 @@ Looks = dict[str, tuple[str, str]]
 
 def draw_utilities(runs: Runs, out_dir: Path) -> Drawn:
     """Draw the figure `utilities`; raises BadInput where the runs do not suffice (`utilities.complete`)."""
-    whole, n, _ = at_horizon(runs)
+    whole, n, _ = utilities_at_horizon(runs)
     found = complete(whole)
     methods = found.runs.table.drop_duplicates("label").set_index("label").loc[found.labels, ["utility", "rule"]]
-    numbers = pd.concat([relative(found), ranks(found)], ignore_index=True).merge(methods, on="label")
+    numbers = pd.concat([relative(found), utility_ranks(found)], ignore_index=True).merge(methods, on="label")
     cells, gone = _cells(found), ", ".join(sorted(found.missing))
     caption = sentence(
         f"Utilities (colour) under cost rules (marker). Left: training cost and best error after {n} evaluations, in",
-        f"percent of EI's ({REFERENCE}) on the same problem and seed. Middle: the same with the optimizer's own time",
-        "added to the training's, on the host that made the records. Right: mean rank of the best error at the end",
-        "(filled), and within EI's training and thinking time, thinking counted (hollow). Means over",
+        f"percent of EI's ({REFERENCE_METHOD}) on the same problem and seed. Middle: the same with the optimizer's own",
+        "time added to the training's, on the host that made the records. Right: mean rank of the best error at the",
+        "end (filled), and within EI's training and thinking time, thinking counted (hollow). Means over",
         f"{scope(cells, found.runs.evaluator)}, {len(found.labels)} methods, {len(cells)} cells that have them all.",
         "Thin lines join a utility's cost rules.",
         f"Left out, with fewer cells: {gone}." if gone else "",
@@ -134,9 +134,9 @@ def tables(runs: Runs, budgets: pd.Series | None = None) -> tuple[list[tuple[str
     parts: list[tuple[str, list[str]]] = []
     numbers: list[pd.DataFrame] = []
     try:
-        whole, n, short = at_horizon(runs)
+        whole, n, short = utilities_at_horizon(runs)
         found = complete(whole)
-        front, ranked = relative(found), ranks(found)
+        front, ranked = relative(found), utility_ranks(found)
         numbers += [front.assign(part="relative"), ranked.assign(part="ranks")]
         lead = _scope(found, f"after {n} evaluations")
         lead += undefined(whole, deadline=False)
@@ -229,7 +229,7 @@ def _best_first(numbers: pd.DataFrame) -> pd.DataFrame:
 def _off(numbers: pd.DataFrame) -> list[str]:
     """Return the differences to the reference's ranks in the order of the rows; the reference itself has none."""
     shown = format_intervals(numbers[["off_value", "off_low", "off_high"]])
-    return ["" if name == REFERENCE else text for name, text in zip(numbers["label"], shown, strict=True)]
+    return ["" if name == REFERENCE_METHOD else text for name, text in zip(numbers["label"], shown, strict=True)]
 
 
 def _deadline_table(found: Complete, numbers: pd.DataFrame) -> str:

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.captions import format_intervals, markdown_table, scope
-from analysis.cost_models import NAMES, REFERENCE, read_if_there
-from analysis.equal_cost import ERROR, MEAN, WHOLE, at_equal_cost, compare
+from analysis.cost_models import NAMES, REFERENCE_COST_MODEL, read_if_there
+from analysis.equal_cost import ERROR, MEAN, WHOLE, at_equal_cost, pair_runs
 from analysis.figures import all_figures
 from analysis.figures.one_run import HOW, NAMED, draw_run, one_run, steps
 from analysis.plotting import Drawn
@@ -67,7 +67,7 @@ def differences(traces: Traces) -> pd.DataFrame:
 
     Columns: method, cost, cost_low, cost_high, and the same for error and off.
     """
-    runs = compare(traces)
+    runs = pair_runs(traces)
     whole = runs.traces.select(runs.rows.ravel()).first(runs.n)
     pairs = relative_to_ei(whole, "the demo")
     means = tradeoff(pairs, ordered(pairs.table))
@@ -120,7 +120,7 @@ def _table(numbers: pd.DataFrame) -> str:
 
 
 def _how(traces: Traces) -> str:
-    runs = compare(traces)
+    runs = pair_runs(traces)
     return (
         f"After {runs.n} evaluations, on the same problem and seed; {scope(runs.cells, traces.evaluator)}. In brackets "
         "95 % t intervals over data sets: what lies on one side of EI's with its whole interval is named above, each "
@@ -171,14 +171,12 @@ def _predicted(curves: pd.DataFrame) -> str:
         rows = curves[curves["n"] == n].set_index("cost_model")
         factors = ", ".join(f"{_model(name)} {np.exp(rmse):.2f}" for name, rmse in rows["value"].items())
         part = f"From {n} evaluations the typical factor between predicted and true cost is {factors}"
-        for name in [name for name in rows.index if "off_value" in rows and name != REFERENCE]:
+        for name in [name for name in rows.index if "off_value" in rows and name != REFERENCE_COST_MODEL]:
             value, low, high = rows.loc[name, ["off_value", "off_low", "off_high"]].astype(float)
             if low > 0 or high < 0:
-                ahead = _model(REFERENCE if low > 0 else name)
-                part += (
-                    f"; {ahead} is ahead: {_model(name)} minus {_model(REFERENCE)} {value:.2f} [{low:.2f}, {high:.2f}]"
-                )
-                part += " in RMSE of log cost"
+                ahead = _model(REFERENCE_COST_MODEL if low > 0 else name)
+                part += f"; {ahead} is ahead: {_model(name)} minus {_model(REFERENCE_COST_MODEL)} {value:.2f} "
+                part += f"[{low:.2f}, {high:.2f}] in RMSE of log cost"
         parts.append(f"{part}.")
     return " ".join(parts)
 

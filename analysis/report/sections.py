@@ -19,7 +19,7 @@ from analysis import utilities as compared_utilities
 from analysis.captions import caveats, footnote, format_number, markdown_table, plural, reservations, with_caveat
 from analysis.claims.verdicts import FAILS, HOLDS, PARTLY, UNDECIDED, Verdict
 from analysis.cost_models import write_cost_page
-from analysis.equal_cost import compare
+from analysis.equal_cost import pair_runs
 from analysis.figures import all_figures, anytime, tables
 from analysis.figures import utilities as utilities_figure
 from analysis.plotting import Drawn
@@ -254,7 +254,7 @@ def asked(traces: Traces, drawn: Sequence[Figure]) -> list[Section]:
     """Return the front that answers questions, with a figure for where no script runs; drawn: the figures."""
     name, title = "front", "What does cheaper cost?"
     try:
-        runs = compare(traces)
+        runs = pair_runs(traces)
         held = front.numbers(runs), front.caption(runs)
     except BadInput as error:
         return [Section(name, title, [f"Not made: {plain(str(error))}."])]

@@ -63,7 +63,7 @@ def test_without_live_the_shipped_runs_are_compared_with(
 
 
 def test_equal_records_are_at_no_distance(effects: dict[str, Any]) -> None:
-    numbers = density.compare(effects)
+    numbers = density.effects_table(effects)
     assert (numbers["off_value"] == 0).all()
     assert set(numbers["method"]) == {"eialpha(alpha=0.3)", "cei(lam=0.3)"}
     agreement = density.sign_agreement(effects)
