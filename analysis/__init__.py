@@ -77,7 +77,7 @@ def mean_ranks(
     import numpy as np
 
     from analysis.ranks import minimal_budgets, rank_curves, ranks
-    from analysis.selection import at_horizon, horizon, of_families
+    from analysis.selection import at_horizon, horizon, select_families
     from analysis.traces import collect, ordered, require
 
     runs = collect(traces, judge=judge, mixed=mixed)
@@ -85,7 +85,7 @@ def mean_ranks(
     for method in chosen:
         require(runs.runs, method, "ranking")
     equal, _ = at_horizon(runs, horizon(runs))
-    budgets = minimal_budgets(of_families(equal, "alpha"))
+    budgets = minimal_budgets(select_families(equal, "alpha"))
     curves = rank_curves(ranks(runs, budgets, chosen, shares=np.ones(1)))
     columns = ["multiple", "method", "value", "low", "high", "n", "counts"]
     return curves[columns].rename(columns={"value": "rank"})

@@ -205,13 +205,13 @@ def do_claims(arguments: Arguments) -> int:
     from analysis.claims import evaluate, table, with_reason, write
     from analysis.claims.acquisitions import write_volumes
     from analysis.cost_models import read_if_there
-    from analysis.traces import collect, only, read_evaluations
+    from analysis.traces import collect, filter_components, read_evaluations
     from analysis.tradeoffs import all_fronts
 
     folder, out = arguments.results_dir, arguments.out_dir
     judge, mixed, components = arguments.options["judge"], arguments.mixed, dict(arguments.components)
     most_cut = components.pop(AT_MOST_CUT, None)
-    frame, fronts = only(read_evaluations(folder), components), all_fronts(folder)
+    frame, fronts = filter_components(read_evaluations(folder), components), all_fronts(folder)
     costs, unreadable = read_if_there(folder)
     if most_cut is not None:
         frame, costs, fronts = _hardly_cut(most_cut, frame, costs, fronts)
@@ -255,9 +255,9 @@ def _hardly_cut(share: str, frame: Any, *others: Any) -> list[Any]:
 def do_budgets(arguments: Arguments) -> int:
     """Write budgets.csv, the minimal budget of every problem, for `python -m harness budgets=...`."""
     from analysis.ranks import minimal_budgets
-    from analysis.selection import at_horizon, horizon, of_families
+    from analysis.selection import at_horizon, horizon, select_families
 
-    traces = of_families(arguments.traces(), "alpha")
+    traces = select_families(arguments.traces(), "alpha")
     if traces.runs.empty:
         raise BadInput("the minimal budget needs runs of EI^alpha: for example python -m harness study=demo")
     n = horizon(traces)
@@ -389,7 +389,7 @@ def do_costs(arguments: Arguments) -> int:
     """Draw F2, F8 and F9 and write the comparison of cost models."""
     from analysis import cost_models
     from analysis.figures import f2_f8_f9
-    from analysis.traces import check_same_origin, only
+    from analysis.traces import check_same_origin, filter_components
     from harness.records import read_traces
 
     folder, out, mixed = arguments.results_dir, arguments.out_dir, arguments.mixed
@@ -401,7 +401,7 @@ def do_costs(arguments: Arguments) -> int:
         return costs
 
     def f9() -> Any:
-        frame = only(read_traces(folder), arguments.components)
+        frame = filter_components(read_traces(folder), arguments.components)
         if not mixed:
             check_same_origin(frame)
         return f2_f8_f9.f9(frame, out, arguments.options["judge"], mixed)

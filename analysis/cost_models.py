@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 
 from analysis.captions import format_interval, intervals, markdown_table, plural, scope, sentence
-from analysis.selection import LEAST_SHARE, at_horizon, horizon, of_families
+from analysis.selection import LEAST_SHARE, at_horizon, horizon, select_families
 from analysis.statistics import bootstrap, bootstrap_beside
 from analysis.traces import (
     CELL,
@@ -223,7 +223,7 @@ def compare_cost_models(frame: pd.DataFrame, judge: Judge = "validation", mixed:
     for name in names:
         alike = pd.Series([name], dtype=of_alpha["cost_model"].dtype).iloc[each].array  # a category stays one
         every = pd.concat([of_alpha[of_alpha["cost_model"] == name], ei.assign(cost_model=alike)])
-        traces[name] = of_families(collect(every, {"cost_model": name}, judge, mixed), "alpha")
+        traces[name] = select_families(collect(every, {"cost_model": name}, judge, mixed), "alpha")
     n = min(horizon(own.select((own.runs["method"] != EI).to_numpy())) for own in traces.values())
     every_cell = [_cells(own.runs) for own in traces.values()]
     shared = _common([_cells(at_horizon(own, n)[0].runs) for own in traces.values()])

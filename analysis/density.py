@@ -31,8 +31,8 @@ from analysis.traces import (
     check_same_tables,
     choose_components,
     collect,
+    name_in_figures,
     ordered,
-    short,
 )
 from analysis.tradeoffs import finals, relative_to_ei
 from datasets.errors import BadInput
@@ -259,7 +259,7 @@ def _effects_panel(axis: Any, rows: pd.DataFrame, effect: str) -> None:
         marker = "D" if name == LIVE else "s" if name.startswith("surface") else "o"
         axis.errorbar(part["value"], y, xerr=_arms(part, "value"), fmt=marker, markersize=3.2, elinewidth=0.8,
                       color=colours[name], label=name.replace("-", " "))  # fmt: skip
-    axis.set_yticks(np.arange(len(methods)), [short(m) for m in methods])
+    axis.set_yticks(np.arange(len(methods)), [name_in_figures(m) for m in methods])
     axis.invert_yaxis()
     axis.axvline(0, color="0.6", linewidth=0.8, zorder=0)
     axis.set_xlabel(_LABELS[effect])

@@ -25,7 +25,7 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int
 
 from analysis.gains import flat_datasets, gains, scale
-from analysis.selection import horizon, sparse, whole_runs
+from analysis.selection import horizon, sparse_methods, whole_runs
 from analysis.statistics import group_means, over_datasets
 from analysis.traces import CELL, EI, PROBLEM, Traces, at_step, finished_within, ordered, require
 from analysis.tradeoffs import finals
@@ -128,7 +128,7 @@ def pair_runs(traces: Traces, ends: pd.DataFrame | str | None = None) -> EqualCo
     require(traces.runs, EI, "errors at equal cost")
     n = horizon(traces)
     runs, short = whole_runs(traces, n)
-    few = sparse(runs.runs)
+    few = sparse_methods(runs.runs)
     methods = [method for method in ordered(runs.runs) if method not in few]
     row = runs.runs.assign(row=np.arange(len(runs.runs))).pivot(index=CELL, columns="method", values="row")
     complete = row[methods].notna().all(axis=1)
@@ -236,7 +236,7 @@ class _Part:
             "evaluations": group_means(done, dataset).mean(axis=0),
             "ended": group_means(ended, dataset).mean(axis=0),
         }
-        numbers["won"] = np.full(len(chosen), np.nan) if statistic == MEDIAN else won(cells, taken)
+        numbers["won"] = np.full(len(chosen), np.nan) if statistic == MEDIAN else win_shares(cells, taken)
         labels = [self.runs.methods[m] if statistic != HELD_OUT else "" for m in chosen]
         names = {"family": list(self.runs.families), "statistic": statistic, "method": labels}
         numbers["members"] = [len(own) for own in self.runs.families.values()]
@@ -261,7 +261,7 @@ def summarise(
     return {**found, "n": len(cells), "datasets": int(dataset.max()) + 1}
 
 
-def won(cells: pd.DataFrame, values: Float[np.ndarray, "k F"]) -> Float[np.ndarray, " F"]:
+def win_shares(cells: pd.DataFrame, values: Float[np.ndarray, "k F"]) -> Float[np.ndarray, " F"]:
     """Return the share of problems in which each column's mean over seeds is the lowest; equal ones share a problem."""
     means = group_means(values, cells.groupby(PROBLEM).ngroup().to_numpy())
     best = means == means.min(axis=1, keepdims=True)

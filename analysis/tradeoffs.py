@@ -298,7 +298,7 @@ def hypervolumes(
     return Hypervolumes(pd.DataFrame(found), cells, flat, incomplete)
 
 
-def of_equal_reach(
+def match_cost_range(
     cost: Mapping[str, float], families: Mapping[str, Sequence[str]], beside: Mapping[str, Mapping[str, float]]
 ) -> dict[str, list[str]]:
     """Return as many methods of each of two families over the range of cost that both reach, EI apart, and of others.

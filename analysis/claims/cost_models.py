@@ -20,9 +20,9 @@ from analysis.claims.verdicts import (
     Finding,
     Missing,
     claim,
-    gained,
+    foreign_components,
     in_views,
-    others,
+    require_gain,
     too_few,
 )
 from analysis.cost_models import REFERENCE_COST_MODEL, comparable, compare_cost_models
@@ -192,7 +192,7 @@ def _differences(evidence: Evidence, one: str, other: str) -> _Differences:
     n, cells = compared.n, saved.index.to_frame(index=False)
     short = [] if n >= STUDY_ITERATIONS else [f"runs of {STUDY_ITERATIONS} iterations are needed; both have {n}"]
     over = f"{scope(cells, compared.components['evaluator'])}, {n} iterations, {evidence.judge} error"
-    return _Differences(saved, added, over, [*others(compared.components), *short, *too_few(cells)])
+    return _Differences(saved, added, over, [*foreign_components(compared.components), *short, *too_few(cells)])
 
 
 @claim(
@@ -214,7 +214,7 @@ def claim_11(evidence: Evidence) -> Finding:
 
 def _in_view(evidence: Evidence, added: pd.DataFrame, view: str) -> pd.DataFrame:
     """Return errors added in points of EI's error, or of what there was to gain."""
-    return gained(added.mul(evidence.final[EI] / evidence.room, axis=0).dropna()) if view == SHARE else added
+    return require_gain(added.mul(evidence.final[EI] / evidence.room, axis=0).dropna()) if view == SHARE else added
 
 
 def _trade_offs(evidence: Evidence, view: str, estimate: Callable[[pd.Series], Estimate]) -> Finding:

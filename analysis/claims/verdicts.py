@@ -24,9 +24,9 @@ from analysis.selection import (
     LEAST_SPENT,
     at_horizon,
     horizon,
-    left_aside,
-    of_families,
     on_papers_grid,
+    select_families,
+    sentence_on_sparse_methods,
 )
 from analysis.statistics import Estimate, holm, mean, median
 from analysis.traces import CELL, EI, STUDY_ITERATIONS, Judge, Traces, collect, ordered
@@ -412,12 +412,12 @@ class Evidence:
         """
         values = self.changes(method, measure).dropna()
         if view == SHARE and measure == "added":
-            return mean(gained(self.lost[method].dropna()))
+            return mean(require_gain(self.lost[method].dropna()))
         return self.estimates().get(view, mean)(values)
 
     @cached_property
     def _budgets(self) -> pd.DataFrame:
-        return minimal_budgets(of_families(self.equal, "alpha"), "the claim")
+        return minimal_budgets(select_families(self.equal, "alpha"), "the claim")
 
     def ranked(self, methods: list[str], equal_money: bool = False) -> Ranks:
         """Rank methods at the whole budgets, or at equal money within them."""
@@ -431,7 +431,7 @@ class Evidence:
 
     def barred(self, cells: pd.DataFrame) -> list[str]:
         """Return why no verdict may be given on these cells; empty if it may."""
-        found = others(self.traces.components)
+        found = foreign_components(self.traces.components)
         if self.iterations < STUDY_ITERATIONS:
             found.append(f"runs of {STUDY_ITERATIONS} iterations are needed; these have {self.iterations}")
         return [*found, *too_few(cells)]
@@ -472,18 +472,18 @@ class Evidence:
             over += f"; equal money is, in the median, this part of a budget: {money}"
         if left:
             over += f"; cells left out of a budget for which runs were planned too short: {left}"
-        over += left_aside(ranked.sparse, clause=True)
+        over += sentence_on_sparse_methods(ranked.sparse, clause=True)
         return Finding(conditions, over, barred=self.barred(fewest), doubts=doubts)
 
 
-def gained(values: Values) -> Values:
+def require_gain(values: Values) -> Values:
     """Return the values, by cell, as parts of what there was to gain; raises Missing where that was nothing."""
     if values.empty:
         raise Missing("random search finds the best of every table: there was nothing to gain")
     return values
 
 
-def need(ranked: Ranks, multiples: tuple[float, ...]) -> None:
+def require_budgets(ranked: Ranks, multiples: tuple[float, ...]) -> None:
     """Raise Missing unless all of these budgets count."""
     reasons = not_counting(ranked, multiples)
     if reasons:
@@ -511,7 +511,7 @@ def too_short_for(multiples: Sequence[float]) -> str:
     )
 
 
-def others(chosen: Mapping[str, str]) -> list[str]:
+def foreign_components(chosen: Mapping[str, str]) -> list[str]:
     """Return which components of the runs are not those that the paper's claims are about."""
     return [
         f"these are runs of {name}={chosen[name]}, and the claim is about {name}={REFERENCE[name]}"

@@ -24,9 +24,9 @@ from analysis.plotting import (
     stacked,
     style,
 )
-from analysis.selection import and_rivals, at_horizon, horizon, of_families
+from analysis.selection import at_horizon, horizon, select_families, select_families_and_rivals
 from analysis.statistics import bootstrap
-from analysis.traces import CELL, EI, EICOOL, Traces, ordered, require, short
+from analysis.traces import CELL, EI, EICOOL, Traces, name_in_figures, ordered, require
 from analysis.tradeoffs import (
     EI_STOPPED,
     MEASURES,
@@ -67,7 +67,7 @@ def _plot_rivals(axes: Axes, numbers: pd.DataFrame, curves: tuple[str, ...] = (E
         x, y, across, along = _with_arms(own)
         axes.errorbar(x, y, xerr=across, yerr=along, fmt=_MARKS[k % len(_MARKS)], markersize=5.5, elinewidth=0.9,
                       color=colour_of(own["method"].iloc[0]), ecolor=(colour_of(own["method"].iloc[0]), 0.45),
-                      label=f"{short(own['method'].iloc[0])}, mean")  # fmt: skip
+                      label=f"{name_in_figures(own['method'].iloc[0])}, mean")  # fmt: skip
     limits = axes.axis()
     for acq in curves:
         line, name = _CURVES[acq]
@@ -109,7 +109,7 @@ def _relative(traces: Traces, what: str, *axes: str) -> tuple[Traces, Relative, 
     """
     require(traces.runs, EI, what)
     n = horizon(traces)
-    equal, short_ones = at_horizon(and_rivals(traces, n, *axes), n)
+    equal, short_ones = at_horizon(select_families_and_rivals(traces, n, *axes), n)
     pairs = relative_to_ei(equal, what, _beside(equal, n))
     numbers = tradeoff(pairs, ordered(pairs.table))
     acq = pairs.table.drop_duplicates("method").set_index("method")["acq"]
@@ -119,10 +119,10 @@ def _relative(traces: Traces, what: str, *axes: str) -> tuple[Traces, Relative, 
 def _rivals_named(numbers: pd.DataFrame) -> str:
     """Return the words for the methods on neither axis that are drawn; "" where there are none."""
     rows = numbers[numbers[["alpha", "lam"]].isna().all(axis=1)]
-    own = [short(method) for method in sorted(set(rows.loc[~rows["acq"].isin(_CURVES), "method"]))]
+    own = [name_in_figures(method) for method in sorted(set(rows.loc[~rows["acq"].isin(_CURVES), "method"]))]
     stopped = {EI_STOPPED: "EI after n evaluations", PRICED: "EI stopped where no choice pays at a price"}
     own += [name for acq, name in stopped.items() if acq in set(rows["acq"])]
-    cooled = " and ".join(short(method) for method in (EICOOL, "carbo") if method in set(rows["method"]))
+    cooled = " and ".join(name_in_figures(method) for method in (EICOOL, "carbo") if method in set(rows["method"]))
     cool = f" ({cooled} by the share of iterations left)" if cooled else ""
     return f" and, means only, of {', '.join(own)}{cool}" if own else ""
 
@@ -283,7 +283,7 @@ def f5(traces: Traces, out_dir: Path) -> Drawn:
         raise BadInput(f"F5 needs a method cei of {n} iterations: the records hold {', '.join(ordered(equal.runs))}")
     if pairs.table["lam"].isna().all():
         raise BadInput("F5: no run of cei can be compared with EI's on the same problem and seed")
-    own = of_families(equal, "lam")
+    own = select_families(equal, "lam")
     curve, unsupported = effective_alpha(own)
     curve = curve.assign(drawn=enough(curve, own.runs))
     caption = sentence(

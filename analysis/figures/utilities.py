@@ -11,7 +11,7 @@ from matplotlib.ticker import LogLocator, NullLocator
 
 from analysis.captions import footnote, format_intervals, intervals, markdown_table, plural, scope, sentence
 from analysis.plotting import Drawn, new_figure, save, style, write_csv
-from analysis.traces import CELL, short
+from analysis.traces import CELL, name_in_figures
 from analysis.utilities import (
     REFERENCE_METHOD,
     Complete,
@@ -69,9 +69,9 @@ def draw_utilities(runs: Runs, out_dir: Path) -> Drawn:
         panels[1].sharey(panels[0])
         _ranks(panels[2], numbers, looks)
         names = {"ei": "no cost", "eipu": "per cost"}
-        handles = [Line2D([], [], color=colour, label=short(name)) for name, colour in colours.items()]
+        handles = [Line2D([], [], color=colour, label=name_in_figures(name)) for name, colour in colours.items()]
         handles += [
-            Line2D([], [], color="0.3", marker=marker, linestyle="", label=names.get(name, short(name)))
+            Line2D([], [], color="0.3", marker=marker, linestyle="", label=names.get(name, name_in_figures(name)))
             for name, marker in markers.items()
         ]
         plots.legend(handles=handles, loc="outside lower center", ncols=7)
@@ -115,7 +115,7 @@ def _ranks(axes: Axes, numbers: pd.DataFrame, looks: Looks) -> None:
             value, low, high = part.loc[label, ["value", "low", "high"]].to_numpy(dtype=float)
             axes.plot([low, high], [place + shift] * 2, color=colour, linewidth=0.8, alpha=0.6)
             axes.plot(value, place + shift, marker, color=colour, markersize=3.8, markerfacecolor=face)
-    axes.set_yticks(range(len(order)), [short(label) for label in order], fontsize=6.5)
+    axes.set_yticks(range(len(order)), [name_in_figures(label) for label in order], fontsize=6.5)
     axes.set_ylim(-0.7, len(order) - 0.3)
     axes.set_xlabel("mean rank (1 = best)")
 

@@ -15,7 +15,7 @@ from analysis.figures.one_run import HOW, NAMED, draw_run, one_run, steps
 from analysis.plotting import Drawn
 from analysis.report import page, sections, summary
 from analysis.report.page import Figure, Section
-from analysis.traces import EI, Traces, collect, ordered, plain, read_evaluations
+from analysis.traces import EI, Traces, collect, name_in_text, ordered, read_evaluations
 from analysis.tradeoffs import all_fronts, relative_to_ei, tradeoff
 from datasets.errors import BadInput
 from datasets.files import write_atomically
@@ -87,7 +87,7 @@ def conclusions(numbers: pd.DataFrame) -> list[str]:
     def named(rows: pd.DataFrame, measure: str) -> str:
         shown = rows.sort_values(measure)
         values = format_intervals(shown[[measure, f"{measure}_low", f"{measure}_high"]])
-        return ", ".join(f"{plain(m)} ({v} %)" for m, v in zip(shown["method"], values, strict=True))
+        return ", ".join(f"{name_in_text(m)} ({v} %)" for m, v in zip(shown["method"], values, strict=True))
 
     cheaper, dearer = numbers[numbers["cost_high"] < 100], numbers[numbers["cost_low"] > 100]
     worse, better = numbers[numbers["error_low"] > 100], numbers[numbers["error_high"] < 100]
@@ -98,13 +98,14 @@ def conclusions(numbers: pd.DataFrame) -> list[str]:
         f"Dearer than EI: {named(dearer, 'cost')} of its cost." if len(dearer) else "",
         f"Larger error than EI's beyond the noise: {named(worse, 'error')}." if len(worse) else "",
         f"Smaller error than EI's beyond the noise: {named(better, 'error')}." if len(better) else "",
-        f"Worse than EI merely stopped at the same cost: {', '.join(map(plain, behind['method']))}."
+        f"Worse than EI merely stopped at the same cost: {', '.join(map(name_in_text, behind['method']))}."
         if len(behind)
         else "",
-        f"Better than EI merely stopped at the same cost: {', '.join(map(plain, ahead['method']))}."
+        f"Better than EI merely stopped at the same cost: {', '.join(map(name_in_text, ahead['method']))}."
         if len(ahead)
         else "",
-        f"At equal cost too close to EI stopped early for so few runs: {', '.join(map(plain, open_ones['method']))}."
+        "At equal cost too close to EI stopped early for so few runs: "
+        f"{', '.join(map(name_in_text, open_ones['method']))}."
         if len(open_ones)
         else "",
     ]
@@ -112,7 +113,7 @@ def conclusions(numbers: pd.DataFrame) -> list[str]:
 
 
 def _table(numbers: pd.DataFrame) -> str:
-    shown = pd.DataFrame({"method": numbers["method"].map(plain)})
+    shown = pd.DataFrame({"method": numbers["method"].map(name_in_text)})
     for measure, heading, digits in (("cost", "cost (% of EI's)", 1), ("error", "error (% of EI's)", 2),
                                      ("off", "error minus that of EI stopped at that cost", 2)):  # fmt: skip
         shown[heading] = format_intervals(numbers[[measure, f"{measure}_low", f"{measure}_high"]], digits)

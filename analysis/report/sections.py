@@ -316,7 +316,7 @@ def utilities(
 
 def budgets(traces: Traces) -> pd.Series | None:
     """Return the minimal budget of every problem in seconds, None where the runs do not say."""
-    own = selection.of_families(traces, "alpha")
+    own = selection.select_families(traces, "alpha")
     try:
         return minimal_budgets(selection.at_horizon(own, selection.horizon(own))[0])["budget_s"]
     except (BadInput, ValueError):  # no runs at all have no longest

@@ -23,7 +23,7 @@ from analysis.claims.verdicts import (
     Finding,
     Missing,
     Verdict,
-    gained,
+    require_gain,
 )
 from analysis.report.sections import reasons
 from analysis.report.sections import table as headline_table
@@ -438,4 +438,4 @@ def test_the_cells_of_a_view_say_whether_it_may_decide(monkeypatch: pytest.Monke
     assert "means: holds" in found.why
     assert "means without flat data sets: undecided, 1 data set only: a verdict needs 3" in found.why
     with pytest.raises(Missing, match="there was nothing to gain"):
-        gained(pd.Series(dtype=float))
+        require_gain(pd.Series(dtype=float))
