@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from analysis.captions import format_interval, intervals, markdown_table, plural, scope, sentence
 from analysis.selection import LEAST_SHARE, at_horizon, horizon, select_families
-from analysis.statistics import bootstrap, bootstrap_beside
+from analysis.statistics import with_intervals, with_intervals_and_differences
 from analysis.traces import (
     CELL,
     EI,
@@ -124,7 +124,8 @@ def learning_curves(costs: pd.DataFrame, column: str = "rmse") -> pd.DataFrame:
         wide = paired(costs, n, column)
         if wide.empty:
             continue
-        found = bootstrap_beside(wide, wide[REFERENCE_COST_MODEL]) if REFERENCE_COST_MODEL in wide else bootstrap(wide)
+        reference = wide.get(REFERENCE_COST_MODEL)
+        found = with_intervals(wide) if reference is None else with_intervals_and_differences(wide, reference)
         found = found.rename(columns={"n": "cells"}).rename_axis("cost_model").reset_index()
         found.insert(5, "problems", len(wide.index.to_frame()[PROBLEM].drop_duplicates()))
         rows.append(found.assign(n=int(n)))

@@ -21,7 +21,7 @@ import pandas as pd
 
 from analysis.captions import format_interval, intervals, markdown_table, plural, sentence
 from analysis.plotting import BLACK, BLUE, ORANGE, Drawn, new_figure, save, sequence, style
-from analysis.statistics import bootstrap, bootstrap_beside, of_means
+from analysis.statistics import of_means, with_intervals, with_intervals_and_differences
 from analysis.traces import (
     CELL,
     EI,
@@ -159,7 +159,7 @@ def effects_table(found: Effects, reference: str = LIVE) -> pd.DataFrame:
     rows = []
     for name, frames in found.items():
         for effect, frame in frames.items():
-            part = bootstrap_beside(frame, found[reference][effect]).rename_axis("method").reset_index()
+            part = with_intervals_and_differences(frame, found[reference][effect]).rename_axis("method").reset_index()
             rows.append(part.assign(setting=name, effect=effect))
     return pd.concat(rows, ignore_index=True)
 
@@ -184,7 +184,7 @@ def sign_agreement(found: Effects) -> pd.DataFrame:
             replayed, live = frames[effect], found[LIVE][effect]
             off = replayed - live
             judged = off[off.droplevel("seed").index.isin(known)]
-            bias = bootstrap(judged.mean(axis=1).to_frame("bias"))[["value", "low", "high"]].iloc[0]
+            bias = with_intervals(judged.mean(axis=1).to_frame("bias"))[["value", "low", "high"]].iloc[0]
             row = {"setting": name, "effect": effect, **_distance(off, known)}
             row |= dict(zip(("bias", "bias_low", "bias_high"), map(float, bias), strict=True))
             rows.append(row | signs(replayed, live) | {"one_seed": len(seeds) - len(known)})
@@ -321,7 +321,7 @@ def ratios(traces: Mapping[str, Traces]) -> pd.DataFrame:
             what = f"no problem, seed and method with a {_MEASURES[measure]} under both"
             raise BadInput(f"{name} and {REFERENCE_ENGINE}: {what}")
         logs = (np.log(both["own"]) - np.log(both["reference"])).unstack("method")
-        part = bootstrap(logs.reindex(columns=[m for m in ordered(traces[name].runs) if m in logs]))
+        part = with_intervals(logs.reindex(columns=[m for m in ordered(traces[name].runs) if m in logs]))
         part[["value", "low", "high"]] = 100 * np.expm1(part[["value", "low", "high"]])
         rows.append(part.rename_axis("method").reset_index().assign(engine=name, measure=measure))
     return pd.concat(rows, ignore_index=True)

@@ -27,7 +27,7 @@ from analysis.selection import (
     on_papers_grid,
     sparse_methods,
 )
-from analysis.statistics import Scheme, bootstrap
+from analysis.statistics import Scheme, with_intervals
 from analysis.traces import CELL, EI, EIPU, PROBLEM, Traces, at_budgets, ordered
 from analysis.tradeoffs import finals
 from datasets.errors import BadInput
@@ -289,7 +289,7 @@ def rank_curves(ranked: Ranks, scheme: Scheme | None = None) -> pd.DataFrame:
     """
     parts = []
     for b, (multiple, counts) in enumerate(zip(ranked.multiples, ranked.counting, strict=True)):
-        part = bootstrap(ranked.over(b), "mean", scheme).reset_index()
+        part = with_intervals(ranked.over(b), "mean", scheme).reset_index()
         part.insert(0, "multiple", multiple)
         parts.append(part.assign(counts=counts))
     curves = pd.concat(parts, ignore_index=True)

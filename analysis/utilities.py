@@ -18,7 +18,7 @@ from scipy.stats import rankdata
 
 from analysis.captions import plural
 from analysis.selection import BUDGET_MULTIPLES, SAME
-from analysis.statistics import bootstrap, bootstrap_beside
+from analysis.statistics import with_intervals, with_intervals_and_differences
 from analysis.traces import (
     ARRAYS,
     CELL,
@@ -335,7 +335,7 @@ def relative(found: Complete) -> pd.DataFrame:
         wide = runs.wide(values)[found.labels]
         base = wide[REFERENCE_METHOD].where(wide[REFERENCE_METHOD] > 0)
         percent = 100.0 * wide.div(base, axis=0)
-        out.append(bootstrap(percent).rename_axis("label").reset_index().assign(measure=measure))
+        out.append(with_intervals(percent).rename_axis("label").reset_index().assign(measure=measure))
     return pd.concat(out, ignore_index=True)
 
 
@@ -380,7 +380,8 @@ def rank_means(score: dict[str, pd.DataFrame]) -> pd.DataFrame:
         values = wide.to_numpy(float)
         rank = rankdata(np.where(np.isnan(values), np.inf, values), method="average", axis=1)
         own = pd.DataFrame(rank, index=wide.index, columns=wide.columns)
-        out.append(bootstrap_beside(own, own[REFERENCE_METHOD]).rename_axis("label").reset_index().assign(measure=name))
+        found = with_intervals_and_differences(own, own[REFERENCE_METHOD])
+        out.append(found.rename_axis("label").reset_index().assign(measure=name))
     return pd.concat(out, ignore_index=True)
 
 

@@ -10,7 +10,7 @@ from matplotlib.text import Text
 
 from analysis.captions import format_interval, intervals, plural, scope, sentence, study_values
 from analysis.plotting import BLUE, GREEN, RED, Drawn, drawn_from, new_figure, place_labels, save, style
-from analysis.statistics import bootstrap
+from analysis.statistics import with_intervals
 from analysis.tradeoffs import over_steps, persistence, reference
 from datasets.errors import BadInput
 
@@ -190,7 +190,7 @@ def _points_f7(name: str, run: pd.DataFrame) -> pd.DataFrame:
 def _shares(fronts: pd.DataFrame) -> str:
     """Return the sentence on how many points stay, over all recorded steps and runs of EI on the study's problems."""
     shares = study_values(over_steps(persistence(fronts)))
-    value, low, high = bootstrap((100 * shares).to_frame())[["value", "low", "high"]].to_numpy(float)[0]
+    value, low, high = with_intervals((100 * shares).to_frame())[["value", "low", "high"]].to_numpy(float)[0]
     cells = shares.index.to_frame(index=False)
     return (
         f"Over all steps of all runs of EI recorded, {format_interval(value, low, high)} % of the points stay "

@@ -25,7 +25,7 @@ from analysis.plotting import (
     style,
 )
 from analysis.selection import at_horizon, horizon, select_families, select_families_and_rivals
-from analysis.statistics import bootstrap
+from analysis.statistics import with_intervals
 from analysis.traces import CELL, EI, EICOOL, Traces, name_in_figures, ordered, require
 from analysis.tradeoffs import (
     EI_STOPPED,
@@ -229,7 +229,7 @@ def effective_alpha(traces: Traces) -> tuple[pd.DataFrame, str]:
         steps = np.flatnonzero(traces.proposed[rows].any(axis=0))
         index = pd.MultiIndex.from_frame(runs.loc[rows, CELL])
         values, upper = (pd.DataFrame(ends[np.ix_(rows, steps)], index=index) for ends in (alpha, largest))
-        part = bootstrap(values, "median", resamples=_RESAMPLES)
+        part = with_intervals(values, "median", resamples=_RESAMPLES)
         part = part.assign(method=method, lam=runs.loc[rows[0], "lam"], iteration=steps + 1)
         proposed = traces.proposed[np.ix_(rows, steps)].sum(axis=0)
         part = part.assign(mean=values.mean().to_numpy(), upper=upper.median().to_numpy())
