@@ -83,7 +83,7 @@ def footnote(names: Iterable[str]) -> str:
     return f"Marked data sets: {', '.join(listed)}." if listed else ""
 
 
-def reservations(names: Iterable[str]) -> list[tuple[str, str]]:
+def caveat_notes(names: Iterable[str]) -> list[tuple[str, str]]:
     """Return (name, reason) of the data sets with a caveat among `names`, in the catalogue's words."""
     found = []
     for name in sorted(set(names) & set(caveats())):

@@ -16,7 +16,7 @@ import pandas as pd
 
 from analysis import selection
 from analysis import utilities as compared_utilities
-from analysis.captions import caveats, footnote, format_number, markdown_table, plural, reservations, with_caveat
+from analysis.captions import caveat_notes, caveats, footnote, format_number, markdown_table, plural, with_caveat
 from analysis.claims.verdicts import FAILS, HOLDS, PARTLY, UNDECIDED, Verdict
 from analysis.cost_models import write_cost_page
 from analysis.equal_cost import pair_runs
@@ -177,7 +177,7 @@ def with_caveats(traces: Traces, every: Decided, without: Decided | None) -> lis
     if not present:
         head.text.append("None of the data sets in these records carries a reservation.")
         return [head]
-    head.text.append("\n".join(f"- **{with_caveat(name)}**: {plain(why)}" for name, why in reservations(present)))
+    head.text.append("\n".join(f"- **{with_caveat(name)}**: {plain(why)}" for name, why in caveat_notes(present)))
     if without is None:
         head.text.append("The records hold no other data sets: all numbers above rest on these alone.")
         return [head]
