@@ -123,7 +123,6 @@ def exhausted(folder: Path, name: str, traces: Traces, cells: pd.MultiIndex) -> 
     return float((last["final_error"].to_numpy() <= np.array(goal)).mean())
 
 
-EFFECTS = ("saved", "added")
 MEASURED = "measured"
 
 

@@ -35,7 +35,6 @@ BUDGETS = (10.0, 20.0, 40.0, 60.0, 80.0, 100.0)
 PRICES = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
 EI_N, AFTER, PRICED, WHOLE = "EI-n", "EI after n", "EI to a price", "after N"
 RULES = (WHOLE, AFTER, PRICED)
-RANDOM = "random"
 ERROR, REGRET = "error_pct", "regret"
 MEAN, HELD_OUT, NOT_FLAT, MEDIAN = "mean", "mean, held out", "mean, not flat", "median"
 
@@ -102,7 +101,7 @@ class EqualCost:
         return sorted(set(flat_datasets(self.traces)) & set(self.cells["dataset"]))
 
     def measures(self) -> dict[str, tuple[Float[np.ndarray, " C"], Float[np.ndarray, " C"]]]:
-        """Return of each measure (zero, unit): its value is (error - zero) / unit.
+        """Return (zero, unit) of each measure: its value is (error - zero) / unit.
 
         error_pct: 0, and a hundredth of EI's final error. regret: the best of the table, and how far above it random
         search ends; NaN where it ends at the best. Without a scale there is no regret.

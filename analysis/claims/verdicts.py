@@ -143,12 +143,9 @@ class Finding:
         """All conditions, those of the groups included."""
         return [*self.conditions, *(c for group in self.any_of for c in group)]
 
-    def words(self) -> list[Word]:
-        """Return what came of each condition, and last of the groups together, where there are any."""
-        return self._words
-
     @cached_property
-    def _words(self) -> list[Word]:
+    def words(self) -> list[Word]:
+        """What came of each condition, and last of the groups together, where there are any."""
         holding, failing = [c.holding for c in self.conditions], [c.failing for c in self.conditions]
         if self.any_of:
             holding.append(len(self.any_of) * min(max(c.holding for c in group) for group in self.any_of))
@@ -160,7 +157,7 @@ class Finding:
     @property
     def own(self) -> Word:
         """The verdict in this view alone."""
-        word = all_of(self.words())
+        word = all_of(self.words)
         return UNDECIDED if self.barred or (word == HOLDS and self.doubts) else word
 
     def word(self) -> Word:
@@ -182,7 +179,7 @@ class Finding:
         if self.barred:
             return "; ".join(dict.fromkeys(self.barred))
         # an alternative that fails beside one that holds says nothing
-        words = self.words()
+        words = self.words
         groups = self.any_of and words[-1] != HOLDS
         judged = [*zip(self.conditions, words, strict=False)]
         judged += [(c, c.word) for group in self.any_of for c in group] if groups else []
@@ -215,7 +212,7 @@ class Finding:
 
         A group of which one alternative must hold counts as one condition.
         """
-        words, word = self.words(), all_of(self.words())
+        words, word = self.words, all_of(self.words)
         first = next((c for c, own in zip(self.conditions, words, strict=False) if own == word), None)
         count = f"; {words.count(HOLDS)} of {len(words)} conditions hold" if len(words) > 1 else ""
         return f"{first or self._of_groups(word)}{count}"
@@ -233,7 +230,7 @@ POINTS = 10.0  # of what there was to gain stand for one percent of EI's error i
 
 
 def in_views(ways: "Mapping[str, Callable[[], Finding]]") -> Finding:
-    """Return the finding of the first view, with those of the others beside it; what records lack is said.
+    """Return the finding of the first view with those of the others; it lists the views that records do not support.
 
     ways: by the view's name, what examines the records in it. Raises Missing where no view can be looked at.
     """

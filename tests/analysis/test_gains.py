@@ -129,7 +129,7 @@ def test_one_of_twelve_conditions_that_is_outside_by_chance_does_not_fail_a_clai
     rng, half, failed, alone = np.random.default_rng(0), 2.2, 0, 0  # t of 11 degrees of freedom
     for means in rng.standard_t(11, size=(150, 12)):
         estimates = [Estimate(m, m - half, m + half, 11) for m in means.tolist()]
-        words = Finding([Condition("x", estimate, at_least=0.0) for estimate in estimates], "").words()
+        words = Finding([Condition("x", estimate, at_least=0.0) for estimate in estimates], "").words
         failed += FAILS in words
         alone += bool((means + half < 0).any())
     assert failed / 150 < 0.06 and alone / 150 > 0.2

@@ -282,7 +282,6 @@ def _shortcuts(seeds: int, out: Path) -> str:
     found = _on_branin(WITH_SHORTCUT, seeds, out)
     _save(out, "shortcuts", found)
     rows = table(found, "MCMS")
-    rows = table(found, "MCMS")
     return (
         "# What MCMS's shortcuts do, on Branin-Hoo\n\nEach shortcut of the published form taken alone, and all that "
         f"`utility=mcms` takes. {plural(seeds, 'seed')}, {BRANIN_INITIAL} random points first; means ± standard "
