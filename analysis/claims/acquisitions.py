@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from analysis import REFERENCE
 from analysis.captions import plural, scope, study_values
-from analysis.claims.verdicts import (
+from analysis.claims.evidence import (
     MEANS,
     MEDIANS,
     MONEY,
@@ -18,17 +18,14 @@ from analysis.claims.verdicts import (
     POINTS,
     SHARE,
     UNFLAT,
-    Condition,
     Evidence,
-    Finding,
-    Missing,
     claim,
     foreign_components,
-    in_views,
     not_counting,
     require_budgets,
     too_few,
 )
+from analysis.claims.verdicts import Condition, Finding, Missing, in_views
 from analysis.ranks import Ranks
 from analysis.selection import RULE, at_horizon, horizon, select_families, sentence_on_sparse_methods, sparse_methods
 from analysis.statistics import Estimate, mean, of_means

@@ -9,22 +9,19 @@ import pandas as pd
 from jaxtyping import Float
 
 from analysis.captions import scope
-from analysis.claims.verdicts import (
+from analysis.claims.evidence import (
     MEANS,
     MEDIANS,
     POINTS,
     SHARE,
     UNFLAT,
-    Condition,
     Evidence,
-    Finding,
-    Missing,
     claim,
     foreign_components,
-    in_views,
     require_gain,
     too_few,
 )
+from analysis.claims.verdicts import Condition, Finding, Missing, in_views
 from analysis.cost_models import REFERENCE_COST_MODEL, comparable, compare_cost_models
 from analysis.statistics import Estimate, mean, median, of_means
 from analysis.traces import CELL, EI, STUDY_ITERATIONS, ordered

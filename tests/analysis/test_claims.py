@@ -13,18 +13,8 @@ from analysis import REFERENCE
 from analysis.__main__ import main
 from analysis.claims import evaluate, table
 from analysis.claims.acquisitions import wrong_way
-from analysis.claims.verdicts import (
-    FAILS,
-    HOLDS,
-    PARTLY,
-    UNDECIDED,
-    Condition,
-    Evidence,
-    Finding,
-    Missing,
-    Verdict,
-    require_gain,
-)
+from analysis.claims.evidence import Evidence, require_gain
+from analysis.claims.verdicts import FAILS, HOLDS, PARTLY, UNDECIDED, Condition, Finding, Missing, Verdict
 from analysis.report.sections import reasons
 from analysis.report.sections import table as headline_table
 from analysis.statistics import Estimate

@@ -108,7 +108,7 @@ def test_the_share_of_what_there_was_to_gain_decides_beside_percent(monkeypatch:
     rows = varied("wine").assign(data="x")
     for room, word in ((0.1, HOLDS), (0.002, PARTLY)):
         ends = pd.DataFrame({"best": 0.05, "random": 0.05 + room}, index=pd.MultiIndex.from_product([NAMES, ["clean"]]))
-        monkeypatch.setattr("analysis.claims.verdicts.gains", lambda traces, n, ends=ends: ends.rename_axis(PROBLEM))
+        monkeypatch.setattr("analysis.claims.evidence.gains", lambda traces, n, ends=ends: ends.rename_axis(PROBLEM))
         with enough(11, 1):
             one = verdict_on(1, rows)
         assert one.verdict == word and f"error added at alpha = 0.1: {0.1 / room:.2f} points" in one.ours
