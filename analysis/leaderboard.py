@@ -164,7 +164,7 @@ def write(drawn: Drawn, found: Mapping[str, EqualCost], results: Path, out_dir: 
 
 
 def _result(part: pd.DataFrame, acq: pd.Series, budget: float) -> str:
-    """Return in words which of the optimizers of `optimizer=` beat EI-n, and the paper's rules, at a budget.
+    """Return the sentences on which of the optimizers of `optimizer=` beat EI-n, and the paper's rules, at a budget.
 
     Beating EI-n: the interval of the paired difference lies below 0; the paper's rules: a lower mean than all of them.
     acq: by method. Returns "" for a budget without numbers.

@@ -210,7 +210,10 @@ def rivals_within_budgets(traces: Traces, budgets: pd.DataFrame) -> list[str]:
 
 
 def _one_each(runs: pd.DataFrame, *order: pd.Series) -> np.ndarray:
-    """Positions of one run per (problem, method, seed), the first in `order`; `ei` and `eipu` go before eialpha."""
+    """Return the positions of one run per (problem, method, seed), the first in `order`.
+
+    `ei` and `eipu` go before eialpha.
+    """
     keys = [*order, runs["acq"] == "eialpha"]
     first = runs.iloc[np.lexsort([key.to_numpy() for key in reversed(keys)])]
     return np.sort(first.drop_duplicates([*CELL, "method"]).index.to_numpy())

@@ -40,7 +40,7 @@ _scheme: ContextVar[Scheme] = ContextVar("scheme", default="datasets")
 
 @contextmanager
 def resampling(scheme: Scheme) -> Iterator[None]:
-    """Within, every interval that names no scheme of its own is made by this one."""
+    """Make every interval that names no scheme of its own by this one, while the context lasts."""
     token = _scheme.set(scheme)
     try:
         yield
@@ -260,7 +260,7 @@ def _resample(cells: tuple[tuple[str, str, int], ...], scheme: str, resamples: i
 
 
 def _draw(rng: np.random.Generator, picks: np.ndarray, size: int) -> np.ndarray:
-    """For each resample draw `size` of `size` members, once for every time the group was picked."""
+    """Return counts per member: of each resample, `size` draws of `size` members for each pick of the group."""
     return rng.multinomial(picks * size, np.full(size, 1 / size))
 
 
@@ -283,7 +283,7 @@ def weighted(
 
 
 def _median(column: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Median per row of counts: the mean of the lower and the upper middle value."""
+    """Return the median per row of counts: the mean of the lower and the upper middle value."""
     there = np.flatnonzero(np.isfinite(column))
     if not there.size:
         return np.full(len(weights), np.nan)

@@ -186,7 +186,7 @@ def canonical(runs: pd.DataFrame) -> pd.DataFrame:
     A rule of a user's own says so itself (column plans_ahead of the records).
     """
     runs = runs.astype(dict.fromkeys([*PROBLEM, "acq", "method"], str))
-    own = runs["plans_ahead"].astype(bool) if "plans_ahead" in runs else True  # absent: a frame of somebody's making
+    own = runs["plans_ahead"].astype(bool) if "plans_ahead" in runs else True  # absent from frames made by hand
     rule = own & runs["acq"].map(lambda acq: plans_ahead("acq", acq))
     runs["plans"] = rule | runs["utility"].astype(str).map(lambda name: plans_ahead("utility", name))
     runs["alpha"] = alpha_axis(runs["acq"], runs["alpha"])

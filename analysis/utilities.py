@@ -234,7 +234,7 @@ def with_deadlines(runs: Runs, budgets: pd.Series | None = None) -> dict[str, Ru
     """Return, by the deadline's name, the runs that serve it, cut after what ends in time.
 
     budgets: the minimal budget in seconds by (dataset, pipeline), if it is known; deadlines that are a multiple of it
-    are named by that, others by their seconds, but for those that `of_other_budgets` tells of. A deadline is there
+    are named by that, others by their seconds, but for those that `of_other_budgets` names. A deadline is there
     where a run of another utility than EI was made for it, and every multiple of the budget up to the longest deadline
     of such runs that do not plan. A run serves the deadline that it was made for; of a method that does not plan, so
     does one with a later deadline, or with none if it goes on that long. The table's column `capped` says which runs
@@ -373,7 +373,7 @@ def rank_means(score: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """Return label, measure, value, low, high, n: mean ranks of each measure's scores, cells x methods; low is good.
 
     A run that has nothing is last; ties share. off_value, off_low, off_high: the rank minus the reference's, cell by
-    cell, which tells more of two methods than whether their own intervals overlap.
+    cell, which says more of two methods than whether their own intervals overlap.
     """
     out = []
     for name, wide in score.items():

@@ -44,7 +44,7 @@ def _costs(evidence: Evidence) -> pd.DataFrame:
 
 
 def _wide(costs: pd.DataFrame, model: str) -> pd.DataFrame:
-    """RMSE of one model: one row per cell, one column per n."""
+    """Return the RMSE of one model: one row per cell, one column per n."""
     return costs[costs["cost_model"] == model].pivot(index=CELL, columns="n", values="rmse")
 
 
@@ -99,7 +99,7 @@ def claim_9(evidence: Evidence) -> Finding:
 
 
 def _better(evidence: Evidence, estimate: Callable[[pd.Series], Estimate]) -> Finding:
-    """A GP with records of too few data sets is left out, which the verdict tells, unless both have."""
+    """Return the finding on LV-3 against GPs; a GP with too few data sets is left out, and named, unless both have."""
     costs, gaps, doubts = _costs(evidence), dict[str, _Gap](), []
     for model, name in GPS.items():
         try:

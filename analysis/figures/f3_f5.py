@@ -57,7 +57,7 @@ def plot(axes: Axes, rows: pd.DataFrame, colour: str, label: str) -> None:
 
 
 def _plot_rivals(axes: Axes, numbers: pd.DataFrame, curves: tuple[str, ...] = (EI_STOPPED, PRICED)) -> list[Text]:
-    """Draw the means of the methods on neither axis: EI stopped early as `curves`, the others as marks with intervals.
+    """Draw the means of the methods on neither axis: EI stopped early as `curves`, the others as points with intervals.
 
     The axes keep the limits that the curves gave them, and the rivals within them; returns EI-n's labels.
     """

@@ -19,7 +19,7 @@ from datasets.errors import BadInput
 from harness.records import read_traces
 
 NAMED = ("dataset", "pipeline", "method", "seed")
-"""What tells runs of one results directory apart, as far as a user names it."""
+"""The columns that identify a run of one results directory, as far as a user names it."""
 SHOWN = 6  # fronts, at even distances from the first choice to the last
 _LEAST = np.exp(-14)  # of EI, relative to the highest, that is drawn as it is
 HOW = "python -m harness +acq=cei lam=0.3 'dataset=[abalone]' 'pipeline=[clean]' 'seeds=[0]' fronts=true"

@@ -1,4 +1,4 @@
-"""`python -m analysis demo`: a page of what can be told from a few runs, and which questions need more of them."""
+"""`python -m analysis demo`: a page of what a few runs show, and which questions need more of them."""
 
 from collections.abc import Callable
 from functools import partial
@@ -35,10 +35,10 @@ _MORE = (
 
 
 def write(results_dir: Path, out_dir: Path, say: Callable[[str], None] = print) -> None:
-    """Write demo.html and demo.md to `out_dir`, with their figures, and tell what can be told from these runs.
+    """Write demo.html and demo.md to `out_dir`, with their figures, and say what these runs show.
 
-    Raises BadInput without runs of EI and another method. What further records there are is shown: a run with its
-    fronts, cost models.
+    Raises BadInput without runs of EI and another method. Further records, of a run's fronts or of cost models, are
+    shown where there are any.
     """
     traces = collect(read_evaluations(results_dir))
     numbers = differences(traces)

@@ -103,7 +103,7 @@ def _within(runs: EqualCost, budgets: Sequence[float]) -> Float[np.ndarray, "C B
 
 
 def _weights(kept: Bool[np.ndarray, "C K"], problem: Int[np.ndarray, " C"]) -> list[list[int]]:
-    """Return of each problem how many seeds count at each length or budget: (P, K)."""
+    """Return the number of seeds that count at each length or budget, of each problem: (P, K)."""
     counts = np.zeros((problem.max() + 1, kept.shape[1]), dtype=int)
     np.add.at(counts, problem, kept)
     return [[int(n) for n in row] for row in counts]

@@ -70,18 +70,18 @@ def verdicts(evaluate: Evaluate, records: Records) -> Decided:
         return f"The claims could not be decided: {plain(str(error))}."
 
 
-def marked(traces: Traces) -> tuple[list[str], list[str]]:
-    """Return the data sets of which something is reserved, and the others."""
+def split_by_caveat(traces: Traces) -> tuple[list[str], list[str]]:
+    """Return the data sets with a caveat, and the others."""
     found = set(traces.runs["dataset"])
     return sorted(found & set(caveats())), sorted(found - set(caveats()))
 
 
 def all_verdicts(evaluate: Evaluate, records: Records, traces: Traces) -> tuple[Decided, Decided | None]:
-    """Return the verdicts on these records, and those without the data sets of which something is reserved.
+    """Return the verdicts on these records, and those without the data sets that have a caveat.
 
     The latter are None where there are no such data sets, or no others.
     """
-    present, others = marked(traces)
+    present, others = split_by_caveat(traces)
     without = verdicts(evaluate, records.without(present)) if present and others else None
     return verdicts(evaluate, records), without
 
@@ -168,11 +168,11 @@ def _numbers(traces: Traces, title: str, without: list[str], prefix: str) -> lis
 
 
 def with_caveats(traces: Traces, every: Decided, without: Decided | None) -> list[Section]:
-    """Return what is reserved about some data sets, their numbers apart, and the headline numbers without them.
+    """Return the caveats of data sets, the numbers of these alone, and the headline numbers without them.
 
     every, without: `all_verdicts`.
     """
-    present, others = marked(traces)
+    present, others = split_by_caveat(traces)
     head = Section("marked", "Data sets with a reservation")
     if not present:
         head.text.append("None of the data sets in these records carries a reservation.")
@@ -405,7 +405,7 @@ def changed(records: Records, settings: Settings, traces: Traces) -> str:
 def provenance(
     headers: Sequence[Mapping[str, Any]], settings: Settings, traces: Traces, changed: str = ""
 ) -> list[Section]:
-    """Return where the numbers come from: specs, settings, tables (what is not of them: `changed`), versions.
+    """Return where the numbers come from: specs, settings, tables (`changed`: what is not of them), versions.
 
     headers: of the records (`harness.records.read_header`).
     """
