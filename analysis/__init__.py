@@ -54,10 +54,10 @@ def anytime(
     Regret, and which data sets are flat, come of the shipped tables, where these are what was replayed; otherwise the
     rows that need them are missing. judge, mixed: as in `tradeoff`. Raises BadInput without runs of EI.
     """
-    from analysis.equal_cost import BUDGETS, at_equal_cost, compare
+    from analysis.equal_cost import BUDGETS, at_equal_cost, pair_runs
     from analysis.traces import collect
 
-    runs = compare(collect(traces, judge=judge, mixed=mixed))
+    runs = pair_runs(collect(traces, judge=judge, mixed=mixed))
     return at_equal_cost(runs, BUDGETS if budgets is None else budgets)
 
 
@@ -77,7 +77,7 @@ def mean_ranks(
     import numpy as np
 
     from analysis.ranks import minimal_budgets, rank_curves, ranks
-    from analysis.selection import at_horizon, horizon, of_families
+    from analysis.selection import at_horizon, horizon, select_families
     from analysis.traces import collect, ordered, require
 
     runs = collect(traces, judge=judge, mixed=mixed)
@@ -85,7 +85,7 @@ def mean_ranks(
     for method in chosen:
         require(runs.runs, method, "ranking")
     equal, _ = at_horizon(runs, horizon(runs))
-    budgets = minimal_budgets(of_families(equal, "alpha"))
+    budgets = minimal_budgets(select_families(equal, "alpha"))
     curves = rank_curves(ranks(runs, budgets, chosen, shares=np.ones(1)))
     columns = ["multiple", "method", "value", "low", "high", "n", "counts"]
     return curves[columns].rename(columns={"value": "rank"})

@@ -1,19 +1,7 @@
-"""`python -m analysis [report|figures|summary|all] results_dir=results out_dir=report`: records to figures and numbers.
+"""`python -m analysis [COMMAND] [SETTING=VALUE ...]`: records to figures, tables and pages.
 
-`report` makes one page of everything, report.html, and the same as report.md; `all` the figures and a plain summary.
-`density` compares replay settings with live training, `engines` surrogates and fits with the default: there results_dir
-holds one folder of records per setting. `costs` draws F2 and F8 from the records of `python -m tabular_cache costs`,
-and F9 from runs under several cost models. `claims` holds the paper's claims against the records (at_most_cut=0.05:
-without problems of whose trainings a time limit cut more than 5 % short), `budgets` writes the minimal budget of every
-problem, `anytime` compares families of methods with EI stopped early, at equal cost (anytime.md and its figure),
-`leaderboard` every optimizer, ours and others', on each track (leaderboard.md and its figure), `new_methods` prints the
-outcome of the registered test (NEW_METHODS.md), `fronts` draws F1 and F7 from the fronts that `python -m harness
-fronts=true` keeps, and `sensitivities` asks whether a claim's verdict depends on a setting (one folder of records per
-setting). `run` draws one run step by step (run.png; dataset=, pipeline=, method= and seed= name it where there are
-several), `demo` makes a page of what a few runs can tell. `best` tells the best configuration found on each data set;
-`tables` draws the measured tables; `utilities` ranks utilities and cost rules together (study=utilities), with the time
-that the optimizer itself takes. `censored` draws C1 to C3 and writes their tables from the records of `python -m
-tabular_cache censored` and of `python -m harness.configurator`.
+A command is a function below that `command` marks; the first line of its docstring is what `--help` says of it. Every
+command reads `results_dir` and writes to `out_dir`, but for those that take only one of the two.
 """
 
 import sys
@@ -21,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from textwrap import fill
 from typing import Any
 
 from analysis import REFERENCE
@@ -32,7 +19,7 @@ from harness.errors import number, unknown, writable
 
 # The arguments: one command, and key=value. Each command imports what it needs: pandas and matplotlib take a second.
 
-OPTIONS = {
+OPTIONS = {  # the values of a setting, the default first
     "bootstrap": ("datasets", "hierarchical", "plain"),
     "judge": ("validation", "test"),
     "mixed": ("false", "true"),
@@ -41,24 +28,17 @@ AT_MOST_CUT = "at_most_cut"  # of `claims`: the share of a table's trainings tha
 _RUN = ("dataset", "pipeline", "method", "seed")  # of `run`: which one
 KEYS = ("results_dir", "out_dir", *OPTIONS, *REFERENCE)
 _COMPARED = ("results_dir", "out_dir", "bootstrap")  # of commands that read one folder of records per setting
-TAKES = {  # the keys that mean something to each command; the first one is made where none is named
-    **dict.fromkeys(("all", "figures", "summary", "report"), KEYS),
-    "claims": (*KEYS, AT_MOST_CUT),
-    "budgets": ("results_dir", "out_dir", "mixed", *REFERENCE),
-    "anytime": ("results_dir", "out_dir", "judge", "mixed", *REFERENCE),
-    "leaderboard": ("results_dir", "out_dir", "judge", "mixed", *REFERENCE),
-    "new_methods": ("results_dir", "out_dir", "judge", "mixed", *REFERENCE),
-    "fronts": _COMPARED,
-    "demo": ("results_dir", "out_dir"),
-    "run": ("results_dir", "out_dir", *_RUN),
-    "best": ("results_dir",),
-    "utilities": KEYS,
-    **dict.fromkeys(("density", "engines", "sensitivities"), _COMPARED),
-    "costs": KEYS,
-    "censored": _COMPARED,
-    "tables": ("out_dir",),
-}
+DEFAULT = "all"  # the command where none is named
 USAGE = "python -m analysis [COMMAND] results_dir=results out_dir=report [evaluator=replay ...]"
+SETTINGS = f"""\
+  results_dir=results: the folder of records
+  out_dir=report: where to write
+  bootstrap={"|".join(OPTIONS["bootstrap"])}: how intervals are made
+  judge={"|".join(OPTIONS["judge"])}: the error by which methods are judged
+  mixed={"|".join(OPTIONS["mixed"])}: whether records of different tables or engines may stand together
+  {", ".join(f"{key}=" for key in REFERENCE)}: whose runs to take
+  {AT_MOST_CUT}=0.05: without problems of whose trainings a time limit cut more than this share short (claims)
+  {", ".join(f"{key}=" for key in _RUN)}: which run, where there are several (run)"""
 
 
 @dataclass(frozen=True)
@@ -87,6 +67,33 @@ class Arguments:
         return collect(read_evaluations(self.results_dir), self.components, self.options["judge"], self.mixed)
 
 
+@dataclass(frozen=True)
+class Command:
+    """A command. keys: the settings that mean something to it; make: makes it and returns the exit code."""
+
+    keys: tuple[str, ...]
+    make: Callable[[Arguments], int]
+
+    @property
+    def summary(self) -> str:
+        """The first line of the function's docstring."""
+        return (self.make.__doc__ or "").partition("\n")[0]
+
+
+COMMANDS: dict[str, Command] = {}
+"""The commands by name, in the order of this file; `command` fills it."""
+
+
+def command(*keys: str) -> Callable[[Callable[[Arguments], int]], Callable[[Arguments], int]]:
+    """Make a command, of the name behind `do_`, of the function; keys: the settings that it takes."""
+
+    def add(make: Callable[[Arguments], int]) -> Callable[[Arguments], int]:
+        COMMANDS[make.__name__.removeprefix("do_")] = Command(keys, make)
+        return make
+
+    return add
+
+
 def parse(argv: Sequence[str]) -> Arguments:
     """Return the arguments; raises BadInput, with what is allowed, for one unknown, without effect, empty or twice."""
     given: dict[str, str] = {}
@@ -94,8 +101,8 @@ def parse(argv: Sequence[str]) -> Arguments:
         key, equals, value = argument.partition("=")
         if not equals:
             key, value = "command", argument
-            if value not in TAKES:
-                raise unknown("command", value, TAKES)
+            if value not in COMMANDS:
+                raise unknown("command", value, COMMANDS)
         elif key not in (allowed := (*KEYS, *_RUN, AT_MOST_CUT)):
             raise unknown("setting", key, allowed)
         if not value:
@@ -103,39 +110,36 @@ def parse(argv: Sequence[str]) -> Arguments:
         if key in given:
             raise BadInput(f"{key} is given twice ({USAGE})")
         given[key] = value
-    command = given.pop("command", next(iter(TAKES)))
-    idle = next((key for key in given if key not in TAKES[command]), None)
+    name = given.pop("command", DEFAULT)
+    keys = COMMANDS[name].keys
+    idle = next((key for key in given if key not in keys), None)
     if idle:
-        raise BadInput(f"{idle}= means nothing to {command!r}, which takes {', '.join(TAKES[command])}")
+        raise BadInput(f"{idle}= means nothing to {name!r}, which takes {', '.join(keys)}")
     options = {key: given.pop(key, allowed[0]) for key, allowed in OPTIONS.items()}
     for key, value in options.items():
         if value not in OPTIONS[key]:
             raise BadInput(f"{key} must be one of {', '.join(OPTIONS[key])}, got {value!r}")
     results, out = Path(given.pop("results_dir", "results")), Path(given.pop("out_dir", "report"))
-    if "results_dir" in TAKES[command] and not results.is_dir():
+    if "results_dir" in keys and not results.is_dir():
         raise BadInput(f"results_dir={results} is no folder: run `python -m harness` first")
-    if "out_dir" in TAKES[command]:
+    if "out_dir" in keys:
         writable("out_dir", out)
-    return Arguments(command, results, out, given, options)
+    return Arguments(name, results, out, given, options)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Make what the arguments ask for; exit code 3 when a figure could not be drawn from these records.
-
-    `report` says on its page what could not be made, and exits with 0.
-    """
+    """Make what the arguments ask for; exit code 3 when a figure could not be drawn from these records."""
     argv = sys.argv[1:] if argv is None else argv
     if wants_help(argv):
-        options = "\n".join(f"  {key}={'|'.join(allowed)}" for key, allowed in OPTIONS.items())
-        components = f"  {', '.join(f'{key}=' for key in REFERENCE)}: whose runs to take"
-        commands = fill(f"commands: {', '.join(TAKES)}", 120, subsequent_indent="  ")
-        print(f"{(__doc__ or '').strip()}\n\n{USAGE}\n{commands}\noptions:\n{options}\n{components}")
+        width = max(map(len, COMMANDS))
+        commands = "\n".join(f"  {name:{width}}  {made.summary}" for name, made in COMMANDS.items())
+        print(f"{USAGE}\n\ncommands (without one: {DEFAULT}):\n{commands}\n\nsettings:\n{SETTINGS}")
         return 0
     arguments = parse(argv)
     from analysis.statistics import resampling
 
     with resampling(arguments.options["bootstrap"]):
-        return int(globals()[f"do_{arguments.command}"](arguments))
+        return COMMANDS[arguments.command].make(arguments)
 
 
 def drawn_or_why(drawings: Mapping[str, Callable[[], Any]], failure: str = "was not drawn") -> dict[str, Any]:
@@ -161,8 +165,25 @@ def print_files(made: Mapping[str, Any]) -> int:
 # Commands on the records of a study.
 
 
+@command(*KEYS)
 def do_all(arguments: Arguments) -> int:
-    """Draw the figures and write the summary; `figures` and `summary` do their part only."""
+    """Draw the figures and write summary.md, their numbers in plain tables."""
+    return _figures_and_summary(arguments)
+
+
+@command(*KEYS)
+def do_figures(arguments: Arguments) -> int:
+    """Draw the figures only."""
+    return _figures_and_summary(arguments, summarized=False)
+
+
+@command(*KEYS)
+def do_summary(arguments: Arguments) -> int:
+    """Write summary.md only."""
+    return _figures_and_summary(arguments, drawn=False)
+
+
+def _figures_and_summary(arguments: Arguments, drawn: bool = True, summarized: bool = True) -> int:
     from analysis.figures import tables as problems
     from analysis.figures import trace_figures
     from analysis.report import summary
@@ -173,20 +194,20 @@ def do_all(arguments: Arguments) -> int:
     traces, made, out = arguments.traces(), specs(arguments.results_dir), arguments.out_dir
     if not arguments.mixed:
         check_same_data(made)
-    figures = {} if arguments.command == "summary" else trace_figures()
-    drawn = drawn_or_why({name: partial(draw, traces, out) for name, draw in figures.items()})
-    if arguments.command != "figures":
+    figures = drawn_or_why({name: partial(draw, traces, out) for name, draw in trace_figures().items() if drawn})
+    if summarized:
         settings = provenance(made)
-        summary.write(traces, settings, drawn, out, problems.of_records(settings, traces, out))
+        summary.write(traces, settings, figures, out, problems.of_records(settings, traces, out))
         print(out / "summary.md")
-    return print_files(drawn)
+    return print_files(figures)
 
 
-do_figures = do_summary = do_all
-
-
+@command(*KEYS)
 def do_report(arguments: Arguments) -> int:
-    """Write report.html and report.md with all figures, claims and numbers; they say what could not be made."""
+    """Write report.html and report.md, one page of all figures, claims and numbers.
+
+    The page says what could not be made; the exit code is 0 all the same.
+    """
     from analysis import report as page
 
     page.write(
@@ -199,19 +220,20 @@ def do_report(arguments: Arguments) -> int:
     return 0
 
 
+@command(*KEYS, AT_MOST_CUT)
 def do_claims(arguments: Arguments) -> int:
     """Hold the paper's claims against the records: print the table, write claims.md and claims.csv."""
     from analysis.captions import intervals
     from analysis.claims import evaluate, table, with_reason, write
     from analysis.claims.acquisitions import write_volumes
     from analysis.cost_models import read_if_there
-    from analysis.traces import collect, only, read_evaluations
+    from analysis.traces import collect, filter_components, read_evaluations
     from analysis.tradeoffs import all_fronts
 
     folder, out = arguments.results_dir, arguments.out_dir
     judge, mixed, components = arguments.options["judge"], arguments.mixed, dict(arguments.components)
     most_cut = components.pop(AT_MOST_CUT, None)
-    frame, fronts = only(read_evaluations(folder), components), all_fronts(folder)
+    frame, fronts = filter_components(read_evaluations(folder), components), all_fronts(folder)
     costs, unreadable = read_if_there(folder)
     if most_cut is not None:
         frame, costs, fronts = _hardly_cut(most_cut, frame, costs, fronts)
@@ -252,12 +274,13 @@ def _hardly_cut(share: str, frame: Any, *others: Any) -> list[Any]:
     ]
 
 
+@command("results_dir", "out_dir", "mixed", *REFERENCE)
 def do_budgets(arguments: Arguments) -> int:
     """Write budgets.csv, the minimal budget of every problem, for `python -m harness budgets=...`."""
     from analysis.ranks import minimal_budgets
-    from analysis.selection import at_horizon, horizon, of_families
+    from analysis.selection import at_horizon, horizon, select_families
 
-    traces = of_families(arguments.traces(), "alpha")
+    traces = select_families(arguments.traces(), "alpha")
     if traces.runs.empty:
         raise BadInput("the minimal budget needs runs of EI^alpha: for example python -m harness study=demo")
     n = horizon(traces)
@@ -269,8 +292,9 @@ def do_budgets(arguments: Arguments) -> int:
     return 0
 
 
+@command("results_dir", "out_dir", "judge", "mixed", *REFERENCE)
 def do_anytime(arguments: Arguments) -> int:
-    """Draw errors at equal cost, of families of methods and of EI stopped early, and write anytime.md."""
+    """Compare methods with EI stopped early, at equal cost: draw the figure and write anytime.md."""
     from analysis.figures import anytime
 
     made = drawn_or_why({"anytime": partial(anytime.anytime, arguments.traces(), arguments.out_dir)})
@@ -279,8 +303,9 @@ def do_anytime(arguments: Arguments) -> int:
     return print_files(made)
 
 
+@command("results_dir", "out_dir", "judge", "mixed", *REFERENCE)
 def do_leaderboard(arguments: Arguments) -> int:
-    """Draw every optimizer's errors at equal cost, ranks and own time, on each track that the records hold."""
+    """Rank all optimizers, ours and others', at equal cost: draw the figure and write leaderboard.md."""
     from analysis import leaderboard
     from analysis.traces import read_evaluations
     from harness.records import read_timings
@@ -295,8 +320,9 @@ def do_leaderboard(arguments: Arguments) -> int:
     return SOME_FAILED if why else 0
 
 
+@command("results_dir", "out_dir", "judge", "mixed", *REFERENCE)
 def do_new_methods(arguments: Arguments) -> int:
-    """Print the outcome of the registered test (NEW_METHODS.md); write new_methods.md, its CSVs and figure."""
+    """Print the outcome of the registered test (NEW_METHODS.md); write new_methods.md, tables and figure."""
     from analysis import new_methods
     from analysis.traces import read_evaluations
     from harness.records import read_timings
@@ -307,8 +333,9 @@ def do_new_methods(arguments: Arguments) -> int:
     return 0
 
 
+@command(*_COMPARED)
 def do_fronts(arguments: Arguments) -> int:
-    """Draw F1 and F7; exit code 3 when one could not be drawn from these records."""
+    """Draw F1 and F7 from the fronts that `python -m harness fronts=true` keeps."""
     from analysis.figures import front_figures
     from analysis.tradeoffs import read_fronts
 
@@ -317,31 +344,38 @@ def do_fronts(arguments: Arguments) -> int:
     return print_files(drawn_or_why(drawings))
 
 
+@command("results_dir", "out_dir")
 def do_demo(arguments: Arguments) -> int:
-    """Write demo.html and demo.md, and print what these few runs tell."""
+    """Write demo.html and demo.md, and print what these few runs show."""
     from analysis.report import demo
 
     demo.write(arguments.results_dir, arguments.out_dir)
     return 0
 
 
+@command("results_dir", "out_dir", *_RUN)
 def do_run(arguments: Arguments) -> int:
-    """Draw one run step by step."""
+    """Draw one run step by step, run.png."""
     from analysis.figures.one_run import draw_run, one_run
 
     return print_files({"run": draw_run(*one_run(arguments.results_dir, arguments.components), arguments.out_dir)})
 
 
+@command("results_dir")
 def do_best(arguments: Arguments) -> int:
-    """Name the best configuration found on every data set; best.json and its picture lie beside the records."""
+    """Name the best configuration of every data set; best.json and its picture lie beside the records."""
     from analysis import best as configurations
 
     configurations.of_records(arguments.results_dir)
     return 0
 
 
+@command(*KEYS)
 def do_utilities(arguments: Arguments) -> int:
-    """Write utilities.md and draw its figure: ranks of utilities and cost rules, training and thinking time."""
+    """Rank utilities with cost rules (study=utilities): draw the figure and write utilities.md.
+
+    Training time counts, and the time that the optimizer itself takes.
+    """
     from analysis import utilities as comparison
     from analysis.figures import utilities
     from analysis.report.sections import budgets
@@ -362,34 +396,38 @@ def do_utilities(arguments: Arguments) -> int:
 # Commands that compare settings, models or tables.
 
 
+@command(*_COMPARED)
 def do_density(arguments: Arguments) -> int:
-    """Draw replay settings beside live training."""
+    """Compare replay settings with live training; results_dir holds one folder of records per setting."""
     from analysis import density
 
     return print_files({"density": density.draw_density(arguments.results_dir, arguments.out_dir)})
 
 
+@command(*_COMPARED)
 def do_engines(arguments: Arguments) -> int:
-    """Write what surrogates and fits differ in."""
+    """Compare surrogates and fits with the default; results_dir holds one folder of records per setting."""
     from analysis import density as comparison
 
     print(comparison.engines_page(arguments.results_dir, arguments.out_dir))
     return 0
 
 
+@command(*_COMPARED)
 def do_sensitivities(arguments: Arguments) -> int:
-    """Write sensitivities.md and .csv from one folder of records per setting."""
+    """Compare verdicts on the claims between settings; results_dir holds one folder of records per setting."""
     from analysis import sensitivities as comparison
 
     print(*comparison.report(arguments.results_dir, arguments.out_dir), sep="\n")
     return 0
 
 
+@command(*KEYS)
 def do_costs(arguments: Arguments) -> int:
-    """Draw F2, F8 and F9 and write the comparison of cost models."""
+    """Draw F2 and F8 from the records of `python -m tabular_cache costs`, F9 from runs; write costs.md."""
     from analysis import cost_models
     from analysis.figures import f2_f8_f9
-    from analysis.traces import check_same_origin, only
+    from analysis.traces import check_same_origin, filter_components
     from harness.records import read_traces
 
     folder, out, mixed = arguments.results_dir, arguments.out_dir, arguments.mixed
@@ -401,7 +439,7 @@ def do_costs(arguments: Arguments) -> int:
         return costs
 
     def f9() -> Any:
-        frame = only(read_traces(folder), arguments.components)
+        frame = filter_components(read_traces(folder), arguments.components)
         if not mixed:
             check_same_origin(frame)
         return f2_f8_f9.f9(frame, out, arguments.options["judge"], mixed)
@@ -413,8 +451,12 @@ def do_costs(arguments: Arguments) -> int:
     return print_files(made)
 
 
+@command(*_COMPARED)
 def do_censored(arguments: Arguments) -> int:
-    """Draw C1, C2 and C3 and write censored.md."""
+    """Draw C1 to C3 and write censored.md, from the records of censored costs and of the configurator.
+
+    Those are what `python -m tabular_cache censored` and `python -m harness.configurator` write.
+    """
     from analysis.papers import hutter2013
     from harness.problem import SLACKS
 
@@ -446,6 +488,7 @@ def do_censored(arguments: Arguments) -> int:
     return SOME_FAILED if missing else code
 
 
+@command("out_dir")
 def do_tables(arguments: Arguments) -> int:
     """Draw the Pareto front of every shipped table; no records are needed."""
     from analysis.figures import tables

@@ -36,7 +36,7 @@ from tabular_cache.table import TABLES, read_manifest
 
 
 def _given(spec: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the arguments of `load_csv` that are not as usual, None for what is no file of the user's."""
+    """Return the arguments of `load_csv` that differ from its defaults; None where the data are no user's file."""
     config = spec["dataset_config"]
     if config["_target_"] != "datasets.csv_file.load_csv":
         return None
@@ -228,7 +228,7 @@ def of_records(results: Path) -> None:
 
 
 def _question(spec: Spec) -> dict[str, str]:
-    """Return what must be the same for errors to be of one question: the data and target, how it is evaluated."""
+    """Return what runs must have in common for their errors to be compared: data, target, and evaluator."""
     evaluator = spec["components"]["evaluator"]
     settings = {key: evaluator.get(key) for key in ("_target_", "split_seed", "tree_method", "objective")}
     return {"data or target": json.dumps(spec["dataset_config"], sort_keys=True), "evaluator": json.dumps(settings)}

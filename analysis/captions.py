@@ -9,9 +9,9 @@ import pandas as pd
 
 import datasets
 import pipelines
-from analysis.selection import CAP, FEWEST_DATASETS, LEAST_SPENT, REACHED, SHORT, USED_UP, left_aside
+from analysis.selection import CAP, FEWEST_DATASETS, LEAST_SPENT, REACHED, SHORT, USED_UP, sentence_on_sparse_methods
 from analysis.statistics import in_use
-from analysis.traces import CELL, PROBLEM, ordered, plain
+from analysis.traces import CELL, PROBLEM, name_in_text, ordered
 from datasets.catalogue import entries
 from harness.progress import plural as plural
 
@@ -83,7 +83,7 @@ def footnote(names: Iterable[str]) -> str:
     return f"Marked data sets: {', '.join(listed)}." if listed else ""
 
 
-def reservations(names: Iterable[str]) -> list[tuple[str, str]]:
+def caveat_notes(names: Iterable[str]) -> list[tuple[str, str]]:
     """Return (name, reason) of the data sets with a caveat among `names`, in the catalogue's words."""
     found = []
     for name in sorted(set(names) & set(caveats())):
@@ -101,7 +101,7 @@ def study_problems() -> set[tuple[str, str]]:
     return {(d, p) for d in datasets.names() for p in pipelines.names()}
 
 
-def of_study(values: pd.Series) -> pd.Series:
+def study_values(values: pd.Series) -> pd.Series:
     """Return the values, by (dataset, pipeline, seed), of the study's problems; all of them where none is the study's.
 
     Data sets of single figures (a1a, splice) do not mix with the study's, whose problems come in eights.
@@ -162,7 +162,7 @@ def pairs_left_out(pairs: "Relative", short: int, n: int) -> str:
     """Return the sentences on the runs and pairs that a relative number leaves out, and on methods with fewer pairs."""
     names, counts = ordered(pairs.table), pairs.table["method"].value_counts()
     fewer = [
-        f"{', '.join(plain(name) for name in names if counts[name] == n)} ({n:,})"
+        f"{', '.join(name_in_text(name) for name in names if counts[name] == n)} ({n:,})"
         for n in sorted(set(counts), reverse=True)
     ][1:]
     return sentence(
@@ -190,7 +190,7 @@ def ranks_left_out(ranked: "Ranks") -> str:
     lacking = zip((~ranked.there).sum(axis=0), ranked.multiples, strict=True)
     without = ", ".join(f"{n:,} ({m:.0%})" for n, m in lacking if n)
     parts += [f"Pairs left out of a budget for want of such a run: {without}."] if without else []
-    return " ".join(parts) + left_aside(ranked.sparse)
+    return " ".join(parts) + sentence_on_sparse_methods(ranked.sparse)
 
 
 def too_short_notes(ranked: "Ranks") -> list[str]:

@@ -15,8 +15,8 @@ import pandas as pd
 import pyarrow as pa
 
 from analysis.captions import format_interval, intervals, markdown_table, plural, scope, sentence
-from analysis.selection import LEAST_SHARE, at_horizon, horizon, of_families
-from analysis.statistics import bootstrap, bootstrap_beside
+from analysis.selection import LEAST_SHARE, at_horizon, horizon, select_families
+from analysis.statistics import with_intervals, with_intervals_and_differences
 from analysis.traces import (
     CELL,
     EI,
@@ -45,7 +45,7 @@ NAMES = {
     "gp_lv": "GP on LV-3's residuals",
     "hybrid": "hybrid",
 }
-REFERENCE = "lv3"
+REFERENCE_COST_MODEL = "lv3"
 COVERAGE = ("cover50", "cover80", "cover95")
 CURVES = ["cost_model", "value", "low", "high", "cells", "problems", "n"]  # columns of `learning_curves`
 COMMAND = "python -m tabular_cache costs"
@@ -124,7 +124,8 @@ def learning_curves(costs: pd.DataFrame, column: str = "rmse") -> pd.DataFrame:
         wide = paired(costs, n, column)
         if wide.empty:
             continue
-        found = bootstrap_beside(wide, wide[REFERENCE]) if REFERENCE in wide else bootstrap(wide)
+        reference = wide.get(REFERENCE_COST_MODEL)
+        found = with_intervals(wide) if reference is None else with_intervals_and_differences(wide, reference)
         found = found.rename(columns={"n": "cells"}).rename_axis("cost_model").reset_index()
         found.insert(5, "problems", len(wide.index.to_frame()[PROBLEM].drop_duplicates()))
         rows.append(found.assign(n=int(n)))
@@ -217,13 +218,13 @@ def compare_cost_models(frame: pd.DataFrame, judge: Judge = "validation", mixed:
     names, few = _models_with_runs_enough(of_alpha)
     require(frame, EI, "F9")
     ei = frame[counted & (frame["acq"] == EI).to_numpy()]
-    ei = ei.sort_values("cost_model", key=lambda m: m != REFERENCE, kind="stable")
+    ei = ei.sort_values("cost_model", key=lambda m: m != REFERENCE_COST_MODEL, kind="stable")
     ei = ei.drop_duplicates([*CELL, "step", "iterations", "tau"])
     traces, each = {}, np.zeros(len(ei), int)
     for name in names:
         alike = pd.Series([name], dtype=of_alpha["cost_model"].dtype).iloc[each].array  # a category stays one
         every = pd.concat([of_alpha[of_alpha["cost_model"] == name], ei.assign(cost_model=alike)])
-        traces[name] = of_families(collect(every, {"cost_model": name}, judge, mixed), "alpha")
+        traces[name] = select_families(collect(every, {"cost_model": name}, judge, mixed), "alpha")
     n = min(horizon(own.select((own.runs["method"] != EI).to_numpy())) for own in traces.values())
     every_cell = [_cells(own.runs) for own in traces.values()]
     shared = _common([_cells(at_horizon(own, n)[0].runs) for own in traces.values()])

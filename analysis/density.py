@@ -21,7 +21,7 @@ import pandas as pd
 
 from analysis.captions import format_interval, intervals, markdown_table, plural, sentence
 from analysis.plotting import BLACK, BLUE, ORANGE, Drawn, new_figure, save, sequence, style
-from analysis.statistics import bootstrap, bootstrap_beside, of_means
+from analysis.statistics import of_means, with_intervals, with_intervals_and_differences
 from analysis.traces import (
     CELL,
     EI,
@@ -31,8 +31,8 @@ from analysis.traces import (
     check_same_tables,
     choose_components,
     collect,
+    name_in_figures,
     ordered,
-    short,
 )
 from analysis.tradeoffs import finals, relative_to_ei
 from datasets.errors import BadInput
@@ -123,7 +123,6 @@ def exhausted(folder: Path, name: str, traces: Traces, cells: pd.MultiIndex) -> 
     return float((last["final_error"].to_numpy() <= np.array(goal)).mean())
 
 
-EFFECTS = ("saved", "added")
 MEASURED = "measured"
 
 
@@ -154,12 +153,12 @@ def method_effects(
     return {name: {effect: frame.loc[shared] for effect, frame in frames.items()} for name, frames in tables.items()}
 
 
-def compare(found: Effects, reference: str = LIVE) -> pd.DataFrame:
+def effects_table(found: Effects, reference: str = LIVE) -> pd.DataFrame:
     """Return one row per setting, effect and method: mean with interval, and the same of its difference to live's."""
     rows = []
     for name, frames in found.items():
         for effect, frame in frames.items():
-            part = bootstrap_beside(frame, found[reference][effect]).rename_axis("method").reset_index()
+            part = with_intervals_and_differences(frame, found[reference][effect]).rename_axis("method").reset_index()
             rows.append(part.assign(setting=name, effect=effect))
     return pd.concat(rows, ignore_index=True)
 
@@ -184,7 +183,7 @@ def sign_agreement(found: Effects) -> pd.DataFrame:
             replayed, live = frames[effect], found[LIVE][effect]
             off = replayed - live
             judged = off[off.droplevel("seed").index.isin(known)]
-            bias = bootstrap(judged.mean(axis=1).to_frame("bias"))[["value", "low", "high"]].iloc[0]
+            bias = with_intervals(judged.mean(axis=1).to_frame("bias"))[["value", "low", "high"]].iloc[0]
             row = {"setting": name, "effect": effect, **_distance(off, known)}
             row |= dict(zip(("bias", "bias_low", "bias_high"), map(float, bias), strict=True))
             rows.append(row | signs(replayed, live) | {"one_seed": len(seeds) - len(known)})
@@ -223,7 +222,7 @@ def draw_density(folder: Path, out_dir: Path) -> Drawn:
     """Draw the comparison of the settings in `folder` (see `analysis.density`); writes its tables beside it."""
     traces = settings(folder)
     found = method_effects(traces, confirmed=confirmed(folder, traces))
-    numbers, agreement = compare(found), sign_agreement(found)
+    numbers, agreement = effects_table(found), sign_agreement(found)
     cells = pd.MultiIndex.from_frame(found[LIVE]["saved"].index.to_frame(index=False)[CELL])
     shares = {name: exhausted(folder, name, t, cells) for name, t in traces.items() if name != LIVE}
     agreement["exhausted"] = agreement["setting"].map(shares)
@@ -259,7 +258,7 @@ def _effects_panel(axis: Any, rows: pd.DataFrame, effect: str) -> None:
         marker = "D" if name == LIVE else "s" if name.startswith("surface") else "o"
         axis.errorbar(part["value"], y, xerr=_arms(part, "value"), fmt=marker, markersize=3.2, elinewidth=0.8,
                       color=colours[name], label=name.replace("-", " "))  # fmt: skip
-    axis.set_yticks(np.arange(len(methods)), [short(m) for m in methods])
+    axis.set_yticks(np.arange(len(methods)), [name_in_figures(m) for m in methods])
     axis.invert_yaxis()
     axis.axvline(0, color="0.6", linewidth=0.8, zorder=0)
     axis.set_xlabel(_LABELS[effect])
@@ -302,7 +301,7 @@ def _caption(found: Effects, agreement: pd.DataFrame) -> str:
 # A folder holds one folder of records per engine: `fast` (the default, the reference) and others of any name, such
 # as `fit-gpyopt` and `gpyopt`. Everything is paired by problem and seed.
 
-REFERENCE = "fast"
+REFERENCE_ENGINE = "fast"
 _MEASURES = {"final_error": "final error", "total_cost_s": "total cost"}
 
 
@@ -314,14 +313,14 @@ def ratios(traces: Mapping[str, Traces]) -> pd.DataFrame:
     """
     tables = {name: finals(t).set_index([*CELL, "method"]) for name, t in traces.items()}
     rows = []
-    for name, measure in ((name, measure) for name in tables if name != REFERENCE for measure in _MEASURES):
-        both = pd.concat([tables[name][measure], tables[REFERENCE][measure]], axis=1, keys=["own", "reference"])
+    for name, measure in ((name, measure) for name in tables if name != REFERENCE_ENGINE for measure in _MEASURES):
+        both = pd.concat([tables[name][measure], tables[REFERENCE_ENGINE][measure]], axis=1, keys=["own", "reference"])
         both = both[(both > 0).all(axis=1)].dropna()
         if both.empty:
             what = f"no problem, seed and method with a {_MEASURES[measure]} under both"
-            raise BadInput(f"{name} and {REFERENCE}: {what}")
+            raise BadInput(f"{name} and {REFERENCE_ENGINE}: {what}")
         logs = (np.log(both["own"]) - np.log(both["reference"])).unstack("method")
-        part = bootstrap(logs.reindex(columns=[m for m in ordered(traces[name].runs) if m in logs]))
+        part = with_intervals(logs.reindex(columns=[m for m in ordered(traces[name].runs) if m in logs]))
         part[["value", "low", "high"]] = 100 * np.expm1(part[["value", "low", "high"]])
         rows.append(part.rename_axis("method").reset_index().assign(engine=name, measure=measure))
     return pd.concat(rows, ignore_index=True)
@@ -329,11 +328,11 @@ def ratios(traces: Mapping[str, Traces]) -> pd.DataFrame:
 
 def engines_page(folder: Path, out_dir: Path) -> Path:
     """Write `engines.md` with its tables; raises BadInput without the reference or without another engine."""
-    traces = settings(folder, REFERENCE)
+    traces = settings(folder, REFERENCE_ENGINE)
     if len(traces) < 2:
-        raise BadInput(f"{folder} holds only {REFERENCE!r}: there is no engine to compare with it")
-    found = method_effects(traces, REFERENCE)
-    cells = found[REFERENCE]["saved"].index.to_frame(index=False)
+        raise BadInput(f"{folder} holds only {REFERENCE_ENGINE!r}: there is no engine to compare with it")
+    found = method_effects(traces, REFERENCE_ENGINE)
+    cells = found[REFERENCE_ENGINE]["saved"].index.to_frame(index=False)
     steps = " and ".join(str(n) for n in sorted({int(n) for t in traces.values() for n in t.runs["iterations"]}))
     heading = f"# Engines\n\nRuns of {steps} evaluations, paired by problem and seed. {intervals(cells)}"
     path = out_dir / "engines.md"
@@ -349,7 +348,7 @@ def _ratio_table(found: pd.DataFrame) -> str:
         row = {"engine": engine, "method": method}
         for measure, title in _MEASURES.items():
             value, low, high = cells.loc[[measure], ["value", "low", "high"]].to_numpy(float)[0].tolist()
-            row[f"{title}, % above `{REFERENCE}`"] = format_interval(value, low, high, 2)
+            row[f"{title}, % above `{REFERENCE_ENGINE}`"] = format_interval(value, low, high, 2)
         rows.append({**row, "pairs": int(cells["n"].min())})
     return (
         "## The same method under another engine\n\nGeometric means of paired ratios, over the problems and seeds that "
@@ -358,8 +357,8 @@ def _ratio_table(found: pd.DataFrame) -> str:
 
 
 def _effect_tables(found: Effects, cells: pd.DataFrame) -> list[str]:
-    numbers = compare(found, REFERENCE).sort_values("method", kind="stable")
-    off = f"difference from `{REFERENCE}`"
+    numbers = effects_table(found, REFERENCE_ENGINE).sort_values("method", kind="stable")
+    off = f"difference from `{REFERENCE_ENGINE}`"
     problems = plural(len(cells[PROBLEM].drop_duplicates()), "problem")
     over = f"over the {problems} and {plural(len(cells), 'problem-seed pair')} that every engine was run on"
     parts = [f"## What each engine says of the methods\n\nAgainst EI under the same engine, {over}."]
@@ -368,6 +367,6 @@ def _effect_tables(found: Effects, cells: pd.DataFrame) -> list[str]:
         shown = rows[["method", "setting"]].rename(columns={"setting": "engine"})
         shown[title] = [format_interval(*v) for v in rows[["value", "low", "high"]].to_numpy(float)]
         shown[off] = [format_interval(*v) for v in rows[["off_value", "off_low", "off_high"]].to_numpy(float)]
-        shown.loc[shown["engine"] == REFERENCE, off] = "-"
+        shown.loc[shown["engine"] == REFERENCE_ENGINE, off] = "-"
         parts.append(f"### {title}\n\n{markdown_table(shown)}")
     return parts

@@ -25,7 +25,7 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int
 
 from analysis.gains import flat_datasets, gains, scale
-from analysis.selection import horizon, sparse, whole_runs
+from analysis.selection import horizon, sparse_methods, whole_runs
 from analysis.statistics import group_means, over_datasets
 from analysis.traces import CELL, EI, PROBLEM, Traces, at_step, finished_within, ordered, require
 from analysis.tradeoffs import finals
@@ -35,7 +35,6 @@ BUDGETS = (10.0, 20.0, 40.0, 60.0, 80.0, 100.0)
 PRICES = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
 EI_N, AFTER, PRICED, WHOLE = "EI-n", "EI after n", "EI to a price", "after N"
 RULES = (WHOLE, AFTER, PRICED)
-RANDOM = "random"
 ERROR, REGRET = "error_pct", "regret"
 MEAN, HELD_OUT, NOT_FLAT, MEDIAN = "mean", "mean, held out", "mean, not flat", "median"
 
@@ -102,7 +101,7 @@ class EqualCost:
         return sorted(set(flat_datasets(self.traces)) & set(self.cells["dataset"]))
 
     def measures(self) -> dict[str, tuple[Float[np.ndarray, " C"], Float[np.ndarray, " C"]]]:
-        """Return of each measure (zero, unit): its value is (error - zero) / unit.
+        """Return (zero, unit) of each measure: its value is (error - zero) / unit.
 
         error_pct: 0, and a hundredth of EI's final error. regret: the best of the table, and how far above it random
         search ends; NaN where it ends at the best. Without a scale there is no regret.
@@ -118,16 +117,17 @@ class EqualCost:
         return at_step(self.traces.incumbent[rows], done), done, total < budget_s
 
 
-def compare(traces: Traces, ends: pd.DataFrame | str | None = None) -> EqualCost:
-    """Return the runs to compare; ends: `gains`, or why there are none; None: of the shipped tables, where they serve.
+def pair_runs(traces: Traces, ends: pd.DataFrame | str | None = None) -> EqualCost:
+    """Return the runs whose errors at equal cost are compared, one of every method in each problem and seed.
 
+    ends: `gains`, or why there are none; None: of the shipped tables, where they serve.
     Of a method that does not plan the longest run counts, of one that plans that planned for N evaluations
     (`selection.horizon`) and no budget. Raises BadInput without runs of EI, and where no cell is left.
     """
     require(traces.runs, EI, "errors at equal cost")
     n = horizon(traces)
     runs, short = whole_runs(traces, n)
-    few = sparse(runs.runs)
+    few = sparse_methods(runs.runs)
     methods = [method for method in ordered(runs.runs) if method not in few]
     row = runs.runs.assign(row=np.arange(len(runs.runs))).pivot(index=CELL, columns="method", values="row")
     complete = row[methods].notna().all(axis=1)
@@ -235,7 +235,7 @@ class _Part:
             "evaluations": group_means(done, dataset).mean(axis=0),
             "ended": group_means(ended, dataset).mean(axis=0),
         }
-        numbers["won"] = np.full(len(chosen), np.nan) if statistic == MEDIAN else won(cells, taken)
+        numbers["won"] = np.full(len(chosen), np.nan) if statistic == MEDIAN else win_shares(cells, taken)
         labels = [self.runs.methods[m] if statistic != HELD_OUT else "" for m in chosen]
         names = {"family": list(self.runs.families), "statistic": statistic, "method": labels}
         numbers["members"] = [len(own) for own in self.runs.families.values()]
@@ -260,7 +260,7 @@ def summarise(
     return {**found, "n": len(cells), "datasets": int(dataset.max()) + 1}
 
 
-def won(cells: pd.DataFrame, values: Float[np.ndarray, "k F"]) -> Float[np.ndarray, " F"]:
+def win_shares(cells: pd.DataFrame, values: Float[np.ndarray, "k F"]) -> Float[np.ndarray, " F"]:
     """Return the share of problems in which each column's mean over seeds is the lowest; equal ones share a problem."""
     means = group_means(values, cells.groupby(PROBLEM).ngroup().to_numpy())
     best = means == means.min(axis=1, keepdims=True)

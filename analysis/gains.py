@@ -100,7 +100,7 @@ def gains(traces: Traces, n: int, folder: Path = TABLES) -> pd.DataFrame:
 
 
 def scale(ends: pd.DataFrame, cells: pd.DataFrame) -> tuple[Float[np.ndarray, " C"], Float[np.ndarray, " C"]]:
-    """Return, of each cell (dataset, pipeline, ...), the best error and how far above it random search ends.
+    """Return the best error of each cell (dataset, pipeline, ...), and how far above it random search ends.
 
     The latter is NaN where random search ends at the best: nothing can be a share of that. ends: `gains`.
     """

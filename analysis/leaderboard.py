@@ -15,12 +15,12 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 
 from analysis.captions import footnote, format_intervals, format_number, markdown_table, plural, scope, sentence
-from analysis.equal_cost import BUDGETS, EqualCost, compare
+from analysis.equal_cost import BUDGETS, EqualCost, pair_runs
 from analysis.figures.critical_difference import LEVEL, Critical, ahead, critical, diagram
 from analysis.plotting import Drawn, colour_of, new_figure, save, style
-from analysis.selection import LEAST_SPENT, left_aside
+from analysis.selection import LEAST_SPENT, sentence_on_sparse_methods
 from analysis.statistics import over_datasets
-from analysis.traces import EI, Judge, collect, plain, short
+from analysis.traces import EI, Judge, collect, name_in_figures, name_in_text
 from datasets.errors import BadInput
 from datasets.files import write_atomically
 from harness.config import options
@@ -107,7 +107,7 @@ def tracks(
             continue
         try:
             traces = collect(frame, {**wanted, "evaluator": evaluator}, judge, mixed)
-            found[track] = compare(traces, "not asked for")
+            found[track] = pair_runs(traces, "not asked for")
         except BadInput as error:
             why[track] = str(error)
     if not found:
@@ -164,7 +164,7 @@ def write(drawn: Drawn, found: Mapping[str, EqualCost], results: Path, out_dir: 
 
 
 def _result(part: pd.DataFrame, acq: pd.Series, budget: float) -> str:
-    """Return in words which of the optimizers of `optimizer=` beat EI-n, and the paper's rules, at a budget.
+    """Return the sentences on which of the optimizers of `optimizer=` beat EI-n, and the paper's rules, at a budget.
 
     Beating EI-n: the interval of the paired difference lies below 0; the paper's rules: a lower mean than all of them.
     acq: by method. Returns "" for a budget without numbers.
@@ -176,7 +176,7 @@ def _result(part: pd.DataFrame, acq: pd.Series, budget: float) -> str:
     others, rules = at[~kind.isin(options("acq"))], at.loc[kind.isin(PAPERS), "error_pct"]
 
     def named(rows: pd.DataFrame) -> str:
-        return ", ".join(plain(str(method)) for method in rows.sort_values("error_pct").index) or "none"
+        return ", ".join(name_in_text(str(method)) for method in rows.sort_values("error_pct").index) or "none"
 
     better, worse = named(others[others["off_high"] < 0]), named(others[others["off_low"] > 0])
     said = (
@@ -191,7 +191,7 @@ def _result(part: pd.DataFrame, acq: pd.Series, budget: float) -> str:
 def _table(part: pd.DataFrame) -> str:
     """Return a row per method, those with the lowest rank at the largest budget first."""
     last = part[part["cost_pct"] == part["cost_pct"].max()].set_index("method").sort_values("rank")
-    shown = pd.DataFrame({"method": [plain(str(method)) for method in last.index]})
+    shown = pd.DataFrame({"method": [name_in_text(str(method)) for method in last.index]})
     for budget in _SHOWN:
         at = part[part["cost_pct"] == budget].set_index("method").reindex(last.index)
         shown[f"error (%) at {budget:g} %"] = format_intervals(at[["error_pct", "low", "high"]])
@@ -215,7 +215,7 @@ def _measured(path: Path) -> str:
     means = dict(zip(("off", "low", "high"), over_datasets(off.to_numpy(), dataset), strict=True))
     shown = pd.DataFrame(means, index=off.columns).sort_values("off")
     problems = off.index.to_frame()[["dataset", "pipeline"]].drop_duplicates()
-    table = pd.DataFrame({"method": [plain(str(method)) for method in shown.index]})
+    table = pd.DataFrame({"method": [name_in_text(str(method)) for method in shown.index]})
     table["measured minus said (%)"] = format_intervals(shown)
     return (
         f"**Trained live**: what {plural(len(rows), 'run')} on surfaces of {plural(len(problems), 'problem')} of "
@@ -228,7 +228,7 @@ def _measured(path: Path) -> str:
 
 def _described(track: str, runs: EqualCost, part: pd.DataFrame) -> str:
     last = part[part["cost_pct"] == part["cost_pct"].max()]
-    early = [plain(m) for m, ended in zip(last["method"], last["ended"], strict=True) if ended > 1 - LEAST_SPENT]
+    early = [name_in_text(m) for m, ended in zip(last["method"], last["ended"], strict=True) if ended > 1 - LEAST_SPENT]
     spent = (
         f" More than {1 - LEAST_SPENT:.0%} of their runs ended before EI's cost was spent, and count with their last "
         f"error: {', '.join(early)}."
@@ -238,7 +238,7 @@ def _described(track: str, runs: EqualCost, part: pd.DataFrame) -> str:
     return (
         f"{track.capitalize()}: {scope(runs.cells, runs.traces.evaluator)}, N = {runs.n}; left out: "
         f"{plural(runs.absent, 'problem-seed pair')} without runs of every method, {runs.zero + runs.failed} in which "
-        f"EI's error is 0 or missing.{left_aside(runs.sparse)}{spent} {footnote(runs.cells['dataset'])}"
+        f"EI's error is 0 or missing.{sentence_on_sparse_methods(runs.sparse)}{spent} {footnote(runs.cells['dataset'])}"
     )
 
 
@@ -249,7 +249,7 @@ def _curves(axes: Axes, part: pd.DataFrame, looks: Mapping[str, tuple[str, str]]
         own, x = part[part["method"] == method], 0.9 * (k / max(len(methods) - 1, 1) - 0.5) * 4
         look = looks.get(method, ("-", colour_of(method)))
         arms = [own["error_pct"] - own["low"], own["high"] - own["error_pct"]]
-        label = "EI (EI-n)" if method == EI else short(method)
+        label = "EI (EI-n)" if method == EI else name_in_figures(method)
         axes.errorbar(own["cost_pct"] + x, own["error_pct"], arms, linestyle=look[0], color=look[1], label=label,
                       marker="o", markersize=3, linewidth=1.3, elinewidth=0.5)  # fmt: skip
     axes.axhline(100, color="0.6", linewidth=0.8, zorder=0)
@@ -263,7 +263,7 @@ def _curves(axes: Axes, part: pd.DataFrame, looks: Mapping[str, tuple[str, str]]
 
 def _times(axes: Axes, part: pd.DataFrame) -> None:
     own = part.drop_duplicates("method").dropna(subset="ms").sort_values("ms", ascending=False)
-    axes.barh([short(m) for m in own["method"]], own["ms"], color="0.6")
+    axes.barh([name_in_figures(m) for m in own["method"]], own["ms"], color="0.6")
     axes.set_axisbelow(True)
     axes.set_xscale("log")
     axes.tick_params(axis="y", labelsize=8)

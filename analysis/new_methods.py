@@ -17,11 +17,11 @@ from matplotlib.axes import Axes
 from scipy import stats
 
 from analysis.captions import markdown_table, plural, sentence
-from analysis.equal_cost import EI_N, EqualCost, compare
+from analysis.equal_cost import EI_N, EqualCost, pair_runs
 from analysis.leaderboard import milliseconds, own_time
 from analysis.plotting import BLACK, BLUE, ORANGE, SKY, Drawn, colour_of, new_figure, save, style
 from analysis.statistics import group_means, holm, over_datasets
-from analysis.traces import EI, Judge, collect, require, short
+from analysis.traces import EI, Judge, collect, name_in_figures, require
 from datasets.errors import BadInput
 from datasets.files import write_atomically
 
@@ -74,7 +74,7 @@ def halves(
         part = frame[frame["dataset"].isin(datasets)]
         if part.empty:
             continue
-        runs = compare(collect(part, wanted, judge, mixed), "not asked for")
+        runs = pair_runs(collect(part, wanted, judge, mixed), "not asked for")
         require(runs.traces.runs, METHOD, "the registered test")
         if METHOD not in runs.methods:
             raise BadInput(
@@ -208,8 +208,8 @@ def _colour(name: str) -> str:
 
 def _draw_errors(axes: Axes, lines: pd.DataFrame) -> None:
     for name, own in lines.groupby("against", sort=False):
-        axes.plot(own["cost_pct"], own["error_pct"], color=_colour(str(name)), label=short(str(name)), marker="o",
-                  markersize=3, zorder=5 if name == METHOD else 2, linestyle=_STYLES.get(str(name), "-"),
+        axes.plot(own["cost_pct"], own["error_pct"], color=_colour(str(name)), label=name_in_figures(str(name)),
+                  marker="o", markersize=3, zorder=5 if name == METHOD else 2, linestyle=_STYLES.get(str(name), "-"),
                   linewidth=2.2 if name == METHOD else 1.2)  # fmt: skip
     axes.axhline(100, color="0.6", linewidth=0.8, zorder=0)
     axes.set_xlabel("cost spent (% of EI's)")
@@ -226,8 +226,8 @@ def _draw_tests(axes: Axes, tests: pd.DataFrame) -> None:
             [own["off"] - own["low"], own["high"] - own["off"]],
         )
         colour = _colour(str(name))
-        axes.errorbar(x, own["off"], arms, fmt="o" if len(own) > 1 else "D", color=colour, label=short(str(name)),
-                      markersize=3.5, elinewidth=1.0)  # fmt: skip
+        axes.errorbar(x, own["off"], arms, fmt="o" if len(own) > 1 else "D", color=colour,
+                      label=name_in_figures(str(name)), markersize=3.5, elinewidth=1.0)  # fmt: skip
     axes.axhline(0, color="0.4", linewidth=0.8, zorder=0)
     axes.set_xlabel("cost spent (% of EI's)")
     axes.set_ylabel(f"{METHOD} minus the other (points)")
@@ -246,7 +246,7 @@ def _draw_parts(axes: Axes, half: Half, numbers: pd.DataFrame) -> None:
                       color=BLACK if mark == "o" else BLUE, elinewidth=1.0,
                       label=f"at {budget:g} % of EI's cost")  # fmt: skip
     axes.axvline(0, color="0.4", linewidth=0.8, zorder=0)
-    axes.set_yticks(range(len(variants)), [short(name) for name in variants], fontsize=7.5)
+    axes.set_yticks(range(len(variants)), [name_in_figures(name) for name in variants], fontsize=7.5)
     axes.invert_yaxis()
     axes.set_xlabel(f"variant minus {METHOD} (points)")
     axes.set_title("above 0: the part helps", fontsize=9)

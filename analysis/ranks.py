@@ -25,9 +25,9 @@ from analysis.selection import (
     endings,
     for_budgets,
     on_papers_grid,
-    sparse,
+    sparse_methods,
 )
-from analysis.statistics import Scheme, bootstrap
+from analysis.statistics import Scheme, with_intervals
 from analysis.traces import CELL, EI, EIPU, PROBLEM, Traces, at_budgets, ordered
 from analysis.tradeoffs import finals
 from datasets.errors import BadInput
@@ -184,7 +184,7 @@ def ranks(
 
     Ranking is by the best error among evaluations that end within share x multiple x budget (the last share is 1);
     ties share the mean rank. Of several runs of a method on a problem and seed `selection.for_budgets` takes one,
-    of methods that plan one per budget. Methods with too few runs are left out (`selection.sparse`). Raises
+    of methods that plan one per budget. Methods with too few runs are left out (`selection.sparse_methods`). Raises
     BadInput when fewer than two methods are asked for, or when no cell has them all.
 
     equal_money: of a budget that some run of a cell (problem and seed) does not use up, only what the cheapest of
@@ -199,7 +199,7 @@ def ranks(
     planning = set(runs.loc[plans, "method"])
     row = runs[~plans].pivot(index=CELL, columns="method", values="row")
     row = row.reindex(columns=[m for m in methods if m not in planning])
-    few = sparse(runs[runs["method"].isin(row.columns) & ~plans])
+    few = sparse_methods(runs[runs["method"].isin(row.columns) & ~plans])
     row, methods = row.drop(columns=few, errors="ignore"), [m for m in methods if m not in few]
     budget = budgets["budget_s"].reindex(pd.MultiIndex.from_frame(row.index.to_frame()[PROBLEM])).to_numpy()
     complete = row.notna().all(axis=1).to_numpy() & ~np.isnan(budget)
@@ -289,7 +289,7 @@ def rank_curves(ranked: Ranks, scheme: Scheme | None = None) -> pd.DataFrame:
     """
     parts = []
     for b, (multiple, counts) in enumerate(zip(ranked.multiples, ranked.counting, strict=True)):
-        part = bootstrap(ranked.over(b), "mean", scheme).reset_index()
+        part = with_intervals(ranked.over(b), "mean", scheme).reset_index()
         part.insert(0, "multiple", multiple)
         parts.append(part.assign(counts=counts))
     curves = pd.concat(parts, ignore_index=True)

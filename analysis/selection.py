@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
 
-from analysis.traces import CELL, EI, PROBLEM, STUDY_ITERATIONS, Traces, plain
+from analysis.traces import CELL, EI, PROBLEM, STUDY_ITERATIONS, Traces, name_in_text
 from datasets.errors import BadInput
 
 # Which methods have runs enough to be compared: one that was tried on a few problems must not hide the others.
@@ -16,7 +16,7 @@ from datasets.errors import BadInput
 LEAST_SHARE = 0.5  # of the cells that EI has, or if that is fewer, the best covered other method
 
 
-def sparse(runs: pd.DataFrame) -> list[str]:
+def sparse_methods(runs: pd.DataFrame) -> list[str]:
     """Return the methods with runs in less than half of EI's cells, in order of their names.
 
     Where EI itself is ahead of all others, the best covered of those is the measure. runs: columns of `CELL`, method.
@@ -28,14 +28,13 @@ def sparse(runs: pd.DataFrame) -> list[str]:
     return sorted(str(name) for name, n in cells.items() if n < LEAST_SHARE * whole)
 
 
-def left_aside(methods: list[str], clause: bool = False) -> str:
-    """Return the sentence (or the clause that ends one) on the methods that `sparse` found; "" for none."""
+def sentence_on_sparse_methods(methods: list[str], clause: bool = False) -> str:
+    """Return the sentence (or the clause that ends one) on the methods that `sparse_methods` found; "" for none."""
     if not methods:
         return ""
     start, end = ("; not", "") if clause else (" Not", ".")
-    return (
-        f"{start} compared, for want of runs on half of EI's problem-seed pairs: {', '.join(map(plain, methods))}{end}"
-    )
+    names = ", ".join(map(name_in_text, methods))
+    return f"{start} compared, for want of runs on half of EI's problem-seed pairs: {names}{end}"
 
 
 # How runs ended against a budget, and which cells and budgets of a time study count.
@@ -167,7 +166,7 @@ def for_budgets(traces: Traces, budgets: pd.DataFrame) -> Traces:
     return traces.select(np.sort(np.concatenate([chosen, own.index.to_numpy()])))
 
 
-def of_families(traces: Traces, *axes: str) -> Traces:
+def select_families(traces: Traces, *axes: str) -> Traces:
     """Return the runs that lie on one of the parameter axes, ``alpha`` (EI^alpha) or ``lam`` (CEI)."""
     return traces.select(traces.runs[list(axes)].notna().any(axis=1).to_numpy())
 
@@ -184,8 +183,8 @@ def on_papers_grid(runs: pd.DataFrame) -> pd.Series:
     return runs["alpha"] <= LARGEST_ALPHA
 
 
-def and_rivals(traces: Traces, n: int, *axes: str) -> Traces:
-    """Return the runs of `of_families`, and beside them those on neither axis (EI-cool, random search, ...) without
+def select_families_and_rivals(traces: Traces, n: int, *axes: str) -> Traces:
+    """Return the runs of `select_families`, and beside them those on neither axis (EI-cool, random search, ...) without
     tau, of methods that have runs of `n` iterations for `at_horizon` to take.
     """
     runs = traces.runs
@@ -211,7 +210,10 @@ def rivals_within_budgets(traces: Traces, budgets: pd.DataFrame) -> list[str]:
 
 
 def _one_each(runs: pd.DataFrame, *order: pd.Series) -> np.ndarray:
-    """Positions of one run per (problem, method, seed), the first in `order`; `ei` and `eipu` go before eialpha."""
+    """Return the positions of one run per (problem, method, seed), the first in `order`.
+
+    `ei` and `eipu` go before eialpha.
+    """
     keys = [*order, runs["acq"] == "eialpha"]
     first = runs.iloc[np.lexsort([key.to_numpy() for key in reversed(keys)])]
     return np.sort(first.drop_duplicates([*CELL, "method"]).index.to_numpy())

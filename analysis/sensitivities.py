@@ -10,7 +10,8 @@ import pandas as pd
 
 from analysis.captions import intervals, markdown_table, plural
 from analysis.claims import CLAIMS as EVERY
-from analysis.claims.verdicts import UNDECIDED, Claim, Evidence, Finding, Missing, Verdict
+from analysis.claims.evidence import Claim, Evidence
+from analysis.claims.verdicts import UNDECIDED, Finding, Missing, Verdict
 from analysis.traces import CELL, REPLAYED, Judge, check_same_origin, check_same_tables
 from datasets.catalogue import entries
 from datasets.errors import BadInput

@@ -40,7 +40,7 @@ _scheme: ContextVar[Scheme] = ContextVar("scheme", default="datasets")
 
 @contextmanager
 def resampling(scheme: Scheme) -> Iterator[None]:
-    """Within, every interval that names no scheme of its own is made by this one."""
+    """Make every interval that names no scheme of its own by this one, while the context lasts."""
     token = _scheme.set(scheme)
     try:
         yield
@@ -85,7 +85,7 @@ class Estimate:
         return min(1.0, 2 * beyond)
 
 
-def bootstrap(
+def with_intervals(
     values: pd.DataFrame,
     statistic: Statistic = "mean",
     scheme: Scheme | None = None,
@@ -94,8 +94,10 @@ def bootstrap(
 ) -> pd.DataFrame:
     """Return value, low, high and n (cells) of every column of `values`, by the scheme named or the one in use.
 
-    `values` has the unique index (dataset, pipeline, seed). A column without any value gets NaN. Raises
-    ValueError for an index that is not unique.
+    The interval of a mean under ``datasets`` is Student's t over data sets, and needs no resamples; that of a median is
+    a percentile interval over resampled data sets, as wide as the t interval (`widening`). Under the other schemes both
+    are plain percentile intervals. `values` has the unique index (dataset, pipeline, seed). A column without any value
+    gets NaN. Raises ValueError for an index that is not unique.
     """
     if values.index.duplicated().any():
         raise ValueError(f"cells must be unique, got {values.index[values.index.duplicated()][0]} twice")
@@ -123,7 +125,7 @@ def _codes(values: pd.DataFrame) -> Int[np.ndarray, " n"]:
 def over_datasets(
     values: Float[np.ndarray, "n K"], dataset: Int[np.ndarray, " n"]
 ) -> tuple[Float[np.ndarray, " K"], Float[np.ndarray, " K"], Float[np.ndarray, " K"]]:
-    """Return of each column the mean over the data sets' means, and the ends of its t interval.
+    """Return the mean of each column over the data sets' means, and the ends of its t interval.
 
     dataset: of each row, 0 .. D-1. A column counts the D data sets in which it has a value: NaN for none, and no
     interval (NaN) for one.
@@ -158,7 +160,7 @@ def group_means(values: np.ndarray, group: Int[np.ndarray, " n"]) -> Float[np.nd
 
 
 def widening(cells: pd.DataFrame, scheme: Scheme | None = None) -> float:
-    """Return by which factor a resample's deviations are spread to give the t interval's width: of whole data sets.
+    """Return the factor by which deviations of resamples of whole data sets are spread to the t interval's width.
 
     D data sets drawn of D have a variance smaller by (D - 1) / D than the unbiased one, and a normal's tails:
     the factor is sqrt(D / (D - 1)) t_{D-1, 0.975} / z_0.975. NaN for one data set; 1 for the other schemes.
@@ -170,18 +172,19 @@ def widening(cells: pd.DataFrame, scheme: Scheme | None = None) -> float:
     return float(np.sqrt(n / (n - 1)) * stats.t.ppf(tail, n - 1) / stats.norm.ppf(tail)) if n > 1 else np.nan
 
 
-def bootstrap_beside(values: pd.DataFrame, reference: pd.DataFrame | pd.Series) -> pd.DataFrame:
-    """Return `bootstrap` of the values, and off_value, off_low, off_high: of the paired differences to a reference.
+def with_intervals_and_differences(values: pd.DataFrame, reference: pd.DataFrame | pd.Series) -> pd.DataFrame:
+    """Return `with_intervals` of the values, and off_value, off_low, off_high of their differences to a reference.
 
-    reference: of the same cells, with the same columns or, as a series, one for all columns.
+    The differences are paired: taken cell by cell. reference: of the same cells, with the same columns or, as a series,
+    one for all columns.
     """
     off = values.sub(reference, axis=0) if isinstance(reference, pd.Series) else values - reference
-    return bootstrap(values).join(bootstrap(off).drop(columns="n").add_prefix("off_"))
+    return with_intervals(values).join(with_intervals(off).drop(columns="n").add_prefix("off_"))
 
 
 def mean(values: pd.Series) -> Estimate:
     """Return the mean over cells with its interval."""
-    row = bootstrap(values.to_frame("value")).iloc[0]
+    row = with_intervals(values.to_frame("value")).iloc[0]
     sets = values.dropna().index.get_level_values("dataset").nunique()
     df = max(sets - 1, 1) if in_use() == "datasets" else math.inf
     return Estimate(float(row["value"]), float(row["low"]), float(row["high"]), df)
@@ -189,17 +192,17 @@ def mean(values: pd.Series) -> Estimate:
 
 def median(values: pd.Series) -> Estimate:
     """Return the median over cells with its interval."""
-    row = bootstrap(values.to_frame("value"), "median").iloc[0]
+    row = with_intervals(values.to_frame("value"), "median").iloc[0]
     return Estimate(float(row["value"]), float(row["low"]), float(row["high"]))
 
 
 def of_means(values: pd.DataFrame, function: Callable[[Float[np.ndarray, "B K"]], Float[np.ndarray, " B"]]) -> Estimate:
-    """Return function(means of the K columns) with its percentile interval; `values` as in `bootstrap`.
+    """Return function(means of the K columns) with its percentile interval; `values` as in `with_intervals`.
 
     function: from one row of means per resample to one number each. For what is no mean itself: the place of a
     curve's lowest point, say. Under ``datasets`` the rows are draws from the K-variate t distribution of the means,
-    whose margins have the intervals of `bootstrap`: mean + sum_d z_d (m_d - mean) / sqrt(D u), z standard normal and u
-    chi-squared with D - 1 degrees of freedom. Every column needs the same data sets.
+    whose margins have the intervals of `with_intervals`: mean + sum_d z_d (m_d - mean) / sqrt(D u), z standard normal
+    and u chi-squared with D - 1 degrees of freedom. Every column needs the same data sets.
     """
     x, cells = values.to_numpy(dtype=float), values.index.to_frame(index=False)[CELL]
     if in_use() == "datasets":
@@ -257,7 +260,7 @@ def _resample(cells: tuple[tuple[str, str, int], ...], scheme: str, resamples: i
 
 
 def _draw(rng: np.random.Generator, picks: np.ndarray, size: int) -> np.ndarray:
-    """For each resample draw `size` of `size` members, once for every time the group was picked."""
+    """Return counts per member: of each resample, `size` draws of `size` members for each pick of the group."""
     return rng.multinomial(picks * size, np.full(size, 1 / size))
 
 
@@ -280,7 +283,7 @@ def weighted(
 
 
 def _median(column: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Median per row of counts: the mean of the lower and the upper middle value."""
+    """Return the median per row of counts: the mean of the lower and the upper middle value."""
     there = np.flatnonzero(np.isfinite(column))
     if not there.size:
         return np.full(len(weights), np.nan)

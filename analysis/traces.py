@@ -55,7 +55,7 @@ def choose_components(
     return frame, chosen
 
 
-def only(frame: pd.DataFrame, wanted: Mapping[str, str]) -> pd.DataFrame:
+def filter_components(frame: pd.DataFrame, wanted: Mapping[str, str]) -> pd.DataFrame:
     """Return the evaluations whose components are those `wanted`, whatever the others; raises BadInput for none."""
     for component, name in wanted.items():
         frame = _having(frame, component, name)
@@ -79,7 +79,7 @@ def incumbents(error: Float[np.ndarray, "R T"]) -> Float[np.ndarray, "R T"]:
     return np.fmin.accumulate(error, axis=1)
 
 
-def of_the_best(error: Float[np.ndarray, "R T"], other: Float[np.ndarray, "R T"]) -> Float[np.ndarray, "R T"]:
+def at_incumbent(error: Float[np.ndarray, "R T"], other: Float[np.ndarray, "R T"]) -> Float[np.ndarray, "R T"]:
     """Return `other` (the test error, say) of the step of lowest `error` up to each step, the first of equal ones.
 
     NaN before the first successful evaluation.
@@ -186,7 +186,7 @@ def canonical(runs: pd.DataFrame) -> pd.DataFrame:
     A rule of a user's own says so itself (column plans_ahead of the records).
     """
     runs = runs.astype(dict.fromkeys([*PROBLEM, "acq", "method"], str))
-    own = runs["plans_ahead"].astype(bool) if "plans_ahead" in runs else True  # absent: a frame of somebody's making
+    own = runs["plans_ahead"].astype(bool) if "plans_ahead" in runs else True  # absent from frames made by hand
     rule = own & runs["acq"].map(lambda acq: plans_ahead("acq", acq))
     runs["plans"] = rule | runs["utility"].astype(str).map(lambda name: plans_ahead("utility", name))
     runs["alpha"] = alpha_axis(runs["acq"], runs["alpha"])
@@ -210,16 +210,16 @@ _WRITTEN = {
 }  # fmt: skip
 
 
-def short(method: str) -> str:
+def name_in_figures(method: str) -> str:
     """Return a method's name for a figure: ``EI^0.1`` raised, ``CEI 0.3``, ``EI-cool``; unknown parts as they are."""
     method = re.sub(r"\beialpha[( ]alpha=([^,) ]*)\)?", r"EI$^{\1}$", method)
     method = re.sub(r"\bcei[( ]lam=([^,) ]*)\)?", r"CEI \1", method)
     return re.sub(r"(?<![\w-])[a-z]+(?!\w)", lambda word: _WRITTEN.get(word[0], word[0]), method)
 
 
-def plain(method: str) -> str:
-    """Return `short` for text: ``EI^0.1``."""
-    return short(method).translate(str.maketrans("", "", "${}"))
+def name_in_text(method: str) -> str:
+    """Return `name_in_figures` without its marks of mathematics: ``EI^0.1``."""
+    return name_in_figures(method).translate(str.maketrans("", "", "${}"))
 
 
 def require(runs: pd.DataFrame, name: str, what: str) -> None:
@@ -360,7 +360,7 @@ class Traces:
         if (origin := self._origin) is not None:
             return origin.take(origin.whole.incumbent)
         if self.judge == "test":
-            return of_the_best(self.error, self.test_error)
+            return at_incumbent(self.error, self.test_error)
         return incumbents(self.error)
 
     @cached_property

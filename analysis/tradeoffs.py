@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from scipy.optimize import linear_sum_assignment
 
 from analysis import REFERENCE
-from analysis.statistics import Scheme, Statistic, bootstrap
+from analysis.statistics import Scheme, Statistic, with_intervals
 from analysis.traces import CELL, EI, PROBLEM, Traces, check_same_origin, require
 from datasets.errors import BadInput
 from harness.records import FRONTS, front_files, read_header
@@ -298,7 +298,7 @@ def hypervolumes(
     return Hypervolumes(pd.DataFrame(found), cells, flat, incomplete)
 
 
-def of_equal_reach(
+def match_cost_range(
     cost: Mapping[str, float], families: Mapping[str, Sequence[str]], beside: Mapping[str, Mapping[str, float]]
 ) -> dict[str, list[str]]:
     """Return as many methods of each of two families over the range of cost that both reach, EI apart, and of others.
@@ -338,7 +338,7 @@ def tradeoff(pairs: Relative, methods: list[str], scheme: Scheme | None = None) 
     for statistic in STATISTICS:
         row = axis.assign(statistic=statistic)
         for measure in MEASURES:
-            estimate = bootstrap(pairs.wide(measure, methods), statistic, scheme)
+            estimate = with_intervals(pairs.wide(measure, methods), statistic, scheme)
             row["n"], row[measure] = estimate["n"], estimate["value"]
             row[f"{measure}_low"], row[f"{measure}_high"] = estimate["low"], estimate["high"]
         rows.append(row.reset_index())

@@ -18,7 +18,7 @@ from scipy.stats import rankdata
 
 from analysis.captions import plural
 from analysis.selection import BUDGET_MULTIPLES, SAME
-from analysis.statistics import bootstrap, bootstrap_beside
+from analysis.statistics import with_intervals, with_intervals_and_differences
 from analysis.traces import (
     ARRAYS,
     CELL,
@@ -42,7 +42,7 @@ from harness.cost_models import Oracle
 from harness.sealed import spec_hash
 from harness.surrogates.gp import GaussianProcess
 
-REFERENCE = "ei x ei"
+REFERENCE_METHOD = "ei x ei"
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def _check_same_settings(frame: pd.DataFrame, settings: Mapping[str, str]) -> No
 # Which runs of utilities can be compared: as long as the others, and on the cells that every method has.
 
 
-def at_horizon(runs: Runs) -> tuple[Runs, int, dict[str, int]]:
+def utilities_at_horizon(runs: Runs) -> tuple[Runs, int, dict[str, int]]:
     """Return one run per method and cell, cut after N evaluations without a deadline, and N: 100, or fewer.
 
     Last: how many runs of each method (label) are shorter or planned for another length, where no other serves a cell.
@@ -172,8 +172,10 @@ def at_horizon(runs: Runs) -> tuple[Runs, int, dict[str, int]]:
     n = int(min(STUDY_ITERATIONS, own["evaluations"].max()))
     planned = table["tau"].isna() & (table["iterations"] == n)
     fits = (table["evaluations"] >= n) & (~table["plans"] | planned)
-    if REFERENCE not in set(table.loc[fits, "label"]):
-        raise BadInput(f"comparing utilities needs runs of {REFERENCE} with {n} evaluations: run study=utilities")
+    if REFERENCE_METHOD not in set(table.loc[fits, "label"]):
+        raise BadInput(
+            f"comparing utilities needs runs of {REFERENCE_METHOD} with {n} evaluations: run study=utilities"
+        )
     kept = table[fits].sort_values(["iterations", "acq"], kind="stable").drop_duplicates([*CELL, "label"])
     served = pd.MultiIndex.from_frame(kept[[*CELL, "label"]])
     short = table[~fits].drop_duplicates([*CELL, "label"])
@@ -202,18 +204,18 @@ def complete(runs: Runs) -> Complete:
     Methods go in the order of their number of cells, fewest first; the reference stays. Raises BadInput without it.
     """
     present = runs.wide(np.ones(len(runs.table))).notna()
-    if REFERENCE not in present:
-        raise BadInput(f"comparing utilities needs runs of {REFERENCE}: run study=utilities")
+    if REFERENCE_METHOD not in present:
+        raise BadInput(f"comparing utilities needs runs of {REFERENCE_METHOD}: run study=utilities")
     cells = {str(name): int(n) for name, n in present.sum().items()}
-    order = sorted((name for name in cells if name != REFERENCE), key=lambda name: (cells[name], name))
+    order = sorted((name for name in cells if name != REFERENCE_METHOD), key=lambda name: (cells[name], name))
     best: tuple[int, int] | None = None
     for gone in range(len(order)):
-        size = int(present[[REFERENCE, *order[gone:]]].all(axis=1).sum()) * (1 + len(order) - gone)
+        size = int(present[[REFERENCE_METHOD, *order[gone:]]].all(axis=1).sum()) * (1 + len(order) - gone)
         if size and (best is None or size > best[0]):
             best = (size, gone)
     if best is None:
-        raise BadInput(f"no problem and seed has runs of {REFERENCE} and of another utility")
-    labels = sorted([REFERENCE, *order[best[1] :]])
+        raise BadInput(f"no problem and seed has runs of {REFERENCE_METHOD} and of another utility")
+    labels = sorted([REFERENCE_METHOD, *order[best[1] :]])
     whole = present[labels].all(axis=1)
     rows = runs.table["label"].isin(labels) & pd.MultiIndex.from_frame(runs.table[CELL]).isin(whole[whole].index)
     missing = {name: cells[name] for name in order[: best[1]]}
@@ -232,7 +234,7 @@ def with_deadlines(runs: Runs, budgets: pd.Series | None = None) -> dict[str, Ru
     """Return, by the deadline's name, the runs that serve it, cut after what ends in time.
 
     budgets: the minimal budget in seconds by (dataset, pipeline), if it is known; deadlines that are a multiple of it
-    are named by that, others by their seconds, but for those that `of_other_budgets` tells of. A deadline is there
+    are named by that, others by their seconds, but for those that `of_other_budgets` names. A deadline is there
     where a run of another utility than EI was made for it, and every multiple of the budget up to the longest deadline
     of such runs that do not plan. A run serves the deadline that it was made for; of a method that does not plan, so
     does one with a later deadline, or with none if it goes on that long. The table's column `capped` says which runs
@@ -319,7 +321,7 @@ def _names(table: pd.DataFrame, budgets: pd.Series | None) -> np.ndarray:
 # Utilities and cost rules in numbers: cost and error relative to EI, and mean ranks, with intervals.
 
 _ROUNDED = 1 + 1e-9  # a run ends within its own total, whatever order the sums were taken in
-SHARES = (0.25, 0.5, 1.0)  # of the mean time of `REFERENCE` on the problem
+SHARES = (0.25, 0.5, 1.0)  # of the mean time of `REFERENCE_METHOD` on the problem
 
 
 def relative(found: Complete) -> pd.DataFrame:
@@ -331,13 +333,13 @@ def relative(found: Complete) -> pd.DataFrame:
     both = runs.training_s + runs.thought_s
     for measure, values in (("cost", runs.training_s), ("error", runs.final), ("both", both)):
         wide = runs.wide(values)[found.labels]
-        base = wide[REFERENCE].where(wide[REFERENCE] > 0)
+        base = wide[REFERENCE_METHOD].where(wide[REFERENCE_METHOD] > 0)
         percent = 100.0 * wide.div(base, axis=0)
-        out.append(bootstrap(percent).rename_axis("label").reset_index().assign(measure=measure))
+        out.append(with_intervals(percent).rename_axis("label").reset_index().assign(measure=measure))
     return pd.concat(out, ignore_index=True)
 
 
-def ranks(found: Complete) -> pd.DataFrame:
+def utility_ranks(found: Complete) -> pd.DataFrame:
     """Return label, measure (when the rank is taken), value, low, high, n: mean ranks with their intervals."""
     score = {"at the end": found.runs.wide(found.runs.final)}
     for share in SHARES:
@@ -357,7 +359,7 @@ def ended_before(found: Complete) -> pd.DataFrame:
 def _reference_time(runs: Runs, cells: pd.DataFrame) -> np.ndarray:
     """Return the reference's mean training seconds on the problem of each cell."""
     total = runs.table.assign(total=runs.training_s)
-    budget = total[total["label"] == REFERENCE].groupby(PROBLEM)["total"].mean()
+    budget = total[total["label"] == REFERENCE_METHOD].groupby(PROBLEM)["total"].mean()
     return budget.reindex(pd.MultiIndex.from_frame(cells[PROBLEM])).to_numpy(float)
 
 
@@ -371,14 +373,15 @@ def rank_means(score: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """Return label, measure, value, low, high, n: mean ranks of each measure's scores, cells x methods; low is good.
 
     A run that has nothing is last; ties share. off_value, off_low, off_high: the rank minus the reference's, cell by
-    cell, which tells more of two methods than whether their own intervals overlap.
+    cell, which says more of two methods than whether their own intervals overlap.
     """
     out = []
     for name, wide in score.items():
         values = wide.to_numpy(float)
         rank = rankdata(np.where(np.isnan(values), np.inf, values), method="average", axis=1)
         own = pd.DataFrame(rank, index=wide.index, columns=wide.columns)
-        out.append(bootstrap_beside(own, own[REFERENCE]).rename_axis("label").reset_index().assign(measure=name))
+        found = with_intervals_and_differences(own, own[REFERENCE_METHOD])
+        out.append(found.rename_axis("label").reset_index().assign(measure=name))
     return pd.concat(out, ignore_index=True)
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 TASKS = ("regression", "binary", "multiclass")
 USES = ("study", "figures", "opportunity", "other")
-MARKS = ("", "partial", "stand-in", "identity uncertain")
+CAVEATS = ("", "partial", "stand-in", "identity uncertain")
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Dataset:
     X: inputs, n rows; numeric, bool, pandas ``category`` (nominal) or string (text) columns.
     y: targets (float64) for regression, else class codes 0..K-1 (int64).
     classes: the K class labels in the order of their codes; () for regression.
-    mark: "", or the reservation under which results on it are reported (one of `MARKS`).
+    mark: "", or the caveat under which results on it are reported (one of `CAVEATS`).
     sha256: over the parsed values (see `datasets.files`), so it is the same whichever copy they came from.
     """
 
@@ -120,8 +120,8 @@ class Entry:
         """Refuse a record whose use or mark nobody would look for."""
         if self.use not in USES:
             raise ValueError(f"{self.name}: use must be one of {', '.join(USES)}, got {self.use!r}")
-        if wrong := {source.mark for source in self.sources} - set(MARKS):
-            raise ValueError(f"{self.name}: mark must be one of {MARKS}, got {wrong}")
+        if wrong := {source.mark for source in self.sources} - set(CAVEATS):
+            raise ValueError(f"{self.name}: mark must be one of {CAVEATS}, got {wrong}")
 
     @property
     def task(self) -> str:

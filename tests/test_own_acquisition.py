@@ -13,7 +13,7 @@ from command_lines import ENVIRONMENT, ROOT, CommandLines, Done
 from fakes import make_tables
 
 from analysis.ranks import minimal_budgets, ranks
-from analysis.selection import at_horizon, for_budgets, of_families
+from analysis.selection import at_horizon, for_budgets, select_families
 from analysis.traces import collect
 from harness.config import options
 from harness.records import read_traces, specs
@@ -217,7 +217,7 @@ def test_a_rule_that_does_not_plan_is_ranked_under_every_budget(mine: Mine) -> N
         assert done.returncode == 0, done.stderr
     frame = read_traces(mine.folder / "ranked")
     assert set(frame.loc[~frame["plans_ahead"], "method"]) == {"steady"}
-    budgets = minimal_budgets(of_families(at_horizon(collect(frame), 7)[0], "alpha"))
+    budgets = minimal_budgets(select_families(at_horizon(collect(frame), 7)[0], "alpha"))
     runs = for_budgets(collect(frame), budgets)
     assert set(runs.runs["method"]) == {"ei", "eipu", "steady"}
     ranked = ranks(runs, budgets, ["ei", "eipu", "steady"])

@@ -17,7 +17,8 @@ import pandas as pd
 
 from analysis import captions
 from analysis.claims import cost_models
-from analysis.claims.verdicts import Claim, Evidence, Verdict
+from analysis.claims.evidence import Claim, Evidence
+from analysis.claims.verdicts import Verdict
 from analysis.traces import Judge, Traces
 from datasets.files import write_atomically
 

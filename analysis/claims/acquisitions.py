@@ -9,8 +9,8 @@ import pandas as pd
 from jaxtyping import Float
 
 from analysis import REFERENCE
-from analysis.captions import of_study, plural, scope
-from analysis.claims.verdicts import (
+from analysis.captions import plural, scope, study_values
+from analysis.claims.evidence import (
     MEANS,
     MEDIANS,
     MONEY,
@@ -18,27 +18,24 @@ from analysis.claims.verdicts import (
     POINTS,
     SHARE,
     UNFLAT,
-    Condition,
     Evidence,
-    Finding,
-    Missing,
     claim,
-    in_views,
-    need,
+    foreign_components,
     not_counting,
-    others,
+    require_budgets,
     too_few,
 )
+from analysis.claims.verdicts import Condition, Finding, Missing, in_views
 from analysis.ranks import Ranks
-from analysis.selection import RULE, at_horizon, horizon, left_aside, of_families, sparse
+from analysis.selection import RULE, at_horizon, horizon, select_families, sentence_on_sparse_methods, sparse_methods
 from analysis.statistics import Estimate, mean, of_means
-from analysis.traces import CELL, EI, EIPU, Traces, ordered, plain
+from analysis.traces import CELL, EI, EIPU, Traces, name_in_text, ordered
 from analysis.tradeoffs import (
     EI_STOPPED,
     Hypervolumes,
     finals,
     hypervolumes,
-    of_equal_reach,
+    match_cost_range,
     over_steps,
     persistence,
     reference,
@@ -220,7 +217,7 @@ def _valley(evidence: Evidence, equal_money: bool, kept: Kept) -> Finding:
     ranked, alphas = _ranks_over_alpha(evidence, equal_money)
     budgets = ranked.multiples[ranked.counting]
     if len(budgets) < FEWEST_BUDGETS:
-        need(ranked, tuple(ranked.multiples))
+        require_budgets(ranked, tuple(ranked.multiples))
     values = sum(ranked.at(m) for m in budgets) / len(budgets)
     assert isinstance(values, pd.DataFrame)
     values = kept(values.dropna())  # the cells that count at every one of them
@@ -254,7 +251,7 @@ def claim_5(evidence: Evidence) -> Finding:
 
 def _place_of_eipu(evidence: Evidence, equal_money: bool, kept: Kept) -> Finding:
     ranked, alphas = _ranks_over_alpha(evidence, equal_money)
-    need(ranked, (0.5, 1.0))
+    require_budgets(ranked, (0.5, 1.0))
     middle, lowest = (len(alphas) + 1) / 2, {m: kept(ranked.at(m)) for m in (0.5, 1.0)}
     conditions = [
         Condition(f"rank of EIpu at {m:.0%} minus the middle one ({middle:g} of {len(alphas)})",
@@ -279,8 +276,8 @@ def _catching_up(evidence: Evidence, equal_money: bool, kept: Kept) -> Finding:
     ranked, _ = _ranks_over_alpha(evidence, equal_money)
     usable = [m for m in LARGE if m in set(ranked.multiples[ranked.counting])]
     if not usable:
-        need(ranked, LARGE)
-    need(ranked, (0.5,))
+        require_budgets(ranked, LARGE)
+    require_budgets(ranked, (0.5,))
     change = kept(ranked.at(usable[0])[[EI]] - ranked.at(0.5)[[EI]]).dropna()
     what = f"rank of EI at {usable[0]:.0%} minus that at 50%"
     return evidence.of_ranks(ranked, [Condition(what, mean(change[EI]), at_most=0.0, digits=2)], [change])
@@ -296,9 +293,9 @@ FEWEST = 3  # members of a family, EI included
 def families_of(runs: pd.DataFrame) -> dict[str, list[str]]:
     """Return the methods present of EI^alpha (``alpha``), and of CEI with EI, which is its lambda = 0 (``lam``).
 
-    Those with too few runs are left out (`selection.sparse`).
+    Those with too few runs are left out (`selection.sparse_methods`).
     """
-    runs = runs[~runs["method"].isin(sparse(runs))]
+    runs = runs[~runs["method"].isin(sparse_methods(runs))]
     return {
         "alpha": ordered(runs[runs["alpha"].notna()]),
         "lam": [EI, *ordered(runs[runs["lam"].notna()])],
@@ -309,7 +306,7 @@ def volumes(equal: Traces) -> tuple[Hypervolumes, dict[str, list[str]]]:
     """Return the hypervolumes of the two families, of EI stopped early (``ei-n``) and of each rival stopped early, by
     its name; and their methods without EI.
 
-    As many methods of each, over the range of cost that both families reach (`of_equal_reach`); EI itself stands in
+    As many methods of each, over the range of cost that both families reach (`match_cost_range`); EI itself stands in
     all. The scale, and the cells that count, are those of the two families. `equal`: runs of equal length. Raises
     BadInput where no problem and seed has runs of both that can be compared, or where fewer than two methods of each
     are left.
@@ -319,11 +316,11 @@ def volumes(equal: Traces) -> tuple[Hypervolumes, dict[str, list[str]]]:
     own = finals(equal.select(equal.runs["method"].isin(counted).to_numpy()))
     cost = scaled(own)[0].groupby("method")["cost"].mean()
     whole = own.loc[own["method"] == EI].set_index(CELL)["total_cost_s"].rename("whole")
-    few = sparse(equal.runs)
+    few = sparse_methods(equal.runs)
     rivals = [m for m in _rivals(equal.runs) if m not in few]
     stopped = {name: stopped_early(equal, method) for name, method in [(EI_STOPPED, EI), *((m, m) for m in rivals)]}
     inner = {name: [m for m in methods if m != EI] for name, methods in families.items()}
-    chosen = of_equal_reach(_by_method(cost), inner, {
+    chosen = match_cost_range(_by_method(cost), inner, {
         name: _by_method((t["total_cost_s"] / t.join(whole, on=CELL)["whole"]).groupby(t["method"]).mean())
         for name, t in stopped.items()
     })  # fmt: skip
@@ -374,16 +371,17 @@ def claim_7(evidence: Evidence) -> Finding:
     found, chosen = volumes(evidence.equal)
     values = found.per_problem.assign(seed=0).set_index("seed", append=True)
     shares = values.groupby(level="dataset").mean().mean()
+    few = sparse_methods(select_families(evidence.equal, "alpha", "lam").runs)
     over = (
         f"{evidence.over(found.cells)}; left out {plural(found.flat, 'pair')} in which no method gains on the initial "
         f"design, and {found.incomplete:,} without a successful run of every method"
-        f"{left_aside(sparse(of_families(evidence.equal, 'alpha', 'lam').runs), clause=True)}"
+        f"{sentence_on_sparse_methods(few, clause=True)}"
     )
     larger = (values["lam"] > values["alpha"]).mean()
     gaps = {name: Condition("", mean(values["lam"] - values[name]), digits=3) for name in chosen}
     rivals = [name for name in chosen if name not in ("alpha", "lam", EI_STOPPED)]
-    beside = [f"{plain(name)} {shares[name]:.3f}, CEI minus that{gaps[name]}" for name in rivals]
-    size = {name: f"{shares[name]:.3f} ({', '.join(map(plain, methods))})" for name, methods in chosen.items()}
+    beside = [f"{name_in_text(name)} {shares[name]:.3f}, CEI minus that{gaps[name]}" for name in rivals]
+    size = {name: f"{shares[name]:.3f} ({', '.join(map(name_in_text, methods))})" for name, methods in chosen.items()}
     also = (
         f"hypervolumes {size['lam']} and {size['alpha']}, EI in both; CEI's is larger on {larger:.0%} of the problems; "
         f"EI stopped early: {size[EI_STOPPED]}, CEI minus that{gaps[EI_STOPPED]}"
@@ -411,7 +409,7 @@ def claim_7(evidence: Evidence) -> Finding:
 def claim_8(evidence: Evidence) -> Finding:
     """Mean rank of CEI, over its inner lambdas, against both rivals at every budget."""
     runs = evidence.traces.runs
-    few = sparse(runs)
+    few = sparse_methods(runs)
     inner = [method for method in ordered(runs[runs["lam"].between(*INNER)]) if method not in few]
     if not inner or not {EI, EIPU} <= set(runs["method"]) - set(few):
         raise Missing(f"needs ei, eipu and cei with lambda in {INNER[0]} to {INNER[1]}; got {', '.join(ordered(runs))}")
@@ -421,7 +419,7 @@ def claim_8(evidence: Evidence) -> Finding:
 def _against_both(evidence: Evidence, inner: list[str], equal_money: bool, kept: Kept) -> Finding:
     ranked = evidence.ranked([EI, EIPU, *inner], equal_money)
     if not ranked.counting.any():
-        need(ranked, tuple(ranked.multiples))
+        require_budgets(ranked, tuple(ranked.multiples))
     conditions, counting = [], {m: kept(ranked.at(m)) for m in ranked.multiples[ranked.counting]}
     for multiple, at in counting.items():
         for rival, name in ((EI, "EI"), (EIPU, "EIpu")):
@@ -458,17 +456,17 @@ def claim_12(evidence: Evidence) -> Finding:
 
 
 def _staying(fronts: pd.DataFrame, by_lag: dict[int, pd.Series], first: int, last: float) -> Finding:
-    shares = of_study(over_steps(by_lag[SEVERAL], first, last))
+    shares = study_values(over_steps(by_lag[SEVERAL], first, last))
     cells = shares.index.to_frame(index=False)
     found = Condition(f"points that stay for {SEVERAL} steps", mean(100 * shares), at_most=100 * RARELY, unit=" %")
     also = []
     for lag in ALSO:
         try:
-            others_stay = mean(100 * of_study(over_steps(by_lag[lag], first, last)))
+            others_stay = mean(100 * study_values(over_steps(by_lag[lag], first, last)))
             also.append(str(Condition(f"for {plural(lag, 'step')}", others_stay, unit=" %")))
         except BadInput as reason:
             also.append(f"for {lag} steps: {reason}")
     steps = fronts.loc[fronts["step"].between(first, last), "step"]
     over = f"{scope(cells, str(fronts['evaluator'].iloc[0]))}, steps {steps.min()} to {steps.max()} of EI"
     chosen = {name: str(fronts[name].iloc[0]) for name in REFERENCE}
-    return Finding([found], over, barred=[*others(chosen), *too_few(cells)], also="; ".join(also))
+    return Finding([found], over, barred=[*foreign_components(chosen), *too_few(cells)], also="; ".join(also))

@@ -9,23 +9,20 @@ import pandas as pd
 from jaxtyping import Float
 
 from analysis.captions import scope
-from analysis.claims.verdicts import (
+from analysis.claims.evidence import (
     MEANS,
     MEDIANS,
     POINTS,
     SHARE,
     UNFLAT,
-    Condition,
     Evidence,
-    Finding,
-    Missing,
     claim,
-    gained,
-    in_views,
-    others,
+    foreign_components,
+    require_gain,
     too_few,
 )
-from analysis.cost_models import REFERENCE, comparable, compare_cost_models
+from analysis.claims.verdicts import Condition, Finding, Missing, in_views
+from analysis.cost_models import REFERENCE_COST_MODEL, comparable, compare_cost_models
 from analysis.statistics import Estimate, mean, median, of_means
 from analysis.traces import CELL, EI, STUDY_ITERATIONS, ordered
 from datasets.errors import BadInput
@@ -41,13 +38,13 @@ TRANSFERRED = "transfer_"
 def _costs(evidence: Evidence) -> pd.DataFrame:
     if evidence.costs is None:
         raise Missing("no records of cost models: run `python -m tabular_cache costs`")
-    if REFERENCE not in evidence.costs["cost_model"].unique():
-        raise Missing(f"the records of cost models hold no {REFERENCE}")
+    if REFERENCE_COST_MODEL not in evidence.costs["cost_model"].unique():
+        raise Missing(f"the records of cost models hold no {REFERENCE_COST_MODEL}")
     return evidence.costs
 
 
 def _wide(costs: pd.DataFrame, model: str) -> pd.DataFrame:
-    """RMSE of one model: one row per cell, one column per n."""
+    """Return the RMSE of one model: one row per cell, one column per n."""
     return costs[costs["cost_model"] == model].pivot(index=CELL, columns="n", values="rmse")
 
 
@@ -70,7 +67,7 @@ class _Gap(NamedTuple):
 def _gap(costs: pd.DataFrame, model: str, name: str, estimate: Callable[[pd.Series], Estimate]) -> _Gap:
     if model not in costs["cost_model"].unique():
         raise Missing(f"no records of the {name}")
-    gap = (_wide(costs, REFERENCE) - _wide(costs, model)).dropna(axis=1, how="all")
+    gap = (_wide(costs, REFERENCE_COST_MODEL) - _wide(costs, model)).dropna(axis=1, how="all")
     few, many = [n for n in _sizes(gap) if n <= FEW], max(_sizes(gap), default=0)
     if not few or many < MANY:
         raise Missing(f"the {name} needs records from {FEW} evaluations or fewer and from {MANY} or more")
@@ -102,7 +99,7 @@ def claim_9(evidence: Evidence) -> Finding:
 
 
 def _better(evidence: Evidence, estimate: Callable[[pd.Series], Estimate]) -> Finding:
-    """A GP with records of too few data sets is left out, which the verdict tells, unless both have."""
+    """Return the finding on LV-3 against GPs; a GP with too few data sets is left out, and named, unless both have."""
     costs, gaps, doubts = _costs(evidence), dict[str, _Gap](), []
     for model, name in GPS.items():
         try:
@@ -137,7 +134,7 @@ def claim_10(evidence: Evidence) -> Finding:
     if not transferred:
         raise Missing("no records of transferred cost models: `python -m tabular_cache costs` with transfer_* models")
     own, few = comparable(costs[costs["cost_model"].isin(transferred)])
-    online = _wide(costs, REFERENCE)
+    online = _wide(costs, REFERENCE_COST_MODEL)
     fixed = pd.DataFrame({m: _wide(own, m).iloc[:, 0] for m in transferred if m not in few})
     decisive = [n for n in _sizes(online) if n <= ENOUGH]
     common = online[decisive].dropna().index.intersection(fixed.dropna().index)  # tables long enough to decide
@@ -192,7 +189,7 @@ def _differences(evidence: Evidence, one: str, other: str) -> _Differences:
     n, cells = compared.n, saved.index.to_frame(index=False)
     short = [] if n >= STUDY_ITERATIONS else [f"runs of {STUDY_ITERATIONS} iterations are needed; both have {n}"]
     over = f"{scope(cells, compared.components['evaluator'])}, {n} iterations, {evidence.judge} error"
-    return _Differences(saved, added, over, [*others(compared.components), *short, *too_few(cells)])
+    return _Differences(saved, added, over, [*foreign_components(compared.components), *short, *too_few(cells)])
 
 
 @claim(
@@ -214,7 +211,7 @@ def claim_11(evidence: Evidence) -> Finding:
 
 def _in_view(evidence: Evidence, added: pd.DataFrame, view: str) -> pd.DataFrame:
     """Return errors added in points of EI's error, or of what there was to gain."""
-    return gained(added.mul(evidence.final[EI] / evidence.room, axis=0).dropna()) if view == SHARE else added
+    return require_gain(added.mul(evidence.final[EI] / evidence.room, axis=0).dropna()) if view == SHARE else added
 
 
 def _trade_offs(evidence: Evidence, view: str, estimate: Callable[[pd.Series], Estimate]) -> Finding:

@@ -22,11 +22,11 @@ from analysis.equal_cost import (
     WHOLE,
     EqualCost,
     at_equal_cost,
-    compare,
+    pair_runs,
 )
 from analysis.plotting import Drawn, colour_of, drawn_from, new_figure, save, style
-from analysis.selection import LEAST_SPENT, left_aside
-from analysis.traces import Traces, plain, short
+from analysis.selection import LEAST_SPENT, sentence_on_sparse_methods
+from analysis.traces import Traces, name_in_figures, name_in_text
 from datasets.files import write_atomically
 from tabular_cache.card import FLAT
 
@@ -39,8 +39,8 @@ STATISTICS = (MEAN, HELD_OUT, NOT_FLAT, MEDIAN)
 
 @drawn_from("traces", "errors at equal cost, against EI stopped early")
 def anytime(traces: Traces, out_dir: Path) -> Drawn:
-    """Draw the figure `anytime`; raises BadInput without runs of EI (`analysis.equal_cost.compare`)."""
-    runs = compare(traces)
+    """Draw the figure `anytime`; raises BadInput without runs of EI (`analysis.equal_cost.pair_runs`)."""
+    runs = pair_runs(traces)
     numbers = at_equal_cost(runs, sorted({*BUDGETS, *np.arange(_STEP, 100 + _STEP, _STEP)}))
     measures = list(runs.measures())
     caption = caption_of(runs, numbers)
@@ -93,7 +93,7 @@ def _draw(axes: Axes, numbers: pd.DataFrame, measure: str, column: str) -> None:
 
 def _name(family: str) -> str:
     names = {"EI^alpha": "EI$^\\alpha$", AFTER: "EI after n evaluations", PRICED: "EI stopped at a price"}
-    return names.get(family, short(family))
+    return names.get(family, name_in_figures(family))
 
 
 def caption_of(runs: EqualCost, numbers: pd.DataFrame) -> str:
@@ -121,7 +121,7 @@ def caption_of(runs: EqualCost, numbers: pd.DataFrame) -> str:
         f"EI's error is 0, {runs.failed:,} in which all evaluations of EI failed; {plural(runs.short, 'run')} of fewer",
         f"than {runs.n} iterations, or planned for another length or a budget.",
         f"Pairs in which some method had no successful evaluation within a budget: {', '.join(gone)}." if gone else "",
-        left_aside(runs.sparse).strip(),
+        sentence_on_sparse_methods(runs.sparse).strip(),
         footnote(runs.cells["dataset"]),
     )  # fmt: skip
 
@@ -206,7 +206,7 @@ def _differences(own: pd.DataFrame) -> pd.DataFrame:
         for statistic in STATISTICS:
             part = own[(own["family"] == family) & (own["statistic"] == statistic)].set_index("cost_pct")
             if len(part) and not (statistic == HELD_OUT and members[family] == 1):
-                named = {"family": plain(family), "statistic": statistic}
+                named = {"family": name_in_text(family), "statistic": statistic}
                 rows.append(named | _cells(part, "" if family == EI_N else "off_"))
     return pd.DataFrame(rows)
 
@@ -230,10 +230,10 @@ def _interval(row: pd.Series, value: str, prefix: str, digits: int) -> str:
 
 def _choices(own: pd.DataFrame) -> pd.DataFrame:
     part = own[own["statistic"] == MEAN]
-    text = part["method"].map(plain)
+    text = part["method"].map(name_in_text)
     part = part.assign(text=text + ", " + part["won"].map("{:.0%}".format))
     table = part.pivot(index="family", columns="cost_pct", values="text").reindex(part["family"].unique())
-    return table.rename(columns="{:.0f} %".format, index=plain).reset_index()
+    return table.rename(columns="{:.0f} %".format, index=name_in_text).reset_index()
 
 
 def _rules(own: pd.DataFrame) -> pd.DataFrame:
@@ -242,7 +242,7 @@ def _rules(own: pd.DataFrame) -> pd.DataFrame:
         parts = own[own["method"] == method].set_index("statistic")
         usual = parts.loc[MEAN]
         row = {
-            "rule": plain(str(method)),
+            "rule": name_in_text(str(method)),
             "mean cost (%)": f"{usual['cost_pct']:.1f}",
             "evaluations": f"{usual['evaluations']:.0f}",
         }

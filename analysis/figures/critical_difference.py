@@ -23,9 +23,9 @@ from scipy import stats
 from analysis.captions import ended_early, footnote, plural, scope, sentence, too_short_notes
 from analysis.plotting import BLACK, RED, Drawn, drawn_from, new_figure, save, style
 from analysis.ranks import minimal_budgets, ranks
-from analysis.selection import LARGEST_ALPHA, at_horizon, for_budgets, horizon, of_families, sparse
+from analysis.selection import LARGEST_ALPHA, at_horizon, for_budgets, horizon, select_families, sparse_methods
 from analysis.statistics import group_means, holm, signed_rank
-from analysis.traces import CELL, EI, Traces, ordered, plain, require, short
+from analysis.traces import CELL, EI, Traces, name_in_figures, name_in_text, ordered, require
 from analysis.tradeoffs import finals
 from datasets.errors import BadInput
 
@@ -157,7 +157,7 @@ def _after_iterations(traces: Traces) -> Panel:
     equal = at_horizon(traces, n)[0]
     wide = finals(equal).pivot(index=CELL, columns="method", values="final_error")
     every = ordered(traces.runs)
-    wide = wide.reindex(columns=every).drop(columns=sparse(equal.runs)).dropna(axis=1, how="all")
+    wide = wide.reindex(columns=every).drop(columns=sparse_methods(equal.runs)).dropna(axis=1, how="all")
     ran = wide.notna().all(axis=1)
     if not ran.any():
         raise BadInput("CD: no problem and seed has a successful run of every method")
@@ -171,7 +171,7 @@ def _within_budget(traces: Traces) -> Panel:
 
     Raises BadInput where it does not count, or no two methods share a problem.
     """
-    budgets = minimal_budgets(at_horizon(of_families(traces, "alpha"), horizon(traces))[0], "CD")
+    budgets = minimal_budgets(at_horizon(select_families(traces, "alpha"), horizon(traces))[0], "CD")
     runs = for_budgets(traces, budgets).runs
     methods = ordered(runs[~(runs["alpha"] > LARGEST_ALPHA)])
     ranked = ranks(traces, budgets, methods, (BUDGET,), np.ones(1), "CD")
@@ -190,7 +190,7 @@ def _within_budget(traces: Traces) -> Panel:
 def _panel(title: str, rank: pd.DataFrame, methods: list[str], cells: int, why: str, more: str = "") -> Panel:
     """Compare the methods by their ranks, cell by cell; `why` holds of those among `methods` that have none."""
     absent = [method for method in methods if method not in rank.columns]
-    those = f", and {', '.join(map(plain, absent))} ({why})" if absent else ""
+    those = f", and {', '.join(map(name_in_text, absent))} ({why})" if absent else ""
     left_out = f"Left out: {plural(cells, 'problem-seed pair')} without a result of every method{those}.{more}"
     found = critical(rank.groupby(level="dataset").mean(), ahead(rank))
     return Panel(title, found, rank.index.to_frame(index=False), left_out)
@@ -213,7 +213,7 @@ def diagram(axes: Axes, found: Critical) -> None:
     for k, clique in enumerate(found.cliques):
         x = left - step * (k + 2)
         axes.plot([x, x], [place[clique[0]] - 0.2, place[clique[-1]] + 0.2], "-", color=RED, linewidth=2.2)
-    axes.set_yticks(y, [short(str(name)) for name in found.ranks.index], fontsize=8)
+    axes.set_yticks(y, [name_in_figures(str(name)) for name in found.ranks.index], fontsize=8)
     axes.invert_yaxis()
     low, high = axes.get_xlim()  # which setting the ticks would widen
     axes.set_xticks([tick for tick in axes.get_xticks() if 1 <= tick <= high])  # none where only the bars are

@@ -8,9 +8,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.text import Text
 
-from analysis.captions import format_interval, intervals, of_study, plural, scope, sentence
+from analysis.captions import format_interval, intervals, plural, scope, sentence, study_values
 from analysis.plotting import BLUE, GREEN, RED, Drawn, drawn_from, new_figure, place_labels, save, style
-from analysis.statistics import bootstrap
+from analysis.statistics import with_intervals
 from analysis.tradeoffs import over_steps, persistence, reference
 from datasets.errors import BadInput
 
@@ -61,7 +61,7 @@ def place(points: pd.DataFrame, top: float, prefix: str = "") -> pd.DataFrame:
     return points.assign(x=x, y=y).sort_values(["x", "y"])
 
 
-def finish(axes: Axes, key: tuple[Hashable, ...]) -> None:
+def _label_front(axes: Axes, key: tuple[Hashable, ...]) -> None:
     """Name and scale the axes of a panel; key: its data set and iteration."""
     axes.set_xscale("log")
     axes.margins(x=0.09, y=0.16)
@@ -103,7 +103,7 @@ def f1(fronts: pd.DataFrame, out_dir: Path) -> Drawn:
         labels = []
         for axes, (key, points) in zip(grid.ravel(), panels, strict=False):
             labels.append(_panel_f1(axes, points))
-            finish(axes, key)
+            _label_front(axes, key)
         for axes in grid.ravel()[len(panels) :]:
             axes.set_visible(False)
         for axes in grid[:, 0]:
@@ -171,7 +171,7 @@ def f7(fronts: pd.DataFrame, out_dir: Path) -> Drawn:
             for what, look, colour in ((_NOW, "-", BLUE), (_STAYS, "o", GREEN), (_GONE, "x", RED)):
                 part = points[points["what"] == what]
                 axes.plot(part["x"], part["y"], look, color=colour, linewidth=1.0, markersize=4.5, label=what)
-            finish(axes, key)
+            _label_front(axes, key)
         grid[0].set_ylabel("EI (highest at t = 1)")
         plots.legend(*grid[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
         return save(figure, "f7", caption, numbers, out_dir)
@@ -189,8 +189,8 @@ def _points_f7(name: str, run: pd.DataFrame) -> pd.DataFrame:
 
 def _shares(fronts: pd.DataFrame) -> str:
     """Return the sentence on how many points stay, over all recorded steps and runs of EI on the study's problems."""
-    shares = of_study(over_steps(persistence(fronts)))
-    value, low, high = bootstrap((100 * shares).to_frame())[["value", "low", "high"]].to_numpy(float)[0]
+    shares = study_values(over_steps(persistence(fronts)))
+    value, low, high = with_intervals((100 * shares).to_frame())[["value", "low", "high"]].to_numpy(float)[0]
     cells = shares.index.to_frame(index=False)
     return (
         f"Over all steps of all runs of EI recorded, {format_interval(value, low, high)} % of the points stay "

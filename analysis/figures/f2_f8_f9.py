@@ -9,7 +9,7 @@ from matplotlib.text import Text
 from analysis import cost_models as numbers_of
 from analysis.captions import footnote, intervals, pairs_left_out, plural, scope, sentence, span
 from analysis.cost_models import NAMES, Compared, compare_cost_models, models, per_problem
-from analysis.figures.f3_f5 import THINNED, finish, label_points, limit_axes, plot
+from analysis.figures.f3_f5 import THINNED, label_points, label_tradeoff, limit_axes, plot
 from analysis.plotting import BLACK, BLUE, GREEN, ORANGE, RED, Drawn, drawn_from, new_figure, place_labels, save, style
 from analysis.traces import PROBLEM, Judge
 from datasets.errors import BadInput
@@ -185,7 +185,7 @@ def f9(frame: pd.DataFrame, out_dir: Path, judge: Judge = "validation", mixed: b
             plot(axes, rows, colour, label)
             labels += label_points(axes, rows, "alpha", colour)
         limit_axes(axes, numbers)
-        finish(axes, found.n)
+        label_tradeoff(axes, found.n)
         axes.set_title("EI$^\\alpha$ under several cost models (numbers: $\\alpha$)", fontsize=10)
         plots.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3)
         place_labels(axes, labels)

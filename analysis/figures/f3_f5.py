@@ -24,9 +24,9 @@ from analysis.plotting import (
     stacked,
     style,
 )
-from analysis.selection import and_rivals, at_horizon, horizon, of_families
-from analysis.statistics import bootstrap
-from analysis.traces import CELL, EI, EICOOL, Traces, ordered, require, short
+from analysis.selection import at_horizon, horizon, select_families, select_families_and_rivals
+from analysis.statistics import with_intervals
+from analysis.traces import CELL, EI, EICOOL, Traces, name_in_figures, ordered, require
 from analysis.tradeoffs import (
     EI_STOPPED,
     MEASURES,
@@ -57,7 +57,7 @@ def plot(axes: Axes, rows: pd.DataFrame, colour: str, label: str) -> None:
 
 
 def _plot_rivals(axes: Axes, numbers: pd.DataFrame, curves: tuple[str, ...] = (EI_STOPPED, PRICED)) -> list[Text]:
-    """Draw the means of the methods on neither axis: EI stopped early as `curves`, the others as marks with intervals.
+    """Draw the means of the methods on neither axis: EI stopped early as `curves`, the others as points with intervals.
 
     The axes keep the limits that the curves gave them, and the rivals within them; returns EI-n's labels.
     """
@@ -67,7 +67,7 @@ def _plot_rivals(axes: Axes, numbers: pd.DataFrame, curves: tuple[str, ...] = (E
         x, y, across, along = _with_arms(own)
         axes.errorbar(x, y, xerr=across, yerr=along, fmt=_MARKS[k % len(_MARKS)], markersize=5.5, elinewidth=0.9,
                       color=colour_of(own["method"].iloc[0]), ecolor=(colour_of(own["method"].iloc[0]), 0.45),
-                      label=f"{short(own['method'].iloc[0])}, mean")  # fmt: skip
+                      label=f"{name_in_figures(own['method'].iloc[0])}, mean")  # fmt: skip
     limits = axes.axis()
     for acq in curves:
         line, name = _CURVES[acq]
@@ -109,7 +109,7 @@ def _relative(traces: Traces, what: str, *axes: str) -> tuple[Traces, Relative, 
     """
     require(traces.runs, EI, what)
     n = horizon(traces)
-    equal, short_ones = at_horizon(and_rivals(traces, n, *axes), n)
+    equal, short_ones = at_horizon(select_families_and_rivals(traces, n, *axes), n)
     pairs = relative_to_ei(equal, what, _beside(equal, n))
     numbers = tradeoff(pairs, ordered(pairs.table))
     acq = pairs.table.drop_duplicates("method").set_index("method")["acq"]
@@ -119,10 +119,10 @@ def _relative(traces: Traces, what: str, *axes: str) -> tuple[Traces, Relative, 
 def _rivals_named(numbers: pd.DataFrame) -> str:
     """Return the words for the methods on neither axis that are drawn; "" where there are none."""
     rows = numbers[numbers[["alpha", "lam"]].isna().all(axis=1)]
-    own = [short(method) for method in sorted(set(rows.loc[~rows["acq"].isin(_CURVES), "method"]))]
+    own = [name_in_figures(method) for method in sorted(set(rows.loc[~rows["acq"].isin(_CURVES), "method"]))]
     stopped = {EI_STOPPED: "EI after n evaluations", PRICED: "EI stopped where no choice pays at a price"}
     own += [name for acq, name in stopped.items() if acq in set(rows["acq"])]
-    cooled = " and ".join(short(method) for method in (EICOOL, "carbo") if method in set(rows["method"]))
+    cooled = " and ".join(name_in_figures(method) for method in (EICOOL, "carbo") if method in set(rows["method"]))
     cool = f" ({cooled} by the share of iterations left)" if cooled else ""
     return f" and, means only, of {', '.join(own)}{cool}" if own else ""
 
@@ -159,7 +159,7 @@ def limit_axes(axes: Axes, rows: pd.DataFrame) -> None:
         axis.set_view_interval(low - 0.06 * (high - low), high + 0.06 * (high - low), ignore=True)
 
 
-def finish(axes: Axes, n: int) -> None:
+def label_tradeoff(axes: Axes, n: int) -> None:
     """Name the axes and draw the lines through EI's own point."""
     axes.axhline(100, color="0.6", linewidth=0.8, zorder=0)
     axes.axvline(100, color="0.6", linewidth=0.8, zorder=0)
@@ -199,7 +199,7 @@ def f3(traces: Traces, out_dir: Path) -> Drawn:
             labels += label_points(axes, shown, "alpha", FAMILY_COLOURS["EI^alpha"])
         limit_axes(axes, numbers[~numbers["acq"].isin(_CURVES)])
         labels += _plot_rivals(axes, numbers)
-        finish(axes, n)
+        label_tradeoff(axes, n)
         axes.set_title("EI$^\\alpha$: cost saved against error lost (numbers: $\\alpha$)", fontsize=10)
         plots.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
         place_labels(axes, labels)
@@ -229,7 +229,7 @@ def effective_alpha(traces: Traces) -> tuple[pd.DataFrame, str]:
         steps = np.flatnonzero(traces.proposed[rows].any(axis=0))
         index = pd.MultiIndex.from_frame(runs.loc[rows, CELL])
         values, upper = (pd.DataFrame(ends[np.ix_(rows, steps)], index=index) for ends in (alpha, largest))
-        part = bootstrap(values, "median", resamples=_RESAMPLES)
+        part = with_intervals(values, "median", resamples=_RESAMPLES)
         part = part.assign(method=method, lam=runs.loc[rows[0], "lam"], iteration=steps + 1)
         proposed = traces.proposed[np.ix_(rows, steps)].sum(axis=0)
         part = part.assign(mean=values.mean().to_numpy(), upper=upper.median().to_numpy())
@@ -283,7 +283,7 @@ def f5(traces: Traces, out_dir: Path) -> Drawn:
         raise BadInput(f"F5 needs a method cei of {n} iterations: the records hold {', '.join(ordered(equal.runs))}")
     if pairs.table["lam"].isna().all():
         raise BadInput("F5: no run of cei can be compared with EI's on the same problem and seed")
-    own = of_families(equal, "lam")
+    own = select_families(equal, "lam")
     curve, unsupported = effective_alpha(own)
     curve = curve.assign(drawn=enough(curve, own.runs))
     caption = sentence(
@@ -330,7 +330,7 @@ def _draw_tradeoffs(axes: Axes, numbers: pd.DataFrame, n: int, statistic: str) -
     drawn = numbers[(numbers["statistic"] == statistic) & ~numbers["acq"].isin(_CURVES)]
     limit_axes(axes, drawn if statistic == "mean" else drawn[drawn[["alpha", "lam"]].notna().any(axis=1)])
     labels += _plot_rivals(axes, numbers, (EI_STOPPED,)) if statistic == "mean" else []
-    finish(axes, n)
+    label_tradeoff(axes, n)
     axes.set_title(f"{statistic}s (numbers: $\\lambda$ of CEI, $\\alpha$)", fontsize=10)
     return labels
 

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from analysis.captions import ended_early, footnote, intervals, ranks_left_out, scope, sentence, too_short_notes
 from analysis.plotting import BLACK, Drawn, colour_of, drawn_from, new_figure, save, style
 from analysis.ranks import FAMILIES, Ranks, minimal_budgets, rank_curves, ranks
-from analysis.selection import LARGEST_ALPHA, at_horizon, horizon, of_families, rivals_within_budgets
-from analysis.traces import EI, EIPU, Traces, ordered, plain, require, short
+from analysis.selection import LARGEST_ALPHA, at_horizon, horizon, rivals_within_budgets, select_families
+from analysis.traces import EI, EIPU, Traces, name_in_figures, name_in_text, ordered, require
 from datasets.errors import BadInput
 
 _FAINT = "0.45"
@@ -42,7 +42,7 @@ def _draw_panels(traces: Traces, out_dir: Path, title: str, family: str, who: st
     """
     require(traces.runs, EI, title)
     n = horizon(traces)
-    equal, _ = at_horizon(of_families(traces, "alpha"), n)
+    equal, _ = at_horizon(select_families(traces, "alpha"), n)
     budgets = minimal_budgets(equal, title)
     own, rivals = FAMILIES[family](traces.runs), rivals_within_budgets(traces, budgets)
     both = {money: ranks(traces, budgets, own + rivals, what=title, equal_money=money) for money in _VERSIONS}
@@ -55,7 +55,7 @@ def _draw_panels(traces: Traces, out_dir: Path, title: str, family: str, who: st
     methods = [method for method in own + rivals if any(method in ranked.taking_part for ranked in both.values())]
     curves = pd.concat([rank_curves(ranked).assign(equal_money=money) for money, ranked in both.items()])
     named = curves.join(traces.runs.drop_duplicates("method").set_index("method")[["alpha", "lam"]], on="method")
-    beside = [short(method) for method in rivals if method in methods]
+    beside = [name_in_figures(method) for method in rivals if method in methods]
     caption = _caption(traces, both, budgets, n, f"{title}. Mean rank of {', '.join([who, *beside])},")
     looks, height = _looks(own, rivals), -(-len(shown) // _COLUMNS)
     with style():
@@ -80,7 +80,7 @@ def _draw_panels(traces: Traces, out_dir: Path, title: str, family: str, who: st
             for axes in grid.ravel()[len(shown) - 1 :: -1]
             for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)
         }
-        names = [short(method) for method in methods if short(method) in entries]
+        names = [name_in_figures(method) for method in methods if name_in_figures(method) in entries]
         columns = len(names) if len(names) <= 9 else -(-len(names) // 2)
         plots.legend([entries[name] for name in names], names, loc="outside lower center", ncols=columns)
         return save(figure, title.lower(), caption, named, out_dir)
@@ -98,7 +98,8 @@ def _draw_panel(axes: Axes, curves: pd.DataFrame, looks: dict[str, tuple[Any, An
     """Draw curves, and faint bands for EI and EIpu; beside the panel, all intervals at the whole budget."""
     for place, (method, rows) in enumerate(curves.groupby("method", sort=False)):
         colour, line = looks[str(method)]
-        axes.plot(rows["share"], rows["value"], linestyle=line, color=colour, linewidth=1.4, label=short(str(method)))
+        label = name_in_figures(str(method))
+        axes.plot(rows["share"], rows["value"], linestyle=line, color=colour, linewidth=1.4, label=label)
         if method in (EI, EIPU):
             axes.fill_between(rows["share"], rows["low"], rows["high"], color=colour, alpha=0.12, linewidth=0)
         whole = rows.iloc[-1]
@@ -134,7 +135,8 @@ def _caption(traces: Traces, both: dict[bool, Ranks], budgets: pd.DataFrame, n: 
         f"{scope(ranked.cells_used, traces.evaluator)}; bands (EI, EIpu), and bars",
         f"for the whole budget: {intervals(ranked.cells_used, medians=False)}",
         "EI stopped early is on EI's curve until it stops, and never ranks better: it has no curve of its own.",
-        f"Not ranked, for want of runs long enough or planned for these budgets: {', '.join(map(plain, absent))}."
+        "Not ranked, for want of runs long enough or planned for these budgets: "
+        f"{', '.join(map(name_in_text, absent))}."
         if absent
         else "",
         "Grey panels decide no claim: the runs compared there ended at different costs."

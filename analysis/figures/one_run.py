@@ -13,13 +13,13 @@ from matplotlib.ticker import MaxNLocator
 from analysis.captions import plural, sentence
 from analysis.figures.f1_f7 import place
 from analysis.plotting import BLACK, BLUE, ORANGE, RED, Drawn, few_ticks, new_figure, save, stacked, style, upper_edge
-from analysis.traces import short
+from analysis.traces import name_in_figures
 from analysis.tradeoffs import all_fronts
 from datasets.errors import BadInput
 from harness.records import read_traces
 
 NAMED = ("dataset", "pipeline", "method", "seed")
-"""What tells runs of one results directory apart, as far as a user names it."""
+"""The columns that identify a run of one results directory, as far as a user names it."""
 SHOWN = 6  # fronts, at even distances from the first choice to the last
 _LEAST = np.exp(-14)  # of EI, relative to the highest, that is drawn as it is
 HOW = "python -m harness +acq=cei lam=0.3 'dataset=[abalone]' 'pipeline=[clean]' 'seeds=[0]' fronts=true"
@@ -99,9 +99,10 @@ def _acceptable(run: pd.DataFrame) -> float | None:
 def draw_run(run: pd.DataFrame, fronts: pd.DataFrame | None, out_dir: Path, name: str = "run") -> Drawn:
     """Draw a run's evaluations, and below them its fronts, where they were recorded; both as `one_run` returns them."""
     first, model = run.iloc[0], run["predicted_cost_s"].notna()
+    what = f"{name_in_figures(str(first['method']))} on {first['dataset']}/{first['pipeline']}, seed {first['seed']}"
     shown = [] if fronts is None else _shown(fronts)
     caption = sentence(
-        f"One run: {short(str(first['method']))} on {first['dataset']}/{first['pipeline']}, seed {first['seed']},",
+        f"One run: {what},",
         f"{plural(len(run), 'evaluation')} ({first['evaluator']}). Nothing is averaged. Error: of each evaluation",
         f"(dots{_outside(run)}) and the best so far (line). Cost: what each evaluation cost, what the cost model had",
         "predicted for it, and what is spent in total.",
@@ -122,8 +123,7 @@ def draw_run(run: pd.DataFrame, fronts: pd.DataFrame | None, out_dir: Path, name
         drawn = None
         if below is not None and fronts is not None:
             drawn = _draw_fronts(below, shown, fronts, _acceptable(run))
-        title = f"{short(str(first['method']))} on {first['dataset']}/{first['pipeline']}, seed {first['seed']}"
-        above.suptitle(title, fontsize=10.5)
+        above.suptitle(what, fontsize=10.5)
         columns = ["step", "error", "cost_s", "predicted_cost_s", "log_ei"]
         numbers = run[columns].assign(panel="evaluations")
         return save(figure, name, caption, pd.concat([numbers, drawn]) if drawn is not None else numbers, out_dir)

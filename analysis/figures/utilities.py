@@ -11,19 +11,19 @@ from matplotlib.ticker import LogLocator, NullLocator
 
 from analysis.captions import footnote, format_intervals, intervals, markdown_table, plural, scope, sentence
 from analysis.plotting import Drawn, new_figure, save, style, write_csv
-from analysis.traces import CELL, short
+from analysis.traces import CELL, name_in_figures
 from analysis.utilities import (
-    REFERENCE,
+    REFERENCE_METHOD,
     Complete,
     Runs,
-    at_horizon,
     complete,
     ended_before,
     of_other_budgets,
     rank_means,
-    ranks,
     relative,
     undefined,
+    utilities_at_horizon,
+    utility_ranks,
     with_deadlines,
 )
 from datasets.errors import BadInput
@@ -39,16 +39,16 @@ Looks = dict[str, tuple[str, str]]
 
 def draw_utilities(runs: Runs, out_dir: Path) -> Drawn:
     """Draw the figure `utilities`; raises BadInput where the runs do not suffice (`utilities.complete`)."""
-    whole, n, _ = at_horizon(runs)
+    whole, n, _ = utilities_at_horizon(runs)
     found = complete(whole)
     methods = found.runs.table.drop_duplicates("label").set_index("label").loc[found.labels, ["utility", "rule"]]
-    numbers = pd.concat([relative(found), ranks(found)], ignore_index=True).merge(methods, on="label")
+    numbers = pd.concat([relative(found), utility_ranks(found)], ignore_index=True).merge(methods, on="label")
     cells, gone = _cells(found), ", ".join(sorted(found.missing))
     caption = sentence(
         f"Utilities (colour) under cost rules (marker). Left: training cost and best error after {n} evaluations, in",
-        f"percent of EI's ({REFERENCE}) on the same problem and seed. Middle: the same with the optimizer's own time",
-        "added to the training's, on the host that made the records. Right: mean rank of the best error at the end",
-        "(filled), and within EI's training and thinking time, thinking counted (hollow). Means over",
+        f"percent of EI's ({REFERENCE_METHOD}) on the same problem and seed. Middle: the same with the optimizer's own",
+        "time added to the training's, on the host that made the records. Right: mean rank of the best error at the",
+        "end (filled), and within EI's training and thinking time, thinking counted (hollow). Means over",
         f"{scope(cells, found.runs.evaluator)}, {len(found.labels)} methods, {len(cells)} cells that have them all.",
         "Thin lines join a utility's cost rules.",
         f"Left out, with fewer cells: {gone}." if gone else "",
@@ -69,9 +69,9 @@ def draw_utilities(runs: Runs, out_dir: Path) -> Drawn:
         panels[1].sharey(panels[0])
         _ranks(panels[2], numbers, looks)
         names = {"ei": "no cost", "eipu": "per cost"}
-        handles = [Line2D([], [], color=colour, label=short(name)) for name, colour in colours.items()]
+        handles = [Line2D([], [], color=colour, label=name_in_figures(name)) for name, colour in colours.items()]
         handles += [
-            Line2D([], [], color="0.3", marker=marker, linestyle="", label=names.get(name, short(name)))
+            Line2D([], [], color="0.3", marker=marker, linestyle="", label=names.get(name, name_in_figures(name)))
             for name, marker in markers.items()
         ]
         plots.legend(handles=handles, loc="outside lower center", ncols=7)
@@ -115,7 +115,7 @@ def _ranks(axes: Axes, numbers: pd.DataFrame, looks: Looks) -> None:
             value, low, high = part.loc[label, ["value", "low", "high"]].to_numpy(dtype=float)
             axes.plot([low, high], [place + shift] * 2, color=colour, linewidth=0.8, alpha=0.6)
             axes.plot(value, place + shift, marker, color=colour, markersize=3.8, markerfacecolor=face)
-    axes.set_yticks(range(len(order)), [short(label) for label in order], fontsize=6.5)
+    axes.set_yticks(range(len(order)), [name_in_figures(label) for label in order], fontsize=6.5)
     axes.set_ylim(-0.7, len(order) - 0.3)
     axes.set_xlabel("mean rank (1 = best)")
 
@@ -134,9 +134,9 @@ def tables(runs: Runs, budgets: pd.Series | None = None) -> tuple[list[tuple[str
     parts: list[tuple[str, list[str]]] = []
     numbers: list[pd.DataFrame] = []
     try:
-        whole, n, short = at_horizon(runs)
+        whole, n, short = utilities_at_horizon(runs)
         found = complete(whole)
-        front, ranked = relative(found), ranks(found)
+        front, ranked = relative(found), utility_ranks(found)
         numbers += [front.assign(part="relative"), ranked.assign(part="ranks")]
         lead = _scope(found, f"after {n} evaluations")
         lead += undefined(whole, deadline=False)
@@ -229,7 +229,7 @@ def _best_first(numbers: pd.DataFrame) -> pd.DataFrame:
 def _off(numbers: pd.DataFrame) -> list[str]:
     """Return the differences to the reference's ranks in the order of the rows; the reference itself has none."""
     shown = format_intervals(numbers[["off_value", "off_low", "off_high"]])
-    return ["" if name == REFERENCE else text for name, text in zip(numbers["label"], shown, strict=True)]
+    return ["" if name == REFERENCE_METHOD else text for name, text in zip(numbers["label"], shown, strict=True)]
 
 
 def _deadline_table(found: Complete, numbers: pd.DataFrame) -> str:

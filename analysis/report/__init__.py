@@ -21,7 +21,7 @@ from analysis.figures import all_figures
 from analysis.report import page, sections, summary
 from analysis.report.page import Figure, Section
 from analysis.report.sections import Decided, Evaluate, Records, Settings, draw_all
-from analysis.traces import Judge, Traces, check_same_data, collect, only, read_evaluations
+from analysis.traces import Judge, Traces, check_same_data, collect, filter_components, read_evaluations
 from analysis.tradeoffs import all_fronts
 from datasets.files import write_atomically
 from harness.records import read_header, trace_files
@@ -52,7 +52,7 @@ def write(
     if not mixed:
         check_same_data(made)
     traces, settings = collect(frame, wanted, judge, mixed), summary.provenance(made)
-    records = Records(only(frame, wanted), traces=traces)
+    records = Records(filter_components(frame, wanted), traces=traces)
     aside = meanwhile(lambda: _beside(records, results_dir, out_dir, settings, traces, evaluate, mixed))
     figures = draw_all(records, traces, out_dir, mixed, of_runs=True)
     asked, headline = sections.asked(traces, figures), sections.headline(traces)

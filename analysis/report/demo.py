@@ -1,4 +1,4 @@
-"""`python -m analysis demo`: a page of what can be told from a few runs, and which questions need more of them."""
+"""`python -m analysis demo`: a page of what a few runs show, and which questions need more of them."""
 
 from collections.abc import Callable
 from functools import partial
@@ -8,14 +8,14 @@ import numpy as np
 import pandas as pd
 
 from analysis.captions import format_intervals, markdown_table, scope
-from analysis.cost_models import NAMES, REFERENCE, read_if_there
-from analysis.equal_cost import ERROR, MEAN, WHOLE, at_equal_cost, compare
+from analysis.cost_models import NAMES, REFERENCE_COST_MODEL, read_if_there
+from analysis.equal_cost import ERROR, MEAN, WHOLE, at_equal_cost, pair_runs
 from analysis.figures import all_figures
 from analysis.figures.one_run import HOW, NAMED, draw_run, one_run, steps
 from analysis.plotting import Drawn
 from analysis.report import page, sections, summary
 from analysis.report.page import Figure, Section
-from analysis.traces import EI, Traces, collect, ordered, plain, read_evaluations
+from analysis.traces import EI, Traces, collect, name_in_text, ordered, read_evaluations
 from analysis.tradeoffs import all_fronts, relative_to_ei, tradeoff
 from datasets.errors import BadInput
 from datasets.files import write_atomically
@@ -35,10 +35,10 @@ _MORE = (
 
 
 def write(results_dir: Path, out_dir: Path, say: Callable[[str], None] = print) -> None:
-    """Write demo.html and demo.md to `out_dir`, with their figures, and tell what can be told from these runs.
+    """Write demo.html and demo.md to `out_dir`, with their figures, and say what these runs show.
 
-    Raises BadInput without runs of EI and another method. What further records there are is shown: a run with its
-    fronts, cost models.
+    Raises BadInput without runs of EI and another method. Further records, of a run's fronts or of cost models, are
+    shown where there are any.
     """
     traces = collect(read_evaluations(results_dir))
     numbers = differences(traces)
@@ -67,7 +67,7 @@ def differences(traces: Traces) -> pd.DataFrame:
 
     Columns: method, cost, cost_low, cost_high, and the same for error and off.
     """
-    runs = compare(traces)
+    runs = pair_runs(traces)
     whole = runs.traces.select(runs.rows.ravel()).first(runs.n)
     pairs = relative_to_ei(whole, "the demo")
     means = tradeoff(pairs, ordered(pairs.table))
@@ -87,7 +87,7 @@ def conclusions(numbers: pd.DataFrame) -> list[str]:
     def named(rows: pd.DataFrame, measure: str) -> str:
         shown = rows.sort_values(measure)
         values = format_intervals(shown[[measure, f"{measure}_low", f"{measure}_high"]])
-        return ", ".join(f"{plain(m)} ({v} %)" for m, v in zip(shown["method"], values, strict=True))
+        return ", ".join(f"{name_in_text(m)} ({v} %)" for m, v in zip(shown["method"], values, strict=True))
 
     cheaper, dearer = numbers[numbers["cost_high"] < 100], numbers[numbers["cost_low"] > 100]
     worse, better = numbers[numbers["error_low"] > 100], numbers[numbers["error_high"] < 100]
@@ -98,13 +98,14 @@ def conclusions(numbers: pd.DataFrame) -> list[str]:
         f"Dearer than EI: {named(dearer, 'cost')} of its cost." if len(dearer) else "",
         f"Larger error than EI's beyond the noise: {named(worse, 'error')}." if len(worse) else "",
         f"Smaller error than EI's beyond the noise: {named(better, 'error')}." if len(better) else "",
-        f"Worse than EI merely stopped at the same cost: {', '.join(map(plain, behind['method']))}."
+        f"Worse than EI merely stopped at the same cost: {', '.join(map(name_in_text, behind['method']))}."
         if len(behind)
         else "",
-        f"Better than EI merely stopped at the same cost: {', '.join(map(plain, ahead['method']))}."
+        f"Better than EI merely stopped at the same cost: {', '.join(map(name_in_text, ahead['method']))}."
         if len(ahead)
         else "",
-        f"At equal cost too close to EI stopped early for so few runs: {', '.join(map(plain, open_ones['method']))}."
+        "At equal cost too close to EI stopped early for so few runs: "
+        f"{', '.join(map(name_in_text, open_ones['method']))}."
         if len(open_ones)
         else "",
     ]
@@ -112,7 +113,7 @@ def conclusions(numbers: pd.DataFrame) -> list[str]:
 
 
 def _table(numbers: pd.DataFrame) -> str:
-    shown = pd.DataFrame({"method": numbers["method"].map(plain)})
+    shown = pd.DataFrame({"method": numbers["method"].map(name_in_text)})
     for measure, heading, digits in (("cost", "cost (% of EI's)", 1), ("error", "error (% of EI's)", 2),
                                      ("off", "error minus that of EI stopped at that cost", 2)):  # fmt: skip
         shown[heading] = format_intervals(numbers[[measure, f"{measure}_low", f"{measure}_high"]], digits)
@@ -120,7 +121,7 @@ def _table(numbers: pd.DataFrame) -> str:
 
 
 def _how(traces: Traces) -> str:
-    runs = compare(traces)
+    runs = pair_runs(traces)
     return (
         f"After {runs.n} evaluations, on the same problem and seed; {scope(runs.cells, traces.evaluator)}. In brackets "
         "95 % t intervals over data sets: what lies on one side of EI's with its whole interval is named above, each "
@@ -171,14 +172,12 @@ def _predicted(curves: pd.DataFrame) -> str:
         rows = curves[curves["n"] == n].set_index("cost_model")
         factors = ", ".join(f"{_model(name)} {np.exp(rmse):.2f}" for name, rmse in rows["value"].items())
         part = f"From {n} evaluations the typical factor between predicted and true cost is {factors}"
-        for name in [name for name in rows.index if "off_value" in rows and name != REFERENCE]:
+        for name in [name for name in rows.index if "off_value" in rows and name != REFERENCE_COST_MODEL]:
             value, low, high = rows.loc[name, ["off_value", "off_low", "off_high"]].astype(float)
             if low > 0 or high < 0:
-                ahead = _model(REFERENCE if low > 0 else name)
-                part += (
-                    f"; {ahead} is ahead: {_model(name)} minus {_model(REFERENCE)} {value:.2f} [{low:.2f}, {high:.2f}]"
-                )
-                part += " in RMSE of log cost"
+                ahead = _model(REFERENCE_COST_MODEL if low > 0 else name)
+                part += f"; {ahead} is ahead: {_model(name)} minus {_model(REFERENCE_COST_MODEL)} {value:.2f} "
+                part += f"[{low:.2f}, {high:.2f}] in RMSE of log cost"
         parts.append(f"{part}.")
     return " ".join(parts)
 

@@ -21,9 +21,9 @@ from scipy import stats
 from analysis.captions import intervals, plural, scope
 from analysis.equal_cost import EqualCost, families
 from analysis.plotting import colour_of
-from analysis.selection import left_aside
+from analysis.selection import sentence_on_sparse_methods
 from analysis.statistics import LEVEL, group_means
-from analysis.traces import EI, PROBLEM, at_step, plain
+from analysis.traces import EI, PROBLEM, at_step, name_in_text
 from datasets.catalogue import entries
 from datasets.errors import BadInput
 from tabular_cache.card import FLAT
@@ -103,7 +103,7 @@ def _within(runs: EqualCost, budgets: Sequence[float]) -> Float[np.ndarray, "C B
 
 
 def _weights(kept: Bool[np.ndarray, "C K"], problem: Int[np.ndarray, " C"]) -> list[list[int]]:
-    """Return of each problem how many seeds count at each length or budget: (P, K)."""
+    """Return the number of seeds that count at each length or budget, of each problem: (P, K)."""
     counts = np.zeros((problem.max() + 1, kept.shape[1]), dtype=int)
     np.add.at(counts, problem, kept)
     return [[int(n) for n in row] for row in counts]
@@ -134,7 +134,7 @@ def _methods(runs: EqualCost) -> list[Mapping[str, Any]]:
     for method in runs.methods:
         values = own.loc[[method]].to_numpy(dtype=float)[0]
         known = [float(value) for value in values if np.isfinite(value) and method != EI]
-        label = plain(method)
+        label = name_in_text(method)
         found.append({"name": method, "label": label, "family": family[method], "colour": colour_of(method),
                       "parameter": known[0] if known else None})  # fmt: skip
     return found
@@ -149,7 +149,8 @@ def caption(runs: EqualCost) -> str:
         f"of each. {intervals(runs.cells, medians=False)} Left out: "
         f"{plural(runs.absent, 'problem-seed pair')} without runs of every method, "
         f"{runs.zero:,} in which EI's error is 0, {runs.failed:,} in which all of EI's evaluations "
-        f"failed.{left_aside(runs.sparse)} Flat data sets, on which {FLAT:.0%} or more of random configurations have "
-        f"one and the same error: {flat}. The page holds means over seeds at {len(_lengths(runs))} numbers of "
+        f"failed.{sentence_on_sparse_methods(runs.sparse)} Flat data sets, on which {FLAT:.0%} or more of random "
+        f"configurations have one and the same error: {flat}. The page holds means over seeds at "
+        f"{len(_lengths(runs))} numbers of "
         f"evaluations and {len(BUDGETS)} budgets, rounded to a ten-thousandth or so."
     )

@@ -16,10 +16,10 @@ import pandas as pd
 
 from analysis import selection
 from analysis import utilities as compared_utilities
-from analysis.captions import caveats, footnote, format_number, markdown_table, plural, reservations, with_caveat
+from analysis.captions import caveat_notes, caveats, footnote, format_number, markdown_table, plural, with_caveat
 from analysis.claims.verdicts import FAILS, HOLDS, PARTLY, UNDECIDED, Verdict
 from analysis.cost_models import write_cost_page
-from analysis.equal_cost import compare
+from analysis.equal_cost import pair_runs
 from analysis.figures import all_figures, anytime, tables
 from analysis.figures import utilities as utilities_figure
 from analysis.plotting import Drawn
@@ -70,18 +70,18 @@ def verdicts(evaluate: Evaluate, records: Records) -> Decided:
         return f"The claims could not be decided: {plain(str(error))}."
 
 
-def marked(traces: Traces) -> tuple[list[str], list[str]]:
-    """Return the data sets of which something is reserved, and the others."""
+def split_by_caveat(traces: Traces) -> tuple[list[str], list[str]]:
+    """Return the data sets with a caveat, and the others."""
     found = set(traces.runs["dataset"])
     return sorted(found & set(caveats())), sorted(found - set(caveats()))
 
 
 def all_verdicts(evaluate: Evaluate, records: Records, traces: Traces) -> tuple[Decided, Decided | None]:
-    """Return the verdicts on these records, and those without the data sets of which something is reserved.
+    """Return the verdicts on these records, and those without the data sets that have a caveat.
 
     The latter are None where there are no such data sets, or no others.
     """
-    present, others = marked(traces)
+    present, others = split_by_caveat(traces)
     without = verdicts(evaluate, records.without(present)) if present and others else None
     return verdicts(evaluate, records), without
 
@@ -168,16 +168,16 @@ def _numbers(traces: Traces, title: str, without: list[str], prefix: str) -> lis
 
 
 def with_caveats(traces: Traces, every: Decided, without: Decided | None) -> list[Section]:
-    """Return what is reserved about some data sets, their numbers apart, and the headline numbers without them.
+    """Return the caveats of data sets, the numbers of these alone, and the headline numbers without them.
 
     every, without: `all_verdicts`.
     """
-    present, others = marked(traces)
+    present, others = split_by_caveat(traces)
     head = Section("marked", "Data sets with a reservation")
     if not present:
         head.text.append("None of the data sets in these records carries a reservation.")
         return [head]
-    head.text.append("\n".join(f"- **{with_caveat(name)}**: {plain(why)}" for name, why in reservations(present)))
+    head.text.append("\n".join(f"- **{with_caveat(name)}**: {plain(why)}" for name, why in caveat_notes(present)))
     if without is None:
         head.text.append("The records hold no other data sets: all numbers above rest on these alone.")
         return [head]
@@ -254,7 +254,7 @@ def asked(traces: Traces, drawn: Sequence[Figure]) -> list[Section]:
     """Return the front that answers questions, with a figure for where no script runs; drawn: the figures."""
     name, title = "front", "What does cheaper cost?"
     try:
-        runs = compare(traces)
+        runs = pair_runs(traces)
         held = front.numbers(runs), front.caption(runs)
     except BadInput as error:
         return [Section(name, title, [f"Not made: {plain(str(error))}."])]
@@ -316,7 +316,7 @@ def utilities(
 
 def budgets(traces: Traces) -> pd.Series | None:
     """Return the minimal budget of every problem in seconds, None where the runs do not say."""
-    own = selection.of_families(traces, "alpha")
+    own = selection.select_families(traces, "alpha")
     try:
         return minimal_budgets(selection.at_horizon(own, selection.horizon(own))[0])["budget_s"]
     except (BadInput, ValueError):  # no runs at all have no longest
@@ -405,7 +405,7 @@ def changed(records: Records, settings: Settings, traces: Traces) -> str:
 def provenance(
     headers: Sequence[Mapping[str, Any]], settings: Settings, traces: Traces, changed: str = ""
 ) -> list[Section]:
-    """Return where the numbers come from: specs, settings, tables (what is not of them: `changed`), versions.
+    """Return where the numbers come from: specs, settings, tables (`changed`: what is not of them), versions.
 
     headers: of the records (`harness.records.read_header`).
     """

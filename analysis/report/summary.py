@@ -26,8 +26,8 @@ from analysis.captions import (
 from analysis.plotting import Drawn, write_csv
 from analysis.ranks import FAMILIES, Ranks, minimal_budgets, rank_curves, ranks
 from analysis.report.page import Section, markdown
-from analysis.selection import at_horizon, horizon, of_families, rivals_within_budgets
-from analysis.traces import Traces, ordered, plain
+from analysis.selection import at_horizon, horizon, rivals_within_budgets, select_families
+from analysis.traces import Traces, name_in_text, ordered
 from analysis.tradeoffs import relative_to_ei, tradeoff
 from datasets.errors import BadInput
 from datasets.files import write_atomically
@@ -114,7 +114,7 @@ def relative_section(traces: Traces, title: str, without: list[str], name: str =
     text = [
         f"Total cost and best {traces.judge} error after {n} iterations, on the same problem and seed; EI = 100. "
         f"{scope(pairs.table, traces.evaluator)}.",
-        markdown_table(shown.rename(index=plain).reset_index()),
+        markdown_table(shown.rename(index=name_in_text).reset_index()),
         pairs_left_out(pairs, short, n),
     ]
     csv = numbers.assign(judge=traces.judge, without=" ".join(without))
@@ -129,7 +129,7 @@ def ranks_section(
     """
     title = f"Mean rank under a budget: {NAMES[family]} and rivals{title}"
     traces = _leave_aside(traces, without)
-    runs, own = traces.runs, of_families(traces, "alpha")
+    runs, own = traces.runs, select_families(traces, "alpha")
     try:
         if own.runs.empty:
             found = ", ".join(ordered(runs)) or "no run"
@@ -163,7 +163,7 @@ def rank_table(ranked: Ranks) -> tuple[pd.DataFrame, pd.DataFrame]:
     """
     numbers = rank_curves(ranked).drop(columns="share")
     methods = ranked.taking_part
-    shown = pd.DataFrame({"method": [plain(method) for method in methods]})
+    shown = pd.DataFrame({"method": [name_in_text(method) for method in methods]})
     marks = dict(zip(ranked.multiples, too_short_notes(ranked), strict=True))
     for multiple, rows in numbers.groupby("multiple", sort=True):
         triples = rows.set_index("method").reindex(methods)[["value", "low", "high"]]

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.claims import evaluate, verdicts
+from analysis.claims import evaluate, evidence
 from analysis.claims.verdicts import Verdict
 
 MODULE: Any = import_module("analysis.claims")  # the package names its function so
@@ -18,8 +18,8 @@ MODULE: Any = import_module("analysis.claims")  # the package names its function
 def enough(datasets: int, seeds: int) -> Iterator[None]:
     """Let so few data sets and seeds suffice for a verdict, so that records made by hand stay small."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(verdicts, "FEWEST_DATASETS", datasets)
-        patch.setattr(verdicts, "FEWEST_SEEDS", seeds)
+        patch.setattr(evidence, "FEWEST_DATASETS", datasets)
+        patch.setattr(evidence, "FEWEST_SEEDS", seeds)
         yield
 
 

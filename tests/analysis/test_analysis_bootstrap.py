@@ -11,7 +11,6 @@ from analysis.captions import intervals
 from analysis.statistics import (
     Estimate,
     _median_of_groups,
-    bootstrap,
     mean,
     median,
     of_means,
@@ -19,6 +18,7 @@ from analysis.statistics import (
     resampling,
     signed_rank,
     weighted,
+    with_intervals,
 )
 from analysis.traces import CELL
 
@@ -55,7 +55,7 @@ def test_point_estimates_are_numpys() -> None:
     values = pd.DataFrame(RNG.normal(size=(24, 3)), index=cells(3, 2, 4), columns=["a", "b", "c"])
     values.iloc[3, 1] = np.nan
     for statistic, expected in (("mean", values.mean()), ("median", values.median())):
-        found = bootstrap(values, statistic, "hierarchical", resamples=50)  # type: ignore[arg-type]
+        found = with_intervals(values, statistic, "hierarchical", resamples=50)  # type: ignore[arg-type]
         np.testing.assert_allclose(found["value"], expected, rtol=1e-13)
     assert found["n"].tolist() == [24, 23, 24]
 
@@ -104,7 +104,7 @@ def test_hierarchical_resamples_have_the_distribution_of_nested_loops(index: pd.
 def test_plain_intervals_agree_with_scipy(statistic: str) -> None:
     x = np.random.default_rng(3).gamma(2.0, size=101)
     values = pd.DataFrame({"x": x}, index=cells(101, 1, 1))
-    ours = bootstrap(values, statistic, "plain", resamples=8000).loc["x"]  # type: ignore[arg-type]
+    ours = with_intervals(values, statistic, "plain", resamples=8000).loc["x"]  # type: ignore[arg-type]
     theirs = stats.bootstrap(
         (x,), {"mean": np.mean, "median": np.median}[statistic], n_resamples=8000, method="percentile",
         rng=np.random.default_rng(4),
@@ -116,19 +116,19 @@ def test_plain_intervals_agree_with_scipy(statistic: str) -> None:
 
 def test_empty_columns_and_single_cells_have_defined_answers() -> None:
     single = pd.DataFrame({"x": [4.0], "none": [np.nan]}, index=cells(1, 1, 1))
-    found = bootstrap(single, "median", "plain", resamples=20)
+    found = with_intervals(single, "median", "plain", resamples=20)
     assert found.loc["x", ["value", "low", "high", "n"]].tolist() == [4.0, 4.0, 4.0, 1]
     assert found.loc["none", ["value", "low", "high"]].isna().all()
-    assert bootstrap(single[[]], resamples=20).empty
+    assert with_intervals(single[[]], resamples=20).empty
     for statistic in ("mean", "median"):  # one data set says nothing of others
-        found = bootstrap(single, statistic)  # type: ignore[arg-type]
+        found = with_intervals(single, statistic)  # type: ignore[arg-type]
         assert found.loc["x", "value"] == 4.0 and found[["low", "high"]].isna().all(axis=None)
 
 
 def test_wrong_arguments_are_refused() -> None:
     twice = pd.DataFrame({"x": [1.0, 2.0]}, index=pd.MultiIndex.from_tuples([("d", "p", 0)] * 2, names=CELL))
     with pytest.raises(ValueError, match="unique"):
-        bootstrap(twice)
+        with_intervals(twice)
     frame = cells(2, 1, 1).to_frame(index=False)
     with pytest.raises((ValueError, TypeError), match=r"datasets.*hierarchical.*plain"):
         resample(frame, "nested")  # type: ignore[arg-type]
@@ -158,11 +158,11 @@ def test_the_scheme_in_use_is_the_one_named() -> None:
     rng = np.random.default_rng(6)
     index = pd.MultiIndex.from_product([list("abcd"), ["p"], range(5)], names=CELL)
     values = pd.DataFrame({"x": np.repeat(rng.normal(size=4), 5) + 0.01 * rng.normal(size=20)}, index=index)
-    named, default = bootstrap(values, scheme="plain"), bootstrap(values, scheme="datasets")
+    named, default = with_intervals(values, scheme="plain"), with_intervals(values, scheme="datasets")
     with resampling("plain"):
-        pd.testing.assert_frame_equal(bootstrap(values), named)
+        pd.testing.assert_frame_equal(with_intervals(values), named)
         assert "plain paired" in intervals(index.to_frame(index=False))
-    pd.testing.assert_frame_equal(bootstrap(values), default)
+    pd.testing.assert_frame_equal(with_intervals(values), default)
     assert named["high"].iloc[0] - named["low"].iloc[0] < default["high"].iloc[0] - default["low"].iloc[0]
 
 
@@ -170,7 +170,7 @@ def test_the_t_interval_over_data_sets_against_scipy() -> None:
     index = uneven().append(pd.MultiIndex.from_tuples([("c", "p0", 0), ("d", "p1", 5)], names=CELL))
     values = pd.DataFrame(np.random.default_rng(8).normal(size=(len(index), 2)), index=index, columns=["x", "y"])
     values.loc["c", "y"] = np.nan
-    found = bootstrap(values)
+    found = with_intervals(values)
     for name, sets in (("x", "abcd"), ("y", "abd")):
         means = [np.nanmean(values.loc[d, name]) for d in sets]
         theirs = stats.ttest_1samp(means, 0.0)
@@ -212,11 +212,11 @@ def test_intervals_over_data_sets_cover_what_they_promise(between: float) -> Non
     rng, studies = np.random.default_rng(10), 400
     noise = rng.normal(size=(18, 8, 10, studies)) + between * rng.normal(size=(18, 1, 1, studies))
     noise += 0.5 * between * rng.normal(size=(18, 8, 1, studies))
-    found = bootstrap(pd.DataFrame(noise.reshape(-1, studies), index=cells(18, 8, 10)))
+    found = with_intervals(pd.DataFrame(noise.reshape(-1, studies), index=cells(18, 8, 10)))
     covered = ((found["low"] < 0) & (found["high"] > 0)).mean()
     assert 0.92 < covered < 0.975, covered
     nested = noise[..., :40].reshape(-1, 40)
-    wider = bootstrap(pd.DataFrame(nested, index=cells(18, 8, 10)), "mean", "hierarchical", resamples=300)
+    wider = with_intervals(pd.DataFrame(nested, index=cells(18, 8, 10)), "mean", "hierarchical", resamples=300)
     ratio = ((wider["high"] - wider["low"]) / (found["high"] - found["low"]).iloc[:40]).mean()
     assert ratio > 1.25 if between == 0 else ratio < 1.1  # the nested bootstrap counts the seeds' noise twice
 

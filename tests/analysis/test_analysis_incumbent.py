@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.traces import at_budgets, finished_within, incumbents, of_the_best
+from analysis.traces import at_budgets, at_incumbent, finished_within, incumbents
 
 NAN = np.nan
 
@@ -48,7 +48,7 @@ def test_the_test_error_of_the_best_so_far_by_plain_loops() -> None:
     rng = np.random.default_rng(3)
     error, other = rng.integers(0, 5, (20, 12)).astype(float), rng.uniform(size=(20, 12))
     error[rng.uniform(size=error.shape) < 0.3] = np.nan
-    found = of_the_best(error, other)
+    found = at_incumbent(error, other)
     for r, t in np.ndindex(error.shape):
         seen = error[r, : t + 1]
         expected = np.nan if np.isnan(seen).all() else other[r, int(np.nanargmin(seen))]

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from synthetic_records import EVERY, Way, block, frame, spec
 
-from analysis.selection import and_rivals, at_horizon, for_budgets, horizon, rivals_within_budgets
+from analysis.selection import at_horizon, for_budgets, horizon, rivals_within_budgets, select_families_and_rivals
 from analysis.traces import PROBLEM, collect, ordered, read_evaluations
 from datasets.errors import BadInput
 from harness.records import MODELS, block_files, write_block
@@ -145,8 +145,8 @@ def test_rivals_are_ranked_where_their_runs_are_as_long_as_eis() -> None:
     planned = frame(ONE, [Way("carbo")], [0, 1], 12).assign(tau=50.0)
     traces = collect(pd.concat([long.assign(plans_ahead=False), short, planned]))
     assert rivals_within_budgets(traces, no_budgets()) == ["carbo", "sobol"]
-    assert ordered(and_rivals(traces, 12, "alpha").runs) == ["ei", "eipu", "eicool", "random", "sobol"]
-    assert ordered(and_rivals(traces, 30, "alpha").runs) == ["ei", "eipu", "sobol"]
+    assert ordered(select_families_and_rivals(traces, 12, "alpha").runs) == ["ei", "eipu", "eicool", "random", "sobol"]
+    assert ordered(select_families_and_rivals(traces, 30, "alpha").runs) == ["ei", "eipu", "sobol"]
 
 
 def test_evaluations_read_from_disk_have_both_ends_of_alpha(tmp_path: Path) -> None:

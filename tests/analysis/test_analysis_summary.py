@@ -10,9 +10,8 @@ import pytest
 from fakes import make_tables
 from synthetic_records import Way, block, frame, on_disk, spec
 
-from analysis import __main__ as command_line
 from analysis import captions, report
-from analysis.__main__ import TAKES, Arguments, main, parse
+from analysis.__main__ import COMMANDS, Arguments, main, parse
 from analysis.captions import caveats, footnote, with_caveat
 from analysis.claims.verdicts import Verdict
 from analysis.figures import tables as problems
@@ -206,7 +205,14 @@ def test_arguments(tmp_path: Path) -> None:
     assert parse([f"results_dir={tmp_path}"]) == Arguments("all", tmp_path, Path("report"), {}, usual)
     found = parse(["out_dir=x/y", "figures", f"results_dir={tmp_path}", "evaluator=live", "judge=test"])
     assert found == Arguments("figures", tmp_path, Path("x/y"), {"evaluator": "live"}, {**usual, "judge": "test"})
-    assert all(callable(vars(command_line)[f"do_{name}"]) for name in TAKES)
+
+
+def test_help_names_every_command_with_the_first_line_of_its_docstring(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 120
+    for name, command in COMMANDS.items():
+        assert command.summary.endswith(".") and f"  {name:<13}  {command.summary}" in lines
 
 
 @pytest.mark.parametrize(("argv", "line"), [

@@ -13,18 +13,8 @@ from analysis import REFERENCE
 from analysis.__main__ import main
 from analysis.claims import evaluate, table
 from analysis.claims.acquisitions import wrong_way
-from analysis.claims.verdicts import (
-    FAILS,
-    HOLDS,
-    PARTLY,
-    UNDECIDED,
-    Condition,
-    Evidence,
-    Finding,
-    Missing,
-    Verdict,
-    gained,
-)
+from analysis.claims.evidence import Evidence, require_gain
+from analysis.claims.verdicts import FAILS, HOLDS, PARTLY, UNDECIDED, Condition, Finding, Missing, Verdict
 from analysis.report.sections import reasons
 from analysis.report.sections import table as headline_table
 from analysis.statistics import Estimate
@@ -438,4 +428,4 @@ def test_the_cells_of_a_view_say_whether_it_may_decide(monkeypatch: pytest.Monke
     assert "means: holds" in found.why
     assert "means without flat data sets: undecided, 1 data set only: a verdict needs 3" in found.why
     with pytest.raises(Missing, match="there was nothing to gain"):
-        gained(pd.Series(dtype=float))
+        require_gain(pd.Series(dtype=float))

@@ -63,7 +63,7 @@ def test_without_live_the_shipped_runs_are_compared_with(
 
 
 def test_equal_records_are_at_no_distance(effects: dict[str, Any]) -> None:
-    numbers = density.compare(effects)
+    numbers = density.effects_table(effects)
     assert (numbers["off_value"] == 0).all()
     assert set(numbers["method"]) == {"eialpha(alpha=0.3)", "cei(lam=0.3)"}
     agreement = density.sign_agreement(effects)
@@ -94,7 +94,7 @@ def test_distance_is_of_the_means_without_the_scatter_of_the_seeds() -> None:
     truth = table_of(rng.normal(size=(24, 400)), names)
     for shift in (0.0, 6.0):
         shifted = truth + shift + 10 * rng.normal(size=truth.shape)
-        found = {"live": dict.fromkeys(density.EFFECTS, truth), "rows-128": dict.fromkeys(density.EFFECTS, shifted)}
+        found = {"live": {"saved": truth, "added": truth}, "rows-128": {"saved": shifted, "added": shifted}}
         line = density.sign_agreement(found).iloc[0]
         assert line["distance"] == pytest.approx(shift, abs=1.2)
         assert line["low"] <= line["distance"] <= line["high"]

@@ -10,7 +10,7 @@ from synthetic_records import INITIAL, Way, frame, on_disk
 
 import analysis
 from analysis.__main__ import main
-from analysis.equal_cost import RULES, at_equal_cost, compare, priced
+from analysis.equal_cost import RULES, at_equal_cost, pair_runs, priced
 from analysis.traces import CELL, PROBLEM, collect
 from datasets.errors import BadInput
 from harness.surrogates.gp import standardise
@@ -69,7 +69,7 @@ def interval(values: pd.Series) -> list[float]:
 
 @pytest.mark.parametrize("percent", [10, 60, 100])
 def test_families_at_equal_cost_are_those_of_brute_force(rows: pd.DataFrame, percent: int) -> None:
-    found = at_equal_cost(compare(collect(rows), "none"), [percent])
+    found = at_equal_cost(pair_runs(collect(rows), "none"), [percent])
     found = found[found["family"].isin(FAMILIES)].set_index(["statistic", "family"])
     cells = errors(rows, percent)
     assert found.loc["mean", "n"].unique().tolist() == [len(cells)]
@@ -96,7 +96,7 @@ def test_families_at_equal_cost_are_those_of_brute_force(rows: pd.DataFrame, per
 
 
 def test_the_share_of_the_gain_leaves_out_where_there_is_none(rows: pd.DataFrame, scale: pd.DataFrame) -> None:
-    runs = compare(collect(rows), scale)
+    runs = pair_runs(collect(rows), scale)
     assert runs.flat == ["hiva"]
     found = at_equal_cost(runs, [60]).set_index(["measure", "statistic", "family"]).sort_index()
     cells = errors(rows, 60)
@@ -138,7 +138,7 @@ def test_ei_stops_before_the_first_choice_that_does_not_pay(rows: pd.DataFrame) 
 
 
 def test_what_stops_by_rule_is_held_against_ei_at_its_own_mean_cost(rows: pd.DataFrame) -> None:
-    runs = compare(collect(rows), "none")
+    runs = pair_runs(collect(rows), "none")
     found = at_equal_cost(runs, [100], PRICES).set_index(["method", "statistic"])
     ei = dict(list(rows[rows["method"] == "ei"].groupby(CELL)))
     eipu = dict(list(rows[rows["method"] == "eipu"].groupby(CELL)))
@@ -166,17 +166,17 @@ def test_longer_runs_go_on_and_shorter_ones_are_said_to_have_ended() -> None:
     short = rows[(rows["method"] == "eipu") | (rows["step"] < 10)].assign(plans_ahead=False)
     short["iterations"] = np.where(short["method"] == "ei", 10, 30)
     for cut, used, ended in ((short, 20, 0.0), (short[short["step"] < 10].assign(iterations=10), 10, 1.0)):
-        row = at_equal_cost(compare(collect(cut), "none"), [100]).set_index(["statistic", "family"]).loc["mean"]
+        row = at_equal_cost(pair_runs(collect(cut), "none"), [100]).set_index(["statistic", "family"]).loc["mean"]
         assert row.loc["EI^alpha", "evaluations"] == used and row.loc["EI^alpha", "ended"] == ended
         assert row.loc["EI^alpha", "value"] == pytest.approx(100 * (1 + 0.9 ** (used - 1)) / (1 + 0.9**9))
         assert np.isnan(row.loc["EI^alpha", "low"]) and row.loc["EI^alpha", "used_up"] == 1 - ended / 2
 
 
 def test_tables_other_than_those_replayed_serve_nothing(rows: pd.DataFrame) -> None:
-    runs = compare(collect(rows))
+    runs = pair_runs(collect(rows))
     assert isinstance(runs.scale, str) and "is not the one that the records are of" in runs.scale
     assert set(at_equal_cost(runs)["measure"]) == {"error_pct"}
-    live = compare(collect(rows.assign(evaluator="live")))
+    live = pair_runs(collect(rows.assign(evaluator="live")))
     assert live.scale == "live runs have no tables, of which what there was to gain is read"
 
 

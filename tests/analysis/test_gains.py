@@ -108,7 +108,7 @@ def test_the_share_of_what_there_was_to_gain_decides_beside_percent(monkeypatch:
     rows = varied("wine").assign(data="x")
     for room, word in ((0.1, HOLDS), (0.002, PARTLY)):
         ends = pd.DataFrame({"best": 0.05, "random": 0.05 + room}, index=pd.MultiIndex.from_product([NAMES, ["clean"]]))
-        monkeypatch.setattr("analysis.claims.verdicts.gains", lambda traces, n, ends=ends: ends.rename_axis(PROBLEM))
+        monkeypatch.setattr("analysis.claims.evidence.gains", lambda traces, n, ends=ends: ends.rename_axis(PROBLEM))
         with enough(11, 1):
             one = verdict_on(1, rows)
         assert one.verdict == word and f"error added at alpha = 0.1: {0.1 / room:.2f} points" in one.ours
@@ -129,7 +129,7 @@ def test_one_of_twelve_conditions_that_is_outside_by_chance_does_not_fail_a_clai
     rng, half, failed, alone = np.random.default_rng(0), 2.2, 0, 0  # t of 11 degrees of freedom
     for means in rng.standard_t(11, size=(150, 12)):
         estimates = [Estimate(m, m - half, m + half, 11) for m in means.tolist()]
-        words = Finding([Condition("x", estimate, at_least=0.0) for estimate in estimates], "").words()
+        words = Finding([Condition("x", estimate, at_least=0.0) for estimate in estimates], "").words
         failed += FAILS in words
         alone += bool((means + half < 0).any())
     assert failed / 150 < 0.06 and alone / 150 > 0.2

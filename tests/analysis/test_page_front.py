@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from synthetic_records import Way, frame, fronts_on_disk
 
-from analysis.equal_cost import ERROR, MEAN, at_equal_cost, compare
+from analysis.equal_cost import ERROR, MEAN, at_equal_cost, pair_runs
 from analysis.figures.one_run import one_run, steps
 from analysis.report import front, page
 from analysis.report.page import Section
@@ -35,7 +35,7 @@ def records() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def written(records: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    runs = compare(collect(records))
+    runs = pair_runs(collect(records))
     path = tmp_path_factory.mktemp("page") / "page.html"
     section = Section("front", "Front", ["lead"], front=(front.numbers(runs), front.caption(runs)))
     path.write_text(page.html("Title", "lead", [section]))
@@ -81,7 +81,7 @@ def computed(path: Path, length: int, budget: int, without: str = "") -> dict[st
 @pytest.mark.parametrize("without", ["", "wine,sonar"])
 def test_the_page_computes_what_python_computes(records: pd.DataFrame, written: Path, without: str) -> None:
     rows = records[~records["dataset"].isin(without.split(","))]
-    runs = compare(collect(rows))
+    runs = pair_runs(collect(rows))
     found = computed(written, 12, 40, without)
     expected = at_equal_cost(runs, [40.0])
     expected = expected[(expected["measure"] == ERROR) & (expected["statistic"] == MEAN)].query("cost_pct == 40")

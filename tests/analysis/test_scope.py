@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from analysis.captions import of_study, scope
+from analysis.captions import scope, study_values
 
 CELL = ["dataset", "pipeline", "seed"]
 
@@ -27,5 +27,5 @@ def test_a_ragged_grid_says_how_many_pairs_there_are() -> None:
 def test_values_of_other_problems_do_not_mix_with_the_studys() -> None:
     every = cells(("wind", "clean", 0), ("a1a", "clean", 0), ("wine", "none", 0))
     values = pd.Series([1.0, 2.0, 3.0], index=pd.MultiIndex.from_frame(every))
-    assert of_study(values).tolist() == [1.0]
-    pd.testing.assert_series_equal(of_study(values[1:]), values[1:])
+    assert study_values(values).tolist() == [1.0]
+    pd.testing.assert_series_equal(study_values(values[1:]), values[1:])

@@ -18,7 +18,7 @@ from analysis.cost_models import compare_cost_models
 from analysis.figures import f3_f5
 from analysis.figures.critical_difference import ahead, critical, pairwise
 from analysis.report import sections
-from analysis.selection import horizon, sparse
+from analysis.selection import horizon, sparse_methods
 from analysis.sensitivities import compare_settings
 from analysis.statistics import Estimate
 from analysis.traces import collect
@@ -126,8 +126,8 @@ def test_pairs_of_methods_are_tested_without_the_others() -> None:
 
 def test_ei_far_ahead_of_the_others_is_compared_on_what_they_have() -> None:
     runs = [frame(PROBLEMS, [Way("ei")], range(9), 20), frame(PROBLEMS, EVERY[1:9], [0, 1, 2, 3], 20)]
-    assert sparse(collect(pd.concat(runs, ignore_index=True)).runs) == []
-    assert sparse(collect(runs[0]).runs) == []
+    assert sparse_methods(collect(pd.concat(runs, ignore_index=True)).runs) == []
+    assert sparse_methods(collect(runs[0]).runs) == []
 
 
 def test_settings_are_compared_on_runs_of_one_length() -> None:

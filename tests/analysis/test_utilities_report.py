@@ -12,7 +12,7 @@ from analysis.__main__ import main
 from analysis.figures import utilities as utilities_figure
 from analysis.figures import utilities as utilities_report
 from analysis.statistics import resampling
-from analysis.utilities import Runs, at_horizon, complete, refusal, with_deadlines
+from analysis.utilities import Runs, complete, refusal, utilities_at_horizon, with_deadlines
 from datasets.errors import BadInput
 from harness.records import TIMINGS, TRACE, block_files, read_timings, read_traces, specs, write_block
 
@@ -59,10 +59,10 @@ def test_ranks_fronts_and_both_totals(tmp_path: Path) -> None:
     for seed in (0, 1):
         for utility in ERRORS:
             record(tmp_path, utility, seed)
-    whole, n, short = at_horizon(arranged(tmp_path))
+    whole, n, short = utilities_at_horizon(arranged(tmp_path))
     found = complete(whole)
     assert (n, short, found.missing, found.partial) == (3, {}, {}, 0)
-    ranks, relative = utilities_numbers.ranks(found), utilities_numbers.relative(found)
+    ranks, relative = utilities_numbers.utility_ranks(found), utilities_numbers.relative(found)
     assert numbers(ranks, "at the end") == {"ei x ei": 2.5, "kg x ei": 1.0, "mes x ei": 2.5}
     # EI trains for 4 s: within 2 s it has 0.4, kg its first 0.5, mes its last 0.2
     assert numbers(ranks, "within 50% of EI's training") == {"ei x ei": 2.0, "kg x ei": 3.0, "mes x ei": 1.0}
@@ -196,14 +196,14 @@ def test_utilities_that_plan_count_only_where_they_planned_for_it(tmp_path: Path
         record(tmp_path, utility, 0, iterations=4)
     with pytest.raises(BadInput, match="needs runs of ei x ei with 3 evaluations"):
         record(tmp_path / "other", "kg", 0)
-        at_horizon(arranged(tmp_path / "other"))
-    found, n, short = at_horizon(arranged(tmp_path))
+        utilities_at_horizon(arranged(tmp_path / "other"))
+    found, n, short = utilities_at_horizon(arranged(tmp_path))
     assert sorted(found.table["label"]) == ["ei x ei", "kg x ei"]
     assert short == {"mcms x ei": 1}
     lead = utilities_report.tables(arranged(tmp_path))[0][0][1]
     assert f"Left out, shorter than {n} evaluations or planned for another length: mcms x ei (1 run)." in lead
     record(tmp_path, "mcms", 0)
-    assert "mcms x ei" in set(at_horizon(arranged(tmp_path))[0].table["label"])
+    assert "mcms x ei" in set(utilities_at_horizon(arranged(tmp_path))[0].table["label"])
 
 
 def test_of_a_study_that_is_under_way_the_part_with_most_runs_is_compared_and_named(tmp_path: Path) -> None:
@@ -211,14 +211,14 @@ def test_of_a_study_that_is_under_way_the_part_with_most_runs_is_compared_and_na
         record(tmp_path, "ei", seed)
         record(tmp_path, "kg", seed)
     record(tmp_path, "mes", 0)
-    found = complete(at_horizon(arranged(tmp_path))[0])
+    found = complete(utilities_at_horizon(arranged(tmp_path))[0])
     assert found.labels == ["ei x ei", "kg x ei"]
     assert found.missing == {"mes x ei": 1}
     assert len(found.runs.table) == 6
     record(tmp_path, "mes", 1)
     record(tmp_path, "mes", 2)
     record(tmp_path, "ei", 3)
-    found = complete(at_horizon(arranged(tmp_path))[0])
+    found = complete(utilities_at_horizon(arranged(tmp_path))[0])
     assert (len(found.labels), found.missing, found.partial) == (3, {}, 1)
 
 
@@ -243,9 +243,9 @@ def test_differences_of_ranks_are_paired(tmp_path: Path, monkeypatch: pytest.Mon
         for utility in ERRORS:
             monkeypatch.setitem(ERRORS, utility, ERRORS[utility] if seed == 0 else ERRORS["ei"])
             record(tmp_path, utility, seed)
-    found = complete(at_horizon(arranged(tmp_path))[0])
+    found = complete(utilities_at_horizon(arranged(tmp_path))[0])
     with resampling("plain"):  # runs of one data set
-        end = utilities_numbers.ranks(found).query("measure == 'at the end'").set_index("label")
+        end = utilities_numbers.utility_ranks(found).query("measure == 'at the end'").set_index("label")
     assert end["value"].to_dict() == {"ei x ei": 2.25, "kg x ei": 1.5, "mes x ei": 2.25}
     assert end["off_value"].to_dict() == {"ei x ei": 0.0, "kg x ei": -0.75, "mes x ei": 0.0}
     assert (end.loc["mes x ei", "off_low"], end.loc["mes x ei", "off_high"]) == (0.0, 0.0)

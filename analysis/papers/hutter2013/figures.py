@@ -128,7 +128,7 @@ def slack_table(numbers: pd.DataFrame, cells: pd.DataFrame) -> str:
 
 
 def solver_table(found: pd.DataFrame) -> str:
-    """Return the same on solver runtimes, means and medians over configuration runs."""
+    """Return the table of treatments over slack factors on solver runtimes: means and medians over runs."""
     rows = []
     for (scenario, slack), part in found.groupby(["scenario", found["slack"].fillna(np.inf)]):
         own = part.groupby("treatment")

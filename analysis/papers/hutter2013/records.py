@@ -8,7 +8,7 @@ import pandas as pd
 from scipy.stats import mannwhitneyu
 
 from analysis.plotting import BLUE, GREEN, ORANGE, RED
-from analysis.statistics import bootstrap
+from analysis.statistics import with_intervals
 from analysis.traces import CELL
 from harness.configurator.experiment import read
 from harness.sealed import check_same, read_all, read_record
@@ -57,8 +57,8 @@ def by_slack(found: pd.DataFrame) -> pd.DataFrame:
     part = found[found["experiment"] == "slack"]
     for (n, slack), group in part.groupby(["n", part["slack"].fillna(np.inf)]):
         wide = group.pivot(index=CELL, columns="treatment", values="rmse")[list(TREATMENTS)]
-        rmse = bootstrap(wide).rename(columns={"value": "rmse", "n": "cells"})
-        off = bootstrap(wide.sub(wide["sampled"], axis=0)).add_prefix("off_").drop(columns="off_n")
+        rmse = with_intervals(wide).rename(columns={"value": "rmse", "n": "cells"})
+        off = with_intervals(wide.sub(wide["sampled"], axis=0)).add_prefix("off_").drop(columns="off_n")
         density = group.groupby("treatment")["log_likelihood"].median()
         joined = rmse.join(off).join(density).rename_axis("treatment").reset_index()
         rows.append(joined.assign(n=int(str(n)), slack=float(str(slack)), censored=group["censored"].mean()))
@@ -75,7 +75,7 @@ def by_model(found: pd.DataFrame) -> pd.DataFrame:
     for (n, model), group in part.groupby(["n", "model"], sort=False):
         wide = group.pivot(index=CELL, columns="treatment", values="rmse")[list(COST_TREATMENTS)]
         beyond = group.groupby("treatment")["rmse_beyond"].mean().add_suffix("_beyond")
-        gain = bootstrap((wide["bound"] - wide["imputed"]).to_frame("gain")).iloc[0]
+        gain = with_intervals((wide["bound"] - wide["imputed"]).to_frame("gain")).iloc[0]
         row = {"n": n, "model": model, "cells": len(wide), "censored": group["censored"].mean()}
         row |= {"gain": gain["value"], "gain_low": gain["low"], "gain_high": gain["high"]}
         rows.append(row | wide.mean().to_dict() | beyond.to_dict())

@@ -24,7 +24,7 @@ from analysis.captions import markdown_table, plural
 from analysis.papers.snoek2011 import problems
 from analysis.papers.snoek2011.problems import CANDIDATES, DEADLINE_S, MINIMUM, TRAININGS, Branin, branin, seconds
 from analysis.plotting import BLACK, PURPLE, RED, Drawn, colour_of, new_figure, place_labels, save, style, write_csv
-from analysis.statistics import bootstrap
+from analysis.statistics import with_intervals
 from analysis.traces import CELL, at_budgets, incumbents
 from datasets.errors import BadInput
 from datasets.files import write_atomically
@@ -189,7 +189,7 @@ def table(found: Mapping[str, Sequence[Timed]], reference: str) -> list[dict[str
     seeds = range(len(found[reference]))
     index = pd.MultiIndex.from_tuples([("one", "one", seed) for seed in seeds], names=CELL)
     best = pd.DataFrame({name: [run.best for run in runs] for name, runs in found.items()}, index=index)
-    off = bootstrap(best.sub(best[reference], axis=0), scheme="plain")
+    off = with_intervals(best.sub(best[reference], axis=0), scheme="plain")
     rows = []
     for name, runs in found.items():
         value, low, high = off.loc[name, ["value", "low", "high"]]
@@ -281,7 +281,6 @@ def _branin(seeds: int, out: Path) -> tuple[str, Files]:
 def _shortcuts(seeds: int, out: Path) -> str:
     found = _on_branin(WITH_SHORTCUT, seeds, out)
     _save(out, "shortcuts", found)
-    rows = table(found, "MCMS")
     rows = table(found, "MCMS")
     return (
         "# What MCMS's shortcuts do, on Branin-Hoo\n\nEach shortcut of the published form taken alone, and all that "

@@ -102,7 +102,7 @@ def rows(name: str) -> Rows:
 #
 # Costs are CPU seconds on this machine of all that an evaluation computes, so runs of the same seed differ a little.
 
-TRAININGS = 3  # raise it when the same hyperparameters are trained otherwise than before: kept runs are then made anew
+TRAININGS = 3  # raise it when the same hyperparameters are trained otherwise than before: kept runs are then made again
 FOLDS = 5  # of the SVM's cross-validation; the paper names no number
 BATCH = 20  # rows of a mini-batch of stochastic gradient descent
 _STILL = 1e-15  # a learning rate by which no weight moves
