@@ -15,6 +15,12 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+# a program that runs a study, and what it imports
+STUDY = "from harness.__main__ import main; from harness.cli import run_cli; run_cli(main)"
+USED_BY_STUDIES = (
+    *("hydra", "harness.__main__", "harness.cli", "harness.study", "harness.execution", "harness.optimizer"),
+    *("harness.surrogates.gp", "harness.live", "tabular_cache.replay"),
+)
 _SERVE = """
 import json, os, sys, traceback
 

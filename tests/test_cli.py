@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 from command_lines import ENVIRONMENT, CommandLines
-from conftest import STUDY
 from fakes import make_tables
-from forked import Forked, Process
+from forked import STUDY, Forked, Process
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 import tabular_cache.__main__

@@ -1,7 +1,10 @@
 """Every component that a YAML names keeps its protocol's promises; a new one is picked up by itself."""
 
+import re
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import TypeVar
 
@@ -194,25 +197,38 @@ def test_the_identities_of_the_cost_rules_hold_for_every_utility(path: Path, tau
         assert pick(rule, dearer, other) == pick(rule)
 
 
+def combined(utility: Path, rule: CostRule, tau: float | None) -> Optimizer:
+    cost_model = LowVariance(("n_estimators", "max_depth", "subsample"))
+    return Optimizer(GaussianProcess(), cost_model, make(utility), rule, iterations=20, tau=tau)
+
+
 @pytest.mark.parametrize("path", configs("utility"), ids=lambda p: p.stem)
 def test_any_utility_goes_with_any_rule_or_says_in_one_line_why_not(path: Path) -> None:
-    for acq in configs("acq"):
-        for tau in (None, 500.0):
-            rule = instantiate(load(acq)["rule"])
-            refused = path.stem in ("pbgi", "pbgi_d") and not isinstance(rule, Ignore)  # the cost is inside
-            refused |= (
-                path.stem in ("mcms", "mcms_paper", "bmsei") and tau is not None and isinstance(rule, Power | Cool)
-            )
-            parts = GaussianProcess(), LowVariance(("n_estimators", "max_depth", "subsample")), make(path), rule
-            if refused:
-                with pytest.raises(BadInput, match=r"^[^\n]*utility=[^\n]*use \+acq=ei[^\n]*$"):
-                    Optimizer(*parts, iterations=20, tau=tau)
-                continue
-            optimizer = Optimizer(*parts, iterations=20, tau=tau)
-            for x, y, cost in zip(X, Y, COST, strict=True):
-                optimizer.tell(x, Evaluation(float(y), float(cost), 0.0, 0.0))
-            proposal = optimizer.ask(C)
-            assert 0 <= proposal.index < 40 and np.isfinite(proposal.log_ei) == rule.uses_models
+    asked = 0
+    for acq, tau in product(configs("acq"), (None, 500.0)):
+        rule = instantiate(load(acq)["rule"])
+        try:
+            optimizer = combined(path, rule, tau)
+        except BadInput as refusal:
+            assert re.fullmatch(r"[^\n]*utility=[^\n]+", str(refusal)), f"+acq={acq.stem}, tau={tau}: {refusal}"
+            continue
+        for x, y, cost in zip(X, Y, COST, strict=True):
+            optimizer.tell(x, Evaluation(float(y), float(cost), 0.0, 0.0))
+        proposal = optimizer.ask(C)
+        assert 0 <= proposal.index < 40 and np.isfinite(proposal.log_ei) == rule.uses_models
+        asked += 1
+    assert asked, "it goes with no rule"
+
+
+@pytest.mark.parametrize("utility", ["pbgi", "pbgi_d", "mcms", "mcms_paper", "bmsei"])
+def test_utilities_that_count_cost_refuse_the_rules_that_would_count_it_again(utility: str) -> None:
+    """An index always contains the cost; multi-step values do where there is a budget, and dividing them is refused."""
+    index, path = utility in ("pbgi", "pbgi_d"), CONFIGS / "utility" / f"{utility}.yaml"
+    for acq, tau in product(configs("acq"), (None, 500.0)):
+        rule = instantiate(load(acq)["rule"])
+        twice = not isinstance(rule, Ignore) if index else tau is not None and isinstance(rule, Power | Cool)
+        with pytest.raises(BadInput, match=r"^[^\n]*use \+acq=ei[^\n]*$") if twice else nullcontext():
+            combined(path, rule, tau)
 
 
 @pytest.mark.parametrize("path", configs("acq"), ids=lambda p: p.stem)

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from command_lines import CommandLines
-from conftest import not_drawing
+from drawing import not_drawing
 from xgboost import XGBRegressor
 
 from analysis.__main__ import main

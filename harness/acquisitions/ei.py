@@ -219,6 +219,11 @@ class PandorasBoxGittinsIndex(Utility):
         self.halve, self.expected = flag("utility.halve", halve), flag("utility.expected", expected)
         self._halvings = 0
 
+    @property
+    def halvings(self) -> int:
+        """Return how often Lambda has been halved; 0 without `halve`."""
+        return self._halvings
+
     def check(self, setup: Setup) -> None:
         """Raise BadInput for a rule that would weigh the index, which contains the cost, by the cost again."""
         plain = isinstance(setup.rule, Ignore) or (isinstance(setup.rule, Power) and setup.rule.alpha == 0.0)

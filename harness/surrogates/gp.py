@@ -100,6 +100,14 @@ class GaussianProcess(Surrogate):
             X, theta, found, location, self._noise_in_sd, self._space, self._subset, grown, self._held
         )
 
+    @property
+    def optimum(self) -> Minimum | None:
+        """Return where the last search for hyperparameters ended; None where no y so far has varied.
+
+        x: log l (one, or one per dimension), log s2 and log v; value: -log p(z) there, for the z of that fit.
+        """
+        return self._last
+
     def forgets(self, n: int) -> bool:
         """Return whether n is where the schedule begins, as if with the first fit."""
         return n == self._refit_until and min(self._refit_growth, self._restart_growth) > 1.0

@@ -1,7 +1,7 @@
 """Made-up traces with the columns of `harness.records.read_traces`, at any completeness."""
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -153,3 +153,27 @@ def fronts_on_disk(
         )
         described = spec(dataset, pipeline, Way("ei"), steps)
         write_block(results, block_files(described, list(seeds), trace, timings, fronts))
+
+
+DATASETS = ("wind", "wine", "abalone", "spam", "letters")
+STEPS = 300
+Outcome = tuple[float, float]  # total cost of 100 iterations and final error, in percent of EI's
+
+
+def records(outcomes: Mapping[Way, Outcome], datasets: tuple[str, ...] = DATASETS, steps: int = STEPS) -> pd.DataFrame:
+    """Runs that reach their final error at step 50, at the same cost per step; EI costs 1 s a step and ends at 0.1."""
+    parts = []
+    step = np.arange(steps)
+    for dataset in datasets:
+        for way, (cost, error) in outcomes.items():
+            columns = {name: np.full(steps, 0.5) for name in TRACE.names}
+            columns |= {"seed": 0 * step, "step": step, "cost_s": np.full(steps, cost / 100)}
+            columns["error"] = np.where(step < 50, 0.2, 0.1 * error / 100)
+            columns["test_error"] = 0.4 - columns["error"]
+            columns["predicted_cost_s"] = np.where(step < 5, np.nan, 1.0)
+            described = {"dataset": dataset, "pipeline": "clean", "acq": way.acq, "lam": way.lam, "alpha": way.alpha}
+            described |= {"tau": None, "method": way.method, "evaluator": "replay", "utility": "ei", "surrogate": "gp"}
+            described |= {"cost_model": "lv3", "cost_statistic": "exp_mean", "iterations": steps, "spec": way.method}
+            values = {k: np.nan if v is None else v for k, v in described.items()}
+            parts.append(pd.DataFrame(columns).assign(**values))
+    return pd.concat(parts, ignore_index=True)

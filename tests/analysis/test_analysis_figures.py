@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import not_drawing
+from drawing import not_drawing
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from synthetic_records import Way, frame

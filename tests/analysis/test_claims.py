@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from some_claims import enough, only, verdict_on, verdicts_on
-from synthetic_records import ALPHAS, EVERY, LAMS, Way, frame, on_disk
+from synthetic_records import ALPHAS, DATASETS, EVERY, LAMS, Outcome, Way, frame, on_disk, records
 
 from analysis import REFERENCE
 from analysis.__main__ import main
@@ -20,7 +20,6 @@ from analysis.report.sections import table as headline_table
 from analysis.statistics import Estimate
 from analysis.tradeoffs import reference
 from datasets.errors import BadInput
-from harness.records import TRACE
 from tabular_cache import card
 
 pytestmark = pytest.mark.usefixtures("undrawn", "few_suffice")
@@ -30,30 +29,6 @@ pytestmark = pytest.mark.usefixtures("undrawn", "few_suffice")
 def few_suffice() -> Iterator[None]:
     with enough(5, 1):
         yield
-
-
-DATASETS = ("wind", "wine", "abalone", "spam", "letters")
-STEPS = 300
-Outcome = tuple[float, float]  # total cost of 100 iterations and final error, in percent of EI's
-
-
-def records(outcomes: Mapping[Way, Outcome], datasets: tuple[str, ...] = DATASETS, steps: int = STEPS) -> pd.DataFrame:
-    """Runs that reach their final error at step 50, at the same cost per step; EI costs 1 s a step and ends at 0.1."""
-    parts = []
-    step = np.arange(steps)
-    for dataset in datasets:
-        for way, (cost, error) in outcomes.items():
-            columns = {name: np.full(steps, 0.5) for name in TRACE.names}
-            columns |= {"seed": 0 * step, "step": step, "cost_s": np.full(steps, cost / 100)}
-            columns["error"] = np.where(step < 50, 0.2, 0.1 * error / 100)
-            columns["test_error"] = 0.4 - columns["error"]
-            columns["predicted_cost_s"] = np.where(step < 5, np.nan, 1.0)
-            described = {"dataset": dataset, "pipeline": "clean", "acq": way.acq, "lam": way.lam, "alpha": way.alpha}
-            described |= {"tau": None, "method": way.method, "evaluator": "replay", "utility": "ei", "surrogate": "gp"}
-            described |= {"cost_model": "lv3", "cost_statistic": "exp_mean", "iterations": steps, "spec": way.method}
-            values = {k: np.nan if v is None else v for k, v in described.items()}
-            parts.append(pd.DataFrame(columns).assign(**values))
-    return pd.concat(parts, ignore_index=True)
 
 
 def verdicts(found: list[Verdict]) -> dict[int, Verdict]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import not_drawing
+from drawing import not_drawing
 from synthetic_records import Way, frame, fronts_on_disk, on_disk
 
 from analysis.__main__ import main

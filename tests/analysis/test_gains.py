@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from some_claims import enough, verdict_on
-from synthetic_records import INITIAL, Way, frame
-from test_claims import records
+from synthetic_records import INITIAL, Way, frame, records
 
 from analysis import gains
 from analysis.claims.verdicts import FAILS, HOLDS, PARTLY, UNDECIDED, Condition, Finding

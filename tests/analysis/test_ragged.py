@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import not_drawing
+from drawing import not_drawing
 from some_claims import verdicts_on
 from synthetic_records import Way, block, frame, fronts_on_disk, on_disk, spec
 

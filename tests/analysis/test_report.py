@@ -12,7 +12,7 @@ import html5lib
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import not_drawing
+from drawing import not_drawing
 from synthetic_records import Way, frame, on_disk
 
 from analysis import report

@@ -7,8 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from some_claims import enough, verdict_on
-from synthetic_records import Way, frame, on_disk
-from test_claims import DATASETS, records
+from synthetic_records import DATASETS, Way, frame, on_disk, records
 
 from analysis.__main__ import main
 from analysis.claims.verdicts import Condition, Finding

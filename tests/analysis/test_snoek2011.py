@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import needs_data
 from lookahead_cases import grid
+from raw_data import needs_data
 from scipy.optimize import minimize
 from sklearn.model_selection import PredefinedSplit, cross_val_predict
 from sklearn.neural_network import BernoulliRBM

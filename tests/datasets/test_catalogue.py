@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import ROOT
+from raw_data import ROOT
 
 import datasets.sets
 from datasets.catalogue import Entry, Source, entries, entry_of, names

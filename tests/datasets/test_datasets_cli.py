@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from command_lines import ENVIRONMENT
-from conftest import needs_data, needs_home
+from raw_data import needs_data, needs_home
 
 from datasets.__main__ import main
 from datasets.catalogue import entries

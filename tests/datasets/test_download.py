@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, needs_home
+from raw_data import ROOT, needs_home
 
 from datasets import load
 from datasets.catalogue import Entry, File, Origin, Source, entry_of

@@ -9,8 +9,8 @@ import matplotlib.image
 import numpy as np
 import pandas
 import pytest
-from conftest import ROOT, loaded, needs_data
 from hydra.utils import instantiate
+from raw_data import ROOT, loaded, needs_data
 
 from datasets import names, split
 from datasets.catalogue import entries

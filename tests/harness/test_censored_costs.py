@@ -10,7 +10,7 @@ from scipy.stats import norm
 from datasets.errors import BadInput
 from harness.acquisitions.cost_rules import Power
 from harness.acquisitions.ei import ExpectedImprovement
-from harness.cost_models import BOUND, DROPPED, IMPUTED, CostModel, fit_with_bounds
+from harness.cost_models import BOUND, DROPPED, IMPUTED, CostModel, Features, fit_with_bounds
 from harness.cost_models.gp import GaussianProcessCost, ResidualGaussianProcess, WarpedGaussianProcess
 from harness.cost_models.linear import LowVariance
 from harness.live import Live
@@ -36,7 +36,7 @@ def test_a_linear_model_ends_at_the_maximum_of_the_censored_likelihood() -> None
     X, observed, censored, _ = data(1024, share=0.3)
     model = LowVariance(FEATURES, ridge=1e-9)
     model.fit_censored(X, np.exp(observed), censored)
-    S = np.column_stack([np.ones(len(X)), *model._features.columns(X)])
+    S = np.column_stack([np.ones(len(X)), *Features(model.features).columns(X)])
 
     def minus_log_likelihood(p: np.ndarray) -> float:
         mean, sd = S @ p[:-1], np.exp(p[-1])
@@ -68,8 +68,9 @@ def test_leave_one_out_is_what_the_others_predict() -> None:
     X, y = data(20)[::3]
     process = GaussianProcess(noise_in_sd=True)
     posterior = process.fit(X, y)
-    theta, mean, sd = process._last.x, *posterior.leave_one_out(y)  # type: ignore[union-attr]
-    inputs = np.exp(theta)
+    mean, sd = posterior.leave_one_out(y)
+    assert process.optimum is not None
+    inputs = np.exp(process.optimum.x)
     r = np.sqrt(5 * np.square((X[:, None] - X[None]) / inputs[:-2]).sum(axis=2))
     K = inputs[-2] * (1 + r + r**2 / 3) * np.exp(-r) + inputs[-1] * np.eye(20)
     z = (y - y.mean()) / y.std()

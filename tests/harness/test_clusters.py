@@ -11,8 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from fakes import make_tables
-from test_study import contents, do, grid
+from study_cases import contents, grid
 
 from harness.errors import BadInput
 from harness.execution import RETRIES, ExecutorGone, dask, run_tasks, slurm, worker_count
@@ -32,10 +31,10 @@ def note_and_wait(task: tuple[str, int]) -> int:
     return number
 
 
-def test_dask_workers_killed_at_random_and_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dask_workers_killed_at_random_and_the_same_bytes(
+    tables: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     distributed = pytest.importorskip("distributed", reason="the extra `dask` is not installed")
-    tables = make_tables(tmp_path / "tables", ["a/p", "b/p"], 24)
-    do(grid(tables), tmp_path / "serial")
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster,
         dask(cluster.scheduler_address, wait_s=5.0) as executor,
@@ -50,7 +49,7 @@ def test_dask_workers_killed_at_random_and_the_same_bytes(tmp_path: Path, monkey
         with locked(tmp_path / "dask"):
             report = run_study(todo, skipped, executor, "test")
         assert (report.failed, report.runs) == ([], 8)
-        assert contents(tmp_path / "dask") == contents(tmp_path / "serial")
+        assert contents(tmp_path / "dask") == contents(whole)
         cluster.close()
         with pytest.raises(ExecutorGone):
             list(run_tasks(executor, note_and_wait, tasks, retries=RETRIES))

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from harness.cost_models import Features
 from harness.cost_models.gp import GaussianProcessCost, ResidualGaussianProcess
 from harness.cost_models.linear import LowVariance
 from harness.space import XGBOOST_SPACE
@@ -42,7 +43,7 @@ def test_the_residual_model_is_the_linear_one_plus_a_gp_of_what_it_leaves() -> N
         posterior = process.fit(X[:n], LOG_COST[:n] - part.predict(X[:n])[0])
     residual, sd = posterior.mean_sd(C)
     np.testing.assert_allclose(model.predict(C)[0], linear.predict(C)[0] + residual, rtol=1e-9)
-    S, new = (linear._features.columns(U).T for U in (X, C))
+    S, new = (Features(linear.features).columns(U).T for U in (X, C))
     D, d = S - S.mean(axis=0), new - S.mean(axis=0)
     rss = np.square(LOG_COST - linear.predict(X)[0]).sum()
     of_mean = rss / (40 - 3 - 1) * (1 / 40 + np.einsum("ij,jl,il->i", d, np.linalg.inv(D.T @ D + 0.03 * np.eye(3)), d))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_optimizer import POINTS, _evaluate, _optimizer
+from optimizer_cases import POINTS, evaluate, make_optimizer
 
 from harness.acquisitions import CostRule, FittedData, StepContext
 from harness.acquisitions.cost_rules import Cool
@@ -113,10 +113,9 @@ class _Unfitted(GaussianProcess):
 
 @pytest.mark.parametrize("rule", [RandomSearch(), SobolSequence()])
 def test_no_model_is_fitted_and_nothing_is_predicted(rule: CostRule) -> None:
-    optimizer = _optimizer(rule)
-    optimizer._surrogate = _Unfitted()
+    optimizer = make_optimizer(rule, _Unfitted())
     for x in POINTS[:6]:
-        optimizer.tell(x, _evaluate(x))
+        optimizer.tell(x, evaluate(x))
     proposal = optimizer.ask(POINTS[6:])
     none = NAN[6:]
     own = replace(STATE, step=6, iterations=40, seed=0, problem="", points=POINTS[6:], mean=none, sd=none,

@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from fakes import make_tables
-from test_study import do, grid
+from study_cases import do, grid
 
 from harness.errors import BadInput
 from harness.fronts import FrontRecorder, ei_cost_front
@@ -20,11 +19,6 @@ from tabular_cache.replay import Replay
 RULE = {"_target_": "harness.acquisitions.cost_rules.Power", "alpha": 0.3}
 SETTINGS = {"iterations": 9, "n_initial": 5, "tau": None, "cost_statistic": "exp_mean"}
 A, P = {"name": "a"}, {"name": "p"}
-
-
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_tables(tmp_path_factory.mktemp("tables"), ["a/p"], 24)
 
 
 def study(tables: Path, **changes: object) -> Study:

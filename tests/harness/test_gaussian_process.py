@@ -105,9 +105,9 @@ def test_warm_fits_reach_the_likelihood_that_scipy_reaches() -> None:
         if n in (60, 70, 80):
             likelihood = _likelihood(X[:n], standardise(y[:n])[0], True)
             _, lowest, _ = fmin_l_bfgs_b(likelihood, start, bounds=box)
-            assert process._last is not None
-            assert likelihood(process._last.x)[0] == pytest.approx(process._last.value, rel=1e-9)
-            assert process._last.value < lowest + 0.1  # of log-likelihood; it is about -30 to -60
+            assert process.optimum is not None
+            assert likelihood(process.optimum.x)[0] == pytest.approx(process.optimum.value, rel=1e-9)
+            assert process.optimum.value < lowest + 0.1  # of log-likelihood; it is about -30 to -60
 
 
 _RNG = np.random.default_rng(3)

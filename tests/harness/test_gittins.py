@@ -48,14 +48,14 @@ def test_with_decay_the_price_halves_until_an_index_is_below_the_incumbent() -> 
     context = make_context(C, X, y)
     utility = PandorasBoxGittinsIndex(price=1e4, halve=True)
     value = utility.log_value(context)
-    halved = utility._halvings
+    halved = utility.halvings
     assert halved > 5
     assert -value.max() * y.std() < context.incumbent
     before = PandorasBoxGittinsIndex(1e4 * 0.5 ** (halved - 1)).log_value(context)
     assert -before.max() * y.std() >= context.incumbent
     np.testing.assert_allclose(PandorasBoxGittinsIndex(1e4 * 0.5**halved).log_value(context), value, rtol=1e-9)
     utility.log_value(replace(context, incumbent=1e9))
-    assert utility._halvings == halved  # for good
+    assert utility.halvings == halved  # for good
 
 
 def test_looking_does_not_halve_the_price(tmp_path: Path) -> None:
@@ -69,10 +69,10 @@ def test_looking_does_not_halve_the_price(tmp_path: Path) -> None:
         for i, point in zip(design.ids, design.unit, strict=True):
             method.tell(point, problem.evaluate(int(i)))
         method.ask(problem.candidates(5).unit)
-        before = utility._halvings
+        before = utility.halvings
         if looks:
             method.outlook(table.unit[np.argsort(table["val_error"])[-5:]])  # poor points: no index below the incumbent
-        assert utility._halvings == before > 0
+        assert utility.halvings == before > 0
         chosen.append(method.ask(problem.candidates(6).unit))
     assert (chosen[0].index, chosen[0].log_ei) == (chosen[1].index, chosen[1].log_ei)
 

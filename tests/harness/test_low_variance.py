@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import t as student
 
 from datasets.errors import BadInput
+from harness.cost_models import Features
 from harness.cost_models.linear import LowVariance
 from harness.space import XGBOOST_SPACE
 
@@ -43,12 +44,12 @@ def test_prediction_intervals_cover_what_they_say() -> None:
     """Log costs linear in the features: 95 % z intervals hold as often as Student t has it, less without leverage."""
     rng, C, inside, without = np.random.default_rng(0), _points(64, 1), [], []
     w = np.array([2.0, 1.0, -0.5])
-    model = LowVariance(FEATURES, ridge=1e-9)
+    model, features = LowVariance(FEATURES, ridge=1e-9), Features(FEATURES)
     for trial in range(400):
         X = _points(8, trial)
-        model.fit(X, np.exp(model._features.columns(X).T @ w + 0.3 * rng.standard_normal(8)))
+        model.fit(X, np.exp(features.columns(X).T @ w + 0.3 * rng.standard_normal(8)))
         mean, sd = model.predict(C)
-        error = np.abs(model._features.columns(C).T @ w + 0.3 * rng.standard_normal(64) - mean)
+        error = np.abs(features.columns(C).T @ w + 0.3 * rng.standard_normal(64) - mean)
         inside.append(np.mean(error <= 1.959964 * sd))
         without.append(np.mean(error <= 1.959964 * np.sqrt(sd**2 - model.sd_of_mean(C) ** 2)))
     expected = 2 * student.cdf(1.959964, 8 - 3 - 1) - 1

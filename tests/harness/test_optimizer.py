@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
+from optimizer_cases import POINTS, error_at, evaluate, make_cost_model, make_optimizer
 
 from datasets.errors import BadInput
 from harness.acquisitions import CostRule, StepContext
@@ -14,33 +14,11 @@ from harness.acquisitions.ei import ExpectedImprovement
 from harness.cost_models.linear import LowVariance
 from harness.optimizer import Optimizer, Proposal
 from harness.problem import FAILED, TIMEOUT, Evaluation
-from harness.space import XGBOOST_SPACE
 from harness.surrogates.gp import GaussianProcess
-
-POINTS = XGBOOST_SPACE.snap(XGBOOST_SPACE.sobol(300, 7))
-
-
-def _error(u: np.ndarray) -> float:
-    return float(0.1 + (u[0] - 0.7) ** 2 + 0.5 * (u[1] - 0.4) ** 2 + 0.2 * (u[6] - 0.5) ** 2)
-
-
-def _evaluate(u: np.ndarray) -> Evaluation:
-    native = XGBOOST_SPACE.from_unit(u[None])[0]
-    cost = float(0.01 * native[0] ** 0.9 * native[6] ** 0.7)
-    return Evaluation(_error(u), cost, _error(u), cost)
-
-
-def _cost_model() -> LowVariance:
-    return LowVariance(("n_estimators", "max_depth", "reg_alpha"), ridge=1e-3)
-
-
-def _optimizer(rule: CostRule, **settings: Any) -> Optimizer:
-    cost_model = _cost_model()
-    return Optimizer(GaussianProcess(), cost_model, ExpectedImprovement(), rule, **{"iterations": 40, **settings})
 
 
 def _run(rule: CostRule, steps: int = 25, first: int = 0) -> tuple[list[Proposal], np.ndarray, np.ndarray]:
-    optimizer, left = _optimizer(rule), list(range(len(POINTS)))
+    optimizer, left = make_optimizer(rule), list(range(len(POINTS)))
     errors, costs, proposals = [], [], []
     for step in range(steps):
         if step < 5:
@@ -48,7 +26,7 @@ def _run(rule: CostRule, steps: int = 25, first: int = 0) -> tuple[list[Proposal
         else:
             proposals.append(optimizer.ask(POINTS[left]))
             i = left[proposals[-1].index]
-        outcome = _evaluate(POINTS[i])
+        outcome = evaluate(POINTS[i])
         optimizer.tell(POINTS[i], outcome)
         left.remove(i)
         errors.append(outcome.error)
@@ -57,7 +35,7 @@ def _run(rule: CostRule, steps: int = 25, first: int = 0) -> tuple[list[Proposal
 
 
 def test_ei_finds_a_good_point() -> None:
-    everywhere = np.array([_error(u) for u in POINTS])
+    everywhere = np.array([error_at(u) for u in POINTS])
     found = [_run(Ignore(), first=first)[1].min() for first in range(0, 250, 90)]
     assert np.median(found) <= np.quantile(everywhere, 0.01) and max(found) <= np.quantile(everywhere, 0.03)
 
@@ -66,9 +44,9 @@ def test_ei_finds_a_good_point() -> None:
 def test_the_more_cost_matters_the_cheaper_the_proposal(rules: list[CostRule]) -> None:
     proposals = []
     for rule in rules:
-        optimizer = _optimizer(rule)
+        optimizer = make_optimizer(rule)
         for x in POINTS[:8]:
-            optimizer.tell(x, _evaluate(x))
+            optimizer.tell(x, evaluate(x))
         proposals.append(optimizer.ask(POINTS[8:]))
     costs, values = [p.predicted_cost_s for p in proposals], [p.log_ei for p in proposals]
     assert costs == sorted(costs, reverse=True) and values == sorted(values, reverse=True)
@@ -97,7 +75,7 @@ class _Spy:
 
 def test_the_context_is_the_state_of_the_run() -> None:
     spy = _Spy()
-    optimizer = _optimizer(spy, n_initial=3, tau=9.0, iterations=17)
+    optimizer = make_optimizer(spy, n_initial=3, tau=9.0, iterations=17)
     for i, cost in enumerate((1.0, 2.0, 0.5, 4.0)):
         optimizer.tell(POINTS[i], Evaluation(0.5 - 0.1 * i, cost, 0.0, cost))
     proposal = optimizer.ask(POINTS[10:60])
@@ -118,7 +96,7 @@ def _failure(cost: float, status: str = FAILED) -> Evaluation:
 
 def test_failures_are_seen_as_the_worst_error_and_their_costs_are_learned() -> None:
     spy = _Spy()
-    optimizer = _optimizer(spy)
+    optimizer = make_optimizer(spy)
     outcomes = [
         Evaluation(0.2, 1.0, 0.2, 1.0),
         _failure(3.0),
@@ -131,18 +109,18 @@ def test_failures_are_seen_as_the_worst_error_and_their_costs_are_learned() -> N
     context = spy.seen[0][1]
     assert context.history is not None
     np.testing.assert_array_equal(context.history.y, [0.2, 0.6, 0.6, 0.6])
-    expected = _cost_model()
+    expected = make_cost_model()
     expected.fit_censored(POINTS[:4], np.array([1.0, 3.0, 2.0, 9.0]), np.array([False, False, False, True]))
     np.testing.assert_array_equal(context.log_cost, expected.predict(POINTS[20:])[0])
 
 
 def test_misuse_and_wrong_settings_are_refused() -> None:
-    optimizer = _optimizer(Ignore())
+    optimizer = make_optimizer(Ignore())
     with pytest.raises(ValueError, match="tell the initial design"):
         optimizer.ask(POINTS)
     with pytest.raises(ValueError, match="unit cube"):
-        optimizer.tell(POINTS[0] + 1.0, _evaluate(POINTS[0]))
-    optimizer.tell(POINTS[0], _evaluate(POINTS[0]))
+        optimizer.tell(POINTS[0] + 1.0, evaluate(POINTS[0]))
+    optimizer.tell(POINTS[0], evaluate(POINTS[0]))
     with pytest.raises(ValueError, match="no candidate"):
         optimizer.ask(POINTS[:0])
     for settings, message in (
@@ -152,7 +130,7 @@ def test_misuse_and_wrong_settings_are_refused() -> None:
         ({"tau": math.nan}, "tau must be a number of seconds > 0, or null, got nan"),
     ):
         with pytest.raises(BadInput, match=message):
-            _optimizer(Ignore(), **settings)
+            make_optimizer(Ignore(), **settings)
 
 
 class _Wrong(LowVariance):
@@ -174,6 +152,6 @@ class _Wrong(LowVariance):
 def test_a_cost_model_that_predicts_no_numbers_is_named(given: Callable, message: str) -> None:
     optimizer = Optimizer(GaussianProcess(), _Wrong(given), ExpectedImprovement(), Ignore(), iterations=40)
     for i in range(6):
-        optimizer.tell(POINTS[i], _evaluate(POINTS[i]))
+        optimizer.tell(POINTS[i], evaluate(POINTS[i]))
     with pytest.raises(ValueError, match=message):
         optimizer.ask(POINTS)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_study import contents, do, grid, tables, whole  # noqa: F401
+from study_cases import contents, do, grid
 
 from analysis.traces import collect, read_evaluations
 from analysis.tradeoffs import read_fronts
@@ -22,13 +22,13 @@ KEPT += ["status", "iterations"]
 
 
 @pytest.fixture(scope="module")
-def packed(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: F811
+def packed(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("packed")
     assert pack(whole, folder) == (4, 4)
     return folder
 
 
-def test_what_reports_are_made_of_comes_back(packed: Path, whole: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_what_reports_are_made_of_comes_back(packed: Path, whole: Path, tmp_path: Path) -> None:
     assert unpack(packed, tmp_path) == (4, 4)
     before, after = (read_traces(folder)[KEPT] for folder in (whole, tmp_path))
     assert before.equals(after)
@@ -54,7 +54,7 @@ def test_packing_what_was_unpacked_gives_the_same_bytes(packed: Path, tmp_path: 
     assert all((packed / file).read_bytes() == (tmp_path / "again" / file).read_bytes() for file in files)
 
 
-def test_what_is_there_stays_and_the_study_goes_on(packed: Path, tables: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_what_is_there_stays_and_the_study_goes_on(packed: Path, tables: Path, tmp_path: Path) -> None:
     results = tmp_path / "records"
     assert do(grid(tables, seeds=(0, 1)), results) == 8
     mine = contents(results)
@@ -67,7 +67,7 @@ def test_what_is_there_stays_and_the_study_goes_on(packed: Path, tables: Path, t
     assert pack(results, packed) == (0, 4) and {path: path.read_bytes() for path in sealed} == sealed
 
 
-def test_records_from_before_models_were_kept(whole: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_records_from_before_models_were_kept(whole: Path, tmp_path: Path) -> None:
     for path in trace_files(whole):
         for file in path.parent.iterdir():
             if not file.name.endswith(MODELS_SUFFIX):
@@ -80,7 +80,7 @@ def test_records_from_before_models_were_kept(whole: Path, tmp_path: Path) -> No
     assert np.allclose(new["effective_alpha"], old["effective_alpha"], rtol=2**-6, equal_nan=True)
 
 
-def test_runs_whose_ids_mean_different_points_come_back_too(tables: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_runs_whose_ids_mean_different_points_come_back_too(tables: Path, tmp_path: Path) -> None:
     """As on surfaces and in live runs, where ids count the points that were offered."""
     surface = {"_target_": "tabular_cache.emulator.Surface", "tables": str(tables), "n_candidates": 40}
     study = grid(tables, iterations=8)
@@ -93,7 +93,7 @@ def test_runs_whose_ids_mean_different_points_come_back_too(tables: Path, tmp_pa
     assert read_traces(tmp_path / "again")[KEPT].equals(old[KEPT])
 
 
-def test_fronts_come_back_and_where_the_points_lie_in_the_first_seeds(tables: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_fronts_come_back_and_where_the_points_lie_in_the_first_seeds(tables: Path, tmp_path: Path) -> None:
     do(replace(grid(tables), fronts=True), tmp_path / "records")
     pack(tmp_path / "records", tmp_path / "packed")
     unpack(tmp_path / "packed", tmp_path / "again")

@@ -11,10 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from command_lines import ENVIRONMENT, CommandLines
-from conftest import STUDY
-from fakes import make_tables
-from forked import Forked
-from test_study import contents, grid
+from forked import STUDY, Forked
+from study_cases import contents, grid
 
 from harness import progress, records
 from harness.errors import BadInput
@@ -39,11 +37,6 @@ from harness.results_dir import (
 from harness.space import XGBOOST_SPACE
 from harness.status import lines, read_status
 from harness.study import blocks, run_study
-
-
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_tables(tmp_path_factory.mktemp("tables"), ["a/p", "b/p"], 24)
 
 
 def test_one_writer_at_a_time(tmp_path: Path) -> None:

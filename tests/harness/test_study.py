@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from fakes import make_tables
 from omegaconf import OmegaConf
+from study_cases import contents, do, grid
 
 from harness.config import CONFIGS
 from harness.errors import BadInput
-from harness.execution import local, run_tasks, serial
+from harness.execution import run_tasks, serial
 from harness.problem import ContinuousProblem, Evaluation, Evaluator, Problem
 from harness.records import read_traces
 from harness.sealed import spec_hash
@@ -20,7 +21,6 @@ from harness.study import (
     COST_SD,
     LOOK_AHEAD,
     Block,
-    Method,
     Stopped,
     Study,
     blocks,
@@ -30,54 +30,7 @@ from harness.study import (
     run_study,
 )
 
-IGNORE = {"_target_": "harness.acquisitions.cost_rules.Ignore"}
-CEI = {"_target_": "harness.acquisitions.cost_rules.Contextual", "lam": 0.3}
 RUN = ["dataset", "method", "seed"]
-
-
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_tables(tmp_path_factory.mktemp("tables"), ["a/p", "b/p"], 24)
-
-
-def grid(tables: Path, seeds: tuple[int, ...] = (0, 1), iterations: int = 12) -> Study:
-    return Study(
-        datasets={name: {"name": name} for name in ("a", "b")},
-        pipelines={"p": {"name": "p"}},
-        methods=[Method("ei", "ei", IGNORE), Method("cei", "cei(lam=0.3)", CEI)],
-        seeds=seeds,
-        iterations=iterations,
-        n_initial=5,
-        tau=None,
-        components={
-            "evaluator": {"_target_": "tabular_cache.replay.Replay", "tables": str(tables)},
-            "utility": {"_target_": "harness.acquisitions.ei.ExpectedImprovement"},
-            "surrogate": {"_target_": "harness.surrogates.gp.GaussianProcess"},
-            "cost_model": {"_target_": "harness.cost_models.linear.LowVariance", "features": ["n_estimators"]},
-        },
-        names={"evaluator": "replay", "utility": "ei", "surrogate": "gp", "cost_model": "lv1"},
-    )
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    files = folder.rglob("seeds-*.parquet")
-    return {str(p.relative_to(folder)): p.read_bytes() for p in files if "timings" not in p.name}
-
-
-def do(study: Study, results: Path, n_jobs: int = 0) -> int:
-    todo, skipped = blocks(study, results)
-    with local(n_jobs) if n_jobs else serial() as executor:
-        report = run_study(todo, skipped, executor, "test")
-    assert not report.failed
-    return report.runs
-
-
-@pytest.fixture(scope="module")
-def whole(tables: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the whole study."""
-    folder = tmp_path_factory.mktemp("whole")
-    assert do(grid(tables), folder) == 8
-    return folder
 
 
 def test_a_study_is_run_once_and_in_full_and_methods_share_the_initial_design(tables: Path, whole: Path) -> None:

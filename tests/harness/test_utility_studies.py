@@ -7,7 +7,7 @@ import pytest
 from hydra import initialize_config_dir
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
-from test_study import grid
+from study_cases import grid
 
 from harness.acquisitions.rollouts import BudgetedMultiStepEI
 from harness.config import CONFIGS

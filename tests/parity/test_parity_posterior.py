@@ -7,7 +7,7 @@ libraries too, moves means and variances by about 8 u KAPPA = 1e-10 (`conditioni
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -73,16 +73,18 @@ def test_a_fit_predicts_what_the_library_does(n: int, ard: bool, library: Callab
     C = np.vstack([np.random.default_rng(1).random((100, D)), X])
     z, (mu, scale) = standardise(y)
     for noise_in_sd in (True, False):
-        process: Any = GaussianProcess(ard=ard, noise_in_sd=noise_in_sd)
+        process = GaussianProcess(ard=ard, noise_in_sd=noise_in_sd)
         process.fit(X[: n // 2], y[: n // 2])
         mean, sd = process.fit(X, y).mean_sd(C)
-        truth = library(X, z, process._last.x, C)
-        added = np.exp(process._last.x[-1]) if noise_in_sd else 0.0
+        optimum = process.optimum
+        assert optimum is not None
+        truth = library(X, z, optimum.x, C)
+        added = np.exp(optimum.x[-1]) if noise_in_sd else 0.0
         np.testing.assert_allclose(mean, mu + scale * truth.mean, rtol=0, atol=1e-9 * scale)
         np.testing.assert_allclose(sd, scale * np.sqrt(truth.variance + added), rtol=0, atol=1e-9 * scale)
-        assert rounding(X, z, process._last.x, C).kappa < KAPPA
-    assert -process._last.value == pytest.approx(truth.lml, rel=1e-9)
-    gradient = likelihood(X, z, ard)(process._last.x)[1]
+        assert rounding(X, z, optimum.x, C).kappa < KAPPA
+    assert -optimum.value == pytest.approx(truth.lml, rel=1e-9)
+    gradient = likelihood(X, z, ard)(optimum.x)[1]
     np.testing.assert_allclose(-gradient, truth.gradient, rtol=1e-8, atol=1e-8)  # sums over pairs that may cancel
 
 

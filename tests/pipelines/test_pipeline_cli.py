@@ -2,7 +2,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import ROOT, loaded, needs_data
+from raw_data import ROOT, loaded, needs_data
 
 from pipelines import __main__ as cli
 from pipelines import names, prepare

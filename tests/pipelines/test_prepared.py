@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import ROOT, loaded, needs_data
 from pipeline_frames import dataset_of, mixed_frame, targets
+from raw_data import ROOT, loaded, needs_data
 from scipy import sparse
 
 from datasets import split

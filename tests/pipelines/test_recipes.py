@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from conftest import ROOT, needs_data
 from pipeline_frames import mixed_frame, targets
+from raw_data import ROOT, needs_data
 from sklearn.base import clone
 from sklearn.feature_selection import f_regression
 from sklearn.pipeline import Pipeline

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import needs_data
 from fakes import journal_line, make_tables, prepared
+from raw_data import needs_data
 
 import datasets
 import pipelines
