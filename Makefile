@@ -89,7 +89,7 @@ sensitivities: $(READY) ## the study under other settings (GRID= chooses a part)
 	  'pipeline=[clean,pca_small] n_configs=256 builds its tables'; fi
 	$(BIN)/python -m analysis sensitivities results_dir=$(RESULTS)-sensitivities out_dir=$(REPORT)
 
-density: $(READY) ## how dense must a table be? replay and surfaces of 6 problems against shipped live runs (half an hour)
+density: $(READY) ## how dense must a table be? replay and surfaces of 6 problems against shipped live runs (about an hour)
 	for n in 128 256 512 1024 2048 4096; do \
 	  for p in 'dataset=[abalone,phoneme] pipeline=[clean,pca_small]' 'dataset=[hiva,kin8nm] pipeline=[pca_small]'; do \
 	    $(BIN)/python -m harness study=density evaluator.n_configs=$$n $$p $(GRID) \
