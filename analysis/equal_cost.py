@@ -104,7 +104,7 @@ class EqualCost:
         """Return (zero, unit) of each measure: its value is (error - zero) / unit.
 
         error_pct: 0, and a hundredth of EI's final error. regret: the best of the table, and how far above it random
-        search ends; NaN where it ends at the best. Without a scale there is no regret.
+        search ends; NaN where it ends at the best, or the table is another. Without a scale there is no regret.
         """
         found = {ERROR: (np.zeros(len(self.cells)), self.final / 100)}
         return found if isinstance(self.scale, str) else {**found, REGRET: scale(self.scale, self.cells)}
@@ -330,13 +330,14 @@ def _stopped(
     if not steep.all():
         plans = {**plans, NOT_FLAT: steep}
     for statistic, taken in plans.items():
-        if not taken.any():
-            continue
-        dataset = pd.factorize(runs.cells.loc[taken, "dataset"])[0]
-        percent = float(group_means(cost[taken, None], dataset).mean())
-        beside, _, ended = (a[:, 0] for a in runs.at(percent / 100 * runs.whole[:, None], runs.methods.index(EI)))
-        values = np.stack([(e - scale[0]) / scale[1] for e in (error, beside)], axis=1)
-        kept = taken & np.isfinite(values).all(axis=1)
+        kept, before = taken, -1
+        while kept.sum() != before and kept.any():  # cells without a value are not in the mean cost either
+            before = kept.sum()
+            dataset = pd.factorize(runs.cells.loc[kept, "dataset"])[0]
+            percent = float(group_means(cost[kept, None], dataset).mean())
+            beside, _, ended = (a[:, 0] for a in runs.at(percent / 100 * runs.whole[:, None], runs.methods.index(EI)))
+            values = np.stack([(e - scale[0]) / scale[1] for e in (error, beside)], axis=1)
+            kept = kept & np.isfinite(values).all(axis=1)
         if kept.any():
             cells = runs.cells[kept]
             numbers = summarise(statistic, cells, values[kept, :1], values[kept, 1:])

@@ -68,12 +68,16 @@ def of_random_search(
     return float(values[by_value[int(np.argmax(share >= share[-1] / 2 * (1 - 1e-12)))]])
 
 
+class OtherTable(BadInput):
+    """The table of a problem is not the one that its records are of."""
+
+
 @lru_cache(maxsize=1024)
 def _ends(problem: str, data: str, n: int, initial: int, what: str, judge: Judge, folder: Path) -> tuple[float, float]:
     content, _, part = data.partition("-first-")
     if table_entry(problem, folder).get("sha256") != content:
         where = "shipped table" if folder == TABLES else f"table in {folder}"
-        raise BadInput(f"the {where} of {problem} is not the one that the records are of")
+        raise OtherTable(f"the {where} of {problem} is not the one that the records are of")
     table = load_table(problem, folder)
     used = table.measured & first_configs(table, int(part) if part else None)
     error, judged = (table[f"{by}_{what}"][used].astype(float) for by in ("val", "val" if judge == "validation" else
@@ -84,17 +88,23 @@ def _ends(problem: str, data: str, n: int, initial: int, what: str, judge: Judge
 def gains(traces: Traces, n: int, folder: Path = TABLES) -> pd.DataFrame:
     """Return `best` and `random` (after n evaluations) per (dataset, pipeline); errors are `traces.judge`'s.
 
-    Raises BadInput for runs that are not replays, or do not say of which tables, and where those in `folder` are
-    others.
+    NaN for problems whose tables in `folder` are others than those of the records. Raises BadInput for runs that are
+    not replays, or do not say of which tables, and where the tables of all problems are others.
     """
     if traces.evaluator not in REPLAYED:
         raise BadInput(f"{traces.evaluator} runs have no tables, of which what there was to gain is read")
     what = "loss" if traces.evaluator == "replay_loss" else "error"
     initial = int(np.where(traces.proposed.any(axis=1), traces.proposed.argmax(axis=1), n).min())
-    found = {
-        (dataset, pipeline): _ends(problem_name(dataset, pipeline), data, n, initial, what, traces.judge, folder)
-        for dataset, pipeline, data in traces.runs[[*PROBLEM, "data"]].drop_duplicates().to_numpy()
-    }
+    found, changed = dict[tuple[str, str], tuple[float, float]](), list[OtherTable]()
+    for dataset, pipeline, data in traces.runs[[*PROBLEM, "data"]].drop_duplicates().to_numpy():
+        try:
+            ends = _ends(problem_name(dataset, pipeline), data, n, initial, what, traces.judge, folder)
+        except OtherTable as error:
+            ends = np.nan, np.nan
+            changed.append(error)
+        found[dataset, pipeline] = ends
+    if len(changed) == len(found):
+        raise changed[0]
     index = pd.MultiIndex.from_tuples(list(found), names=PROBLEM)
     return pd.DataFrame(list(found.values()), index=index, columns=["best", "random"])
 
@@ -102,7 +112,8 @@ def gains(traces: Traces, n: int, folder: Path = TABLES) -> pd.DataFrame:
 def scale(ends: pd.DataFrame, cells: pd.DataFrame) -> tuple[Float[np.ndarray, " C"], Float[np.ndarray, " C"]]:
     """Return the best error of each cell (dataset, pipeline, ...), and how far above it random search ends.
 
-    The latter is NaN where random search ends at the best: nothing can be a share of that. ends: `gains`.
+    The latter is NaN where random search ends at the best: nothing can be a share of that; both are where the table is
+    another. ends: `gains`.
     """
     own = ends.reindex(pd.MultiIndex.from_frame(cells[PROBLEM]))
     room = (own["random"] - own["best"]).to_numpy()

@@ -155,6 +155,13 @@ class Ranks:
         whole = self.over(int(np.flatnonzero(self.multiples == multiple)[0]))
         return whole.loc[:, self.shares[-1]]
 
+    def named(self, multiple: float) -> str:
+        """Return a budget as claims name it: at equal money with what the runs are cut at in fact, in the median."""
+        b = int(np.flatnonzero(self.multiples == multiple)[0])
+        if not self.equal_money or not self.used[:, b].any():
+            return f"{multiple:.0%}"
+        return f"{multiple:.0%} (cut at {multiple * float(np.median(self.money[self.used[:, b], b])):.0%})"
+
     def part(self, which: Bool[np.ndarray, "C B M"]) -> Float[np.ndarray, " B"]:
         """Return, per budget, the share of the runs taking part for which `which` holds, over the cells used."""
         taking = self.used[:, :, None] & self.present

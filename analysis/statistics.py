@@ -35,6 +35,7 @@ from harness.streams import stream
 Scheme = Literal["datasets", "hierarchical", "plain"]
 Statistic = Literal["mean", "median"]
 RESAMPLES, LEVEL, SEED = 2000, 0.95, 0
+FEWEST_FOR_MEDIAN = 6  # data sets whose median gets an interval
 _scheme: ContextVar[Scheme] = ContextVar("scheme", default="datasets")
 
 
@@ -69,13 +70,15 @@ class Estimate:
     def doubt(self, limit: float, above: bool) -> float:
         """Return the two-sided p value against the truth being above (else below) a limit: twice the tail beyond it.
 
-        It is below 0.05 exactly where the interval lies wholly on that side. 1 where there is no interval.
+        It is below 0.05 exactly where the interval lies wholly on that side. 1 where there is no interval. Where the
+        value is outside of it, as a percentile interval's can be, the interval's middle stands for it.
         """
         end = self.low if above else self.high
-        off = (self.value - limit) * (1 if above else -1)
+        value = self.value if self.low <= self.value <= self.high else (self.low + self.high) / 2
+        off = (value - limit) * (1 if above else -1)
         tail = (1 + LEVEL) / 2  # `scipy.stats.t` takes a hundred times as long for one number
         arms = float(special.ndtri(tail) if math.isinf(self.df) else special.stdtrit(self.df, tail))
-        width = max(abs(self.value - end), 0.0) / arms
+        width = abs(value - end) / arms
         if math.isnan(width) or off <= 0:
             return 1.0
         if width == 0:
@@ -163,13 +166,17 @@ def widening(cells: pd.DataFrame, scheme: Scheme | None = None) -> float:
     """Return the factor by which deviations of resamples of whole data sets are spread to the t interval's width.
 
     D data sets drawn of D have a variance smaller by (D - 1) / D than the unbiased one, and a normal's tails:
-    the factor is sqrt(D / (D - 1)) t_{D-1, 0.975} / z_0.975. NaN for one data set; 1 for the other schemes.
+    the factor is sqrt(D / (D - 1)) t_{D-1, 0.975} / z_0.975. 1 for the other schemes. NaN for fewer than 6 data sets:
+    not even the range of five values covers the median with 95 % (but with 1 - 2^-4), so that only what is assumed
+    of the tails would be left.
     """
     if (in_use() if scheme is None else scheme) != "datasets":
         return 1.0
     n = cells["dataset"].nunique()
     tail = (1 + LEVEL) / 2
-    return float(np.sqrt(n / (n - 1)) * stats.t.ppf(tail, n - 1) / stats.norm.ppf(tail)) if n > 1 else np.nan
+    if n < FEWEST_FOR_MEDIAN:
+        return np.nan
+    return float(np.sqrt(n / (n - 1)) * stats.t.ppf(tail, n - 1) / stats.norm.ppf(tail))
 
 
 def with_intervals_and_differences(values: pd.DataFrame, reference: pd.DataFrame | pd.Series) -> pd.DataFrame:

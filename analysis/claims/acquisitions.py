@@ -64,12 +64,19 @@ def _in_every_scale(examine: Callable[[str], Finding]) -> Finding:
     return in_views({view: partial(examine, view) for view in (MEANS, MEDIANS, UNFLAT, SHARE)})
 
 
-def _added(alpha: float, method: str, evidence: Evidence, view: str, **limit: float) -> Condition:
+def _added(
+    alpha: float,
+    method: str,
+    evidence: Evidence,
+    view: str,
+    at_least: float | None = None,
+    at_most: float | None = None,
+) -> Condition:
     """Return the condition on the error added, in percent of EI's, or in points of what there was to gain."""
     scale, unit = (POINTS, " points") if view == SHARE else (1.0, " %")
-    scaled_limit = {name: scale * value for name, value in limit.items()}
+    least, most = (None if limit is None else scale * limit for limit in (at_least, at_most))
     added = evidence.change(method, "added", view)
-    return Condition(f"error added at alpha = {alpha:g}", added, unit=unit, digits=2, **scaled_limit)
+    return Condition(f"error added at alpha = {alpha:g}", added, least, most, unit, digits=2)
 
 
 def _saves(alpha: float, least: float, most: float, evidence: Evidence, view: str) -> list[Condition]:
@@ -231,10 +238,14 @@ def _valley(evidence: Evidence, equal_money: bool, kept: Kept) -> Finding:
         Condition("rank of alpha = 0 minus that of 0.2", mean(values[EI] - middle), 0.0, digits=2),
         Condition("rank of alpha = 1 minus that of 0.2", mean(values[EIPU] - middle), 0.0, digits=2),
         Condition(
-            "share of the curve's way that goes the wrong way", of_means(values, wrong_way), at_most=0.2, digits=2
+            "share of the curve's way that goes the wrong way",
+            of_means(values, wrong_way),
+            at_most=0.2,
+            digits=2,
+            noise_adds=True,
         ),
     ]
-    lead = f"mean over budgets of {', '.join(f'{m:.0%}' for m in budgets)}; "
+    lead = f"mean over budgets of {', '.join(ranked.named(m) for m in budgets)}; "
     return evidence.of_ranks(ranked, conditions, [values], lead)
 
 
@@ -254,7 +265,7 @@ def _place_of_eipu(evidence: Evidence, equal_money: bool, kept: Kept) -> Finding
     require_budgets(ranked, (0.5, 1.0))
     middle, lowest = (len(alphas) + 1) / 2, {m: kept(ranked.at(m)) for m in (0.5, 1.0)}
     conditions = [
-        Condition(f"rank of EIpu at {m:.0%} minus the middle one ({middle:g} of {len(alphas)})",
+        Condition(f"rank of EIpu at {ranked.named(m)} minus the middle one ({middle:g} of {len(alphas)})",
                   mean(at[EIPU] - middle), 0.0, digits=2)
         for m, at in lowest.items()
     ]  # fmt: skip
@@ -279,7 +290,7 @@ def _catching_up(evidence: Evidence, equal_money: bool, kept: Kept) -> Finding:
         require_budgets(ranked, LARGE)
     require_budgets(ranked, (0.5,))
     change = kept(ranked.at(usable[0])[[EI]] - ranked.at(0.5)[[EI]]).dropna()
-    what = f"rank of EI at {usable[0]:.0%} minus that at 50%"
+    what = f"rank of EI at {ranked.named(usable[0])} minus that at {ranked.named(0.5)}"
     return evidence.of_ranks(ranked, [Condition(what, mean(change[EI]), at_most=0.0, digits=2)], [change])
 
 
@@ -424,7 +435,9 @@ def _against_both(evidence: Evidence, inner: list[str], equal_money: bool, kept:
     for multiple, at in counting.items():
         for rival, name in ((EI, "EI"), (EIPU, "EIpu")):
             gap = mean(at[inner].mean(axis=1) - at[rival])
-            conditions.append(Condition(f"rank of CEI minus {name}'s at {multiple:.0%}", gap, at_most=0.0, digits=2))
+            conditions.append(
+                Condition(f"rank of CEI minus {name}'s at {ranked.named(multiple)}", gap, at_most=0.0, digits=2)
+            )
     lacking = not_counting(ranked, ranked.multiples[~ranked.long_enough].tolist())
     return evidence.of_ranks(ranked, conditions, [*counting.values()], doubts=lacking)
 

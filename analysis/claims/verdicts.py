@@ -26,7 +26,8 @@ class Missing(Exception):
 class Condition:
     """What an estimate has to be: above `at_least`, or below `at_most` (both exclusive).
 
-    what: the estimate in words. digits, unit: how it is printed.
+    what: the estimate in words. digits, unit: how it is printed. noise_adds: whether noise only makes the estimate
+    larger, so that its interval's lower end excludes nothing.
     """
 
     what: str
@@ -35,6 +36,7 @@ class Condition:
     at_most: float | None = None
     unit: str = ""
     digits: int = 1
+    noise_adds: bool = False
 
     @property
     def holding(self) -> float:
@@ -67,10 +69,9 @@ class Condition:
         if not found.high >= found.low:
             return f"{self.what} (no interval)"
         arm = (found.high - found.low) / 2
-        return (
-            f"{self.what} (known to within {arm:.{d}f}{self.unit}; below {found.low:.{d}f} and above "
-            f"{found.high:.{d}f}{self.unit} is excluded)"
-        )
+        below = "" if self.noise_adds else f"below {found.low:.{d}f} and "
+        known = f"{self.what} (known to within {arm:.{d}f}{self.unit}"
+        return f"{known}; {below}above {found.high:.{d}f}{self.unit} is excluded)"
 
     def __str__(self) -> str:
         found, d = self.estimate, self.digits

@@ -140,7 +140,9 @@ def _scale(runs: EqualCost) -> str:
     if isinstance(runs.scale, str):
         return f"No share of what there was to gain: {runs.scale}. {flat}"
     no_room = int((runs.scale["random"] <= runs.scale["best"]).sum())
+    changed = int(runs.scale["best"].isna().sum())
     apart = f"; {plural(no_room, 'problem')} without such a gap left out" if no_room else ""
+    apart += f"; {plural(changed, 'problem')} left out whose tables have changed since" if changed else ""
     return (
         f"Lower: (error - b) / (r - b), b the best of the table and r the median of what {runs.n} evaluations of "
         f"random search find in it{apart}. {flat}"

@@ -285,14 +285,14 @@ def f5(traces: Traces, out_dir: Path) -> Drawn:
         raise BadInput("F5: no run of cei can be compared with EI's on the same problem and seed")
     own = select_families(equal, "lam")
     curve, unsupported = effective_alpha(own)
-    curve = curve.assign(drawn=enough(curve, own.runs))
+    curve, dotted = curve.assign(drawn=enough(curve, own.runs)), "thin, dotted, cut off where it leaves the axis"
     caption = sentence(
         f"F5. Above: total cost and best {traces.judge} error of {n} iterations of CEI over lambda and of",
         f"EI^alpha{_rivals_named(numbers)}, in percent of EI's on the same problem and seed (EI = 100), mean (left)",
         f"and median (right) over {scope(pairs.table, traces.evaluator)}, {span(numbers['n'], 'pair')}.",
         pairs_left_out(pairs, lacking, n),
         "Below: median over problems and seeds of the least alpha with which EI^alpha would have made CEI's choice",
-        f"(lines){', and of the largest (thin, dotted)' if curve['upper'].notna().any() else ''}; where costs are",
+        f"(lines){f', and of the largest ({dotted})' if curve['upper'].notna().any() else ''}; where costs are",
         "nearly equal it can be in the hundreds, which drives a mean but no median.",
         unsupported,
         _too_few(curve),
@@ -354,7 +354,8 @@ def _draw_effective(axes: Axes, curve: pd.DataFrame) -> list[tuple[float, float,
     axes.set_yscale("symlog", linthresh=1.0)  # near-equal costs make single alphas of hundreds
     shown = curve.loc[curve["drawn"], ["value", "high"]].to_numpy(float)
     top = max([1.0, *1.2 * shown[np.isfinite(shown)]])
-    ticks = [tick for tick in (0, 0.25, 0.5, 0.75, *10.0 ** np.arange(9)) if tick <= top]
+    decades = [step * 10.0**power for power in range(9) for step in (1, 2, 5)]
+    ticks = [tick for tick in (0, 0.25, 0.5, 0.75, *decades) if tick <= top]
     axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.set_ylim(0.0, top)
     axes.axhline(1.0, color="0.6", linewidth=0.8, zorder=0)

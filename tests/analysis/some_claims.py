@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from analysis import statistics
 from analysis.claims import evaluate, evidence
 from analysis.claims.verdicts import Verdict
 
@@ -20,6 +21,7 @@ def enough(datasets: int, seeds: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(evidence, "FEWEST_DATASETS", datasets)
         patch.setattr(evidence, "FEWEST_SEEDS", seeds)
+        patch.setattr(statistics, "FEWEST_FOR_MEDIAN", min(datasets, statistics.FEWEST_FOR_MEDIAN))
         yield
 
 

@@ -187,6 +187,14 @@ def test_the_t_interval_over_data_sets_against_scipy() -> None:
     assert Estimate(3.0, 1.0, 9.0).doubt(1.0, True) == pytest.approx(0.05)  # percentiles: each side by its own end
     assert Estimate(3.0, 1.0, 9.0).doubt(9.0, False) == pytest.approx(0.05)
     assert [Estimate(2.0, 2.0, 2.0).doubt(limit, True) for limit in (1.9, 2.0, 2.1)] == [0.0, 1.0, 1.0]
+    for value in (0.1, 0.5):  # outside of its own percentiles
+        assert Estimate(value, 0.2, 0.4).doubt(0.19, True) < 0.05 < Estimate(value, 0.2, 0.4).doubt(0.21, True)
+
+
+def test_the_median_of_few_data_sets_has_no_interval() -> None:
+    for sets in (5, 6):
+        found = median(pd.Series(np.arange(4.0 * sets), cells(sets, 2, 2)))
+        assert np.isfinite([found.low, found.high]).all() == (sets == 6) and found.value == 2.0 * sets - 0.5
 
 
 def test_draws_of_means_have_the_t_intervals_width() -> None:

@@ -70,6 +70,10 @@ def test_what_there_was_to_gain_comes_of_the_tables() -> None:
         best.append(np.nanmin(errors[[*design, *later]]))
     low, high = np.quantile(best, [0.42, 0.58])  # 0.5 give or take three standard errors
     assert found["best"] == np.nanmin(errors) and low <= found["random"] <= high
+    rows = frame([("wind", "clean"), ("wine", "clean")], [Way("ei")], (0,), 20)
+    names = {"wind": table_entry("wind/clean")["sha256"], "wine": "of an earlier table"}
+    some = gains.gains(collect(rows.assign(data=rows["dataset"].map(names), engine="1")), 20)
+    assert some.loc[("wind", "clean"), "best"] == found["best"] and some.loc[("wine", "clean")].isna().all()
     tested = gains.gains(tabled(judge="test"), 20).loc[("wind", "clean"), "best"]
     assert tested == np.nanmin(table["test_error"][table.measured])
 

@@ -24,8 +24,8 @@ from analysis.captions import markdown_table, plural
 from analysis.papers.snoek2011 import problems
 from analysis.papers.snoek2011.problems import CANDIDATES, DEADLINE_S, MINIMUM, TRAININGS, Branin, branin, seconds
 from analysis.plotting import BLACK, PURPLE, RED, Drawn, colour_of, new_figure, place_labels, save, style, write_csv
-from analysis.statistics import with_intervals
-from analysis.traces import CELL, at_budgets, incumbents
+from analysis.statistics import over_datasets
+from analysis.traces import at_budgets, incumbents
 from datasets.errors import BadInput
 from datasets.files import write_atomically
 from harness.acquisitions import CostRule, Utility
@@ -185,14 +185,13 @@ def summary(runs: Sequence[Timed]) -> dict[str, str]:
 
 
 def table(found: Mapping[str, Sequence[Timed]], reference: str) -> list[dict[str, str]]:
-    """Return one row per method: its `summary`, and its best minus the reference's, paired, with a 95 % interval."""
-    seeds = range(len(found[reference]))
-    index = pd.MultiIndex.from_tuples([("one", "one", seed) for seed in seeds], names=CELL)
-    best = pd.DataFrame({name: [run.best for run in runs] for name, runs in found.items()}, index=index)
-    off = with_intervals(best.sub(best[reference], axis=0), scheme="plain")
+    """Return one row per method: its `summary`, and its best minus the reference's, paired, with a 95 % t interval
+    over seeds.
+    """
+    best = pd.DataFrame({name: [run.best for run in runs] for name, runs in found.items()})
+    off = over_datasets(best.sub(best[reference], axis=0).to_numpy(dtype=float), np.arange(len(best)))
     rows = []
-    for name, runs in found.items():
-        value, low, high = off.loc[name, ["value", "low", "high"]]
+    for (name, runs), value, low, high in zip(found.items(), *off, strict=True):
         against = "" if name == reference else f"{value:+.2g} [{low:.2g}, {high:.2g}]"
         rows.append({"method": name, **summary(runs), f"minus {reference}": against})
     return rows
