@@ -131,3 +131,10 @@ def test_a_command_starts_when_all_of_its_module_is_there(package: str) -> None:
         body = ast.parse(path.read_text()).body
         starts = [k for k, node in enumerate(body) if isinstance(node, ast.If) and "__name__" in ast.dump(node.test)]
         assert starts in ([], [len(body) - 1]), path.relative_to(ROOT)
+
+
+def test_no_test_module_imports_another() -> None:
+    """What they share stands in modules beside them, fixtures in `conftest.py`, which is found by its folder."""
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        wrong = [name for name in imports(path) if name == "conftest" or name.startswith("test_")]
+        assert not wrong, f"{path.relative_to(ROOT)} imports {wrong}"
