@@ -82,7 +82,8 @@ def write(verdicts: Sequence[Verdict], intervals: str, out_dir: Path) -> tuple[P
     text = (
         f"# Claims\n\n{intervals} A claim holds if the intervals of all its conditions lie inside them, does not hold "
         f"if one lies wholly outside (Holm's correction for their number), holds only where it holds in some ways to "
-        f"take the numbers, and is undecided otherwise. The rules were written before the results.\n\n"
+        f"take the numbers, which are not corrected for, and is undecided otherwise. The rules were written before the "
+        f"results.\n\n"
         f"{table(verdicts)}\n"
     )
     paths = out_dir / "claims.md", out_dir / "claims.csv"
