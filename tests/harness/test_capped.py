@@ -97,6 +97,14 @@ def test_asking_and_telling_without_a_problem() -> None:
     assert only.incumbent is None and only.cap_s == math.inf and np.isfinite(only.ask().log_ei)
 
 
+def test_a_bound_just_below_kappa_max_is_taken() -> None:
+    """Its logarithm may be rounded to above that of kappa_max."""
+    optimizer = CappedOptimizer(SPACE, kappa_max_s=0.03, n_initial=2, n_candidates=64, trees=10)
+    optimizer.tell(optimizer.ask().unit, 0.02)
+    optimizer.tell(optimizer.ask().unit, math.nextafter(0.03, 0.0), stopped=True)
+    assert np.isfinite(optimizer.ask().log_ei)
+
+
 def test_what_an_evaluation_counts_for() -> None:
     nan = math.nan
     assert judge(Evaluation(0.2, 2.0, 0.2, 2.0), 3.0, 9.0, None) == (2.0, "solved")

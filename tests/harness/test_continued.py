@@ -1,17 +1,26 @@
 """A longer run goes on from the record of a shorter one, and has the bytes of a run in one piece."""
 
+import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import harness
+from harness.acquisitions.designs import Design, RandomSearch
+from harness.acquisitions.ei import ExpectedImprovement
+from harness.cost_models.linear import LowVariance
 from harness.execution import serial
-from harness.loop import recorded
-from harness.optimizer import Optimizer
+from harness.loop import Begun, Trace, recorded
+from harness.loop import run as run_once
+from harness.optimizer import Optimizer, Proposal
 from harness.packed import pack, unpack
-from harness.problem import LATE
+from harness.problem import LATE, Problem
 from harness.records import MODELS_SUFFIX, front_files, read_header, read_timings, read_traces, trace_files
 from harness.study import all_specs
+from harness.surrogates.gp import GaussianProcess
+from tabular_cache.replay import ReplayProblem
+from tabular_cache.table import load_table
 
 TABLES = Path(__file__).parents[1] / "golden" / "tables"
 MORE, DESIGN = 12, 5
@@ -78,6 +87,26 @@ def test_what_depends_on_its_plan_or_cannot_be_trusted_begins_anew(tmp_path: Pat
     asked.clear()
     run(tmp_path / "fronts", "+acq=ei", "seeds=[3]", f"iterations={LATE + 1}", "fronts=true")
     assert len(asked) == LATE + 1 - DESIGN and len(front_files(tmp_path / "fronts")) == 1
+
+
+class Diagonal(Design):
+    def points(self, problem: Problem, n: int) -> np.ndarray:
+        return np.tile(np.linspace(0.1, 0.9, n)[:, None], len(problem.space))
+
+
+def test_random_search_after_a_design_goes_on_where_not_all_rows_are_candidates(asked: list[int]) -> None:
+    """It chooses among all rows of a table, where the candidates of other methods are a draw of them."""
+
+    def trace(begun: Begun) -> Trace:
+        parts = GaussianProcess(), LowVariance(("n_estimators",)), ExpectedImprovement(), RandomSearch()
+        problem = ReplayProblem(load_table("phoneme/clean", TABLES), 3, max_candidates=20)
+        return run_once(problem, Optimizer(*parts, iterations=20, design=Diagonal()), 3, 20, DESIGN, None, begun)
+
+    whole, proposal = trace({}), Proposal(0, *[math.nan] * 4, None, 0.0, 0.0)
+    asked.clear()
+    again = trace({step: (whole.columns["candidate"][step], proposal) for step in range(DESIGN, 16)})
+    np.testing.assert_equal(again.columns, whole.columns)
+    assert len(asked) == 4
 
 
 def test_damaged_records_are_passed_over(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from harness.errors import BadInput
 from harness.live import LiveProblem
 from harness.loop import run
 from harness.optimizer import Optimizer
-from harness.problem import PREFIX_GRID, Curve
+from harness.problem import FAILED, PREFIX_GRID, Curve, Evaluation, Stop, WrappedProblem
 from harness.results_dir import Checkpointed
 from harness.space import XGBOOST_SPACE as SPACE
 from harness.streams import stream
@@ -119,6 +119,27 @@ def test_candidates_are_priced_at_what_is_left_to_pay(table: Table) -> None:
     expected = table["scaled_s"].astype(float)
     expected[same] = np.maximum(expected[same] - expected[same[2]], 0.02 * expected[same])
     np.testing.assert_allclose(left, expected, rtol=1e-9)
+
+
+class FailsAtFirst(WrappedProblem):
+    """The first five trainings fail."""
+
+    made = 0
+
+    def evaluate_with_curve(self, candidate: int, stop: Stop | None = None) -> Evaluation:
+        self.made += 1
+        if self.made > 5:
+            return self._problem.evaluate_with_curve(candidate, stop)
+        cost_s = self._problem.evaluate(candidate).cost_s
+        return Evaluation(np.nan, cost_s, np.nan, cost_s, FAILED)
+
+
+def test_a_run_goes_on_after_a_design_that_failed(table: Table) -> None:
+    problem = FailsAtFirst(ReplayProblem(table, 0, 5000))
+    trace = run(problem, optimizer(LearningCurves(continues=True), Power(1.0)), 0, 9, 5, None).columns
+    assert trace["status"] == ["failed"] * 5 + ["ok"] * 4
+    cost = np.log(table["scaled_s"].astype(float))
+    np.testing.assert_array_equal(Paid(ROUNDS).left(table.unit, cost, lambda points: np.zeros(len(points))), cost)
 
 
 def test_the_improvement_of_going_on_is_that_of_the_conditioned_process() -> None:

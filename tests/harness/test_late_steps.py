@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from optimizer_cases import evaluate, make_optimizer
 
 from harness import optimizer as optimizers
 from harness.acquisitions.cost_rules import Contextual
@@ -131,6 +132,21 @@ def test_late_choices_are_those_of_a_full_evaluation(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(optimizers, "FEWEST", 10**9)
     assert trace(80, **early)["candidate"] == quick["candidate"]
     assert trace(80)["candidate"][:30] == quick["candidate"][:30]  # nothing is different before
+
+
+def test_an_array_of_candidates_may_be_filled_again() -> None:
+    rng, array = np.random.default_rng(6), np.empty((300, 7))
+    once, again = (make_optimizer(Contextual(0.3), iterations=120) for _ in range(2))
+    points, fresh = list(rng.random((98, 7))), []
+    for _ in range(6):  # the last four with more than 99 observations
+        for x in points:
+            once.tell(x, evaluate(x))
+            again.tell(x, evaluate(x))
+        fresh.append(rng.random((300, 7)))
+        array[:] = fresh[-1]
+        chosen, found = once.ask(fresh[-1]), again.ask(array)
+        assert (found.index, found.log_ei) == (chosen.index, chosen.log_ei)
+        points = [fresh[-1][chosen.index]]
 
 
 def test_the_first_late_fit_depends_on_the_data_alone() -> None:

@@ -4,8 +4,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from harness.acquisitions.cost_rules import Ignore
+from harness.acquisitions.kg import KnowledgeGradient
 from harness.arrays import CandidatePoints, PerCandidate
+from harness.cost_models.linear import LowVariance
+from harness.errors import BadInput
+from harness.optimizer import Optimizer
 from harness.streams import stream
+from harness.surrogates.forest import RandomForest
 from harness.surrogates.gp import GaussianProcess
 from harness.surrogates.prior import PriorGaussianProcess, PriorMean, slope
 
@@ -79,3 +85,13 @@ def test_late_the_slope_is_found_anew_only_as_the_data_have_grown() -> None:
     assert late._slope == before
     late.fit(X[:15], 2 * y[:15])
     assert late._slope == pytest.approx(2 * before, rel=0.2)
+
+
+def test_it_makes_joint_predictions_where_its_surrogate_does() -> None:
+    cost, utility, rule = LowVariance(("n_estimators",)), KnowledgeGradient(), Ignore()
+    assert model(Known()).joint
+    Optimizer(model(Known()), cost, utility, rule, iterations=9)
+    forest = PriorGaussianProcess(Known(), RandomForest(trees=5))
+    assert not forest.joint
+    with pytest.raises(BadInput, match=r"^utility=kg needs joint predictions.*surrogate=gp$"):
+        Optimizer(forest, cost, utility, rule, iterations=9)

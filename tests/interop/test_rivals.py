@@ -14,11 +14,14 @@ from harness.errors import BadInput
 from harness.execution import serial
 from harness.interop.bandits import Asha, Hyperband
 from harness.interop.rivals import OutsideOptimizer, Run
-from harness.problem import FAILED, Evaluation
+from harness.loop import run as run_once
+from harness.problem import FAILED, Candidates, Evaluation, Problem
 from harness.space import XGBOOST_SPACE, Parameter, SearchSpace
 from harness.study import Stopped
-from tabular_cache.table import read_table
+from tabular_cache.replay import ReplayProblem
+from tabular_cache.table import first_configs, load_table, read_table
 
+TABLES = Path(__file__).parents[1] / "golden" / "tables"
 PROBLEM = ("dataset=[abalone,wind]", "pipeline=[clean]", "seeds=[0]")
 MINE = """
 import numpy as np
@@ -161,6 +164,52 @@ def test_failures_are_told_as_the_worst_error_so_far() -> None:
         status = {"status": FAILED} if math.isnan(error) else {}
         optimizer.tell(np.zeros(1), Evaluation(error, 1.0, math.nan, math.nan, **status))
     assert listener.told == [3.0, 3.0, 1.0, 3.0]
+
+
+class Corner:
+    """Asks for one point again and again."""
+
+    def __init__(self, d: int) -> None:
+        self.d = d
+
+    def ask(self) -> np.ndarray:
+        return np.full(self.d, 0.9)
+
+    def tell(self, x: np.ndarray, error: float, cost_s: float) -> None:
+        pass
+
+
+class Listed(Problem):
+    """A problem of the user's own, with the methods that it must have and no other."""
+
+    name, space = "mine/p", SearchSpace((Parameter("x", 0.0, 1.0), Parameter("y", 0.0, 1.0)))
+
+    def __init__(self) -> None:
+        self.points, self.left = self.space.sobol(16, 3), list(range(16))
+
+    def initial(self, n: int) -> Candidates:
+        return Candidates(np.arange(n), self.points[:n])
+
+    def candidates(self, step: int) -> Candidates:
+        return Candidates(np.array(self.left, dtype=np.intp), self.points[self.left])
+
+    def evaluate(self, candidate: int) -> Evaluation:
+        self.left.remove(candidate)
+        return Evaluation(1.0, 1.0, 1.0, 1.0)
+
+
+def test_of_a_problem_of_the_users_own_the_nearest_point_on_offer_is_evaluated() -> None:
+    trace = run_once(problem := Listed(), OutsideOptimizer(Corner(2), iterations=99, n_initial=3), 0, 99, 3, None)
+    nearest = np.square(problem.points - 0.9).sum(axis=1).argsort()
+    assert trace.columns["candidate"] == [0, 1, 2, *nearest[nearest > 2]] and trace.exhausted
+
+
+def test_a_run_ends_with_the_rows_of_its_table() -> None:
+    table = load_table("wine/clean", TABLES)
+    rows = np.flatnonzero(table.measured & first_configs(table, 6))
+    problem = ReplayProblem(table, 0, 5000, n_configs=6)
+    trace = run_once(problem, OutsideOptimizer(Corner(7), iterations=999, n_initial=5), 0, 999, 5, None)
+    assert trace.exhausted and sorted(trace.columns["candidate"]) == rows.tolist()
 
 
 # Bandits, against what the papers say by hand.

@@ -80,6 +80,22 @@ def test_maximising_is_minimising_the_negative_and_a_seed_names_the_run() -> Non
     assert params(study_of()) != params(study_of(seed=4))
 
 
+def test_studies_of_one_name_in_two_storages_are_kept_apart() -> None:
+    def sampler() -> CostAwareSampler:
+        return CostAwareSampler("cei", lam=0.1, seed=3, n_candidates=256)
+
+    def study(own: CostAwareSampler) -> Any:
+        return optuna.create_study(study_name="s", storage=optuna.storages.InMemoryStorage(), sampler=own)
+
+    both = sampler()
+    shared, alone = [study(both), study(both)], [study(sampler()), study(sampler())]
+    for _ in range(14):
+        for pair in (shared, alone):
+            for sign, one in zip((1.0, -1.0), pair, strict=True):
+                one.optimize(lambda trial, sign=sign: sign * priced(trial), n_trials=1)
+    assert [params(one) for one in shared] == [params(one) for one in alone]
+
+
 def test_lam_1_pays_the_least() -> None:
     """It takes the cheapest point on offer, by a cost that is linear in k; the error does not depend on k."""
     assert max(p["k"] for p in params(study_of(lam=1.0))[5:]) < 0.2

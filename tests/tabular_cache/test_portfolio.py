@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fakes import make_tables
+from fakes import journal_line, make_tables
 from hydra.utils import instantiate
 from sklearn.tree import DecisionTreeRegressor
 
@@ -12,8 +12,9 @@ from harness.errors import BadInput
 from harness.streams import stream
 from tabular_cache.portfolio import Portfolio, greedy
 from tabular_cache.replay import ReplayProblem
+from tabular_cache.store import Store
 from tabular_cache.table import load_table
-from tabular_cache.transfer import TransferPrior, described, log_regret, other_tables
+from tabular_cache.transfer import LOG_REGRET, TransferPrior, described, log_regret, other_tables, training_rows
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +69,30 @@ def test_nothing_is_learned_from_the_data_set_itself(tables: Path, tmp_path: Pat
         assert make(tables).fingerprint(opened(tables)) != make(tables).fingerprint(opened(tables, "b/p"))
         with pytest.raises(BadInput, match="two data sets other than a"):
             make(few).fingerprint(opened(tables))
+
+
+def test_a_failed_row_changes_nothing(tmp_path: Path) -> None:
+    """The other table is the same without it: a row that was cut short counts as not measured."""
+
+    def written(status: str) -> Path:
+        store = Store(tmp_path / status)
+        with store.locked():
+            for number, problem in enumerate(("a/p", "b/p", "c/p")):
+                for config in range(8):
+                    wrong = (problem, config) == ("b/p", 5)
+                    store.append(problem, journal_line(config, problem, status if wrong else "ok", number))
+                store.pack(problem)
+        return store.folder
+
+    points, rows = [], []
+    for folder, more in ((written("failed"), 1), (written("timeout"), 0)):
+        table = load_table("b/p", folder)
+        assert np.isnan(table["val_error"][table.measured]).sum() == more
+        points.append(Portfolio(tables=str(folder)).points(opened(folder), 6))
+        rows.append(training_rows("b/p", table.meta["sha256"], folder, 60, 0, LOG_REGRET))
+    np.testing.assert_array_equal(*points)
+    np.testing.assert_array_equal(*rows)
+    assert np.isfinite(rows[0]).all()
 
 
 def test_a_prior_expects_what_the_others_had(tables: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -278,7 +278,7 @@ def test_a_table_with_an_impossible_cost_is_an_error(bad: float, folder: Path, m
     cost = table["scaled_s"].copy()
     cost[3] = bad
     broken = replace(table, columns={**table.columns, "scaled_s": cost})
-    monkeypatch.setattr(transfer, "load_table", lambda p, f: broken if p == "b/q" else load_table(p, f))
+    monkeypatch.setattr("tabular_cache.table.load_table", lambda p, f: broken if p == "b/q" else load_table(p, f))
     transfer.training_rows.cache_clear()
     with pytest.raises(BadInput, match=f"the table of b/q: costs must be finite and positive, got {bad} in row 3"):
         started(folder)
