@@ -180,10 +180,18 @@ def tables(numbers: pd.DataFrame) -> list[tuple[str, list[str]]]:
         )
         if each.any():
             heading = f"Each method after all its evaluations: {_heading(measure)}"
-            found.append((heading, [lead, markdown_table(_rules(own[each]))]))
+            found.append((heading, [lead + _without(own[each]), markdown_table(_rules(own[each]))]))
         heading = f"EI stopped by rule: {_heading(measure)}"
-        found.append((heading, [lead + price, markdown_table(_rules(own[~each]))]))
+        found.append((heading, [lead + price + _without(own[~each]), markdown_table(_rules(own[~each]))]))
     return found
+
+
+def _without(own: pd.DataFrame) -> str:
+    """Return the sentence on rules at whose cost EI, or which themselves, have no value yet in some pairs."""
+    means = own[own["statistic"] == MEAN]
+    fewer = means[means["n"] < means["n"].max()]
+    said = ", ".join(f"{method} {n:,}" for method, n in zip(fewer["method"], fewer["n"], strict=True))
+    return f" Of {means['n'].max():,} problem-seed pairs, these rules count those with a value: {said}." if said else ""
 
 
 def _heading(measure: str) -> str:
