@@ -23,6 +23,7 @@ from jaxtyping import Float
 
 from harness.acquisitions.ei import log_ei
 from harness.cli import helped, run_cli
+from harness.component import complete
 from harness.config import chosen, compose_config
 from harness.errors import BadInput, flag, folder, listed, number, positive, whole, writable
 from harness.execution import sandbox
@@ -34,6 +35,7 @@ from harness.problem import (
     Candidates,
     ContinuousProblem,
     Evaluation,
+    Evaluator,
     Problem,
     slack_factor,
     threshold,
@@ -331,7 +333,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             program = ProgramProblem(name, command, space, seed, settings["kappa_max_s"])
             _report(CappedRun(name, seed, settings, what), program, results)
         return 0
-    evaluator = instantiate(cfg.evaluator)
+    evaluator = complete(instantiate(cfg.evaluator), Evaluator)
     for dataset in chosen(cfg, "dataset").values():
         for pipeline in chosen(cfg, "pipeline").values():
             what = {

@@ -242,7 +242,7 @@ def _settings(config: Config) -> dict[str, Any]:
 
 def all_specs(study: Study) -> Iterator[dict[str, Any]]:
     """Yield the spec of every problem and method; raises BadInput for a problem that cannot be opened."""
-    evaluator: Evaluator = instantiate(study.components["evaluator"])
+    evaluator = make_evaluator(study.components["evaluator"])
     for dataset in study.datasets.values():
         for pipeline in study.pipelines.values():
             fingerprint = evaluator.fingerprint(dataset, pipeline)
@@ -284,7 +284,7 @@ def blocks(study: Study, results: Path, specs: Sequence[dict[str, Any]] | None =
 
     specs: the study's, if they are known.
     """
-    size = instantiate(study.components["evaluator"]).seeds_per_block
+    size = make_evaluator(study.components["evaluator"]).seeds_per_block
     missing, skipped = [], 0
     for spec in all_specs(study) if specs is None else specs:
         done = seeds_done(results, spec)
@@ -316,7 +316,7 @@ def run_block(block: Block) -> BlockResult:
     """Run a block's seeds where this is called; raises BadInput where the data are others than the study's."""
     with _ONE if threading.current_thread() is not threading.main_thread() else nullcontext():
         spec, start = block.spec, clock_s()
-        evaluator: Evaluator = instantiate(spec["components"]["evaluator"])
+        evaluator = make_evaluator(spec["components"]["evaluator"])
         _check_data(spec, evaluator)
         trace: dict[str, list[Any]] = {name: [] for name in TRACE.names}
         timings: dict[str, list[Any]] = {name: [] for name in TIMINGS.names}
@@ -402,6 +402,11 @@ def _opened(block: Block, evaluator: Evaluator, seed: int) -> Iterator[Problem]:
 def _optimizer(spec: dict[str, Any], seed: int) -> Optimizer:
     settings = {name: spec[name] for name in (*SETTINGS, "censored_costs", "error_scale") if name in spec}
     return make_optimizer(spec["components"], spec["rule"], {**settings, "seed": seed})
+
+
+def make_evaluator(config: Config) -> Evaluator:
+    """Return the evaluator of this configuration; raises BadInput for a class that lacks one of its methods."""
+    return complete(instantiate(config), Evaluator)
 
 
 def make_optimizer(components: Mapping[str, Config], rule: Config, settings: Mapping[str, Any]) -> Optimizer:
