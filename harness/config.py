@@ -207,7 +207,10 @@ def users_mistakes(arguments: Sequence[str] = ()) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise (bad_input(error, arguments) or error) from None
+        mistake = bad_input(error, arguments)
+        if mistake is None:
+            raise
+        raise mistake from None
 
 
 # Targets: whatever a configuration names as `_target_` is code that will run.

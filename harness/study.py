@@ -23,6 +23,7 @@ from datasets.errors import located, place_of, traceback_of
 from harness.acquisitions.designs import Design
 from harness.compile_cache import clock_s
 from harness.component import asks_for_problem, complete
+from harness.config import users_mistakes
 from harness.cost_models import EXP_MEAN, IMPUTED, CostModel
 from harness.curves import LearningCurves
 from harness.error_scale import RAW
@@ -549,11 +550,14 @@ def run(study: Study, results_dir: str | Path = "results", executor: Executor | 
     process per core. Returns the rows of `harness.records.read_traces` that are this study's. Raises BadInput, and
     Stopped where runs are missing at the end: what is finished is kept, and the same call does the rest.
     """
+    if not isinstance(study, Study):
+        raise BadInput(f"study must be one that harness.compose(...) returns, got {study!r}")
     if not (executor is None or isinstance(executor, Executor)):
         raise BadInput(f"executor must be one such as harness.execution.serial() returns, got {executor!r}")
-    results = writable("results_dir", folder("results_dir", str(results_dir)))
-    report = run_missing(study, results, lambda: local() if executor is None else nullcontext(executor))
-    if report.failed:
-        raise Stopped(f"{len(report.failed)} blocks set aside, the first: {report.failed[0]}", report)
-    traces = read_traces(results, {spec_hash(spec) for spec in all_specs(study)})
+    results = writable("results_dir", folder("results_dir", results_dir))
+    with users_mistakes():
+        report = run_missing(study, results, lambda: local() if executor is None else nullcontext(executor))
+        if report.failed:
+            raise Stopped(f"{len(report.failed)} blocks set aside, the first: {report.failed[0]}", report)
+        traces = read_traces(results, {spec_hash(spec) for spec in all_specs(study)})
     return traces[traces["seed"].isin(list(study.seeds))].reset_index(drop=True)
