@@ -139,8 +139,11 @@ def to_method(
     changed: the groups of those that are not as in the acquisition's file, which show in the method's name.
     """
     node = cfg.acq
-    if not isinstance(node, DictConfig) or "rule" not in node:
+    if not isinstance(node, DictConfig):
         raise BadInput(f"acq must name one acquisition, for example +acq=cei, got {node!r}")
+    if not isinstance(node.get("rule"), DictConfig):
+        has = ", ".join(map(str, node)) or "nothing"
+        raise BadInput(f"the file of the acquisition needs `rule:`, with a line `_target_: my.pkg.Class`; it has {has}")
     if not isinstance(node.get("name"), str) or not node.name:
         raise BadInput("the file of the acquisition needs a line `name: ...`, by which its records are known")
     name, plain = str(node.name), _checked(node.rule, allowed)
