@@ -199,8 +199,8 @@ def read_proposals(results: Path, spec: dict[str, Any]) -> Iterator[tuple[dict[s
 
 # Records as frames: traces with the description of their block, and the optimizer's milliseconds.
 
-_TEXT = ("dataset", "pipeline", "acq", "method", "evaluator", "utility", "surrogate", "cost_model", "cost_statistic",
-         "data", "engine")  # fmt: skip
+COMPONENTS = ("evaluator", "utility", "surrogate", "cost_model", "cost_statistic")  # by which runs of a method differ
+_TEXT = ("dataset", "pipeline", "acq", "method", *COMPONENTS, "data", "engine")
 _NUMBERS = ("lam", "alpha", "tau")
 _BEFORE = {"cost_statistic": "exp_mean", "data": "", "engine": "", "plans_ahead": True}  # where a spec does not say it
 

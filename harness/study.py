@@ -37,6 +37,7 @@ from harness.optimizer import Optimizer
 from harness.problem import LATE, Evaluator, Problem
 from harness.progress import Progress
 from harness.records import (
+    COMPONENTS,
     FRONTS,
     FRONTS_SUFFIX,
     MODELS,
@@ -57,6 +58,7 @@ from harness.results_dir import (
     Checkpointed,
     check_compiled_for,
     locked,
+    method_names,
     remove_checkpoint,
     repair,
     saved_evaluations,
@@ -182,7 +184,7 @@ class Block:
 
     def row(self) -> dict[str, Any]:
         """Return the block's row in the study's plan."""
-        words = {name: self.spec[name] for name in ("dataset", "pipeline", "method")}
+        words = {name: self.spec[name] for name in ("dataset", "pipeline", "method", *COMPONENTS) if name in self.spec}
         return {**words, "folder": block_folder(Path(), self.spec).name, "seeds": sorted(self.seeds)}
 
 
@@ -475,10 +477,11 @@ def run_study(todo: list[Block], skipped: int, executor: Executor, label: str) -
     Raises Stopped when records cannot be written, or the executor has ended.
     """
     report, start, done = Report(skipped=skipped), time.monotonic(), 0
+    name_of = method_names([block.spec for block in todo])
     with Progress(len(todo), "blocks", label) as progress:
         try:
             for block, outcome in run_tasks(executor, run_block, todo, retries=RETRIES):
-                _settle(report, block, outcome)
+                _settle(report, block, outcome, name_of(block.spec))
                 done += 1
                 succeeded, workers = done - len(report.failed), max(1, worker_count(executor))
                 left = report.seconds / succeeded * (len(todo) - done) / workers if succeeded else None
@@ -490,8 +493,8 @@ def run_study(todo: list[Block], skipped: int, executor: Executor, label: str) -
     return report
 
 
-def _settle(report: Report, block: Block, outcome: Any) -> None:
-    """Store a worker's result, or note why there is none."""
+def _settle(report: Report, block: Block, outcome: Any, method: str) -> None:
+    """Store a worker's result, or note why there is none; method: its name in that note."""
     results, reason = Path(block.results), ""
     if isinstance(outcome, BlockResult):
         try:
@@ -504,7 +507,7 @@ def _settle(report: Report, block: Block, outcome: Any) -> None:
     else:
         reason = f"{type(outcome).__name__}: {' '.join(str(outcome).split())}{place_of(outcome)}"
     if reason:
-        report.failed.append(f"{block.spec['dataset']}/{block.spec['pipeline']} {block.spec['method']}: {reason}")
+        report.failed.append(f"{block.spec['dataset']}/{block.spec['pipeline']} {method}: {reason}")
         write_failed(results, block.row(), reason, traceback_of(outcome))
         return
     report.runs += len(block.seeds)
