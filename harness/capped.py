@@ -13,7 +13,7 @@ import shlex
 import string
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -298,9 +298,22 @@ def space_of(parameters: object) -> SearchSpace:
     if not isinstance(parameters, Mapping) or not parameters:
         raise BadInput("command needs parameters, for example 'parameters={x:{low:0.1,high:10,log:true}}'")
     try:
-        return SearchSpace(tuple(Parameter(str(name), **entry) for name, entry in parameters.items()))
-    except (TypeError, ValueError) as error:
+        return SearchSpace(tuple(_parameter(str(name), entry) for name, entry in parameters.items()))
+    except BadInput as error:
         raise BadInput(f"parameters: {error}") from None
+
+
+def _parameter(name: str, entry: object) -> Parameter:
+    """Return the parameter of `{low, high, log, integer}`; raises BadInput for what is none."""
+    known = {field.name: field.default is MISSING for field in fields(Parameter) if field.name != "name"}
+    allowed = ", ".join(known)
+    if not isinstance(entry, Mapping):
+        raise BadInput(f"{name} must have {allowed} in braces, such as {name}:{{low:0.1,high:10}}, got {entry!r}")
+    if unknown := [key for key in entry if key not in known]:
+        raise BadInput(f"{name} has no {unknown[0]!r}; allowed: {allowed}")
+    if missing := [key for key, needed in known.items() if needed and key not in entry]:
+        raise BadInput(f"{name} needs {' and '.join(missing)}; allowed: {allowed}")
+    return Parameter(name, **entry)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
