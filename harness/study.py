@@ -504,6 +504,8 @@ def _settle(report: Report, block: Block, outcome: Any, method: str) -> None:
             reason = str(error)
         except OSError as error:
             raise Stopped(f"cannot write records to {results}: {error.strerror}", report) from None
+    elif isinstance(outcome, BadInput):  # says itself what is wrong, and whose it is
+        reason = " ".join(str(outcome).split())
     else:
         reason = f"{type(outcome).__name__}: {' '.join(str(outcome).split())}{place_of(outcome)}"
     if reason:

@@ -183,7 +183,8 @@ def test_an_error_of_its_own_says_where_it_arose(mine: Mine, executor: str) -> N
 
 def test_too_few_scores_are_named(mine: Mine) -> None:
     done = mine("+acq=short", "results_dir=short")
-    assert done.returncode == 3 and "Short.score returned shape (3,) of float64, needed (" in done.stderr
+    assert done.returncode == 3 and "clean short: Short.score returned shape (3,) of float64, needed" in done.stderr
+    assert "optimizer.py" not in done.stderr, "it is not the project's line that is wrong"
     assert not list((mine.folder / "short").rglob("seeds-*.parquet"))
 
 
