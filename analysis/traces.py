@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeVar, no_type_check
+from typing import Any, Literal, TypeVar, get_args, no_type_check
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,7 @@ from analysis import REFERENCE
 from datasets.errors import BadInput
 from harness.compile_cache import njit
 from harness.config import CONFIGS
+from harness.errors import unknown
 from harness.records import read_traces
 
 PROBLEM = ["dataset", "pipeline"]
@@ -418,6 +419,12 @@ class Traces:
         return made
 
 
+def check_judge(judge: object) -> None:
+    """Raise BadInput unless `judge` is a `Judge`."""
+    if judge not in get_args(Judge):
+        raise unknown("judge", judge, get_args(Judge))
+
+
 def collect(
     frame: pd.DataFrame,
     wanted: Mapping[str, str] | None = None,
@@ -429,9 +436,10 @@ def collect(
     `wanted`: components whose runs to take (see `choose_components`), such as ``{"evaluator": "live"}``. `judge`: the
     error of the configurations chosen that counts, ``validation`` or ``test``. `mixed`: whether runs of different
     tables or engines are meant to stand together.
-    Raises BadInput: nothing there, a column missing, components without runs, runs mixed without saying so, a run
-    recorded twice, or a trace with steps missing.
+    Raises BadInput: another judge, nothing there, a column missing, components without runs, runs mixed without saying
+    so, a run recorded twice, or a trace with steps missing.
     """
+    check_judge(judge)
     missing = [c for c in [*RUN, *MEASURED, "predicted_cost_s", *REFERENCE, "step", "spec"] if c not in frame.columns]
     if missing:
         raise BadInput(f"the records lack the column(s) {', '.join(missing)}")

@@ -347,11 +347,14 @@ def input_columns(
     Numbers, strings and yes/no columns stay (the pipelines decide their kinds, and drop constant ones). Dates become
     days since 1970, month and weekday (and hour, if times differ); how they were written stands in the frame's
     attribute ``dates``, by column, for rows to come. Raises BadInput for a name in `drop` or `keep` that is no column,
-    where no column remains, and for numbers with another mark of decimals than `decimal`, unless they are to be kept.
+    or in both, where no column remains, and for numbers with another mark of decimals than `decimal`, unless they are
+    to be kept.
     """
     for setting, listed in (("drop", drop), ("keep", keep)):
         if unknown := [name for name in listed if name not in frame.columns]:
             raise BadInput(f"dataset.{setting}: {unknown[0]!r} is none of the inputs {', '.join(frame.columns[:12])}")
+    if both := [name for name in drop if name in keep]:
+        raise BadInput(f"dataset.drop and dataset.keep both name {both[0]!r}: leave it out of one of them")
     columns: dict[str, pd.Series] = {}
     notes: list[str] = []
     written: dict[str, str] = {}

@@ -13,7 +13,7 @@ import shlex
 import string
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,6 +23,7 @@ from jaxtyping import Float
 
 from harness.acquisitions.ei import log_ei
 from harness.cli import helped, run_cli
+from harness.component import complete
 from harness.config import chosen, compose_config
 from harness.errors import BadInput, flag, folder, listed, number, positive, whole, writable
 from harness.execution import sandbox
@@ -34,6 +35,7 @@ from harness.problem import (
     Candidates,
     ContinuousProblem,
     Evaluation,
+    Evaluator,
     Problem,
     slack_factor,
     threshold,
@@ -296,9 +298,22 @@ def space_of(parameters: object) -> SearchSpace:
     if not isinstance(parameters, Mapping) or not parameters:
         raise BadInput("command needs parameters, for example 'parameters={x:{low:0.1,high:10,log:true}}'")
     try:
-        return SearchSpace(tuple(Parameter(str(name), **entry) for name, entry in parameters.items()))
-    except (TypeError, ValueError) as error:
+        return SearchSpace(tuple(_parameter(str(name), entry) for name, entry in parameters.items()))
+    except BadInput as error:
         raise BadInput(f"parameters: {error}") from None
+
+
+def _parameter(name: str, entry: object) -> Parameter:
+    """Return the parameter of `{low, high, log, integer}`; raises BadInput for what is none."""
+    known = {field.name: field.default is MISSING for field in fields(Parameter) if field.name != "name"}
+    allowed = ", ".join(known)
+    if not isinstance(entry, Mapping):
+        raise BadInput(f"{name} must have {allowed} in braces, such as {name}:{{low:0.1,high:10}}, got {entry!r}")
+    if unknown := [key for key in entry if key not in known]:
+        raise BadInput(f"{name} has no {unknown[0]!r}; allowed: {allowed}")
+    if missing := [key for key, needed in known.items() if needed and key not in entry]:
+        raise BadInput(f"{name} needs {' and '.join(missing)}; allowed: {allowed}")
+    return Parameter(name, **entry)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -331,7 +346,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             program = ProgramProblem(name, command, space, seed, settings["kappa_max_s"])
             _report(CappedRun(name, seed, settings, what), program, results)
         return 0
-    evaluator = instantiate(cfg.evaluator)
+    evaluator = complete(instantiate(cfg.evaluator), Evaluator)
     for dataset in chosen(cfg, "dataset").values():
         for pipeline in chosen(cfg, "pipeline").values():
             what = {

@@ -3,6 +3,7 @@
 Any class with the required methods counts as a component; `complete` gives an object of it the defaults of the others.
 """
 
+import inspect
 from abc import ABC
 from collections.abc import Callable
 from functools import cache
@@ -52,10 +53,11 @@ def asks_for_problem(kind: type) -> bool:
 def complete(component: Any, base: Callable[..., T]) -> T:
     """Return `component` as a `base`: an object that only has the required methods gets the defaults of the others.
 
-    base: a subclass of `Component`.
-    Raises BadInput for one that lacks a required method.
+    base: an abstract class, such as a subclass of `Component`.
+    Raises BadInput for one that lacks a required method, or whose method takes other arguments than it is given.
     """
     own: Any = type(component)
+    _check_arguments(own, base)
     if base in own.__mro__:
         return component  # type: ignore[no-any-return]
     name, kind = own.__name__, f"{base.__module__}.{base.__name__}"
@@ -67,6 +69,22 @@ def complete(component: Any, base: Callable[..., T]) -> T:
     except TypeError:  # a class with slots, or one that is not written in Python
         raise BadInput(f"{name} has to derive from {kind}") from None
     return component  # type: ignore[no-any-return]
+
+
+@cache
+def _check_arguments(own: Any, base: Any) -> None:
+    """Raise BadInput where a required method of `base` cannot be called on an `own` with the arguments it is given."""
+    for method in sorted(getattr(base, "__abstractmethods__", ())):
+        if inspect.isfunction(found := inspect.getattr_static(own, method, None)):
+            wanted, taken = (list(inspect.signature(one).parameters) for one in (getattr(base, method), found))
+            try:
+                inspect.signature(found).bind(*wanted)
+            except TypeError:
+                kind = f"{base.__module__}.{base.__name__}"
+                raise BadInput(
+                    f"{own.__name__}.{method} must take ({', '.join(wanted)}), as {kind} has it, not "
+                    f"({', '.join(taken)})"
+                ) from None
 
 
 @cache

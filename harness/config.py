@@ -181,7 +181,12 @@ def bad_input(error: BaseException, arguments: Sequence[str] = ()) -> BadInput |
         if nested := re.search(r"Could not override '((\w+)\.[\w.]+)'", str(error)):
             if nested[2] == "hydra":
                 return BadInput(f"unknown setting {nested[1]!r}; those of Hydra itself: --hydra-help")
-            return unknown("setting", nested[1], _settings_in(nested[2], arguments))
+            if known := _settings_in(nested[2], arguments):
+                return unknown("setting", nested[1], known)
+            return BadInput(
+                f"unknown setting {nested[1]!r}: its file does not list it; where its class takes it all the same, set "
+                f"it with a plus, +{nested[1]}=..."
+            )
         return BadInput(" ".join(re.split(r"See https|full_key:", str(error))[0].split()))
     return cause
 
@@ -207,7 +212,10 @@ def users_mistakes(arguments: Sequence[str] = ()) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise (bad_input(error, arguments) or error) from None
+        mistake = bad_input(error, arguments)
+        if mistake is None:
+            raise
+        raise mistake from None
 
 
 # Targets: whatever a configuration names as `_target_` is code that will run.
@@ -326,7 +334,10 @@ def _check_file(path: Path, inside: Path, allowed: Sequence[str]) -> None:
         raise BadInput(f"{path} cannot be read: {' '.join(str(error).split())[:200]}") from None
     if aliases:
         raise BadInput(f"{path} uses aliases (*name), which can stand for any amount of data: write it out")
-    check_targets(tree, allowed)
+    try:
+        check_targets(tree, allowed)
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}") from None
     keys, group = tree if isinstance(tree, Mapping) else {}, inside.parts[0]
     if group == "executor" and trusted(str(keys.get("_target_")), allowed):
         return

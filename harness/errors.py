@@ -42,7 +42,8 @@ def number(name: str, value: object, allowed: str, low: float, high: float = mat
         or not isinstance(value, Real)
         or not (math.isfinite(value) and low <= float(value) <= high)
     ):
-        raise BadInput(f"{name} must be {allowed}, " + ("and is not set" if _is_unset(value) else f"got {value}"))
+        got = repr(value) if isinstance(value, str) else str(value)
+        raise BadInput(f"{name} must be {allowed}, " + ("and is not set" if _is_unset(value) else f"got {got}"))
     return float(value)
 
 
@@ -78,7 +79,8 @@ def folder(name: str, value: Any) -> Path:
 
     An empty name is refused: it would be the folder one is in, which is written `.`.
     """
-    text = str(value) if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else value
+    number = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    text = str(value) if number or isinstance(value, Path) else value
     if not isinstance(text, str) or not text.strip() or "\0" in text:
         got = "nothing" if _is_unset(value) else repr(value)
         raise BadInput(f"{name} must name a folder, for example {name}=results (. is the one you are in), got {got}")

@@ -26,7 +26,7 @@ from harness.component import complete
 from harness.cost_models import CostModel
 from harness.curves import CurvedProblem, LearningCurves, Paid, Rounds, log_improvement
 from harness.error_scale import RAW, check_scale, rescale
-from harness.errors import BadInput, whole
+from harness.errors import BadInput, number, whole
 from harness.problem import Curve, Evaluation, Problem
 from harness.screening import FEWEST, MANY, shortlist
 from harness.surrogates import Hyperparameters, Posterior, Surrogate
@@ -95,8 +95,8 @@ class Optimizer:
             whole("iterations", iterations, 1),
             whole("n_initial", n_initial, 1),
         )
-        if tau is not None and not (np.isfinite(tau) and tau > 0):
-            raise BadInput(f"tau must be a number of seconds > 0, or null, got {tau}")
+        if tau is not None:
+            number("tau", tau, "a number of seconds > 0, or null", math.ulp(0.0))
         self._tau = tau
         self._surrogate, self._cost_model = complete(surrogate, Surrogate), complete(cost_model, CostModel)
         self._utility, self._rule = complete(utility, Utility), complete(rule, CostRule)
@@ -143,15 +143,22 @@ class Optimizer:
     def tell(self, x: Float[np.ndarray, " d"], evaluation: Evaluation) -> None:
         """Record the evaluation of unit-cube point `x`, and with it some of its curve, if it has one.
 
-        Raises ValueError for what is no point of the cube, and for a curve where no problem was started or none asked
-        for.
+        Raises BadInput for what is no point of the cube, or no `Evaluation`, and ValueError for a curve where no
+        problem was started or none asked for.
         """
-        x = np.array(x, dtype=np.float64)
+        if not isinstance(evaluation, Evaluation):
+            raise BadInput(
+                f"tell needs an Evaluation(error, cost_s=..., test_error=..., wall_s=...), got {evaluation!r}"
+            )
+        try:
+            x = np.array(x, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise BadInput(f"the point must be an array of numbers, got {x!r}") from None
         d = self._points.shape[1] if self._n else None
         if x.ndim != 1 or (self._n and len(x) != d):
-            raise ValueError(f"the point must have the shape ({d or 'd'},), got {x.shape}")
+            raise BadInput(f"the point must have the shape ({d or 'd'},), got {x.shape}")
         if not ((x >= 0) & (x <= 1)).all():
-            raise ValueError(f"the point must lie in the unit cube (SearchSpace.to_unit maps native values), got {x}")
+            raise BadInput(f"the point must lie in the unit cube (SearchSpace.to_unit maps native values), got {x}")
         self._charged.append(evaluation.cost_s)
         if evaluation.curve is None:
             self._observe(x, evaluation.error, evaluation.cost_s, evaluation.censored)
@@ -180,11 +187,11 @@ class Optimizer:
     def ask(self, candidates: CandidatePoints) -> Proposal:
         """Choose among `candidates`, points of the unit cube.
 
-        Raises ValueError before the first `tell`, without candidates and for what are no such points; BadInput for a
+        Raises BadInput before the first `tell`, without candidates and for what are no such points; for a cost model,
         utility or rule that does not give a number to each, and for errors that the scale does not have.
         """
         if not self._n:
-            raise ValueError("tell the initial design before asking")
+            raise BadInput("tell the initial design before asking")
         _check_candidates(candidates, self._points.shape[1])
         began = clock_s()
         if not self._rule.uses_models:
@@ -199,7 +206,7 @@ class Optimizer:
         index, context, mean_log_cost = self._context(candidates, *self._asked, screen=screen)
         log_value = _one_each(self._utility, "log_value", self._utility.log_value(context), len(index))
         score = _one_each(self._rule, "score", self._rule.score(log_value, context.log_cost, context), len(index))
-        i = choose(score, log_value, context.log_cost)
+        i = choose(score, log_value, context.log_cost, rule=self._rule, utility=self._utility)
         if self._curves is not None and self._curves.stop_below is not None:
             improvement = log_ei(context.incumbent - context.mean[[i]], context.sd[[i]])[0]
             self._chosen = candidates[index[i]].copy(), float(improvement), context.incumbent
@@ -226,7 +233,7 @@ class Optimizer:
             mean=nothing, sd=nothing, log_cost=nothing, log_cost_sd=nothing, mean_log_cost=nothing,
         )  # fmt: skip
         score = _one_each(self._rule, "score", self._rule.score(nothing, nothing, context), len(candidates))
-        i, nan = choose(score, none, none), math.nan
+        i, nan = choose(score, none, none, rule=self._rule), math.nan
         return Proposal(i, nan, nan, nan, nan, None, fit_ms=0.0, propose_ms=1e3 * (clock_s() - began))
 
     def _hopeless(self, curve: Curve) -> bool:
@@ -279,7 +286,7 @@ class Optimizer:
     ) -> tuple[Indices, StepContext, Float[np.ndarray, " k"]]:
         """Return the candidates that the choice can fall on, their context, and their mean log cost."""
         posterior, C = history.posterior, C[:]  # a view of this look alone: a caller may fill the same array again
-        mean_log_cost, log_cost_sd = self._cost_model.predict(C)
+        mean_log_cost, log_cost_sd = _two(self._cost_model, "predict", self._cost_model.predict(C), len(C))
         _check_costs(self._cost_model, mean_log_cost, log_cost_sd, len(C))
         if self._curves is not None and self._curves.continues:
             mean_log_cost = self._paid.left(C, mean_log_cost, lambda points: self._cost_model.predict(points)[0])
@@ -298,7 +305,8 @@ class Optimizer:
         if screen and bounded and len(C) >= FEWEST:
             kept = shortlist(self._utility, posterior, C, log_cost, context_of, rough=len(history.y) >= MANY)
         offered = C[kept]
-        return kept, context_of(kept, *posterior.mean_sd_at(C, kept, offered), offered), mean_log_cost[kept]
+        mean, sd = _two(posterior, "mean_sd", posterior.mean_sd_at(C, kept, offered), len(kept))
+        return kept, context_of(kept, mean, sd, offered), mean_log_cost[kept]
 
     def _state(self, y: Vector, cost_s: Float[np.ndarray, " e"], history: FittedData | None) -> StepContext:
         """Return the state of the run, without candidates; cost_s: of its evaluations."""
@@ -331,21 +339,35 @@ def _one_each(source: object, method: str, values: Any, m: int) -> Any:
     raise BadInput(f"{type(source).__name__}.{method} returned {what}, needed ({m},): one {method} per candidate")
 
 
+def _two(source: object, method: str, values: Any, m: int) -> tuple[Any, Any]:
+    """Return the mean and sd that `values` are; raises BadInput naming whose they are where they are not two."""
+    try:
+        mean, sd = values
+    except (TypeError, ValueError):
+        what = f"an array of shape {values.shape}" if isinstance(values, np.ndarray) else repr(values)[:60]
+        name = f"{type(source).__name__}.{method}"
+        raise BadInput(f"{name} returned {what}, needed two arrays of shape ({m},): mean and sd") from None
+    return mean, sd
+
+
 def _check_candidates(C: Any, d: int) -> None:
+    if not isinstance(C, np.ndarray) or C.dtype.kind not in "fiub":
+        got = f"one of {C.dtype}" if isinstance(C, np.ndarray) else f"a {type(C).__name__}"
+        raise BadInput(f"candidates must be an array of numbers, np.array(...) of shape (m, {d}), got {got}")
     if len(C) == 0:
-        raise ValueError("there is no candidate to choose")
-    if np.ndim(C) != 2 or np.shape(C)[1] != d:
-        raise ValueError(f"candidates must have the shape (m, {d}), got {np.shape(C)}")
-    few = np.asarray(C[:_LOOKED_AT])
+        raise BadInput("there is no candidate to choose")
+    if C.ndim != 2 or C.shape[1] != d:
+        raise BadInput(f"candidates must have the shape (m, {d}), got {C.shape}")
+    few = C[:_LOOKED_AT]
     if not (few.min() >= 0 and few.max() <= 1):
-        raise ValueError("candidates must lie in the unit cube: SearchSpace.to_unit maps native values there")
+        raise BadInput("candidates must lie in the unit cube: SearchSpace.to_unit maps native values there")
 
 
 def _check_costs(model: CostModel, mean: np.ndarray, sd: np.ndarray, m: int) -> None:
     if not np.shape(mean) == np.shape(sd) == (m,):
         got = f"{np.shape(mean)} and {np.shape(sd)}"
-        raise ValueError(f"{type(model).__name__} must predict mean and sd of {m} log costs each, got shapes {got}")
+        raise BadInput(f"{type(model).__name__} must predict mean and sd of {m} log costs each, got shapes {got}")
     for name, values in (("mean", mean), ("sd", sd)):
         if np.isnan(values).any():
-            raise ValueError(f"{type(model).__name__}: the {name} of the log cost is NaN at candidate "
-                             f"{int(np.isnan(values).argmax())}")  # fmt: skip
+            raise BadInput(f"{type(model).__name__}: the {name} of the log cost is NaN at candidate "
+                           f"{int(np.isnan(values).argmax())}")  # fmt: skip

@@ -29,7 +29,7 @@ from jaxtyping import Float, Int
 
 from datasets.files import write_atomically
 from harness.cli import run_cli, wants_help
-from harness.errors import BadInput
+from harness.errors import BadInput, writable
 from harness.records import (
     FRONTS,
     FRONTS_SUFFIX,
@@ -341,7 +341,7 @@ def main() -> int:
         raise BadInput(f"unknown setting {min(unknown)} ({USAGE})")
     results, packed = Path(given.get("results_dir", "results")), Path(given.get("packed_dir", "runs"))
     if arguments[0] == "pack":
-        added, there = pack(results, packed)
+        added, there = pack(results, writable("packed_dir", packed))
         size = sum(file.stat().st_size for file in packed.rglob("*.parquet"))
         print(f"{added} records packed; {packed} holds {there} of these problems, {size / 1e6:.1f} MB in all")
     else:

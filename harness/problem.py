@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float, Int
 
-from harness.errors import number
+from harness.errors import BadInput, number
 from harness.space import XGBOOST_SPACE, SearchSpace
 from harness.streams import seed_sequence, stream
 
@@ -72,12 +72,17 @@ class Evaluation:
 
     def __post_init__(self) -> None:
         """Refuse what no training can have: a missing cost is an error, never 0."""
-        if not (np.isfinite(self.cost_s) and self.cost_s > 0):
-            raise ValueError(f"cost_s must be finite and positive, got {self.cost_s!r}")
+        for name in ("error", "cost_s", "test_error", "wall_s"):
+            try:
+                math.isnan(getattr(self, name))
+            except TypeError:
+                raise BadInput(f"{name} must be a number, got {getattr(self, name)!r}") from None
+        if not (math.isfinite(self.cost_s) and self.cost_s > 0):
+            raise BadInput(f"cost_s must be finite and positive, got {self.cost_s!r}")
         if self.status not in STATUSES:
-            raise ValueError(f"status must be one of {', '.join(STATUSES)}, got {self.status!r}")
-        if self.status == OK and not np.isfinite(self.error):
-            raise ValueError(f"an evaluation with status 'ok' needs a finite error, got {self.error!r}")
+            raise BadInput(f"status must be one of {', '.join(STATUSES)}, got {self.status!r}")
+        if self.status == OK and not math.isfinite(self.error):
+            raise BadInput(f"an evaluation with status 'ok' needs a finite error, got {self.error!r}")
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 
 from datasets.files import write_atomically
 from harness.config import targets_in
-from harness.errors import BadInput
+from harness.errors import BadInput, folder
 from harness.sealed import (
     MODELS_SUFFIX,
     RECORDED_AS,
@@ -199,8 +199,8 @@ def read_proposals(results: Path, spec: dict[str, Any]) -> Iterator[tuple[dict[s
 
 # Records as frames: traces with the description of their block, and the optimizer's milliseconds.
 
-_TEXT = ("dataset", "pipeline", "acq", "method", "evaluator", "utility", "surrogate", "cost_model", "cost_statistic",
-         "data", "engine")  # fmt: skip
+COMPONENTS = ("evaluator", "utility", "surrogate", "cost_model", "cost_statistic")  # by which runs of a method differ
+_TEXT = ("dataset", "pipeline", "acq", "method", *COMPONENTS, "data", "engine")
 _NUMBERS = ("lam", "alpha", "tau")
 _BEFORE = {"cost_statistic": "exp_mean", "data": "", "engine": "", "plans_ahead": True}  # where a spec does not say it
 
@@ -231,7 +231,8 @@ def read_traces(
         pa.schema([schema.field(name) for name in names])
         for schema, names in ((TRACE, columns), (MODELS, ("seed", "step", *of_models)))
     )
-    paths = [p for p in trace_files(Path(results_dir)) if only is None or p.parent.name.rpartition("-")[2] in only]
+    results = folder("results_dir", results_dir)
+    paths = [p for p in trace_files(results) if only is None or p.parent.name.rpartition("-")[2] in only]
 
     def read(path: Path) -> tuple[dict[str, Any], pa.Table]:
         header, part = read_block(path, wanted)
@@ -247,7 +248,7 @@ def read_traces(
             hashes.append(path.parent.name.rpartition("-")[2])
             parts.append(part)
     if not parts:
-        raise BadInput(f"no records in {results_dir}: run `python -m harness` first, or give results_dir=...")
+        raise BadInput(f"no records in {results}: run `python -m harness` first, or give results_dir=...")
     frame, rows = pa.concat_tables(parts).to_pandas(), np.repeat(np.arange(len(parts)), [len(part) for part in parts])
     for name in _TEXT:
         frame[name] = pd.Categorical([str(spec[name]) for spec in headers]).take(rows)

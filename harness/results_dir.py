@@ -13,7 +13,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -23,7 +23,7 @@ from datasets.files import write_atomically
 from harness.errors import BadInput
 from harness.problem import Curve, Evaluation, Problem, Stop, WrappedProblem
 from harness.progress import duration
-from harness.records import TARGET, checked_header, front_files, libraries, trace_files
+from harness.records import COMPONENTS, TARGET, checked_header, front_files, libraries, trace_files
 from harness.sealed import DamagedRecord, set_aside, spec_hash
 
 FOLDER, PLAN, FAILED, LOCK = ".study", "plan.json", "failed.json", "lock"
@@ -136,6 +136,19 @@ def read_plan(results: Path) -> dict[str, Any]:
 def read_failed(results: Path) -> list[dict[str, Any]]:
     """Return the blocks that were set aside, each with its reason."""
     return [row for row in _rows(_read(results / FOLDER / FAILED)) if "reason" in row]
+
+
+def method_names(rows: Sequence[Mapping[str, Any]]) -> Callable[[Mapping[str, Any]], str]:
+    """Return what names the method of a spec, or of a row of blocks: with the components in which `rows` differ.
+
+    Rows of plans from before components were noted there do not tell.
+    """
+    differ = [name for name in COMPONENTS if len({str(row[name]) for row in rows if name in row}) > 1]
+
+    def name_of(row: Mapping[str, Any]) -> str:
+        return " ".join([str(row["method"]), *(f"{name}={row[name]}" for name in differ if name in row)])
+
+    return name_of
 
 
 def key(row: dict[str, Any]) -> tuple[str, str]:

@@ -41,6 +41,13 @@ from harness.study import OPTIONAL, Method, Study, make_optimizer
 # does those that it takes; all are made once before anything runs.
 
 
+def _no_bare_seed(given: Any) -> Any:
+    """Return what is given for seeds; raises BadInput for a number, which may be meant as a seed or as how many."""
+    if type(given) is int:
+        raise BadInput(f"seeds must be a list, 'seeds=[{given}]' for that seed, 'seeds=[0,1,2]' for three; got {given}")
+    return given
+
+
 class Settings(BaseModel):
     """The plain settings of configs/config.yaml that a study takes; `description` is what an error line says."""
 
@@ -48,7 +55,7 @@ class Settings(BaseModel):
 
     seeds: Annotated[
         list[Annotated[int, Field(ge=0, le=LARGEST_SEED)]],
-        BeforeValidator(lambda given: [given] if type(given) is int else given),
+        BeforeValidator(_no_bare_seed),
         Field(min_length=1, description=f"a list of whole numbers from 0 to {LARGEST_SEED}, for example 'seeds=[0,1]'"),
     ]
     iterations: Annotated[int, Field(ge=1, description="a whole number >= 1")]
@@ -139,8 +146,11 @@ def to_method(
     changed: the groups of those that are not as in the acquisition's file, which show in the method's name.
     """
     node = cfg.acq
-    if not isinstance(node, DictConfig) or "rule" not in node:
+    if not isinstance(node, DictConfig):
         raise BadInput(f"acq must name one acquisition, for example +acq=cei, got {node!r}")
+    if not isinstance(node.get("rule"), DictConfig):
+        has = ", ".join(map(str, node)) or "nothing"
+        raise BadInput(f"the file of the acquisition needs `rule:`, with a line `_target_: my.pkg.Class`; it has {has}")
     if not isinstance(node.get("name"), str) or not node.name:
         raise BadInput("the file of the acquisition needs a line `name: ...`, by which its records are known")
     name, plain = str(node.name), _checked(node.rule, allowed)

@@ -7,14 +7,19 @@ round trip native -> unit -> native exactly. Source: Guinet et al. 2020 (analysi
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
+from harness.errors import BadInput, number, whole
+
+_LARGEST = float(np.finfo(np.float32).max)
+
 
 @dataclass(frozen=True)
 class Parameter:
-    """One hyperparameter: range [low, high], ``log`` or ``linear`` scale, integer or real."""
+    """One hyperparameter: range [low, high], ``log`` or ``linear`` scale, integer or real; raises BadInput for none."""
 
     name: str
     low: float
@@ -23,13 +28,22 @@ class Parameter:
     integer: bool = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise BadInput(f"a parameter needs a name, a text that is not empty, got {self.name!r}")
+        for end in ("low", "high"):
+            number(
+                f"{self.name}: {end}", getattr(self, end), "a number, finite in single precision", -_LARGEST, _LARGEST
+            )
+        ends = f"{self.name}: [{self.low}, {self.high}]"
         if not self.low < self.high or (self.log and self.low <= 0):
-            raise ValueError(f"{self.name}: [{self.low}, {self.high}] is no range on this scale")
+            raise BadInput(f"{ends} is no range on this scale")
+        if self.integer and not (float(self.low).is_integer() and float(self.high).is_integer()):
+            raise BadInput(f"{ends} must begin and end with whole numbers, as the parameter has no others")
 
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """A box of parameters and its map to the unit cube; raises ValueError for none, or two of one name.
+    """A box of parameters and its map to the unit cube; raises BadInput for none, or two of one name.
 
     u = (s(x) - s(low)) / (s(high) - s(low)) with s = log or identity, per dimension.
     """
@@ -37,8 +51,14 @@ class SearchSpace:
     parameters: tuple[Parameter, ...]
 
     def __post_init__(self) -> None:
+        given = self.parameters
+        if not isinstance(given, tuple | list) or not all(isinstance(one, Parameter) for one in given):
+            raise BadInput(
+                f"a space is made of a tuple of parameters, SearchSpace((Parameter(...), ...)), got {given!r}"
+            )
+        object.__setattr__(self, "parameters", tuple(given))
         if not self.parameters or len(set(self.names)) < len(self.parameters):
-            raise ValueError(f"a space needs parameters of different names, got {', '.join(self.names) or 'none'}")
+            raise BadInput(f"a space needs parameters of different names, got {', '.join(self.names) or 'none'}")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -49,25 +69,28 @@ class SearchSpace:
         return len(self.parameters)
 
     def to_unit(self, x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
-        """Map native values to the unit cube; raises ValueError for values outside the box."""
-        x = np.asarray(x, dtype=np.float64)
+        """Map native values to the unit cube; raises BadInput for values outside the box."""
+        x = self._columns(x)
         unit = np.empty_like(x)
         for j, p in enumerate(self.parameters):
             low, high = np.float32(p.low), np.float32(p.high)
             inside = (x[:, j] >= low) & (x[:, j] <= high)
             if not inside.all():
                 bad = x[:, j][~inside][0]
-                raise ValueError(f"{p.name} = {bad:g} is outside [{p.low:g}, {p.high:g}]")
+                raise BadInput(f"{p.name} = {bad:g} is outside [{p.low:g}, {p.high:g}]")
             unit[:, j] = _rescale(x[:, j], p)
         return np.clip(unit, 0.0, 1.0)
 
     def from_unit(self, unit: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
-        """Map the unit cube to native values, integers rounded and reals rounded to float32."""
+        """Map the unit cube to native values, integers rounded and reals rounded to float32.
+
+        Raises BadInput for points outside it.
+        """
         from harness.normal import exp  # compiled: not where a space is only looked at
 
-        unit = np.asarray(unit, dtype=np.float64)
+        unit = self._columns(unit)
         if not ((unit >= 0) & (unit <= 1)).all():
-            raise ValueError("unit-cube points must lie in [0, 1]")
+            raise BadInput("unit-cube points must lie in [0, 1]")
         x = np.empty_like(unit)
         for j, p in enumerate(self.parameters):
             a, b = (math.log(p.low), math.log(p.high)) if p.log else (p.low, p.high)
@@ -76,6 +99,14 @@ class SearchSpace:
             value = np.clip(np.rint(value) if p.integer else value, p.low, p.high)
             x[:, j] = value.astype(np.float32)
         return x
+
+    def _columns(self, points: Any) -> Float[np.ndarray, "n d"]:
+        """Return the points as float64; raises BadInput unless each has a value for each parameter."""
+        points = np.asarray(points, dtype=np.float64)
+        if points.ndim != 2 or points.shape[1] != len(self):
+            columns = f"columns for {', '.join(self.names)}"
+            raise BadInput(f"points must have the shape (n, {len(self)}), with {columns}; got {points.shape}")
+        return points
 
     def snap(self, unit: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
         """Move unit-cube points onto points that a native configuration can represent."""
@@ -87,7 +118,11 @@ class SearchSpace:
 
 
 def sobol(d: int, n: int, seed: int | np.random.SeedSequence, start: int = 0) -> Float[np.ndarray, "n d"]:
-    """Return points start .. start+n-1 of the scrambled Sobol sequence of `seed` in d dimensions, in [0, 1)."""
+    """Return points start .. start+n-1 of the scrambled Sobol sequence of `seed` in d dimensions, in [0, 1).
+
+    Raises BadInput for n < 1, or a start below 0.
+    """
+    n, start = whole("n", n, 1), whole("start", start, 0)
     from scipy.stats import qmc  # takes most of a second to import, and replay needs no new points
 
     engine = qmc.Sobol(d, scramble=True, rng=np.random.Generator(np.random.PCG64(seed)))

@@ -7,7 +7,7 @@ timings say.
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from harness.cli import run_cli, wants_help
 from harness.errors import BadInput
 from harness.progress import duration
 from harness.records import TIMINGS_SUFFIX, OtherSchema, checked_header, trace_files
-from harness.results_dir import FOLDER, is_locked, key, read_failed, read_plan
+from harness.results_dir import FOLDER, is_locked, key, method_names, read_failed, read_plan
 
 USAGE = "python -m harness.status [results_dir=results] [--json]"
 AXES = ("method", "dataset")
@@ -70,34 +70,45 @@ def read_status(results: Path) -> Status:
         raise BadInput(f"no study in {results}: run `python -m harness` first, or give results_dir=...")
     plan = read_plan(results)
     status = Status(str(results), is_locked(results), plan["workers"])
-    done = _count_done(status, results)
+    headers = _read_headers(status, results)
+    name_of = method_names([*(header["spec"] for header in headers.values()), *plan["blocks"]])
+    done = _count_done(status, headers, name_of)
     failed = {key(row): row for row in read_failed(results)}
     for row in plan["blocks"]:
         seeds = [seed for seed in row["seeds"] if (row["dataset"], row["pipeline"], row["folder"], seed) not in done]
+        words = {**row, "method": name_of(row)}
         if seeds and key(row) in failed:
-            status.add(row, failed=len(seeds))
-            status.failed.append(failed[key(row)])
+            status.add(words, failed=len(seeds))
+            status.failed.append({**failed[key(row)], "method": words["method"]})
         elif seeds:
-            status.add(row, missing=len(seeds))
+            status.add(words, missing=len(seeds))
     status.seconds_left = _seconds_left(status)
     return status
 
 
-def _count_done(status: Status, results: Path) -> set[tuple[str, str, str, int]]:
-    done: set[tuple[str, str, str, int]] = set()
+def _read_headers(status: Status, results: Path) -> dict[Path, dict[str, Any]]:
+    """Return the headers of the traces in `results`; those that are damaged are noted."""
+    headers = {}
     for path in trace_files(results):
         try:
-            header = checked_header(path, path.read_bytes())
+            headers[path] = checked_header(path, path.read_bytes())
         except OtherSchema:
             raise
         except (BadInput, OSError) as error:
             status.damaged.append(str(error))
-            continue
+    return headers
+
+
+def _count_done(
+    status: Status, headers: Mapping[Path, dict[str, Any]], name_of: Callable[[Mapping[str, Any]], str]
+) -> set[tuple[str, str, str, int]]:
+    done: set[tuple[str, str, str, int]] = set()
+    for path, header in headers.items():
         spec = header["spec"]
         runs = {(spec["dataset"], spec["pipeline"], path.parent.name, seed) for seed in header["seeds"]}
         seconds = _seconds(path)
         known = {} if seconds is None else {"seconds": seconds, "timed": len(runs)}
-        status.add(spec, done=len(runs - done), **known)
+        status.add({**spec, "method": name_of(spec)}, done=len(runs - done), **known)
         done |= runs
     return done
 

@@ -23,6 +23,7 @@ from datasets.errors import located, place_of, traceback_of
 from harness.acquisitions.designs import Design
 from harness.compile_cache import clock_s
 from harness.component import asks_for_problem, complete
+from harness.config import users_mistakes
 from harness.cost_models import EXP_MEAN, IMPUTED, CostModel
 from harness.curves import LearningCurves
 from harness.error_scale import RAW
@@ -36,6 +37,7 @@ from harness.optimizer import Optimizer
 from harness.problem import LATE, Evaluator, Problem
 from harness.progress import Progress
 from harness.records import (
+    COMPONENTS,
     FRONTS,
     FRONTS_SUFFIX,
     MODELS,
@@ -56,6 +58,7 @@ from harness.results_dir import (
     Checkpointed,
     check_compiled_for,
     locked,
+    method_names,
     remove_checkpoint,
     repair,
     saved_evaluations,
@@ -181,7 +184,7 @@ class Block:
 
     def row(self) -> dict[str, Any]:
         """Return the block's row in the study's plan."""
-        words = {name: self.spec[name] for name in ("dataset", "pipeline", "method")}
+        words = {name: self.spec[name] for name in ("dataset", "pipeline", "method", *COMPONENTS) if name in self.spec}
         return {**words, "folder": block_folder(Path(), self.spec).name, "seeds": sorted(self.seeds)}
 
 
@@ -242,7 +245,7 @@ def _settings(config: Config) -> dict[str, Any]:
 
 def all_specs(study: Study) -> Iterator[dict[str, Any]]:
     """Yield the spec of every problem and method; raises BadInput for a problem that cannot be opened."""
-    evaluator: Evaluator = instantiate(study.components["evaluator"])
+    evaluator = make_evaluator(study.components["evaluator"])
     for dataset in study.datasets.values():
         for pipeline in study.pipelines.values():
             fingerprint = evaluator.fingerprint(dataset, pipeline)
@@ -284,7 +287,7 @@ def blocks(study: Study, results: Path, specs: Sequence[dict[str, Any]] | None =
 
     specs: the study's, if they are known.
     """
-    size = instantiate(study.components["evaluator"]).seeds_per_block
+    size = make_evaluator(study.components["evaluator"]).seeds_per_block
     missing, skipped = [], 0
     for spec in all_specs(study) if specs is None else specs:
         done = seeds_done(results, spec)
@@ -316,7 +319,7 @@ def run_block(block: Block) -> BlockResult:
     """Run a block's seeds where this is called; raises BadInput where the data are others than the study's."""
     with _ONE if threading.current_thread() is not threading.main_thread() else nullcontext():
         spec, start = block.spec, clock_s()
-        evaluator: Evaluator = instantiate(spec["components"]["evaluator"])
+        evaluator = make_evaluator(spec["components"]["evaluator"])
         _check_data(spec, evaluator)
         trace: dict[str, list[Any]] = {name: [] for name in TRACE.names}
         timings: dict[str, list[Any]] = {name: [] for name in TIMINGS.names}
@@ -404,6 +407,11 @@ def _optimizer(spec: dict[str, Any], seed: int) -> Optimizer:
     return make_optimizer(spec["components"], spec["rule"], {**settings, "seed": seed})
 
 
+def make_evaluator(config: Config) -> Evaluator:
+    """Return the evaluator of this configuration; raises BadInput for a class that lacks one of its methods."""
+    return complete(instantiate(config), Evaluator)
+
+
 def make_optimizer(components: Mapping[str, Config], rule: Config, settings: Mapping[str, Any]) -> Optimizer:
     """Return a new optimizer of these components; raises BadInput for what is wrong in any of them."""
     surrogate, cost_model, utility = (instantiate(components[name]) for name in ("surrogate", "cost_model", "utility"))
@@ -469,10 +477,11 @@ def run_study(todo: list[Block], skipped: int, executor: Executor, label: str) -
     Raises Stopped when records cannot be written, or the executor has ended.
     """
     report, start, done = Report(skipped=skipped), time.monotonic(), 0
+    name_of = method_names([block.spec for block in todo])
     with Progress(len(todo), "blocks", label) as progress:
         try:
             for block, outcome in run_tasks(executor, run_block, todo, retries=RETRIES):
-                _settle(report, block, outcome)
+                _settle(report, block, outcome, name_of(block.spec))
                 done += 1
                 succeeded, workers = done - len(report.failed), max(1, worker_count(executor))
                 left = report.seconds / succeeded * (len(todo) - done) / workers if succeeded else None
@@ -484,8 +493,8 @@ def run_study(todo: list[Block], skipped: int, executor: Executor, label: str) -
     return report
 
 
-def _settle(report: Report, block: Block, outcome: Any) -> None:
-    """Store a worker's result, or note why there is none."""
+def _settle(report: Report, block: Block, outcome: Any, method: str) -> None:
+    """Store a worker's result, or note why there is none; method: its name in that note."""
     results, reason = Path(block.results), ""
     if isinstance(outcome, BlockResult):
         try:
@@ -495,10 +504,12 @@ def _settle(report: Report, block: Block, outcome: Any) -> None:
             reason = str(error)
         except OSError as error:
             raise Stopped(f"cannot write records to {results}: {error.strerror}", report) from None
+    elif isinstance(outcome, BadInput):  # says itself what is wrong, and whose it is
+        reason = " ".join(str(outcome).split())
     else:
         reason = f"{type(outcome).__name__}: {' '.join(str(outcome).split())}{place_of(outcome)}"
     if reason:
-        report.failed.append(f"{block.spec['dataset']}/{block.spec['pipeline']} {block.spec['method']}: {reason}")
+        report.failed.append(f"{block.spec['dataset']}/{block.spec['pipeline']} {method}: {reason}")
         write_failed(results, block.row(), reason, traceback_of(outcome))
         return
     report.runs += len(block.seeds)
@@ -544,11 +555,14 @@ def run(study: Study, results_dir: str | Path = "results", executor: Executor | 
     process per core. Returns the rows of `harness.records.read_traces` that are this study's. Raises BadInput, and
     Stopped where runs are missing at the end: what is finished is kept, and the same call does the rest.
     """
+    if not isinstance(study, Study):
+        raise BadInput(f"study must be one that harness.compose(...) returns, got {study!r}")
     if not (executor is None or isinstance(executor, Executor)):
         raise BadInput(f"executor must be one such as harness.execution.serial() returns, got {executor!r}")
-    results = writable("results_dir", folder("results_dir", str(results_dir)))
-    report = run_missing(study, results, lambda: local() if executor is None else nullcontext(executor))
-    if report.failed:
-        raise Stopped(f"{len(report.failed)} blocks set aside, the first: {report.failed[0]}", report)
-    traces = read_traces(results, {spec_hash(spec) for spec in all_specs(study)})
+    results = writable("results_dir", folder("results_dir", results_dir))
+    with users_mistakes():
+        report = run_missing(study, results, lambda: local() if executor is None else nullcontext(executor))
+        if report.failed:
+            raise Stopped(f"{len(report.failed)} blocks set aside, the first: {report.failed[0]}", report)
+        traces = read_traces(results, {spec_hash(spec) for spec in all_specs(study)})
     return traces[traces["seed"].isin(list(study.seeds))].reset_index(drop=True)

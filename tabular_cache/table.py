@@ -289,6 +289,8 @@ def _manifests(folder: Path, mtimes_ns: tuple[int, ...]) -> tuple[dict[str, Any]
 
 def table_entry(problem: str, folder: Path = TABLES) -> dict[str, Any]:
     """Return the manifest's entry of a problem; raises BadInput naming it when there is none, or a wrong one."""
+    if not all(problem.partition("/")):
+        raise BadInput(f"a problem is DATASET/PIPELINE, such as abalone/clean, got {problem!r}")
     files = (folder / "manifest.json", folder / PARTS)
     base, manifest = _manifests(folder, tuple(path.stat().st_mtime_ns if path.exists() else 0 for path in files))
     if problem not in manifest["tables"]:

@@ -3,6 +3,7 @@
 import contextlib
 import inspect
 import re
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,7 @@ def test_both_ways_say_the_same_of_a_mistake(settings: list[str], tmp_path: Path
         (["executor.n_jobs=2"], "executor is no part of a study"),
         (["-m", "+acq=ei"], "-m is for the command line alone"),
         ([["+acq=ei"]], "settings are strings"),
+        (["+acq=ei", "seeds=3"], r"seeds must be a list, 'seeds=\[3\]' for that seed, 'seeds=\[0,1,2\]' for three"),
     ],
 )
 def test_settings_of_the_run_are_refused(settings: list[Any], message: str) -> None:
@@ -132,6 +134,38 @@ def test_runs_that_fail_are_named(tmp_path: Path) -> None:
     assert len(harness.run(study, tmp_path, serial())) == 14, "the same call does the rest"
     with pytest.raises(harness.BadInput, match=r"executor must be one such as harness.execution.serial"):
         inspect.unwrap(harness.run)(study, tmp_path, "serial")  # as without the checks of types that tests make
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["dataset.task=classify"], "dataset.task must be one of auto, regression, classification, got 'classify'"),
+        (["dataset.sep=x"], "has one column only with this separator"),
+        (["dataset.drop=[zzz]"], "dataset.drop: 'zzz' is none of the inputs a, b"),
+        (["evaluator.time_limit_s=-1"], "evaluator.time_limit_s must be seconds > 0 or null, got -1"),
+        (["evaluator.time_limit_s=nan"], "evaluator.time_limit_s must be seconds > 0 or null, got nan"),
+        (["evaluator.memory_limit_mb=0"], "evaluator.memory_limit_mb must be megabytes > 0 or null, got 0"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_as_on_the_command_line(
+    settings: list[str], message: str, tmp_path: Path
+) -> None:
+    pd.DataFrame(np.random.default_rng(0).random((30, 3)), columns=["a", "b", "y"]).to_csv(
+        tmp_path / "my.csv", index=False
+    )
+    own = ["dataset=csv", f"dataset.path={tmp_path}/my.csv", "dataset.target=y", "+acq=ei", "iterations=7"]
+    with pytest.raises(harness.BadInput, match=f"^[^\n]*{message}"):
+        harness.run(harness.compose(*own, *settings), tmp_path / "results", serial())
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda: inspect.unwrap(harness.run)("+acq=ei"), r"study must be one that harness.compose\(...\) returns, got"),
+    (lambda: inspect.unwrap(harness.read)(None), "results_dir must name a folder, .* got nothing"),
+])  # fmt: skip
+def test_arguments_of_another_kind_are_refused(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(harness.BadInput, match=message):
+        call()
 
 
 def test_features_of_another_space_name_the_remedy() -> None:

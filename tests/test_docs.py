@@ -71,8 +71,29 @@ def test_the_lines_for_capped_runs_find_the_shortest() -> None:
     assert names["asked"].cap_s < 60.0, "later runs are stopped at the slack"
 
 
+EXTENDING = (ROOT / "harness/EXTENDING.md").read_text()
+
+
 def test_the_rule_on_the_page_on_extending_is_that_of_the_tutorial() -> None:
-    assert only_python("harness/EXTENDING.md").strip() in TUTORIAL
+    assert re.findall(r"```python\n(.*?)```", EXTENDING, re.DOTALL)[0].strip() in TUTORIAL
+
+
+def test_the_evaluator_on_the_page_on_extending_runs(
+    tmp_path: Path, command_line: CommandLines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    section = EXTENDING.partition("## An evaluator\n")[2].partition("\n## ")[0]
+    ((module,), (config,)) = (re.findall(rf"```{kind}\n(.*?)```", section, re.DOTALL) for kind in ("python", "yaml"))
+    (tmp_path / "my_evaluators.py").write_text(module)
+    (tmp_path / "conf/evaluator").mkdir(parents=True)
+    (tmp_path / "conf/evaluator/formulas.yaml").write_text(config)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    own = ["hydra.searchpath=[file://conf]", "allow_targets=[my_evaluators]", "evaluator=formulas", "executor=serial"]
+    small = ["+acq=ei", "dataset=[abalone]", "pipeline=[clean]", "seeds=[0]", "iterations=8"]
+    done = command_line("harness", *own, *small, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    traces = read(tmp_path / "results")
+    assert set(traces["evaluator"]) == {"formulas"} and (traces["cost_s"] > 0).all()
+    np.testing.assert_allclose(traces["cost_s"], 1e-3 * traces["n_estimators"] * traces["max_depth"])
 
 
 def test_rules_that_the_first_page_names_are_there() -> None:

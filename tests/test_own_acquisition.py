@@ -48,6 +48,7 @@ FILES = {
     "broken": "name: broken\nrule:\n  _target_: mine.rules.Broken\n",
     "short": "name: short\nrule:\n  _target_: mine.rules.Short\n",
     "gone": "name: gone\nrule:\n  _target_: mine.nowhere.Rule\n",
+    "typo": "name: typo\nrulee:\n  _target_: mine.rules.Priced\n",
 }
 MEAN = """
 import numpy as np
@@ -161,10 +162,11 @@ def mine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mine]:
 
 
 def test_its_parameters_are_part_of_its_name(mine: Mine) -> None:
-    for more in (["+acq=priced"], ["+acq=priced", "acq.rule.k=0.30000001"], ["+acq=plain"]):
+    settings = (["+acq=priced"], ["+acq=priced", "acq.rule.k=0.30000001"], ["+acq=plain"])
+    for more in (*settings, ["+acq=plain", "+acq.rule.k=0.7"]):
         done = mine(*more, "results_dir=named")
         assert done.returncode == 0, done.stderr
-    methods = {"priced(k=0.5,mode=x)", "priced(k=0.30000001,mode=x)", "plain"}
+    methods = {"priced(k=0.5,mode=x)", "priced(k=0.30000001,mode=x)", "plain", "plain(k=0.7)"}
     assert set(read_traces(mine.folder / "named")["method"]) == methods
 
 
@@ -181,19 +183,25 @@ def test_an_error_of_its_own_says_where_it_arose(mine: Mine, executor: str) -> N
 
 def test_too_few_scores_are_named(mine: Mine) -> None:
     done = mine("+acq=short", "results_dir=short")
-    assert done.returncode == 3 and "Short.score returned shape (3,) of float64, needed (" in done.stderr
+    assert done.returncode == 3 and "clean short: Short.score returned shape (3,) of float64, needed" in done.stderr
+    assert "optimizer.py" not in done.stderr, "it is not the project's line that is wrong"
     assert not list((mine.folder / "short").rglob("seeds-*.parquet"))
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
+    ("settings", "message"),
     [
-        ("nope", f"unknown acq 'nope'; allowed: {', '.join(sorted({*options('acq'), *FILES}))}"),
-        ("gone", "_target_ mine.nowhere.Rule cannot be loaded: No module named 'mine.nowhere'"),
+        (
+            "+acq=typo",
+            "the file of the acquisition needs `rule:`, with a line `_target_: my.pkg.Class`; it has name, rulee",
+        ),
+        ("+acq=plain acq.rule.k=0.3", "unknown setting 'acq.rule.k': its file does not list it; where its class takes"),
+        ("+acq=nope", f"unknown acq 'nope'; allowed: {', '.join(sorted({*options('acq'), *FILES}))}"),
+        ("+acq=gone", "_target_ mine.nowhere.Rule cannot be loaded: No module named 'mine.nowhere'"),
     ],
 )
-def test_a_missing_one_is_named(mine: Mine, name: str, message: str) -> None:
-    done = mine(f"+acq={name}", "results_dir=refused")
+def test_a_missing_one_is_named(mine: Mine, settings: str, message: str) -> None:
+    done = mine(*settings.split(), "results_dir=refused")
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
     assert message in done.stderr and not (mine.folder / "refused").exists()
 

@@ -30,7 +30,7 @@ from analysis.selection import (
     sentence_on_sparse_methods,
 )
 from analysis.statistics import Estimate, mean, median
-from analysis.traces import CELL, EI, STUDY_ITERATIONS, Judge, Traces, collect, ordered
+from analysis.traces import CELL, EI, STUDY_ITERATIONS, Judge, Traces, check_judge, collect, ordered
 from analysis.tradeoffs import Relative, finals, relative_to_ei
 from datasets.errors import BadInput
 
@@ -57,6 +57,10 @@ class Evidence:
     judge: Judge = "validation"
     mixed: bool = False
     collected: Traces | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown judge here: where claims are examined, BadInput makes them undecided."""
+        check_judge(self.judge)
 
     @cached_property
     def traces(self) -> Traces:

@@ -16,6 +16,7 @@ from harness.arrays import CandidatePoints, MeanSd, PerCandidate, Points, Vector
 from harness.compile_cache import njit
 from harness.component import Component
 from harness.cost_models import CostModel
+from harness.errors import BadInput
 from harness.streams import stream
 from harness.surrogates import Posterior, Surrogate
 
@@ -151,18 +152,32 @@ class Utility(Component):
         """Raise BadInput, in one line that says which and why, for components that make no sense with it."""
 
 
-def choose(score: PerCandidate, log_value: PerCandidate, log_cost: PerCandidate) -> int:
+def choose(
+    score: PerCandidate,
+    log_value: PerCandidate,
+    log_cost: PerCandidate,
+    *,
+    rule: CostRule | None = None,
+    utility: Utility | None = None,
+) -> int:
     """Return the index of the highest score; ties go to the lower cost, the higher value, the lower index.
 
-    Raises ValueError for no candidates and for NaN, naming the array and the row.
+    Raises BadInput for no candidates and for NaN, naming the array, the row and, if they are given, the rule or the
+    utility that returned it.
     """
     if len(score) == 0:
-        raise ValueError("there is no candidate to choose")
+        raise BadInput("there is no candidate to choose")
     best = _best(score, log_value, log_cost)
     if best < 0:
-        for name, values in (("log_cost", log_cost), ("log_value", log_value), ("score", score)):  # made in this order
+        made = (
+            (None, "log_cost", log_cost),
+            (utility, "log_value", log_value),
+            (rule, "score", score),
+        )  # in this order
+        for source, name, values in made:
             if np.isnan(values).any():
-                raise ValueError(f"{name} is NaN at candidate {int(np.isnan(values).argmax())}")
+                whose = "" if source is None else f"{type(source).__name__}."
+                raise BadInput(f"{whose}{name} is NaN at candidate {int(np.isnan(values).argmax())}")
     return int(best)
 
 

@@ -33,7 +33,9 @@ class Earlier:
 
     @classmethod
     def of(cls, study: Study) -> "Earlier":
-        """Return a study's trials as they are now; raises BadInput for one of several objectives."""
+        """Return a study's trials as they are now; raises BadInput for what is no study, or has several objectives."""
+        if not isinstance(study, Study):
+            raise BadInput(f"earlier must be a list of Optuna studies, [study, ...], got {study!r} in it")
         if len(study.directions) > 1:
             raise BadInput(f"earlier studies must have one value each, {study.study_name} has {len(study.directions)}")
         trials = study.get_trials(states=(TrialState.COMPLETE,))

@@ -26,7 +26,7 @@ from harness.acquisitions import CostRule, Utility
 from harness.component import complete
 from harness.cost_models import CostModel
 from harness.error_scale import RAW
-from harness.errors import BadInput, positive, whole
+from harness.errors import BadInput, listed, positive, unknown, whole
 from harness.interop import components
 from harness.interop.earlier import Earlier, EarlierStudies
 from harness.interop.encoding import Distributions, Encoding, covering, within
@@ -65,7 +65,8 @@ class CostAwareSampler(BaseSampler):
     Failed trials count as the worst value so far, at their cost; one without a cost is left out. Pruned ones count
     with their last intermediate value, and their cost is a lower bound of what the whole training would cost. Running
     ones count as the median value so far (a constant liar), so that workers spread out. Raises BadInput, a ValueError,
-    for several objectives, for constraints, and for a cost that is missing or not positive.
+    for several objectives, for constraints, for a cost that is missing or not positive, and for a cost feature that no
+    trial has, unless trials differ in their parameters: then one to come may have it.
     Source of the liar: Ginsbourger, Le Riche and Carraro 2010, "Kriging is well-suited to parallelize optimization".
     """
 
@@ -98,14 +99,14 @@ class CostAwareSampler(BaseSampler):
             components.made(components.read("utility", utility), {}) if isinstance(utility, str) else utility
         )
         self._surrogate, self._cost_model = surrogate, cost_model
-        self._cost_features = None if cost_features is None else tuple(cost_features)
+        self._cost_features = None if cost_features is None else _different_names("cost_features", cost_features)
         self._cost = cost
         self._n_startup = whole("n_startup_trials", n_startup_trials, 1)
         self._n_trials = None if n_trials is None else whole("n_trials", n_trials, 1)
         self._tau = None if tau is None else positive("tau", tau)
         self._n_candidates = whole("n_candidates", n_candidates, 8)
         self._seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else whole("seed", seed, 0)
-        self._earlier = [Earlier.of(study) for study in earlier]
+        self._earlier = [Earlier.of(study) for study in listed("earlier", earlier)]
         self._settings = {"cost_statistic": cost_statistic, "error_scale": error_scale}
         plans = [part for part in (self._rule, self._utility) if getattr(part, "plans_ahead", False)]
         if plans and n_trials is None and tau is None:
@@ -267,12 +268,25 @@ class CostAwareSampler(BaseSampler):
     def _parts_of(self, study: Study, encoding: Encoding) -> tuple[Surrogate, CostModel, Utility, CostRule]:
         key = study._storage, study.study_name, tuple(encoding.distributions.items())
         if key not in self._parts:
+            self._check_features(study)
             surrogate, cost_model, utility, rule = self._made(encoding.space, self._features(encoding))
             prior = EarlierStudies(encoding, self._earlier)
             if prior.models:
                 surrogate = PriorGaussianProcess(prior, complete(surrogate, Surrogate))
             self._parts[key] = surrogate, cost_model, utility, rule
         return self._parts[key]
+
+    def _check_features(self, study: Study) -> None:
+        """Raise BadInput for a cost feature that no trial has, where all have the same parameters.
+
+        Where they differ, a trial to come may be the first to have it.
+        """
+        have = {frozenset(trial.distributions) for trial in _trials(study, _FINISHED)}
+        if self._cost_features is not None and len(have) == 1:
+            (names,) = have
+            for name in self._cost_features:
+                if name not in names:
+                    raise unknown("parameter in cost_features", name, sorted(names))
 
     def _made(self, space: SearchSpace, features: Sequence[str]) -> tuple[Surrogate, CostModel, Utility, CostRule]:
         surrogate, cost_model = self._surrogate, self._cost_model
@@ -302,6 +316,14 @@ class CostAwareSampler(BaseSampler):
             "tau": self._tau,
         }
         return Optimizer(*parts, seed=self._seed, **settings)
+
+
+def _different_names(name: str, value: Any) -> tuple[str, ...]:
+    """Return the entries of a setting that lists parameters; raises BadInput for none, twice the same, or others."""
+    names = tuple(listed(name, value))
+    if not names or not all(isinstance(one, str) for one in names) or len(set(names)) < len(names):
+        raise BadInput(f"{name} must be different names of the study's parameters, such as ['a', 'b'], got {value!r}")
+    return names
 
 
 def _trials(study: Study, states: tuple[TrialState, ...]) -> list[FrozenTrial]:

@@ -1,12 +1,14 @@
 """Records are compared only where they are compatible, and a key only reaches a command that has a use for it."""
 
+import inspect
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from analysis.__main__ import parse
-from analysis.traces import check_same_data, check_same_origin
+from analysis.claims.evidence import Evidence
+from analysis.traces import check_same_data, check_same_origin, collect
 from datasets.errors import BadInput
 
 ROW = {"evaluator": "replay", "dataset": "a", "pipeline": "p", "data": "0" * 64, "engine": "2"}
@@ -31,6 +33,13 @@ def test_one_table_per_problem_and_evaluator_and_one_engine() -> None:
         check_same_origin(frame({"evaluator": "live"}, {"evaluator": "live", "data": "1" * 64}))
     with pytest.raises(BadInput, match=r"engines 1, 2, which choose differently.*mixed=true"):
         check_same_origin(frame({}, {"engine": "1"}))
+
+
+def test_an_unknown_judge_is_refused() -> None:
+    calls = inspect.unwrap(collect), inspect.unwrap(Evidence.__init__)  # as without the checks of types that tests make
+    for call, arguments in zip(calls, ((frame({}),), (object.__new__(Evidence), frame({}))), strict=True):
+        with pytest.raises(BadInput, match=r"unknown judge 'tst' \(did you mean test\?\); allowed: validation, test"):
+            call(*arguments, judge="tst")
 
 
 @pytest.mark.parametrize(("command", "key", "takes"), [

@@ -261,6 +261,7 @@ WRONG = [
     ("a,b\n" + "1,2\n1,3\n" * 30, {"sep": ";"}, r"one column only with this separator"),
     ("a,b\n" + "1,2\n1,3\n" * 30, {"decimal": "x"}, r"dataset.decimal must be point or comma, got 'x'"),
     ("a,b\n" + "1,2\n1,3\n" * 30, {"drop": "id"}, r"dataset.drop: 'id' is none of the inputs"),
+    ("a,b\n" + "1,2\n1,3\n" * 30, {"drop": "a", "keep": ["a"]}, r"dataset.drop and dataset.keep both name 'a'"),
     ("a,b\n" + "1,2\n1,3\n" * 30, {"encoding": "klingon"}, r"dataset.encoding=klingon is no encoding"),
     ("Sales\na,b\n" + "1,2\n1,3\n" * 30, {}, r"first line is no header .* comma parts: remove it \('Sales'\)"),
     ("a,b\n" + "1,2\n1,3\n" * 30, {"drop": ["a"]}, r"no column is left to predict from"),

@@ -158,6 +158,9 @@ def test_a_program_of_ones_own_on_the_command_line(tmp_path: Path, capsys: pytes
         ('command="./solve {x} {fail} {"', "command cannot be read"),
         ('command="./solve {x:d} {fail}"', "command cannot be filled in"),
         ("parameters=null", "command needs parameters"),
+        ("parameters={x:{lo:0.1,high:1}}", "parameters: x has no 'lo'; allowed: low, high, log, integer"),
+        ("parameters={x:{low:0.1}}", "parameters: x needs high; allowed: low, high, log, integer"),
+        ("parameters={x:3}", "parameters: x must have low, high, log, integer in braces, such as .*, got 3"),
         ("parameters={x:{low:3,high:1}}", "is no range"), ("slack=0.5", "slack must be a number >= 1"),
     ):  # fmt: skip
         with pytest.raises(BadInput, match=message):

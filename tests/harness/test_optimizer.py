@@ -1,7 +1,9 @@
 """The optimizer end to end on a made-up problem, and what it passes to its parts."""
 
+import inspect
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -131,6 +133,84 @@ def test_misuse_and_wrong_settings_are_refused() -> None:
     ):
         with pytest.raises(BadInput, match=message):
             make_optimizer(Ignore(), **settings)
+
+
+def test_what_is_told_and_asked_is_checked() -> None:
+    optimizer = make_optimizer(Ignore())
+    optimizer.tell(POINTS[0], evaluate(POINTS[0]))
+    tell, ask = (inspect.unwrap(method) for method in (Optimizer.tell, Optimizer.ask))  # as without checks of types
+    number = inspect.unwrap(Evaluation.__init__)
+    for call, message in (
+        (lambda: tell(optimizer, POINTS[1], 0.3), r"tell needs an Evaluation\(error, cost_s=..., .*, got 0\.3"),
+        (lambda: tell(optimizer, "x", evaluate(POINTS[0])), "the point must be an array of numbers, got 'x'"),
+        (lambda: ask(optimizer, POINTS.tolist()), r"candidates must be an array of numbers, .* \(m, 7\), got a list"),
+        (lambda: ask(optimizer, np.array([["a"] * 7])), "candidates must be an array of numbers, .* got one of <U1"),
+        (lambda: ask(optimizer, POINTS[:, :6]), r"candidates must have the shape \(m, 7\), got \(300, 6\)"),
+        (lambda: number(object.__new__(Evaluation), "a", 1.0, 1.0, 1.0), "^error must be a number, got 'a'$"),
+        (lambda: number(object.__new__(Evaluation), 1.0, None, 1.0, 1.0), "^cost_s must be a number, got None$"),
+        (lambda: inspect.unwrap(Optimizer.__init__)(
+            object.__new__(Optimizer), GaussianProcess(), make_cost_model(), ExpectedImprovement(), Ignore(),
+            iterations=9, tau="5"), "tau must be a number of seconds > 0, or null, got '5'"),
+    ):  # fmt: skip
+        with pytest.raises(BadInput, match=message):
+            call()
+
+
+class _NoNumber:
+    def score(self, log_value: np.ndarray, log_cost: np.ndarray, context: StepContext) -> np.ndarray:
+        return np.full(len(log_value), np.nan)
+
+
+class _OneArgument:
+    def score(self, log_value: np.ndarray) -> np.ndarray:
+        return log_value
+
+
+class _OneOfThree(Ignore):
+    def score(self, log_value: np.ndarray) -> np.ndarray:  # type: ignore[override]
+        return log_value
+
+
+class _Anything:
+    def score(self, *given: np.ndarray) -> np.ndarray:
+        return given[0]
+
+
+class _Excluding:
+    def score(self, log_value: np.ndarray, log_cost: np.ndarray, context: StepContext) -> np.ndarray:
+        return np.full(len(log_value), -np.inf)
+
+
+class _OneArray:
+    def fit(self, X: np.ndarray, cost_s: np.ndarray) -> None:
+        pass
+
+    def predict(self, C: np.ndarray) -> np.ndarray:
+        return np.zeros(len(C))
+
+
+def _asked(rule: Any, cost_model: Any = None) -> Proposal:
+    parts = GaussianProcess(), cost_model or make_cost_model(), ExpectedImprovement(), rule
+    optimizer = Optimizer(*parts, iterations=40)
+    for x in POINTS[:6]:
+        optimizer.tell(x, evaluate(x))
+    return optimizer.ask(POINTS)
+
+
+@pytest.mark.parametrize(("rule", "cost_model", "message"), [
+    (_NoNumber(), None, "^_NoNumber.score is NaN at candidate 0$"),
+    (_OneArgument(), None, r"^_OneArgument.score must take \(self, log_value, log_cost, context\), as .*CostRule has"),
+    (_OneOfThree(), None, r"^_OneOfThree.score must take .*, not \(self, log_value\)$"),
+    (Ignore(), _OneArray(), r"^_OneArray.predict returned an array of shape \(300,\), needed two arrays of .* and sd$"),
+])  # fmt: skip
+def test_code_of_ones_own_that_is_wrong_is_named(rule: Any, cost_model: Any, message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        _asked(rule, cost_model)
+
+
+def test_a_rule_takes_its_arguments_as_it_likes_and_one_that_excludes_all_gets_the_cheapest() -> None:
+    assert _asked(_Anything()).index == _asked(Ignore()).index
+    assert _asked(_Excluding()).index == _asked(Contextual(1.0)).index
 
 
 class _Wrong(LowVariance):

@@ -127,7 +127,7 @@ def test_scores_of_cost_models_come_back(tmp_path: Path) -> None:
         pack(tmp_path / "records", tmp_path / "packed/part")
 
 
-def test_wrong_input_is_one_line(packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_input_is_one_line(packed: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     damaged = tmp_path / "damaged" / "a" / "p.parquet"
     damaged.parent.mkdir(parents=True)
     content = bytearray((packed / "a" / "p.parquet").read_bytes())
@@ -137,6 +137,7 @@ def test_wrong_input_is_one_line(packed: Path, tmp_path: Path, monkeypatch: pyte
         (["pack", f"results_dir={tmp_path / 'none'}"], "no records in"),
         (["unpack", f"packed_dir={tmp_path / 'none'}"], "nothing packed in"),
         (["unpack", f"packed_dir={tmp_path / 'damaged'}", f"results_dir={tmp_path / 'r'}"], "damaged record"),
+        (["pack", f"results_dir={whole}", "packed_dir=/proc/packed"], "packed_dir: cannot read and write /proc"),
         (["squeeze"], "pack or unpack"),
         (["pack", "results="], "pack or unpack"),
         (["pack", "out_dir=x"], "unknown setting out_dir"),

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -122,6 +123,19 @@ def test_status(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(records, "RECORD_SCHEMA", 1)
     with pytest.raises(BadInput, match="has record schema 2, this version reads 1"):
         read_status(results)
+
+
+def test_methods_are_told_apart_by_the_components_in_which_they_differ(tables: Path, tmp_path: Path) -> None:
+    one = grid(tables, seeds=(0,), iterations=6)
+    other = replace(one, names=one.names | {"cost_model": "gp"})
+    todo = [blocks(study, tmp_path)[0][0] for study in (one, other)]
+    with locked(tmp_path):
+        write_plan(tmp_path, [block.row() for block in todo], 1)
+        run_study(todo[:1], 0, serial(), "")
+        write_failed(tmp_path, todo[1].row(), "its workers died")
+        status = read_status(tmp_path)
+    assert sorted(status.by["method"]) == ["ei cost_model=gp", "ei cost_model=lv1"]
+    assert "set aside: a/p ei cost_model=gp seeds [0]: its workers died" in "\n".join(lines(status))
 
 
 # Checkpoints of live runs.

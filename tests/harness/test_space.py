@@ -1,12 +1,17 @@
 """The search space: the paper's ranges, exact round trips, Sobol points; and the random streams."""
 
+import inspect
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.errors import BadInput
 from harness.space import XGBOOST_SPACE as SPACE
-from harness.space import Parameter
+from harness.space import Parameter, SearchSpace
 from harness.streams import seed_sequence, stream
 
 unit_points = st.lists(st.floats(0, 1), min_size=7, max_size=7).map(lambda u: np.array([u]))
@@ -71,6 +76,34 @@ def test_values_outside_are_refused_by_name() -> None:
         SPACE.from_unit(np.full((1, 7), 1.1))
     with pytest.raises(ValueError, match="no range"):
         Parameter("x", 0.0, 1.0, log=True)
+
+
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda: Parameter("a", 0.2, 0.7, integer=True), r"a: \[0.2, 0.7\] must begin and end with whole numbers"),
+    (lambda: Parameter("a", 0.0, np.inf), "a: high must be a number, finite in single precision, got inf"),
+    (lambda: Parameter("a", -1e300, 0.0), "a: low must be a number, finite in single precision, got -1e"),
+    (lambda: Parameter("", 0, 1), "a parameter needs a name, a text that is not empty, got ''"),
+    (lambda: _made(Parameter, 3, 0, 1), "a parameter needs a name, a text that is not empty, got 3"),
+    (lambda: _made(Parameter, "a", "0", 1), "a: low must be a number, finite in single precision, got '0'"),
+    (lambda: _made(SearchSpace, SPACE.parameters[0]), r"made of a tuple of parameters, SearchSpace\(\(Parameter\("),
+    (lambda: SPACE.sobol(0, 0), "n must be a whole number >= 1, got 0"),
+    (lambda: SPACE.sobol(3, 0, start=-1), "start must be a whole number >= 0, got -1"),
+])  # fmt: skip
+def test_what_is_no_space_is_refused(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        call()
+
+
+def _made(kind: Any, *values: Any) -> None:
+    """Call the constructor as without the checks of types that tests make."""
+    inspect.unwrap(kind.__init__)(object.__new__(kind), *values)
+
+
+@pytest.mark.parametrize("shape", [(7,), (1, 6), (1, 8)])
+@pytest.mark.parametrize("map_", [SPACE.to_unit, SPACE.from_unit])
+def test_points_of_another_number_of_columns_are_refused(map_: Callable, shape: tuple[int, ...]) -> None:
+    with pytest.raises(BadInput, match=r"points must have the shape \(n, 7\), with columns for n_estimators, .*; got"):
+        inspect.unwrap(map_)(SPACE, np.ones(shape))
 
 
 def test_streams_are_the_same_everywhere_and_independent_of_each_other() -> None:

@@ -24,6 +24,7 @@ from harness.study import (
     Stopped,
     Study,
     blocks,
+    make_evaluator,
     make_spec,
     receive,
     run_block,
@@ -55,6 +56,27 @@ def test_same_spec_same_bytes_on_two_workers_in_any_order_and_in_parts(
     assert do(grid(tables), tmp_path / "parts") == 4
     assert contents(tmp_path / "two") == contents(tmp_path / "parts") == contents(whole)
     assert kept.items() <= contents(tmp_path / "parts").items()
+
+
+class Bare:
+    """An evaluator without a method that it needs."""
+
+    def open(self, dataset: dict, pipeline: dict, seed: int) -> None:
+        """Open nothing."""
+
+
+class Enough(Bare):
+    """One that has all, and derives from nothing."""
+
+    def fingerprint(self, dataset: dict, pipeline: dict) -> str:
+        """Return a text."""
+        return "1"
+
+
+def test_an_evaluator_needs_its_methods_and_no_base_class() -> None:
+    with pytest.raises(BadInput, match=r"^Bare needs a method `fingerprint`, as harness.problem.Evaluator has it$"):
+        make_evaluator({"_target_": f"{__name__}.Bare"})
+    assert make_evaluator({"_target_": f"{__name__}.Enough"}).seeds_per_block is None
 
 
 def test_more_seeds_run_only_the_new_ones(tables: Path, whole: Path, tmp_path: Path) -> None:

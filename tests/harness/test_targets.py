@@ -107,7 +107,7 @@ def test_harmless_config_files_and_an_executor_of_a_trusted_package_pass(tmp_pat
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     check_external_configs([f"hydra.searchpath=[file://{tmp_path}]", "allow_targets=[mine]"])
-    with pytest.raises(BadInput, match=r"mine\.Rule"):
+    with pytest.raises(BadInput, match=r"acq/mine\.yaml: _target_ mine\.Rule .* add 'allow_targets=\[mine\]'"):
         check_external_configs([f"hydra.searchpath=[file://{tmp_path}]"])
 
 

@@ -1,5 +1,6 @@
 """`CostAwareSampler`: what it makes of trials, costs and spaces; Optuna's own cases are in test_sampler_cases.py."""
 
+import inspect
 import math
 import re
 import time
@@ -130,6 +131,17 @@ def test_a_linear_cost_model_sees_the_parameters_that_it_is_given() -> None:
     assert max(p["k"] for p in params(study_of(lam=1.0, cost_features=["x"]))[5:]) > 1.0
 
 
+def test_a_cost_feature_that_no_trial_has_is_named_unless_one_to_come_may_have_it() -> None:
+    with pytest.raises(BadInput, match=r"unknown parameter in cost_features 'kk' .did you mean k.*; allowed: k, x"):
+        study_of(6, cost_features=["x", "kk"])
+    branches = optuna.create_study(sampler=CostAwareSampler("ei", seed=1, n_startup_trials=2, cost_features=["later"]))
+    for name in ("u", "v", "u", "v", "u", "v", "u"):
+        trial = branches.ask()
+        trial.suggest_float(name, 0.0, 1.0)
+        trial.set_user_attr("cost", 1.0)
+        branches.tell(trial, 1.0)
+
+
 def told(study: Any, cost: Any, value: float | None = 1.0, state: Any = None, **attrs: Any) -> Any:
     trial = study.ask({"x": FloatDistribution(0.0, 1.0)})
     if cost is not None:
@@ -170,9 +182,14 @@ def test_what_makes_no_sense_is_refused_in_a_line() -> None:
         ({"acq": "eicool"}, "Cool plans ahead: say n_trials= or tau="),
         ({"acq": "ei", "utility": "mcms"}, "MonteCarloMultiStep plans ahead"),
         ({"acq": "ei", "n_startup_trials": 0}, "n_startup_trials must be a whole number >= 1"),
+        ({"acq": "ei", "cost_features": "xk"}, "cost_features must be a list, [a,b], got 'xk'"),
+        ({"acq": "ei", "cost_features": []}, "cost_features must be different names of the study's parameters"),
+        ({"acq": "ei", "cost_features": ["x", "x"]}, "cost_features must be different names of the study's parameters"),
+        ({"acq": "ei", "earlier": 3}, "earlier must be a list, [a,b], got 3"),
+        ({"acq": "ei", "earlier": [3]}, "earlier must be a list of Optuna studies, [study, ...], got 3 in it"),
     ):
         with pytest.raises(BadInput, match=re.escape(why)):
-            CostAwareSampler(**wrong)
+            inspect.unwrap(CostAwareSampler.__init__)(object.__new__(CostAwareSampler), **wrong)
     study = optuna.create_study(sampler=CostAwareSampler("ei", n_startup_trials=1))
     told(study, 1.0, c=0.5)
     with pytest.raises(ValueError, match="takes no constraints, trial 0 has some"):

@@ -39,6 +39,12 @@ def test_a_failed_training_is_one_row_with_its_cost_and_no_error() -> None:
     assert rows["cpu_s"].to_pylist() == [np.float32(line["spent_cpu_s"])]
 
 
+def test_what_is_no_problem_is_named(tmp_path: Path) -> None:
+    for name in ("a--p", "/p", "a/"):
+        with pytest.raises(BadInput, match=f"a problem is DATASET/PIPELINE, such as abalone/clean, got '{name}'"):
+            load_table(name, make_tables(tmp_path, ["a/p"], 8))
+
+
 def repeat(config: int, factor: float, later: float = 100.0, **changes: object) -> dict[str, Any]:
     """A repeat of a disturbed training that costs `factor` times as much."""
     line = journal_line(config) | {"purpose": "again", "busy": 0.5, **changes}
