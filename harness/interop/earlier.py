@@ -32,7 +32,7 @@ class Earlier:
     sign: float
 
     @classmethod
-    def of(cls, study: Study) -> "Earlier":
+    def of(cls, study: object) -> "Earlier":
         """Return a study's trials as they are now; raises BadInput for what is no study, or has several objectives."""
         if not isinstance(study, Study):
             raise BadInput(f"earlier must be a list of Optuna studies, [study, ...], got {study!r} in it")
