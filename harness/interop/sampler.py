@@ -10,6 +10,7 @@ are fitted from where their last fits ended: after a restart suggestions can be 
 import copy
 import math
 import threading
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -65,8 +66,8 @@ class CostAwareSampler(BaseSampler):
     Failed trials count as the worst value so far, at their cost; one without a cost is left out. Pruned ones count
     with their last intermediate value, and their cost is a lower bound of what the whole training would cost. Running
     ones count as the median value so far (a constant liar), so that workers spread out. Raises BadInput, a ValueError,
-    for several objectives, for constraints, for a cost that is missing or not positive, and for a cost feature that no
-    trial has, unless trials differ in their parameters: then one to come may have it.
+    for several objectives, for constraints, and for a cost that is missing or not positive. Warns of a cost feature that
+    no trial has so far.
     Source of the liar: Ginsbourger, Le Riche and Carraro 2010, "Kriging is well-suited to parallelize optimization".
     """
 
@@ -268,7 +269,7 @@ class CostAwareSampler(BaseSampler):
     def _parts_of(self, study: Study, encoding: Encoding) -> tuple[Surrogate, CostModel, Utility, CostRule]:
         key = study._storage, study.study_name, tuple(encoding.distributions.items())
         if key not in self._parts:
-            self._check_features(study)
+            self._warn_of_features(study)
             surrogate, cost_model, utility, rule = self._made(encoding.space, self._features(encoding))
             prior = EarlierStudies(encoding, self._earlier)
             if prior.models:
@@ -276,17 +277,12 @@ class CostAwareSampler(BaseSampler):
             self._parts[key] = surrogate, cost_model, utility, rule
         return self._parts[key]
 
-    def _check_features(self, study: Study) -> None:
-        """Raise BadInput for a cost feature that no trial has, where all have the same parameters.
-
-        Where they differ, a trial to come may be the first to have it.
-        """
-        have = {frozenset(trial.distributions) for trial in _trials(study, _FINISHED)}
-        if self._cost_features is not None and len(have) == 1:
-            (names,) = have
-            for name in self._cost_features:
-                if name not in names:
-                    raise unknown("parameter in cost_features", name, sorted(names))
+    def _warn_of_features(self, study: Study) -> None:
+        """Warn of cost features that no trial has so far: mostly misspelt, but a trial to come may be the first."""
+        names = {name for trial in _trials(study, _FINISHED) for name in trial.distributions}
+        for name in self._cost_features or ():
+            if name not in names:
+                warnings.warn(str(unknown("parameter in cost_features", name, sorted(names))), stacklevel=2)
 
     def _made(self, space: SearchSpace, features: Sequence[str]) -> tuple[Surrogate, CostModel, Utility, CostRule]:
         surrogate, cost_model = self._surrogate, self._cost_model
