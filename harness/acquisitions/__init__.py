@@ -34,7 +34,7 @@ class FittedData:
 class StepContext:
     """The models' predictions on m candidates and the state of the run.
 
-    mean, sd: the surrogate's prediction of y, the error on the scale that it sees (`harness.optimizer`).
+    mean, sd: the surrogate's prediction of y, the error on the scale that it sees (`harness.error_scale`).
     incumbent: lowest y observed so far, f_min.
     log_cost, log_cost_sd: the cost model's prediction of log c, c in seconds.
     step: number of evaluations made so far (the 0-based index of the one to choose now).

@@ -45,7 +45,7 @@ class Earlier:
 class EarlierStudies(PriorMean):
     """m(x) = mean over earlier studies of E[z_s(x)], z_s a Gaussian process fitted to the standardised errors of one.
 
-    Errors are winsorized first (`harness.optimizer`). A study counts if at least three of its complete, finite trials
+    Errors are winsorized first (`harness.error_scale`). A study counts if at least three of its complete, finite trials
     have a value within the new one's space for each of its parameters. models: how many do.
     """
 

@@ -66,8 +66,8 @@ class CostAwareSampler(BaseSampler):
     Failed trials count as the worst value so far, at their cost; one without a cost is left out. Pruned ones count
     with their last intermediate value, and their cost is a lower bound of what the whole training would cost. Running
     ones count as the median value so far (a constant liar), so that workers spread out. Raises BadInput, a ValueError,
-    for several objectives, for constraints, and for a cost that is missing or not positive. Warns of a cost feature that
-    no trial has so far.
+    for several objectives, for constraints, and for a cost that is missing or not positive. Warns of a cost feature
+    that no trial has so far.
     Source of the liar: Ginsbourger, Le Riche and Carraro 2010, "Kriging is well-suited to parallelize optimization".
     """
 

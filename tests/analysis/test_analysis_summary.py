@@ -49,7 +49,7 @@ def test_summary_numbers_with_and_without_marked_data_sets(rows: pd.DataFrame, t
     percent = 100 * cost["cei(lam=0.1)"] / cost["ei"]
     heading = "Cost and error relative to EI"
     assert cell(text, heading, "CEI 0.1", "mean cost (%)").startswith(f"{percent.mean():.2f} [")
-    assert cell(text, heading, "CEI 0.1", "median cost (%)").startswith(f"{percent.median():.2f} [")
+    assert cell(text, heading, "CEI 0.1", "median cost (%)") == f"{percent.median():.2f}"  # of few data sets
     assert cell(text, heading, "EI-cool", "pairs") == "6"
     assert cell(text, heading, "EI", "mean error (%)") == "100.00 [100.00, 100.00]"
     unmarked = percent.drop("hiva").mean()
