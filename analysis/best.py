@@ -28,6 +28,7 @@ from harness.progress import duration
 from harness.records import read_traces, specs
 from harness.sealed import spec_hash
 from harness.space import XGBOOST_SPACE
+from harness.study import make_evaluator
 from harness.training import model_line
 from pipelines.columns import column_kinds
 from tabular_cache.table import TABLES, read_manifest
@@ -203,7 +204,7 @@ def finish(results: Path, made: Sequence[Spec]) -> bool:
 def _content_now(spec: Spec) -> str:
     """Return the hash of what a run of this spec would be trained on today, "" where it cannot be had."""
     try:
-        evaluator = instantiate(spec["components"]["evaluator"])
+        evaluator = make_evaluator(spec["components"]["evaluator"])
         return str(evaluator.fingerprint(spec["dataset_config"], spec["pipeline_config"]))
     except BadInput:
         return ""
@@ -341,9 +342,14 @@ def report(found: Mapping[str, Any], drawn: Drawn) -> None:
 
 def _about(spec: Spec) -> tuple[str, list[str]]:
     """Return the task of a spec's problem, and what was done to its data on the way."""
-    evaluator = instantiate(spec["components"]["evaluator"])
+    evaluator = make_evaluator(spec["components"]["evaluator"])
     dataset, pipeline = spec["dataset_config"], spec["pipeline_config"]
-    task = str(evaluator.open(dataset, pipeline, 0).about.task)
+    about = evaluator.open(dataset, pipeline, 0).about
+    if about is None:
+        raise BadInput(
+            f"{spec['dataset']}/{spec['pipeline']}: its evaluator's problem has no `about`, which tells the task"
+        )
+    task = str(about.task)
     if not isinstance(evaluator, Live):
         return task, []
     notes = [] if dataset["_target_"] == "datasets.load" else _reading(instantiate(dataset))

@@ -23,7 +23,6 @@ from jaxtyping import Float
 
 from harness.acquisitions.ei import log_ei
 from harness.cli import helped, run_cli
-from harness.component import complete
 from harness.config import chosen, compose_config
 from harness.errors import BadInput, flag, folder, listed, number, positive, whole, writable
 from harness.execution import sandbox
@@ -35,7 +34,6 @@ from harness.problem import (
     Candidates,
     ContinuousProblem,
     Evaluation,
-    Evaluator,
     Problem,
     slack_factor,
     threshold,
@@ -321,8 +319,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     if helped(__doc__ or "", "capped", argv):
         return 0
-    from hydra.utils import instantiate
     from omegaconf import OmegaConf
+
+    from harness.study import make_evaluator
 
     cfg = compose_config("capped", argv)
     CensoredForest(RandomForest(), cfg.treatment)  # refuses an unknown treatment
@@ -346,7 +345,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             program = ProgramProblem(name, command, space, seed, settings["kappa_max_s"])
             _report(CappedRun(name, seed, settings, what), program, results)
         return 0
-    evaluator = complete(instantiate(cfg.evaluator), Evaluator)
+    evaluator = make_evaluator(cfg.evaluator)
     for dataset in chosen(cfg, "dataset").values():
         for pipeline in chosen(cfg, "pipeline").values():
             what = {

@@ -113,8 +113,9 @@ class Problem(ABC):
     """A minimisation problem with costs, for one run: the seam for a problem of the user's own.
 
     Attributes: name; space; about, None if unknown; costs_known, whether `true_cost_s` answers; anywhere, whether
-    `place` does; snaps, whether `nearest` does; rounds, the parameter of the space that `evaluate_with_curve` shows
-    the smaller values of, None if it does not; stoppable, whether it stops and continues trainings.
+    `place` does, and so `nearest`; snaps, whether `nearest` does though `place` does not; rounds, the parameter of the
+    space that `evaluate_with_curve` shows the smaller values of, None if it does not; stoppable, whether it stops and
+    continues trainings.
     """
 
     name: str
@@ -191,7 +192,7 @@ class WrappedProblem(Problem):
         self._problem = problem
         self.name, self.space = problem.name, problem.space
         self.about, self.costs_known, self.anywhere = problem.about, problem.costs_known, problem.anywhere
-        self.snaps, self.rounds, self.stoppable = problem.snaps or problem.anywhere, problem.rounds, problem.stoppable
+        self.snaps, self.rounds, self.stoppable = problem.snaps, problem.rounds, problem.stoppable
 
     def initial(self, n: int) -> Candidates:
         """Return the problem's initial design."""

@@ -12,7 +12,7 @@ from harness.cost_models.linear import LowVariance
 from harness.errors import number, whole
 from harness.normal import gauss_hermite, log, tanh, truncated_moments
 from harness.space import XGBOOST_SPACE, SearchSpace
-from harness.surrogates.bfgs import Minimum, minimise
+from harness.surrogates.bfgs import Minimum, descent, minimise
 from harness.surrogates.gp import LENGTH_SCALE, NOISE_VARIANCE, SIGNAL_VARIANCE, GaussianProcess, standardise
 from harness.surrogates.kernels import Workspace
 from harness.surrogates.likelihood import Distances, Likelihood, dot
@@ -141,15 +141,14 @@ class WarpedGaussianProcess(CostModel):
         self._posterior = GaussianPosterior(X, x[:-3], solution, (0.0, 1.0), True, self._space)
 
     def _minimise(self, objective: "WarpedLikelihood", d: int, n: int) -> Minimum:
-        low, high = _box(d, n)
-        found = []
+        box, limits, found = _box(d, n), (self._tolerance, self._iterations), []
         if self._last is not None:
             hessian = self._last.hessian if n != _FEWEST else None  # there the warp begins to move
-            found.append(minimise(objective, self._last.x, hessian, (low, high), self._tolerance, self._iterations))
+            found.append(minimise(objective, descent(self._last.x, hessian, box, *limits)))
         if self._last is None or n == _FEWEST or n >= _GROWTH * self._tried_at:
             self._tried_at = n
             for k in range(len(_STARTS) if n >= _FEWEST else 1):
-                found.append(minimise(objective, _start(d, k), None, (low, high), self._tolerance, self._iterations))
+                found.append(minimise(objective, descent(_start(d, k), None, box, *limits)))
         return min(found, key=lambda minimum: minimum.value)
 
     def predict(self, C: CandidatePoints) -> MeanSd:

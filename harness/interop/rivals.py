@@ -8,7 +8,7 @@ Source of `observe_and_suggest`: Pineda Arango, Jomaa, Wistuba and Grabocka 2021
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
@@ -145,11 +145,8 @@ class OutsideOptimizer(Optimizer):
         words = seed_sequence(self._seed, "rival", self._name, problem.name).generate_state(1)
         if start := getattr(self._rival, "start", None):
             start(Run(problem.space, int(words[0] >> 1), *self._plan))
-        own = None
-        if not self._suggests and (problem.anywhere or problem.snaps):
-            own = problem.place if problem.anywhere else problem.nearest
-        self._placed = own is not None
-        return problem if own is None else _Placing(problem, self, own)
+        self._placed = not self._suggests and (problem.anywhere or problem.snaps)
+        return _Placing(problem, self) if self._placed else problem
 
     def tell(self, x: Float[np.ndarray, " d"], evaluation: Evaluation) -> None:
         """Pass the evaluation on; failures wait for an error that stands for theirs."""
@@ -207,15 +204,13 @@ class OutsideOptimizer(Optimizer):
 class _Placing(WrappedProblem):
     """A problem that offers what the rival asks for, or the row left that is nearest to it, and nothing else."""
 
-    def __init__(
-        self, problem: Problem, optimizer: OutsideOptimizer, offer: Callable[[CandidatePoints], Candidates]
-    ) -> None:
+    def __init__(self, problem: Problem, optimizer: OutsideOptimizer) -> None:
         super().__init__(problem)
-        self._optimizer, self._offer = optimizer, offer
+        self._optimizer = optimizer
 
     def candidates(self, step: int) -> Candidates:
         """Return that point alone."""
-        return self._offer(self._optimizer.place()[None])
+        return self._problem.nearest(self._optimizer.place()[None])
 
     def all_candidates(self, step: int) -> Candidates:
         """Return that point alone."""

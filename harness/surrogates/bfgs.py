@@ -86,16 +86,8 @@ def descent(
     return Descent(there, there.copy(), np.zeros(t), np.zeros(t), B, np.zeros(3), counts, low, high, tolerance)
 
 
-def minimise(
-    f: Objective,
-    x: Theta,
-    hessian: Float[np.ndarray, "t t"] | None,
-    box: tuple[Theta, Theta],
-    tolerance: float,
-    iterations: int,
-) -> Minimum:
-    """Minimise `f` (value and gradient) in `box` from `x`, as `descent` says."""
-    state = descent(x, hessian, box, tolerance, iterations)
+def minimise(f: Objective, state: Descent) -> Minimum:
+    """Minimise `f` (value and gradient) by a descent that has just begun (`descent`)."""
     while advance(*f(state.there.copy()), state):
         pass
     return state.minimum

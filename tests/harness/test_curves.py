@@ -80,9 +80,9 @@ def test_the_models_see_the_prefixes_and_the_run_counts_evaluations(table: Table
     made = Optimizer(*parts, iterations=9, curves=curves)
     trace = run(ReplayProblem(table, 0, 5000), made, 0, 9, 5, None).columns
     rows = {tuple(x): k for k, x in enumerate(table.unit)}
-    told = [rows[tuple(x)] for x in seen["X"]]
-    np.testing.assert_array_equal(seen["y"], table["val_error"][told])
-    assert len(told) == len(set(told)) > 2 * 8  # of eight evaluations
+    observed = [rows[tuple(x)] for x in seen["X"]]
+    np.testing.assert_array_equal(seen["y"], table["val_error"][observed])
+    assert len(observed) == len(set(observed)) > 2 * 8  # of eight evaluations
     assert len(trace["step"]) == 9 and min(trace["error"][:8]) == seen["y"].min()
     for candidate, error, rounds, cost in zip(
         trace["candidate"], trace["error"], trace["n_estimators"], trace["cost_s"], strict=True

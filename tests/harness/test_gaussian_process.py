@@ -84,9 +84,9 @@ def test_pairs_grow_to_what_they_would_be_from_scratch(ard: bool) -> None:
 def test_a_compiled_descent_goes_the_way_of_one_that_calls_the_likelihood(ard: bool) -> None:
     X, y = _data(30)
     likelihood, box = _likelihood(X, standardise(y)[0], ard), _box(D if ard else 1)
-    first = minimise(likelihood, _theta(ard), None, box, 0.1, 3)
+    first = minimise(likelihood, descent(_theta(ard), None, box, 0.1, 3))
     for hessian, iterations in ((None, 3), (first.hessian, 12), (first.hessian, 0)):
-        plain = minimise(likelihood, first.x, hessian, box, 1e-3, iterations)
+        plain = minimise(likelihood, descent(first.x, hessian, box, 1e-3, iterations))
         compiled = _lowest(likelihood, descent(first.x, hessian, box, 1e-3, iterations))
         np.testing.assert_array_equal(compiled.x, plain.x)
         assert compiled.value == plain.value == likelihood(plain.x)[0]

@@ -51,15 +51,15 @@ def test_it_stops_below_the_price_of_the_best_candidate() -> None:
 @pytest.mark.parametrize("utility", [ExpectedImprovement(), ExpectedImprovement(jitter=2.0)])
 def test_whatever_the_utility_the_best_of_all_candidates_counts(utility: ExpectedImprovement) -> None:
     for n in (10, 20, 40):
-        told, offered = [evaluate(x) for x in POINTS[:n]], POINTS[n:]
-        y, cost = np.array([one.error for one in told]), make_cost_model()
-        cost.fit(POINTS[:n], np.array([one.cost_s for one in told]))
+        evaluated, offered = [evaluate(x) for x in POINTS[:n]], POINTS[n:]
+        y, cost = np.array([one.error for one in evaluated]), make_cost_model()
+        cost.fit(POINTS[:n], np.array([one.cost_s for one in evaluated]))
         mean, sd = GaussianProcess().fit(POINTS[:n], y).mean_sd(offered)
         best = float(np.exp(log_ei(y.min() - mean, sd) - cost.predict(offered)[0]).max())
         for factor in (1.01, 0.99):
             parts = GaussianProcess(), make_cost_model(), utility, Ignore()
             optimizer = Optimizer(*parts, iterations=60, stopping=Price(factor * best, relative=False))
-            for x, outcome in zip(POINTS, told, strict=False):
+            for x, outcome in zip(POINTS, evaluated, strict=False):
                 optimizer.tell(x, outcome)
             assert optimizer.ask(offered).stop == (factor > 1), (n, factor)
 
