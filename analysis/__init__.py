@@ -31,8 +31,9 @@ def tradeoff(traces: "pd.DataFrame", judge: "Judge" = "validation", mixed: bool 
     Runs count with their first N iterations, N of `analysis.selection.horizon`; judge: the error that counts,
     ``validation`` or ``test``; mixed: see `analysis.traces.collect`. Raises BadInput without runs of EI.
     """
+    from analysis.methods import ordered
     from analysis.selection import at_horizon, horizon
-    from analysis.traces import collect, ordered
+    from analysis.traces import collect
     from analysis.tradeoffs import relative_to_ei
     from analysis.tradeoffs import tradeoff as of_pairs
 
@@ -76,9 +77,10 @@ def mean_ranks(
     """
     import numpy as np
 
+    from analysis.methods import ordered, require
     from analysis.ranks import minimal_budgets, rank_curves, ranks
     from analysis.selection import at_horizon, horizon, select_families
-    from analysis.traces import collect, ordered, require
+    from analysis.traces import collect
 
     runs = collect(traces, judge=judge, mixed=mixed)
     chosen = ordered(runs.runs) if methods is None else list(methods)

@@ -253,7 +253,7 @@ def _hardly_cut(share: str, frame: Any, *others: Any) -> list[Any]:
     """
     import pandas as pd
 
-    from analysis.traces import PROBLEM
+    from analysis.methods import PROBLEM
     from tabular_cache.card import cut_short
     from tabular_cache.schema import problem_name
     from tabular_cache.table import load_table

@@ -23,12 +23,12 @@ from datasets.catalogue import Dataset
 from datasets.csv_file import load_csv
 from datasets.errors import BadInput
 from datasets.files import write_atomically
+from harness.grid import make_evaluator
 from harness.live import Live
 from harness.progress import duration
 from harness.records import read_traces, specs
 from harness.sealed import spec_hash
 from harness.space import XGBOOST_SPACE
-from harness.study import make_evaluator
 from harness.training import model_line
 from pipelines.columns import column_kinds
 from tabular_cache.table import TABLES, read_manifest

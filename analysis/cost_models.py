@@ -15,20 +15,10 @@ import pandas as pd
 import pyarrow as pa
 
 from analysis.captions import format_interval, intervals, markdown_table, plural, scope, sentence
+from analysis.methods import EI, PROBLEM, alpha_axis, ordered, require
 from analysis.selection import LEAST_SHARE, at_horizon, horizon, select_families
 from analysis.statistics import with_intervals, with_intervals_and_differences
-from analysis.traces import (
-    CELL,
-    EI,
-    PROBLEM,
-    STUDY_ITERATIONS,
-    Judge,
-    alpha_axis,
-    choose_components,
-    collect,
-    ordered,
-    require,
-)
+from analysis.traces import CELL, STUDY_ITERATIONS, Judge, choose_components, collect
 from analysis.tradeoffs import Relative, relative_to_ei, tradeoff
 from datasets.errors import BadInput
 from datasets.files import write_atomically

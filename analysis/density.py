@@ -20,20 +20,10 @@ import numpy as np
 import pandas as pd
 
 from analysis.captions import format_interval, intervals, markdown_table, plural, sentence
+from analysis.methods import EI, PROBLEM, name_in_figures, ordered
 from analysis.plotting import BLACK, BLUE, ORANGE, Drawn, new_figure, save, sequence, style
 from analysis.statistics import of_means, with_intervals, with_intervals_and_differences
-from analysis.traces import (
-    CELL,
-    EI,
-    PROBLEM,
-    Traces,
-    check_same_origin,
-    check_same_tables,
-    choose_components,
-    collect,
-    name_in_figures,
-    ordered,
-)
+from analysis.traces import CELL, Traces, check_same_origin, check_same_tables, choose_components, collect
 from analysis.tradeoffs import finals, relative_to_ei
 from datasets.errors import BadInput
 from datasets.files import write_atomically

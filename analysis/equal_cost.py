@@ -25,9 +25,10 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int
 
 from analysis.gains import flat_datasets, gains, scale
+from analysis.methods import EI, PROBLEM, ordered, require
 from analysis.selection import horizon, sparse_methods, whole_runs
 from analysis.statistics import group_means, over_datasets
-from analysis.traces import CELL, EI, PROBLEM, Traces, at_step, finished_within, ordered, require
+from analysis.traces import CELL, Traces, at_step, finished_within
 from analysis.tradeoffs import finals
 from datasets.errors import BadInput
 

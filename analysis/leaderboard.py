@@ -17,10 +17,11 @@ from matplotlib.axes import Axes
 from analysis.captions import footnote, format_intervals, format_number, markdown_table, plural, scope, sentence
 from analysis.equal_cost import BUDGETS, EqualCost, pair_runs
 from analysis.figures.critical_difference import LEVEL, Critical, ahead, critical, diagram
+from analysis.methods import EI, name_in_figures, name_in_text
 from analysis.plotting import Drawn, colour_of, new_figure, save, style
 from analysis.selection import LEAST_SPENT, sentence_on_sparse_methods
 from analysis.statistics import over_datasets
-from analysis.traces import EI, Judge, collect, name_in_figures, name_in_text
+from analysis.traces import Judge, collect
 from datasets.errors import BadInput
 from datasets.files import write_atomically
 from harness.config import options

@@ -19,9 +19,10 @@ from scipy import stats
 from analysis.captions import markdown_table, plural, sentence
 from analysis.equal_cost import EI_N, EqualCost, pair_runs
 from analysis.leaderboard import milliseconds, own_time
+from analysis.methods import EI, name_in_figures, require
 from analysis.plotting import BLACK, BLUE, ORANGE, SKY, Drawn, colour_of, new_figure, save, style
 from analysis.statistics import group_means, holm, over_datasets
-from analysis.traces import EI, Judge, collect, name_in_figures, require
+from analysis.traces import Judge, collect
 from datasets.errors import BadInput
 from datasets.files import write_atomically
 

@@ -13,6 +13,7 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int
 from scipy.stats import rankdata
 
+from analysis.methods import EI, EIPU, PROBLEM, ordered
 from analysis.selection import (
     BUDGET_MULTIPLES,
     LEAST_SHARE,
@@ -28,7 +29,7 @@ from analysis.selection import (
     sparse_methods,
 )
 from analysis.statistics import Scheme, with_intervals
-from analysis.traces import CELL, EI, EIPU, PROBLEM, Traces, at_budgets, ordered
+from analysis.traces import CELL, Traces, at_budgets
 from analysis.tradeoffs import finals
 from datasets.errors import BadInput
 

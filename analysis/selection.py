@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
 
-from analysis.traces import CELL, EI, PROBLEM, STUDY_ITERATIONS, Traces, name_in_text
+from analysis.methods import EI, PROBLEM, name_in_text
+from analysis.traces import CELL, STUDY_ITERATIONS, Traces
 from datasets.errors import BadInput
 
 # Which methods have runs enough to be compared: one that was tried on a few problems must not hide the others.

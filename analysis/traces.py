@@ -1,35 +1,30 @@
 """Recorded runs as dense arrays (`Traces`, by `collect`): one row per run, one column per step.
 
-Also the choice of components, incumbent curves, the names of methods, and whether records are compatible. Notation: R
-runs, T steps of the longest (0-based, initial design included; padding on the right is NaN), B budgets.
+Also the choice of components, incumbent curves, and whether records are compatible. Notation: R runs, T steps of the
+longest (0-based, initial design included; padding on the right is NaN), B budgets.
 """
 
-import re
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, no_type_check
 
 import numpy as np
 import pandas as pd
-from hydra.utils import get_class
 from jaxtyping import Bool, Float, Int
-from omegaconf import OmegaConf
 
 from analysis import REFERENCE
+from analysis.methods import EI, PROBLEM, canonical
 from datasets.errors import BadInput
 from harness.compile_cache import njit
-from harness.config import CONFIGS
 from harness.errors import unknown
 from harness.records import read_traces
 
-PROBLEM = ["dataset", "pipeline"]
 CELL = [*PROBLEM, "seed"]
 RUN = [*PROBLEM, "acq", "lam", "alpha", "tau", "method", "iterations", "seed"]
 MEASURED = ["error", "test_error", "cost_s", "effective_alpha"]
 ARRAYS = [*MEASURED, "predicted_cost_s", "effective_alpha_high", "log_ei"]  # the last two: where the frame has them
-EI, EIPU, EICOOL = "ei", "eipu", "eicool"
 STUDY_ITERATIONS = 100
 Judge = Literal["validation", "test"]
 AnyTraces = TypeVar("AnyTraces", bound="Traces")
@@ -153,81 +148,6 @@ def at_step(curve: Float[np.ndarray, "R T"], done: Int[np.ndarray, "R B"]) -> Fl
     """Return a curve over steps after so many of them; NaN after none."""
     padded = np.concatenate([np.full((len(curve), 1), np.nan), curve], axis=1)
     return np.take_along_axis(padded, done, axis=1)
-
-
-# Methods: their names, their place on the alpha and lambda axes, and whether they plan.
-#
-# `ei` is EI^alpha with alpha = 0 and `eipu` with alpha = 1 (STUDY: "Acquisitions"), whichever way a run
-# was asked for; both names are used everywhere, so that a method is never counted twice.
-
-
-@cache
-def plans_ahead(kind: str, name: str) -> bool:
-    """Return whether the choices of a component (kind: ``acq`` or ``utility``) may depend on the planned length.
-
-    The classes of the project that plan say so (`plans_ahead`); any that is not the project's is taken to plan.
-    """
-    path = CONFIGS / kind / f"{name}.yaml"
-    if not path.is_file():
-        return True
-    config: Any = OmegaConf.to_container(OmegaConf.load(path))
-    return bool(getattr(get_class(config.get("rule", config)["_target_"]), "plans_ahead", False))
-
-
-def alpha_axis(acq: pd.Series, alpha: pd.Series) -> pd.Series:
-    """Return each row's alpha: 0 for `ei`, 1 for `eipu`, alpha for `eialpha`, NaN for other families."""
-    own = np.where(acq == "eialpha", alpha.astype(float), np.nan)
-    fixed = np.select([acq == EI, acq == EIPU], [0.0, 1.0], default=own)
-    return pd.Series(fixed, index=acq.index, name="alpha")
-
-
-def canonical(runs: pd.DataFrame) -> pd.DataFrame:
-    """Give every run its place on the alpha and lambda axes, the one label of its method, and whether it plans.
-
-    A rule of a user's own says so itself (column plans_ahead of the records).
-    """
-    runs = runs.astype(dict.fromkeys([*PROBLEM, "acq", "method"], str))
-    own = runs["plans_ahead"].astype(bool) if "plans_ahead" in runs else True  # absent from frames made by hand
-    rule = own & runs["acq"].map(lambda acq: plans_ahead("acq", acq))
-    runs["plans"] = rule | runs["utility"].astype(str).map(lambda name: plans_ahead("utility", name))
-    runs["alpha"] = alpha_axis(runs["acq"], runs["alpha"])
-    runs["lam"] = runs["lam"].astype(float).where(runs["acq"] == "cei")
-    label = runs["alpha"].map(lambda a: f"eialpha(alpha={a:g})", na_action="ignore").astype(object)
-    label = label.mask(runs["alpha"] == 0, EI).mask(runs["alpha"] == 1, EIPU)
-    runs["method"] = label.where(runs["alpha"].notna(), runs["method"]).astype(str)
-    return runs
-
-
-def ordered(runs: pd.DataFrame) -> list[str]:
-    """List the methods present: EI^alpha by alpha (ei first, eipu last), then CEI by lambda, then others."""
-    seen = runs[["method", "alpha", "lam"]].drop_duplicates("method")
-    return [str(m) for m in seen.sort_values(["alpha", "lam", "method"], na_position="last")["method"]]
-
-
-_WRITTEN = {
-    EI: "EI", EIPU: "EIpu", EICOOL: "EI-cool", "carbo": "CArBO", "sobol": "Sobol", "tpe": "TPE", "cmaes": "CMA-ES",
-    "cfo": "CFO", "blendsearch": "BlendSearch", "smac": "SMAC", "botorch": "BoTorch", "asha": "ASHA",
-    "hyperband": "Hyperband",
-}  # fmt: skip
-
-
-def name_in_figures(method: str) -> str:
-    """Return a method's name for a figure: ``EI^0.1`` raised, ``CEI 0.3``, ``EI-cool``; unknown parts as they are."""
-    method = re.sub(r"\beialpha[( ]alpha=([^,) ]*)\)?", r"EI$^{\1}$", method)
-    method = re.sub(r"\bcei[( ]lam=([^,) ]*)\)?", r"CEI \1", method)
-    return re.sub(r"(?<![\w-])[a-z]+(?!\w)", lambda word: _WRITTEN.get(word[0], word[0]), method)
-
-
-def name_in_text(method: str) -> str:
-    """Return `name_in_figures` without its marks of mathematics: ``EI^0.1``."""
-    return name_in_figures(method).translate(str.maketrans("", "", "${}"))
-
-
-def require(runs: pd.DataFrame, name: str, what: str) -> None:
-    """Raise BadInput, naming the asker `what`, unless the method `name` is among the runs."""
-    present = ordered(runs)
-    if name not in present:
-        raise BadInput(f"{what} needs the method {name}: the records hold {', '.join(present) or 'no run'}")
 
 
 # Compatibility: records that may be compared are of one table per problem, and of one engine.

@@ -17,20 +17,18 @@ from omegaconf import OmegaConf
 from scipy.stats import rankdata
 
 from analysis.captions import plural
+from analysis.methods import EI, PROBLEM, canonical
 from analysis.selection import BUDGET_MULTIPLES, SAME
 from analysis.statistics import with_intervals, with_intervals_and_differences
 from analysis.traces import (
     ARRAYS,
     CELL,
-    EI,
     MIXED,
-    PROBLEM,
     RUN,
     STUDY_ITERATIONS,
     Judge,
     Traces,
     at_budgets,
-    canonical,
     check_same_origin,
     choose_components,
     dense,

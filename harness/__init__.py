@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from harness.acquisitions.ei import ExpectedImprovement as ExpectedImprovement
     from harness.cost_models.linear import LowVariance as LowVariance
     from harness.errors import BadInput as BadInput
+    from harness.grid import Study as Study
     from harness.optimizer import Optimizer as Optimizer
     from harness.problem import Evaluation as Evaluation
     from harness.records import read_traces as read  # noqa: F401
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from harness.space import Parameter as Parameter
     from harness.space import SearchSpace as SearchSpace
     from harness.study import Stopped as Stopped
-    from harness.study import Study as Study
     from harness.study import run as run
     from harness.surrogates.gp import GaussianProcess as GaussianProcess
 
@@ -46,7 +46,7 @@ _PLACES = {
     "Parameter": "harness.space",
     "SearchSpace": "harness.space",
     "Stopped": "harness.study",
-    "Study": "harness.study",
+    "Study": "harness.grid",
     "compose": "harness.settings",
     "read": "harness.records",
     "run": "harness.study",
@@ -60,6 +60,6 @@ def __getattr__(name: str) -> Any:
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = _PLACES[name]
-    if not IN_CHECKOUT and module in ("harness.records", "harness.settings", "harness.study"):
+    if not IN_CHECKOUT and module in ("harness.grid", "harness.records", "harness.settings", "harness.study"):
         raise ImportError(f"harness.{name} needs data sets, pipelines and tables: install the project from a checkout")
     return getattr(importlib.import_module(module), _CALLED_THERE.get(name, name))

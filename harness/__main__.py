@@ -36,8 +36,9 @@ def _run(cfg: "DictConfig") -> None:
     from hydra.types import RunMode
     from hydra.utils import instantiate
 
+    from harness.grid import all_specs
     from harness.settings import read_study
-    from harness.study import Stopped, all_specs, run_missing
+    from harness.study import Stopped, run_missing
 
     own = HydraConfig.get()
     overrides = [*own.overrides.task, *own.overrides.hydra]

@@ -321,7 +321,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     from omegaconf import OmegaConf
 
-    from harness.study import make_evaluator
+    from harness.grid import make_evaluator
 
     cfg = compose_config("capped", argv)
     CensoredForest(RandomForest(), cfg.treatment)  # refuses an unknown treatment

@@ -115,7 +115,7 @@ def _take_steps(rehearsal: Rehearsal) -> None:
 
 def _optimizer(names: Mapping[str, str], n: int, cost_s: float) -> Any:
     """Return an optimizer of these components for somewhat more than `n` evaluations of `cost_s` seconds together."""
-    from harness.study import make_optimizer
+    from harness.grid import make_optimizer
 
     groups, rule = (*COMPONENTS, *(group for group in MORE if group in names)), _config("acq", names["acq"])
     components = {group: _config(group, names[group]) for group in groups}

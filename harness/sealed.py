@@ -36,7 +36,7 @@ MADE_WITH_IT = (TIMINGS_SUFFIX, MODELS_SUFFIX)  # come again only with the file 
 
 # A class that is not listed here is identified by the SHA-256 of its source: a change of it makes its blocks run again.
 # One of ours is listed so that its source can change without that, by the name that it has when it is listed. From then
-# on, whoever changes its choices raises ENGINE, LATE_STEPS, LOOK_AHEAD or COST_SD in harness/study.py.
+# on, whoever changes its choices raises ENGINE, LATE_STEPS, LOOK_AHEAD or COST_SD in harness/grid.py.
 RECORDED_AS = {  # the project's classes that specs name, and by which name: theirs when records first named them
     "datasets.csv_file.load_csv": "datasets.own.load_csv",
     "datasets.load": "datasets.load",

@@ -33,9 +33,9 @@ from harness.config import (
 from harness.cost_models import check_statistic, check_treatment
 from harness.error_scale import check_scale
 from harness.errors import BadInput, flag
+from harness.grid import OPTIONAL, Method, Study, make_optimizer
 from harness.interop.rivals import is_rival, releases
 from harness.records import LARGEST_SEED
-from harness.study import OPTIONAL, Method, Study, make_optimizer
 
 # The declaration of the settings: types and ranges. Components declare theirs in their constructors, as `Optimizer`
 # does those that it takes; all are made once before anything runs.

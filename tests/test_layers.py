@@ -14,7 +14,8 @@ FORBIDDEN_WITHIN_HARNESS = {
     "harness.space": ("harness.problem", "harness.optimizer", "harness.loop"),
     "harness.problem": ("harness.optimizer", "harness.loop", "harness.live", "harness.study"),
     "harness.optimizer": ("harness.loop", "harness.study", "harness.records", "harness.live"),
-    "harness.loop": ("harness.study", "harness.live"),
+    "harness.loop": ("harness.grid", "harness.study", "harness.live"),
+    "harness.grid": ("harness.study", "harness.settings"),
 }
 
 

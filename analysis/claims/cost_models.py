@@ -23,8 +23,9 @@ from analysis.claims.evidence import (
 )
 from analysis.claims.verdicts import Condition, Finding, Missing, in_views
 from analysis.cost_models import REFERENCE_COST_MODEL, comparable, compare_cost_models
+from analysis.methods import EI, ordered
 from analysis.statistics import Estimate, mean, median, of_means
-from analysis.traces import CELL, EI, STUDY_ITERATIONS, ordered
+from analysis.traces import CELL, STUDY_ITERATIONS
 from datasets.errors import BadInput
 
 # Claims 9 and 10: how well cost models predict, online and transferred.

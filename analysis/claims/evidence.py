@@ -16,6 +16,7 @@ from analysis import REFERENCE
 from analysis.captions import plural, scope
 from analysis.claims.verdicts import UNDECIDED, Condition, Finding, Missing, Statement, Verdict
 from analysis.gains import flat_datasets, gains, scale
+from analysis.methods import EI, ordered
 from analysis.ranks import Ranks, minimal_budgets, ranks
 from analysis.selection import (
     BUDGET_MULTIPLES,
@@ -30,7 +31,7 @@ from analysis.selection import (
     sentence_on_sparse_methods,
 )
 from analysis.statistics import Estimate, mean, median
-from analysis.traces import CELL, EI, STUDY_ITERATIONS, Judge, Traces, check_judge, collect, ordered
+from analysis.traces import CELL, STUDY_ITERATIONS, Judge, Traces, check_judge, collect
 from analysis.tradeoffs import Relative, finals, relative_to_ei
 from datasets.errors import BadInput
 

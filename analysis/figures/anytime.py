@@ -24,9 +24,10 @@ from analysis.equal_cost import (
     at_equal_cost,
     pair_runs,
 )
+from analysis.methods import name_in_figures, name_in_text
 from analysis.plotting import Drawn, colour_of, drawn_from, new_figure, save, style
 from analysis.selection import LEAST_SPENT, sentence_on_sparse_methods
-from analysis.traces import Traces, name_in_figures, name_in_text
+from analysis.traces import Traces
 from datasets.files import write_atomically
 from tabular_cache.card import FLAT
 

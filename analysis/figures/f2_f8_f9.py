@@ -10,8 +10,9 @@ from analysis import cost_models as numbers_of
 from analysis.captions import footnote, intervals, pairs_left_out, plural, scope, sentence, span
 from analysis.cost_models import NAMES, Compared, compare_cost_models, models, per_problem
 from analysis.figures.f3_f5 import THINNED, label_points, label_tradeoff, limit_axes, plot
+from analysis.methods import PROBLEM
 from analysis.plotting import BLACK, BLUE, GREEN, ORANGE, RED, Drawn, drawn_from, new_figure, place_labels, save, style
-from analysis.traces import PROBLEM, Judge
+from analysis.traces import Judge
 from datasets.errors import BadInput
 
 # F2: how fast online cost models learn.

@@ -8,10 +8,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from analysis.captions import ended_early, footnote, intervals, ranks_left_out, scope, sentence, too_short_notes
+from analysis.methods import EI, EIPU, name_in_figures, name_in_text, ordered, require
 from analysis.plotting import BLACK, Drawn, colour_of, drawn_from, new_figure, save, style
 from analysis.ranks import FAMILIES, Ranks, minimal_budgets, rank_curves, ranks
 from analysis.selection import LARGEST_ALPHA, at_horizon, horizon, rivals_within_budgets, select_families
-from analysis.traces import EI, EIPU, Traces, name_in_figures, name_in_text, ordered, require
+from analysis.traces import Traces
 from datasets.errors import BadInput
 
 _FAINT = "0.45"

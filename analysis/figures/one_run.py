@@ -12,8 +12,8 @@ from matplotlib.ticker import MaxNLocator
 
 from analysis.captions import plural, sentence
 from analysis.figures.f1_f7 import place
+from analysis.methods import name_in_figures
 from analysis.plotting import BLACK, BLUE, ORANGE, RED, Drawn, few_ticks, new_figure, save, stacked, style, upper_edge
-from analysis.traces import name_in_figures
 from analysis.tradeoffs import all_fronts
 from datasets.errors import BadInput
 from harness.records import read_traces

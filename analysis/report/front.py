@@ -20,10 +20,11 @@ from scipy import stats
 
 from analysis.captions import intervals, plural, scope
 from analysis.equal_cost import EqualCost, families
+from analysis.methods import EI, PROBLEM, name_in_text
 from analysis.plotting import colour_of
 from analysis.selection import sentence_on_sparse_methods
 from analysis.statistics import LEVEL, group_means
-from analysis.traces import EI, PROBLEM, at_step, name_in_text
+from analysis.traces import at_step
 from datasets.catalogue import entries
 from datasets.errors import BadInput
 from tabular_cache.card import FLAT

@@ -23,11 +23,12 @@ from analysis.captions import (
     too_short_notes,
     with_caveat,
 )
+from analysis.methods import name_in_text, ordered
 from analysis.plotting import Drawn, write_csv
 from analysis.ranks import FAMILIES, Ranks, minimal_budgets, rank_curves, ranks
 from analysis.report.page import Section, markdown
 from analysis.selection import at_horizon, horizon, rivals_within_budgets, select_families
-from analysis.traces import Traces, name_in_text, ordered
+from analysis.traces import Traces
 from analysis.tradeoffs import relative_to_ei, tradeoff
 from datasets.errors import BadInput
 from datasets.files import write_atomically

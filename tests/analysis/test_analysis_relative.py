@@ -7,9 +7,10 @@ from scipy import stats
 from synthetic_records import Way, frame
 
 from analysis.captions import ended_early, ranks_left_out, too_short_notes
+from analysis.methods import PROBLEM
 from analysis.ranks import minimal_budgets, rank_curves, ranks
 from analysis.selection import BUDGET_MULTIPLES
-from analysis.traces import PROBLEM, Traces, collect
+from analysis.traces import Traces, collect
 from analysis.tradeoffs import relative_to_ei
 from datasets.errors import BadInput
 

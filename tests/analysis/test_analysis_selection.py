@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 from synthetic_records import EVERY, Way, block, frame, spec
 
+from analysis.methods import PROBLEM, ordered
 from analysis.selection import at_horizon, for_budgets, horizon, rivals_within_budgets, select_families_and_rivals
-from analysis.traces import PROBLEM, collect, ordered, read_evaluations
+from analysis.traces import collect, read_evaluations
 from datasets.errors import BadInput
 from harness.records import MODELS, block_files, write_block
 

@@ -11,8 +11,9 @@ from synthetic_records import INITIAL, Way, frame, records
 
 from analysis import gains
 from analysis.claims.verdicts import FAILS, HOLDS, PARTLY, UNDECIDED, Condition, Finding
+from analysis.methods import PROBLEM
 from analysis.statistics import Estimate
-from analysis.traces import PROBLEM, Traces, collect
+from analysis.traces import Traces, collect
 from datasets.errors import BadInput
 from tabular_cache.table import load_table, table_entry
 

@@ -16,8 +16,9 @@ from rich.table import Table
 
 from harness.config import CONFIGS
 from harness.execution import dask, local, serial
+from harness.grid import Method, Study
 from harness.records import read_traces
-from harness.study import Block, Method, Study, blocks, run_study
+from harness.study import Block, blocks, run_study
 from tabular_cache.table import read_manifest, read_table
 
 PROBLEMS = {"datasets": ("abalone", "phoneme", "kin8nm", "wine"), "pipelines": ("clean", "pca_small")}

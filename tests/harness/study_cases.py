@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from harness.execution import local, serial
-from harness.study import Method, Study, blocks, run_study
+from harness.grid import Method, Study
+from harness.study import blocks, run_study
 
 IGNORE = {"_target_": "harness.acquisitions.cost_rules.Ignore"}
 CEI = {"_target_": "harness.acquisitions.cost_rules.Contextual", "lam": 0.3}

@@ -13,12 +13,12 @@ from harness.acquisitions.ei import ExpectedImprovement
 from harness.cost_models import BOUND, DROPPED, IMPUTED, CostModel, Features, fit_with_bounds
 from harness.cost_models.gp import GaussianProcessCost, ResidualGaussianProcess, WarpedGaussianProcess
 from harness.cost_models.linear import LowVariance
+from harness.grid import Study
 from harness.live import Live
 from harness.optimizer import Optimizer
 from harness.problem import TIMEOUT, Evaluation
 from harness.space import XGBOOST_SPACE
 from harness.streams import stream
-from harness.study import Study
 from harness.surrogates.gp import GaussianProcess
 
 FEATURES = ("n_estimators", "max_depth")

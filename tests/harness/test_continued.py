@@ -11,13 +11,13 @@ from harness.acquisitions.designs import Design, RandomSearch
 from harness.acquisitions.ei import ExpectedImprovement
 from harness.cost_models.linear import LowVariance
 from harness.execution import serial
+from harness.grid import all_specs
 from harness.loop import Begun, Trace, recorded
 from harness.loop import run as run_once
 from harness.optimizer import Optimizer, Proposal
 from harness.packed import pack, unpack
 from harness.problem import LATE, Problem
 from harness.records import MODELS_SUFFIX, front_files, read_header, read_timings, read_traces, trace_files
-from harness.study import all_specs
 from harness.surrogates.gp import GaussianProcess
 from tabular_cache.replay import ReplayProblem
 from tabular_cache.table import load_table

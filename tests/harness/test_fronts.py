@@ -10,10 +10,11 @@ from study_cases import do, grid
 
 from harness.errors import BadInput
 from harness.fronts import FrontRecorder, ei_cost_front
+from harness.grid import Method, Study, make_optimizer
 from harness.loop import run
 from harness.records import FRONTS, front_files, read_traces, seeds_done
 from harness.settings import read_budgets
-from harness.study import Method, Study, blocks, make_optimizer
+from harness.study import blocks
 from tabular_cache.replay import Replay
 
 RULE = {"_target_": "harness.acquisitions.cost_rules.Power", "alpha": 0.3}

@@ -7,9 +7,9 @@ import pytest
 
 from harness.config import composed
 from harness.errors import BadInput
+from harness.grid import Study, all_specs
 from harness.sealed import spec_hash
 from harness.settings import read_study
-from harness.study import Study, all_specs
 
 ONE = ("dataset=[phoneme]", "pipeline=[clean]", "seeds=[0]")
 

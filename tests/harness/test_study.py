@@ -14,22 +14,11 @@ from study_cases import contents, do, grid
 from harness.config import CONFIGS
 from harness.errors import BadInput
 from harness.execution import run_tasks, serial
+from harness.grid import COST_SD, LOOK_AHEAD, Study, make_evaluator, make_spec
 from harness.problem import ContinuousProblem, Evaluation, Evaluator, Problem
 from harness.records import read_traces
 from harness.sealed import spec_hash
-from harness.study import (
-    COST_SD,
-    LOOK_AHEAD,
-    Block,
-    Stopped,
-    Study,
-    blocks,
-    make_evaluator,
-    make_spec,
-    receive,
-    run_block,
-    run_study,
-)
+from harness.study import Block, Stopped, blocks, receive, run_block, run_study
 
 RUN = ["dataset", "method", "seed"]
 

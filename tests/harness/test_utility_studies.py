@@ -12,8 +12,8 @@ from study_cases import grid
 from harness.acquisitions.rollouts import BudgetedMultiStepEI
 from harness.config import CONFIGS
 from harness.errors import BadInput
+from harness.grid import Method, Study, make_optimizer, make_spec
 from harness.settings import study_methods
-from harness.study import Method, Study, make_optimizer, make_spec
 
 PLACE = {"name": "wine"}, {"name": "clean"}
 

@@ -36,11 +36,11 @@ from harness.cli import run_cli, wants_help
 from harness.cost_models import CostModel, Oracle
 from harness.cost_models.gp import GaussianProcessCost
 from harness.errors import writable
+from harness.grid import COST_SD, ENGINE, LOOK_AHEAD
 from harness.loop import run
 from harness.optimizer import Optimizer
 from harness.problem import Problem
 from harness.sealed import spec_hash
-from harness.study import COST_SD, ENGINE, LOOK_AHEAD
 from harness.surrogates.gp import GaussianProcess
 
 # EI, EI per second and MCMS on one problem until a deadline, and what they reached.
