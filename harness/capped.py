@@ -117,22 +117,30 @@ class CappedOptimizer:
             C = self._space.snap(self._space.sobol(self._n, self._draw(str(step))))
         if not len(C):
             raise ValueError("there is no candidate to choose")
-        i, value = (step % len(C), math.nan) if step < self._n_initial else self._choose(C)
+        i, value = (step % len(C), math.nan) if step < self._n_initial else self._choose(C, step)
         native = self._space.from_unit(C[i][None])[0]
         return CappedProposal(i, C[i], dict(zip(self._space.names, native.tolist(), strict=True)), self.cap_s, value)
 
     def _draw(self, what: str) -> np.random.SeedSequence:
         return seed_sequence(self._seed, "capped", self._name, what)
 
-    def _choose(self, C: Float[np.ndarray, "m d"]) -> tuple[int, float]:
-        """Return the candidate of highest EI, ties to the first, and its log EI."""
+    def _choose(self, C: Float[np.ndarray, "m d"], step: int) -> tuple[int, float]:
+        """Return the candidate of highest EI, and its log EI: of those not evaluated yet, where any is left.
+
+        Ties are drawn: while nothing has been solved all candidates can be equal, and the first are neighbours.
+        """
         y, bound = log(np.array(self._seconds)) / math.log(10.0), np.array(self._bound)
         kappa_max = math.log10(self._kappa_max_s) if self._kappa_max_s < math.inf else math.inf
         y = np.minimum(y, kappa_max)  # the two logarithms can differ in the last digit
         mean, sd = self._model.fit(np.array(self._X), y, bound, kappa_max).posterior.mean_sd(C)
         best = y.min() if bound.all() else y[~bound].min()
         value = log_ei(best - mean, sd)
-        return int(value.argmax()), float(value.max())
+        evaluated = {x.tobytes() for x in self._X}
+        new = np.array([x.tobytes() not in evaluated for x in C])
+        left = np.flatnonzero(new) if new.any() else np.arange(len(C))
+        tied = left[value[left] == value[left].max()]
+        i = int(np.random.default_rng(self._draw(f"tie-{step}")).choice(tied))
+        return i, float(value[i])
 
     def tell(self, unit: Float[np.ndarray, " d"], seconds: float, stopped: bool = False) -> None:
         """Record an evaluation of a point of the unit cube: its runtime, or, where it was stopped, a lower bound of it.
@@ -159,13 +167,13 @@ _INTEGERS = ("step", "candidate")
 def judge(outcome: Evaluation, cap_s: float, kappa_max_s: float, target_error: float | None) -> tuple[float, str]:
     """Return the runtime that an evaluation counts for, or a bound of it, and its status.
 
-    It has solved its task if it ended well, with an error of at most `target_error` (None: whatever the error). One
-    that ended otherwise counts for kappa_max_s. It was stopped if it reached a cap below kappa_max_s.
+    It has solved its task if it ended well within kappa_max_s, with an error of at most `target_error` (None: whatever
+    the error). One that ended otherwise counts for kappa_max_s. It was stopped if it reached a cap below kappa_max_s.
     """
     if outcome.status == TIMEOUT:
         return (outcome.cost_s, STOPPED) if max(cap_s, outcome.cost_s) < kappa_max_s else (kappa_max_s, UNSOLVED)
     good = outcome.status == OK and (target_error is None or outcome.error <= target_error)
-    return (min(outcome.cost_s, kappa_max_s), SOLVED) if good else (kappa_max_s, UNSOLVED)
+    return (outcome.cost_s, SOLVED) if good and outcome.cost_s <= kappa_max_s else (kappa_max_s, UNSOLVED)
 
 
 def minimise(
@@ -284,7 +292,7 @@ class CappedRun:
     settings: Mapping[str, Any]
     what: Mapping[str, Any]
 
-    version: ClassVar[int] = 1  # raise it when the same settings mean something else than before
+    version: ClassVar[int] = 2  # raise it when the same settings mean something else than before
 
     def spec(self) -> dict[str, Any]:
         """Return all that determines what is done, as plain JSON values."""

@@ -8,6 +8,8 @@ from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from harness import IN_CHECKOUT
 
 if TYPE_CHECKING or IN_CHECKOUT:
@@ -62,9 +64,9 @@ def whole(name: str, value: object, least: int, most: int | None = None) -> int:
 
 def flag(name: str, value: object) -> bool:
     """Return `value` if it is true or false; else raise BadInput."""
-    if not isinstance(value, bool):
+    if not isinstance(value, bool | np.bool_):
         raise BadInput(f"{name} must be true or false, got {value}")
-    return value
+    return bool(value)
 
 
 def listed(name: str, value: Any) -> list[Any]:

@@ -165,6 +165,10 @@ class Optimizer:
         else:
             self._take_in(x, evaluation.curve)
 
+    def charge(self, cost_s: float) -> None:
+        """Count an evaluation that is no point of this space: it takes a step, and its seconds of the budget."""
+        self._charged.append(cost_s)
+
     def _take_in(self, x: Vector, curve: Curve) -> None:
         """Observe the end of a training and the prefixes that `curves` names, each once."""
         if self._curves is None or self._rounds is None:

@@ -106,7 +106,7 @@ def pack(results: Path, packed: Path) -> tuple[int, int]:
     for path in trace_files(results):
         dataset, pipeline = path.relative_to(results).parts[:2]
         problems.setdefault(packed / dataset / f"{pipeline}.parquet", []).append(path)
-    scores = sorted({path.parent for path in results.glob("*/*/*.parquet")})
+    scores = sorted({path.parent for path in results.glob("costs/*/*.parquet")})
     if not problems and not scores:
         raise BadInput(f"no records in {results}: run `python -m harness` first, or give results_dir=...")
     counts = [_pack_runs(target, paths) for target, paths in problems.items()]

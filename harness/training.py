@@ -291,7 +291,7 @@ def train_within(
     outcome = None
     if _child.pid is None or _loaded[0] != _child.pid or _loaded[1] is not data:
         outcome = _child.ask(_load, data, wall_s=START_S)
-        _loaded = _child.pid, data
+        _loaded = (_child.pid, data) if outcome.status == DONE else (None, None)
     if outcome is None or outcome.status == DONE:
         wall_s = None if limits.seconds is None else START_S + _SLACK * limits.seconds
         outcome = _child.ask(_train, x, tree_method, limits, prefixes, wall_s=wall_s)

@@ -17,7 +17,6 @@ from typing import Any, ClassVar, no_type_check
 import numpy as np
 import scipy
 import sklearn
-import skops.io
 from jaxtyping import Float
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -206,6 +205,8 @@ def train_transfer(training_set: TrainingSet) -> TransferModel:
     found = None if content is None else _loaded(content)
     if found is not None:
         return found
+    import skops.io  # takes seconds: it imports all of scikit-learn
+
     trained = _train(training_set)
     content = skops.io.dumps({"model": trained.model, "sd": trained.sd})
     found = _loaded(content)  # what was read and what was just trained are to be the same
@@ -217,6 +218,8 @@ def train_transfer(training_set: TrainingSet) -> TransferModel:
 
 def _loaded(content: bytes) -> TransferModel | None:
     """Return what the file holds; None if that is of other types, or no such file at all."""
+    import skops.io
+
     try:
         if set(skops.io.get_untrusted_types(data=content)) - set(TRUSTED):
             return None

@@ -30,6 +30,8 @@ DONE, RAISED, CAPPED, HUNG, DIED = "done", "raised", "capped", "hung", "died"
 START_S = 300.0  # for a child to start, on a busy machine
 _LEAST_CPU_S = 1e-6  # work that the clock does not notice
 _PATIENCE, _LEAST_S = 100.0, 300.0  # wall seconds allowed to calls: so many times the CPU limit, and at least so many
+_WATCH_S = 0.02  # between two looks at what a program has started
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _SERVE = "from harness.execution.sandbox import serve; serve()"
 
 
@@ -243,6 +245,7 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], cap_s: float, prel
 def program(command: Sequence[str], cap_s: float) -> Outcome:
     """Run a program, its output thrown away, for at most `cap_s` CPU seconds; value: its exit code.
 
+    The seconds of programs that it starts count too, and these end with it (on Linux; elsewhere its own alone).
     Raises BadInput if it cannot start.
     """
     outcome = call(os.execvp, (command[0], list(command)), cap_s)
@@ -277,8 +280,55 @@ def _fork(function: Callable[..., Any], args: tuple[Any, ...], cap_s: float) -> 
         status, value, cpu_s = reader.recv()
         os.waitpid(pid, 0)
         return status, value, cpu_s, 0
-    _, ended, usage = os.wait4(pid, 0)
+    with _family_watched(pid, cap_s) as passed:
+        _, ended, usage = os.wait4(pid, 0)
     code = os.waitstatus_to_exitcode(ended)
-    if code == -signal.SIGPROF:
+    if code == -signal.SIGPROF or passed.is_set():
         return CAPPED, None, cap_s, code
     return DIED, None, usage.ru_utime + usage.ru_stime, code
+
+
+@contextlib.contextmanager
+def _family_watched(pid: int, cap_s: float) -> Iterator[threading.Event]:
+    """Within this context, end a process and all below it once they have spent `cap_s` CPU seconds together.
+
+    The timer of `limit_cpu` is one process's: that of a script does not see the programs that it starts.
+    """
+    over, passed = threading.Event(), threading.Event()
+
+    def watch() -> None:
+        while not over.wait(_WATCH_S):
+            family = _family(pid)
+            if sum(map(_spent_cpu_s, family)) >= cap_s:
+                passed.set()
+                for process in family:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(process, signal.SIGKILL)
+                return
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield passed
+    finally:
+        over.set()
+        thread.join()
+
+
+def _family(pid: int) -> list[int]:
+    """Return a process and those below it, as far as /proc tells."""
+    found = [pid]
+    for process in found:
+        with contextlib.suppress(OSError):
+            for children in Path(f"/proc/{process}/task").glob("*/children"):
+                found += map(int, children.read_text().split())
+    return found
+
+
+def _spent_cpu_s(pid: int) -> float:
+    """Return the CPU seconds of a process and of those below it that have ended; 0 where /proc does not tell."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, fields[11:15])) / _TICKS_PER_S

@@ -16,6 +16,7 @@ from jaxtyping import Float
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import FrozenTrial
 
+from harness.errors import BadInput
 from harness.space import Parameter, SearchSpace
 
 Distributions = Mapping[str, BaseDistribution]
@@ -96,9 +97,13 @@ class Encoding:
         self.distributions = dict(distributions)
         self._axes = [_Axis.of(distribution) for distribution in distributions.values()]
         first = np.cumsum([0, *(axis.width for axis in self._axes)]).tolist()
-        self.space = SearchSpace(
-            tuple(p for axis, at in zip(self._axes, first, strict=False) for p in axis.parameters(at))
-        )
+        columns: list[Parameter] = []
+        for name, axis, at in zip(self.distributions, self._axes, first, strict=False):
+            try:
+                columns += axis.parameters(at)
+            except BadInput as error:  # it names the column
+                raise BadInput(f"parameter {name}: {str(error).partition(': ')[2]}") from None
+        self.space = SearchSpace(tuple(columns))
         ends = zip(self.distributions, first[:-1], first[1:], strict=True)
         self.columns_of = {name: [str(j) for j in range(a, b)] for name, a, b in ends}
 

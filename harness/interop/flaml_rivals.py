@@ -43,7 +43,8 @@ class Flaml(Rival):
         from flaml import tune
         from flaml.tune import searcher
 
-        logging.getLogger("flaml").setLevel(logging.ERROR)
+        for library in ("flaml", "optuna"):  # BlendSearch's global search is a study of Optuna
+            logging.getLogger(library).setLevel(logging.ERROR)
         space: dict[str, Any] = {}
         for p in self._run.space.parameters:
             if p.integer:

@@ -25,7 +25,7 @@ from harness.problem import Candidates, Evaluation, Problem, WrappedProblem
 from harness.space import Parameter, SearchSpace
 from harness.streams import seed_sequence
 
-_ROUNDING = 1e-6  # relative: a table holds values in single precision, and bounds are double
+ROUNDING = 1e-6  # relative: a table holds values in single precision, and bounds are double
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Run:
         )
         native = np.array([float(values[name]) for name in self.space.names])
         near = np.clip(native, low, high)
-        close = np.isclose(near, native, rtol=_ROUNDING, atol=0.0)
+        close = np.isclose(near, native, rtol=ROUNDING, atol=0.0)
         return self.space.to_unit(np.where(close, near, native)[None])[0]
 
 

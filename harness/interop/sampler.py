@@ -12,6 +12,7 @@ import math
 import threading
 import warnings
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ _PURPOSE = "optuna"  # of every stream
 _LOCAL, _AROUND = 0.25, 4  # share of candidates that lie around the so many best trials,
 _NEAR, _FAR = 0.003, 0.3  # at a distance between these, uniform on a log scale, per coordinate
 _LEAST_COST = 1e-12  # a lower bound that says nothing: of a trial that runs, where costs are not durations
+_KEPT = 32  # spaces whose models are kept: the branches of a study
 _UNPLANNED = 10**6  # trials, of rules that do not plan
 _ONE = threading.Lock()  # suggestion at a time per process: models are refitted in place
 
@@ -57,11 +59,12 @@ class CostAwareSampler(BaseSampler):
     them, else every parameter. cost_statistic, error_scale: as in configs/config.yaml; errors are what is minimised.
 
     cost: the user attribute of a trial that holds its cost, in any unit. If no trial has it, costs are durations in
-    seconds. None: always durations. n_startup_trials: finished trials before models are asked, drawn at random.
-    n_trials, tau: planned length and budget (in the unit of costs) of the study, which a rule or utility that plans
-    ahead needs (one of them). n_candidates: points scored per suggestion. seed: None draws one. earlier: studies of the
-    same parameters on other data, as they are now, from which a prior mean of the error is learned; the surrogate is
-    then a Gaussian process about it, and trusts it as far as this study's trials follow it (`EarlierStudies`).
+    seconds. None: always durations. n_startup_trials: finished trials with a value before models are asked, drawn at
+    random. n_trials, tau: planned length and budget (in the unit of costs) of the study, which a rule or utility that
+    plans ahead needs (one of them). n_candidates: points scored per suggestion. seed: None draws one. earlier: studies
+    of the same parameters on other data, as they are now, from which a prior mean of the error is learned; the
+    surrogate is then a Gaussian process about it, and trusts it as far as this study's trials follow it
+    (`EarlierStudies`).
 
     Failed trials count as the worst value so far, at their cost; one without a cost is left out. Pruned ones count
     with their last intermediate value, and their cost is a lower bound of what the whole training would cost. Running
@@ -170,28 +173,36 @@ class CostAwareSampler(BaseSampler):
         self, study: Study, trial: FrozenTrial, space: Distributions, fixed: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Return the best point of `space` with these values fixed; nothing while finished trials are too few."""
-        finished = covering(_trials(study, _FINISHED), space)
-        if sum(one.state != TrialState.FAIL for one in finished) < self._n_startup:
+        finished = _trials(study, _FINISHED)
+        here = {one.number for one in covering(finished, space)}
+        if sum(one.state != TrialState.FAIL for one in finished if one.number in here) < self._n_startup:
             return {}
         running = [t for t in covering(_trials(study, (TrialState.RUNNING,)), space) if t.number != trial.number]
         for one in finished:
             if one.constraints:
                 raise BadInput(f"CostAwareSampler takes no constraints, trial {one.number} has some")
-        observed = self._evaluations(finished, study.direction == StudyDirection.MAXIMIZE)
-        errors = [evaluation.error for _, evaluation in observed if evaluation.status == OK]
+        ended = self._evaluations(finished, study.direction == StudyDirection.MAXIMIZE)
+        observed = [(one, evaluation) for one, evaluation in ended if one.number in here]
+        errors = [evaluation.error for _, evaluation in observed if math.isfinite(evaluation.error)]
         if len(errors) < self._n_startup:
             return {}
-        median = float(np.median(errors))
-        observed += [(one, Evaluation(median, self._elapsed(one, finished), math.nan, math.nan, TIMEOUT))
-                     for one in running]  # fmt: skip
+        median, by_attribute = float(np.median(errors)), self._by_attribute(finished)
+        most = max(evaluation.cost_s for _, evaluation in ended)
+        now = [(one, Evaluation(median, _elapsed(one, most, by_attribute), math.nan, math.nan, TIMEOUT))
+               for one in running]  # fmt: skip
+        observed += now
         encoding = Encoding(space)
         values = encoding.internal([one.params for one, _ in observed])
         errors = [evaluation.error for _, evaluation in observed]
         offered = self._candidates(encoding, values, np.array(errors), trial.number, fixed)
         with _ONE:
-            optimizer = self._optimizer(self._parts_of(study, encoding), len(observed) + 1)
-            for x, (_, evaluation) in zip(encoding.unit(values), observed, strict=True):
-                optimizer.tell(x, evaluation)
+            optimizer = self._optimizer(self._parts_of(study, encoding), len(ended) + len(running) + 1)
+            points = dict(zip((one.number for one, _ in observed), encoding.unit(values), strict=True))
+            for one, evaluation in ended + now:
+                if one.number in points:
+                    optimizer.tell(points[one.number], evaluation)
+                else:  # of another branch, but of the same budget
+                    optimizer.charge(evaluation.cost_s)
             index = optimizer.ask(encoding.unit(offered)).index
         return {**encoding.external(offered[index]), **fixed}
 
@@ -216,8 +227,8 @@ class CostAwareSampler(BaseSampler):
             if name in fixed:
                 offered[:, j] = distribution.to_internal_repr(fixed[name])
         offered = np.unique(offered, axis=0)
-        seen = {row.tobytes() for row in values}
-        new = np.array([row.tobytes() not in seen for row in offered])
+        seen = {row.tobytes() for row in encoding.uniform(values)}  # where steps are counted: 3 * 0.3 is not 0.9
+        new = np.array([row.tobytes() not in seen for row in encoding.uniform(offered)])
         return offered[new] if new.any() else offered
 
     # Trials as evaluations.
@@ -252,23 +263,18 @@ class CostAwareSampler(BaseSampler):
             cost, name = None if trial.duration is None else trial.duration.total_seconds(), "its duration in seconds"
         if cost is None and trial.state == TrialState.FAIL:
             return None
-        if isinstance(cost, bool) or not isinstance(cost, int | float) or not (math.isfinite(cost) and cost > 0):
+        if isinstance(cost, bool) or not isinstance(cost, Real) or not (math.isfinite(cost) and cost > 0):
             remedy = "" if by_attribute else f"; give costs by trial.set_user_attr({self._cost or 'cost'!r}, ...)"
             raise BadInput(f"the cost of trial {trial.number} must be a number > 0, {name} is {cost!r}{remedy}")
         return float(cost)
 
-    def _elapsed(self, running: FrozenTrial, finished: Sequence[FrozenTrial]) -> float:
-        """Return a lower bound of a running trial's cost: the seconds up to now, where costs are durations."""
-        if self._by_attribute(finished) or running.datetime_start is None:
-            return _LEAST_COST
-        now = type(running.datetime_start).now()
-        return max(_LEAST_COST, (now - running.datetime_start).total_seconds())
-
     # The optimizer's parts: kept, since fits go on from the last one and a utility may have a state.
 
     def _parts_of(self, study: Study, encoding: Encoding) -> tuple[Surrogate, CostModel, Utility, CostRule]:
-        key = study._storage, study.study_name, tuple(encoding.distributions.items())
+        key = study._storage, study.study_name, tuple((n, repr(d)) for n, d in encoding.distributions.items())
         if key not in self._parts:
+            while len(self._parts) >= _KEPT:  # ranges that change from trial to trial would leave one after the other
+                del self._parts[next(iter(self._parts))]
             self._warn_of_features(study)
             surrogate, cost_model, utility, rule = self._made(encoding.space, self._features(encoding))
             prior = EarlierStudies(encoding, self._earlier)
@@ -312,6 +318,17 @@ class CostAwareSampler(BaseSampler):
             "tau": self._tau,
         }
         return Optimizer(*parts, seed=self._seed, **settings)
+
+
+def _elapsed(running: FrozenTrial, most: float, by_attribute: bool) -> float:
+    """Return a lower bound of a running trial's cost: the seconds up to now, where costs are durations.
+
+    At most the longest so far: a worker that was killed leaves its trial running forever.
+    """
+    if by_attribute or running.datetime_start is None:
+        return _LEAST_COST
+    now = type(running.datetime_start).now()
+    return max(_LEAST_COST, min(most, (now - running.datetime_start).total_seconds()))
 
 
 def _different_names(name: str, value: Any) -> tuple[str, ...]:

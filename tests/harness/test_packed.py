@@ -1,5 +1,6 @@
 """Packed records: what was measured comes back exactly, the rest as precisely as is said; what is there stays."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -104,6 +105,19 @@ def test_fronts_come_back_and_where_the_points_lie_in_the_first_seeds(tables: Pa
     assert np.allclose(new.loc[drawn, [*VALUES]], old.loc[drawn, [*VALUES]], rtol=2**-10, equal_nan=True)
     assert new.loc[~drawn, [*VALUES]].isna().all(axis=None)
     assert do(replace(grid(tables), fronts=True), tmp_path / "again") == 0
+
+
+def test_records_of_other_experiments_are_no_part_of_a_study(whole: Path, tmp_path: Path) -> None:
+    """Runs with capped evaluations, say, whose seconds are not to be rounded."""
+    results = tmp_path / "results"
+    shutil.copytree(whole, results)
+    write_record(
+        record_path(results / "capped" / "own", "seed-0", {"a": 1}),
+        [{"s": 0.1}],
+        pa.schema([("s", pa.float64())]),
+        {"a": 1},
+    )
+    assert pack(results, tmp_path / "packed") == (4, 4)
 
 
 def test_scores_of_cost_models_come_back(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 import os
 import sys
+import time
 from collections.abc import Callable
+from pathlib import Path
 
 import loads
 import numpy as np
@@ -11,7 +13,7 @@ from fakes import prepared
 
 from harness.errors import BadInput
 from harness.execution import sandbox
-from harness.execution.sandbox import CAPPED, DIED, DONE, HUNG, RAISED, Child
+from harness.execution.sandbox import CAPPED, DIED, DONE, HUNG, RAISED, Child, Outcome
 from harness.live import LiveProblem
 from harness.problem import OK, OUT_OF_MEMORY, TIMEOUT
 from harness.training import Limits, train, train_within
@@ -68,12 +70,40 @@ def test_a_program_is_ended_at_its_limit() -> None:
         sandbox.program(["no-such-program"], 1.0)
 
 
+def test_a_program_is_ended_with_those_that_it_starts(tmp_path: Path) -> None:
+    """A script whose work another program does, while it waits."""
+    work = f'{sys.executable} -S -c \'import os; open("pid", "w").write(str(os.getpid()))\nwhile True: pass\''
+    capped = sandbox.program(["/bin/sh", "-c", f"cd {tmp_path}; {work}; true"], 0.3)
+    assert (capped.status, capped.cpu_s) == (CAPPED, 0.3) and capped.wall_s < 30.0
+    until = time.monotonic() + 30.0
+    while loads.alive(int((tmp_path / "pid").read_text())):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    done = sandbox.program(["/bin/sh", "-c", f"{sys.executable} -S -c 'sum(range(1000000))'; exit 3"], 30.0)
+    assert (done.status, done.value) == (DONE, 3) and done.cpu_s > 0.005
+
+
 def test_a_child_trains_as_this_process_does() -> None:
     for data in (DATA, prepared(n=60)):
         here, there = train(data, X, ()), train_within(data, X, "exact", Limits(60.0, 500.0))
         assert there.status == OK
         assert there.val_error.tolist() == here.val_error.tolist()
         assert there.test_error.tolist() == here.test_error.tolist()
+
+
+def test_data_that_could_not_be_loaded_are_loaded_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not those of the problem before taken for them."""
+    child, other = Child(quiet=True), prepared(n=60)
+    monkeypatch.setattr("harness.training._child", child)
+    train_within(DATA, X, "exact", Limits(60.0))
+    ask = child.ask
+    failed = Outcome(RAISED, MemoryError(), 0.1)
+    monkeypatch.setattr(child, "ask", lambda function, *args, **more: failed)
+    assert train_within(other, X, "exact", Limits(60.0)).status == OUT_OF_MEMORY
+    monkeypatch.setattr(child, "ask", ask)
+    again = train_within(other, X, "exact", Limits(60.0))
+    assert again.status == OK and again.val_error.tolist() == train(other, X, ()).val_error.tolist()
+    child.close()
 
 
 def test_too_little_memory_is_a_status_and_the_next_training_succeeds() -> None:

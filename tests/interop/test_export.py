@@ -1,6 +1,8 @@
 """Tables exported for other tools, read back by those tools' own layouts, against the tables."""
 
+import inspect
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -77,6 +79,15 @@ def test_optunahub_loads_both_packages(tmp_path: Path) -> None:
         row = rows[np.square(table.unit[rows] - asked).sum(axis=1).argmin()]
         expected = [table[name][row] for name in ("val_error", "scaled_s", "test_error")]
         assert np.allclose([trial.value, trial.user_attrs["cost"], trial.user_attrs["test_error"]], expected, 1e-6)
+
+
+def test_the_samplers_page_has_its_signature() -> None:
+    sampler = pytest.importorskip("harness.interop.sampler", reason="needs the extra `optuna`").CostAwareSampler
+    page = (PACKAGES / "samplers" / "cost_aware_bo" / "README.md").read_text()
+    (shown,) = re.findall(r"`CostAwareSampler\((.*?)\)`", page, re.DOTALL)
+    parameters = inspect.signature(sampler).parameters.values()
+    expected = [f"{p.name}={p.default!r}".replace("'", '"') for p in parameters]
+    assert [part for part in re.split(r",\s+", shown) if part != "*"] == expected
 
 
 def test_optunahub_pages_have_the_registrys_front_matter(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from harness.config import options
 from harness.errors import BadInput
 from harness.execution import serial
 from harness.interop.bandits import Asha, Hyperband
+from harness.interop.optuna_rivals import OptunaRival
 from harness.interop.rivals import OutsideOptimizer, Run
 from harness.loop import run as run_once
 from harness.problem import FAILED, Candidates, Evaluation, Problem
@@ -294,6 +295,18 @@ def test_flaml_starts_where_training_is_cheap(searcher: str) -> None:
     first = XGBOOST_SPACE.from_unit(rival.ask()[None])[0]
     assert first[list(XGBOOST_SPACE.names).index("n_estimators")] == 1.0
     assert first[list(XGBOOST_SPACE.names).index("max_depth")] == 1.0
+
+
+def test_optunas_trial_ends_where_its_point_was_evaluated_but_for_rounding() -> None:
+    pytest.importorskip("optuna", minversion="5", reason="needs the extra `optuna`")
+    rival = OptunaRival("NSGAIISampler")
+    rival.start(Run(XGBOOST_SPACE, seed=0, iterations=9, n_initial=1, tau=None))
+    for _ in range(3):
+        x = rival.ask()
+        rival.tell(XGBOOST_SPACE.to_unit(XGBOOST_SPACE.from_unit(x[None]).astype(np.float32))[0], 0.5, 1.0)
+    x = rival.ask()
+    rival.tell(np.where(x < 0.5, x + 0.25, x - 0.25), 0.5, 1.0)
+    assert [trial.state.name for trial in rival._study.trials] == ["COMPLETE"] * 3 + ["FAIL", "COMPLETE"]
 
 
 def test_on_a_table_the_nearest_of_all_rows_left_is_evaluated(tmp_path: Path, outside: tuple[str, str]) -> None:

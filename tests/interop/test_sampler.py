@@ -1,5 +1,6 @@
 """`CostAwareSampler`: what it makes of trials, costs and spaces; Optuna's own cases are in test_sampler_cases.py."""
 
+import datetime
 import inspect
 import math
 import re
@@ -16,10 +17,13 @@ from hypothesis import strategies as st
 optuna = pytest.importorskip("optuna", minversion="5", reason="needs the extra `optuna`")
 
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution  # noqa: E402
+from optuna.trial import FrozenTrial, TrialState, create_trial  # noqa: E402
 
+from harness.acquisitions.cost_rules import Cool  # noqa: E402
 from harness.errors import BadInput  # noqa: E402
 from harness.interop import CostAwareSampler, components  # noqa: E402
 from harness.interop.encoding import Encoding  # noqa: E402
+from harness.optimizer import Optimizer  # noqa: E402
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
@@ -70,6 +74,16 @@ def priced(trial: Any) -> float:
     x, k = trial.suggest_float("x", 0.0, 1.0), trial.suggest_float("k", 0.0, 3.0)
     trial.set_user_attr("cost", 10.0**k)
     return float((x - 0.3) ** 2)
+
+
+ask, tell = Optimizer.ask, Optimizer.tell
+
+
+def a_trial(x: float, state: TrialState, value: float | None = None, **times: Any) -> FrozenTrial:
+    trial = create_trial(params={"x": x}, distributions={"x": FloatDistribution(0.0, 1.0)}, value=value, state=state)
+    for name, time_of_day in times.items():
+        setattr(trial, name, time_of_day)
+    return trial
 
 
 def params(study: Any) -> list[dict[str, Any]]:
@@ -239,6 +253,96 @@ def test_conditional_parameters_are_learned() -> None:
     study = optuna.create_study(sampler=CostAwareSampler("ei", seed=1, n_startup_trials=4, n_candidates=256))
     study.optimize(objective, n_trials=25)
     assert study.best_value < 1e-3  # 20 at random come this close in one run of four
+
+
+def test_a_budget_is_the_whole_studys_whatever_branch_a_trial_is_of() -> None:
+    seen: list[tuple[int, float, float]] = []
+
+    class Watched(Cool):
+        def score(self, log_value: Any, log_cost: Any, context: Any) -> Any:
+            seen.append((context.step, context.spent, context.initial_cost))
+            return super().score(log_value, log_cost, context)
+
+    def objective(trial: Any) -> float:
+        kind = trial.suggest_categorical("kind", ["a", "b", "c"])
+        trial.set_user_attr("cost", 10.0)
+        return float(trial.suggest_float(f"x_{kind}", 0.0, 1.0))
+
+    study = optuna.create_study(sampler=CostAwareSampler(Watched(), seed=1, n_startup_trials=3, tau=300.0))
+    for number in range(13):
+        seen.clear()
+        study.enqueue_trial({"kind": "abc"[number % 3]})
+        study.optimize(objective, n_trials=1)
+    assert seen and {*seen} == {(12, 120.0, 30.0)}  # of x_a alone there were four
+
+
+def test_a_trial_that_a_killed_worker_left_says_no_more_than_the_longest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Costs are durations here, and it runs for ever."""
+    told: list[Any] = []
+    monkeypatch.setattr(
+        Optimizer, "tell", lambda self, x, evaluation: told.append(evaluation) or tell(self, x, evaluation)
+    )
+    start = datetime.datetime.now() - datetime.timedelta(days=7)
+    study = optuna.create_study(sampler=CostAwareSampler("ei", seed=0, n_startup_trials=2, n_candidates=64))
+    space = {"x": FloatDistribution(0.0, 1.0)}
+    for number in range(4):
+        end = {"datetime_start": start, "datetime_complete": start + datetime.timedelta(seconds=1 + number)}
+        study.add_trial(a_trial(number / 4, TrialState.COMPLETE, value=0.1 * number, **end))
+    study.add_trial(a_trial(0.9, TrialState.RUNNING, datetime_start=start, datetime_complete=None))
+    study.ask(space)
+    assert [evaluation.cost_s for evaluation in told] == [1.0, 2.0, 3.0, 4.0, 4.0] and told[-1].censored
+
+
+@pytest.mark.filterwarnings("ignore:Choices for a categorical distribution")
+def test_choices_that_are_lists_numpys_numbers_and_wide_ranges() -> None:
+    def objective(trial: Any) -> float:
+        layers = trial.suggest_categorical("layers", [[16], [32, 32], [64]])
+        trial.set_user_attr("cost", np.int64(len(layers)))
+        return float(trial.suggest_float("x", 0.0, 1.0))
+
+    study = optuna.create_study(sampler=CostAwareSampler("ei", seed=0, n_startup_trials=3, n_candidates=64))
+    study.optimize(objective, n_trials=8)
+    assert len(study.trials) == 8 and study.best_value < 0.1
+    with pytest.raises(BadInput, match="parameter rate: low must be a number, finite in single precision"):
+        Encoding({"x": FloatDistribution(0.0, 1.0), "rate": FloatDistribution(-1e40, 1.0)})
+
+
+def test_pruned_trials_with_values_are_enough_to_ask_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(Optimizer, "ask", lambda self, candidates: asked.append(self._n) or ask(self, candidates))
+
+    def objective(trial: Any) -> float:
+        trial.report(trial.suggest_float("x", 0.0, 1.0), 0)
+        trial.set_user_attr("cost", 1.0)
+        raise optuna.TrialPruned
+
+    study = optuna.create_study(sampler=CostAwareSampler("ei", seed=0, n_startup_trials=3, n_candidates=64))
+    study.optimize(objective, n_trials=6)
+    assert asked == [3, 4, 5]
+
+
+def test_models_of_ranges_that_change_are_not_kept_for_ever() -> None:
+    sampler = CostAwareSampler("ei", seed=0, n_startup_trials=1, n_candidates=8)
+
+    def objective(trial: Any) -> float:
+        trial.set_user_attr("cost", 1.0)
+        return float(trial.suggest_float("x", 0.0, 1.0 + trial.number))
+
+    optuna.create_study(sampler=sampler).optimize(objective, n_trials=40)
+    assert len(sampler._parts) == 32
+
+
+def test_a_step_counted_from_elsewhere_is_the_same_point() -> None:
+    study = optuna.create_study(sampler=CostAwareSampler("ei", seed=0, n_startup_trials=2, n_candidates=256))
+
+    def objective(trial: Any) -> float:
+        trial.set_user_attr("cost", 1.0)
+        return float(trial.suggest_float("x", 0.0, 0.9, step=0.3))
+
+    for x in (0.9, 0.6, 0.3):  # 3 * 0.3 is not 0.9
+        study.enqueue_trial({"x": x})
+    study.optimize(objective, n_trials=4)
+    assert study.trials[-1].params["x"] == 0.0
 
 
 def test_parameters_of_a_branch_are_chosen_together() -> None:
