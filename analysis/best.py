@@ -42,7 +42,10 @@ def _given(spec: Mapping[str, Any]) -> dict[str, Any] | None:
     if config["_target_"] != "datasets.csv_file.load_csv":
         return None
     usual = {name: p.default for name, p in inspect.signature(load_csv).parameters.items()}
-    return {k: v for k, v in config.items() if k not in ("_target_", "name") and v not in (usual[k], [])}
+    own = {k: v for k, v in config.items() if k != "_target_" and v not in (usual[k], [])}
+    if own.get("name") == Path(str(config["path"])).name:  # which `load_csv` takes by itself; rows are split by it
+        del own["name"]
+    return own
 
 
 def _load_csv(given: Mapping[str, Any]) -> str:
@@ -189,16 +192,27 @@ def finish(results: Path, made: Sequence[Spec]) -> bool:
     Returns whether there is one of every data set.
     """
     asked = [_question(spec) for spec in made]
-    there = [spec for spec in specs(results) if _question(spec) in asked]
-    contents = {(str(spec["dataset"]), str(spec["pipeline"])): str(spec["data"]) for spec in made}
-    for spec in there:  # another pipeline's matrices have another hash: is it that of the data as they are?
-        problem = (str(spec["dataset"]), str(spec["pipeline"]))
-        if problem not in contents:
-            contents[problem] = _content_now(spec)
-    there = [spec for spec in there if contents[str(spec["dataset"]), str(spec["pipeline"])] == spec["data"]]
+    alike = [spec for spec in specs(results) if _question(spec) in asked]
+    there = _of_one_content(alike, {_problem(spec): str(spec["data"]) for spec in made})
     names = dict.fromkeys(str(spec["dataset"]) for spec in made)
     found = [_finish(results, name, [spec for spec in there if spec["dataset"] == name]) for name in names]
     return all(found)
+
+
+def _problem(spec: Spec) -> tuple[str, str]:
+    return str(spec["dataset"]), str(spec["pipeline"])
+
+
+def _of_one_content(made: Sequence[Spec], known: Mapping[tuple[str, str], str]) -> list[Spec]:
+    """Return the specs whose data are those of today, by problem as far as they are known.
+
+    Each pipeline's matrices have a hash of their own: whether it is that of the data as they are, only these say.
+    """
+    contents = dict(known)
+    for spec in made:
+        if (problem := _problem(spec)) not in contents:
+            contents[problem] = _content_now(spec)
+    return [spec for spec in made if contents[_problem(spec)] == spec["data"]]
 
 
 def _content_now(spec: Spec) -> str:
@@ -216,7 +230,7 @@ def of_records(results: Path) -> None:
     if not made:
         raise BadInput(f"no records in {results}: run `python -m harness` first, or give results_dir=...")
     for dataset in sorted({str(spec["dataset"]) for spec in made}):
-        own = [spec for spec in made if spec["dataset"] == dataset]
+        own: Sequence[Spec] = [spec for spec in made if spec["dataset"] == dataset]
         questions = [_question(spec) for spec in own]
         different = [name for name in questions[0] if len({question[name] for question in questions}) > 1]
         contents = {(spec["pipeline"], spec["data"]) for spec in own}
@@ -224,7 +238,14 @@ def of_records(results: Path) -> None:
             different = ["content"]
         if different:
             print(f"{dataset}: not compared, its records differ in {', '.join(different)}: give each a results_dir")
-        else:
+            continue
+        if _given(own[0]) is not None:  # a file that may have changed between runs of different pipelines
+            now = _of_one_content(own, {})
+            if len(now) < len(own):
+                print(f"{dataset}: records of {plural(len(own) - len(now), 'block')} left out, made of other data than "
+                      "the file holds today")  # fmt: skip
+            own = now
+        if own:
             _finish(results, dataset, own)
 
 
@@ -327,10 +348,11 @@ def report(found: Mapping[str, Any], drawn: Drawn) -> None:
     if cheaper := found["front"][:-1][-_SHOWN:]:  # without the best, those whose error is the nearest to its
         print("  cheaper models, the least validation error for their training time (all of them: front in best.json):")
     for model in cheaper:
+        other = "" if model["pipeline"] == found["pipeline"] else f", pipeline {model['pipeline']}"
         print(
             f"    {model['training_cpu_s']:.3g} s instead of {found['training_cpu_s']:.3g} s: {found['metric']} "
             f"{model['validation_error']:.5g}, {model['test_error']:.5g} on the test rows; "
-            f"{json.dumps(model['configuration'])}"
+            f"{json.dumps(model['configuration'])}{other}"
         )
     if found["check"]:
         print("  to fit it on the training rows and get these errors again:", *found["check"], sep="\n    ")

@@ -56,11 +56,11 @@ def load_csv(
         raise BadInput(f"dataset.{missing} is not set: dataset.path=my.csv dataset.target=COLUMN")
     if task not in TASKS:
         raise BadInput(f"dataset.task must be one of {', '.join(TASKS)}, got {task!r}")
-    file, target = Path(str(path)), str(target)
+    file, target = Path(str(path)).expanduser(), str(target)
     mark = _named("decimal", str(decimal), DECIMALS)
     frame = _read_table(file, str(sep), mark, str(encoding))
     label = _checked_name(file.name if name is None else str(name))
-    frame, notes = _with_target(frame, target, file)
+    frame, notes = _with_target(frame, target, file, str(sep), str(encoding))
     y, classes, kind = _encoded(frame[target], task, mark)
     inputs = frame.drop(columns=target)
     X, more = input_columns(inputs, column_names("drop", drop), column_names("keep", keep), mark)
@@ -75,18 +75,25 @@ def load_rows(path: str, data: Dataset, sep: str = "auto", decimal: str = ".", e
 
     What was text there is text here, and dates are read as they were written there, whatever these rows alone look
     like; a column without any value there may be absent here. Raises BadInput for a file that cannot be read, or lacks
-    a column, or where a column is no such date, or no number.
+    a column or all rows, or where a column is no such date, no number, or no yes/no.
     """
     X, written = data.X, data.X.attrs.get("dates", {})
     words = [str(c) for c in X.columns if X[c].dtype == object and X[c].dropna().map(lambda v: type(v) is str).all()]
-    frame = _read_table(Path(path), sep, _named("decimal", decimal, DECIMALS), encoding, [*words, *written])
+    mark, texts = _named("decimal", decimal, DECIMALS), [*words, *written]
+    frame = _read_table(Path(path).expanduser(), sep, mark, encoding, texts, fewest=1)
+    if frame.empty:
+        raise BadInput(f"{path} has no rows")
     columns: dict[str, pd.Series] = {}
     for name in map(str, X.columns):
         source = name.rpartition(" (")[0]
         if name in frame.columns:
             numbers = types.is_numeric_dtype(X[name]) and not types.is_bool_dtype(X[name])
-            if numbers and not types.is_numeric_dtype(frame[name]) and frame[name].notna().any():
-                raise BadInput(f"{path}: {name} is not numeric, for example {frame[name].dropna().iloc[0]!r}")
+            present = frame[name].dropna()
+            if numbers and not types.is_numeric_dtype(frame[name]) and len(present):
+                raise BadInput(f"{path}: {name} is not numeric, for example {present.iloc[0]!r}")
+            if _is_flag(X[name]) and len(present) and not _is_flag(present):
+                raise BadInput(f"{path}: {name} must be True or False, as in the file of the runs, "
+                               f"got {str(present.iloc[0])!r}")  # fmt: skip
             columns[name] = frame[name].astype(np.float64) if numbers else _plain(frame[name])
         elif source in written and source in frame.columns:
             column, form = frame[source], written[source]
@@ -102,6 +109,12 @@ def load_rows(path: str, data: Dataset, sep: str = "auto", decimal: str = ".", e
     return pd.DataFrame(columns, index=frame.index)
 
 
+def _is_flag(column: pd.Series) -> bool:
+    """Say whether all values of a column are yes or no, missing ones aside; False where it has none."""
+    present = column.dropna()
+    return len(present) > 0 and bool(present.map(lambda value: isinstance(value, bool | np.bool_)).all())
+
+
 def infer_task(target: pd.Series) -> str:
     """Return ``classification`` for text, yes/no, and whole numbers with at most 10 different values, else regression.
 
@@ -111,7 +124,7 @@ def infer_task(target: pd.Series) -> str:
     if types.is_bool_dtype(target) or not types.is_numeric_dtype(target) or distinct == 2:
         return "classification"
     values = target.to_numpy(dtype=np.float64)
-    whole = bool(np.all(values == np.rint(values)))
+    whole = bool(np.isfinite(values).all() and np.all(values == np.rint(values)))
     return "classification" if whole and distinct <= FEW_VALUES else "regression"
 
 
@@ -124,13 +137,20 @@ def _checked_name(name: str) -> str:
     return name
 
 
-def _with_target(frame: pd.DataFrame, target: str, file: Path) -> tuple[pd.DataFrame, list[str]]:
-    """Return the rows that have a target, and a note on the others."""
+def _with_target(
+    frame: pd.DataFrame, target: str, file: Path, sep: str, encoding: str
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return the rows that have a target, and a note on the others, with what stands there for no value."""
     if target not in frame.columns:
         others = f" and {frame.shape[1] - 12} more" if frame.shape[1] > 12 else ""
         raise BadInput(f"{file} has no column {target!r}; its columns: {', '.join(frame.columns[:12])}{others}")
     there = frame[target].notna()
-    notes = [] if there.all() else [f"{int((~there).sum()):,} rows without {target} left out"]
+    notes = []
+    if not there.all():
+        numbers = types.is_numeric_dtype(frame[target])
+        words = [] if numbers else _words_for_none(file, sep, encoding, target, (~there).to_numpy())
+        written = f", written {' and '.join(map(repr, words))}: a class of that name has to be renamed" if words else ""
+        notes = [f"{int((~there).sum()):,} rows without {target} left out{written}"]
     frame = frame[there].reset_index(drop=True)
     if len(frame) < FEWEST_ROWS:
         raise BadInput(f"{file}: {len(frame)} rows with a value in {target!r}; {FEWEST_ROWS} or more are needed")
@@ -185,30 +205,44 @@ _LINES = 50  # looked at to find the separator
 _BROKEN = (pd.errors.ParserError, pd.errors.EmptyDataError, pd.errors.ParserWarning)
 
 
-def _read_table(path: Path, sep: str, decimal: str, encoding: str, texts: Sequence[str] = ()) -> pd.DataFrame:
+def _read_table(
+    path: Path, sep: str, decimal: str, encoding: str, texts: Sequence[str] = (), fewest: int = 2, raw: bool = False
+) -> pd.DataFrame:
     """Return the file as a frame with the column names of its first line, blanks around them stripped.
 
-    texts: columns that are read as text, whatever they look like. Raises BadInput for a file that is absent, empty, in
-    another encoding, or no table of two columns or more with different names.
+    texts: columns that are read as text, whatever they look like; raw: read all as text, no value as missing. Raises
+    BadInput for a file that is absent, empty, in another encoding, or no table of `fewest` columns with different
+    names.
     """
     if path.suffix.lower() in PACKED:
         raise BadInput(f"dataset.path: {path} is no plain text ({path.suffix}): convert or unpack it to CSV first")
     text = _text(path, encoding)
     csv.field_size_limit(sys.maxsize)  # a wide line is one field to a wrong separator
-    mark = find_separator(text, path) if sep == "auto" else _named("sep", sep, SEPARATORS)
+    mark = find_separator(text, path, fewest) if sep == "auto" else _named("sep", sep, SEPARATORS)
+    if mark == decimal:
+        one = SEPARATORS[mark]
+        raise BadInput(f"{path}: the separator and dataset.decimal are both a {one}: leave dataset.decimal out, or set "
+                       "dataset.sep")  # fmt: skip
     lines = text.splitlines(keepends=True)
     filled = next((k for k, line in enumerate(lines) if line.replace(mark, "").replace('"', "").strip()), 0)
     text = "".join(lines[filled:])  # without leading rows of empty fields
-    names = _header(text, mark, path)
+    names = _header(text, mark, path, fewest)
+    missing: dict[str, Any] = {"keep_default_na": False} if raw else {"na_values": list(MISSING)}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
             return pd.read_csv(io.StringIO(text), sep=mark, decimal=decimal, header=0, names=names,
-                               index_col=False, skipinitialspace=True, na_values=list(MISSING),
-                               dtype={name: str for name in texts if name in names}, low_memory=False)  # fmt: skip
+                               index_col=False, skipinitialspace=True, low_memory=False, **missing,
+                               dtype={name: str for name in (names if raw else texts) if name in names})  # fmt: skip
     except _BROKEN as error:
         reason = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")
         raise BadInput(f"{path} is no table separated by {SEPARATORS.get(mark, mark)}: {reason}") from None
+
+
+def _words_for_none(path: Path, sep: str, encoding: str, column: str, rows: np.ndarray) -> list[str]:
+    """Return the words, such as None, that stand in a column of the file where these rows (a mask) have no value."""
+    found = _read_table(path, sep, ".", encoding, raw=True)[column][rows]
+    return sorted({word.strip() for word in found} - {"", *MISSING})
 
 
 def _named(setting: str, value: str, marks: Mapping[str, str]) -> str:
@@ -221,13 +255,15 @@ def _named(setting: str, value: str, marks: Mapping[str, str]) -> str:
     return mark
 
 
-def find_separator(text: str, path: Path) -> str:
+def find_separator(text: str, path: Path, fewest: int = 2) -> str:
     """Return the separator that parts most of the first lines into equally many fields, and into the most.
 
-    Raises BadInput where none parts them into two or more.
+    Raises BadInput where none parts them into two or more, unless one column is enough.
     """
     head = [line for line in text.splitlines()[: _LINES + 1] if line.strip()][:_LINES]
     found = _most_even(head)
+    if not found and fewest < 2:
+        return ","
     if not found:
         _check_header(head, path)
         known = ", ".join(SEPARATORS.values())
@@ -273,14 +309,14 @@ def _text(path: Path, encoding: str) -> str:
     return text
 
 
-def _header(text: str, mark: str, path: Path) -> list[str]:
+def _header(text: str, mark: str, path: Path, fewest: int) -> list[str]:
     """Return the column names; nameless columns are called column_1, ... by their place."""
     row = next(csv.reader(text.splitlines(), delimiter=mark, skipinitialspace=True))
     names = [name.strip() or f"column_{place}" for place, name in enumerate(row, start=1)]
     name, count = Counter(names).most_common(1)[0]
     if count > 1:
         raise BadInput(f"{path}: the column name {name!r} occurs {count} times; names must differ")
-    if len(names) < 2:
+    if len(names) < fewest:
         _check_header(text.splitlines()[:_LINES], path)
         raise BadInput(f"{path} has one column only with this separator: set dataset.sep=auto or another")
     return names
@@ -367,6 +403,9 @@ def input_columns(
             parts = _date_parts(column, forms[0])
             if parts[f"{name} (hour)"].nunique() < 2:
                 del parts[f"{name} (hour)"]
+            if clash := [part for part in parts if part in frame.columns]:
+                raise BadInput(f"the dates of {name!r} become {clash[0]!r}, a column of the file: rename that one, or "
+                               f"set dataset.drop=[{name}]")  # fmt: skip
             columns |= parts
             either = " (month first: the file leaves it open)" if {MONTH_FIRST, DAY_FIRST} <= set(forms) else ""
             notes.append(f"{name} read as dates{either}: {', '.join(p.rpartition('(')[2][:-1] for p in parts)}")

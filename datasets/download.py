@@ -239,11 +239,13 @@ def fetch(entry: Entry) -> Found:
     from filelock import FileLock
 
     folder, reasons = cache_folder(), []
+    lock = FileLock(folder / ".lock")  # of several processes that need a data set one downloads it
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        alone = lock.acquire()
     except OSError as error:
-        raise BadInput(f"the cache folder {folder} cannot be made: {error.strerror}") from None
-    with FileLock(folder / ".lock"):  # of several processes that need a data set one downloads it
+        raise BadInput(f"cannot write to the cache folder {folder}: {error.strerror}") from None
+    with alone:
         present = find(entry, {"cache": folder})
         try:
             if present:

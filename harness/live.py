@@ -165,7 +165,7 @@ class Live(Evaluator):
 
 def _stamp(path: object) -> tuple[object, ...]:
     """Return what tells one content of a user's file from the next, and one folder's file from another's."""
-    file = Path(str(path)).absolute()
+    file = Path(str(path)).expanduser().absolute()
     if path is None or not file.is_file():
         return ()
     seen = file.stat()

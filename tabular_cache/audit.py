@@ -191,6 +191,11 @@ def print_info(problems: Problems, folder: Path) -> int:
     if len(noisy):
         print("\nNoise of the costs: the same training again, hours or days later (coefficients of variation)")
         print(noisy.to_string(index=False, float_format="{:.1f}".format))
+        on_each, between = noise.by_processor(folder, manifest["campaigns"])
+        print("\nOn each kind of processor, and the scaled seconds of one by those of another")
+        print(on_each.to_string(index=False, float_format="{:.1f}".format))
+        if len(between):
+            print(between.to_string(index=False, float_format="{:.2f}".format))
     timed = [(c["date"], c["cpu"], *timing) for c in manifest["campaigns"] for timing in c["reference"]]
     if timed:  # scaled, it should always be the same
         references = pd.DataFrame(timed, columns=["date", "processor", "at", "cpu_s", "scaled_s"])

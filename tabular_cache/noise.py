@@ -5,7 +5,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ MOST_APART = 0.1  # of the first cost, that 90 % of the repeats should keep with
 GAP_S = 2 * 3600.0  # at least so long after the last measurement
 FILE = "noise.parquet"
 _TRAINING = ["problem", "config"]
+_CVS = {"raw": "cpu_s", "scaled": "scaled_s"}
 
 
 @lru_cache(maxsize=256)
@@ -137,7 +138,11 @@ def spread(folder: Path) -> pd.DataFrame:
     median over trainings is the noise's own, however often they were measured. `days` is the time between the first
     and the last in days.
     """
-    groups = read(folder).to_pandas().groupby(_TRAINING)
+    return _spread(read(folder).to_pandas())
+
+
+def _spread(measurements: pd.DataFrame) -> pd.DataFrame:
+    groups = measurements.groupby(_TRAINING)
     table = pd.DataFrame(
         {
             "n": groups.size(),
@@ -151,6 +156,10 @@ def spread(folder: Path) -> pd.DataFrame:
     free = table["n"] - 1
     few = np.sqrt(2 * gammaincinv(free / 2, 0.5) / free)
     return table.assign(cv_raw=table["cv_raw"] / few, cv_scaled=table["cv_scaled"] / few)
+
+
+def _medians(found: pd.DataFrame) -> dict[str, float]:
+    return {f"median cv % ({name})": 100 * float(found[f"cv_{of}"].median()) for of, name in _CVS.items()}
 
 
 def by_cost(folder: Path) -> pd.DataFrame:
@@ -168,10 +177,43 @@ def by_cost(folder: Path) -> pd.DataFrame:
             "cost": name,
             "trainings": len(part),
             f"{REPEATS} times": int((part["n"] >= REPEATS).sum()),
-            "median cv % (cpu_s)": 100 * part["cv_raw"].median(),
-            "median cv % (scaled_s)": 100 * part["cv_scaled"].median(),
+            **_medians(part),
         }
         for name, part in (bands | {"all": found}).items()
         if len(part)
     ]
     return pd.DataFrame(rows)
+
+
+def by_processor(folder: Path, campaigns: Sequence[Mapping[str, Any]]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the noise on each kind of processor, and between each two of them.
+
+    The former as `by_cost` has it, of trainings measured twice or more there. The latter of trainings measured on both:
+    the median of the ratio of their mean scaled seconds, and its 5 % and 95 % quantiles. campaigns: of the manifest;
+    a measurement was made on the processor whose reference training was timed nearest to it.
+    """
+    frame = read(folder).to_pandas()
+    frame["processor"] = _processors(campaigns, frame["started"].to_numpy(dtype=np.float64))
+    rows = []
+    for processor, own in frame.groupby("processor"):
+        found = _spread(own)
+        rows.append({"processor": processor, "trainings": len(found), **_medians(found)})
+    means, pairs = frame.groupby([*_TRAINING, "processor"])["scaled_s"].mean().unstack(), []
+    for one, other in combinations(means.columns, 2):
+        ratio = (means[one] / means[other]).dropna()
+        if len(ratio):
+            low, median, high = ratio.quantile([0.05, 0.5, 0.95])
+            pairs.append({"processors": f"{one} / {other}", "trainings": len(ratio),
+                          "median ratio": median, "5 %": low, "95 %": high})  # fmt: skip
+    return pd.DataFrame(rows), pd.DataFrame(pairs)
+
+
+def _processors(campaigns: Sequence[Mapping[str, Any]], at: Float[np.ndarray, " n"]) -> np.ndarray:
+    """Return the processors of the reference timings nearest to these points of time."""
+    timed = sorted(
+        (float(timing[0]), str(campaign["cpu"])) for campaign in campaigns for timing in campaign["reference"]
+    )
+    when, names = np.array([time for time, _ in timed]), np.array([name for _, name in timed], dtype=object)
+    after = np.clip(np.searchsorted(when, at), 1, len(when) - 1) if len(when) > 1 else np.zeros(len(at), np.int64)
+    before = np.maximum(after - 1, 0)
+    return names[np.where(at - when[before] < when[after] - at, before, after)]

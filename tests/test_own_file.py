@@ -171,6 +171,25 @@ def test_another_run_adds_to_the_best_but_not_one_on_another_target_or_other_row
     assert (found["evaluations"], found["pipeline"]) == (6, "quadratic")
 
 
+def test_runs_on_what_the_file_held_before_do_not_count(
+    tmp_path: Path, command_line: CommandLines, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nor for `best`, whatever their pipeline; and a name of its own, by which rows are split, is in the lines."""
+    frame = pd.DataFrame({"x": np.random.default_rng(0).uniform(size=120)})
+    base = ["dataset=csv", "dataset.path=my.csv", "dataset.target=y", "dataset.name=mine", *RUN]
+    for pipeline, factor in (("clean", 1.0), ("pca_small", 100.0)):
+        frame.assign(y=factor * frame["x"] ** 2).to_csv(tmp_path / "my.csv", index=False)
+        assert command_line("harness", *base, f"pipeline=[{pipeline}]", cwd=tmp_path).returncode == 0
+    with contextlib.chdir(tmp_path):
+        assert main(["best"]) == 0
+        assert "mine: records of 1 block left out, made of other data than the file" in capsys.readouterr().out
+        found = json.loads(Path("results/mine/best.json").read_text())
+        assert found["pipeline"] == "pca_small"
+        exec("\n".join(found["check"]), {})
+    expected = [found["validation_error"], found["test_error"]]
+    assert [float(line) for line in capsys.readouterr().out.split()] == pytest.approx(expected, rel=1e-9)
+
+
 def test_a_mistake_is_one_line(tuned: tuple[Path, list[str]], command_line: CommandLines) -> None:
     wrong = ["dataset.path=my.csv", "dataset.target=prize", "results_dir=wrong"]
     done = command_line("harness", "dataset=csv", *wrong, *RUN, cwd=tuned[0])

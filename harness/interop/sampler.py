@@ -263,10 +263,11 @@ class CostAwareSampler(BaseSampler):
             cost, name = None if trial.duration is None else trial.duration.total_seconds(), "its duration in seconds"
         if cost is None and trial.state == TrialState.FAIL:
             return None
-        if isinstance(cost, bool) or not isinstance(cost, Real) or not (math.isfinite(cost) and cost > 0):
+        value = float(cost) if isinstance(cost, Real) and not isinstance(cost, bool) else math.nan
+        if not 0.0 < value < math.inf:
             remedy = "" if by_attribute else f"; give costs by trial.set_user_attr({self._cost or 'cost'!r}, ...)"
             raise BadInput(f"the cost of trial {trial.number} must be a number > 0, {name} is {cost!r}{remedy}")
-        return float(cost)
+        return value
 
     # The optimizer's parts: kept, since fits go on from the last one and a utility may have a state.
 

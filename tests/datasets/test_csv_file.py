@@ -181,6 +181,42 @@ def test_what_was_text_is_text_in_rows_to_come(tmp_path: Path) -> None:
             load_rows(written(tmp_path, wrong, "wrong.csv"), data)
 
 
+def test_rows_to_come_of_one_column_of_none_and_of_other_answers(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"x": np.arange(30) / 7, "y": np.arange(30) / 3})
+    data = load_csv(None, written(tmp_path, frame), "y")
+    one = load_rows(written(tmp_path, frame[["x"]], "new.csv"), data)
+    assert one["x"].tolist() == frame["x"].tolist()
+    answers = frame.assign(paid=[True, False] * 15, asked=[True, None] * 15)
+    data = load_csv(None, written(tmp_path, answers), "y")
+    new = load_rows(written(tmp_path, answers.drop(columns="y"), "new.csv"), data)
+    pd.testing.assert_frame_equal(new, data.X)
+    for name in ("paid", "asked"):
+        for other in ("yes", 1):
+            path = written(tmp_path, answers.drop(columns="y").assign(**{name: other}), "other.csv")
+            with pytest.raises(
+                BadInput, match=f"{name} must be True or False, as in the file of the runs, got '{other}'"
+            ):
+                load_rows(path, data)
+    with pytest.raises(BadInput, match=r"none\.csv has no rows"):
+        load_rows(written(tmp_path, answers.iloc[:0], "none.csv"), data)
+
+
+def test_what_stands_for_no_target_is_said(tmp_path: Path) -> None:
+    path = written(tmp_path, pd.DataFrame({"x": np.arange(40), "y": ["None", "mild", "bad", "mild"] * 10}))
+    data = load_csv(None, path, "y")
+    assert data.classes == ("bad", "mild")
+    assert "10 rows without y left out, written 'None': a class of that name has to be renamed" in data.note
+    gaps = written(tmp_path, pd.DataFrame({"x": np.arange(40), "y": [None, "mild", "bad", "mild"] * 10}))
+    assert "10 rows without y left out" in load_csv(None, gaps, "y").note.split("; ")
+
+
+def test_a_folder_of_the_users_may_be_written_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    written(tmp_path, houses())
+    data = load_csv(None, "~/my.csv", "price")
+    assert (data.name, len(load_rows("~/my.csv", data))) == ("my.csv", N)
+
+
 @pytest.mark.parametrize(("n", "text"), [(500, ""), (3, "a b " * 40_000)])
 def test_wide_files_and_long_fields_are_read(n: int, text: str, tmp_path: Path) -> None:
     names = [f"c{i:0300d}" for i in range(n)]  # a header of 150,000 characters
@@ -255,11 +291,14 @@ WRONG = [
     ("a,b\n" + "".join(f"{i},w{i}\n" for i in range(30)), {}, r"'b' has 30 different values, such as 'w0': too many"),
     ("a,b\n" + "".join(f"{i},w{i % 3}\n" for i in range(30)), {"task": "regression"}, r"is not numeric, for example"),
     ("a,b\n" + "".join(f"{i},{i / 7}\n" for i in range(30)) + "31,inf\n", {}, r"'b' holds infinite values"),
+    ("a,b\n" + "".join(f"{i},{i % 2}\n" for i in range(30)) + "31,inf\n", {}, r"'b' holds infinite values"),
     ("a,b\n" + "".join(f"{i},{i}e38\n" for i in range(30)), {}, r"'b' goes to 2.9e\+39, beyond the numbers"),
     ("a,b\n" + "1,2\n1,3\n" * 30, {"task": "ranking"}, r"task must be one of auto, regression, classification, got"),
     ("a,b\n" + "1,2\n1,3\n" * 30, {"sep": "::"}, r"dataset.sep must be auto, one of comma, semicolon, tab, bar, or"),
     ("a,b\n" + "1,2\n1,3\n" * 30, {"sep": ";"}, r"one column only with this separator"),
     ("a,b\n" + "1,2\n1,3\n" * 30, {"decimal": "x"}, r"dataset.decimal must be point or comma, got 'x'"),
+    ("a,b\n" + "1,2\n1,3\n" * 30, {"decimal": ","}, r"the separator and dataset.decimal are both a comma: leave"),
+    ("t,t (day),b\n" + "".join(f"2024-01-0{i % 9 + 1},{i / 7},{i / 3}\n" for i in range(30)), {}, r"of 't' become"),
     ("a,b\n" + "1,2\n1,3\n" * 30, {"drop": "id"}, r"dataset.drop: 'id' is none of the inputs"),
     ("a,b\n" + "1,2\n1,3\n" * 30, {"drop": "a", "keep": ["a"]}, r"dataset.drop and dataset.keep both name 'a'"),
     ("a,b\n" + "1,2\n1,3\n" * 30, {"encoding": "klingon"}, r"dataset.encoding=klingon is no encoding"),

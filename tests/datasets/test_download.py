@@ -233,7 +233,7 @@ def test_an_archive_with_a_flipped_byte_is_one_line_wherever_that_lies(site, cac
 def test_folders_that_are_none_are_reported(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("COST_AWARE_BO_CACHE", str(tmp_path / "file/cache"))
-    with pytest.raises(BadInput, match="cannot be made"):
+    with pytest.raises(BadInput, match="cannot write to the cache folder"):
         fetch(entry(Libsvm("toy")))
     monkeypatch.setenv("DATASETS_HOME", "/no/such/folder")
     with pytest.raises(BadInput, match="DATASETS_HOME=/no/such/folder is not a folder"):

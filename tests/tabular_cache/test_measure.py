@@ -151,6 +151,29 @@ def test_the_noise_is_the_same_however_often_it_was_measured(times: int, tmp_pat
     assert noise.by_cost(tmp_path).iloc[-1]["median cv % (scaled_s)"] == pytest.approx(5.0, rel=0.05)
 
 
+def test_the_noise_on_each_kind_of_processor_and_between_them(tmp_path: Path) -> None:
+    """Of 500 trainings, each measured twice on both: 2 and 6 % on them, and 1.1 times the cost on the one."""
+    rng, hour = stream(0, "noise test", "processors"), 3600.0
+    campaigns = [{"cpu": cpu, "reference": [[day + k * hour, 0.7, 0.7] for k in range(8)]}
+                 for cpu, day in (("a", 0.0), ("b", 24 * hour))]  # fmt: skip
+    rows = [
+        {"problem": "p", "config": config, "cpu_s": cost, "wall_s": cost, "scaled_s": cost, "busy": 0.0, "started": at}
+        for config in range(500)
+        for day, factor, sd in ((0.0, 1.1, 0.02), (24 * hour, 1.0, 0.06))
+        for at in (day + hour, day + 8.3 * hour)
+        for cost in [factor * rng.normal(1.0, sd)]
+    ]
+    (tmp_path / noise.FILE).write_bytes(parquet_bytes(pa.Table.from_pylist(rows, NOISE_SCHEMA)))
+    on_each, between = noise.by_processor(tmp_path, campaigns)
+    assert on_each["processor"].tolist() == ["a", "b"] and on_each["trainings"].tolist() == [500, 500]
+    assert on_each["median cv % (scaled_s)"].tolist() == pytest.approx([2.0, 6.0], rel=0.15)
+    (pair,) = between.to_dict("records")
+    assert (pair["processors"], pair["trainings"]) == ("a / b", 500)
+    sd = np.sqrt((0.02**2 + 0.06**2) / 2)  # of the ratio of two means, divided by 1.1
+    expected = [1.1, 1.1 * (1 - 1.645 * sd), 1.1 * (1 + 1.645 * sd)]
+    assert [pair[name] for name in ("median ratio", "5 %", "95 %")] == pytest.approx(expected, abs=0.02)
+
+
 def test_changed_repeats_are_refused_and_not_vouched_for(tmp_path: Path) -> None:
     """What can be read but is not what was packed, and what another version wrote."""
     store, name, path = Store(tmp_path), "a/p", tmp_path / noise.FILE
