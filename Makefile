@@ -22,7 +22,7 @@ REPORT ?= report
 .DEFAULT_GOAL := help
 # Every target keeps all cores busy by itself, and `make time report` means one after the other.
 .NOTPARALLEL:
-.PHONY: help setup reproduce figures report models demo time fronts sensitivities density utilities leaderboard registered test golden check \
+.PHONY: help setup reproduce figures report models demo time fronts sensitivities density utilities leaderboard registered test thorough golden check \
   bench chaos
 
 help: ## this list
@@ -138,8 +138,12 @@ registered: $(READY) ## the registered test of methods with knowledge of other d
 	$(BIN)/python -m analysis new_methods results_dir=$(RESULTS)-new out_dir=$(REPORT)
 
 # The suite starts many processes, which share their bytecode, whatever the environment says of it.
-test: $(READY) ## the test suite
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist worksteal
+SUITE = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist worksteal
+test: $(READY) ## the test suite, but for what takes seconds each
+	$(SUITE) -m 'not slow'
+
+thorough: $(READY) ## the rest of the suite: what kills, installs, compiles anew and draws whole reports
+	$(SUITE) -m slow
 
 bench: $(READY) ## how fast: steps against other libraries, whole runs, executors, utilities (some 20 minutes)
 	$(BIN)/python tests/bench

@@ -264,6 +264,7 @@ def traces(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in records(folder)}
 
 
+@pytest.mark.slow
 def test_a_study_survives_kill_interrupt_and_damage_and_gives_the_same_bytes(
     cli: Cli, command_line: CommandLines, studies: Forked, tables: Path
 ) -> None:

@@ -96,6 +96,7 @@ def test_the_evaluator_on_the_page_on_extending_runs(
     np.testing.assert_allclose(traces["cost_s"], 1e-3 * traces["n_estimators"] * traces["max_depth"])
 
 
+@pytest.mark.slow
 def test_rules_that_the_first_page_names_are_there() -> None:
     rules = re.findall(r"`(\+acq=[^`]*)`", (ROOT / "docs/START.md").read_text())
     assert len(rules) >= 4

@@ -104,6 +104,7 @@ def build():
 }
 
 
+@pytest.mark.slow
 def test_each_kind_is_added_to_the_project_by_a_module_and_a_yaml(tmp_path: Path) -> None:
     for package in ("datasets", "pipelines", "harness", "tabular_cache", "configs"):
         shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("tables*", "truth", "*.pyc"))

@@ -141,6 +141,7 @@ def test_a_rerun_trains_nothing(
     assert capsys.readouterr().out.splitlines() == out[1:]
 
 
+@pytest.mark.slow
 def test_another_run_adds_to_the_best_but_not_one_on_another_target_or_other_rows(
     tuned: tuple[Path, list[str]], command_line: CommandLines, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

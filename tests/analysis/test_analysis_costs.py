@@ -133,6 +133,7 @@ def test_records_of_any_shape_are_shown_or_refused_in_one_line(case: str, costs:
             assert draw(part, tmp_path).paths
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_the_report_stands_without_cost_records_that_can_be_compared(
     costs: pd.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str], tables: Path

@@ -243,6 +243,7 @@ def test_an_out_dir_that_cannot_be_is_refused_before_anything_is_read(tmp_path: 
             parse([f"results_dir={tmp_path}", f"out_dir={out}"])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("laid_out")
 def test_the_command_writes_figures_and_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results, out = tmp_path / "results", tmp_path / "out"

@@ -51,6 +51,7 @@ def test_halves_budgets_and_hypotheses_are_those_of_the_page() -> None:
     assert f"{text} and {BUDGETS[-1]:g} %" in " ".join(page.split()) and f"at {BELOW_EI:g} % of EI's cost" in page
 
 
+@pytest.mark.slow
 def test_the_outcome_is_that_of_paired_t_tests_over_data_sets(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -138,6 +138,7 @@ def test_how_runs_end_by_hand() -> None:
     assert (endings(traces, np.full((6, 2, 1), -1), whole)[0] == SPENT).all()
 
 
+@pytest.mark.slow
 def test_the_page_is_made_whatever_is_lacking(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """CEI ended before EI did; the longest run is EI-cool's under a budget."""
     for acq, steps in {"ei": 20, "eialpha": 20, "cei": 12}.items():

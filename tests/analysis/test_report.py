@@ -159,6 +159,7 @@ def test_one_problem_one_seed_and_two_methods_or_one(grid: list, ways: list[Way]
     assert (f"| {with_caveat(grid[0][0])} | clean | {len(ways)} | {7 * len(ways)} |") in text
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_the_command_makes_it_and_the_same_records_give_the_same_bytes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

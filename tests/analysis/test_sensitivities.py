@@ -40,6 +40,7 @@ def test_only_what_both_have_is_compared() -> None:
         compare_settings("hist", base, frame([("letters", "onehot")], [Way("ei")], [0], 6))
 
 
+@pytest.mark.slow
 def test_claim_8_is_compared_at_the_lowest_budget_alone() -> None:
     """At 50 % of EIpu's cost only a frugal CEI has improved. Runs of 100 iterations do not decide larger budgets."""
     frugal = {Way("ei"): (100.0, 100.0), Way("eipu"): (20.0, 120.0), Way("cei", lam=0.3): (15.0, 90.0)}
@@ -55,6 +56,7 @@ def test_claim_8_is_compared_at_the_lowest_budget_alone() -> None:
     assert lacking.verdict == "undecided" and "needs ei, eipu and cei" in lacking.why
 
 
+@pytest.mark.slow
 def test_another_table_is_a_setting_of_its_own_and_no_part_of_another() -> None:
     base, own = (records(SAVES, steps=100).assign(data=data) for data in ("old", "new"))
     for setting in ("ard_off", "coarse", "exact"):

@@ -75,6 +75,7 @@ wait()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is forked")
 def test_the_process_that_helps_with_the_report_ends_with_a_killed_one() -> None:
     with subprocess.Popen([sys.executable, "-uc", FORK], cwd=ROOT, text=True, stdout=subprocess.PIPE) as process:

@@ -160,6 +160,7 @@ def test_a_longer_record_is_not_written_over_by_a_run_that_begins_anew(tmp_path:
     assert path.read_bytes() == before and read_record(path)[1].num_rows == 25
 
 
+@pytest.mark.slow
 def test_a_program_of_ones_own_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "solve.py").write_text(SOLVE)
     own = [

@@ -31,6 +31,7 @@ def note_and_wait(task: tuple[str, int]) -> int:
     return number
 
 
+@pytest.mark.slow
 def test_dask_workers_killed_at_random_and_the_same_bytes(
     tables: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -81,6 +82,7 @@ def test_wrong_dask_settings() -> None:
             dask(**settings)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_jobs_of_submitit(tmp_path: Path) -> None:
     """There is no Slurm here: submitit's local cluster takes the same way, with processes for jobs."""
     pytest.importorskip("submitit", reason="the extra `slurm` is not installed")

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 CALL = """
 import hashlib
@@ -23,6 +25,7 @@ print(hashlib.sha256(b"".join(np.ascontiguousarray(values).tobytes() for values 
 """
 
 
+@pytest.mark.slow
 def test_compiling_and_loading_give_the_same_bytes(tmp_path: Path) -> None:
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
     said = [

@@ -50,6 +50,7 @@ def contents(folder: Path, iterations: int) -> dict[str, bytes]:
     return {name: content for name, content in found.items() if f'"iterations": {iterations}'.encode() in content}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [CEI, ("+acq=random",)])
 def test_going_on_gives_the_bytes_of_one_piece(tmp_path: Path, asked: list[int], method: tuple[str, ...]) -> None:
     whole, parts, long = tmp_path / "whole", tmp_path / "parts", f"iterations={LATE + MORE}"
@@ -77,6 +78,7 @@ def test_a_budget_ends_a_repeated_run_where_it_ends_one_in_one_piece(tmp_path: P
     assert contents(tmp_path / "parts", LATE + MORE) == contents(tmp_path / "whole", LATE + MORE) != {}
 
 
+@pytest.mark.slow
 def test_what_depends_on_its_plan_or_cannot_be_trusted_begins_anew(tmp_path: Path, asked: list[int]) -> None:
     for more in (("+acq=eicool",), (*CEI, "+surrogate.refit_until=90"), (*CEI, "cost_model=gp")):
         run(tmp_path, *more, "seeds=[3]", f"iterations={LATE}")

@@ -118,6 +118,7 @@ def test_the_surrogate_sees_the_scale_and_failures_as_the_worst_on_it() -> None:
     assert limit < 20, "what failed is no observation of a limit"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("utility", "surrogate"), [*((name, GaussianProcess) for name in options("utility")), ("ei", RandomForest)]
 )

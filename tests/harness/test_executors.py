@@ -102,6 +102,7 @@ def act(task: tuple[str, str | float]) -> int:
     return loads.die_unless(str(value)) if name == "die" else loads.sleep(float(value))
 
 
+@pytest.mark.slow
 def test_killed_and_hung_processes_cost_only_their_own_task(tmp_path: Path) -> None:
     tasks: list[tuple[str, str | float]] = [("die", str(tmp_path / "once")), ("sleep", 0.0), ("sleep", 0.1)]
     with local(2) as executor:

@@ -213,6 +213,7 @@ def test_a_failure_is_not_the_best_and_other_versions_begin_anew(
     assert problem.asked == [0] and saved_evaluations(tmp_path) == 1
 
 
+@pytest.mark.slow
 def test_an_interrupted_live_run_trains_nothing_twice(
     tmp_path: Path, command_line: CommandLines, studies: Forked
 ) -> None:

@@ -115,6 +115,7 @@ def test_too_little_memory_is_a_status_and_the_next_training_succeeds() -> None:
     assert train_within(DATA, X, "exact", Limits(60.0)).status == OK
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("prepare", "limit_s", "status", "note"),
     [

@@ -27,6 +27,7 @@ def study(listed: list[Method], tau: float | None = None) -> Study:
     return replace(grid(Path()), methods=listed, iterations=20, tau=tau)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "tau"), [("utilities", None), ("deadlines", 10.0)])
 def test_every_pair_of_the_shipped_studies_can_run(name: str, tau: float | None) -> None:
     entries = OmegaConf.to_container(OmegaConf.load(CONFIGS / "study" / f"{name}.yaml"))["methods"]  # type: ignore

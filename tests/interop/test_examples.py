@@ -15,6 +15,7 @@ def example(heading: str, k: int = 0) -> str:
     return re.findall(r"```python\n(.*?)```", section, re.DOTALL)[k]
 
 
+@pytest.mark.slow
 def test_a_forest_on_a_budget() -> None:
     optuna = pytest.importorskip("optuna", minversion="5", reason="needs the extra `optuna`")
     optuna.logging.set_verbosity(optuna.logging.WARNING)

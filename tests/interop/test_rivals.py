@@ -321,6 +321,7 @@ def test_on_a_table_the_nearest_of_all_rows_left_is_evaluated(tmp_path: Path, ou
         left[candidate] = False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", options("optimizer"))
 @pytest.mark.parametrize("evaluator", ["replay", "surface"])
 def test_each_one_that_is_installed(tmp_path: Path, name: str, evaluator: str) -> None:

@@ -365,6 +365,7 @@ def test_parameters_of_a_branch_are_chosen_together() -> None:
     assert np.median([best(seed) for seed in range(3)]) < 3e-5
 
 
+@pytest.mark.slow
 def test_a_storage_that_vanishes_ends_the_study_with_its_own_error(tmp_path: Path) -> None:
     file = tmp_path / "study.db"
     sampler = CostAwareSampler("ei", seed=0, n_startup_trials=1)
@@ -390,6 +391,7 @@ study.optimize(objective, callbacks=[optuna.study.MaxTrialsCallback(int(sys.argv
 """
 
 
+@pytest.mark.slow
 def test_two_workers_on_one_storage_killed_and_resumed(tmp_path: Path) -> None:
     """Trials that ran when their worker was killed stay `RUNNING`: the others go on beside them."""
     storage = f"sqlite:///{tmp_path}/study.db"

@@ -37,6 +37,7 @@ def standardised(noise: float) -> tuple[np.ndarray, np.ndarray]:
     return (mean - Y.mean()) / SCALE, variance / SCALE**2
 
 
+@pytest.mark.slow
 def test_the_kept_values_are_botorchs() -> None:
     pytest.importorskip("torch", reason="the optional extra parity (torch) is not installed")
     pytest.importorskip("botorch", reason="the optional extra parity (botorch) is not installed")

@@ -420,6 +420,7 @@ print(report.trainings)
 """
 
 
+@pytest.mark.slow
 def test_kill_9_loses_and_repeats_no_finished_training(tmp_path: Path) -> None:
     folder, whole = make_tables(tmp_path / "t", ["a/p", "b/p"], 4), make_tables(tmp_path / "w", ["a/p", "b/p"], 20)
     plan = plan_of({"i": [("a/p", 12), ("b/p", 16)], "iii": [("a/p", 20), ("b/p", 20)]})

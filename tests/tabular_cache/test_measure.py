@@ -24,6 +24,7 @@ from tabular_cache.store import Store
 X = np.array([60, 0.3, 0.01, 0.01, 1.0, 0.7, 5.0])
 
 
+@pytest.mark.slow
 def test_the_watch_waits_while_something_disturbs(capsys: pytest.CaptureFixture[str]) -> None:
     busy = iter([5.0] * 3 + [1.0] * 100)
     with LoadMonitor(cores=2, count=lambda: next(busy)) as watch:
