@@ -32,9 +32,9 @@ _ORIGIN = ("data", "engine")
 def read_fronts(*folders: Path) -> pd.DataFrame:
     """Return every point of every front in the folders, with its run's description; empty where there is none.
 
-    Columns: those of `harness.records.FRONTS` (see `harness.loop.FrontRecorder`), and the run's dataset, pipeline, acq,
-    method, components (`analysis.REFERENCE`), iterations, data, engine and spec; words as categories. Raises BadInput
-    for a damaged file.
+    Columns: those of `harness.records.FRONTS` (see `harness.fronts.FrontRecorder`), and the run's dataset, pipeline,
+    acq, method, components (`analysis.REFERENCE`), iterations, data, engine and spec; words as categories. Raises
+    BadInput for a damaged file.
     """
     parts, words = list[pa.Table](), list[dict[str, Any]]()
     for path in (path for folder in folders for path in front_files(folder)):
@@ -83,9 +83,9 @@ def reference(fronts: pd.DataFrame) -> pd.DataFrame:
 def persistence(fronts: pd.DataFrame, lag: int = 1) -> pd.Series:
     """Return, per (dataset, pipeline, seed, step), the share of the front's points that stay on it for `lag` steps.
 
-    That is throughout, up to `harness.loop.FOLLOWED` steps, each time among the same candidates without those evaluated
-    since. Points that are evaluated within the lag, and fronts that have not as many steps after them, do not count.
-    The series is named by the lag.
+    That is throughout, up to `harness.fronts.FOLLOWED` steps, each time among the same candidates without those
+    evaluated since. Points that are evaluated within the lag, and fronts that have not as many steps after them, do not
+    count. The series is named by the lag.
     """
     run = fronts.groupby([*CELL, "spec"], sort=False).ngroup().to_numpy()
     step = fronts["step"].to_numpy(np.int64)

@@ -15,6 +15,7 @@ from harness.config import (
     check_overrides,
     flags_and_overrides,
     options,
+    settings_of,
     users_mistakes,
 )
 from harness.errors import BadInput, folder, writable
@@ -117,7 +118,7 @@ def _help() -> str:
     text = (CONFIGS / "config.yaml").read_text(encoding="utf-8")
     settings, _, _ = text.partition("\nhydra:\n")
     own = yaml.safe_load(text)["hydra"]["help"]
-    groups = [path.name for path in sorted(CONFIGS.iterdir()) if path.is_dir() and path.name != "__pycache__"]
+    groups = sorted({"acq", *settings_of("config")} & {path.name for path in CONFIGS.iterdir() if path.is_dir()})
     return "\n".join(
         [
             own["header"].replace("${hydra.help.app_name}", own["app_name"]),

@@ -11,7 +11,7 @@ from harness.config import CONFIGS, located, options
 PAGE = CONFIGS.parent / "docs" / "SETTINGS.md"
 LISTED = ("dataset", "pipeline", "study", "setting")  # groups of which the names alone say enough here
 COMMANDS = {  # further configurations, by file: the commands that read them
-    "tables": "python -m tabular_cache build, grow, audit, info",
+    "tables": "python -m tabular_cache",
     "costs": "python -m tabular_cache costs",
     "censored": "python -m tabular_cache censored",
     "capped": "python -m harness.capped",

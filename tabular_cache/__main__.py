@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import datasets
 import pipelines
@@ -93,9 +93,46 @@ class Call:
         return {name: _cost_model(name, self.overrides) for name in names}
 
 
+PROBLEMS = ("dataset", "pipeline")
+_TAKEN: dict[str, tuple[str, ...]] = {}
+Command = TypeVar("Command", bound=Callable[[Call], int])
+
+
+def takes(*settings: str) -> Callable[[Command], Command]:
+    """Say which of the settings that several commands share this one looks at; others are refused."""
+
+    def noted(command: Command) -> Command:
+        _TAKEN[command.__name__] = settings
+        return command
+
+    return noted
+
+
+def _check_taken(name: str, overrides: Sequence[str]) -> None:
+    """Raise BadInput for a setting that other commands look at, and this one does not."""
+    shared = set().union(*_TAKEN.values())
+    for override in overrides:
+        setting = override.lstrip("+~").partition("=")[0].partition(".")[0]
+        if setting in shared - set(_TAKEN[name]):
+            raise BadInput(f"{setting}= means nothing to {name!r}, which takes {', '.join(_TAKEN[name])}")
+
+
 # Measuring.
 
 
+@takes(
+    *PROBLEMS,
+    "executor",
+    "tables",
+    "minutes",
+    "at_least",
+    "at_most",
+    "n_configs",
+    "slice_s",
+    "max_passes",
+    "tree_method",
+    "time_limit_s",
+)
 def build(call: Call) -> int:
     """Measure what is missing of the tables."""
     from harness.execution import worker_count
@@ -141,6 +178,7 @@ def _tell_failed(failed: Sequence[str]) -> int:
     return SOME_FAILED if failed else 0
 
 
+@takes("executor", "tables", "hours")
 def grow(call: Call) -> int:
     """Measure stage by stage, and say what is left."""
     from harness.execution import worker_count
@@ -160,6 +198,7 @@ def grow(call: Call) -> int:
     return _tell_failed(report.failed)
 
 
+@takes("tables")
 def left(call: Call) -> int:
     """Say what is left of the stages."""
     from tabular_cache import grow as growing
@@ -171,6 +210,7 @@ def left(call: Call) -> int:
 # What tables hold, and whether it is so.
 
 
+@takes(*PROBLEMS, "executor", "tables", "sample", "n_problems", "sample_seed")
 def audit(call: Call) -> int:
     """Train a random sample again.
 
@@ -188,6 +228,7 @@ def audit(call: Call) -> int:
     return auditing.print_audit(rows, read_manifest(call.tables))
 
 
+@takes(*PROBLEMS, "tables")
 def info(call: Call) -> int:
     """Print what the tables hold."""
     from tabular_cache import audit as auditing
@@ -195,6 +236,7 @@ def info(call: Call) -> int:
     return auditing.print_info(call.held(), call.tables)
 
 
+@takes(*PROBLEMS, "executor", "results_dir")
 def confirm(call: Call) -> int:
     """Train what runs chose."""
     from tabular_cache import live_truth
@@ -204,6 +246,7 @@ def confirm(call: Call) -> int:
         return live_truth.print_confirmed(live_truth.confirm(executor, results, set(call.problems)))
 
 
+@takes(*PROBLEMS, "results_dir", "truth")
 def truth(call: Call) -> int:
     """Gather live runs."""
     from tabular_cache import live_truth
@@ -215,6 +258,7 @@ def truth(call: Call) -> int:
     return 0
 
 
+@takes(*PROBLEMS, "executor", "tables", "n_configs")
 def emulator(call: Call) -> int:
     """Judge the emulators of tables."""
     from tabular_cache import emulator as emulators
@@ -224,6 +268,7 @@ def emulator(call: Call) -> int:
         return emulators.print_judged(*emulators.judge(executor, call.names, call.tables, n_configs))
 
 
+@takes(*PROBLEMS, "tables", "format", "out_dir")
 def export(call: Call) -> int:
     """Write the tables in another benchmark's format."""
     from tabular_cache import export as exporting
@@ -236,6 +281,7 @@ def export(call: Call) -> int:
     return 0
 
 
+@takes(*PROBLEMS, "tables", "out_dir")
 def card(call: Call) -> int:
     """Write the card of the tables; without out_dir= above their folder."""
     from tabular_cache import card as cards
@@ -317,9 +363,11 @@ def main() -> int:
         return 0
     if name not in COMMANDS:
         raise unknown("command", name, COMMANDS)
-    config = name if name in ("costs", "censored") else "tables"
+    config = "tables" if name in _TAKEN else name
     if helped(USAGE, config, overrides):
         return 0
+    if name in _TAKEN:
+        _check_taken(name, overrides)
     return COMMANDS[name](Call(compose_config(config, overrides), overrides))
 
 

@@ -225,6 +225,8 @@ def test_wrong_commands_of_the_tables(
         (["info", "dataset=[nope]"], "unknown dataset 'nope'; allowed:"),
         (["info", "tables=/nowhere"], "no tables in /nowhere"),
         (["truth", "truth=-5"], "truth must name a folder"),
+        (["grow", "dataset=[wind]"], "dataset= means nothing to 'grow', which takes executor, tables, hours"),
+        (["left", "executor.n_jobs=1"], "executor= means nothing to 'left', which takes tables"),
         (["build", "n_configs=0"], "n_configs must be a whole number from 1 to 16384, got 0"),
         (
             ["costs", "cost_model=gp"],

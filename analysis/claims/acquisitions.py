@@ -91,7 +91,9 @@ def _saves(alpha: float, least: float, most: float, evidence: Evidence, view: st
 def _one_alpha(alpha: float, least: float, most: float, evidence: Evidence) -> Finding:
     def in_one(view: str) -> Finding:
         cells = _cells(evidence, _of_alpha(alpha), view)
-        return Finding(_saves(alpha, least, most, evidence, view), evidence.over(cells), barred=evidence.barred(cells))
+        also = evidence.beside_rivals(_of_alpha(alpha)) if view == MEANS else ""
+        found = _saves(alpha, least, most, evidence, view)
+        return Finding(found, evidence.over(cells), barred=evidence.barred(cells), also=also)
 
     return _in_every_scale(in_one)
 
@@ -154,8 +156,9 @@ def _both_ends(evidence: Evidence, view: str) -> Finding:
     if not seen:  # whatever they are, they say nothing of other data sets
         seen, barred = small, [*barred, *too_few(_cells(evidence, _of_alpha(small[0]), view))]
     unseen = [f"alpha = {alpha:g}" for alpha in SMALL if alpha not in seen]
+    also = evidence.beside_rivals(EIPU) if view == MEANS else ""
     return Finding([severe], evidence.over(cells), [_saves(alpha, 10.0, 1.0, evidence, view) for alpha in seen],
-                   barred, unseen=unseen)  # fmt: skip
+                   barred, also=also, unseen=unseen)  # fmt: skip
 
 
 # Claims 4 to 6: mean rank of EI^alpha under time budgets.

@@ -16,7 +16,7 @@ from analysis import REFERENCE
 from analysis.captions import plural, scope
 from analysis.claims.verdicts import UNDECIDED, Condition, Finding, Missing, Statement, Verdict
 from analysis.gains import flat_datasets, gains, scale
-from analysis.methods import EI, ordered
+from analysis.methods import EI, name_in_text, ordered
 from analysis.ranks import Ranks, minimal_budgets, ranks
 from analysis.selection import (
     BUDGET_MULTIPLES,
@@ -31,7 +31,7 @@ from analysis.selection import (
     sentence_on_sparse_methods,
 )
 from analysis.statistics import Estimate, mean, median
-from analysis.traces import CELL, STUDY_ITERATIONS, Judge, Traces, check_judge, collect
+from analysis.traces import CELL, STUDY_ITERATIONS, Judge, Traces, at_budgets, at_step, check_judge, collect
 from analysis.tradeoffs import Relative, finals, relative_to_ei
 from datasets.errors import BadInput
 
@@ -40,6 +40,7 @@ Values = TypeVar("Values", pd.Series, pd.DataFrame)
 PLANNED, MONEY = "budgets that are used up", "equal money"
 MEANS, MEDIANS, UNFLAT = "means", "medians", "means without flat data sets"
 SHARE = "means of errors as a share of what there was to gain"
+RIVALS = (EI, "random", "sobol")  # that claims 1 to 3 are seen beside
 POINTS = 10.0  # of what there was to gain stand for one percent of EI's error in a limit
 
 
@@ -146,6 +147,27 @@ class Evidence:
         if view == SHARE and measure == "added":
             return mean(require_gain(self.lost[method].dropna()))
         return self.estimates().get(view, mean)(values)
+
+    def with_the_same_money(self, method: str, rival: str) -> pd.Series:
+        """Return the error that a method adds, by cell, in percent of the rival's with the same money.
+
+        The rival's run of a cell is cut at what the method's spent there; one that spent less counts as it ended.
+        """
+        runs = self.equal.runs
+        own, other = (runs.loc[runs["method"] == name, CELL].reset_index() for name in (method, rival))
+        pairs = own.merge(other, on=CELL, suffixes=("", "_other"))
+        at, there = pairs["index"].to_numpy(), pairs["index_other"].to_numpy()
+        spent = np.nanmax(self.equal.spent_s[at], axis=1)
+        error = at_budgets(self.equal.incumbent[there], self.equal.cost_s[there], spent[:, None])[:, 0]
+        final = at_step(self.equal.incumbent[at], runs["evaluations"].to_numpy()[at, None])[:, 0]
+        added = np.divide(100 * (final - error), error, out=np.full(len(at), np.nan), where=error > 0)
+        return pd.Series(added, pd.MultiIndex.from_frame(pairs[CELL])).dropna()
+
+    def beside_rivals(self, method: str) -> str:
+        """Return how far a method's error is from those of EI, random search and Sobol points with the same money."""
+        values = {name_in_text(rival): self.with_the_same_money(method, rival) for rival in RIVALS}
+        found = [str(Condition(rival, mean(v), unit=" %", digits=2)) for rival, v in values.items() if len(v)]
+        return f"error added to what rivals reach with the same money, {', '.join(found)}" if found else ""
 
     @cached_property
     def _budgets(self) -> pd.DataFrame:

@@ -140,7 +140,7 @@ def _caption(traces: Traces, both: dict[bool, Ranks], budgets: pd.DataFrame, n: 
         f"{', '.join(map(name_in_text, absent))}."
         if absent
         else "",
-        "Grey panels decide no claim: the runs compared there ended at different costs."
+        "Grey panels decide no claim that ranks these methods: the runs compared there ended at different costs."
         if (ranked.long_enough & ~ranked.counting).any()
         else "",
         ranks_left_out(ranked),

@@ -24,7 +24,7 @@ from datasets.files import write_atomically
 TITLE = "A first look at cost-aware Bayesian optimization"
 _MORE = (
     (
-        "Do the paper's twelve claims hold? A verdict needs 12 data sets, 10 seeds and all 8 pipelines.",
+        "Do the paper's twelve claims hold? A verdict needs 12 data sets with 10 seeds each.",
         "make reproduce",
     ),
     ("Who is ahead under a time budget? That takes runs that go on until it is spent.", "make reproduce"),

@@ -56,8 +56,8 @@ class RemainingBudget:
 
         A plan much shorter than the time left would all fit, whatever it costs, and so not see the deadline at all.
         Our auxiliary policy for the budget of a plan is value per cost, as predicted now; that there be one is
-        from Astudillo et al. 2021. It is an allowance in predicted costs, not a risk: a plan is not to miss by chance
-        what it was given for itself, so costs count as predicted there, unless the deadline itself is nearer.
+        from Astudillo et al. 2021. It is a share of the budget in predicted costs, not a risk: a plan is not to miss by
+        chance what it was given for itself, so costs count as predicted there, unless the deadline itself is nearer.
         """
         best = np.argsort(-per_cost(log_value, self.log_cost, 1.0), kind="stable")[:steps]
         allowed = float(exp(self.log_cost[best]).sum())

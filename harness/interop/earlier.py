@@ -1,4 +1,4 @@
-"""What earlier studies of one's own say of a new one: the prior mean of `CostAwareSampler(earlier=...)`.
+"""What a user's earlier studies say of a new one: the prior mean of `CostAwareSampler(earlier=...)`.
 
 Source: averages of the models of earlier tasks as in Wistuba, Schilling and Schmidt-Thieme 2016, "Two-stage transfer
 surrogate model for automatic hyperparameter optimization", with equal weights; how far they are trusted is learned from

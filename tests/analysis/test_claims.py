@@ -131,6 +131,40 @@ def test_ranks_by_hand(as_claimed: dict[int, Verdict]) -> None:
     assert "equal money: does not hold, outside: best alpha; rank of alpha = 0 minus that of 0.2" in four.why
 
 
+def test_eipu_behind_throughout_is_poor_at_low_budgets() -> None:
+    """The same records, but EIpu stays at an error that no other has."""
+    runs = records(outcomes())
+    runs.loc[runs["acq"] == "eipu", "error"] = 0.3
+    five = verdict_on(5, runs)
+    assert "at 50% minus the middle one (5 of 9): 4.00 [4.00, 4.00]" in five.ours
+    assert (five.verdict, five.where) == (HOLDS, "")
+
+
+def test_cei_ahead_throughout_outranks_both() -> None:
+    runs = records(outcomes())
+    runs.loc[runs["acq"].isin(["ei", "eipu"]), "error"] = 0.3
+    eight = verdict_on(8, runs)
+    assert eight.verdict == HOLDS and "rank of CEI minus EIpu's at 2000%" in eight.ours
+
+
+def test_errors_added_with_the_same_money_are_those_of_a_loop() -> None:
+    """Where a rival's run spent less than the method's, it counts as it ended."""
+    ways = [Way("ei"), Way("eipu"), Way("random"), Way("cei", lam=0.05)]
+    evidence = Evidence(frame([("abalone", "clean"), ("wind", "onehot")], ways, seeds=(0, 1), steps=20))
+    runs = evidence.frame.set_index(["dataset", "pipeline", "seed"]).sort_index()
+    spent = {way: runs[runs["method"] == way.method].groupby(level=[0, 1, 2])["cost_s"].sum() for way in ways}
+    assert (spent[ways[0]] > spent[ways[1]]).any() and (spent[ways[3]] < spent[ways[0]]).any()
+    for method, rival in ((ways[3], ways[0]), (ways[0], ways[1]), (ways[1], ways[2])):
+        found = evidence.with_the_same_money(method.method, rival.method)
+        assert len(found) == 4
+        for cell, added in found.items():
+            own, other = (runs.loc[[cell]].query("method == @way.method") for way in (method, rival))
+            within = other[other["cost_s"].cumsum() <= own["cost_s"].sum()]
+            assert added == pytest.approx(100 * (own["error"].min() / within["error"].min() - 1), rel=1e-9)
+    said = evidence.beside_rivals("eipu")
+    assert said.startswith("error added to what rivals reach with the same money, EI: ") and ", random: " in said
+
+
 def test_the_headline_shows_what_decided_and_the_rest_stands_below(as_claimed: dict[int, Verdict]) -> None:
     eight = as_claimed[8]
     first, money = eight.ours.split("\nequal money: ")
@@ -145,7 +179,7 @@ def test_the_headline_shows_what_decided_and_the_rest_stands_below(as_claimed: d
     assert reasons([eight])[1] == f"*Numbers:* \n- {first}.\n- equal money: {money}."
     three = as_claimed[3]
     assert (
-        three.ours.count("[") == 14
+        three.ours.count("[") == 14 + 1  # and beside EI with the same money
         and three.ours.count("medians: ") == 1
         and three.deciding.endswith("; 2 of 2 conditions hold")
     )
