@@ -1,13 +1,12 @@
 """``python -m datasets list|fetch|check [names...]``: catalogue, downloads, and a check of what is there."""
 
-import argparse
 import sys
 from collections.abc import Callable, Sequence
 
 from datasets import load
 from datasets.catalogue import Entry, entries, entry_of
 from datasets.download import fetch, find
-from datasets.errors import BadInput, reader_may_leave
+from datasets.errors import BadInput, OneLineParser, reader_may_leave
 from datasets.signals import exit_with
 
 _HELP = {
@@ -19,12 +18,12 @@ _HELP = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return 0, or 2 if a name is unknown or any data set fails."""
-    parser = argparse.ArgumentParser(prog="python -m datasets", description=__doc__)
+    parser = OneLineParser(prog="python -m datasets", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     for command, text in _HELP.items():
         commands.add_parser(command, help=text).add_argument("names", nargs="*", help="default: all")
-    given = parser.parse_args(arguments)
     try:
+        given = parser.parse_args(arguments)
         with reader_may_leave():
             chosen = [entry_of(name) for name in given.names] or list(entries().values())
             if given.command == "list":

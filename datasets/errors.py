@@ -4,6 +4,7 @@ The file and line of an error travel with it from worker processes, as attribute
 output that leaves early.
 """
 
+import argparse
 import os
 import select
 import sys
@@ -14,6 +15,7 @@ import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)
 """What reading a damaged archive raises; RuntimeError: one that is encrypted, or packed in an unknown way."""
@@ -21,6 +23,14 @@ BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)
 
 class BadInput(ValueError):
     """Something the user gave is wrong; the message says what it was and what is allowed."""
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """Reads a command line, and raises BadInput for a wrong one, where argparse prints several lines and exits."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise BadInput."""
+        raise BadInput(f"{message.removeprefix('argument ')} (--help shows what there is)")
 
 
 @contextmanager

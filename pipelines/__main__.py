@@ -6,7 +6,6 @@ steps of the pipelines act on, as the Markdown table of `pipelines/README.md`. E
 1 if a pair does not differ.
 """
 
-import argparse
 import logging
 import sys
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING
 from datasets import load, split
 from datasets.catalogue import entry_of
 from datasets.catalogue import names as dataset_names
-from datasets.errors import BadInput, reader_may_leave
+from datasets.errors import BadInput, OneLineParser, reader_may_leave
 from datasets.signals import exit_with
 from pipelines import names, prepare
 
@@ -27,14 +26,14 @@ FEW_NAMES = 6  # columns that the table of steps lists by name
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m pipelines", description="The feature pipelines.")
+    parser = OneLineParser(prog="python -m pipelines", description="The feature pipelines.")
     parser.add_argument("command", choices=("list", "check", "steps"))
     parser.add_argument("datasets", nargs="*", help="names of data sets; none: all of the study")
     parser.add_argument("--verbose", action="store_true", help="log the columns that are dropped")
-    given = parser.parse_args(arguments)
-    logging.basicConfig(level=logging.INFO if given.verbose else logging.WARNING, format="%(message)s")
-    command = {"list": _list, "check": _check, "steps": _steps}[given.command]
     try:
+        given = parser.parse_args(arguments)
+        logging.basicConfig(level=logging.INFO if given.verbose else logging.WARNING, format="%(message)s")
+        command = {"list": _list, "check": _check, "steps": _steps}[given.command]
         with reader_may_leave():
             return command([entry_of(name).name for name in given.datasets] or dataset_names())
     except BadInput as error:

@@ -29,6 +29,9 @@ def test_list_and_check(tmp_path: Path, capsys: pytest.CaptureFixture[str], monk
     assert cli.main(["list", "phonem"]) == 2
     (error,) = capsys.readouterr().err.splitlines()
     assert error.startswith("error: unknown data set 'phonem' (did you mean phoneme?); known are: ")
+    assert cli.main(["bogus"]) == 2
+    (error,) = capsys.readouterr().err.splitlines()
+    assert error.startswith("error: command: invalid choice: 'bogus' (choose from ")
 
 
 def test_the_readme_says_which_columns_each_step_acts_on(
