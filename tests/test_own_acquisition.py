@@ -144,7 +144,7 @@ class Mine:
     def tabular(self, command: str, *arguments: str, place: str) -> Done:
         """`python -m tabular_cache COMMAND`, the package not yet vouched for."""
         search = f"hydra.searchpath=[file://{self.folder / place}]"
-        settings = ["dataset=[wine]", "executor=serial", search, *arguments]
+        settings = ["dataset=[wine]", *([] if command == "info" else ["executor=serial"]), search, *arguments]
         return self.run("tabular_cache", command, *settings, cwd=self.folder)
 
     def __call__(self, *arguments: str, allowed: str = "allow_targets=[mine]") -> Done:
