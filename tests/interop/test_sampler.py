@@ -278,9 +278,9 @@ def test_a_budget_is_the_whole_studys_whatever_branch_a_trial_is_of() -> None:
 
 def test_a_trial_that_a_killed_worker_left_says_no_more_than_the_longest(monkeypatch: pytest.MonkeyPatch) -> None:
     """Costs are durations here, and it runs for ever."""
-    told: list[Any] = []
+    evaluations: list[Any] = []
     monkeypatch.setattr(
-        Optimizer, "tell", lambda self, x, evaluation: told.append(evaluation) or tell(self, x, evaluation)
+        Optimizer, "tell", lambda self, x, evaluation: evaluations.append(evaluation) or tell(self, x, evaluation)
     )
     start = datetime.datetime.now() - datetime.timedelta(days=7)
     study = optuna.create_study(sampler=CostAwareSampler("ei", seed=0, n_startup_trials=2, n_candidates=64))
@@ -290,7 +290,7 @@ def test_a_trial_that_a_killed_worker_left_says_no_more_than_the_longest(monkeyp
         study.add_trial(a_trial(number / 4, TrialState.COMPLETE, value=0.1 * number, **end))
     study.add_trial(a_trial(0.9, TrialState.RUNNING, datetime_start=start, datetime_complete=None))
     study.ask(space)
-    assert [evaluation.cost_s for evaluation in told] == [1.0, 2.0, 3.0, 4.0, 4.0] and told[-1].censored
+    assert [one.cost_s for one in evaluations] == [1.0, 2.0, 3.0, 4.0, 4.0] and evaluations[-1].censored
 
 
 @pytest.mark.filterwarnings("ignore:Choices for a categorical distribution")
