@@ -1,6 +1,7 @@
 """Child processes: they die, hang and are ended without harm to this one, and their limits hold whatever they do."""
 
 import os
+import shlex
 import sys
 import time
 from collections.abc import Callable
@@ -72,14 +73,16 @@ def test_a_program_is_ended_at_its_limit() -> None:
 
 def test_a_program_is_ended_with_those_that_it_starts(tmp_path: Path) -> None:
     """A script whose work another program does, while it waits."""
-    work = f'{sys.executable} -S -c \'import os; open("pid", "w").write(str(os.getpid()))\nwhile True: pass\''
-    capped = sandbox.program(["/bin/sh", "-c", f"cd {tmp_path}; {work}; true"], 0.3)
+    python = f"{shlex.quote(sys.executable)} -S -c"
+    work = "import os; open('pid', 'w').write(str(os.getpid()))\nwhile True: pass"
+    script = f"cd {shlex.quote(str(tmp_path))}; {python} {shlex.quote(work)}; true"
+    capped = sandbox.program(["/bin/sh", "-c", script], 0.3)
     assert (capped.status, capped.cpu_s) == (CAPPED, 0.3) and capped.wall_s < 30.0
     until = time.monotonic() + 30.0
     while loads.alive(int((tmp_path / "pid").read_text())):
         assert time.monotonic() < until
         time.sleep(0.01)
-    done = sandbox.program(["/bin/sh", "-c", f"{sys.executable} -S -c 'sum(range(1000000))'; exit 3"], 30.0)
+    done = sandbox.program(["/bin/sh", "-c", f"{python} 'sum(range(1000000))'; exit 3"], 30.0)
     assert (done.status, done.value) == (DONE, 3) and done.cpu_s > 0.005
 
 
