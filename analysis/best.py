@@ -243,7 +243,7 @@ def of_records(results: Path) -> None:
             now = _of_one_content(own, {})
             if len(now) < len(own):
                 print(f"{dataset}: records of {plural(len(own) - len(now), 'block')} left out, made of other data than "
-                      "the file holds today")  # fmt: skip
+                      "the file holds today (or it cannot be read)")  # fmt: skip
             own = now
         if own:
             _finish(results, dataset, own)

@@ -91,7 +91,7 @@ def load_rows(path: str, data: Dataset, sep: str = "auto", decimal: str = ".", e
             present = frame[name].dropna()
             if numbers and not types.is_numeric_dtype(frame[name]) and len(present):
                 raise BadInput(f"{path}: {name} is not numeric, for example {present.iloc[0]!r}")
-            if _is_flag(X[name]) and len(present) and not _is_flag(present):
+            if not numbers and len(present) and _is_flag(X[name]) and not _is_flag(present):
                 raise BadInput(f"{path}: {name} must be True or False, as in the file of the runs, "
                                f"got {str(present.iloc[0])!r}")  # fmt: skip
             columns[name] = frame[name].astype(np.float64) if numbers else _plain(frame[name])

@@ -31,7 +31,7 @@ from analysis.selection import (
     sentence_on_sparse_methods,
 )
 from analysis.statistics import Estimate, mean, median
-from analysis.traces import CELL, STUDY_ITERATIONS, Judge, Traces, at_budgets, at_step, check_judge, collect
+from analysis.traces import CELL, STUDY_ITERATIONS, Judge, Traces, at_budgets, check_judge, collect
 from analysis.tradeoffs import Relative, finals, relative_to_ei
 from datasets.errors import BadInput
 
@@ -112,9 +112,13 @@ class Evidence:
         return flat_datasets(self.traces)
 
     @cached_property
+    def _ends(self) -> pd.DataFrame:
+        return finals(self.equal)
+
+    @cached_property
     def final(self) -> pd.DataFrame:
         """The final error of each method; by cell and method."""
-        return finals(self.equal).pivot(index=CELL, columns="method", values="final_error")
+        return self._ends.pivot(index=CELL, columns="method", values="final_error")
 
     @cached_property
     def room(self) -> pd.Series:
@@ -153,15 +157,12 @@ class Evidence:
 
         The rival's run of a cell is cut at what the method's spent there; one that spent less counts as it ended.
         """
-        runs = self.equal.runs
-        own, other = (runs.loc[runs["method"] == name, CELL].reset_index() for name in (method, rival))
-        pairs = own.merge(other, on=CELL, suffixes=("", "_other"))
-        at, there = pairs["index"].to_numpy(), pairs["index_other"].to_numpy()
-        spent = np.nanmax(self.equal.spent_s[at], axis=1)
-        error = at_budgets(self.equal.incumbent[there], self.equal.cost_s[there], spent[:, None])[:, 0]
-        final = at_step(self.equal.incumbent[at], runs["evaluations"].to_numpy()[at, None])[:, 0]
-        added = np.divide(100 * (final - error), error, out=np.full(len(at), np.nan), where=error > 0)
-        return pd.Series(added, pd.MultiIndex.from_frame(pairs[CELL])).dropna()
+        own = self._ends[self._ends["method"] == method].set_index(CELL)
+        other = self.equal.select((self.equal.runs["method"] == rival).to_numpy())
+        cells = pd.MultiIndex.from_frame(other.runs[CELL])
+        money = own["total_cost_s"].reindex(cells, fill_value=0.0).to_numpy()
+        error = pd.Series(at_budgets(other.incumbent, other.cost_s, money[:, None])[:, 0], cells)
+        return (100 * (own["final_error"] - error) / error.where(error > 0)).dropna()
 
     def beside_rivals(self, method: str) -> str:
         """Return how far a method's error is from those of EI, random search and Sobol points with the same money."""

@@ -25,6 +25,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from harness import cost_models
 from harness.acquisitions import CostRule, Utility
+from harness.arrays import point_keys
 from harness.component import complete
 from harness.cost_models import CostModel
 from harness.error_scale import RAW
@@ -227,8 +228,8 @@ class CostAwareSampler(BaseSampler):
             if name in fixed:
                 offered[:, j] = distribution.to_internal_repr(fixed[name])
         offered = np.unique(offered, axis=0)
-        seen = {row.tobytes() for row in encoding.uniform(values)}  # where steps are counted: 3 * 0.3 is not 0.9
-        new = np.array([row.tobytes() not in seen for row in encoding.uniform(offered)])
+        known, here = (point_keys(encoding.uniform(rows)) for rows in (values, offered))  # 3 * 0.3 is 0.9 there
+        new = ~np.isin(here, known)
         return offered[new] if new.any() else offered
 
     # Trials as evaluations.
