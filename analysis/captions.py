@@ -237,8 +237,8 @@ def _on_endings(ranked: "Ranks") -> tuple[str, ...]:
         if gone else "",
         f"Budgets at which fewer than {FEWEST_DATASETS} data sets (or not all) would be left, so that all pairs are "
         f"shown and no claim is decided: {', '.join(refused)}." if refused else "",
-        f"Budgets that fewer than {LEAST_SPENT:.0%} of these methods' runs use up, at which lengths are compared, not "
-        f"money: {', '.join(unspent)}. No claim that ranks these methods is decided there." if unspent else "",
+        f"Budgets that fewer than {LEAST_SPENT:.0%} of all runs use up, at which lengths are compared, not money, and "
+        f"no claim that ranks these methods is decided: {', '.join(unspent)}." if unspent else "",
         f"Runs without a successful evaluation within the budget, which rank last: "
         f"{shares(ranked.unfinished) or 'none'}.",
     )  # fmt: skip
