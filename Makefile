@@ -40,6 +40,7 @@ $(READY): pyproject.toml setup.py constraints.txt
 	@touch $@
 
 reproduce: $(READY) ## the study from the shipped tables, budgets, fronts, models, the report of all (GRID= a part)
+	$(BIN)/python -m harness +acq=ei fronts=true results_dir=$(RESULTS) $(GRID) $(FRONTS)
 	$(BIN)/python -m harness results_dir=$(RESULTS) $(GRID)
 	$(MAKE) --no-print-directory time fronts models report
 	@echo 'whether a verdict depends on a setting: make sensitivities report'
@@ -70,8 +71,8 @@ time: $(READY) ## a part of it: runs to 20 x the minimal budget or 300 iteration
 fronts: $(READY) ## F1 and F7 on a1a, a3a and splice, from their shipped tables; the front's persistence on all problems
 	$(BIN)/python -m harness +acq=ei fronts=true $(GRID) 'dataset=[a1a,a3a,splice]' 'pipeline=[clean]' \
 	  evaluator.tables=tabular_cache/tables_figures results_dir=$(RESULTS)-fronts
-	$(BIN)/python -m harness +acq=ei fronts=true $(GRID) $(FRONTS) results_dir=$(RESULTS)-fronts
-	$(BIN)/python -m analysis fronts results_dir=$(RESULTS)-fronts out_dir=$(REPORT)
+	$(BIN)/python -m harness +acq=ei fronts=true results_dir=$(RESULTS) $(GRID) $(FRONTS)
+	$(BIN)/python -m analysis fronts results_dir=$(RESULTS) out_dir=$(REPORT)
 
 models: $(READY) ## the cost models compared: F2, F8, F9 and claims 9 to 11 (F9 with 2 seeds; COSTS= and MODELS= choose)
 	$(BIN)/python -m tabular_cache costs results_dir=$(RESULTS) $(COSTS)

@@ -337,9 +337,9 @@ def do_new_methods(arguments: Arguments) -> int:
 def do_fronts(arguments: Arguments) -> int:
     """Draw F1 and F7 from the fronts that `python -m harness fronts=true` keeps."""
     from analysis.figures import front_figures
-    from analysis.tradeoffs import read_fronts
+    from analysis.tradeoffs import all_fronts
 
-    found = read_fronts(arguments.results_dir)
+    found = all_fronts(arguments.results_dir)
     drawings = {name: partial(draw, found, arguments.out_dir) for name, draw in front_figures().items()}
     return print_files(drawn_or_why(drawings))
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 from jaxtyping import Float, Int
 from scipy.optimize import linear_sum_assignment
 
@@ -33,14 +34,19 @@ def read_fronts(*folders: Path) -> pd.DataFrame:
     """Return every point of every front in the folders, with its run's description; empty where there is none.
 
     Columns: those of `harness.records.FRONTS` (see `harness.fronts.FrontRecorder`), and the run's dataset, pipeline,
-    acq, method, components (`analysis.REFERENCE`), iterations, data, engine and spec; words as categories. Raises
-    BadInput for a damaged file.
+    acq, method, components (`analysis.REFERENCE`), iterations, data, engine and spec; words as categories. A run that
+    several folders hold is returned once. Raises BadInput for a damaged file.
     """
-    parts, words = list[pa.Table](), list[dict[str, Any]]()
+    parts, words, known = list[pa.Table](), list[dict[str, Any]](), set[tuple[str, int]]()
     for path in (path for folder in folders for path in front_files(folder)):
         with damage_named(path):
-            spec = read_header(path)["spec"]
-            found = read_parquet(path)
+            header = read_header(path)
+            spec, found = header["spec"], read_parquet(path)
+            runs = {(spec_hash(spec), seed) for seed in header["seeds"]}
+            if twice := runs & known:
+                seeds = pa.array([seed for _, seed in twice], found["seed"].type)
+                found = found.filter(pc.invert(pc.is_in(found["seed"], seeds)))
+            known |= runs
             if "stays_for" not in found.column_names:  # from before points were followed for more than a step
                 found = found.append_column("stays_for", pa.nulls(len(found), pa.int32()))
             parts.append(found.select(FRONTS.names).cast(FRONTS).replace_schema_metadata(None))

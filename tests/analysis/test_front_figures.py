@@ -11,7 +11,7 @@ from analysis.__main__ import main
 from analysis.figures import front_figures, trace_figures
 from analysis.figures.f1_f7 import ALPHAS, maximiser
 from analysis.traces import collect
-from analysis.tradeoffs import over_steps, persistence, read_fronts, reference
+from analysis.tradeoffs import all_fronts, over_steps, persistence, read_fronts, reference
 from datasets.errors import BadInput
 from harness.settings import read_budgets
 
@@ -37,6 +37,18 @@ def test_the_command_draws_both(tmp_path: Path) -> None:
     caption = (tmp_path / "f7.txt").read_text()
     assert "Not in the records: a3a." in caption and "splice/clean (seed 0, replay, 8 iterations)" in caption
     assert "0 of 144 problems and 2 outside the study, 2 seeds" in caption
+
+
+def test_a_run_in_both_folders_counts_once(tmp_path: Path) -> None:
+    first, beside = tmp_path / "results", tmp_path / "results-fronts"
+    fronts_on_disk(first, [("a1a", "clean")], [0, 1], stays=True)
+    fronts_on_disk(beside, [("a1a", "clean")], [0, 1, 2], stays=True)
+    fronts_on_disk(beside, [("splice", "clean")], [0], stays=True)
+    found, rows = all_fronts(first), ["spec", "seed", "step", "candidate"]
+    assert not found.duplicated(rows).any()
+    assert set(found.groupby("dataset", observed=True)["seed"].unique()["a1a"]) == {0, 1, 2}
+    apart = [read_fronts(folder) for folder in (first, beside)]
+    assert len(found) == len(pd.concat(apart)[rows].drop_duplicates())
 
 
 def test_the_share_that_stays_is_the_studys(fronts: pd.DataFrame, tmp_path: Path) -> None:
