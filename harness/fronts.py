@@ -93,9 +93,9 @@ class FrontRecorder(WrappedProblem):
         if self._step is None or not self._optimizer.uses_models:
             return
         step = self._step
-        for front in self._followed:
-            self._follow(front)
         points, log_value, log_cost = self._front(self._offered.unit)
+        for front in self._followed:
+            self._follow(front, points)
         n, first = len(points), len(self.columns["seed"])
         ids, nothing = self._offered.ids[points], [np.nan] * n
         rows = [self._seed] * n, [step] * n, ids.tolist(), log_value.tolist(), log_cost.tolist()
@@ -117,19 +117,25 @@ class FrontRecorder(WrappedProblem):
         on = ei_cost_front(log_value, log_cost)
         return where[on], log_value[on], log_cost[on]
 
-    def _follow(self, front: _Followed) -> None:
-        """Fill in what the models now say of a front noted before, and who of its points is on the front again."""
+    def _follow(self, front: _Followed, now: Indices) -> None:
+        """Fill in what the models now say of a front noted before, and who of its points is on the front again.
+
+        now: the front of this step's own candidates, which is that of the earlier ones where they are the same.
+        """
         left, on = np.flatnonzero(front.left), np.zeros(len(front.left), dtype=bool)
-        if len(left):
-            on[left[self._front(front.offered.unit[left])[0]]] = True
+        points = front.offered.unit[left]
+        if np.array_equal(points, self._offered.unit):
+            on[left[now]] = True
+        elif len(left):
+            on[left[self._front(points)[0]]] = True
         rows = np.flatnonzero(front.left[front.points]) if front.steps == 0 else np.empty(0, np.intp)
         if len(rows):
-            points = front.points[rows]
-            log_value, log_cost = self._optimizer.outlook(front.offered.unit[points])
+            followed = front.points[rows]
+            log_value, log_cost = self._optimizer.outlook(front.offered.unit[followed])
             for i, at in enumerate(front.first + rows):
                 self.columns["then_log_ei"][at] = float(log_value[i])
                 self.columns["then_log_cost"][at] = float(log_cost[i])
-                self.columns["stays"][at] = bool(on[points[i]])
+                self.columns["stays"][at] = bool(on[followed[i]])
                 self.columns["stays_for"][at] = 0 if front.on_and_on else None
         front.on &= on[front.points]
         front.steps += 1

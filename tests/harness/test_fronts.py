@@ -12,6 +12,7 @@ from harness.errors import BadInput
 from harness.fronts import FrontRecorder, ei_cost_front
 from harness.grid import Method, Study, make_optimizer
 from harness.loop import run
+from harness.problem import Candidates, Evaluation, WrappedProblem
 from harness.records import FRONTS, front_files, read_traces, seeds_done
 from harness.settings import read_budgets
 from harness.study import blocks
@@ -73,6 +74,45 @@ def test_what_is_noted_agrees_with_the_optimizer(tables: Path) -> None:
             while candidate in set(seen["candidate"][seen["step"] == step + throughout + 1]):
                 throughout += 1
             assert counted == (throughout if step == 5 and candidate != chosen else None)
+
+
+class Halves(WrappedProblem):
+    """A problem that offers every step another half of its rows."""
+
+    def candidates(self, step: int) -> Candidates:
+        offered = super().candidates(step)
+        kept = np.sort(np.random.default_rng(step).permutation(len(offered.ids))[: len(offered.ids) // 2])
+        return Candidates(offered.ids[kept], offered.unit[kept])
+
+
+@pytest.mark.parametrize("problem_of", [WrappedProblem, Halves])
+def test_who_stays_by_looking_at_all_of_the_last_candidates(
+    tables: Path, problem_of: type[WrappedProblem], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether candidates are the same from step to step or others: those of the last step, less the one evaluated."""
+    optimizer = make_optimizer(study(tables).components, RULE, SETTINGS)
+    watched = FrontRecorder(problem_of(Replay(str(tables)).open(A, P, 0)), optimizer, 0)
+    offered: list[tuple[int, Candidates, int]] = []
+    truth: dict[int, set[int]] = {}
+    evaluate = watched.evaluate
+
+    def looked_at(candidate: int) -> Evaluation:
+        if optimizer.uses_models and watched._step is not None:
+            for step, then, chosen in offered[-1:]:
+                left = then.ids != chosen
+                on = ei_cost_front(*optimizer.outlook(then.unit[left]))
+                truth[step] = set(then.ids[left][on].tolist())
+            offered.append((watched._step, watched._offered, candidate))
+        return evaluate(candidate)
+
+    monkeypatch.setattr(watched, "evaluate", looked_at)
+    run(watched, optimizer, 0, 9, 5, None)
+    assert set(truth) == {5, 6, 7}
+    for step, on in truth.items():
+        rows = [i for i, at in enumerate(watched.columns["step"]) if at == step]
+        found = {watched.columns["candidate"][i]: watched.columns["stays"][i] for i in rows}
+        assert {candidate for candidate, stays in found.items() if stays} == on & set(found)
+        assert any(stays is not None for stays in found.values())
 
 
 def test_watching_changes_no_trace_and_can_come_later(tables: Path, tmp_path: Path) -> None:
