@@ -9,7 +9,8 @@ Notation: m candidates at a step, d dimensions of `space`.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -239,6 +240,9 @@ class WrappedProblem(Problem):
         return self._problem.true_cost_s(C)
 
 
+Problems = Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
+
+
 class Evaluator(ABC):
     """Opens problems, and identifies what they are made of by a fingerprint; `evaluator=...` names one.
 
@@ -259,6 +263,13 @@ class Evaluator(ABC):
 
     def check_design(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any], n: int) -> None:  # noqa: B027
         """Raise BadInput if an initial design of `n` points cannot be drawn; by default, any can."""
+
+    def prepare(self, problems: Problems, executor: Callable[[], Executor]) -> None:  # noqa: B027
+        """Make what problems need before they can be opened and what takes long, on workers; by default, nothing.
+
+        problems: pairs of a data set's and a pipeline's configuration. executor: starts it, so that it is called only
+        where something is missing. What cannot be made is no error here: `fingerprint` raises it.
+        """
 
 
 # Capping: stopping an evaluation once it has cost more than would make it interesting.

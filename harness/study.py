@@ -9,8 +9,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -304,9 +306,14 @@ def run_missing(study: Study, results: Path, start: Callable[[], AbstractContext
     start: makes the executor, and ends it. Remarks on the way go to standard error. Raises BadInput, and Stopped as
     `run_study` does.
     """
-    specs = list(all_specs(study))  # wrong input is found before anything is written
     label = study.methods[0].label if len(study.methods) == 1 else f"{len(study.methods)} methods"
-    with start() as executor, locked(results):
+    with ExitStack() as stack:
+        started = cache(lambda: stack.enter_context(start()))
+        problems = list(product(study.datasets.values(), study.pipelines.values()))
+        make_evaluator(study.components["evaluator"]).prepare(problems, started)
+        specs = list(all_specs(study))  # wrong input is found before anything is written
+        executor = started()
+        stack.enter_context(locked(results))
         lines, targets = repair(results)
         todo, skipped = blocks(study, results, specs)
         for line in lines:

@@ -7,7 +7,7 @@ on configurations left out whole: a row's neighbours in the table are prefixes o
 """
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -24,7 +24,7 @@ from harness.cli import SOME_FAILED
 from harness.errors import whole
 from harness.execution import run_counted
 from harness.normal import exp, log
-from harness.problem import PREFIX_GRID, ContinuousProblem, Curve, Evaluation, Stop, cap, stopped
+from harness.problem import PREFIX_GRID, ContinuousProblem, Curve, Evaluation, Problems, Stop, cap, stopped
 from harness.streams import seed_sequence, stream
 from tabular_cache.regressors import Layers, NetworkRegressor, outputs
 from tabular_cache.schema import sha256_of
@@ -213,8 +213,8 @@ class Surface(TableSettings):
 
     tables: folder of the tables, null for the shipped one; n_candidates: points offered per step; n_configs: learn
     from the first so many configurations of a table only, null for all; at_most_configs: the same where tables may have
-    fewer. The emulator of a table is fitted when it is first asked for (about a minute) and kept in the cache under the
-    table's content.
+    fewer. The emulator of a table is fitted when it is first needed (some ten seconds, for large tables a minute), by
+    a study's workers before anything else, and kept in the cache under the table's content.
     """
 
     tables: str | None = None
@@ -226,6 +226,18 @@ class Surface(TableSettings):
     def __post_init__(self) -> None:
         whole("evaluator.n_candidates", self.n_candidates, 1)
         super().__post_init__()
+
+    def prepare(self, problems: Problems, executor: Callable[[], Executor]) -> None:
+        """Fit the emulators that are not in the cache yet."""
+        names = [self._problem(*one) for one in problems]
+        asked = [(name, self._folder, self._configs(name)) for name in names]
+        missing = [one for one in asked if _kept(*one) is None]
+        if not missing:
+            return
+        for one, outcome in run_counted(executor(), _fitted, missing, "surfaces", "fitted once"):
+            if not isinstance(outcome, BaseException) and _kept(*one) is None:  # the worker has a cache of its own
+                sha256, content = outcome
+                write_sealed(_kept_at(sha256, one[2]), content)
 
     def fingerprint(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> str:
         """Return the digest of the fitted emulator; raises BadInput when its table is missing or damaged."""
@@ -245,13 +257,23 @@ class Surface(TableSettings):
 @lru_cache(maxsize=8)
 def emulator_of(problem: str, folder: Path = TABLES, n_configs: int | None = None) -> Emulator:
     """Return the emulator of a problem's table (of its first configurations), from the cache or fitted now."""
-    content = read_sealed(_kept_at(table_entry(problem, folder)["sha256"], n_configs))
+    content = _kept(problem, folder, n_configs)
     if content is not None:
         return load(content)
     table = load_table(problem, folder)  # not `read_table`: the one remembered may be older than a build
     emulator = fit(table, first_configs(table, n_configs))
     write_sealed(_kept_at(table.meta["sha256"], n_configs), dump(emulator))
     return emulator
+
+
+def _fitted(one: tuple[str, Path, int | None]) -> tuple[str, bytes]:
+    """Return the sha256 of the table here and its emulator (`dump`), from the cache here or fitted now."""
+    problem, folder, _ = one
+    return table_entry(problem, folder)["sha256"], dump(emulator_of(*one))
+
+
+def _kept(problem: str, folder: Path, n_configs: int | None) -> bytes | None:
+    return read_sealed(_kept_at(table_entry(problem, folder)["sha256"], n_configs))
 
 
 def _kept_at(sha256: str, n_configs: int | None) -> Path:

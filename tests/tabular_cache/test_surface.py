@@ -8,8 +8,9 @@ import pytest
 from fakes import journal_line, make_tables, prepared
 
 from datasets.errors import BadInput
+from datasets.files import read_sealed
 from harness import live as live_module
-from harness.execution import serial
+from harness.execution import SerialExecutor, serial
 from harness.live import Live
 from tabular_cache import emulator as emulator_module
 from tabular_cache.emulator import (
@@ -89,6 +90,42 @@ def test_the_same_table_gives_the_same_surface_and_keeps_it(folder: Path, monkey
     table = load_table("a/p", folder)
     kept = load(dump(first))
     assert np.array_equal(kept.predict(table.unit), first.predict(table.unit))
+
+
+def test_surfaces_are_fitted_by_the_workers_those_alone_that_are_missing(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As on a cluster: the worker has a cache of its own, and what it fitted is kept here, too."""
+    make_tables(folder, ["b/p", "c/p"], 2)  # too small to be fitted
+    here, there = tmp_path / "cache", tmp_path / "elsewhere"
+    surface, calls = Surface(tables=str(folder)), list[str]()
+
+    class Elsewhere(SerialExecutor):
+        def submit(self, fn, /, *args, **kwargs):  # type: ignore[no-untyped-def]
+            calls.append(args[0][0])
+            monkeypatch.setenv("COST_AWARE_BO_CACHE", str(there))
+            done = super().submit(fn, *args, **kwargs)
+            monkeypatch.setenv("COST_AWARE_BO_CACHE", str(here))
+            return done
+
+    problems = [({"name": name}, {"name": "p"}) for name in ("a", "b")]
+    surface.prepare(problems, Elsewhere)
+    assert calls == ["a/p", "b/p"]
+    assert "2/2 surfaces" in capsys.readouterr().err
+    kept = [list((cache / "emulators").iterdir()) for cache in (here, there)]
+    assert len(kept[0]) == 1 and kept[0][0].read_bytes() == kept[1][0].read_bytes()
+    emulator_of.cache_clear()
+    monkeypatch.setattr(emulator_module, "fit", lambda *_: pytest.fail("fitted again"))
+    assert surface.fingerprint(*NAMES) == load(read_sealed(kept[0][0]) or b"").digest
+    surface.prepare([NAMES], lambda: pytest.fail("started for nothing"))
+
+
+def test_what_cannot_be_fitted_is_refused_as_before(folder: Path) -> None:
+    make_tables(folder, ["b/p"], 2)
+    surface, problem = Surface(tables=str(folder)), ({"name": "b"}, {"name": "p"})
+    surface.prepare([problem], serial)
+    with pytest.raises(BadInput, match="b/p"):
+        surface.fingerprint(*problem)
 
 
 def test_too_small_a_table_is_refused(tmp_path: Path) -> None:
