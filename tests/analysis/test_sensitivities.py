@@ -4,8 +4,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from some_claims import enough, verdict_on
 from synthetic_records import DATASETS, Way, frame, on_disk, records
 
@@ -85,6 +87,29 @@ def test_log_loss_is_compared_on_classification_problems_only() -> None:
         compare_settings("log_loss", *[records(SAVES, ("wind",), 100)] * 2)
 
 
+def test_numbers_move_by_the_paired_difference() -> None:
+    """EI^0.1 saves 52 % under the base; under the setting 10 to 30, so that the change has an interval."""
+    alpha = Way("eialpha", alpha=0.1)
+    parts = [
+        records({Way("ei"): (100.0, 100.0), alpha: (90.0 - 4 * k, 101.0 + k)}, (name,))
+        for k, name in enumerate(DATASETS)
+    ]
+    moved = compare_settings("mine", records(SAVES), pd.concat(parts, ignore_index=True)).shifts.set_index("number")
+    assert list(moved.index) == ["alpha = 0.1: time saved, %", "error added, %"], "no EIpu, no families"
+    for name, before, after in zip(
+        moved.index,
+        (52.0, 1.0),
+        ([10.0 + 4 * k for k in range(len(DATASETS))], [1.0 + k for k in range(len(DATASETS))]),
+        strict=True,
+    ):
+        row, change = moved.loc[name], np.array(after) - before
+        half = stats.t.ppf(0.975, len(change) - 1) * change.std(ddof=1) / np.sqrt(len(change))
+        assert (row["against"], row["own"]) == pytest.approx((before, np.mean(after)), rel=1e-3)
+        assert (row["change"], row["low"], row["high"]) == pytest.approx(
+            (change.mean(), change.mean() - half, change.mean() + half), rel=1e-3
+        )
+
+
 def test_settings_stand_beside_the_one_that_differs_in_one_thing(tmp_path: Path) -> None:
     """Wall-clock beside measured CPU seconds, hist beside exact with as many configurations; else beside the base."""
     problems, ways = [("wind", "clean"), ("wine", "clean")], [Way("ei"), Way("eialpha", alpha=0.1)]
@@ -122,6 +147,9 @@ def test_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "Not among those compared: claims 4 to 6, which need longer runs, and 9 to 12" in text
         and "`mine`: as its records say" in text
     )
+    assert "How far do the numbers move?" in text and "| `wall` | " in text
+    shifts = pd.read_csv(tmp_path / "o" / "sensitivities_shifts.csv")
+    assert set(shifts["setting"]) == {"test", "wall", "mine"} and (shifts["change"] == 0).all()
     rows = pd.read_csv(tmp_path / "o" / "sensitivities.csv")
     assert len(rows) == 3 * 2 * 5 and set(rows["compared"]) == {"test", "wall", "mine"}
     same = read_traces(tmp_path / "all" / "base")
