@@ -1,4 +1,4 @@
-"""Does a claim's verdict depend on a setting? The verdicts under several settings and under the base, as a page."""
+"""Does a claim hang on a setting? Verdicts under several settings and the base, and how far numbers move, as a page."""
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress

@@ -310,7 +310,10 @@ def run_missing(study: Study, results: Path, start: Callable[[], AbstractContext
     with ExitStack() as stack:
         started = cache(lambda: stack.enter_context(start()))
         problems = list(product(study.datasets.values(), study.pipelines.values()))
-        make_evaluator(study.components["evaluator"]).prepare(problems, started)
+        try:
+            make_evaluator(study.components["evaluator"]).prepare(problems, started)
+        except ExecutorGone as error:
+            raise Stopped(str(error), Report()) from None
         specs = list(all_specs(study))  # wrong input is found before anything is written
         executor = started()
         stack.enter_context(locked(results))

@@ -1,7 +1,8 @@
 """The study: blocks, resume, determinism, the checks of a worker's result. Made-up tables, the real engine."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,12 +14,13 @@ from study_cases import contents, do, grid
 
 from harness.config import CONFIGS
 from harness.errors import BadInput
-from harness.execution import run_tasks, serial
+from harness.execution import ExecutorGone, run_tasks, serial
 from harness.grid import COST_SD, LOOK_AHEAD, Study, make_evaluator, make_spec
-from harness.problem import ContinuousProblem, Evaluation, Evaluator, Problem
+from harness.problem import ContinuousProblem, Evaluation, Evaluator, Problem, Problems
 from harness.records import read_traces
 from harness.sealed import spec_hash
-from harness.study import Block, Stopped, blocks, receive, run_block, run_study
+from harness.study import Block, Stopped, blocks, receive, run_block, run_missing, run_study
+from tabular_cache.replay import Replay
 
 RUN = ["dataset", "method", "seed"]
 
@@ -32,6 +34,22 @@ def test_a_study_is_run_once_and_in_full_and_methods_share_the_initial_design(ta
     assert first["log_ei"].isna().all()
     before = contents(whole)
     assert do(grid(tables), whole) == 0 and contents(whole) == before
+
+
+def test_workers_that_end_while_problems_are_prepared_stop_the_study(
+    tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def prepare(self: Replay, problems: Problems, executor: Callable[[], Executor]) -> None:
+        asked.append([(dataset["name"], pipeline["name"]) for dataset, pipeline in problems])
+        assert executor() is executor()
+        raise ExecutorGone("the cluster has ended")
+
+    monkeypatch.setattr(Replay, "prepare", prepare)
+    with pytest.raises(Stopped, match="the cluster has ended"):
+        run_missing(grid(tables), tmp_path / "results", serial)
+    assert asked == [[("a", "p"), ("b", "p")]] and not (tmp_path / "results").exists()
 
 
 def test_same_spec_same_bytes_on_two_workers_in_any_order_and_in_parts(
