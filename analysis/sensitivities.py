@@ -1,6 +1,6 @@
 """Does a claim hang on a setting? Verdicts under several settings and the base, and how far numbers move, as a page."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -11,7 +11,7 @@ import pandas as pd
 
 from analysis.captions import intervals, markdown_table, plural
 from analysis.claims import CLAIMS as EVERY
-from analysis.claims.acquisitions import volumes
+from analysis.claims.acquisitions import volume_gap
 from analysis.claims.evidence import Claim, Evidence
 from analysis.claims.verdicts import UNDECIDED, Finding, Missing, Verdict
 from analysis.methods import EIPU
@@ -21,6 +21,19 @@ from datasets.catalogue import entries
 from datasets.errors import BadInput
 from datasets.files import write_atomically
 from harness.records import read_traces, specs
+
+
+def _change(method: str, what: str) -> Callable[[Evidence], pd.Series]:
+    return lambda evidence: evidence.changes(method, what)
+
+
+NUMBERS: Mapping[str, tuple[Callable[[Evidence], pd.Series], int]] = {  # of claims 1, 3 and 7, by cell; digits shown
+    "alpha = 0.1: time saved, %": (_change("eialpha(alpha=0.1)", "saved"), 1),
+    "error added, %": (_change("eialpha(alpha=0.1)", "added"), 2),
+    "EIpu: time saved, %": (_change(EIPU, "saved"), 1),
+    "error added by EIpu, %": (_change(EIPU, "added"), 2),
+    "hypervolume, CEI minus EI^alpha": (volume_gap, 3),
+}
 
 # A folder holds one folder of records per setting: `base`, and others of any name, such as those of configs/setting.
 # Each is compared with the base, or with the setting that differs from it in one thing only (AGAINST), on the problems,
@@ -43,13 +56,6 @@ TITLES: Mapping[str, str] = {  # what differs, and from what, in the page's orde
     "exact": "the same tables, of two pipelines, with no more configurations than those of `hist` have",
     "hist": "tree_method=hist, for exact {}",
 }
-NUMBERS: Mapping[str, tuple[str, str, int]] = {  # of claims 1 and 3, in percent of EI's: a method, what it does, digits
-    "alpha = 0.1: time saved, %": ("eialpha(alpha=0.1)", "saved", 1),
-    "error added, %": ("eialpha(alpha=0.1)", "added", 2),
-    "EIpu: time saved, %": (EIPU, "saved", 1),
-    "error added by EIpu, %": (EIPU, "added", 2),
-}
-GAP, GAP_DIGITS = "hypervolume, CEI minus EI^alpha", 3  # of claim 7
 OTHER_TABLES = ("surface", "hist")  # these differ from the base in their tables, the others in something else
 AGAINST: Mapping[str, str] = {"wall": "cpu", "hist": "exact"}  # compared with that setting, where it is there
 _PAIRED = {"wall": ("as measured (`cpu`)", "at the pace of the reference machine"),
@@ -141,17 +147,11 @@ def shifts(base: Evidence, own: Evidence) -> pd.DataFrame:
 
 
 def _numbers_behind(evidence: Evidence) -> dict[str, pd.Series]:
-    """Return `NUMBERS` and the gap of claim 7, by cell (the gap by problem), without those that are not to be had."""
-
-    def gap() -> pd.Series:
-        values = volumes(evidence.equal)[0].per_problem.assign(seed=0).set_index("seed", append=True)
-        return values["lam"] - values["alpha"]
-
+    """Return `NUMBERS`, without those that are not to be had."""
     found = {}
-    makers = {name: partial(evidence.changes, method, what) for name, (method, what, _) in NUMBERS.items()}
-    for name, make in (makers | {GAP: gap}).items():
+    for name, (make, _) in NUMBERS.items():
         with suppress(Missing, BadInput):
-            found[name] = make()
+            found[name] = make(evidence)
     return found
 
 
@@ -286,13 +286,11 @@ def _row(one: Comparison) -> dict[str, str]:
 
 
 def _moved(one: Comparison) -> dict[str, str]:
-    digits = {name: n for name, (_, _, n) in NUMBERS.items()} | {GAP: GAP_DIGITS}
-    row = {"setting": f"`{one.setting}`"} | dict.fromkeys(digits, "")
-    for shift in one.shifts.to_dict("records"):
-        name, low, high = str(shift["number"]), float(shift["low"]), float(shift["high"])
-        own, change, *ends = (f"{float(shift[k]):.{digits[name]}f}" for k in ("own", "change", "low", "high"))
-        text = f"{'' if change.startswith('-') else '+'}{change} [{', '.join(ends)}]"
-        row[name] = f"{own} ({f'**{text}**' if low > 0 or high < 0 else text})"
+    row = {"setting": f"`{one.setting}`"} | dict.fromkeys(NUMBERS, "")
+    for name, _, own, change, low, high in one.shifts.itertuples(index=False):
+        digits = NUMBERS[name][1]
+        text = f"{change:+.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+        row[name] = f"{own:.{digits}f} ({f'**{text}**' if low > 0 or high < 0 else text})"
     return row
 
 

@@ -347,6 +347,21 @@ def volumes(equal: Traces) -> tuple[Hypervolumes, dict[str, list[str]]]:
     return hypervolumes(own, {name: [EI, *methods] for name, methods in chosen.items()}, beside), chosen
 
 
+def _volumes(evidence: Evidence) -> tuple[Hypervolumes, dict[str, list[str]]]:
+    return evidence.once("volumes", lambda: volumes(evidence.equal))
+
+
+def _by_problem(found: Hypervolumes) -> pd.DataFrame:
+    """Return the hypervolumes, which are means over seeds, by problem as if by cell."""
+    return found.per_problem.assign(seed=0).set_index("seed", append=True)
+
+
+def volume_gap(evidence: Evidence) -> pd.Series:
+    """Return CEI's hypervolume minus EI^alpha's, by problem; raises BadInput as `volumes` does."""
+    values = _by_problem(_volumes(evidence)[0])
+    return values["lam"] - values["alpha"]
+
+
 def _rivals(runs: pd.DataFrame) -> list[str]:
     """Return the methods on neither axis that were not planned for a budget."""
     return sorted(set(runs.loc[runs["alpha"].isna() & runs["lam"].isna() & runs["tau"].isna(), "method"]))
@@ -383,8 +398,8 @@ def claim_7(evidence: Evidence) -> Finding:
     families = families_of(runs)
     if min(map(len, families.values())) < FEWEST or EI not in families["alpha"]:
         raise Missing(f"needs ei and two values or more of alpha and of lambda; there are {', '.join(ordered(runs))}")
-    found, chosen = volumes(evidence.equal)
-    values = found.per_problem.assign(seed=0).set_index("seed", append=True)
+    found, chosen = _volumes(evidence)
+    values = _by_problem(found)
     shares = values.groupby(level="dataset").mean().mean()
     few = sparse_methods(select_families(evidence.equal, "alpha", "lam").runs)
     over = (
@@ -402,7 +417,7 @@ def claim_7(evidence: Evidence) -> Finding:
         f"EI stopped early: {size[EI_STOPPED]}, CEI minus that{gaps[EI_STOPPED]}"
         + (f"; rivals stopped early as often: {', '.join(beside)}" if beside else "")
     )
-    gap = values["lam"] - values["alpha"]
+    gap = volume_gap(evidence)
 
     def examine(view: str, estimate: Callable[[pd.Series], Estimate]) -> Finding:
         words, flat = "hypervolume of CEI minus that of EI^alpha", found.cells["dataset"].isin(evidence.flat)
