@@ -82,6 +82,7 @@ RECORDED_AS = {  # the project's classes that specs name, and by which name: the
     "harness.surrogates.gp.GaussianProcess": "harness.surrogates.gp.GaussianProcess",
     "harness.surrogates.gpyopt.GPyOptProcess": "harness.surrogates.gpyopt.GPyOptProcess",
     "harness.surrogates.prior.PriorGaussianProcess": "harness.surrogates.prior.PriorGaussianProcess",
+    "harness.wrappers.Disturbed": "harness.wrappers.Disturbed",
     "pipelines.build": "pipelines.build",
     "tabular_cache.emulator.Surface": "tabular_cache.surface.Surface",
     "tabular_cache.live_truth.PacedLive": "tabular_cache.live.PacedLive",

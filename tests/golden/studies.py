@@ -74,6 +74,8 @@ def studies() -> dict[str, tuple[str, ...]]:
     for name in names("evaluator"):
         if not name.startswith("live"):  # trainings measure time, which no two runs share
             found[f"evaluator {name}"] = ("+acq=cei", "lam=0.3", f"evaluator={name}", *_SMALLER)
+    changed = ("cost_exponent=2", "error_noise=0.1", "cost_noise=0.2", "failure_rate=0.2", "of.n_configs=64")
+    found["evaluator disturbed"] = (*found["evaluator disturbed"][:-1], *(f"evaluator.{each}" for each in changed))
     del found["surrogate gpyopt"]  # GPy calls LAPACK: its last digits are another library's
     return {name: (*settings, *_tables(name)) for name, settings in found.items()}
 
@@ -87,7 +89,8 @@ def _tables(study: str) -> tuple[str, ...]:
     }
     if study.startswith("cost model transfer"):
         learned[study] = "cost_model.tables"
-    names = ["evaluator.tables", *([learned[study]] if study in learned else [])]
+    of = "of." if study == "evaluator disturbed" else ""
+    names = [f"evaluator.{of}tables", *([learned[study]] if study in learned else [])]
     if study == "acq informed":
         names += ["surrogate.prior.tables", "cost_model.prior.tables", "design.tables"]
         names[1:] = [f"acq.parts.{name}" for name in names[1:]]
