@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from harness.arrays import Indices, Points
+from harness.arrays import Indices
 from harness.optimizer import Optimizer
 from harness.problem import Candidates, Evaluation, Problem, Stop, WrappedProblem
 from harness.records import FRONTS
@@ -32,6 +32,14 @@ def ei_cost_front(log_value: Float[np.ndarray, " m"], log_cost: Float[np.ndarray
     out = np.empty(len(order), dtype=bool)
     out[order] = (value == top) & ((value > bar) | (cheaper == 0))
     return out
+
+
+def _front(
+    where: Indices, log_value: Float[np.ndarray, " k"], log_cost: Float[np.ndarray, " k"]
+) -> tuple[Int[np.ndarray, " f"], Float[np.ndarray, " f"], Float[np.ndarray, " f"]]:
+    """Return which points are on the front, of those among which it is, and their log utility and log cost."""
+    on = ei_cost_front(log_value, log_cost)
+    return where[on], log_value[on], log_cost[on]
 
 
 FOLLOWED = 10  # steps for which points are followed
@@ -93,7 +101,7 @@ class FrontRecorder(WrappedProblem):
         if self._step is None or not self._optimizer.uses_models:
             return
         step = self._step
-        points, log_value, log_cost = self._front(self._offered.unit)
+        points, log_value, log_cost = _front(*self._optimizer.seen_front())
         for front in self._followed:
             self._follow(front, points)
         n, first = len(points), len(self.columns["seed"])
@@ -111,12 +119,6 @@ class FrontRecorder(WrappedProblem):
             f for f in self._followed if f.steps == 0 or (f.on_and_on and f.steps < FOLLOWED and f.on.any())
         ]
 
-    def _front(self, points: Points) -> tuple[Indices, Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
-        """Return which points are on the front, and their log utility and log cost."""
-        where, log_value, log_cost = self._optimizer.near_front(points)
-        on = ei_cost_front(log_value, log_cost)
-        return where[on], log_value[on], log_cost[on]
-
     def _follow(self, front: _Followed, now: Indices) -> None:
         """Fill in what the models now say of a front noted before, and who of its points is on the front again.
 
@@ -127,7 +129,7 @@ class FrontRecorder(WrappedProblem):
         if np.array_equal(points, self._offered.unit):
             on[left[now]] = True
         elif len(left):
-            on[left[self._front(points)[0]]] = True
+            on[left[_front(*self._optimizer.near_front(points))[0]]] = True
         rows = np.flatnonzero(front.left[front.points]) if front.steps == 0 else np.empty(0, np.intp)
         if len(rows):
             followed = front.points[rows]

@@ -119,6 +119,7 @@ class Optimizer:
         self._rounds: Rounds | None = None
         self._chosen: tuple[Vector, float, float] | None = None  # a point, its log EI, the incumbent then
         self._asked: tuple[FittedData, Float[np.ndarray, " e"]] | None = None
+        self._seen: tuple[Indices, Float[np.ndarray, " k"], Float[np.ndarray, " k"]] | None = None  # `seen_front`
 
     def start(self, problem: Problem) -> Problem:
         """Show the problem to the components, and return it as it is to be run, beginning with its own design, if any.
@@ -209,6 +210,7 @@ class Optimizer:
         screen = self._stopping is None or self._stopping.asks_front_of(self._utility)
         index, context, mean_log_cost = self._context(candidates, *self._asked, screen=screen)
         log_value = _one_each(self._utility, "log_value", self._utility.log_value(context), len(index))
+        self._seen = index, log_value, context.log_cost
         score = _one_each(self._rule, "score", self._rule.score(log_value, context.log_cost, context), len(index))
         i = choose(score, log_value, context.log_cost, rule=self._rule, utility=self._utility)
         if self._curves is not None and self._curves.stop_below is not None:
@@ -272,6 +274,12 @@ class Optimizer:
         """
         _, log_value, log_cost = self._outlook(points, screen=False)
         return log_value, log_cost
+
+    def seen_front(self) -> tuple[Indices, Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
+        """Return what `near_front` does of the candidates of the last `ask`, as seen there, at no cost."""
+        if self._seen is None:
+            raise ValueError("ask before looking at what the models say")
+        return self._seen
 
     def near_front(self, points: CandidatePoints) -> tuple[Indices, Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
         """Return, in order, points among which all are that no other dominates, and what `outlook` says of them."""
@@ -372,6 +380,6 @@ def _check_costs(model: CostModel, mean: np.ndarray, sd: np.ndarray, m: int) -> 
         got = f"{np.shape(mean)} and {np.shape(sd)}"
         raise BadInput(f"{type(model).__name__} must predict mean and sd of {m} log costs each, got shapes {got}")
     for name, values in (("mean", mean), ("sd", sd)):
-        if np.isnan(values).any():
+        if math.isnan(np.min(values)):  # which is NaN if any is
             raise BadInput(f"{type(model).__name__}: the {name} of the log cost is NaN at candidate "
                            f"{int(np.isnan(values).argmax())}")  # fmt: skip

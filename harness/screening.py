@@ -38,7 +38,7 @@ def shortlist(
     bounds from half of the observations, worth it from `MANY` on.
     """
     bound = utility.log_bound(context_of(slice(None), *posterior.bounds(C, rough)))
-    if np.isnan(bound).any() or np.isnan(log_cost).any():  # bounds say nothing then; the choice names the candidate
+    if np.isnan(bound.min()) or np.isnan(log_cost.min()):  # bounds say nothing then; the choice names the candidate
         return np.arange(len(C))
 
     def bars(leaders: Indices) -> MeanSd:

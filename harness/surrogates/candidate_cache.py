@@ -29,6 +29,7 @@ from harness.surrogates.kernels import (
     LOG2_E,
     WIDTH,
     dot_float32,
+    fetch,
     fma,
     matern_float32,
     matern_float64,
@@ -406,7 +407,9 @@ def _fill(kernel, scaled, blocks, begin, end, n, rows, means, first):  # type: i
 def _update(slots, kernel, scaled, blocks, n, first, rows, errors, projected, means, least, given):  # type: ignore[no-untyped-def]
     """Take observations up to n in at the candidates `slots`: v = w^T k for each, (|v| - its error)+^2 to `least`."""
     s = np.empty(WIDTH, np.float32)
-    for slot in slots:
+    for c in range(len(slots)):
+        slot, following = slots[c], slots[min(c + 1, len(slots) - 1)]  # rows lie far apart: each is waited for
+        fetch(kernel, following, n if given[following] < n else 0)
         known = given[slot]
         if known >= n:
             continue

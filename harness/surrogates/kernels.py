@@ -16,6 +16,7 @@ from harness.arrays import Vector
 from harness.compile_cache import cgutils, intrinsic, njit, types
 
 TILE_BYTES = 32  # of a vector; two of them by four to six rows of sums fill what AVX2 has
+LINE_BYTES = 64  # of memory that a processor fetches at a time
 TILE_ROWS = 6  # of `add_squares`
 SQUARE_ROWS, SQUARE_COLUMNS = 4, 8  # of `subtract_product`
 _f4, _i4 = np.float32, np.int32
@@ -60,13 +61,13 @@ def fma(typing_context, a, b, c):  # type: ignore[no-untyped-def]
 
 
 class _Tile:
-    """LLVM code for sums_r += w_r[j] x[j], a chain of `fma` by rising j, for some rows r and two vectors of columns.
+    """LLVM code for sums_r += w_r[j] x[j], a chain of `fma` by rising j, for some rows r and some vectors of columns.
 
     Vectors of TILE_BYTES are what AVX2 has; elsewhere LLVM makes the same operations of what there is.
     """
 
-    def __init__(self, context, builder, number, rows) -> None:  # type: ignore[no-untyped-def]
-        self._builder, self._rows, self._size = builder, rows, number.bitwidth // 8
+    def __init__(self, context, builder, number, rows, vectors=2) -> None:  # type: ignore[no-untyped-def]
+        self._builder, self._rows, self._vectors, self._size = builder, rows, vectors, number.bitwidth // 8
         self.lanes = TILE_BYTES // self._size
         self.vector = ir.VectorType(context.get_value_type(number), self.lanes)
         kind = ir.FunctionType(self.vector, [self.vector] * 3)
@@ -78,8 +79,8 @@ class _Tile:
         return self._builder.call(self._fma, [a, b, c])
 
     def pointers(self, array, place):  # type: ignore[no-untyped-def]
-        """Return where both vectors from `place` of an array's memory on are."""
-        places = (place, self._builder.add(place, ir.IntType(64)(self.lanes)))
+        """Return where the vectors from `place` of an array's memory on are."""
+        places = (self._builder.add(place, ir.IntType(64)(h * self.lanes)) for h in range(self._vectors))
         kind = self.vector.as_pointer()
         return [self._builder.bitcast(self._builder.gep(array.data, [at]), kind) for at in places]
 
@@ -100,14 +101,14 @@ class _Tile:
         builder.position_at_end(loop)
         j = builder.phi(index)
         j.add_incoming(begin, before)
-        totals, grown = [builder.phi(self.vector) for _ in range(2 * self._rows)], []
+        totals, grown = [builder.phi(self.vector) for _ in range(self._vectors * self._rows)], []
         x, place = [self.load(pointer) for pointer in self.pointers(values, value_at(j))], weight_at(j)
         for r in range(self._rows):
             one = builder.load(builder.gep(weights.data, [builder.add(place, index(r))]))
             lead = builder.insert_element(ir.Constant(self.vector, ir.Undefined), one, ir.IntType(32)(0))
             everywhere = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
             spread = builder.shuffle_vector(lead, lead, everywhere)
-            grown += [self.fma(spread, x[h], totals[2 * r + h]) for h in range(2)]
+            grown += [self.fma(spread, x[h], totals[self._vectors * r + h]) for h in range(self._vectors)]
         following = builder.add(j, index(1))
         j.add_incoming(following, loop)
         for total, new in zip(totals, grown, strict=True):
@@ -147,6 +148,26 @@ def add_squares(typing_context, weights, start, columns, k, first, out):  # type
 
 
 @intrinsic
+def weighted_sum(typing_context, weights, count, k, out):  # type: ignore[no-untyped-def]
+    """Put the sum of weights[j] k[j, c] over j < count, by rising j, into out[c], c < WIDTH; count > 0; contiguous.
+
+    A loop would have to read and write `out` at every j, since the compiler cannot know that it lies apart from k.
+    """
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        index = ir.IntType(64)
+        w, points, sums = (context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (0, 2, 3))
+        tile = _Tile(context, builder, weights.dtype, 1, WIDTH * weights.dtype.bitwidth // 8 // TILE_BYTES)
+        width = builder.extract_value(points.shape, 1)
+        totals = tile.sums(index(0), arguments[1], w, lambda j: j, points, lambda j: builder.mul(j, width))
+        for total, pointer in zip(totals, tile.pointers(sums, index(0)), strict=True):
+            tile.store(total, pointer)
+        return context.get_dummy_value()
+
+    return types.none(weights, types.int64, k, out), generate
+
+
+@intrinsic
 def subtract_product(typing_context, w, column, begin, end, x, place, out, row):  # type: ignore[no-untyped-def]
     """Subtract sum_j w[j, column + r] x[j, place + c], begin <= j < end, from out[row + r, place + c].
 
@@ -174,6 +195,25 @@ def subtract_product(typing_context, w, column, begin, end, x, place, out, row):
 
     whole = types.int64
     return types.none(w, whole, whole, whole, x, whole, out, whole), generate
+
+
+@intrinsic
+def fetch(typing_context, a, i, count):  # type: ignore[no-untyped-def]
+    """Ask the processor for the first `count` values of row i of `a`, contiguous, which will soon be read."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        index, flag, byte = ir.IntType(64), ir.IntType(32), ir.IntType(8).as_pointer()
+        made = context.make_array(signature.args[0])(context, builder, arguments[0])
+        start = builder.mul(arguments[1], builder.extract_value(made.shape, 1))
+        kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
+        ask = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        line = index(LINE_BYTES * 8 // a.dtype.bitwidth)
+        with cgutils.for_range_slice(builder, index(0), arguments[2], line, index) as (at, _):
+            there = builder.bitcast(builder.gep(made.data, [builder.add(start, at)]), byte)
+            builder.call(ask, [there, flag(0), flag(3), flag(1)])
+        return context.get_dummy_value()
+
+    return types.none(a, types.int64, types.int64), generate
 
 
 @intrinsic

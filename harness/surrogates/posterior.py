@@ -21,6 +21,7 @@ from harness.surrogates.kernels import (
     WIDTH,
     Workspace,
     add_squares,
+    fetch,
     fma,
     kernel_row,
     matern,
@@ -28,6 +29,7 @@ from harness.surrogates.kernels import (
     matern_float64,
     scale,
     squares,
+    weighted_sum,
 )
 from harness.surrogates.likelihood import Solution, cholesky, invert, pad, padded_inline, product, transposed_product
 
@@ -95,13 +97,14 @@ class Predictor:
 def _fill_float32(A, C, weight, strips, r, a, memory, mean, explained):  # type: ignore[no-untyped-def]
     """Fill `mean` and `explained` in single precision."""
     n = len(A)
-    k, s, points = memory[: n + TILE_ROWS], memory[n + TILE_ROWS], memory[n + TILE_ROWS + 2 :]
+    k, points = memory[: n + TILE_ROWS], memory[n + TILE_ROWS + 2 :]
+    values = k[:n].reshape(n * WIDTH)
     k[n:] = 0.0
     for start in range(0, len(mean), WIDTH):
         scale(C, start, weight, points)
         for i in range(n):
-            squares(A[i], points, s)
-            matern_float32(s, k[i])
+            squares(A[i], points, k[i])
+        matern_float32(values, values)  # all in one loop, which sets its constants once
         _products(strips, r, n, a, k, mean[start : start + WIDTH], explained[start : start + WIDTH])
 
 
@@ -125,11 +128,12 @@ def _fill_float64(A, C, weight, strips, r, a, memory, mean, explained):  # type:
 @no_type_check
 def _explain(strips, order, kernel, of, k, out):  # type: ignore[no-untyped-def]
     """Fill `out` with |V|^2, V = W k; k: work space."""
-    r = len(order)
+    r, last, known = len(order), len(of) - 1, order.max() + 1
     k[r:] = 0.0
     for start in range(0, len(out), WIDTH):
         for j in range(WIDTH):
-            row = kernel[of[min(start + j, len(of) - 1)]]
+            fetch(kernel, of[min(start + j + 4, last)], known)
+            row = kernel[of[min(start + j, last)]]
             for i in range(r):
                 k[i, j] = row[order[i]]
         _squares(strips, r, k, out[start : start + WIDTH])
@@ -154,11 +158,7 @@ def _products(strips, r, n, a, k, mean, explained):  # type: ignore[no-untyped-d
 
     k has rows of zeros behind its n, which the last strip's columns may reach.
     """
-    mean[:] = 0.0
-    for i in range(n):
-        row, factor = k[i], a[i]
-        for j in range(WIDTH):
-            mean[j] = fma(factor, row[j], mean[j])
+    weighted_sum(a, n, k, mean)
     _squares(strips, r, k, explained)
 
 
