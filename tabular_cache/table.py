@@ -291,13 +291,27 @@ def table_entry(problem: str, folder: Path = TABLES) -> dict[str, Any]:
     """Return the manifest's entry of a problem; raises BadInput naming it when there is none, or a wrong one."""
     if not all(problem.partition("/")):
         raise BadInput(f"a problem is DATASET/PIPELINE, such as abalone/clean, got {problem!r}")
-    files = (folder / "manifest.json", folder / PARTS)
-    base, manifest = _manifests(folder, tuple(path.stat().st_mtime_ns if path.exists() else 0 for path in files))
+    base, manifest = _manifests(folder, _times(folder))
     if problem not in manifest["tables"]:
         raise BadInput(f"no table for {problem} in {folder}: build it with {_build_command(folder, manifest, problem)}")
     if problem in base["tables"]:
         check_entry(base, problem, folder)
     return dict(manifest["tables"][problem])
+
+
+def _times(folder: Path) -> tuple[int, ...]:
+    """Return when the files changed last by which a folder's entries are known."""
+    return tuple(path.stat().st_mtime_ns if path.exists() else 0 for path in (folder / "manifest.json", folder / PARTS))
+
+
+def table_entries(folder: Path) -> Mapping[str, Mapping[str, Any]]:
+    """Return the entries of all tables of `folder`, by problem, sorted; raises BadInput as `table_entry` does."""
+    return _entries(folder, _times(folder))
+
+
+@lru_cache(maxsize=4)  # every fit that learns from other problems asks for them
+def _entries(folder: Path, times: tuple[int, ...]) -> Mapping[str, Mapping[str, Any]]:
+    return {problem: table_entry(problem, folder) for problem in sorted(read_manifest(folder)["tables"])}
 
 
 def check_entry(manifest: Mapping[str, Any], problem: str, folder: Path) -> None:

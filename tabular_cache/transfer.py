@@ -38,7 +38,7 @@ from harness.space import XGBOOST_SPACE
 from harness.streams import seed_sequence, stream
 from harness.surrogates.prior import PriorMean
 from tabular_cache.schema import digest_of
-from tabular_cache.table import TABLES, about, load_unchanged, read_manifest, table_entry
+from tabular_cache.table import TABLES, about, load_unchanged, table_entries
 
 # Whose tables a model is trained on: those of other data sets, and some measured rows of each.
 
@@ -46,11 +46,6 @@ VERSION = 1  # raise it when the same table gives other rows
 
 
 Entries = Mapping[str, Mapping[str, Any]]  # the manifest's, by problem
-
-
-def sources(folder: Path) -> Entries:
-    """Return the entries of all tables of `folder`, by problem, sorted; raises BadInput as `table_entry` does."""
-    return {problem: table_entry(problem, folder) for problem in sorted(read_manifest(folder)["tables"])}
 
 
 @cache
@@ -422,7 +417,7 @@ def other_tables(mine: About, folder: Path, related: bool) -> Entries:
     related: only those of the same task (regression or classification) behind the same pipeline, or behind any while
     fewer than two other data sets have that. Raises BadInput where there are not two other data sets.
     """
-    found = {problem: (entry, about(problem, entry)) for problem, entry in sources(folder).items()}
+    found = {problem: (entry, about(problem, entry)) for problem, entry in table_entries(folder).items()}
     others = {p: (e, a) for p, (e, a) in found.items() if a.dataset not in related_datasets(mine.dataset)}
     if related:
         others = {p: (e, a) for p, (e, a) in others.items() if _kind(a) == _kind(mine)}

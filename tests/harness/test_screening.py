@@ -173,8 +173,12 @@ def test_the_front_can_be_noted_without_predicting_the_rest(n: int) -> None:
     X, C = rng.random((n, 7)), XGBOOST_SPACE.snap(rng.random((3000, 7)))
     C[2000:] = C[:1000]  # equal points are on the front together
     optimizer = _reported(Contextual(0.3), X, np.sin(4 * X[:, 0]) + X[:, 1], np.exp(3 * X[:, 0] + X[:, 6]))
+    with pytest.raises(ValueError, match="ask before looking"):
+        optimizer.seen_front()
     optimizer.ask(C)
     log_value, log_cost = optimizer.outlook(C)
+    for seen, again in zip(optimizer.seen_front(), optimizer.near_front(C), strict=True):
+        np.testing.assert_array_equal(seen, again)
     where, *found = optimizer.near_front(C)
     assert set(np.flatnonzero(ei_cost_front(log_value, log_cost))) <= set(where) and len(where) < len(C) / 4
     np.testing.assert_array_equal(found, [log_value[where], log_cost[where]])

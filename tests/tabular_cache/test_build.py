@@ -26,8 +26,7 @@ from tabular_cache.build import PILOT, BuildReport, MeasurementBudget, Planner, 
 from tabular_cache.measure import LoadMonitor, Measurement
 from tabular_cache.schema import merge_rows
 from tabular_cache.store import Store
-from tabular_cache.table import load_table, read_manifest, read_table, to_table
-from tabular_cache.transfer import sources
+from tabular_cache.table import load_table, read_manifest, read_table, table_entries, to_table
 
 PROBLEMS = [("a", "p"), ("b", "p")]
 
@@ -163,13 +162,13 @@ def test_a_table_that_a_killed_build_left_half_written_is_reported(
                     load_table("a/p", tmp_path)
             if config < 2:
                 with pytest.raises(BadInput, match=reported):
-                    sources(tmp_path)
+                    table_entries(tmp_path)
                 assert load_table("b/p", tmp_path).meta["configs"] == 1
             if when == "after it":
                 Store(tmp_path).pack("a/p")
                 store = Store(tmp_path)
                 assert load_table("a/p", tmp_path).meta["configs"] == config + 1
-    assert set(sources(tmp_path)) == {"a/p", "b/p"}
+    assert set(table_entries(tmp_path)) == {"a/p", "b/p"}
 
 
 def test_what_a_limit_cut_short_is_done_again_only_under_a_higher_one(tmp_path: Path) -> None:
