@@ -22,7 +22,7 @@ from harness.problem import Problem
 from harness.space import XGBOOST_SPACE, Parameter, SearchSpace
 
 _AS_IT_IS = 1.0  # instead of a ratio
-_PARTS = 64  # a power of 2
+_PARTS = 8192  # a power of 2
 
 
 def log_costs(cost_s: Vector, points: int | None = None) -> Vector:
@@ -57,31 +57,31 @@ class Features:
         chosen = [space.names.index(name) for name in names]
         self._columns = np.array(chosen)
         self._ratios = np.array([_ratio(space.parameters[j]) for j in chosen])
+        self._last, self._given = np.full((2, len(chosen), _PARTS), np.nan)
 
     def __len__(self) -> int:
         return len(self.names)
 
     def columns(self, X: Points) -> Float[np.ndarray, "k n"]:
         """Return the features of unit-cube points, one row each."""
-        return _features(X, self._columns, self._ratios)  # type: ignore[no-any-return]
+        return _features(X, self._columns, self._ratios, self._last, self._given)  # type: ignore[no-any-return]
 
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def _features(X, columns, ratios):  # type: ignore[no-untyped-def]
+def _features(X, columns, ratios, lasts, gave):  # type: ignore[no-untyped-def]
     """Return log(1 + (ratio - 1) x) / log ratio, of the native value in units of its lowest; x itself without a ratio.
 
-    Whole numbers come again and again: the last in each of some parts of [0, 1] are remembered with what they give.
+    A table's values come again and again: `lasts` and `gave` remember the last x in each part of [0, 1], NaN for none,
+    and what it gives.
     """
     out = np.empty((len(columns), len(X)))
-    last, given = np.empty(_PARTS), np.empty(_PARTS)
     for k in range(len(columns)):
-        column, row = X[:, columns[k]], out[k]
+        column, row, last, given = X[:, columns[k]], out[k], lasts[k], gave[k]
         if ratios[k] == _AS_IT_IS:
             row[:] = column
             continue
         factor, scale = ratios[k] - 1.0, 1.0 / math.log(ratios[k])
-        last[:] = np.nan
         for i in range(len(X)):
             part = int(column[i] * _PARTS) & (_PARTS - 1)
             if last[part] != column[i]:
