@@ -8,7 +8,9 @@ other. A time-out's cost is only a lower bound of the true one, and the cost mod
 
 import copy
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ from harness.acquisitions.cost_rules import effective_alpha
 from harness.acquisitions.designs import Design, DesignedProblem
 from harness.acquisitions.ei import log_ei
 from harness.acquisitions.stopping import Price
-from harness.arrays import CandidatePoints, Indices, MeanSd, Vector
+from harness.arrays import CandidatePoints, Indices, MeanSd, PerCandidate, Vector
 from harness.compile_cache import clock_s
 from harness.component import complete
 from harness.cost_models import CostModel
@@ -298,18 +300,19 @@ class Optimizer:
     ) -> tuple[Indices, StepContext, Float[np.ndarray, " k"]]:
         """Return the candidates that the choice can fall on, their context, and their mean log cost."""
         posterior, C = history.posterior, C[:]  # a view of this look alone: a caller may fill the same array again
-        mean_log_cost, log_cost_sd = _two(self._cost_model, "predict", self._cost_model.predict(C), len(C))
-        _check_costs(self._cost_model, mean_log_cost, log_cost_sd, len(C))
+        mean_log_cost, log_cost_sd = self._predicted_costs(C)
         if self._curves is not None and self._curves.continues:
             mean_log_cost = self._paid.left(C, mean_log_cost, lambda points: self._cost_model.predict(points)[0])
         state = self._state(history.y, cost_s, history)
         exponent = self._rule.exponent(state) if self._statistic == cost_models.EXPECTED_INVERSE else None
-        log_cost = cost_models.log_statistic(self._statistic, mean_log_cost, log_cost_sd, exponent)
+        log_cost = mean_log_cost
+        if self._statistic != cost_models.EXP_MEAN:
+            log_cost = cost_models.log_statistic(self._statistic, mean_log_cost, log_cost_sd(), exponent)
 
         def context_of(where: Any, mean: np.ndarray, sd: np.ndarray, points: np.ndarray | None = None) -> StepContext:
             return state.seen(
                 mean=mean, sd=sd, points=C[where] if points is None else points,
-                log_cost=log_cost[where], log_cost_sd=log_cost_sd[where], mean_log_cost=mean_log_cost[where],
+                log_cost=log_cost[where], log_cost_sd=lambda: log_cost_sd()[where], mean_log_cost=mean_log_cost[where],
             )  # fmt: skip
 
         kept = np.arange(len(C))
@@ -319,6 +322,23 @@ class Optimizer:
         offered = C[kept]
         mean, sd = _two(posterior, "mean_sd", posterior.mean_sd_at(C, kept, offered), len(kept))
         return kept, context_of(kept, mean, sd, offered), mean_log_cost[kept]
+
+    def _predicted_costs(self, C: CandidatePoints) -> tuple[PerCandidate, Callable[[], PerCandidate]]:
+        """Return the mean of log cost at `C`, and what returns its sd: found when asked for, where that saves time."""
+        model, own = self._cost_model, ("predict", "predict_mean")
+
+        @cache
+        def both() -> MeanSd:
+            mean, sd = _two(model, "predict", model.predict(C), len(C))
+            _check_costs(model, mean, sd, len(C))
+            return mean, sd
+
+        written = next(kind for kind in type(model).__mro__ if any(name in vars(kind) for name in own))
+        if written is CostModel or "predict_mean" not in vars(written):  # a class that changes one has to change both
+            return both()[0], lambda: both()[1]
+        mean = model.predict_mean(C)
+        _check_costs(model, mean, mean, len(C))
+        return mean, lambda: both()[1]
 
     def _state(self, y: Vector, cost_s: Float[np.ndarray, " e"], history: FittedData | None) -> StepContext:
         """Return the state of the run, without candidates; cost_s: of its evaluations."""

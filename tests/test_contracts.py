@@ -150,6 +150,7 @@ def test_cost_models(path: Path, tables: Path) -> None:
             assert mean.shape == sd.shape == (40,)
             assert np.isfinite(mean).all() and (np.isfinite(sd) & (sd >= 0)).all()
             np.testing.assert_array_equal(again.predict(C), (mean, sd))
+            np.testing.assert_array_equal(again.predict_mean(C), mean)
     if not asks_for_problem(type(model)):
         model.fit(X, COST)
         again.fit(X, 10 * COST)

@@ -6,6 +6,7 @@ are added to it. `StepContext` is all that both can know of a step, `choose` tak
 """
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, no_type_check
@@ -65,12 +66,30 @@ class StepContext:
     problem: str = ""
     cost_s: Vector | None = None
 
-    def seen(self, **predictions: PerCandidate | CandidatePoints) -> "StepContext":
-        """Return this state with other candidates and predictions: `dataclasses.replace`, at a tenth of its price."""
+    def seen(
+        self, log_cost_sd: PerCandidate | Callable[[], PerCandidate], **predictions: PerCandidate | CandidatePoints
+    ) -> "StepContext":
+        """Return this state with other candidates and predictions: `dataclasses.replace`, at a tenth of its price.
+
+        log_cost_sd: called when it is asked for, if it is a function.
+        """
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__, **predictions)
         other.__dict__.pop("latent", None)
+        if callable(log_cost_sd):
+            del other.__dict__["log_cost_sd"]
+            other.__dict__["_log_cost_sd"] = log_cost_sd
+        else:
+            other.__dict__["log_cost_sd"] = log_cost_sd
         return other
+
+    def __getattr__(self, name: str) -> PerCandidate:
+        """Return `log_cost_sd`, asked for the first time; raises AttributeError for what is no attribute."""
+        if name != "log_cost_sd" or "_log_cost_sd" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        found: PerCandidate = self.__dict__.pop("_log_cost_sd")()
+        self.__dict__[name] = found
+        return found
 
     @cached_property
     def latent(self) -> MeanSd:

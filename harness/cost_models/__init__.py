@@ -107,6 +107,10 @@ class CostModel(Component, ProblemAware):
     def predict(self, C: CandidatePoints) -> MeanSd:
         """Return mean and standard deviation of log cost at `C`; both finite."""
 
+    def predict_mean(self, C: CandidatePoints) -> PerCandidate:
+        """Return the mean alone, as `predict` does: for a model that can say it for less."""
+        return self.predict(C)[0]
+
     def fit_censored(self, X: Points, cost_s: Vector, censored: Flags) -> None:
         """Fit to costs in seconds, where censored (some, not all) only lower bounds; raises BadInput as `fit`.
 

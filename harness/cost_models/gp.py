@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from harness.arrays import CandidatePoints, Flags, MeanSd, Points, Theta, Vector
+from harness.arrays import CandidatePoints, Flags, MeanSd, PerCandidate, Points, Theta, Vector
 from harness.cost_models import SMALLEST_SD, CostModel, Features, log_costs
 from harness.cost_models.linear import LowVariance
 from harness.errors import number, whole
@@ -43,9 +43,16 @@ class GaussianProcessCost(CostModel):
 
     def predict(self, C: CandidatePoints) -> MeanSd:
         """Return mean and sd of log cost at `C`."""
+        return self._fitted().mean_sd(self._inputs(C))
+
+    def predict_mean(self, C: CandidatePoints) -> PerCandidate:
+        """Return the mean of log cost at `C`."""
+        return self._fitted().mean(self._inputs(C))
+
+    def _fitted(self) -> GaussianPosterior:
         if self._posterior is None:
             raise ValueError("predict was called before fit")
-        return self._posterior.mean_sd(self._inputs(C))
+        return self._posterior
 
     def _inputs(self, X: Points) -> Float[np.ndarray, "n k"]:
         X = np.asarray(X, dtype=np.float64)
@@ -78,6 +85,10 @@ class ResidualGaussianProcess(GaussianProcessCost):
         """Return mean and sd of log cost at `C`."""
         residual, sd = super().predict(C)
         return self._linear.predict(C)[0] + residual, np.hypot(sd, self._linear.sd_of_mean(C))
+
+    def predict_mean(self, C: CandidatePoints) -> PerCandidate:
+        """Return the mean of log cost at `C`."""
+        return self._linear.predict(C)[0] + super().predict_mean(C)
 
 
 def fit_process(process: GaussianProcess, X: Points, y: Vector, censored: Flags) -> GaussianPosterior:

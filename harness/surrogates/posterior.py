@@ -373,6 +373,14 @@ class GaussianPosterior(Posterior):
         mean, variance = self._latent(C)
         return mean.copy(), self._scale * np.sqrt(variance + self._added)
 
+    def mean(self, C: CandidatePoints) -> PerCandidate:
+        """Return the mean at `C`, to the last bit as `mean_sd` does, at a third of its price."""
+        if self._held is not None:
+            return self.mean_sd(C)[0]
+        none = self._rows[:0, :0]
+        predict = Predictor(self._A, self._weight, none, self._rows[-1], self._space, np.float64)
+        return self._mu + self._scale * predict(C)[0]
+
     def mean_sd_at(self, C: CandidatePoints, where: Indices, points: Points | None = None) -> tuple[Vector, Vector]:
         """Return `mean_sd` at rows of `C`, which are not looked up where they are held and `C` was asked for before."""
         known = self._by_held(C, where) if self._held is not None else None

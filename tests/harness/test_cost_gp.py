@@ -1,10 +1,16 @@
 """Cost models made of Gaussian processes: what each of them sees, and how its parts add up."""
 
 import numpy as np
+import pytest
 
+from harness.acquisitions import StepContext
+from harness.acquisitions.cost_rules import Power
+from harness.acquisitions.ei import ExpectedImprovement
 from harness.cost_models import Features
 from harness.cost_models.gp import GaussianProcessCost, ResidualGaussianProcess
 from harness.cost_models.linear import LowVariance
+from harness.optimizer import Optimizer, Proposal
+from harness.problem import Evaluation
 from harness.space import XGBOOST_SPACE
 from harness.surrogates.gp import GaussianProcess
 
@@ -48,3 +54,57 @@ def test_the_residual_model_is_the_linear_one_plus_a_gp_of_what_it_leaves() -> N
     rss = np.square(LOG_COST - linear.predict(X)[0]).sum()
     of_mean = rss / (40 - 3 - 1) * (1 / 40 + np.einsum("ij,jl,il->i", d, np.linalg.inv(D.T @ D + 0.03 * np.eye(3)), d))
     np.testing.assert_allclose(model.predict(C)[1], np.sqrt(sd**2 + of_mean), rtol=1e-9)
+
+
+class Counting(GaussianProcessCost):
+    """Counts how often it has predicted sds."""
+
+    predictions = 0
+
+    def predict(self, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        self.predictions += 1
+        return super().predict(C)
+
+    def predict_mean(self, C: np.ndarray) -> np.ndarray:
+        return super().predict_mean(C)
+
+
+class Wider(GaussianProcessCost):
+    """Changes what its base predicts, and says nothing of means alone."""
+
+    def predict(self, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        mean, sd = super().predict(C)
+        return mean + 1.0, 2.0 * sd
+
+
+class Looking(Power):
+    """Looks at the sds."""
+
+    def score(self, log_value: np.ndarray, log_cost: np.ndarray, context: StepContext) -> np.ndarray:
+        with pytest.raises(AttributeError, match="no attribute 'log_cost_s'"):
+            context.log_cost_s  # noqa: B018
+        self.seen = context.log_cost_sd
+        return super().score(log_value, log_cost, context)
+
+
+def asked(model: GaussianProcessCost, rule: Power) -> Proposal:
+    optimizer = Optimizer(GaussianProcess(), model, ExpectedImprovement(), rule, iterations=50, n_initial=5)
+    for x, cost in zip(X, np.exp(LOG_COST), strict=True):
+        optimizer.tell(x, Evaluation(float(x.sum()), float(cost), 0.0, 0.0))
+    return optimizer.ask(C)
+
+
+def test_sds_of_costs_are_predicted_when_they_are_asked_for() -> None:
+    for rule, times in ((Power(0.5), 0), (Looking(0.5), 1)):
+        model = Counting()
+        proposal = asked(model, rule)
+        assert model.predictions == times
+        mean, sd = model.predict(C)
+        assert proposal.predicted_cost_s == pytest.approx(np.exp(mean[proposal.index]), rel=1e-12)
+    np.testing.assert_array_equal(rule.seen, sd)  # type: ignore[attr-defined]
+
+
+def test_a_model_that_changes_what_its_base_predicts_is_believed() -> None:
+    model = Wider()
+    proposal = asked(model, Power(0.5))
+    assert proposal.predicted_cost_s == pytest.approx(np.exp(model.predict(C)[0][proposal.index]), rel=1e-12)
