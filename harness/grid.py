@@ -223,12 +223,12 @@ def make_evaluator(config: Config) -> Evaluator:
 def make_optimizer(components: Mapping[str, Config], rule: Config, settings: Mapping[str, Any]) -> Optimizer:
     """Return a new optimizer of these components; raises BadInput for what is wrong in any of them."""
     surrogate, cost_model, utility = (_made(components[name]) for name in ("surrogate", "cost_model", "utility"))
-    own, more = _made(rule), {name: _made(components[name]) for name in OPTIONAL if name in components}
-    if not is_rival(own):
-        return Optimizer(surrogate, cost_model, utility, own, **more, **settings)
+    made, more = _made(rule), {name: _made(components[name]) for name in OPTIONAL if name in components}
+    if not is_rival(made):
+        return Optimizer(surrogate, cost_model, utility, made, **more, **settings)
     if more:
-        raise BadInput(f"{next(iter(more))} is set, but {type(own).__name__} chooses by itself: leave it out")
-    return OutsideOptimizer(own, **settings)
+        raise BadInput(f"{next(iter(more))} is set, but {type(made).__name__} chooses by itself: leave it out")
+    return OutsideOptimizer(made, **settings)
 
 
 _PLAIN = str | int | float | None

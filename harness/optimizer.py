@@ -238,7 +238,7 @@ class Optimizer:
         y = fill_failures(rescale(self._scale, self._outcomes[: self._n, 0]))
         context = self._state(y, np.array(self._charged), None).seen(
             points=candidates,
-            mean=nothing, sd=nothing, log_cost=nothing, log_cost_sd=nothing, mean_log_cost=nothing,
+            mean=nothing, sd=nothing, log_cost=nothing, log_cost_sd=lambda: nothing, mean_log_cost=nothing,
         )  # fmt: skip
         score = _one_each(self._rule, "score", self._rule.score(nothing, nothing, context), len(candidates))
         i, nan = choose(score, none, none, rule=self._rule), math.nan
@@ -325,7 +325,7 @@ class Optimizer:
 
     def _predicted_costs(self, C: CandidatePoints) -> tuple[PerCandidate, Callable[[], PerCandidate]]:
         """Return the mean of log cost at `C`, and what returns its sd: found when asked for, where that saves time."""
-        model, own = self._cost_model, ("predict", "predict_mean")
+        model = self._cost_model
 
         @cache
         def both() -> MeanSd:
@@ -333,8 +333,7 @@ class Optimizer:
             _check_costs(model, mean, sd, len(C))
             return mean, sd
 
-        written = next(kind for kind in type(model).__mro__ if any(name in vars(kind) for name in own))
-        if written is CostModel or "predict_mean" not in vars(written):  # a class that changes one has to change both
+        if not _says_means(type(model)):
             return both()[0], lambda: both()[1]
         mean = model.predict_mean(C)
         _check_costs(model, mean, mean, len(C))
@@ -393,6 +392,13 @@ def _check_candidates(C: Any, d: int) -> None:
     few = C[:_LOOKED_AT]
     if not (few.min() >= 0 and few.max() <= 1):
         raise BadInput("candidates must lie in the unit cube: SearchSpace.to_unit maps native values there")
+
+
+@cache
+def _says_means(kind: type[CostModel]) -> bool:
+    """Return whether a class of cost models has a `predict_mean` of its own, as young as its `predict`."""
+    youngest = next(base for base in kind.__mro__ if {"predict", "predict_mean"} & vars(base).keys())
+    return youngest is not CostModel and "predict_mean" in vars(youngest)
 
 
 def _check_costs(model: CostModel, mean: np.ndarray, sd: np.ndarray, m: int) -> None:

@@ -311,7 +311,7 @@ def table_entries(folder: Path) -> Mapping[str, Mapping[str, Any]]:
 
 @lru_cache(maxsize=4)  # every fit that learns from other problems asks for them
 def _entries(folder: Path, times: tuple[int, ...]) -> Mapping[str, Mapping[str, Any]]:
-    return {problem: table_entry(problem, folder) for problem in sorted(read_manifest(folder)["tables"])}
+    return {problem: table_entry(problem, folder) for problem in sorted(_manifests(folder, times)[1]["tables"])}
 
 
 def check_entry(manifest: Mapping[str, Any], problem: str, folder: Path) -> None:

@@ -67,20 +67,16 @@ class StepContext:
     cost_s: Vector | None = None
 
     def seen(
-        self, log_cost_sd: PerCandidate | Callable[[], PerCandidate], **predictions: PerCandidate | CandidatePoints
+        self, log_cost_sd: Callable[[], PerCandidate], **predictions: PerCandidate | CandidatePoints
     ) -> "StepContext":
         """Return this state with other candidates and predictions: `dataclasses.replace`, at a tenth of its price.
 
-        log_cost_sd: called when it is asked for, if it is a function.
+        log_cost_sd: returns it, and is called when it is asked for.
         """
         other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__, **predictions)
-        other.__dict__.pop("latent", None)
-        if callable(log_cost_sd):
-            del other.__dict__["log_cost_sd"]
-            other.__dict__["_log_cost_sd"] = log_cost_sd
-        else:
-            other.__dict__["log_cost_sd"] = log_cost_sd
+        other.__dict__.update(self.__dict__, _log_cost_sd=log_cost_sd, **predictions)
+        for found in ("latent", "log_cost_sd"):  # of these candidates when they are asked for
+            other.__dict__.pop(found, None)
         return other
 
     def __getattr__(self, name: str) -> PerCandidate:
