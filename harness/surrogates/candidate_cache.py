@@ -23,16 +23,20 @@ from jaxtyping import Float
 
 from harness.arrays import CandidatePoints, Indices, PerCandidate, Points, Vector
 from harness.compile_cache import njit
-from harness.surrogates.growing_solution import GrowingSolution, Location, Weight, dot
+from harness.surrogates.growing_solution import GrowingSolution, Location, Weight
 from harness.surrogates.kernels import (
     DIMENSIONS,
+    DOTS,
     LOG2_E,
+    PARTS,
     WIDTH,
+    dot,
     dot_float32,
     fetch,
     fma,
     matern_float32,
     matern_float64,
+    products,
     squares,
 )
 
@@ -221,11 +225,10 @@ class CandidateCache:
         self._advance(view)
         self._refresh(slots)
         exact, grown = self._exact, self._solution
-        places = exact.places(slots)
-        fresh = exact.given[places] == 0
+        places, fresh = exact.places(slots)
         points = self._points.view(np.float64)
-        if fresh.any():
-            exact.explained[places[fresh]] = self._exactly(points[slots[fresh]])
+        if len(fresh):
+            exact.explained[exact.place[fresh]] = self._exactly(points[fresh])
         _extend(
             self._columns, points, view.weight, slots, places, exact.kernel, exact.given, exact.explained, exact.means,
             grown.W, self._n, grown.first, grown.first_solved, grown.projected, view.signal,
@@ -283,21 +286,31 @@ class _Exact:
         """Drop all."""
         self.place[:], self.given[:], self._count = -1, 0, 0
 
-    def places(self, slots: Indices) -> Indices:
-        """Return the places of candidates, new ones of those that had none."""
-        new = slots[self.place[slots] < 0]
-        if len(new):
-            new = np.unique(new)  # a candidate may be asked for twice
-            end = self._count + len(new)
-            if end > len(self.given):
-                more = max(end, 2 * len(self.given)) - len(self.given)
-                self.kernel = np.concatenate([self.kernel, np.empty((more, self.kernel.shape[1]))])
-                self.means = np.concatenate([self.means, np.zeros((more, 2))])
-                self.explained = np.concatenate([self.explained, np.zeros(more)])
-                self.given = np.concatenate([self.given, np.zeros(more, np.int64)])
-            self.place[new] = np.arange(self._count, end)
-            self._count = end
-        return self.place[slots]
+    def places(self, slots: Indices) -> tuple[Indices, Indices]:
+        """Return the places of candidates, and which of them had none before: nothing is known there yet."""
+        places, new = _give_places(slots, self.place, self._count)
+        self._count += len(new)
+        if self._count > len(self.given):
+            more = max(self._count, 2 * len(self.given)) - len(self.given)
+            self.kernel = np.concatenate([self.kernel, np.empty((more, self.kernel.shape[1]))])
+            self.means = np.concatenate([self.means, np.zeros((more, 2))])
+            self.explained = np.concatenate([self.explained, np.zeros(more)])
+            self.given = np.concatenate([self.given, np.zeros(more, np.int64)])
+        return places, new
+
+
+@njit(cache=True)
+@no_type_check
+def _give_places(slots, place, count):  # type: ignore[no-untyped-def]
+    """Return the places of `slots`, and those that get one only now, the next after `count`."""
+    places, new, found = np.empty(len(slots), np.int64), np.empty(len(slots), np.int64), 0
+    for i in range(len(slots)):
+        slot = slots[i]
+        if place[slot] < 0:  # a candidate may be asked for twice
+            place[slot], new[found] = count + found, slot
+            found += 1
+        places[i] = place[slot]
+    return places, new[:found]
 
 
 def absolute_sums(rows: Float[np.ndarray, "r n"]) -> Float[np.ndarray, " r"]:
@@ -457,7 +470,7 @@ def _extend(  # type: ignore[no-untyped-def]
     columns, points, weight, slots, places, kernel, given, explained, means, W, n, first, solved, projected, signal
 ):
     """Take observations up to n in at the candidates `slots`, exactly: v = w^T k for each, as `_update` does."""
-    s, r = np.empty(n), np.empty(n)
+    s, r, v, parts = np.empty(n), np.empty(n), np.empty(n), np.empty((DOTS, PARTS))
     for c in range(len(slots)):
         slot, at = slots[c], places[c]
         begin, row = given[at], kernel[at]
@@ -473,13 +486,14 @@ def _extend(  # type: ignore[no-untyped-def]
         matern_float64(s[:count], r[:count], row[begin:n])
         if begin == 0:
             for part in range(2):
-                means[at, part] = signal * dot(solved[part], row, first)
+                means[at, part] = signal * dot(solved, part, row, first, parts)
             begin = first
+        products(W, begin, n, row, parts, v)
         for i in range(begin, n):
-            v = signal * dot(W[i], row, i + 1)
-            explained[at] = fma(v, v, explained[at])
+            value = signal * v[i]
+            explained[at] = fma(value, value, explained[at])
             for part in range(2):
-                means[at, part] = fma(projected[i, part], v, means[at, part])
+                means[at, part] = fma(projected[i, part], value, means[at, part])
         given[at] = n
 
 

@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from harness.arrays import Points, Theta, Vector
 from harness.compile_cache import njit
-from harness.surrogates.kernels import fma, kernel_row
+from harness.surrogates.kernels import DOTS, PARTS, fma, kernel_row, products
 from harness.surrogates.likelihood import Solution
 
 Location = tuple[float, float]
@@ -94,16 +94,16 @@ def _add_row(W, i, z, projected, solved):  # type: ignore[no-untyped-def]
 def _grow(W, n, columns, signal, diagonal, z, projected, solved):  # type: ignore[no-untyped-def]
     """Add rows n and later to W and the rest; return whether each new observation has a variance left."""
     m = columns.shape[1]
-    s, r, k, back = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+    s, r, k, v, back, parts = np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty((DOTS, PARTS))
     for new in range(n, m):
         kernel_row(columns, columns[:, new].copy(), new, signal, s, r, k)
         squared, back[:] = 0.0, 0.0
+        products(W, 0, new, k, parts, v)
         for i in range(new):
-            row = W[i]
-            v = dot(row, k, i + 1)
-            squared = fma(v, v, squared)
+            row, value = W[i], v[i]
+            squared = fma(value, value, squared)
             for j in range(i + 1):
-                back[j] = fma(v, row[j], back[j])
+                back[j] = fma(value, row[j], back[j])
         rest = diagonal - squared
         if not rest > _LEAST * diagonal:
             return False
@@ -113,17 +113,3 @@ def _grow(W, n, columns, signal, diagonal, z, projected, solved):  # type: ignor
         W[new, new] = scale
         _add_row(W, new, z, projected, solved)
     return True
-
-
-@njit(inline="always", error_model="numpy")
-@no_type_check
-def dot(a, b, n):  # type: ignore[no-untyped-def]
-    """Return the sum of the first n products, in four parts, which a processor works on at the same time."""
-    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-    whole = n - n % 4
-    for i in range(0, whole, 4):
-        s0, s1 = fma(a[i], b[i], s0), fma(a[i + 1], b[i + 1], s1)
-        s2, s3 = fma(a[i + 2], b[i + 2], s2), fma(a[i + 3], b[i + 3], s3)
-    for i in range(whole, n):
-        s0 = fma(a[i], b[i], s0)
-    return (s0 + s1) + (s2 + s3)

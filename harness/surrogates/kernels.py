@@ -18,6 +18,7 @@ from harness.compile_cache import cgutils, intrinsic, njit, types
 TILE_BYTES = 32  # of a vector; two of them by four to six rows of sums fill what AVX2 has
 LINE_BYTES = 64  # of memory that a processor fetches at a time
 TILE_ROWS = 6  # of `add_squares`
+PARTS, DOTS = 4, 4  # of a sum of products in double precision, a vector's; rows whose sums are made at a time
 SQUARE_ROWS, SQUARE_COLUMNS = 4, 8  # of `subtract_product`
 _f4, _i4 = np.float32, np.int32
 _ROOT_HALF = np.int64(0x3FE6A09E667F3BCD)  # the bits of sqrt(1/2)
@@ -67,7 +68,7 @@ class _Tile:
     """
 
     def __init__(self, context, builder, number, rows, vectors=2) -> None:  # type: ignore[no-untyped-def]
-        self._builder, self._rows, self._vectors, self._size = builder, rows, vectors, number.bitwidth // 8
+        self.builder, self._rows, self._vectors, self._size = builder, rows, vectors, number.bitwidth // 8
         self.lanes = TILE_BYTES // self._size
         self.vector = ir.VectorType(context.get_value_type(number), self.lanes)
         kind = ir.FunctionType(self.vector, [self.vector] * 3)
@@ -76,25 +77,25 @@ class _Tile:
 
     def fma(self, a, b, c):  # type: ignore[no-untyped-def]
         """Return a b + c of vectors."""
-        return self._builder.call(self._fma, [a, b, c])
+        return self.builder.call(self._fma, [a, b, c])
 
     def pointers(self, array, place):  # type: ignore[no-untyped-def]
         """Return where the vectors from `place` of an array's memory on are."""
-        places = (self._builder.add(place, ir.IntType(64)(h * self.lanes)) for h in range(self._vectors))
+        places = (self.builder.add(place, ir.IntType(64)(h * self.lanes)) for h in range(self._vectors))
         kind = self.vector.as_pointer()
-        return [self._builder.bitcast(self._builder.gep(array.data, [at]), kind) for at in places]
+        return [self.builder.bitcast(self.builder.gep(array.data, [at]), kind) for at in places]
 
     def load(self, pointer):  # type: ignore[no-untyped-def]
         """Return the vector there."""
-        return self._builder.load(pointer, align=self._size)
+        return self.builder.load(pointer, align=self._size)
 
     def store(self, value, pointer):  # type: ignore[no-untyped-def]
         """Put the vector there."""
-        self._builder.store(value, pointer, align=self._size)
+        self.builder.store(value, pointer, align=self._size)
 
     def sums(self, begin, end, weights, weight_at, values, value_at):  # type: ignore[no-untyped-def]
         """Return the sums over begin <= j < end, by rows; weight_at(j): place of w_0[j], those of the others follow."""
-        builder, index, lanes = self._builder, ir.IntType(64), self.lanes
+        builder, index, lanes = self.builder, ir.IntType(64), self.lanes
         before = builder.block
         loop, after = (builder.append_basic_block(part) for part in ("tile", "tile.end"))
         builder.branch(loop)
@@ -216,44 +217,124 @@ def fetch(typing_context, a, i, count):  # type: ignore[no-untyped-def]
     return types.none(a, types.int64, types.int64), generate
 
 
+def _chains(tile, places, end, step):  # type: ignore[no-untyped-def]
+    """Return, as vectors, the sums of x[q] y[q] over q < end, by rising q, for each pair of places; end, step > 0.
+
+    places: of each chain, (x, begin of x, y, begin of y), x and y arrays; of every `step` values it takes a vector's.
+    """
+    builder, index, before = tile.builder, ir.IntType(64), tile.builder.block
+    loop, after = (builder.append_basic_block(part) for part in ("dot", "dot.end"))
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    q = builder.phi(index)
+    q.add_incoming(index(0), before)
+    totals, grown = [builder.phi(tile.vector) for _ in places], []
+    for total, (x, begin_x, y, begin_y) in zip(totals, places, strict=True):
+        left, right = (tile.pointers(of, builder.add(at, q))[0] for of, at in ((x, begin_x), (y, begin_y)))
+        grown.append(tile.fma(tile.load(left), tile.load(right), total))
+    following = builder.add(q, index(step))
+    q.add_incoming(following, loop)
+    for total, new in zip(totals, grown, strict=True):
+        total.add_incoming(ir.Constant(tile.vector, [0.0] * tile.lanes), before)
+        total.add_incoming(new, loop)
+    builder.cbranch(builder.icmp_signed("<", following, end), loop, after)
+    builder.position_at_end(after)
+    return grown
+
+
 @intrinsic
 def dot_float32(typing_context, a, i, b, j, count):  # type: ignore[no-untyped-def]
     """Return the sum of a[i, q] b[j, q] over q < count, a multiple of 32, in 32 parts; both contiguous, float32."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        index, tile = ir.IntType(64), _Tile(context, builder, types.float32, 1)
-        lanes, before = tile.lanes, builder.block
+        index, tile = ir.IntType(64), _Tile(context, builder, types.float32, 1, 1)
         rows = []
         for kind, array, row in ((a, arguments[0], arguments[1]), (b, arguments[2], arguments[3])):
             made = context.make_array(kind)(context, builder, array)
             rows.append((made, builder.mul(row, builder.extract_value(made.shape, 1))))
-        loop, after = (builder.append_basic_block(part) for part in ("dot", "dot.end"))
-        builder.branch(loop)
-        builder.position_at_end(loop)
-        q = builder.phi(index)
-        q.add_incoming(index(0), before)
-        totals, grown = [builder.phi(tile.vector) for _ in range(4)], []
-        for half in range(2):
-            at = builder.add(q, index(2 * lanes * half))
-            left, right = (tile.pointers(array, builder.add(start, at)) for array, start in rows)
-            grown += [
-                tile.fma(tile.load(x), tile.load(y), totals[2 * half + h])
-                for h, (x, y) in enumerate(zip(left, right, strict=True))
-            ]
-        following = builder.add(q, index(4 * lanes))
-        q.add_incoming(following, loop)
-        for total, new in zip(totals, grown, strict=True):
-            total.add_incoming(ir.Constant(tile.vector, [0.0] * lanes), before)
-            total.add_incoming(new, loop)
-        builder.cbranch(builder.icmp_signed("<", following, arguments[4]), loop, after)
-        builder.position_at_end(after)
+        (x, begin_x), (y, begin_y) = rows
+        starts = [index(h * tile.lanes) for h in range(4)]
+        places = [(x, builder.add(begin_x, at), y, builder.add(begin_y, at)) for at in starts]
+        grown = _chains(tile, places, arguments[4], 4 * tile.lanes)
         whole = builder.fadd(builder.fadd(grown[0], grown[1]), builder.fadd(grown[2], grown[3]))
-        parts = [builder.extract_element(whole, ir.IntType(32)(lane)) for lane in range(lanes)]
+        parts = [builder.extract_element(whole, ir.IntType(32)(lane)) for lane in range(tile.lanes)]
         while len(parts) > 1:
             parts = [builder.fadd(x, y) for x, y in zip(parts[::2], parts[1::2], strict=True)]
         return parts[0]
 
     return types.float32(a, types.int64, b, types.int64, types.int64), generate
+
+
+def _dots_of(rows):  # type: ignore[no-untyped-def]
+    """Return what puts the sums of w[i + r, q] k[q] over q < count, in PARTS each, into parts[r], for r < rows."""
+
+    @intrinsic
+    def dots(typing_context, w, i, k, count, parts):  # type: ignore[no-untyped-def]
+        def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+            index, tile = ir.IntType(64), _Tile(context, builder, types.float64, 1, 1)
+            weights, values, sums = (
+                context.make_array(signature.args[n])(context, builder, arguments[n]) for n in (0, 2, 4)
+            )
+            width = builder.extract_value(weights.shape, 1)
+            begins = [builder.mul(builder.add(arguments[1], index(r)), width) for r in range(rows)]
+            totals = _chains(tile, [(weights, at, values, index(0)) for at in begins], arguments[3], PARTS)
+            for r, total in enumerate(totals):
+                tile.store(total, tile.pointers(sums, index(r * PARTS))[0])
+            return context.get_dummy_value()
+
+        return types.none(w, types.int64, k, types.int64, parts), generate
+
+    return dots
+
+
+_one_dot, _dots = _dots_of(1), _dots_of(DOTS)
+
+
+@njit(inline="always", error_model="numpy")
+@no_type_check
+def products(W, begin, end, k, parts, out):  # type: ignore[no-untyped-def]
+    """Put W[i, :i + 1]^T k into out[i], begin <= i < end, the sum in PARTS; contiguous; parts: (DOTS, PARTS), a space.
+
+    DOTS rows at a time, each of which alone would wait for its own last sum.
+    """
+    i = begin
+    while i < end:
+        count, rows = (i + 1) // PARTS * PARTS, DOTS if i + DOTS <= end else 1
+        if count == 0:
+            parts[:] = 0.0
+        elif rows == 1:
+            _one_dot(W, i, k, count, parts)
+        else:
+            _dots(W, i, k, count, parts)
+        for r in range(rows):
+            out[i + r] = _total(W[i + r], k, count, i + r + 1, parts[r])
+        i += rows
+
+
+@njit(inline="always", error_model="numpy")
+@no_type_check
+def dot(W, i, k, n, parts):  # type: ignore[no-untyped-def]
+    """Return W[i, :n]^T k, as `products` does."""
+    count = n // PARTS * PARTS
+    if count == 0:
+        parts[0] = 0.0
+    else:
+        _one_dot(W, i, k, count, parts)
+    return _total(W[i], k, count, n, parts[0])
+
+
+@njit(inline="always", error_model="numpy")
+@no_type_check
+def _total(w, k, count, n, part):  # type: ignore[no-untyped-def]
+    """Return the sum of the first n products, `part` those of the first `count`."""
+    s0, s1, s2, s3 = part[0], part[1], part[2], part[3]
+    if n >= count + PARTS:
+        s0, s1 = fma(w[count], k[count], s0), fma(w[count + 1], k[count + 1], s1)
+        s2, s3 = fma(w[count + 2], k[count + 2], s2), fma(w[count + 3], k[count + 3], s3)
+        count += PARTS
+    for j in range(count, n):
+        s0 = fma(w[j], k[j], s0)
+    return (s0 + s1) + (s2 + s3)
 
 
 @njit(inline="always", error_model="numpy")

@@ -118,10 +118,11 @@ def _fill_float64(A, C, weight, strips, r, a, memory, mean, explained):  # type:
     k[n:] = 0.0
     for start in range(0, len(mean), WIDTH):
         scale(C, start, weight, points)
+        count = _whole_tiles(min(WIDTH, len(C) - start), k)  # often a few candidates are all
         for i in range(n):
             squares(A[i], points, s)
-            matern_float64(s, root, k[i])
-        _products(strips, r, n, a, k, mean[start : start + WIDTH], explained[start : start + WIDTH])
+            matern_float64(s[:count], root[:count], k[i, :count])
+        _products(strips, r, n, a, k, mean[start : start + WIDTH], explained[start : start + count])
 
 
 @njit(cache=True, error_model="numpy")
@@ -164,10 +165,18 @@ def _products(strips, r, n, a, k, mean, explained):  # type: ignore[no-untyped-d
 
 @njit(inline="always")
 @no_type_check
+def _whole_tiles(count, k):  # type: ignore[no-untyped-def]
+    """Return how many columns the tiles of `add_squares` have that hold the first `count`."""
+    tile = 2 * TILE_BYTES // k.itemsize
+    return -(-count // tile) * tile
+
+
+@njit(inline="always")
+@no_type_check
 def _squares(strips, r, k, explained):  # type: ignore[no-untyped-def]
-    """Put the sum of the squares of W k into `explained`."""
+    """Put the sum of the squares of W k into `explained`, for as many candidates as it has room for."""
     explained[:] = 0.0
-    for place in range(0, WIDTH, 2 * TILE_BYTES // k.itemsize):
+    for place in range(0, len(explained), 2 * TILE_BYTES // k.itemsize):
         start = 0
         for last in range(TILE_ROWS, r + TILE_ROWS, TILE_ROWS):
             add_squares(strips, start, last, k, place, explained)
