@@ -8,6 +8,7 @@ other. A time-out's cost is only a lower bound of the true one, and the cost mod
 
 import copy
 import math
+from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -117,7 +118,7 @@ class Optimizer:
             raise BadInput(f"stopping needs models, and {type(self._rule).__name__} uses none: leave stopping= out")
         self._serve("")
         self._n, self._points, self._outcomes = 0, np.empty((0, 0)), np.empty((0, 3))  # error, cost, censored
-        self._charged: list[float] = []  # seconds, of each evaluation: observations are of their prefixes as well
+        self._charged = array("d")  # seconds, of each evaluation: observations are of their prefixes as well
         self._rounds: Rounds | None = None
         self._chosen: tuple[Vector, float, float] | None = None  # a point, its log EI, the incumbent then
         self._asked: tuple[FittedData, Float[np.ndarray, " e"]] | None = None
@@ -310,16 +311,19 @@ class Optimizer:
             log_cost = cost_models.log_statistic(self._statistic, mean_log_cost, log_cost_sd(), exponent)
 
         def context_of(where: Any, mean: np.ndarray, sd: np.ndarray, points: np.ndarray | None = None) -> StepContext:
+            if points is None:
+                points = C[where] if isinstance(where, slice) else C.take(where, axis=0)
             return state.seen(
-                mean=mean, sd=sd, points=C[where] if points is None else points,
+                mean=mean, sd=sd, points=points,
                 log_cost=log_cost[where], log_cost_sd=lambda: log_cost_sd()[where], mean_log_cost=mean_log_cost[where],
             )  # fmt: skip
 
-        kept = np.arange(len(C))
         bounded = self._utility.bounded and self._rule.stays_on_front(state) and posterior.bounded
         if screen and bounded and len(C) >= FEWEST:
             kept = shortlist(self._utility, posterior, C, log_cost, context_of, rough=len(history.y) >= MANY)
-        offered = C[kept]
+        else:
+            kept = np.arange(len(C))
+        offered = C.take(kept, axis=0)  # four times as fast as C[kept]
         mean, sd = _two(posterior, "mean_sd", posterior.mean_sd_at(C, kept, offered), len(kept))
         return kept, context_of(kept, mean, sd, offered), mean_log_cost[kept]
 
@@ -336,7 +340,7 @@ class Optimizer:
         if not _says_means(type(model)):
             return both()[0], lambda: both()[1]
         mean = model.predict_mean(C)
-        _check_costs(model, mean, mean, len(C))
+        _check_costs(model, mean, None, len(C))
         return mean, lambda: both()[1]
 
     def _state(self, y: Vector, cost_s: Float[np.ndarray, " e"], history: FittedData | None) -> StepContext:
@@ -401,11 +405,12 @@ def _says_means(kind: type[CostModel]) -> bool:
     return youngest is not CostModel and "predict_mean" in vars(youngest)
 
 
-def _check_costs(model: CostModel, mean: np.ndarray, sd: np.ndarray, m: int) -> None:
-    if not np.shape(mean) == np.shape(sd) == (m,):
-        got = f"{np.shape(mean)} and {np.shape(sd)}"
+def _check_costs(model: CostModel, mean: np.ndarray, sd: np.ndarray | None, m: int) -> None:
+    said = {"mean": mean} if sd is None else {"mean": mean, "sd": sd}
+    if any(np.shape(values) != (m,) for values in said.values()):
+        got = " and ".join(f"{np.shape(values)}" for values in said.values())
         raise BadInput(f"{type(model).__name__} must predict mean and sd of {m} log costs each, got shapes {got}")
-    for name, values in (("mean", mean), ("sd", sd)):
+    for name, values in said.items():
         if math.isnan(np.min(values)):  # which is NaN if any is
             raise BadInput(f"{type(model).__name__}: the {name} of the log cost is NaN at candidate "
                            f"{int(np.isnan(values).argmax())}")  # fmt: skip

@@ -43,6 +43,7 @@ from harness.surrogates.kernels import (
 _KNOWN = 0.5  # of the candidates must be held already; else the old ones are dropped: the draw is a new one
 _EXACT = 256  # candidates for whose exact values there is room at first
 _COLUMNS = 4 * WIDTH  # room for observations comes in multiples of this
+_SOON = 3  # candidates from now whose values are fetched from memory
 _AHEAD = 4  # candidates of the last step among which the next one is looked for, once one was not further on at all
 
 
@@ -150,7 +151,7 @@ class CandidateCache:
         """
         slots = self._slots_of_last_query(C, where)
         if slots is None:
-            slots = self._slots_adding_missing(C if where is None else C[where], view)
+            slots = self._slots_adding_missing(C if where is None else C.take(where, axis=0), view)
         if where is None and len(C) > _KNOWN * self._count:
             self._order, self._last_query = slots, (C, slots)
         self._advance(view)
@@ -218,7 +219,7 @@ class CandidateCache:
         """
         slots = self._slots_of_last_query(C, where)
         if slots is None:
-            C = C if where is None else C[where]
+            C = C if where is None else C.take(where, axis=0)
             slots = self._find(C)
             if (slots < 0).any():
                 return None
@@ -228,7 +229,7 @@ class CandidateCache:
         places, fresh = exact.places(slots)
         points = self._points.view(np.float64)
         if len(fresh):
-            exact.explained[exact.place[fresh]] = self._exactly(points[fresh])
+            exact.explained[exact.place[fresh]] = self._exactly(points.take(fresh, axis=0))
         _extend(
             self._columns, points, view.weight, slots, places, exact.kernel, exact.given, exact.explained, exact.means,
             grown.W, self._n, grown.first, grown.first_solved, grown.projected, view.signal,
@@ -421,7 +422,7 @@ def _update(slots, kernel, scaled, blocks, n, first, rows, errors, projected, me
     """Take observations up to n in at the candidates `slots`: v = w^T k for each, (|v| - its error)+^2 to `least`."""
     s = np.empty(WIDTH, np.float32)
     for c in range(len(slots)):
-        slot, following = slots[c], slots[min(c + 1, len(slots) - 1)]  # rows lie far apart: each is waited for
+        slot, following = slots[c], slots[min(c + _SOON, len(slots) - 1)]  # rows lie far apart: each is waited for
         fetch(kernel, following, n if given[following] < n else 0)
         known = given[slot]
         if known >= n:
@@ -473,7 +474,8 @@ def _extend(  # type: ignore[no-untyped-def]
     s, r, v, parts = np.empty(n), np.empty(n), np.empty(n), np.empty((DOTS, PARTS))
     for c in range(len(slots)):
         slot, at = slots[c], places[c]
-        begin, row = given[at], kernel[at]
+        begin, row, following = given[at], kernel[at], places[min(c + _SOON, len(slots) - 1)]
+        fetch(kernel, following, n if 0 < given[following] < n else 0)
         if begin >= n:
             continue
         count = n - begin
