@@ -41,7 +41,7 @@ from harness.surrogates.kernels import (
 )
 
 _KNOWN = 0.5  # of the candidates must be held already; else the old ones are dropped: the draw is a new one
-_EXACT = 256  # candidates for whose exact values there is room at first
+_EXACT = 2048  # candidates for whose exact values there is room at first: memory that is not used costs nothing
 _COLUMNS = 4 * WIDTH  # room for observations comes in multiples of this
 _SOON = 3  # candidates from now whose values are fetched from memory
 _AHEAD = 4  # candidates of the last step among which the next one is looked for, once one was not further on at all
