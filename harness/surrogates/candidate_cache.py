@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import NamedTuple, no_type_check
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from harness.arrays import CandidatePoints, Indices, PerCandidate, Points, Vector
 from harness.compile_cache import njit
@@ -41,7 +41,6 @@ from harness.surrogates.kernels import (
 )
 
 _KNOWN = 0.5  # of the candidates must be held already; else the old ones are dropped: the draw is a new one
-_EXACT = 2048  # candidates for whose exact values there is room at first: memory that is not used costs nothing
 _COLUMNS = 4 * WIDTH  # room for observations comes in multiples of this
 _SOON = 3  # candidates from now whose values are fetched from memory
 _AHEAD = 4  # candidates of the last step among which the next one is looked for, once one was not further on at all
@@ -274,12 +273,12 @@ class _Exact:
         self.begin(0, 0)
 
     def begin(self, m: int, n: int) -> None:
-        """Know nothing, with room for `m` candidates that are held and `n` observations."""
-        if n > self.kernel.shape[1]:
-            self.kernel = np.empty((max(_EXACT, len(self.kernel)), n))
-        self.means: np.ndarray = np.zeros((len(self.kernel), 2))
-        self.explained: np.ndarray = np.zeros(len(self.kernel))
-        self.given: np.ndarray = np.zeros(len(self.kernel), np.int64)
+        """Know nothing, with room for all of the `m` candidates held: what is not used of it is not made."""
+        if m > len(self.kernel) or n > self.kernel.shape[1]:
+            self.kernel = np.empty((m, n))
+        self.means: np.ndarray = np.zeros((m, 2))
+        self.explained: np.ndarray = np.zeros(m)
+        self.given: np.ndarray = np.zeros(m, np.int64)
         self.place: np.ndarray = np.full(m, -1, np.int64)
         self._count = 0
 
@@ -287,16 +286,10 @@ class _Exact:
         """Drop all."""
         self.place[:], self.given[:], self._count = -1, 0, 0
 
-    def places(self, slots: Indices) -> tuple[Indices, Indices]:
+    def places(self, slots: Indices) -> tuple[Indices, Int[np.ndarray, " new"]]:
         """Return the places of candidates, and which of them had none before: nothing is known there yet."""
         places, new = _give_places(slots, self.place, self._count)
         self._count += len(new)
-        if self._count > len(self.given):
-            more = max(self._count, 2 * len(self.given)) - len(self.given)
-            self.kernel = np.concatenate([self.kernel, np.empty((more, self.kernel.shape[1]))])
-            self.means = np.concatenate([self.means, np.zeros((more, 2))])
-            self.explained = np.concatenate([self.explained, np.zeros(more)])
-            self.given = np.concatenate([self.given, np.zeros(more, np.int64)])
         return places, new
 
 
