@@ -125,7 +125,7 @@ class FrontRecorder(WrappedProblem):
         now: the front of this step's own candidates, which is that of the earlier ones where they are the same.
         """
         left, on = np.flatnonzero(front.left), np.zeros(len(front.left), dtype=bool)
-        points = front.offered.unit[left]
+        points = front.offered.unit.take(left, axis=0)
         if np.array_equal(points, self._offered.unit):
             on[left[now]] = True
         elif len(left):

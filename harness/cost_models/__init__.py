@@ -23,6 +23,7 @@ from harness.space import XGBOOST_SPACE, Parameter, SearchSpace
 
 _AS_IT_IS = 1.0  # instead of a ratio
 _PARTS = 8192  # a power of 2
+_ROWS = 256  # points at a time: they stay in the processor's first cache
 
 
 def log_costs(cost_s: Vector, points: int | None = None) -> Vector:
@@ -76,18 +77,21 @@ def _features(X, columns, ratios, lasts, gave):  # type: ignore[no-untyped-def]
     and what it gives.
     """
     out = np.empty((len(columns), len(X)))
-    for k in range(len(columns)):
-        column, row, last, given = X[:, columns[k]], out[k], lasts[k], gave[k]
-        if ratios[k] == _AS_IT_IS:
-            row[:] = column
-            continue
-        factor, scale = ratios[k] - 1.0, 1.0 / math.log(ratios[k])
-        for i in range(len(X)):
-            part = int(column[i] * _PARTS) & (_PARTS - 1)
-            if last[part] != column[i]:
-                last[part] = column[i]
-                given[part] = math.log(column[i] * factor + 1.0) * scale
-            row[i] = given[part]
+    for start in range(0, len(X), _ROWS):
+        end = min(start + _ROWS, len(X))
+        for k in range(len(columns)):
+            column, row, last, given = X[:, columns[k]], out[k], lasts[k], gave[k]
+            if ratios[k] == _AS_IT_IS:
+                for i in range(start, end):
+                    row[i] = column[i]
+                continue
+            factor, scale = ratios[k] - 1.0, 1.0 / math.log(ratios[k])
+            for i in range(start, end):
+                part = int(column[i] * _PARTS) & (_PARTS - 1)
+                if last[part] != column[i]:
+                    last[part] = column[i]
+                    given[part] = math.log(column[i] * factor + 1.0) * scale
+                row[i] = given[part]
     return out
 
 

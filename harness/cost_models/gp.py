@@ -88,7 +88,7 @@ class ResidualGaussianProcess(GaussianProcessCost):
 
     def predict_mean(self, C: CandidatePoints) -> PerCandidate:
         """Return the mean of log cost at `C`."""
-        return self._linear.predict(C)[0] + super().predict_mean(C)
+        return self._linear.predict_mean(C) + super().predict_mean(C)
 
 
 def fit_process(process: GaussianProcess, X: Points, y: Vector, censored: Flags) -> GaussianPosterior:

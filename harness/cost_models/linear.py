@@ -83,6 +83,11 @@ class LowVariance(CostModel):
         fit, S = self._fitted(), self._features.columns(np.asarray(C, dtype=np.float64))
         return _mean_sd(*fit, S)  # type: ignore[no-any-return]
 
+    def predict_mean(self, C: CandidatePoints) -> PerCandidate:
+        """Return the mean of log cost at `C`."""
+        fit, S = self._fitted(), self._features.columns(np.asarray(C, dtype=np.float64))
+        return _mean(fit.intercept, fit.weights, S)  # type: ignore[no-any-return]
+
     def sd_of_mean(self, C: CandidatePoints) -> PerCandidate:
         """Return how uncertain the linear function itself is at `C`: the sd of `predict` without the 1 in its root."""
         fit, S = self._fitted(), self._features.columns(np.asarray(C, dtype=np.float64))
@@ -112,14 +117,22 @@ class _Fit(NamedTuple):
 @njit(cache=True, error_model="numpy")
 @no_type_check
 def _mean_sd(intercept, weights, sigma, center, inverse, n, S):  # type: ignore[no-untyped-def]
-    """Return mean and sd; of a mean, feature by feature, so that equal features give exactly equal costs."""
-    mean, sd = np.full(S.shape[1], intercept), _leverage(center, inverse, n, S)
+    """Return mean and sd."""
+    sd = _leverage(center, inverse, n, S)
+    for i in range(len(sd)):
+        sd[i] = sigma * np.sqrt(1.0 + sd[i])
+    return _mean(intercept, weights, S), sd
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def _mean(intercept, weights, S):  # type: ignore[no-untyped-def]
+    """Return the mean, feature by feature, so that equal features give exactly equal costs."""
+    mean = np.full(S.shape[1], intercept)
     for k in range(len(S)):
         for i in range(len(mean)):
             mean[i] += weights[k] * S[k, i]
-    for i in range(len(sd)):
-        sd[i] = sigma * np.sqrt(1.0 + sd[i])
-    return mean, sd
+    return mean
 
 
 @njit(cache=True, error_model="numpy")

@@ -23,7 +23,7 @@ from jaxtyping import Float, Int
 
 from harness.arrays import CandidatePoints, Indices, PerCandidate, Points, Vector
 from harness.compile_cache import njit
-from harness.surrogates.growing_solution import GrowingSolution, Location, Weight
+from harness.surrogates.growing_solution import GrowingSolution, Location, Weight, absolute_sums
 from harness.surrogates.kernels import (
     DIMENSIONS,
     DOTS,
@@ -155,8 +155,7 @@ class CandidateCache:
             self._order, self._last_query = slots, (C, slots)
         self._advance(view)
         if not rough:
-            self._refresh(slots)
-            self._sharpen(slots)
+            self._sharpen(self._refresh(slots))
         grown, (mu, scale) = self._solution, view.location
         p, q = grown.in_units_of(view.location)
         slack = scale * view.unit * view.signal * (p * self._sizes[0] + abs(q) * self._sizes[1])
@@ -196,16 +195,15 @@ class CandidateCache:
         self._rough[part] = self._least[part] = self._at_least(self._kernel, np.arange(old, self._count), True)
         self._given[part], self._exact.place[part] = first, -1
 
-    def _refresh(self, slots: Indices) -> None:
-        """Take all observations in at these candidates."""
-        _update(
+    def _refresh(self, slots: Indices) -> Int[np.ndarray, " rough"]:
+        """Take all observations in at these candidates; return those whose bounds are rough."""
+        return _update(  # type: ignore[no-any-return]
             slots, self._kernel, self._scaled, self._blocks, self._n, self._solution.first, self._rows, self._errors,
-            self._solution.projected, self._means, self._least, self._given,
+            self._solution.projected, self._means, self._least, self._given, self._rough,
         )  # fmt: skip
 
-    def _sharpen(self, slots: Indices) -> None:
+    def _sharpen(self, rough: Indices) -> None:
         """Put better lower bounds in the place of rough ones."""
-        rough = slots[self._rough[slots] >= 0.0]
         if len(rough):
             least = self._at_least(self._kernel, rough, False)
             self._least[rough] += np.maximum(least - self._rough[rough], 0.0)
@@ -307,21 +305,6 @@ def _give_places(slots, place, count):  # type: ignore[no-untyped-def]
     return places, new[:found]
 
 
-def absolute_sums(rows: Float[np.ndarray, "r n"]) -> Float[np.ndarray, " r"]:
-    """Return the sum of |w| of each row, in one order: what is held must not depend on a library's choice of loop."""
-    sums = np.zeros(len(rows))
-    _absolute_sums(np.ascontiguousarray(rows), sums)
-    return sums
-
-
-@njit(cache=True)
-@no_type_check
-def _absolute_sums(rows, sums):  # type: ignore[no-untyped-def]
-    for i in range(len(rows)):
-        for value in rows[i]:
-            sums[i] += abs(value)
-
-
 def _bits(C: CandidatePoints) -> np.ndarray:
     return np.ascontiguousarray(C, np.float64).view(np.uint64)
 
@@ -411,12 +394,17 @@ def _fill(kernel, scaled, blocks, begin, end, n, rows, means, first):  # type: i
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def _update(slots, kernel, scaled, blocks, n, first, rows, errors, projected, means, least, given):  # type: ignore[no-untyped-def]
-    """Take observations up to n in at the candidates `slots`: v = w^T k for each, (|v| - its error)+^2 to `least`."""
-    s = np.empty(WIDTH, np.float32)
+def _update(slots, kernel, scaled, blocks, n, first, rows, errors, projected, means, least, given, rough):  # type: ignore[no-untyped-def]
+    """Take observations up to n in at the candidates `slots`: v = w^T k for each, (|v| - its error)+^2 to `least`.
+
+    Returns those of them that are rough.
+    """
+    s, coarse, count = np.empty(WIDTH, np.float32), np.empty(len(slots), np.int64), 0
     for c in range(len(slots)):
         slot, following = slots[c], slots[min(c + _SOON, len(slots) - 1)]  # rows lie far apart: each is waited for
         fetch(kernel, following, n if given[following] < n else 0)
+        coarse[count] = slot
+        count += rough[slot] >= 0.0
         known = given[slot]
         if known >= n:
             continue
@@ -430,6 +418,7 @@ def _update(slots, kernel, scaled, blocks, n, first, rows, errors, projected, me
             means[slot, 0] = fma(projected[i, 0], v, means[slot, 0])
             means[slot, 1] = fma(projected[i, 1], v, means[slot, 1])
         given[slot] = n
+    return coarse[:count]
 
 
 @njit(cache=True, error_model="numpy")
@@ -448,12 +437,14 @@ def _bounds(  # type: ignore[no-untyped-def]
         squared += change * change
         left[i - first] = np.sqrt(squared)
         start -= abs(change) * errors[i - first]
-    low, high = np.empty(len(slots)), np.empty(len(slots))
+    low, high, lower = np.empty(len(slots)), np.empty(len(slots)), np.empty(len(slots))
     for i in range(len(slots)):
         slot = slots[i]
-        rest = max(signal - least[slot], 0.0)
-        known = fma(p, means[slot, 0], fma(q, means[slot, 1], start))
-        low[i] = fma(-left[given[slot] - first], np.sqrt(rest), known)
+        low[i] = fma(p, means[slot, 0], fma(q, means[slot, 1], start))
+        high[i], lower[i] = max(signal - least[slot], 0.0), left[given[slot] - first]
+    for i in range(len(slots)):  # apart, so that many are done at a time
+        rest = high[i]
+        low[i] = fma(-lower[i], np.sqrt(rest), low[i])
         high[i] = scale * np.sqrt(rest + added)
     return low, high
 

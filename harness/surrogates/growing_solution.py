@@ -113,3 +113,18 @@ def _grow(W, n, columns, signal, diagonal, z, projected, solved):  # type: ignor
         W[new, new] = scale
         _add_row(W, new, z, projected, solved)
     return True
+
+
+def absolute_sums(rows: Float[np.ndarray, "r n"]) -> Float[np.ndarray, " r"]:
+    """Return the sum of |w| of each row, in one order: what is held must not depend on a library's choice of loop."""
+    sums = np.zeros(len(rows))
+    _absolute_sums(np.ascontiguousarray(rows), sums)
+    return sums
+
+
+@njit(cache=True)
+@no_type_check
+def _absolute_sums(rows, sums):  # type: ignore[no-untyped-def]
+    for i in range(len(rows)):
+        for value in rows[i]:
+            sums[i] += abs(value)

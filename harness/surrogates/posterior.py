@@ -393,7 +393,7 @@ class GaussianPosterior(Posterior):
     def mean_sd_at(self, C: CandidatePoints, where: Indices, points: Points | None = None) -> tuple[Vector, Vector]:
         """Return `mean_sd` at rows of `C`, which are not looked up where they are held and `C` was asked for before."""
         known = self._by_held(C, where) if self._held is not None else None
-        points = C[where] if points is None else points
+        points = C.take(where, axis=0) if points is None else points
         if known is None:
             return self.mean_sd(points)
         self._seen = points, *known
@@ -458,7 +458,7 @@ class GaussianPosterior(Posterior):
         """Return `bounds` at rows of `C`, which are not looked up where they are held and `C` was asked for before."""
         if self._held is not None and self._held.serves(len(self._X)):
             return self._held.bounds(C, self._view, False, where)
-        return self.bounds(C[where])
+        return self.bounds(C.take(where, axis=0))
 
     def _single(self, rough: bool) -> tuple[Predictor, float, float, Indices | None]:
         """Return what predicts, by how much mean and explained variance can be off, and the order of observations."""

@@ -2,7 +2,9 @@
 
 import weakref
 from pathlib import Path
+from typing import no_type_check
 
+import numba
 import numpy as np
 import pytest
 from optimizer_cases import evaluate, make_optimizer
@@ -17,7 +19,7 @@ from harness.problem import GROWTH, LATE, Candidates, draw_of
 from harness.surrogates.candidate_cache import CandidateCache
 from harness.surrogates.gp import GaussianProcess, standardise
 from harness.surrogates.growing_solution import GrowingSolution
-from harness.surrogates.kernels import Workspace
+from harness.surrogates.kernels import DOTS, PARTS, Workspace, dot, products
 from harness.surrogates.likelihood import Distances, Likelihood, Solution
 from harness.surrogates.posterior import GaussianPosterior, weights
 from tabular_cache.replay import ReplayProblem
@@ -57,6 +59,32 @@ def test_a_grown_solution_is_that_of_all_observations() -> None:
     noiseless, twice = THETA - 40.0 * (np.arange(9) == 8), np.vstack([X[:9], X[8]])
     exact = growing(X[:9], y[:9], noiseless)
     assert not exact.extended(twice, np.append(y[:9], y[8]), noiseless), "nothing is left to learn there"
+
+
+@numba.njit
+@no_type_check
+def _products(W, begin, end, k, out):  # type: ignore[no-untyped-def]
+    products(W, begin, end, k, np.empty((DOTS, PARTS)), out)
+
+
+@numba.njit
+@no_type_check
+def _dot(W, i, k, n):  # type: ignore[no-untyped-def]
+    return dot(W, i, k, n, np.empty((DOTS, PARTS)))
+
+
+def test_a_sum_of_products_is_the_same_with_and_without_others() -> None:
+    n = 23
+    rng = np.random.default_rng(7)
+    W, k = rng.normal(size=(n, n)), rng.normal(size=n)
+    alone = np.array([_dot(W, i, k, i + 1) for i in range(n)])
+    np.testing.assert_allclose(alone, np.tril(W) @ k, rtol=1e-12, atol=1e-14)
+    for begin in range(n):
+        for end in range(begin, n + 1):
+            out = np.full(n, np.nan)
+            _products(W, begin, end, k, out)
+            assert np.array_equal(out[begin:end], alone[begin:end])
+            assert np.isnan(out[:begin]).all() and np.isnan(out[end:]).all()
 
 
 def test_what_is_held_of_candidates_is_what_a_fresh_posterior_says() -> None:
