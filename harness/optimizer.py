@@ -337,7 +337,7 @@ class Optimizer:
             _check_costs(model, mean, sd, len(C))
             return mean, sd
 
-        if not _says_means(type(model)):
+        if self._statistic != cost_models.EXP_MEAN or not _says_means(type(model)):
             return both()[0], lambda: both()[1]
         mean = model.predict_mean(C)
         _check_costs(model, mean, None, len(C))
@@ -408,8 +408,8 @@ def _says_means(kind: type[CostModel]) -> bool:
 def _check_costs(model: CostModel, mean: np.ndarray, sd: np.ndarray | None, m: int) -> None:
     said = {"mean": mean} if sd is None else {"mean": mean, "sd": sd}
     if any(np.shape(values) != (m,) for values in said.values()):
-        got = " and ".join(f"{np.shape(values)}" for values in said.values())
-        raise BadInput(f"{type(model).__name__} must predict mean and sd of {m} log costs each, got shapes {got}")
+        names, got = " and ".join(said), " and ".join(f"{np.shape(values)}" for values in said.values())
+        raise BadInput(f"{type(model).__name__} must predict {names} of {m} log costs each, got shapes {got}")
     for name, values in said.items():
         if math.isnan(np.min(values)):  # which is NaN if any is
             raise BadInput(f"{type(model).__name__}: the {name} of the log cost is NaN at candidate "

@@ -73,18 +73,18 @@ class ResidualGaussianProcess(GaussianProcessCost):
     def fit(self, X: Points, cost_s: Vector) -> None:
         """Fit to costs in seconds; raises BadInput naming the first that is not finite and positive."""
         self._linear.fit(X, cost_s)
-        self._posterior = self._process.fit(X, log_costs(cost_s) - self._linear.predict(X)[0])
+        self._posterior = self._process.fit(X, log_costs(cost_s) - self._linear.predict_mean(X))
 
     def fit_censored(self, X: Points, cost_s: Vector, censored: Flags) -> None:
         """Fit to costs in seconds, where censored only lower bounds: of the linear model's residuals, too."""
         self._linear.fit_censored(X, cost_s, censored)
-        residual = log_costs(cost_s) - self._linear.predict(X)[0]
+        residual = log_costs(cost_s) - self._linear.predict_mean(X)
         self._posterior = fit_process(self._process, self._inputs(X), residual, censored)
 
     def predict(self, C: CandidatePoints) -> MeanSd:
         """Return mean and sd of log cost at `C`."""
         residual, sd = super().predict(C)
-        return self._linear.predict(C)[0] + residual, np.hypot(sd, self._linear.sd_of_mean(C))
+        return self._linear.predict_mean(C) + residual, np.hypot(sd, self._linear.sd_of_mean(C))
 
     def predict_mean(self, C: CandidatePoints) -> PerCandidate:
         """Return the mean of log cost at `C`."""

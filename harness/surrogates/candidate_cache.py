@@ -271,7 +271,7 @@ class _Exact:
         self.begin(0, 0)
 
     def begin(self, m: int, n: int) -> None:
-        """Know nothing, with room for all of the `m` candidates held: what is not used of it is not made."""
+        """Know nothing, with room for all of the `m` candidates held; memory that is never touched costs nothing."""
         if m > len(self.kernel) or n > self.kernel.shape[1]:
             self.kernel = np.empty((m, n))
         self.means: np.ndarray = np.zeros((m, 2))

@@ -292,39 +292,6 @@ _one_dot, _dots = _dots_of(1), _dots_of(DOTS)
 
 @njit(inline="always", error_model="numpy")
 @no_type_check
-def products(W, begin, end, k, parts, out):  # type: ignore[no-untyped-def]
-    """Put W[i, :i + 1]^T k into out[i], begin <= i < end, the sum in PARTS; contiguous; parts: (DOTS, PARTS), a space.
-
-    DOTS rows at a time, each of which alone would wait for its own last sum.
-    """
-    i = begin
-    while i < end:
-        count, rows = (i + 1) // PARTS * PARTS, DOTS if i + DOTS <= end else 1
-        if count == 0:
-            parts[:] = 0.0
-        elif rows == 1:
-            _one_dot(W, i, k, count, parts)
-        else:
-            _dots(W, i, k, count, parts)
-        for r in range(rows):
-            out[i + r] = _total(W[i + r], k, count, i + r + 1, parts[r])
-        i += rows
-
-
-@njit(inline="always", error_model="numpy")
-@no_type_check
-def dot(W, i, k, n, parts):  # type: ignore[no-untyped-def]
-    """Return W[i, :n]^T k, as `products` does."""
-    count = n // PARTS * PARTS
-    if count == 0:
-        parts[0] = 0.0
-    else:
-        _one_dot(W, i, k, count, parts)
-    return _total(W[i], k, count, n, parts[0])
-
-
-@njit(inline="always", error_model="numpy")
-@no_type_check
 def _total(w, k, count, n, part):  # type: ignore[no-untyped-def]
     """Return the sum of the first n products, `part` those of the first `count`."""
     s0, s1, s2, s3 = part[0], part[1], part[2], part[3]
@@ -335,6 +302,38 @@ def _total(w, k, count, n, part):  # type: ignore[no-untyped-def]
     for j in range(count, n):
         s0 = fma(w[j], k[j], s0)
     return (s0 + s1) + (s2 + s3)
+
+
+@njit(inline="always", error_model="numpy")
+@no_type_check
+def dot(W, i, k, n, parts):  # type: ignore[no-untyped-def]
+    """Return W[i, :n]^T k, the sum in PARTS; contiguous; parts: (DOTS, PARTS), a space."""
+    count = n // PARTS * PARTS
+    if count == 0:
+        parts[0] = 0.0
+    else:
+        _one_dot(W, i, k, count, parts)
+    return _total(W[i], k, count, n, parts[0])
+
+
+@njit(inline="always", error_model="numpy")
+@no_type_check
+def products(W, begin, end, k, parts, out):  # type: ignore[no-untyped-def]
+    """Put W[i, :i + 1]^T k into out[i], begin <= i < end, each as `dot` returns it.
+
+    DOTS rows at a time, each of which alone would wait for its own last sum.
+    """
+    i = begin
+    while i < end:
+        count = (i + 1) // PARTS * PARTS
+        if count == 0 or i + DOTS > end:
+            out[i] = dot(W, i, k, i + 1, parts)
+            i += 1
+            continue
+        _dots(W, i, k, count, parts)
+        for r in range(DOTS):
+            out[i + r] = _total(W[i + r], k, count, i + r + 1, parts[r])
+        i += DOTS
 
 
 @njit(inline="always", error_model="numpy")

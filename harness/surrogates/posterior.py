@@ -105,7 +105,7 @@ def _fill_float32(A, C, weight, strips, r, a, memory, mean, explained):  # type:
         for i in range(n):
             squares(A[i], points, k[i])
         matern_float32(values, values)  # all in one loop, which sets its constants once
-        _products(strips, r, n, a, k, mean[start : start + WIDTH], explained[start : start + WIDTH])
+        _products(strips, r, n, a, k, WIDTH, mean[start : start + WIDTH], explained[start : start + WIDTH])
 
 
 @njit(cache=True, error_model="numpy")
@@ -118,11 +118,11 @@ def _fill_float64(A, C, weight, strips, r, a, memory, mean, explained):  # type:
     k[n:] = 0.0
     for start in range(0, len(mean), WIDTH):
         scale(C, start, weight, points)
-        count = _whole_tiles(min(WIDTH, len(C) - start), k)  # often a few candidates are all
+        count = min(WIDTH, len(C) - start)  # often a few candidates are all
         for i in range(n):
             squares(A[i], points, s)
             matern_float64(s[:count], root[:count], k[i, :count])
-        _products(strips, r, n, a, k, mean[start : start + WIDTH], explained[start : start + count])
+        _products(strips, r, n, a, k, count, mean[start : start + WIDTH], explained[start : start + WIDTH])
 
 
 @njit(cache=True, error_model="numpy")
@@ -137,7 +137,7 @@ def _explain(strips, order, kernel, of, k, out):  # type: ignore[no-untyped-def]
             row = kernel[of[min(start + j, last)]]
             for i in range(r):
                 k[i, j] = row[order[i]]
-        _squares(strips, r, k, out[start : start + WIDTH])
+        _squares(strips, r, k, WIDTH, out[start : start + WIDTH])
 
 
 @njit(cache=True)
@@ -154,29 +154,21 @@ def _pack(W, strips):  # type: ignore[no-untyped-def]
 
 @njit(inline="always")
 @no_type_check
-def _products(strips, r, n, a, k, mean, explained):  # type: ignore[no-untyped-def]
+def _products(strips, r, n, a, k, count, mean, explained):  # type: ignore[no-untyped-def]
     """Put a^T k into `mean`, and into `explained` the sum of the squares of V = W k, W as `_pack` leaves it.
 
     k has rows of zeros behind its n, which the last strip's columns may reach.
     """
     weighted_sum(a, n, k, mean)
-    _squares(strips, r, k, explained)
+    _squares(strips, r, k, count, explained)
 
 
 @njit(inline="always")
 @no_type_check
-def _whole_tiles(count, k):  # type: ignore[no-untyped-def]
-    """Return how many columns the tiles of `add_squares` have that hold the first `count`."""
-    tile = 2 * TILE_BYTES // k.itemsize
-    return -(-count // tile) * tile
-
-
-@njit(inline="always")
-@no_type_check
-def _squares(strips, r, k, explained):  # type: ignore[no-untyped-def]
-    """Put the sum of the squares of W k into `explained`, for as many candidates as it has room for."""
+def _squares(strips, r, k, count, explained):  # type: ignore[no-untyped-def]
+    """Put the sum of the squares of W k into `explained`, for the tiles that hold the first `count` candidates."""
     explained[:] = 0.0
-    for place in range(0, len(explained), 2 * TILE_BYTES // k.itemsize):
+    for place in range(0, count, 2 * TILE_BYTES // k.itemsize):
         start = 0
         for last in range(TILE_ROWS, r + TILE_ROWS, TILE_ROWS):
             add_squares(strips, start, last, k, place, explained)
