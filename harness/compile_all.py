@@ -107,7 +107,8 @@ def _take_steps(rehearsal: Rehearsal) -> None:
         given = size
         for k in range(ASKS + 1):
             offered = problem.candidates(size + k)
-            chosen = optimizer.ask(offered.unit[: None if k < ASKS and screened else 100]).index
+            many = k < ASKS and screened  # of them in either way: rows of a table, and points
+            chosen = optimizer.ask(*offered.rows if many and k % 2 else (offered.unit[: None if many else 100],)).index
             optimizer.tell(offered.unit[chosen], problem.evaluate(int(offered.ids[chosen])))
         if optimizer.uses_models:
             optimizer.outlook(offered.unit[: None if screened else 100])

@@ -125,15 +125,15 @@ class FrontRecorder(WrappedProblem):
         now: the front of this step's own candidates, which is that of the earlier ones where they are the same.
         """
         left, on = np.flatnonzero(front.left), np.zeros(len(front.left), dtype=bool)
-        points = front.offered.unit.take(left, axis=0)
-        if np.array_equal(points, self._offered.unit):
+        again = front.offered.some(left)
+        if again.same_points(self._offered):
             on[left[now]] = True
         elif len(left):
-            on[left[_front(*self._optimizer.near_front(points))[0]]] = True
+            on[left[_front(*self._optimizer.near_front(*again.rows))[0]]] = True
         rows = np.flatnonzero(front.left[front.points]) if front.steps == 0 else np.empty(0, np.intp)
         if len(rows):
             followed = front.points[rows]
-            log_value, log_cost = self._optimizer.outlook(front.offered.unit[followed])
+            log_value, log_cost = self._optimizer.outlook(front.offered.some(followed).unit)
             for i, at in enumerate(front.first + rows):
                 self.columns["then_log_ei"][at] = float(log_value[i])
                 self.columns["then_log_cost"][at] = float(log_cost[i])

@@ -65,7 +65,7 @@ class Trace:
         row = (self._seed, step, int(offered.ids[i]), *seen, *guess)
         for column, value in zip(self._columns.values(), row, strict=True):  # in the order of TRACE
             column.append(value)
-        x, curve = offered.unit[i].copy(), outcome.curve  # a view would keep all that was offered
+        x, curve = offered.point(i).copy(), outcome.curve  # a view would keep all that was offered
         if curve is not None and self._rounds is not None:
             x = self._rounds.at(x, [curve.rounds[curve.best]])[0]
         self._unit.append(x)
@@ -138,7 +138,7 @@ def run(
             if not len(offered.ids):
                 trace.exhausted = True
                 break
-            proposal = optimizer.ask(offered.unit)
+            proposal = optimizer.ask(*offered.rows)
             if proposal.stop:
                 break
             index = proposal.index
@@ -151,6 +151,6 @@ def _evaluate(
     problem: Problem, optimizer: Optimizer, trace: Trace, offered: Candidates, i: int, candidate: int, proposal: Any
 ) -> float:
     outcome = problem.evaluate(candidate)
-    optimizer.tell(offered.unit[i], outcome)
+    optimizer.tell(offered.point(i), outcome)
     trace.add(offered, i, outcome, proposal)
     return outcome.cost_s

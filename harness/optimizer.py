@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from harness import cost_models
 from harness.acquisitions import CostRule, FittedData, Setup, StepContext, Utility, choose
@@ -23,7 +23,7 @@ from harness.acquisitions.cost_rules import effective_alpha
 from harness.acquisitions.designs import Design, DesignedProblem
 from harness.acquisitions.ei import log_ei
 from harness.acquisitions.stopping import Price
-from harness.arrays import CandidatePoints, Indices, MeanSd, PerCandidate, Vector
+from harness.arrays import CandidatePoints, Indices, MeanSd, PerCandidate, Points, Vector
 from harness.compile_cache import clock_s
 from harness.component import complete
 from harness.cost_models import CostModel
@@ -31,7 +31,7 @@ from harness.curves import CurvedProblem, LearningCurves, Paid, Rounds, log_impr
 from harness.error_scale import RAW, check_scale, rescale
 from harness.errors import BadInput, number, whole
 from harness.problem import Curve, Evaluation, Problem
-from harness.screening import FEWEST, MANY, shortlist
+from harness.screening import FEWEST, MANY, Offer, shortlist
 from harness.surrogates import Hyperparameters, Posterior, Surrogate
 
 _LARGEST = 700.0  # exp of it is finite, of its negative positive
@@ -121,6 +121,7 @@ class Optimizer:
         self._charged = array("d")  # seconds, of each evaluation: observations are of their prefixes as well
         self._rounds: Rounds | None = None
         self._chosen: tuple[Vector, float, float] | None = None  # a point, its log EI, the incumbent then
+        self._table: Points | None = None  # whose rows were on offer
         self._asked: tuple[FittedData, Float[np.ndarray, " e"]] | None = None
         self._seen: tuple[Indices, Float[np.ndarray, " k"], Float[np.ndarray, " k"]] | None = None  # `seen_front`
 
@@ -161,7 +162,7 @@ class Optimizer:
         d = self._points.shape[1] if self._n else None
         if x.ndim != 1 or (self._n and len(x) != d):
             raise BadInput(f"the point must have the shape ({d or 'd'},), got {x.shape}")
-        if not ((x >= 0) & (x <= 1)).all():
+        if not all(0.0 <= value <= 1.0 for value in x.tolist()):
             raise BadInput(f"the point must lie in the unit cube (SearchSpace.to_unit maps native values), got {x}")
         self._charged.append(evaluation.cost_s)
         if evaluation.curve is None:
@@ -192,18 +193,24 @@ class Optimizer:
         self._outcomes[n] = error, cost_s, censored
         self._n += 1
 
-    def ask(self, candidates: CandidatePoints) -> Proposal:
-        """Choose among `candidates`, points of the unit cube.
+    def ask(self, candidates: Points, rows: Indices | None = None) -> Proposal:
+        """Choose among `candidates`, points of the unit cube, or some `rows` of these.
 
+        With rows it must be the same array at every step, of which nothing changes: what was found out of a row at one
+        step need not be looked up at the next. `Proposal.index` is then a position among the rows.
         Raises BadInput before the first `tell`, without candidates and for what are no such points; for a cost model,
         utility or rule that does not give a number to each, and for errors that the scale does not have.
         """
         if not self._n:
             raise BadInput("tell the initial design before asking")
-        _check_candidates(candidates, self._points.shape[1])
-        began = clock_s()
+        if rows is None or candidates is not self._table:
+            _check_candidates(candidates, self._points.shape[1])
+        if rows is not None:
+            _check_rows(rows, len(candidates))
+            self._table = candidates
+        began, offer = clock_s(), Offer(candidates, rows)
         if not self._rule.uses_models:
-            return self._ask_without_models(candidates, began)
+            return self._ask_without_models(offer.points, began)
         X, (error, cost_s, stopped) = self._points[: self._n].copy(), self._outcomes[: self._n].T.copy()
         y = fill_failures(rescale(self._scale, error))
         posterior = complete(self._surrogate.fit(X, y), Posterior)
@@ -211,14 +218,14 @@ class Optimizer:
         fitted = clock_s()
         self._asked = FittedData(X, y, posterior), np.array(self._charged)
         screen = self._stopping is None or self._stopping.asks_front_of(self._utility)
-        index, context, mean_log_cost = self._context(candidates, *self._asked, screen=screen)
+        index, context, mean_log_cost = self._context(offer, *self._asked, screen=screen)
         log_value = _one_each(self._utility, "log_value", self._utility.log_value(context), len(index))
         self._seen = index, log_value, context.log_cost
         score = _one_each(self._rule, "score", self._rule.score(log_value, context.log_cost, context), len(index))
         i = choose(score, log_value, context.log_cost, rule=self._rule, utility=self._utility)
         if self._curves is not None and self._curves.stop_below is not None:
             improvement = log_ei(context.incumbent - context.mean[[i]], context.sd[[i]])[0]
-            self._chosen = candidates[index[i]].copy(), float(improvement), context.incumbent
+            self._chosen = offer.at(index[[i]])[0], float(improvement), context.incumbent
         low, high = effective_alpha(i, log_value, context.log_cost)
         done = clock_s()
         return Proposal(
@@ -238,8 +245,8 @@ class Optimizer:
         nothing, none = np.full(len(candidates), np.nan), np.zeros(len(candidates))
         y = fill_failures(rescale(self._scale, self._outcomes[: self._n, 0]))
         context = self._state(y, np.array(self._charged), None).seen(
-            points=candidates,
-            mean=nothing, sd=nothing, log_cost=nothing, log_cost_sd=lambda: nothing, mean_log_cost=nothing,
+            mean=nothing, sd=nothing, log_cost=nothing, mean_log_cost=nothing,
+            log_cost_sd=lambda: nothing, points=lambda: candidates,
         )  # fmt: skip
         score = _one_each(self._rule, "score", self._rule.score(nothing, nothing, context), len(candidates))
         i, nan = choose(score, none, none, rule=self._rule), math.nan
@@ -275,7 +282,7 @@ class Optimizer:
 
         It changes nothing. Raises ValueError before the first `ask`.
         """
-        _, log_value, log_cost = self._outlook(points, screen=False)
+        _, log_value, log_cost = self._outlook(Offer(points), screen=False)
         return log_value, log_cost
 
     def seen_front(self) -> tuple[Indices, Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
@@ -284,26 +291,31 @@ class Optimizer:
             raise ValueError("ask before looking at what the models say")
         return self._seen
 
-    def near_front(self, points: CandidatePoints) -> tuple[Indices, Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
-        """Return, in order, points among which all are that no other dominates, and what `outlook` says of them."""
-        return self._outlook(points, screen=True)
-
-    def _outlook(
-        self, points: CandidatePoints, screen: bool
+    def near_front(
+        self, points: Points, rows: Int[np.ndarray, " m"] | None = None
     ) -> tuple[Indices, Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
+        """Return, in order, points among which all are that no other dominates, and what `outlook` says of them.
+
+        rows: those to look at, as `ask` takes them.
+        """
+        return self._outlook(Offer(points, rows), screen=True)
+
+    def _outlook(self, offer: Offer, screen: bool) -> tuple[Indices, Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
         if self._asked is None:
             raise ValueError("ask before looking at what the models say")
-        where, context, _ = self._context(points, *self._asked, screen=screen)
+        where, context, _ = self._context(offer, *self._asked, screen=screen)
         return where, copy.copy(self._utility).log_value(context), context.log_cost  # one that keeps a state keeps it
 
     def _context(
-        self, C: CandidatePoints, history: FittedData, cost_s: Float[np.ndarray, " e"], screen: bool = True
+        self, offer: Offer, history: FittedData, cost_s: Float[np.ndarray, " e"], screen: bool = True
     ) -> tuple[Indices, StepContext, Float[np.ndarray, " k"]]:
         """Return the candidates that the choice can fall on, their context, and their mean log cost."""
-        posterior, C = history.posterior, C[:]  # a view of this look alone: a caller may fill the same array again
-        mean_log_cost, log_cost_sd = self._predicted_costs(C)
+        posterior = history.posterior
+        mean_log_cost, log_cost_sd = self._predicted_costs(offer)
         if self._curves is not None and self._curves.continues:
-            mean_log_cost = self._paid.left(C, mean_log_cost, lambda points: self._cost_model.predict(points)[0])
+            mean_log_cost = self._paid.left(
+                offer.points, mean_log_cost, lambda points: self._cost_model.predict(points)[0]
+            )
         state = self._state(history.y, cost_s, history)
         exponent = self._rule.exponent(state) if self._statistic == cost_models.EXPECTED_INVERSE else None
         log_cost = mean_log_cost
@@ -311,36 +323,43 @@ class Optimizer:
             log_cost = cost_models.log_statistic(self._statistic, mean_log_cost, log_cost_sd(), exponent)
 
         def context_of(where: Any, mean: np.ndarray, sd: np.ndarray, points: np.ndarray | None = None) -> StepContext:
-            if points is None:
-                points = C[where] if isinstance(where, slice) else C.take(where, axis=0)
+            def there() -> CandidatePoints:
+                return points if points is not None else offer.points[where]
+
+            cost = log_cost[where]
             return state.seen(
-                mean=mean, sd=sd, points=points,
-                log_cost=log_cost[where], log_cost_sd=lambda: log_cost_sd()[where], mean_log_cost=mean_log_cost[where],
+                mean=mean, sd=sd, log_cost=cost,
+                mean_log_cost=cost if mean_log_cost is log_cost else mean_log_cost[where],
+                log_cost_sd=lambda: log_cost_sd()[where], points=there,
             )  # fmt: skip
 
         bounded = self._utility.bounded and self._rule.stays_on_front(state) and posterior.bounded
-        if screen and bounded and len(C) >= FEWEST:
-            kept = shortlist(self._utility, posterior, C, log_cost, context_of, rough=len(history.y) >= MANY)
+        if screen and bounded and len(offer) >= FEWEST:
+            kept = shortlist(self._utility, posterior, offer, log_cost, context_of, rough=len(history.y) >= MANY)
         else:
-            kept = np.arange(len(C))
-        offered = C.take(kept, axis=0)  # four times as fast as C[kept]
-        mean, sd = _two(posterior, "mean_sd", posterior.mean_sd_at(C, kept, offered), len(kept))
-        return kept, context_of(kept, mean, sd, offered), mean_log_cost[kept]
+            kept = np.arange(len(offer))
+        points = offer.at(kept)
+        mean, sd = _two(posterior, "mean_sd", offer.mean_sd_at(posterior, kept, points), len(kept))
+        return kept, context_of(kept, mean, sd, points), mean_log_cost[kept]
 
-    def _predicted_costs(self, C: CandidatePoints) -> tuple[PerCandidate, Callable[[], PerCandidate]]:
-        """Return the mean of log cost at `C`, and what returns its sd: found when asked for, where that saves time."""
-        model = self._cost_model
+    def _predicted_costs(self, offer: Offer) -> tuple[PerCandidate, Callable[[], PerCandidate]]:
+        """Return the mean of log cost, and what returns its sd: found when asked for, where that saves time."""
+        model, m = self._cost_model, len(offer)
 
         @cache
         def both() -> MeanSd:
-            mean, sd = _two(model, "predict", model.predict(C), len(C))
-            _check_costs(model, mean, sd, len(C))
+            mean, sd = _two(model, "predict", model.predict(offer.points), m)
+            _check_costs(model, mean, sd, m)
             return mean, sd
 
-        if self._statistic != cost_models.EXP_MEAN or not _says_means(type(model)):
+        own = _own_means(type(model))
+        if self._statistic != cost_models.EXP_MEAN or not own:
             return both()[0], lambda: both()[1]
-        mean = model.predict_mean(C)
-        _check_costs(model, mean, None, len(C))
+        if offer.rows is not None and "predict_mean_at" in own:
+            mean = model.predict_mean_at(offer.C, offer.rows)
+        else:
+            mean = model.predict_mean(offer.points)
+        _check_costs(model, mean, None, m)
         return mean, lambda: both()[1]
 
     def _state(self, y: Vector, cost_s: Float[np.ndarray, " e"], history: FittedData | None) -> StepContext:
@@ -398,11 +417,22 @@ def _check_candidates(C: Any, d: int) -> None:
         raise BadInput("candidates must lie in the unit cube: SearchSpace.to_unit maps native values there")
 
 
+def _check_rows(rows: Any, m: int) -> None:
+    if not (isinstance(rows, np.ndarray) and rows.ndim == 1 and rows.dtype.kind in "iu"):
+        raise BadInput(f"rows must be a one-dimensional array of whole numbers, got {rows!r}")
+    if len(rows) == 0:
+        raise BadInput("there is no candidate to choose")
+    low, high = rows.min(), rows.max()
+    if low < 0 or high >= m:
+        raise BadInput(f"rows must be some of the {m} candidates', 0 to {m - 1}, got {low} to {high}")
+
+
 @cache
-def _says_means(kind: type[CostModel]) -> bool:
-    """Return whether a class of cost models has a `predict_mean` of its own, as young as its `predict`."""
-    youngest = next(base for base in kind.__mro__ if {"predict", "predict_mean"} & vars(base).keys())
-    return youngest is not CostModel and "predict_mean" in vars(youngest)
+def _own_means(kind: type[CostModel]) -> frozenset[str]:
+    """Return which of `predict_mean` and `predict_mean_at` a class has of its own, as young as its `predict`."""
+    ways = {"predict_mean", "predict_mean_at"}
+    youngest = next(base for base in kind.__mro__ if {"predict", *ways} & vars(base).keys())
+    return frozenset() if youngest is CostModel else frozenset(ways & vars(youngest).keys())
 
 
 def _check_costs(model: CostModel, mean: np.ndarray, sd: np.ndarray | None, m: int) -> None:

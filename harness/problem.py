@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -93,6 +94,60 @@ class Candidates:
     ids: Int[np.ndarray, " m"]
     unit: Float[np.ndarray, "m d"]
 
+    def point(self, i: int) -> Float[np.ndarray, " d"]:
+        """Return the coordinates of one of them."""
+        return self.unit[i]
+
+    def some(self, where: Int[np.ndarray, " k"]) -> "Candidates":
+        """Return those at the positions `where`."""
+        return Candidates(self.ids[where], self.unit.take(where, axis=0))
+
+    @property
+    def rows(self) -> tuple[Float[np.ndarray, "r d"], Int[np.ndarray, " m"] | None]:
+        """An array of points and which of its rows they are, None for all: what `Optimizer.ask` takes."""
+        return self.unit, None
+
+    def same_points(self, other: "Candidates") -> bool:
+        """Return whether they are the same points as the others, in the same order."""
+        return np.array_equal(self.unit, other.unit)
+
+
+class TableRows(Candidates):
+    """Candidates that are rows of an array which stays as it is for the whole run; their ids say which.
+
+    What an optimizer has found out about a row it then need not look up by its coordinates, which are put together
+    (`unit`) only for those who ask for them.
+    """
+
+    def __init__(self, ids: Int[np.ndarray, " m"], table: Float[np.ndarray, "r d"]) -> None:
+        self.__dict__.update(ids=ids, _table=table)
+
+    @cached_property
+    def unit(self) -> Float[np.ndarray, "m d"]:  # type: ignore[override]
+        """The unit-cube coordinates."""
+        return self._table.take(self.ids, axis=0)
+
+    _table: Float[np.ndarray, "r d"]
+
+    def point(self, i: int) -> Float[np.ndarray, " d"]:
+        """Return the coordinates of one of them."""
+        return np.asarray(self._table[self.ids[i]])
+
+    def some(self, where: Int[np.ndarray, " k"]) -> "TableRows":
+        """Return those at the positions `where`."""
+        return TableRows(self.ids[where], self._table)
+
+    @property
+    def rows(self) -> tuple[Float[np.ndarray, "r d"], Int[np.ndarray, " m"] | None]:
+        """The array, and the ids."""
+        return self._table, self.ids
+
+    def same_points(self, other: Candidates) -> bool:
+        """Return whether they are the same points, by their ids where they are rows of the same array."""
+        if isinstance(other, TableRows) and other._table is self._table:
+            return np.array_equal(self.ids, other.ids)
+        return super().same_points(other)
+
 
 @dataclass(frozen=True)
 class About:
@@ -149,7 +204,7 @@ class Problem(ABC):
         chosen = np.flatnonzero(offered.ids == candidate)
         if not len(chosen):
             raise ValueError(f"{self.name} does not offer candidate {candidate} at step {step}")
-        return Candidates(offered.ids[chosen], offered.unit[chosen])
+        return offered.some(chosen)
 
     @abstractmethod
     def evaluate(self, candidate: int) -> Evaluation:

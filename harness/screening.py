@@ -6,12 +6,13 @@ out most of the others; what is left is predicted exactly. The choice is that of
 """
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import no_type_check
 
 import numpy as np
 
 from harness.acquisitions import StepContext, Utility
-from harness.arrays import CandidatePoints, Indices, MeanSd, PerCandidate
+from harness.arrays import CandidatePoints, Indices, MeanSd, PerCandidate, Points
 from harness.compile_cache import njit
 from harness.surrogates import Posterior
 
@@ -24,33 +25,75 @@ _RANGES = 31  # of cost, each with a leader: with the cheapest candidate no more
 ContextOf = Callable[[slice | Indices, PerCandidate, PerCandidate], StepContext]
 
 
+class Offer:
+    """What is on offer at a step: an array of points, or some rows of one that is the same at every step.
+
+    C, rows: that array and the rows, None for all. An object serves one step, so that a caller may fill an array
+    without rows again.
+    """
+
+    def __init__(self, C: Points, rows: Indices | None = None) -> None:
+        self.C, self.rows = C[:] if rows is None else C, rows  # a view is another array to all that remember
+
+    def __len__(self) -> int:
+        return len(self.C if self.rows is None else self.rows)
+
+    @cached_property
+    def points(self) -> CandidatePoints:
+        """The candidates' coordinates, put together when they are asked for."""
+        return self.C if self.rows is None else self.C.take(self.rows, axis=0)
+
+    def at(self, where: Indices) -> CandidatePoints:
+        """Return the coordinates of some candidates."""
+        return self.C.take(where if self.rows is None else self.rows[where], axis=0)  # four times as fast as C[...]
+
+    def bounds(self, posterior: Posterior, rough: bool) -> MeanSd:
+        """Return `Posterior.bounds` of all candidates."""
+        if self.rows is None or not posterior.knows_rows:
+            return posterior.bounds(self.points, rough)
+        return posterior.bounds_at(self.C, self.rows, rough)
+
+    def bounds_at(self, posterior: Posterior, where: Indices) -> MeanSd:
+        """Return `Posterior.bounds` of some candidates, not rough."""
+        if self.rows is None or not posterior.knows_rows:
+            return posterior.bounds_at(self.points, where)
+        return posterior.bounds_at(self.C, self.rows[where])
+
+    def mean_sd_at(self, posterior: Posterior, where: Indices, points: CandidatePoints | None = None) -> MeanSd:
+        """Return `Posterior.mean_sd` of some candidates; points: their coordinates, if they are there."""
+        if self.rows is None or not posterior.knows_rows:
+            return posterior.mean_sd_at(self.points, where, points)
+        return posterior.mean_sd_at(self.C, self.rows[where], points)
+
+
 def shortlist(
     utility: Utility,
     posterior: Posterior,
-    C: CandidatePoints,
+    offer: Offer,
     log_cost: PerCandidate,
     context_of: ContextOf,
     rough: bool,
 ) -> Indices:
-    """Return, in order, the indices of candidates `C` among which all of the front is.
+    """Return, in order, the indices of candidates on offer among which all of the front is.
 
     context_of(where, mean, sd): the context of the candidates `where`, given their prediction. rough: screen first by
     bounds from half of the observations, worth it from `MANY` on.
     """
-    bound = utility.log_bound(context_of(slice(None), *posterior.bounds(C, rough)))
-    if np.isnan(bound.min()) or np.isnan(log_cost.min()):  # bounds say nothing then; the choice names the candidate
-        return np.arange(len(C))
+    bound = utility.log_bound(context_of(slice(None), *offer.bounds(posterior, rough)))
+    leaders = _leaders(bound, log_cost)
+    if not len(leaders):  # bounds say nothing then; the choice names the candidate
+        return np.arange(len(offer))
 
     def bars(leaders: Indices) -> MeanSd:
         """Return cost and least utility of the leaders; both ascend."""
-        value = utility.log_floor(context_of(leaders, *posterior.mean_sd_at(C, leaders)))
+        value = utility.log_floor(context_of(leaders, *offer.mean_sd_at(posterior, leaders)))
         return log_cost[leaders], np.maximum.accumulate(value)
 
-    first = bars(_leaders(bound, log_cost))
+    first = bars(leaders)
     kept = _ahead(bound, log_cost, *first)
     if not rough or len(kept) <= (_AGAIN_AT_ONCE if posterior.instant else _AGAIN):
         return kept
-    bound = utility.log_bound(context_of(kept, *posterior.bounds_at(C, kept)))
+    bound = utility.log_bound(context_of(kept, *offer.bounds_at(posterior, kept)))
     ahead = _ahead(bound, log_cost[kept], *first)
     if len(ahead) > (
         _AGAIN_AT_ONCE if posterior.instant else FEWEST
@@ -63,9 +106,14 @@ def shortlist(
 @njit(cache=True)
 @no_type_check
 def _leaders(bound, log_cost):  # type: ignore[no-untyped-def]
-    """Return, by cost, the cheapest candidate and those of the highest bound in their range of cost and below."""
-    cheapest = log_cost.argmin()
-    low, high = log_cost[cheapest], log_cost[bound.argmax()]
+    """Return, by cost, the cheapest candidate and those of the highest bound in their range of cost and below.
+
+    None where anything is NaN.
+    """
+    cheapest, dearest = log_cost.argmin(), bound.argmax()  # where there is a NaN, if there is any
+    low, high = log_cost[cheapest], log_cost[dearest]
+    if np.isnan(low) or np.isnan(bound[dearest]):
+        return np.empty(0, np.intp)
     per_unit = _RANGES / (high - low) if high > low else 0.0
     best = np.full(_RANGES, cheapest)
     for i in range(len(bound)):

@@ -140,7 +140,7 @@ def test_designs(path: Path, tables: Path) -> None:
 def test_cost_models(path: Path, tables: Path) -> None:
     one = X.copy()
     one[:, 6] = 0.4
-    same = np.full_like(X, 0.4)
+    same, rows = np.full_like(X, 0.4), np.array([7, 0, 39, 7])
     for points, cost in ((X, COST), (X, np.full(12, 3.0)), (one, COST), (same, COST)):
         model, again = started(path, tables, CostModel), started(path, tables, CostModel)
         for n in (1, 6, 12):
@@ -151,6 +151,7 @@ def test_cost_models(path: Path, tables: Path) -> None:
             assert np.isfinite(mean).all() and (np.isfinite(sd) & (sd >= 0)).all()
             np.testing.assert_array_equal(again.predict(C), (mean, sd))
             np.testing.assert_array_equal(again.predict_mean(C), mean)
+            np.testing.assert_array_equal(again.predict_mean_at(C, rows), mean[rows])
     if not asks_for_problem(type(model)):
         model.fit(X, COST)
         again.fit(X, 10 * COST)

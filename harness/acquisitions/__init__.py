@@ -7,7 +7,7 @@ are added to it. `StepContext` is all that both can know of a step, `choose` tak
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar, no_type_check
 
@@ -60,30 +60,33 @@ class StepContext:
     initial_cost: float
     tau: float | None
     history: FittedData | None = None
-    points: CandidatePoints | None = None
+    points: CandidatePoints | None = field(default_factory=lambda: None)  # no default of the class: `__getattr__`
     mean_log_cost: PerCandidate | None = None
     seed: int = 0
     problem: str = ""
     cost_s: Vector | None = None
 
     def seen(
-        self, log_cost_sd: Callable[[], PerCandidate], **predictions: PerCandidate | CandidatePoints
+        self,
+        log_cost_sd: Callable[[], PerCandidate],
+        points: Callable[[], CandidatePoints],
+        **predictions: PerCandidate,
     ) -> "StepContext":
         """Return this state with other candidates and predictions: `dataclasses.replace`, at a tenth of its price.
 
-        log_cost_sd: returns it, and is called when it is asked for.
+        log_cost_sd, points: return them, and are called when they are asked for.
         """
         other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__, _log_cost_sd=log_cost_sd, **predictions)
-        for found in ("latent", "log_cost_sd"):  # of these candidates when they are asked for
+        other.__dict__.update(self.__dict__, _log_cost_sd=log_cost_sd, _points=points, **predictions)
+        for found in ("latent", "log_cost_sd", "points"):  # of these candidates when they are asked for
             other.__dict__.pop(found, None)
         return other
 
-    def __getattr__(self, name: str) -> PerCandidate:
-        """Return `log_cost_sd`, asked for the first time; raises AttributeError for what is no attribute."""
-        if name != "log_cost_sd" or "_log_cost_sd" not in self.__dict__:
+    def __getattr__(self, name: str) -> np.ndarray:
+        """Return `log_cost_sd` or `points`, asked for the first time; raises AttributeError for any other name."""
+        if name not in ("log_cost_sd", "points") or f"_{name}" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-        found: PerCandidate = self.__dict__.pop("_log_cost_sd")()
+        found: np.ndarray = self.__dict__.pop(f"_{name}")()
         self.__dict__[name] = found
         return found
 

@@ -13,7 +13,7 @@ from typing import no_type_check
 import numpy as np
 from jaxtyping import Float
 
-from harness.arrays import CandidatePoints, Flags, MeanSd, PerCandidate, Points, Vector
+from harness.arrays import CandidatePoints, Flags, Indices, MeanSd, PerCandidate, Points, Vector
 from harness.compile_cache import njit
 from harness.component import Component, ProblemAware, complete
 from harness.errors import BadInput
@@ -59,6 +59,7 @@ class Features:
         self._columns = np.array(chosen)
         self._ratios = np.array([_ratio(space.parameters[j]) for j in chosen])
         self._last, self._given = np.full((2, len(chosen), _PARTS), np.nan)
+        self._of_table: tuple[Points, Float[np.ndarray, "n k"]] | None = None
 
     def __len__(self) -> int:
         return len(self.names)
@@ -66,6 +67,12 @@ class Features:
     def columns(self, X: Points) -> Float[np.ndarray, "k n"]:
         """Return the features of unit-cube points, one row each."""
         return _features(X, self._columns, self._ratios, self._last, self._given)  # type: ignore[no-any-return]
+
+    def of_table(self, X: Points) -> Float[np.ndarray, "n k"]:
+        """Return the features, a column each, of an array that stays as it is: asked for again, it costs nothing."""
+        if self._of_table is None or self._of_table[0] is not X:
+            self._of_table = X, np.ascontiguousarray(self.columns(np.asarray(X, dtype=np.float64)).T)
+        return self._of_table[1]
 
 
 @njit(cache=True, error_model="numpy")
@@ -114,6 +121,10 @@ class CostModel(Component, ProblemAware):
     def predict_mean(self, C: CandidatePoints) -> PerCandidate:
         """Return the mean alone, as `predict` does: for a model that can say it for less."""
         return self.predict(C)[0]
+
+    def predict_mean_at(self, C: CandidatePoints, where: Indices) -> Vector:
+        """Return `predict_mean` at rows of `C`, which stays as it is, so that something of it may be known already."""
+        return self.predict_mean(C.take(where, axis=0))
 
     def fit_censored(self, X: Points, cost_s: Vector, censored: Flags) -> None:
         """Fit to costs in seconds, where censored (some, not all) only lower bounds; raises BadInput as `fit`.

@@ -11,7 +11,7 @@ from typing import NamedTuple, no_type_check
 import numpy as np
 from jaxtyping import Float
 
-from harness.arrays import CandidatePoints, Flags, MeanSd, PerCandidate, Points, Vector
+from harness.arrays import CandidatePoints, Flags, Indices, MeanSd, PerCandidate, Points, Vector
 from harness.compile_cache import njit
 from harness.component import complete
 from harness.cost_models import SMALLEST_SD, CostModel, Features, log_costs
@@ -88,6 +88,11 @@ class LowVariance(CostModel):
         fit, S = self._fitted(), self._features.columns(np.asarray(C, dtype=np.float64))
         return _mean(fit.intercept, fit.weights, S)  # type: ignore[no-any-return]
 
+    def predict_mean_at(self, C: CandidatePoints, where: Indices) -> Vector:
+        """Return the mean of log cost at rows of `C`, whose features it finds once."""
+        fit = self._fitted()
+        return _mean_at(fit.intercept, fit.weights, self._features.of_table(C), where)  # type: ignore[no-any-return]
+
     def sd_of_mean(self, C: CandidatePoints) -> PerCandidate:
         """Return how uncertain the linear function itself is at `C`: the sd of `predict` without the 1 in its root."""
         fit, S = self._fitted(), self._features.columns(np.asarray(C, dtype=np.float64))
@@ -132,6 +137,18 @@ def _mean(intercept, weights, S):  # type: ignore[no-untyped-def]
     for k in range(len(S)):
         for i in range(len(mean)):
             mean[i] += weights[k] * S[k, i]
+    return mean
+
+
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def _mean_at(intercept, weights, S, where):  # type: ignore[no-untyped-def]
+    """Return the mean at rows of S, by the same sums in the same order."""
+    mean = np.full(len(where), intercept)
+    for i in range(len(where)):
+        row = S[where[i]]
+        for k in range(len(row)):
+            mean[i] += weights[k] * row[k]
     return mean
 
 

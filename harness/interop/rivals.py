@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from harness.arrays import CandidatePoints
+from harness.arrays import CandidatePoints, Indices, Points
 from harness.compile_cache import clock_s
 from harness.config import located
 from harness.errors import BadInput
@@ -175,8 +175,9 @@ class OutsideOptimizer(Optimizer):
         self._spent_s += clock_s() - began
         return x
 
-    def ask(self, candidates: CandidatePoints) -> Proposal:
-        """Return the candidate that the rival chooses, or the one nearest to what it asks for."""
+    def ask(self, candidates: Points, rows: Indices | None = None) -> Proposal:
+        """Return the candidate that the rival chooses, or the one nearest to what it asks for; rows: those on offer."""
+        candidates = candidates if rows is None else candidates.take(rows, axis=0)
         if self._suggests:
             i = self._suggested(candidates)
         elif self._placed:

@@ -101,9 +101,14 @@ class Posterior(Component):
         """Return `mean_sd` at rows of `C`, of which it may know something already; points: C[where], if it is there."""
         return self.mean_sd(C[where] if points is None else points)
 
-    def bounds_at(self, C: CandidatePoints, where: Indices) -> tuple[Vector, Vector]:
-        """Return `bounds` that are not rough at rows of `C`."""
-        return self.bounds(C[where])
+    def bounds_at(self, C: CandidatePoints, where: Indices, rough: bool = False) -> tuple[Vector, Vector]:
+        """Return `bounds` at rows of `C`."""
+        return self.bounds(C[where], rough)
+
+    @property
+    def knows_rows(self) -> bool:
+        """Whether rows of an array that is the same at every step are found at once by `mean_sd_at` and `bounds_at`."""
+        return False
 
     @property
     def instant(self) -> bool:

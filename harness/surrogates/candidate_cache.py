@@ -8,7 +8,7 @@ and sd of a candidate by what was known of it some observations ago.
 
 In its arrays:
 
-    slot     the row of a candidate, found by its coordinates
+    slot     the row of a candidate, found by its coordinates, or by where it is in the array that was asked for last
     place    the row of a candidate in `_Exact`, -1 while its exact values are not known
     given    of a slot or place: the number of observations that its values take into account
     least    of a slot: a lower bound of the explained variance
@@ -76,9 +76,7 @@ class CandidateCache:
 
     def __init__(self) -> None:
         self._grown: GrowingSolution | None = None
-        self._last_query: tuple[CandidatePoints, Indices] | None = (
-            None  # the last that most of what is held was asked for
-        )
+        self._slots_in: tuple[Points, Indices] | None = None  # an array of candidates, and their slots, -1 for unknown
         self._exact = _Exact()
         self._hold(0, 0, 0)
 
@@ -86,7 +84,7 @@ class CandidateCache:
         """Drop all and make room for `m` candidates in d dimensions and `n` observations."""
         self._count, self._n, self._order = 0, 0, np.empty(0, np.int64)
         self._exact.begin(m, n)
-        self._last_query = None
+        self._slots_in = None
         self._points: np.ndarray = np.empty((m, d), np.uint64)
         self._slots: np.ndarray = np.full(4 << max(m - 1, 0).bit_length() if m else 0, -1, np.int64)
         self._kernel: np.ndarray = np.empty((m, n), np.float32)
@@ -108,7 +106,7 @@ class CandidateCache:
 
     def _forget(self) -> None:
         """Drop all candidates."""
-        self._order, self._count, self._slots[:], self._last_query = self._order[:0], 0, -1, None
+        self._order, self._count, self._slots[:], self._slots_in = self._order[:0], 0, -1, None
         self._exact.forget()
 
     def serves(self, n: int) -> bool:
@@ -117,6 +115,8 @@ class CandidateCache:
 
     def _advance(self, view: View) -> None:
         """Take in the observations that are new."""
+        if self._n == self._solution.n:
+            return
         grown, n = self._solution, self._solution.n
         first, room = grown.first, -(-len(grown.W) // WIDTH) * WIDTH
         if self._n == 0:
@@ -128,7 +128,7 @@ class CandidateCache:
             self._columns: np.ndarray = np.zeros((view.A.shape[1], room))
         if self._n < n:
             self._columns[:, self._n : n] = view.A[self._n : n].T
-            points = (view.A * LOG2_E).astype(np.float32)
+            points = (view.A[self._n :] * LOG2_E).astype(np.float32)
             begin = max(self._n, first)
             new = view.signal * grown.W[begin:n]
             self._rows[begin - first + 2 : n - first + 2, : new.shape[1]] = new
@@ -148,11 +148,11 @@ class CandidateCache:
 
         where: at these rows of `C` alone.
         """
-        slots = self._slots_of_last_query(C, where)
-        if slots is None:
-            slots = self._slots_adding_missing(C if where is None else C.take(where, axis=0), view)
-        if where is None and len(C) > _KNOWN * self._count:
-            self._order, self._last_query = slots, (C, slots)
+        slots, all_known = self._slots_known(C, where)
+        if not all_known:
+            slots = self._slots_adding_missing(C, where, slots, view)
+            if len(slots) > _KNOWN * self._count:
+                self._note_slots(C, where, slots)
         self._advance(view)
         if not rough:
             self._sharpen(self._refresh(slots))
@@ -164,25 +164,41 @@ class CandidateCache:
             scale * p, scale * q, mu - slack, view.signal, view.added, scale,
         )  # fmt: skip
 
-    def _slots_of_last_query(self, C: CandidatePoints, where: Indices | None) -> Indices | None:
-        """Return where candidates are held that were asked for just before; None where that is to be looked up."""
-        if self._last_query is None or self._last_query[0] is not C:
-            return None
-        return self._last_query[1] if where is None else self._last_query[1][where]
+    def _slots_known(self, C: Points, where: Indices | None) -> tuple[Indices, bool]:
+        """Return where candidates are held, -1 where that is to be looked up by their coordinates, and if none is."""
+        if self._slots_in is None or self._slots_in[0] is not C:
+            return np.full(len(C) if where is None else len(where), -1, np.int64), False
+        known = self._slots_in[1]
+        return _taken(known, np.arange(len(known)) if where is None else where)  # type: ignore[no-any-return]
 
-    def _slots_adding_missing(self, C: CandidatePoints, view: View) -> Indices:
+    def _note_slots(self, C: Points, where: Indices | None, slots: Indices) -> None:
+        """Note where candidates are held by where they are in `C`, too."""
+        self._order = slots
+        if where is None:
+            self._slots_in = C, slots
+            return
+        if self._slots_in is None or self._slots_in[0] is not C:
+            self._slots_in = C, np.full(len(C), -1, np.int64)
+        self._slots_in[1][where] = slots
+
+    def _slots_looked_up(self, C: Points, where: Indices | None, slots: Indices) -> Indices:
+        """Return `slots` with those of the others that are held, by their coordinates."""
+        missing = np.flatnonzero(slots < 0)
+        slots[missing] = self._find(_points(C, where, missing))
+        return slots
+
+    def _slots_adding_missing(self, C: Points, where: Indices | None, slots: Indices, view: View) -> Indices:
         """Return where candidates are held, those that were not included."""
-        slots = self._find(C)
-        new = slots < 0
-        count = int(new.sum())
-        if count > (1.0 - _KNOWN) * len(C):
+        slots = self._slots_looked_up(C, where, slots)
+        missing = np.flatnonzero(slots < 0)
+        if len(missing) > (1.0 - _KNOWN) * len(slots):
             self._forget()
-            slots[:], new[:], count = -1, True, len(C)
-        self._reserve(self._count + count, len(C), C.shape[1])
+            missing, slots[:] = np.arange(len(slots)), -1
+        self._reserve(self._count + len(missing), len(slots), C.shape[1])
         self._advance(view)
-        if count:
-            self._add(C[new], view)
-            slots = self._find(C)
+        if len(missing):
+            self._add(_points(C, where, missing), view)
+            slots = self._slots_looked_up(C, where, slots)
         return slots
 
     def _add(self, new: CandidatePoints, view: View) -> None:
@@ -214,11 +230,10 @@ class CandidateCache:
 
         where: at these rows of `C` alone.
         """
-        slots = self._slots_of_last_query(C, where)
-        if slots is None:
-            C = C if where is None else C.take(where, axis=0)
-            slots = self._find(C)
-            if (slots < 0).any():
+        slots, all_known = self._slots_known(C, where)
+        if not all_known:
+            slots = self._slots_looked_up(C, where, slots)
+            if slots.min(initial=0) < 0:
                 return None
         self._advance(view)
         self._refresh(slots)
@@ -305,8 +320,26 @@ def _give_places(slots, place, count):  # type: ignore[no-untyped-def]
     return places, new[:found]
 
 
+def _points(C: Points, where: Indices | None, some: Int[np.ndarray, " some"]) -> CandidatePoints:
+    """Return some of the rows `where` of C, None for all rows."""
+    if where is None:
+        return C if len(some) == len(C) else C.take(some, axis=0)
+    return C.take(where[some], axis=0)
+
+
 def _bits(C: CandidatePoints) -> np.ndarray:
     return np.ascontiguousarray(C, np.float64).view(np.uint64)
+
+
+@njit(cache=True)
+@no_type_check
+def _taken(slots, where):  # type: ignore[no-untyped-def]
+    """Return slots[where], and whether all of them are known."""
+    out, lowest = np.empty(len(where), np.int64), 0
+    for i in range(len(where)):
+        out[i] = slots[where[i]]
+        lowest = min(lowest, out[i])
+    return out, lowest == 0
 
 
 @njit(inline="always")
@@ -372,10 +405,11 @@ def _look_up(rows, points, slots, order, found):  # type: ignore[no-untyped-def]
 @njit(cache=True)
 @no_type_check
 def _put_points(points, begin, blocks):  # type: ignore[no-untyped-def]
-    """Put the points from `begin` on into the columns of blocks of WIDTH."""
-    for i in range(begin, len(points)):
+    """Put points into the columns of blocks of WIDTH, from column `begin` on."""
+    for i in range(len(points)):
+        at = begin + i
         for q in range(points.shape[1]):
-            blocks[i // WIDTH, q, i % WIDTH] = points[i, q]
+            blocks[at // WIDTH, q, at % WIDTH] = points[i, q]
 
 
 @njit(cache=True, error_model="numpy")

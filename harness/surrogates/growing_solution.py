@@ -34,11 +34,13 @@ class GrowingSolution:
         n = self.first = self.n = len(X)
         room = n + max(_ROOM, n // _SHARE)
         self.theta, self.location = theta, location
-        self._X, self._y, self._weight, self._signal = X, y, weight, math.exp(theta[-2])
+        self.weight, self._signal, self._X, self._y = weight, math.exp(theta[-2]), X, y
         self.diagonal = 1.0 / float(found.inverse[0, 0]) ** 2
         self.W = np.zeros((room, room))
         self.W[:n, :n] = found.inverse
         self.projected, self.solved = np.zeros((room, 2)), np.zeros((2, room))
+        self._columns = np.empty((X.shape[1], room))  # of points, centred and scaled
+        self._columns[:, :n] = ((X - 0.5) * weight).T
         _project(self.W, n, self._z(y), self.projected, self.solved)
         self.first_solved = self.solved[:, :n].copy()
 
@@ -48,11 +50,11 @@ class GrowingSolution:
     def extended(self, X: Points, y: Vector, theta: Theta) -> bool:
         """Take in more observations; False, and no change, where theta or earlier ones differ, or digits run out."""
         n, m = self.n, len(X)
-        same = np.array_equal(theta, self.theta) and n <= m <= len(self.W)
-        if not (same and np.array_equal(X[:n], self._X) and np.array_equal(y[:n], self._y)):
+        same = (theta is self.theta or np.array_equal(theta, self.theta)) and 0 < n <= m <= len(self.W)
+        if not (same and _begin_with(X, y, self._X, self._y)):
             return False
-        columns = np.ascontiguousarray(((X - 0.5) * self._weight).T)
-        if not _grow(self.W, n, columns, self._signal, self.diagonal, self._z(y), self.projected, self.solved):
+        z, columns = self._z(y), self._columns
+        if not _grow(self.W, n, X, self.weight, columns, self._signal, self.diagonal, z, self.projected, self.solved):
             self.n = -1  # what there is of it is spoilt
             return False
         self._X, self._y, self.n = X, y, m
@@ -89,13 +91,30 @@ def _add_row(W, i, z, projected, solved):  # type: ignore[no-untyped-def]
         solved[1, j] = fma(total, row[j], solved[1, j])
 
 
+@njit(cache=True)
+@no_type_check
+def _begin_with(X, y, earlier_X, earlier_y):  # type: ignore[no-untyped-def]
+    """Return whether the first of X and y are the earlier ones: `np.array_equal` twice, at a fifth of its price."""
+    if X.shape[1] != earlier_X.shape[1]:
+        return False
+    for i in range(len(earlier_y)):
+        if y[i] != earlier_y[i]:
+            return False
+        for q in range(X.shape[1]):
+            if X[i, q] != earlier_X[i, q]:
+                return False
+    return True
+
+
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def _grow(W, n, columns, signal, diagonal, z, projected, solved):  # type: ignore[no-untyped-def]
+def _grow(W, n, X, weight, columns, signal, diagonal, z, projected, solved):  # type: ignore[no-untyped-def]
     """Add rows n and later to W and the rest; return whether each new observation has a variance left."""
-    m = columns.shape[1]
+    m = len(X)
     s, r, k, v, back, parts = np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty((DOTS, PARTS))
     for new in range(n, m):
+        for q in range(len(weight)):
+            columns[q, new] = (X[new, q] - 0.5) * weight[q]
         kernel_row(columns, columns[:, new].copy(), new, signal, s, r, k)
         squared, back[:] = 0.0, 0.0
         products(W, 0, new, k, parts, v)

@@ -38,6 +38,9 @@ from harness.surrogates.likelihood import Solution, cholesky, invert, pad, padde
 # Block by block, so that the kernel values never leave the processor's cache.
 
 
+_FLOOR = 1e-14  # of the signal variance; rounding must not make the variance of a known point negative
+
+
 class Predictor:
     """m = a^T k(c) and e = |V|^2, V = W k(c), k_i = Matern-5/2 of |a_i - c|, at every c.
 
@@ -201,6 +204,18 @@ def _widened(mean, explained, mean_error, signal, added, mu, scale):  # type: ig
     return low, high
 
 
+@njit(cache=True, error_model="numpy")
+@no_type_check
+def _moments(mean, explained, mu, scale, signal):  # type: ignore[no-untyped-def]
+    """Return mu + scale mean, and signal - explained, no less than `_FLOOR` of the signal."""
+    means, variances = np.empty(len(mean)), np.empty(len(mean))
+    for i in range(len(mean)):
+        means[i] = mu + scale * mean[i]
+        left = signal - explained[i]
+        variances[i] = _FLOOR * signal if left < _FLOOR * signal else left
+    return means, variances
+
+
 # The observations that say most about all the others: half of them, well chosen, bound predicted sds from above.
 #
 # Pivoted Cholesky: each next observation is the one whose value is least certain given those chosen before. Those that
@@ -304,9 +319,6 @@ def weights(theta: Theta, d: int) -> Float[np.ndarray, " d"]:
     return weight
 
 
-_FLOOR = 1e-14  # of the signal variance; rounding must not make the variance of a known point negative
-
-
 _FLOAT32_UNIT, _SAFETY = 2.0**-24, 4.0  # rounding unit of single precision
 
 
@@ -339,7 +351,7 @@ class GaussianPosterior(Posterior):
         self._signal, noise = math.exp(theta[-2]), math.exp(theta[-1])
         self._added = noise if noise_in_sd else 0.0
         self._mu, self._scale = location
-        self._weight = weights(theta, X.shape[1])
+        self._weight = weights(theta, X.shape[1]) if grown is None else grown.weight
         self._X, self._A = X, (X - 0.5) * self._weight
         self._solution = solution
         self._float32: dict[bool, tuple[Predictor, float, float, Indices | None]] = {}
@@ -369,6 +381,11 @@ class GaussianPosterior(Posterior):
         """Whether bounds that are not rough cost next to nothing at candidates of which rough ones are known."""
         return self._held is not None
 
+    @property
+    def knows_rows(self) -> bool:
+        """Whether candidates are held, and so by their rows, too."""
+        return self._held is not None
+
     def mean_sd(self, C: CandidatePoints) -> MeanSd:
         """Return mean and standard deviation at `C`, in units of y; sd > 0."""
         mean, variance = self._latent(C)
@@ -385,11 +402,11 @@ class GaussianPosterior(Posterior):
     def mean_sd_at(self, C: CandidatePoints, where: Indices, points: Points | None = None) -> tuple[Vector, Vector]:
         """Return `mean_sd` at rows of `C`, which are not looked up where they are held and `C` was asked for before."""
         known = self._by_held(C, where) if self._held is not None else None
-        points = C.take(where, axis=0) if points is None else points
         if known is None:
-            return self.mean_sd(points)
-        self._seen = points, *known
-        return self.mean_sd(points)
+            return self.mean_sd(C.take(where, axis=0) if points is None else points)
+        if points is not None:
+            self._seen = points, *known
+        return known[0].copy(), self._scale * np.sqrt(known[1] + self._added)
 
     def _latent(self, C: CandidatePoints) -> MeanSd:
         """Return mean, in units of y, and variance, in units of s^2, at `C`; the same array again costs nothing.
@@ -409,7 +426,7 @@ class GaussianPosterior(Posterior):
         return None if known is None else self._scaled(*known)
 
     def _scaled(self, mean: PerCandidate, explained: PerCandidate) -> MeanSd:
-        return self._mu + self._scale * mean, np.maximum(self._signal - explained, _FLOOR * self._signal)
+        return _moments(mean, explained, self._mu, self._scale, self._signal)  # type: ignore[no-any-return]
 
     def _explained(self, C: CandidatePoints) -> PerCandidate:
         return self._predict(C)[1]
@@ -446,11 +463,11 @@ class GaussianPosterior(Posterior):
         mean, explained = predict(C)
         return _widened(mean, explained, mean_error, self._signal, variance_error + self._added, self._mu, self._scale)
 
-    def bounds_at(self, C: CandidatePoints, where: Indices) -> tuple[Vector, Vector]:
+    def bounds_at(self, C: CandidatePoints, where: Indices, rough: bool = False) -> tuple[Vector, Vector]:
         """Return `bounds` at rows of `C`, which are not looked up where they are held and `C` was asked for before."""
         if self._held is not None and self._held.serves(len(self._X)):
-            return self._held.bounds(C, self._view, False, where)
-        return self.bounds(C.take(where, axis=0))
+            return self._held.bounds(C, self._view, rough, where)
+        return self.bounds(C.take(where, axis=0), rough)
 
     def _single(self, rough: bool) -> tuple[Predictor, float, float, Indices | None]:
         """Return what predicts, by how much mean and explained variance can be off, and the order of observations."""

@@ -131,9 +131,9 @@ class ShiftedPosterior(Posterior):
         mean, sd = self._inner.mean_sd_at(C, where, points)
         return mean + self._at(C)[where], sd
 
-    def bounds_at(self, C: CandidatePoints, where: Indices) -> tuple[Vector, Vector]:
-        """Return `bounds` that are not rough at rows of `C`."""
-        mean, sd = self._inner.bounds_at(C, where)
+    def bounds_at(self, C: CandidatePoints, where: Indices, rough: bool = False) -> tuple[Vector, Vector]:
+        """Return `bounds` at rows of `C`."""
+        mean, sd = self._inner.bounds_at(C, where, rough)
         return _below(mean, self._at(C)[where]), sd
 
     @property

@@ -15,7 +15,7 @@ from harness.acquisitions.cost_rules import Contextual, effective_alpha
 from harness.acquisitions.ei import ExpectedImprovement
 from harness.cost_models.linear import LowVariance
 from harness.problem import LATE, Evaluation
-from harness.screening import MANY, shortlist
+from harness.screening import MANY, Offer, shortlist
 from harness.surrogates.gp import GaussianProcess
 
 SIZES = (20, 50, 100, 200, 300)
@@ -111,7 +111,8 @@ def _parts(data: Sequence, n: int) -> dict[str, float]:
             step=n, iterations=400, n_initial=5, spent=1.0, initial_cost=1.0, tau=None,
         )  # fmt: skip
 
-    kept = shortlist(utility, posterior, C, log_cost, context_of, n >= MANY)
+    offer = Offer(C)
+    kept = shortlist(utility, posterior, offer, log_cost, context_of, n >= MANY)
     context = context_of(kept, *posterior.mean_sd(C[kept]))
     value = utility.log_value(context)
     calls: dict[str, Callable[[], object]] = {  # the same array again would be remembered, so the last has a copy
@@ -119,7 +120,9 @@ def _parts(data: Sequence, n: int) -> dict[str, float]:
         "fit: cost model": lambda: model.fit(X, data.cost_s[:n]),
         "cost of all candidates": lambda: model.predict(C),
         "score: bounds of all candidates": lambda: posterior.bounds(C),
-        "score: shortlist, bounds included": lambda: shortlist(utility, posterior, C, log_cost, context_of, n >= MANY),
+        "score: shortlist, bounds included": lambda: shortlist(
+            utility, posterior, offer, log_cost, context_of, n >= MANY
+        ),
         f"score: the shortlist exactly ({len(kept)} at n = {n})": lambda: posterior.mean_sd(C[kept]),
         "score: log EI": lambda: utility.log_value(context),
         "choose: rule, tie rule, effective alpha": lambda: effective_alpha(

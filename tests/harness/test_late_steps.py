@@ -141,7 +141,8 @@ class Watched(ReplayProblem):
     """Knows which of the arrays that it has offered are still held by anybody."""
 
     def candidates(self, step: int) -> Candidates:
-        offered = super().candidates(step)
+        rows = super().candidates(step)
+        offered = Candidates(rows.ids, rows.unit.copy())
         self.refs = [ref for ref in getattr(self, "refs", []) if ref() is not None] + [weakref.ref(offered.unit)]
         return offered
 
@@ -175,6 +176,27 @@ def test_an_array_of_candidates_may_be_filled_again() -> None:
         chosen, found = once.ask(fresh[-1]), again.ask(array)
         assert (found.index, found.log_ei) == (chosen.index, chosen.log_ei)
         points = [fresh[-1][chosen.index]]
+
+
+def test_rows_of_a_table_are_chosen_as_their_points_are() -> None:
+    rng, evaluated = np.random.default_rng(8), list(range(15))
+    table = rng.random((900, 7))
+    table[400:450] = table[:50]  # rows of a table can have the same coordinates
+    surrogates = GaussianProcess(refit_until=30), GaussianProcess(refit_until=30)
+    by_rows, by_points = (make_optimizer(Contextual(0.3), surrogate, iterations=90) for surrogate in surrogates)
+    told = 0
+    while len(evaluated) < 80:
+        for i in evaluated[told:]:
+            by_rows.tell(table[i], evaluate(table[i]))
+            by_points.tell(table[i], evaluate(table[i]))
+        told = len(evaluated)
+        left = np.setdiff1d(np.arange(900 if told % 9 else 600), evaluated)
+        found, expected = by_rows.ask(table, left), by_points.ask(table[left])
+        assert (found.index, found.log_ei) == (expected.index, expected.log_ei)
+        some = np.sort(rng.choice(left, 250, replace=False))
+        for seen, known in zip(by_rows.near_front(table, some), by_points.near_front(table[some]), strict=True):
+            np.testing.assert_array_equal(seen, known)
+        evaluated.append(int(left[found.index]))
 
 
 def test_the_first_late_fit_depends_on_the_data_alone() -> None:

@@ -16,7 +16,7 @@ from harness.cost_models.linear import LowVariance
 from harness.fronts import ei_cost_front
 from harness.optimizer import Optimizer
 from harness.problem import Evaluation
-from harness.screening import FEWEST, shortlist
+from harness.screening import FEWEST, Offer, shortlist
 from harness.space import XGBOOST_SPACE
 from harness.streams import stream
 from harness.surrogates.gp import GaussianProcess
@@ -140,7 +140,7 @@ def test_the_shortlist_holds_the_front_and_leaves_out_most(rough: bool) -> None:
     def make_context(where: Any, mean: np.ndarray, sd: np.ndarray) -> StepContext:
         return _context(mean, sd, float(y.min()))
 
-    kept = shortlist(ExpectedImprovement(), posterior, C, log_cost, make_context, rough)
+    kept = shortlist(ExpectedImprovement(), posterior, Offer(C), log_cost, make_context, rough)
     value = ExpectedImprovement().log_value(make_context(None, *posterior.mean_sd(C)))
     front = [
         i

@@ -33,6 +33,10 @@ for call in (
     lambda: reported(ExpectedImprovement(), Ignore()).ask(SPACE.from_unit(points)),
     lambda: reported(ExpectedImprovement(), Ignore()).ask(points[:, :3]),
     lambda: reported(ExpectedImprovement(), Ignore()).ask(points[0]),
+    lambda: reported(ExpectedImprovement(), Ignore()).ask(points, np.array([3, 400])),
+    lambda: reported(ExpectedImprovement(), Ignore()).ask(points, np.array([3, -1])),
+    lambda: reported(ExpectedImprovement(), Ignore()).ask(points, np.array([0.5])),
+    lambda: reported(ExpectedImprovement(), Ignore()).ask(points, np.arange(0)),
     lambda: reported(ExpectedImprovement(), Ignore()).tell(points[0, :3], Evaluation(1.0, 1.0, 1.0, 1.0)),
     lambda: reported(ExpectedImprovement(), Ignore()).tell(points[:1], Evaluation(1.0, 1.0, 1.0, 1.0)),
 ):
@@ -53,6 +57,10 @@ def test_ask_and_tell_name_what_is_wrong(tmp_path: Path) -> None:
         "BadInput candidates must lie in the unit cube: SearchSpace.to_unit maps native values there",
         "BadInput candidates must have the shape (m, 7), got (400, 3)",
         "BadInput candidates must have the shape (m, 7), got (7,)",
+        "BadInput rows must be some of the 400 candidates', 0 to 399, got 3 to 400",
+        "BadInput rows must be some of the 400 candidates', 0 to 399, got -1 to 3",
+        "BadInput rows must be a one-dimensional array of whole numbers, got array([0.5])",
+        "BadInput there is no candidate to choose",
         "BadInput the point must have the shape (7,), got (3,)",
         "BadInput the point must have the shape (7,), got (1, 7)",
     ], done.stderr

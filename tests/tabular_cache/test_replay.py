@@ -5,10 +5,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from fakes import journal_line, make_tables, vouch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from datasets.errors import BadInput
+from harness.problem import Candidates
 from tabular_cache import table as table_module
-from tabular_cache.replay import Replay, ReplayProblem
+from tabular_cache.replay import Replay, ReplayProblem, smallest
 from tabular_cache.store import Store
 from tabular_cache.table import load_table, read_table
 
@@ -60,6 +63,25 @@ def test_too_many_rows_are_drawn_from_with_the_incumbents_neighbours(folder: Pat
     order = others[np.argsort(np.square(table.unit[others] - table.unit[best]).sum(axis=1))]
     assert set(order[:9]) <= set(offer)
     assert np.array_equal(problem.all_candidates(6).ids, others), "what predicts nothing chooses among all rows"
+
+
+@given(st.lists(st.integers(0, 60), min_size=1, max_size=400), st.integers(1, 60))
+def test_the_smallest_values_are_those_of_a_stable_sort(values: list[int], count: int) -> None:
+    distance = np.array(values, dtype=np.float64)
+    np.testing.assert_array_equal(smallest(distance, count), np.argsort(distance, kind="stable")[:count])
+
+
+def test_candidates_are_the_same_rows_however_they_are_asked_about(folder: Path) -> None:
+    table, where = read_table("a/p", folder), np.array([3, 0, 8])
+    rows = ReplayProblem(table, 0, 20).candidates(5)
+    points = Candidates(rows.ids, table.unit[rows.ids])
+    assert np.array_equal(rows.unit, points.unit) and np.array_equal(rows.point(4), points.point(4))
+    some, few = rows.some(where), points.some(where)
+    assert np.array_equal(some.ids, few.ids) and np.array_equal(some.unit, few.unit)
+    (array, chosen), (gathered, none) = some.rows, few.rows
+    assert array is table.unit and np.array_equal(array[chosen], gathered) and none is None
+    for one in (some, few):
+        assert one.same_points(few) and one.same_points(some) and not one.same_points(rows.some(where[::-1]))
 
 
 def test_rows_that_the_build_cut_short_are_not_replayed(tmp_path: Path) -> None:
@@ -189,7 +211,7 @@ def test_a_capped_look_up_does_not_tell_where_the_hidden_error_is_low(folder: Pa
         problem.evaluate(0)
     capped.evaluate_capped(best, 1e-9)
     reported.evaluate(best)
-    unreported._free[best] = False
+    unreported._take(np.array([best]))
     assert (
         capped.candidates(2).ids.tolist()
         == unreported.candidates(2).ids.tolist()
