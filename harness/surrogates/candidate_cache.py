@@ -23,7 +23,7 @@ from jaxtyping import Float, Int
 
 from harness.arrays import CandidatePoints, Indices, PerCandidate, Points, Vector
 from harness.compile_cache import njit
-from harness.surrogates.growing_solution import GrowingSolution, Location, Weight, absolute_sums
+from harness.surrogates.growing_solution import GrowingSolution, Location, Weight, lengths
 from harness.surrogates.kernels import (
     DIMENSIONS,
     DOTS,
@@ -49,7 +49,8 @@ _AHEAD = 4  # candidates of the last step among which the next one is looked for
 class View(NamedTuple):
     """What a posterior is made of: observed points, centred and scaled by `weight`; signal variance; (mean, sd) of y.
 
-    added: to the variance, in units of z^2. unit: by how much a kernel value in single precision can be off.
+    added: to the variance, in units of z^2. unit: by how much a sum of kernel values in single precision can be off,
+    per root of the sum of the squares of their weights.
     """
 
     A: Points
@@ -121,10 +122,10 @@ class CandidateCache:
         first, room = grown.first, -(-len(grown.W) // WIDTH) * WIDTH
         if self._n == 0:
             self._blocks: np.ndarray = np.zeros((room // WIDTH, self._scaled.shape[1], WIDTH), np.float32)
-            self._rows: np.ndarray = np.zeros((len(grown.W) - first + 2, room), np.float32)  # two of `solved`, then W's
+            self._rows: np.ndarray = np.zeros((len(grown.W) - first + 2, room))  # two of `solved`, then W's
             self._errors, self._sizes = np.zeros(len(self._rows) - 2), np.zeros(2)
             self._rows[:2, :first] = view.signal * grown.first_solved
-            self._sizes[:] = absolute_sums(grown.first_solved)
+            self._sizes[:] = lengths(grown.first_solved)
             self._columns: np.ndarray = np.zeros((view.A.shape[1], room))
         if self._n < n:
             self._columns[:, self._n : n] = view.A[self._n : n].T
@@ -132,7 +133,7 @@ class CandidateCache:
             begin = max(self._n, first)
             new = view.signal * grown.W[begin:n]
             self._rows[begin - first + 2 : n - first + 2, : new.shape[1]] = new
-            self._errors[begin - first : n - first] = view.unit * absolute_sums(new)
+            self._errors[begin - first : n - first] = view.unit * lengths(new)
             _put_points(points, self._n, self._blocks)
             self._n = n
 
@@ -446,7 +447,7 @@ def _update(slots, kernel, scaled, blocks, n, first, rows, errors, projected, me
             squares(scaled[slot], blocks[b], s)
             matern_float32(s, kernel[slot, b * WIDTH : (b + 1) * WIDTH])
         for i in range(known, n):
-            v = np.float64(dot_float32(rows, i - first + 2, kernel, slot, (i // WIDTH + 1) * WIDTH))
+            v = dot_float32(rows, i - first + 2, kernel, slot, (i // WIDTH + 1) * WIDTH)
             size = max(abs(v) - errors[i - first], 0.0)
             least[slot] = fma(size, size, least[slot])
             means[slot, 0] = fma(projected[i, 0], v, means[slot, 0])

@@ -134,16 +134,17 @@ def _grow(W, n, X, weight, columns, signal, diagonal, z, projected, solved):  # 
     return True
 
 
-def absolute_sums(rows: Float[np.ndarray, "r n"]) -> Float[np.ndarray, " r"]:
-    """Return the sum of |w| of each row, in one order: what is held must not depend on a library's choice of loop."""
-    sums = np.zeros(len(rows))
-    _absolute_sums(np.ascontiguousarray(rows), sums)
-    return sums
+def lengths(rows: Float[np.ndarray, "r n"]) -> Float[np.ndarray, " r"]:
+    """Return the root of the sum of w^2 of each row, in one order, so that it does not depend on a library's loops."""
+    out = np.zeros(len(rows))
+    _lengths(np.ascontiguousarray(rows), out)
+    return out
 
 
 @njit(cache=True)
 @no_type_check
-def _absolute_sums(rows, sums):  # type: ignore[no-untyped-def]
+def _lengths(rows, out):  # type: ignore[no-untyped-def]
     for i in range(len(rows)):
         for value in rows[i]:
-            sums[i] += abs(value)
+            out[i] = fma(value, value, out[i])
+        out[i] = np.sqrt(out[i])

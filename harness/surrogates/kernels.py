@@ -64,7 +64,8 @@ def fma(typing_context, a, b, c):  # type: ignore[no-untyped-def]
 class _Tile:
     """LLVM code for sums_r += w_r[j] x[j], a chain of `fma` by rising j, for some rows r and some vectors of columns.
 
-    Vectors of TILE_BYTES are what AVX2 has; elsewhere LLVM makes the same operations of what there is.
+    Vectors of TILE_BYTES are what AVX2 has; elsewhere LLVM makes the same operations of what there is. Sums in double
+    precision can be of numbers in single precision, which are converted as they are read.
     """
 
     def __init__(self, context, builder, number, rows, vectors=2) -> None:  # type: ignore[no-untyped-def]
@@ -82,12 +83,14 @@ class _Tile:
     def pointers(self, array, place):  # type: ignore[no-untyped-def]
         """Return where the vectors from `place` of an array's memory on are."""
         places = (self.builder.add(place, ir.IntType(64)(h * self.lanes)) for h in range(self._vectors))
-        kind = self.vector.as_pointer()
+        kind = ir.VectorType(array.data.type.pointee, self.lanes).as_pointer()
         return [self.builder.bitcast(self.builder.gep(array.data, [at]), kind) for at in places]
 
     def load(self, pointer):  # type: ignore[no-untyped-def]
         """Return the vector there."""
-        return self.builder.load(pointer, align=self._size)
+        if pointer.type.pointee == self.vector:
+            return self.builder.load(pointer, align=self._size)
+        return self.builder.fpext(self.builder.load(pointer, align=self._size // 2), self.vector)
 
     def store(self, value, pointer):  # type: ignore[no-untyped-def]
         """Put the vector there."""
@@ -152,6 +155,7 @@ def add_squares(typing_context, weights, start, columns, k, first, out):  # type
 def weighted_sum(typing_context, weights, count, k, out):  # type: ignore[no-untyped-def]
     """Put the sum of weights[j] k[j, c] over j < count, by rising j, into out[c], c < WIDTH; count > 0; contiguous.
 
+    weights and out are float64, k float64 or float32: single precision would lose the sum of large terms that cancel.
     A loop would have to read and write `out` at every j, since the compiler cannot know that it lies apart from k.
     """
 
@@ -244,25 +248,31 @@ def _chains(tile, places, end, step):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def dot_float32(typing_context, a, i, b, j, count):  # type: ignore[no-untyped-def]
-    """Return the sum of a[i, q] b[j, q] over q < count, a multiple of 32, in 32 parts; both contiguous, float32."""
+    """Return the sum of a[i, q] b[j, q] over q < count, a multiple of 32, in 32 parts, in double precision.
+
+    a is float64, b float32, both contiguous.
+    """
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        index, tile = ir.IntType(64), _Tile(context, builder, types.float32, 1, 1)
+        index, tile = ir.IntType(64), _Tile(context, builder, types.float64, 1, 1)
         rows = []
+
+        def halved(parts):  # type: ignore[no-untyped-def]
+            """Return the sum, of pairs, then of pairs of these."""
+            while len(parts) > 1:
+                parts = [builder.fadd(x, y) for x, y in zip(parts[::2], parts[1::2], strict=True)]
+            return parts[0]
+
         for kind, array, row in ((a, arguments[0], arguments[1]), (b, arguments[2], arguments[3])):
             made = context.make_array(kind)(context, builder, array)
             rows.append((made, builder.mul(row, builder.extract_value(made.shape, 1))))
         (x, begin_x), (y, begin_y) = rows
-        starts = [index(h * tile.lanes) for h in range(4)]
+        starts = [index(h * tile.lanes) for h in range(8)]
         places = [(x, builder.add(begin_x, at), y, builder.add(begin_y, at)) for at in starts]
-        grown = _chains(tile, places, arguments[4], 4 * tile.lanes)
-        whole = builder.fadd(builder.fadd(grown[0], grown[1]), builder.fadd(grown[2], grown[3]))
-        parts = [builder.extract_element(whole, ir.IntType(32)(lane)) for lane in range(tile.lanes)]
-        while len(parts) > 1:
-            parts = [builder.fadd(x, y) for x, y in zip(parts[::2], parts[1::2], strict=True)]
-        return parts[0]
+        whole = halved(_chains(tile, places, arguments[4], 8 * tile.lanes))
+        return halved([builder.extract_element(whole, ir.IntType(32)(lane)) for lane in range(tile.lanes)])
 
-    return types.float32(a, types.int64, b, types.int64, types.int64), generate
+    return types.float64(a, types.int64, b, types.int64, types.int64), generate
 
 
 def _dots_of(rows):  # type: ignore[no-untyped-def]

@@ -61,7 +61,7 @@ class Predictor:
         unit, d = LOG2_E if dtype is np.float32 else 1.0, A.shape[1]
         self._dtype, self._space = dtype, space
         self._weight = np.ascontiguousarray(weight) * unit
-        self._a: np.ndarray = np.ascontiguousarray(a, dtype)
+        self._a = np.ascontiguousarray(a)
         self._A: np.ndarray = np.zeros((len(A), -(-d // DIMENSIONS) * DIMENSIONS), dtype)
         self._A[:, :d] = A * unit
         strips = -(-len(W) // TILE_ROWS)
@@ -87,7 +87,7 @@ class Predictor:
         (n, d), m, size = self._A.shape, len(C), np.dtype(self._dtype).itemsize
         rounded = -(-m // WIDTH) * WIDTH
         memory = self._space.take(f"predict {size}", (n + TILE_ROWS + 2 + d, WIDTH), self._dtype)
-        mean: np.ndarray = np.empty(rounded, self._dtype)
+        mean = np.empty(rounded)
         explained: np.ndarray = np.empty(rounded, self._dtype)
         predict = _fill_float32 if size == 4 else _fill_float64
         points = np.ascontiguousarray(C)
@@ -180,17 +180,15 @@ def _squares(strips, r, k, count, explained):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def _sums(W, a):  # type: ignore[no-untyped-def]
-    """Return sum_i (sum_j |W_ij|)^2 of a lower triangle, and sum |a|."""
-    squares, total = 0.0, 0.0
+def _sizes(W, a):  # type: ignore[no-untyped-def]
+    """Return the root of the sum of the squares of a lower triangle, and of `a`."""
+    triangle, vector = 0.0, 0.0
     for i in range(len(W)):
-        row = 0.0
         for j in range(i + 1):
-            row += abs(W[i, j])
-        squares += row * row
+            triangle = fma(W[i, j], W[i, j], triangle)
     for value in a:
-        total += abs(value)
-    return squares, total
+        vector = fma(value, value, vector)
+    return np.sqrt(triangle), np.sqrt(vector)
 
 
 @njit(cache=True, error_model="numpy")
@@ -199,7 +197,7 @@ def _widened(mean, explained, mean_error, signal, added, mu, scale):  # type: ig
     """Return mu + scale (mean - its error) and scale sqrt(max(0, signal - explained) + added)."""
     low, high = np.empty(len(mean)), np.empty(len(mean))
     for i in range(len(mean)):
-        low[i] = mu + scale * (np.float64(mean[i]) - mean_error)
+        low[i] = mu + scale * (mean[i] - mean_error)
         high[i] = scale * np.sqrt(max(signal - np.float64(explained[i]), 0.0) + added)
     return low, high
 
@@ -319,7 +317,8 @@ def weights(theta: Theta, d: int) -> Float[np.ndarray, " d"]:
     return weight
 
 
-_FLOAT32_UNIT, _SAFETY = 2.0**-24, 4.0  # rounding unit of single precision
+_FLOAT32_UNIT = 2.0**-24  # the rounding unit of single precision
+_OF_SUMS, _OF_EXPLAINED = 6.0, 3.0  # three times what is seen
 
 
 class GaussianPosterior(Posterior):
@@ -361,7 +360,7 @@ class GaussianPosterior(Posterior):
             self._rows, self._predict  # noqa: B018 - now, before the next solution takes the place of this one
         else:
             held.serve(grown, self._explained_at_least, self._explained)
-            self._view = View(self._A, self._weight, self._signal, location, self._added, self._unit)
+            self._view = View(self._A, self._weight, self._signal, location, self._added, _OF_SUMS * self._unit)
         self._seen: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
     @cached_property
@@ -452,10 +451,11 @@ class GaussianPosterior(Posterior):
         rough: the sd given only half of the observations, the inducing subset, for half of that price; where `instant`,
         given those that are known at a candidate already.
 
-        Every kernel entry is off by a few units u = 2^-24, the more so the shorter the length-scales, and so is
-        V = W k, in units of the sums of |W|; where r such errors add up at random rather than all one way, the
-        explained variance |V|^2 / s2 is off by 2 u |sums| sqrt(s2) and the mean by 2 u sum |a|. The bounds allow for
-        four times that: four to thirty times what is seen on the study's runs, which a test repeats, but no proof.
+        Every kernel entry is off by a few units u = 2^-24, the more so the shorter the length-scales: by some
+        e = (2 + w / 10) u, w the largest weight. Such errors add up at random rather than all one way, so that the mean
+        a^T k, summed in double precision, is off by e |a|, and the explained variance |V|^2 / s2, V = W k, by
+        e (|W| sqrt(s2) + s2), |W| the root of the sum of squares. The bounds allow for 6 and 3 times that: two to
+        three times the most that is seen on the study's runs, which a test repeats, but no proof.
         """
         if self._held is not None and self._held.serves(len(self._X)):
             return self._held.bounds(C, self._view, rough)
@@ -477,8 +477,8 @@ class GaussianPosterior(Posterior):
 
     @property
     def _unit(self) -> float:
-        """By how much a kernel value in single precision can be off, times the margin of `bounds`."""
-        return _FLOAT32_UNIT * (_SAFETY * (2.0 + 0.1 * float(self._weight.max())))
+        """By how much a kernel value in single precision is off."""
+        return _FLOAT32_UNIT * (2.0 + 0.1 * float(self._weight.max()))
 
     def _in_single_precision(self, rough: bool) -> tuple[Predictor, float, float, Indices | None]:
         A, W, a, order = self._A, self._rows[:-1], self._rows[-1], None
@@ -487,9 +487,10 @@ class GaussianPosterior(Posterior):
             order, inverse = self._subset(A, self._signal, diagonal - self._signal)
             A, W, a = A[order], self._signal * inverse, a[order]
         unit = self._unit
-        squares, total = _sums(W, a)
+        triangle, vector = _sizes(W, a)
         predict = Predictor(A, self._weight, W, a, self._space, np.float32)
-        return predict, unit * total, unit * (math.sqrt(squares * self._signal) + self._signal), order
+        explained = unit * (triangle * math.sqrt(self._signal) + self._signal)
+        return predict, _OF_SUMS * unit * vector, _OF_EXPLAINED * explained, order
 
     @property
     def hyperparameters(self) -> Hyperparameters:
