@@ -1,6 +1,6 @@
 """Shapes of arrays that many annotations name: n observations or m candidates in the d-dimensional unit cube.
 
-And `point_keys`, by which equal points are found.
+And what finds equal points: `point_keys` and `HeldPoints`.
 """
 
 from typing import no_type_check
@@ -37,3 +37,98 @@ def _keys(bits, odd):  # type: ignore[no-untyped-def]
         for j in range(bits.shape[1]):
             out[i] += (bits[i, j] ^ (bits[i, j] >> np.uint64(29))) * odd[j]
     return out
+
+
+_AHEAD = 4  # points among which the next one is looked for, once one was not further on at all
+
+
+class HeldPoints:
+    """Different points, each with a number by which it is found again: 0, 1, 2, ..., as they came.
+
+    count: how many there are; room: how many there can be. array: (room, d), the first `count` rows of it.
+    """
+
+    def __init__(self, room: int, d: int) -> None:
+        self.array = np.empty((room, d))
+        self.count, self.room = 0, room
+        self._bits = self.array.view(np.uint64)
+        self._slots = np.full(4 << max(room - 1, 0).bit_length() if room else 0, -1, np.int64)
+
+    def forget(self) -> None:
+        """Drop all."""
+        self.count, self._slots[:] = 0, -1
+
+    def hold(self, C: CandidatePoints) -> None:
+        """Take in those that are not there yet."""
+        self.count = _put(_bits(C), self._bits, self._slots, self.count)
+
+    def find(self, C: CandidatePoints, order: Indices) -> Int[np.ndarray, " m"]:
+        """Return the numbers of points, -1 for those that are not there.
+
+        order: numbers of points that were asked for before, in which most are among the next: the same but for a few,
+        or all of which some are left.
+        """
+        found = np.full(len(C), -1, np.int64)
+        if self.count:
+            _look_up(_bits(C), self._bits, self._slots, order, found)
+        return found
+
+
+def _bits(C: CandidatePoints) -> np.ndarray:
+    return np.ascontiguousarray(C, np.float64).view(np.uint64)
+
+
+@njit(inline="always")
+@no_type_check
+def _place(rows, i, points, slots):  # type: ignore[no-untyped-def]
+    """Return where in `slots` row i is, or would be: linear probing, from a multiplicative hash.
+
+    The number of slots is a power of 2.
+    """
+    h = np.uint64(0)
+    for q in range(rows.shape[1]):
+        h = (h ^ rows[i, q]) * np.uint64(0x9E3779B97F4A7C15)
+        h ^= h >> np.uint64(32)
+    place = np.int64(h & np.uint64(len(slots) - 1))
+    while slots[place] >= 0 and not _equal(points, slots[place], rows, i):
+        place = place + 1 if place + 1 < len(slots) else 0
+    return place
+
+
+@njit(inline="always")
+@no_type_check
+def _equal(a, i, b, j):  # type: ignore[no-untyped-def]
+    """Return whether row i of a is row j of b; without views of them, whose owners would be counted."""
+    q = 0
+    while q < a.shape[1] and a[i, q] == b[j, q]:
+        q += 1
+    return q == a.shape[1]
+
+
+@njit(cache=True)
+@no_type_check
+def _put(rows, points, slots, count):  # type: ignore[no-untyped-def]
+    """Hold the rows that are not held yet; return how many there are then."""
+    for i in range(len(rows)):
+        place = _place(rows, i, points, slots)
+        if slots[place] < 0:
+            slots[place] = count
+            points[count] = rows[i]
+            count += 1
+    return count
+
+
+@njit(cache=True)
+@no_type_check
+def _look_up(rows, points, slots, order, found):  # type: ignore[no-untyped-def]
+    """Put into `found` where the rows are held, -1 for those that are not; order: as in `HeldPoints.find`."""
+    following, ahead = 0, len(order)
+    for i in range(len(rows)):
+        at = -1
+        for k in range(following, min(following + ahead, len(order))):
+            if _equal(points, order[k], rows, i):
+                at, following = order[k], k + 1
+                break
+        if at < 0:
+            ahead = _AHEAD
+        found[i] = at if at >= 0 else slots[_place(rows, i, points, slots)]

@@ -21,7 +21,7 @@ from typing import NamedTuple, no_type_check
 import numpy as np
 from jaxtyping import Float, Int
 
-from harness.arrays import CandidatePoints, Indices, PerCandidate, Points, Vector
+from harness.arrays import CandidatePoints, HeldPoints, Indices, PerCandidate, Points, Vector
 from harness.compile_cache import njit
 from harness.surrogates.growing_solution import GrowingSolution, Location, Weight, lengths
 from harness.surrogates.kernels import (
@@ -43,7 +43,6 @@ from harness.surrogates.kernels import (
 _KNOWN = 0.5  # of the candidates must be held already; else the old ones are dropped: the draw is a new one
 _COLUMNS = 4 * WIDTH  # room for observations comes in multiples of this
 _SOON = 3  # candidates from now whose values are fetched from memory
-_AHEAD = 4  # candidates of the last step among which the next one is looked for, once one was not further on at all
 
 
 class View(NamedTuple):
@@ -83,11 +82,9 @@ class CandidateCache:
 
     def _hold(self, m: int, n: int, d: int) -> None:
         """Drop all and make room for `m` candidates in d dimensions and `n` observations."""
-        self._count, self._n, self._order = 0, 0, np.empty(0, np.int64)
+        self._points, self._n, self._order = HeldPoints(m, d), 0, np.empty(0, np.int64)
         self._exact.begin(m, n)
         self._slots_in = None
-        self._points: np.ndarray = np.empty((m, d), np.uint64)
-        self._slots: np.ndarray = np.full(4 << max(m - 1, 0).bit_length() if m else 0, -1, np.int64)
         self._kernel: np.ndarray = np.empty((m, n), np.float32)
         self._scaled: np.ndarray = np.zeros((m, -(-d // DIMENSIONS) * DIMENSIONS), np.float32)
         self._means: np.ndarray = np.zeros((m, 2))
@@ -107,7 +104,8 @@ class CandidateCache:
 
     def _forget(self) -> None:
         """Drop all candidates."""
-        self._order, self._count, self._slots[:], self._slots_in = self._order[:0], 0, -1, None
+        self._order, self._slots_in = self._order[:0], None
+        self._points.forget()
         self._exact.forget()
 
     def serves(self, n: int) -> bool:
@@ -152,7 +150,7 @@ class CandidateCache:
         slots, all_known = self._slots_known(C, where)
         if not all_known:
             slots = self._slots_adding_missing(C, where, slots, view)
-            if len(slots) > _KNOWN * self._count:
+            if len(slots) > _KNOWN * self._points.count:
                 self._note_slots(C, where, slots)
         self._advance(view)
         if not rough:
@@ -185,7 +183,7 @@ class CandidateCache:
     def _slots_looked_up(self, C: Points, where: Indices | None, slots: Indices) -> Indices:
         """Return `slots` with those of the others that are held, by their coordinates."""
         missing = np.flatnonzero(slots < 0)
-        slots[missing] = self._find(_points(C, where, missing))
+        slots[missing] = self._points.find(_rows(C, where, missing), self._order)
         return slots
 
     def _slots_adding_missing(self, C: Points, where: Indices | None, slots: Indices, view: View) -> Indices:
@@ -195,21 +193,22 @@ class CandidateCache:
         if len(missing) > (1.0 - _KNOWN) * len(slots):
             self._forget()
             missing, slots[:] = np.arange(len(slots)), -1
-        self._reserve(self._count + len(missing), len(slots), C.shape[1])
+        self._reserve(self._points.count + len(missing), len(slots), C.shape[1])
         self._advance(view)
         if len(missing):
-            self._add(_points(C, where, missing), view)
+            self._add(_rows(C, where, missing), view)
             slots = self._slots_looked_up(C, where, slots)
         return slots
 
     def _add(self, new: CandidatePoints, view: View) -> None:
         """Hold candidates that are not held yet, as known by the first observations."""
-        old, first = self._count, self._solution.first
-        self._count = _put(_bits(new), self._points, self._slots, old)
-        part, added = slice(old, self._count), self._points[old : self._count].view(np.float64)
-        self._scaled[part, : new.shape[1]] = (added - 0.5) * (view.weight * LOG2_E)
-        _fill(self._kernel, self._scaled, self._blocks, old, self._count, self._n, self._rows, self._means, first)
-        self._rough[part] = self._least[part] = self._at_least(self._kernel, np.arange(old, self._count), True)
+        old, first = self._points.count, self._solution.first
+        self._points.hold(new)
+        count = self._points.count
+        part = slice(old, count)
+        self._scaled[part, : new.shape[1]] = (self._points.array[part] - 0.5) * (view.weight * LOG2_E)
+        _fill(self._kernel, self._scaled, self._blocks, old, count, self._n, self._rows, self._means, first)
+        self._rough[part] = self._least[part] = self._at_least(self._kernel, np.arange(old, count), True)
         self._given[part], self._exact.place[part] = first, -1
 
     def _refresh(self, slots: Indices) -> Int[np.ndarray, " rough"]:
@@ -240,7 +239,7 @@ class CandidateCache:
         self._refresh(slots)
         exact, grown = self._exact, self._solution
         places, fresh = exact.places(slots)
-        points = self._points.view(np.float64)
+        points = self._points.array
         if len(fresh):
             exact.explained[exact.place[fresh]] = self._exactly(points.take(fresh, axis=0))
         _extend(
@@ -250,23 +249,16 @@ class CandidateCache:
         units = grown.in_units_of(view.location)
         return _read(slots, places, exact.explained, exact.means, *units, self._least, self._rough)  # type: ignore[no-any-return]
 
-    def _find(self, C: CandidatePoints) -> Indices:
-        """Return where the candidates are held, -1 for those that are not."""
-        found = np.full(len(C), -1, np.int64)
-        if self._count:
-            _look_up(_bits(C), self._points, self._slots, self._order, found)
-        return found
-
     def _reserve(self, m: int, offered: int, d: int) -> None:
         """Make room for `m` candidates and all observations to come, if there is not enough."""
         n = -(-len(self._solution.W) // _COLUMNS) * _COLUMNS
-        if m <= len(self._points) and n <= self._kernel.shape[1] and d == self._points.shape[1]:
+        points, order, rows = self._points, self._order, self._n
+        if m <= points.room and n <= self._kernel.shape[1] and d == points.array.shape[1]:
             return
-        points, order, count, rows = self._points, self._order, self._count, self._n
-        kept = self._of_candidates()
-        self._hold(max(m, 2 * offered, len(points)), n, d)
+        kept, count = self._of_candidates(), points.count
+        self._hold(max(m, 2 * offered, points.room), n, d)
         if count:
-            self._count = _put(points[:count], self._points, self._slots, 0)
+            self._points.hold(points.array[:count])
             for to, old in zip(self._of_candidates(), kept, strict=True):
                 to[:count, ...] = old[:count, : to.shape[1]] if to.ndim > 1 else old[:count]
             self._order, self._n = order, rows
@@ -321,15 +313,11 @@ def _give_places(slots, place, count):  # type: ignore[no-untyped-def]
     return places, new[:found]
 
 
-def _points(C: Points, where: Indices | None, some: Int[np.ndarray, " some"]) -> CandidatePoints:
+def _rows(C: Points, where: Indices | None, some: Int[np.ndarray, " some"]) -> CandidatePoints:
     """Return some of the rows `where` of C, None for all rows."""
     if where is None:
         return C if len(some) == len(C) else C.take(some, axis=0)
     return C.take(where[some], axis=0)
-
-
-def _bits(C: CandidatePoints) -> np.ndarray:
-    return np.ascontiguousarray(C, np.float64).view(np.uint64)
 
 
 @njit(cache=True)
@@ -341,66 +329,6 @@ def _taken(slots, where):  # type: ignore[no-untyped-def]
         out[i] = slots[where[i]]
         lowest = min(lowest, out[i])
     return out, lowest == 0
-
-
-@njit(inline="always")
-@no_type_check
-def _place(rows, i, points, slots):  # type: ignore[no-untyped-def]
-    """Return where in `slots` row i is, or would be: linear probing, from a multiplicative hash.
-
-    The number of slots is a power of 2.
-    """
-    h = np.uint64(0)
-    for q in range(rows.shape[1]):
-        h = (h ^ rows[i, q]) * np.uint64(0x9E3779B97F4A7C15)
-        h ^= h >> np.uint64(32)
-    place = np.int64(h & np.uint64(len(slots) - 1))
-    while slots[place] >= 0 and not _equal(points, slots[place], rows, i):
-        place = place + 1 if place + 1 < len(slots) else 0
-    return place
-
-
-@njit(inline="always")
-@no_type_check
-def _equal(a, i, b, j):  # type: ignore[no-untyped-def]
-    """Return whether row i of a is row j of b; without views of them, whose owners would be counted."""
-    q = 0
-    while q < a.shape[1] and a[i, q] == b[j, q]:
-        q += 1
-    return q == a.shape[1]
-
-
-@njit(cache=True)
-@no_type_check
-def _put(rows, points, slots, count):  # type: ignore[no-untyped-def]
-    """Hold the rows that are not held yet; return how many there are then."""
-    for i in range(len(rows)):
-        place = _place(rows, i, points, slots)
-        if slots[place] < 0:
-            slots[place] = count
-            points[count] = rows[i]
-            count += 1
-    return count
-
-
-@njit(cache=True)
-@no_type_check
-def _look_up(rows, points, slots, order, found):  # type: ignore[no-untyped-def]
-    """Put into `found` where the rows are held, -1 for those that are not.
-
-    Most are among the next in `order`, where many rows that were asked for before are held: the same but for a few, or
-    all of which some are left.
-    """
-    following, ahead = 0, len(order)
-    for i in range(len(rows)):
-        at = -1
-        for k in range(following, min(following + ahead, len(order))):
-            if _equal(points, order[k], rows, i):
-                at, following = order[k], k + 1
-                break
-        if at < 0:
-            ahead = _AHEAD
-        found[i] = at if at >= 0 else slots[_place(rows, i, points, slots)]
 
 
 @njit(cache=True)

@@ -14,9 +14,10 @@ from harness.surrogates import Surrogate
 from harness.surrogates.bfgs import Descent, Minimum, advance, descent
 from harness.surrogates.candidate_cache import CandidateCache
 from harness.surrogates.growing_solution import GrowingSolution
+from harness.surrogates.inducing import InducingSubset
 from harness.surrogates.kernels import Workspace
 from harness.surrogates.likelihood import Distances, Likelihood, evaluate
-from harness.surrogates.posterior import GaussianPosterior, InducingSubset, weights
+from harness.surrogates.posterior import GaussianPosterior, weights
 
 LENGTH_SCALE = (0.05, 20.0)  # in units of the cube's side
 SIGNAL_VARIANCE = (1e-2, 1e2)  # of standardised y, whose variance is 1

@@ -248,29 +248,25 @@ def _chains(tile, places, end, step):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def dot_float32(typing_context, a, i, b, j, count):  # type: ignore[no-untyped-def]
-    """Return the sum of a[i, q] b[j, q] over q < count, a multiple of 32, in 32 parts, in double precision.
-
-    a is float64, b float32, both contiguous.
-    """
+    """Return the sum of a[i, q] b[j, q], q < count, a multiple of 32, in 32 parts; a float64, b float32, contiguous."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         index, tile = ir.IntType(64), _Tile(context, builder, types.float64, 1, 1)
-        rows = []
 
-        def halved(parts):  # type: ignore[no-untyped-def]
-            """Return the sum, of pairs, then of pairs of these."""
+        def row(kind, array, i):  # type: ignore[no-untyped-def]
+            made = context.make_array(kind)(context, builder, array)
+            return made, builder.mul(i, builder.extract_value(made.shape, 1))
+
+        def total(parts):  # type: ignore[no-untyped-def]
             while len(parts) > 1:
                 parts = [builder.fadd(x, y) for x, y in zip(parts[::2], parts[1::2], strict=True)]
             return parts[0]
 
-        for kind, array, row in ((a, arguments[0], arguments[1]), (b, arguments[2], arguments[3])):
-            made = context.make_array(kind)(context, builder, array)
-            rows.append((made, builder.mul(row, builder.extract_value(made.shape, 1))))
-        (x, begin_x), (y, begin_y) = rows
+        (x, begin_x), (y, begin_y) = row(a, *arguments[:2]), row(b, *arguments[2:4])
         starts = [index(h * tile.lanes) for h in range(8)]
         places = [(x, builder.add(begin_x, at), y, builder.add(begin_y, at)) for at in starts]
-        whole = halved(_chains(tile, places, arguments[4], 8 * tile.lanes))
-        return halved([builder.extract_element(whole, ir.IntType(32)(lane)) for lane in range(tile.lanes)])
+        whole = total(_chains(tile, places, arguments[4], 8 * tile.lanes))
+        return total([builder.extract_element(whole, ir.IntType(32)(lane)) for lane in range(tile.lanes)])
 
     return types.float64(a, types.int64, b, types.int64, types.int64), generate
 

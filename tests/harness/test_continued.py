@@ -32,7 +32,12 @@ CEI = ("+acq=cei", "lam=0.3")
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Count the candidates that optimizers are asked to choose among."""
     found, ask = list[int](), Optimizer.ask
-    monkeypatch.setattr(Optimizer, "ask", lambda self, C: found.append(len(C)) or ask(self, C))
+
+    def counting(self: Optimizer, C: np.ndarray, rows: np.ndarray | None = None) -> Proposal:
+        found.append(len(C if rows is None else rows))
+        return ask(self, C, rows)
+
+    monkeypatch.setattr(Optimizer, "ask", counting)
     return found
 
 

@@ -20,7 +20,7 @@ from harness.screening import FEWEST, Offer, shortlist
 from harness.space import XGBOOST_SPACE
 from harness.streams import stream
 from harness.surrogates.gp import GaussianProcess
-from harness.surrogates.posterior import InducingSubset, inducing_subset
+from harness.surrogates.inducing import InducingSubset, inducing_subset
 from tabular_cache.table import read_table
 
 RULES = (Ignore(), Power(0.1), Power(1.0), Cool(), Contextual(0.05), Contextual(0.5), Contextual(1.0))
