@@ -298,6 +298,8 @@ class Optimizer:
 
         rows: those to look at, as `ask` takes them.
         """
+        if rows is not None:
+            _check_rows(rows, len(points))
         return self._outlook(Offer(points, rows), screen=True)
 
     def _outlook(self, offer: Offer, screen: bool) -> tuple[Indices, Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:

@@ -119,15 +119,15 @@ class TableRows(Candidates):
     (`unit`) only for those who ask for them.
     """
 
+    _table: Float[np.ndarray, "r d"]
+
     def __init__(self, ids: Int[np.ndarray, " m"], table: Float[np.ndarray, "r d"]) -> None:
-        self.__dict__.update(ids=ids, _table=table)
+        self.__dict__.update(ids=ids, _table=table)  # it is frozen
 
     @cached_property
     def unit(self) -> Float[np.ndarray, "m d"]:  # type: ignore[override]
         """The unit-cube coordinates."""
         return self._table.take(self.ids, axis=0)
-
-    _table: Float[np.ndarray, "r d"]
 
     def point(self, i: int) -> Float[np.ndarray, " d"]:
         """Return the coordinates of one of them."""

@@ -55,15 +55,17 @@ class Offer:
 
     def bounds_at(self, posterior: Posterior, where: Indices) -> MeanSd:
         """Return `Posterior.bounds` of some candidates, not rough."""
-        if self.rows is None or not posterior.knows_rows:
-            return posterior.bounds_at(self.points, where)
-        return posterior.bounds_at(self.C, self.rows[where])
+        return posterior.bounds_at(*self._for(posterior, where))
 
     def mean_sd_at(self, posterior: Posterior, where: Indices, points: CandidatePoints | None = None) -> MeanSd:
         """Return `Posterior.mean_sd` of some candidates; points: their coordinates, if they are there."""
+        return posterior.mean_sd_at(*self._for(posterior, where), points)
+
+    def _for(self, posterior: Posterior, where: Indices) -> tuple[Points, Indices]:
+        """Return some candidates as rows of the array that the posterior knows them by."""
         if self.rows is None or not posterior.knows_rows:
-            return posterior.mean_sd_at(self.points, where, points)
-        return posterior.mean_sd_at(self.C, self.rows[where], points)
+            return self.points, where
+        return self.C, self.rows[where]
 
 
 def shortlist(
@@ -110,9 +112,9 @@ def _leaders(bound, log_cost):  # type: ignore[no-untyped-def]
 
     None where anything is NaN.
     """
-    cheapest, dearest = log_cost.argmin(), bound.argmax()  # where there is a NaN, if there is any
-    low, high = log_cost[cheapest], log_cost[dearest]
-    if np.isnan(low) or np.isnan(bound[dearest]):
+    cheapest, highest = log_cost.argmin(), bound.argmax()  # where there is a NaN, if there is any
+    low, high = log_cost[cheapest], log_cost[highest]
+    if np.isnan(low) or np.isnan(bound[highest]):
         return np.empty(0, np.intp)
     per_unit = _RANGES / (high - low) if high > low else 0.0
     best = np.full(_RANGES, cheapest)

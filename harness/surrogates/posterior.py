@@ -31,7 +31,7 @@ from harness.surrogates.kernels import (
     squares,
     weighted_sum,
 )
-from harness.surrogates.likelihood import Solution, product, transposed_product
+from harness.surrogates.likelihood import Solution, transposed_product
 
 # Mean and explained variance at many points, in single or double precision, compiled.
 #
@@ -414,7 +414,9 @@ class GaussianPosterior(Posterior):
     def covariance(self, A: Float[np.ndarray, "a d"], B: Float[np.ndarray, "b d"]) -> Float[np.ndarray, "a b"]:
         """Return s^2 (k(A, B) - k(A)^T K^-1 k(B)), in units of y."""
         out = matern(A, B, self._weight, self._signal)
-        out -= transposed_product(self._whitened(A), self._whitened(B))  # in place: large fresh arrays are slow
+        left = self._whitened(A)
+        right = left if B is A else self._whitened(B)
+        out -= transposed_product(left, right)  # in place: large fresh arrays are slow
         out *= self._scale * self._scale
         return out
 
@@ -424,5 +426,10 @@ class GaussianPosterior(Posterior):
         return Joint(self.moments(C)[0], 0.5 * (covariance + covariance.T), self._noise)
 
     def _whitened(self, C: CandidatePoints) -> Float[np.ndarray, "n m"]:
-        """Return L^-1 k(X, C)."""
-        return product(self._rows[:-1] / self._signal, matern(self._X, C, self._weight, self._signal))
+        """Return L^-1 k(X, C), as (k(X, C)^T L^-T)^T: the first factor is copied, and L^-1 may be large."""
+        return transposed_product(matern(self._X, C, self._weight, self._signal), self._inverse.T).T
+
+    @cached_property
+    def _inverse(self) -> Float[np.ndarray, "n n"]:
+        """L^-1: utilities that look ahead ask for several covariances."""
+        return np.asarray(self._rows[:-1] / self._signal)
