@@ -296,9 +296,13 @@ def product(A: Float[np.ndarray, "m k"], B: Float[np.ndarray, "k n"]) -> Float[n
 
 def transposed_product(A: Float[np.ndarray, "k m"], B: Float[np.ndarray, "k n"]) -> Float[np.ndarray, "m n"]:
     """Return A^T B."""
+    A, B = np.asarray(A, np.float64), np.asarray(B, np.float64)
     out = np.zeros((A.shape[1], B.shape[1]))
     if out.size and len(A):
-        _transposed_product(np.asarray(A, np.float64), np.asarray(B, np.float64), out)
+        if A.shape[1] <= B.shape[1]:
+            _transposed_product(A, B, out)
+        else:
+            _transposed_product(B, A, out.T)  # the first is copied
     return out
 
 

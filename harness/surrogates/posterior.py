@@ -31,7 +31,7 @@ from harness.surrogates.kernels import (
     squares,
     weighted_sum,
 )
-from harness.surrogates.likelihood import Solution, transposed_product
+from harness.surrogates.likelihood import Solution, product, transposed_product
 
 # Mean and explained variance at many points, in single or double precision, compiled.
 #
@@ -426,8 +426,8 @@ class GaussianPosterior(Posterior):
         return Joint(self.moments(C)[0], 0.5 * (covariance + covariance.T), self._noise)
 
     def _whitened(self, C: CandidatePoints) -> Float[np.ndarray, "n m"]:
-        """Return L^-1 k(X, C), as (k(X, C)^T L^-T)^T: the first factor is copied, and L^-1 may be large."""
-        return transposed_product(matern(self._X, C, self._weight, self._signal), self._inverse.T).T
+        """Return L^-1 k(X, C)."""
+        return product(self._inverse, matern(self._X, C, self._weight, self._signal))
 
     @cached_property
     def _inverse(self) -> Float[np.ndarray, "n n"]:
