@@ -58,9 +58,11 @@ class HeldPoints:
         """Drop all."""
         self.count, self._slots[:] = 0, -1
 
-    def hold(self, C: CandidatePoints) -> None:
-        """Take in those that are not there yet."""
-        self.count = _put(_bits(C), self._bits, self._slots, self.count)
+    def hold(self, C: CandidatePoints) -> Int[np.ndarray, " m"]:
+        """Take in those that are not there yet, and return the numbers of all."""
+        numbers = np.empty(len(C), np.int64)
+        self.count = _put(_bits(C), self._bits, self._slots, self.count, numbers)
+        return numbers
 
     def find(self, C: CandidatePoints, order: Indices) -> Int[np.ndarray, " m"]:
         """Return the numbers of points, -1 for those that are not there.
@@ -107,14 +109,15 @@ def _equal(a, i, b, j):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 @no_type_check
-def _put(rows, points, slots, count):  # type: ignore[no-untyped-def]
-    """Hold the rows that are not held yet; return how many there are then."""
+def _put(rows, points, slots, count, numbers):  # type: ignore[no-untyped-def]
+    """Hold the rows that are not held yet, and put into `numbers` where all are; return how many there are then."""
     for i in range(len(rows)):
         place = _place(rows, i, points, slots)
         if slots[place] < 0:
             slots[place] = count
             points[count] = rows[i]
             count += 1
+        numbers[i] = slots[place]
     return count
 
 

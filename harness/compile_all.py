@@ -108,7 +108,8 @@ def _take_steps(rehearsal: Rehearsal) -> None:
         for k in range(ASKS + 1):
             offered = problem.candidates(size + k)
             many = k < ASKS and screened  # of them in either way: rows of a table, and points
-            chosen = optimizer.ask(*offered.rows if many and k % 2 else (offered.unit[: None if many else 100],)).index
+            asked = offered.rows if many and k % 2 else (offered.unit[: None if many else 100],)
+            chosen = optimizer.ask(*asked).index
             optimizer.tell(offered.unit[chosen], problem.evaluate(int(offered.ids[chosen])))
         if optimizer.uses_models:
             optimizer.outlook(offered.unit[: None if screened else 100])

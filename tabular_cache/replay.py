@@ -173,15 +173,14 @@ class ReplayProblem(Problem):
         if np.isfinite(error) and (self._best < 0 or error < self._error[self._best]):
             self._best = candidate
 
-    def _take(self, rows: np.ndarray) -> None:
+    def _take(self, rows: np.ndarray | int) -> None:
         """Take rows off the offer."""
         self._left -= int(self._free[rows].sum())
         self._free[rows] = False
 
     def _look_up(self, candidate: int) -> Evaluation:
         table = self._table
-        self._left -= int(self._free[candidate])
-        self._free[candidate] = False
+        self._take(candidate)
         return Evaluation(
             error=float(self._error[candidate]),
             cost_s=float(self._cost[candidate]),

@@ -23,7 +23,7 @@ from jaxtyping import Float, Int
 
 from harness.arrays import CandidatePoints, HeldPoints, Indices, PerCandidate, Points, Vector
 from harness.compile_cache import njit
-from harness.surrogates.growing_solution import GrowingSolution, Location, Weight, lengths
+from harness.surrogates.growing_solution import GrowingSolution, Location, Weight
 from harness.surrogates.kernels import (
     DIMENSIONS,
     DOTS,
@@ -123,15 +123,13 @@ class CandidateCache:
             self._rows: np.ndarray = np.zeros((len(grown.W) - first + 2, room))  # two of `solved`, then W's
             self._errors, self._sizes = np.zeros(len(self._rows) - 2), np.zeros(2)
             self._rows[:2, :first] = view.signal * grown.first_solved
-            self._sizes[:] = lengths(grown.first_solved)
-            self._columns: np.ndarray = np.zeros((view.A.shape[1], room))
+            self._sizes[:] = _lengths(grown.first_solved)
         if self._n < n:
-            self._columns[:, self._n : n] = view.A[self._n : n].T
             points = (view.A[self._n :] * LOG2_E).astype(np.float32)
             begin = max(self._n, first)
             new = view.signal * grown.W[begin:n]
             self._rows[begin - first + 2 : n - first + 2, : new.shape[1]] = new
-            self._errors[begin - first : n - first] = view.unit * lengths(new)
+            self._errors[begin - first : n - first] = view.unit * _lengths(new)
             _put_points(points, self._n, self._blocks)
             self._n = n
 
@@ -183,7 +181,7 @@ class CandidateCache:
     def _slots_looked_up(self, C: Points, where: Indices | None, slots: Indices) -> Indices:
         """Return `slots` with those of the others that are held, by their coordinates."""
         missing = np.flatnonzero(slots < 0)
-        slots[missing] = self._points.find(_rows(C, where, missing), self._order)
+        slots[missing] = self._points.find(_points_at(C, where, missing), self._order)
         return slots
 
     def _slots_adding_missing(self, C: Points, where: Indices | None, slots: Indices, view: View) -> Indices:
@@ -196,20 +194,19 @@ class CandidateCache:
         self._reserve(self._points.count + len(missing), len(slots), C.shape[1])
         self._advance(view)
         if len(missing):
-            self._add(_rows(C, where, missing), view)
-            slots = self._slots_looked_up(C, where, slots)
+            slots[missing] = self._add(_points_at(C, where, missing), view)
         return slots
 
-    def _add(self, new: CandidatePoints, view: View) -> None:
-        """Hold candidates that are not held yet, as known by the first observations."""
+    def _add(self, new: CandidatePoints, view: View) -> Int[np.ndarray, " m"]:
+        """Hold candidates that are not held yet, as known by the first observations; return where."""
         old, first = self._points.count, self._solution.first
-        self._points.hold(new)
-        count = self._points.count
+        slots, count = self._points.hold(new), self._points.count
         part = slice(old, count)
         self._scaled[part, : new.shape[1]] = (self._points.array[part] - 0.5) * (view.weight * LOG2_E)
         _fill(self._kernel, self._scaled, self._blocks, old, count, self._n, self._rows, self._means, first)
         self._rough[part] = self._least[part] = self._at_least(self._kernel, np.arange(old, count), True)
         self._given[part], self._exact.place[part] = first, -1
+        return slots
 
     def _refresh(self, slots: Indices) -> Int[np.ndarray, " rough"]:
         """Take all observations in at these candidates; return those whose bounds are rough."""
@@ -243,7 +240,7 @@ class CandidateCache:
         if len(fresh):
             exact.explained[exact.place[fresh]] = self._exactly(points.take(fresh, axis=0))
         _extend(
-            self._columns, points, view.weight, slots, places, exact.kernel, exact.given, exact.explained, exact.means,
+            grown.columns, points, view.weight, slots, places, exact.kernel, exact.given, exact.explained, exact.means,
             grown.W, self._n, grown.first, grown.first_solved, grown.projected, view.signal,
         )  # fmt: skip
         units = grown.in_units_of(view.location)
@@ -313,7 +310,23 @@ def _give_places(slots, place, count):  # type: ignore[no-untyped-def]
     return places, new[:found]
 
 
-def _rows(C: Points, where: Indices | None, some: Int[np.ndarray, " some"]) -> CandidatePoints:
+def _lengths(rows: Float[np.ndarray, "r n"]) -> Float[np.ndarray, " r"]:
+    """Return the root of the sum of w^2 of each row, in one order, so that it does not depend on a library's loops."""
+    out = np.zeros(len(rows))
+    _fill_lengths(np.ascontiguousarray(rows), out)
+    return out
+
+
+@njit(cache=True)
+@no_type_check
+def _fill_lengths(rows, out):  # type: ignore[no-untyped-def]
+    for i in range(len(rows)):
+        for value in rows[i]:
+            out[i] = fma(value, value, out[i])
+        out[i] = np.sqrt(out[i])
+
+
+def _points_at(C: Points, where: Indices | None, some: Int[np.ndarray, " some"]) -> CandidatePoints:
     """Return some of the rows `where` of C, None for all rows."""
     if where is None:
         return C if len(some) == len(C) else C.take(some, axis=0)

@@ -27,7 +27,8 @@ class GrowingSolution:
 
     z: y in units of the first observations' `location`, (mean, sd). A row of W is (-v^T W, 1) / d with v = W k(x) and
     d^2 = K_xx - v^T v; it adds (w z) w to K^-1 z. first, n: observations at first, and now; diagonal: K_xx, noise and
-    jitter included. projected: (n, 2), w z and w 1 of each row; solved: (2, n), K^-1 z and K^-1 1.
+    jitter included. projected: (n, 2), w z and w 1 of each row; solved: (2, n), K^-1 z and K^-1 1. columns:
+    (d, n), the points, centred and scaled by weight.
     """
 
     def __init__(self, X: Points, y: Vector, theta: Theta, weight: Weight, location: Location, found: Solution) -> None:
@@ -39,8 +40,8 @@ class GrowingSolution:
         self.W = np.zeros((room, room))
         self.W[:n, :n] = found.inverse
         self.projected, self.solved = np.zeros((room, 2)), np.zeros((2, room))
-        self._columns = np.empty((X.shape[1], room))  # of points, centred and scaled
-        self._columns[:, :n] = ((X - 0.5) * weight).T
+        self.columns = np.empty((X.shape[1], room))
+        self.columns[:, :n] = ((X - 0.5) * weight).T
         _project(self.W, n, self._z(y), self.projected, self.solved)
         self.first_solved = self.solved[:, :n].copy()
 
@@ -53,7 +54,7 @@ class GrowingSolution:
         same = (theta is self.theta or np.array_equal(theta, self.theta)) and 0 < n <= m <= len(self.W)
         if not (same and _begin_with(X, y, self._X, self._y)):
             return False
-        z, columns = self._z(y), self._columns
+        z, columns = self._z(y), self.columns
         if not _grow(self.W, n, X, self.weight, columns, self._signal, self.diagonal, z, self.projected, self.solved):
             self.n = -1  # what there is of it is spoilt
             return False
@@ -132,19 +133,3 @@ def _grow(W, n, X, weight, columns, signal, diagonal, z, projected, solved):  # 
         W[new, new] = scale
         _add_row(W, new, z, projected, solved)
     return True
-
-
-def lengths(rows: Float[np.ndarray, "r n"]) -> Float[np.ndarray, " r"]:
-    """Return the root of the sum of w^2 of each row, in one order, so that it does not depend on a library's loops."""
-    out = np.zeros(len(rows))
-    _lengths(np.ascontiguousarray(rows), out)
-    return out
-
-
-@njit(cache=True)
-@no_type_check
-def _lengths(rows, out):  # type: ignore[no-untyped-def]
-    for i in range(len(rows)):
-        for value in rows[i]:
-            out[i] = fma(value, value, out[i])
-        out[i] = np.sqrt(out[i])

@@ -345,9 +345,8 @@ class GaussianPosterior(Posterior):
 
         y_i - s [K^-1 z]_i / [K^-1]_ii and s / sqrt([K^-1]_ii). Source: Rasmussen and Williams 2006, equation 5.12.
         """
-        solved = self._rows / self._signal
-        precision = np.square(solved[:-1]).sum(axis=0)
-        return y - self._scale * solved[-1] / precision, self._scale / np.sqrt(precision)
+        precision = np.square(self._inverse).sum(axis=0)
+        return y - self._scale * (self._rows[-1] / self._signal) / precision, self._scale / np.sqrt(precision)
 
     def bounds(self, C: CandidatePoints, rough: bool = False) -> MeanSd:
         """Return a mean no higher and an sd no lower than `mean_sd` does, in single precision, at a third of its price.
