@@ -112,10 +112,9 @@ class EqualCost:
 
     def at(self, budget_s: Float[np.ndarray, "C S"], method: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return a method's error (NaN: none yet), evaluations, and whether it ended before, at each budget: (C, S)."""
-        rows = self.rows[:, method]
-        total = np.nanmax(self.traces.spent_s[rows], axis=1)[:, None]
-        done = finished_within(self.traces.cost_s[rows], budget_s)
-        return at_step(self.traces.incumbent[rows], done), done, total < budget_s
+        rows, traces = self.rows[:, method], self.traces
+        done = finished_within(traces.cost_s, budget_s, rows)
+        return at_step(traces.incumbent, done, rows), done, traces.total_s[rows, None] < budget_s
 
 
 def pair_runs(traces: Traces, ends: pd.DataFrame | str | None = None) -> EqualCost:

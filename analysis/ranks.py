@@ -231,8 +231,7 @@ def ranks(
 
 def _least_spent(traces: Traces, rows: np.ndarray) -> np.ndarray:
     """Return (C, B): the least total cost in seconds of the runs at `rows` (C, B, M; -1: none)."""
-    total = np.nanmax(traces.spent_s, axis=1)
-    return np.asarray(np.where(rows >= 0, total[rows], np.inf).min(axis=2))
+    return np.asarray(np.where(rows >= 0, traces.total_s[rows], np.inf).min(axis=2))
 
 
 def _taking_part(traces: Traces, rows: np.ndarray, whole: np.ndarray, cells: pd.DataFrame) -> np.ndarray:
@@ -261,12 +260,11 @@ def _rows(runs: pd.DataFrame, row: pd.DataFrame, method: str, whole: Float[np.nd
     if method in row:
         return np.repeat(row[method].to_numpy(dtype=int)[:, None], whole.shape[1], axis=1)
     found = np.full(whole.shape, -1)
-    place = {tuple(cell): c for c, cell in enumerate(row.index)}
     own = runs.loc[runs["method"] == method, [*CELL, "tau", "row"]]
-    for *cell, tau, at in own.itertuples(index=False, name=None):
-        c = place.get(tuple(cell))
-        if c is not None:
-            found[c, np.isclose(whole[c], tau, rtol=SAME)] = at
+    cell = row.index.get_indexer(pd.MultiIndex.from_frame(own[CELL]))
+    own, cell = own[cell >= 0], cell[cell >= 0]
+    run, budget = np.nonzero(np.isclose(whole[cell], own["tau"].to_numpy(float)[:, None], rtol=SAME))
+    found[cell[run], budget] = own["row"].to_numpy()[run]
     return found
 
 
@@ -277,7 +275,7 @@ def _reached(traces: Traces, rows: np.ndarray, whole: np.ndarray, shares: np.nda
         has = rows[:, b, m] >= 0
         at = rows[has, b, m]
         if len(at):
-            error[has, b, :, m] = at_budgets(traces.incumbent[at], traces.cost_s[at], whole[has][:, [b]] * shares)
+            error[has, b, :, m] = at_budgets(traces.incumbent, traces.cost_s, whole[has][:, [b]] * shares, at)
     return error
 
 

@@ -69,7 +69,7 @@ def endings(
     runs, there = traces.runs, rows >= 0
     planned, done = runs["iterations"].to_numpy(), runs["evaluations"].to_numpy()
     own = runs["tau"].fillna(np.inf).to_numpy(dtype=float)[rows]
-    cost, budget = np.nanmax(traces.spent_s, axis=1)[rows], whole[:, :, None]
+    cost, budget = traces.total_s[rows], whole[:, :, None]
     stopped = (own < budget * (1 - SAME)) & (cost >= own)  # by a smaller budget of its own
     brief = there & (stopped | ((planned < CAP) & (done >= planned))[rows])
     early = np.select([brief, (done < planned)[rows]], [SHORT, USED_UP], REACHED)

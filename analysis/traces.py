@@ -105,49 +105,57 @@ def spent(cost_s: Float[np.ndarray, "R T"]) -> Float[np.ndarray, "R T"]:
     return np.cumsum(cost_s, axis=1)
 
 
-def finished_within(cost_s: Float[np.ndarray, "R T"], budgets_s: Float[np.ndarray, "R B"]) -> Int[np.ndarray, "R B"]:
+def finished_within(
+    cost_s: Float[np.ndarray, "N T"], budgets_s: Float[np.ndarray, "R B"], rows: Int[np.ndarray, " R"] | None = None
+) -> Int[np.ndarray, "R B"]:
     """Count each run's evaluations that end within each of its budgets (cumulative cost <= budget).
 
+    rows: where the R runs are among the N whose costs are given; None: these are they.
     Raises ValueError for a budget that is NaN.
     """
     if np.isnan(budgets_s).any():
         raise ValueError("a budget must be a number of seconds, got NaN")
     done = np.zeros(budgets_s.shape, np.int64)
-    _count_finished(np.ascontiguousarray(cost_s, np.float64), np.ascontiguousarray(budgets_s, np.float64), done)
+    at = np.arange(len(budgets_s)) if rows is None else rows
+    _count_finished(np.asarray(cost_s, np.float64), at, np.ascontiguousarray(budgets_s, np.float64), done)
     return done
 
 
 @njit(cache=True)
 @no_type_check
-def _count_finished(cost_s, budgets_s, done):  # type: ignore[no-untyped-def]
+def _count_finished(cost_s, rows, budgets_s, done):  # type: ignore[no-untyped-def]
     """Fill `done`: costs are summed in the order of `spent`, and budgets that ascend are met in one pass."""
-    for run in range(len(cost_s)):
-        step, total = 0, 0.0
+    for k in range(len(rows)):
+        run, step, total = rows[k], 0, 0.0
         for b in range(budgets_s.shape[1]):
-            if b and budgets_s[run, b] < budgets_s[run, b - 1]:
+            if b and budgets_s[k, b] < budgets_s[k, b - 1]:
                 step, total = 0, 0.0
-            while step < cost_s.shape[1] and total + cost_s[run, step] <= budgets_s[run, b]:  # not so for NaN
+            while step < cost_s.shape[1] and total + cost_s[run, step] <= budgets_s[k, b]:  # not so for NaN
                 total += cost_s[run, step]
                 step += 1
-            done[run, b] = step
+            done[k, b] = step
 
 
 def at_budgets(
-    curve: Float[np.ndarray, "R T"],
-    cost_s: Float[np.ndarray, "R T"],
+    curve: Float[np.ndarray, "N T"],
+    cost_s: Float[np.ndarray, "N T"],
     budgets_s: Float[np.ndarray, "R B"],
+    rows: Int[np.ndarray, " R"] | None = None,
 ) -> Float[np.ndarray, "R B"]:
     """Return a curve over steps at its last step that ends within each budget; NaN where none does.
 
     Of `incumbents`, the best error within each budget: an evaluation that ends past it does not count.
+    rows: see `finished_within`.
     """
-    return at_step(curve, finished_within(cost_s, budgets_s))
+    return at_step(curve, finished_within(cost_s, budgets_s, rows), rows)
 
 
-def at_step(curve: Float[np.ndarray, "R T"], done: Int[np.ndarray, "R B"]) -> Float[np.ndarray, "R B"]:
-    """Return a curve over steps after so many of them; NaN after none."""
-    padded = np.concatenate([np.full((len(curve), 1), np.nan), curve], axis=1)
-    return np.take_along_axis(padded, done, axis=1)
+def at_step(
+    curve: Float[np.ndarray, "N T"], done: Int[np.ndarray, "R B"], rows: Int[np.ndarray, " R"] | None = None
+) -> Float[np.ndarray, "R B"]:
+    """Return a curve over steps after so many of them; NaN after none. rows: see `finished_within`."""
+    at = np.arange(len(done)) if rows is None else rows
+    return np.where(done > 0, curve[at[:, None], np.maximum(done - 1, 0)], np.nan)
 
 
 # Compatibility: records that may be compared are of one table per problem, and of one engine.
@@ -288,6 +296,11 @@ class Traces:
     def spent_s(self) -> Float[np.ndarray, "R T"]:
         """`spent` of the costs."""
         return spent(self.cost_s) if (origin := self._origin) is None else origin.take(origin.whole.spent_s)
+
+    @cached_property
+    def total_s(self) -> Float[np.ndarray, " R"]:
+        """What each run cost in all, in seconds."""
+        return np.asarray(self.spent_s[np.arange(len(self.runs)), self.runs["evaluations"].to_numpy() - 1])
 
     @cached_property
     def proposed(self) -> Bool[np.ndarray, "R T"]:

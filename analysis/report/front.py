@@ -92,8 +92,8 @@ def _after(runs: EqualCost, steps: Sequence[int]) -> tuple[np.ndarray, np.ndarra
     for rows in runs.rows.T:
         every = runs.traces.runs["evaluations"].to_numpy()[rows]
         done = np.minimum(np.asarray(steps)[None, :], every[:, None])
-        cost.append(100 * at_step(runs.traces.spent_s[rows], done) / runs.whole[:, None])
-        error.append(100 * at_step(runs.traces.incumbent[rows], done) / runs.final[:, None])
+        cost.append(100 * at_step(runs.traces.spent_s, done, rows) / runs.whole[:, None])
+        error.append(100 * at_step(runs.traces.incumbent, done, rows) / runs.final[:, None])
     return np.stack(cost, axis=2), np.stack(error, axis=2)
 
 

@@ -42,6 +42,9 @@ def test_best_within_agrees_with_a_loop(run: list[tuple[float, float]], budgets:
                 best = e
         expected.append(best)
     np.testing.assert_array_equal(best_within(error, cost, np.array([budgets])), [expected])
+    among, costs = (np.concatenate([np.ones((2, values.size)), values]) for values in (error, cost))
+    found = at_budgets(incumbents(among), costs, np.array([budgets, budgets]), np.array([2, 2]))
+    np.testing.assert_array_equal(found, [expected, expected])
 
 
 def test_the_test_error_of_the_best_so_far_by_plain_loops() -> None:

@@ -1,7 +1,9 @@
 """Milliseconds per step of Bayesian optimization, ours and others', on the same data."""
 
 import time
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 import numpy as np
 import rivals
@@ -87,23 +89,49 @@ def parts(console: Console) -> None:
     """Print where a step of ours goes."""
     data = sequence(SIZES[-1])
     out = Table("ms of a step of ours", *(f"n = {n}" for n in SIZES))
-    rows: dict[str, list[float]] = {}
-    for n in SIZES:
-        for name, value in _parts(data, n).items():
-            rows.setdefault(name, []).append(value)
-    for name, values in rows.items():
-        out.add_row(name, *(f"{v:.2f}" for v in values))
+    columns = [_parts(data, n) for n in SIZES]
+    for name in columns[0]:
+        out.add_row(name, *(f"{column[name]:.2f}" for column in columns))
     console.print(out)
+    console.print(f"Medians over the {WINDOW} steps up to n; candidates are given by their coordinates.")
 
 
 def _parts(data: Sequence, n: int) -> dict[str, float]:
-    process, model, utility, rule = GaussianProcess(), LowVariance(FEATURES), ExpectedImprovement(), Contextual(0.1)
-    for k in range(max(5, n - 20), n):
-        process.fit(data.X[:k], data.y[:k])
+    """Return the median ms of each part of the WINDOW steps up to n: as in a run, each has a new observation."""
+    spent: dict[str, list[float]] = defaultdict(list)
+
+    @contextmanager
+    def timed(part: str) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        spent[part].append(1e3 * (time.perf_counter() - start))
+
+    models = GaussianProcess(), GaussianProcess(), LowVariance(FEATURES)
+    for k in range(5, n + 1):  # all of them, so that refits are as warm as in a run
+        _step(timed, models, data, k)
+    return {part: float(np.median(ms[-WINDOW:])) for part, ms in spent.items()}
+
+
+def _step(
+    timed: Callable[[str], AbstractContextManager[None]],
+    models: tuple[GaussianProcess, GaussianProcess, LowVariance],
+    data: Sequence,
+    n: int,
+) -> None:
+    """Take the step at n evaluations in its parts.
+
+    models: a GP that is asked of all candidates, one of its own, so that the one whose shortlist is timed knows
+    nothing of them yet; the GP of the step; the model of its costs.
+    """
+    asked, process, model = models
     X, y, C = data.X[:n], data.y[:n], data.candidates[n]
-    posterior = process.fit(X, y)
-    model.fit(X, data.cost_s[:n])
-    log_cost, log_cost_sd = model.predict(C)
+    utility, rule = ExpectedImprovement(), Contextual(0.1)
+    with timed("fit: surrogate"):
+        posterior = process.fit(X, y)
+    with timed("fit: cost model"):
+        model.fit(X, data.cost_s[:n])
+    with timed("cost of all candidates"):
+        log_cost, log_cost_sd = model.predict(C)
 
     def context_of(where: object, mean: np.ndarray, sd: np.ndarray) -> StepContext:
         return StepContext(
@@ -111,24 +139,17 @@ def _parts(data: Sequence, n: int) -> dict[str, float]:
             step=n, iterations=400, n_initial=5, spent=1.0, initial_cost=1.0, tau=None,
         )  # fmt: skip
 
-    offer = Offer(C)
-    kept = shortlist(utility, posterior, offer, log_cost, context_of, n >= MANY)
-    context = context_of(kept, *posterior.mean_sd(C[kept]))
-    value = utility.log_value(context)
-    calls: dict[str, Callable[[], object]] = {  # the same array again would be remembered, so the last has a copy
-        "fit: surrogate, nothing new": lambda: process.fit(X, y),
-        "fit: cost model": lambda: model.fit(X, data.cost_s[:n]),
-        "cost of all candidates": lambda: model.predict(C),
-        "score: bounds of all candidates": lambda: posterior.bounds(C),
-        "score: shortlist, bounds included": lambda: shortlist(
-            utility, posterior, offer, log_cost, context_of, n >= MANY
-        ),
-        f"score: the shortlist exactly ({len(kept)} at n = {n})": lambda: posterior.mean_sd(C[kept]),
-        "score: log EI": lambda: utility.log_value(context),
-        "choose: rule, tie rule, effective alpha": lambda: effective_alpha(
-            choose(rule.score(value, context.log_cost, context), value, context.log_cost), value, context.log_cost
-        ),
-        "(all candidates exactly, which the shortlist saves)": lambda: posterior.mean_sd(C.copy()),
-    }
-    spent = {name: float(np.median([milliseconds(call) for _ in range(15)])) for name, call in calls.items()}
-    return {name.split(" (")[0] if name.startswith("score: the") else name: ms for name, ms in spent.items()}
+    everything = asked.fit(X, y)
+    with timed("score: bounds of all candidates"):
+        everything.bounds(C)
+    with timed("score: shortlist, bounds included"):
+        kept = shortlist(utility, posterior, Offer(C), log_cost, context_of, n >= MANY)
+    with timed("score: the shortlist exactly"):
+        context = context_of(kept, *posterior.mean_sd(C[kept]))
+    with timed("score: log EI"):
+        value = utility.log_value(context)
+    with timed("choose: rule, tie rule, effective alpha"):
+        chosen = choose(rule.score(value, context.log_cost, context), value, context.log_cost)
+        effective_alpha(chosen, value, context.log_cost)
+    with timed("(all candidates exactly, which the shortlist saves)"):
+        everything.mean_sd(C)
