@@ -19,7 +19,6 @@ import platform
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -240,8 +239,7 @@ def read_traces(
         return header, _with_models(part, path.with_suffix(MODELS_SUFFIX), beside) if of_models else part
 
     parts, headers, hashes, seen, twice = [], [], [], set[tuple[Path, int]](), False
-    # files are read, checked and decoded without the interpreter's lock
-    with _system_memory(), ThreadPoolExecutor(READERS) as pool:
+    with ThreadPoolExecutor(READERS) as pool:  # files are read, checked and decoded without the interpreter's lock
         for path, (header, part) in zip(paths, pool.map(read, paths), strict=True):
             own = {(path.parent, seed) for seed in header["seeds"]}
             twice = twice or not own.isdisjoint(seen)
@@ -262,20 +260,6 @@ def read_traces(
     frame["spec"] = pd.Categorical(hashes).take(rows)
     key = ["dataset", "pipeline", "spec", "seed", "step"]
     return frame.drop_duplicates(key, ignore_index=True) if twice else frame
-
-
-@contextmanager
-def _system_memory() -> Iterator[None]:
-    """Let Arrow allocate as the C library does.
-
-    Its own pool gives memory back after every file and has it zeroed anew: a quarter of the time of reading thousands.
-    """
-    before = pa.default_memory_pool()
-    pa.set_memory_pool(pa.system_memory_pool())
-    try:
-        yield
-    finally:
-        pa.set_memory_pool(before)
 
 
 def _with_models(trace: pa.Table, path: Path, schema: pa.Schema) -> pa.Table:
