@@ -120,8 +120,8 @@ def _step(
 ) -> None:
     """Take the step at n evaluations in its parts.
 
-    models: a GP that is asked of all candidates, one of its own, so that the one whose shortlist is timed knows
-    nothing of them yet; the GP of the step; the model of its costs.
+    models: a GP that is asked about all candidates, lest the step's own know them before its shortlist is timed; the
+    step's own; its cost model.
     """
     asked, process, model = models
     X, y, C = data.X[:n], data.y[:n], data.candidates[n]
