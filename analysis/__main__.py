@@ -62,7 +62,8 @@ class Arguments:
 
     def traces(self) -> Any:
         """Return the runs of these components, as `analysis.traces.collect` arranges them."""
-        from analysis.traces import collect, read_evaluations
+        from analysis.evaluations import read_evaluations
+        from analysis.traces import collect
 
         return collect(read_evaluations(self.results_dir), self.components, self.options["judge"], self.mixed)
 
@@ -184,11 +185,11 @@ def do_summary(arguments: Arguments) -> int:
 
 
 def _figures_and_summary(arguments: Arguments, drawn: bool = True, summarized: bool = True) -> int:
+    from analysis.evaluations import check_same_data
     from analysis.figures import tables as problems
     from analysis.figures import trace_figures
     from analysis.report import summary
     from analysis.report.summary import provenance
-    from analysis.traces import check_same_data
     from harness.records import specs
 
     traces, made, out = arguments.traces(), specs(arguments.results_dir), arguments.out_dir
@@ -227,27 +228,33 @@ def do_claims(arguments: Arguments) -> int:
     from analysis.claims import evaluate, table, with_reason, write
     from analysis.claims.acquisitions import write_volumes
     from analysis.cost_models import read_if_there
-    from analysis.traces import collect, filter_components, read_evaluations
+    from analysis.evaluations import filter_components, read_evaluations
+    from analysis.traces import collect
     from analysis.tradeoffs import all_fronts
 
     folder, out = arguments.results_dir, arguments.out_dir
     judge, mixed, components = arguments.options["judge"], arguments.mixed, dict(arguments.components)
     most_cut = components.pop(AT_MOST_CUT, None)
-    frame, fronts = filter_components(read_evaluations(folder), components), all_fronts(folder)
+    every, fronts = filter_components(read_evaluations(folder), components), all_fronts(folder)
     costs, unreadable = read_if_there(folder)
     if most_cut is not None:
-        frame, costs, fronts = _hardly_cut(most_cut, frame, costs, fronts)
+        every, costs, fronts = _hardly_cut(most_cut, every, costs, fronts)
     if unreadable:
         print(f"error: records of cost models were left out: {unreadable}", file=sys.stderr)
-    verdicts = with_reason(evaluate(frame, costs, fronts, judge, mixed), unreadable)
+    verdicts = with_reason(evaluate(every, costs, fronts, judge, mixed), unreadable)
     print(table(verdicts))
-    paths = [*write(verdicts, intervals(frame), out), *write_volumes(collect(frame, judge=judge, mixed=mixed), out)]
+    paths = [
+        *write(verdicts, intervals(every.runs), out),
+        *write_volumes(collect(every, judge=judge, mixed=mixed), out),
+    ]
     print(*paths, sep="\n")
     return SOME_FAILED if unreadable else 0
 
 
-def _hardly_cut(share: str, frame: Any, *others: Any) -> list[Any]:
-    """Return the rows of the frames (None stays None) about problems of which a time limit cut at most `share` short.
+def _hardly_cut(share: str, every: Any, *frames: Any) -> list[Any]:
+    """Return what is about problems of which a time limit cut at most `share` short; None stays None.
+
+    every: evaluations; frames: with a row for each of something.
 
     Raises BadInput for what is no share, where no such problem is left, and for a problem without a shipped table.
     """
@@ -263,15 +270,17 @@ def _hardly_cut(share: str, frame: Any, *others: Any) -> list[Any]:
     except ValueError:
         value = share
     most = number(AT_MOST_CUT, value, "a share in [0, 1]", 0, 1)
-    pairs = [(str(a), str(b)) for a, b in frame[PROBLEM].drop_duplicates().itertuples(index=False)]
+    pairs = [(str(a), str(b)) for a, b in every.runs[PROBLEM].drop_duplicates().itertuples(index=False)]
     kept = [pair for pair in pairs if cut_short(load_table(problem_name(*pair))) <= most]
     print(f"left out: {len(pairs) - len(kept)} of {len(pairs)} problems, more than {100 * most:g} % of whose trainings "
           "a time limit cut short")  # fmt: skip
     if not kept:
         raise BadInput(f"{AT_MOST_CUT}={share} leaves no problem")
-    return [
-        f if f is None else f[pd.MultiIndex.from_frame(f[PROBLEM].astype(str)).isin(kept)] for f in (frame, *others)
-    ]
+
+    def among(frame: pd.DataFrame) -> Any:
+        return pd.MultiIndex.from_frame(frame[PROBLEM].astype(str)).isin(kept)
+
+    return [every.select(among(every.runs)), *(f if f is None else f[among(f)] for f in frames)]
 
 
 @command("results_dir", "out_dir", "mixed", *REFERENCE)
@@ -307,7 +316,7 @@ def do_anytime(arguments: Arguments) -> int:
 def do_leaderboard(arguments: Arguments) -> int:
     """Rank all optimizers, ours and others', at equal cost: draw the figure and write leaderboard.md."""
     from analysis import leaderboard
-    from analysis.traces import read_evaluations
+    from analysis.evaluations import read_evaluations
     from harness.records import read_timings
 
     folder, judge = arguments.results_dir, arguments.options["judge"]
@@ -324,7 +333,7 @@ def do_leaderboard(arguments: Arguments) -> int:
 def do_new_methods(arguments: Arguments) -> int:
     """Print the outcome of the registered test (NEW_METHODS.md); write new_methods.md, tables and figure."""
     from analysis import new_methods
-    from analysis.traces import read_evaluations
+    from analysis.evaluations import read_evaluations
     from harness.records import read_timings
 
     frame, timings = read_evaluations(arguments.results_dir), read_timings(arguments.results_dir)
@@ -377,18 +386,20 @@ def do_utilities(arguments: Arguments) -> int:
     Training time counts, and the time that the optimizer itself takes.
     """
     from analysis import utilities as comparison
+    from analysis.evaluations import read_evaluations
     from analysis.figures import utilities
     from analysis.report.sections import budgets
     from analysis.traces import collect
-    from harness.records import read_timings, read_traces, specs
+    from harness.records import read_timings
 
     folder, out, mixed = arguments.results_dir, arguments.out_dir, arguments.mixed
-    frame, settings = read_traces(folder), comparison.settings_of(specs(folder))
+    every, times = read_evaluations(folder), partial(read_timings, folder)
     components, judge = arguments.components, arguments.options["judge"]
-    runs = comparison.arrange(frame, read_timings(folder), components, judge, mixed, settings)
+    settings = comparison.settings_of(header["spec"] for header in every.headers)
+    runs = comparison.arrange(every, times, components, judge, mixed, settings)
     known = None
     if "ei" in set(runs.table["utility"]):
-        known = budgets(collect(frame, {**components, "utility": "ei"}, mixed=mixed))
+        known = budgets(collect(every, {**components, "utility": "ei"}, mixed=mixed))
     print(utilities.write(*utilities.tables(runs, known), out))
     return print_files(drawn_or_why({"the figure": lambda: utilities.draw_utilities(runs, out)}))
 
@@ -426,9 +437,8 @@ def do_sensitivities(arguments: Arguments) -> int:
 def do_costs(arguments: Arguments) -> int:
     """Draw F2 and F8 from the records of `python -m tabular_cache costs`, F9 from runs; write costs.md."""
     from analysis import cost_models
+    from analysis.evaluations import check_same_origin, filter_components, read_evaluations
     from analysis.figures import f2_f8_f9
-    from analysis.traces import check_same_origin, filter_components
-    from harness.records import read_traces
 
     folder, out, mixed = arguments.results_dir, arguments.out_dir, arguments.mixed
     costs, unreadable = cost_models.read_if_there(folder)
@@ -439,10 +449,10 @@ def do_costs(arguments: Arguments) -> int:
         return costs
 
     def f9() -> Any:
-        frame = filter_components(read_traces(folder), arguments.components)
+        every = filter_components(read_evaluations(folder), arguments.components)
         if not mixed:
-            check_same_origin(frame)
-        return f2_f8_f9.f9(frame, out, arguments.options["judge"], mixed)
+            check_same_origin(every.runs)
+        return f2_f8_f9.f9(every, out, arguments.options["judge"], mixed)
 
     made = drawn_or_why({
         "F2": lambda: f2_f8_f9.f2(records(), out), "F8": lambda: f2_f8_f9.f8(records(), out), "F9": f9,

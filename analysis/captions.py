@@ -9,10 +9,10 @@ import pandas as pd
 
 import datasets
 import pipelines
+from analysis.evaluations import CELL
 from analysis.methods import PROBLEM, name_in_text, ordered
 from analysis.selection import CAP, FEWEST_DATASETS, LEAST_SPENT, REACHED, SHORT, USED_UP, sentence_on_sparse_methods
 from analysis.statistics import in_use
-from analysis.traces import CELL
 from datasets.catalogue import entries
 from harness.progress import plural as plural
 

@@ -15,10 +15,11 @@ import pandas as pd
 import pyarrow as pa
 
 from analysis.captions import format_interval, intervals, markdown_table, plural, scope, sentence
+from analysis.evaluations import CELL, Evaluations, Recorded, choose_components
 from analysis.methods import EI, PROBLEM, alpha_axis, ordered, require
 from analysis.selection import LEAST_SHARE, at_horizon, horizon, select_families
 from analysis.statistics import with_intervals, with_intervals_and_differences
-from analysis.traces import CELL, STUDY_ITERATIONS, Judge, choose_components, collect
+from analysis.traces import STUDY_ITERATIONS, Judge, collect
 from analysis.tradeoffs import Relative, relative_to_ei, tradeoff
 from datasets.errors import BadInput
 from datasets.files import write_atomically
@@ -193,28 +194,27 @@ class Compared:
         return pd.concat(parts, ignore_index=True)
 
 
-def compare_cost_models(frame: pd.DataFrame, judge: Judge = "validation", mixed: bool = False) -> Compared:
-    """Compare the cost models that the frame has runs of.
+def compare_cost_models(recorded: Recorded, judge: Judge = "validation", mixed: bool = False) -> Compared:
+    """Compare the cost models that there are runs of.
 
     EI does not look at cost, so its runs under whichever cost model serve all of them. Only cells (problem, seed)
     that every cost model has are taken, and of everything but cost models one choice (`choose_components`).
     judge: whose error counts; mixed: as for `collect`. Raises BadInput with fewer than two cost models, or without EI.
     """
-    frame, components = choose_components(frame, {}, free=("cost_model",))
-    counted = np.ones(len(frame), bool)
+    every, components = choose_components(Evaluations.of(recorded), {}, free=("cost_model",))
     if components["utility"] == EI:  # no run plans with its length: of longer ones the first steps are all that counts
-        counted = (frame["step"] < STUDY_ITERATIONS).to_numpy()
-    of_alpha = frame[counted & (alpha_axis(frame["acq"], frame["alpha"]) > 0.0).to_numpy()]
-    names, few = _models_with_runs_enough(of_alpha)
-    require(frame, EI, "F9")
-    ei = frame[counted & (frame["acq"] == EI).to_numpy()]
-    ei = ei.sort_values("cost_model", key=lambda m: m != REFERENCE_COST_MODEL, kind="stable")
-    ei = ei.drop_duplicates([*CELL, "step", "iterations", "tau"])
-    traces, each = {}, np.zeros(len(ei), int)
+        every = every.first(STUDY_ITERATIONS)
+    runs = every.runs
+    names, few = _models_with_runs_enough(runs[alpha_axis(runs["acq"], runs["alpha"]) > 0.0])
+    require(runs, EI, "F9")
+    ei = runs[runs["acq"] == EI].sort_values("cost_model", key=lambda m: m != REFERENCE_COST_MODEL, kind="stable")
+    of_ei = runs.index.isin(ei.drop_duplicates([*CELL, "iterations", "tau"]).index)
+    traces = {}
     for name in names:
-        alike = pd.Series([name], dtype=of_alpha["cost_model"].dtype).iloc[each].array  # a category stays one
-        every = pd.concat([of_alpha[of_alpha["cost_model"] == name], ei.assign(cost_model=alike)])
-        traces[name] = select_families(collect(every, {"cost_model": name}, judge, mixed), "alpha")
+        own = (alpha_axis(runs["acq"], runs["alpha"]) > 0.0) & (runs["cost_model"] == name)
+        taken = every.select(own.to_numpy() | of_ei)
+        taken = replace(taken, runs=taken.runs.assign(cost_model=name))
+        traces[name] = select_families(collect(taken, {"cost_model": name}, judge, mixed), "alpha")
     n = min(horizon(own.select((own.runs["method"] != EI).to_numpy())) for own in traces.values())
     every_cell = [_cells(own.runs) for own in traces.values()]
     shared = _common([_cells(at_horizon(own, n)[0].runs) for own in traces.values()])

@@ -20,14 +20,15 @@ import numpy as np
 import pandas as pd
 
 from analysis.captions import format_interval, intervals, markdown_table, plural, sentence
+from analysis.evaluations import CELL, check_same_origin, check_same_tables, choose_components, read_evaluations
 from analysis.methods import EI, PROBLEM, name_in_figures, ordered
 from analysis.plotting import BLACK, BLUE, ORANGE, Drawn, new_figure, save, sequence, style
 from analysis.statistics import of_means, with_intervals, with_intervals_and_differences
-from analysis.traces import CELL, Traces, check_same_origin, check_same_tables, choose_components, collect
+from analysis.traces import Traces, collect
 from analysis.tradeoffs import finals, relative_to_ei
 from datasets.errors import BadInput
 from datasets.files import write_atomically
-from harness.records import read_traces, specs
+from harness.records import specs
 from tabular_cache.live_truth import CONFIRMED_FILE, TRUTH
 from tabular_cache.schema import problem_name
 from tabular_cache.table import TABLES, first_configs, load_table
@@ -56,12 +57,12 @@ def settings(folder: Path, reference: str = LIVE) -> dict[str, Traces]:
     if reference not in paths:
         found = ", ".join(sorted(paths, key=order)) or "none"
         raise BadInput(f"{folder} needs a folder {reference!r} of records to compare with; folders there: {found}")
-    frames = {name: read_traces(paths[name]) for name in sorted(paths, key=order)}
-    for frame in frames.values():
-        check_same_origin(choose_components(frame, {})[0], remedy="")
-    traces = {name: collect(frame) for name, frame in frames.items()}
+    every = {name: read_evaluations(paths[name]) for name in sorted(paths, key=order)}
+    for evaluations in every.values():
+        check_same_origin(choose_components(evaluations, {})[0].runs, remedy="")
+    traces = {name: collect(evaluations) for name, evaluations in every.items()}
     _check_alike(traces, reference)
-    check_same_tables(frames)
+    check_same_tables({name: evaluations.runs for name, evaluations in every.items()})
     return traces
 
 

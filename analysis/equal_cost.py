@@ -24,11 +24,12 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
 
+from analysis.evaluations import CELL
 from analysis.gains import flat_datasets, gains, scale
 from analysis.methods import EI, PROBLEM, ordered, require
 from analysis.selection import horizon, sparse_methods, whole_runs
 from analysis.statistics import group_means, over_datasets
-from analysis.traces import CELL, Traces, at_step, finished_within
+from analysis.traces import Traces, at_step, finished_within
 from analysis.tradeoffs import finals
 from datasets.errors import BadInput
 

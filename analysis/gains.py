@@ -21,8 +21,9 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
+from analysis.evaluations import CELL, REPLAYED
 from analysis.methods import EI, PROBLEM
-from analysis.traces import CELL, REPLAYED, Judge, Traces
+from analysis.traces import Judge, Traces
 from datasets.errors import BadInput
 from tabular_cache import card
 from tabular_cache.schema import problem_name

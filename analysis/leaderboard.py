@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 
 from analysis.captions import footnote, format_intervals, format_number, markdown_table, plural, scope, sentence
 from analysis.equal_cost import BUDGETS, EqualCost, pair_runs
+from analysis.evaluations import Evaluations, Recorded
 from analysis.figures.critical_difference import LEVEL, Critical, ahead, critical, diagram
 from analysis.methods import EI, name_in_figures, name_in_text
 from analysis.plotting import Drawn, colour_of, new_figure, save, style
@@ -95,19 +96,19 @@ def own_time(runs: EqualCost, thinking_ms: pd.Series) -> Float[np.ndarray, " M"]
 
 
 def tracks(
-    frame: pd.DataFrame, wanted: Mapping[str, str], judge: Judge = "validation", mixed: bool = False
+    recorded: Recorded, wanted: Mapping[str, str], judge: Judge = "validation", mixed: bool = False
 ) -> tuple[dict[str, EqualCost], dict[str, str]]:
     """Return the runs of each track that the records hold, and why another has none.
 
     wanted: as for `traces.collect`; an evaluator there leaves that track alone. Raises BadInput where there is none.
     """
-    found, why = dict[str, EqualCost](), dict[str, str]()
-    held = {str(name) for name in frame["evaluator"].unique()}
+    found, why, evaluations = dict[str, EqualCost](), dict[str, str](), Evaluations.of(recorded)
+    held = {str(name) for name in evaluations.runs["evaluator"].unique()}
     for evaluator, track in TRACKS.items():
         if evaluator not in held or wanted.get("evaluator", evaluator) != evaluator:
             continue
         try:
-            traces = collect(frame, {**wanted, "evaluator": evaluator}, judge, mixed)
+            traces = collect(evaluations, {**wanted, "evaluator": evaluator}, judge, mixed)
             found[track] = pair_runs(traces, "not asked for")
         except BadInput as error:
             why[track] = str(error)

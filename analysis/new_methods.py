@@ -18,6 +18,7 @@ from scipy import stats
 
 from analysis.captions import markdown_table, plural, sentence
 from analysis.equal_cost import EI_N, EqualCost, pair_runs
+from analysis.evaluations import Evaluations, Recorded
 from analysis.leaderboard import milliseconds, own_time
 from analysis.methods import EI, name_in_figures, require
 from analysis.plotting import BLACK, BLUE, ORANGE, SKY, Drawn, colour_of, new_figure, save, style
@@ -67,13 +68,13 @@ class Half:
 
 
 def halves(
-    frame: pd.DataFrame, wanted: Mapping[str, str], judge: Judge = "validation", mixed: bool = False
+    recorded: Recorded, wanted: Mapping[str, str], judge: Judge = "validation", mixed: bool = False
 ) -> list[Half]:
     """Return the halves that the records hold; raises BadInput for none, and without runs of EI or of the method."""
-    found = []
+    found, evaluations = [], Evaluations.of(recorded)
     for name, datasets in HALVES.items():
-        part = frame[frame["dataset"].isin(datasets)]
-        if part.empty:
+        part = evaluations.select(evaluations.runs["dataset"].isin(datasets).to_numpy())
+        if part.runs.empty:
             continue
         runs = pair_runs(collect(part, wanted, judge, mixed), "not asked for")
         require(runs.traces.runs, METHOD, "the registered test")
@@ -269,10 +270,10 @@ def verdicts(tests: pd.DataFrame) -> pd.DataFrame:
 
 
 def report(
-    frame: pd.DataFrame, timings: pd.DataFrame, wanted: Mapping[str, str], out: Path, judge: Judge, mixed: bool
+    recorded: Recorded, timings: pd.DataFrame, wanted: Mapping[str, str], out: Path, judge: Judge, mixed: bool
 ) -> str:
     """Write new_methods.md, its two CSVs and its figure to `out`, and return the page."""
-    found, thinking_ms = halves(frame, wanted, judge, mixed), milliseconds(timings)
+    found, thinking_ms = halves(recorded, wanted, judge, mixed), milliseconds(timings)
     numbers = pd.concat([errors(half, thinking_ms) for half in found], ignore_index=True)
     tests = pd.concat([hypotheses(half) for half in found], ignore_index=True)
     parts = [

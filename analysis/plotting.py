@@ -88,6 +88,7 @@ _MARKER, _NEAR = 6.0, 9.0  # points: what counts of a marker, and how far from i
 _GAP = 3.0  # points that are kept free beside a label
 _RINGS = (8.0, 12.0, 17.0, 23.0, 30.0, 38.0, 47.0, 57.0)  # points from its own at which a label may stand otherwise
 _CAPTION_SIZE, _LINE_INCHES, _CHARACTERS_PER_INCH = 7.0, 0.135, 17.5
+_PLACED_TO = 7  # decimals, as shares of the figure's width and height
 
 
 @dataclass(frozen=True)
@@ -250,11 +251,17 @@ def stacked(plots: SubFigure, *heights: float) -> list[SubFigure]:
 
 
 def lay_out(figure: Figure) -> None:
-    """Place everything in the figure for good."""
+    """Place everything in the figure for good.
+
+    The solver's last digits depend on where its variables lie in memory, and would show in the ids of the SVG.
+    """
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure)
         figure.set_layout_engine(None)
+        for axes in figure.axes:
+            x, y, width, height = (round(v, _PLACED_TO) for v in axes.get_position(original=True).bounds)
+            axes.set_position((x, y, width, height))
 
 
 def save(figure: Figure, name: str, caption: str, numbers: pd.DataFrame, out_dir: Path) -> Drawn:

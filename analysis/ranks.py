@@ -13,6 +13,7 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int
 from scipy.stats import rankdata
 
+from analysis.evaluations import CELL
 from analysis.methods import EI, EIPU, PROBLEM, ordered
 from analysis.selection import (
     BUDGET_MULTIPLES,
@@ -29,7 +30,7 @@ from analysis.selection import (
     sparse_methods,
 )
 from analysis.statistics import Scheme, with_intervals
-from analysis.traces import CELL, Traces, at_budgets
+from analysis.traces import Traces, at_budgets
 from analysis.tradeoffs import finals
 from datasets.errors import BadInput
 

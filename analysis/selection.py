@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
 
+from analysis.evaluations import CELL
 from analysis.methods import EI, PROBLEM, name_in_text
-from analysis.traces import CELL, STUDY_ITERATIONS, Traces
+from analysis.traces import STUDY_ITERATIONS, Traces
 from datasets.errors import BadInput
 
 # Which methods have runs enough to be compared: one that was tried on a few problems must not hide the others.

@@ -14,9 +14,10 @@ from analysis.claims import CLAIMS as EVERY
 from analysis.claims.acquisitions import volume_gap
 from analysis.claims.evidence import Claim, Evidence
 from analysis.claims.verdicts import UNDECIDED, Finding, Missing, Verdict
+from analysis.evaluations import CELL, REPLAYED, check_same_origin, check_same_tables
 from analysis.methods import EIPU
 from analysis.statistics import mean
-from analysis.traces import CELL, REPLAYED, Judge, check_same_origin, check_same_tables
+from analysis.traces import Judge
 from datasets.catalogue import entries
 from datasets.errors import BadInput
 from datasets.files import write_atomically
@@ -260,13 +261,13 @@ def report(folder: Path, out_dir: Path) -> tuple[Path, ...]:
     return paths
 
 
-def from_other_data(out_dir: Path, frame: pd.DataFrame) -> str:
-    """Return how many of the base's problems were replayed from other tables than `frame`'s, in words; "" for none."""
+def from_other_data(out_dir: Path, runs: pd.DataFrame) -> str:
+    """Return how many of the base's problems were replayed from other tables than `runs`', in words; "" for none."""
     path = out_dir / DATA
     if not path.is_file():
         return "It is not known which tables these were replayed from."
     base = pd.read_csv(path, dtype=str, keep_default_na=False)
-    here = frame.loc[frame["evaluator"].isin(REPLAYED), DATA_COLUMNS].drop_duplicates().astype(str)
+    here = runs.loc[runs["evaluator"].isin(REPLAYED), DATA_COLUMNS].drop_duplicates().astype(str)
     both = base.merge(here, on=["dataset", "pipeline"], suffixes=("", "_here"))
     other = both[both["data"] != both["data_here"]][["dataset", "pipeline"]].drop_duplicates()
     if other.empty:

@@ -29,7 +29,7 @@ import pandas as pd
 from jaxtyping import Float, Int
 from scipy import special, stats
 
-from analysis.traces import CELL
+from analysis.evaluations import CELL
 from harness.streams import stream
 
 Scheme = Literal["datasets", "hierarchical", "plain"]

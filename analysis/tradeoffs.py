@@ -17,9 +17,10 @@ from jaxtyping import Float, Int
 from scipy.optimize import linear_sum_assignment
 
 from analysis import REFERENCE
+from analysis.evaluations import CELL, check_same_origin
 from analysis.methods import EI, PROBLEM, require
 from analysis.statistics import Scheme, Statistic, with_intervals
-from analysis.traces import CELL, Traces, check_same_origin
+from analysis.traces import Traces
 from datasets.errors import BadInput
 from harness.records import FRONTS, front_files, read_header
 from harness.sealed import damage_named, read_parquet, spec_hash

@@ -4,7 +4,7 @@ A method is a utility with a cost rule, such as ``kg x cei(lam=0.3)``. Everythin
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
@@ -17,22 +17,21 @@ from omegaconf import OmegaConf
 from scipy.stats import rankdata
 
 from analysis.captions import plural
-from analysis.methods import EI, PROBLEM, canonical
-from analysis.selection import BUDGET_MULTIPLES, SAME
-from analysis.statistics import with_intervals, with_intervals_and_differences
-from analysis.traces import (
+from analysis.evaluations import (
     ARRAYS,
     CELL,
     MIXED,
     RUN,
-    STUDY_ITERATIONS,
-    Judge,
-    Traces,
-    at_budgets,
+    Evaluations,
+    Recorded,
     check_same_origin,
     choose_components,
     dense,
 )
+from analysis.methods import EI, PROBLEM, canonical
+from analysis.selection import BUDGET_MULTIPLES, SAME
+from analysis.statistics import with_intervals, with_intervals_and_differences
+from analysis.traces import STUDY_ITERATIONS, Judge, Traces, at_budgets
 from datasets.errors import BadInput
 from harness.acquisitions import Setup, Utility
 from harness.config import CONFIGS
@@ -93,8 +92,8 @@ LONGEST = 10.0
 
 
 def arrange(
-    frame: pd.DataFrame,
-    timings: pd.DataFrame,
+    recorded: Recorded,
+    timings: Callable[[Container[str]], pd.DataFrame],
     wanted: Mapping[str, str] | None = None,
     judge: Judge = "validation",
     mixed: bool = False,
@@ -102,31 +101,42 @@ def arrange(
 ) -> Runs:
     """Return the runs of all utilities that are recorded under a rule which some utility other than EI has, too.
 
-    frame, timings: as `harness.records` reads them. wanted: as for `choose_components`; a utility is never chosen.
-    settings: of the utility, by spec (`settings_of`). mixed: whether records of different tables, engines or settings
-    are meant to stand together.
+    timings: returns the milliseconds of some specs, by their hashes (`harness.records.read_timings`). wanted: as for
+    `choose_components`; a utility is never chosen. settings: of the utility, by spec (`settings_of`). mixed: whether
+    records of different tables, engines or settings are meant to stand together.
     Raises BadInput where there is no other utility, the records are mixed without saying so, or one run is recorded
     twice.
     """
     others = {key: name for key, name in (wanted or {}).items() if key != "utility"}
-    frame, chosen = choose_components(frame, others, free=("utility",))
-    frame = frame.assign(utility=frame["utility"].astype(str))
-    named = canonical(frame.drop_duplicates("spec"))
+    evaluations, chosen = choose_components(Evaluations.of(recorded), others, free=("utility",))
+    evaluations = replace(evaluations, runs=evaluations.runs.astype({"utility": str}))
+    named = canonical(evaluations.runs.drop_duplicates("spec"))
     compared = named.loc[named["utility"] != EI, "method"].unique()
     if not len(compared):
         raise BadInput(NONE)
-    frame = frame[frame["spec"].isin(named.loc[named["method"].isin(compared), "spec"])]
+    compared_specs = named.loc[named["method"].isin(compared), "spec"]
+    evaluations = evaluations.select(evaluations.runs["spec"].isin(compared_specs).to_numpy())
     if not mixed:
-        check_same_origin(frame)
-        _check_same_settings(frame, settings or {})
-    frame = frame.merge(timings, on=["spec", "seed", "step"], how="left", validate="one_to_one")
-    spent = frame["fit_ms"] + frame["propose_ms"]
-    median = spent.groupby([frame["spec"].astype(str), frame["seed"]]).transform("median")
-    frame["thinking_s"] = spent.clip(upper=LONGEST * median).fillna(0.0) / 1e3
-    runs, arrays = dense(frame, [*RUN, "utility"], [*ARRAYS, "thinking_s"])
+        check_same_origin(evaluations.runs)
+        _check_same_settings(evaluations.runs, settings or {})
+    runs, arranged = dense(evaluations, [*RUN, "utility"])
+    arrays = {name: arranged(name) for name in ARRAYS}
     runs = runs.assign(rule=runs["method"], label=runs["utility"] + " x " + runs["method"])
-    found = Runs(runs, components=chosen, judge=judge, **arrays)
+    thinking_s = _thinking_s(runs, arrays["cost_s"].shape, timings(set(compared_specs.astype(str))))
+    found = Runs(runs, components=chosen, judge=judge, thinking_s=thinking_s, **arrays)
     return found.cut(runs["evaluations"].to_numpy())
+
+
+def _thinking_s(runs: pd.DataFrame, shape: tuple[int, int], timings: pd.DataFrame) -> Float[np.ndarray, "R T"]:
+    """Return the optimizer's seconds before each step, at most LONGEST times the median; 0 where none are known."""
+    rows = pd.MultiIndex.from_arrays([runs["spec"].astype(str), runs["seed"]])
+    run = rows.get_indexer(pd.MultiIndex.from_arrays([timings["spec"].astype(str), timings["seed"]]))
+    step, spent = timings["step"].to_numpy(int), (timings["fit_ms"] + timings["propose_ms"]).to_numpy(float)
+    known = (run >= 0) & (step < runs["evaluations"].to_numpy()[run])
+    found = np.full(shape, np.nan)
+    found[run[known], step[known]] = spent[known]
+    median = pd.DataFrame(found).median(axis=1).to_numpy()
+    return np.nan_to_num(np.minimum(found, LONGEST * median[:, None])) / 1e3
 
 
 def settings_of(made: Iterable[dict[str, Any]]) -> dict[str, str]:
@@ -140,9 +150,9 @@ def settings_of(made: Iterable[dict[str, Any]]) -> dict[str, str]:
     }
 
 
-def _check_same_settings(frame: pd.DataFrame, settings: Mapping[str, str]) -> None:
+def _check_same_settings(runs: pd.DataFrame, settings: Mapping[str, str]) -> None:
     """Raise BadInput where one utility's runs were made with different settings, such as those of an older version."""
-    seen = frame[["utility", "spec"]].drop_duplicates()
+    seen = runs[["utility", "spec"]].drop_duplicates()
     kinds = seen.assign(settings=seen["spec"].map(settings)).groupby("utility")["settings"].nunique()
     several = [str(name) for name in kinds.index[kinds > 1]]
     if several:

@@ -19,7 +19,8 @@ import platform
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,12 +46,13 @@ from harness.sealed import (
 from harness.space import XGBOOST_SPACE
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
 
 
 LARGEST_SEED = 2**31 - 1  # what the column holds
 FRONTS_SUFFIX = ".fronts.parquet"
-READERS = 2  # threads
+READERS, READ_AT_ONCE = 2, 32  # threads, and how many files each takes at a time
 
 TRACE = pa.schema(
     [
@@ -133,7 +135,7 @@ def checked_header(path: Path, content: bytes) -> dict[str, Any]:
         header = header_of(path, pq.read_schema(pa.BufferReader(content)))
         check_seal(content)
         spec = header["spec"]
-    check_place(path, path.parent.name, spec)
+    check_place(path, path.parent.name, spec_hash(spec))
     return header
 
 
@@ -144,9 +146,10 @@ def read_block(path: Path, schema: pa.Schema) -> tuple[dict[str, Any], pa.Table]
         with pq.ParquetFile(pa.BufferReader(content)) as file:
             header = header_of(path, file.schema_arrow)
             check_seal(content, file.metadata.metadata)
-            check_place(path, path.parent.name, header["spec"])
+            check_place(path, path.parent.name, _header_and_hash(file.schema_arrow.metadata[b"block"])[1])
             # threads of its own are slower for files as small as these
-            return header, file.read(columns=schema.names, use_threads=False).select(schema.names).cast(schema)
+            table = file.read(columns=schema.names, use_threads=False).replace_schema_metadata(None)
+            return header, table if table.schema == schema else table.select(schema.names).cast(schema)
 
 
 def read_header(path: Path) -> dict[str, Any]:
@@ -157,10 +160,17 @@ def read_header(path: Path) -> dict[str, Any]:
 
 def header_of(path: Path, schema: pa.Schema) -> dict[str, Any]:
     """Return the header in a record's metadata; raises KeyError or ValueError for damage, OtherSchema."""
-    header = parse_spec((schema.metadata or {})[b"block"])
+    header, _ = _header_and_hash((schema.metadata or {})[b"block"])
     if header["schema"] != RECORD_SCHEMA:
         raise OtherSchema(f"{path} has record schema {header['schema']}, this version reads {RECORD_SCHEMA}")
     return dict(header)
+
+
+@lru_cache(maxsize=2 * READERS)
+def _header_and_hash(block: bytes) -> tuple[dict[str, Any], str]:
+    """Return a header and its spec's hash; kept for the models, which have the same one as the trace beside them."""
+    header = parse_spec(block)
+    return header, spec_hash(header["spec"]) if header["schema"] == RECORD_SCHEMA else ""
 
 
 def seeds_done(results: Path, spec: dict[str, Any], fronts: bool = False) -> set[int]:
@@ -210,80 +220,108 @@ def specs(results_dir: Path) -> list[dict[str, Any]]:
     return [read_header(path)["spec"] for path in trace_files(results_dir)]
 
 
-def read_traces(
+@dataclass(frozen=True)
+class Block:
+    """A record of traces that was read: where it lies, its header (schema, spec, seeds, versions), its evaluations."""
+
+    path: Path
+    header: dict[str, Any]
+    table: pa.Table
+
+
+def read_blocks(
     results_dir: str | Path,
     only: Container[str] | None = None,
     columns: Sequence[str] = tuple(TRACE.names),
     of_models: Sequence[str] = (),
-) -> "pd.DataFrame":
-    """Return every evaluation on disk with its block's description; see `TRACE`.
+) -> list[Block]:
+    """Return every record on disk, in the order of the files.
 
-    Adds dataset, pipeline, acq, lam, alpha, tau (NaN where they do not apply), method, evaluator, data (the hash of
-    the problem's content), engine, iterations (as planned) and plans_ahead (False where a user's rule says that its
-    choices do not depend on that). only: the hashes of the specs whose evaluations to return, None for all. columns: of
-    `TRACE`, seed and step among them; of_models: numbers of `MODELS` to add, NaN where a step has none. Raises BadInput
-    when there is nothing, or a file is damaged or lies where its spec does not belong.
+    only: the hashes of the specs whose records to return, None for all. columns: of `TRACE`, seed and step among them;
+    of_models: numbers of `MODELS` to add, NaN where a step has none. Raises BadInput when there is nothing, or a file
+    is damaged or lies where its spec does not belong.
     """
-    import numpy as np
-    import pandas as pd
-
     wanted, beside = (
         pa.schema([schema.field(name) for name in names])
         for schema, names in ((TRACE, columns), (MODELS, ("seed", "step", *of_models)))
     )
     results = folder("results_dir", results_dir)
-    paths = [p for p in trace_files(results) if only is None or p.parent.name.rpartition("-")[2] in only]
+    paths = _trace_files_of(results, only)
 
-    def read(path: Path) -> tuple[dict[str, Any], pa.Table]:
+    def read(path: Path) -> Block:
         header, part = read_block(path, wanted)
-        return header, _with_models(part, path.with_suffix(MODELS_SUFFIX), beside) if of_models else part
+        return Block(path, header, _with_models(part, path, beside) if of_models else part)
 
-    parts, headers, hashes, seen, twice = [], [], [], set[tuple[Path, int]](), False
+    def read_some(first: int) -> list[Block]:
+        return [read(path) for path in paths[first : first + READ_AT_ONCE]]
+
     with ThreadPoolExecutor(READERS) as pool:  # files are read, checked and decoded without the interpreter's lock
-        for path, (header, part) in zip(paths, pool.map(read, paths), strict=True):
-            own = {(path.parent, seed) for seed in header["seeds"]}
-            twice = twice or not own.isdisjoint(seen)
-            seen |= own
-            headers.append({**_BEFORE, **header["spec"]})
-            hashes.append(path.parent.name.rpartition("-")[2])
-            parts.append(part)
-    if not parts:
+        found = [block for some in pool.map(read_some, range(0, len(paths), READ_AT_ONCE)) for block in some]
+    if not found:
         raise BadInput(f"no records in {results}: run `python -m harness` first, or give results_dir=...")
-    frame, rows = pa.concat_tables(parts).to_pandas(), np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-    for name in _TEXT:
-        frame[name] = pd.Categorical([str(spec[name]) for spec in headers]).take(rows)
+    return found
+
+
+def describe(blocks: Sequence[Block]) -> "dict[str, pd.Categorical | np.ndarray]":
+    """Return what `read_traces` says of the evaluations of each block, by column."""
+    import numpy as np
+    import pandas as pd
+
+    specs = [{**_BEFORE, **block.header["spec"]} for block in blocks]
+    found: dict[str, Any] = {name: pd.Categorical([str(spec[name]) for spec in specs]) for name in _TEXT}
     for name in _NUMBERS:
-        values = [np.nan if spec[name] is None else spec[name] for spec in headers]
-        frame[name] = np.array(values, dtype=np.float64)[rows]
+        found[name] = np.array([np.nan if spec[name] is None else spec[name] for spec in specs], dtype=np.float64)
     for name in ("plans_ahead", "iterations"):
-        frame[name] = np.array([spec[name] for spec in headers])[rows]
-    frame["spec"] = pd.Categorical(hashes).take(rows)
+        found[name] = np.array([spec[name] for spec in specs])
+    return found | {"spec": pd.Categorical([block.path.parent.name.rpartition("-")[2] for block in blocks])}
+
+
+def read_traces(results_dir: str | Path, only: Container[str] | None = None) -> "pd.DataFrame":
+    """Return every evaluation on disk with its block's description; see `TRACE`.
+
+    Adds dataset, pipeline, acq, lam, alpha, tau (NaN where they do not apply), method, evaluator, data (the hash of
+    the problem's content), engine, iterations (as planned) and plans_ahead (False where a user's rule says that its
+    choices do not depend on that). only, and what is raised: see `read_blocks`.
+    """
+    import numpy as np
+
+    blocks = read_blocks(results_dir, only)
+    frame = pa.concat_tables([block.table for block in blocks]).to_pandas()
+    rows = np.repeat(np.arange(len(blocks)), [len(block.table) for block in blocks])
+    for name, values in describe(blocks).items():
+        frame[name] = values.take(rows)
+    seeds = [(block.path.parent, seed) for block in blocks for seed in block.header["seeds"]]
     key = ["dataset", "pipeline", "spec", "seed", "step"]
-    return frame.drop_duplicates(key, ignore_index=True) if twice else frame
+    return frame if len(set(seeds)) == len(seeds) else frame.drop_duplicates(key, ignore_index=True)
 
 
 def _with_models(trace: pa.Table, path: Path, schema: pa.Schema) -> pa.Table:
-    """Return a trace with the columns of the models beside it, by seed and step; NaN where the file has none."""
+    """Return the trace at `path` with columns of the models beside it, by seed and step; NaN where there are none."""
     import numpy as np
+
+    path = path.with_suffix(MODELS_SUFFIX)
 
     def keys(table: pa.Table) -> Any:
         return table["seed"].to_numpy().astype(np.int64) << 32 | table["step"].to_numpy()
 
     found = read_block(path, schema)[1] if path.exists() else schema.empty_table()
-    own = keys(found)
-    order = np.argsort(own, kind="stable")
-    at = order[np.minimum(np.searchsorted(own, keys(trace), sorter=order), len(own) - 1)] if len(own) else None
+    own, steps = keys(found), keys(trace)
+    order = np.argsort(steps, kind="stable")  # next to nothing for steps in their order, as they are
+    at = order[np.minimum(np.searchsorted(steps, own, sorter=order), len(steps) - 1)]
+    known = steps[at] == own
     for name in schema.names[2:]:
         values = np.full(len(trace), np.nan)
-        if at is not None:
-            values = np.where(own[at] == keys(trace), found[name].to_numpy()[at], np.nan)
+        values[at[known]] = found[name].to_numpy()[known]
         trace = trace.append_column(name, pa.array(values))
     return trace
 
 
-def read_timings(results_dir: Path) -> "pd.DataFrame":
-    """Return the optimizer's own milliseconds: spec, seed, step, fit_ms, propose_ms. Raises BadInput for damage."""
-    return _beside_traces(results_dir, TIMINGS_SUFFIX, TIMINGS)
+def read_timings(results_dir: Path, only: Container[str] | None = None) -> "pd.DataFrame":
+    """Return the optimizer's own milliseconds: spec, seed, step, fit_ms, propose_ms. Raises BadInput for damage.
+
+    only: the hashes of the specs whose milliseconds to return, None for all.
+    """
+    return _beside_traces(results_dir, TIMINGS_SUFFIX, TIMINGS, only)
 
 
 def read_models(results_dir: Path) -> "pd.DataFrame":
@@ -295,15 +333,22 @@ def read_models(results_dir: Path) -> "pd.DataFrame":
     the rule uses no models. Records from before these were kept have none: their steps are missing. Raises BadInput for
     damage.
     """
-    return _beside_traces(results_dir, MODELS_SUFFIX, MODELS, optional=True)
+    return _beside_traces(results_dir, MODELS_SUFFIX, MODELS, None, optional=True)
 
 
-def _beside_traces(results_dir: Path, suffix: str, schema: pa.Schema, optional: bool = False) -> "pd.DataFrame":
+def _trace_files_of(results: Path, only: Container[str] | None) -> list[Path]:
+    """Return the files of the traces of these specs, by their hashes; None: of all."""
+    return [p for p in trace_files(results) if only is None or p.parent.name.rpartition("-")[2] in only]
+
+
+def _beside_traces(
+    results_dir: Path, suffix: str, schema: pa.Schema, only: Container[str] | None, optional: bool = False
+) -> "pd.DataFrame":
     """Return the rows of the files beside the traces, with their specs' hashes; optional: some may be missing."""
     import pandas as pd
 
     parts = [pd.DataFrame({"spec": pd.Series(dtype=str), **{name: [] for name in schema.names}})]
-    for path in (path.with_suffix(suffix) for path in trace_files(results_dir)):
+    for path in (path.with_suffix(suffix) for path in _trace_files_of(results_dir, only)):
         if not optional or path.exists():
             header, table = read_block(path, schema)
             parts.append(table.to_pandas().assign(spec=spec_hash(header["spec"])))

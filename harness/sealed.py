@@ -177,9 +177,9 @@ def set_aside(path: Path, damage: DamagedRecord) -> str:
     return f"{str(damage).rpartition(':')[0]}: moved to {aside.name}, its runs are done again"
 
 
-def check_place(path: Path, name: str, spec: dict[str, Any]) -> None:
-    """Raise BadInput unless `name`, the file's or its folder's, ends in the hash of the record's spec."""
-    named, own = name.rpartition("-")[2], spec_hash(spec)
+def check_place(path: Path, name: str, own: str) -> None:
+    """Raise BadInput unless `name`, the file's or its folder's, ends in `own`, the hash of the record's spec."""
+    named = name.rpartition("-")[2]
     if named != own:
         raise BadInput(f"foreign record {path}: its spec is {own}, its name says {named}; move it away")
 
@@ -213,7 +213,7 @@ def read_record(path: Path) -> tuple[Spec, pa.Table]:
         table = read_parquet(content)
         check_seal(content)
         spec: Spec = parse_spec((table.schema.metadata or {})[b"spec"])
-    check_place(path, path.stem, spec)
+    check_place(path, path.stem, spec_hash(spec))
     return spec, table
 
 

@@ -19,6 +19,7 @@ from analysis import captions
 from analysis.claims import cost_models
 from analysis.claims.evidence import Claim, Evidence
 from analysis.claims.verdicts import Verdict
+from analysis.evaluations import Recorded
 from analysis.traces import Judge, Traces
 from datasets.files import write_atomically
 
@@ -30,7 +31,7 @@ CLAIMS = tuple(_FOUND[number] for number in sorted(_FOUND))
 
 
 def evaluate(
-    traces: pd.DataFrame,
+    recorded: Recorded,
     costs: pd.DataFrame | None = None,
     fronts: pd.DataFrame | None = None,
     judge: Judge = "validation",
@@ -39,11 +40,11 @@ def evaluate(
 ) -> list[Verdict]:
     """Return the verdict on each of the twelve claims; what the records do not suffice for is undecided, and says why.
 
-    traces: `harness.records.read_traces`; costs: `analysis.cost_models.read_costs`; fronts:
+    recorded: the evaluations; costs: `analysis.cost_models.read_costs`; fronts:
     `analysis.tradeoffs.read_fronts`. judge: whether the validation or the test error of the configurations chosen
-    counts. mixed: as for `collect`; collected: what that makes of the traces, where it is at hand.
+    counts. mixed: as for `collect`; collected: what that makes of them, where it is at hand.
     """
-    evidence = Evidence(traces, costs, fronts, judge, mixed, collected)
+    evidence = Evidence(recorded, costs, fronts, judge, mixed, collected)
     return [claim.verdict(evidence) for claim in CLAIMS]
 
 

@@ -26,11 +26,12 @@ from analysis.claims.evidence import (
     too_few,
 )
 from analysis.claims.verdicts import Condition, Finding, Missing, in_views
+from analysis.evaluations import CELL
 from analysis.methods import EI, EIPU, name_in_text, ordered
 from analysis.ranks import Ranks
 from analysis.selection import RULE, at_horizon, horizon, select_families, sentence_on_sparse_methods, sparse_methods
 from analysis.statistics import Estimate, mean, of_means
-from analysis.traces import CELL, Traces
+from analysis.traces import Traces
 from analysis.tradeoffs import (
     EI_STOPPED,
     Hypervolumes,

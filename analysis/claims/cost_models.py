@@ -23,9 +23,10 @@ from analysis.claims.evidence import (
 )
 from analysis.claims.verdicts import Condition, Finding, Missing, in_views
 from analysis.cost_models import REFERENCE_COST_MODEL, comparable, compare_cost_models
+from analysis.evaluations import CELL
 from analysis.methods import EI, ordered
 from analysis.statistics import Estimate, mean, median, of_means
-from analysis.traces import CELL, STUDY_ITERATIONS
+from analysis.traces import STUDY_ITERATIONS
 from datasets.errors import BadInput
 
 # Claims 9 and 10: how well cost models predict, online and transferred.
@@ -176,11 +177,12 @@ class _Differences(NamedTuple):
 
 
 def _differences(evidence: Evidence, one: str, other: str) -> _Differences:
-    held = set(evidence.frame["cost_model"].unique())
+    runs = evidence.evaluations.runs
+    held = set(runs["cost_model"].unique())
     if {one, other} - held:
         raise Missing(f"no runs under cost_model={', '.join(sorted({one, other} - held))}")
-    frame = evidence.frame[evidence.frame["cost_model"].isin([one, other])]
-    compared = compare_cost_models(frame, evidence.judge, evidence.mixed)
+    both = evidence.evaluations.select(runs["cost_model"].isin([one, other]).to_numpy())
+    compared = compare_cost_models(both, evidence.judge, evidence.mixed)
     mine, theirs = compared.pairs[one], compared.pairs[other]
     methods = [m for m in ordered(mine.table) if m in set(theirs.table["method"]) and m != EI]
     saved = (theirs.wide("cost_pct", methods) - mine.wide("cost_pct", methods)).dropna()
@@ -222,7 +224,7 @@ def _trade_offs(evidence: Evidence, view: str, estimate: Callable[[pd.Series], E
     if len(counting) < len(saved):
         over += f"; in this view {len(counting):,} of the {len(saved):,} cells"
         barred = [*dict.fromkeys([*barred, *too_few(counting.index.to_frame(index=False))])]
-    alpha = evidence.once("alpha", lambda: evidence.frame.drop_duplicates("method").set_index("method")["alpha"])
+    alpha = evidence.evaluations.runs.drop_duplicates("method").set_index("method")["alpha"]
     large = [m for m in saved if m == "eipu" or alpha.get(m, 0.0) >= LARGE]
     conditions = [
         Condition("error added, LV-3 minus GP", estimate(added.mean(axis=1)), at_most=most, digits=2, unit=" points"),

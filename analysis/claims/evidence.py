@@ -15,6 +15,7 @@ import pandas as pd
 from analysis import REFERENCE
 from analysis.captions import plural, scope
 from analysis.claims.verdicts import UNDECIDED, Condition, Finding, Missing, Statement, Verdict
+from analysis.evaluations import CELL, Evaluations, Recorded
 from analysis.gains import flat_datasets, gains, scale
 from analysis.methods import EI, name_in_text, ordered
 from analysis.ranks import Ranks, minimal_budgets, ranks
@@ -31,7 +32,7 @@ from analysis.selection import (
     sentence_on_sparse_methods,
 )
 from analysis.statistics import Estimate, mean, median
-from analysis.traces import CELL, STUDY_ITERATIONS, Judge, Traces, at_budgets, check_judge, collect
+from analysis.traces import STUDY_ITERATIONS, Judge, Traces, at_budgets, check_judge, collect
 from analysis.tradeoffs import Relative, finals, relative_to_ei
 from datasets.errors import BadInput
 
@@ -48,12 +49,12 @@ POINTS = 10.0  # of what there was to gain stand for one percent of EI's error i
 class Evidence:
     """The records that claims are examined on.
 
-    frame: `read_traces`; costs: `read_costs`; fronts: `read_fronts`; the last two may be None.
+    recorded: the evaluations; costs: `read_costs`; fronts: `read_fronts`; the last two may be None.
     judge: whose error counts; mixed: whether records of different tables or engines are meant to stand together.
     collected: the runs of the study's own components, where they are at hand.
     """
 
-    frame: pd.DataFrame
+    recorded: Recorded
     costs: pd.DataFrame | None = None
     fronts: pd.DataFrame | None = None
     judge: Judge = "validation"
@@ -65,9 +66,14 @@ class Evidence:
         check_judge(self.judge)
 
     @cached_property
+    def evaluations(self) -> Evaluations:
+        """All evaluations."""
+        return Evaluations.of(self.recorded)
+
+    @cached_property
     def traces(self) -> Traces:
         """The runs of the study's own components."""
-        return self.collected or collect(self.frame, judge=self.judge, mixed=self.mixed)
+        return self.collected or collect(self.evaluations, judge=self.judge, mixed=self.mixed)
 
     @cached_property
     def _made(self) -> dict[Hashable, Any]:

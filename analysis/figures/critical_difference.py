@@ -21,12 +21,13 @@ from matplotlib.axes import Axes
 from scipy import stats
 
 from analysis.captions import ended_early, footnote, plural, scope, sentence, too_short_notes
+from analysis.evaluations import CELL
 from analysis.methods import EI, name_in_figures, name_in_text, ordered, require
 from analysis.plotting import BLACK, RED, Drawn, drawn_from, new_figure, save, style
 from analysis.ranks import minimal_budgets, ranks
 from analysis.selection import LARGEST_ALPHA, at_horizon, for_budgets, horizon, select_families, sparse_methods
 from analysis.statistics import group_means, holm, signed_rank
-from analysis.traces import CELL, Traces
+from analysis.traces import Traces
 from analysis.tradeoffs import finals
 from datasets.errors import BadInput
 

@@ -9,6 +9,7 @@ from matplotlib.text import Text
 from analysis import cost_models as numbers_of
 from analysis.captions import footnote, intervals, pairs_left_out, plural, scope, sentence, span
 from analysis.cost_models import NAMES, Compared, compare_cost_models, models, per_problem
+from analysis.evaluations import Recorded
 from analysis.figures.f3_f5 import THINNED, label_points, label_tradeoff, limit_axes, plot
 from analysis.methods import PROBLEM
 from analysis.plotting import BLACK, BLUE, GREEN, ORANGE, RED, Drawn, drawn_from, new_figure, place_labels, save, style
@@ -172,9 +173,9 @@ _FRONT_LOOK = {
 
 
 @drawn_from("runs", "EI^alpha under several cost models")
-def f9(frame: pd.DataFrame, out_dir: Path, judge: Judge = "validation", mixed: bool = False) -> Drawn:
+def f9(recorded: Recorded, out_dir: Path, judge: Judge = "validation", mixed: bool = False) -> Drawn:
     """Draw F9: mean cost and error per alpha, one curve per cost model."""
-    found = compare_cost_models(frame, judge, mixed)
+    found = compare_cost_models(recorded, judge, mixed)
     caption = _caption_f9(found, judge)
     with style():
         figure, plots = new_figure(6.4, 4.4, caption)

@@ -10,6 +10,7 @@ from matplotlib.text import Text
 
 from analysis.captions import footnote, intervals, pairs_left_out, scope, sentence, span
 from analysis.equal_cost import PRICED, PRICES, priced
+from analysis.evaluations import CELL
 from analysis.methods import EI, EICOOL, name_in_figures, ordered, require
 from analysis.plotting import (
     BLACK,
@@ -27,7 +28,7 @@ from analysis.plotting import (
 )
 from analysis.selection import at_horizon, horizon, select_families, select_families_and_rivals
 from analysis.statistics import with_intervals
-from analysis.traces import CELL, Traces
+from analysis.traces import Traces
 from analysis.tradeoffs import (
     EI_STOPPED,
     MEASURES,

@@ -13,8 +13,9 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocato
 import datasets
 import pipelines
 from analysis.captions import DAGGER, caveats, footnote, markdown_table, plural, sentence, with_caveat
+from analysis.evaluations import REPLAYED
 from analysis.plotting import Drawn, new_figure, save, style, write_csv
-from analysis.traces import REPLAYED, Traces, front
+from analysis.traces import Traces, front
 from datasets.errors import BadInput
 from datasets.files import write_atomically
 from tabular_cache.schema import problem_name

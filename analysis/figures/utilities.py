@@ -10,9 +10,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullLocator
 
 from analysis.captions import footnote, format_intervals, intervals, markdown_table, plural, scope, sentence
+from analysis.evaluations import CELL
 from analysis.methods import name_in_figures
 from analysis.plotting import Drawn, new_figure, save, style, write_csv
-from analysis.traces import CELL
 from analysis.utilities import (
     REFERENCE_METHOD,
     Complete,

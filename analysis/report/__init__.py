@@ -17,14 +17,14 @@ from analysis.claims import write as write_claims
 from analysis.claims.acquisitions import write_volumes
 from analysis.claims.verdicts import Verdict
 from analysis.cost_models import read_if_there
+from analysis.evaluations import check_same_data, filter_components, read_evaluations
 from analysis.figures import all_figures
 from analysis.report import page, sections, summary
 from analysis.report.page import Figure, Section
 from analysis.report.sections import Decided, Evaluate, Records, Settings, draw_all
-from analysis.traces import Judge, Traces, check_same_data, collect, filter_components, read_evaluations
+from analysis.traces import Judge, Traces, collect
 from analysis.tradeoffs import all_fronts
 from datasets.files import write_atomically
-from harness.records import read_header, trace_files
 
 T = TypeVar("T")
 TITLE = "Cost-aware Bayesian optimization: the study from these records"
@@ -46,38 +46,37 @@ def write(
     claims; None: `analysis.claims`. say: gets every file, and what could not be made; the page says it, too, in its
     place. Raises BadInput without records.
     """
-    frame = read_evaluations(results_dir)
-    headers = [read_header(path) for path in trace_files(results_dir)]
-    made = [header["spec"] for header in headers]
+    every = read_evaluations(results_dir)
+    made = [header["spec"] for header in every.headers]
     if not mixed:
         check_same_data(made)
-    traces, settings = collect(frame, wanted, judge, mixed), summary.provenance(made)
-    records = Records(filter_components(frame, wanted), traces=traces)
+    traces, settings = collect(every, wanted, judge, mixed), summary.provenance(made)
+    records = Records(filter_components(every, wanted), traces=traces)
     aside = meanwhile(lambda: _beside(records, results_dir, out_dir, settings, traces, evaluate, mixed))
     figures = draw_all(records, traces, out_dir, mixed, of_runs=True)
     asked, headline = sections.asked(traces, figures), sections.headline(traces)
-    utilities = sections.utilities(frame, results_dir, made, wanted, traces, out_dir, mixed)
+    utilities = sections.utilities(every, results_dir, wanted, traces, out_dir, mixed)
     beside = aside()
-    every, without = beside.verdicts
+    verdicts, without = beside.verdicts
     order = list(all_figures())
     figures = sorted([*figures, *beside.figures], key=lambda figure: order.index(figure.name))
     parts = [
         *asked,
-        *sections.claims(every),
+        *sections.claims(verdicts),
         *headline,
         *utilities,
         *sections.equal_cost(figures),
         *sections.figures(figures),
-        *sections.with_caveats(traces, every, without),
+        *sections.with_caveats(traces, verdicts, without),
         *beside.cost_models,
-        *sections.sensitivities(out_dir, frame),
+        *sections.sensitivities(out_dir, every.runs),
         *sections.leaderboard(out_dir),
         *sections.problems(settings, traces, out_dir, beside.changed),
-        *sections.provenance(headers, settings, traces, beside.changed),
+        *sections.provenance(every.headers, settings, traces, beside.changed),
     ]
     summary.write_numbers(parts, out_dir)
-    if not isinstance(every, str):
-        write_claims(every, intervals(traces.runs), out_dir)
+    if not isinstance(verdicts, str):
+        write_claims(verdicts, intervals(traces.runs), out_dir)
         write_volumes(traces, out_dir)
     for name, render in (("report.md", page.markdown), ("report.html", page.html)):
         write_atomically(out_dir / name, render(TITLE, summary.counts(traces), parts).encode())
@@ -111,7 +110,7 @@ def _beside(
     records = replace(records, costs=costs, fronts=all_fronts(results_dir))
 
     def judged(records: Records) -> list[Verdict]:
-        found = evaluate_claims(records.frame, records.costs, records.fronts, traces.judge, mixed, records.traces)
+        found = evaluate_claims(records.evaluations, records.costs, records.fronts, traces.judge, mixed, records.traces)
         return with_reason(found, unreadable)
 
     figures = draw_all(records, traces, out_dir, mixed, of_runs=False)

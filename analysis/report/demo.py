@@ -10,13 +10,14 @@ import pandas as pd
 from analysis.captions import format_intervals, markdown_table, scope
 from analysis.cost_models import NAMES, REFERENCE_COST_MODEL, read_if_there
 from analysis.equal_cost import ERROR, MEAN, WHOLE, at_equal_cost, pair_runs
+from analysis.evaluations import read_evaluations
 from analysis.figures import all_figures
 from analysis.figures.one_run import HOW, NAMED, draw_run, one_run, steps
 from analysis.methods import EI, name_in_text, ordered
 from analysis.plotting import Drawn
 from analysis.report import page, sections, summary
 from analysis.report.page import Figure, Section
-from analysis.traces import Traces, collect, read_evaluations
+from analysis.traces import Traces, collect
 from analysis.tradeoffs import all_fronts, relative_to_ei, tradeoff
 from datasets.errors import BadInput
 from datasets.files import write_atomically

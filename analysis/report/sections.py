@@ -20,6 +20,7 @@ from analysis.captions import caveat_notes, caveats, footnote, format_number, ma
 from analysis.claims.verdicts import FAILS, HOLDS, PARTLY, UNDECIDED, Verdict
 from analysis.cost_models import write_cost_page
 from analysis.equal_cost import pair_runs
+from analysis.evaluations import REPLAYED, Evaluations, filter_components
 from analysis.figures import all_figures, anytime, tables
 from analysis.figures import utilities as utilities_figure
 from analysis.plotting import Drawn
@@ -27,7 +28,7 @@ from analysis.ranks import minimal_budgets
 from analysis.report import front, summary
 from analysis.report.page import Figure, Section, plain
 from analysis.sensitivities import from_other_data
-from analysis.traces import REPLAYED, Traces
+from analysis.traces import Traces
 from datasets.errors import BadInput
 from harness.records import read_timings
 from harness.sealed import spec_hash
@@ -36,23 +37,25 @@ from tabular_cache.table import TABLES, read_manifest
 
 @dataclass(frozen=True)
 class Records:
-    """All that the report is made from: evaluations (`read_traces`), records of cost models, fronts; None: none.
+    """All that the report is made from: evaluations, records of cost models, fronts; None: none.
 
     traces: what `collect` makes of the evaluations, None where it is not at hand.
     """
 
-    frame: pd.DataFrame
+    evaluations: Evaluations
     costs: pd.DataFrame | None = None
     fronts: pd.DataFrame | None = None
     traces: Traces | None = None
 
     def without(self, datasets: list[str]) -> "Records":
         """Return the records of the other data sets."""
-        parts = (self.frame, self.costs, self.fronts)
-        frame, costs, fronts = (None if p is None else p[~p["dataset"].isin(datasets)] for p in parts)
-        assert frame is not None
-        own = self.traces and self.traces.select(~self.traces.runs["dataset"].isin(datasets).to_numpy())
-        return Records(frame, costs, fronts, own)
+
+        def others(frame: pd.DataFrame) -> np.ndarray:
+            return ~frame["dataset"].isin(datasets).to_numpy()
+
+        costs, fronts = (None if part is None else part[others(part)] for part in (self.costs, self.fronts))
+        own = self.traces and self.traces.select(others(self.traces.runs))
+        return Records(self.evaluations.select(others(self.evaluations.runs)), costs, fronts, own)
 
 
 Evaluate = Callable[[Records], Sequence[Verdict]]
@@ -210,7 +213,7 @@ def draw_all(records: Records, traces: Traces, out_dir: Path, mixed: bool, of_ru
     """
     held: dict[str, Any] = {"fronts": records.fronts, "costs": records.costs, "traces": traces}
     if of_runs:
-        held["runs"] = _under_any_cost_model(records.frame, traces)
+        held["runs"] = _under_any_cost_model(records.evaluations, traces)
     found = []
     for name, draw in all_figures().items():
         if (draw.drawn_from in MAKE) == of_runs:
@@ -224,11 +227,9 @@ def draw_all(records: Records, traces: Traces, out_dir: Path, mixed: bool, of_ru
     return found
 
 
-def _under_any_cost_model(frame: pd.DataFrame, traces: Traces) -> pd.DataFrame:
+def _under_any_cost_model(evaluations: Evaluations, traces: Traces) -> Evaluations:
     """Return the evaluations that differ from those of `traces` in their cost model at most."""
-    alike = [frame[kind] == name for kind, name in traces.components.items() if kind != "cost_model"]
-    inside = np.logical_and.reduce([part.to_numpy() for part in alike])
-    return frame if inside.all() else frame[inside]  # no copy of millions of rows where there are no others
+    return filter_components(evaluations, {k: name for k, name in traces.components.items() if k != "cost_model"})
 
 
 def drawn_or_missing(name: str, title: str, draw: Callable[[], Drawn]) -> Figure:
@@ -284,9 +285,8 @@ def equal_cost(drawn: Sequence[Figure]) -> list[Section]:
 
 
 def utilities(
-    frame: pd.DataFrame,
+    evaluations: Evaluations,
     results_dir: Path,
-    made: Sequence[dict[str, Any]],
     wanted: Mapping[str, str],
     traces: Traces,
     out_dir: Path,
@@ -294,16 +294,14 @@ def utilities(
 ) -> list[Section]:
     """Return the tables and the figure, or one line why there are none; the same is written to utilities.md.
 
-    frame, made: `read_traces` and `specs` of `results_dir`; traces: the runs of EI among them, for the minimal budgets
-    and the error that counts. mixed: as for `utilities.arrange`.
+    evaluations: of `results_dir`, all; traces: the runs of EI among them, for the minimal budgets and the error that
+    counts. mixed: as for `utilities.arrange`.
     """
     name, title = "utilities", "Utilities and cost rules"
     try:
-        if {str(name) for name in frame["utility"].unique()} <= {"ei"}:
-            raise BadInput(compared_utilities.NONE)
-        settings = compared_utilities.settings_of(made)
-        timings = read_timings(results_dir)
-        runs = compared_utilities.arrange(frame, timings, wanted, traces.judge, mixed, settings)
+        settings = compared_utilities.settings_of(header["spec"] for header in evaluations.headers)
+        times = partial(read_timings, results_dir)
+        runs = compared_utilities.arrange(evaluations, times, wanted, traces.judge, mixed, settings)
     except BadInput as error:
         return [Section(name, title, [f"Not made: {error}."])]
     parts, numbers = utilities_figure.tables(runs, budgets(traces))
@@ -337,11 +335,11 @@ def cost_models(costs: pd.DataFrame | None, out_dir: Path, unreadable: str = "")
     return [Section(name, title, [f"Not made: {plain(unreadable)}."])] if unreadable else []
 
 
-def sensitivities(out_dir: Path, frame: pd.DataFrame) -> list[Section]:
-    """Return what `python -m analysis sensitivities` left in `out_dir`, or how to make it; frame: the records."""
+def sensitivities(out_dir: Path, runs: pd.DataFrame) -> list[Section]:
+    """Return what `python -m analysis sensitivities` left in `out_dir`, or how to make it; runs: of the records."""
     title, path = "Sensitivities", out_dir / "sensitivities.md"
     if path.is_file():
-        page, older = _page("sensitivities", title, path), from_other_data(out_dir, frame)
+        page, older = _page("sensitivities", title, path), from_other_data(out_dir, runs)
         return [replace(page, text=[f"**{older}**", *page.text]) if older else page]
     how = "Not made: `python -m analysis sensitivities`, with the same out_dir, compares several settings."
     return [Section("sensitivities", title, [how])]
@@ -392,9 +390,8 @@ def problems(settings: Settings, traces: Traces, out_dir: Path, changed: str = "
 def changed(records: Records, settings: Settings, traces: Traces) -> str:
     """Return which records were replayed from other tables than those in the folder now, in words; "" for none."""
     folder = tables.folder_of(settings, traces)
-    runs, fronts = (
-        None if frame is None else frame[frame["evaluator"].isin(REPLAYED)] for frame in (records.frame, records.fronts)
-    )
+    both = (records.evaluations.runs, records.fronts)
+    runs, fronts = (None if frame is None else frame[frame["evaluator"].isin(REPLAYED)] for frame in both)
     frames = {"the runs": runs, "the records of cost models": records.costs, "the fronts": fronts}
     try:
         return tables.of_other_tables(frames, folder) if folder else ""
@@ -407,7 +404,7 @@ def provenance(
 ) -> list[Section]:
     """Return where the numbers come from: specs, settings, tables (`changed`: what is not of them), versions.
 
-    headers: of the records (`harness.records.read_header`).
+    headers: of the records.
     """
     hashes = sorted({spec_hash(header["spec"]) for header in headers})
     whole = spec_hash({"specs": hashes})

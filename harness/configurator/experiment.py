@@ -31,7 +31,7 @@ from harness import execution
 from harness.acquisitions.ei import log_ei
 from harness.configurator.solvers import CRASHED, CUT, SOLVED, InstanceSet, OptionSpace, Solver, SolverRun
 from harness.problem import threshold
-from harness.sealed import Spec, check_place, damage_named, is_done, record_path
+from harness.sealed import Spec, check_place, damage_named, is_done, record_path, spec_hash
 from harness.streams import stream
 from harness.surrogates.forest import SAMPLED, CensoredForest, ForestPosterior, RandomForest
 
@@ -420,7 +420,7 @@ def read(path: Path) -> tuple[Spec, dict[str, Any]]:
             raise ValueError("it does not match its checksum")
         record: dict[str, Any] = json.loads(sealed["record"])
         spec: Spec = record["spec"]
-    check_place(path, path.stem, spec)
+    check_place(path, path.stem, spec_hash(spec))
     return spec, record
 
 

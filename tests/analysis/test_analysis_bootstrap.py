@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from analysis.captions import intervals
+from analysis.evaluations import CELL
 from analysis.statistics import (
     Estimate,
     _median_of_groups,
@@ -20,7 +21,6 @@ from analysis.statistics import (
     weighted,
     with_intervals,
 )
-from analysis.traces import CELL
 
 RNG = np.random.default_rng(7)
 

@@ -1,17 +1,19 @@
 """Traces as arrays, canonical methods, and which runs an analysis takes."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from synthetic_records import EVERY, Way, block, frame, spec
 
+from analysis.evaluations import read_evaluations
 from analysis.methods import PROBLEM, ordered
 from analysis.selection import at_horizon, for_budgets, horizon, rivals_within_budgets, select_families_and_rivals
-from analysis.traces import collect, read_evaluations
+from analysis.traces import collect
 from datasets.errors import BadInput
-from harness.records import MODELS, block_files, write_block
+from harness.records import MODELS, block_files, read_traces, write_block
 
 ONE = [("wind", "clean")]
 
@@ -161,9 +163,29 @@ def test_evaluations_read_from_disk_have_both_ends_of_alpha(tmp_path: Path) -> N
         given = models if way.acq == "cei" else None
         write_block(tmp_path, block_files(described, [0, 1], trace, timings, models=given))
     found = read_evaluations(tmp_path)
-    assert "candidate" not in found and len(found) == 32
-    own = found[found["method"] == "cei(lam=0.1)"]
-    expected = np.where(own["step"] >= 5, 10.0 * own["seed"] + own["step"], np.nan)
-    np.testing.assert_array_equal(own["effective_alpha_high"], expected)
-    assert found.loc[found["method"] == "ei", "effective_alpha_high"].isna().all()
-    np.testing.assert_array_equal(collect(found).effective_alpha_high[0], expected[:8])
+    assert found.runs["evaluations"].tolist() == [8] * 4 and len(found.headers) == 2
+    expected = [np.where(np.arange(8) >= 5, 10.0 * seed + np.arange(8), np.nan) for seed in (0, 1)]
+    runs = collect(found)
+    assert runs.runs["method"].tolist() == ["cei(lam=0.1)"] * 2 + ["ei"] * 2
+    np.testing.assert_array_equal(runs.effective_alpha_high[:2], expected)
+    assert np.isnan(runs.effective_alpha_high[2:]).all()
+    frame, every = read_traces(tmp_path), collect(read_traces(tmp_path).sample(frac=1, random_state=0))
+    pd.testing.assert_frame_equal(every.runs, runs.runs)
+    for name in ("error", "test_error", "cost_s", "effective_alpha", "log_ei", "predicted_cost_s"):
+        np.testing.assert_array_equal(getattr(runs, name), getattr(every, name))
+    ei, own = found.select((found.runs["method"] == "ei").to_numpy()), frame[frame["method"] == "ei"]
+    np.testing.assert_array_equal(collect(ei.first(5)).error, own["error"].to_numpy().reshape(2, 8)[:, :5])
+    write_block(tmp_path, block_files(described, [1], *(part_of(part, 1) for part in (trace, timings))))
+    assert len(read_evaluations(tmp_path).runs) == 4 and len(read_traces(tmp_path)) == 32, (
+        "a seed in two files is one run"
+    )
+    lacking = {name: values[1:] for name, values in part_of(trace, 1).items()}
+    write_block(tmp_path, block_files(described | {"tau": 5.0}, [1], lacking, part_of(timings, 1)))
+    with pytest.raises(BadInput, match=r"seeds-1.parquet lacks steps: a trace counts 0, 1, 2, ... without gaps"):
+        read_evaluations(tmp_path)
+
+
+def part_of(columns: dict[str, list[Any]], seed: int) -> dict[str, list[Any]]:
+    """Return the rows of one seed."""
+    kept = [s == seed for s in columns["seed"]]
+    return {name: [v for v, k in zip(values, kept, strict=True) if k] for name, values in columns.items()}

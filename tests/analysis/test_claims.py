@@ -150,8 +150,8 @@ def test_cei_ahead_throughout_outranks_both() -> None:
 def test_errors_added_with_the_same_money_are_those_of_a_loop() -> None:
     """Where a rival's run spent less than the method's, it counts as it ended."""
     ways = [Way("ei"), Way("eipu"), Way("random"), Way("cei", lam=0.05)]
-    evidence = Evidence(frame([("abalone", "clean"), ("wind", "onehot")], ways, seeds=(0, 1), steps=20))
-    runs = evidence.frame.set_index(["dataset", "pipeline", "seed"]).sort_index()
+    recorded = frame([("abalone", "clean"), ("wind", "onehot")], ways, seeds=(0, 1), steps=20)
+    evidence, runs = Evidence(recorded), recorded.set_index(["dataset", "pipeline", "seed"]).sort_index()
     spent = {way: runs[runs["method"] == way.method].groupby(level=[0, 1, 2])["cost_s"].sum() for way in ways}
     assert (spent[ways[0]] > spent[ways[1]]).any() and (spent[ways[3]] < spent[ways[0]]).any()
     for method, rival in ((ways[3], ways[0]), (ways[0], ways[1]), (ways[1], ways[2])):
@@ -398,7 +398,7 @@ def test_claims_without_problems_whose_trainings_were_cut_short(
     on_disk(tmp_path / "r", [("wind", "clean"), ("wine", "clean")], [Way("ei"), Way("eipu")], (0, 1), 12)
     monkeypatch.setattr(card, "cut_short", lambda table: 0.2 if table.problem == "wind/clean" else 0.05)
     held: list[set[str]] = []
-    monkeypatch.setattr("analysis.claims.evaluate", lambda frame, *_: held.append(set(frame["dataset"])) or [])
+    monkeypatch.setattr("analysis.claims.evaluate", lambda every, *_: held.append(set(every.runs["dataset"])) or [])
     given = ["claims", f"results_dir={tmp_path / 'r'}", f"out_dir={tmp_path / 'o'}"]
     main([*given, "at_most_cut=0.05"])
     main([*given, "at_most_cut=0.2"])

@@ -8,7 +8,8 @@ import pytest
 
 from analysis.__main__ import parse
 from analysis.claims.evidence import Evidence
-from analysis.traces import check_same_data, check_same_origin, collect
+from analysis.evaluations import check_same_data, check_same_origin
+from analysis.traces import collect
 from datasets.errors import BadInput
 
 ROW = {"evaluator": "replay", "dataset": "a", "pipeline": "p", "data": "0" * 64, "engine": "2"}

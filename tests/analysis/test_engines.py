@@ -10,7 +10,7 @@ from synthetic_records import Way, on_disk
 from analysis import density
 from analysis.__main__ import main
 from analysis.density import settings
-from analysis.traces import check_same_tables
+from analysis.evaluations import check_same_tables
 from datasets.errors import BadInput
 from harness.records import read_traces
 

@@ -11,8 +11,9 @@ from synthetic_records import INITIAL, Way, frame, on_disk
 import analysis
 from analysis.__main__ import main
 from analysis.equal_cost import RULES, at_equal_cost, pair_runs, priced
+from analysis.evaluations import CELL
 from analysis.methods import PROBLEM
-from analysis.traces import CELL, collect
+from analysis.traces import collect
 from datasets.errors import BadInput
 from harness.surrogates.gp import standardise
 

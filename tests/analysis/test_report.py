@@ -19,6 +19,7 @@ from analysis import report
 from analysis.__main__ import main
 from analysis.captions import with_caveat
 from analysis.claims.verdicts import Verdict
+from analysis.evaluations import Evaluations
 from analysis.figures import all_figures
 from analysis.plotting import new_figure, save, style
 from analysis.report import page
@@ -33,8 +34,12 @@ NS = "{http://www.w3.org/1999/xhtml}"
 
 def evaluate(records: Records) -> list[Verdict]:
     """Verdicts that depend on the records: without hiva the second differs."""
-    marked = "hiva" in set(records.frame["dataset"])
-    same = {"statistic": "mean", "rule": "low > 1 | 2", "taken_over": f"{len(records.frame)} rows"}
+    marked = "hiva" in set(records.evaluations.runs["dataset"])
+    same = {
+        "statistic": "mean",
+        "rule": "low > 1 | 2",
+        "taken_over": f"{records.evaluations.runs['evaluations'].sum()} rows",
+    }
     return [
         Verdict(2, "EI <is> *costly*", "-", ours="3", low=None, high=None, why="no cost records",
                 verdict="undecided" if marked else "does not hold", **same),
@@ -179,7 +184,7 @@ def test_claims_that_cannot_be_asked_say_why() -> None:
     def refuse(records: Records) -> list[Verdict]:
         raise BadInput("the records are <odd>")
 
-    found = verdicts(refuse, Records(pd.DataFrame()))
+    found = verdicts(refuse, Records(Evaluations.of(frame(GRID, WAYS[:1], [0], 6))))
     assert found == "The claims could not be decided: the records are \\<odd>."
 
 
@@ -199,7 +204,7 @@ def test_text_from_anywhere_is_shown_as_it_is(tmp_path: Path) -> None:
 
 
 def test_verdicts_in_words() -> None:
-    found = evaluate(Records(frame(GRID, WAYS[:1], [0], 6)))
+    found = evaluate(Records(Evaluations.of(frame(GRID, WAYS[:1], [0], 6))))
     assert count(found) == "1 holds, 0 do not hold, 1 is undecided"
     assert number(found[1]) == "14.5 [12, 16.25]" and number(found[0]) == "3"
     assert reasons(found)[2:] == ["**1. a | b.** **Holds:** so.",

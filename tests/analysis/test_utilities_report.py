@@ -1,6 +1,7 @@
 """The report on utilities, from records of a small study; its numbers against ones worked out by hand."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -48,7 +49,7 @@ def record(folder: Path, utility: str, seed: int, **changes: object) -> None:
 
 
 def arranged(folder: Path) -> Runs:
-    return utilities.arrange(read_traces(folder), read_timings(folder))
+    return utilities.arrange(read_traces(folder), partial(read_timings, folder))
 
 
 def numbers(found: pd.DataFrame, measure: str) -> dict[str, float]:
@@ -84,7 +85,7 @@ def test_a_stall_of_the_host_is_not_thinking(tmp_path: Path) -> None:
     record(tmp_path, "kg", 0)
     timings = pd.DataFrame({"spec": read_traces(tmp_path)["spec"].iloc[0], "seed": 0, "step": [0, 1, 2],
                             "fit_ms": 1.0, "propose_ms": [1.0, 1.0, 99_999.0]})  # fmt: skip
-    runs = utilities.arrange(read_traces(tmp_path), timings)
+    runs = utilities.arrange(read_traces(tmp_path), lambda _: timings)
     assert runs.thought_s.tolist() == pytest.approx([0.024])
     assert runs.table["ms_per_step"].tolist() == [2.0]
 
@@ -167,8 +168,9 @@ def test_records_of_two_tables_or_two_settings_stand_together_only_where_that_is
     record(tmp_path / "one", "kg", 1, components={"utility": {"_target_": "kg"}})
 
     def arranged_of(name: str, mixed: bool = False) -> Runs:
-        frame, timings = read_traces(tmp_path / name), read_timings(tmp_path / name)
-        return utilities.arrange(frame, timings, mixed=mixed, settings=utilities.settings_of(specs(tmp_path / name)))
+        folder = tmp_path / name
+        settings = utilities.settings_of(specs(folder))
+        return utilities.arrange(read_traces(folder), partial(read_timings, folder), mixed=mixed, settings=settings)
 
     with pytest.raises(BadInput, match=r"different tables .* or say mixed=true"):
         arranged_of("tables")

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from study_cases import contents, do, grid
 
-from analysis.traces import collect, read_evaluations
+from analysis.evaluations import read_evaluations
+from analysis.traces import collect
 from analysis.tradeoffs import read_fronts
 from harness.errors import BadInput
 from harness.packed import VALUES, main, pack, rounded, unpack

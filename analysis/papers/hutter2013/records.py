@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 from scipy.stats import mannwhitneyu
 
+from analysis.evaluations import CELL
 from analysis.plotting import BLUE, GREEN, ORANGE, RED
 from analysis.statistics import with_intervals
-from analysis.traces import CELL
 from harness.configurator.experiment import read
 from harness.sealed import check_same, read_all, read_record
 from harness.streams import stream
