@@ -230,7 +230,7 @@ class Block:
 
 
 def read_blocks(
-    results_dir: str | Path,
+    results_dir: Path,
     only: Container[str] | None = None,
     columns: Sequence[str] = tuple(TRACE.names),
     of_models: Sequence[str] = (),
@@ -245,8 +245,7 @@ def read_blocks(
         pa.schema([schema.field(name) for name in names])
         for schema, names in ((TRACE, columns), (MODELS, ("seed", "step", *of_models)))
     )
-    results = folder("results_dir", results_dir)
-    paths = _trace_files_of(results, only)
+    paths = _trace_files_of(results_dir, only)
 
     def read(path: Path) -> Block:
         header, part = read_block(path, wanted)
@@ -258,7 +257,7 @@ def read_blocks(
     with ThreadPoolExecutor(READERS) as pool:  # files are read, checked and decoded without the interpreter's lock
         found = [block for some in pool.map(read_some, range(0, len(paths), READ_AT_ONCE)) for block in some]
     if not found:
-        raise BadInput(f"no records in {results}: run `python -m harness` first, or give results_dir=...")
+        raise BadInput(f"no records in {results_dir}: run `python -m harness` first, or give results_dir=...")
     return found
 
 
@@ -285,7 +284,7 @@ def read_traces(results_dir: str | Path, only: Container[str] | None = None) -> 
     """
     import numpy as np
 
-    blocks = read_blocks(results_dir, only)
+    blocks = read_blocks(folder("results_dir", results_dir), only)
     frame = pa.concat_tables([block.table for block in blocks]).to_pandas()
     rows = np.repeat(np.arange(len(blocks)), [len(block.table) for block in blocks])
     for name, values in describe(blocks).items():
