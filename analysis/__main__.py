@@ -60,12 +60,13 @@ class Arguments:
         """Whether records of different tables or engines are meant to stand together."""
         return bool(self.options["mixed"] == "true")
 
-    def traces(self) -> Any:
-        """Return the runs of these components, as `analysis.traces.collect` arranges them."""
+    def traces(self, every: Any = None) -> Any:
+        """Return the runs of these components (`analysis.traces.collect`); every: the evaluations, if they are read."""
         from analysis.evaluations import read_evaluations
         from analysis.traces import collect
 
-        return collect(read_evaluations(self.results_dir), self.components, self.options["judge"], self.mixed)
+        every = every or read_evaluations(self.results_dir)
+        return collect(every, self.components, self.options["judge"], self.mixed)
 
 
 @dataclass(frozen=True)
@@ -185,19 +186,19 @@ def do_summary(arguments: Arguments) -> int:
 
 
 def _figures_and_summary(arguments: Arguments, drawn: bool = True, summarized: bool = True) -> int:
-    from analysis.evaluations import check_same_data
+    from analysis.evaluations import check_same_data, read_evaluations
     from analysis.figures import tables as problems
     from analysis.figures import trace_figures
     from analysis.report import summary
     from analysis.report.summary import provenance
-    from harness.records import specs
 
-    traces, made, out = arguments.traces(), specs(arguments.results_dir), arguments.out_dir
+    every, out = read_evaluations(arguments.results_dir), arguments.out_dir
+    traces = arguments.traces(every)
     if not arguments.mixed:
-        check_same_data(made)
+        check_same_data(every.specs)
     figures = drawn_or_why({name: partial(draw, traces, out) for name, draw in trace_figures().items() if drawn})
     if summarized:
-        settings = provenance(made)
+        settings = provenance(every.specs)
         summary.write(traces, settings, figures, out, problems.of_records(settings, traces, out))
         print(out / "summary.md")
     return print_files(figures)
@@ -336,9 +337,9 @@ def do_new_methods(arguments: Arguments) -> int:
     from analysis.evaluations import read_evaluations
     from harness.records import read_timings
 
-    frame, timings = read_evaluations(arguments.results_dir), read_timings(arguments.results_dir)
+    every, timings = read_evaluations(arguments.results_dir), read_timings(arguments.results_dir)
     judge, mixed = arguments.options["judge"], arguments.mixed
-    print(new_methods.report(frame, timings, arguments.components, arguments.out_dir, judge, mixed))
+    print(new_methods.report(every, timings, arguments.components, arguments.out_dir, judge, mixed))
     return 0
 
 
@@ -395,8 +396,7 @@ def do_utilities(arguments: Arguments) -> int:
     folder, out, mixed = arguments.results_dir, arguments.out_dir, arguments.mixed
     every, times = read_evaluations(folder), partial(read_timings, folder)
     components, judge = arguments.components, arguments.options["judge"]
-    settings = comparison.settings_of(header["spec"] for header in every.headers)
-    runs = comparison.arrange(every, times, components, judge, mixed, settings)
+    runs = comparison.arrange(every, times, components, judge, mixed)
     known = None
     if "ei" in set(runs.table["utility"]):
         known = budgets(collect(every, {**components, "utility": "ei"}, mixed=mixed))

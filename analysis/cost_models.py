@@ -205,14 +205,14 @@ def compare_cost_models(recorded: Recorded, judge: Judge = "validation", mixed: 
     if components["utility"] == EI:  # no run plans with its length: of longer ones the first steps are all that counts
         every = every.first(STUDY_ITERATIONS)
     runs = every.runs
-    names, few = _models_with_runs_enough(runs[alpha_axis(runs["acq"], runs["alpha"]) > 0.0])
+    of_alpha = alpha_axis(runs["acq"], runs["alpha"]) > 0.0
+    names, few = _models_with_runs_enough(runs[of_alpha])
     require(runs, EI, "F9")
     ei = runs[runs["acq"] == EI].sort_values("cost_model", key=lambda m: m != REFERENCE_COST_MODEL, kind="stable")
     of_ei = runs.index.isin(ei.drop_duplicates([*CELL, "iterations", "tau"]).index)
     traces = {}
     for name in names:
-        own = (alpha_axis(runs["acq"], runs["alpha"]) > 0.0) & (runs["cost_model"] == name)
-        taken = every.select(own.to_numpy() | of_ei)
+        taken = every.select((of_alpha & (runs["cost_model"] == name)).to_numpy() | of_ei)
         taken = replace(taken, runs=taken.runs.assign(cost_model=name))
         traces[name] = select_families(collect(taken, {"cost_model": name}, judge, mixed), "alpha")
     n = min(horizon(own.select((own.runs["method"] != EI).to_numpy())) for own in traces.values())

@@ -63,6 +63,11 @@ class Evaluations:
         columns = {name: recorded[name].to_numpy(float)[order] for name in ARRAYS if name in recorded}
         return Evaluations(runs, [columns], np.zeros(len(counts), np.int64), start)
 
+    @property
+    def specs(self) -> list[dict[str, Any]]:
+        """The specs of the records that were read."""
+        return [header["spec"] for header in self.headers]
+
     def select(self, rows: np.ndarray) -> "Evaluations":
         """Return the runs at `rows` (positions, or a mask over the runs)."""
         at = np.flatnonzero(rows) if rows.dtype == bool else rows

@@ -97,13 +97,12 @@ def arrange(
     wanted: Mapping[str, str] | None = None,
     judge: Judge = "validation",
     mixed: bool = False,
-    settings: Mapping[str, str] | None = None,
 ) -> Runs:
     """Return the runs of all utilities that are recorded under a rule which some utility other than EI has, too.
 
     timings: returns the milliseconds of some specs, by their hashes (`harness.records.read_timings`). wanted: as for
-    `choose_components`; a utility is never chosen. settings: of the utility, by spec (`settings_of`). mixed: whether
-    records of different tables, engines or settings are meant to stand together.
+    `choose_components`; a utility is never chosen. mixed: whether records of different tables, engines or settings of
+    a utility (which a frame does not say) are meant to stand together.
     Raises BadInput where there is no other utility, the records are mixed without saying so, or one run is recorded
     twice.
     """
@@ -118,7 +117,7 @@ def arrange(
     evaluations = evaluations.select(evaluations.runs["spec"].isin(compared_specs).to_numpy())
     if not mixed:
         check_same_origin(evaluations.runs)
-        _check_same_settings(evaluations.runs, settings or {})
+        _check_same_settings(evaluations)
     runs, arranged = dense(evaluations, [*RUN, "utility"])
     arrays = {name: arranged(name) for name in ARRAYS}
     runs = runs.assign(rule=runs["method"], label=runs["utility"] + " x " + runs["method"])
@@ -139,20 +138,20 @@ def _thinking_s(runs: pd.DataFrame, shape: tuple[int, int], timings: pd.DataFram
     return np.nan_to_num(np.minimum(found, LONGEST * median[:, None])) / 1e3
 
 
-def settings_of(made: Iterable[dict[str, Any]]) -> dict[str, str]:
+def _settings(specs: Iterable[dict[str, Any]]) -> dict[str, str]:
     """Return the settings of the utility of every spec, and of which versions it was, as text, by its hash."""
     versions = ("look_ahead", "cost_sd")
     return {
         spec_hash(spec): json.dumps(
             [spec.get("components", {}).get("utility"), *(spec.get(name) for name in versions)], sort_keys=True
         )
-        for spec in made
+        for spec in specs
     }
 
 
-def _check_same_settings(runs: pd.DataFrame, settings: Mapping[str, str]) -> None:
+def _check_same_settings(evaluations: Evaluations) -> None:
     """Raise BadInput where one utility's runs were made with different settings, such as those of an older version."""
-    seen = runs[["utility", "spec"]].drop_duplicates()
+    seen, settings = evaluations.runs[["utility", "spec"]].drop_duplicates(), _settings(evaluations.specs)
     kinds = seen.assign(settings=seen["spec"].map(settings)).groupby("utility")["settings"].nunique()
     several = [str(name) for name in kinds.index[kinds > 1]]
     if several:

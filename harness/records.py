@@ -132,10 +132,15 @@ def checked_header(path: Path, content: bytes) -> dict[str, Any]:
     Raises DamagedRecord if a byte has changed, BadInput if its spec does not belong into that folder.
     """
     with damage_named(path):
-        header = header_of(path, pq.read_schema(pa.BufferReader(content)))
-        check_seal(content)
-        spec = header["spec"]
-    check_place(path, path.parent.name, spec_hash(spec))
+        return _checked(path, content, pq.read_schema(pa.BufferReader(content)))
+
+
+def _checked(
+    path: Path, content: bytes, schema: pa.Schema, metadata: Mapping[bytes, bytes] | None = None
+) -> dict[str, Any]:
+    header = header_of(path, schema)
+    check_seal(content, metadata)
+    check_place(path, path.parent.name, _header_and_hash(schema.metadata[b"block"])[1])
     return header
 
 
@@ -144,9 +149,7 @@ def read_block(path: Path, schema: pa.Schema) -> tuple[dict[str, Any], pa.Table]
     with damage_named(path):
         content = path.read_bytes()
         with pq.ParquetFile(pa.BufferReader(content)) as file:
-            header = header_of(path, file.schema_arrow)
-            check_seal(content, file.metadata.metadata)
-            check_place(path, path.parent.name, _header_and_hash(file.schema_arrow.metadata[b"block"])[1])
+            header = _checked(path, content, file.schema_arrow, file.metadata.metadata)
             # threads of its own are slower for files as small as these
             table = file.read(columns=schema.names, use_threads=False).replace_schema_metadata(None)
             return header, table if table.schema == schema else table.select(schema.names).cast(schema)

@@ -47,10 +47,9 @@ def write(
     place. Raises BadInput without records.
     """
     every = read_evaluations(results_dir)
-    made = [header["spec"] for header in every.headers]
     if not mixed:
-        check_same_data(made)
-    traces, settings = collect(every, wanted, judge, mixed), summary.provenance(made)
+        check_same_data(every.specs)
+    traces, settings = collect(every, wanted, judge, mixed), summary.provenance(every.specs)
     records = Records(filter_components(every, wanted), traces=traces)
     aside = meanwhile(lambda: _beside(records, results_dir, out_dir, settings, traces, evaluate, mixed))
     figures = draw_all(records, traces, out_dir, mixed, of_runs=True)

@@ -299,9 +299,8 @@ def utilities(
     """
     name, title = "utilities", "Utilities and cost rules"
     try:
-        settings = compared_utilities.settings_of(header["spec"] for header in evaluations.headers)
         times = partial(read_timings, results_dir)
-        runs = compared_utilities.arrange(evaluations, times, wanted, traces.judge, mixed, settings)
+        runs = compared_utilities.arrange(evaluations, times, wanted, traces.judge, mixed)
     except BadInput as error:
         return [Section(name, title, [f"Not made: {error}."])]
     parts, numbers = utilities_figure.tables(runs, budgets(traces))

@@ -10,12 +10,13 @@ import pytest
 from analysis import utilities
 from analysis import utilities as utilities_numbers
 from analysis.__main__ import main
+from analysis.evaluations import read_evaluations
 from analysis.figures import utilities as utilities_figure
 from analysis.figures import utilities as utilities_report
 from analysis.statistics import resampling
 from analysis.utilities import Runs, complete, refusal, utilities_at_horizon, with_deadlines
 from datasets.errors import BadInput
-from harness.records import TIMINGS, TRACE, block_files, read_timings, read_traces, specs, write_block
+from harness.records import TIMINGS, TRACE, block_files, read_timings, read_traces, write_block
 
 ERRORS = {"ei": [0.5, 0.4, 0.2], "kg": [0.5, 0.1, 0.1], "mes": [0.5, 0.4, 0.2]}
 COSTS = {"ei": [1.0, 1.0, 2.0], "kg": [1.0, 4.0, 1.0], "mes": [1.0, 0.5, 0.5]}
@@ -169,8 +170,7 @@ def test_records_of_two_tables_or_two_settings_stand_together_only_where_that_is
 
     def arranged_of(name: str, mixed: bool = False) -> Runs:
         folder = tmp_path / name
-        settings = utilities.settings_of(specs(folder))
-        return utilities.arrange(read_traces(folder), partial(read_timings, folder), mixed=mixed, settings=settings)
+        return utilities.arrange(read_evaluations(folder), partial(read_timings, folder), mixed=mixed)
 
     with pytest.raises(BadInput, match=r"different tables .* or say mixed=true"):
         arranged_of("tables")
