@@ -344,6 +344,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         "treatment": str(cfg.treatment),
     }
     seeds = [whole("each of seeds", seed, 0) for seed in listed("seeds", cfg.seeds)]
+    if not seeds:
+        raise BadInput("seeds must be one or more, for example 'seeds=[0,1]', got []")
     results = writable("results_dir", folder("results_dir", cfg.results_dir)) / "capped"
     if cfg.command is not None:
         command, parameters = str(cfg.command), OmegaConf.to_container(cfg.parameters or OmegaConf.create())

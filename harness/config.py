@@ -16,7 +16,7 @@ from harness.errors import BadInput, unknown
 # The choices: which files the folders of `configs`, and those of the command line's search path, have.
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
-_LISTED = ("dataset", "pipeline")  # groups of which several files can be chosen
+_LISTED = ("dataset", "pipeline", "scenario")  # groups of which several files can be chosen
 
 
 def search_places(arguments: Sequence[str]) -> Iterator[str]:
@@ -75,9 +75,11 @@ _NAMES = r"(?:results_dir|budgets|tables|evaluator\.tables|dataset\.(?:path|targ
 def as_written(arguments: Sequence[str]) -> list[str]:
     """Return a command line with names of folders, files and columns in quotes: results_dir=2026_11 is no number.
 
-    What is quoted already, a list, null, ${...} and what has a comma stay as they are.
+    What is quoted already, a list, null, ${...} and what has a comma stay as they are. A mapping may have keys that the
+    setting's file does not list, as `optimizer.arguments={seed:1}`: for Hydra, these are added with a plus.
     """
-    return [re.sub(rf"^(\+*{_NAMES})=(?!null$)([^'\"\[{{$][^',$]*)$", r"\1='\2'", argument) for argument in arguments]
+    quoted = [re.sub(rf"^(\+*{_NAMES})=(?!null$)([^'\"\[{{$][^',$]*)$", r"\1='\2'", each) for each in arguments]
+    return [re.sub(r"^(\w+(?:\.\w+)+=\{)", r"+\1", each) for each in quoted]
 
 
 @cache
@@ -94,7 +96,7 @@ def settings_of(config: str) -> list[str]:
     """Return the names of the settings of the configuration `config`, those that choose a file of a group included."""
     tree = _tree(config)
     groups = {str(group) for entry in tree["defaults"] if isinstance(entry, dict) for group in entry}
-    problems = set(_LISTED) if "problems" in tree["defaults"] else set()
+    problems = {"dataset", "pipeline"} if "problems" in tree["defaults"] else set()
     names = {*tree, *groups, *problems} - {"defaults", "hydra", "setting_needs"}
     return sorted(name for name in names if " " not in name)
 
@@ -131,7 +133,8 @@ def _several(name: str, argument: str, config: str) -> str:
     """Return what to do about a comma in a command line that is not one of several runs."""
     value = _tree(config).get(name)
     if isinstance(value, list) or name in _LISTED or "." in name:
-        as_list = f"a list is written '{name}=[{argument.partition('=')[2]}]'"
+        given = argument.partition("=")[2]
+        as_list = f"a list is written '{name}=[{'0,1,...' if given.startswith('range(') else given}]'"
         return f"{argument}: {as_list}; several runs need -m before all"
     comma = None if isinstance(value, int) else re.fullmatch(r"[^=]+=(\d+),(\d+)", argument)
     point = f" (a decimal point? {name}={comma[1]}.{comma[2]})" if comma else ""
@@ -162,6 +165,9 @@ def _check_known(name: str, argument: str, config: str, arguments: Sequence[str]
 def _check_names(group: str, values: Iterable[Any], arguments: Sequence[str]) -> None:
     allowed = options(group, arguments)
     for value in values:
+        if isinstance(value, list) and group not in _LISTED:
+            names = ",".join(map(str, value))
+            raise BadInput(f"{group} is one of {', '.join(allowed)}; several runs need -m before all: {group}={names}")
         for name in value if isinstance(value, list) else [value]:
             if not isinstance(name, str) or not name:
                 raise BadInput(f"{group} must be one of {', '.join(allowed)}, got {'null' if name is None else name}")
@@ -182,6 +188,8 @@ def bad_input(error: BaseException, arguments: Sequence[str] = ()) -> BadInput |
             if nested[2] == "hydra":
                 return BadInput(f"unknown setting {nested[1]!r}; those of Hydra itself: --hydra-help")
             if known := _settings_in(nested[2], arguments):
+                if any(nested[1].startswith(f"{name}.") for name in known):
+                    return BadInput(f"{nested[1]} is not in its file: a key is added with a plus, +{nested[1]}=...")
                 return unknown("setting", nested[1], known)
             return BadInput(
                 f"unknown setting {nested[1]!r}: its file does not list it; where its class takes it all the same, set "
@@ -202,7 +210,7 @@ def _settings_in(group: str, arguments: Sequence[str]) -> list[str]:
     for tree in map(_tree, files):
         inside = tree[group] if isinstance(tree.get(group), dict) else tree  # a file that fills the whole group
         fixed = ("_target_", "defaults", "rule", *(["name"] if inside is tree else []))
-        settings |= {f"{group}.{k}" for k, v in inside.items() if k not in fixed and (not isinstance(v, dict) or not v)}
+        settings |= {f"{group}.{key}" for key in inside if key not in fixed}
     return sorted(settings)
 
 

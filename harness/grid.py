@@ -18,7 +18,7 @@ from harness.component import asks_for_problem, complete
 from harness.cost_models import EXP_MEAN, IMPUTED, CostModel
 from harness.curves import LearningCurves
 from harness.error_scale import RAW
-from harness.errors import BadInput
+from harness.errors import BadInput, whole
 from harness.interop.rivals import OutsideOptimizer, is_rival, releases
 from harness.optimizer import Optimizer
 from harness.problem import LATE, Evaluator, Problem
@@ -217,7 +217,10 @@ def knowledge(components: Mapping[str, Config], problem: Callable[[], Problem]) 
 
 def make_evaluator(config: Config) -> Evaluator:
     """Return the evaluator of this configuration; raises BadInput for a class that lacks one of its methods."""
-    return complete(instantiate(config), Evaluator)
+    evaluator = complete(instantiate(config), Evaluator)
+    if evaluator.seeds_per_block is not None:
+        whole("seeds_per_block", evaluator.seeds_per_block, 1)
+    return evaluator
 
 
 def make_optimizer(components: Mapping[str, Config], rule: Config, settings: Mapping[str, Any]) -> Optimizer:

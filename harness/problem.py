@@ -85,6 +85,8 @@ class Evaluation:
             raise BadInput(f"status must be one of {', '.join(STATUSES)}, got {self.status!r}")
         if self.status == OK and not math.isfinite(self.error):
             raise BadInput(f"an evaluation with status 'ok' needs a finite error, got {self.error!r}")
+        if math.isinf(self.error):
+            raise BadInput(f"error must be finite, or NaN for want of one (status {self.status!r}), got {self.error!r}")
 
 
 @dataclass(frozen=True)

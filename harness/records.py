@@ -406,7 +406,7 @@ def block_files(
     header = {"schema": RECORD_SCHEMA, "spec": spec, "seeds": sorted(seeds), "versions": made_with}
     if rounded:
         header["rounded"] = True
-    stem = block_folder(Path(), spec) / f"seeds-{_ranges(sorted(seeds))}"
+    stem = block_folder(Path(), spec) / f"seeds-{ranges(sorted(seeds))}"
     files = {} if fronts is None else {f"{stem}{FRONTS_SUFFIX}": _parquet(fronts, FRONTS, header)}
     if models is not None:
         files[f"{stem}{MODELS_SUFFIX}"] = _parquet(models, MODELS, header)
@@ -425,8 +425,8 @@ def _parquet(columns: dict[str, Any], schema: pa.Schema, header: dict[str, Any])
     return sealed_parquet(pa.table(columns, schema=schema.with_metadata({"block": block})))
 
 
-def _ranges(seeds: list[int]) -> str:
-    """Return sorted seeds as 0-9 or 0-3,7."""
+def ranges(seeds: Sequence[int]) -> str:
+    """Return sorted seeds as 0-9 or 0-3,7, as they stand in the names of a block's files."""
     parts, start = [], 0
     for i in range(1, len(seeds) + 1):
         if i == len(seeds) or seeds[i] != seeds[i - 1] + 1:

@@ -13,11 +13,13 @@ import os
 import socket
 import sys
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from datasets.files import write_atomically
 from harness.errors import BadInput
@@ -27,6 +29,7 @@ from harness.records import COMPONENTS, TARGET, checked_header, front_files, lib
 from harness.sealed import DamagedRecord, set_aside, spec_hash
 
 FOLDER, PLAN, FAILED, LOCK = ".study", "plan.json", "failed.json", "lock"
+_TRIES, _BETWEEN_S = 20, 0.005  # of the lock, which whoever asks whether it is taken holds for an instant
 BLOCK = "*/*/*"  # dataset, pipeline, method: only there, whatever folder `results` may be
 
 
@@ -44,7 +47,7 @@ def locked(results: Path) -> Iterator[None]:
         raise BadInput(f"results_dir: cannot write to {results}: {error.strerror}") from None
     with file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(file)
         except BlockingIOError:
             file.seek(0)
             holder = file.read(200).strip()
@@ -57,6 +60,18 @@ def locked(results: Path) -> Iterator[None]:
             file.write(f"process {os.getpid()} on {socket.gethostname()}")
             file.flush()
         yield
+
+
+def _lock(file: TextIO) -> None:
+    """Take the lock; BlockingIOError where another study has it, and not one who asks (`is_locked`), for an instant."""
+    for left in reversed(range(_TRIES)):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if not left:
+                raise
+        time.sleep(_BETWEEN_S)
 
 
 def is_locked(results: Path) -> bool:
@@ -151,9 +166,9 @@ def method_names(rows: Sequence[Mapping[str, Any]]) -> Callable[[Mapping[str, An
     return name_of
 
 
-def key(row: dict[str, Any]) -> tuple[str, str]:
+def key(row: dict[str, Any]) -> tuple[str, str, bool]:
     """Return the key of a block among those of one folder of results."""
-    return str(row["folder"]), ",".join(str(seed) for seed in row["seeds"])
+    return str(row["folder"]), ",".join(str(seed) for seed in row["seeds"]), bool(row.get("fronts"))
 
 
 def _rows(found: Any) -> list[dict[str, Any]]:
@@ -171,7 +186,8 @@ def _read(path: Path) -> Any:
 
 # Checkpoints: the evaluations of unfinished live runs, kept as they are made, so that none is trained again.
 #
-# results/.study/live-<spec hash>-seed-<k>.jsonl: a line that says what the rest was made with, then one per evaluation.
+# results/.study/live-<spec hash>-seed-<k>.jsonl: a line that says what the rest was made with, then one per evaluation,
+# as CRC-32 and JSON.
 # The driver removes it when the run's record is stored. A worker that shares no disk with the driver keeps none.
 
 _EVERY_S = 1.0  # between two lines of progress
@@ -191,6 +207,16 @@ def remove_checkpoint(results: Path, spec: Mapping[str, Any], seeds: Iterable[in
 def saved_evaluations(results: Path) -> int:
     """Return how many evaluations of unfinished runs there are."""
     return sum(max(0, path.read_bytes().count(b"\n") - 1) for path in (results / FOLDER).glob("live-*.jsonl"))
+
+
+def _line(content: bytes) -> bytes:
+    """Return the line of a checkpoint with this content."""
+    return b"%08x %s\n" % (zlib.crc32(content), content)
+
+
+def _is_sound(line: bytes) -> bool:
+    """Say whether a line of a checkpoint is whole and as it was written."""
+    return line == _line(line[9:-1])
 
 
 class Checkpointed(WrappedProblem):
@@ -213,16 +239,16 @@ class Checkpointed(WrappedProblem):
         self._lines = self._read(json.dumps({"versions": libraries()}, sort_keys=True).encode() + b"\n")
 
     def _read(self, header: bytes) -> list[bytes]:
-        """Return the whole lines after the header; one of other versions, and a line cut short, are given up."""
+        """Return the lines after the header; all are given up if that is of other versions, or those from damage on."""
         self._file.seek(0)
         lines = self._file.readlines()
         if not lines or lines[0] != header:
             self._file.truncate(0)
             self._write(header)
             return []
-        whole = [line for line in lines[1:] if line.endswith(b"\n")]
-        self._file.truncate(sum(map(len, [header, *whole])))
-        return whole
+        sound = list(takewhile(_is_sound, lines[1:]))
+        self._file.truncate(sum(map(len, [header, *sound])))
+        return sound
 
     def evaluate(self, candidate: int) -> Evaluation:
         """Return what is written of this evaluation; make it, and write it down, if nothing is."""
@@ -234,7 +260,7 @@ class Checkpointed(WrappedProblem):
 
     def _kept(self, candidate: int, evaluate: Callable[[int], Evaluation], recalled: bool = False) -> Evaluation:
         n = self._done
-        known = json.loads(self._lines[n]) if n < len(self._lines) else None
+        known = json.loads(self._lines[n].split(maxsplit=1)[1]) if n < len(self._lines) else None
         if known is not None and known.pop("candidate") == candidate:
             curve = known.pop("curve", None)
             columns = None if curve is None else Curve(**{name: tuple(values) for name, values in curve.items()})
@@ -247,7 +273,7 @@ class Checkpointed(WrappedProblem):
                 self._file.seek(0)
                 self._file.truncate(len(self._file.readline()) + sum(map(len, self._lines)))
             outcome = evaluate(candidate)
-            self._lines.append(json.dumps({"candidate": candidate, **asdict(outcome)}).encode() + b"\n")
+            self._lines.append(_line(json.dumps({"candidate": candidate, **asdict(outcome)}).encode()))
             self._write(self._lines[-1])
         self._count(outcome, fresh=known is None)
         return outcome

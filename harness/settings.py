@@ -119,7 +119,7 @@ def read_budgets(path: Path) -> dict[str, float]:
 PARAMETERS = ("lam", "alpha")
 PARTS, PARTS_GROUPS = "parts", ("surrogate", "cost_model", *OPTIONAL)  # components that an acquisition may bring along
 OPTIMIZER = "optimizer"  # the group of those from elsewhere
-OURS = ("surrogate", "cost_model", "utility", "error_scale", "cost_statistic", "censored_costs")  # they see none
+OURS = ("surrogate", "cost_model", "utility", "error_scale", "cost_statistic", "censored_costs")  # it sees none of them
 
 
 @cache
@@ -257,23 +257,27 @@ def study_methods(entries: Sequence[Any], overrides: Sequence[str], allowed: Seq
     for entry in entries:
         plain: Any = OmegaConf.to_container(entry) if isinstance(entry, DictConfig) else entry
         if isinstance(plain, dict) and set(plain) == {OPTIMIZER}:
-            given = [f"+{OPTIMIZER}={plain[OPTIMIZER]}", *overrides]
-            check_overrides(given)
-            with users_mistakes():
-                methods.append(rival_method(hydra.compose("method", overrides=given), allowed))
+            for name in plain[OPTIMIZER] if isinstance(plain[OPTIMIZER], list) else [plain[OPTIMIZER]]:
+                given = [f"+{OPTIMIZER}={name}", *overrides]
+                check_overrides(given)
+                with users_mistakes():
+                    methods.append(rival_method(hydra.compose("method", overrides=given), allowed))
             continue
         if not isinstance(plain, dict) or "acq" not in plain or set(plain) - {"acq", "utility", PARTS, *PARAMETERS}:
             raise BadInput(f"a study's method needs acq and may have lam, alpha, utility, parts; got {plain!r}")
-        keys = [key for key in plain if key not in ("acq", PARTS)]
-        parts = _parts_of(plain["acq"], plain.get(PARTS) or {})
+        keys = ["acq", *(key for key in plain if key not in ("acq", PARTS))]
         for values in product(*(plain[k] if isinstance(plain[k], list) else [plain[k]] for k in keys)):
             own = dict(zip(keys, values, strict=True))
-            settings = [f"+acq={plain['acq']}", *(f"{'+' * (k == 'utility')}{k}={v}" for k, v in own.items()), *parts]
+            parts = _parts_of(own["acq"], plain.get(PARTS) or {})
+            settings = [*(f"{'+' * (k in ('acq', 'utility'))}{k}={v}" for k, v in own.items()), *parts]
             check_overrides([*(s for s in settings if s.startswith("+")), *overrides])
             with users_mistakes():
                 cfg = hydra.compose("method", overrides=[*settings, *overrides], return_hydra_config=True)
             choices = cfg.hydra.runtime.choices
-            methods.append(to_method(cfg, own.get("utility"), allowed, choices, list(plain.get(PARTS) or {})))
+            method = to_method(cfg, own.get("utility"), allowed, choices, list(plain.get(PARTS) or {}))
+            if not isinstance(plain["acq"], list):
+                _refuse_idle(cfg, method, [name for name in PARAMETERS if own.get(name) is not None])
+            methods.append(method)
     if not methods:
         raise BadInput("study.methods is empty: a study needs one method or more, for example [{acq: ei}]")
     labels = [(method.label, method.utility and method.utility[0]) for method in methods]
@@ -281,6 +285,13 @@ def study_methods(entries: Sequence[Any], overrides: Sequence[str], allowed: Seq
     if twice:
         raise BadInput(f"study.methods names {twice[0][0]} twice")
     return methods
+
+
+def _refuse_idle(cfg: DictConfig, method: Method, given: Sequence[str]) -> None:
+    """Raise BadInput for one of the `PARAMETERS` given that the rule of `cfg.acq` does not have."""
+    idle = [p for p in given if p not in cfg.acq.rule or not OmegaConf.is_interpolation(cfg.acq.rule, p)]
+    if idle:
+        raise BadInput(f"{idle[0]} is set, but +acq={method.acq} has no such parameter: leave it out")
 
 
 def _parts_of(acq: str, wanted: Any) -> list[str]:
@@ -307,11 +318,12 @@ def _methods(
     cfg: DictConfig, choices: Mapping[str, str | None], allowed: Sequence[str], overrides: Sequence[str], several: bool
 ) -> list[Method]:
     given = [name for name in PARAMETERS if cfg[name] is not None]
+    search = [o for o in overrides if list(search_places([o]))]
     if OPTIMIZER in cfg:
-        named = [re.split("[=.@]", override.lstrip("+~"), maxsplit=1)[0] for override in overrides]
-        idle = ["+acq"] if "acq" in cfg else given + [name for name in named if name in OURS]
+        idle = ["+acq"] if "acq" in cfg else given
         if idle:
             raise BadInput(f"{idle[0]} is set, but optimizer={cfg.optimizer.name} chooses by itself: leave one out")
+        _refuse_unseen(cfg, cfg.optimizer.name, overrides, search)
         return [rival_method(cfg, allowed)]
     if "acq" in cfg:
         method = to_method(cfg, allowed=allowed, choices=choices)
@@ -321,16 +333,34 @@ def _methods(
                     f"{group} is set, but +acq={method.acq} brings its own: leave one out, or set "
                     f"{group}@acq.{PARTS}.{group}=NAME"
                 )
-        idle = [p for p in given if p not in cfg.acq.rule or not OmegaConf.is_interpolation(cfg.acq.rule, p)]
-        if idle and not several:
-            raise BadInput(f"{idle[0]} is set, but +acq={method.acq} has no such parameter: leave it out")
+        if not several:
+            _refuse_idle(cfg, method, given)
         return [method]
     if given:
         raise BadInput(f"{given[0]} is set but no acquisition: add +acq=..., or leave it out to run the study's list")
     if not isinstance(cfg.study.methods, ListConfig):
         raise BadInput(f"study.methods must be a list such as [{{acq: ei}}], got {cfg.study.methods!r}")
-    search = [o for o in overrides if list(search_places([o]))]
+    for entry in cfg.study.methods:
+        if isinstance(entry, DictConfig) and OPTIMIZER in entry:
+            _refuse_unseen(cfg, entry[OPTIMIZER], overrides, search)
     return study_methods(cfg.study.methods, search, allowed)
+
+
+def _refuse_unseen(cfg: DictConfig, name: Any, overrides: Sequence[str], search: Sequence[str]) -> None:
+    """Raise BadInput where one of `OURS` is not as by default: the records would say that the optimizer had it."""
+    named = [re.split("[=.@]", override.lstrip("+~"), maxsplit=1)[0] for override in overrides]
+    if idle := [group for group in OURS if group in named]:
+        raise BadInput(f"{idle[0]} is set, but optimizer={name} chooses by itself: leave one out")
+    default = _plain(hydra.compose("config", overrides=list(search)))
+    ours = _plain(cfg)
+    if idle := [group for group in OURS if ours.get(group) != default[group]]:
+        by = next((f" by {given}" for given in overrides if re.match(r"(setting|fit|study)[=.@]", given)), "")
+        raise BadInput(f"{idle[0]} is set{by}, but optimizer={name} chooses by itself: leave one out")
+
+
+def _plain(cfg: DictConfig) -> dict[str, Any]:
+    found: Any = OmegaConf.to_container(cfg, resolve=False)
+    return found
 
 
 # The study.

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from harness.errors import BadInput, number, whole
+from harness.errors import BadInput, flag, number, whole
 
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -34,11 +34,26 @@ class Parameter:
             number(
                 f"{self.name}: {end}", getattr(self, end), "a number, finite in single precision", -_LARGEST, _LARGEST
             )
+        for scale in ("log", "integer"):
+            flag(f"{self.name}: {scale}", getattr(self, scale))
         ends = f"{self.name}: [{self.low}, {self.high}]"
         if not self.low < self.high or (self.log and self.low <= 0):
             raise BadInput(f"{ends} is no range on this scale")
         if self.integer and not (float(self.low).is_integer() and float(self.high).is_integer()):
             raise BadInput(f"{ends} must begin and end with whole numbers, as the parameter has no others")
+
+    @property
+    def ends(self) -> tuple[np.float32, np.float32]:
+        """The lowest and the highest native value: the float32 nearest to the ends of the range.
+
+        Of whole numbers, and of what has to stay above 0, the nearest inside it.
+        """
+        low, high = np.float32(self.low), np.float32(self.high)
+        if (self.integer and float(low) < self.low) or (self.log and not low):
+            low = np.nextafter(low, np.float32(np.inf))
+        if self.integer and float(high) > self.high:
+            high = np.nextafter(high, np.float32(-np.inf))
+        return low, high
 
 
 @dataclass(frozen=True)
@@ -73,7 +88,7 @@ class SearchSpace:
         x = self._columns(x)
         unit = np.empty_like(x)
         for j, p in enumerate(self.parameters):
-            low, high = np.float32(p.low), np.float32(p.high)
+            low, high = p.ends
             inside = (x[:, j] >= low) & (x[:, j] <= high)
             if not inside.all():
                 bad = x[:, j][~inside][0]
@@ -97,7 +112,7 @@ class SearchSpace:
             value = a + unit[:, j] * (b - a)
             value = exp(value) if p.log else value
             value = np.clip(np.rint(value) if p.integer else value, p.low, p.high)
-            x[:, j] = value.astype(np.float32)
+            x[:, j] = np.clip(value.astype(np.float32), *p.ends)
         return x
 
     def _columns(self, points: Any) -> Float[np.ndarray, "n d"]:

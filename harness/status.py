@@ -7,7 +7,7 @@ timings say.
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,12 @@ import pyarrow.parquet as pq
 from harness.cli import run_cli, wants_help
 from harness.errors import BadInput
 from harness.progress import duration
-from harness.records import TIMINGS_SUFFIX, OtherSchema, checked_header, trace_files
+from harness.records import TIMINGS_SUFFIX, OtherSchema, checked_header, front_files, trace_files
 from harness.results_dir import FOLDER, is_locked, key, method_names, read_failed, read_plan
 
 USAGE = "python -m harness.status [results_dir=results] [--json]"
 AXES = ("method", "dataset")
+Run = tuple[str, str, str, int]  # data set, pipeline, folder of the method, seed
 
 
 @dataclass
@@ -70,26 +71,38 @@ def read_status(results: Path) -> Status:
         raise BadInput(f"no study in {results}: run `python -m harness` first, or give results_dir=...")
     plan = read_plan(results)
     status = Status(str(results), is_locked(results), plan["workers"])
-    headers = _read_headers(status, results)
+    headers = _read_headers(status, trace_files(results))
     name_of = method_names([*(header["spec"] for header in headers.values()), *plan["blocks"]])
-    done = _count_done(status, headers, name_of)
-    failed = {key(row): row for row in read_failed(results)}
-    for row in plan["blocks"]:
-        seeds = [seed for seed in row["seeds"] if (row["dataset"], row["pipeline"], row["folder"], seed) not in done]
+    wanted = {run for row in plan["blocks"] if row.get("fronts") for run in _runs_of(row, row["folder"], row["seeds"])}
+    fronts = _read_headers(status, front_files(results)) if wanted else {}
+    lacking = wanted - {run for path, header in fronts.items() for run in _runs_of_file(path, header)}
+    recorded, counted = _count_done(status, headers, name_of, lacking), set[Run]()  # a run counts once
+    done, failed = recorded - lacking, {key(row): row for row in read_failed(results)}
+    for row in sorted(plan["blocks"], key=lambda row: key(row) not in failed):
+        runs = _runs_of(row, row["folder"], row["seeds"]) - (done if row.get("fronts") else recorded) - counted
+        counted |= runs
         words = {**row, "method": name_of(row)}
-        if seeds and key(row) in failed:
-            status.add(words, failed=len(seeds))
+        if runs and key(row) in failed:
+            status.add(words, failed=len(runs))
             status.failed.append({**failed[key(row)], "method": words["method"]})
-        elif seeds:
-            status.add(words, missing=len(seeds))
+        elif runs:
+            status.add(words, missing=len(runs))
     status.seconds_left = _seconds_left(status)
     return status
 
 
-def _read_headers(status: Status, results: Path) -> dict[Path, dict[str, Any]]:
-    """Return the headers of the traces in `results`; those that are damaged are noted."""
+def _runs_of(words: Mapping[str, Any], folder: str, seeds: Iterable[int]) -> set[Run]:
+    return {(words["dataset"], words["pipeline"], folder, seed) for seed in seeds}
+
+
+def _runs_of_file(path: Path, header: Mapping[str, Any]) -> set[Run]:
+    return _runs_of(header["spec"], path.parent.name, header["seeds"])
+
+
+def _read_headers(status: Status, paths: Iterable[Path]) -> dict[Path, dict[str, Any]]:
+    """Return the headers of files of records; those that are damaged are noted."""
     headers = {}
-    for path in trace_files(results):
+    for path in paths:
         try:
             headers[path] = checked_header(path, path.read_bytes())
         except OtherSchema:
@@ -100,15 +113,17 @@ def _read_headers(status: Status, results: Path) -> dict[Path, dict[str, Any]]:
 
 
 def _count_done(
-    status: Status, headers: Mapping[Path, dict[str, Any]], name_of: Callable[[Mapping[str, Any]], str]
-) -> set[tuple[str, str, str, int]]:
-    done: set[tuple[str, str, str, int]] = set()
+    status: Status,
+    headers: Mapping[Path, dict[str, Any]],
+    name_of: Callable[[Mapping[str, Any]], str],
+    lacking: Set[Run],
+) -> set[Run]:
+    """Return the runs that have a record, and count them, but for those `lacking` their fronts."""
+    done: set[Run] = set()
     for path, header in headers.items():
-        spec = header["spec"]
-        runs = {(spec["dataset"], spec["pipeline"], path.parent.name, seed) for seed in header["seeds"]}
-        seconds = _seconds(path)
+        spec, runs, seconds = header["spec"], _runs_of_file(path, header), _seconds(path)
         known = {} if seconds is None else {"seconds": seconds, "timed": len(runs)}
-        status.add({**spec, "method": name_of(spec)}, done=len(runs - done), **known)
+        status.add({**spec, "method": name_of(spec)}, done=len(runs - lacking - done), **known)
         done |= runs
     return done
 

@@ -39,6 +39,7 @@ from harness.records import (
     block_files,
     block_folder,
     checked_header,
+    ranges,
     read_traces,
     seeds_done,
     versions,
@@ -75,6 +76,7 @@ class Block:
     def row(self) -> dict[str, Any]:
         """Return the block's row in the study's plan."""
         words = {name: self.spec[name] for name in ("dataset", "pipeline", "method", *COMPONENTS) if name in self.spec}
+        words |= {"fronts": True} if self.fronts else {}
         return {**words, "folder": block_folder(Path(), self.spec).name, "seeds": sorted(self.seeds)}
 
 
@@ -91,10 +93,22 @@ def blocks(study: Study, results: Path, specs: Sequence[dict[str, Any]] | None =
             done &= seeds_done(results, spec, fronts=True)
         todo = [seed for seed in study.seeds if seed not in done]
         skipped += len(study.seeds) - len(todo)
-        step = size or len(todo) or 1
-        parts = [todo[i : i + step] for i in range(0, len(todo), step)]
+        parts = _parts(todo, size)
         missing += [Block(spec, part, str(results), study.fronts, study.price_per_hour) for part in parts]
     return missing, skipped
+
+
+_LONGEST_NAME = 150  # of a block's seeds in the name of its files: file systems allow 255 characters for all of it
+
+
+def _parts(seeds: Sequence[int], size: int | None) -> list[list[int]]:
+    """Return sorted seeds in blocks of at most `size`, and of no more than the name of a file has room for."""
+    parts: list[list[int]] = []
+    for seed in seeds:
+        full = not parts or len(parts[-1]) == size or len(ranges([*parts[-1], seed])) > _LONGEST_NAME
+        parts += [[]] if full else []
+        parts[-1].append(seed)
+    return parts
 
 
 # Blocks on workers: a worker sends its records' files back as bytes, which the driver alone checks and stores.

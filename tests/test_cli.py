@@ -81,6 +81,12 @@ WRONG = [  # one of each kind
     (["+acq=ei", "iterations=5"], "iterations=5 is spent on the initial design alone, and ei would choose nothing"),
     (["+acq=cei", "lam=0,1"], "lam=0,1 is several runs, which need -m before all (a decimal point? lam=0.1)"),
     (["+acq=cei,eipu"], "+acq=cei,eipu is several runs, which need -m before all"),
+    (["+acq=[cei,eipu]"], "several runs need -m before all: acq=cei,eipu"),
+    (["+acq=ei", "utility=[ei,kg]"], "several runs need -m before all: utility=ei,kg"),
+    (["+acq=ei", "seeds=range(3)"], "seeds=range(3): a list is written 'seeds=[0,1,...]'; several runs need -m"),
+    (["study.methods=[{acq: ei, lam: 0.1}]"], "lam is set, but +acq=ei has no such parameter: leave it out"),
+    (["+acq=ei", "+evaluator.seeds_per_block=-1"], "seeds_per_block must be a whole number >= 1, got -1"),
+    (["optimizer=cfo", "optimizer.cheap.eta=1"], "optimizer.cheap.eta is not in its file: a key is added with a plus"),
     (["+acq=ei", "seeds=0,1"], "seeds=0,1: a list is written 'seeds=[0,1]'; several runs need -m before all"),
     (["+acq=ei", "iterations=3,5"], "iterations=3,5 is several runs, which need -m before all"),
     (["+acq=cei", "~lam"], "~lam: nothing can be taken away"),
@@ -130,6 +136,7 @@ def test_one_acquisition_runs_and_tells_what_it_did(cli: Cli) -> None:
         ("dataset.target='x, y'", "x, y"),
         ("results_dir=null", None),
         ("seeds=[0,1]", [0, 1]),
+        ("optimizer.arguments={seed:1}", {"seed": 1}),
     ],
 )
 def test_names_are_taken_as_they_are_written(given: str, read: object) -> None:

@@ -15,6 +15,7 @@ from harness.config import located
 from harness.cost_models import CostModel
 from harness.errors import BadInput, unknown
 from harness.space import SearchSpace
+from harness.surrogates import Surrogate
 
 _PLACES = (Path(__file__).resolve().parents[2] / "configs", Path(__file__).resolve().parents[1] / "_configs")
 _SETTING = re.compile(r"\$\{(\w+)\}")
@@ -57,6 +58,16 @@ def make_rule(acq: str, lam: float | None, alpha: float | None) -> Any:
     if idle:
         raise BadInput(f"{idle[0]} is set, but acq={acq} has no such parameter: leave it out")
     return made(rule, given)
+
+
+def make_surrogate(name: str) -> Surrogate:
+    """Return a surrogate; raises BadInput for one that needs a problem of this benchmark, such as `gp_transfer`."""
+    settings = read("surrogate", name)
+    if asks_for_problem(located(settings["_target_"])):
+        raise BadInput(
+            f"surrogate={name} learns from this benchmark's problems: use earlier=[...], studies of your own"
+        )
+    return complete(made(settings, {}), Surrogate)
 
 
 def make_cost_model(name: str, space: SearchSpace, features: Sequence[str]) -> CostModel:

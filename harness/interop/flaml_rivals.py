@@ -6,7 +6,7 @@ from typing import Any
 from jaxtyping import Float
 from numpy import ndarray
 
-from harness.errors import BadInput
+from harness.errors import BadInput, number
 from harness.interop.rivals import Rival, Run
 
 
@@ -33,6 +33,8 @@ class Flaml(Rival):
         unknown = [name for name in self._cheap if name not in run.space.names]
         if unknown:
             raise BadInput(f"cheap must name parameters among {', '.join(run.space.names)}, got {unknown[0]}")
+        for p in run.space.parameters:
+            number(f"cheap: {p.name}", self._cheap.get(p.name, p.low), f"from {p.low:g} to {p.high:g}", p.low, p.high)
         self._run, self._count = run, 0
         self._searcher: Any = None
         self._asked: tuple[str, dict[str, Any]] | None = None

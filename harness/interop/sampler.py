@@ -295,7 +295,7 @@ class CostAwareSampler(BaseSampler):
     def _made(self, space: SearchSpace, features: Sequence[str]) -> tuple[Surrogate, CostModel, Utility, CostRule]:
         surrogate, cost_model = self._surrogate, self._cost_model
         if isinstance(surrogate, str):
-            surrogate = components.made(components.read("surrogate", surrogate), {})
+            surrogate = components.make_surrogate(surrogate)
         if isinstance(cost_model, str):
             cost_model = components.make_cost_model(cost_model, space, features)
         parts: tuple[Any, Any, Utility, CostRule] = surrogate, cost_model, self._utility, self._rule

@@ -7,6 +7,7 @@ from typing import Any
 from jaxtyping import Float
 from numpy import ndarray
 
+from harness.errors import number
 from harness.interop.rivals import Rival, Run
 
 
@@ -21,7 +22,7 @@ class Smac(Rival):
     packages = ("smac", "ConfigSpace")
 
     def __init__(self, random: float = 0.2) -> None:
-        self._random = random
+        self._random = number("random", random, "a probability, from 0 to 1", 0.0, 1.0)
 
     def start(self, run: Run) -> None:
         """Take the run; SMAC itself is made at the first question, when the initial design is known."""

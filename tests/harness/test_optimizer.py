@@ -145,6 +145,8 @@ def test_what_is_told_and_asked_is_checked() -> None:
         (lambda: tell(optimizer, "x", evaluate(POINTS[0])), "the point must be an array of numbers, got 'x'"),
         (lambda: ask(optimizer, POINTS.tolist()), r"candidates must be an array of numbers, .* \(m, 7\), got a list"),
         (lambda: ask(optimizer, np.array([["a"] * 7])), "candidates must be an array of numbers, .* got one of <U1"),
+        (lambda: ask(optimizer, np.vstack([POINTS, POINTS[:1] + 1])), "candidates must lie in the unit cube"),
+        (lambda: Evaluation(np.inf, 1.0, np.nan, 1.0, "failed"), "error must be finite, or NaN .*'failed'.*, got inf"),
         (lambda: ask(optimizer, POINTS[:, :6]), r"candidates must have the shape \(m, 7\), got \(300, 6\)"),
         (lambda: number(object.__new__(Evaluation), "a", 1.0, 1.0, 1.0), "^error must be a number, got 'a'$"),
         (lambda: number(object.__new__(Evaluation), 1.0, None, 1.0, 1.0), "^cost_s must be a number, got None$"),

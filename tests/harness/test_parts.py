@@ -46,6 +46,12 @@ def test_a_methods_parts_are_its_own_and_show_in_its_name(tmp_path: Path) -> Non
     assert "surrogate_data" not in specs[3] and len({spec_hash(spec) for spec in specs}) == 4
 
 
+def test_a_list_in_an_entry_is_as_many_methods(tmp_path: Path) -> None:
+    listed = study(tmp_path, "{ acq: [ei, cei], lam: [0.3], utility: [ei, kg] }", "{ optimizer: [asha, hyperband] }")
+    labels = ["ei", "ei", "cei(lam=0.3)", "cei(lam=0.3)", "asha", "hyperband"]
+    assert [method.label for method in listed.methods] == labels
+
+
 def test_what_a_study_chooses_for_all_shows_in_the_surrogates_name(tmp_path: Path) -> None:
     (spec,) = all_specs(study(tmp_path, "{ acq: ei }", more=("curves=prefixes", "stopping=price")))
     assert spec["surrogate"] == "gp+prefixes+price" and "own" not in spec

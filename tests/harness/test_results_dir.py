@@ -1,6 +1,7 @@
 """The results directory: one writer at a time, damage moved aside, status, checkpoints, interruptions, progress."""
 
 import errno
+import fcntl
 import json
 import os
 import signal
@@ -51,6 +52,16 @@ def test_one_writer_at_a_time(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInput, match="results_dir: cannot write to"):
         locked(tmp_path / "file").__enter__()
+
+
+def test_who_asks_whether_a_study_runs_stops_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`is_locked` holds the lock itself for an instant: here, until the study has tried and waits."""
+    (tmp_path / FOLDER).mkdir()
+    with (tmp_path / FOLDER / "lock").open("a") as asking:
+        fcntl.flock(asking, fcntl.LOCK_SH)
+        monkeypatch.setattr("harness.results_dir.time.sleep", lambda seconds: fcntl.flock(asking, fcntl.LOCK_UN))
+        with locked(tmp_path):
+            assert is_locked(tmp_path)
 
 
 def test_a_file_system_without_locks_is_named_and_used(
@@ -125,6 +136,25 @@ def test_status(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         read_status(results)
 
 
+def test_a_run_counts_once_in_overlapping_plans_and_is_done_with_its_fronts(tables: Path, tmp_path: Path) -> None:
+    def total(fronts: bool, *seeds: int) -> tuple[int, int, int]:
+        study = replace(grid(tables, seeds=seeds, iterations=6), fronts=fronts)
+        todo = [b for b in blocks(study, tmp_path)[0] if (b.spec["dataset"], b.spec["method"]) == ("a", "ei")]
+        write_plan(tmp_path, [block.row() for block in todo], 1)
+        found = read_status(tmp_path).total
+        todos.append(todo)
+        return found.done, found.missing, found.failed
+
+    todos: list = []
+    assert [total(False, 0), total(False, 0, 1), total(False, 0, 1, 2)] == [(0, 1, 0), (0, 2, 0), (0, 3, 0)]
+    write_failed(tmp_path, todos[1][0].row(), "its workers died")
+    assert [vars(read_status(tmp_path).total)[name] for name in ("missing", "failed")] == [1, 2]
+    run_study(todos[2], 0, serial(), "")
+    assert total(True, 0) == (2, 1, 0)
+    run_study(todos[3], 0, serial(), "")
+    assert total(False, 0, 1, 2) == (3, 0, 0)
+
+
 def test_methods_are_told_apart_by_the_components_in_which_they_differ(tables: Path, tmp_path: Path) -> None:
     one = grid(tables, seeds=(0,), iterations=6)
     other = replace(one, names=one.names | {"cost_model": "gp"})
@@ -193,7 +223,13 @@ def test_saved_evaluations_are_not_made_again(tmp_path: Path, capsys: pytest.Cap
     checkpointed.evaluate(1)  # another choice than then: the rest is given up
     assert problem.asked == [1] and saved_evaluations(tmp_path) == 2
     checkpointed.close()
-    assert [json.loads(line).get("candidate") for line in path_of(tmp_path, SPEC, 0).open()] == [None, 0, 1]
+    written = path_of(tmp_path, SPEC, 0).read_bytes()
+    assert [json.loads(line[9:])["candidate"] for line in written.splitlines()[1:]] == [0, 1]
+    for damaged in (written.replace(b'"error": 0.5', b'"error": 0.4'), written[:-50] + bytes(49) + b"\n"):
+        path_of(tmp_path, SPEC, 0).write_bytes(damaged)  # its line and what follows are made again
+        problem, checkpointed = opened(tmp_path)
+        assert [checkpointed.evaluate(i).error for i in (0, 1)] == [1.0, 0.5] and problem.asked == [1]
+        checkpointed.close()
     remove_checkpoint(tmp_path, SPEC, [0])
     assert saved_evaluations(tmp_path) == 0
 

@@ -54,6 +54,23 @@ def test_scales_by_hand() -> None:
     assert np.array_equal(ends[1], np.float32([256, 1, 0.1, 1e3, 1e3, 1, 16]))
 
 
+@pytest.mark.parametrize(
+    ("p", "ends"),
+    [
+        (Parameter("n", 0, 2**31 - 1, integer=True), (0, 2**31 - 128)),
+        (Parameter("n", 2**24 + 1, 2**25, integer=True), (2**24 + 2, 2**25)),
+        (Parameter("lr", 1e-50, 1, log=True), (2.0**-149, 1)),
+        (Parameter("x", 0, 0.1), (0, float(np.float32(0.1)))),
+    ],
+)
+def test_the_ends_are_values_in_single_precision(p: Parameter, ends: tuple[float, float]) -> None:
+    """The float32 nearest to an end may lie beyond it; for a whole number, and 0 on a log scale, that will not do."""
+    space = SearchSpace((p,))
+    native = space.from_unit(np.array([[0.0], [1.0]]))
+    assert native[:, 0].tolist() == list(ends)
+    assert np.array_equal(space.from_unit(space.to_unit(native)), native)
+
+
 @pytest.mark.parametrize(("start", "n"), [(0, 100), (37, 90)])
 def test_the_sobol_sequence_is_extendable(start: int, n: int) -> None:
     whole = SPACE.sobol(1024, seed=5)
@@ -86,6 +103,8 @@ def test_values_outside_are_refused_by_name() -> None:
     (lambda: _made(Parameter, 3, 0, 1), "a parameter needs a name, a text that is not empty, got 3"),
     (lambda: _made(Parameter, "a", "0", 1), "a: low must be a number, finite in single precision, got '0'"),
     (lambda: _made(SearchSpace, SPACE.parameters[0]), r"made of a tuple of parameters, SearchSpace\(\(Parameter\("),
+    (lambda: _made(Parameter, "a", 1, 2, "no"), "a: log must be true or false, got no"),
+    (lambda: _made(Parameter, "a", 1, 2, False, "false"), "a: integer must be true or false, got false"),
     (lambda: SPACE.sobol(0, 0), "n must be a whole number >= 1, got 0"),
     (lambda: SPACE.sobol(3, 0, start=-1), "start must be a whole number >= 0, got -1"),
 ])  # fmt: skip

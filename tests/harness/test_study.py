@@ -36,6 +36,17 @@ def test_a_study_is_run_once_and_in_full_and_methods_share_the_initial_design(ta
     assert do(grid(tables), whole) == 0 and contents(whole) == before
 
 
+def test_names_of_files_have_room_for_the_seeds_of_a_block(tables: Path, tmp_path: Path) -> None:
+    """An evaluator without `seeds_per_block` has one block for all seeds, whose files are named by them."""
+    study = grid(tables, seeds=[7 * 10**6 * i for i in range(60)], iterations=6)
+    study.components["evaluator"]["seeds_per_block"] = None
+    study.methods.pop()
+    todo = [block for block in blocks(study, tmp_path)[0] if block.spec["dataset"] == "a"]
+    assert sorted(seed for block in todo for seed in block.seeds) == list(study.seeds) and len(todo) < 6
+    run_study(todo, 0, serial(), "")
+    assert {len(block.seeds) for block in blocks(study, tmp_path)[0] if block.spec["dataset"] == "a"} == set()
+
+
 def test_workers_that_end_while_problems_are_prepared_stop_the_study(
     tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

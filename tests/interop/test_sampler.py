@@ -140,6 +140,11 @@ def test_every_cost_model_by_name_but_those_of_the_benchmark(name: str) -> None:
         assert len(study_of(7, cost_model=name).trials) == 7
 
 
+def test_a_surrogate_of_the_benchmark_is_refused_before_the_first_trial() -> None:
+    with pytest.raises(BadInput, match=r"surrogate=gp_transfer learns from this benchmark's problems: use earlier="):
+        CostAwareSampler("ei", surrogate="gp_transfer")
+
+
 def test_a_linear_cost_model_sees_the_parameters_that_it_is_given() -> None:
     """Without k it knows nothing of the cost, and the cheapest of equal points is any."""
     assert max(p["k"] for p in params(study_of(lam=1.0, cost_features=["x"]))[5:]) > 1.0
