@@ -1,6 +1,6 @@
 """Analyses of recorded runs: incumbents, relative cost and error, ranks, intervals, claims, figures, the report."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import harness  # noqa: F401 - limits BLAS to one thread before numpy is imported
@@ -44,7 +44,7 @@ def tradeoff(traces: "pd.DataFrame", judge: "Judge" = "validation", mixed: bool 
 
 def anytime(
     traces: "pd.DataFrame",
-    budgets: Sequence[float] | None = None,
+    budgets: Iterable[float] | None = None,
     judge: "Judge" = "validation",
     mixed: bool = False,
 ) -> "pd.DataFrame":
@@ -72,22 +72,23 @@ def mean_ranks(
 
     One row per budget and method: multiple, method, rank, low, high, n (problems and seeds), counts (whether the budget
     does: enough runs were planned long enough for it). methods: those to rank, None for all. judge, mixed: as in
-    `tradeoff`. Raises BadInput for a method that has no runs, for fewer than two, and without runs of EI^alpha, which
-    define the budget.
+    `tradeoff`. Of a method that plans with its length, EI-cool, only runs planned for a budget are ranked (tau). Raises
+    BadInput for a method that has no such runs, for fewer than two, and without runs of EI^alpha, which define the
+    budget.
     """
     import numpy as np
 
     from analysis.methods import ordered, require
     from analysis.ranks import minimal_budgets, rank_curves, ranks
-    from analysis.selection import at_horizon, horizon, select_families
+    from analysis.selection import at_horizon, for_budgets, horizon, select_families
     from analysis.traces import collect
 
     runs = collect(traces, judge=judge, mixed=mixed)
-    chosen = ordered(runs.runs) if methods is None else list(methods)
-    for method in chosen:
+    for method in methods or ():
         require(runs.runs, method, "ranking")
     equal, _ = at_horizon(runs, horizon(runs))
     budgets = minimal_budgets(select_families(equal, "alpha"))
+    chosen = ordered(for_budgets(runs, budgets).runs) if methods is None else list(methods)
     curves = rank_curves(ranks(runs, budgets, chosen, shares=np.ones(1)))
     columns = ["multiple", "method", "value", "low", "high", "n", "counts"]
     return curves[columns].rename(columns={"value": "rank"})

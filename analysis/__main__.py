@@ -242,12 +242,10 @@ def do_claims(arguments: Arguments) -> int:
         every, costs, fronts = _hardly_cut(most_cut, every, costs, fronts)
     if unreadable:
         print(f"error: records of cost models were left out: {unreadable}", file=sys.stderr)
-    verdicts = with_reason(evaluate(every, costs, fronts, judge, mixed), unreadable)
+    traces = collect(every, judge=judge, mixed=mixed)
+    verdicts = with_reason(evaluate(every, costs, fronts, judge, mixed, traces), unreadable)
     print(table(verdicts))
-    paths = [
-        *write(verdicts, intervals(every.runs), out),
-        *write_volumes(collect(every, judge=judge, mixed=mixed), out),
-    ]
+    paths = [*write(verdicts, intervals(every.runs), out), *write_volumes(traces, out)]
     print(*paths, sep="\n")
     return SOME_FAILED if unreadable else 0
 

@@ -12,7 +12,7 @@ import pipelines
 from analysis.evaluations import CELL
 from analysis.methods import PROBLEM, name_in_text, ordered
 from analysis.selection import CAP, FEWEST_DATASETS, LEAST_SPENT, REACHED, SHORT, USED_UP, sentence_on_sparse_methods
-from analysis.statistics import in_use
+from analysis.statistics import FEWEST_FOR_MEDIAN, Scheme, in_use
 from datasets.catalogue import entries
 from harness.progress import plural as plural
 
@@ -131,20 +131,24 @@ def scope(cells: pd.DataFrame, evaluator: str) -> str:
     return f"{len(present & study)} of {len(study)} problems{extra}, {plural(seeds, 'seed')}{uneven} ({evaluator})"
 
 
-def intervals(cells: pd.DataFrame, medians: bool = True) -> str:
+def intervals(cells: pd.DataFrame, medians: bool = True, scheme: Scheme | None = None) -> str:
     """Return what the intervals are, and what they cannot cover when there is only one data set.
 
-    medians: whether medians are shown, too.
+    medians: whether medians are shown, too. scheme: by which they are made, None for the one in use.
     """
-    one = cells["dataset"].nunique() == 1
+    scheme, sets = in_use() if scheme is None else scheme, cells["dataset"].nunique()
+    one = sets == 1
+    few = f"none for fewer than {FEWEST_FOR_MEDIAN} data sets"
+    resampled = "data sets resampled" if sets >= FEWEST_FOR_MEDIAN else few
     name = {
         "datasets": "95 % t intervals over data sets (paired, averaged within each"
-        f"{'; of medians, data sets resampled' * medians}).",
+        f"{f'; of medians, {resampled}' * medians}).",
         "hierarchical": "95 % hierarchical paired bootstrap intervals.",
         "plain": "95 % plain paired bootstrap intervals (single runs resampled).",
-    }[in_use()]
-    if one and in_use() == "datasets":
-        return "No intervals: one data set only (bootstrap=plain resamples its runs)."
+    }[scheme]
+    if one and scheme == "datasets":
+        hint = " (bootstrap=plain resamples its runs)" if in_use() == scheme else ""
+        return f"No intervals: one data set only{hint}."
     return name + (" One data set only: they do not cover differences between data sets." if one else "")
 
 

@@ -212,6 +212,10 @@ _KINDS = (("rows", BLUE, "o", 0.97), ("surface", ORANGE, "s", 1.03))  # the last
 def draw_density(folder: Path, out_dir: Path) -> Drawn:
     """Draw the comparison of the settings in `folder` (see `analysis.density`); writes its tables beside it."""
     traces = settings(folder)
+    if len(traces) < 2:
+        raise BadInput(
+            f"{folder} has no setting to compare with live training: a folder beside {LIVE}, such as rows-512"
+        )
     found = method_effects(traces, confirmed=confirmed(folder, traces))
     numbers, agreement = effects_table(found), sign_agreement(found)
     cells = pd.MultiIndex.from_frame(found[LIVE]["saved"].index.to_frame(index=False)[CELL])
@@ -279,9 +283,9 @@ def _caption(found: Effects, agreement: pd.DataFrame) -> str:
         "Replay against live training. Above: total cost saved and final error added against EI on the same problem "
         f"and seed, mean over {plural(len(cells[PROBLEM].drop_duplicates()), 'problem')} of "
         f"{plural(cells['dataset'].nunique(), 'data set')} and {plural(len(cells), 'run')} per method. Bars: "
-        f"{intervals(cells)} Below: root mean square, over methods and problems (averaged within data sets), of the "
-        "difference between a setting's and live training's mean effect, the seeds' own scatter subtracted; bars: by "
-        "the same rule. Only problems and seeds that were run under every setting.",
+        f"{intervals(cells, medians=False)} Below: root mean square, over methods and problems (averaged within data "
+        "sets), of the difference between a setting's and live training's mean effect, the seeds' own scatter "
+        "subtracted; bars: by the same rule. Only problems and seeds that were run under every setting.",
         f"Below without {plural(alone, 'problem')} of a single seed." if alone else "",
         "Measured: what runs on surfaces chose was trained live." if MEASURED in found[LIVE] else "",
     )

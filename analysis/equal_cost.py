@@ -16,9 +16,10 @@ the number of evaluations.
 Intervals: t over the means of data sets, whose eight pipelines are not independent (STUDY: "Confidence").
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 
 import numpy as np
 import pandas as pd
@@ -154,7 +155,7 @@ def pair_runs(traces: Traces, ends: pd.DataFrame | str | None = None) -> EqualCo
 
 
 def at_equal_cost(
-    runs: EqualCost, budgets: Sequence[float] = BUDGETS, prices: Sequence[float] = PRICES
+    runs: EqualCost, budgets: Iterable[float] = BUDGETS, prices: Sequence[float] = PRICES
 ) -> pd.DataFrame:
     """Return errors at equal cost of every family, and of EI stopped by rule: a row per measure, statistic and budget.
 
@@ -162,19 +163,20 @@ def at_equal_cost(
     percent of EI's final one) or regret ((error - best of the table) / (random search's - best)); statistic; method:
     the parameter chosen, or the rule; members: of how many; value, low, high; off, off_low, off_high: the paired
     difference to EI-n at the same cost; won: the share of problems in which the family's mean over seeds is the lowest
-    of all families' (equal ones share it); evaluations: mean number; ended: share of the family's runs (beside a rule:
-    of EI's) that ended before the budget was spent and count with their last; used_up: the share of all methods' runs
-    that did not: below 0.9 (`selection.LEAST_SPENT`) the budget compares numbers of evaluations as well as costs; n,
-    datasets: cells and data sets that count, those in which every method has a successful evaluation by then. NaN: not
-    defined.
+    of all families' (equal ones share it); evaluations: mean number; ended: share of the runs of the parameter chosen
+    (beside a rule: of EI's) that ended before the budget was spent and count with their last; used_up: the share of all
+    methods' runs that did not: below 0.9 (`selection.LEAST_SPENT`) the budget compares numbers of evaluations as well
+    as costs; n, datasets: cells and data sets that count, those in which every method has a successful evaluation by
+    then. NaN: not defined.
     The rules: each method after N evaluations, EI after n and to a price.
 
     statistic: mean (of the data sets' means, chosen by its own lowest), mean held out (the parameter of each data set
     chosen on the others), mean not flat (the mean's parameter, without flat data sets, where there are some), median
     (the mean's parameter, over all cells). Raises BadInput for budgets that are no percentages, and without a cell.
     """
-    if not (budgets and all(0 < b <= 100 for b in budgets)):
-        raise BadInput(f"budgets must be percentages above 0, up to 100 (of EI's cost), got {list(budgets)}")
+    budgets = list(budgets)
+    if not (budgets and all(isinstance(b, Real) and 0 < b <= 100 for b in budgets)):
+        raise BadInput(f"budgets must be percentages above 0, up to 100 (of EI's cost), got {budgets}")
     rows = [*_fronts(runs, budgets), *_rules(runs, prices)]
     if not rows:
         raise BadInput("no problem and seed in which every method has a successful evaluation within a budget")

@@ -202,8 +202,12 @@ def ranks(
     """
     if len(methods) < 2:
         raise BadInput(f"{what} needs two methods or more, got: {', '.join(methods) or 'none'}")
+    if len(set(methods)) < len(methods):
+        raise BadInput(f"{what} takes each method once, got: {', '.join(methods)}")
     traces = for_budgets(traces, budgets)
     runs = traces.runs.assign(row=np.arange(len(traces.runs)))
+    if without := sorted(set(methods) - set(runs["method"])):
+        raise BadInput(f"{what} needs runs planned for a budget (tau): {', '.join(without)} has none")
     plans = runs["plans"]
     planning = set(runs.loc[plans, "method"])
     row = runs[~plans].pivot(index=CELL, columns="method", values="row")

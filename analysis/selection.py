@@ -107,8 +107,13 @@ def horizon(traces: Traces) -> int:
     whole = ei if ei.any() else whole
     if not whole.any():
         raise BadInput("no run was planned for a number of iterations and reached it: run one without tau")
-    lengths = np.sort(runs[whole].groupby(CELL)["evaluations"].max())[::-1]
-    return int(min(STUDY_ITERATIONS, lengths[math.ceil(LEAST_SHARE * len(lengths)) - 1]))
+    return min(STUDY_ITERATIONS, most_reached(runs[whole]))
+
+
+def most_reached(runs: pd.DataFrame) -> int:
+    """Return the number of evaluations that half of the runs' cells (problem and seed) reach, by their longest run."""
+    lengths = np.sort(runs.groupby(CELL)["evaluations"].max())[::-1]
+    return int(lengths[math.ceil(LEAST_SHARE * len(lengths)) - 1])
 
 
 def at_horizon(traces: Traces, n: int) -> tuple[Traces, int]:

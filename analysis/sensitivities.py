@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.captions import intervals, markdown_table, plural
+from analysis.captions import format_interval, intervals, markdown_table, plural
 from analysis.claims import CLAIMS as EVERY
 from analysis.claims.acquisitions import volume_gap
 from analysis.claims.evidence import Claim, Evidence
@@ -242,8 +242,8 @@ def report(folder: Path, out_dir: Path) -> tuple[Path, ...]:
             markdown_table(pd.DataFrame([_row(one) for one in found])),
             _answer(found),
             "How far do the numbers move? Means under each setting, and in brackets the change, pair by pair, from "
-            "what it is compared with, with its 95 % t interval over data sets; bold where that excludes 0, which one "
-            "in twenty does by chance. Fewer seeds suffice for this than for a verdict, which needs ten.",
+            "what it is compared with, with its interval; bold where that excludes 0, which one in twenty does by "
+            "chance. Fewer seeds suffice for this than for a verdict, which needs ten.",
             markdown_table(pd.DataFrame([_moved(one) for one in found])),
             *([f"Left out: {'; '.join(left_out)}."] if left_out else []),
             *(part for one in found if (part := _changes(one))),
@@ -290,7 +290,7 @@ def _moved(one: Comparison) -> dict[str, str]:
     row = {"setting": f"`{one.setting}`"} | dict.fromkeys(NUMBERS, "")
     for name, _, own, change, low, high in one.shifts.itertuples(index=False):
         digits = NUMBERS[name][1]
-        text = f"{change:+.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+        text = f"{'+' * (change >= 0)}{format_interval(change, low, high, digits)}"
         row[name] = f"{own:.{digits}f} ({f'**{text}**' if low > 0 or high < 0 else text})"
     return row
 

@@ -109,15 +109,15 @@ def with_intervals(
         value, low, high = over_datasets(x, _codes(values))
         return pd.DataFrame({"value": value, "low": low, "high": high, "n": n}, index=values.columns)
     value = weighted(x, np.ones((1, len(x))), statistic)[0]
-    cells = values.index.to_frame(index=False)[CELL]
-    weights = resample(cells, scheme, resamples, seed)
+    weights = resample(values.index.to_frame(index=False)[CELL], scheme, resamples, seed)
     if statistic == "median" and (in_use() if scheme is None else scheme) == "datasets":
         codes = _codes(values)
         whole = weights[:, np.unique(codes, return_index=True)[1]]
         replicates = np.stack([_median_of_groups(column, codes, whole) for column in x.T], axis=1)
+        replicates = value + (replicates - value) * widening(np.isfinite(group_means(x, codes)).sum(axis=0))
     else:
         replicates = weighted(x, weights, statistic)
-    low, high = percentiles(value + (replicates - value) * widening(cells, scheme))
+    low, high = percentiles(replicates)
     return pd.DataFrame({"value": value, "low": low, "high": high, "n": n}, index=values.columns)
 
 
@@ -162,21 +162,15 @@ def group_means(values: np.ndarray, group: Int[np.ndarray, " n"]) -> Float[np.nd
     return np.asarray(member @ np.where(there, values, 0.0) / np.where(count > 0, count, np.nan))
 
 
-def widening(cells: pd.DataFrame, scheme: Scheme | None = None) -> float:
-    """Return the factor by which deviations of resamples of whole data sets are spread to the t interval's width.
+def widening(sets: Int[np.ndarray, " K"]) -> Float[np.ndarray, " K"]:
+    """Return the factor by which deviations of resamples of D whole data sets are spread to the t interval's width.
 
-    D data sets drawn of D have a variance smaller by (D - 1) / D than the unbiased one, and a normal's tails:
-    the factor is sqrt(D / (D - 1)) t_{D-1, 0.975} / z_0.975. 1 for the other schemes. NaN for fewer than 6 data sets:
-    not even the range of five values covers the median with 95 % (but with 1 - 2^-4), so that only what is assumed
-    of the tails would be left.
+    D data sets drawn of D have a variance smaller by (D - 1) / D than the unbiased one, and a normal's tails: the
+    factor is sqrt(D / (D - 1)) t_{D-1, 0.975} / z_0.975. NaN for fewer than 6 data sets: not even the range of five
+    values covers the median with 95 % (but with 1 - 2^-4), so that only what is assumed of the tails would be left.
     """
-    if (in_use() if scheme is None else scheme) != "datasets":
-        return 1.0
-    n = cells["dataset"].nunique()
-    tail = (1 + LEVEL) / 2
-    if n < FEWEST_FOR_MEDIAN:
-        return np.nan
-    return float(np.sqrt(n / (n - 1)) * stats.t.ppf(tail, n - 1) / stats.norm.ppf(tail))
+    n, tail = np.where(sets < FEWEST_FOR_MEDIAN, np.nan, sets), (1 + LEVEL) / 2
+    return np.asarray(np.sqrt(n / (n - 1)) * stats.t.ppf(tail, n - 1) / stats.norm.ppf(tail))
 
 
 def with_intervals_and_differences(values: pd.DataFrame, reference: pd.DataFrame | pd.Series) -> pd.DataFrame:

@@ -254,6 +254,13 @@ def check_judge(judge: object) -> None:
         raise unknown("judge", judge, get_args(Judge))
 
 
+def check_columns(recorded: Recorded) -> None:
+    """Raise BadInput for a frame that lacks a column of those that `harness.read` gives."""
+    needed = [*RUN, *MEASURED, "predicted_cost_s", *REFERENCE, "step", "spec"]
+    if isinstance(recorded, pd.DataFrame) and (missing := [name for name in needed if name not in recorded.columns]):
+        raise BadInput(f"the records lack the column(s) {', '.join(missing)}")
+
+
 def collect(
     recorded: Recorded,
     wanted: Mapping[str, str] | None = None,
@@ -269,10 +276,7 @@ def collect(
     so, a run recorded twice, or a trace with steps missing.
     """
     check_judge(judge)
-    if isinstance(recorded, pd.DataFrame):
-        needed = [*RUN, *MEASURED, "predicted_cost_s", *REFERENCE, "step", "spec"]
-        if missing := [name for name in needed if name not in recorded.columns]:
-            raise BadInput(f"the records lack the column(s) {', '.join(missing)}")
+    check_columns(recorded)
     evaluations = Evaluations.of(recorded)
     if evaluations.runs.empty:
         raise BadInput("the records hold no evaluation: run a study first (python -m harness)")

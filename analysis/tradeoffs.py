@@ -148,9 +148,11 @@ class Relative:
     table: dataset, pipeline, seed, method, acq, alpha, lam, cost_pct, error_pct.
     unpaired: runs of other methods without an EI partner. zero: pairs whose EI run reached error 0, where a
     ratio does not exist. failed: pairs in which a run had no successful evaluation. All three are left out.
+    parameters: alpha and lam of every method, also of one without a pair.
     """
 
     table: pd.DataFrame
+    parameters: pd.DataFrame
     unpaired: int
     zero: int
     failed: int
@@ -220,7 +222,8 @@ def relative_to_ei(traces: Traces, what: str = "relative numbers", beside: pd.Da
             f"{what} needs a run to compare with EI's on the same problem and seed ({unpaired.sum():,} without it, "
             f"{zero.sum():,} where EI's error is 0, {failed.sum():,} without a successful evaluation)"
         )
-    return Relative(kept.reset_index(drop=True), int(unpaired.sum()), int(zero.sum()), int(failed.sum()))
+    parameters = table.drop_duplicates("method").set_index("method")[["alpha", "lam"]]
+    return Relative(kept.reset_index(drop=True), parameters, int(unpaired.sum()), int(zero.sum()), int(failed.sum()))
 
 
 # Hypervolume of (cost, error): how much of what EI leaves to be won a family of methods wins, per problem.
@@ -341,7 +344,7 @@ def tradeoff(pairs: Relative, methods: list[str], scheme: Scheme | None = None) 
     Columns cost_pct, cost_pct_low, cost_pct_high and the same for error_pct, in percent of EI (EI = 100).
     All methods and both measures share the resamples.
     """
-    axis = pairs.table.drop_duplicates("method").set_index("method")[["alpha", "lam"]].reindex(methods)
+    axis = pairs.parameters.reindex(methods)
     rows = []
     for statistic in STATISTICS:
         row = axis.assign(statistic=statistic)

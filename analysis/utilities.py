@@ -29,7 +29,7 @@ from analysis.evaluations import (
     dense,
 )
 from analysis.methods import EI, PROBLEM, canonical
-from analysis.selection import BUDGET_MULTIPLES, SAME
+from analysis.selection import BUDGET_MULTIPLES, SAME, most_reached
 from analysis.statistics import with_intervals, with_intervals_and_differences
 from analysis.traces import STUDY_ITERATIONS, Judge, Traces, at_budgets
 from datasets.errors import BadInput
@@ -176,7 +176,8 @@ def utilities_at_horizon(runs: Runs) -> tuple[Runs, int, dict[str, int]]:
     own = table[(table["utility"] != EI) & table["tau"].isna()]
     if own.empty:
         raise BadInput("the runs of utilities other than ei all have a deadline")
-    n = int(min(STUDY_ITERATIONS, own["evaluations"].max()))
+    reference = table[(table["label"] == REFERENCE_METHOD) & table["tau"].isna()]
+    n = int(min(STUDY_ITERATIONS, *(most_reached(part) for part in (own, reference) if len(part))))
     planned = table["tau"].isna() & (table["iterations"] == n)
     fits = (table["evaluations"] >= n) & (~table["plans"] | planned)
     if REFERENCE_METHOD not in set(table.loc[fits, "label"]):

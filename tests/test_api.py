@@ -55,6 +55,8 @@ def test_the_studies_of_the_page_are_compared(page: tuple[Path, dict[str, Any], 
     assert ((ranks["low"] <= ranks["rank"]) & (ranks["rank"] <= ranks["high"])).all()
     with pytest.raises(harness.BadInput, match=r"ranking needs the method nope: the records hold ei, cei\(lam=0.1\)"):
         mean_ranks(traces, ["ei", "nope"])
+    with pytest.raises(harness.BadInput, match="ranking takes each method once, got: ei, ei"):
+        mean_ranks(traces, ["ei", "ei"])
 
 
 def test_the_loop_of_the_page_finds_the_minimum(page: tuple[Path, dict[str, Any], list[str]]) -> None:

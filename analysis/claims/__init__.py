@@ -20,7 +20,7 @@ from analysis.claims import cost_models
 from analysis.claims.evidence import Claim, Evidence
 from analysis.claims.verdicts import Verdict
 from analysis.evaluations import Recorded
-from analysis.traces import Judge, Traces
+from analysis.traces import Judge, Traces, check_columns
 from datasets.files import write_atomically
 
 __all__ = ["Verdict", "evaluate"]
@@ -44,6 +44,7 @@ def evaluate(
     `analysis.tradeoffs.read_fronts`. judge: whether the validation or the test error of the configurations chosen
     counts. mixed: as for `collect`; collected: what that makes of them, where it is at hand.
     """
+    check_columns(recorded)
     evidence = Evidence(recorded, costs, fronts, judge, mixed, collected)
     return [claim.verdict(evidence) for claim in CLAIMS]
 

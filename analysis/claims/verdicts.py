@@ -75,7 +75,8 @@ class Condition:
 
     def __str__(self) -> str:
         found, d = self.estimate, self.digits
-        return f"{self.what}: {found.value:.{d}f}{self.unit} [{found.low:.{d}f}, {found.high:.{d}f}]"
+        value = f"{self.what}: {found.value:.{d}f}{self.unit}"
+        return value if np.isnan(found.low + found.high) else f"{value} [{found.low:.{d}f}, {found.high:.{d}f}]"
 
 
 def _word(holding: float, failing: float) -> Word:

@@ -161,8 +161,8 @@ def tables(numbers: pd.DataFrame) -> list[tuple[str, list[str]]]:
         own = numbers[~rules & (numbers["measure"] == measure) & numbers["cost_pct"].isin(BUDGETS)]
         lead = (
             f"EI-n: {_said(measure)}. The others: their paired difference to it at the same cost. 95 % t intervals "
-            f"over data sets. A star: more than {1 - LEAST_SPENT:.0%} of the family's runs had ended before that was "
-            "spent."
+            f"over data sets. A star: more than {1 - LEAST_SPENT:.0%} of the runs of the parameter chosen had ended "
+            "before that was spent."
         )
         found.append((f"Families: {_heading(measure)}", [lead, markdown_table(_differences(own))]))
         if measure == ERROR:

@@ -94,7 +94,7 @@ def conclusions(numbers: pd.DataFrame) -> list[str]:
     cheaper, dearer = numbers[numbers["cost_high"] < 100], numbers[numbers["cost_low"] > 100]
     worse, better = numbers[numbers["error_low"] > 100], numbers[numbers["error_high"] < 100]
     behind, ahead = numbers[numbers["off_low"] > 0], numbers[numbers["off_high"] < 0]
-    open_ones = numbers[~numbers["method"].isin(pd.concat([behind, ahead])["method"])]
+    open_ones = numbers[numbers["off_low"].notna() & ~numbers["method"].isin(pd.concat([behind, ahead])["method"])]
     lines = [
         f"Cheaper than EI beyond the noise: {named(cheaper, 'cost')} of its cost." if len(cheaper) else "",
         f"Dearer than EI: {named(dearer, 'cost')} of its cost." if len(dearer) else "",
@@ -111,6 +111,8 @@ def conclusions(numbers: pd.DataFrame) -> list[str]:
         if len(open_ones)
         else "",
     ]
+    if numbers["off_low"].isna().all():
+        lines.append("Runs on one data set have no interval, so that nothing can be said beyond the noise.")
     return [line for line in lines if line]
 
 
@@ -124,10 +126,12 @@ def _table(numbers: pd.DataFrame) -> str:
 
 def _how(traces: Traces) -> str:
     runs = pair_runs(traces)
+    what = f"After {runs.n} evaluations, on the same problem and seed; {scope(runs.cells, traces.evaluator)}."
+    if runs.cells["dataset"].nunique() == 1:
+        return what
     return (
-        f"After {runs.n} evaluations, on the same problem and seed; {scope(runs.cells, traces.evaluator)}. In brackets "
-        "95 % t intervals over data sets: what lies on one side of EI's with its whole interval is named above, each "
-        "method by itself, so that of twenty such statements one may be chance."
+        f"{what} In brackets 95 % t intervals over data sets: what lies on one side of EI's with its whole interval is "
+        "named above, each method by itself, so that of twenty such statements one may be chance."
     )
 
 

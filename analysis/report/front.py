@@ -147,7 +147,7 @@ def caption(runs: EqualCost) -> str:
     return (
         f"Costs and errors are in percent of EI's after {runs.n} evaluations on the same problem and seed: "
         f"{scope(runs.cells, runs.traces.evaluator)}. They are means over data sets of the means over what is chosen "
-        f"of each. {intervals(runs.cells, medians=False)} Left out: "
+        f"of each. {intervals(runs.cells, medians=False, scheme='datasets')} Left out: "
         f"{plural(runs.absent, 'problem-seed pair')} without runs of every method, "
         f"{runs.zero:,} in which EI's error is 0, {runs.failed:,} in which all of EI's evaluations "
         f"failed.{sentence_on_sparse_methods(runs.sparse)} Flat data sets, on which {FLAT:.0%} or more of random "

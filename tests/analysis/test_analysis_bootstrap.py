@@ -19,6 +19,7 @@ from analysis.statistics import (
     resampling,
     signed_rank,
     weighted,
+    widening,
     with_intervals,
 )
 
@@ -195,6 +196,18 @@ def test_the_median_of_few_data_sets_has_no_interval() -> None:
     for sets in (5, 6):
         found = median(pd.Series(np.arange(4.0 * sets), cells(sets, 2, 2)))
         assert np.isfinite([found.low, found.high]).all() == (sets == 6) and found.value == 2.0 * sets - 0.5
+
+
+def test_a_column_counts_its_own_data_sets() -> None:
+    values = pd.DataFrame({"all": np.random.default_rng(3).normal(size=72)}, cells(18, 2, 2))
+    dataset = pd.factorize(values.index.get_level_values("dataset"))[0]
+    for sets in (4, 9):
+        values[sets] = values["all"].where(dataset < sets)
+    found = with_intervals(values, "median")
+    assert found[["low", "high"]].isna().all(axis=1).tolist() == [False, True, False]
+    assert found["n"].tolist() == [72, 16, 36]
+    t, z = stats.t.ppf(0.975, np.array([17, 8])), stats.norm.ppf(0.975)
+    np.testing.assert_allclose(widening(np.array([18, 9])), np.sqrt([18 / 17, 9 / 8]) * t / z)
 
 
 def test_draws_of_means_have_the_t_intervals_width() -> None:

@@ -6,6 +6,7 @@ import pytest
 from scipy import stats
 from synthetic_records import Way, frame
 
+import analysis
 from analysis.captions import ended_early, ranks_left_out, too_short_notes
 from analysis.methods import PROBLEM
 from analysis.ranks import minimal_budgets, rank_curves, ranks
@@ -200,6 +201,21 @@ def test_ei_cool_is_ranked_where_it_has_a_run_for_the_budget() -> None:
     assert len(curves) == 5 and "where nine in ten pairs have the runs of all that do: at 50%" in ranks_left_out(found)
     with pytest.raises(BadInput, match="needs a problem and seed with runs of all"):
         ranks(lacking, budget, ["ei", "eicool"])
+
+
+def test_from_python_all_methods_that_can_be_are_ranked() -> None:
+    ways = [Way("ei"), Way("eipu"), Way("eicool")]
+    rows = frame([("wind", "clean"), ("wine", "clean")], ways, [0, 1], 12)  # EI-cool without a budget
+    assert set(analysis.mean_ranks(rows)["method"]) == {"ei", "eipu"}
+    with pytest.raises(BadInput, match=r"ranking needs runs planned for a budget \(tau\): eicool has none"):
+        analysis.mean_ranks(rows, ["ei", "eipu", "eicool"])
+
+
+def test_a_method_whose_runs_all_failed_keeps_its_parameter() -> None:
+    rows = frame([("wind", "clean"), ("wine", "clean")], [Way("ei"), Way("eipu")], [0, 1], 12)
+    rows.loc[rows["method"] == "eipu", "error"] = np.nan
+    found = analysis.tradeoff(rows).query("method == 'eipu'")
+    assert found["alpha"].tolist() == [1.0, 1.0] and found["n"].tolist() == [0, 0]
 
 
 def test_one_missing_run_of_ei_cool_costs_one_cell_not_the_method() -> None:

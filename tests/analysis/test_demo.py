@@ -40,6 +40,12 @@ def test_only_what_lies_on_one_side_with_its_whole_interval_is_said() -> None:
     ]
 
 
+def test_of_one_data_set_nothing_is_concluded() -> None:
+    none = (50.0, np.nan, np.nan)
+    said = conclusions(pd.DataFrame([row("eipu", none, none, none)]))
+    assert said == ["Runs on one data set have no interval, so that nothing can be said beyond the noise."]
+
+
 def test_differences_are_those_of_the_runs() -> None:
     rows = frame(GRID, WAYS, [0, 1], 20)
     found = differences(collect(rows)).set_index("method")

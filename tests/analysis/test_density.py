@@ -14,7 +14,7 @@ from analysis import density
 from analysis import density as density_figure
 from analysis import density as density_settings
 from analysis.__main__ import main
-from analysis.density import confirmed, exhausted, n_configs, settings
+from analysis.density import confirmed, draw_density, exhausted, n_configs, settings
 from analysis.traces import collect
 from analysis.tradeoffs import finals
 from datasets.errors import BadInput
@@ -157,6 +157,12 @@ def test_settings_that_cannot_be_compared_are_named(folder: Path, tmp_path: Path
         compared(WAYS[:2], 30)
     with pytest.raises(BadInput, match="live: no runs of eipu, which rows-64 has"):
         compared((*WAYS, Way("eipu")), 30)
+
+
+def test_live_runs_alone_are_compared_with_nothing(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "live", tmp_path / "all/live")
+    with pytest.raises(BadInput, match=r"has no setting to compare with live training: a folder beside live"):
+        draw_density(tmp_path / "all", tmp_path / "out")
 
 
 def test_signs_by_hand() -> None:

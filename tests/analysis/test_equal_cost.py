@@ -201,6 +201,7 @@ def test_the_command_draws_and_writes_it(tmp_path: Path, capsys: pytest.CaptureF
 def test_from_python_bad_budgets_have_one_clear_line(rows: pd.DataFrame) -> None:
     found = analysis.anytime(rows, budgets=[30.0])
     assert (found.query("family == 'EI-n'")["off"] == 0).all()
+    pd.testing.assert_frame_equal(found, analysis.anytime(rows, budgets=np.array([30.0])))
     for budgets in ([], [0.0], [120.0]):
         with pytest.raises(BadInput, match="budgets must be percentages above 0, up to 100"):
             analysis.anytime(rows, budgets=budgets)

@@ -191,6 +191,16 @@ def test_the_command_takes_budgets_from_the_runs_of_the_components_asked_for(tmp
     assert "1 seed (surface)" in (tmp_path / "out/utilities.md").read_text()
 
 
+def test_one_longer_run_does_not_hide_the_others(tmp_path: Path) -> None:
+    for utility in ("ei", "kg"):
+        for seed in (0, 1, 2):
+            record(tmp_path, utility, seed)
+    ERRORS["mes"], COSTS["mes"] = [*ERRORS["kg"], 0.1], [*COSTS["kg"], 1.0]
+    record(tmp_path, "mes", 0, iterations=4, dataset="wind")
+    _, n, short = utilities.utilities_at_horizon(arranged(tmp_path))
+    assert n == 3 and not short
+
+
 def test_utilities_that_plan_count_only_where_they_planned_for_it(tmp_path: Path) -> None:
     """A longer run of kg begins with the shorter one; mcms would have chosen otherwise."""
     for utility in ("ei", "kg", "mcms"):
