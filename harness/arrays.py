@@ -3,6 +3,7 @@
 And what finds equal points: `point_keys` and `HeldPoints`.
 """
 
+from functools import cache
 from typing import no_type_check
 
 import numpy as np
@@ -20,12 +21,15 @@ MeanSd = tuple[PerCandidate, PerCandidate]
 Indices = Int[np.ndarray, " k"]
 Theta = Float[np.ndarray, " t"]  # hyperparameters, on the scales that a search works on
 
-_ODD = stream(0, "keys of points").integers(2**63, size=16, dtype=np.uint64) * 2 + 1
-
 
 def point_keys(C: Float[np.ndarray, "m d"]) -> UInt[np.ndarray, " m"]:
     """Return one 64-bit number per point, the same for the same bits; for others the same by a 2^-64 chance only."""
-    return np.asarray(_keys(np.ascontiguousarray(C, dtype=np.float64).view(np.uint64), _ODD))
+    return np.asarray(_keys(np.ascontiguousarray(C, dtype=np.float64).view(np.uint64), _odd(C.shape[1])))
+
+
+@cache
+def _odd(d: int) -> UInt[np.ndarray, " d"]:
+    return stream(0, "keys of points").integers(2**63, size=d, dtype=np.uint64) * 2 + 1
 
 
 @njit(cache=True)

@@ -163,11 +163,11 @@ class Optimizer:
             raise BadInput(f"the point must have the shape ({d or 'd'},), got {x.shape}")
         if not all(0.0 <= value <= 1.0 for value in x.tolist()):
             raise BadInput(f"the point must lie in the unit cube (SearchSpace.to_unit maps native values), got {x}")
-        self._charged.append(evaluation.cost_s)
         if evaluation.curve is None:
             self._observe(x, evaluation.error, evaluation.cost_s, evaluation.censored)
         else:
             self._take_in(x, evaluation.curve)
+        self._charged.append(evaluation.cost_s)
 
     def charge(self, cost_s: float) -> None:
         """Count an evaluation that is no point of this space: it takes a step, and its seconds of the budget."""

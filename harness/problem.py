@@ -24,6 +24,7 @@ from harness.streams import seed_sequence, stream
 
 OK, FAILED, TIMEOUT, OUT_OF_MEMORY = "ok", "failed", "timeout", "out_of_memory"
 STATUSES = (OK, FAILED, TIMEOUT, OUT_OF_MEMORY)
+_LARGEST = 1e150  # of an error: its square is a number, too
 PREFIX_GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)  # rounds at which curves are shown
 
 
@@ -85,8 +86,11 @@ class Evaluation:
             raise BadInput(f"status must be one of {', '.join(STATUSES)}, got {self.status!r}")
         if self.status == OK and not math.isfinite(self.error):
             raise BadInput(f"an evaluation with status 'ok' needs a finite error, got {self.error!r}")
-        if math.isinf(self.error):
-            raise BadInput(f"error must be finite, or NaN for want of one (status {self.status!r}), got {self.error!r}")
+        if abs(self.error) > _LARGEST:
+            raise BadInput(
+                f"error must be a number up to {_LARGEST:g} in size, or NaN for want of one (status {self.status!r}), "
+                f"got {self.error!r}"
+            )
 
 
 @dataclass(frozen=True)

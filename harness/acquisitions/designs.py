@@ -119,7 +119,7 @@ class Carbo(Cool):
         """Return the seconds and evaluations up to the end of the design, or up to now if it goes on."""
         if context.cost_s is None:
             raise ValueError("a design needs a context with the costs so far")
-        spent, end = np.cumsum(context.cost_s), max(context.n_initial, math.ceil(self.share * context.iterations))
+        spent, end = np.cumsum(context.cost_s), max(context.n_initial, self._most(context))
         if context.tau is not None:
             over = 1 + int(np.searchsorted(spent, self.share * context.tau))  # evaluations at which `share` is spent
             end = min(end, max(context.n_initial, over))
@@ -128,7 +128,11 @@ class Carbo(Cool):
 
     def _designing(self, context: StepContext) -> bool:
         unspent = context.tau is None or context.spent < self.share * context.tau
-        return unspent and context.step < math.ceil(self.share * context.iterations)
+        return unspent and context.step < self._most(context)
+
+    def _most(self, context: StepContext) -> int:
+        """Return the evaluations of which the design has no more, whatever is left of the budget."""
+        return math.ceil(self.share * context.iterations * (1 - 1e-12))  # 0.07 times 100 is above 7
 
 
 def cheap_and_far(log_cost: PerCandidate, gaps: PerCandidate) -> int:

@@ -255,7 +255,7 @@ def challengers(
     ordered = rows[np.argsort(-value(rows), kind="stable")]
     promising = [row for row in ordered[: _OFFERED + len(known)] if not history.seen(row)]
     mixed = [row for pair in zip(promising, space.sample(rng, len(promising)), strict=True) for row in pair]
-    return [row for row in mixed if not history.seen(row)]
+    return list({row.tobytes(): row for row in mixed if not history.seen(row)}.values())
 
 
 def warm_up() -> None:

@@ -21,7 +21,8 @@ from harness.problem import Problem
 from harness.space import XGBOOST_SPACE, SearchSpace
 from harness.surrogates.likelihood import dot, factor, inverse_factor, product, solve_positive, transposed_product
 
-_MOST, _CONVERGED = 200, 1e-6  # rounds of EM, and the change of an imputed log cost that ends them
+_MOST, _CONVERGED = 2000, 1e-6  # rounds of EM, and the change of an imputed log cost that ends them
+_PLAIN = 200  # rounds after which every third is followed by an extrapolation: where most costs are bounds, EM creeps
 
 
 class LowVariance(CostModel):
@@ -51,12 +52,13 @@ class LowVariance(CostModel):
         E-step: log c_i ~ N(b + w s_i, v) given log c_i >= log a_i, its mean and variance. M-step: the regression on
         these means, the variances add to RSS, v = RSS / n. With ridge -> 0 it ends at the maximum of the censored
         likelihood; v = RSS / (n - k - 1), that of sd, would overshoot it without end where n is small.
-        Source: Aitkin 1981; Schmee and Hahn 1979 (who leave the variances out).
+        Source: Aitkin 1981; Schmee and Hahn 1979 (who leave the variances out); for the extrapolations Varadhan and
+        Roland 2008 (SQUAREM, its third step length).
         """
         target, X = log_costs(cost_s, len(X)), np.asarray(X, dtype=np.float64)
         bound = target[censored]
-        spread = self._regress(X[~censored], target[~censored])
-        for _ in range(_MOST):
+        spread, recent = self._regress(X[~censored], target[~censored]), list[Vector]()
+        for count in range(_MOST):
             mean = self.predict(X[censored])[0]
             new, variance = truncated_moments(mean, np.full(len(mean), max(spread, SMALLEST_SD)), bound)
             change = float(np.abs(new - target[censored]).max())
@@ -64,6 +66,20 @@ class LowVariance(CostModel):
             spread = self._regress(X, target, float(variance.sum()))
             if change <= _CONVERGED:
                 break
+            if count >= _PLAIN:
+                fit = self._fitted()
+                recent.append(np.array([fit.intercept, *fit.weights, math.log(max(spread, SMALLEST_SD))]))
+            if len(recent) == 3 and count < _MOST - 1:
+                spread = self._extrapolate(*recent)
+                recent.clear()
+
+    def _extrapolate(self, first: Vector, second: Vector, third: Vector) -> float:
+        """Go on from three rounds' (intercept, weights, log spread) to where they lead; return the spread there."""
+        step, bend = second - first, third - 2 * second + first
+        length = math.sqrt((step @ step) / (bend @ bend)) if bend.any() else 1.0
+        intercept, *weights, spread = first + 2 * length * step + length**2 * bend
+        self._fit = self._fitted()._replace(intercept=float(intercept), weights=np.array(weights))
+        return math.exp(spread)
 
     def _regress(self, X: Points, log_cost: Vector, hidden: float = 0.0) -> float:
         """Set the coefficients and return sqrt(RSS / n); hidden: the part of RSS that imputed values do not show."""

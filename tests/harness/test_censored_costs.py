@@ -32,8 +32,9 @@ def data(n: int, noise: float = 0.3, share: float = 0.2) -> tuple[np.ndarray, np
     return X, np.minimum(log_cost, cap), log_cost > cap, log_cost
 
 
-def test_a_linear_model_ends_at_the_maximum_of_the_censored_likelihood() -> None:
-    X, observed, censored, _ = data(1024, share=0.3)
+@pytest.mark.parametrize("share", [0.3, 0.93])
+def test_a_linear_model_ends_at_the_maximum_of_the_censored_likelihood(share: float) -> None:
+    X, observed, censored, _ = data(1024, share=share)
     model = LowVariance(FEATURES, ridge=1e-9)
     model.fit_censored(X, np.exp(observed), censored)
     S = np.column_stack([np.ones(len(X)), *Features(model.features).columns(X)])

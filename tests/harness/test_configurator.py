@@ -156,6 +156,19 @@ def test_the_model_averages_over_instances_and_challengers_are_new_and_alternate
     assert promising < random - 0.1
 
 
+def test_no_challenger_is_offered_twice() -> None:
+    """Of 48 configurations in all, random ones repeat each other and the promising ones."""
+    space = OptionSpace([Option("method", "slow", ("slow", "fast")), Option("effort", 3, low=1, high=24, integer=True)])
+    history = RunHistory(5.0)
+    race = Intensifier(lambda row, pair, cap_s: SolverRun(0.1 + row[1] / 50, SOLVED), history, draw_pairs(8, 24, 0),
+                       None, stream(0, "race"))  # fmt: skip
+    race.start(space.default)
+    model = RuntimeModel(space, FEATURES, 0, "sampled")
+    model.fit(history)
+    found = challengers(model, history, space, race.incumbent, stream(2, "c"))
+    assert 20 < len(found) == len({r.tobytes() for r in found})
+
+
 @pytest.mark.parametrize(("slack", "budget_s"), [(1.0, 8.0), (None, 20.0)])
 def test_it_finds_good_options_within_its_budget(slack: float | None, budget_s: float) -> None:
     target = Target()

@@ -102,6 +102,8 @@ def test_the_design_lasts_for_its_share_and_then_cooling_starts(
         np.testing.assert_allclose(score, value - share * cost, rtol=1e-12)
     whole = carbo_state(9, tau=tau, iterations=iterations)
     assert Carbo(share=0.0).exponent(whole) == Cool().exponent(whole), "without a design it is EI-cool"
+    assert not Carbo(share=0.07).stays_on_front(replace(whole, step=6, iterations=100, tau=None))
+    assert Carbo(share=0.07).stays_on_front(replace(whole, step=7, iterations=100, tau=None)), "0.07 times 100 is 7"
     with pytest.raises(BadInput, match=r"share must be a number in \[0, 1\], got 2"):
         Carbo(share=2.0)
 

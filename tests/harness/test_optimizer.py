@@ -3,6 +3,7 @@
 import inspect
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,11 @@ from optimizer_cases import POINTS, error_at, evaluate, make_cost_model, make_op
 
 from datasets.errors import BadInput
 from harness.acquisitions import CostRule, StepContext
-from harness.acquisitions.cost_rules import Contextual, Ignore, Power, effective_alpha
+from harness.acquisitions.cost_rules import Contextual, Cool, Ignore, Power, effective_alpha
 from harness.acquisitions.ei import ExpectedImprovement
 from harness.cost_models.linear import LowVariance
 from harness.optimizer import Optimizer, Proposal
-from harness.problem import FAILED, TIMEOUT, Evaluation
+from harness.problem import FAILED, TIMEOUT, Curve, Evaluation
 from harness.surrogates.gp import GaussianProcess
 
 
@@ -146,7 +147,8 @@ def test_what_is_told_and_asked_is_checked() -> None:
         (lambda: ask(optimizer, POINTS.tolist()), r"candidates must be an array of numbers, .* \(m, 7\), got a list"),
         (lambda: ask(optimizer, np.array([["a"] * 7])), "candidates must be an array of numbers, .* got one of <U1"),
         (lambda: ask(optimizer, np.vstack([POINTS, POINTS[:1] + 1])), "candidates must lie in the unit cube"),
-        (lambda: Evaluation(np.inf, 1.0, np.nan, 1.0, "failed"), "error must be finite, or NaN .*'failed'.*, got inf"),
+        (lambda: Evaluation(np.inf, 1.0, np.nan, 1.0, "failed"), r"error must be .* up to 1e\+150 .*, got inf"),
+        (lambda: Evaluation(-1e200, 1.0, 1.0, 1.0), r"error must be a number up to 1e\+150 in size, .*, got -1e\+200"),
         (lambda: ask(optimizer, POINTS[:, :6]), r"candidates must have the shape \(m, 7\), got \(300, 6\)"),
         (lambda: number(object.__new__(Evaluation), "a", 1.0, 1.0, 1.0), "^error must be a number, got 'a'$"),
         (lambda: number(object.__new__(Evaluation), 1.0, None, 1.0, 1.0), "^cost_s must be a number, got None$"),
@@ -156,6 +158,19 @@ def test_what_is_told_and_asked_is_checked() -> None:
     ):  # fmt: skip
         with pytest.raises(BadInput, match=message):
             call()
+
+
+def test_a_call_that_is_refused_changes_nothing() -> None:
+    """EI-cool's exponent is that of what has been spent."""
+    optimizers = [make_optimizer(Cool(), tau=60.0) for _ in range(2)]
+    for optimizer in optimizers:
+        for x in POINTS[:6]:
+            optimizer.tell(x, evaluate(x))
+    one = Curve((1, 2), (0.5, 0.4), (0.5, 0.4), (1.0, 2.0))
+    with pytest.raises(ValueError, match="this evaluation has a learning curve"):
+        optimizers[0].tell(POINTS[6], replace(evaluate(POINTS[6]), cost_s=30.0, curve=one))
+    first, second = (optimizer.ask(POINTS[7:]) for optimizer in optimizers)
+    assert (first.index, first.log_ei) == (second.index, second.log_ei)
 
 
 class _NoNumber:
