@@ -135,7 +135,7 @@ def draw(frame: pd.DataFrame, found: Mapping[str, Any], folder: Path) -> Drawn:
         within = error <= top
         left.plot(cost[within], error[within], ".", color=BLUE, alpha=0.55, label="evaluation")
         left.step(cost[rows], error[rows], where="post", color=ORANGE, linewidth=1.3, label="front")
-        left.plot(found["training_cpu_s"], found["validation_error"], "*", color=RED, markersize=11, label="best")
+        left.plot(found["evaluation_cpu_s"], found["validation_error"], "*", color=RED, markersize=11, label="best")
         left.set(xscale="log", xlabel="cost of the training (CPU s)", ylabel=f"validation error ({found['metric']})")
         if beyond:
             low = float(error.min())
@@ -275,7 +275,9 @@ def best(frame: pd.DataFrame, made: Mapping[str, Spec]) -> dict[str, Any]:
     """Return what there is to know about the evaluation of lowest validation error, as plain JSON values.
 
     Ties go to the cheaper, then to the earlier evaluation. frame: evaluations of one data set; made: their specs by
-    hash. Raises BadInput without a successful evaluation.
+    hash. training_cpu_s, front: of whole trainings; with learning curves the model of an evaluation is a prefix of what
+    was paid for, or goes on from an earlier one, so that its seconds (`evaluation_cpu_s`) say nothing of the model.
+    Raises BadInput without a successful evaluation.
     """
     good = frame[frame["error"].notna()]
     if good.empty:
@@ -284,7 +286,13 @@ def best(frame: pd.DataFrame, made: Mapping[str, Spec]) -> dict[str, Any]:
     spec = made[str(row["spec"])]
     x = row[list(XGBOOST_SPACE.names)].to_numpy(dtype=np.float64)
     task, notes = _about(spec)
-    line = model_line(task, x, _tree_method(spec))
+    curves = spec["components"].get("curves")
+    line = model_line(
+        task, x, _tree_method(spec), "tables" not in _evaluator(spec) and bool((curves or {}).get("continues"))
+    )
+    whole = good[[made[str(name)]["components"].get("curves") is None for name in good["spec"]]]
+    if curves is not None:
+        notes.append("of a training the best prefix counts, or what was added to one: its seconds are not the model's")
     return {
         "dataset": spec["dataset"],
         "data": {k: v for k, v in spec["dataset_config"].items() if k != "_target_"},
@@ -294,11 +302,12 @@ def best(frame: pd.DataFrame, made: Mapping[str, Spec]) -> dict[str, Any]:
         "model": line,
         "code": code(spec, task, line),
         "check": check_code(spec, task, line),
-        "front": [_model(row) for _, row in _front(good).iterrows()],
+        "front": [] if curves is not None else [_model(row) for _, row in _front(whole).iterrows()],
         "metric": METRICS[spec["components"]["evaluator"].get("objective", "error")][task],
         "validation_error": float(row["error"]),
         "test_error": float(row["test_error"]),
-        "training_cpu_s": float(row["cost_s"]),
+        "training_cpu_s": None if curves is not None else float(row["cost_s"]),
+        "evaluation_cpu_s": float(row["cost_s"]),
         "found_by": {"method": str(row["method"]), "seed": int(row["seed"]), "evaluation": int(row["step"]) + 1},
         "evaluations": len(frame),
         "failed": len(frame) - len(good),
@@ -386,8 +395,13 @@ def _reading(data: Dataset) -> list[str]:
     return [note for note in data.note.split("; ") if note] + words
 
 
+def _evaluator(spec: Spec) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = spec["components"]["evaluator"]
+    return found
+
+
 def _tree_method(spec: Spec) -> str:
-    evaluator = spec["components"]["evaluator"]
+    evaluator = _evaluator(spec)
     if "tables" not in evaluator:
         return str(evaluator.get("tree_method", "exact"))
     return str(read_manifest(Path(evaluator["tables"] or TABLES))["tree_method"])

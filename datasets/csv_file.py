@@ -52,18 +52,18 @@ def load_csv(
     Raises BadInput, with what is allowed, for whatever cannot be tuned on.
     """
     if path is None or target is None:
-        missing = "path" if path is None else "target"
-        raise BadInput(f"dataset.{missing} is not set: dataset.path=my.csv dataset.target=COLUMN")
+        raise BadInput(f"dataset.{'target' if path else 'path'} is not set: dataset.path=my.csv dataset.target=COLUMN")
     if task not in TASKS:
         raise BadInput(f"dataset.task must be one of {', '.join(TASKS)}, got {task!r}")
     file, target = Path(str(path)).expanduser(), str(target)
     mark = _named("decimal", str(decimal), DECIMALS)
     frame = _read_table(file, str(sep), mark, str(encoding))
     label = _checked_name(file.name if name is None else str(name))
+    numbering = {str(name): row_number(column) for name, column in frame.items()}  # of all rows of the file
     frame, notes = _with_target(frame, target, file, str(sep), str(encoding))
     y, classes, kind = _encoded(frame[target], task, mark)
     inputs = frame.drop(columns=target)
-    X, more = input_columns(inputs, column_names("drop", drop), column_names("keep", keep), mark)
+    X, more = input_columns(inputs, column_names("drop", drop), column_names("keep", keep), mark, numbering)
     words = [c for c in X.columns if X[c].dtype.kind not in "biuf"]
     plain = X.astype(dict.fromkeys(words, object))  # to a checksum, a missing string is not any string
     plain[words] = plain[words].map(lambda v: v if isinstance(v, str) else f"\0{v}")
@@ -147,17 +147,17 @@ def _with_target(
     there = frame[target].notna()
     notes = []
     if not there.all():
-        numbers = types.is_numeric_dtype(frame[target])
-        words = [] if numbers else _words_for_none(file, sep, encoding, target, (~there).to_numpy())
+        words = [] if types.is_numeric_dtype(frame[target]) else _words_for_none(file, sep, encoding, target, ~there)
         written = f", written {' and '.join(map(repr, words))}: a class of that name has to be renamed" if words else ""
         notes = [f"{int((~there).sum()):,} rows without {target} left out{written}"]
-    frame = frame[there].reset_index(drop=True)
+    frame, without = frame[there].reset_index(drop=True), "".join(f" ({note})" for note in notes)
     if len(frame) < FEWEST_ROWS:
-        raise BadInput(f"{file}: {len(frame)} rows with a value in {target!r}; {FEWEST_ROWS} or more are needed")
+        few = f"{len(frame)} rows with a value in {target!r}"
+        raise BadInput(f"{file}: {few}; {FEWEST_ROWS} or more are needed{without}")
     if frame.shape[1] < 2:
         raise BadInput(f"{file} has no column beside {target!r}: there is nothing to predict it from")
     if frame[target].nunique() < 2:
-        raise BadInput(f"{file}: {target!r} is always {frame[target].iloc[0]}: there is nothing to predict")
+        raise BadInput(f"{file}: {target!r} is always {frame[target].iloc[0]}: there is nothing to predict{without}")
     return frame, notes
 
 
@@ -167,15 +167,14 @@ def _encoded(target: pd.Series, task: str, decimal: str) -> tuple[Any, tuple[str
     if task != "classification":
         _check_commas(target, decimal, "dataset.task=classification")
     if task == "auto":
-        note = _meant_as_numbers(target) if distinct > FEW_VALUES else ""
-        if note:
+        if distinct > FEW_VALUES and (note := _meant_as_numbers(target)):
             raise BadInput(f"target {note}; dataset.task=classification takes them as classes")
         task = infer_task(target)
     if task == "regression":
         return *encode_target(_numeric(target), "regression"), "regression"
     if distinct > min(MOST_CLASSES, len(target) // 2):
         raise BadInput(
-            f"target {target.name!r} has {distinct} different values, such as {target.iloc[0]!r}: too many classes for "
+            f"target {target.name!r} has {distinct} different values, such as {target.tolist()[0]!r}: too many classes for "
             f"{len(target)} rows (at most {MOST_CLASSES}, and two rows each); numbers need dataset.task=regression"
         )
     y, classes = encode_target(target, "classification")
@@ -220,29 +219,36 @@ def _read_table(
     csv.field_size_limit(sys.maxsize)  # a wide line is one field to a wrong separator
     mark = find_separator(text, path, fewest) if sep == "auto" else _named("sep", sep, SEPARATORS)
     if mark == decimal:
-        one = SEPARATORS[mark]
-        raise BadInput(f"{path}: the separator and dataset.decimal are both a {one}: leave dataset.decimal out, or set "
-                       "dataset.sep")  # fmt: skip
+        one = SEPARATORS.get(mark, DECIMALS[mark])
+        raise BadInput(
+            f"{path}: separator and dataset.decimal are both a {one}: leave the latter out, or set dataset.sep"
+        )
     lines = text.splitlines(keepends=True)
     filled = next((k for k, line in enumerate(lines) if line.replace(mark, "").replace('"', "").strip()), 0)
     text = "".join(lines[filled:])  # without leading rows of empty fields
     names = _header(text, mark, path, fewest)
-    missing: dict[str, Any] = {"keep_default_na": False} if raw else {"na_values": list(MISSING)}
+    text = text.rstrip() + "\n" if len(names) == 1 else text  # where an empty line in between is a missing value
+
+    def parsed(text: str, words: Sequence[str], **missing: Any) -> pd.DataFrame:
+        return pd.read_csv(io.StringIO(text), sep=mark, decimal=decimal, header=0, names=names, index_col=False,
+                           skipinitialspace=True, skip_blank_lines=len(names) > 1, low_memory=False, **missing,
+                           dtype={name: str for name in words if name in names})  # fmt: skip
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            return pd.read_csv(io.StringIO(text), sep=mark, decimal=decimal, header=0, names=names,
-                               index_col=False, skipinitialspace=True, low_memory=False, **missing,
-                               dtype={name: str for name in (names if raw else texts) if name in names})  # fmt: skip
+            if re.search(rf" (?:{re.escape(mark)}|[\r\n]|\Z)", text):  # a word and a blank would be another word
+                every = parsed(text, names, keep_default_na=False).apply(lambda column: column.str.strip())
+                text = every.to_csv(sep=mark, index=False, lineterminator="\n")
+            return parsed(text, names, keep_default_na=False) if raw else parsed(text, texts, na_values=list(MISSING))
     except _BROKEN as error:
         reason = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")
         raise BadInput(f"{path} is no table separated by {SEPARATORS.get(mark, mark)}: {reason}") from None
 
 
-def _words_for_none(path: Path, sep: str, encoding: str, column: str, rows: np.ndarray) -> list[str]:
+def _words_for_none(path: Path, sep: str, encoding: str, column: str, rows: pd.Series) -> list[str]:
     """Return the words, such as None, that stand in a column of the file where these rows (a mask) have no value."""
-    found = _read_table(path, sep, ".", encoding, raw=True)[column][rows]
-    return sorted({word.strip() for word in found} - {"", *MISSING})
+    return sorted({*_read_table(path, sep, ".", encoding, raw=True)[column][rows].str.strip()} - {"", *MISSING})
 
 
 def _named(setting: str, value: str, marks: Mapping[str, str]) -> str:
@@ -336,7 +342,7 @@ def _check_commas(column: pd.Series, decimal: str, otherwise: str) -> None:
     Whole numbers may stand among them. otherwise: what to set for text that is meant as such.
     """
     values = _texts(column)
-    if decimal == "," or values.empty:
+    if decimal == ",":
         return
     commas = values.map(lambda value: bool(_COMMA.fullmatch(value)))
     whole = values.map(lambda value: bool(_WHOLE.fullmatch(value)))
@@ -350,8 +356,6 @@ def _check_commas(column: pd.Series, decimal: str, otherwise: str) -> None:
 def _meant_as_numbers(column: pd.Series) -> str:
     """Return a note on a column of text that is all but numbers, or numbers with a unit; "" for any other column."""
     values = _texts(column)
-    if values.empty:
-        return ""
     odd = values[pd.to_numeric(values, errors="coerce").isna()]
     if len(odd) and len(odd) <= (1 - MOST) * len(values):
         return f"{column.name} read as text: {odd.iloc[0]!r} is no number (as {len(values) - len(odd):,} others are)"
@@ -371,20 +375,24 @@ def _texts(column: pd.Series) -> pd.Series:
 
 # The inputs: dates become numbers, row numbers are left out, the rest stays as it is.
 
-DAY_FIRST, MONTH_FIRST = "%d/%m/%Y", "%m/%d/%Y"
-FORMATS = ("ISO8601", "%d.%m.%Y", "%d.%m.%Y %H:%M", "%Y/%m/%d", MONTH_FIRST, DAY_FIRST)
+FORMATS = ("ISO8601", *(f"{day}{time}" for day in ("%d.%m.%Y", "%Y/%m/%d", "%m/%d/%Y", "%d/%m/%Y")
+                        for time in ("", " %H:%M", " %H:%M:%S")))  # fmt: skip
 
 
 def input_columns(
-    frame: pd.DataFrame, drop: Sequence[str], keep: Sequence[str], decimal: str = "."
+    frame: pd.DataFrame,
+    drop: Sequence[str],
+    keep: Sequence[str],
+    decimal: str = ".",
+    numbering: Mapping[str, str] | None = None,
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return the columns to predict from, and notes on those left out or converted.
 
     Numbers, strings and yes/no columns stay (the pipelines decide their kinds, and drop constant ones). Dates become
     days since 1970, month and weekday (and hour, if times differ); how they were written stands in the frame's
-    attribute ``dates``, by column, for rows to come. Raises BadInput for a name in `drop` or `keep` that is no column,
-    or in both, where no column remains, and for numbers with another mark of decimals than `decimal`, unless they are
-    to be kept.
+    attribute ``dates``, by column, for rows to come. numbering: `row_number` of columns in all rows of the file. Raises
+    BadInput for a name in `drop` or `keep` that is no column, or in both, where no column remains, and for numbers with
+    another mark of decimals than `decimal`, unless they are to be kept.
     """
     for setting, listed in (("drop", drop), ("keep", keep)):
         if unknown := [name for name in listed if name not in frame.columns]:
@@ -396,7 +404,7 @@ def input_columns(
     written: dict[str, str] = {}
     for name in frame.columns.drop(list(drop)):
         column = frame[name]
-        if name not in keep and (why := row_number(column)):
+        if name not in keep and (why := (numbering or {}).get(str(name)) or row_number(column)):
             notes.append(f"{name} left out: {why}")
         elif forms := date_forms(column):
             written[str(name)] = forms[0]
@@ -407,7 +415,8 @@ def input_columns(
                 raise BadInput(f"the dates of {name!r} become {clash[0]!r}, a column of the file: rename that one, or "
                                f"set dataset.drop=[{name}]")  # fmt: skip
             columns |= parts
-            either = " (month first: the file leaves it open)" if {MONTH_FIRST, DAY_FIRST} <= set(forms) else ""
+            turned = {form.replace("%m/%d", "%d/%m") for form in forms if form.startswith("%m/%d")}
+            either = " (month first: the file leaves it open)" if turned & set(forms) else ""
             notes.append(f"{name} read as dates{either}: {', '.join(p.rpartition('(')[2][:-1] for p in parts)}")
         else:
             if name not in keep:
@@ -426,10 +435,8 @@ def column_names(setting: str, value: Any) -> list[str]:
 
     Raises BadInput for what is neither.
     """
-    if value is None:
-        return []
-    if isinstance(value, str | int | float) and not isinstance(value, bool):
-        return [str(value)]
+    if value is None or (isinstance(value, str | int | float) and not isinstance(value, bool)):
+        return [] if value is None else [str(value)]
     if isinstance(value, Mapping) or not isinstance(value, Iterable):
         raise BadInput(f"dataset.{setting} must be a list of columns, [a,b], got {value!r}")
     return [str(name) for name in value]

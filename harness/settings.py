@@ -419,7 +419,8 @@ def read_study(
         },
     )
     own = [name for name, config in study.datasets.items() if str(config["_target_"]).startswith("datasets.csv_file.")]
-    if own and "tables" in study.components["evaluator"]:  # to open it would fail for another reason first
+    evaluators = [node for _, node in targets_in(study.components["evaluator"])]  # one may wrap another
+    if own and any("tables" in node for node in evaluators):  # to open it would fail for another reason first
         raise BadInput(f"{own[0]} is a file of your own and has no table to replay: evaluator=live")
     for method in study.methods:
         make_optimizer(study.parts(method), method.rule, study.settings())

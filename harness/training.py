@@ -195,6 +195,9 @@ def _fit(
     return model, clock, status, note
 
 
+_PER_ROUND = {"seed_per_iteration": True}
+
+
 def make_model(data: Prepared, x: Float[np.ndarray, " d"], tree_method: str) -> Any:
     """Return the unfitted scikit-learn estimator of the native hyperparameters `x`."""
     if tree_method not in TREE_METHODS:
@@ -210,13 +213,15 @@ def parameters(x: Float[np.ndarray, " d"], tree_method: str) -> dict[str, Any]:
     return {**native, **whole, "tree_method": tree_method, "n_jobs": 1, "random_state": _SEED}
 
 
-def model_line(task: str, x: Float[np.ndarray, " d"], tree_method: str) -> str:
+def model_line(task: str, x: Float[np.ndarray, " d"], tree_method: str, continued: bool = False) -> str:
     """Return the line of Python that makes this estimator, ``XGBRegressor(n_estimators=87, ...)``.
 
-    Values are the shortest that name the same float32, which is all that XGBoost keeps.
+    Values are the shortest that name the same float32, which is all that XGBoost keeps. continued: as `Interruptible`
+    trains it, whose random numbers do not depend on where it stopped.
     """
     short = np.array([float(str(np.float32(v))) for v in x])
-    given = ", ".join(f"{name}={value!r}" for name, value in parameters(short, tree_method).items())
+    every = parameters(short, tree_method) | (_PER_ROUND if continued else {})
+    given = ", ".join(f"{name}={value!r}" for name, value in every.items())
     return f"XGB{'Regressor' if task == 'regression' else 'Classifier'}({given})"
 
 
@@ -454,7 +459,7 @@ class Interruptible:
             objective = {"objective": "binary:logistic"}
         else:
             objective = {"objective": "multi:softprob", "num_class": data.n_classes}
-        given = parameters(x, "exact") | objective | {"seed_per_iteration": True, "verbosity": 0}
+        given = parameters(x, "exact") | objective | _PER_ROUND | {"verbosity": 0}
         return {name: value for name, value in given.items() if name != "n_estimators"}
 
     def _file(self, key: bytes) -> Path:

@@ -261,13 +261,18 @@ def _path(key: str) -> Path:
 def _sources(recipe: str) -> str:
     """Return the SHA-256 over the source of this package, of the split, and of a recipe from elsewhere.
 
-    What such a recipe imports from its own package is not covered.
+    Of such a recipe all modules of its package count, which it may import; what it imports from others does not.
     """
     with user_errors(f"pipeline {recipe!r}", CALLERS):
         found = importlib.util.find_spec(recipe)  # imports the package it is in
     if found is None or found.origin is None:
         raise BadInput(f"pipeline {recipe!r}: no module of that name")
     paths = {*Path(__file__).parent.glob("*.py"), Path(datasets.__file__), Path(found.origin)}
+    top = recipe.partition(".")[0]
+    if top != recipe and top != __name__.partition(".")[0]:
+        package = importlib.util.find_spec(top)
+        folders = [] if package is None else package.submodule_search_locations or []
+        paths |= {path for folder in folders for path in Path(folder).rglob("*.py")}
     sha = hashlib.sha256()
     for path in sorted(paths, key=lambda p: (p.name, str(p))):
         content = path.read_bytes()

@@ -89,6 +89,22 @@ def test_the_best_configuration_is_that_of_the_records_and_its_line_makes_the_mo
     assert "Right: utility (mes) and" in caption
 
 
+def test_with_learning_curves_no_seconds_are_said_of_a_model(tmp_path: Path, command_line: CommandLines) -> None:
+    x = np.random.default_rng(0).uniform(size=(120, 2))
+    frame = pd.DataFrame({"x": x[:, 0], "z": x[:, 1], "price": 10 * x[:, 0] + x[:, 1] + np.sin(40 * x[:, 1])})
+    frame.to_csv(tmp_path / "my.csv", index=False)
+    run = ["dataset=csv", "dataset.path=my.csv", "dataset.target=price", "+acq=ei", "curves=stopped", *RUN[2:]]
+    done = command_line("harness", *run, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found, said = best_of(tmp_path), io.StringIO()
+    assert (found["training_cpu_s"], found["front"]) == (None, []) and found["evaluation_cpu_s"] > 0
+    assert "note: of a training the best prefix counts" in done.stdout and "cheaper models" not in done.stdout
+    with contextlib.chdir(tmp_path), contextlib.redirect_stdout(said):
+        exec("\n".join(found["check"]), {})
+    errors = [found["validation_error"], found["test_error"]]
+    assert [float(line) for line in said.getvalue().split()] == pytest.approx(errors, rel=1e-9)
+
+
 def test_the_lines_of_code_predict_the_rows_of_another_file(tmp_path: Path, command_line: CommandLines) -> None:
     rng = np.random.default_rng(1)
     day, size = rng.integers(0, 300, 150), rng.uniform(1, 9, 150)
@@ -196,8 +212,9 @@ def test_a_mistake_is_one_line(tuned: tuple[Path, list[str]], command_line: Comm
     done = command_line("harness", "dataset=csv", *wrong, *RUN, cwd=tuned[0])
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
     assert "my.csv has no column 'prize'; its columns: id, x, z, price" in done.stderr
-    wrong[1:2] = ["dataset.target=price", "evaluator=replay"]
-    done = command_line("harness", "dataset=csv", *wrong, *RUN[:-1], cwd=tuned[0])
-    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert "my.csv is a file of your own and has no table to replay: evaluator=live" in done.stderr
+    for evaluator in ("replay", "disturbed"):
+        wrong[1:] = ["dataset.target=price", f"evaluator={evaluator}", "results_dir=wrong"]
+        done = command_line("harness", "dataset=csv", *wrong, *RUN[:-1], cwd=tuned[0])
+        assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+        assert "my.csv is a file of your own and has no table to replay: evaluator=live" in done.stderr
     assert not (tuned[0] / "wrong").exists()

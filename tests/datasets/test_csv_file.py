@@ -130,7 +130,28 @@ def test_row_numbers_are_left_out_unless_kept(tmp_path: Path) -> None:
     assert not row_number(pd.Series([0.5, 1.5, 2.5], name="id"))
 
 
+def test_row_numbers_are_those_of_the_file_with_rows_that_have_no_target(tmp_path: Path) -> None:
+    frame = houses().assign(nr=np.arange(N))
+    frame.loc[20, "price"] = np.nan
+    found = load_csv(None, written(tmp_path, frame), "price")
+    assert "nr" not in found.X and "nr left out: it numbers the rows" in found.note.split("; ")
+
+
+def test_blanks_around_fields_are_no_part_of_them(tmp_path: Path) -> None:
+    rows = [
+        f"{i / 7:.3f} , {'NA ' if i % 5 == 0 else i} ,  a , b{' ' * (i % 2)},{['yes', 'no '][i % 2]}" for i in range(N)
+    ]
+    (tmp_path / "my.csv").write_text("\n".join(["x , n , word, other , y", *rows, ""]))
+    found = load_csv(None, str(tmp_path / "my.csv"), "y")
+    assert found.classes == ("no", "yes") and found.note == ""
+    assert found.X["n"].isna().sum() == N / 5 and found.X["n"].max() == N - 1
+    assert set(found.X["word"]) == {"a"} and set(found.X["other"]) == {"b"}
+
+
 def test_dates_in_several_forms() -> None:
+    assert columns(t=["1/31/2020 0:00", "2/1/2020 13:30"])[0]["t (hour)"].tolist() == [0.0, 13.0]
+    assert columns(t=["31/1/2020 10:00:01", "1/2/2020 13:30:00"])[0]["t (month)"].tolist() == [1.0, 2.0]
+    assert "month first" in columns(t=["01/02/2020 10:00", "03/04/2021 11:00"])[1][0]
     assert columns(t=["31.12.2020", "01.02.2021"])[0]["t (month)"].tolist() == [12.0, 2.0]
     assert columns(t=["13/02/2020", "01/03/2021"])[0]["t (month)"].tolist() == [2.0, 3.0]
     found, (note,) = columns(t=["01/02/2020", "03/04/2021"])
@@ -186,6 +207,8 @@ def test_rows_to_come_of_one_column_of_none_and_of_other_answers(tmp_path: Path)
     data = load_csv(None, written(tmp_path, frame), "y")
     one = load_rows(written(tmp_path, frame[["x"]], "new.csv"), data)
     assert one["x"].tolist() == frame["x"].tolist()
+    (tmp_path / "gap.csv").write_text("x\n1.5\n\n3\n\n\n")
+    np.testing.assert_array_equal(load_rows(str(tmp_path / "gap.csv"), data)["x"], [1.5, np.nan, 3.0])
     answers = frame.assign(paid=[True, False] * 15, asked=[True, None] * 15)
     data = load_csv(None, written(tmp_path, answers), "y")
     new = load_rows(written(tmp_path, answers.drop(columns="y"), "new.csv"), data)
@@ -202,11 +225,17 @@ def test_rows_to_come_of_one_column_of_none_and_of_other_answers(tmp_path: Path)
 
 
 def test_what_stands_for_no_target_is_said(tmp_path: Path) -> None:
-    path = written(tmp_path, pd.DataFrame({"x": np.arange(40), "y": ["None", "mild", "bad", "mild"] * 10}))
+    path = written(tmp_path, pd.DataFrame({"x": np.arange(40) / 7, "y": ["None", "mild", "bad", "mild"] * 10}))
     data = load_csv(None, path, "y")
     assert data.classes == ("bad", "mild")
     assert "10 rows without y left out, written 'None': a class of that name has to be renamed" in data.note
-    gaps = written(tmp_path, pd.DataFrame({"x": np.arange(40), "y": [None, "mild", "bad", "mild"] * 10}))
+    with pytest.raises(
+        BadInput, match=r"'y' is always mild.* \(10 rows without y left out, written 'None': a class of"
+    ):
+        load_csv(
+            None, written(tmp_path, pd.DataFrame({"x": np.arange(40) / 7, "y": ["None", *["mild"] * 3] * 10})), "y"
+        )
+    gaps = written(tmp_path, pd.DataFrame({"x": np.arange(40) / 7, "y": [None, "mild", "bad", "mild"] * 10}))
     assert "10 rows without y left out" in load_csv(None, gaps, "y").note.split("; ")
 
 
@@ -297,7 +326,7 @@ WRONG = [
     ("a,b\n" + "1,2\n1,3\n" * 30, {"sep": "::"}, r"dataset.sep must be auto, one of comma, semicolon, tab, bar, or"),
     ("a,b\n" + "1,2\n1,3\n" * 30, {"sep": ";"}, r"one column only with this separator"),
     ("a,b\n" + "1,2\n1,3\n" * 30, {"decimal": "x"}, r"dataset.decimal must be point or comma, got 'x'"),
-    ("a,b\n" + "1,2\n1,3\n" * 30, {"decimal": ","}, r"the separator and dataset.decimal are both a comma: leave"),
+    ("a,b\n" + "1,2\n1,3\n" * 30, {"decimal": ","}, r"separator and dataset.decimal are both a comma: leave"),
     ("t,t (day),b\n" + "".join(f"2024-01-0{i % 9 + 1},{i / 7},{i / 3}\n" for i in range(30)), {}, r"of 't' become"),
     ("a,b\n" + "1,2\n1,3\n" * 30, {"drop": "id"}, r"dataset.drop: 'id' is none of the inputs"),
     ("a,b\n" + "1,2\n1,3\n" * 30, {"drop": "a", "keep": ["a"]}, r"dataset.drop and dataset.keep both name 'a'"),

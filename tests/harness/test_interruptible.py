@@ -19,7 +19,7 @@ from harness.problem import FAILED, PREFIX_GRID, Curve
 from harness.results_dir import Checkpointed
 from harness.space import XGBOOST_SPACE as SPACE
 from harness.surrogates.gp import GaussianProcess
-from harness.training import Interruptible, train
+from harness.training import Interruptible, model_line, train
 
 TASKS = [("regression", 3), ("binary", 2), ("multiclass", 3)]
 
@@ -63,6 +63,17 @@ def test_stopped_and_continued_is_the_training_in_one_piece(task: str, classes: 
     paid = math.fsum(part.cost_s for part in (first, second, third))
     assert third.curve.cost_s[-1] == pytest.approx(paid) and np.diff(third.curve.cost_s).min() > 0
     assert first.curve.cost_s == third.curve.cost_s[: len(first.curve.cost_s)]
+
+
+def test_the_line_of_a_continued_model_makes_it_again() -> None:
+    """Random rows of each round, drawn so that they do not depend on where a training stopped."""
+    data, trainings = prepared(), Interruptible(prepared())
+    trainings.run(point(40), lambda curve: curve.rounds[-1] >= 12)
+    found = trainings.run(point(40), never)
+    line = model_line(data.task, point(40), "exact", continued=True)
+    model = eval(line, {"XGBRegressor": xgb.XGBRegressor}).fit(data.X_train, data.y_train)
+    off = model.predict(data.X_valid).astype(float) - data.y_valid
+    assert found.error == pytest.approx(np.sqrt(np.mean(off**2)), rel=1e-9)
 
 
 def test_what_may_go_on_is_offered_with_more_rounds_and_only_once_something_may() -> None:

@@ -203,11 +203,11 @@ def test_the_key_covers_all_that_goes_in(tmp_path: Path, monkeypatch: pytest.Mon
     keys.append(prepared.cache_key(*base))
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "outside").mkdir()
-    for text in ("A = 1\n", "A = 2\n"):
-        (tmp_path / "outside/recipe.py").write_text(text)
+    for name, text in (("recipe", "A = 1\n"), ("recipe", "A = 2\n"), ("helper", "B = 1\n"), ("helper", "B = 2\n")):
+        (tmp_path / f"outside/{name}.py").write_text(text)  # which the recipe may import
         prepared._sources.cache_clear()
         keys.append(prepared.cache_key(*base[:3], "outside.recipe", 0))
-    assert len(set(keys)) == 9
+    assert len(set(keys)) == 11
 
 
 @needs_data

@@ -26,6 +26,7 @@ def record(
     evaluator: dict[str, object],
     kind: str = "surface",
     dataset: str = "fake",
+    **more: object,
 ) -> None:
     n = len(errors)
     trace: dict[str, list[object]] = {name: [0.5] * n for name in TRACE.names}
@@ -40,7 +41,7 @@ def record(
         "utility": "ei",
         "surrogate": "gp",
         "cost_model": "lv3",
-        "components": {"evaluator": evaluator},
+        "components": {"evaluator": evaluator, **more},
         "data": "of the tables",
     }
     write_block(results, block_files(spec, [0], trace, {"seed": [], "step": [], "fit_ms": [], "propose_ms": []}))
@@ -91,6 +92,19 @@ def test_every_run_has_a_row_and_every_training_is_done_once(
     assert f"median over problems: error {off:.2f} %" in capsys.readouterr().out
     with pytest.raises(BadInput, match="no runs of these problems"):
         confirm(serial(), results, {("other", "raw")})
+
+
+def test_the_cost_of_what_learning_curves_chose_is_not_compared(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An evaluation's cost is then of the whole training, or of what was added to an earlier one."""
+    record(results, "curves", [0.9, 0.3], [4, 7], {"tree_method": "exact"}, curves={"continues": True})
+    frame = confirm(serial(), results, {("fake", "raw")})
+    assert frame.set_index("method")["told_cost_s"].isna().to_dict() == {
+        "ei": False, "eipu": False, "cei": False, "logei": False, "curves": True,
+    }  # fmt: skip
+    assert print_confirmed(frame[frame["method"] == "curves"]) == 0
+    assert "cost not compared, as with curves= it is not that of the model chosen" in capsys.readouterr().out
 
 
 def test_what_was_trained_is_not_trained_again(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
