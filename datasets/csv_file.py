@@ -174,8 +174,8 @@ def _encoded(target: pd.Series, task: str, decimal: str) -> tuple[Any, tuple[str
         return *encode_target(_numeric(target), "regression"), "regression"
     if distinct > min(MOST_CLASSES, len(target) // 2):
         raise BadInput(
-            f"target {target.name!r} has {distinct} different values, such as {target.tolist()[0]!r}: too many classes for "
-            f"{len(target)} rows (at most {MOST_CLASSES}, and two rows each); numbers need dataset.task=regression"
+            f"target {target.name!r} has {distinct} different values, such as {target.tolist()[0]!r}: too many classes "
+            f"for {len(target)} rows (at most {MOST_CLASSES}, and two rows each); numbers need dataset.task=regression"
         )
     y, classes = encode_target(target, "classification")
     return y, classes, "binary" if len(classes) == 2 else "multiclass"
