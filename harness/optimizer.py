@@ -414,7 +414,11 @@ def _check_candidates(C: Any, d: int) -> None:
     if C.ndim != 2 or C.shape[1] != d:
         raise BadInput(f"candidates must have the shape (m, {d}), got {C.shape}")
     if not (C.min() >= 0 and C.max() <= 1):
-        raise BadInput("candidates must lie in the unit cube: SearchSpace.to_unit maps native values there")
+        i, j = np.argwhere(~((C >= 0) & (C <= 1)))[0]
+        raise BadInput(
+            "candidates must lie in the unit cube (SearchSpace.to_unit maps native values there), "
+            f"got {C[i, j]:g} in column {j} of candidate {i}"
+        )
 
 
 def _check_rows(rows: Any, m: int) -> None:

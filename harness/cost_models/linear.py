@@ -76,7 +76,7 @@ class LowVariance(CostModel):
     def _extrapolate(self, first: Vector, second: Vector, third: Vector) -> float:
         """Go on from three rounds' (intercept, weights, log spread) to where they lead; return the spread there."""
         step, bend = second - first, third - 2 * second + first
-        length = math.sqrt((step @ step) / (bend @ bend)) if bend.any() else 1.0
+        length = math.sqrt(float((step * step).sum() / (bend * bend).sum())) if bend.any() else 1.0
         intercept, *weights, spread = first + 2 * length * step + length**2 * bend
         self._fit = self._fitted()._replace(intercept=float(intercept), weights=np.array(weights))
         return math.exp(spread)

@@ -15,9 +15,9 @@ from harness.errors import BadInput
 from harness.records import (
     TIMINGS,
     TRACE,
-    _ranges,
     block_files,
     block_folder,
+    ranges,
     read_timings,
     read_traces,
     seeds_done,
@@ -109,7 +109,7 @@ def test_any_difference_in_the_spec_is_another_folder() -> None:
 @given(st.sets(st.integers(0, 40), min_size=1))
 def test_ranges_name_exactly_the_seeds(seeds: set[int]) -> None:
     named: set[int] = set()
-    for part in _ranges(sorted(seeds)).split(","):
+    for part in ranges(sorted(seeds)).split(","):
         first, _, last = part.partition("-")
         named |= set(range(int(first), int(last or first) + 1))
     assert named == seeds
