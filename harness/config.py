@@ -166,8 +166,8 @@ def _check_names(group: str, values: Iterable[Any], arguments: Sequence[str]) ->
     allowed = options(group, arguments)
     for value in values:
         if isinstance(value, list) and group not in _LISTED:
-            names = ",".join(map(str, value))
-            raise BadInput(f"{group} is one of {', '.join(allowed)}; several runs need -m before all: {group}={names}")
+            several = f"{'+' * (group == 'acq')}{group}={','.join(map(str, value))}"
+            raise BadInput(f"{group} is one of {', '.join(allowed)}; several runs need -m before all: {several}")
         for name in value if isinstance(value, list) else [value]:
             if not isinstance(name, str) or not name:
                 raise BadInput(f"{group} must be one of {', '.join(allowed)}, got {'null' if name is None else name}")

@@ -81,7 +81,7 @@ WRONG = [  # one of each kind
     (["+acq=ei", "iterations=5"], "iterations=5 is spent on the initial design alone, and ei would choose nothing"),
     (["+acq=cei", "lam=0,1"], "lam=0,1 is several runs, which need -m before all (a decimal point? lam=0.1)"),
     (["+acq=cei,eipu"], "+acq=cei,eipu is several runs, which need -m before all"),
-    (["+acq=[cei,eipu]"], "several runs need -m before all: acq=cei,eipu"),
+    (["+acq=[cei,eipu]"], "several runs need -m before all: +acq=cei,eipu"),
     (["+acq=ei", "utility=[ei,kg]"], "several runs need -m before all: utility=ei,kg"),
     (["+acq=ei", "seeds=range(3)"], "seeds=range(3): a list is written 'seeds=[0,1,...]'; several runs need -m"),
     (["study.methods=[{acq: ei, lam: 0.1}]"], "lam is set, but +acq=ei has no such parameter: leave it out"),
