@@ -54,8 +54,10 @@ def test_ask_and_tell_name_what_is_wrong(tmp_path: Path) -> None:
         "BadInput Short.score returned shape (3,) of float64, needed (400,): one score per candidate",
         "BadInput Worthless.log_value returned shape (400, 1) of float64, needed (400,): one log_value per candidate",
         "BadInput Short needs a method `log_value`, as harness.acquisitions.Utility has it",
-        "BadInput candidates must lie in the unit cube (SearchSpace.to_unit maps native values there), got 5 in column 0 "
-        "of candidate 0",
+        (
+            "BadInput candidates must lie in the unit cube (SearchSpace.to_unit maps native values there), "
+            "got 5 in column 0 of candidate 0"
+        ),
         "BadInput candidates must have the shape (m, 7), got (400, 3)",
         "BadInput candidates must have the shape (m, 7), got (7,)",
         "BadInput rows must be some of the 400 candidates', 0 to 399, got 3 to 400",
