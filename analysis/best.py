@@ -286,13 +286,13 @@ def best(frame: pd.DataFrame, made: Mapping[str, Spec]) -> dict[str, Any]:
     spec = made[str(row["spec"])]
     x = row[list(XGBOOST_SPACE.names)].to_numpy(dtype=np.float64)
     task, notes = _about(spec)
-    curves = spec["components"].get("curves")
-    line = model_line(
-        task, x, _tree_method(spec), "tables" not in _evaluator(spec) and bool((curves or {}).get("continues"))
-    )
-    whole = good[[made[str(name)]["components"].get("curves") is None for name in good["spec"]]]
-    if curves is not None:
+    line, curved = model_line(task, x, _tree_method(spec), _continues(spec)), _has_curves(spec)
+    front: list[dict[str, Any]] = []
+    if curved:
         notes.append("of a training the best prefix counts, or what was added to one: its seconds are not the model's")
+    else:
+        whole = good[[not _has_curves(made[str(name)]) for name in good["spec"]]]
+        front = [_model(row) for _, row in _front(whole).iterrows()]
     return {
         "dataset": spec["dataset"],
         "data": {k: v for k, v in spec["dataset_config"].items() if k != "_target_"},
@@ -302,11 +302,11 @@ def best(frame: pd.DataFrame, made: Mapping[str, Spec]) -> dict[str, Any]:
         "model": line,
         "code": code(spec, task, line),
         "check": check_code(spec, task, line),
-        "front": [] if curves is not None else [_model(row) for _, row in _front(whole).iterrows()],
+        "front": front,
         "metric": METRICS[spec["components"]["evaluator"].get("objective", "error")][task],
         "validation_error": float(row["error"]),
         "test_error": float(row["test_error"]),
-        "training_cpu_s": None if curves is not None else float(row["cost_s"]),
+        "training_cpu_s": None if curved else float(row["cost_s"]),
         "evaluation_cpu_s": float(row["cost_s"]),
         "found_by": {"method": str(row["method"]), "seed": int(row["seed"]), "evaluation": int(row["step"]) + 1},
         "evaluations": len(frame),
@@ -395,13 +395,19 @@ def _reading(data: Dataset) -> list[str]:
     return [note for note in data.note.split("; ") if note] + words
 
 
-def _evaluator(spec: Spec) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = spec["components"]["evaluator"]
-    return found
+def _has_curves(spec: Spec) -> bool:
+    return "curves" in spec["components"]
+
+
+def _continues(spec: Spec) -> bool:
+    """Say whether trainings stop and go on; those that tables replay were made in one piece."""
+    components = spec["components"]
+    continues = _has_curves(spec) and components["curves"].get("continues", False)
+    return bool(continues) and "tables" not in components["evaluator"]
 
 
 def _tree_method(spec: Spec) -> str:
-    evaluator = _evaluator(spec)
+    evaluator = spec["components"]["evaluator"]
     if "tables" not in evaluator:
         return str(evaluator.get("tree_method", "exact"))
     return str(read_manifest(Path(evaluator["tables"] or TABLES))["tree_method"])

@@ -137,12 +137,11 @@ def intervals(cells: pd.DataFrame, medians: bool = True, scheme: Scheme | None =
     medians: whether medians are shown, too. scheme: by which they are made, None for the one in use.
     """
     scheme, sets = in_use() if scheme is None else scheme, cells["dataset"].nunique()
-    one = sets == 1
-    few = f"none for fewer than {FEWEST_FOR_MEDIAN} data sets"
-    resampled = "data sets resampled" if sets >= FEWEST_FOR_MEDIAN else few
+    one, few = sets == 1, sets < FEWEST_FOR_MEDIAN
+    of_medians = f"none for fewer than {FEWEST_FOR_MEDIAN} data sets" if few else "data sets resampled"
     name = {
         "datasets": "95 % t intervals over data sets (paired, averaged within each"
-        f"{f'; of medians, {resampled}' * medians}).",
+        f"{f'; of medians, {of_medians}' * medians}).",
         "hierarchical": "95 % hierarchical paired bootstrap intervals.",
         "plain": "95 % plain paired bootstrap intervals (single runs resampled).",
     }[scheme]

@@ -16,7 +16,8 @@ from harness.errors import BadInput, unknown
 # The choices: which files the folders of `configs`, and those of the command line's search path, have.
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
-_LISTED = ("dataset", "pipeline", "scenario")  # groups of which several files can be chosen
+_PROBLEMS = ("dataset", "pipeline")
+_LISTED = (*_PROBLEMS, "scenario")  # groups of which several files can be chosen
 
 
 def search_places(arguments: Sequence[str]) -> Iterator[str]:
@@ -96,7 +97,7 @@ def settings_of(config: str) -> list[str]:
     """Return the names of the settings of the configuration `config`, those that choose a file of a group included."""
     tree = _tree(config)
     groups = {str(group) for entry in tree["defaults"] if isinstance(entry, dict) for group in entry}
-    problems = {"dataset", "pipeline"} if "problems" in tree["defaults"] else set()
+    problems = set(_PROBLEMS) if "problems" in tree["defaults"] else set()
     names = {*tree, *groups, *problems} - {"defaults", "hydra", "setting_needs"}
     return sorted(name for name in names if " " not in name)
 

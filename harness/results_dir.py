@@ -214,9 +214,14 @@ def _line(content: bytes) -> bytes:
     return b"%08x %s\n" % (zlib.crc32(content), content)
 
 
+def _content(line: bytes) -> bytes:
+    """Return the content of a line of a checkpoint."""
+    return line[9:-1]
+
+
 def _is_sound(line: bytes) -> bool:
     """Say whether a line of a checkpoint is whole and as it was written."""
-    return line == _line(line[9:-1])
+    return line == _line(_content(line))
 
 
 class Checkpointed(WrappedProblem):
@@ -260,7 +265,7 @@ class Checkpointed(WrappedProblem):
 
     def _kept(self, candidate: int, evaluate: Callable[[int], Evaluation], recalled: bool = False) -> Evaluation:
         n = self._done
-        known = json.loads(self._lines[n].split(maxsplit=1)[1]) if n < len(self._lines) else None
+        known = json.loads(_content(self._lines[n])) if n < len(self._lines) else None
         if known is not None and known.pop("candidate") == candidate:
             curve = known.pop("curve", None)
             columns = None if curve is None else Curve(**{name: tuple(values) for name, values in curve.items()})

@@ -340,22 +340,21 @@ def _methods(
         raise BadInput(f"{given[0]} is set but no acquisition: add +acq=..., or leave it out to run the study's list")
     if not isinstance(cfg.study.methods, ListConfig):
         raise BadInput(f"study.methods must be a list such as [{{acq: ei}}], got {cfg.study.methods!r}")
-    for entry in cfg.study.methods:
-        if isinstance(entry, DictConfig) and OPTIMIZER in entry:
-            _refuse_unseen(cfg, entry[OPTIMIZER], overrides, search)
+    rivals = [entry[OPTIMIZER] for entry in cfg.study.methods if isinstance(entry, DictConfig) and OPTIMIZER in entry]
+    if rivals:
+        _refuse_unseen(cfg, rivals[0], overrides, search)
     return study_methods(cfg.study.methods, search, allowed)
 
 
 def _refuse_unseen(cfg: DictConfig, name: Any, overrides: Sequence[str], search: Sequence[str]) -> None:
-    """Raise BadInput where one of `OURS` is not as by default: the records would say that the optimizer had it."""
-    named = [re.split("[=.@]", override.lstrip("+~"), maxsplit=1)[0] for override in overrides]
-    if idle := [group for group in OURS if group in named]:
-        raise BadInput(f"{idle[0]} is set, but optimizer={name} chooses by itself: leave one out")
-    default = _plain(hydra.compose("config", overrides=list(search)))
-    ours = _plain(cfg)
-    if idle := [group for group in OURS if ours.get(group) != default[group]]:
-        by = next((f" by {given}" for given in overrides if re.match(r"(setting|fit|study)[=.@]", given)), "")
-        raise BadInput(f"{idle[0]} is set{by}, but optimizer={name} chooses by itself: leave one out")
+    """Raise BadInput where one of `OURS` is set, or not as by default: records would say that the optimizer had it."""
+    named = {re.split("[=.@]", override.lstrip("+~"), maxsplit=1)[0] for override in overrides}
+    default, ours = _plain(hydra.compose("config", overrides=list(search))), _plain(cfg)
+    for group in OURS:
+        if group in named or ours.get(group) != default[group]:
+            file = next((f" by {given}" for given in overrides if re.match(r"(setting|fit|study)[=.@]", given)), "")
+            by = "" if group in named else file
+            raise BadInput(f"{group} is set{by}, but optimizer={name} chooses by itself: leave one out")
 
 
 def _plain(cfg: DictConfig) -> dict[str, Any]:

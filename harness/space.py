@@ -111,8 +111,7 @@ class SearchSpace:
             a, b = (math.log(p.low), math.log(p.high)) if p.log else (p.low, p.high)
             value = a + unit[:, j] * (b - a)
             value = exp(value) if p.log else value
-            value = np.clip(np.rint(value) if p.integer else value, p.low, p.high)
-            x[:, j] = np.clip(value.astype(np.float32), *p.ends)
+            x[:, j] = np.clip(np.rint(value) if p.integer else value, *p.ends).astype(np.float32)
         return x
 
     def _columns(self, points: Any) -> Float[np.ndarray, "n d"]:

@@ -195,7 +195,7 @@ def _fit(
     return model, clock, status, note
 
 
-_PER_ROUND = {"seed_per_iteration": True}
+_PER_ROUND = {"seed_per_iteration": True}  # random numbers that do not depend on where a training stopped
 
 
 def make_model(data: Prepared, x: Float[np.ndarray, " d"], tree_method: str) -> Any:

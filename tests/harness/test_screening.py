@@ -121,11 +121,14 @@ def test_screening_changes_no_proposal(rule: Any, noise: float, monkeypatch: pyt
         np.testing.assert_allclose(fast.effective_alpha, full.effective_alpha, rtol=1e-6, atol=1e-9)
 
 
-def test_a_candidate_that_is_no_number_is_named() -> None:
-    rng = np.random.default_rng(20)
-    X, C = rng.random((20, 7)), rng.random((1000, 7))
-    C[300, 1] = np.nan
-    with pytest.raises(BadInput, match=r"lie in the unit cube .*, got nan in column 1 of candidate 300"):
+@pytest.mark.parametrize("n", [20, 100])
+@pytest.mark.parametrize("dimension", range(2))
+def test_a_candidate_that_is_no_number_is_named(dimension: int, n: int) -> None:
+    """In a dimension that the cost model sees, and in one that it does not."""
+    rng = np.random.default_rng(n)
+    X, C = rng.random((n, 7)), rng.random((1000, 7))
+    C[300, dimension] = np.nan
+    with pytest.raises(BadInput, match=rf"lie in the unit cube .*, got nan in column {dimension} of candidate 300"):
         _reported(RULES[0], X, np.sin(4 * X[:, 0]), np.exp(X[:, 6])).ask(C)
 
 
