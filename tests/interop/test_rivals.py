@@ -15,6 +15,7 @@ from harness.execution import serial
 from harness.interop.bandits import Asha, Hyperband
 from harness.interop.optuna_rivals import OptunaRival
 from harness.interop.rivals import OutsideOptimizer, Run
+from harness.interop.smac_rival import Smac
 from harness.loop import run as run_once
 from harness.problem import FAILED, Candidates, Evaluation, Problem
 from harness.space import XGBOOST_SPACE, Parameter, SearchSpace
@@ -137,7 +138,6 @@ def test_settings_that_make_no_sense_are_refused_in_a_line(outside: tuple[str, s
         (["optimizer=asha", "setting=winsorized"], "error_scale is set by setting=winsorized, but optimizer=asha"),
         (["optimizer=asha", "fit=gpyopt"], "surrogate is set by fit=gpyopt, but optimizer=asha"),
         (["study.methods=[{optimizer: asha}]", "error_scale=log"], "error_scale is set, but optimizer=asha"),
-        (["optimizer=smac", "optimizer.random=2"], "random must be a probability, from 0 to 1, got 2"),
         (["optimizer=nobody"], "unknown optimizer 'nobody'; allowed: asha"),
         (["optimizer=asha", "optimizer.eta=1"], "eta must be a whole number >= 2, got 1"),
         (["optimizer=asha", "optimizer.least=0"], "least must be a number > 0, got 0"),
@@ -264,8 +264,6 @@ def test_hyperband_runs_the_brackets_of_its_paper() -> None:
 
 def test_smacs_forest_is_its_facades_but_for_room_and_threads() -> None:
     smac = pytest.importorskip("smac", reason="needs the extra `rivals`")
-    from harness.interop.smac_rival import Smac
-
     rival = Smac()
     rival.start(Run(ROUNDS, 3, 100, 5, None))
     rival.tell(np.zeros(2), 1.0, 1.0)
@@ -275,10 +273,13 @@ def test_smacs_forest_is_its_facades_but_for_room_and_threads() -> None:
     assert own == kept
 
 
+def test_smacs_share_of_random_choices_is_a_probability() -> None:
+    with pytest.raises(BadInput, match="random must be a probability, from 0 to 1, got 2"):
+        Smac(random=2.0)
+
+
 def test_smacs_first_choice_is_its_models() -> None:
     pytest.importorskip("smac", reason="needs the extra `rivals`")
-    from harness.interop.smac_rival import Smac
-
     rival, rng = Smac(random=0.0), np.random.default_rng(0)
     rival.start(Run(ROUNDS, 3, 100, 5, None))
     for _ in range(5):
