@@ -227,9 +227,10 @@ def do_claims(arguments: Arguments) -> int:
     """Hold the paper's claims against the records: print the table, write claims.md and claims.csv."""
     from analysis.captions import intervals
     from analysis.claims import evaluate, table, with_reason, write
-    from analysis.claims.acquisitions import write_volumes
     from analysis.cost_models import read_if_there
     from analysis.evaluations import filter_components, read_evaluations
+    from analysis.gains import hardly_cut
+    from analysis.hypervolumes import write_volumes
     from analysis.traces import collect
     from analysis.tradeoffs import all_fronts
 
@@ -239,7 +240,7 @@ def do_claims(arguments: Arguments) -> int:
     every, fronts = filter_components(read_evaluations(folder), components), all_fronts(folder)
     costs, unreadable = read_if_there(folder)
     if most_cut is not None:
-        every, costs, fronts = _hardly_cut(most_cut, every, costs, fronts)
+        every, costs, fronts = hardly_cut(_share(AT_MOST_CUT, most_cut), every, costs, fronts)
     if unreadable:
         print(f"error: records of cost models were left out: {unreadable}", file=sys.stderr)
     traces = collect(every, judge=judge, mixed=mixed)
@@ -250,36 +251,12 @@ def do_claims(arguments: Arguments) -> int:
     return SOME_FAILED if unreadable else 0
 
 
-def _hardly_cut(share: str, every: Any, *frames: Any) -> list[Any]:
-    """Return what is about problems of which a time limit cut at most `share` short; None stays None.
-
-    every: evaluations; frames: with a row for each of something.
-
-    Raises BadInput for what is no share, where no such problem is left, and for a problem without a shipped table.
-    """
-    import pandas as pd
-
-    from analysis.methods import PROBLEM
-    from tabular_cache.card import cut_short
-    from tabular_cache.schema import problem_name
-    from tabular_cache.table import load_table
-
+def _share(name: str, text: str) -> float:
     try:
-        value: object = float(share)
+        value: object = float(text)
     except ValueError:
-        value = share
-    most = number(AT_MOST_CUT, value, "a share in [0, 1]", 0, 1)
-    pairs = [(str(a), str(b)) for a, b in every.runs[PROBLEM].drop_duplicates().itertuples(index=False)]
-    kept = [pair for pair in pairs if cut_short(load_table(problem_name(*pair))) <= most]
-    print(f"left out: {len(pairs) - len(kept)} of {len(pairs)} problems, more than {100 * most:g} % of whose trainings "
-          "a time limit cut short")  # fmt: skip
-    if not kept:
-        raise BadInput(f"{AT_MOST_CUT}={share} leaves no problem")
-
-    def among(frame: pd.DataFrame) -> Any:
-        return pd.MultiIndex.from_frame(frame[PROBLEM].astype(str)).isin(kept)
-
-    return [every.select(among(every.runs)), *(f if f is None else f[among(f)] for f in frames)]
+        value = text
+    return number(name, value, "a share in [0, 1]", 0, 1)
 
 
 @command("results_dir", "out_dir", "mixed", *REFERENCE)
@@ -465,35 +442,16 @@ def do_censored(arguments: Arguments) -> int:
 
     Those are what `python -m tabular_cache censored` and `python -m harness.configurator` write.
     """
-    from analysis.papers import hutter2013
-    from harness.problem import SLACKS
+    from analysis.papers.hutter2013 import example, figures
 
-    out, parts = arguments.out_dir, list[str]()
-    drawn: dict[str, Any] = {"C1": hutter2013.draw(out)}
-
-    def c2() -> Any:
-        found = hutter2013.read_censored(arguments.results_dir)
-        slack, models = hutter2013.by_slack(found), hutter2013.by_model(found)
-        if not slack.empty:
-            drawn["C2"] = hutter2013.c2(found, slack, out)
-            parts.append(hutter2013.slack_table(slack, found[found["experiment"] == "slack"]))
-        if not models.empty:
-            parts.append(hutter2013.model_table(models, found[found["experiment"] == "timeout"]))
-
-    def c3() -> Any:
-        records = hutter2013.read_runs(arguments.results_dir)
-        times = hutter2013.test_times(records)
-        drawn["C3"] = hutter2013.c3(times, out)
-        solvers = hutter2013.solver_slack_rows(records, SLACKS)
-        parts.extend([] if solvers.empty else [hutter2013.solver_table(solvers)])
-        parts.append(hutter2013.configured_table(hutter2013.medians(times)))
-        parts.append(hutter2013.published_table(times))
-
-    missing = {name: why for name, why in drawn_or_why({"C2": c2, "C3": c3}).items() if why}
-    if parts:
-        print(hutter2013.write(parts, out))
-    code = print_files(drawn)
-    return SOME_FAILED if missing else code
+    results, out = arguments.results_dir, arguments.out_dir
+    sections = {"C2": partial(figures.of_censored, results, out), "C3": partial(figures.of_configured, results, out)}
+    made = drawn_or_why(sections)
+    there = [section for section in made.values() if not isinstance(section, str)]
+    if parts := [part for _, tables in there for part in tables]:
+        print(figures.write(parts, out))
+    print_files({"C1": example.draw(out)} | {str(k): drawn for k, (drawn, _) in enumerate(there) if drawn})
+    return SOME_FAILED if len(there) < len(made) else 0
 
 
 @command("out_dir")

@@ -1,4 +1,4 @@
-"""What there is to gain on a problem, so that a tiny error to compare with carries nothing; and flat data sets.
+"""What there is to gain on a problem, so that a tiny error to compare with carries nothing; flat and cut tables.
 
 The scale of a problem runs from the best error in its table to what random search finds:
 
@@ -16,12 +16,13 @@ Source: our reading (STUDY: "Rules of the verdicts").
 
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
-from analysis.evaluations import CELL, REPLAYED
+from analysis.evaluations import CELL, REPLAYED, Evaluations
 from analysis.methods import EI, PROBLEM
 from analysis.traces import Judge, Traces
 from datasets.errors import BadInput
@@ -45,6 +46,25 @@ def flat_datasets(traces: Traces) -> list[str]:
     for problem, places in traces.runs.iloc[rows].reset_index(drop=True).groupby(PROBLEM, observed=True).groups.items():
         shares[problem] = card.commonest(design[places])
     return card.flat(shares)
+
+
+def hardly_cut(most: float, every: Evaluations, *frames: pd.DataFrame | None) -> list[Any]:
+    """Return what is about problems of whose trainings a time limit cut at most the share `most`; None stays None.
+
+    every: evaluations; frames: with a row for each of something. How many problems are left out is printed. Raises
+    BadInput where none is left, and for a problem without a shipped table.
+    """
+    pairs = [(str(a), str(b)) for a, b in every.runs[PROBLEM].drop_duplicates().itertuples(index=False)]
+    kept = [pair for pair in pairs if card.cut_short(load_table(problem_name(*pair))) <= most]
+    print(f"left out: {len(pairs) - len(kept)} of {len(pairs)} problems, more than {100 * most:g} % of whose trainings "
+          "a time limit cut short")  # fmt: skip
+    if not kept:
+        raise BadInput(f"at_most_cut={most:g} leaves no problem")
+
+    def among(frame: pd.DataFrame) -> Any:
+        return pd.MultiIndex.from_frame(frame[PROBLEM].astype(str)).isin(kept)
+
+    return [every.select(among(every.runs)), *(f if f is None else f[among(f)] for f in frames)]
 
 
 def of_random_search(

@@ -1,9 +1,9 @@
-"""Trade-offs of cost and error: relative to EI on the same problem and seed, their hypervolume, and the EI-cost fronts.
+"""Trade-offs of cost and error: relative to EI on the same problem and seed, and the EI-cost fronts.
 
 The fronts are those that `python -m harness fronts=true` keeps: the numbers of F1 and F7.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,12 +13,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from jaxtyping import Float, Int
-from scipy.optimize import linear_sum_assignment
+from jaxtyping import Int
 
 from analysis import REFERENCE
 from analysis.evaluations import CELL, check_same_origin
-from analysis.methods import EI, PROBLEM, require
+from analysis.methods import EI, require
 from analysis.statistics import Scheme, Statistic, with_intervals
 from analysis.traces import Traces
 from datasets.errors import BadInput
@@ -224,112 +223,6 @@ def relative_to_ei(traces: Traces, what: str = "relative numbers", beside: pd.Da
         )
     parameters = table.drop_duplicates("method").set_index("method")[["alpha", "lam"]]
     return Relative(kept.reset_index(drop=True), parameters, int(unpaired.sum()), int(zero.sum()), int(failed.sum()))
-
-
-# Hypervolume of (cost, error): how much of what EI leaves to be won a family of methods wins, per problem.
-#
-# For each problem and seed, cost and error after N iterations are put on a scale that EI's run fixes:
-#
-#     cost = c* / c*_EI,   error = (y* - y_best) / (y_initial - y_best),
-#
-# y_initial the best error of the initial design, which all methods share, and y_best the best that any method found
-# there. The reference point is (1, 1): EI's total cost, and nothing gained over the initial design; the ideal one is
-# (0, 0). A method that gets all that can be got at half of EI's cost has 0.5, EI itself 0.
-# Source: Zitzler and Thiele 1998 (hypervolume); the scale is our reading (STUDY is silent).
-
-
-def hypervolume(points: Float[np.ndarray, "n 2"], reference: Float[np.ndarray, "2"]) -> float:
-    """Return the area that lies between the points and the reference: of all (a, b) <= reference with a point <= it.
-
-    Both coordinates are minimised; points beyond the reference add nothing. Raises ValueError for NaN.
-    """
-    if np.isnan(points).any() or np.isnan(reference).any():
-        raise ValueError("a hypervolume needs numbers, got NaN")
-    inside = points[(points < reference).all(axis=1)]
-    area, height = 0.0, float(reference[1])
-    for a, b in inside[np.lexsort((inside[:, 1], inside[:, 0]))]:
-        area += (float(reference[0]) - a) * max(0.0, height - b)
-        height = min(height, float(b))
-    return area
-
-
-@dataclass(frozen=True)
-class Hypervolumes:
-    """per_problem: index (dataset, pipeline), one column per family. flat: cells left out, where no method gains on
-    the initial design; incomplete: cells left out in which some method has no successful run, or the design none.
-    """
-
-    per_problem: pd.DataFrame
-    cells: pd.DataFrame
-    flat: int
-    incomplete: int
-
-
-def scaled(table: pd.DataFrame, beside: pd.DataFrame | None = None) -> tuple[pd.DataFrame, int, int]:
-    """Return cost and error of every run on EI's scale, and how many cells are flat and incomplete.
-
-    table: `finals` of runs of equal length; beside: of others, put on the same scale. Raises BadInput where no cell is
-    left.
-    """
-    ei = table.loc[table["method"] == EI].set_index(CELL)[["total_cost_s", "initial_error"]]
-    ei = ei.rename(columns={"initial_error": "initial"})
-    best = table.groupby(CELL)["final_error"].min().rename("best")
-    methods = table["method"].nunique()
-    whole = table[table["final_error"].notna()].groupby(CELL)["method"].nunique() == methods
-    known = ei.join(best).join(whole.rename("whole"), how="outer")
-    complete = known["whole"].fillna(False).astype(bool) & known["total_cost_s"].notna() & known["initial"].notna()
-    flat = complete & ~(known["initial"] > known["best"])
-    known = known[complete & ~flat].drop(columns="whole").add_suffix("_of_cell")
-    if known.empty:
-        raise BadInput("no problem and seed in which every method ran and one gained on the initial design")
-    rows = pd.concat([table, *([] if beside is None else [beside])], ignore_index=True)
-    rows = rows.join(known, on=CELL, how="inner")
-    room = rows["initial_of_cell"] - rows["best_of_cell"]
-    rows["cost"] = rows["total_cost_s"] / rows["total_cost_s_of_cell"]
-    rows["loss"] = (rows["final_error"] - rows["best_of_cell"]) / room
-    return rows[[*CELL, "method", "cost", "loss"]], int(flat.sum()), int((~complete).sum())
-
-
-def hypervolumes(
-    table: pd.DataFrame, families: Mapping[str, Sequence[str]], beside: pd.DataFrame | None = None
-) -> Hypervolumes:
-    """Return the hypervolume of each family's methods per problem, of their means over seeds.
-
-    table, beside: as in `scaled`. Means first, so that the best of many noisy runs is no gain. NaN on problems without
-    runs of all methods of a family.
-    """
-    rows, flat, incomplete = scaled(table, beside)
-    means = rows.groupby([*PROBLEM, "method"])[["cost", "loss"]].mean()
-    found = {}
-    for name, methods in families.items():
-        part = means[means.index.get_level_values("method").isin(methods)].groupby(level=PROBLEM)
-        areas = part.apply(lambda points: hypervolume(points.to_numpy(), np.ones(2)))
-        found[name] = areas[part.size() == len(methods)]
-    cells = rows[CELL].drop_duplicates().reset_index(drop=True)
-    return Hypervolumes(pd.DataFrame(found), cells, flat, incomplete)
-
-
-def match_cost_range(
-    cost: Mapping[str, float], families: Mapping[str, Sequence[str]], beside: Mapping[str, Mapping[str, float]]
-) -> dict[str, list[str]]:
-    """Return as many methods of each of two families over the range of cost that both reach, EI apart, and of others.
-
-    cost: each method's mean cost relative to EI's. A method cheaper than the other family's cheapest is left out. Of
-    the family that then has more methods those are taken that lie nearest to the other's in log cost, one for each,
-    at the least sum of distances; of those `beside` (a method stopped after n evaluations, by label: its cost)
-    likewise. Errors play no part.
-    """
-    floor = max((min((cost[m] for m in own), default=np.inf) for own in families.values()), default=np.inf)
-    within = {name: [m for m in own if cost[m] >= floor] for name, own in families.items()}
-    fewest = min(within, key=lambda name: len(within[name]))
-    few = within[fewest]
-
-    def nearest(among: Sequence[str], costs: Mapping[str, float]) -> list[str]:
-        apart = np.abs(np.log([[costs[other] / cost[m] for other in among] for m in few])).reshape(len(few), len(among))
-        return [among[k] for k in sorted(linear_sum_assignment(apart)[1].tolist())]
-
-    found = {name: few if name == fewest else nearest(own, cost) for name, own in within.items()}
-    return found | {name: nearest(list(costs), costs) for name, costs in beside.items()}
 
 
 # The bi-optimization trade-off of a family of methods: mean and median cost and error relative to EI.

@@ -27,8 +27,9 @@ from harness.normal import exp, log
 from harness.problem import PREFIX_GRID, ContinuousProblem, Curve, Evaluation, Problems, Stop, cap, stopped
 from harness.streams import seed_sequence, stream
 from tabular_cache.regressors import Layers, NetworkRegressor, outputs
+from tabular_cache.replay import TableSettings
 from tabular_cache.schema import sha256_of
-from tabular_cache.table import TABLES, Table, TableSettings, about, first_configs, load_table, table_entry
+from tabular_cache.table import TABLES, Table, about, first_configs, load_table, table_entry
 
 VERSION = 2  # raise it when the same table gives another emulator
 LEAST_ROWS = 50

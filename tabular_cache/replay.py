@@ -1,8 +1,12 @@
-"""Replay: a measured table as the problem of one run, and the evaluator `replay` that opens tables so."""
+"""Replay: a measured table as the problem of one run, and the evaluator `replay` that opens tables so.
+
+Also the settings that evaluators on tables share (`TableSettings`).
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, no_type_check
 
 import numpy as np
@@ -11,11 +15,12 @@ from jaxtyping import Float, Int, UInt
 from datasets.errors import BadInput
 from harness.arrays import point_keys
 from harness.compile_cache import njit
-from harness.errors import whole
-from harness.problem import Candidates, Curve, Evaluation, Problem, Stop, TableRows, cap, draw_of, stopped
+from harness.errors import folder, whole
+from harness.problem import Candidates, Curve, Evaluation, Evaluator, Problem, Stop, TableRows, cap, draw_of, stopped
 from harness.space import XGBOOST_SPACE
 from harness.streams import stream
-from tabular_cache.table import Table, TableSettings, about, first_configs, read_table
+from tabular_cache.schema import problem_name
+from tabular_cache.table import TABLES, Table, about, configurations, first_configs, read_table
 
 # The problem of one run: candidates are rows; evaluating one looks it up.
 
@@ -257,7 +262,51 @@ def _squared_distances(unit: Float[np.ndarray, "r d"], rows: Int[np.ndarray, " m
     return out
 
 
+# The evaluator.
+
 OBJECTIVES = ("error", "loss")
+
+
+class TableSettings(Evaluator):
+    """Where the tables of an evaluator lie, and how much of each it uses.
+
+    tables: the folder, None for the shipped one; n_configs: use the first so many configurations of a table only,
+    None for all. Raises BadInput for less than one, and for more than the table of a problem has (`first_configs`).
+    at_most_configs: the same where a table may have fewer; a folder of tables, which every worker needs, stands for as
+    many as the problem's table there has, so that two folders are replayed with equally many. Not both.
+    """
+
+    tables: str | None
+    n_configs: int | None
+    at_most_configs: int | str | None
+
+    def __post_init__(self) -> None:
+        if self.tables is not None:
+            folder("evaluator.tables", self.tables)
+        if self.n_configs is not None:
+            whole("evaluator.n_configs", self.n_configs, 1)
+        most = self.at_most_configs
+        if most == "" or not (most is None or isinstance(most, str)):
+            whole("evaluator.at_most_configs, if it names no folder,", most, 1)
+        if most is not None and self.n_configs is not None:
+            raise BadInput("evaluator.n_configs and evaluator.at_most_configs exclude each other")
+
+    def _configs(self, problem: str) -> int | None:
+        """Return how many of the first configurations of a problem's table are used, None for all."""
+        most = self.at_most_configs
+        if most is None:
+            return self.n_configs
+        if isinstance(most, str):
+            most = configurations(read_table(problem, Path(most)))
+        return min(most, configurations(read_table(problem, self._folder)))
+
+    @property
+    def _folder(self) -> Path:
+        return TABLES if self.tables is None else folder("evaluator.tables", self.tables)
+
+    @staticmethod
+    def _problem(dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> str:
+        return problem_name(str(dataset["name"]), str(pipeline["name"]))
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,6 @@ last: a part without one was never finished (tabular_cache/README.md, "How the t
 A part either *continues* the table of the manifest (the sidecar names that one's data hash), or belongs to a table
 measured from scratch because the data have changed since. Such a new table takes the old one's place once it has as
 many configurations; until then readers pass its parts over.
-
-Also the settings that evaluators on tables share (`TableSettings`).
 """
 
 import json
@@ -24,8 +22,7 @@ from jaxtyping import Bool, Float, Int
 
 from datasets.errors import BadInput
 from datasets.files import write_atomically
-from harness.errors import folder, whole
-from harness.problem import STATUSES, TIMEOUT, About, Evaluator
+from harness.problem import STATUSES, TIMEOUT, About
 from harness.space import XGBOOST_SPACE
 from tabular_cache.schema import (
     SCHEMA_VERSION,
@@ -36,7 +33,6 @@ from tabular_cache.schema import (
     digest_of,
     file_stem,
     joined,
-    problem_name,
     read_rows,
     seal_of,
     sha256_of,
@@ -350,13 +346,14 @@ def load_table(problem: str, folder: Path = TABLES) -> Table:
     Raises BadInput, naming the file, when one is missing, unreadable or differs from its checksum, and for rows that
     make no sense.
     """
-    entry, path = table_entry(problem, folder), folder / f"{file_stem(problem)}.parquet"
+    entry = table_entry(problem, folder)
     try:
-        table = to_table(problem, _rows(problem, folder, entry, path), entry)
+        table = to_table(problem, table_rows(problem, folder, entry), entry)
         check_rows(entry, table.columns, table.status, table.statuses)
     except BadInput:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, pa.ArrowException) as error:
+        path = _base_file(problem, folder)
         raise BadInput(f"{path} is no table of measurements ({type(error).__name__}: {error})") from None
     return table
 
@@ -369,18 +366,21 @@ def load_unchanged(problem: str, sha256: str, folder: Path = TABLES) -> Table:
     return table
 
 
-def table_rows(problem: str, folder: Path = TABLES) -> pa.Table:
-    """Return the rows of a problem's table as its files have them; raises BadInput as `load_table` does."""
-    return _rows(problem, folder, table_entry(problem, folder), folder / f"{file_stem(problem)}.parquet")
-
-
 def has_base(entry: Mapping[str, Any]) -> bool:
     """Whether a table's base file is part of it: not where it was measured from scratch since, in parts."""
     return not entry.get("parts") or entry["file_sha256"] is not None
 
 
-def _rows(problem: str, folder: Path, entry: dict[str, Any], path: Path) -> pa.Table:
-    """Return all rows of a table: those of its base file, unless it was measured from scratch since, and its parts."""
+def _base_file(problem: str, folder: Path) -> Path:
+    return folder / f"{file_stem(problem)}.parquet"
+
+
+def table_rows(problem: str, folder: Path, entry: Mapping[str, Any]) -> pa.Table:
+    """Return all rows of a table: those of its base file, unless it was measured from scratch since, and its parts.
+
+    entry: `table_entry`.
+    """
+    path = _base_file(problem, folder)
     names = [path, *(part["file"] for part in entry.get("parts", ()))]
     contents = [read_part(folder, part) for part in entry.get("parts", ())]
     if has_base(entry):
@@ -393,7 +393,7 @@ def _rows(problem: str, folder: Path, entry: dict[str, Any], path: Path) -> pa.T
     return joined(tables) if len(tables) > 1 else tables[0]
 
 
-def _content(problem: str, folder: Path, entry: dict[str, Any], path: Path) -> bytes:
+def _content(problem: str, folder: Path, entry: Mapping[str, Any], path: Path) -> bytes:
     """Return the bytes of a table's base file."""
     try:
         content = path.read_bytes()
@@ -454,7 +454,7 @@ def _build_command(folder: Path, manifest: Mapping[str, Any], problem: str = "")
     return f"`python -m tabular_cache build{which}{here}{how}`"
 
 
-# What evaluators on a folder of tables share.
+# Which part of a table is used.
 
 
 def configurations(table: Table) -> int:
@@ -468,45 +468,3 @@ def first_configs(table: Table, n_configs: int | None) -> Bool[np.ndarray, " m"]
     if n_configs is not None and n_configs > there:
         raise BadInput(f"the table of {table.problem} has {there} configurations, evaluator.n_configs={n_configs}")
     return np.asarray(table["config"] < (there if n_configs is None else n_configs))
-
-
-class TableSettings(Evaluator):
-    """Where the tables of an evaluator lie, and how much of each it uses.
-
-    tables: the folder, None for the shipped one; n_configs: use the first so many configurations of a table only,
-    None for all. Raises BadInput for less than one, and for more than the table of a problem has (`first_configs`).
-    at_most_configs: the same where a table may have fewer; a folder of tables, which every worker needs, stands for as
-    many as the problem's table there has, so that two folders are replayed with equally many. Not both.
-    """
-
-    tables: str | None
-    n_configs: int | None
-    at_most_configs: int | str | None
-
-    def __post_init__(self) -> None:
-        if self.tables is not None:
-            folder("evaluator.tables", self.tables)
-        if self.n_configs is not None:
-            whole("evaluator.n_configs", self.n_configs, 1)
-        most = self.at_most_configs
-        if most == "" or not (most is None or isinstance(most, str)):
-            whole("evaluator.at_most_configs, if it names no folder,", most, 1)
-        if most is not None and self.n_configs is not None:
-            raise BadInput("evaluator.n_configs and evaluator.at_most_configs exclude each other")
-
-    def _configs(self, problem: str) -> int | None:
-        """Return how many of the first configurations of a problem's table are used, None for all."""
-        most = self.at_most_configs
-        if most is None:
-            return self.n_configs
-        if isinstance(most, str):
-            most = configurations(read_table(problem, Path(most)))
-        return min(most, configurations(read_table(problem, self._folder)))
-
-    @property
-    def _folder(self) -> Path:
-        return TABLES if self.tables is None else folder("evaluator.tables", self.tables)
-
-    @staticmethod
-    def _problem(dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> str:
-        return problem_name(str(dataset["name"]), str(pipeline["name"]))

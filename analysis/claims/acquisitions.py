@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -27,25 +26,13 @@ from analysis.claims.evidence import (
 )
 from analysis.claims.verdicts import Condition, Finding, Missing, in_views
 from analysis.evaluations import CELL
+from analysis.hypervolumes import FEWEST, Hypervolumes, families_of, volumes
 from analysis.methods import EI, EIPU, name_in_text, ordered
 from analysis.ranks import Ranks
-from analysis.selection import RULE, at_horizon, horizon, select_families, sentence_on_sparse_methods, sparse_methods
+from analysis.selection import RULE, select_families, sentence_on_sparse_methods, sparse_methods
 from analysis.statistics import Estimate, mean, of_means
-from analysis.traces import Traces
-from analysis.tradeoffs import (
-    EI_STOPPED,
-    Hypervolumes,
-    finals,
-    hypervolumes,
-    match_cost_range,
-    over_steps,
-    persistence,
-    reference,
-    scaled,
-    stopped_early,
-)
+from analysis.tradeoffs import EI_STOPPED, over_steps, persistence, reference
 from datasets.errors import BadInput
-from datasets.files import write_atomically
 
 # Claims 1 to 3: what EI^alpha saves and loses after N iterations, against EI on the same problem and seed.
 
@@ -303,49 +290,6 @@ def _catching_up(evidence: Evidence, equal_money: bool, kept: Kept) -> Finding:
 
 MARGIN = 0.02  # of the hypervolume: 2 % of EI's time at no loss
 INNER = (0.1, 0.7)  # lambdas that are not extreme, fixed beforehand
-FEWEST = 3  # members of a family, EI included
-
-
-def families_of(runs: pd.DataFrame) -> dict[str, list[str]]:
-    """Return the methods present of EI^alpha (``alpha``), and of CEI with EI, which is its lambda = 0 (``lam``).
-
-    Those with too few runs are left out (`selection.sparse_methods`).
-    """
-    runs = runs[~runs["method"].isin(sparse_methods(runs))]
-    return {
-        "alpha": ordered(runs[runs["alpha"].notna()]),
-        "lam": [EI, *ordered(runs[runs["lam"].notna()])],
-    }
-
-
-def volumes(equal: Traces) -> tuple[Hypervolumes, dict[str, list[str]]]:
-    """Return the hypervolumes of the two families, of EI stopped early (``ei-n``) and of each rival stopped early, by
-    its name; and their methods without EI.
-
-    As many methods of each, over the range of cost that both families reach (`match_cost_range`); EI itself stands in
-    all. The scale, and the cells that count, are those of the two families. `equal`: runs of equal length. Raises
-    BadInput where no problem and seed has runs of both that can be compared, or where fewer than two methods of each
-    are left.
-    """
-    families = families_of(equal.runs)
-    counted = {method for methods in families.values() for method in methods}
-    own = finals(equal.select(equal.runs["method"].isin(counted).to_numpy()))
-    cost = scaled(own)[0].groupby("method")["cost"].mean()
-    whole = own.loc[own["method"] == EI].set_index(CELL)["total_cost_s"].rename("whole")
-    few = sparse_methods(equal.runs)
-    rivals = [m for m in _rivals(equal.runs) if m not in few]
-    stopped = {name: stopped_early(equal, method) for name, method in [(EI_STOPPED, EI), *((m, m) for m in rivals)]}
-    inner = {name: [m for m in methods if m != EI] for name, methods in families.items()}
-    chosen = match_cost_range(_by_method(cost), inner, {
-        name: _by_method((t["total_cost_s"] / t.join(whole, on=CELL)["whole"]).groupby(t["method"]).mean())
-        for name, t in stopped.items()
-    })  # fmt: skip
-    if min(map(len, chosen.values())) < FEWEST - 1:
-        raise BadInput(
-            f"fewer than {FEWEST - 1} methods of EI^alpha and of CEI lie in the range of cost that both reach"
-        )
-    beside = pd.concat([t[t["method"].isin(chosen[name])] for name, t in stopped.items()], ignore_index=True)
-    return hypervolumes(own, {name: [EI, *methods] for name, methods in chosen.items()}, beside), chosen
 
 
 def _volumes(evidence: Evidence) -> tuple[Hypervolumes, dict[str, list[str]]]:
@@ -361,26 +305,6 @@ def volume_gap(evidence: Evidence) -> pd.Series:
     """Return CEI's hypervolume minus EI^alpha's, by problem; raises BadInput as `volumes` does."""
     values = _by_problem(_volumes(evidence)[0])
     return values["lam"] - values["alpha"]
-
-
-def _rivals(runs: pd.DataFrame) -> list[str]:
-    """Return the methods on neither axis that were not planned for a budget."""
-    return sorted(set(runs.loc[runs["alpha"].isna() & runs["lam"].isna() & runs["tau"].isna(), "method"]))
-
-
-def _by_method(values: pd.Series) -> dict[str, float]:
-    return {str(method): float(value) for method, value in values.dropna().items()}
-
-
-def write_volumes(traces: Traces, out_dir: Path) -> list[Path]:
-    """Write hypervolumes.csv, those of claim 7 per problem; nothing where the records hold none."""
-    try:
-        found = volumes(at_horizon(traces, horizon(traces))[0])[0].per_problem.reset_index()
-    except BadInput:
-        return []
-    path = out_dir / "hypervolumes.csv"
-    write_atomically(path, found.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode())
-    return [path]
 
 
 @claim(

@@ -14,11 +14,11 @@ from analysis.captions import intervals
 from analysis.claims import evaluate as evaluate_claims
 from analysis.claims import with_reason
 from analysis.claims import write as write_claims
-from analysis.claims.acquisitions import write_volumes
 from analysis.claims.verdicts import Verdict
 from analysis.cost_models import read_if_there
 from analysis.evaluations import check_same_data, filter_components, read_evaluations
 from analysis.figures import all_figures
+from analysis.hypervolumes import write_volumes
 from analysis.report import page, sections, summary
 from analysis.report.page import Figure, Section
 from analysis.report.sections import Decided, Evaluate, Records, Settings, draw_all

@@ -12,18 +12,17 @@ from fakes import make_tables
 from scipy.stats import mannwhitneyu
 
 from analysis.__main__ import main
-from analysis.papers.hutter2013 import (
+from analysis.papers.hutter2013.example import GRID, SLACK, cost, steps
+from analysis.papers.hutter2013.figures import gain
+from analysis.papers.hutter2013.records import (
     by_model,
     by_slack,
-    gain,
     medians,
     read_censored,
     read_runs,
     solver_slack_rows,
-    steps,
     test_times,
 )
-from analysis.papers.hutter2013.example import GRID, SLACK, cost
 from datasets.errors import BadInput
 from harness.configurator.experiment import read, trials
 from harness.configurator.experiment import run_all as run_trials

@@ -10,7 +10,7 @@ import pytest
 from fakes import make_tables
 
 from analysis.cost_models import read_costs
-from analysis.papers.hutter2013 import read_censored
+from analysis.papers.hutter2013.records import read_censored
 from datasets.errors import BadInput
 from harness.sealed import DamagedRecord, read_record, record_path, write_record
 from tabular_cache.cost_study import CENSORING_COLUMNS as CENSORED_COLUMNS

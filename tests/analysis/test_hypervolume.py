@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 from synthetic_records import Way, frame
 
+from analysis.hypervolumes import hypervolume, hypervolumes, scaled
 from analysis.traces import collect
-from analysis.tradeoffs import finals, hypervolume, hypervolumes, scaled
+from analysis.tradeoffs import finals
 from datasets.errors import BadInput
 
 ONE = np.ones(2)

@@ -12,11 +12,11 @@ from synthetic_records import EVERY, Way, frame, on_disk
 
 from analysis.__main__ import main
 from analysis.claims import evaluate
-from analysis.claims.acquisitions import families_of
 from analysis.claims.verdicts import FAILS, HOLDS, UNDECIDED, Condition, Finding
 from analysis.cost_models import compare_cost_models
 from analysis.figures import f3_f5
 from analysis.figures.critical_difference import ahead, critical, pairwise
+from analysis.hypervolumes import families_of
 from analysis.report import sections
 from analysis.selection import horizon, sparse_methods
 from analysis.sensitivities import compare_settings

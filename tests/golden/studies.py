@@ -103,7 +103,7 @@ def freeze(source: Path, problems: Sequence[str], n_configs: int) -> None:
     manifest.pop("noise", None)
     TABLES.mkdir(exist_ok=True)
     for problem in problems:
-        rows = table_rows(problem, source)
+        rows = table_rows(problem, source, table_entry(problem, source))
         rows = rows.filter(pc.less(rows["config"], n_configs))
         content = parquet_bytes(rows)
         (TABLES / f"{file_stem(problem)}.parquet").write_bytes(content)

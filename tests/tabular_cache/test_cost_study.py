@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from fakes import journal_line, make_tables
 
-from analysis.papers.hutter2013 import read_censored
+from analysis.papers.hutter2013.records import read_censored
 from harness.execution import serial
 from harness.surrogates.forest import RandomForest
 from tabular_cache.__main__ import main

@@ -8,11 +8,51 @@ import pandas as pd
 
 from analysis import captions
 from analysis.captions import footnote, intervals, markdown_table, plural, scope, sentence
-from analysis.papers.hutter2013.records import COST_TREATMENTS, SIGNIFICANT, TREATMENTS, medians
+from analysis.papers.hutter2013.records import (
+    COST_TREATMENTS,
+    SIGNIFICANT,
+    TREATMENTS,
+    by_model,
+    by_slack,
+    medians,
+    read_censored,
+    read_runs,
+    solver_slack_rows,
+    test_times,
+)
 from analysis.plotting import BLUE, Drawn, new_figure, save, style
 from datasets.errors import BadInput
 from datasets.files import write_atomically
+from harness.problem import SLACKS
 from harness.streams import stream
+
+# The two sections of the page: a figure and tables, from the records in a folder.
+
+Section = tuple[Drawn | None, list[str]]
+
+
+def of_censored(results_dir: Path, out_dir: Path) -> Section:
+    """Return C2 and the tables of what was learned from censored costs; raises BadInput where there are no records."""
+    found = read_censored(results_dir)
+    slack, models = by_slack(found), by_model(found)
+    drawn, parts = None, list[str]()
+    if not slack.empty:
+        drawn = c2(found, slack, out_dir)
+        parts.append(slack_table(slack, found[found["experiment"] == "slack"]))
+    if not models.empty:
+        parts.append(model_table(models, found[found["experiment"] == "timeout"]))
+    return drawn, parts
+
+
+def of_configured(results_dir: Path, out_dir: Path) -> Section:
+    """Return C3 and the tables of the configurator's runs; raises BadInput where there are none."""
+    records = read_runs(results_dir)
+    times = test_times(records)
+    drawn = c3(times, out_dir)
+    solvers = solver_slack_rows(records, SLACKS)
+    parts = [] if solvers.empty else [solver_table(solvers)]
+    return drawn, [*parts, configured_table(medians(times)), published_table(times)]
+
 
 # Figures about censored costs: C2 (treatments over slack factors) and C3 (box plots of configured solvers).
 

@@ -1,0 +1,189 @@
+"""Hypervolumes of (cost, error): how much of what EI leaves to be won a family of methods wins, per problem.
+
+For each problem and seed, cost and error after N iterations are put on a scale that EI's run fixes:
+
+    cost = c* / c*_EI,   error = (y* - y_best) / (y_initial - y_best),
+
+y_initial the best error of the initial design, which all methods share, and y_best the best that any method found
+there. The reference point is (1, 1): EI's total cost, and nothing gained over the initial design; the ideal one is
+(0, 0). A method that gets all that can be got at half of EI's cost has 0.5, EI itself 0.
+Source: Zitzler and Thiele 1998 (hypervolume); the scale is our reading (STUDY is silent).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from scipy.optimize import linear_sum_assignment
+
+from analysis.evaluations import CELL
+from analysis.methods import EI, PROBLEM, ordered
+from analysis.selection import at_horizon, horizon, sparse_methods
+from analysis.traces import Traces
+from analysis.tradeoffs import EI_STOPPED, finals, stopped_early
+from datasets.errors import BadInput
+from datasets.files import write_atomically
+
+
+def hypervolume(points: Float[np.ndarray, "n 2"], reference: Float[np.ndarray, "2"]) -> float:
+    """Return the area that lies between the points and the reference: of all (a, b) <= reference with a point <= it.
+
+    Both coordinates are minimised; points beyond the reference add nothing. Raises ValueError for NaN.
+    """
+    if np.isnan(points).any() or np.isnan(reference).any():
+        raise ValueError("a hypervolume needs numbers, got NaN")
+    inside = points[(points < reference).all(axis=1)]
+    area, height = 0.0, float(reference[1])
+    for a, b in inside[np.lexsort((inside[:, 1], inside[:, 0]))]:
+        area += (float(reference[0]) - a) * max(0.0, height - b)
+        height = min(height, float(b))
+    return area
+
+
+@dataclass(frozen=True)
+class Hypervolumes:
+    """per_problem: index (dataset, pipeline), one column per family. flat: cells left out, where no method gains on
+    the initial design; incomplete: cells left out in which some method has no successful run, or the design none.
+    """
+
+    per_problem: pd.DataFrame
+    cells: pd.DataFrame
+    flat: int
+    incomplete: int
+
+
+def scaled(table: pd.DataFrame, beside: pd.DataFrame | None = None) -> tuple[pd.DataFrame, int, int]:
+    """Return cost and error of every run on EI's scale, and how many cells are flat and incomplete.
+
+    table: `finals` of runs of equal length; beside: of others, put on the same scale. Raises BadInput where no cell is
+    left.
+    """
+    ei = table.loc[table["method"] == EI].set_index(CELL)[["total_cost_s", "initial_error"]]
+    ei = ei.rename(columns={"initial_error": "initial"})
+    best = table.groupby(CELL)["final_error"].min().rename("best")
+    methods = table["method"].nunique()
+    whole = table[table["final_error"].notna()].groupby(CELL)["method"].nunique() == methods
+    known = ei.join(best).join(whole.rename("whole"), how="outer")
+    complete = known["whole"].fillna(False).astype(bool) & known["total_cost_s"].notna() & known["initial"].notna()
+    flat = complete & ~(known["initial"] > known["best"])
+    known = known[complete & ~flat].drop(columns="whole").add_suffix("_of_cell")
+    if known.empty:
+        raise BadInput("no problem and seed in which every method ran and one gained on the initial design")
+    rows = pd.concat([table, *([] if beside is None else [beside])], ignore_index=True)
+    rows = rows.join(known, on=CELL, how="inner")
+    room = rows["initial_of_cell"] - rows["best_of_cell"]
+    rows["cost"] = rows["total_cost_s"] / rows["total_cost_s_of_cell"]
+    rows["loss"] = (rows["final_error"] - rows["best_of_cell"]) / room
+    return rows[[*CELL, "method", "cost", "loss"]], int(flat.sum()), int((~complete).sum())
+
+
+def hypervolumes(
+    table: pd.DataFrame, families: Mapping[str, Sequence[str]], beside: pd.DataFrame | None = None
+) -> Hypervolumes:
+    """Return the hypervolume of each family's methods per problem, of their means over seeds.
+
+    table, beside: as in `scaled`. Means first, so that the best of many noisy runs is no gain. NaN on problems without
+    runs of all methods of a family.
+    """
+    rows, flat, incomplete = scaled(table, beside)
+    means = rows.groupby([*PROBLEM, "method"])[["cost", "loss"]].mean()
+    found = {}
+    for name, methods in families.items():
+        part = means[means.index.get_level_values("method").isin(methods)].groupby(level=PROBLEM)
+        areas = part.apply(lambda points: hypervolume(points.to_numpy(), np.ones(2)))
+        found[name] = areas[part.size() == len(methods)]
+    cells = rows[CELL].drop_duplicates().reset_index(drop=True)
+    return Hypervolumes(pd.DataFrame(found), cells, flat, incomplete)
+
+
+def match_cost_range(
+    cost: Mapping[str, float], families: Mapping[str, Sequence[str]], beside: Mapping[str, Mapping[str, float]]
+) -> dict[str, list[str]]:
+    """Return as many methods of each of two families over the range of cost that both reach, EI apart, and of others.
+
+    cost: each method's mean cost relative to EI's. A method cheaper than the other family's cheapest is left out. Of
+    the family that then has more methods those are taken that lie nearest to the other's in log cost, one for each,
+    at the least sum of distances; of those `beside` (a method stopped after n evaluations, by label: its cost)
+    likewise. Errors play no part.
+    """
+    floor = max((min((cost[m] for m in own), default=np.inf) for own in families.values()), default=np.inf)
+    within = {name: [m for m in own if cost[m] >= floor] for name, own in families.items()}
+    fewest = min(within, key=lambda name: len(within[name]))
+    few = within[fewest]
+
+    def nearest(among: Sequence[str], costs: Mapping[str, float]) -> list[str]:
+        apart = np.abs(np.log([[costs[other] / cost[m] for other in among] for m in few])).reshape(len(few), len(among))
+        return [among[k] for k in sorted(linear_sum_assignment(apart)[1].tolist())]
+
+    found = {name: few if name == fewest else nearest(own, cost) for name, own in within.items()}
+    return found | {name: nearest(list(costs), costs) for name, costs in beside.items()}
+
+
+# The two families of the study, EI^alpha and CEI, and what stands beside them.
+
+FEWEST = 3  # members of a family, EI included
+
+
+def families_of(runs: pd.DataFrame) -> dict[str, list[str]]:
+    """Return the methods present of EI^alpha (``alpha``), and of CEI with EI, which is its lambda = 0 (``lam``).
+
+    Those with too few runs are left out (`selection.sparse_methods`).
+    """
+    runs = runs[~runs["method"].isin(sparse_methods(runs))]
+    return {
+        "alpha": ordered(runs[runs["alpha"].notna()]),
+        "lam": [EI, *ordered(runs[runs["lam"].notna()])],
+    }
+
+
+def volumes(equal: Traces) -> tuple[Hypervolumes, dict[str, list[str]]]:
+    """Return the hypervolumes of the two families, of EI stopped early (``ei-n``) and of each rival stopped early, by
+    its name; and their methods without EI.
+
+    As many methods of each, over the range of cost that both families reach (`match_cost_range`); EI itself stands in
+    all. The scale, and the cells that count, are those of the two families. `equal`: runs of equal length. Raises
+    BadInput where no problem and seed has runs of both that can be compared, or where fewer than two methods of each
+    are left.
+    """
+    families = families_of(equal.runs)
+    counted = {method for methods in families.values() for method in methods}
+    own = finals(equal.select(equal.runs["method"].isin(counted).to_numpy()))
+    cost = scaled(own)[0].groupby("method")["cost"].mean()
+    whole = own.loc[own["method"] == EI].set_index(CELL)["total_cost_s"].rename("whole")
+    few = sparse_methods(equal.runs)
+    rivals = [m for m in _rivals(equal.runs) if m not in few]
+    stopped = {name: stopped_early(equal, method) for name, method in [(EI_STOPPED, EI), *((m, m) for m in rivals)]}
+    inner = {name: [m for m in methods if m != EI] for name, methods in families.items()}
+    chosen = match_cost_range(_by_method(cost), inner, {
+        name: _by_method((t["total_cost_s"] / t.join(whole, on=CELL)["whole"]).groupby(t["method"]).mean())
+        for name, t in stopped.items()
+    })  # fmt: skip
+    if min(map(len, chosen.values())) < FEWEST - 1:
+        raise BadInput(
+            f"fewer than {FEWEST - 1} methods of EI^alpha and of CEI lie in the range of cost that both reach"
+        )
+    beside = pd.concat([t[t["method"].isin(chosen[name])] for name, t in stopped.items()], ignore_index=True)
+    return hypervolumes(own, {name: [EI, *methods] for name, methods in chosen.items()}, beside), chosen
+
+
+def _rivals(runs: pd.DataFrame) -> list[str]:
+    """Return the methods on neither axis that were not planned for a budget."""
+    return sorted(set(runs.loc[runs["alpha"].isna() & runs["lam"].isna() & runs["tau"].isna(), "method"]))
+
+
+def _by_method(values: pd.Series) -> dict[str, float]:
+    return {str(method): float(value) for method, value in values.dropna().items()}
+
+
+def write_volumes(traces: Traces, out_dir: Path) -> list[Path]:
+    """Write hypervolumes.csv, those of claim 7 per problem; nothing where the records hold none."""
+    try:
+        found = volumes(at_horizon(traces, horizon(traces))[0])[0].per_problem.reset_index()
+    except BadInput:
+        return []
+    path = out_dir / "hypervolumes.csv"
+    write_atomically(path, found.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode())
+    return [path]
