@@ -71,10 +71,10 @@ def mean_ranks(
     """Return the mean rank (1 = best) of methods by the best error within multiples of each problem's minimal budget.
 
     One row per budget and method: multiple, method, rank, low, high, n (problems and seeds), counts (whether the budget
-    does: enough runs were planned long enough for it). methods: those to rank, None for all. judge, mixed: as in
-    `tradeoff`. Of a method that plans with its length, EI-cool, only runs planned for a budget are ranked (tau). Raises
-    BadInput for a method that has no such runs, for fewer than two, and without runs of EI^alpha, which define the
-    budget.
+    does: enough runs were planned long enough for it, and nine in ten use it up). methods: those to rank, None for all.
+    judge, mixed: as in `tradeoff`. Of a method that plans with its length, EI-cool, only runs planned for a budget are
+    ranked (tau). Raises BadInput for a method that has no such runs, for fewer than two, and without runs of EI^alpha,
+    which define the budget.
     """
     import numpy as np
 

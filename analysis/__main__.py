@@ -15,7 +15,7 @@ from analysis import REFERENCE
 from datasets.errors import BadInput
 from datasets.files import write_atomically
 from harness.cli import SOME_FAILED, run_cli, wants_help
-from harness.errors import number, unknown, writable
+from harness.errors import number, one_of, unknown, writable
 
 # The arguments: one command, and key=value. Each command imports what it needs: pandas and matplotlib take a second.
 
@@ -25,7 +25,7 @@ OPTIONS = {  # the values of a setting, the default first
     "mixed": ("false", "true"),
 }
 AT_MOST_CUT = "at_most_cut"  # of `claims`: the share of a table's trainings that a time limit may have cut short
-_RUN = ("dataset", "pipeline", "method", "seed")  # of `run`: which one
+_RUN = ("dataset", "pipeline", "method", "seed", "iterations", "tau")  # of `run`: which one
 KEYS = ("results_dir", "out_dir", *OPTIONS, *REFERENCE)
 _COMPARED = ("results_dir", "out_dir", "bootstrap")  # of commands that read one folder of records per setting
 DEFAULT = "all"  # the command where none is named
@@ -119,8 +119,7 @@ def parse(argv: Sequence[str]) -> Arguments:
         raise BadInput(f"{idle}= means nothing to {name!r}, which takes {', '.join(keys)}")
     options = {key: given.pop(key, allowed[0]) for key, allowed in OPTIONS.items()}
     for key, value in options.items():
-        if value not in OPTIONS[key]:
-            raise BadInput(f"{key} must be one of {', '.join(OPTIONS[key])}, got {value!r}")
+        one_of(key, value, OPTIONS[key])
     results, out = Path(given.pop("results_dir", "results")), Path(given.pop("out_dir", "report"))
     if "results_dir" in keys and not results.is_dir():
         raise BadInput(f"results_dir={results} is no folder: run `python -m harness` first")

@@ -46,6 +46,16 @@ class Dataset:
     note: str
     sha256: str
 
+    def __post_init__(self) -> None:
+        if self.task not in TASKS:
+            raise BadInput(f"data set {self.name}: task must be one of {', '.join(TASKS)}, got {self.task!r}")
+        if len(self.X) != len(self.y):
+            raise BadInput(f"data set {self.name}: X has {len(self.X)} rows and y {len(self.y)}")
+        regression = self.task == "regression"
+        if not isinstance(self.classes, tuple) or regression != (not self.classes):
+            wanted = "() for regression" if regression else "the tuple of the classes' labels"
+            raise BadInput(f"data set {self.name}: classes must be {wanted}, got {self.classes!r}")
+
 
 @dataclass(frozen=True)
 class File:

@@ -7,7 +7,7 @@ import inspect
 from abc import ABC
 from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from harness.errors import BadInput
 from harness.problem import Problem
@@ -24,12 +24,15 @@ class Component(ABC):  # noqa: B024 - its subclasses have the abstract methods
             return NotImplemented
         return all(callable(getattr(other, name, None)) for name in cls.__abstractmethods__) or NotImplemented
 
+    stateless: ClassVar[bool] = False
+    """Whether it keeps nothing from one step for the next, so that it `forgets` at any."""
+
     def forgets(self, n: int) -> bool:
         """Return whether its answers from n observations on depend on these alone, not on what it was asked before.
 
         Then a run can go on from a record of its first n evaluations.
         """
-        return False
+        return self.stateless
 
 
 class ProblemAware:

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from harness.arrays import Vector
-from harness.errors import BadInput
+from harness.errors import BadInput, one_of
 from harness.normal import log
 
 RAW, LOG, WINSORIZED = "raw", "log", "winsorized"
@@ -24,9 +24,7 @@ _FENCE = 1.5  # interquartile ranges above the upper quartile: Tukey's inner fen
 
 def check_scale(name: object) -> str:
     """Return `name` if it is one of SCALES; raises BadInput otherwise."""
-    if name not in SCALES:
-        raise BadInput(f"error_scale must be one of {', '.join(SCALES)}, got {name!r}")
-    return str(name)
+    return one_of("error_scale", name, SCALES)
 
 
 def rescale(name: str, error: Vector) -> Vector:

@@ -62,6 +62,15 @@ def whole(name: str, value: object, least: int, most: int | None = None) -> int:
     return int(number(name, value, allowed, least))
 
 
+def one_of(name: str, value: object, allowed: Iterable[str]) -> str:
+    """Return `value` if it is one of those allowed; else raise BadInput."""
+    names = tuple(allowed)
+    if not isinstance(value, str) or value not in names:
+        got = "and is not set" if _is_unset(value) else f"got {value!r}"
+        raise BadInput(f"{name} must be one of {', '.join(names)}, {got}")
+    return value
+
+
 def flag(name: str, value: object) -> bool:
     """Return `value` if it is true or false; else raise BadInput."""
     if not isinstance(value, bool | np.bool_):

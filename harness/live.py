@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from harness.errors import BadInput, number, whole
+from harness.errors import BadInput, number, one_of, whole
 from harness.problem import (
     OK,
     PREFIX_GRID,
@@ -140,9 +140,7 @@ class Live(Evaluator):
     checkpointed: ClassVar[bool] = True  # evaluations are kept as they are made (`harness.results_dir`)
 
     def __post_init__(self) -> None:
-        if self.tree_method not in TREE_METHODS:
-            allowed = ", ".join(TREE_METHODS)
-            raise BadInput(f"evaluator.tree_method must be one of {allowed}, got {self.tree_method!r}")
+        one_of("evaluator.tree_method", self.tree_method, TREE_METHODS)
         whole("evaluator.n_candidates", self.n_candidates, 1)
         for name, unit in (("time_limit_s", "seconds"), ("memory_limit_mb", "megabytes")):
             if getattr(self, name) is not None:

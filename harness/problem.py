@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float, Int
 
-from harness.errors import BadInput, number
+from harness.errors import BadInput, number, one_of
 from harness.space import XGBOOST_SPACE, SearchSpace
 from harness.streams import seed_sequence, stream
 
@@ -82,8 +82,7 @@ class Evaluation:
                 raise BadInput(f"{name} must be a number, got {getattr(self, name)!r}") from None
         if not (math.isfinite(self.cost_s) and self.cost_s > 0):
             raise BadInput(f"cost_s must be finite and positive, got {self.cost_s!r}")
-        if self.status not in STATUSES:
-            raise BadInput(f"status must be one of {', '.join(STATUSES)}, got {self.status!r}")
+        one_of("status", self.status, STATUSES)
         if self.status == OK and not math.isfinite(self.error):
             raise BadInput(f"an evaluation with status 'ok' needs a finite error, got {self.error!r}")
         if abs(self.error) > _LARGEST:

@@ -1,15 +1,22 @@
 """`python -m harness.reference`: the reference of all settings, made from the configuration, docs/SETTINGS.md."""
 
 import inspect
+import itertools
+import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
 
 from harness.config import CONFIGS, located, options
 
 PAGE = CONFIGS.parent / "docs" / "SETTINGS.md"
-LISTED = ("dataset", "pipeline", "study", "setting")  # groups of which the names alone say enough here
+LISTED = ("dataset", "pipeline")  # groups of which the names alone say enough here
+GLOBAL = "# @package _global_"  # of a file that sets others' settings
+OWN_FILE = "`dataset=csv` has these settings, too (`datasets/YOUR_FILE.md`):\n"
 COMMANDS = {  # further configurations, by file: the commands that read them
     "tables": "python -m tabular_cache",
     "costs": "python -m tabular_cache costs",
@@ -36,10 +43,14 @@ def page() -> str:
         parts.append(f"\n## `{'+' * (group == 'acq')}{group}=`\n")
         if group in LISTED:
             parts.append(", ".join(f"`{name}`" for name in options(group)))
+            if group == "dataset":
+                parts += ["", OWN_FILE, *_as_table(_of_own_file())]
             continue
         for name in options(group):
             path = folder / f"{name}.yaml"
-            parts += [f"\n**`{'+' * (group == 'acq')}{group}={name}`** {_about(path)}\n", *_table(path, f"{group}.")]
+            parts.append(f"\n**`{'+' * (group == 'acq')}{group}={name}`** {_about(path)}\n")
+            if not path.read_text(encoding="utf-8").startswith(GLOBAL) and group != "study":
+                parts += _table(path, f"{group}.")
     return re.sub(r"\n{3,}", "\n\n", "\n".join(parts)).rstrip() + "\n"
 
 
@@ -48,19 +59,37 @@ def _settings(path: Path) -> Iterator[tuple[str, str, str]]:
     for line in path.read_text(encoding="utf-8").partition("\nhydra:")[0].splitlines():
         found = _LINE.fullmatch(line)
         if found and found[1] not in ("_target_", "name", "defaults", "rule", "methods", "setting_needs", path.stem):
-            yield found[1], found[2] or "several", found[3] or ""
+            yield found[1], f"`{found[2]}`" if found[2] else "see the file", found[3] or ""
+
+
+def _of_own_file() -> Iterator[tuple[str, str, str]]:
+    """Yield name, default and meaning of the settings of a user's own file, as its reader's docstring has it."""
+    own: Any = OmegaConf.to_container(OmegaConf.load(CONFIGS / "dataset" / "csv.yaml"))
+    settings = own["dataset"]
+    said = " ".join((inspect.getdoc(located(settings.pop("_target_"))) or "").split("\n\n")[1].split())
+    meanings = dict(re.findall(rf"\b({'|'.join(settings)}): (.*?)(?=\.? (?:{'|'.join(settings)}): |\.?$)", said))
+    for name, default in settings.items():
+        shown = "null" if default is None else default if isinstance(default, str) else json.dumps(default)
+        yield f"dataset.{name}", f"`{shown}`", meanings[name]
 
 
 def _table(path: Path, prefix: str) -> list[str]:
-    rows = [f"| `{prefix}{name}=` | `{default}` | {comment} |" for name, default, comment in _settings(path)]
+    return _as_table((f"{prefix}{name}", default, comment) for name, default, comment in _settings(path))
+
+
+def _as_table(settings: Iterable[tuple[str, str, str]]) -> list[str]:
+    rows = [f"| `{name}=` | {default} | {comment} |" for name, default, comment in settings]
     return ["| setting | default | |", "|---|---|---|", *rows] if rows else []
 
 
 def _about(path: Path) -> str:
-    """Return the first line of what the file's component says of itself."""
-    target = re.search(r"_target_: ([\w.]+)", path.read_text(encoding="utf-8"))
-    text = inspect.getdoc(located(target[1])) if target else None
-    return (text or "").partition("\n")[0]
+    """Return the first line of what the file's component says of itself, and the comment at the top of the file."""
+    text = path.read_text(encoding="utf-8")
+    target = re.search(r"_target_: ([\w.]+)", text)
+    itself = ((inspect.getdoc(located(target[1])) if target else None) or "").partition("\n")[0]
+    lines = [line for line in text.splitlines() if line != GLOBAL]
+    comment = [line[2:] for line in itertools.takewhile(lambda line: line.startswith("# "), lines)]
+    return " ".join([itself, *comment]).strip()
 
 
 def main() -> int:

@@ -24,7 +24,7 @@ from harness.config import (
     named,
     search_places,
 )
-from harness.errors import folder, listed, number, positive, unknown, whole, writable
+from harness.errors import folder, listed, number, one_of, positive, unknown, whole, writable
 
 USAGE = """usage: python -m tabular_cache COMMAND ['dataset=[a,b]'] ['pipeline=[c]'] [setting=value ...]
 
@@ -144,8 +144,7 @@ def build(call: Call) -> int:
     from tabular_cache.table import sidecars
 
     cfg = call.cfg
-    if cfg.tree_method not in TREE_METHODS:
-        raise BadInput(f"tree_method must be one of {', '.join(TREE_METHODS)}, got {cfg.tree_method!r}")
+    one_of("tree_method", cfg.tree_method, TREE_METHODS)
     if cfg.time_limit_s is not None and cfg.time_limit_s != building.AUTO:
         positive("time_limit_s", cfg.time_limit_s, f"{building.AUTO}, null or seconds")
     if cfg.n_configs is None:
@@ -273,10 +272,9 @@ def export(call: Call) -> int:
     """Write the tables in another benchmark's format."""
     from tabular_cache import export as exporting
 
-    if call.cfg.format not in exporting.FORMATS:
-        raise BadInput(f"format must be one of {', '.join(exporting.FORMATS)}, got {call.cfg.format!r}")
+    write = exporting.FORMATS[one_of("format", call.cfg.format, exporting.FORMATS)]
     target = writable("out_dir", folder("out_dir", call.cfg.out_dir))
-    for path in exporting.FORMATS[call.cfg.format](call.held(), call.tables, target):
+    for path in write(call.held(), call.tables, target):
         print(path)
     return 0
 
@@ -322,10 +320,8 @@ def censored(call: Call) -> int:
 
     cfg, executor = call.cfg, call.executor()
     results = writable("results_dir", folder("results_dir", cfg.results_dir))
-    experiments, allowed = [str(e) for e in listed("experiments", cfg.experiments)], tuple(cost_study.VERSIONS)
-    for experiment in experiments:
-        if experiment not in allowed:
-            raise BadInput(f"each of experiments must be one of {', '.join(allowed)}, got {experiment!r}")
+    given = listed("experiments", cfg.experiments)
+    experiments = [one_of("each of experiments", e, cost_study.VERSIONS) for e in given]
     sizes, seeds = call.numbers("sizes", 4), call.numbers("seeds", 0, LARGEST_SEED)
     slacks = tuple(slack_factor(value) for value in listed("slack", cfg.slack))
     share, trees = number("share", cfg.share, "a share in [0.01, 0.9]", 0.01, 0.9), whole("trees", cfg.trees, 1)

@@ -15,7 +15,7 @@ from jaxtyping import Float, Int, UInt
 from datasets.errors import BadInput
 from harness.arrays import point_keys
 from harness.compile_cache import njit
-from harness.errors import folder, whole
+from harness.errors import folder, one_of, whole
 from harness.problem import Candidates, Curve, Evaluation, Evaluator, Problem, Stop, TableRows, cap, draw_of, stopped
 from harness.space import XGBOOST_SPACE
 from harness.streams import stream
@@ -330,10 +330,8 @@ class Replay(TableSettings):
 
     def __post_init__(self) -> None:
         whole("evaluator.max_candidates", self.max_candidates, 2)
-        if self.cost not in COST_COLUMNS:
-            raise BadInput(f"evaluator.cost must be one of {', '.join(COST_COLUMNS)}, got {self.cost!r}")
-        if self.objective not in OBJECTIVES:
-            raise BadInput(f"evaluator.objective must be one of {', '.join(OBJECTIVES)}, got {self.objective!r}")
+        one_of("evaluator.cost", self.cost, COST_COLUMNS)
+        one_of("evaluator.objective", self.objective, OBJECTIVES)
         super().__post_init__()
 
     def fingerprint(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> str:

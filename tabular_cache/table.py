@@ -289,7 +289,7 @@ def table_entry(problem: str, folder: Path = TABLES) -> dict[str, Any]:
         raise BadInput(f"a problem is DATASET/PIPELINE, such as abalone/clean, got {problem!r}")
     base, manifest = _manifests(folder, _times(folder))
     if problem not in manifest["tables"]:
-        raise BadInput(f"no table for {problem} in {folder}: build it with {_build_command(folder, manifest, problem)}")
+        raise BadInput(f"no table for {problem} in {folder}: {_how_to_build(folder, manifest, problem)}")
     if problem in base["tables"]:
         check_entry(base, problem, folder)
     return dict(manifest["tables"][problem])
@@ -441,7 +441,17 @@ def _half_written(problem: str, folder: Path) -> str:
 
 def repair(folder: Path, problem: str, manifest: Mapping[str, Any]) -> str:
     """Return what to do about the table of a problem that is not what was written."""
+    if sidecars(folder):
+        return "restore it, from the repository if the tables are its own"
     return f"restore it, or move it away and measure anew with {_build_command(folder, manifest, problem)}"
+
+
+def _how_to_build(folder: Path, manifest: Mapping[str, Any], problem: str) -> str:
+    """Return how to get a table that is not there: in a folder of its own, if those of `folder` grow by parts."""
+    if not sidecars(folder):
+        return f"build it with {_build_command(folder, manifest, problem)}"
+    elsewhere = _build_command(Path("DIR"), manifest, problem)
+    return f"build it in a folder of its own with {elsewhere}, and replay it with evaluator.tables=DIR"
 
 
 def _build_command(folder: Path, manifest: Mapping[str, Any], problem: str = "") -> str:

@@ -18,8 +18,8 @@ from analysis.tradeoffs import all_fronts
 from datasets.errors import BadInput
 from harness.records import read_traces
 
-NAMED = ("dataset", "pipeline", "method", "seed")
-"""The columns that identify a run of one results directory, as far as a user names it."""
+NAMED = ("dataset", "pipeline", "method", "seed", "iterations", "tau")
+"""The columns that identify a run of one results directory, as far as a user names it: `tau` as it was planned."""
 SHOWN = 6  # fronts, at even distances from the first choice to the last
 _LEAST = np.exp(-14)  # of EI, relative to the highest, that is drawn as it is
 HOW = "python -m harness +acq=cei lam=0.3 'dataset=[abalone]' 'pipeline=[clean]' 'seeds=[0]' fronts=true"
@@ -42,14 +42,14 @@ def one_run(results_dir: Path, wanted: Mapping[str, str]) -> tuple[pd.DataFrame,
     if frame.empty:
         raise BadInput(f"no records in {results_dir}: {HOW} results_dir={results_dir}")
     for name in [name for name in NAMED if name in wanted]:
-        names = frame[name].astype(str)
+        names = _names(frame[name])
         if wanted[name] not in set(names):
             raise BadInput(f"no run of {name}={wanted[name]}; there are: {_some(names)}")
         frame = frame[names == wanted[name]]
     if len(frame[["spec", "seed"]].drop_duplicates()) > 1:
-        several = [f"{name}= ({_some(frame[name])})" for name in NAMED if frame[name].nunique() > 1]
+        several = [f"{name}= ({_some(frame[name])})" for name in NAMED if frame[name].nunique(dropna=False) > 1]
         runs = plural(len(frame[["spec", "seed"]].drop_duplicates()), "run")
-        settings = "a results_dir of their own: they differ in nothing that has a name here"
+        settings = "a results_dir of its own: they differ in nothing that has a name here"
         raise BadInput(f"{runs} fit: name one with {', '.join(several) or settings}")
     own = frame.sort_values("step", ignore_index=True)
     fronts = all_fronts(results_dir)
@@ -57,8 +57,13 @@ def one_run(results_dir: Path, wanted: Mapping[str, str]) -> tuple[pd.DataFrame,
     return own, None if fronts.empty else fronts.sort_values(["step", "log_cost"], ignore_index=True)
 
 
-def _some(names: pd.Series, most: int = 12) -> str:
-    found = [str(name) for name in names.drop_duplicates().sort_values()]
+def _names(values: pd.Series) -> pd.Series:
+    """Return the values as they are named on the command line."""
+    return values.map(lambda v: "null" if pd.isna(v) else f"{v:g}" if isinstance(v, float) else str(v)).astype(str)
+
+
+def _some(values: pd.Series, most: int = 12) -> str:
+    found = _names(values.drop_duplicates().sort_values()).tolist()
     return ", ".join(found[:most]) + (f" and {len(found) - most} more" if len(found) > most else "")
 
 

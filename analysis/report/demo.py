@@ -142,7 +142,7 @@ def _one_run(results_dir: Path, out_dir: Path) -> list[Section]:
     if fronts.empty:
         return [Section(name, title, [f"Not made: no run was recorded with its fronts: {HOW}."])]
     try:
-        run, own = one_run(results_dir, {key: str(fronts[key].iloc[0]) for key in NAMED})
+        run, own = one_run(results_dir, {key: str(fronts[key].iloc[0]) for key in NAMED if key in fronts})
     except BadInput as error:
         return [Section(name, title, [f"Not made: {error}."])]
     lead = (

@@ -29,15 +29,12 @@ class Ignore(CostRule):
     """score = log EI: cost plays no part."""
 
     on_front: ClassVar[bool] = True
+    stateless: ClassVar[bool] = True
     plans_ahead: ClassVar[bool] = False
 
     def score(self, log_value: PerCandidate, log_cost: PerCandidate, context: StepContext) -> PerCandidate:
         """Return `log_value` itself."""
         return log_value
-
-    def forgets(self, n: int) -> bool:
-        """Return True: it keeps nothing."""
-        return True
 
 
 class Contextual(CostRule):
@@ -47,6 +44,7 @@ class Contextual(CostRule):
     """
 
     on_front: ClassVar[bool] = True
+    stateless: ClassVar[bool] = True
     plans_ahead: ClassVar[bool] = False
 
     def __init__(self, lam: float | None) -> None:
@@ -60,15 +58,12 @@ class Contextual(CostRule):
             return -price
         return np.where(log_value >= log_value.max() + self._log_share, -price, -np.inf)
 
-    def forgets(self, n: int) -> bool:
-        """Return True: it keeps nothing."""
-        return True
-
 
 class Power(CostRule):
     """score = log EI - alpha log c, alpha >= 0 (Guinet et al. 2020; alpha = 1, EIpu: Snoek et al. 2012)."""
 
     on_front: ClassVar[bool] = True
+    stateless: ClassVar[bool] = True
     plans_ahead: ClassVar[bool] = False
 
     def __init__(self, alpha: float | None) -> None:
@@ -81,10 +76,6 @@ class Power(CostRule):
     def exponent(self, context: StepContext) -> float:
         """Return alpha."""
         return self.alpha
-
-    def forgets(self, n: int) -> bool:
-        """Return True: it keeps nothing."""
-        return True
 
 
 class Cool(CostRule):
@@ -129,6 +120,7 @@ class Heated(CostRule):
     """
 
     on_front: ClassVar[bool] = True
+    stateless: ClassVar[bool] = True
 
     def __init__(self, k: float = 1.0) -> None:
         self.k = number("acq.rule.k", k, "a number in [0, 1]", 0.0, 1.0)
@@ -140,10 +132,6 @@ class Heated(CostRule):
         share = self.k * share_left(context, context.initial_cost, context.n_initial)
         limit = max(cheapest, dearest - share * (dearest - cheapest))
         return np.where(cost <= limit, log_value, -np.inf)
-
-    def forgets(self, n: int) -> bool:
-        """Return True: it keeps nothing."""
-        return True
 
 
 def effective_alpha(i: int, log_value: PerCandidate, log_cost: PerCandidate) -> tuple[float, float]:

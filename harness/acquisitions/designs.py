@@ -54,15 +54,12 @@ class RandomSearch(CostRule):
 
     plans_ahead: ClassVar[bool] = False
     uses_models: ClassVar[bool] = False
+    stateless: ClassVar[bool] = True
 
     def score(self, log_value: PerCandidate, log_cost: PerCandidate, context: StepContext) -> PerCandidate:
         """Return 0 for the candidate drawn, -inf for the others."""
         m = len(log_value)
         return _only(int(context.rng("random").integers(m)), m)
-
-    def forgets(self, n: int) -> bool:
-        """Return True: it keeps nothing."""
-        return True
 
 
 class SobolSequence(CostRule):
@@ -73,6 +70,7 @@ class SobolSequence(CostRule):
 
     plans_ahead: ClassVar[bool] = False
     uses_models: ClassVar[bool] = False
+    stateless: ClassVar[bool] = True
 
     def score(self, log_value: PerCandidate, log_cost: PerCandidate, context: StepContext) -> PerCandidate:
         """Return 0 for the nearest candidate, -inf for the others; raises ValueError without points."""
@@ -80,10 +78,6 @@ class SobolSequence(CostRule):
         size = max(_SHORTEST, 1 << k.bit_length())
         target = _sequence(context.seed, context.problem, C.shape[1], size)[k]
         return _only(int(_squared_gaps(C, target[None]).argmin()), len(C))
-
-    def forgets(self, n: int) -> bool:
-        """Return True: it keeps nothing."""
-        return True
 
 
 class Carbo(Cool):

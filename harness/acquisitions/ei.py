@@ -16,7 +16,7 @@ from harness.acquisitions.cost_rules import Ignore, Power
 from harness.arrays import PerCandidate
 from harness.compile_cache import njit
 from harness.cost_models import EXPECTED, log_statistic
-from harness.errors import BadInput, flag, number
+from harness.errors import BadInput, flag, number, one_of, positive
 from harness.normal import exp, log
 from harness.surrogates.gp import standardise
 from harness.surrogates.kernels import log_normal
@@ -125,11 +125,10 @@ class ExpectedImprovement(Utility):
     """
 
     bounded: ClassVar[bool] = True
+    stateless: ClassVar[bool] = True
 
     def __init__(self, incumbent: str = "observed", jitter: float = 0.0) -> None:
-        if incumbent not in ("observed", "posterior_mean"):
-            raise BadInput(f"incumbent must be one of observed, posterior_mean, got {incumbent}")
-        self.incumbent = incumbent
+        self.incumbent = one_of("incumbent", incumbent, ("observed", "posterior_mean"))
         self.jitter = number("jitter", jitter, "a number >= 0", 0.0)
 
     def log_value(self, context: StepContext) -> PerCandidate:
@@ -143,10 +142,6 @@ class ExpectedImprovement(Utility):
     def log_floor(self, context: StepContext) -> PerCandidate:
         """Return a lower bound of `log_value`, at most 4e-5 below it."""
         return log_ei_chord(self._target(context), context.mean, context.sd, _KNOTS, True)
-
-    def forgets(self, n: int) -> bool:
-        """Return True: it keeps nothing."""
-        return True
 
     def _target(self, context: StepContext) -> float:
         target = context.incumbent
@@ -215,7 +210,7 @@ class PandorasBoxGittinsIndex(Utility):
     weighs_cost_sd: ClassVar[bool] = True
 
     def __init__(self, price: float = 1e-3, halve: bool = False, expected: bool = True) -> None:
-        self.price = number("utility.price", price, "a number > 0", np.nextafter(0.0, 1.0))
+        self.price = positive("utility.price", price)
         self.halve, self.expected = flag("utility.halve", halve), flag("utility.expected", expected)
         self._halvings = 0
 

@@ -23,7 +23,7 @@ from harness.acquisitions.lookahead import (
 )
 from harness.arrays import CandidatePoints, PerCandidate
 from harness.compile_cache import njit
-from harness.errors import BadInput, whole
+from harness.errors import one_of, whole
 from harness.normal import (
     BLOCK,
     ROWS,
@@ -231,9 +231,7 @@ class MaxValueEntropySearch(LookAhead):
     name: ClassVar[str] = "mes"
 
     def __init__(self, sampler: str = "gumbel", samples: int = 32, points: int = 200) -> None:
-        if sampler not in SAMPLERS:
-            raise BadInput(f"utility.sampler must be one of {', '.join(SAMPLERS)}, got {sampler}")
-        self.sampler = sampler
+        self.sampler = one_of("utility.sampler", sampler, SAMPLERS)
         self.samples, self.points = whole("utility.samples", samples, 1), whole("utility.points", points, 1)
 
     def log_value(self, context: StepContext) -> PerCandidate:

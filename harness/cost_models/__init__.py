@@ -16,7 +16,7 @@ from jaxtyping import Float
 from harness.arrays import CandidatePoints, Flags, Indices, MeanSd, PerCandidate, Points, Vector
 from harness.compile_cache import njit
 from harness.component import Component, ProblemAware, complete
-from harness.errors import BadInput
+from harness.errors import BadInput, one_of
 from harness.normal import exp, log, truncated_moments
 from harness.problem import Problem
 from harness.space import XGBOOST_SPACE, Parameter, SearchSpace
@@ -181,9 +181,7 @@ SMALLEST_SD = 1e-9  # of log cost: a model that is certain imputes its predictio
 
 def check_treatment(name: object) -> str:
     """Return `name` if it is one of TREATMENTS; raises BadInput otherwise."""
-    if name not in TREATMENTS:
-        raise BadInput(f"censored_costs must be one of {', '.join(TREATMENTS)}, got {name!r}")
-    return str(name)
+    return one_of("censored_costs", name, TREATMENTS)
 
 
 def fit_with_bounds(model: CostModel, X: Points, cost_s: Vector, censored: Flags, treatment: str = IMPUTED) -> None:
@@ -211,9 +209,7 @@ STATISTICS = (EXP_MEAN, EXPECTED, EXPECTED_INVERSE)
 
 def check_statistic(name: object) -> str:
     """Return `name` if it is one of STATISTICS; raises BadInput otherwise."""
-    if name not in STATISTICS:
-        raise BadInput(f"cost_statistic must be one of {', '.join(STATISTICS)}, got {name!r}")
-    return str(name)
+    return one_of("cost_statistic", name, STATISTICS)
 
 
 def log_statistic(name: str, mean: PerCandidate, sd: PerCandidate, exponent: float | None) -> PerCandidate:

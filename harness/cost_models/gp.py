@@ -9,7 +9,7 @@ from jaxtyping import Float
 from harness.arrays import CandidatePoints, Flags, MeanSd, PerCandidate, Points, Theta, Vector
 from harness.cost_models import SMALLEST_SD, CostModel, Features, log_costs
 from harness.cost_models.linear import LowVariance
-from harness.errors import number, whole
+from harness.errors import positive, whole
 from harness.normal import gauss_hermite, log, tanh, truncated_moments
 from harness.space import XGBOOST_SPACE, SearchSpace
 from harness.surrogates.bfgs import Minimum, descent, minimise
@@ -130,7 +130,7 @@ class WarpedGaussianProcess(CostModel):
     """
 
     def __init__(self, tolerance: float = 0.1, iterations: int = 40) -> None:
-        self._tolerance = number("tolerance", tolerance, "a number > 0", math.nextafter(0.0, 1.0))
+        self._tolerance = positive("tolerance", tolerance)
         self._iterations = whole("iterations", iterations, 1)
         self._pairs, self._space = Distances(True), Workspace()
         self._last: Minimum | None = None

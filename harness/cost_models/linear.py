@@ -6,7 +6,7 @@ al., Bayesian Data Analysis.
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple, no_type_check
+from typing import ClassVar, NamedTuple, no_type_check
 
 import numpy as np
 from jaxtyping import Float
@@ -15,7 +15,7 @@ from harness.arrays import CandidatePoints, Flags, Indices, MeanSd, PerCandidate
 from harness.compile_cache import njit
 from harness.component import complete
 from harness.cost_models import SMALLEST_SD, CostModel, Features, log_costs
-from harness.errors import BadInput, number
+from harness.errors import BadInput, number, positive
 from harness.normal import truncated_moments
 from harness.problem import Problem
 from harness.space import XGBOOST_SPACE, SearchSpace
@@ -36,8 +36,10 @@ class LowVariance(CostModel):
     The default ridge predicts best from 4 to 32 evaluations, whichever data set is left out (README.md).
     """
 
+    stateless: ClassVar[bool] = True  # each fit starts from scratch
+
     def __init__(self, features: Sequence[str], ridge: float = 0.03, space: SearchSpace = XGBOOST_SPACE) -> None:
-        self.ridge = number("ridge", ridge, "a number > 0", math.nextafter(0.0, 1.0))
+        self.ridge = positive("ridge", ridge)
         self._features = Features(features, space)
         self.features = self._features.names
         self._fit: _Fit | None = None
@@ -113,10 +115,6 @@ class LowVariance(CostModel):
         """Return how uncertain the linear function itself is at `C`: the sd of `predict` without the 1 in its root."""
         fit, S = self._fitted(), self._features.columns(np.asarray(C, dtype=np.float64))
         return fit.sigma * np.sqrt(_leverage(fit.center, fit.inverse, fit.n, S))
-
-    def forgets(self, n: int) -> bool:
-        """Return True: each fit starts from scratch."""
-        return True
 
     def _fitted(self) -> "_Fit":
         if self._fit is None:

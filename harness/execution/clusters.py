@@ -15,7 +15,7 @@ from concurrent.futures import CancelledError, Future
 from pathlib import Path
 from typing import Any
 
-from harness.errors import BadInput
+from harness.errors import BadInput, one_of
 from harness.execution import ExecutorGone, NoWaitOnErrorExecutor, WorkerLost
 
 _COUNT_S = 1.0  # how old the number of workers may be
@@ -167,9 +167,7 @@ class SlurmJobs(NoWaitOnErrorExecutor):
             import submitit
         except ImportError:
             raise BadInput("executor=slurm needs submitit: pip install -c constraints.txt -e '.[slurm]'") from None
-        if cluster not in CLUSTERS:
-            raise BadInput(f"executor.cluster must be one of {', '.join(CLUSTERS)}, got {cluster!r}")
-        if cluster == "slurm" and shutil.which("srun") is None:
+        if one_of("executor.cluster", cluster, CLUSTERS) == "slurm" and shutil.which("srun") is None:
             raise BadInput("executor=slurm: there is no Slurm here (no srun); executor.cluster=local runs jobs here")
         self._cluster = cluster
         self.slots, self._limit_s, self._look_s = max_jobs, limit_s, _JOBS_S.get(cluster, 0.1)

@@ -9,7 +9,7 @@ import math
 import numpy as np
 from jaxtyping import Float
 
-from harness.errors import BadInput, positive, whole
+from harness.errors import BadInput, one_of, positive, whole
 from harness.interop.rivals import Rival, Run
 from harness.space import XGBOOST_SPACE, Parameter, SearchSpace
 
@@ -38,9 +38,7 @@ class Asha(Rival):
 
     def _rounds(self, space: SearchSpace) -> Parameter:
         """Return the parameter that is the fidelity; raises BadInput for a space without it, or without so little."""
-        if self._fidelity not in space.names:
-            raise BadInput(f"fidelity must be one of {', '.join(space.names)}, got {self._fidelity}")
-        p = space.parameters[space.names.index(self._fidelity)]
+        p = space.parameters[space.names.index(one_of("fidelity", self._fidelity, space.names))]
         if not p.low <= self._least <= p.high:
             raise BadInput(f"least must be {self._fidelity} from {p.low:g} to {p.high:g}, got {self._least:g}")
         return p

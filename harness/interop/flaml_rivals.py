@@ -6,7 +6,7 @@ from typing import Any
 from jaxtyping import Float
 from numpy import ndarray
 
-from harness.errors import BadInput, number
+from harness.errors import BadInput, number, one_of
 from harness.interop.rivals import Rival, Run
 
 
@@ -24,9 +24,7 @@ class Flaml(Rival):
     searchers = ("CFO", "BlendSearch")
 
     def __init__(self, searcher: str, cheap: Mapping[str, float] | None = None, needs: Sequence[str] = ()) -> None:
-        if searcher not in self.searchers:
-            raise BadInput(f"searcher must be one of {', '.join(self.searchers)}, got {searcher}")
-        self._name, self._cheap = searcher, dict(cheap or {})
+        self._name, self._cheap = one_of("searcher", searcher, self.searchers), dict(cheap or {})
 
     def start(self, run: Run) -> None:
         """Take the run; the searcher is made at the first question."""

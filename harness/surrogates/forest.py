@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 
 from harness.arrays import CandidatePoints, Flags, MeanSd, Points, Vector
 from harness.compile_cache import njit
-from harness.errors import BadInput, flag, number, whole
+from harness.errors import flag, number, one_of, positive, whole
 from harness.normal import truncated_moments, truncated_quantile
 from harness.streams import stream
 from harness.surrogates import Posterior, Surrogate
@@ -315,9 +315,7 @@ class RandomForest(Surrogate):
         self._features = number("features", features, "a share in (0, 1]", math.nextafter(0.0, 1.0), 1.0)
         self._bootstrap, self._seed = flag("bootstrap", bootstrap), whole("seed", seed, 0)
         self._run: tuple[str, ...] = ()
-        if split not in ("uniform", "midpoint"):
-            raise BadInput(f"split must be one of uniform, midpoint, got {split!r}")
-        self._midpoint = split == "midpoint"
+        self._midpoint = one_of("split", split, ("uniform", "midpoint")) == "midpoint"
         for k in categories or ():
             whole("each of categories", k, 0, MOST_CATEGORIES)
         self._categories = None if categories is None else np.array(categories, dtype=np.int64)
@@ -415,11 +413,8 @@ class CensoredForest:
     def __init__(
         self, forest: RandomForest, treatment: str = SAMPLED, tolerance: float = 0.01, iterations: int = 10
     ) -> None:
-        if treatment not in TREATMENTS:
-            raise BadInput(f"treatment must be one of {', '.join(TREATMENTS)}, got {treatment!r}")
-        self._tolerance = number("tolerance", tolerance, "a number > 0", math.nextafter(0.0, 1.0))
-        self._iterations = whole("iterations", iterations, 1)
-        self._forest, self._treatment = forest, treatment
+        self._forest, self._treatment = forest, one_of("treatment", treatment, TREATMENTS)
+        self._tolerance, self._iterations = positive("tolerance", tolerance), whole("iterations", iterations, 1)
 
     def fit(self, X: Points, y: Vector, censored: Flags, kappa_max: float = math.inf) -> CensoredFit:
         """Fit to `y` at `X`, y_i a lower bound where censored.

@@ -1,6 +1,5 @@
 """The default surrogate: a Matern-5/2 Gaussian process, hyperparameters by maximum marginal likelihood."""
 
-import math
 from functools import cache
 from typing import no_type_check
 
@@ -8,7 +7,7 @@ import numpy as np
 
 from harness.arrays import Points, Theta, Vector
 from harness.compile_cache import njit
-from harness.errors import flag, number
+from harness.errors import flag, number, positive
 from harness.normal import log
 from harness.surrogates import Surrogate
 from harness.surrogates.bfgs import Descent, Minimum, advance, descent
@@ -61,7 +60,7 @@ class GaussianProcess(Surrogate):
         number("restart_until", restart_until, "a number >= 0", 0.0)
         number("restart_growth", restart_growth, "a number >= 1", 1.0)
         number("starts", starts, f"a whole number from 1 to {len(_STARTS)}", 1.0, float(len(_STARTS)))
-        number("tolerance", tolerance, "a number > 0", math.nextafter(0.0, 1.0))
+        positive("tolerance", tolerance)
         number("iterations", iterations, "a number >= 1", 1.0)
         number("refit_until", refit_until, "a number >= 1", 1.0)
         number("refit_growth", refit_growth, "a number >= 1", 1.0)

@@ -20,12 +20,17 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_one_run_has_to_be_named_as_far_as_there_are_several(results: Path) -> None:
+def test_one_run_has_to_be_named_as_far_as_there_are_several(results: Path, tmp_path: Path) -> None:
     several = r"dataset= \(wind, wine\), pipeline= \(clean, onehot\), method= \(cei\(lam=0\.1\), ei\), seed= \(0, 1\)"
     with pytest.raises(BadInput, match=rf"^8 runs fit: name one with {several}$"):
         one_run(results, {})
     with pytest.raises(BadInput, match=r"^2 runs fit: name one with seed= \(0, 1\)$"):
         one_run(results, {"dataset": "wine", "method": "ei"})
+    on_disk(tmp_path, [("wind", "clean")], [Way("ei")], [0], 8)
+    on_disk(tmp_path, [("wind", "clean")], [Way("ei")], [0], 12)
+    with pytest.raises(BadInput, match=r"^2 runs fit: name one with iterations= \(8, 12\)$"):
+        one_run(tmp_path, {"method": "ei"})
+    assert len(one_run(tmp_path, {"method": "ei", "iterations": "12"})[0]) == 12
     with pytest.raises(BadInput, match=r"^no run of method=eipu; there are: cei\(lam=0\.1\), ei$"):
         one_run(results, {"dataset": "wine", "method": "eipu"})
     run, fronts = one_run(results, {"dataset": "wind", "method": "ei", "seed": "0"})

@@ -9,12 +9,14 @@ import pytest
 from lookahead_cases import grid
 from raw_data import needs_data
 from scipy.optimize import minimize
+from scipy.special import entr
+from scipy.stats import norm
 from sklearn.model_selection import PredefinedSplit, cross_val_predict
 from sklearn.neural_network import BernoulliRBM
 from sklearn.neural_network._stochastic_optimizers import SGDOptimizer
 from sklearn.svm import SVC
 
-from analysis.papers.lecture import ASKED, draw_pictures, look_ahead
+from analysis.papers.lecture import ASKED, GRID, X, draw_pictures, look_ahead, objective
 from analysis.papers.snoek2011 import __main__ as command
 from analysis.papers.snoek2011 import problems
 from analysis.papers.snoek2011.__main__ import Experiment, Timed, curves, summary, table
@@ -30,6 +32,7 @@ from analysis.papers.snoek2011.problems import (
     rows,
 )
 from datasets.errors import BadInput
+from harness.acquisitions.entropy import p_min
 from harness.cost_models import Oracle
 
 
@@ -230,6 +233,16 @@ def test_the_pictures_show_what_the_utilities_compute(tmp_path: Path) -> None:
     sd = np.sqrt(joint.covariance[i, i] + joint.noise)
     fall = [joint.condition(i, float(joint.mean[i] + sd * z)).mean.min() for z in grid(400)]
     assert numbers["kg"][i] == pytest.approx(joint.mean.min() - np.mean(fall), abs=2e-4)
+    normals, (z, weight) = (
+        np.random.default_rng(1).standard_normal((4000, len(GRID))),
+        np.polynomial.hermite_e.hermegauss(9),
+    )
+    after = [joint.condition(i, float(joint.mean[i] + sd * one)).draw(normals) for one in z]
+    left = np.dot(weight / weight.sum(), [entr(p_min(draws)).sum() for draws in after])
+    assert numbers["es"][i] == pytest.approx(entr(numbers["p_min"]).sum() - left, abs=0.02)
+    gap, spread = objective(X).min() - numbers["mean"], numbers["sd"]
+    ei = gap * norm.cdf(gap / spread) + spread * norm.pdf(gap / spread)
+    np.testing.assert_allclose(numbers["ei"], ei, atol=1e-9)
     drawn = draw_pictures(tmp_path)
     assert all(path.stat().st_size > 0 for path in drawn.paths)
 

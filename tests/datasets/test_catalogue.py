@@ -5,12 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 import yaml
 from raw_data import ROOT
 
 import datasets.sets
-from datasets.catalogue import Entry, Source, entries, entry_of, names
+from datasets.catalogue import Dataset, Entry, Source, entries, entry_of, names
 from datasets.errors import BadInput
 
 TEXT = (ROOT / "datasets/README.md").read_text()
@@ -47,6 +49,17 @@ def test_every_record_says_where_its_data_can_be_had_and_what_they_hash_to():
 def test_an_unknown_use_or_mark_is_refused(use, mark, message):
     with pytest.raises(ValueError, match=message):
         Entry("x", "X", "t", 1, 2, "none", [Source("a", [], lambda: None, 1, mark=mark)], use=use)
+
+
+@pytest.mark.parametrize(("rows", "task", "classes", "message"), [
+    (3, "ranking", (), "task must be one of regression, binary, multiclass, got 'ranking'"),
+    (2, "regression", (), "X has 2 rows and y 3"),
+    (3, "regression", ("a",), r"classes must be \(\) for regression, got \('a',\)"),
+    (3, "binary", (), "classes must be the tuple of the classes' labels, got"),
+])  # fmt: skip
+def test_a_data_set_that_makes_no_sense_is_refused(rows, task, classes, message):
+    with pytest.raises(BadInput, match=f"data set mine: {message}"):
+        Dataset("mine", pd.DataFrame({"a": range(rows)}), np.zeros(3), task, classes, "", "", "")
 
 
 def test_each_data_set_has_one_configuration_that_names_it():

@@ -122,7 +122,7 @@ def test_where_nothing_can_be_learned_the_value_is_zero() -> None:
     [
         (lambda: EntropySearch(representers=0), r"utility\.representers must be a whole number >= 1, got 0"),
         (lambda: EntropySearch(outcomes=1), r"utility\.outcomes must be a whole number from 2 to 100, got 1"),
-        (lambda: MaxValueEntropySearch("exact"), r"utility\.sampler must be one of gumbel, joint, got exact"),
+        (lambda: MaxValueEntropySearch("exact"), r"utility\.sampler must be one of gumbel, joint, got 'exact'"),
     ],
 )
 def test_wrong_settings_are_reported_in_one_line(make, message: str) -> None:

@@ -55,7 +55,7 @@ def test_incumbent_and_jitter_follow_their_definitions() -> None:
 
 
 def test_wrong_settings_are_reported_in_one_line() -> None:
-    with pytest.raises(BadInput, match="incumbent must be one of observed, posterior_mean, got best"):
+    with pytest.raises(BadInput, match="incumbent must be one of observed, posterior_mean, got 'best'"):
         ExpectedImprovement(incumbent="best")
     with pytest.raises(BadInput, match=r"jitter must be a number >= 0, got -0\.1"):
         ExpectedImprovement(jitter=-0.1)

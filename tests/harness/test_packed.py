@@ -1,6 +1,7 @@
 """Packed records: what was measured comes back exactly, the rest as precisely as is said; what is there stays."""
 
 import shutil
+from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from study_cases import contents, do, grid
 
+from analysis import best
 from analysis.evaluations import read_evaluations
 from analysis.traces import collect
 from analysis.tradeoffs import read_fronts
@@ -46,6 +48,8 @@ def test_what_reports_are_made_of_comes_back(packed: Path, whole: Path, tmp_path
         assert np.allclose(getattr(new, name)[cei], values, rtol=2**-6, equal_nan=True)
     assert read_timings(tmp_path)["seed"].eq(0).all() and len(read_timings(tmp_path)) == 4 * 7
     assert read_models(tmp_path)["log_length_scales"].isna().all()
+    with pytest.raises(BadInput, match="do not hold the configurations"):
+        best.best(read_traces(tmp_path), defaultdict(dict))
 
 
 def test_packing_what_was_unpacked_gives_the_same_bytes(packed: Path, tmp_path: Path) -> None:

@@ -139,6 +139,8 @@ def test_a_table_is_its_base_file_and_its_parts(tmp_path: Path, monkeypatch: pyt
     assert table_entry("b/p", folder) == base_manifest(folder)["tables"]["b/p"]  # no parts: as it was
     fingerprint = Replay(tables=str(folder)).fingerprint({"name": "a"}, {"name": "p"})
     assert fingerprint == entry["sha256"]
+    with pytest.raises(BadInput, match=r"no table for c/p .*a folder of its own with .*'dataset=\[c\]'.*tables=DIR`"):
+        table_entry("c/p", folder)
     assert print_info([("a", "p"), ("b", "p")], folder) == 0
     campaigns = read_manifest(folder)["campaigns"]
     assert len(campaigns) == 1 and campaigns[0]["trainings"] == 8 and len(campaigns[0]["reference"]) == 2
