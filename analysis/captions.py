@@ -162,6 +162,12 @@ def sentence(*parts: str) -> str:
     return " ".join(part for part in parts if part)
 
 
+def left_out(*parts: tuple[int, str, str]) -> str:
+    """Return the sentence on what is left out: how many, of what, and which; of each part that is not none."""
+    found = [f"{plural(n, what)} {which}" for n, what, which in parts if n]
+    return f"Left out: {', '.join(found)}." if found else "Nothing is left out."
+
+
 def pairs_left_out(pairs: "Relative", short: int, n: int) -> str:
     """Return the sentences on the runs and pairs that a relative number leaves out, and on methods with fewer pairs."""
     names, counts = ordered(pairs.table), pairs.table["method"].value_counts()
@@ -170,9 +176,12 @@ def pairs_left_out(pairs: "Relative", short: int, n: int) -> str:
         for n in sorted(set(counts), reverse=True)
     ][1:]
     return sentence(
-        f"Left out: {plural(short, 'run')} of fewer than {n} iterations or planned for another length, "
-        f"{pairs.unpaired:,} without EI's run, {plural(pairs.zero, 'pair')} in which EI's error is 0, "
-        f"{pairs.failed:,} without a successful evaluation.",
+        left_out(
+            (short, "run", f"of fewer than {n} iterations or planned for another length"),
+            (pairs.unpaired, "run", "without EI's"),
+            (pairs.zero, "pair", "in which EI's error is 0"),
+            (pairs.failed, "pair", "without a successful evaluation"),
+        ),
         f"On fewer than all {counts.max():,} pairs, and not quite comparable: {'; '.join(fewer)}." if fewer else "",
     )
 
@@ -181,15 +190,13 @@ def ranks_left_out(ranked: "Ranks") -> str:
     """Return the sentences on capped and unfinished runs per budget, on the cells left out, and on methods that plan
     with the budget and take part at some budgets only.
     """
-    parts = [
-        f"{ended_early(ranked)} Left out: {plural(ranked.left_out, 'problem-seed pair')} without runs of every method."
-    ]
+    parts = [ended_early(ranked), left_out((ranked.left_out, "problem-seed pair", "without runs of every method"))]
     for method, there in zip(ranked.methods, ranked.present.T, strict=True):
         if not there.all():
             at = ", ".join(f"{m:.0%}" for m in ranked.multiples[there]) or "no budget"
             parts.append(
-                f"{method} plans with its budget and takes part where nine in ten pairs have the runs of all that do: "
-                f"at {at}."
+                f"{name_in_text(method)} plans with its budget and takes part where nine in ten pairs have the runs of "
+                f"all that do: at {at}."
             )
     lacking = zip((~ranked.there).sum(axis=0), ranked.multiples, strict=True)
     without = ", ".join(f"{n:,} ({m:.0%})" for n, m in lacking if n)

@@ -14,7 +14,16 @@ import pandas as pd
 from jaxtyping import Float
 from matplotlib.axes import Axes
 
-from analysis.captions import footnote, format_intervals, format_number, markdown_table, plural, scope, sentence
+from analysis.captions import (
+    footnote,
+    format_intervals,
+    format_number,
+    left_out,
+    markdown_table,
+    plural,
+    scope,
+    sentence,
+)
 from analysis.equal_cost import BUDGETS, EqualCost, pair_runs
 from analysis.evaluations import Evaluations, Recorded
 from analysis.figures.critical_difference import LEVEL, Critical, ahead, critical, diagram
@@ -237,10 +246,12 @@ def _described(track: str, runs: EqualCost, part: pd.DataFrame) -> str:
         if early
         else ""
     )
+    gone = (runs.absent, "problem-seed pair", "without runs of every method"), (
+        runs.zero + runs.failed, "pair", "in which EI's error is 0 or missing"
+    )  # fmt: skip
     return (
-        f"{track.capitalize()}: {scope(runs.cells, runs.traces.evaluator)}, N = {runs.n}; left out: "
-        f"{plural(runs.absent, 'problem-seed pair')} without runs of every method, {runs.zero + runs.failed} in which "
-        f"EI's error is 0 or missing.{sentence_on_sparse_methods(runs.sparse)}{spent} {footnote(runs.cells['dataset'])}"
+        f"{track.capitalize()}: {scope(runs.cells, runs.traces.evaluator)}, N = {runs.n}. "
+        f"{left_out(*gone)}{sentence_on_sparse_methods(runs.sparse)}{spent} {footnote(runs.cells['dataset'])}"
     )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from analysis.captions import footnote, format_interval, markdown_table, plural, scope, sentence
+from analysis.captions import footnote, format_interval, left_out, markdown_table, plural, scope, sentence
 from analysis.equal_cost import (
     AFTER,
     BUDGETS,
@@ -33,8 +33,8 @@ from tabular_cache.card import FLAT
 
 _STEP = 5.0  # percent of EI's cost between two points of a curve
 _LINES_FROM, _BANDS_FROM = 10.0, 20.0  # percent from which they set an axis' limits: before, errors can be anything
-_WORDS = {ERROR: "best error (% of EI's final)", REGRET: "share of the gain still missing\n(1: random search's end)"}
-_OFF = {ERROR: "error minus EI-n's\n(points of EI's final, %)", REGRET: "missing share\nminus EI-n's"}
+_WORDS = {ERROR: "best error (% of EI's final)", REGRET: "gap to the table's best\n(1: random search's at its end)"}
+_OFF = {ERROR: "error minus EI-n's\n(points of EI's final, %)", REGRET: "that gap\nminus EI-n's"}
 STATISTICS = (MEAN, HELD_OUT, NOT_FLAT, MEDIAN)
 
 
@@ -118,9 +118,12 @@ def caption_of(runs: EqualCost, numbers: pd.DataFrame) -> str:
         "Runs that ended before a budget was spent count with their last error"
         + (f"; more than {1 - LEAST_SPENT:.0%} of all runs, whatever their parameter, did so at {_spans(refused)} %."
            if refused else "."),
-        f"Left out: {plural(runs.absent, 'problem-seed pair')} without runs of every method, {runs.zero:,} in which",
-        f"EI's error is 0, {runs.failed:,} in which all evaluations of EI failed; {plural(runs.short, 'run')} of fewer",
-        f"than {runs.n} iterations, or planned for another length or a budget.",
+        left_out(
+            (runs.absent, "problem-seed pair", "without runs of every method"),
+            (runs.zero, "pair", "in which EI's error is 0"),
+            (runs.failed, "pair", "in which all evaluations of EI failed"),
+            (runs.short, "run", f"of fewer than {runs.n} iterations, or planned for another length or a budget"),
+        ),
         f"Pairs in which some method had no successful evaluation within a budget: {', '.join(gone)}." if gone else "",
         sentence_on_sparse_methods(runs.sparse).strip(),
         footnote(runs.cells["dataset"]),

@@ -136,7 +136,8 @@ def _panel_f1(axes: Axes, points: pd.DataFrame) -> list[Text]:
     axes.plot(before["x"], before["y"], "--", color="0.55", linewidth=1.0, label="front at t - 1")
     axes.plot(now["x"], now["y"], ".", color=BLUE, markersize=5, label="front at t")
     best = now[now["alphas"] != ""]
-    axes.plot(best["x"], best["y"], "s", color=RED, markersize=6, fillstyle="none", label="maximisers of EI$^\\alpha$")
+    axes.plot(best["x"], best["y"], "s", color=RED, markersize=6, fillstyle="none",
+              label=r"maximisers of EI$^\alpha$, with $\alpha$")  # fmt: skip
     labels = []
     for x, y, alphas in best[["x", "y", "alphas"]].itertuples(index=False):
         values = alphas.split()

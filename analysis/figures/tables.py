@@ -16,6 +16,7 @@ from analysis.captions import DAGGER, caveats, footnote, markdown_table, plural,
 from analysis.evaluations import REPLAYED
 from analysis.plotting import Drawn, new_figure, save, style, write_csv
 from analysis.traces import Traces, front
+from datasets.catalogue import entry_of
 from datasets.errors import BadInput
 from datasets.files import write_atomically
 from tabular_cache.schema import problem_name
@@ -179,9 +180,10 @@ def draw_tables(out_dir: Path, folder: Path = TABLES) -> Drawn:
     height = -(-len(names) // columns)
     caption = sentence(
         f"The measured tables: {plural(len(shown), 'problem')}, {int(shown['rows'].sum()):,} rows. Each line is one",
-        "problem's own Pareto front: the lowest validation error (misclassified share, or root mean square error; log",
-        "scale) that any row reaches at no more than this cost, in CPU seconds of one training on the reference",
-        "machine. Nothing is averaged. Left out: failed rows, and those that the build's time limit cut short.",
+        "problem's own Pareto front: the lowest validation error (misclassified share, or where it says so root",
+        "mean square error; log scale) that any row reaches at no more than this cost, in CPU seconds of one training",
+        "on the reference machine. Nothing is averaged. Left out: failed rows, and those that the build's time limit",
+        "cut short.",
         footnote(found["dataset"]),
     )
     with style():
@@ -206,7 +208,8 @@ def _panel(axis: Any, rows: pd.DataFrame, name: str) -> None:
         if len(own):
             axis.step(own["cost_s"], own["error"], where="post", color=colour, linewidth=0.9, label=pipeline)
     axis.set(xscale="log", yscale="log")
-    axis.set_title(name + (DAGGER if name in caveats() else ""), fontsize=8, pad=3)
+    unit = " (RMSE)" if entry_of(name).task == "regression" else ""
+    axis.set_title(f"{name}{DAGGER if name in caveats() else ''}{unit}", fontsize=8, pad=3)
     axis.tick_params(labelsize=6.5)
     low, high = rows["error"].min(), rows["error"].max()
     axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)) if high > _WIDE * low else MaxNLocator(4))
