@@ -165,7 +165,7 @@ def sentence(*parts: str) -> str:
 def left_out(*parts: tuple[int, str, str]) -> str:
     """Return the sentence on what is left out: how many, of what, and which; of each part that is not none."""
     found = [f"{plural(n, what)} {which}" for n, what, which in parts if n]
-    return f"Left out: {', '.join(found)}." if found else "Nothing is left out."
+    return f"Left out: {', '.join(found)}." if found else "No run is left out."
 
 
 def pairs_left_out(pairs: "Relative", short: int, n: int) -> str:

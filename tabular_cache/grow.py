@@ -76,7 +76,7 @@ class Plan:
     """The stages in their order, the limit in CPU seconds of a training, and what was known when it was decided.
 
     anew: problems whose data have changed, measured from scratch. cost_s: mean CPU seconds of a training
-    under the limit, by problem, dearest first.
+    under the limit, by problem, the most expensive first.
     """
 
     decided: str

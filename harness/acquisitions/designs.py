@@ -130,7 +130,7 @@ class Carbo(Cool):
 
 
 def cheap_and_far(log_cost: PerCandidate, gaps: PerCandidate) -> int:
-    """Return the candidate left when the dearest and the one of the smallest gap are removed in turn."""
+    """Return the candidate left when the most expensive and the one of the smallest gap are removed in turn."""
     return int(_last_left(np.lexsort((-gaps, log_cost)), np.lexsort((log_cost, -gaps))))
 
 

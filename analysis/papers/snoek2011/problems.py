@@ -1,4 +1,4 @@
-"""The paper's problems: Branin-Hoo with one half dearer, and a kernel machine and a network on small data sets."""
+"""The paper's problems: Branin-Hoo with one half more expensive, a kernel machine and a network on small data sets."""
 
 import math
 import time
@@ -21,11 +21,11 @@ from harness.problem import ContinuousProblem, Evaluation
 from harness.space import Parameter, SearchSpace
 from harness.streams import stream
 
-# Branin-Hoo with one half of the space ten times dearer than the other; costs are known.
+# Branin-Hoo with one half of the space ten times as expensive as the other; costs are known.
 #
 # f(x) = (x1 - 5.1 x2^2 / (4 pi^2) + 5 x2 / pi - 6)^2 + 10 (1 - 1 / (8 pi)) cos(x2) + 10 on 0 <= x1 <= 15,
 # -5 <= x2 <= 10: the usual function with its two variables swapped, as the paper has them. Minimum 0.397887, three
-# times, one of them in the dear half, x2 < 2.5, where an evaluation takes 10 s against 1 s.
+# times, one of them in the expensive half, x2 < 2.5, where an evaluation takes 10 s against 1 s.
 
 CANDIDATES = 512  # of a step
 MINIMUM = 0.39788735772973816
