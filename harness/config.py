@@ -243,11 +243,11 @@ def check_targets(config: Any, allowed: Sequence[str]) -> None:
         if target == "pipelines.build" and re.search(r"[.$]", pipeline) and not trusted(pipeline, allowed):
             raise BadInput(
                 f"pipeline {pipeline}: its module would run as code; if you trust it, add "
-                f"'{SETTING}=[{pipeline.split('.')[0]}]'"
+                f"'{SETTING}=[{','.join([*allowed, pipeline.split('.')[0]])}]'"
             )
         if not (isinstance(target, str) and _NAME.fullmatch(target) and _is_allowed(target, allowed)):
             package = str(target).split(".")[0]
-            trust = "" if package in PACKAGES else f"; if you trust it, add '{SETTING}=[{package}]'"
+            trust = "" if package in PACKAGES else f"; if you trust it, add '{SETTING}=[{','.join([*allowed, package])}]'"
             raise BadInput(f"_target_ {target} is none of this project's components: it would run as code{trust}")
 
 

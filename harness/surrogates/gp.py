@@ -142,9 +142,9 @@ def _descend(state, buffers):  # type: ignore[no-untyped-def]
     """Go down; return whether K was positive definite, and the sum of log L_ii, where it was evaluated last."""
     gradient = np.empty(len(state.x))
     while True:
-        positive, value, half_log_det = evaluate(state.there, buffers, gradient)
-        if not (positive and advance(value, gradient, state)):
-            return positive, half_log_det
+        definite, value, half_log_det = evaluate(state.there, buffers, gradient)
+        if not (definite and advance(value, gradient, state)):
+            return definite, half_log_det
 
 
 def observations(X: Points, y: Vector) -> tuple[Points, Vector]:
