@@ -238,17 +238,18 @@ _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 def check_targets(config: Any, allowed: Sequence[str]) -> None:
     """Raise BadInput naming the first target anywhere in `config` (containers, resolved or not) that is not allowed."""
+
+    def trust(package: str) -> str:
+        return f"if you trust it, add '{SETTING}=[{','.join([*allowed, package])}]'"
+
     for target, node in targets_in(config):
         pipeline = str(node.get("name"))
         if target == "pipelines.build" and re.search(r"[.$]", pipeline) and not trusted(pipeline, allowed):
-            raise BadInput(
-                f"pipeline {pipeline}: its module would run as code; if you trust it, add "
-                f"'{SETTING}=[{','.join([*allowed, pipeline.split('.')[0]])}]'"
-            )
+            raise BadInput(f"pipeline {pipeline}: its module would run as code; {trust(pipeline.split('.')[0])}")
         if not (isinstance(target, str) and _NAME.fullmatch(target) and _is_allowed(target, allowed)):
             package = str(target).split(".")[0]
-            trust = "" if package in PACKAGES else f"; if you trust it, add '{SETTING}=[{','.join([*allowed, package])}]'"
-            raise BadInput(f"_target_ {target} is none of this project's components: it would run as code{trust}")
+            how = "" if package in PACKAGES else f"; {trust(package)}"
+            raise BadInput(f"_target_ {target} is none of this project's components: it would run as code{how}")
 
 
 def _is_allowed(target: str, allowed: Sequence[str]) -> bool:

@@ -109,6 +109,8 @@ def test_harmless_config_files_and_an_executor_of_a_trusted_package_pass(tmp_pat
     check_external_configs([f"hydra.searchpath=[file://{tmp_path}]", "allow_targets=[mine]"])
     with pytest.raises(BadInput, match=r"acq/mine\.yaml: _target_ mine\.Rule .* add 'allow_targets=\[mine\]'"):
         check_external_configs([f"hydra.searchpath=[file://{tmp_path}]"])
+    with pytest.raises(BadInput, match=r"_target_ mine\.Rule .* add 'allow_targets=\[other,mine\]'"):
+        check_external_configs([f"hydra.searchpath=[file://{tmp_path}]", "allow_targets=[other]"])
 
 
 @pytest.mark.parametrize(
