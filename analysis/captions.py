@@ -233,11 +233,11 @@ def _on_endings(ranked: "Ranks") -> tuple[str, ...]:
     how = f": {'; '.join(reasons) or 'none'}"
     if len(reasons) == 1:  # its shares are those of all
         how = f" ({reasons[0].partition(': ')[0]}): {shares(ranked.capped)}"
-    gone = [f"{n:,} ({name})" for n, name in zip((~ranked.used & ranked.there).sum(axis=0), names, strict=True) if n]
+    gone = [f"{n:,} ({name})" for n, name in zip(ranked.too_short, names, strict=True) if n]
     refused = [name for name, enough in zip(names, ranked.long_enough, strict=True) if not enough]
     unspent = [name for name, counts in zip(names, ranked.counting, strict=True) if not counts and name not in refused]
-    money = [f"{np.median(ranked.money[used, b]):.0%} ({name})"
-             for b, (name, used) in enumerate(zip(names, ranked.used.T, strict=True)) if used.any()]  # fmt: skip
+    cut = zip(ranked.cut_at, names, strict=True) if ranked.equal_money else ()
+    money = [f"{share:.0%} ({name})" for share, name in cut if not np.isnan(share)]
     return (
         f"All runs of a pair are cut at what the cheapest of them spent within the budget, in the median "
         f"{', '.join(money)} of it." if ranked.equal_money else "",

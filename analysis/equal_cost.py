@@ -27,7 +27,7 @@ from jaxtyping import Bool, Float, Int
 
 from analysis.evaluations import CELL
 from analysis.gains import flat_datasets, gains, scale
-from analysis.methods import EI, PROBLEM, ordered, require
+from analysis.methods import EI, PROBLEM, by_method, ordered, require
 from analysis.selection import horizon, sparse_methods, whole_runs
 from analysis.statistics import group_means, over_datasets
 from analysis.traces import Traces, at_step, finished_within
@@ -46,7 +46,7 @@ MEAN, HELD_OUT, NOT_FLAT, MEDIAN = "mean", "mean, held out", "mean, not flat", "
 
 def families(methods: Sequence[str], runs: pd.DataFrame) -> dict[str, list[str]]:
     """Return the methods of each family: EI-n, EI^alpha and CEI without EI, and of others the runs' `acq`."""
-    acq = runs.drop_duplicates("method").set_index("method")["acq"]
+    acq = by_method(runs)["acq"]
     names = {"ei": EI_N, "eialpha": "EI^alpha", "eipu": "EI^alpha", "cei": "CEI", "eicool": "EI-cool"}
     found: dict[str, list[str]] = {EI_N: [EI]}
     for method in methods:
@@ -118,6 +118,13 @@ class EqualCost:
         done = finished_within(traces.cost_s, budget_s, rows)
         return at_step(traces.incumbent, done, rows), done, traces.total_s[rows, None] < budget_s
 
+    def within(self, budgets: Sequence[float]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return what `at` does of every method, at budgets in percent of EI's cost: (C, B, M) each."""
+        budget_s = self.whole[:, None] * (np.asarray(budgets) / 100)
+        every = [self.at(budget_s, method) for method in range(len(self.methods))]
+        error, done, ended = (np.stack(parts, axis=2) for parts in zip(*every, strict=True))
+        return error, done, ended
+
 
 def pair_runs(traces: Traces, ends: pd.DataFrame | str | None = None) -> EqualCost:
     """Return the runs whose errors at equal cost are compared, one of every method in each problem and seed.
@@ -184,10 +191,7 @@ def at_equal_cost(
 
 
 def _fronts(runs: EqualCost, budgets: Sequence[float]) -> list[dict[str, object]]:
-    budget_s = runs.whole[:, None] * (np.asarray(budgets) / 100)
-    every = [runs.at(budget_s, method) for method in range(len(runs.methods))]
-    error, done, ended = (np.stack(parts, axis=2) for parts in zip(*every, strict=True))
-    rows = []
+    (error, done, ended), rows = runs.within(budgets), list[dict[str, object]]()
     for measure, (zero, unit) in runs.measures().items():
         values = (error - zero[:, None, None]) / unit[:, None, None]
         for k, budget in enumerate(budgets):

@@ -27,7 +27,7 @@ from analysis.captions import (
 from analysis.equal_cost import BUDGETS, EqualCost, pair_runs
 from analysis.evaluations import Evaluations, Recorded
 from analysis.figures.critical_difference import LEVEL, Critical, ahead, critical, diagram
-from analysis.methods import EI, name_in_figures, name_in_text
+from analysis.methods import EI, by_method, name_in_figures, name_in_text
 from analysis.plotting import Drawn, colour_of, new_figure, save, style
 from analysis.selection import LEAST_SPENT, sentence_on_sparse_methods
 from analysis.statistics import over_datasets
@@ -71,9 +71,7 @@ def standing(runs: EqualCost, thinking_ms: pd.Series) -> tuple[pd.DataFrame, dic
     """
     if len(runs.methods) < 2:
         raise BadInput(f"a leaderboard needs two methods or more, got: {', '.join(runs.methods)}")
-    budget_s = runs.whole[:, None] * (np.asarray(BUDGETS) / 100)
-    every = [runs.at(budget_s, method) for method in range(len(runs.methods))]
-    error, done, ended = (np.stack(parts, axis=2) for parts in zip(*every, strict=True))
+    error, done, ended = runs.within(BUDGETS)
     ms, rows, tests = own_time(runs, thinking_ms), [], {}
     for k, budget in enumerate(BUDGETS):
         kept = np.isfinite(error[:, k]).all(axis=1)
@@ -165,7 +163,7 @@ def write(drawn: Drawn, found: Mapping[str, EqualCost], results: Path, out_dir: 
     parts = ["# Leaderboard", f"{drawn.caption} The figure is leaderboard.png, its numbers leaderboard.csv."]
     for track, runs in found.items():
         part = drawn.numbers[drawn.numbers["track"] == track]
-        own = runs.traces.runs.drop_duplicates("method").set_index("method")["acq"].astype(str)
+        own = by_method(runs.traces.runs)["acq"].astype(str)
         parts += [f"## {track.capitalize()} track", *(_result(part, own, budget) for budget in _SHOWN), _table(part)]
         if track == TRACKS["surface"]:
             parts.append(_measured(results / CONFIRMED_FILE))

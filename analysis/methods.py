@@ -63,6 +63,11 @@ def ordered(runs: pd.DataFrame) -> list[str]:
     return [str(m) for m in seen.sort_values(["alpha", "lam", "method"], na_position="last")["method"]]
 
 
+def by_method(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the first row of each method, by its name: for what rows of one method have in common."""
+    return rows.drop_duplicates("method").set_index("method")
+
+
 _WRITTEN = {
     EI: "EI", EIPU: "EIpu", EICOOL: "EI-cool", "carbo": "CArBO", "sobol": "Sobol", "tpe": "TPE", "cmaes": "CMA-ES",
     "cfo": "CFO", "blendsearch": "BlendSearch", "smac": "SMAC", "botorch": "BoTorch", "asha": "ASHA",

@@ -20,7 +20,7 @@ from analysis.captions import markdown_table, plural, sentence
 from analysis.equal_cost import EI_N, EqualCost, pair_runs
 from analysis.evaluations import Evaluations, Recorded
 from analysis.leaderboard import milliseconds, own_time
-from analysis.methods import EI, name_in_figures, require
+from analysis.methods import EI, by_method, name_in_figures, require
 from analysis.plotting import BLACK, BLUE, ORANGE, SKY, Drawn, colour_of, new_figure, save, style
 from analysis.statistics import group_means, holm, over_datasets
 from analysis.traces import Judge, collect
@@ -83,9 +83,7 @@ def halves(
                 f"the registered test needs {METHOD} on more problems and seeds: on the {name} half it has less than "
                 "half of EI's runs"
             )
-        budget_s = runs.whole[:, None] * (np.asarray(BUDGETS) / 100)
-        error = np.stack([runs.at(budget_s, k)[0] for k in range(len(runs.methods))], axis=2)
-        error = 100 * error / runs.final[:, None, None]
+        error = 100 * runs.within(BUDGETS)[0] / runs.final[:, None, None]
         error[~np.isfinite(error).all(axis=2)] = np.nan  # a budget within which some method has no evaluation
         found.append(Half(name, runs, error, pd.factorize(runs.cells["dataset"])[0]))
     if not found:
@@ -310,5 +308,5 @@ def _pivot(rows: pd.DataFrame, column: str) -> str:
     table = texts.pivot(index="method", columns="cost_pct", values="text")
     table = table.reindex(list(dict.fromkeys(rows["method"])))
     table.columns = pd.Index([f"{budget:g} %" for budget in table.columns])
-    table["ms per step"] = rows.drop_duplicates("method").set_index("method")["ms"].map("{:.1f}".format)
+    table["ms per step"] = by_method(rows)["ms"].map("{:.1f}".format)
     return markdown_table(table.reset_index())

@@ -136,6 +136,17 @@ class Ranks:
         return self._kept | (self.there & ~self.long_enough)
 
     @property
+    def too_short(self) -> Int[np.ndarray, " B"]:
+        """How many cells are left out of each budget because a run was planned too short for it."""
+        return np.asarray((~self.used & self.there).sum(axis=0))
+
+    @property
+    def cut_at(self) -> Float[np.ndarray, " B"]:
+        """The share of each budget that runs are cut at, in the median over the cells used; NaN where there is none."""
+        cells = self.used.T
+        return np.array([np.median(self.money[used, b]) if used.any() else np.nan for b, used in enumerate(cells)])
+
+    @property
     def taking_part(self) -> list[str]:
         """The methods that take part at some budget."""
         return [method for k, method in enumerate(self.methods) if self.present[:, k].any()]
@@ -159,10 +170,8 @@ class Ranks:
 
     def named(self, multiple: float) -> str:
         """Return a budget as claims name it: at equal money with what the runs are cut at in fact, in the median."""
-        b = int(np.flatnonzero(self.multiples == multiple)[0])
-        if not self.equal_money or not self.used[:, b].any():
-            return f"{multiple:.0%}"
-        return f"{multiple:.0%} (cut at {multiple * float(np.median(self.money[self.used[:, b], b])):.0%})"
+        share = float(self.cut_at[self.multiples == multiple][0]) if self.equal_money else np.nan
+        return f"{multiple:.0%}" if np.isnan(share) else f"{multiple:.0%} (cut at {multiple * share:.0%})"
 
     def part(self, which: Bool[np.ndarray, "C B M"]) -> Float[np.ndarray, " B"]:
         """Return, per budget, the share of the runs taking part for which `which` holds, over the cells used."""

@@ -17,7 +17,7 @@ from jaxtyping import Int
 
 from analysis import REFERENCE
 from analysis.evaluations import CELL, check_same_origin
-from analysis.methods import EI, require
+from analysis.methods import EI, by_method, require
 from analysis.statistics import Scheme, Statistic, with_intervals
 from analysis.traces import Traces
 from datasets.errors import BadInput
@@ -221,7 +221,7 @@ def relative_to_ei(traces: Traces, what: str = "relative numbers", beside: pd.Da
             f"{what} needs a run to compare with EI's on the same problem and seed ({unpaired.sum():,} without it, "
             f"{zero.sum():,} where EI's error is 0, {failed.sum():,} without a successful evaluation)"
         )
-    parameters = table.drop_duplicates("method").set_index("method")[["alpha", "lam"]]
+    parameters = by_method(table)[["alpha", "lam"]]
     return Relative(kept.reset_index(drop=True), parameters, int(unpaired.sum()), int(zero.sum()), int(failed.sum()))
 
 

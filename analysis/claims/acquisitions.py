@@ -27,7 +27,7 @@ from analysis.claims.evidence import (
 from analysis.claims.verdicts import Condition, Finding, Missing, in_views
 from analysis.evaluations import CELL
 from analysis.hypervolumes import FEWEST, Hypervolumes, families_of, volumes
-from analysis.methods import EI, EIPU, name_in_text, ordered
+from analysis.methods import EI, EIPU, by_method, name_in_text, ordered
 from analysis.ranks import Ranks
 from analysis.selection import RULE, select_families, sentence_on_sparse_methods, sparse_methods
 from analysis.statistics import Estimate, mean, of_means
@@ -177,7 +177,7 @@ def _either_way(evidence: Evidence, examine: Callable[[bool, Kept], Finding]) ->
 
 def _ranks_over_alpha(evidence: Evidence, equal_money: bool) -> tuple[Ranks, list[float]]:
     ranked = evidence.of_alpha[equal_money]
-    axis = evidence.traces.runs.drop_duplicates("method").set_index("method")["alpha"]
+    axis = by_method(evidence.traces.runs)["alpha"]
     alphas = [float(axis[m]) for m in ranked.methods]
     if len(alphas) < FEWEST_ALPHAS or not {0.0, BEST, 1.0} <= set(alphas):
         shown = ", ".join(f"{a:g}" for a in alphas)

@@ -24,7 +24,7 @@ from analysis.claims.evidence import (
 from analysis.claims.verdicts import Condition, Finding, Missing, in_views
 from analysis.cost_models import REFERENCE_COST_MODEL, comparable, compare_cost_models
 from analysis.evaluations import CELL
-from analysis.methods import EI, ordered
+from analysis.methods import EI, by_method, ordered
 from analysis.statistics import Estimate, mean, median, of_means
 from analysis.traces import STUDY_ITERATIONS
 from datasets.errors import BadInput
@@ -224,7 +224,7 @@ def _trade_offs(evidence: Evidence, view: str, estimate: Callable[[pd.Series], E
     if len(counting) < len(saved):
         over += f"; in this view {len(counting):,} of the {len(saved):,} cells"
         barred = [*dict.fromkeys([*barred, *too_few(counting.index.to_frame(index=False))])]
-    alpha = evidence.evaluations.runs.drop_duplicates("method").set_index("method")["alpha"]
+    alpha = by_method(evidence.evaluations.runs)["alpha"]
     large = [m for m in saved if m == "eipu" or alpha.get(m, 0.0) >= LARGE]
     conditions = [
         Condition("error added, LV-3 minus GP", estimate(added.mean(axis=1)), at_most=most, digits=2, unit=" points"),

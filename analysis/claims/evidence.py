@@ -217,19 +217,15 @@ class Evidence:
         early = ", ".join(
             f"{share:.0%} at {m:.0%}" for share, m in zip(ranked.part(ranked.capped), ranked.multiples, strict=True)
         )
-        gone = (~ranked.used & ranked.there).sum(axis=0)
-        left = ", ".join(f"{n:,} at {m:.0%}" for n, m in zip(gone, ranked.multiples, strict=True) if n)
+        left = ", ".join(f"{n:,} at {m:.0%}" for n, m in zip(ranked.too_short, ranked.multiples, strict=True) if n)
         over = (
             f"{lead}{scope(fewest, self.traces.evaluator)}, runs of up to "
             f"{int(self.traces.runs['iterations'].max())} iterations, {self.judge} error; ended before the budget was "
             f"spent: {early}; left out {plural(ranked.left_out, 'cell')} without runs of every method"
         )
         if ranked.equal_money:
-            money = ", ".join(
-                f"{np.median(ranked.money[used, b]):.0%} at {m:.0%}"
-                for b, (m, used) in enumerate(zip(ranked.multiples, ranked.used.T, strict=True))
-                if used.any()
-            )
+            cut = zip(ranked.cut_at, ranked.multiples, strict=True)
+            money = ", ".join(f"{share:.0%} at {m:.0%}" for share, m in cut if not np.isnan(share))
             over += f"; equal money is, in the median, this part of a budget: {money}"
         if left:
             over += f"; cells left out of a budget for which runs were planned too short: {left}"

@@ -11,7 +11,7 @@ from matplotlib.text import Text
 from analysis.captions import footnote, intervals, pairs_left_out, scope, sentence, span
 from analysis.equal_cost import PRICED, PRICES, priced
 from analysis.evaluations import CELL
-from analysis.methods import EI, EICOOL, name_in_figures, ordered, require
+from analysis.methods import EI, EICOOL, by_method, name_in_figures, ordered, require
 from analysis.plotting import (
     BLACK,
     FAMILY_COLOURS,
@@ -114,7 +114,7 @@ def _relative(traces: Traces, what: str, *axes: str) -> tuple[Traces, Relative, 
     equal, short_ones = at_horizon(select_families_and_rivals(traces, n, *axes), n)
     pairs = relative_to_ei(equal, what, _beside(equal, n))
     numbers = tradeoff(pairs, ordered(pairs.table))
-    acq = pairs.table.drop_duplicates("method").set_index("method")["acq"]
+    acq = by_method(pairs.table)["acq"]
     return equal, pairs, numbers.assign(acq=numbers["method"].map(acq)), short_ones
 
 

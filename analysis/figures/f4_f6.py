@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from analysis.captions import ended_early, footnote, intervals, ranks_left_out, scope, sentence, too_short_notes
-from analysis.methods import EI, EIPU, name_in_figures, name_in_text, ordered, require
+from analysis.methods import EI, EIPU, by_method, name_in_figures, name_in_text, ordered, require
 from analysis.plotting import BLACK, Drawn, colour_of, drawn_from, new_figure, save, style
 from analysis.ranks import FAMILIES, Ranks, minimal_budgets, rank_curves, ranks
 from analysis.selection import LARGEST_ALPHA, at_horizon, horizon, rivals_within_budgets, select_families
@@ -55,7 +55,7 @@ def _draw_panels(traces: Traces, out_dir: Path, title: str, family: str, who: st
                        f"are {early}")  # fmt: skip
     methods = [method for method in own + rivals if any(method in ranked.taking_part for ranked in both.values())]
     curves = pd.concat([rank_curves(ranked).assign(equal_money=money) for money, ranked in both.items()])
-    named = curves.join(traces.runs.drop_duplicates("method").set_index("method")[["alpha", "lam"]], on="method")
+    named = curves.join(by_method(traces.runs)[["alpha", "lam"]], on="method")
     beside = [name_in_figures(method) for method in rivals if method in methods]
     caption = _caption(traces, both, budgets, n, f"{title}. Mean rank of {', '.join([who, *beside])},")
     looks, height = _looks(own, rivals), -(-len(shown) // _COLUMNS)

@@ -20,7 +20,7 @@ from scipy import stats
 
 from analysis.captions import intervals, left_out, scope
 from analysis.equal_cost import EqualCost, families
-from analysis.methods import EI, PROBLEM, name_in_text
+from analysis.methods import EI, PROBLEM, by_method, name_in_text
 from analysis.plotting import colour_of
 from analysis.selection import sentence_on_sparse_methods
 from analysis.statistics import LEVEL, group_means
@@ -66,7 +66,7 @@ def numbers(runs: EqualCost) -> dict[str, Any]:
     """
     steps = _lengths(runs)
     cost, error = _after(runs, steps)
-    at_budget = _within(runs, BUDGETS)
+    at_budget: np.ndarray = runs.within(BUDGETS)[0] * (100 / runs.final)[:, None, None]
     if not np.isfinite(at_budget).all(axis=2).any():
         raise BadInput("no problem and seed in which every method has a successful evaluation within EI's cost")
     problem, index = runs.cells.groupby(PROBLEM, sort=True).ngroup().to_numpy(), _problems(runs)
@@ -97,12 +97,6 @@ def _after(runs: EqualCost, steps: Sequence[int]) -> tuple[np.ndarray, np.ndarra
     return np.stack(cost, axis=2), np.stack(error, axis=2)
 
 
-def _within(runs: EqualCost, budgets: Sequence[float]) -> Float[np.ndarray, "C B M"]:
-    budget_s = runs.whole[:, None] * (np.asarray(budgets) / 100)
-    errors = [runs.at(budget_s, method)[0] for method in range(len(runs.methods))]
-    return np.stack(errors, axis=2) * (100 / runs.final)[:, None, None]
-
-
 def _weights(kept: Bool[np.ndarray, "C K"], problem: Int[np.ndarray, " C"]) -> list[list[int]]:
     """Return the number of seeds that count at each length or budget, of each problem: (P, K)."""
     counts = np.zeros((problem.max() + 1, kept.shape[1]), dtype=int)
@@ -129,7 +123,7 @@ def _problems(runs: EqualCost) -> pd.DataFrame:
 
 def _methods(runs: EqualCost) -> list[Mapping[str, Any]]:
     """Return name, label, family, parameter (alpha or lambda; none for others) and colour of every method, EI first."""
-    own = runs.traces.runs.drop_duplicates("method").set_index("method")[["alpha", "lam"]]
+    own = by_method(runs.traces.runs)[["alpha", "lam"]]
     family = {m: name for name, members in families(runs.methods, runs.traces.runs).items() for m in members}
     found: list[Mapping[str, Any]] = []
     for method in runs.methods:

@@ -23,7 +23,7 @@ from analysis.captions import (
     too_short_notes,
     with_caveat,
 )
-from analysis.methods import name_in_text, ordered
+from analysis.methods import by_method, name_in_text, ordered
 from analysis.plotting import Drawn, write_csv
 from analysis.ranks import FAMILIES, Ranks, minimal_budgets, rank_curves, ranks
 from analysis.report.page import Section, markdown
@@ -107,7 +107,7 @@ def relative_section(traces: Traces, title: str, without: list[str], name: str =
         numbers = tradeoff(pairs, ordered(pairs.table))
     except BadInput as error:
         return Section(name, title, [f"Not computed: {error}."], level)
-    shown = numbers.drop_duplicates("method").set_index("method")[["n"]].rename(columns={"n": "pairs"})
+    shown = by_method(numbers)[["n"]].rename(columns={"n": "pairs"})
     for measure, what in (("cost_pct", "cost"), ("error_pct", "error")):
         for statistic, rows in numbers.groupby("statistic", sort=True):
             triples = rows.set_index("method").loc[shown.index, [measure, f"{measure}_low", f"{measure}_high"]]
