@@ -446,10 +446,10 @@ def do_censored(arguments: Arguments) -> int:
     results, out = arguments.results_dir, arguments.out_dir
     sections = {"C2": partial(figures.of_censored, results, out), "C3": partial(figures.of_configured, results, out)}
     made = drawn_or_why(sections)
-    there = [section for section in made.values() if not isinstance(section, str)]
-    if parts := [part for _, tables in there for part in tables]:
+    there = {name: section for name, section in made.items() if not isinstance(section, str)}
+    if parts := [part for _, tables in there.values() for part in tables]:
         print(figures.write(parts, out))
-    print_files({"C1": example.draw(out)} | {str(k): drawn for k, (drawn, _) in enumerate(there) if drawn})
+    print_files({"C1": example.draw(out)} | {name: drawn for name, (drawn, _) in there.items() if drawn})
     return SOME_FAILED if len(there) < len(made) else 0
 
 

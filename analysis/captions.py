@@ -163,9 +163,9 @@ def sentence(*parts: str) -> str:
 
 
 def left_out(*parts: tuple[int, str, str]) -> str:
-    """Return the sentence on what is left out: how many, of what, and which; of each part that is not none."""
+    """Return the sentence on what is left out: how many, of what, and which; "" where each part is none."""
     found = [f"{plural(n, what)} {which}" for n, what, which in parts if n]
-    return f"Left out: {', '.join(found)}." if found else "No run is left out."
+    return f"Left out: {', '.join(found)}." if found else ""
 
 
 def pairs_left_out(pairs: "Relative", short: int, n: int) -> str:
@@ -201,7 +201,7 @@ def ranks_left_out(ranked: "Ranks") -> str:
     lacking = zip((~ranked.there).sum(axis=0), ranked.multiples, strict=True)
     without = ", ".join(f"{n:,} ({m:.0%})" for n, m in lacking if n)
     parts += [f"Pairs left out of a budget for want of such a run: {without}."] if without else []
-    return " ".join(parts) + sentence_on_sparse_methods(ranked.sparse)
+    return sentence(*parts) + sentence_on_sparse_methods(ranked.sparse)
 
 
 def too_short_notes(ranked: "Ranks") -> list[str]:

@@ -157,8 +157,8 @@ def volumes(equal: Traces) -> tuple[Hypervolumes, dict[str, list[str]]]:
     rivals = [m for m in _rivals(equal.runs) if m not in few]
     stopped = {name: stopped_early(equal, method) for name, method in [(EI_STOPPED, EI), *((m, m) for m in rivals)]}
     inner = {name: [m for m in methods if m != EI] for name, methods in families.items()}
-    chosen = match_cost_range(_by_method(cost), inner, {
-        name: _by_method((t["total_cost_s"] / t.join(whole, on=CELL)["whole"]).groupby(t["method"]).mean())
+    chosen = match_cost_range(_as_floats(cost), inner, {
+        name: _as_floats((t["total_cost_s"] / t.join(whole, on=CELL)["whole"]).groupby(t["method"]).mean())
         for name, t in stopped.items()
     })  # fmt: skip
     if min(map(len, chosen.values())) < FEWEST - 1:
@@ -174,7 +174,7 @@ def _rivals(runs: pd.DataFrame) -> list[str]:
     return sorted(set(runs.loc[runs["alpha"].isna() & runs["lam"].isna() & runs["tau"].isna(), "method"]))
 
 
-def _by_method(values: pd.Series) -> dict[str, float]:
+def _as_floats(values: pd.Series) -> dict[str, float]:
     return {str(method): float(value) for method, value in values.dropna().items()}
 
 

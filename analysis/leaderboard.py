@@ -244,12 +244,15 @@ def _described(track: str, runs: EqualCost, part: pd.DataFrame) -> str:
         if early
         else ""
     )
-    gone = (runs.absent, "problem-seed pair", "without runs of every method"), (
-        runs.zero + runs.failed, "pair", "in which EI's error is 0 or missing"
-    )  # fmt: skip
-    return (
-        f"{track.capitalize()}: {scope(runs.cells, runs.traces.evaluator)}, N = {runs.n}. "
-        f"{left_out(*gone)}{sentence_on_sparse_methods(runs.sparse)}{spent} {footnote(runs.cells['dataset'])}"
+    return sentence(
+        f"{track.capitalize()}: {scope(runs.cells, runs.traces.evaluator)}, N = {runs.n}.",
+        left_out(
+            (runs.absent, "problem-seed pair", "without runs of every method"),
+            (runs.zero + runs.failed, "pair", "in which EI's error is 0 or missing"),
+        ),
+        sentence_on_sparse_methods(runs.sparse).strip(),
+        spent.strip(),
+        footnote(runs.cells["dataset"]),
     )
 
 

@@ -43,10 +43,10 @@ def load_csv(
 ) -> Dataset:
     """Return the file's rows as a data set to tune on; `Dataset.note` says what was left out or converted.
 
-    name: the file's own where None. path: of the file. target: the column to predict; rows without it are left out.
-    task: regression or classification; ``auto`` follows `infer_task`. sep: the separator, or comma, semicolon, tab,
-    bar; ``auto`` takes the one of these that parts the first lines most evenly. decimal: the mark of decimals, or
-    point, comma. encoding: of the text. drop: columns to leave out, one name or several. keep: columns that are inputs
+    name: of the data set, null for the file's. path: the file. target: the column to predict; rows without it are left
+    out. task: regression or classification; `auto` follows `infer_task`. sep: the separator, or comma, semicolon, tab,
+    bar; `auto` takes the one of these that parts the first lines most evenly. decimal: the mark of decimals, or point,
+    comma. encoding: of the file's text. drop: columns to leave out, one name or several. keep: columns that are inputs
     although they look like row numbers (see `row_number`), and text although it looks like numbers.
 
     Raises BadInput, with what is allowed, for whatever cannot be tuned on.

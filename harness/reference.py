@@ -49,7 +49,7 @@ def page() -> str:
         for name in options(group):
             path = folder / f"{name}.yaml"
             parts.append(f"\n**`{'+' * (group == 'acq')}{group}={name}`** {_about(path)}\n")
-            if not path.read_text(encoding="utf-8").startswith(GLOBAL) and group != "study":
+            if not path.read_text(encoding="utf-8").startswith(GLOBAL):
                 parts += _table(path, f"{group}.")
     return re.sub(r"\n{3,}", "\n\n", "\n".join(parts)).rstrip() + "\n"
 

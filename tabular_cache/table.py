@@ -442,7 +442,7 @@ def _half_written(problem: str, folder: Path) -> str:
 def repair(folder: Path, problem: str, manifest: Mapping[str, Any]) -> str:
     """Return what to do about the table of a problem that is not what was written."""
     if sidecars(folder):
-        return "restore it, from the repository if the tables are its own"
+        return "restore it (the shipped ones by `git checkout`)"
     return f"restore it, or move it away and measure anew with {_build_command(folder, manifest, problem)}"
 
 

@@ -4,14 +4,18 @@ import contextlib
 import io
 import re
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 import pytest
 from command_lines import CommandLines
 
+from datasets.catalogue import Dataset
 from harness import read
+from harness.acquisitions import Utility
+from harness.component import complete
 from harness.errors import BadInput
 from harness.reference import PAGE, page
 from harness.settings import compose
@@ -77,6 +81,17 @@ EXTENDING = (ROOT / "harness/EXTENDING.md").read_text()
 
 def test_the_rule_on_the_page_on_extending_is_that_of_the_tutorial() -> None:
     assert re.findall(r"```python\n(.*?)```", EXTENDING, re.DOTALL)[0].strip() in TUTORIAL
+
+
+def test_the_utility_and_the_data_set_on_the_page_on_extending_are_such() -> None:
+    names: dict[str, Any] = {}
+    for block in re.findall(r"```python\n(.*?)```", EXTENDING, re.DOTALL):
+        exec(compile(block, "EXTENDING.md", "exec"), names)
+    step = SimpleNamespace(incumbent=0.0, mean=np.array([0.0, 1.0]), sd=np.ones(2))
+    utility = complete(names["ProbabilityOfImprovement"](), Utility)
+    np.testing.assert_allclose(utility.log_value(cast(Any, step)), np.log([0.5, 0.15865525]))
+    data, other = (names["load_mine"]("mine", rows) for rows in (60, 61))
+    assert isinstance(data, Dataset) and len(data.y) == 60 and data.sha256 != other.sha256
 
 
 def test_the_evaluator_on_the_page_on_extending_runs(

@@ -19,7 +19,7 @@ from datasets.errors import BadInput
 from harness.records import read_traces
 
 NAMED = ("dataset", "pipeline", "method", "seed", "iterations", "tau")
-"""The columns that identify a run of one results directory, as far as a user names it: `tau` as it was planned."""
+"""The columns that identify a run of one results directory, as far as a user names it; `tau` in seconds, or null."""
 SHOWN = 6  # fronts, at even distances from the first choice to the last
 _LEAST = np.exp(-14)  # of EI, relative to the highest, that is drawn as it is
 HOW = "python -m harness +acq=cei lam=0.3 'dataset=[abalone]' 'pipeline=[clean]' 'seeds=[0]' fronts=true"
@@ -59,7 +59,7 @@ def one_run(results_dir: Path, wanted: Mapping[str, str]) -> tuple[pd.DataFrame,
 
 def _names(values: pd.Series) -> pd.Series:
     """Return the values as they are named on the command line."""
-    return values.map(lambda v: "null" if pd.isna(v) else f"{v:g}" if isinstance(v, float) else str(v)).astype(str)
+    return values.map(lambda v: "null" if pd.isna(v) else str(v).removesuffix(".0")).astype(str)
 
 
 def _some(values: pd.Series, most: int = 12) -> str:

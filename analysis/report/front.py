@@ -18,7 +18,7 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int
 from scipy import stats
 
-from analysis.captions import intervals, left_out, scope
+from analysis.captions import intervals, left_out, scope, sentence
 from analysis.equal_cost import EqualCost, families
 from analysis.methods import EI, PROBLEM, by_method, name_in_text
 from analysis.plotting import colour_of
@@ -138,17 +138,17 @@ def _methods(runs: EqualCost) -> list[Mapping[str, Any]]:
 def caption(runs: EqualCost) -> str:
     """Return what is averaged and what is left out, for the page to say under the front."""
     flat = ", ".join(runs.flat) or "none"
-    gone = left_out(
-        (runs.absent, "problem-seed pair", "without runs of every method"),
-        (runs.zero, "pair", "in which EI's error is 0"),
-        (runs.failed, "pair", "in which all of EI's evaluations failed"),
-    )
-    return (
+    return sentence(
         f"Costs and errors are in percent of EI's after {runs.n} evaluations on the same problem and seed: "
         f"{scope(runs.cells, runs.traces.evaluator)}. They are means over data sets of the means over what is chosen "
-        f"of each. {intervals(runs.cells, medians=False, scheme='datasets')} "
-        f"{gone}{sentence_on_sparse_methods(runs.sparse)} Flat data sets, on which {FLAT:.0%} or more of random "
-        f"configurations have one and the same error: {flat}. The page holds means over seeds at "
-        f"{len(_lengths(runs))} numbers of "
-        f"evaluations and {len(BUDGETS)} budgets, rounded to a ten-thousandth or so."
+        f"of each. {intervals(runs.cells, medians=False, scheme='datasets')}",
+        left_out(
+            (runs.absent, "problem-seed pair", "without runs of every method"),
+            (runs.zero, "pair", "in which EI's error is 0"),
+            (runs.failed, "pair", "in which all of EI's evaluations failed"),
+        ),
+        sentence_on_sparse_methods(runs.sparse).strip(),
+        f"Flat data sets, on which {FLAT:.0%} or more of random configurations have one and the same error: {flat}. "
+        f"The page holds means over seeds at {len(_lengths(runs))} numbers of evaluations and {len(BUDGETS)} budgets, "
+        "rounded to a ten-thousandth or so.",
     )

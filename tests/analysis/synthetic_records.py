@@ -116,7 +116,7 @@ def on_disk(
     ways: Iterable[Way],
     seeds: Sequence[int],
     steps: int,
-    **about: str | int,
+    **about: str | float,
 ) -> None:
     """Write the same grid as records; about: components other than the usual ones."""
     ways = list(ways)

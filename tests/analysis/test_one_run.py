@@ -31,6 +31,9 @@ def test_one_run_has_to_be_named_as_far_as_there_are_several(results: Path, tmp_
     with pytest.raises(BadInput, match=r"^2 runs fit: name one with iterations= \(8, 12\)$"):
         one_run(tmp_path, {"method": "ei"})
     assert len(one_run(tmp_path, {"method": "ei", "iterations": "12"})[0]) == 12
+    on_disk(tmp_path, [("wind", "clean")], [Way("ei")], [0], 12, tau=1.5)
+    assert one_run(tmp_path, {"iterations": "12", "tau": "1.5"})[0]["tau"].eq(1.5).all()
+    assert one_run(tmp_path, {"iterations": "12", "tau": "null"})[0]["tau"].isna().all()
     with pytest.raises(BadInput, match=r"^no run of method=eipu; there are: cei\(lam=0\.1\), ei$"):
         one_run(results, {"dataset": "wine", "method": "eipu"})
     run, fronts = one_run(results, {"dataset": "wind", "method": "ei", "seed": "0"})
