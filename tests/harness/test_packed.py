@@ -1,5 +1,6 @@
 """Packed records: what was measured comes back exactly, the rest as precisely as is said; what is there stays."""
 
+import json
 import shutil
 from collections import defaultdict
 from dataclasses import replace
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,9 +20,11 @@ from analysis.traces import collect
 from analysis.tradeoffs import read_fronts
 from harness.errors import BadInput
 from harness.packed import VALUES, main, pack, rounded, unpack
-from harness.records import MODELS_SUFFIX, read_models, read_timings, read_traces, trace_files
+from harness.records import FRONTS_SUFFIX, MODELS_SUFFIX, read_models, read_timings, read_traces, trace_files
 from harness.sealed import read_record, record_path, write_record
+from tabular_cache.table import TABLES, read_manifest
 
+RUNS = Path(__file__).resolve().parents[2] / "runs"
 KEPT = ["dataset", "pipeline", "method", "spec", "data", "seed", "step", "candidate", "error", "test_error", "cost_s"]
 KEPT += ["status", "iterations"]
 
@@ -50,6 +54,21 @@ def test_what_reports_are_made_of_comes_back(packed: Path, whole: Path, tmp_path
     assert read_models(tmp_path)["log_length_scales"].isna().all()
     with pytest.raises(BadInput, match="do not hold the configurations"):
         best.best(read_traces(tmp_path), defaultdict(dict))
+
+
+def test_the_runs_of_our_study_are_of_the_shipped_tables() -> None:
+    """So that a method which is run beside them meets the same data."""
+    problems, tables = set(), read_manifest(TABLES)["tables"]
+    for path in RUNS.rglob("*.parquet"):
+        if "costs" in path.parts or path.name.endswith(FRONTS_SUFFIX) or path.is_relative_to(RUNS / "solvers"):
+            continue
+        for block in pq.read_table(path, columns=["block"])["block"].drop_null().to_pylist():
+            spec = json.loads(block)["spec"]
+            problem = f"{spec['dataset']}/{spec['pipeline']}"
+            if problem in tables:  # not those of the figures alone
+                problems.add(problem)
+                assert spec["data"] == tables[problem]["sha256"], f"{path}: {problem} was measured anew since"
+    assert problems == set(tables)
 
 
 def test_packing_what_was_unpacked_gives_the_same_bytes(packed: Path, tmp_path: Path) -> None:
