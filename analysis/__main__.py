@@ -15,7 +15,7 @@ from analysis import REFERENCE
 from datasets.errors import BadInput
 from datasets.files import write_atomically
 from harness.cli import SOME_FAILED, run_cli, wants_help
-from harness.errors import number, one_of, unknown, writable
+from harness.errors import one_of, unknown, writable
 
 # The arguments: one command, and key=value. Each command imports what it needs: pandas and matplotlib take a second.
 
@@ -239,7 +239,7 @@ def do_claims(arguments: Arguments) -> int:
     every, fronts = filter_components(read_evaluations(folder), components), all_fronts(folder)
     costs, unreadable = read_if_there(folder)
     if most_cut is not None:
-        every, costs, fronts = hardly_cut(_share(AT_MOST_CUT, most_cut), every, costs, fronts)
+        every, costs, fronts = hardly_cut(AT_MOST_CUT, most_cut, every, costs, fronts)
     if unreadable:
         print(f"error: records of cost models were left out: {unreadable}", file=sys.stderr)
     traces = collect(every, judge=judge, mixed=mixed)
@@ -248,14 +248,6 @@ def do_claims(arguments: Arguments) -> int:
     paths = [*write(verdicts, intervals(every.runs), out), *write_volumes(traces, out)]
     print(*paths, sep="\n")
     return SOME_FAILED if unreadable else 0
-
-
-def _share(name: str, text: str) -> float:
-    try:
-        value: object = float(text)
-    except ValueError:
-        value = text
-    return number(name, value, "a share in [0, 1]", 0, 1)
 
 
 @command("results_dir", "out_dir", "mixed", *REFERENCE)

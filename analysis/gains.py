@@ -26,6 +26,7 @@ from analysis.evaluations import CELL, REPLAYED, Evaluations
 from analysis.methods import EI, PROBLEM
 from analysis.traces import Judge, Traces
 from datasets.errors import BadInput
+from harness.errors import number
 from tabular_cache import card
 from tabular_cache.schema import problem_name
 from tabular_cache.table import TABLES, first_configs, load_table, table_entry
@@ -48,18 +49,23 @@ def flat_datasets(traces: Traces) -> list[str]:
     return card.flat(shares)
 
 
-def hardly_cut(most: float, every: Evaluations, *frames: pd.DataFrame | None) -> list[Any]:
-    """Return what is about problems of whose trainings a time limit cut at most the share `most`; None stays None.
+def hardly_cut(name: str, share: str, every: Evaluations, *frames: pd.DataFrame | None) -> list[Any]:
+    """Return what is about problems of whose trainings a time limit cut at most `share` short; None stays None.
 
-    every: evaluations; frames: with a row for each of something. How many problems are left out is printed. Raises
-    BadInput where none is left, and for a problem without a shipped table.
+    name: of the setting that gives the share; frames: with a row for each of something. How many problems are left out
+    is printed. Raises BadInput for what is no share, where no problem is left, and for one without a shipped table.
     """
+    try:
+        value: object = float(share)
+    except ValueError:
+        value = share
+    most = number(name, value, "a share in [0, 1]", 0, 1)
     pairs = [(str(a), str(b)) for a, b in every.runs[PROBLEM].drop_duplicates().itertuples(index=False)]
     kept = [pair for pair in pairs if card.cut_short(load_table(problem_name(*pair))) <= most]
     print(f"left out: {len(pairs) - len(kept)} of {len(pairs)} problems, more than {100 * most:g} % of whose trainings "
           "a time limit cut short")  # fmt: skip
     if not kept:
-        raise BadInput(f"at_most_cut={most:g} leaves no problem")
+        raise BadInput(f"{name}={share} leaves no problem")
 
     def among(frame: pd.DataFrame) -> Any:
         return pd.MultiIndex.from_frame(frame[PROBLEM].astype(str)).isin(kept)

@@ -239,7 +239,7 @@ def _described(track: str, runs: EqualCost, part: pd.DataFrame) -> str:
     last = part[part["cost_pct"] == part["cost_pct"].max()]
     early = [name_in_text(m) for m, ended in zip(last["method"], last["ended"], strict=True) if ended > 1 - LEAST_SPENT]
     spent = (
-        f" More than {1 - LEAST_SPENT:.0%} of their runs ended before EI's cost was spent, and count with their last "
+        f"More than {1 - LEAST_SPENT:.0%} of their runs ended before EI's cost was spent, and count with their last "
         f"error: {', '.join(early)}."
         if early
         else ""
@@ -251,7 +251,7 @@ def _described(track: str, runs: EqualCost, part: pd.DataFrame) -> str:
             (runs.zero + runs.failed, "pair", "in which EI's error is 0 or missing"),
         ),
         sentence_on_sparse_methods(runs.sparse).strip(),
-        spent.strip(),
+        spent,
         footnote(runs.cells["dataset"]),
     )
 

@@ -135,12 +135,12 @@ class Ranks:
         """
         return self._kept | (self.there & ~self.long_enough)
 
-    @property
+    @cached_property
     def too_short(self) -> Int[np.ndarray, " B"]:
         """How many cells are left out of each budget because a run was planned too short for it."""
         return np.asarray((~self.used & self.there).sum(axis=0))
 
-    @property
+    @cached_property
     def cut_at(self) -> Float[np.ndarray, " B"]:
         """The share of each budget that runs are cut at, in the median over the cells used; NaN where there is none."""
         cells = self.used.T

@@ -23,8 +23,8 @@ from datasets import catalogue
 from datasets.files import write_atomically
 from harness.errors import BadInput
 from tabular_cache import noise
-from tabular_cache.schema import NOISE_SCHEMA, SCHEMA, file_stem, problem_name, sha256_of
-from tabular_cache.table import NOISE_PARTS, PARTS, Table, has_base, load_table, read_manifest, sidecars
+from tabular_cache.schema import NOISE_SCHEMA, SCHEMA, problem_name, sha256_of
+from tabular_cache.table import NOISE_PARTS, PARTS, Table, base_file, has_base, load_table, read_manifest, sidecars
 
 FLAT = 2 / 3  # share of random configurations with one and the same error from which a data set is flat
 CARD, CROISSANT = "CARD.md", "croissant.json"
@@ -280,7 +280,7 @@ def croissant(entries: Mapping[str, Mapping[str, Any]], folder: Path, target: Pa
     replaces what an earlier one or the file says of a configuration; published: the day of the last measurement.
     """
     names = sorted(entries)
-    bases = [folder / f"{file_stem(name)}.parquet" for name in names if has_base(entries[name])]
+    bases = [base_file(name, folder) for name in names if has_base(entries[name])]
     parts = [folder / PARTS / part["file"] for name in names for part in entries[name].get("parts", ())]
     repeats = [path for path in (folder / noise.FILE,) if path.exists()]
     repeats += [folder / PARTS / part["file"] for part in sidecars(folder).get(NOISE_PARTS, ())]

@@ -32,7 +32,7 @@ from tabular_cache.schema import (
     seal_of,
     sha256_of,
 )
-from tabular_cache.table import PENDING, base_manifest, check_entry, repair
+from tabular_cache.table import PENDING, base_file, base_manifest, check_entry, repair
 
 LIMIT = "time_limit_s"
 OF_DATA = ("data_hash", "identity", "identity_confirmed")
@@ -149,7 +149,7 @@ class Store:
             digest = sha256_of(content)
             self.manifest["tables"][problem] = {**entry, PENDING: digest}  # after a kill in between, both are known
             self.write_manifest()
-            write_atomically(self._table_path(problem), content)
+            write_atomically(base_file(problem, self.folder), content)
             core_s = sum(line["core_s"] for line in lines)
             if entry.get("last_journal") == lines[0]["started"]:  # killed after this journal was counted
                 core_s = 0.0
@@ -179,7 +179,7 @@ class Store:
     def _entry(self, problem: str) -> dict[str, Any]:
         """Return the manifest's entry of a problem: its time limit alone, where there is no table (any more)."""
         entry = self.manifest["tables"].get(problem, {})
-        return entry if self._table_path(problem).exists() else {k: v for k, v in entry.items() if k == LIMIT}
+        return entry if base_file(problem, self.folder).exists() else {k: v for k, v in entry.items() if k == LIMIT}
 
     def _check_data(self, problem: str, entry: Mapping[str, Any], lines: list[dict[str, Any]]) -> Mapping[str, Any]:
         """Return what is known of the data of the first trainings; raises BadInput for a line of others."""
@@ -199,7 +199,7 @@ class Store:
 
     def packed(self, problem: str) -> pa.Table | None:
         """Return the rows of a problem's table, None if there is none; raises BadInput if it is not what was packed."""
-        path = self._table_path(problem)
+        path = base_file(problem, self.folder)
         if not path.exists():
             return None
         entry, content = self.manifest["tables"].get(problem, {}), path.read_bytes()
@@ -209,9 +209,6 @@ class Store:
                 + repair(self.folder, problem, self.manifest)
             )
         return read_parquet(content)
-
-    def _table_path(self, problem: str) -> Path:
-        return self.folder / f"{file_stem(problem)}.parquet"
 
 
 def check_same_data(problem: str, known: Mapping[str, Any], found: Mapping[str, Any]) -> None:

@@ -353,7 +353,7 @@ def load_table(problem: str, folder: Path = TABLES) -> Table:
     except BadInput:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, pa.ArrowException) as error:
-        path = _base_file(problem, folder)
+        path = base_file(problem, folder)
         raise BadInput(f"{path} is no table of measurements ({type(error).__name__}: {error})") from None
     return table
 
@@ -371,7 +371,8 @@ def has_base(entry: Mapping[str, Any]) -> bool:
     return not entry.get("parts") or entry["file_sha256"] is not None
 
 
-def _base_file(problem: str, folder: Path) -> Path:
+def base_file(problem: str, folder: Path) -> Path:
+    """Return where the table of a problem lies, but for its parts."""
     return folder / f"{file_stem(problem)}.parquet"
 
 
@@ -380,7 +381,7 @@ def table_rows(problem: str, folder: Path, entry: Mapping[str, Any]) -> pa.Table
 
     entry: `table_entry`.
     """
-    path = _base_file(problem, folder)
+    path = base_file(problem, folder)
     names = [path, *(part["file"] for part in entry.get("parts", ()))]
     contents = [read_part(folder, part) for part in entry.get("parts", ())]
     if has_base(entry):
