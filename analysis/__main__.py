@@ -298,14 +298,23 @@ def do_leaderboard(arguments: Arguments) -> int:
 
 @command("results_dir", "out_dir", "judge", "mixed", *REFERENCE)
 def do_new_methods(arguments: Arguments) -> int:
-    """Print the outcome of the registered test (NEW_METHODS.md); write new_methods.md, tables and figure."""
+    """Print the outcome of the registered test (NEW_METHODS.md); write new_methods.md, tables and figure.
+
+    Where results_dir is a folder of files `new_methods_runs*.parquet` that earlier calls wrote, that of all of them.
+    """
     from analysis import new_methods
     from analysis.evaluations import read_evaluations
+    from analysis.leaderboard import milliseconds
     from harness.records import read_timings
 
-    every, timings = read_evaluations(arguments.results_dir), read_timings(arguments.results_dir)
-    judge, mixed = arguments.options["judge"], arguments.mixed
-    print(new_methods.report(every, timings, arguments.components, arguments.out_dir, judge, mixed))
+    folder, judge = arguments.results_dir, arguments.options["judge"]
+    found = new_methods.kept_halves(folder, judge)
+    if found and (arguments.components or arguments.mixed):
+        raise BadInput(f"{folder} keeps what the test needs of runs already chosen: it takes judge= and out_dir= only")
+    if not found:
+        every, thinking_ms = read_evaluations(folder), milliseconds(read_timings(folder))
+        found = new_methods.halves(every, thinking_ms, arguments.components, judge, arguments.mixed)
+    print(new_methods.report(found, arguments.out_dir, judge))
     return 0
 
 

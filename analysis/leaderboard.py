@@ -72,7 +72,7 @@ def standing(runs: EqualCost, thinking_ms: pd.Series) -> tuple[pd.DataFrame, dic
     if len(runs.methods) < 2:
         raise BadInput(f"a leaderboard needs two methods or more, got: {', '.join(runs.methods)}")
     error, done, ended = runs.within(BUDGETS)
-    ms, rows, tests = own_time(runs, thinking_ms), [], {}
+    ms, rows, tests = pd.DataFrame(own_times(runs, thinking_ms)).median(axis=0).to_numpy(), [], {}
     for k, budget in enumerate(BUDGETS):
         kept = np.isfinite(error[:, k]).all(axis=1)
         if not kept.any():
@@ -94,12 +94,11 @@ def standing(runs: EqualCost, thinking_ms: pd.Series) -> tuple[pd.DataFrame, dic
     return pd.concat(rows, ignore_index=True), tests
 
 
-def own_time(runs: EqualCost, thinking_ms: pd.Series) -> Float[np.ndarray, " M"]:
-    """Return each method's median over its runs that are compared, NaN without a timing."""
+def own_times(runs: EqualCost, thinking_ms: pd.Series) -> Float[np.ndarray, "C M"]:
+    """Return the milliseconds of each run that is compared, NaN without a timing; thinking_ms: by (spec, seed)."""
     table = runs.traces.runs
     run = pd.MultiIndex.from_arrays([table["spec"].astype(str), table["seed"]])
-    ms = thinking_ms.reindex(run).to_numpy()[runs.rows]
-    return np.asarray(pd.DataFrame(ms).median(axis=0).to_numpy())
+    return np.asarray(thinking_ms.reindex(run).to_numpy()[runs.rows])
 
 
 def tracks(

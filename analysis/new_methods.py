@@ -4,22 +4,29 @@ Hypotheses, the data sets of each half and rules are those of the page, which wa
 as in `analysis.equal_cost`: of runs paired by problem and seed, cut where the budget is spent, in percent of EI's
 final error; EI cut so is EI-n. A family of rivals counts at every budget with its best parameter there, found on the
 runs that it is judged on, which flatters it.
+
+The runs take hours. What the test needs of them, a row per run, is written beside the outcome (`RUNS`); a folder of
+such files, of data sets that were run at other times or on other machines, has one outcome (`kept_halves`).
 """
 
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from scipy import stats
 
 from analysis.captions import markdown_table, plural, sentence
-from analysis.equal_cost import EI_N, EqualCost, pair_runs
-from analysis.evaluations import Evaluations, Recorded
-from analysis.leaderboard import milliseconds, own_time
+from analysis.equal_cost import EI_N, pair_runs
+from analysis.evaluations import CELL, Evaluations, Recorded, check_same_origin
+from analysis.leaderboard import own_times
 from analysis.methods import EI, by_method, name_in_figures, require
 from analysis.plotting import BLACK, BLUE, ORANGE, SKY, Drawn, colour_of, new_figure, save, style
 from analysis.statistics import group_means, holm, over_datasets
@@ -48,14 +55,34 @@ PAPER = ("EI^alpha", "CEI", "EI-cool", "carbo")
 LEVEL = 0.05
 
 
+RUNS = "new_methods_runs"  # how the names of such files begin
+
+
 @dataclass(frozen=True)
 class Half:
-    """The runs on the data sets of one half: errors in percent of EI's final one, (C cells, S budgets, M methods)."""
+    """The runs on the data sets of one half: errors in percent of EI's final one, (C cells, S budgets, M methods).
+
+    families: the positions in `methods` of each family's; runs: per cell and method, in this order, what says where a
+    run comes from; ms: own milliseconds per step; judge: by which error; n: EI's evaluations, whose cost is 100 %;
+    absent: cells without runs of every method; uncounted: those in which EI's final error is 0 or missing.
+    """
 
     name: str
-    runs: EqualCost
+    methods: list[str]
+    families: dict[str, list[int]]
+    cells: pd.DataFrame
+    runs: pd.DataFrame
     error: Float[np.ndarray, "C S M"]
-    dataset: np.ndarray  # of each cell, 0 .. D-1
+    ms: Float[np.ndarray, "C M"]
+    judge: str
+    n: int
+    absent: int
+    uncounted: int
+
+    @cached_property
+    def dataset(self) -> np.ndarray:
+        """The data set of each cell, 0 .. D-1."""
+        return np.asarray(pd.factorize(self.cells["dataset"])[0])
 
     def column(self, budget: float, methods: Sequence[int]) -> Float[np.ndarray, " D"]:
         """Return data sets' mean errors at a budget, of the method with the lowest mean over data sets.
@@ -68,9 +95,16 @@ class Half:
 
 
 def halves(
-    recorded: Recorded, wanted: Mapping[str, str], judge: Judge = "validation", mixed: bool = False
+    recorded: Recorded,
+    thinking_ms: pd.Series,
+    wanted: Mapping[str, str],
+    judge: Judge = "validation",
+    mixed: bool = False,
 ) -> list[Half]:
-    """Return the halves that the records hold; raises BadInput for none, and without runs of EI or of the method."""
+    """Return the halves that the records hold; raises BadInput for none, and without runs of EI or of the method.
+
+    thinking_ms: by (spec, seed).
+    """
     found, evaluations = [], Evaluations.of(recorded)
     for name, datasets in HALVES.items():
         part = evaluations.select(evaluations.runs["dataset"].isin(datasets).to_numpy())
@@ -85,7 +119,12 @@ def halves(
             )
         error = 100 * runs.within(BUDGETS)[0] / runs.final[:, None, None]
         error[~np.isfinite(error).all(axis=2)] = np.nan  # a budget within which some method has no evaluation
-        found.append(Half(name, runs, error, pd.factorize(runs.cells["dataset"])[0]))
+        engines = sorted(map(str, part.runs["engine"].unique())) if "engine" in part.runs else []
+        origin = runs.traces.runs.iloc[runs.rows.ravel()][["method", "data", "spec"]].reset_index(drop=True)
+        origin = origin.assign(engine="+".join(engines), evaluator=runs.traces.components["evaluator"])
+        left_out = runs.absent, runs.zero + runs.failed
+        found.append(Half(name, runs.methods, runs.families, runs.cells, origin, error, own_times(runs, thinking_ms),
+                          judge, runs.n, *left_out))  # fmt: skip
     if not found:
         raise BadInput(
             "the records hold no run on the data sets of NEW_METHODS.md: python -m harness study=new_methods"
@@ -93,15 +132,81 @@ def halves(
     return found
 
 
-def errors(half: Half, thinking_ms: pd.Series) -> pd.DataFrame:
+# What is kept of the runs.
+
+_ORIGIN = ("evaluator", "data", "engine", "spec")  # as `harness.records.read_traces` describes them
+_AT = [f"error_{budget:g}" for budget in BUDGETS]
+
+
+def write_runs(found: Sequence[Half], path: Path) -> None:
+    """Write a row per run: half, cell, method, family, errors at the budgets (NaN: none counts), ms, where from."""
+    parts = []
+    for half in found:
+        many = len(half.methods)
+        family = {half.methods[k]: name for name, members in half.families.items() for k in members}
+        rows = half.cells.loc[half.cells.index.repeat(many)].reset_index(drop=True)
+        rows = rows.assign(half=half.name, judge=half.judge, n=half.n, absent=half.absent, uncounted=half.uncounted)
+        errors = pd.DataFrame(half.error.transpose(0, 2, 1).reshape(-1, len(BUDGETS)), columns=_AT)
+        rows = rows.join(half.runs.astype(str)).join(errors)
+        parts.append(rows.assign(family=rows["method"].map(family), ms=half.ms.ravel()))
+    sink = io.BytesIO()
+    table = pa.Table.from_pandas(pd.concat(parts, ignore_index=True), preserve_index=False)
+    pq.write_table(table, sink, compression="zstd", compression_level=9)
+    write_atomically(path, sink.getvalue())
+
+
+def kept_halves(folder: Path, judge: Judge) -> list[Half]:
+    """Return the halves that the files of `write_runs` in a folder hold together, none where it has no such file.
+
+    Raises BadInput for files of another error, of different methods, tables or engines, and for a run in two of them.
+    """
+    files = sorted(folder.glob(f"{RUNS}*.parquet"))
+    if not files:
+        return []
+    rows = pd.concat([pq.read_table(file).to_pandas().assign(file=file.name) for file in files], ignore_index=True)
+    if (rows["judge"] != judge).any():
+        raise BadInput(f"the runs kept in {folder} are judged by {rows['judge'].iloc[0]} error: judge={judge} needs "
+                       "the records themselves")  # fmt: skip
+    check_same_origin(rows, "")
+    twice = rows[rows.duplicated([*CELL, "method"])]
+    if not twice.empty:
+        raise BadInput(f"{folder} keeps the run of {twice['method'].iloc[0]} on {twice['dataset'].iloc[0]}/"
+                       f"{twice['pipeline'].iloc[0]} with seed {twice['seed'].iloc[0]} twice")  # fmt: skip
+    methods = {file: list(dict.fromkeys(part["method"])) for file, part in rows.groupby("file")}
+    first = methods[files[0].name]
+    for file, own in methods.items():
+        if own != first:
+            raise BadInput(f"{folder}: {file} has other methods than {files[0].name}: "
+                           f"{', '.join(sorted(set(own) ^ set(first))) or 'in another order'}")  # fmt: skip
+    order = {name: k for k, name in enumerate(first)}
+    halves = sorted(rows.groupby("half"), key=lambda part: list(HALVES).index(str(part[0])))
+    return [_kept_half(str(name), first, part.assign(place=part["method"].map(order))) for name, part in halves]
+
+
+def _kept_half(name: str, methods: list[str], rows: pd.DataFrame) -> Half:
+    rows = rows.sort_values([*CELL, "place"], ignore_index=True)
+    cells = rows[CELL].drop_duplicates(ignore_index=True)
+    family = rows.drop_duplicates("method").set_index("method")["family"]
+    families: dict[str, list[int]] = {}
+    for k, method in enumerate(methods):
+        families.setdefault(str(family[method]), []).append(k)
+    error = rows[_AT].to_numpy().reshape(len(cells), len(methods), len(BUDGETS)).transpose(0, 2, 1)
+    ms = rows["ms"].to_numpy().reshape(len(cells), len(methods))
+    counts = rows.drop_duplicates("file")[["absent", "uncounted"]].sum()
+    runs, first = rows[["method", *_ORIGIN]], rows.iloc[0]
+    return Half(
+        name, methods, families, cells, runs, error, ms, str(first["judge"]), int(first["n"]), *map(int, counts)
+    )
+
+
+def errors(half: Half) -> pd.DataFrame:
     """Return a row per method and budget: the mean error, and its differences to EI-n and to the method itself.
 
     error_pct, off_ei, off_method, each with the ends of its 95 % t interval over data sets; ms: own time per step; n,
     datasets: cells and data sets that count, those in which every method has a successful evaluation by then.
-    thinking_ms: by (spec, seed).
     """
-    names, rows = half.runs.methods, []
-    ms = own_time(half.runs, thinking_ms)
+    names, rows = half.methods, []
+    ms = pd.DataFrame(half.ms).median(axis=0).to_numpy()
     for k, budget in enumerate(BUDGETS):
         values = half.error[:, k]
         there = np.isfinite(values).all(axis=1)
@@ -111,9 +216,9 @@ def errors(half: Half, thinking_ms: pd.Series) -> pd.DataFrame:
         parts["off_method"] = values - values[:, [names.index(METHOD)]]
         row: dict[str, object] = {"half": half.name, "method": names, "cost_pct": budget}
         for name, numbers in parts.items():
-            ends = over_datasets(numbers[there], pd.factorize(half.runs.cells["dataset"][there])[0])
+            ends = over_datasets(numbers[there], pd.factorize(half.cells["dataset"][there])[0])
             row |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
-        sets = half.runs.cells["dataset"][there].nunique()
+        sets = half.cells["dataset"][there].nunique()
         rows.append(pd.DataFrame({**row, "ms": ms, "n": int(there.sum()), "datasets": sets}))
     return pd.concat(rows, ignore_index=True)
 
@@ -126,9 +231,9 @@ def hypotheses(half: Half) -> pd.DataFrame:
     where every `high` of its rows is below 0: each alone says that there is a difference, so that together no
     correction is needed (an intersection-union test); for one row taken alone, holm is to be read.
     """
-    mine, tests = [half.runs.methods.index(METHOD)], []
+    mine, tests = [half.methods.index(METHOD)], []
     for budget in BUDGETS:
-        for name, against in _rivals(half.runs).items():
+        for name, against in _rivals(half).items():
             hypothesis = "H1" if name == EI_N else "H2" if name in PAPER else "H3"
             tests.append((hypothesis, name, budget, half.column(budget, mine) - half.column(budget, against)))
     tests.append(("H4", "EI's final error", BELOW_EI, half.column(BELOW_EI, mine) - 100.0))
@@ -144,18 +249,18 @@ def hypotheses(half: Half) -> pd.DataFrame:
     return found
 
 
-def _rivals(runs: EqualCost) -> dict[str, list[int]]:
+def _rivals(half: Half) -> dict[str, list[int]]:
     """Return the positions of the methods of each rival: EI-n, the paper's families, and the others, one family."""
-    own = _own(runs)
-    found = {name: members for name, members in runs.families.items() if name not in own}
+    own = _own(half)
+    found = {name: members for name, members in half.families.items() if name not in own}
     others = [member for name, members in found.items() if name not in (EI_N, *PAPER) for member in members]
     rivals = {name: found[name] for name in (EI_N, *PAPER) if name in found}
     return {**rivals, **({"best of the others": others} if others else {})}
 
 
-def _own(runs: EqualCost) -> list[str]:
+def _own(half: Half) -> list[str]:
     """Return the families that are no rivals: the method, its parts left out of it, and each alone on another."""
-    return [name for name in runs.families if name == METHOD or name.startswith((f"{METHOD}(", f"{EI}(", "eialpha("))]
+    return [name for name in half.families if name == METHOD or name.startswith((f"{METHOD}(", f"{EI}(", "eialpha("))]
 
 
 # The figure.
@@ -172,14 +277,14 @@ def draw(found: Sequence[Half], numbers: pd.DataFrame, tests: pd.DataFrame, judg
         "it is better. Right: variants minus the method at equal cost: above 0 the part helps. Means over data sets",
         "of their means over problems and seeds; bars are 95 % t intervals over data sets, uncorrected.",
         *(
-            f"{half.name.capitalize()} half: {plural(half.runs.cells['dataset'].nunique(), 'data set')}, "
-            f"{plural(len(half.runs.cells), 'problem-seed pair')}, {half.runs.absent} left out without runs of every "
-            f"method, {half.runs.zero + half.runs.failed} in which EI's error is 0 or missing."
+            f"{half.name.capitalize()} half: {plural(half.cells['dataset'].nunique(), 'data set')}, "
+            f"{plural(len(half.cells), 'problem-seed pair')}, {half.absent} left out without runs of every "
+            f"method, {half.uncounted} in which EI's error is 0 or missing."
             for half in found
         ),
     )
     lines = pd.concat([_lines(half) for half in found], ignore_index=True)
-    most = max(len(half.runs.methods) for half in found)
+    most = max(len(half.methods) for half in found)
     with style():
         figure, plots = new_figure(13.5, len(found) * max(3.2, 0.2 * most + 1.2), caption)
         panels = plots.subplots(len(found), 3, squeeze=False, width_ratios=(1.0, 1.2, 1.0))
@@ -193,7 +298,7 @@ def draw(found: Sequence[Half], numbers: pd.DataFrame, tests: pd.DataFrame, judg
 
 def _lines(half: Half) -> pd.DataFrame:
     """Return the mean error of the method and of each rival at each budget: half, against, cost_pct, error_pct."""
-    every = {METHOD: [half.runs.methods.index(METHOD)], **_rivals(half.runs)}
+    every = {METHOD: [half.methods.index(METHOD)], **_rivals(half)}
     rows = []
     for name, members in every.items():
         for budget in BUDGETS:
@@ -237,8 +342,8 @@ def _draw_tests(axes: Axes, tests: pd.DataFrame) -> None:
 
 def _draw_parts(axes: Axes, half: Half, numbers: pd.DataFrame) -> None:
     """Draw the variants' differences to the method at two budgets."""
-    families = half.runs.families
-    variants = [half.runs.methods[k] for name in _own(half.runs) for k in families[name] if name != METHOD]
+    families = half.families
+    variants = [half.methods[k] for name in _own(half) for k in families[name] if name != METHOD]
     for budget, mark, lift in ((_SHOWN, "s", -0.14), (BUDGETS[-1], "o", 0.14)):
         own = numbers[numbers["cost_pct"] == budget].set_index("method").reindex(variants)
         arms = [own["off_method"] - own["off_method_low"], own["off_method_high"] - own["off_method"]]
@@ -267,12 +372,9 @@ def verdicts(tests: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["half", "hypothesis", "verdict", "below", "tests"])
 
 
-def report(
-    recorded: Recorded, timings: pd.DataFrame, wanted: Mapping[str, str], out: Path, judge: Judge, mixed: bool
-) -> str:
-    """Write new_methods.md, its two CSVs and its figure to `out`, and return the page."""
-    found, thinking_ms = halves(recorded, wanted, judge, mixed), milliseconds(timings)
-    numbers = pd.concat([errors(half, thinking_ms) for half in found], ignore_index=True)
+def report(found: Sequence[Half], out: Path, judge: Judge) -> str:
+    """Write new_methods.md, its two CSVs, its figure and the runs' numbers to `out`, and return the page."""
+    numbers = pd.concat([errors(half) for half in found], ignore_index=True)
     tests = pd.concat([hypotheses(half) for half in found], ignore_index=True)
     parts = [
         "# Outcome of the registered test",
@@ -281,19 +383,20 @@ def report(
     ]
     for half in found:
         own = numbers[numbers["half"] == half.name]
-        cells = f"{half.runs.cells['dataset'].nunique()} data sets, {len(half.runs.cells)} problem-seed pairs"
-        parts += [f"## {half.name.capitalize()} half: {cells}, N = {half.runs.n}"]
+        cells = f"{half.cells['dataset'].nunique()} data sets, {len(half.cells)} problem-seed pairs"
+        parts += [f"## {half.name.capitalize()} half: {cells}, N = {half.n}"]
         for title, column in (
             ("Error at equal cost", "error_pct"),
             (f"Difference to {METHOD} at equal cost (above 0: worse)", "off_method"),
         ):
             parts += [f"{title}\n\n{_pivot(own, column)}"]
         parts += ["Tests\n\n" + markdown_table(tests[tests["half"] == half.name].drop(columns="half"))]
-        absent = f"{half.runs.absent} problem-seed pairs without runs of every method"
-        parts += [f"Left out: {absent}; {half.runs.zero + half.runs.failed} in which EI's error is 0 or missing."]
+        absent = f"{half.absent} problem-seed pairs without runs of every method"
+        parts += [f"Left out: {absent}; {half.uncounted} in which EI's error is 0 or missing."]
     parts += ["## Verdicts\n\n" + markdown_table(verdicts(tests))]
     for name, table in (("new_methods", numbers), ("new_methods_tests", tests)):
         write_atomically(out / f"{name}.csv", table.to_csv(index=False, lineterminator="\n").encode())
+    write_runs(found, out / f"{RUNS}.parquet")
     draw(found, numbers, tests, judge, out)
     page = "\n\n".join(parts) + "\n"
     write_atomically(out / "new_methods.md", page.encode())

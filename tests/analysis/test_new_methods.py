@@ -12,7 +12,6 @@ from synthetic_records import Way, frame, on_disk
 
 import datasets
 from analysis.__main__ import main
-from analysis.equal_cost import EqualCost
 from analysis.new_methods import BELOW_EI, BUDGETS, HALVES, Half, verdicts
 from analysis.statistics import holm
 from datasets.errors import BadInput
@@ -89,6 +88,31 @@ def test_the_outcome_is_that_of_paired_t_tests_over_data_sets(
         assert np.allclose(own["holm"], multipletests(own["p"], method="holm")[1])
 
 
+@pytest.mark.slow
+def test_runs_of_some_data_sets_at_a_time_have_the_outcome_of_all(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, grid in (("all", GRID), ("one", GRID[:2]), ("two", GRID[2:])):
+        on_disk(tmp_path / name, grid, (*WAYS, ABLATION), SEEDS, STEPS)
+        assert main(["new_methods", f"results_dir={tmp_path / name}", f"out_dir={tmp_path / name / 'out'}"]) == 0
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    for name in ("one", "two"):
+        (tmp_path / name / "out/new_methods_runs.parquet").rename(kept / f"new_methods_runs_{name}.parquet")
+    whole = (tmp_path / "all/out/new_methods.md").read_text()
+    assert main(["new_methods", f"results_dir={kept}", f"out_dir={tmp_path / 'out'}"]) == 0
+    assert (tmp_path / "out/new_methods.md").read_text() == whole and len(whole) > 1000
+    for setting, said in (
+        ("judge=test", "judged by validation error"),
+        ("evaluator=replay", "judge= and out_dir= only"),
+    ):
+        with pytest.raises(BadInput, match=said):
+            main(["new_methods", f"results_dir={kept}", f"out_dir={tmp_path / 'out'}", setting])
+    (kept / "new_methods_runs_three.parquet").write_bytes((kept / "new_methods_runs_one.parquet").read_bytes())
+    with pytest.raises(BadInput, match="keeps the run of ei on wind/clean with seed 0 twice"):
+        main(["new_methods", f"results_dir={kept}", f"out_dir={tmp_path / 'out'}"])
+
+
 def test_a_hypothesis_holds_where_every_interval_is_below_zero() -> None:
     rows = [("H1", -2.0, -1.0), ("H1", -3.0, -0.1), ("H2", -2.0, 0.1), ("H3", -2.0, -1.0), ("H3", 0.1, 1.0)]
     table = pd.DataFrame([("x", *row) for row in rows], columns=["half", "hypothesis", "low", "high"])
@@ -106,6 +130,9 @@ def test_a_data_set_without_a_cell_that_counts_decides_nothing() -> None:
     """At a budget within which some method has no evaluation there: of the others the best family member is taken."""
     error = np.full((3, len(BUDGETS), 2), np.nan)
     error[1:, 0] = [[104.0, 102.0], [103.0, 102.0]]
-    half = Half("development", object.__new__(EqualCost), error, np.arange(3))
+    cells = pd.DataFrame({"dataset": ["abalone", "hiva", "wind"], "pipeline": "clean", "seed": 0})
+    families = {"EI-n": [0], "informed": [1]}
+    ms, none = np.ones((3, 2)), pd.DataFrame()
+    half = Half("development", ["ei", "informed"], families, cells, none, error, ms, "validation", 100, 0, 0)
     np.testing.assert_array_equal(half.column(BUDGETS[0], [0, 1]), [np.nan, 102.0, 102.0])
     assert np.isnan(half.column(BUDGETS[1], [0, 1])).all()
