@@ -125,7 +125,7 @@ def _begun(rng: np.random.Generator, ins: int, outs: int) -> tuple[np.ndarray, n
 def _forward(weights, biases, x, rectified):  # type: ignore[no-untyped-def]
     """Return W^T x + b, not below 0 where `rectified`; a column for each row of the batch."""
     out = np.empty((weights.shape[1], x.shape[1]))
-    _transposed_product(weights, x, out)
+    _transposed_product(weights, x, out, False)
     for i in range(len(out)):
         for j in range(out.shape[1]):
             value = out[i, j] + biases[i]
@@ -138,7 +138,7 @@ def _forward(weights, biases, x, rectified):  # type: ignore[no-untyped-def]
 def _backward(weights, delta, seen):  # type: ignore[no-untyped-def]
     """Return the slopes by the outputs `seen` of the layer below, from those by this one's."""
     out = np.empty(seen.shape)
-    _transposed_product(np.ascontiguousarray(weights.T), delta, out)
+    _transposed_product(np.ascontiguousarray(weights.T), delta, out, False)
     for i in range(len(out)):
         for j in range(out.shape[1]):
             if seen[i, j] <= 0.0:
@@ -151,7 +151,7 @@ def _backward(weights, delta, seen):  # type: ignore[no-untyped-def]
 def _adam(weights, biases, x, delta, decay, m, v, m_b, v_b, length):  # type: ignore[no-untyped-def]
     """Move weights and biases by Adam, given the layer's inputs and the slopes by its outputs."""
     slopes = np.empty(weights.shape)
-    _transposed_product(np.ascontiguousarray(x.T), np.ascontiguousarray(delta.T), slopes)
+    _transposed_product(np.ascontiguousarray(x.T), np.ascontiguousarray(delta.T), slopes, False)
     for i in range(len(weights)):
         for j in range(weights.shape[1]):
             g = slopes[i, j] + decay * weights[i, j]

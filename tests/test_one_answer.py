@@ -118,5 +118,8 @@ def test_matrices_are_numpys_wherever_a_number_stands(k: int, m: int, n: int) ->
     assert L is not None
     np.testing.assert_allclose(L, np.linalg.cholesky(S), rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(inverse_factor(L) @ L, np.eye(m), atol=1e-9)
+    for columns in (2 * m, 2):  # of the larger matrix the columns are taken in turn
+        wide = rng.normal(size=(m, columns))
+        np.testing.assert_array_equal(product(L, wide, triangular=True), product(L, wide))
     np.testing.assert_allclose(L @ solve_lower(L, S), S, rtol=1e-9, atol=1e-9)
     assert factor(S - 1e9 * np.eye(m)) is None and factor(np.full((m, m), np.nan)) is None

@@ -109,7 +109,7 @@ def information(
     square, most = np.square(own).sum(axis=0), variance / np.square(sd)
     own *= np.sqrt(np.minimum(1.0, most / np.maximum(square, np.finfo(float).tiny)))  # f cannot explain more than f(x)
     rest = np.sqrt(1.0 - np.minimum(square, most))
-    drawn = product(factor, normals[:, :-1].T)
+    drawn = product(factor, normals[:, :-1].T, triangular=True)
     outcome = transposed_product(own, normals[:, :-1].T) + np.outer(rest, normals[:, -1])
     z, weight = gauss_hermite(outcomes)
     out = np.empty(len(C))

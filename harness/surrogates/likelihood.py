@@ -289,26 +289,30 @@ def _slopes(W, a, squared, slope, rows, totals, gradient):  # type: ignore[no-un
     return trace
 
 
-def product(A: Float[np.ndarray, "m k"], B: Float[np.ndarray, "k n"]) -> Float[np.ndarray, "m n"]:
-    """Return A B."""
-    return transposed_product(A.T, B)
+def product(
+    A: Float[np.ndarray, "m k"], B: Float[np.ndarray, "k n"], triangular: bool = False
+) -> Float[np.ndarray, "m n"]:
+    """Return A B; triangular: A is zero above its diagonal, which gives the same numbers in half the time."""
+    return transposed_product(A.T, B, triangular)
 
 
-def transposed_product(A: Float[np.ndarray, "k m"], B: Float[np.ndarray, "k n"]) -> Float[np.ndarray, "m n"]:
-    """Return A^T B."""
+def transposed_product(
+    A: Float[np.ndarray, "k m"], B: Float[np.ndarray, "k n"], triangular: bool = False
+) -> Float[np.ndarray, "m n"]:
+    """Return A^T B; triangular: A is zero below its diagonal."""
     A, B = np.asarray(A, np.float64), np.asarray(B, np.float64)
     out = np.zeros((A.shape[1], B.shape[1]))
     if out.size and len(A):
         if A.shape[1] <= B.shape[1]:
-            _transposed_product(A, B, out)
+            _transposed_product(A, B, out, triangular)
         else:
-            _transposed_product(B, A, out.T)  # the first is copied
+            _transposed_product(B, A, out.T, False)  # the first is copied
     return out
 
 
 @njit(cache=True, error_model="numpy")
 @no_type_check
-def _transposed_product(A, B, out):  # type: ignore[no-untyped-def]
+def _transposed_product(A, B, out, triangular):  # type: ignore[no-untyped-def]
     """Fill `out` with A^T B, SQUARE_COLUMNS columns of B at a time, which stay in the processor's first cache."""
     k, m, n = len(A), A.shape[1], B.shape[1]
     rows = -(-m // SQUARE_ROWS) * SQUARE_ROWS
@@ -323,7 +327,8 @@ def _transposed_product(A, B, out):  # type: ignore[no-untyped-def]
                 panel[j, c] = B[j, place + c]
         square[:, :] = 0.0
         for row in range(0, rows, SQUARE_ROWS):
-            subtract_product(minus, row, 0, k, panel, 0, square, row)
+            end = min(k, row + SQUARE_ROWS) if triangular else k
+            subtract_product(minus, row, 0, end, panel, 0, square, row)
         for i in range(m):
             for c in range(width):
                 out[i, place + c] = square[i, c]

@@ -426,7 +426,7 @@ class GaussianPosterior(Posterior):
 
     def _whitened(self, C: CandidatePoints) -> Float[np.ndarray, "n m"]:
         """Return L^-1 k(X, C)."""
-        return product(self._inverse, matern(self._X, C, self._weight, self._signal))
+        return product(self._inverse, matern(self._X, C, self._weight, self._signal), triangular=True)
 
     @cached_property
     def _inverse(self) -> Float[np.ndarray, "n n"]:
