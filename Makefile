@@ -49,8 +49,8 @@ reproduce: $(READY) ## the study from the shipped tables, budgets, fronts, model
 	@echo 'other utilities than EI: make utilities report'
 
 figures: $(READY) ## figures, claims and the report from the shipped records of the study (minutes)
-	$(BIN)/python -m harness.packed unpack packed_dir=runs/study results_dir=$(RESULTS)-shipped
-	$(BIN)/python -m harness.packed unpack packed_dir=runs/fronts results_dir=$(RESULTS)-shipped-fronts
+	$(BIN)/python -m tabular_cache.packed unpack packed_dir=runs/study results_dir=$(RESULTS)-shipped
+	$(BIN)/python -m tabular_cache.packed unpack packed_dir=runs/fronts results_dir=$(RESULTS)-shipped-fronts
 	$(BIN)/python -m analysis report results_dir=$(RESULTS)-shipped out_dir=$(REPORT)-shipped
 
 report: $(READY) ## the report again, with whatever time, models and sensitivities have added

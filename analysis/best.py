@@ -287,7 +287,7 @@ def best(frame: pd.DataFrame, made: Mapping[str, Spec]) -> dict[str, Any]:
     x = row[list(XGBOOST_SPACE.names)].to_numpy(dtype=np.float64)
     if np.isnan(x).any():
         raise BadInput(
-            "these records do not hold the configurations: unpacked ones lack them (harness.packed); run again"
+            "these records do not hold the configurations: unpacked ones lack them (tabular_cache.packed); run again"
         )
     task, notes = _about(spec)
     line, curved = model_line(task, x, _tree_method(spec), _continues(spec)), _has_curves(spec)

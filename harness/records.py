@@ -400,7 +400,7 @@ def block_files(
 
     seconds: what computing the block took on its worker, kept with the timings. made_with: versions, where the runs are
     not of this process. models: what was fitted, None where that is not known. rounded: whether some of what describes
-    the optimizer comes from packed records (`harness.packed`) and is less precise, which the header says.
+    the optimizer comes from packed records (`tabular_cache.packed`) and is less precise, which the header says.
     """
     made_with = versions() if made_with is None else dict(made_with)
     header = {"schema": RECORD_SCHEMA, "spec": spec, "seeds": sorted(seeds), "versions": made_with}

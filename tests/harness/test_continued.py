@@ -15,10 +15,10 @@ from harness.grid import all_specs
 from harness.loop import Begun, Trace, recorded
 from harness.loop import run as run_once
 from harness.optimizer import Optimizer, Proposal
-from harness.packed import pack, unpack
 from harness.problem import LATE, Problem
 from harness.records import MODELS_SUFFIX, front_files, read_header, read_timings, read_traces, trace_files
 from harness.surrogates.gp import GaussianProcess
+from tabular_cache.packed import pack, unpack
 from tabular_cache.replay import ReplayProblem
 from tabular_cache.table import load_table
 

@@ -19,9 +19,9 @@ from analysis.evaluations import read_evaluations
 from analysis.traces import collect
 from analysis.tradeoffs import read_fronts
 from harness.errors import BadInput
-from harness.packed import VALUES, main, pack, rounded, unpack
 from harness.records import FRONTS_SUFFIX, MODELS_SUFFIX, read_models, read_timings, read_traces, trace_files
 from harness.sealed import read_record, record_path, write_record
+from tabular_cache.packed import VALUES, main, pack, rounded, unpack
 from tabular_cache.table import TABLES, read_manifest
 
 RUNS = Path(__file__).resolve().parents[2] / "runs"
@@ -69,6 +69,21 @@ def test_the_runs_of_our_study_are_of_the_shipped_tables() -> None:
                 problems.add(problem)
                 assert spec["data"] == tables[problem]["sha256"], f"{path}: {problem} was measured anew since"
     assert problems == set(tables)
+
+
+def test_what_the_shipped_table_has_is_not_packed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("packed", "again"):
+        (tmp_path / name / "abalone").mkdir(parents=True)
+    shutil.copy(RUNS / "study/paper/abalone/clean.parquet", tmp_path / "packed/abalone")
+    unpack(tmp_path / "packed", tmp_path / "records")
+    pack(tmp_path / "records", tmp_path / "again")
+    rows = pq.read_table(tmp_path / "again/abalone/clean.parquet")
+    assert all(rows[name].null_count == len(rows) > 10_000 for name in ("error", "test_error", "cost_s", "status"))
+    unpack(tmp_path / "again", tmp_path / "unpacked")
+    assert read_traces(tmp_path / "unpacked")[KEPT].equals(read_traces(tmp_path / "records")[KEPT])
+    monkeypatch.setattr("tabular_cache.packed.table_entries", lambda _: {"abalone/clean": {"sha256": "of another"}})
+    with pytest.raises(BadInput, match="a table of abalone/clean that has changed since"):
+        unpack(tmp_path / "again", tmp_path / "other")
 
 
 def test_packing_what_was_unpacked_gives_the_same_bytes(packed: Path, tmp_path: Path) -> None:
@@ -180,7 +195,7 @@ def test_wrong_input_is_one_line(packed: Path, whole: Path, tmp_path: Path, monk
         (["pack", "results="], "pack or unpack"),
         (["pack", "out_dir=x"], "unknown setting out_dir"),
     ):
-        monkeypatch.setattr("sys.argv", ["harness.packed", *arguments])
+        monkeypatch.setattr("sys.argv", ["tabular_cache.packed", *arguments])
         with pytest.raises(BadInput, match=message):
             main()
 

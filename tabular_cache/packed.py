@@ -1,15 +1,17 @@
-"""`python -m harness.packed pack|unpack`: the records of a study in a fifteenth of the space, and back.
+"""`python -m tabular_cache.packed pack|unpack`: the records of a study in a small part of the space, and back.
 
-    python -m harness.packed pack results_dir=results packed_dir=runs
-    python -m harness.packed unpack packed_dir=runs results_dir=results
+    python -m tabular_cache.packed pack results_dir=results packed_dir=runs
+    python -m tabular_cache.packed unpack packed_dir=runs results_dir=results
 
 A packed problem is one sealed file, `<packed_dir>/<dataset>/<pipeline>.parquet`: which configuration each run chose at
-each step, and once what was measured of each, exactly. What only describes the optimizer is less precise: of EI its log
-EI and predicted cost in single precision, of the others the predicted cost to 3 binary digits (within 12.5 %), of CEI
-the effective alphas, and of each block's first seed the milliseconds, to 6 (within 1.6 %). Left out are the rest of
-these, hyperparameters, and what the tables have of a configuration, its coordinates and wall-clock seconds: NaN or None
-after unpacking. Reports and verdicts need none of them. What is packed or unpacked already stays as it is. A study goes
-on from unpacked records as from its own, to longer runs with the same choices; the headers of all these say `rounded`.
+each step, and once what was measured of each, exactly, unless it is what the shipped table has there: of replays it
+suffices that table, which has to be the same when they are unpacked. What only describes the optimizer is less precise:
+of EI its log EI and predicted cost in single precision, of the others the predicted cost to 3 binary digits (within
+12.5 %), of CEI the effective alphas, and of each block's first seed the milliseconds, to 6 (within 1.6 %). Left out are
+the rest of these, hyperparameters, and what the tables have of a configuration, its coordinates and wall-clock seconds:
+NaN or None after unpacking. Reports and verdicts need none of them. What is packed or unpacked already stays as it is.
+A study goes on from unpacked records as from its own, to longer runs with the same choices; the headers of all these
+say `rounded`.
 
 Beside it lie, where there are such records, `<pipeline>.fronts.parquet`, which points were on each front and for how
 long, and of the block's first seed, the one that is drawn, where they lie, to 10 binary digits; and scores of cost
@@ -25,7 +27,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from datasets.files import write_atomically
 from harness.cli import run_cli, wants_help
@@ -56,9 +58,13 @@ from harness.sealed import (
     sealed_record,
     spec_hash,
 )
+from tabular_cache.schema import problem_name
+from tabular_cache.table import TABLES, read_table, table_entries
 
-USAGE = "python -m harness.packed pack|unpack [results_dir=results] [packed_dir=runs]"
+USAGE = "python -m tabular_cache.packed pack|unpack [results_dir=results] [packed_dir=runs]"
 MEASURED = ("error", "test_error", "cost_s")  # of a configuration
+IN_TABLE = ("val_error", "test_error", "scaled_s")  # the same of a replay, in its table
+OUTCOME = (*MEASURED, "status")
 SINGLE = ("log_ei", "predicted_cost_s", "effective_alpha_low", "effective_alpha_high", "fit_ms", "propose_ms")
 PACKED = pa.schema(
     [
@@ -66,7 +72,8 @@ PACKED = pa.schema(
         ("seed", pa.int32()),
         ("step", pa.int32()),
         ("candidate", pa.int32()),
-        *((name, pa.float64()) for name in MEASURED),  # where it is not as at the candidate's first row
+        # null: as at the candidate's first row, and at that as in the table
+        *((name, pa.float64()) for name in MEASURED),
         ("status", pa.string()),
         *((name, pa.float32()) for name in SINGLE),
     ]
@@ -185,20 +192,36 @@ def _beside(columns: Columns, table: pa.Table, names: Iterable[str]) -> Columns:
 
 
 def _joined(blocks: list[Columns]) -> pa.Table:
-    """Return one problem's table: the blocks one after the other, what was measured where it is not as at first."""
+    """Return one problem's table: the blocks one after the other, what was measured where it is not known otherwise."""
     lengths = [len(block["seed"]) for block in blocks]
     joined = {name: np.concatenate([block[name] for block in blocks]) for name in PACKED.names if name != "block"}
     header = np.full(sum(lengths), None, dtype=object)
     header[np.cumsum([0, *lengths[:-1]])] = [block["block"] for block in blocks]
     _, first, which = np.unique(joined["candidate"], return_index=True, return_inverse=True)
-    known = np.ones(len(which), dtype=bool)
-    known[first] = False
-    for name in (*MEASURED, "status"):
-        values, once = joined[name], joined[name][first][which]
-        known &= (values == once) | (values != values) & (once != once)
-    for name in (*MEASURED, "status"):
+    known = _alike(joined, {name: joined[name][first][which] for name in OUTCOME})
+    known[first] = np.concatenate([_alike(block, _in_table(block)) for block in blocks])[first]
+    for name in OUTCOME:
         joined[name] = pa.array(joined[name], PACKED.field(name).type, mask=known)
     return pa.table({"block": header, **joined}, schema=PACKED)
+
+
+def _alike(rows: Columns, others: Columns | None) -> Bool[np.ndarray, " n"]:
+    """Return in which rows all that was measured is the same; in none where there are no others."""
+    alike = np.full(len(rows["candidate"]), others is not None)
+    for name in OUTCOME if others is not None else ():
+        alike &= (rows[name] == others[name]) | (rows[name] != rows[name]) & (others[name] != others[name])
+    return alike
+
+
+def _in_table(block: Columns) -> Columns | None:
+    """Return what the shipped table has of a block's candidates; None where the block is no replay of this table."""
+    spec = parse_spec(block["block"])["spec"]
+    problem = problem_name(spec["dataset"], spec["pipeline"])
+    if spec["evaluator"] != "replay" or table_entries(TABLES).get(problem, {}).get("sha256") != spec["data"]:
+        return None
+    table, rows = read_table(problem), block["candidate"]
+    columns = {name: table[own][rows].astype(float) for name, own in zip(MEASURED, IN_TABLE, strict=True)}
+    return {**columns, "status": np.array(table.statuses, dtype=object)[table.status[rows]]}
 
 
 def _labelled(name: str, n: int) -> pa.Array:
@@ -302,11 +325,25 @@ def _blocks(file: Path) -> Iterator[tuple[str, Columns]]:
         columns = {name: np.asarray(table[name].to_numpy()) for name in PACKED.names}
         _, first, which = np.unique(columns["candidate"], return_index=True, return_inverse=True)
         known = np.array([text is None for text in columns["status"]])
-        for name in (*MEASURED, "status"):
+        for header, part in parts.items():
+            rows = first[known[first] & (first >= part.start) & (first < part.stop)]
+            for name, values in _taken(file, header, columns["candidate"][rows]).items() if len(rows) else ():
+                columns[name][rows] = values
+        for name in OUTCOME:
             columns[name] = np.where(known, columns[name][first][which], columns[name])
         for header, part in parts.items():
             block = {name: values[part] for name, values in columns.items()} | {"block": header}
             yield _name(parse_spec(header)), block
+
+
+def _taken(file: Path, header: str, candidates: Int[np.ndarray, " n"]) -> Columns:
+    """Return what the table of a packed block has of its candidates; raises BadInput if it is another by now."""
+    found = _in_table({"block": header, "candidate": candidates})
+    if found is None:
+        problem = problem_name(*file.with_suffix("").parts[-2:])
+        raise BadInput(f"{file} was packed beside a table of {problem} that has changed since, and takes what was "
+                       f"measured from it: restore the table in {TABLES}, or move {file.name} away")  # fmt: skip
+    return found
 
 
 def _records(block: Columns, fronts: pa.Table | None) -> dict[str, bytes]:
