@@ -207,9 +207,12 @@ def _joined(blocks: list[Columns]) -> pa.Table:
 
 def _alike(rows: Columns, others: Columns | None) -> Bool[np.ndarray, " n"]:
     """Return in which rows all that was measured is the same; in none where there are no others."""
-    alike = np.full(len(rows["candidate"]), others is not None)
-    for name in OUTCOME if others is not None else ():
-        alike &= (rows[name] == others[name]) | (rows[name] != rows[name]) & (others[name] != others[name])
+    if others is None:
+        return np.zeros(len(rows["candidate"]), dtype=bool)
+    alike = np.ones(len(rows["candidate"]), dtype=bool)
+    for name in OUTCOME:
+        mine, theirs = rows[name], others[name]
+        alike &= (mine == theirs) | (mine != mine) & (theirs != theirs)
     return alike
 
 
