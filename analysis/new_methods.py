@@ -13,13 +13,15 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from matplotlib.axes import Axes
 from scipy import stats
 
@@ -29,10 +31,13 @@ from analysis.evaluations import CELL, Evaluations, Recorded, check_same_origin
 from analysis.leaderboard import own_times
 from analysis.methods import EI, by_method, name_in_figures, require
 from analysis.plotting import BLACK, BLUE, ORANGE, SKY, Drawn, colour_of, new_figure, save, style
+from analysis.selection import LEAST_SPENT
 from analysis.statistics import group_means, holm, over_datasets
 from analysis.traces import Judge, collect
 from datasets.errors import BadInput
 from datasets.files import write_atomically
+from tabular_cache.schema import digest_of
+from tabular_cache.table import TABLES, table_entries
 
 METHOD = "informed"
 BUDGETS = (10.0, 20.0, 40.0, 60.0, 70.0, 80.0, 100.0)
@@ -52,6 +57,7 @@ HALVES = {
     "judgement": ["bach", "coil2000", "kin8nm", "mtp", "pendigits", "spam", "texture", "turkiye", "wine"],
 }
 PAPER = ("EI^alpha", "CEI", "EI-cool", "carbo")
+OTHERS = ("random", "sobol", "heated", "tpe", "cmaes", "cfo", "blendsearch", "smac")
 LEVEL = 0.05
 
 
@@ -64,7 +70,9 @@ class Half:
 
     families: the positions in `methods` of each family's; runs: per cell and method, in this order, what says where a
     run comes from; ms: own milliseconds per step; judge: by which error; n: EI's evaluations, whose cost is 100 %;
-    absent: cells without runs of every method; uncounted: those in which EI's final error is 0 or missing.
+    done, ended: how many evaluations a run had made when so much was spent, and whether it had ended before.
+    absent: cells without runs of every method; uncounted: those in which EI's final error is 0 or missing; sparse:
+    methods left out, for want of runs. tables: which tables stood there, of which methods learn.
     """
 
     name: str
@@ -73,25 +81,36 @@ class Half:
     cells: pd.DataFrame
     runs: pd.DataFrame
     error: Float[np.ndarray, "C S M"]
+    done: Int[np.ndarray, "C S M"]
+    ended: Bool[np.ndarray, "C S M"]
     ms: Float[np.ndarray, "C M"]
     judge: str
     n: int
     absent: int
     uncounted: int
+    sparse: str
+    tables: str
 
     @cached_property
     def dataset(self) -> np.ndarray:
         """The data set of each cell, 0 .. D-1."""
         return np.asarray(pd.factorize(self.cells["dataset"])[0])
 
-    def column(self, budget: float, methods: Sequence[int]) -> Float[np.ndarray, " D"]:
-        """Return data sets' mean errors at a budget, of the method with the lowest mean over data sets.
+    def best(self, budget: float, methods: Sequence[int]) -> tuple[int, Float[np.ndarray, " D"]]:
+        """Return the method with the lowest mean over data sets at a budget, and the data sets' mean errors of it.
 
         NaN for a data set in which no cell counts; all methods have the same ones.
         """
         means = group_means(self.error[:, BUDGETS.index(budget), list(methods)], self.dataset)
         there = np.isfinite(means).all(axis=1)
-        return np.asarray(means[:, int(means[there].mean(axis=0).argmin())] if there.any() else means[:, 0])
+        k = int(means[there].mean(axis=0).argmin()) if there.any() else 0
+        return methods[k], np.asarray(means[:, k])
+
+    def used_up(self, budget: float, methods: Sequence[int]) -> float:
+        """Return the share of a method's runs that had not ended before a budget was spent, the least of these."""
+        k = BUDGETS.index(budget)
+        counted = np.isfinite(self.error[:, k]).all(axis=1)
+        return float(1 - self.ended[counted, k][:, list(methods)].mean(axis=0).max()) if counted.any() else np.nan
 
 
 def halves(
@@ -106,6 +125,7 @@ def halves(
     thinking_ms: by (spec, seed).
     """
     found, evaluations = [], Evaluations.of(recorded)
+    tables = digest_of({problem: str(entry["sha256"]) for problem, entry in table_entries(TABLES).items()})
     for name, datasets in HALVES.items():
         part = evaluations.select(evaluations.runs["dataset"].isin(datasets).to_numpy())
         if part.runs.empty:
@@ -117,14 +137,18 @@ def halves(
                 f"the registered test needs {METHOD} on more problems and seeds: on the {name} half it has less than "
                 "half of EI's runs"
             )
-        error = 100 * runs.within(BUDGETS)[0] / runs.final[:, None, None]
+        error, done, ended = runs.within(BUDGETS)
+        error *= 100 / runs.final[:, None, None]
         error[~np.isfinite(error).all(axis=2)] = np.nan  # a budget within which some method has no evaluation
         engines = sorted(map(str, part.runs["engine"].unique())) if "engine" in part.runs else []
         origin = runs.traces.runs.iloc[runs.rows.ravel()][["method", "data", "spec"]].reset_index(drop=True)
         origin = origin.assign(engine="+".join(engines), evaluator=runs.traces.components["evaluator"])
-        left_out = runs.absent, runs.zero + runs.failed
-        found.append(Half(name, runs.methods, runs.families, runs.cells, origin, error, own_times(runs, thinking_ms),
-                          judge, runs.n, *left_out))  # fmt: skip
+        found.append(
+            Half(
+                name, runs.methods, runs.families, runs.cells, origin, error, done, ended, own_times(runs, thinking_ms),
+                judge, runs.n, runs.absent, runs.zero + runs.failed, ", ".join(runs.sparse), tables,
+            )
+        )  # fmt: skip
     if not found:
         raise BadInput(
             "the records hold no run on the data sets of NEW_METHODS.md: python -m harness study=new_methods"
@@ -135,19 +159,22 @@ def halves(
 # What is kept of the runs.
 
 _ORIGIN = ("evaluator", "data", "engine", "spec")  # as `harness.records.read_traces` describes them
-_AT = [f"error_{budget:g}" for budget in BUDGETS]
+_HALF = ("judge", "n", "absent", "uncounted", "sparse", "tables")  # the same in all rows of a half
+_ALL = ("judge", "n", "tables")  # and in all files
+_AT = ("error", "done", "ended")  # a column for each budget
 
 
 def write_runs(found: Sequence[Half], path: Path) -> None:
-    """Write a row per run: half, cell, method, family, errors at the budgets (NaN: none counts), ms, where from."""
+    """Write a row per run: half, cell, method, family, what there is at each budget (error NaN: none counts), ms."""
     parts = []
     for half in found:
         many = len(half.methods)
         family = {half.methods[k]: name for name, members in half.families.items() for k in members}
         rows = half.cells.loc[half.cells.index.repeat(many)].reset_index(drop=True)
-        rows = rows.assign(half=half.name, judge=half.judge, n=half.n, absent=half.absent, uncounted=half.uncounted)
-        errors = pd.DataFrame(half.error.transpose(0, 2, 1).reshape(-1, len(BUDGETS)), columns=_AT)
-        rows = rows.join(half.runs.astype(str)).join(errors)
+        rows = rows.assign(half=half.name, **{name: getattr(half, name) for name in _HALF})
+        rows = rows.join(half.runs.astype(str))
+        for name, k in product(_AT, range(len(BUDGETS))):
+            rows[f"{name}_{BUDGETS[k]:g}"] = getattr(half, name)[:, k].ravel()
         parts.append(rows.assign(family=rows["method"].map(family), ms=half.ms.ravel()))
     sink = io.BytesIO()
     table = pa.Table.from_pandas(pd.concat(parts, ignore_index=True), preserve_index=False)
@@ -158,13 +185,18 @@ def write_runs(found: Sequence[Half], path: Path) -> None:
 def kept_halves(folder: Path, judge: Judge) -> list[Half]:
     """Return the halves that the files of `write_runs` in a folder hold together, none where it has no such file.
 
-    Raises BadInput for files of another error, of different methods, tables or engines, and for a run in two of them.
+    Raises BadInput for files of another error, of different lengths, methods, tables or engines, and for a run in two
+    of them.
     """
     files = sorted(folder.glob(f"{RUNS}*.parquet"))
     if not files:
         return []
     rows = pd.concat([pq.read_table(file).to_pandas().assign(file=file.name) for file in files], ignore_index=True)
-    if (rows["judge"] != judge).any():
+    for name in _ALL:
+        if rows[name].nunique() > 1:
+            values = ", ".join(f"{own.iloc[0]} in {file}" for file, own in list(rows.groupby("file")[name])[:3])
+            raise BadInput(f"the files in {folder} do not go together: {name} is {values}, ...")
+    if rows["judge"].iloc[0] != judge:
         raise BadInput(f"the runs kept in {folder} are judged by {rows['judge'].iloc[0]} error: judge={judge} needs "
                        "the records themselves")  # fmt: skip
     check_same_origin(rows, "")
@@ -172,38 +204,43 @@ def kept_halves(folder: Path, judge: Judge) -> list[Half]:
     if not twice.empty:
         raise BadInput(f"{folder} keeps the run of {twice['method'].iloc[0]} on {twice['dataset'].iloc[0]}/"
                        f"{twice['pipeline'].iloc[0]} with seed {twice['seed'].iloc[0]} twice")  # fmt: skip
-    methods = {file: list(dict.fromkeys(part["method"])) for file, part in rows.groupby("file")}
-    first = methods[files[0].name]
-    for file, own in methods.items():
-        if own != first:
-            raise BadInput(f"{folder}: {file} has other methods than {files[0].name}: "
-                           f"{', '.join(sorted(set(own) ^ set(first))) or 'in another order'}")  # fmt: skip
-    order = {name: k for k, name in enumerate(first)}
     halves = sorted(rows.groupby("half"), key=lambda part: list(HALVES).index(str(part[0])))
-    return [_kept_half(str(name), first, part.assign(place=part["method"].map(order))) for name, part in halves]
+    return [_kept_half(str(name), part, folder) for name, part in halves]
 
 
-def _kept_half(name: str, methods: list[str], rows: pd.DataFrame) -> Half:
+def _kept_half(half: str, rows: pd.DataFrame, folder: Path) -> Half:
+    lists = {str(file): list(dict.fromkeys(part["method"])) for file, part in rows.groupby("file")}
+    first, methods = next(iter(lists.items()))
+    for file, own in lists.items():
+        if own != methods:
+            raise BadInput(f"{folder}: {file} has other methods than {first}: "
+                           f"{', '.join(sorted(set(own) ^ set(methods))) or 'in another order'}")  # fmt: skip
+    rows = rows.assign(place=rows["method"].map({method: k for k, method in enumerate(methods)}))
     rows = rows.sort_values([*CELL, "place"], ignore_index=True)
     cells = rows[CELL].drop_duplicates(ignore_index=True)
-    family = rows.drop_duplicates("method").set_index("method")["family"]
+    family = by_method(rows)["family"]
     families: dict[str, list[int]] = {}
     for k, method in enumerate(methods):
         families.setdefault(str(family[method]), []).append(k)
-    error = rows[_AT].to_numpy().reshape(len(cells), len(methods), len(BUDGETS)).transpose(0, 2, 1)
-    ms = rows["ms"].to_numpy().reshape(len(cells), len(methods))
-    counts = rows.drop_duplicates("file")[["absent", "uncounted"]].sum()
-    runs, first = rows[["method", *_ORIGIN]], rows.iloc[0]
-    return Half(
-        name, methods, families, cells, runs, error, ms, str(first["judge"]), int(first["n"]), *map(int, counts)
-    )
+    shape = len(cells), len(methods)
+    at: dict[str, Any] = {}
+    for name in _AT:
+        columns = [rows[f"{name}_{budget:g}"].to_numpy().reshape(shape) for budget in BUDGETS]
+        at[name] = np.stack(columns, axis=1)
+    of_half: dict[str, Any] = {name: rows[name].iloc[0] for name in _HALF}
+    each = rows.drop_duplicates("file")
+    of_half |= {name: int(each[name].sum()) for name in ("absent", "uncounted")} | {"n": int(rows["n"].iloc[0])}
+    of_half["sparse"] = ", ".join(sorted({method for text in each["sparse"] for method in text.split(", ") if method}))
+    ms = rows["ms"].to_numpy().reshape(shape)
+    return Half(half, methods, families, cells, rows[["method", *_ORIGIN]], **at, ms=ms, **of_half)
 
 
 def errors(half: Half) -> pd.DataFrame:
     """Return a row per method and budget: the mean error, and its differences to EI-n and to the method itself.
 
-    error_pct, off_ei, off_method, each with the ends of its 95 % t interval over data sets; ms: own time per step; n,
-    datasets: cells and data sets that count, those in which every method has a successful evaluation by then.
+    error_pct, off_ei, off_method, each with the ends of its 95 % t interval over data sets; evaluations: their mean
+    number; ended: the share of runs that ended before the budget was spent; ms: own time per step; n, datasets: cells
+    and data sets that count, those in which every method has a successful evaluation by then.
     """
     names, rows = half.methods, []
     ms = pd.DataFrame(half.ms).median(axis=0).to_numpy()
@@ -218,32 +255,44 @@ def errors(half: Half) -> pd.DataFrame:
         for name, numbers in parts.items():
             ends = over_datasets(numbers[there], pd.factorize(half.cells["dataset"][there])[0])
             row |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+        row |= {"evaluations": half.done[there, k].mean(axis=0), "ended": half.ended[there, k].mean(axis=0), "ms": ms}
         sets = half.cells["dataset"][there].nunique()
-        rows.append(pd.DataFrame({**row, "ms": ms, "n": int(there.sum()), "datasets": sets}))
+        rows.append(pd.DataFrame({**row, "n": int(there.sum()), "datasets": sets}))
     return pd.concat(rows, ignore_index=True)
 
 
 def hypotheses(half: Half) -> pd.DataFrame:
-    """Return a row per test: hypothesis, against, cost_pct; off, low, high, p, holm; datasets.
+    """Return a row per test: hypothesis, against, cost_pct; off, low, high, p, holm; used_up, datasets.
 
     off: the method's error less the other's, in percentage points of EI's final error, mean over data sets with its
-    95 % t interval; p: of the two-sided paired t test over data sets, holm: corrected over all rows. A hypothesis holds
-    where every `high` of its rows is below 0: each alone says that there is a difference, so that together no
-    correction is needed (an intersection-union test); for one row taken alone, holm is to be read.
+    95 % t interval, NaN where no data set counts, and for rivals of the page that have no runs; p: of the two-sided
+    paired t test over data sets, holm: corrected over all rows; used_up: the share of runs that had not ended before
+    the budget was spent, of the one of the two with fewer of them. A hypothesis holds where every `high` of its rows is
+    below 0: each alone says that there is a difference, so that together no correction is needed (an
+    intersection-union test); for one row taken alone, holm is to be read.
     """
-    mine, tests = [half.methods.index(METHOD)], []
+    mine, tests = half.methods.index(METHOD), list[tuple[str, str, float, np.ndarray, float]]()
     for budget in BUDGETS:
         for name, against in _rivals(half).items():
             hypothesis = "H1" if name == EI_N else "H2" if name in PAPER else "H3"
-            tests.append((hypothesis, name, budget, half.column(budget, mine) - half.column(budget, against)))
-    tests.append(("H4", "EI's final error", BELOW_EI, half.column(BELOW_EI, mine) - 100.0))
+            other, error = half.best(budget, against)
+            off = half.best(budget, [mine])[1] - error
+            tests.append((hypothesis, name, budget, off, half.used_up(budget, [mine, other])))
+    off = half.best(BELOW_EI, [mine])[1] - 100.0
+    tests.append(("H4", "EI's final error", BELOW_EI, off, half.used_up(BELOW_EI, [mine])))
+    nothing = np.empty(0)
+    tests += [
+        ("H2", name, budget, nothing, np.nan) for name in PAPER if name not in half.families for budget in BUDGETS
+    ]
+    tests += [("H3", name, BUDGETS[-1], nothing, np.nan) for name in OTHERS if name not in half.methods]
     rows = []
-    for hypothesis, name, budget, off in tests:
+    for hypothesis, name, budget, off, used_up in tests:
         off = off[np.isfinite(off)]
-        value, low, high = (float(v[0]) for v in over_datasets(off[:, None], np.arange(len(off))))
+        some = over_datasets(off[:, None], np.arange(len(off))) if len(off) else np.full((3, 1), np.nan)
+        value, low, high = (float(v[0]) for v in some)
         p = float(stats.ttest_1samp(off, 0.0).pvalue) if len(off) > 1 and off.std() > 0 else np.nan
-        rows.append((half.name, hypothesis, name, budget, value, low, high, p, len(off)))
-    columns = ["half", "hypothesis", "against", "cost_pct", "off", "low", "high", "p", "datasets"]
+        rows.append((half.name, hypothesis, name, budget, value, low, high, p, used_up, len(off)))
+    columns = ["half", "hypothesis", "against", "cost_pct", "off", "low", "high", "p", "used_up", "datasets"]
     found = pd.DataFrame(rows, columns=columns).sort_values(["hypothesis", "against", "cost_pct"], ignore_index=True)
     found.insert(8, "holm", holm(found["p"].to_numpy()))
     return found
@@ -303,7 +352,7 @@ def _lines(half: Half) -> pd.DataFrame:
     for name, members in every.items():
         for budget in BUDGETS:
             if np.isfinite(half.error[:, BUDGETS.index(budget), members]).any():
-                rows.append((half.name, name, budget, float(np.nanmean(half.column(budget, members)))))
+                rows.append((half.name, name, budget, float(np.nanmean(half.best(budget, members)[1]))))
     return pd.DataFrame(rows, columns=["half", "against", "cost_pct", "error_pct"])
 
 
@@ -324,6 +373,7 @@ def _draw_errors(axes: Axes, lines: pd.DataFrame) -> None:
 
 def _draw_tests(axes: Axes, tests: pd.DataFrame) -> None:
     """Draw the difference to each rival at each budget, and that to EI's final error."""
+    tests = tests[tests["off"].notna()]
     names = list(tests["against"].unique())
     for k, (name, own) in enumerate(tests.groupby("against", sort=False)):
         x, arms = (
@@ -363,17 +413,29 @@ def _draw_parts(axes: Axes, half: Half, numbers: pd.DataFrame) -> None:
 
 
 def verdicts(tests: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per half and hypothesis: holds (every interval below 0), fails (one above 0), or undecided."""
+    """Return a row per half and hypothesis: holds (every interval below 0), fails (one above 0), or undecided.
+
+    Incomplete: a test cannot be made (`off` is NaN). spent: the same of the tests alone in which nine of ten runs had
+    used the budget up; below, tests: how many of the intervals lie below 0.
+    """
     rows = []
     for (half, hypothesis), part in tests.groupby(["half", "hypothesis"]):
-        fails = (part["low"] > 0).any()
-        verdict = "holds" if (part["high"] < 0).all() else "fails" if fails else "undecided"
-        rows.append((half, hypothesis, verdict, int((part["high"] < 0).sum()), len(part)))
-    return pd.DataFrame(rows, columns=["half", "hypothesis", "verdict", "below", "tests"])
+        spent = part[part["used_up"] >= LEAST_SPENT]
+        counts = int((part["high"] < 0).sum()), len(part), int((spent["high"] < 0).sum()), len(spent)
+        rows.append((half, hypothesis, _verdict(part), *counts[:2], _verdict(spent), *counts[2:]))
+    columns = ["half", "hypothesis", "verdict", "below", "tests", "spent", "spent_below", "spent_tests"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _verdict(tests: pd.DataFrame) -> str:
+    if tests.empty or tests["off"].isna().any():
+        return "incomplete"
+    return "holds" if (tests["high"] < 0).all() else "fails" if (tests["low"] > 0).any() else "undecided"
 
 
 def report(found: Sequence[Half], out: Path, judge: Judge) -> str:
     """Write new_methods.md, its two CSVs, its figure and the runs' numbers to `out`, and return the page."""
+    write_runs(found, out / f"{RUNS}.parquet")
     numbers = pd.concat([errors(half) for half in found], ignore_index=True)
     tests = pd.concat([hypotheses(half) for half in found], ignore_index=True)
     parts = [
@@ -392,11 +454,13 @@ def report(found: Sequence[Half], out: Path, judge: Judge) -> str:
             parts += [f"{title}\n\n{_pivot(own, column)}"]
         parts += ["Tests\n\n" + markdown_table(tests[tests["half"] == half.name].drop(columns="half"))]
         absent = f"{half.absent} problem-seed pairs without runs of every method"
-        parts += [f"Left out: {absent}; {half.uncounted} in which EI's error is 0 or missing."]
+        sparse = f"; for want of runs: {half.sparse}" if half.sparse else ""
+        parts += [f"Left out: {absent}; {half.uncounted} in which EI's error is 0 or missing{sparse}."]
     parts += ["## Verdicts\n\n" + markdown_table(verdicts(tests))]
+    parts += [f"spent: of the tests in which {LEAST_SPENT:.0%} of the runs of both had not ended before the budget was "
+              "spent, so that they compare the same money."]  # fmt: skip
     for name, table in (("new_methods", numbers), ("new_methods_tests", tests)):
         write_atomically(out / f"{name}.csv", table.to_csv(index=False, lineterminator="\n").encode())
-    write_runs(found, out / f"{RUNS}.parquet")
     draw(found, numbers, tests, judge, out)
     page = "\n\n".join(parts) + "\n"
     write_atomically(out / "new_methods.md", page.encode())

@@ -125,8 +125,10 @@ class Paid:
         self._longest: dict[bytes, Point] = {}
 
     def add(self, x: Point) -> None:
-        """Note a training of as many rounds as `x` has, the longest so far of its configuration."""
-        self._longest[self._rounds.configuration(x[None]).tobytes()] = x
+        """Note a training of as many rounds as `x` has."""
+        before = self._longest.setdefault(self._rounds.configuration(x[None]).tobytes(), x)
+        if self._rounds.of(x) > self._rounds.of(before):
+            self._longest[self._rounds.configuration(x[None]).tobytes()] = x
 
     def left(
         self, C: CandidatePoints, log_cost: PerCandidate, predict: Callable[[Points], PerCandidate]
@@ -151,13 +153,13 @@ class Paid:
 
 
 def log_improvement(posterior: Posterior, incumbent: float, x: Point, seen: Points, y: Sequence[float]) -> float:
-    """Return log EI at `x` given observations `y` at `seen` besides the posterior's, the best of them as incumbent.
+    """Return log EI at `x` below `incumbent`, given observations `y` at `seen` besides the posterior's.
 
     Raises ValueError for a posterior without joint predictions.
     """
     joint = posterior.joint(np.concatenate([x[None], seen]))
     for i, value in enumerate(y, 1):
         joint = joint.condition(i, value)
-    gap = np.array([min([incumbent, *y]) - joint.mean[0]])
+    gap = np.array([incumbent - joint.mean[0]])
     sd = np.sqrt(np.maximum(joint.covariance[:1, 0], 0.0))
     return float(log_ei(gap, sd)[0])

@@ -4,6 +4,7 @@ A run may begin with what another, planned for less, has recorded (`recorded`), 
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +152,8 @@ def _evaluate(
     problem: Problem, optimizer: Optimizer, trace: Trace, offered: Candidates, i: int, candidate: int, proposal: Any
 ) -> float:
     outcome = problem.evaluate(candidate)
+    if proposal is not None and (later_ms := optimizer.stopping_ms()):
+        proposal = replace(proposal, propose_ms=proposal.propose_ms + later_ms)
     optimizer.tell(offered.point(i), outcome)
     trace.add(offered, i, outcome, proposal)
     return outcome.cost_s

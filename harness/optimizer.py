@@ -72,6 +72,8 @@ class Optimizer:
     nothing. stopping: when a run ends before its length or budget, None for never.
     """
 
+    _stopping_ms = 0.0
+
     def __init__(
         self,
         surrogate: Surrogate,
@@ -117,6 +119,7 @@ class Optimizer:
             raise BadInput(f"stopping needs models, and {type(self._rule).__name__} uses none: leave stopping= out")
         self._serve("")
         self._n, self._points, self._outcomes = 0, np.empty((0, 0)), np.empty((0, 3))  # error, cost, censored
+        self._observed = set[bytes]()  # the same points
         self._charged = array("d")  # seconds, of each evaluation: observations are of their prefixes as well
         self._rounds: Rounds | None = None
         self._chosen: tuple[Vector, float, float] | None = None  # a point, its log EI, the incumbent then
@@ -179,7 +182,7 @@ class Optimizer:
             raise ValueError("this evaluation has a learning curve: set `curves`, and call `start` first")
         points = self._rounds.at(x, curve.rounds)
         for i in (len(points) - 1, *self._curves.shown_prefixes(curve)):
-            if not self._n or not (self._points[: self._n] == points[i]).all(axis=1).any():
+            if points[i].tobytes() not in self._observed:
                 self._observe(points[i], curve.error[i], curve.cost_s[i], False)
         self._paid.add(points[-1])
 
@@ -189,6 +192,7 @@ class Optimizer:
             self._points = np.concatenate([self._points.reshape(n, len(x)), np.empty((n + 16, len(x)))])
             self._outcomes = np.concatenate([self._outcomes, np.empty((n + 16, 3))])
         self._points[n] = x
+        self._observed.add(x.tobytes())
         self._outcomes[n] = error, cost_s, censored
         self._n += 1
 
@@ -207,7 +211,7 @@ class Optimizer:
         if rows is not None:
             _check_rows(rows, len(candidates))
             self._table = candidates
-        began, offer = clock_s(), Offer(candidates, rows)
+        began, offer, self._stopping_ms = clock_s(), Offer(candidates, rows), 0.0
         if not self._rule.uses_models:
             return self._ask_without_models(offer.points, began)
         X, (error, cost_s, stopped) = self._points[: self._n].copy(), self._outcomes[: self._n].T.copy()
@@ -256,9 +260,16 @@ class Optimizer:
         if self._curves is None or self._curves.stop_below is None or self._chosen is None or self._asked is None:
             return False
         assert self._rounds is not None
-        (x, then, incumbent), posterior = self._chosen, self._asked[0].posterior
-        now = log_improvement(posterior, incumbent, x, self._rounds.at(x, curve.rounds), curve.error)
+        (x, then, incumbent), posterior, began = self._chosen, self._asked[0].posterior, clock_s()
+        seen = self._rounds.at(x, curve.rounds)
+        new = [i for i, point in enumerate(seen) if point.tobytes() not in self._observed]
+        now = log_improvement(posterior, min(incumbent, *curve.error), x, seen[new], [curve.error[i] for i in new])
+        self._stopping_ms += 1e3 * (clock_s() - began)
         return now < then + math.log(self._curves.stop_below)
+
+    def stopping_ms(self) -> float:
+        """Return how long the questions took whether to go on with the training chosen last, which come after `ask`."""
+        return self._stopping_ms
 
     @property
     def uses_models(self) -> bool:

@@ -162,7 +162,7 @@ class ReplayProblem(Problem):
         self._note(int(shown[curve.best]))
         self._take(same[same <= last])
         found = self._look_up(last)
-        if stop is not None:
+        if stop is not None and last > before:
             self._paid_s[int(config[candidate])] = last, found.cost_s
         cost_s = max(found.cost_s - paid_s, float(np.finfo(np.float32).tiny))
         return replace(found, cost_s=cost_s, wall_s=found.wall_s * cost_s / found.cost_s, curve=curve)

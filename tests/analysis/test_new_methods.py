@@ -12,7 +12,7 @@ from synthetic_records import Way, frame, on_disk
 
 import datasets
 from analysis.__main__ import main
-from analysis.new_methods import BELOW_EI, BUDGETS, HALVES, Half, verdicts
+from analysis.new_methods import BELOW_EI, BUDGETS, HALVES, Half, hypotheses, verdicts
 from analysis.statistics import holm
 from datasets.errors import BadInput
 
@@ -116,7 +116,12 @@ def test_runs_of_some_data_sets_at_a_time_have_the_outcome_of_all(
 def test_a_hypothesis_holds_where_every_interval_is_below_zero() -> None:
     rows = [("H1", -2.0, -1.0), ("H1", -3.0, -0.1), ("H2", -2.0, 0.1), ("H3", -2.0, -1.0), ("H3", 0.1, 1.0)]
     table = pd.DataFrame([("x", *row) for row in rows], columns=["half", "hypothesis", "low", "high"])
-    assert verdicts(table)["verdict"].tolist() == ["holds", "undecided", "fails"]
+    table = table.assign(off=table["low"], used_up=[1.0, 1.0, 0.95, 1.0, 0.5])
+    table.loc[5] = ["x", "H4", -2.0, -1.0, np.nan, np.nan]
+    found = verdicts(table)
+    assert found["verdict"].tolist() == ["holds", "undecided", "fails", "incomplete"]
+    assert found["spent"].tolist() == ["holds", "undecided", "holds", "incomplete"]
+    assert found["spent_tests"].tolist() == [2, 1, 1, 0]
     assert np.isnan(holm(np.array([np.nan, 0.01]))[0]) and holm(np.array([np.nan, 0.01]))[1] == 0.01
 
 
@@ -132,7 +137,12 @@ def test_a_data_set_without_a_cell_that_counts_decides_nothing() -> None:
     error[1:, 0] = [[104.0, 102.0], [103.0, 102.0]]
     cells = pd.DataFrame({"dataset": ["abalone", "hiva", "wind"], "pipeline": "clean", "seed": 0})
     families = {"EI-n": [0], "informed": [1]}
-    ms, none = np.ones((3, 2)), pd.DataFrame()
-    half = Half("development", ["ei", "informed"], families, cells, none, error, ms, "validation", 100, 0, 0)
-    np.testing.assert_array_equal(half.column(BUDGETS[0], [0, 1]), [np.nan, 102.0, 102.0])
-    assert np.isnan(half.column(BUDGETS[1], [0, 1])).all()
+    many, none, ms = np.full(error.shape, 9), pd.DataFrame(), np.ones((3, 2))
+    half = Half("development", ["ei", "informed"], families, cells, none, error, many, many > 9, ms, "validation", 100,
+                0, 0, "", "")  # fmt: skip
+    np.testing.assert_array_equal(half.best(BUDGETS[0], [0, 1])[1], [np.nan, 102.0, 102.0])
+    assert half.best(BUDGETS[0], [0, 1])[0] == 1 and half.used_up(BUDGETS[0], [0, 1]) == 1.0
+    assert np.isnan(half.best(BUDGETS[1], [0, 1])[1]).all() and np.isnan(half.used_up(BUDGETS[1], [0, 1]))
+    tests = hypotheses(half).set_index(["hypothesis", "against", "cost_pct"])
+    assert tests.loc[("H1", "EI-n", BUDGETS[0]), "off"] == -1.5 and tests["off"].notna().sum() == 1
+    assert set(verdicts(tests.reset_index())["verdict"]) == {"incomplete"}

@@ -20,6 +20,7 @@ from harness.problem import FAILED, PREFIX_GRID, Curve, Evaluation, Stop, Wrappe
 from harness.results_dir import Checkpointed
 from harness.space import XGBOOST_SPACE as SPACE
 from harness.streams import stream
+from harness.surrogates import Posterior
 from harness.surrogates.forest import RandomForest
 from harness.surrogates.gp import GaussianProcess
 from harness.training import train
@@ -153,7 +154,36 @@ def test_the_improvement_of_going_on_is_that_of_the_conditioned_process() -> Non
     m, v = mean[0] + gain @ (values - mean[1:]), covariance[0, 0] - gain @ covariance[1:, 0]
     gap, sd = -2.9 - m, np.sqrt(v)
     expected = gap * stats.norm.cdf(gap / sd) + sd * stats.norm.pdf(gap / sd)
-    assert log_improvement(posterior, -1.0, x, seen, values) == pytest.approx(np.log(expected), rel=1e-6)
+    assert log_improvement(posterior, -2.9, x, seen, values) == pytest.approx(np.log(expected), rel=1e-6)
+
+
+def test_what_is_observed_is_not_observed_again_when_a_training_goes_on(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, again = [], 0
+
+    def spied(posterior: Posterior, incumbent: float, x: np.ndarray, seen: np.ndarray, y: list[float]) -> float:
+        asked.append(seen)
+        assert len(seen) == len(y) > 0
+        return log_improvement(posterior, incumbent, x, seen, y)
+
+    monkeypatch.setattr("harness.optimizer.log_improvement", spied)
+    made = optimizer(LearningCurves(continues=True, stop_below=0.9))
+    told, tell = list[bytes](), made.tell
+
+    def watched(x: np.ndarray, evaluation: Evaluation) -> None:
+        nonlocal again
+        assert evaluation.curve is not None
+        points = {point.tobytes() for seen in asked for point in seen}
+        assert not points & set(told)
+        asked.clear()
+        again += ROUNDS.at(x, evaluation.curve.rounds[:1])[0].tobytes() in told
+        tell(x, evaluation)
+        told.extend(point.tobytes() for point in made._points[: made._n])
+
+    monkeypatch.setattr(made, "tell", watched)
+    timings = run(ReplayProblem(table, 0, 5000), made, 0, 18, 5, None).timings
+    assert again > 0 and made.stopping_ms() > 0.0 and timings["propose_ms"][-1] > made.stopping_ms()
 
 
 def test_more_is_stopped_the_higher_the_bar(table: Table) -> None:
