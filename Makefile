@@ -133,11 +133,12 @@ leaderboard: $(READY) ## other projects' optimizers beside ours, on measured row
 	  results_dir=$(RESULTS)-leaderboard-slow
 	$(BIN)/python -m analysis leaderboard results_dir=$(RESULTS)-leaderboard-slow out_dir=$(REPORT)/leaderboard_slow
 
+LONGER := 'study.methods=[{acq: random},{acq: sobol},{optimizer: cfo},{optimizer: blendsearch}]'
 registered: $(READY) ## the registered test of methods with knowledge of other data sets (analysis/NEW_METHODS.md; hours)
 	$(BIN)/python -m harness study=new_methods results_dir=$(RESULTS)-new $(GRID)
 	$(BIN)/python -m harness -m +acq=eicool,carbo,heated 'seeds=[0,1,2,3,4]' results_dir=$(RESULTS)-new $(GRID)
 	$(BIN)/python -m harness study=leaderboard 'seeds=[0,1,2,3,4]' results_dir=$(RESULTS)-new $(GRID)
-	PYTHONHASHSEED=0 $(BIN)/python -m harness optimizer=smac 'seeds=[0,1,2,3,4]' results_dir=$(RESULTS)-new $(GRID)
+	$(BIN)/python -m harness $(LONGER) 'seeds=[0,1,2,3,4]' iterations=600 results_dir=$(RESULTS)-new $(GRID)
 	$(BIN)/python -m analysis new_methods results_dir=$(RESULTS)-new out_dir=$(REPORT)
 
 # The suite starts many processes, which share their bytecode, whatever the environment says of it.

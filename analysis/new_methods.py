@@ -57,7 +57,7 @@ HALVES = {
     "judgement": ["bach", "coil2000", "kin8nm", "mtp", "pendigits", "spam", "texture", "turkiye", "wine"],
 }
 PAPER = ("EI^alpha", "CEI", "EI-cool", "carbo")
-OTHERS = ("random", "sobol", "heated", "tpe", "cmaes", "cfo", "blendsearch", "smac")
+OTHERS = ("random", "sobol", "heated", "tpe", "cmaes", "cfo", "blendsearch")
 LEVEL = 0.05
 
 
@@ -262,7 +262,7 @@ def errors(half: Half) -> pd.DataFrame:
 
 
 def hypotheses(half: Half) -> pd.DataFrame:
-    """Return a row per test: hypothesis, against, cost_pct; off, low, high, p, holm; used_up, datasets.
+    """Return a row per test: hypothesis, against, cost_pct; off, low, high, p, holm; used_up, datasets, absent.
 
     off: the method's error less the other's, in percentage points of EI's final error, mean over data sets with its
     95 % t interval, NaN where no data set counts, and for rivals of the page that have no runs; p: of the two-sided
@@ -291,8 +291,8 @@ def hypotheses(half: Half) -> pd.DataFrame:
         some = over_datasets(off[:, None], np.arange(len(off))) if len(off) else np.full((3, 1), np.nan)
         value, low, high = (float(v[0]) for v in some)
         p = float(stats.ttest_1samp(off, 0.0).pvalue) if len(off) > 1 and off.std() > 0 else np.nan
-        rows.append((half.name, hypothesis, name, budget, value, low, high, p, used_up, len(off)))
-    columns = ["half", "hypothesis", "against", "cost_pct", "off", "low", "high", "p", "used_up", "datasets"]
+        rows.append((half.name, hypothesis, name, budget, value, low, high, p, used_up, len(off), half.absent))
+    columns = ["half", "hypothesis", "against", "cost_pct", "off", "low", "high", "p", "used_up", "datasets", "absent"]
     found = pd.DataFrame(rows, columns=columns).sort_values(["hypothesis", "against", "cost_pct"], ignore_index=True)
     found.insert(8, "holm", holm(found["p"].to_numpy()))
     return found
@@ -415,8 +415,9 @@ def _draw_parts(axes: Axes, half: Half, numbers: pd.DataFrame) -> None:
 def verdicts(tests: pd.DataFrame) -> pd.DataFrame:
     """Return a row per half and hypothesis: holds (every interval below 0), fails (one above 0), or undecided.
 
-    Incomplete: a test cannot be made (`off` is NaN). spent: the same of the tests alone in which nine of ten runs had
-    used the budget up; below, tests: how many of the intervals lie below 0.
+    Incomplete: a test cannot be made (`off` is NaN), or cells lack runs of some method (`absent`). spent: the same of
+    the tests alone in which nine of ten runs had used the budget up; below, tests: how many of the intervals lie below
+    0.
     """
     rows = []
     for (half, hypothesis), part in tests.groupby(["half", "hypothesis"]):
@@ -428,7 +429,7 @@ def verdicts(tests: pd.DataFrame) -> pd.DataFrame:
 
 
 def _verdict(tests: pd.DataFrame) -> str:
-    if tests.empty or tests["off"].isna().any():
+    if tests.empty or tests["off"].isna().any() or tests["absent"].any():
         return "incomplete"
     return "holds" if (tests["high"] < 0).all() else "fails" if (tests["low"] > 0).any() else "undecided"
 

@@ -51,7 +51,7 @@ class Flaml(Rival):
                 space[p.name] = (tune.lograndint if p.log else tune.randint)(int(p.low), int(p.high) + 1)
             else:
                 space[p.name] = (tune.loguniform if p.log else tune.uniform)(p.low, p.high)
-        made = getattr(searcher, self._name)(
+        return getattr(searcher, self._name)(
             metric="error",
             mode="min",
             space=space,
@@ -59,8 +59,6 @@ class Flaml(Rival):
             cost_attr="cost",
             seed=self._run.seed % 2**31,
         )
-        made.set_search_properties(setting={"time_budget_s": 10.0**9})
-        return made
 
     def ask(self) -> Float[ndarray, " d"]:
         """Return the searcher's next configuration."""
@@ -80,5 +78,6 @@ class Flaml(Rival):
         if asked is None:
             return
         trial, config = asked
-        result = {"error": error, "cost": cost_s, **{f"config/{name}": value for name, value in config.items()}}
+        # BlendSearch takes a gain to have cost 1 at least, a thousandth of the budget where it knows one: milliseconds
+        result = {"error": error, "cost": 1e3 * cost_s, **{f"config/{name}": value for name, value in config.items()}}
         self._searcher.on_trial_complete(trial, result)

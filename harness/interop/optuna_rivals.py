@@ -1,7 +1,6 @@
 """Any sampler of Optuna as an optimizer of this benchmark: TPE, Gaussian processes, CMA-ES, and ours through it."""
 
 import inspect
-import math
 import pkgutil
 import warnings
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from harness.errors import BadInput
-from harness.interop.rivals import ROUNDING, Rival, Run
+from harness.interop.rivals import Rival, Run, same
 
 _SOURCES = ("optuna", "optuna_integration", "harness")  # a setting must not run what `allow_targets` is not asked about
 
@@ -82,7 +81,7 @@ class OptunaRival(Rival):
 
         asked, self._asked = self._asked, None
         values = self._run.values(x)
-        if asked is not None and (self._as_asked or _same(asked.params, values)):
+        if asked is not None and (self._as_asked or same(asked.params, values)):
             asked.set_user_attr("cost", cost_s)
             self._study.tell(asked, error)
             return
@@ -90,8 +89,3 @@ class OptunaRival(Rival):
             self._study.tell(asked, state=TrialState.FAIL)
         attrs = {"cost": cost_s}
         self._study.add_trial(create_trial(params=values, distributions=self._space, value=error, user_attrs=attrs))
-
-
-def _same(asked: Mapping[str, float], evaluated: Mapping[str, float]) -> bool:
-    """Say whether two points are one, which was rounded on its way to the evaluation."""
-    return all(math.isclose(value, evaluated[name], rel_tol=ROUNDING) for name, value in asked.items())

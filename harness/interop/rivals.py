@@ -61,6 +61,11 @@ class Run:
         return self.space.to_unit(np.where(close, near, native)[None])[0]
 
 
+def same(asked: Mapping[str, float], evaluated: Mapping[str, float]) -> bool:
+    """Say whether two points are one, which was rounded on its way to the evaluation."""
+    return all(math.isclose(value, evaluated[name], rel_tol=ROUNDING) for name, value in asked.items())
+
+
 def _inside(p: Parameter, value: float) -> float | int:
     return int(value) if p.integer else min(max(value, p.low), p.high)
 

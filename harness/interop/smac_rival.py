@@ -8,13 +8,14 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from harness.errors import number
-from harness.interop.rivals import Rival, Run
+from harness.interop.rivals import Rival, Run, same
 
 
 class Smac(Rival):
     """SMAC's `HyperparameterOptimizationFacade`, asked and told; the run's initial design instead of its own.
 
-    It is told the outcome under the configuration that it asked for, with its cost as the trial's time. random: the
+    It is told the outcome where the evaluation was, with its cost as the trial's time; a trial that it asked for, and
+    for which the nearest row of a table stood in, stays open, and its model does not see it. random: the
     probability of a configuration at random in between, the facade's own default.
     Source: Lindauer et al. 2022, "SMAC3: A versatile Bayesian optimization package".
     """
@@ -80,17 +81,17 @@ class Smac(Rival):
         return self._run.unit(dict(self._asked.config))
 
     def tell(self, x: Float[ndarray, " d"], error: float, cost_s: float) -> None:
-        """End the trial that was asked for; what nobody asked for is told when SMAC is made."""
+        """End the trial that was asked for, or add one where the evaluation was."""
         asked, self._asked = self._asked, None
-        if asked is None:
-            values = self._run.values(x)
+        values = self._run.values(x)
+        if self._smac is None:
             self._told.append((values, error, cost_s))
-            if self._smac is not None:
-                self._report(values, error, cost_s)
-            return
-        from smac.runhistory import TrialValue
+        elif asked is None or not same(dict(asked.config), values):
+            self._report(values, error, cost_s)
+        else:
+            from smac.runhistory import TrialValue
 
-        self._smac.tell(asked, TrialValue(cost=error, time=cost_s), save=False)
+            self._smac.tell(asked, TrialValue(cost=error, time=cost_s), save=False)
 
     def _report(self, values: dict[str, Any], error: float, cost_s: float) -> None:
         from ConfigSpace import Configuration

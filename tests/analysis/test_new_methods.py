@@ -116,12 +116,13 @@ def test_runs_of_some_data_sets_at_a_time_have_the_outcome_of_all(
 def test_a_hypothesis_holds_where_every_interval_is_below_zero() -> None:
     rows = [("H1", -2.0, -1.0), ("H1", -3.0, -0.1), ("H2", -2.0, 0.1), ("H3", -2.0, -1.0), ("H3", 0.1, 1.0)]
     table = pd.DataFrame([("x", *row) for row in rows], columns=["half", "hypothesis", "low", "high"])
-    table = table.assign(off=table["low"], used_up=[1.0, 1.0, 0.95, 1.0, 0.5])
-    table.loc[5] = ["x", "H4", -2.0, -1.0, np.nan, np.nan]
+    table = table.assign(off=table["low"], used_up=[1.0, 1.0, 0.95, 1.0, 0.5], absent=0)
+    table.loc[5] = ["x", "H4", -2.0, -1.0, np.nan, np.nan, 0]
     found = verdicts(table)
     assert found["verdict"].tolist() == ["holds", "undecided", "fails", "incomplete"]
     assert found["spent"].tolist() == ["holds", "undecided", "holds", "incomplete"]
     assert found["spent_tests"].tolist() == [2, 1, 1, 0]
+    assert set(verdicts(table.assign(absent=1))["verdict"]) == {"incomplete"}
     assert np.isnan(holm(np.array([np.nan, 0.01]))[0]) and holm(np.array([np.nan, 0.01]))[1] == 0.01
 
 

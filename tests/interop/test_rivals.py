@@ -14,7 +14,7 @@ from harness.errors import BadInput
 from harness.execution import serial
 from harness.interop.bandits import Asha, Hyperband
 from harness.interop.optuna_rivals import OptunaRival
-from harness.interop.rivals import OutsideOptimizer, Run
+from harness.interop.rivals import OutsideOptimizer, Run, same
 from harness.interop.smac_rival import Smac
 from harness.loop import run as run_once
 from harness.problem import FAILED, Candidates, Evaluation, Problem
@@ -286,6 +286,42 @@ def test_smacs_first_choice_is_its_models() -> None:
         rival.tell(rng.random(2), float(rng.random()), 1.0)
     rival.ask()
     assert rival._asked.config.origin.startswith("Acquisition Function Maximizer")
+
+
+def test_smac_learns_of_the_row_that_stood_in_for_its_point() -> None:
+    pytest.importorskip("smac", reason="needs the extra `rivals`")
+    rival, rng = Smac(), np.random.default_rng(0)
+    run = Run(ROUNDS, 3, 100, 5, None)
+    rival.start(run)
+    told = [rng.random(2) for _ in range(12)]
+    for k, x in enumerate(told):
+        if k >= 5:
+            assert not np.allclose(rival.ask(), x)
+        rival.tell(x, float(x.sum()), 1.0)
+    asked = rival.ask()
+    rival.tell(asked, 1.5, 1.0)
+    known = [dict(config) for config in rival._smac.runhistory.get_configs()]
+    costs = {tuple(config.values()): rival._smac.runhistory.get_cost(config) for config in
+             rival._smac.runhistory.get_configs()}  # fmt: skip
+    for x in (*told, asked):
+        own = next(config for config in known if same(config, run.values(x)))
+        assert costs[tuple(own.values())] == pytest.approx(1.5 if x is asked else float(x.sum()))
+    assert len(known) == 12 + 1 + 7  # those that were asked for and not evaluated stay open
+
+
+def test_blendsearch_weighs_costs_alike_whatever_they_are_above_milliseconds() -> None:
+    pytest.importorskip("flaml", reason="needs the extra `rivals`")
+    from harness.interop.flaml_rivals import Flaml
+
+    asked = []
+    for factor in (1.0, 1000.0):
+        rival = Flaml("BlendSearch", {"n_estimators": 1, "max_depth": 1})
+        rival.start(Run(XGBOOST_SPACE, 3, 100, 5, None))
+        for _ in range(60):
+            x = rival.ask()
+            rival.tell(x, float(np.square(x - 0.4).sum()), factor * 0.05 * float(np.exp(3 * x[0])))
+            asked.append(x)
+    np.testing.assert_array_equal(asked[:60], asked[60:])
 
 
 @pytest.mark.parametrize("searcher", ["CFO", "BlendSearch"])
