@@ -58,9 +58,6 @@ HALVES = {
 }
 PAPER = ("EI^alpha", "CEI", "EI-cool", "carbo")
 OTHERS = ("random", "sobol", "heated", "tpe", "cmaes", "cfo", "blendsearch")
-LEVEL = 0.05
-
-
 RUNS = "new_methods_runs"  # how the names of such files begin
 
 
@@ -146,7 +143,7 @@ def halves(
         found.append(
             Half(
                 name, runs.methods, runs.families, runs.cells, origin, error, done, ended, own_times(runs, thinking_ms),
-                judge, runs.n, runs.absent, runs.zero + runs.failed, ", ".join(runs.sparse), tables,
+                judge, runs.n, runs.absent, runs.zero + runs.failed, "; ".join(runs.sparse), tables,
             )
         )  # fmt: skip
     if not found:
@@ -230,7 +227,7 @@ def _kept_half(half: str, rows: pd.DataFrame, folder: Path) -> Half:
     of_half: dict[str, Any] = {name: rows[name].iloc[0] for name in _HALF}
     each = rows.drop_duplicates("file")
     of_half |= {name: int(each[name].sum()) for name in ("absent", "uncounted")} | {"n": int(rows["n"].iloc[0])}
-    of_half["sparse"] = ", ".join(sorted({method for text in each["sparse"] for method in text.split(", ") if method}))
+    of_half["sparse"] = "; ".join(sorted({method for text in each["sparse"] for method in text.split("; ") if method}))
     ms = rows["ms"].to_numpy().reshape(shape)
     return Half(half, methods, families, cells, rows[["method", *_ORIGIN]], **at, ms=ms, **of_half)
 
