@@ -126,9 +126,8 @@ class Paid:
 
     def add(self, x: Point) -> None:
         """Note a training of as many rounds as `x` has."""
-        before = self._longest.setdefault(self._rounds.configuration(x[None]).tobytes(), x)
-        if self._rounds.of(x) > self._rounds.of(before):
-            self._longest[self._rounds.configuration(x[None]).tobytes()] = x
+        key = self._rounds.configuration(x[None]).tobytes()
+        self._longest[key] = max(self._longest.get(key, x), x, key=self._rounds.of)
 
     def left(
         self, C: CandidatePoints, log_cost: PerCandidate, predict: Callable[[Points], PerCandidate]

@@ -300,12 +300,11 @@ def test_smac_learns_of_the_row_that_stood_in_for_its_point() -> None:
         rival.tell(x, float(x.sum()), 1.0)
     asked = rival.ask()
     rival.tell(asked, 1.5, 1.0)
-    known = [dict(config) for config in rival._smac.runhistory.get_configs()]
-    costs = {tuple(config.values()): rival._smac.runhistory.get_cost(config) for config in
-             rival._smac.runhistory.get_configs()}  # fmt: skip
+    history = rival._smac.runhistory
+    known = history.get_configs()
     for x in (*told, asked):
-        own = next(config for config in known if same(config, run.values(x)))
-        assert costs[tuple(own.values())] == pytest.approx(1.5 if x is asked else float(x.sum()))
+        own = next(config for config in known if same(dict(config), run.values(x)))
+        assert history.get_cost(own) == pytest.approx(1.5 if x is asked else float(x.sum()))
     assert len(known) == 12 + 1 + 7  # those that were asked for and not evaluated stay open
 
 
