@@ -6,7 +6,8 @@ For each problem and seed, cost and error after N iterations are put on a scale 
 
 y_initial the best error of the initial design, which all methods share, and y_best the best that any method found
 there. The reference point is (1, 1): EI's total cost, and nothing gained over the initial design; the ideal one is
-(0, 0). A method that gets all that can be got at half of EI's cost has 0.5, EI itself 0.
+(0, 0). A method that gets all that can be got at half of EI's cost has 0.5, EI itself 0. Two families are compared over
+the range of cost that both reach: what a point gains below it does not count.
 Source: Zitzler and Thiele 1998 (hypervolume); the scale is our reading (STUDY is silent).
 """
 
@@ -45,11 +46,14 @@ def hypervolume(points: Float[np.ndarray, "n 2"], reference: Float[np.ndarray, "
 
 @dataclass(frozen=True)
 class Hypervolumes:
-    """per_problem: index (dataset, pipeline), one column per family. flat: cells left out, where no method gains on
-    the initial design; incomplete: cells left out in which some method has no successful run, or the design none.
+    """A family's hypervolumes (own) beside those of others (others), over the range of cost that the two reach.
+
+    own, others: index (dataset, pipeline), a column for each of the others. flat: cells left out, where no method gains
+    on the initial design; incomplete: cells left out in which some method has no successful run, or the design none.
     """
 
-    per_problem: pd.DataFrame
+    own: pd.DataFrame
+    others: pd.DataFrame
     cells: pd.DataFrame
     flat: int
     incomplete: int
@@ -81,44 +85,56 @@ def scaled(table: pd.DataFrame, beside: pd.DataFrame | None = None) -> tuple[pd.
 
 
 def hypervolumes(
-    table: pd.DataFrame, families: Mapping[str, Sequence[str]], beside: pd.DataFrame | None = None
+    table: pd.DataFrame,
+    family: Sequence[str],
+    others: Mapping[str, Sequence[str]],
+    beside: pd.DataFrame | None = None,
 ) -> Hypervolumes:
-    """Return the hypervolume of each family's methods per problem, of their means over seeds.
+    """Return the hypervolumes of a family of methods and of each other, per problem, of their means over seeds.
 
-    table, beside: as in `scaled`. Means first, so that the best of many noisy runs is no gain. NaN on problems without
-    runs of all methods of a family.
+    table, beside: as in `scaled`. Means first, so that the best of many noisy runs is no gain. A point of one of two
+    families that is cheaper than the other's cheapest, on that problem, counts as if it cost as much: what lies a hair
+    beyond the range of cost that both reach loses a hair, not the whole point. NaN on problems without runs of all
+    methods of both.
     """
     rows, flat, incomplete = scaled(table, beside)
     means = rows.groupby([*PROBLEM, "method"])[["cost", "loss"]].mean()
-    found = {}
-    for name, methods in families.items():
-        part = means[means.index.get_level_values("method").isin(methods)].groupby(level=PROBLEM)
-        areas = part.apply(lambda points: hypervolume(points.to_numpy(), np.ones(2)))
-        found[name] = areas[part.size() == len(methods)]
+    areas = {}
+    for problem, there in means.groupby(level=PROBLEM):
+        points = there.droplevel([*PROBLEM])
+        areas[problem] = {name: _over_common_range(points, family, other) for name, other in others.items()}
+    both = pd.DataFrame.from_dict(areas, orient="index").rename_axis(index=PROBLEM)
     cells = rows[CELL].drop_duplicates().reset_index(drop=True)
-    return Hypervolumes(pd.DataFrame(found), cells, flat, incomplete)
+    own, beside_it = (both.map(lambda pair, k=k: pair[k]) for k in range(2))
+    return Hypervolumes(own, beside_it, cells, flat, incomplete)
 
 
-def match_cost_range(
+def _over_common_range(points: pd.DataFrame, *families: Sequence[str]) -> tuple[float, ...]:
+    """Return the hypervolume of each family's points (index: method; columns cost, loss), NaN where one is missing."""
+    own = [points.reindex([*family])[["cost", "loss"]].to_numpy() for family in families]
+    if any(np.isnan(part).any() for part in own):
+        return (np.nan,) * len(own)
+    least = max(part[:, 0].min() for part in own)
+    return tuple(hypervolume(np.maximum(part, [least, -np.inf]), np.ones(2)) for part in own)
+
+
+def match_costs(
     cost: Mapping[str, float], families: Mapping[str, Sequence[str]], beside: Mapping[str, Mapping[str, float]]
 ) -> dict[str, list[str]]:
-    """Return as many methods of each of two families over the range of cost that both reach, EI apart, and of others.
+    """Return as many methods of each of two families, EI apart, and of others.
 
-    cost: each method's mean cost relative to EI's. A method cheaper than the other family's cheapest is left out. Of
-    the family that then has more methods those are taken that lie nearest to the other's in log cost, one for each,
-    at the least sum of distances; of those `beside` (a method stopped after n evaluations, by label: its cost)
-    likewise. Errors play no part.
+    cost: each method's mean cost relative to EI's. Of the family that has more methods those are taken that lie nearest
+    to the other's in log cost, one for each, at the least sum of distances; of those `beside` (a method stopped after n
+    evaluations, by label: its cost) likewise. Errors play no part.
     """
-    floor = max((min((cost[m] for m in own), default=np.inf) for own in families.values()), default=np.inf)
-    within = {name: [m for m in own if cost[m] >= floor] for name, own in families.items()}
-    fewest = min(within, key=lambda name: len(within[name]))
-    few = within[fewest]
+    fewest = min(families, key=lambda name: len(families[name]))
+    few = list(families[fewest])
 
     def nearest(among: Sequence[str], costs: Mapping[str, float]) -> list[str]:
         apart = np.abs(np.log([[costs[other] / cost[m] for other in among] for m in few])).reshape(len(few), len(among))
         return [among[k] for k in sorted(linear_sum_assignment(apart)[1].tolist())]
 
-    found = {name: few if name == fewest else nearest(own, cost) for name, own in within.items()}
+    found = {name: few if name == fewest else nearest(own, cost) for name, own in families.items()}
     return found | {name: nearest(list(costs), costs) for name, costs in beside.items()}
 
 
@@ -140,13 +156,12 @@ def families_of(runs: pd.DataFrame) -> dict[str, list[str]]:
 
 
 def volumes(equal: Traces) -> tuple[Hypervolumes, dict[str, list[str]]]:
-    """Return the hypervolumes of the two families, of EI stopped early (``ei-n``) and of each rival stopped early, by
-    its name; and their methods without EI.
+    """Return CEI's hypervolumes beside those of EI^alpha, of EI stopped early (``ei-n``) and of each rival stopped
+    early, by its name; and the methods of each without EI.
 
-    As many methods of each, over the range of cost that both families reach (`match_cost_range`); EI itself stands in
-    all. The scale, and the cells that count, are those of the two families. `equal`: runs of equal length. Raises
-    BadInput where no problem and seed has runs of both that can be compared, or where fewer than two methods of each
-    are left.
+    As many methods of each (`match_costs`); EI itself stands in all. The scale, and the cells that count, are those of
+    the two families. `equal`: runs of equal length. Raises BadInput where no problem and seed has runs of both that can
+    be compared, or where there are fewer than two methods of each.
     """
     families = families_of(equal.runs)
     counted = {method for methods in families.values() for method in methods}
@@ -157,16 +172,15 @@ def volumes(equal: Traces) -> tuple[Hypervolumes, dict[str, list[str]]]:
     rivals = [m for m in _rivals(equal.runs) if m not in few]
     stopped = {name: stopped_early(equal, method) for name, method in [(EI_STOPPED, EI), *((m, m) for m in rivals)]}
     inner = {name: [m for m in methods if m != EI] for name, methods in families.items()}
-    chosen = match_cost_range(_as_floats(cost), inner, {
+    chosen = match_costs(_as_floats(cost), inner, {
         name: _as_floats((t["total_cost_s"] / t.join(whole, on=CELL)["whole"]).groupby(t["method"]).mean())
         for name, t in stopped.items()
     })  # fmt: skip
     if min(map(len, chosen.values())) < FEWEST - 1:
-        raise BadInput(
-            f"fewer than {FEWEST - 1} methods of EI^alpha and of CEI lie in the range of cost that both reach"
-        )
+        raise BadInput(f"fewer than {FEWEST - 1} methods of EI^alpha or of CEI")
     beside = pd.concat([t[t["method"].isin(chosen[name])] for name, t in stopped.items()], ignore_index=True)
-    return hypervolumes(own, {name: [EI, *methods] for name, methods in chosen.items()}, beside), chosen
+    with_ei = {name: [EI, *methods] for name, methods in chosen.items()}
+    return hypervolumes(own, with_ei.pop("lam"), with_ei, beside), chosen
 
 
 def _rivals(runs: pd.DataFrame) -> list[str]:
@@ -181,9 +195,10 @@ def _as_floats(values: pd.Series) -> dict[str, float]:
 def write_volumes(traces: Traces, out_dir: Path) -> list[Path]:
     """Write hypervolumes.csv, those of claim 7 per problem; nothing where the records hold none."""
     try:
-        found = volumes(at_horizon(traces, horizon(traces))[0])[0].per_problem.reset_index()
+        found = volumes(at_horizon(traces, horizon(traces))[0])[0]
     except BadInput:
         return []
+    table = found.others.join(found.own.add_prefix("lam beside ")).reset_index()
     path = out_dir / "hypervolumes.csv"
-    write_atomically(path, found.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode())
+    write_atomically(path, table.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode())
     return [path]

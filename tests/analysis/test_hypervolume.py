@@ -55,11 +55,28 @@ def test_the_scale_by_plain_loops_over_runs() -> None:
 def test_families_are_compared_on_means_over_seeds() -> None:
     ways = [Way("ei"), Way("eialpha", alpha=0.3), Way("cei", lam=0.5)]
     traces = collect(frame([("wind", "clean")], ways, (0, 1, 2), 30))
-    found = hypervolumes(finals(traces), {"a": ["ei", "eialpha(alpha=0.3)"], "b": ["ei"]})
+    found = hypervolumes(finals(traces), ["ei", "eialpha(alpha=0.3)"], {"a": ["ei", "eialpha(alpha=0.3)"], "b": ["ei"]})
     means = scaled(finals(traces))[0].groupby("method")[["cost", "loss"]].mean().loc["eialpha(alpha=0.3)"]
     expected = max(0.0, 1 - means["cost"]) * max(0.0, 1 - means["loss"])
-    assert found.per_problem.loc[("wind", "clean"), "a"] == pytest.approx(expected)
-    assert found.per_problem.loc[("wind", "clean"), "b"] == 0.0, "EI's own cost is the reference"
+    for areas in (found.own, found.others):
+        assert areas.loc[("wind", "clean"), "a"] == pytest.approx(expected)
+        assert areas.loc[("wind", "clean"), "b"] == 0.0, "EI's own cost is the reference, and all that both reach"
+
+
+def test_what_is_gained_below_the_range_of_cost_that_both_reach_does_not_count() -> None:
+    """EI ends at (1, 0.5) on its own scale, A at (0.4, 0.5), B at (0.6, 0.25) and (0.2, 0.75); the best is C's."""
+    ends = {"ei": (1.0, 0.5), "a": (0.4, 0.5), "b1": (0.6, 0.25), "b2": (0.2, 0.75), "c": (2.0, 0.0)}
+    columns = ["dataset", "pipeline", "seed", "method", "total_cost_s", "final_error", "initial_error"]
+    table = pd.DataFrame([("wind", "clean", 0, name, *at, 1.0) for name, at in ends.items()], columns=columns)
+    found = hypervolumes(table, ["ei", "a"], {"b": ["ei", "b1", "b2"], "c": ["ei", "c"], "none": ["ei", "random"]})
+    assert found.own.loc[("wind", "clean"), "b"] == pytest.approx(0.6 * 0.5)
+    assert found.others.loc[("wind", "clean"), "b"] == pytest.approx(0.4 * 0.75 + 0.2 * 0.25), "b2 counts from 0.4 on"
+    assert found.own.loc[("wind", "clean"), "c"] == 0.0 == found.others.loc[("wind", "clean"), "c"]
+    assert found.own["none"].isna().all() and found.others["none"].isna().all()
+    nudged = table.assign(total_cost_s=table["total_cost_s"].where(table["method"] != "a", 0.2 + 1e-9))
+    assert hypervolumes(nudged, ["ei", "a"], {"b": ["ei", "b1", "b2"]}).others["b"].iloc[0] == pytest.approx(
+        0.4 * 0.75 + 0.4 * 0.25
+    ), "by a hair within the range or without it: the same"
 
 
 def test_what_has_no_scale_is_counted() -> None:
