@@ -12,7 +12,7 @@ Source: Zitzler and Thiele 1998 (hypervolume); the scale is our reading (STUDY i
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -141,6 +141,7 @@ def match_costs(
 # The two families of the study, EI^alpha and CEI, and what stands beside them.
 
 FEWEST = 3  # members of a family, EI included
+EVERY = "every"
 
 
 def families_of(runs: pd.DataFrame) -> dict[str, list[str]]:
@@ -155,13 +156,14 @@ def families_of(runs: pd.DataFrame) -> dict[str, list[str]]:
     }
 
 
-def volumes(equal: Traces) -> tuple[Hypervolumes, dict[str, list[str]]]:
+def volumes(equal: Traces, chosen: Mapping[str, list[str]] | None = None) -> tuple[Hypervolumes, dict[str, list[str]]]:
     """Return CEI's hypervolumes beside those of EI^alpha, of EI stopped early (``ei-n``) and of each rival stopped
     early, by its name; and the methods of each without EI.
 
-    As many methods of each (`match_costs`); EI itself stands in all. The scale, and the cells that count, are those of
-    the two families. `equal`: runs of equal length. Raises BadInput where no problem and seed has runs of both that can
-    be compared, or where there are fewer than two methods of each.
+    As many methods of each (`match_costs`, or those of `chosen`, as returned for other runs); EI itself stands in all.
+    Beside them ``every``: all methods of CEI and of EI^alpha. The scale, and the cells that count, are those of the two
+    families. `equal`: runs of equal length. Raises BadInput where no problem and seed has runs of both that can be
+    compared, or where there are fewer than two methods of each.
     """
     families = families_of(equal.runs)
     counted = {method for methods in families.values() for method in methods}
@@ -172,15 +174,19 @@ def volumes(equal: Traces) -> tuple[Hypervolumes, dict[str, list[str]]]:
     rivals = [m for m in _rivals(equal.runs) if m not in few]
     stopped = {name: stopped_early(equal, method) for name, method in [(EI_STOPPED, EI), *((m, m) for m in rivals)]}
     inner = {name: [m for m in methods if m != EI] for name, methods in families.items()}
-    chosen = match_costs(_as_floats(cost), inner, {
+    members = match_costs(_as_floats(cost), inner, {
         name: _as_floats((t["total_cost_s"] / t.join(whole, on=CELL)["whole"]).groupby(t["method"]).mean())
         for name, t in stopped.items()
     })  # fmt: skip
-    if min(map(len, chosen.values())) < FEWEST - 1:
+    if chosen is not None:
+        members = {name: list(chosen[name]) for name in members if name in chosen}
+    if min(map(len, members.values())) < FEWEST - 1:
         raise BadInput(f"fewer than {FEWEST - 1} methods of EI^alpha or of CEI")
-    beside = pd.concat([t[t["method"].isin(chosen[name])] for name, t in stopped.items()], ignore_index=True)
-    with_ei = {name: [EI, *methods] for name, methods in chosen.items()}
-    return hypervolumes(own, with_ei.pop("lam"), with_ei, beside), chosen
+    beside = pd.concat([t[t["method"].isin(members.get(name, ()))] for name, t in stopped.items()], ignore_index=True)
+    with_ei = {name: [EI, *methods] for name, methods in members.items()}
+    found = hypervolumes(own, with_ei.pop("lam"), with_ei, beside)
+    every = hypervolumes(own, families["lam"], {EVERY: families["alpha"]})
+    return replace(found, own=found.own.join(every.own), others=found.others.join(every.others)), members
 
 
 def _rivals(runs: pd.DataFrame) -> list[str]:

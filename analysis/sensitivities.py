@@ -11,7 +11,7 @@ import pandas as pd
 
 from analysis.captions import format_interval, intervals, markdown_table, plural
 from analysis.claims import CLAIMS as EVERY
-from analysis.claims.acquisitions import volume_gap
+from analysis.claims.acquisitions import share_members, volume_gap
 from analysis.claims.evidence import Claim, Evidence
 from analysis.claims.verdicts import UNDECIDED, Finding, Missing, Verdict
 from analysis.evaluations import CELL, REPLAYED, check_same_origin, check_same_tables
@@ -127,6 +127,7 @@ def compare_settings(
         check_same_tables({against: base, setting: own})
     cells = both.to_frame(index=False)
     pair = Evidence(base.reset_index(drop=True)), Evidence(own.reset_index(drop=True), judge=judge)
+    share_members(*pair)
     first, second = _verdicts(*pair)
     size = cells[CELL].drop_duplicates(), cells["method"].nunique()
     return Comparison(setting, against, *size, first, second, shifts(*pair))

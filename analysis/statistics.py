@@ -35,6 +35,7 @@ from harness.streams import stream
 Scheme = Literal["datasets", "hierarchical", "plain"]
 Statistic = Literal["mean", "median"]
 RESAMPLES, LEVEL, SEED = 2000, 0.95, 0
+DRAWS = 100_000  # from a t distribution, so that no verdict hangs on the draw
 FEWEST_FOR_MEDIAN = 6  # data sets whose median gets an interval
 _scheme: ContextVar[Scheme] = ContextVar("scheme", default="datasets")
 
@@ -212,7 +213,7 @@ def of_means(values: pd.DataFrame, function: Callable[[Float[np.ndarray, "B K"]]
             raise ValueError("every column needs a value of every data set")
         d, rng = len(means), stream(SEED, "bootstrap", "datasets")
         middle = means.mean(axis=0, keepdims=True)
-        z, u = rng.standard_normal((RESAMPLES, d)), rng.chisquare(max(d - 1, 1), (RESAMPLES, 1))
+        z, u = rng.standard_normal((DRAWS, d)), rng.chisquare(max(d - 1, 1), (DRAWS, 1))
         replicates = function(middle + z @ (means - middle) / np.sqrt(d * u)) if d > 1 else np.full(1, np.nan)
     else:
         middle, replicates = weighted(x, np.ones((1, len(x))), "mean"), function(weighted(x, resample(cells), "mean"))

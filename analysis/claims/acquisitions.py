@@ -1,6 +1,7 @@
 """The claims about acquisitions: EI^alpha (1 to 6), contextual EI (7 and 8), and the EI-cost front (12)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
@@ -26,7 +27,7 @@ from analysis.claims.evidence import (
 )
 from analysis.claims.verdicts import Condition, Finding, Missing, in_views
 from analysis.evaluations import CELL
-from analysis.hypervolumes import FEWEST, Hypervolumes, families_of, volumes
+from analysis.hypervolumes import EVERY, FEWEST, Hypervolumes, families_of, volumes
 from analysis.methods import EI, EIPU, by_method, name_in_text, ordered
 from analysis.ranks import Ranks
 from analysis.selection import RULE, select_families, sentence_on_sparse_methods, sparse_methods
@@ -292,8 +293,17 @@ MARGIN = 0.02  # of the hypervolume: 2 % of EI's time at no loss
 INNER = (0.1, 0.7)  # lambdas that are not extreme, fixed beforehand
 
 
-def _volumes(evidence: Evidence) -> tuple[Hypervolumes, dict[str, list[str]]]:
-    return evidence.once("volumes", lambda: volumes(evidence.equal))
+_Volumes = tuple[Hypervolumes, dict[str, list[str]]]
+
+
+def _volumes(evidence: Evidence, chosen: Mapping[str, list[str]] | None = None) -> _Volumes:
+    return evidence.once("volumes", lambda: volumes(evidence.equal, chosen))
+
+
+def share_members(base: Evidence, own: Evidence) -> None:
+    """Compare the same methods' hypervolumes in `own` as in `base`, where they are to be had."""
+    with suppress(BadInput):
+        _volumes(own, _volumes(base)[1])
 
 
 def _gaps(found: Hypervolumes) -> pd.DataFrame:
@@ -333,16 +343,18 @@ def claim_7(evidence: Evidence) -> Finding:
         f"{sentence_on_sparse_methods(few, clause=True)}"
     )
     gap = gaps["alpha"]
-    shown = {name: Condition("", mean(gaps[name]), digits=3) for name in chosen if name != "lam"}
+    shown = {name: Condition("", mean(gaps[name]), digits=3) for name in [*chosen, EVERY] if name != "lam"}
     members = {name: f"({', '.join(map(name_in_text, methods))})" for name, methods in chosen.items()}
     beside = [
         f"{name_in_text(name)} {theirs[name]:.3f}, CEI {ours[name]:.3f}, the difference{shown[name]}"
         for name in shown
-        if name not in ("alpha", EI_STOPPED)
+        if name not in ("alpha", EI_STOPPED, EVERY)
     ]
     also = (
         f"hypervolumes {ours['alpha']:.3f} {members['lam']} and {theirs['alpha']:.3f} {members['alpha']}, EI in both; "
-        f"CEI's is larger on {(gap > 0).mean():.0%} of the problems; over the range of cost that CEI shares with each: "
+        f"CEI's is larger on {(gap > 0).mean():.0%} of the problems; of all {len(families['lam']) - 1} lambdas and "
+        f"{len(families['alpha']) - 1} alphas, the difference{shown[EVERY]}; over the range of cost that CEI shares "
+        "with each: "
         f"EI stopped early {theirs[EI_STOPPED]:.3f} {members[EI_STOPPED]}, CEI {ours[EI_STOPPED]:.3f}, the difference"
         f"{shown[EI_STOPPED]}" + (f"; rivals stopped early as often: {'; '.join(beside)}" if beside else "")
     )

@@ -30,6 +30,7 @@ from analysis.selection import (
     on_papers_grid,
     select_families,
     sentence_on_sparse_methods,
+    whole_runs,
 )
 from analysis.statistics import Estimate, mean, median
 from analysis.traces import STUDY_ITERATIONS, Judge, Traces, at_budgets, check_judge, collect
@@ -158,22 +159,36 @@ class Evidence:
             return mean(require_gain(self.lost[method].dropna()))
         return self.estimates().get(view, mean)(values)
 
-    def with_the_same_money(self, method: str, rival: str) -> pd.Series:
-        """Return the error that a method adds, by cell, in percent of the rival's with the same money.
+    @cached_property
+    def _longest(self) -> Traces:
+        return whole_runs(self.traces, self.iterations)[0]
 
-        The rival's run of a cell is cut at what the method's spent there; one that spent less counts as it ended.
+    def with_the_same_money(self, method: str, rival: str) -> tuple[pd.Series, float]:
+        """Return the error that a method adds, by cell, in percent of the rival's with the same money, and the share of
+        the rival's runs that ended before it was spent.
+
+        The rival's longest run of a cell is cut at what the method's spent there; one that spent less counts as it
+        ended.
         """
         own = self._ends[self._ends["method"] == method].set_index(CELL)
-        other = self.equal.select((self.equal.runs["method"] == rival).to_numpy())
+        other = self._longest.select((self._longest.runs["method"] == rival).to_numpy())
         cells = pd.MultiIndex.from_frame(other.runs[CELL])
         money = own["total_cost_s"].reindex(cells, fill_value=0.0).to_numpy()
         error = pd.Series(at_budgets(other.incumbent, other.cost_s, money[:, None])[:, 0], cells)
-        return (100 * (own["final_error"] - error) / error.where(error > 0)).dropna()
+        added = (100 * (own["final_error"] - error) / error.where(error > 0)).dropna()
+        ended = pd.Series(other.total_s < money, cells).reindex(added.index)
+        return added, float(ended.mean()) if len(added) else 0.0
 
     def beside_rivals(self, method: str) -> str:
-        """Return how far a method's error is from those of EI, random search and Sobol points with the same money."""
-        values = {name_in_text(rival): self.with_the_same_money(method, rival) for rival in RIVALS}
-        found = [str(Condition(rival, mean(v), unit=" %", digits=2)) for rival, v in values.items() if len(v)]
+        """Return how far a method's error is from those of EI, random search and Sobol points with the same money, and
+        of which rivals more than a tenth of the runs had ended before.
+        """
+        found = []
+        for rival in RIVALS:
+            added, ended = self.with_the_same_money(method, rival)
+            if len(added):
+                text = str(Condition(name_in_text(rival), mean(added), unit=" %", digits=2))
+                found.append(text + (f" (of whose runs {ended:.0%} ended before)" if ended > 1 - LEAST_SPENT else ""))
         return f"error added to what rivals reach with the same money, {', '.join(found)}" if found else ""
 
     @cached_property

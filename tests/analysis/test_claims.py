@@ -13,7 +13,8 @@ from synthetic_records import ALPHAS, DATASETS, EVERY, LAMS, Outcome, Way, frame
 from analysis import REFERENCE
 from analysis.__main__ import main
 from analysis.claims import evaluate, table
-from analysis.claims.acquisitions import wrong_way
+from analysis.claims.acquisitions import _volumes as volumes_of
+from analysis.claims.acquisitions import share_members, wrong_way
 from analysis.claims.evidence import Evidence, require_gain
 from analysis.claims.verdicts import FAILS, HOLDS, PARTLY, UNDECIDED, Condition, Finding, Missing, Verdict
 from analysis.report.sections import reasons
@@ -156,7 +157,8 @@ def test_errors_added_with_the_same_money_are_those_of_a_loop() -> None:
     spent = {way: runs[runs["method"] == way.method].groupby(level=[0, 1, 2])["cost_s"].sum() for way in ways}
     assert (spent[ways[0]] > spent[ways[1]]).any() and (spent[ways[3]] < spent[ways[0]]).any()
     for method, rival in ((ways[3], ways[0]), (ways[0], ways[1]), (ways[1], ways[2])):
-        found = evidence.with_the_same_money(method.method, rival.method)
+        found, ended = evidence.with_the_same_money(method.method, rival.method)
+        assert ended == (spent[rival] < spent[method]).mean()
         assert len(found) == 4
         for cell, added in found.items():
             own, other = (runs.loc[[cell]].query("method == @way.method") for way in (method, rival))
@@ -231,6 +233,18 @@ def test_a_family_is_not_ahead_or_behind_by_its_size() -> None:
         assert verdict_on(7, records(changed, steps=100)).verdict == word
     apart = {way: (c / 30, 125) if way.acq == "cei" else (c, e) for way, (c, e) in few_lams.items()}
     assert verdict_on(7, records(apart, steps=100)).verdict == FAILS, "to be cheaper than any alpha wins nothing"
+
+
+def test_settings_are_compared_on_the_same_methods() -> None:
+    """Where EIpu and no longer alpha = 0.1 is nearest to lambda = 0.7, the reference's choice stands."""
+    few = {way: found for way, found in outcomes().items() if way.alpha in (None, 0.05, 0.1) and way.lam in (None, 0.3)}
+    few |= {Way("cei", lam=0.7): (48.0, 100.6)}
+    cheaper = {way: (21.0 if way.lam == 0.7 else c, e) for way, (c, e) in few.items()}
+    base, own, alone = (Evidence(records(ends, steps=100)) for ends in (few, cheaper, cheaper))
+    share_members(base, own)
+    (first, chosen), (second, as_first), (_, other) = (volumes_of(each) for each in (base, own, alone))
+    assert chosen["alpha"] == as_first["alpha"] == ["eialpha(alpha=0.05)", "eialpha(alpha=0.1)"] != other["alpha"]
+    assert (first.own["every"] - first.others["every"]).notna().all() and list(second.others) == list(first.others)
 
 
 def test_a_curve_with_one_valley_goes_no_wrong_way() -> None:
