@@ -168,18 +168,18 @@ def volumes(equal: Traces, chosen: Mapping[str, list[str]] | None = None) -> tup
     families = families_of(equal.runs)
     counted = {method for methods in families.values() for method in methods}
     own = finals(equal.select(equal.runs["method"].isin(counted).to_numpy()))
-    cost = scaled(own)[0].groupby("method")["cost"].mean()
-    whole = own.loc[own["method"] == EI].set_index(CELL)["total_cost_s"].rename("whole")
+    cost = scaled(own)[0].groupby("method")["cost"].mean()  # first, since it refuses runs that cannot be compared
     few = sparse_methods(equal.runs)
     rivals = [m for m in _rivals(equal.runs) if m not in few]
     stopped = {name: stopped_early(equal, method) for name, method in [(EI_STOPPED, EI), *((m, m) for m in rivals)]}
     inner = {name: [m for m in methods if m != EI] for name, methods in families.items()}
-    members = match_costs(_as_floats(cost), inner, {
-        name: _as_floats((t["total_cost_s"] / t.join(whole, on=CELL)["whole"]).groupby(t["method"]).mean())
-        for name, t in stopped.items()
-    })  # fmt: skip
-    if chosen is not None:
-        members = {name: list(chosen[name]) for name in members if name in chosen}
+    if chosen is None:
+        whole = own.loc[own["method"] == EI].set_index(CELL)["total_cost_s"].rename("whole")
+        chosen = match_costs(_as_floats(cost), inner, {
+            name: _as_floats((t["total_cost_s"] / t.join(whole, on=CELL)["whole"]).groupby(t["method"]).mean())
+            for name, t in stopped.items()
+        })  # fmt: skip
+    members = {name: methods for name, methods in chosen.items() if name in inner or name in stopped}
     if min(map(len, members.values())) < FEWEST - 1:
         raise BadInput(f"fewer than {FEWEST - 1} methods of EI^alpha or of CEI")
     beside = pd.concat([t[t["method"].isin(members.get(name, ()))] for name, t in stopped.items()], ignore_index=True)

@@ -301,7 +301,10 @@ def _volumes(evidence: Evidence, chosen: Mapping[str, list[str]] | None = None) 
 
 
 def share_members(base: Evidence, own: Evidence) -> None:
-    """Compare the same methods' hypervolumes in `own` as in `base`, where they are to be had."""
+    """Compare the same methods' hypervolumes in `own` as in `base`, where they are to be had.
+
+    To be called before anything else asks `own` for its hypervolumes.
+    """
     with suppress(BadInput):
         _volumes(own, _volumes(base)[1])
 
