@@ -168,6 +168,10 @@ def left_out(*parts: tuple[int, str, str]) -> str:
     return f"Left out: {', '.join(found)}." if found else ""
 
 
+OF_SUMS = "Means are of sums over the seeds of a problem, medians of single runs."
+MEANS_OF_SUMS = OF_SUMS.partition(",")[0] + "."
+
+
 def pairs_left_out(pairs: "Relative", short: int, n: int) -> str:
     """Return the sentences on the runs and pairs that a relative number leaves out, and on methods with fewer pairs."""
     names, counts = ordered(pairs.table), pairs.table["method"].value_counts()

@@ -3,7 +3,7 @@
 For density, a folder holds one folder of records per setting: `live` (the truth), `rows-128`, `rows-256`, ... (replay
 of a table's first configurations) and `surface-2048`, ... (the table's emulator). For each setting and method,
 
-    time saved = 100 - cost_pct,   error added = error_pct - 100   (percent of EI's, same problem and seed),
+    time saved = 100 - cost_pct,   error added = error_pct - 100   (percent of EI's, of sums over a problem's seeds),
 
 and their differences to live, paired by problem and seed. Where `python -m tabular_cache confirm` has trained what the
 runs on surfaces chose, also the *error measured*: error added with these trainings' errors (those of live trainings and
@@ -12,6 +12,7 @@ of tables are measured anyway).
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from analysis.captions import format_interval, intervals, markdown_table, plural
 from analysis.evaluations import CELL, check_same_origin, check_same_tables, choose_components, read_evaluations
 from analysis.methods import EI, PROBLEM, name_in_figures, ordered
 from analysis.plotting import BLACK, BLUE, ORANGE, Drawn, new_figure, save, sequence, style
-from analysis.statistics import of_means, with_intervals, with_intervals_and_differences
+from analysis.statistics import of_means, percent_of_sums, with_intervals, with_intervals_and_differences
 from analysis.traces import Traces, collect
 from analysis.tradeoffs import finals, relative_to_ei
 from datasets.errors import BadInput
@@ -129,19 +130,27 @@ def method_effects(
     """
     pairs = {name: relative_to_ei(traces, f"setting {name}") for name, traces in all_traces.items()}
     methods = [m for m in ordered(pairs[reference].table) if m != EI]
-    tables = {}
-    for name, pair in pairs.items():
-        saved, added = 100 - pair.wide("cost_pct", methods), pair.wide("error_pct", methods) - 100
-        tables[name] = {"saved": saved.dropna(), "added": added.dropna()}
-        if confirmed and name in confirmed:
-            wide = confirmed[name].pivot(index=CELL, columns="method", values="error").reindex(columns=[*methods, EI])
-            tables[name][MEASURED] = (wide[methods].div(wide[EI].where(wide[EI] > 0), axis=0) * 100 - 100).dropna()
-        elif confirmed and not name.startswith("surface"):
-            tables[name][MEASURED] = tables[name]["added"]
-    shared = reduce(pd.Index.intersection, [frame.index for frames in tables.values() for frame in frames.values()])
+    complete = [pair.wide("cost_pct", methods).dropna().index for pair in pairs.values()]
+    errors = {}
+    for name, trained in (confirmed or {}).items():
+        wide = trained.pivot(index=CELL, columns="method", values="error").reindex(columns=[*methods, EI])
+        errors[name] = wide[wide[EI] > 0].dropna()
+        complete.append(errors[name].index)
+    shared = reduce(pd.Index.intersection, complete)
     if not len(shared):
         raise BadInput("no problem and seed was run under every setting")
-    return {name: {effect: frame.loc[shared] for effect, frame in frames.items()} for name, frames in tables.items()}
+    tables = {}
+    for name, pair in pairs.items():
+        inside = pd.MultiIndex.from_frame(pair.table[CELL]).isin(shared)
+        kept = replace(pair, table=pair.table[inside])  # first, so that means are of the cells that count
+        saved, added = (kept.wide(measure, methods).loc[shared] for measure in ("cost_pct", "error_pct"))
+        tables[name] = {"saved": 100 - saved, "added": added - 100}
+        if name in errors:
+            own = errors[name].loc[shared]
+            tables[name][MEASURED] = percent_of_sums(own[methods], own[EI]) - 100
+        elif confirmed and not name.startswith("surface"):
+            tables[name][MEASURED] = tables[name]["added"]
+    return tables
 
 
 def effects_table(found: Effects, reference: str = LIVE) -> pd.DataFrame:
@@ -280,8 +289,8 @@ def _caption(found: Effects, agreement: pd.DataFrame) -> str:
     cells = found[LIVE]["saved"].index.to_frame(index=False)
     alone = int(agreement["one_seed"].iloc[0])
     return sentence(
-        "Replay against live training. Above: total cost saved and final error added against EI on the same problem "
-        f"and seed, mean over {plural(len(cells[PROBLEM].drop_duplicates()), 'problem')} of "
+        "Replay against live training. Above: total cost saved and final error added against EI on the same "
+        f"problem, of sums over seeds, mean over {plural(len(cells[PROBLEM].drop_duplicates()), 'problem')} of "
         f"{plural(cells['dataset'].nunique(), 'data set')} and {plural(len(cells), 'run')} per method. Bars: "
         f"{intervals(cells, medians=False)} Below: root mean square, over methods and problems (averaged within data "
         "sets), of the difference between a setting's and live training's mean effect, the seeds' own scatter "

@@ -29,7 +29,7 @@ from analysis.evaluations import CELL
 from analysis.gains import flat_datasets, gains, scale
 from analysis.methods import EI, PROBLEM, by_method, ordered, require
 from analysis.selection import horizon, sparse_methods, whole_runs
-from analysis.statistics import group_means, over_datasets
+from analysis.statistics import group_means, over_datasets, ratios_of_sums
 from analysis.traces import Traces, at_step, finished_within
 from analysis.tradeoffs import finals
 from datasets.errors import BadInput
@@ -88,6 +88,11 @@ class EqualCost:
         """EI's error after n evaluations."""
         return np.asarray(self.traces.incumbent[self._ei, self.n - 1])
 
+    def over_seeds(self, values: Float[np.ndarray, " C"]) -> Float[np.ndarray, " C"]:
+        """Return, of each cell, the mean of the values over the seeds of its problem."""
+        problem = self.cells.groupby(PROBLEM).ngroup().to_numpy()
+        return np.asarray(group_means(values[:, None], problem)[problem, 0])
+
     @property
     def _ei(self) -> Int[np.ndarray, " C"]:
         return self.rows[:, self.methods.index(EI)]
@@ -106,10 +111,11 @@ class EqualCost:
     def measures(self) -> dict[str, tuple[Float[np.ndarray, " C"], Float[np.ndarray, " C"]]]:
         """Return (zero, unit) of each measure: its value is (error - zero) / unit.
 
-        error_pct: 0, and a hundredth of EI's final error. regret: the best of the table, and how far above it random
+        error_pct: 0, and a hundredth of EI's final error, its mean over the problem's seeds (a mean of ratios of single
+        runs leans, as `statistics.ratios_of_sums` says). regret: the best of the table, and how far above it random
         search ends; NaN where it ends at the best, or the table is another. Without a scale there is no regret.
         """
-        found = {ERROR: (np.zeros(len(self.cells)), self.final / 100)}
+        found = {ERROR: (np.zeros(len(self.cells)), self.over_seeds(self.final) / 100)}
         return found if isinstance(self.scale, str) else {**found, REGRET: scale(self.scale, self.cells)}
 
     def at(self, budget_s: Float[np.ndarray, "C S"], method: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -167,14 +173,14 @@ def at_equal_cost(
     """Return errors at equal cost of every family, and of EI stopped by rule: a row per measure, statistic and budget.
 
     family; cost_pct: the budget in percent of EI's cost, of a stopping rule its mean cost; measure: error_pct (error in
-    percent of EI's final one) or regret ((error - best of the table) / (random search's - best)); statistic; method:
-    the parameter chosen, or the rule; members: of how many; value, low, high; off, off_low, off_high: the paired
-    difference to EI-n at the same cost; won: the share of problems in which the family's mean over seeds is the lowest
-    of all families' (equal ones share it); evaluations: mean number; ended: share of the runs of the parameter chosen
-    (beside a rule: of EI's) that ended before the budget was spent and count with their last; used_up: the share of all
-    methods' runs that did not: below 0.9 (`selection.LEAST_SPENT`) the budget compares numbers of evaluations as well
-    as costs; n, datasets: cells and data sets that count, those in which every method has a successful evaluation by
-    then. NaN: not defined.
+    percent of EI's final one, its mean over seeds) or regret ((error - best of the table) / (random search's - best));
+    statistic; method: the parameter chosen, or the rule; members: of how many; value, low, high; off, off_low,
+    off_high: the paired difference to EI-n at the same cost; won: the share of problems in which the family's mean over
+    seeds is the lowest of all families' (equal ones share it); evaluations: mean number; ended: share of the runs of
+    the parameter chosen (beside a rule: of EI's) that ended before the budget was spent and count with their last;
+    used_up: the share of all methods' runs that did not: below 0.9 (`selection.LEAST_SPENT`) the budget compares
+    numbers of evaluations as well as costs; n, datasets: cells and data sets that count, those in which every method
+    has a successful evaluation by then. NaN: not defined.
     The rules: each method after N evaluations, EI after n and to a price.
 
     statistic: mean (of the data sets' means, chosen by its own lowest), mean held out (the parameter of each data set
@@ -317,7 +323,7 @@ def _rules(runs: EqualCost, prices: Sequence[float]) -> list[dict[str, object]]:
     rows = []
     for family, method, run, steps in stops:
         ended = finals(run, steps)
-        error, cost = ended["final_error"].to_numpy(), 100 * ended["total_cost_s"].to_numpy() / runs.whole
+        error, cost = ended["final_error"].to_numpy(), ended["total_cost_s"].to_numpy()
         for measure, of_cells in runs.measures().items():
             for row in _stopped(runs, error, cost, steps, of_cells):
                 rows.append({"family": family, "measure": measure, "method": method, **row})
@@ -331,7 +337,10 @@ def _stopped(
     steps: Int[np.ndarray, " C"],
     scale: tuple[np.ndarray, np.ndarray],
 ) -> list[dict[str, object]]:
-    """Return the rows of one stopping rule beside EI cut, in every cell, at the rule's mean cost (percent)."""
+    """Return the rows of one stopping rule beside EI cut, in every cell, at the rule's mean cost (percent of EI's).
+
+    cost: seconds. The mean is over data sets of ratios of sums, so that neither has more to spend over all seeds.
+    """
     steep, rows = ~runs.cells["dataset"].isin(runs.flat).to_numpy(), []
     plans: Mapping[str, np.ndarray] = {MEAN: np.full(len(cost), True), MEDIAN: np.full(len(cost), True)}
     if not steep.all():
@@ -341,7 +350,9 @@ def _stopped(
         while kept.sum() != before and kept.any():  # cells without a value are not in the mean cost either
             before = kept.sum()
             dataset = pd.factorize(runs.cells.loc[kept, "dataset"])[0]
-            percent = float(group_means(cost[kept, None], dataset).mean())
+            problem = runs.cells[kept].groupby(PROBLEM).ngroup().to_numpy()
+            relative = ratios_of_sums(cost[kept], runs.whole[kept], problem)
+            percent = 100 * float(group_means(relative[:, None], dataset).mean())
             beside, _, ended = (a[:, 0] for a in runs.at(percent / 100 * runs.whole[:, None], runs.methods.index(EI)))
             values = np.stack([(e - scale[0]) / scale[1] for e in (error, beside)], axis=1)
             kept = kept & np.isfinite(values).all(axis=1)

@@ -1,13 +1,15 @@
 """Hypervolumes of (cost, error): how much of what EI leaves to be won a family of methods wins, per problem.
 
-For each problem and seed, cost and error after N iterations are put on a scale that EI's run fixes:
+For each problem, cost and error after N iterations are put on a scale that EI's runs fix:
 
-    cost = c* / c*_EI,   error = (y* - y_best) / (y_initial - y_best),
+    cost = c* / c*_EI,   loss = (y* - y_best) / (y_initial - y_best),
 
-y_initial the best error of the initial design, which all methods share, and y_best the best that any method found
-there. The reference point is (1, 1): EI's total cost, and nothing gained over the initial design; the ideal one is
-(0, 0). A method that gets all that can be got at half of EI's cost has 0.5, EI itself 0. Two families are compared over
-the range of cost that both reach: what a point gains below it does not count.
+y_initial the best error of the initial design, which all methods share, and y_best the best that any method found with
+the same seed. Each of the five is a mean over seeds first: the best of many noisy runs is no gain, ratios of single
+runs lean (`statistics.ratios_of_sums`), and a seed that leaves no room weighs nothing. The reference point is (1, 1):
+EI's total cost, and nothing gained over the initial design; the ideal one is (0, 0). A method that gets all that can be
+got at half of EI's cost has 0.5, EI itself 0. Two families are compared over the range of cost that both reach: what a
+point gains below it does not count.
 Source: Zitzler and Thiele 1998 (hypervolume); the scale is our reading (STUDY is silent).
 """
 
@@ -48,8 +50,9 @@ def hypervolume(points: Float[np.ndarray, "n 2"], reference: Float[np.ndarray, "
 class Hypervolumes:
     """A family's hypervolumes (own) beside those of others (others), over the range of cost that the two reach.
 
-    own, others: index (dataset, pipeline), a column for each of the others. flat: cells left out, where no method gains
-    on the initial design; incomplete: cells left out in which some method has no successful run, or the design none.
+    own, others: index (dataset, pipeline), a column for each of the others. cells: those that count. flat: problems
+    left out, where no method gains on the initial design; incomplete: cells left out in which some method has no
+    successful run, or the design none.
     """
 
     own: pd.DataFrame
@@ -59,29 +62,42 @@ class Hypervolumes:
     incomplete: int
 
 
-def scaled(table: pd.DataFrame, beside: pd.DataFrame | None = None) -> tuple[pd.DataFrame, int, int]:
-    """Return cost and error of every run on EI's scale, and how many cells are flat and incomplete.
+@dataclass(frozen=True)
+class Scaled:
+    """Cost and loss of every method on EI's scale (points; index dataset, pipeline, method), and what was left out.
 
-    table: `finals` of runs of equal length; beside: of others, put on the same scale. Raises BadInput where no cell is
-    left.
+    cells, flat, incomplete: as in `Hypervolumes`.
+    """
+
+    points: pd.DataFrame
+    cells: pd.DataFrame
+    flat: int
+    incomplete: int
+
+
+def scaled(table: pd.DataFrame, beside: pd.DataFrame | None = None) -> Scaled:
+    """Return cost and loss of every method on the scale above, each of means over the seeds of a problem.
+
+    table: `finals` of runs of equal length; beside: of others, put on the same scale. Raises BadInput where no problem
+    is left.
     """
     ei = table.loc[table["method"] == EI].set_index(CELL)[["total_cost_s", "initial_error"]]
-    ei = ei.rename(columns={"initial_error": "initial"})
-    best = table.groupby(CELL)["final_error"].min().rename("best")
-    methods = table["method"].nunique()
-    whole = table[table["final_error"].notna()].groupby(CELL)["method"].nunique() == methods
-    known = ei.join(best).join(whole.rename("whole"), how="outer")
-    complete = known["whole"].fillna(False).astype(bool) & known["total_cost_s"].notna() & known["initial"].notna()
-    flat = complete & ~(known["initial"] > known["best"])
-    known = known[complete & ~flat].drop(columns="whole").add_suffix("_of_cell")
-    if known.empty:
+    known = ei.set_axis(["whole", "initial"], axis=1).join(table.groupby(CELL)["final_error"].min().rename("best"))
+    there = table[table["final_error"].notna()].groupby(CELL)["method"].nunique() == table["method"].nunique()
+    known = known.join(there.rename("there"), how="outer")
+    complete = known["there"].fillna(False).astype(bool) & known["whole"].notna() & known["initial"].notna()
+    known = known[complete].drop(columns="there")
+    scale = known.groupby(level=PROBLEM).mean()
+    steep = scale[scale["initial"] > scale["best"]]
+    if steep.empty:
         raise BadInput("no problem and seed in which every method ran and one gained on the initial design")
-    rows = pd.concat([table, *([] if beside is None else [beside])], ignore_index=True)
-    rows = rows.join(known, on=CELL, how="inner")
-    room = rows["initial_of_cell"] - rows["best_of_cell"]
-    rows["cost"] = rows["total_cost_s"] / rows["total_cost_s_of_cell"]
-    rows["loss"] = (rows["final_error"] - rows["best_of_cell"]) / room
-    return rows[[*CELL, "method", "cost", "loss"]], int(flat.sum()), int((~complete).sum())
+    cells = known.index.to_frame(index=False)
+    cells = cells[pd.MultiIndex.from_frame(cells[PROBLEM]).isin(steep.index)].reset_index(drop=True)
+    rows = pd.concat([table, *([] if beside is None else [beside])], ignore_index=True).merge(cells, on=CELL)
+    points = rows.groupby([*PROBLEM, "method"])[["total_cost_s", "final_error"]].mean().join(steep)
+    loss = (points["final_error"] - points["best"]) / (points["initial"] - points["best"])
+    found = pd.DataFrame({"cost": points["total_cost_s"] / points["whole"], "loss": loss})
+    return Scaled(found, cells, len(scale) - len(steep), int((~complete).sum()))
 
 
 def hypervolumes(
@@ -90,23 +106,20 @@ def hypervolumes(
     others: Mapping[str, Sequence[str]],
     beside: pd.DataFrame | None = None,
 ) -> Hypervolumes:
-    """Return the hypervolumes of a family of methods and of each other, per problem, of their means over seeds.
+    """Return the hypervolumes of a family of methods and of each other, per problem.
 
-    table, beside: as in `scaled`. Means first, so that the best of many noisy runs is no gain. A point of one of two
-    families that is cheaper than the other's cheapest, on that problem, counts as if it cost as much: what lies a hair
-    beyond the range of cost that both reach loses a hair, not the whole point. NaN on problems without runs of all
-    methods of both.
+    table, beside: as in `scaled`. A point of one of two families that is cheaper than the other's cheapest, on that
+    problem, counts as if it cost as much: what lies a hair beyond the range of cost that both reach loses a hair, not
+    the whole point. NaN on problems without runs of all methods of both.
     """
-    rows, flat, incomplete = scaled(table, beside)
-    means = rows.groupby([*PROBLEM, "method"])[["cost", "loss"]].mean()
+    on_scale = scaled(table, beside)
     areas = {}
-    for problem, there in means.groupby(level=PROBLEM):
+    for problem, there in on_scale.points.groupby(level=PROBLEM):
         points = there.droplevel([*PROBLEM])
         areas[problem] = {name: _over_common_range(points, family, other) for name, other in others.items()}
     both = pd.DataFrame.from_dict(areas, orient="index").rename_axis(index=PROBLEM)
-    cells = rows[CELL].drop_duplicates().reset_index(drop=True)
     own, beside_it = (both.map(lambda pair, k=k: pair[k]) for k in range(2))
-    return Hypervolumes(own, beside_it, cells, flat, incomplete)
+    return Hypervolumes(own, beside_it, on_scale.cells, on_scale.flat, on_scale.incomplete)
 
 
 def _over_common_range(points: pd.DataFrame, *families: Sequence[str]) -> tuple[float, ...]:
@@ -168,17 +181,14 @@ def volumes(equal: Traces, chosen: Mapping[str, list[str]] | None = None) -> tup
     families = families_of(equal.runs)
     counted = {method for methods in families.values() for method in methods}
     own = finals(equal.select(equal.runs["method"].isin(counted).to_numpy()))
-    cost = scaled(own)[0].groupby("method")["cost"].mean()  # first, since it refuses runs that cannot be compared
+    scaled(own)  # first, since it refuses runs that cannot be compared
     few = sparse_methods(equal.runs)
     rivals = [m for m in _rivals(equal.runs) if m not in few]
     stopped = {name: stopped_early(equal, method) for name, method in [(EI_STOPPED, EI), *((m, m) for m in rivals)]}
     inner = {name: [m for m in methods if m != EI] for name, methods in families.items()}
     if chosen is None:
-        whole = own.loc[own["method"] == EI].set_index(CELL)["total_cost_s"].rename("whole")
-        chosen = match_costs(_as_floats(cost), inner, {
-            name: _as_floats((t["total_cost_s"] / t.join(whole, on=CELL)["whole"]).groupby(t["method"]).mean())
-            for name, t in stopped.items()
-        })  # fmt: skip
+        costs = {name: mean_costs(own, t) for name, t in stopped.items()}
+        chosen = match_costs(mean_costs(own), inner, costs)
     members = {name: methods for name, methods in chosen.items() if name in inner or name in stopped}
     if min(map(len, members.values())) < FEWEST - 1:
         raise BadInput(f"fewer than {FEWEST - 1} methods of EI^alpha or of CEI")
@@ -194,8 +204,11 @@ def _rivals(runs: pd.DataFrame) -> list[str]:
     return sorted(set(runs.loc[runs["alpha"].isna() & runs["lam"].isna() & runs["tau"].isna(), "method"]))
 
 
-def _as_floats(values: pd.Series) -> dict[str, float]:
-    return {str(method): float(value) for method, value in values.dropna().items()}
+def mean_costs(table: pd.DataFrame, beside: pd.DataFrame | None = None) -> dict[str, float]:
+    """Return the mean over problems of each method's cost on the scale of `table`, or of those `beside` it."""
+    means = scaled(table, beside).points["cost"].groupby(level="method").mean()
+    wanted = (table if beside is None else beside)["method"].unique()
+    return {str(method): float(value) for method, value in means.reindex(wanted).dropna().items()}
 
 
 def write_volumes(traces: Traces, out_dir: Path) -> list[Path]:

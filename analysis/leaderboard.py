@@ -62,11 +62,12 @@ def milliseconds(timings: pd.DataFrame) -> pd.Series:
 def standing(runs: EqualCost, thinking_ms: pd.Series) -> tuple[pd.DataFrame, dict[float, Critical]]:
     """Return a row per method and budget, and the comparison of ranks at each budget.
 
-    method; cost_pct: the budget, in percent of EI's cost; error_pct, low, high: the error in percent of EI's final
-    one, mean over data sets with its 95 % t interval; off, off_low, off_high: the paired difference to EI-n; rank: the
-    mean over data sets; p_ei: Holm-corrected, of the difference from EI (NaN: EI's own); ended: share of its runs that
-    ended before the budget was spent; evaluations: mean number; ms: the median over runs of `milliseconds`; n,
-    datasets: cells and data sets that count, those in which every method has a successful evaluation by then.
+    method; cost_pct: the budget, in percent of EI's cost; error_pct, low, high: the error in percent of EI's final one
+    (its mean over seeds), mean over data sets with its 95 % t interval; off, off_low, off_high: the paired difference
+    to EI-n; rank: the mean over data sets; p_ei: Holm-corrected, of the difference from EI (NaN: EI's own); ended:
+    share of its runs that ended before the budget was spent; evaluations: mean number; ms: the median over runs of
+    `milliseconds`; n, datasets: cells and data sets that count, those in which every method has a successful evaluation
+    by then.
     thinking_ms: by (spec, seed). Raises BadInput where no cell is left at any budget, or there is one method only.
     """
     if len(runs.methods) < 2:
@@ -77,7 +78,7 @@ def standing(runs: EqualCost, thinking_ms: pd.Series) -> tuple[pd.DataFrame, dic
         kept = np.isfinite(error[:, k]).all(axis=1)
         if not kept.any():
             continue
-        cells, values = runs.cells[kept], 100 * error[kept, k] / runs.final[kept, None]
+        cells, values = runs.cells[kept], (100 / runs.over_seeds(runs.final))[kept, None] * error[kept, k]
         dataset = pd.factorize(cells["dataset"])[0]
         rank = pd.DataFrame(error[kept, k], index=pd.MultiIndex.from_frame(cells), columns=runs.methods).rank(axis=1)
         tests[budget] = critical(rank.groupby(level="dataset").mean(), ahead(rank))
@@ -131,10 +132,10 @@ def draw(found: Mapping[str, EqualCost], thinking_ms: pd.Series, out_dir: Path) 
     numbers.insert(0, "track", numbers.pop("track"))
     caption = sentence(
         "Errors at equal cost of every optimizer, its mean rank over data sets, and its own time per suggestion.",
-        "Left: best error when so much is spent, in percent of EI's final error; means over data sets of their means,",
-        "bars: 95 % t intervals. EI is EI-n, cut at the budget. Middle: mean ranks when all of EI's cost is",
-        f"spent; bars join neighbours of which no pair differs (Wilcoxon over data sets, Holm, {LEVEL:.0%}; with few",
-        "data sets no pair can). Right: median over runs of the mean suggestion, initial design and first one apart.",
+        "Left: best error when so much is spent, in percent of EI's mean final error; means over data sets of",
+        "their means, bars: 95 % t intervals. EI is EI-n, cut at the budget. Middle: mean ranks when all of EI's cost",
+        f"is spent; bars join neighbours of which no pair differs (Wilcoxon over data sets, Holm, {LEVEL:.0%}; with",
+        "few data sets no pair can). Right: median over runs of the mean suggestion, initial design and first apart.",
         *(_described(track, runs, stood[track][0]) for track, runs in found.items()),
     )
     others = [m for m in numbers["method"].unique() if m.partition("(")[0] not in options("acq")]

@@ -17,8 +17,8 @@ from jaxtyping import Int
 
 from analysis import REFERENCE
 from analysis.evaluations import CELL, check_same_origin
-from analysis.methods import EI, by_method, require
-from analysis.statistics import Scheme, Statistic, with_intervals
+from analysis.methods import EI, PROBLEM, by_method, require
+from analysis.statistics import Scheme, Statistic, ratios_of_sums, with_intervals
 from analysis.traces import Traces
 from datasets.errors import BadInput
 from harness.records import FRONTS, front_files, read_header
@@ -134,9 +134,11 @@ def all_fronts(results_dir: Path) -> pd.DataFrame:
 
 # Final error and total cost after N iterations, relative to EI on the same problem and seed.
 #
-# Source: Guinet et al. 2020, bi-optimization figures (STUDY: F3, F5).
+# Source: Guinet et al. 2020, bi-optimization figures (STUDY: F3, F5). They average ratios of single runs; medians here
+# are of these, means of ratios of sums over the seeds of a problem (`statistics.ratios_of_sums` says why).
 
 MEASURES = ("cost_pct", "error_pct")
+_TAKEN_FROM = {"cost_pct": "total_cost_s", "error_pct": "final_error"}
 EI_STOPPED = "ei-n"  # the `acq` of EI stopped after n evaluations
 
 
@@ -144,7 +146,8 @@ EI_STOPPED = "ei-n"  # the `acq` of EI stopped after n evaluations
 class Relative:
     """One row per pair of a run and EI's run on the same (dataset, pipeline, seed); EI itself is 100, 100.
 
-    table: dataset, pipeline, seed, method, acq, alpha, lam, cost_pct, error_pct.
+    table: dataset, pipeline, seed, method, acq, alpha, lam, cost_pct, error_pct (run by run), and what these were taken
+    from: total_cost_s, final_error, and EI's with the ending _ei.
     unpaired: runs of other methods without an EI partner. zero: pairs whose EI run reached error 0, where a
     ratio does not exist. failed: pairs in which a run had no successful evaluation. All three are left out.
     parameters: alpha and lam of every method, also of one without a pair.
@@ -157,12 +160,22 @@ class Relative:
     failed: int
 
     @cached_property
-    def _wide(self) -> dict[str, pd.DataFrame]:
-        return {measure: self.table.pivot(index=CELL, columns="method", values=measure) for measure in MEASURES}
+    def _wide(self) -> dict[tuple[str, Statistic], pd.DataFrame]:
+        problems = self.table.groupby([*PROBLEM, "method"], observed=True).ngroup().to_numpy()
+        found: dict[tuple[str, Statistic], pd.DataFrame] = {}
+        for measure, name in _TAKEN_FROM.items():
+            own, ei = self.table[name].to_numpy(float), self.table[f"{name}_ei"].to_numpy(float)
+            means = self.table.assign(**{measure: 100 * ratios_of_sums(own, ei, problems)})
+            found[measure, "median"] = self.table.pivot(index=CELL, columns="method", values=measure)
+            found[measure, "mean"] = means.pivot(index=CELL, columns="method", values=measure)
+        return found
 
-    def wide(self, measure: str, methods: list[str]) -> pd.DataFrame:
-        """Return `measure` with one row per (dataset, pipeline, seed) and one column per method."""
-        return self._wide[measure].reindex(columns=methods)
+    def wide(self, measure: str, methods: list[str], statistic: Statistic = "mean") -> pd.DataFrame:
+        """Return what to take the statistic of: a row per (dataset, pipeline, seed) and a column per method.
+
+        For medians `measure` run by run; for means values whose mean over a problem's seeds is the ratio of sums.
+        """
+        return self._wide[measure, statistic].reindex(columns=methods)
 
 
 def finals(traces: Traces, stopped: Int[np.ndarray, " R"] | int | None = None) -> pd.DataFrame:
@@ -203,8 +216,9 @@ def stopped_early(traces: Traces, method: str = EI, lengths: Sequence[int] | Non
 def relative_to_ei(traces: Traces, what: str = "relative numbers", beside: pd.DataFrame | None = None) -> Relative:
     """Return cost_pct = 100 c*/c*_EI and error_pct = 100 y*/y*_EI of runs of equal length.
 
-    `what` names the asker in the error; beside: `finals` of further methods, such as EI stopped early. Raises BadInput
-    without runs of `ei`, and where no pair is left.
+    These are of single runs; `Relative.wide` gives what means are taken of. `what` names the asker in the error;
+    beside: `finals` of further methods, such as EI stopped early. Raises BadInput without runs of `ei`, and where no
+    pair is left.
     """
     require(traces.runs, EI, what)
     table = pd.concat([finals(traces), *([] if beside is None else [beside])], ignore_index=True)
@@ -215,7 +229,8 @@ def relative_to_ei(traces: Traces, what: str = "relative numbers", beside: pd.Da
     zero = ~unpaired & ~failed & (pairs["final_error_ei"] == 0)
     pairs["cost_pct"] = 100 * pairs["total_cost_s"] / pairs["total_cost_s_ei"]
     pairs["error_pct"] = 100 * pairs["final_error"] / pairs["final_error_ei"].where(~zero)
-    kept = pairs.loc[~(unpaired | failed | zero), [*CELL, "method", "acq", "alpha", "lam", *MEASURES]]
+    taken = [f"{name}{ending}" for name in _TAKEN_FROM.values() for ending in ("", "_ei")]
+    kept = pairs.loc[~(unpaired | failed | zero), [*CELL, "method", "acq", "alpha", "lam", *MEASURES, *taken]]
     if kept.empty:
         raise BadInput(
             f"{what} needs a run to compare with EI's on the same problem and seed ({unpaired.sum():,} without it, "
@@ -242,7 +257,7 @@ def tradeoff(pairs: Relative, methods: list[str], scheme: Scheme | None = None) 
     for statistic in STATISTICS:
         row = axis.assign(statistic=statistic)
         for measure in MEASURES:
-            estimate = with_intervals(pairs.wide(measure, methods), statistic, scheme)
+            estimate = with_intervals(pairs.wide(measure, methods, statistic), statistic, scheme)
             row["n"], row[measure] = estimate["n"], estimate["value"]
             row[f"{measure}_low"], row[f"{measure}_high"] = estimate["low"], estimate["high"]
         rows.append(row.reset_index())

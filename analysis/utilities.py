@@ -30,7 +30,7 @@ from analysis.evaluations import (
 )
 from analysis.methods import EI, PROBLEM, canonical
 from analysis.selection import BUDGET_MULTIPLES, SAME, most_reached
-from analysis.statistics import with_intervals, with_intervals_and_differences
+from analysis.statistics import percent_of_sums, with_intervals, with_intervals_and_differences
 from analysis.traces import STUDY_ITERATIONS, Judge, Traces, at_budgets
 from datasets.errors import BadInput
 from harness.acquisitions import Setup, Utility
@@ -333,7 +333,7 @@ SHARES = (0.25, 0.5, 1.0)  # of the mean time of `REFERENCE_METHOD` on the probl
 
 
 def relative(found: Complete) -> pd.DataFrame:
-    """Return label, measure (cost, error, both: percent of the reference's, same problem and seed), value, low, high.
+    """Return label, measure (cost, error, both: percent of the reference's, of sums over seeds), value, low, high.
 
     Pairs in which either run has no successful evaluation, or the reference's error is 0, are left out of `error`.
     """
@@ -341,8 +341,7 @@ def relative(found: Complete) -> pd.DataFrame:
     both = runs.training_s + runs.thought_s
     for measure, values in (("cost", runs.training_s), ("error", runs.final), ("both", both)):
         wide = runs.wide(values)[found.labels]
-        base = wide[REFERENCE_METHOD].where(wide[REFERENCE_METHOD] > 0)
-        percent = 100.0 * wide.div(base, axis=0)
+        percent = percent_of_sums(wide, wide[REFERENCE_METHOD].where(wide[REFERENCE_METHOD] > 0))
         out.append(with_intervals(percent).rename_axis("label").reset_index().assign(measure=measure))
     return pd.concat(out, ignore_index=True)
 

@@ -39,9 +39,10 @@ from datasets.errors import BadInput
 
 SMALL = (0.01, 0.05, 0.1)  # alphas of claim 3, fixed beforehand
 _CHANGES = (
-    "percent of EI's total cost saved and of EI's final error added, over problems and seeds: means, medians, means "
-    "without flat data sets, and means of the error added as a share of what there was to gain, from the median of "
-    f"random search to the best in the table, of which {POINTS:g} points stand for one percent in the rule"
+    "percent of EI's total cost saved and of EI's final error added, over problems and seeds: means (of sums over the "
+    "seeds of a problem), medians (of single runs), means without flat data sets, and means of the error added as a "
+    "share of what there was to gain, from the median of random search to the best in the table, of which "
+    f"{POINTS:g} points stand for one percent in the rule"
 )
 
 
@@ -341,8 +342,8 @@ def claim_7(evidence: Evidence) -> Finding:
     ours, theirs = (areas.groupby(level="dataset").mean().mean() for areas in (found.own, found.others))
     few = sparse_methods(select_families(evidence.equal, "alpha", "lam").runs)
     over = (
-        f"{evidence.over(found.cells)}; left out {plural(found.flat, 'pair')} in which no method gains on the initial "
-        f"design, and {found.incomplete:,} without a successful run of every method"
+        f"{evidence.over(found.cells)}; left out {plural(found.flat, 'problem')} in which no method gains on the "
+        f"initial design, and {plural(found.incomplete, 'pair')} without a successful run of every method"
         f"{sentence_on_sparse_methods(few, clause=True)}"
     )
     gap = gaps["alpha"]

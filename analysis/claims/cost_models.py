@@ -27,6 +27,7 @@ from analysis.evaluations import CELL
 from analysis.methods import EI, by_method, ordered
 from analysis.statistics import Estimate, mean, median, of_means
 from analysis.traces import STUDY_ITERATIONS
+from analysis.tradeoffs import STATISTICS, Relative
 from datasets.errors import BadInput
 
 # Claims 9 and 10: how well cost models predict, online and transferred.
@@ -168,10 +169,15 @@ LARGE = 0.5  # alphas from here on are large
 
 
 class _Differences(NamedTuple):
-    """Time saved and error added by one cost model minus by another (cells x methods); what they are taken over."""
+    """Time saved and error added by one cost model minus by another (cells x methods); what they are taken over.
+
+    saved, added: for means; single_saved, single_added: run by run (`Relative.wide`).
+    """
 
     saved: pd.DataFrame
     added: pd.DataFrame
+    single_saved: pd.DataFrame
+    single_added: pd.DataFrame
     over: str
     barred: list[str]
 
@@ -185,14 +191,18 @@ def _differences(evidence: Evidence, one: str, other: str) -> _Differences:
     compared = compare_cost_models(both, evidence.judge, evidence.mixed)
     mine, theirs = compared.pairs[one], compared.pairs[other]
     methods = [m for m in ordered(mine.table) if m in set(theirs.table["method"]) and m != EI]
-    saved = (theirs.wide("cost_pct", methods) - mine.wide("cost_pct", methods)).dropna()
-    added = (mine.wide("error_pct", methods) - theirs.wide("error_pct", methods)).dropna()
+
+    def less(one: Relative, other: Relative, measure: str) -> list[pd.DataFrame]:
+        return [(one.wide(measure, methods, s) - other.wide(measure, methods, s)).dropna() for s in STATISTICS]
+
+    (saved, single_saved), (added, single_added) = less(theirs, mine, "cost_pct"), less(mine, theirs, "error_pct")
     if saved.empty or not methods:
         raise Missing(f"no problem and seed with the same EI^alpha under {one} and {other}")
     n, cells = compared.n, saved.index.to_frame(index=False)
     short = [] if n >= STUDY_ITERATIONS else [f"runs of {STUDY_ITERATIONS} iterations are needed; both have {n}"]
     over = f"{scope(cells, compared.components['evaluator'])}, {n} iterations, {evidence.judge} error"
-    return _Differences(saved, added, over, [*foreign_components(compared.components), *short, *too_few(cells)])
+    barred = [*foreign_components(compared.components), *short, *too_few(cells)]
+    return _Differences(saved, added, single_saved, single_added, over, barred)
 
 
 @claim(
@@ -212,14 +222,20 @@ def claim_11(evidence: Evidence) -> Finding:
     return in_views({view: partial(_trade_offs, evidence, view, estimate) for view, estimate in views.items()})
 
 
-def _in_view(evidence: Evidence, added: pd.DataFrame, view: str) -> pd.DataFrame:
-    """Return errors added in points of EI's error, or of what there was to gain."""
-    return require_gain(added.mul(evidence.final[EI] / evidence.room, axis=0).dropna()) if view == SHARE else added
+def _in_view(evidence: Evidence, found: _Differences, view: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return time saved, and errors added in points of EI's error, or of what there was to gain."""
+    if view == MEDIANS:
+        return found.single_saved, found.single_added
+    if view != SHARE:
+        return found.saved, found.added
+    of_gain = found.single_added.mul(evidence.final[EI] / evidence.room, axis=0)
+    return found.saved, require_gain(of_gain.dropna())
 
 
 def _trade_offs(evidence: Evidence, view: str, estimate: Callable[[pd.Series], Estimate]) -> Finding:
-    saved, added, over, barred = evidence.once(GP, lambda: _differences(evidence, LINEAR, GP))
-    added, most = _in_view(evidence, added, view), ERROR * (POINTS if view == SHARE else 1.0)
+    found = evidence.once(GP, lambda: _differences(evidence, LINEAR, GP))
+    over, barred = found.over, found.barred
+    (saved, added), most = _in_view(evidence, found, view), ERROR * (POINTS if view == SHARE else 1.0)
     counting = evidence.unflat(added) if view == UNFLAT else added
     if len(counting) < len(saved):
         over += f"; in this view {len(counting):,} of the {len(saved):,} cells"
@@ -241,19 +257,17 @@ def _trade_offs(evidence: Evidence, view: str, estimate: Callable[[pd.Series], E
     else:
         doubts.append(f"no alpha of {LARGE} or more under both cost models")
     try:
-        saved, added, over_transfer, too_little = evidence.once(
-            TRANSFER, lambda: _differences(evidence, TRANSFER, LINEAR)
-        )
-        if too_little:
-            raise Missing("; ".join(too_little))
-        added = _in_view(evidence, added, view)
+        transferred = evidence.once(TRANSFER, lambda: _differences(evidence, TRANSFER, LINEAR))
+        if transferred.barred:
+            raise Missing("; ".join(transferred.barred))
+        saved, added = _in_view(evidence, transferred, view)
         conditions += [
             Condition("time saved, transferred minus LV-3", estimate(saved.mean(axis=1)), -TIME, unit=" points"),
             Condition(
                 "error added, transferred minus LV-3", estimate(added.mean(axis=1)), 0.0, digits=2, unit=" points"
             ),
         ]
-        over = f"{over}; transfer: {over_transfer}"
+        over = f"{over}; transfer: {transferred.over}"
     except (Missing, BadInput) as missing:
         doubts.append(f"{TRANSFER} is left out: {missing}")
     return Finding(conditions, over, barred=barred, doubts=doubts)

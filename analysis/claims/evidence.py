@@ -32,7 +32,7 @@ from analysis.selection import (
     sentence_on_sparse_methods,
     whole_runs,
 )
-from analysis.statistics import Estimate, mean, median
+from analysis.statistics import Estimate, Statistic, mean, median, percent_of_sums
 from analysis.traces import STUDY_ITERATIONS, Judge, Traces, at_budgets, check_judge, collect
 from analysis.tradeoffs import Relative, finals, relative_to_ei
 from datasets.errors import BadInput
@@ -102,16 +102,16 @@ class Evidence:
         """Cost and error relative to EI."""
         return relative_to_ei(self.equal, "the claim")
 
-    def changes(self, method: str, measure: str) -> pd.Series:
+    def changes(self, method: str, measure: str, statistic: Statistic = "mean") -> pd.Series:
         """Return what a method `saved` (percent of EI's time) or `added` (percent of EI's error), by cell.
 
-        Raises Missing without runs of it.
+        statistic: what is to be taken of them (`Relative.wide`). Raises Missing without runs of it.
         """
         if method not in self.pairs.table["method"].unique():
             raise Missing(f"no pairs of {method} with ei: the records hold {', '.join(ordered(self.traces.runs))}")
         if measure == "saved":
-            return 100 - self.pairs.wide("cost_pct", [method])[method]
-        return self.pairs.wide("error_pct", [method])[method] - 100
+            return 100 - self.pairs.wide("cost_pct", [method], statistic)[method]
+        return self.pairs.wide("error_pct", [method], statistic)[method] - 100
 
     @cached_property
     def flat(self) -> list[str]:
@@ -154,7 +154,7 @@ class Evidence:
 
         Raises Missing where the records do not suffice for it.
         """
-        values = self.changes(method, measure).dropna()
+        values = self.changes(method, measure, "median" if view == MEDIANS else "mean").dropna()
         if view == SHARE and measure == "added":
             return mean(require_gain(self.lost[method].dropna()))
         return self.estimates().get(view, mean)(values)
@@ -164,8 +164,8 @@ class Evidence:
         return whole_runs(self.traces, self.iterations)[0]
 
     def with_the_same_money(self, method: str, rival: str) -> tuple[pd.Series, float]:
-        """Return the error that a method adds, by cell, in percent of the rival's with the same money, and the share of
-        the rival's runs that ended before it was spent.
+        """Return the error that a method adds, by cell, in percent of the rival's with the same money (of sums over
+        seeds: `statistics.percent_of_sums`), and the share of the rival's runs that ended before it was spent.
 
         The rival's longest run of a cell is cut at what the method's spent there; one that spent less counts as it
         ended.
@@ -175,8 +175,9 @@ class Evidence:
         cells = pd.MultiIndex.from_frame(other.runs[CELL])
         money = own["total_cost_s"].reindex(cells, fill_value=0.0).to_numpy()
         error = pd.Series(at_budgets(other.incumbent, other.cost_s, money[:, None])[:, 0], cells)
-        added = (100 * (own["final_error"] - error) / error.where(error > 0)).dropna()
-        ended = pd.Series(other.total_s < money, cells).reindex(added.index)
+        both = pd.DataFrame({"own": own["final_error"], "rival": error.where(error > 0)}).dropna()
+        added = percent_of_sums(both[["own"]], both["rival"])["own"] - 100
+        ended = pd.Series(other.total_s < money, cells).reindex(both.index)
         return added, float(ended.mean()) if len(added) else 0.0
 
     def beside_rivals(self, method: str) -> str:

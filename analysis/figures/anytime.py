@@ -107,12 +107,13 @@ def caption_of(runs: EqualCost, numbers: pd.DataFrame) -> str:
     return sentence(
         f"Best {runs.traces.judge} error of each family of methods when so much is spent, in percent of what EI's",
         f"{runs.n} evaluations cost on the same problem and seed; what ends past the budget does not count.",
-        f"{'Errors' if isinstance(runs.scale, str) else 'Upper'}: in percent of EI's after {runs.n}. {_scale(runs)}",
+        f"{'Errors' if isinstance(runs.scale, str) else 'Upper'}: in percent of EI's after {runs.n}, its mean over",
+        f"seeds. {_scale(runs)}",
         "Lines: of a family's parameters the one of the lowest mean at each budget, one choice for all problems, which",
         "flatters families with many; thin, dotted: for each data set what was chosen on the others. EI-n is EI cut at",
         "the budget, and EI is in no other family. Marks: EI stopped after the same number of evaluations on all",
         "problems, or before the first choice whose expected improvement is not worth its predicted cost at one price",
-        "(which: in the CSV), at its mean cost, and beside EI cut at that cost.",
+        "(which: in the CSV), at its mean cost (of sums over the seeds of a problem), and beside EI cut at that cost.",
         f"Means over data sets of their means, over {scope(runs.cells, runs.traces.evaluator)}; bands: 95 % t",
         f"intervals over {plural(datasets, 'data set')}{', which one alone does not have' if datasets < 2 else ''}.",
         "Runs that ended before a budget was spent count with their last error"

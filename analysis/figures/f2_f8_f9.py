@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.text import Text
 
 from analysis import cost_models as numbers_of
-from analysis.captions import footnote, intervals, pairs_left_out, plural, scope, sentence, span
+from analysis.captions import MEANS_OF_SUMS, footnote, intervals, pairs_left_out, plural, scope, sentence, span
 from analysis.cost_models import NAMES, Compared, compare_cost_models, models, per_problem
 from analysis.evaluations import Recorded
 from analysis.figures.f3_f5 import THINNED, label_points, label_tradeoff, limit_axes, plot
@@ -202,6 +202,7 @@ def _caption_f9(found: Compared, judge: Judge) -> str:
         f"percent of EI's on the same problem and seed, mean over {scope(table, found.components['evaluator'])},",
         f"{span(found.numbers['n'], 'pair')}; only problems and seeds that were run under every cost model"
         + (f" ({dropped} were not), alpha by alpha." if found.dropped else ", alpha by alpha."),
+        MEANS_OF_SUMS,
         f"Not compared, for want of runs: {', '.join(found.few)}." if found.few else "",
         f"Bars: {intervals(table, medians=False)} Wide ones are cut off.",
         THINNED,

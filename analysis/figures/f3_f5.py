@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
 from matplotlib.text import Text
 
-from analysis.captions import footnote, intervals, pairs_left_out, scope, sentence, span
+from analysis.captions import OF_SUMS, footnote, intervals, pairs_left_out, scope, sentence, span
 from analysis.equal_cost import PRICED, PRICES, priced
 from analysis.evaluations import CELL
 from analysis.methods import EI, EICOOL, by_method, name_in_figures, ordered, require
@@ -184,6 +184,7 @@ def f3(traces: Traces, out_dir: Path) -> Drawn:
         f"F3. Total cost and best {traces.judge} error of {n} iterations of EI^alpha{_rivals_named(numbers)}, in",
         "percent of EI's on the same problem and seed (EI = 100), mean and median over",
         f"{scope(pairs.table, traces.evaluator)}, {span(numbers['n'], 'pair')}.",
+        OF_SUMS,
         f"Bars: {intervals(pairs.table)}",
         THINNED,
         CLIPPED,
@@ -292,6 +293,7 @@ def f5(traces: Traces, out_dir: Path) -> Drawn:
         f"F5. Above: total cost and best {traces.judge} error of {n} iterations of CEI over lambda and of",
         f"EI^alpha{_rivals_named(numbers)}, in percent of EI's on the same problem and seed (EI = 100), mean (left)",
         f"and median (right) over {scope(pairs.table, traces.evaluator)}, {span(numbers['n'], 'pair')}.",
+        OF_SUMS,
         pairs_left_out(pairs, lacking, n),
         "Below: median over problems and seeds of the least alpha with which EI^alpha would have made CEI's choice",
         f"(lines){f', and of the largest ({dotted})' if curve['upper'].notna().any() else ''}; where costs are",

@@ -9,7 +9,16 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullLocator
 
-from analysis.captions import footnote, format_intervals, intervals, markdown_table, plural, scope, sentence
+from analysis.captions import (
+    MEANS_OF_SUMS,
+    footnote,
+    format_intervals,
+    intervals,
+    markdown_table,
+    plural,
+    scope,
+    sentence,
+)
 from analysis.evaluations import CELL
 from analysis.methods import name_in_figures
 from analysis.plotting import Drawn, new_figure, save, style, write_csv
@@ -51,6 +60,7 @@ def draw_utilities(runs: Runs, out_dir: Path) -> Drawn:
         "time added to the training's, on the host that made the records. Right: mean rank of the best error at the",
         "end (filled), and within EI's training and thinking time, thinking counted (hollow). Means over",
         f"{scope(cells, found.runs.evaluator)}, {len(found.labels)} methods, {len(cells)} cells that have them all.",
+        MEANS_OF_SUMS,
         "Thin lines join a utility's cost rules.",
         f"Left out, with fewer cells: {gone}." if gone else "",
         intervals(cells, medians=False),

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.captions import format_intervals, markdown_table, scope
+from analysis.captions import MEANS_OF_SUMS, format_intervals, markdown_table, scope
 from analysis.cost_models import NAMES, REFERENCE_COST_MODEL, read_if_there
 from analysis.equal_cost import ERROR, MEAN, WHOLE, at_equal_cost, pair_runs
 from analysis.evaluations import read_evaluations
@@ -126,7 +126,7 @@ def _table(numbers: pd.DataFrame) -> str:
 
 def _how(traces: Traces) -> str:
     runs = pair_runs(traces)
-    what = f"After {runs.n} evaluations, on the same problem and seed; {scope(runs.cells, traces.evaluator)}."
+    what = f"After {runs.n} evaluations; {scope(runs.cells, traces.evaluator)}. {MEANS_OF_SUMS}"
     if runs.cells["dataset"].nunique() == 1:
         return what
     return (

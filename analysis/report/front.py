@@ -66,7 +66,7 @@ def numbers(runs: EqualCost) -> dict[str, Any]:
     """
     steps = _lengths(runs)
     cost, error = _after(runs, steps)
-    at_budget: np.ndarray = runs.within(BUDGETS)[0] * (100 / runs.final)[:, None, None]
+    at_budget: np.ndarray = runs.within(BUDGETS)[0] * (100 / runs.over_seeds(runs.final))[:, None, None]
     if not np.isfinite(at_budget).all(axis=2).any():
         raise BadInput("no problem and seed in which every method has a successful evaluation within EI's cost")
     problem, index = runs.cells.groupby(PROBLEM, sort=True).ngroup().to_numpy(), _problems(runs)
@@ -86,14 +86,14 @@ def numbers(runs: EqualCost) -> dict[str, Any]:
 def _after(runs: EqualCost, steps: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
     """Return cost and error after so many evaluations in percent of EI's after all: (C, S, M) each.
 
-    A run of fewer evaluations counts with its last.
+    EI's are means over the problem's seeds. A run of fewer evaluations counts with its last.
     """
-    cost, error = [], []
+    cost, error, (whole, final) = [], [], (runs.over_seeds(values)[:, None] for values in (runs.whole, runs.final))
     for rows in runs.rows.T:
         every = runs.traces.runs["evaluations"].to_numpy()[rows]
         done = np.minimum(np.asarray(steps)[None, :], every[:, None])
-        cost.append(100 * at_step(runs.traces.spent_s, done, rows) / runs.whole[:, None])
-        error.append(100 * at_step(runs.traces.incumbent, done, rows) / runs.final[:, None])
+        cost.append(100 * at_step(runs.traces.spent_s, done, rows) / whole)
+        error.append(100 * at_step(runs.traces.incumbent, done, rows) / final)
     return np.stack(cost, axis=2), np.stack(error, axis=2)
 
 
@@ -139,9 +139,9 @@ def caption(runs: EqualCost) -> str:
     """Return what is averaged and what is left out, for the page to say under the front."""
     flat = ", ".join(runs.flat) or "none"
     return sentence(
-        f"Costs and errors are in percent of EI's after {runs.n} evaluations on the same problem and seed: "
-        f"{scope(runs.cells, runs.traces.evaluator)}. They are means over data sets of the means over what is chosen "
-        f"of each. {intervals(runs.cells, medians=False, scheme='datasets')}",
+        f"Costs and errors are in percent of EI's after {runs.n} evaluations on the same problem: "
+        f"{scope(runs.cells, runs.traces.evaluator)}; EI's are its means over seeds. They are means over data sets of "
+        f"the means over what is chosen of each. {intervals(runs.cells, medians=False, scheme='datasets')}",
         left_out(
             (runs.absent, "problem-seed pair", "without runs of every method"),
             (runs.zero, "pair", "in which EI's error is 0"),

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.captions import (
+    OF_SUMS,
     caveats,
     ended_early,
     footnote,
@@ -114,7 +115,7 @@ def relative_section(traces: Traces, title: str, without: list[str], name: str =
             shown[f"{statistic} {what} (%)"] = format_intervals(triples, 2)
     text = [
         f"Total cost and best {traces.judge} error after {n} iterations, on the same problem and seed; EI = 100. "
-        f"{scope(pairs.table, traces.evaluator)}.",
+        f"{scope(pairs.table, traces.evaluator)}. {OF_SUMS}",
         markdown_table(shown.rename(index=name_in_text).reset_index()),
         pairs_left_out(pairs, short, n),
     ]

@@ -177,3 +177,11 @@ def records(outcomes: Mapping[Way, Outcome], datasets: tuple[str, ...] = DATASET
             values = {k: np.nan if v is None else v for k, v in described.items()}
             parts.append(pd.DataFrame(columns).assign(**values))
     return pd.concat(parts, ignore_index=True)
+
+
+def percent_of_sums(wide: pd.DataFrame, method: str) -> pd.Series:
+    """A method's sum over the seeds of a problem in percent of EI's over the same seeds, for each of its cells."""
+    both = wide[sorted({method, "ei"})].dropna()
+    levels = [name for name in both.index.names if name != "seed"]
+    sums = both.groupby(level=levels).transform("sum")
+    return 100 * sums[method] / sums["ei"]

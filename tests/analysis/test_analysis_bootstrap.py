@@ -15,6 +15,7 @@ from analysis.statistics import (
     mean,
     median,
     of_means,
+    ratios_of_sums,
     resample,
     resampling,
     signed_rank,
@@ -264,3 +265,23 @@ def test_signed_ranks_against_scipy_and_all_signs() -> None:
         own = ranks[tied > 0].sum()
         assert signed_rank(tied) == pytest.approx(min(1.0, 2 * min((sums <= own).mean(), (sums >= own).mean())))
     assert signed_rank(np.zeros(3)) == 1.0
+
+
+def test_ratios_of_sums_have_their_mean_and_the_jackknifes_scatter() -> None:
+    rng, group = np.random.default_rng(3), np.repeat([0, 1], [40, 60])
+    reference = rng.lognormal(0.0, 0.3, 100)
+    values = reference * rng.lognormal(-0.5, 0.1, 100)
+    found = ratios_of_sums(values, reference, group)
+    for g in (0, 1):
+        v, w = values[group == g], reference[group == g]
+        assert found[group == g].mean() == pytest.approx(v.sum() / w.sum(), rel=1e-12)
+        without = (v.sum() - v) / (w.sum() - w)
+        jackknife = (len(v) - 1) * without.var()
+        assert found[group == g].var(ddof=1) / len(v) == pytest.approx(jackknife, rel=0.1)
+        other = rng.permutation(w)  # the same costs under other seeds: nothing is saved, though ratios say so
+        assert ratios_of_sums(other, w, np.zeros(len(w), int)).mean() == pytest.approx(1.0)
+        assert (other / w).mean() > 1.04
+    np.testing.assert_allclose(ratios_of_sums(reference, reference, group), 1.0)
+    assert np.isnan(ratios_of_sums(np.ones(2), np.zeros(2), np.zeros(2, int))).all()
+    with pytest.raises(ValueError, match="finite"):
+        ratios_of_sums(np.array([np.nan]), np.ones(1), np.zeros(1, int))

@@ -50,6 +50,23 @@ def test_relative_percentages_by_hand() -> None:
     assert wide.loc[("d", "p", 0), "eipu"] == pytest.approx(105) and np.isnan(wide.loc[("d", "p", 1), "eipu"])
 
 
+def test_means_are_of_sums_over_seeds_and_medians_of_single_runs() -> None:
+    found = relative_to_ei(traces(
+        ("d", "p", "ei", 0, [0.5, 0.4], [10, 30]), ("d", "p", "eipu", 0, [0.5, 0.1], [10, 2]),
+        ("d", "p", "ei", 1, [0.3, 0.2], [1, 9]), ("d", "p", "eipu", 1, [0.3, 0.25], [1, 7]),
+        ("d", "q", "ei", 0, [0.3, 0.2], [1, 1]), ("d", "q", "eipu", 0, [0.3, 0.3], [1, 2]),
+        ("d", "q", "ei", 1, [0.3, 0.2], [3, 3]),  # without a partner
+    ))  # fmt: skip
+    for measure, single, sums in (
+        ("cost_pct", [30, 80, 150], [40, 150]),
+        ("error_pct", [25, 125, 150], [350 / 6, 150]),
+    ):
+        assert found.wide(measure, ["eipu"], "median")["eipu"].dropna().tolist() == pytest.approx(single)
+        assert found.wide(measure, ["eipu"])["eipu"].groupby("pipeline").mean().tolist() == pytest.approx(sums)
+        for statistic in ("mean", "median"):
+            np.testing.assert_allclose(found.wide(measure, ["ei"], statistic), 100.0)
+
+
 def test_pairs_that_do_not_exist_are_counted_and_left_out() -> None:
     found = relative_to_ei(traces(
         ("d", "p", "ei", 0, [0.5, 0.0], [1, 1]), ("d", "p", "eipu", 0, [0.5, 0.1], [1, 1]),  # EI reached 0

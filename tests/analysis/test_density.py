@@ -73,18 +73,16 @@ def test_equal_records_are_at_no_distance(effects: dict[str, Any]) -> None:
 
 def test_effects_by_hand(folder: Path) -> None:
     traces = settings(folder)["live"]
-    cell = (traces.runs["dataset"] == "b") & (traces.runs["pipeline"] == "p") & (traces.runs["seed"] == 2)
-    of = {m: np.flatnonzero(cell & (traces.runs["method"] == m))[0] for m in ("ei", "cei(lam=0.3)")}
-    cost, error = (
-        {m: f(a[i]) for m, i in of.items()} for f, a in ((np.nansum, traces.cost_s), (np.nanmin, traces.error))
-    )
-    found = density.method_effects({"live": traces})["live"]
-    assert found["saved"].loc[("b", "p", 2), "cei(lam=0.3)"] == pytest.approx(
-        100 * (1 - cost["cei(lam=0.3)"] / cost["ei"])
-    )
-    assert found["added"].loc[("b", "p", 2), "cei(lam=0.3)"] == pytest.approx(
-        100 * (error["cei(lam=0.3)"] / error["ei"] - 1)
-    )
+    problem = (traces.runs["dataset"] == "b") & (traces.runs["pipeline"] == "p")
+    of = {m: np.flatnonzero(problem & (traces.runs["method"] == m)) for m in ("ei", "cei(lam=0.3)")}
+    cost = {m: np.nansum(traces.cost_s[i]) for m, i in of.items()}
+    error = {m: np.nanmin(traces.error[i], axis=1).sum() for m, i in of.items()}
+    found = {
+        name: f["cei(lam=0.3)"].loc["b", "p"] for name, f in density.method_effects({"live": traces})["live"].items()
+    }
+    assert len(found["saved"]) > 1 and found["saved"].std() > 0
+    assert found["saved"].mean() == pytest.approx(100 * (1 - cost["cei(lam=0.3)"] / cost["ei"]))
+    assert found["added"].mean() == pytest.approx(100 * (error["cei(lam=0.3)"] / error["ei"] - 1))
 
 
 def test_distance_is_of_the_means_without_the_scatter_of_the_seeds() -> None:

@@ -53,14 +53,20 @@ def within(run: pd.DataFrame, budget: float) -> float:
     return best if best < np.inf else np.nan
 
 
+def of_ei(rows: pd.DataFrame) -> pd.Series:
+    """EI's final error, its mean over the seeds of a problem, by cell."""
+    final = rows[rows["method"] == "ei"].groupby(CELL)["error"].min()
+    return pd.Series({cell: final.loc[cell[:2]].mean() for cell in final.index}).rename_axis(CELL)
+
+
 def errors(rows: pd.DataFrame, percent: float) -> pd.DataFrame:
-    """Every method's error at a budget in percent of EI's final one: cells by methods."""
-    found = {}
+    """Every method's error at a budget in percent of EI's final one, its mean over seeds: cells by methods."""
+    found, final = {}, of_ei(rows)
     for cell, part in rows.groupby(CELL):
         runs = dict(list(part.groupby("method")))
         ei = runs["ei"]
         whole = np.cumsum(ei["cost_s"].to_numpy())[-1]
-        found[cell] = {m: 100 * within(r, percent / 100 * whole) / ei["error"].min() for m, r in runs.items()}
+        found[cell] = {m: 100 * within(r, percent / 100 * whole) / final[cell] for m, r in runs.items()}
     return pd.DataFrame(found).T.rename_axis(CELL).dropna()
 
 
@@ -102,8 +108,7 @@ def test_the_share_of_the_gain_leaves_out_where_there_is_none(rows: pd.DataFrame
     assert runs.flat == ["hiva"]
     found = at_equal_cost(runs, [60]).set_index(["measure", "statistic", "family"]).sort_index()
     cells = errors(rows, 60)
-    finals = rows[rows["method"] == "ei"].groupby(CELL)["error"].min()
-    error = cells.mul(finals.reindex(cells.index) / 100, axis=0)
+    error = cells.mul(of_ei(rows).reindex(cells.index) / 100, axis=0)
     own = scale.reindex(error.index.droplevel("seed")).set_axis(error.index)
     regret = error.sub(own["best"], axis=0).div(own["random"] - own["best"], axis=0).drop(index="wine")
     row = found.loc[("regret", "mean", "CEI")]
@@ -149,12 +154,14 @@ def test_what_stops_by_rule_is_held_against_ei_at_its_own_mean_cost(rows: pd.Dat
     found = found[found["family"].isin(RULES)]
     for name, (own, rule) in rules.items():
         kept = {cell: rule(run) for cell, run in own.items()}
-        cost = {c: 100 * run["cost_s"][: kept[c]].sum() / ei[c]["cost_s"].sum() for c, run in own.items()}
         index = pd.MultiIndex.from_tuples(own, names=CELL)
-        percent = pd.Series(cost.values(), index).groupby("dataset").mean().mean()
+        cost = pd.Series([run["cost_s"][: kept[c]].sum() for c, run in own.items()], index).groupby(PROBLEM).sum()
+        whole = pd.Series([ei[c]["cost_s"].sum() for c in own], index).groupby(PROBLEM).sum()
+        percent = 100 * (cost / whole).groupby("dataset").mean().mean()
         row = found.loc[(name, "mean")]
         assert row["cost_pct"] == pytest.approx(percent)
-        error = pd.Series([100 * run["error"][: kept[c]].min() / ei[c]["error"].min() for c, run in own.items()], index)
+        final = of_ei(rows)
+        error = pd.Series([100 * run["error"][: kept[c]].min() / final[c] for c, run in own.items()], index)
         beside = errors(rows[rows["method"] == "ei"], percent)["ei"]
         off = (error - beside).dropna()
         assert row["n"] == len(off)

@@ -39,24 +39,24 @@ def test_by_inclusion_and_exclusion() -> None:
 def test_the_scale_by_plain_loops_over_runs() -> None:
     ways = [Way("ei"), Way("eialpha", alpha=0.3), Way("cei", lam=0.5)]
     rows = frame([("wind", "clean"), ("wine", "clean")], ways, (0, 1), 30)
-    found, flat, incomplete = scaled(finals(collect(rows)))
-    assert (flat, incomplete) == (0, 0) and len(found) == 12
-    for (dataset, seed), cell in rows.groupby(["dataset", "seed"]):
-        best = cell["error"].min()
-        initial = cell.loc[cell["step"] < 5, "error"].min()
-        ei = cell.loc[cell["method"] == "ei", "cost_s"].sum()
-        for method, run in cell.groupby("method"):
-            mine = found[(found.dataset == dataset) & (found.seed == seed) & (found.method == method)].iloc[0]
-            assert mine["cost"] == pytest.approx(run["cost_s"].sum() / ei)
-            assert mine["loss"] == pytest.approx((run["error"].min() - best) / (initial - best))
-    assert found["loss"].between(0, 1).all() and (found.loc[found["method"] == "ei", "cost"] == 1).all()
+    found = scaled(finals(collect(rows)))
+    assert (found.flat, found.incomplete, len(found.cells)) == (0, 0, 4) and len(found.points) == 6
+    for dataset, runs in rows.groupby("dataset"):
+        best = runs.groupby("seed")["error"].min().sum()
+        initial = runs[runs["step"] < 5].groupby("seed")["error"].min().sum()
+        ei = runs.loc[runs["method"] == "ei", "cost_s"].sum()
+        for method, own in runs.groupby("method"):
+            mine = found.points.loc[(dataset, "clean", method)]
+            assert mine["cost"] == pytest.approx(own["cost_s"].sum() / ei)
+            assert mine["loss"] == pytest.approx((own.groupby("seed")["error"].min().sum() - best) / (initial - best))
+    assert found.points["loss"].between(0, 1).all() and np.allclose(found.points["cost"].xs("ei", level="method"), 1)
 
 
 def test_families_are_compared_on_means_over_seeds() -> None:
     ways = [Way("ei"), Way("eialpha", alpha=0.3), Way("cei", lam=0.5)]
     traces = collect(frame([("wind", "clean")], ways, (0, 1, 2), 30))
     found = hypervolumes(finals(traces), ["ei", "eialpha(alpha=0.3)"], {"a": ["ei", "eialpha(alpha=0.3)"], "b": ["ei"]})
-    means = scaled(finals(traces))[0].groupby("method")[["cost", "loss"]].mean().loc["eialpha(alpha=0.3)"]
+    means = scaled(finals(traces)).points.loc[("wind", "clean", "eialpha(alpha=0.3)")]
     expected = max(0.0, 1 - means["cost"]) * max(0.0, 1 - means["loss"])
     for areas in (found.own, found.others):
         assert areas.loc[("wind", "clean"), "a"] == pytest.approx(expected)
@@ -83,10 +83,11 @@ def test_what_has_no_scale_is_counted() -> None:
     rows = frame([("wind", "clean"), ("wine", "clean")], [Way("ei"), Way("eipu")], [0], 12)
     level = rows["dataset"] == "wind"
     rows.loc[level, "error"] = 0.5
-    found, flat, incomplete = scaled(finals(collect(rows)))
-    assert set(found["dataset"]) == {"wine"} and (flat, incomplete) == (1, 0)
+    found = scaled(finals(collect(rows)))
+    assert set(found.cells["dataset"]) == {"wine"} and (found.flat, found.incomplete) == (1, 0)
     lacking = rows[~((rows["dataset"] == "wine") & (rows["method"] == "eipu"))]
     with pytest.raises(BadInput, match="no problem and seed in which every method ran"):
         scaled(finals(collect(lacking)))
     more = pd.concat([lacking, frame([("spam", "clean")], [Way("ei"), Way("eipu")], [0], 12)])
-    assert scaled(finals(collect(more)))[1:] == (1, 1)
+    found = scaled(finals(collect(more)))
+    assert (found.flat, found.incomplete) == (1, 1)

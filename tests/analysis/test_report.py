@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from drawing import not_drawing
-from synthetic_records import Way, frame, on_disk
+from synthetic_records import Way, frame, on_disk, percent_of_sums
 
 from analysis import report
 from analysis.__main__ import main
@@ -133,7 +133,7 @@ def test_marked_data_sets_stand_apart_and_numbers_are_given_without_them(made: t
     assert "hiva† (partial): 3076 of OpenML's 4229 rows" in "".join(section(made, "marked").itertext())
     apart, every, without = (cells(section(made, name)) for name in ("marked-apart", "relative", "without-relative"))
     rows = frame(GRID, WAYS, [0, 1], 15).groupby(["dataset", "seed", "method"])["cost_s"].sum().unstack("method")
-    percent = 100 * rows["cei(lam=0.1)"] / rows["ei"]
+    percent = percent_of_sums(rows, "cei(lam=0.1)")
     column = every[0].index("mean cost (%)")
     for found, kept in ((apart, ["hiva"]), (every, ["hiva", "wind", "wine"]), (without, ["wind", "wine"])):
         row = next(r for r in found if r[0] == "CEI 0.1")
