@@ -25,7 +25,7 @@ REFERENCE = {
 
 
 def tradeoff(traces: "pd.DataFrame", judge: "Judge" = "validation", mixed: bool = False) -> "pd.DataFrame":
-    """Return total cost and final error of every method in percent of EI's on the same problem and seed.
+    """Return total cost and final error of every method in percent of EI's on the same problem.
 
     Means are of sums over the seeds of a problem, medians of single runs (`analysis.statistics.ratios_of_sums`).
     One row per method and statistic (mean, median): alpha, lam, n (pairs), cost_pct and error_pct with _low and _high.

@@ -108,14 +108,16 @@ class EqualCost:
         """The data sets among the cells that are flat."""
         return sorted(set(flat_datasets(self.traces)) & set(self.cells["dataset"]))
 
-    def measures(self) -> dict[str, tuple[Float[np.ndarray, " C"], Float[np.ndarray, " C"]]]:
+    def measures(self, statistic: str = MEAN) -> dict[str, tuple[Float[np.ndarray, " C"], Float[np.ndarray, " C"]]]:
         """Return (zero, unit) of each measure: its value is (error - zero) / unit.
 
         error_pct: 0, and a hundredth of EI's final error, its mean over the problem's seeds (a mean of ratios of single
-        runs leans, as `statistics.ratios_of_sums` says). regret: the best of the table, and how far above it random
-        search ends; NaN where it ends at the best, or the table is another. Without a scale there is no regret.
+        runs leans, as `statistics.ratios_of_sums` says), for medians that of the run. regret: the best of the table,
+        and how far above it random search ends; NaN where it ends at the best, or the table is another. Without a scale
+        there is no regret.
         """
-        found = {ERROR: (np.zeros(len(self.cells)), self.over_seeds(self.final) / 100)}
+        final = self.final if statistic == MEDIAN else self.over_seeds(self.final)
+        found = {ERROR: (np.zeros(len(self.cells)), final / 100)}
         return found if isinstance(self.scale, str) else {**found, REGRET: scale(self.scale, self.cells)}
 
     def at(self, budget_s: Float[np.ndarray, "C S"], method: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -198,23 +200,28 @@ def at_equal_cost(
 
 def _fronts(runs: EqualCost, budgets: Sequence[float]) -> list[dict[str, object]]:
     (error, done, ended), rows = runs.within(budgets), list[dict[str, object]]()
-    for measure, (zero, unit) in runs.measures().items():
-        values = (error - zero[:, None, None]) / unit[:, None, None]
+    single = runs.measures(MEDIAN)
+    for measure, on in runs.measures().items():
+        values, alone = ((error - zero[:, None, None]) / unit[:, None, None] for zero, unit in (on, single[measure]))
         for k, budget in enumerate(budgets):
             kept = np.isfinite(values[:, k]).all(axis=1)
             if kept.any():
-                part = _Part(runs, kept, values[kept, k], done[kept, k], ended[kept, k])
+                part = _Part(runs, kept, *(of_all[kept, k] for of_all in (values, alone, done, ended)))
                 rows += [{"cost_pct": budget, "measure": measure, **row} for row in part.rows()]
     return rows
 
 
 @dataclass(frozen=True)
 class _Part:
-    """The cells `kept` at one budget: values of a measure, evaluations, and which runs ended before, of all methods."""
+    """The cells `kept` at one budget: values of a measure, evaluations, and which runs ended before, of all methods.
+
+    single: the values that medians are taken of.
+    """
 
     runs: EqualCost
     kept: Bool[np.ndarray, " C"]
     values: Float[np.ndarray, "k M"]
+    single: Float[np.ndarray, "k M"]
     done: Int[np.ndarray, "k M"]
     ended: Bool[np.ndarray, "k M"]
 
@@ -241,7 +248,8 @@ class _Part:
     ) -> list[dict[str, object]]:
         """Return a row per family: method (k, F), the one taken in each cell; rows: the cells taken."""
         cells, method = cells[rows], method[rows]
-        taken, done, ended = (np.take_along_axis(a[rows], method, axis=1) for a in (self.values, self.done, self.ended))
+        values = self.single if statistic == MEDIAN else self.values
+        taken, done, ended = (np.take_along_axis(a[rows], method, axis=1) for a in (values, self.done, self.ended))
         numbers = summarise(statistic, cells, taken, taken[:, :1])  # the first family is EI-n
         dataset = pd.factorize(cells["dataset"])[0]
         numbers |= {
@@ -324,8 +332,8 @@ def _rules(runs: EqualCost, prices: Sequence[float]) -> list[dict[str, object]]:
     for family, method, run, steps in stops:
         ended = finals(run, steps)
         error, cost = ended["final_error"].to_numpy(), ended["total_cost_s"].to_numpy()
-        for measure, of_cells in runs.measures().items():
-            for row in _stopped(runs, error, cost, steps, of_cells):
+        for measure, on in runs.measures().items():
+            for row in _stopped(runs, error, cost, steps, {MEDIAN: runs.measures(MEDIAN)[measure], MEAN: on}):
                 rows.append({"family": family, "measure": measure, "method": method, **row})
     return rows
 
@@ -335,17 +343,19 @@ def _stopped(
     error: Float[np.ndarray, " C"],
     cost: Float[np.ndarray, " C"],
     steps: Int[np.ndarray, " C"],
-    scale: tuple[np.ndarray, np.ndarray],
+    scales: Mapping[str, tuple[np.ndarray, np.ndarray]],
 ) -> list[dict[str, object]]:
     """Return the rows of one stopping rule beside EI cut, in every cell, at the rule's mean cost (percent of EI's).
 
-    cost: seconds. The mean is over data sets of ratios of sums, so that neither has more to spend over all seeds.
+    cost: seconds; scales: of medians and of means. The mean is over data sets of ratios of sums, so that neither has
+    more to spend over all seeds.
     """
     steep, rows = ~runs.cells["dataset"].isin(runs.flat).to_numpy(), []
     plans: Mapping[str, np.ndarray] = {MEAN: np.full(len(cost), True), MEDIAN: np.full(len(cost), True)}
     if not steep.all():
         plans = {**plans, NOT_FLAT: steep}
     for statistic, taken in plans.items():
+        zero, unit = scales.get(statistic, scales[MEAN])
         kept, before = taken, -1
         while kept.sum() != before and kept.any():  # cells without a value are not in the mean cost either
             before = kept.sum()
@@ -354,7 +364,7 @@ def _stopped(
             relative = ratios_of_sums(cost[kept], runs.whole[kept], problem)
             percent = 100 * float(group_means(relative[:, None], dataset).mean())
             beside, _, ended = (a[:, 0] for a in runs.at(percent / 100 * runs.whole[:, None], runs.methods.index(EI)))
-            values = np.stack([(e - scale[0]) / scale[1] for e in (error, beside)], axis=1)
+            values = np.stack([(e - zero) / unit for e in (error, beside)], axis=1)
             kept = kept & np.isfinite(values).all(axis=1)
         if kept.any():
             cells = runs.cells[kept]

@@ -76,10 +76,10 @@ class Scaled:
 
 
 def scaled(table: pd.DataFrame, beside: pd.DataFrame | None = None) -> Scaled:
-    """Return cost and loss of every method on the scale above, each of means over the seeds of a problem.
+    """Return cost and loss of every method on the scale above, each of means over the seeds that it was run with.
 
-    table: `finals` of runs of equal length; beside: of others, put on the same scale. Raises BadInput where no problem
-    is left.
+    NaN where these leave no room. table: `finals` of runs of equal length; beside: of others, put on the same scale.
+    Raises BadInput where no problem is left.
     """
     ei = table.loc[table["method"] == EI].set_index(CELL)[["total_cost_s", "initial_error"]]
     known = ei.set_axis(["whole", "initial"], axis=1).join(table.groupby(CELL)["final_error"].min().rename("best"))
@@ -87,16 +87,18 @@ def scaled(table: pd.DataFrame, beside: pd.DataFrame | None = None) -> Scaled:
     known = known.join(there.rename("there"), how="outer")
     complete = known["there"].fillna(False).astype(bool) & known["whole"].notna() & known["initial"].notna()
     known = known[complete].drop(columns="there")
-    scale = known.groupby(level=PROBLEM).mean()
-    steep = scale[scale["initial"] > scale["best"]]
+    scale = known.groupby(level=PROBLEM).sum()
+    steep = scale.index[scale["initial"] > scale["best"]]
     if steep.empty:
         raise BadInput("no problem and seed in which every method ran and one gained on the initial design")
     cells = known.index.to_frame(index=False)
-    cells = cells[pd.MultiIndex.from_frame(cells[PROBLEM]).isin(steep.index)].reset_index(drop=True)
-    rows = pd.concat([table, *([] if beside is None else [beside])], ignore_index=True).merge(cells, on=CELL)
-    points = rows.groupby([*PROBLEM, "method"])[["total_cost_s", "final_error"]].mean().join(steep)
-    loss = (points["final_error"] - points["best"]) / (points["initial"] - points["best"])
-    found = pd.DataFrame({"cost": points["total_cost_s"] / points["whole"], "loss": loss})
+    cells = cells[pd.MultiIndex.from_frame(cells[PROBLEM]).isin(steep)].reset_index(drop=True)
+    rows = pd.concat([table, *([] if beside is None else [beside])], ignore_index=True)
+    rows = rows[rows["final_error"].notna()].merge(cells, on=CELL).join(known, on=CELL)
+    sums = rows.groupby([*PROBLEM, "method"])[["total_cost_s", "final_error", *known.columns]].sum()
+    room = (sums["initial"] - sums["best"]).where(lambda there: there > 0)
+    loss = (sums["final_error"] - sums["best"]) / room
+    found = pd.DataFrame({"cost": sums["total_cost_s"] / sums["whole"], "loss": loss})
     return Scaled(found, cells, len(scale) - len(steep), int((~complete).sum()))
 
 

@@ -205,7 +205,7 @@ def _heading(measure: str) -> str:
 
 def _said(measure: str) -> str:
     return {
-        ERROR: "the error in percent of EI's final one",
+        ERROR: "the error in percent of EI's final one, of means its mean over seeds",
         REGRET: "(error - best of the table) / (random search's error - best of the table)",
     }[measure]
 

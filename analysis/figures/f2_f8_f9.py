@@ -199,7 +199,7 @@ def _caption_f9(found: Compared, judge: Judge) -> str:
     dropped = plural(found.dropped, "problem-seed pair")
     return sentence(
         f"F9. Total cost and best {judge} error of {found.n} iterations of EI^alpha under several cost models, in",
-        f"percent of EI's on the same problem and seed, mean over {scope(table, found.components['evaluator'])},",
+        f"percent of EI's on the same problem, mean over {scope(table, found.components['evaluator'])},",
         f"{span(found.numbers['n'], 'pair')}; only problems and seeds that were run under every cost model"
         + (f" ({dropped} were not), alpha by alpha." if found.dropped else ", alpha by alpha."),
         MEANS_OF_SUMS,

@@ -182,7 +182,7 @@ def f3(traces: Traces, out_dir: Path) -> Drawn:
     n = horizon(traces)
     caption = sentence(
         f"F3. Total cost and best {traces.judge} error of {n} iterations of EI^alpha{_rivals_named(numbers)}, in",
-        "percent of EI's on the same problem and seed (EI = 100), mean and median over",
+        "percent of EI's on the same problem (EI = 100), mean and median over",
         f"{scope(pairs.table, traces.evaluator)}, {span(numbers['n'], 'pair')}.",
         OF_SUMS,
         f"Bars: {intervals(pairs.table)}",
@@ -291,7 +291,7 @@ def f5(traces: Traces, out_dir: Path) -> Drawn:
     curve, dotted = curve.assign(drawn=enough(curve, own.runs)), "thin, dotted, cut off where it leaves the axis"
     caption = sentence(
         f"F5. Above: total cost and best {traces.judge} error of {n} iterations of CEI over lambda and of",
-        f"EI^alpha{_rivals_named(numbers)}, in percent of EI's on the same problem and seed (EI = 100), mean (left)",
+        f"EI^alpha{_rivals_named(numbers)}, in percent of EI's on the same problem (EI = 100), mean (left)",
         f"and median (right) over {scope(pairs.table, traces.evaluator)}, {span(numbers['n'], 'pair')}.",
         OF_SUMS,
         pairs_left_out(pairs, lacking, n),

@@ -56,7 +56,7 @@ def draw_utilities(runs: Runs, out_dir: Path) -> Drawn:
     cells, gone = _cells(found), ", ".join(sorted(found.missing))
     caption = sentence(
         f"Utilities (colour) under cost rules (marker). Left: training cost and best error after {n} evaluations, in",
-        f"percent of EI's ({REFERENCE_METHOD}) on the same problem and seed. Middle: the same with the optimizer's own",
+        f"percent of EI's ({REFERENCE_METHOD}) on the same problem. Middle: the same with the optimizer's own",
         "time added to the training's, on the host that made the records. Right: mean rank of the best error at the",
         "end (filled), and within EI's training and thinking time, thinking counted (hollow). Means over",
         f"{scope(cells, found.runs.evaluator)}, {len(found.labels)} methods, {len(cells)} cells that have them all.",

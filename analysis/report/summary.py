@@ -114,7 +114,7 @@ def relative_section(traces: Traces, title: str, without: list[str], name: str =
             triples = rows.set_index("method").loc[shown.index, [measure, f"{measure}_low", f"{measure}_high"]]
             shown[f"{statistic} {what} (%)"] = format_intervals(triples, 2)
     text = [
-        f"Total cost and best {traces.judge} error after {n} iterations, on the same problem and seed; EI = 100. "
+        f"Total cost and best {traces.judge} error after {n} iterations, on the same problem; EI = 100. "
         f"{scope(pairs.table, traces.evaluator)}. {OF_SUMS}",
         markdown_table(shown.rename(index=name_in_text).reset_index()),
         pairs_left_out(pairs, short, n),

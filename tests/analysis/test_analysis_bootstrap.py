@@ -15,6 +15,7 @@ from analysis.statistics import (
     mean,
     median,
     of_means,
+    percent_of_sums,
     ratios_of_sums,
     resample,
     resampling,
@@ -265,6 +266,14 @@ def test_signed_ranks_against_scipy_and_all_signs() -> None:
         own = ranks[tied > 0].sum()
         assert signed_rank(tied) == pytest.approx(min(1.0, 2 * min((sums <= own).mean(), (sums >= own).mean())))
     assert signed_rank(np.zeros(3)) == 1.0
+
+
+def test_percents_of_sums_leave_out_what_is_missing_on_either_side() -> None:
+    index = cells(1, 2, 3)
+    values = pd.DataFrame({"a": [1.0, 2, 3, 4, np.nan, 6], "b": [1.0, 1, 1, 1, 1, 1]}, index)
+    found = percent_of_sums(values, pd.Series([2.0, 2, np.nan, 8, 8, 8], index)).round(9)
+    assert found.isna().sum().tolist() == [2, 1] and found["b"].dropna().tolist() == [50.0] * 2 + [12.5] * 3
+    assert found["a"].groupby("pipeline").mean().tolist() == [100 * 3 / 4, 100 * 10 / 16]
 
 
 def test_ratios_of_sums_have_their_mean_and_the_jackknifes_scatter() -> None:

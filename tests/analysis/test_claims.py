@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,8 @@ from analysis.__main__ import main
 from analysis.claims import evaluate, table
 from analysis.claims.acquisitions import _volumes as volumes_of
 from analysis.claims.acquisitions import share_members, wrong_way
-from analysis.claims.evidence import Evidence, require_gain
+from analysis.claims.cost_models import _differences
+from analysis.claims.evidence import MEANS, MEDIANS, Evidence, require_gain
 from analysis.claims.verdicts import FAILS, HOLDS, PARTLY, UNDECIDED, Condition, Finding, Missing, Verdict
 from analysis.report.sections import reasons
 from analysis.report.sections import table as headline_table
@@ -147,6 +149,38 @@ def test_cei_ahead_throughout_outranks_both() -> None:
     runs.loc[runs["acq"].isin(["ei", "eipu"]), "error"] = 0.3
     eight = verdict_on(8, runs)
     assert eight.verdict == HOLDS and "rank of CEI minus EIpu's at 2000%" in eight.ours
+
+
+def uneven(of: str, ends: pd.DataFrame, to: pd.DataFrame, single: bool) -> float:
+    """A method's mean over problems in percent of EI's, of sums over seeds; or its median over single runs."""
+    if single:
+        return float((100 * ends[of] / to["ei"]).median())
+    sums, whole = (wide.groupby(level=["dataset", "pipeline"]).sum() for wide in (ends, to))
+    return float((100 * sums[of] / whole["ei"]).mean())
+
+
+def test_means_are_of_sums_over_seeds_and_medians_of_single_runs() -> None:
+    """Claims 1 to 3, and 11 (its GP pays what LV-3 does times the seed's number)."""
+    ways = [Way("ei"), Way("eialpha", alpha=0.5), Way("eipu")]
+    recorded = frame([("abalone", "clean"), ("wind", "clean")], ways, seeds=(0, 1, 2), steps=20)
+    dearer = recorded["cost_s"] * np.where(recorded["method"] == "ei", 1, 1 + recorded["seed"])
+    cell = ["dataset", "pipeline", "seed", "method"]
+    costs, more, errors = (
+        x.groupby([recorded[c] for c in cell]) for x in (recorded["cost_s"], dearer, recorded["error"])
+    )
+    cost, more, error = costs.sum().unstack(), more.sum().unstack(), errors.min().unstack()
+    both = pd.concat([recorded, recorded.assign(cost_s=dearer, cost_model="gp", spec="gp")], ignore_index=True)
+    both = both[(both["method"] != "ei") | (both["cost_model"] == "lv3")]
+    found = _differences(Evidence(both), "lv3", "gp")
+    for view, single in ((MEANS, False), (MEDIANS, True)):
+        change = partial(Evidence(recorded).change, "eipu", view=view)
+        assert change("saved").value == pytest.approx(100 - uneven("eipu", cost, cost, single))
+        assert change("added").value == pytest.approx(uneven("eipu", error, error, single) - 100)
+    assert uneven("eipu", cost, cost, True) != pytest.approx((100 * cost["eipu"] / cost["ei"]).mean())
+    for method in ("eipu", "eialpha(alpha=0.5)"):
+        less = uneven(method, more, cost, False) - uneven(method, cost, cost, False)
+        assert found.saved[method].mean() == pytest.approx(less)
+        np.testing.assert_allclose(found.single_saved[method], 100 * (more[method] - cost[method]) / cost["ei"])
 
 
 def test_errors_added_with_the_same_money_are_those_of_a_loop() -> None:

@@ -15,6 +15,7 @@ from analysis import density as density_figure
 from analysis import density as density_settings
 from analysis.__main__ import main
 from analysis.density import confirmed, draw_density, exhausted, n_configs, settings
+from analysis.evaluations import CELL
 from analysis.traces import collect
 from analysis.tradeoffs import finals
 from datasets.errors import BadInput
@@ -106,6 +107,13 @@ def test_only_runs_that_every_setting_has_count(folder: Path, tmp_path: Path) ->
     on_disk(folder / "rows-2048", PROBLEMS[:2], WAYS, (1, 2), 30)
     found = density.method_effects(settings(folder))
     assert {len(frame) for frames in found.values() for frame in frames.values()} == {4}
+    live = settings(folder)["live"]
+    kept = [live.runs[c].isin(set(found["live"]["saved"].index.get_level_values(c))) for c in CELL]
+    spent = pd.Series(np.nansum(live.cost_s, axis=1))[np.logical_and.reduce(kept)]
+    of = spent.groupby([live.runs[c] for c in ("dataset", "pipeline", "method")]).sum().unstack()
+    saved = found["live"]["saved"].groupby(level=["dataset", "pipeline"]).mean()
+    for method in saved:
+        assert saved[method].to_numpy() == pytest.approx(100 - 100 * (of[method] / of["ei"]).to_numpy())
     on_disk(folder / "rows-4096", PROBLEMS[3:], WAYS, (1, 2), 30)
     with pytest.raises(BadInput, match="no problem and seed was run under every setting"):
         density.method_effects(settings(folder))

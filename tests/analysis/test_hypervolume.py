@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from synthetic_records import Way, frame
 
-from analysis.hypervolumes import hypervolume, hypervolumes, scaled
+from analysis.hypervolumes import hypervolume, hypervolumes, mean_costs, scaled
 from analysis.traces import collect
 from analysis.tradeoffs import finals
 from datasets.errors import BadInput
@@ -77,6 +77,19 @@ def test_what_is_gained_below_the_range_of_cost_that_both_reach_does_not_count()
     assert hypervolumes(nudged, ["ei", "a"], {"b": ["ei", "b1", "b2"]}).others["b"].iloc[0] == pytest.approx(
         0.4 * 0.75 + 0.4 * 0.25
     ), "by a hair within the range or without it: the same"
+
+
+def test_a_rival_on_some_of_the_seeds_is_held_against_ei_on_these() -> None:
+    traces = collect(frame([("wind", "clean")], [Way("ei"), Way("eipu")], (0, 1, 2), 30))
+    table = finals(traces)
+    some = table[(table["method"] == "ei") & (table["seed"] > 0)].assign(method="copy")
+    missing = table[table["method"] == "ei"].assign(method="missing")
+    missing["final_error"] = missing["final_error"].where(missing["seed"] != 1)
+    points = scaled(table, pd.concat([some, missing])).points.droplevel([0, 1])
+    assert points.loc["copy", "cost"] == points.loc["missing", "cost"] == 1.0
+    two = table[table["seed"] > 0]
+    assert points.loc["copy", "loss"] == pytest.approx(scaled(two).points.droplevel([0, 1]).loc["ei", "loss"])
+    assert mean_costs(table, some) == {"copy": 1.0} and set(mean_costs(table)) == {"ei", "eipu"}
 
 
 def test_what_has_no_scale_is_counted() -> None:

@@ -57,6 +57,16 @@ def numbers(found: pd.DataFrame, measure: str) -> dict[str, float]:
     return found[found["measure"] == measure].set_index("label")["value"].to_dict()
 
 
+def test_means_relative_to_ei_are_of_sums_over_seeds(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        for utility in ERRORS:
+            record(tmp_path, utility, seed)
+        COSTS["ei"] = [3 * cost for cost in COSTS["ei"]]
+    found = utilities_numbers.relative(complete(utilities_at_horizon(arranged(tmp_path))[0]))
+    expected = {"ei x ei": 100.0, "kg x ei": 100 * (6 + 6) / (4 + 12), "mes x ei": 100 * (2 + 2) / (4 + 12)}
+    assert numbers(found, "cost") == pytest.approx(expected)
+
+
 def test_ranks_fronts_and_both_totals(tmp_path: Path) -> None:
     for seed in (0, 1):
         for utility in ERRORS:
