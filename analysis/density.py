@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.captions import format_interval, intervals, markdown_table, plural, sentence
+from analysis.captions import MEANS_OF_SUMS, format_interval, intervals, markdown_table, plural, sentence
 from analysis.evaluations import CELL, check_same_origin, check_same_tables, choose_components, read_evaluations
 from analysis.methods import EI, PROBLEM, name_in_figures, ordered
 from analysis.plotting import BLACK, BLUE, ORANGE, Drawn, new_figure, save, sequence, style
@@ -365,7 +365,7 @@ def _effect_tables(found: Effects, cells: pd.DataFrame) -> list[str]:
     off = f"difference from `{REFERENCE_ENGINE}`"
     problems = plural(len(cells[PROBLEM].drop_duplicates()), "problem")
     over = f"over the {problems} and {plural(len(cells), 'problem-seed pair')} that every engine was run on"
-    parts = [f"## What each engine says of the methods\n\nAgainst EI under the same engine, {over}."]
+    parts = [f"## What each engine says of the methods\n\nAgainst EI under the same engine, {over}. {MEANS_OF_SUMS}"]
     for effect, title in (("saved", "Time saved, % of EI's cost"), ("added", "Error added, % of EI's error")):
         rows = numbers[numbers["effect"] == effect]
         shown = rows[["method", "setting"]].rename(columns={"setting": "engine"})

@@ -242,9 +242,9 @@ def report(folder: Path, out_dir: Path) -> tuple[Path, ...]:
             f"method's end before. {intervals(found[0].cells)}",
             markdown_table(pd.DataFrame([_row(one) for one in found])),
             _answer(found),
-            "How far do the numbers move? Means under each setting, and in brackets the change, pair by pair, from "
-            "what it is compared with, with its interval; bold where that excludes 0, which one in twenty does by "
-            "chance. Fewer seeds suffice for this than for a verdict, which needs ten.",
+            "How far do the numbers move? Means under each setting (of sums over seeds), and in brackets the change, "
+            "pair by pair, from what it is compared with, with its interval; bold where that excludes 0, which one in "
+            "twenty does by chance. Fewer seeds suffice for this than for a verdict, which needs ten.",
             markdown_table(pd.DataFrame([_moved(one) for one in found])),
             *([f"Left out: {'; '.join(left_out)}."] if left_out else []),
             *(part for one in found if (part := _changes(one))),
