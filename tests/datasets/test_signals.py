@@ -31,7 +31,8 @@ def after_first_line(command: list[str], number: int, **settings: str) -> tuple[
 @pytest.mark.parametrize("number", CODES)
 @pytest.mark.parametrize("command", ["harness", "analysis", "tabular_cache", "pipelines", "datasets", "harness.capped"])
 def test_a_command_that_is_still_importing_ends_with_one_line(command: str, number: int, tmp_path: Path) -> None:
-    (tmp_path / "numpy.py").write_text("import time\nprint('importing')\ntime.sleep(60)\n")
+    # short sleeps: a signal that comes just before one is handled after it
+    (tmp_path / "numpy.py").write_text("import time\nprint('importing')\nfor _ in range(600): time.sleep(0.1)\n")
     assert after_first_line(["-m", command], number, PYTHONPATH=str(tmp_path)) == (CODES[number], LINE)
 
 
@@ -55,7 +56,8 @@ import signal, sys, time
 signal.signal(signal.SIGINT, lambda *_: sys.exit(7))
 import datasets
 print("running")
-time.sleep(60)
+for _ in range(600):
+    time.sleep(0.1)
 """
 
 
