@@ -168,8 +168,8 @@ def left_out(*parts: tuple[int, str, str]) -> str:
     return f"Left out: {', '.join(found)}." if found else ""
 
 
-OF_SUMS = "Means are of sums over the seeds of a problem, medians of single runs."
-MEANS_OF_SUMS = OF_SUMS.partition(",")[0] + "."
+MEANS_OF_SUMS = "Means are of sums over the seeds of a problem."
+OF_SUMS = f"{MEANS_OF_SUMS[:-1]}, medians of single runs."
 
 
 def pairs_left_out(pairs: "Relative", short: int, n: int) -> str:

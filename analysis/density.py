@@ -12,7 +12,6 @@ of tables are measured anyway).
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -141,8 +140,7 @@ def method_effects(
         raise BadInput("no problem and seed was run under every setting")
     tables = {}
     for name, pair in pairs.items():
-        inside = pd.MultiIndex.from_frame(pair.table[CELL]).isin(shared)
-        kept = replace(pair, table=pair.table[inside])  # first, so that means are of the cells that count
+        kept = pair.on(shared)
         saved, added = (kept.wide(measure, methods).loc[shared] for measure in ("cost_pct", "error_pct"))
         tables[name] = {"saved": 100 - saved, "added": added - 100}
         if name in errors:

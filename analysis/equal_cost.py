@@ -328,12 +328,13 @@ def _rules(runs: EqualCost, prices: Sequence[float]) -> list[dict[str, object]]:
     if np.isfinite(ei.log_ei).any():
         at = priced(ei, prices)
         stops += [(PRICED, f"price={price:g}", ei, at[:, k]) for k, price in enumerate(prices)]
-    rows = []
+    single, rows = runs.measures(MEDIAN), []
+    scales = {measure: {MEAN: on, MEDIAN: single[measure]} for measure, on in runs.measures().items()}
     for family, method, run, steps in stops:
         ended = finals(run, steps)
         error, cost = ended["final_error"].to_numpy(), ended["total_cost_s"].to_numpy()
-        for measure, on in runs.measures().items():
-            for row in _stopped(runs, error, cost, steps, {MEDIAN: runs.measures(MEDIAN)[measure], MEAN: on}):
+        for measure, of_statistic in scales.items():
+            for row in _stopped(runs, error, cost, steps, of_statistic):
                 rows.append({"family": family, "measure": measure, "method": method, **row})
     return rows
 

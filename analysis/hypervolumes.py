@@ -13,7 +13,7 @@ point gains below it does not count.
 Source: Zitzler and Thiele 1998 (hypervolume); the scale is our reading (STUDY is silent).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -74,6 +74,11 @@ class Scaled:
     flat: int
     incomplete: int
 
+    def costs(self, methods: Iterable[str]) -> dict[str, float]:
+        """Return the mean over problems of each method's cost, of those that have one."""
+        means = self.points["cost"].groupby(level="method").mean().reindex([*methods]).dropna()
+        return {str(method): float(value) for method, value in means.items()}
+
 
 def scaled(table: pd.DataFrame, beside: pd.DataFrame | None = None) -> Scaled:
     """Return cost and loss of every method on the scale above, each of means over the seeds that it was run with.
@@ -102,19 +107,13 @@ def scaled(table: pd.DataFrame, beside: pd.DataFrame | None = None) -> Scaled:
     return Scaled(found, cells, len(scale) - len(steep), int((~complete).sum()))
 
 
-def hypervolumes(
-    table: pd.DataFrame,
-    family: Sequence[str],
-    others: Mapping[str, Sequence[str]],
-    beside: pd.DataFrame | None = None,
-) -> Hypervolumes:
+def hypervolumes(on_scale: Scaled, family: Sequence[str], others: Mapping[str, Sequence[str]]) -> Hypervolumes:
     """Return the hypervolumes of a family of methods and of each other, per problem.
 
-    table, beside: as in `scaled`. A point of one of two families that is cheaper than the other's cheapest, on that
+    A point of one of two families that is cheaper than the other's cheapest, on that
     problem, counts as if it cost as much: what lies a hair beyond the range of cost that both reach loses a hair, not
     the whole point. NaN on problems without runs of all methods of both.
     """
-    on_scale = scaled(table, beside)
     areas = {}
     for problem, there in on_scale.points.groupby(level=PROBLEM):
         points = there.droplevel([*PROBLEM])
@@ -183,34 +182,26 @@ def volumes(equal: Traces, chosen: Mapping[str, list[str]] | None = None) -> tup
     families = families_of(equal.runs)
     counted = {method for methods in families.values() for method in methods}
     own = finals(equal.select(equal.runs["method"].isin(counted).to_numpy()))
-    scaled(own)  # first, since it refuses runs that cannot be compared
     few = sparse_methods(equal.runs)
     rivals = [m for m in _rivals(equal.runs) if m not in few]
     stopped = {name: stopped_early(equal, method) for name, method in [(EI_STOPPED, EI), *((m, m) for m in rivals)]}
     inner = {name: [m for m in methods if m != EI] for name, methods in families.items()}
+    on_scale = scaled(own, pd.concat(stopped.values(), ignore_index=True))
     if chosen is None:
-        costs = {name: mean_costs(own, t) for name, t in stopped.items()}
-        chosen = match_costs(mean_costs(own), inner, costs)
+        costs = {name: on_scale.costs(t["method"].unique()) for name, t in stopped.items()}
+        chosen = match_costs(on_scale.costs([*counted]), inner, costs)
     members = {name: methods for name, methods in chosen.items() if name in inner or name in stopped}
     if min(map(len, members.values())) < FEWEST - 1:
         raise BadInput(f"fewer than {FEWEST - 1} methods of EI^alpha or of CEI")
-    beside = pd.concat([t[t["method"].isin(members.get(name, ()))] for name, t in stopped.items()], ignore_index=True)
     with_ei = {name: [EI, *methods] for name, methods in members.items()}
-    found = hypervolumes(own, with_ei.pop("lam"), with_ei, beside)
-    every = hypervolumes(own, families["lam"], {EVERY: families["alpha"]})
+    found = hypervolumes(on_scale, with_ei.pop("lam"), with_ei)
+    every = hypervolumes(on_scale, families["lam"], {EVERY: families["alpha"]})
     return replace(found, own=found.own.join(every.own), others=found.others.join(every.others)), members
 
 
 def _rivals(runs: pd.DataFrame) -> list[str]:
     """Return the methods on neither axis that were not planned for a budget."""
     return sorted(set(runs.loc[runs["alpha"].isna() & runs["lam"].isna() & runs["tau"].isna(), "method"]))
-
-
-def mean_costs(table: pd.DataFrame, beside: pd.DataFrame | None = None) -> dict[str, float]:
-    """Return the mean over problems of each method's cost on the scale of `table`, or of those `beside` it."""
-    means = scaled(table, beside).points["cost"].groupby(level="method").mean()
-    wanted = (table if beside is None else beside)["method"].unique()
-    return {str(method): float(value) for method, value in means.reindex(wanted).dropna().items()}
 
 
 def write_volumes(traces: Traces, out_dir: Path) -> list[Path]:

@@ -170,8 +170,8 @@ def ratios_of_sums(
 
     The mean of ratios v / w leans upwards where w is noisy, by about its squared coefficient of variation: a method
     beside itself under other seeds "costs" more than 100 %. The ratio of sums leans by a tenth of that where ten rows
-    are in a group. A row's value is its part in
-    that, to first order, so that intervals over rows and paired differences stay what they are for means:
+    are in a group. A row's value is its part in that, to first order, so that intervals over rows and paired
+    differences stay what they are for means:
 
         r + (v - r w) / (mean of w in the group).
 

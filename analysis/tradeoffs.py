@@ -4,7 +4,7 @@ The fronts are those that `python -m harness fronts=true` keeps: the numbers of 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -169,6 +169,10 @@ class Relative:
             found[measure, "median"] = self.table.pivot(index=CELL, columns="method", values=measure)
             found[measure, "mean"] = means.pivot(index=CELL, columns="method", values=measure)
         return found
+
+    def on(self, cells: pd.Index) -> "Relative":
+        """Return the pairs on these cells: of these alone are the sums that means are taken of."""
+        return replace(self, table=self.table[pd.MultiIndex.from_frame(self.table[CELL]).isin(cells)])
 
     def wide(self, measure: str, methods: list[str], statistic: Statistic = "mean") -> pd.DataFrame:
         """Return what to take the statistic of: a row per (dataset, pipeline, seed) and a column per method.

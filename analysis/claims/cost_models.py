@@ -1,7 +1,6 @@
 """The claims about cost models: how well they predict (9 and 10), and what they do to EI^alpha's trade-off (11)."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -183,14 +182,6 @@ class _Differences(NamedTuple):
     barred: list[str]
 
 
-def _with_all_of(methods: list[str], mine: Relative, theirs: Relative, own: Relative) -> Relative:
-    """Return `own` on the cells that both have of all methods: of these cells are the sums that means are taken of."""
-    cells = [both.wide("cost_pct", methods).dropna().index for both in (mine, theirs)]
-    return replace(
-        own, table=own.table[pd.MultiIndex.from_frame(own.table[CELL]).isin(cells[0].intersection(cells[1]))]
-    )
-
-
 def _differences(evidence: Evidence, one: str, other: str) -> _Differences:
     runs = evidence.evaluations.runs
     held = set(runs["cost_model"].unique())
@@ -200,7 +191,8 @@ def _differences(evidence: Evidence, one: str, other: str) -> _Differences:
     compared = compare_cost_models(both, evidence.judge, evidence.mixed)
     mine, theirs = compared.pairs[one], compared.pairs[other]
     methods = [m for m in ordered(mine.table) if m in set(theirs.table["method"]) and m != EI]
-    mine, theirs = (_with_all_of(methods, mine, theirs, own) for own in (mine, theirs))
+    complete = [own.wide("cost_pct", methods).dropna().index for own in (mine, theirs)]
+    mine, theirs = (own.on(complete[0].intersection(complete[1])) for own in (mine, theirs))
 
     def less(one: Relative, other: Relative, measure: str) -> list[pd.DataFrame]:
         return [(one.wide(measure, methods, s) - other.wide(measure, methods, s)).dropna() for s in STATISTICS]

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from synthetic_records import Way, frame
 
-from analysis.hypervolumes import hypervolume, hypervolumes, mean_costs, scaled
+from analysis.hypervolumes import hypervolume, hypervolumes, scaled
 from analysis.traces import collect
 from analysis.tradeoffs import finals
 from datasets.errors import BadInput
@@ -55,7 +55,9 @@ def test_the_scale_by_plain_loops_over_runs() -> None:
 def test_families_are_compared_on_means_over_seeds() -> None:
     ways = [Way("ei"), Way("eialpha", alpha=0.3), Way("cei", lam=0.5)]
     traces = collect(frame([("wind", "clean")], ways, (0, 1, 2), 30))
-    found = hypervolumes(finals(traces), ["ei", "eialpha(alpha=0.3)"], {"a": ["ei", "eialpha(alpha=0.3)"], "b": ["ei"]})
+    found = hypervolumes(
+        scaled(finals(traces)), ["ei", "eialpha(alpha=0.3)"], {"a": ["ei", "eialpha(alpha=0.3)"], "b": ["ei"]}
+    )
     means = scaled(finals(traces)).points.loc[("wind", "clean", "eialpha(alpha=0.3)")]
     expected = max(0.0, 1 - means["cost"]) * max(0.0, 1 - means["loss"])
     for areas in (found.own, found.others):
@@ -68,13 +70,15 @@ def test_what_is_gained_below_the_range_of_cost_that_both_reach_does_not_count()
     ends = {"ei": (1.0, 0.5), "a": (0.4, 0.5), "b1": (0.6, 0.25), "b2": (0.2, 0.75), "c": (2.0, 0.0)}
     columns = ["dataset", "pipeline", "seed", "method", "total_cost_s", "final_error", "initial_error"]
     table = pd.DataFrame([("wind", "clean", 0, name, *at, 1.0) for name, at in ends.items()], columns=columns)
-    found = hypervolumes(table, ["ei", "a"], {"b": ["ei", "b1", "b2"], "c": ["ei", "c"], "none": ["ei", "random"]})
+    found = hypervolumes(
+        scaled(table), ["ei", "a"], {"b": ["ei", "b1", "b2"], "c": ["ei", "c"], "none": ["ei", "random"]}
+    )
     assert found.own.loc[("wind", "clean"), "b"] == pytest.approx(0.6 * 0.5)
     assert found.others.loc[("wind", "clean"), "b"] == pytest.approx(0.4 * 0.75 + 0.2 * 0.25), "b2 counts from 0.4 on"
     assert found.own.loc[("wind", "clean"), "c"] == 0.0 == found.others.loc[("wind", "clean"), "c"]
     assert found.own["none"].isna().all() and found.others["none"].isna().all()
     nudged = table.assign(total_cost_s=table["total_cost_s"].where(table["method"] != "a", 0.2 + 1e-9))
-    assert hypervolumes(nudged, ["ei", "a"], {"b": ["ei", "b1", "b2"]}).others["b"].iloc[0] == pytest.approx(
+    assert hypervolumes(scaled(nudged), ["ei", "a"], {"b": ["ei", "b1", "b2"]}).others["b"].iloc[0] == pytest.approx(
         0.4 * 0.75 + 0.4 * 0.25
     ), "by a hair within the range or without it: the same"
 
@@ -85,11 +89,12 @@ def test_a_rival_on_some_of_the_seeds_is_held_against_ei_on_these() -> None:
     some = table[(table["method"] == "ei") & (table["seed"] > 0)].assign(method="copy")
     missing = table[table["method"] == "ei"].assign(method="missing")
     missing["final_error"] = missing["final_error"].where(missing["seed"] != 1)
-    points = scaled(table, pd.concat([some, missing])).points.droplevel([0, 1])
+    found = scaled(table, pd.concat([some, missing]))
+    points = found.points.droplevel([0, 1])
     assert points.loc["copy", "cost"] == points.loc["missing", "cost"] == 1.0
     two = table[table["seed"] > 0]
     assert points.loc["copy", "loss"] == pytest.approx(scaled(two).points.droplevel([0, 1]).loc["ei", "loss"])
-    assert mean_costs(table, some) == {"copy": 1.0} and set(mean_costs(table)) == {"ei", "eipu"}
+    assert found.costs(["copy"]) == {"copy": 1.0} and set(found.costs(["ei", "eipu", "none"])) == {"ei", "eipu"}
 
 
 def test_what_has_no_scale_is_counted() -> None:
