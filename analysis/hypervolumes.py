@@ -23,7 +23,7 @@ from jaxtyping import Float
 from scipy.optimize import linear_sum_assignment
 
 from analysis.evaluations import CELL
-from analysis.methods import EI, PROBLEM, ordered
+from analysis.methods import EI, PROBLEM, ordered, require
 from analysis.selection import at_horizon, horizon, sparse_methods
 from analysis.traces import Traces
 from analysis.tradeoffs import EI_STOPPED, finals, stopped_early
@@ -176,9 +176,10 @@ def volumes(equal: Traces, chosen: Mapping[str, list[str]] | None = None) -> tup
 
     As many methods of each (`match_costs`, or those of `chosen`, as returned for other runs); EI itself stands in all.
     Beside them ``every``: all methods of CEI and of EI^alpha. The scale, and the cells that count, are those of the two
-    families. `equal`: runs of equal length. Raises BadInput where no problem and seed has runs of both that can be
-    compared, or where there are fewer than two methods of each.
+    families. `equal`: runs of equal length. Raises BadInput without runs of EI, where no problem and seed has runs of
+    both that can be compared, or where there are fewer than two methods of each.
     """
+    require(equal.runs, EI, "a hypervolume")
     families = families_of(equal.runs)
     counted = {method for methods in families.values() for method in methods}
     own = finals(equal.select(equal.runs["method"].isin(counted).to_numpy()))

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from synthetic_records import Way, frame
 
-from analysis.hypervolumes import hypervolume, hypervolumes, scaled
+from analysis.hypervolumes import hypervolume, hypervolumes, scaled, volumes
 from analysis.traces import collect
 from analysis.tradeoffs import finals
 from datasets.errors import BadInput
@@ -109,3 +109,8 @@ def test_what_has_no_scale_is_counted() -> None:
     more = pd.concat([lacking, frame([("spam", "clean")], [Way("ei"), Way("eipu")], [0], 12)])
     found = scaled(finals(collect(more)))
     assert (found.flat, found.incomplete) == (1, 1)
+
+
+def test_without_ei_there_are_no_hypervolumes() -> None:
+    with pytest.raises(BadInput, match="needs the method ei: the records hold eipu"):
+        volumes(collect(frame([("wind", "clean")], [Way("eipu")], [0], 12)))
