@@ -19,7 +19,7 @@ from analysis.evaluations import CELL, Evaluations, Recorded, choose_components
 from analysis.methods import EI, PROBLEM, alpha_axis, ordered, require
 from analysis.selection import LEAST_SHARE, at_horizon, horizon, select_families
 from analysis.statistics import with_intervals, with_intervals_and_differences
-from analysis.traces import STUDY_ITERATIONS, Judge, collect
+from analysis.traces import STUDY_ITERATIONS, Judge, Traces, collect
 from analysis.tradeoffs import Relative, relative_to_ei, tradeoff
 from datasets.errors import BadInput
 from datasets.files import write_atomically
@@ -176,14 +176,15 @@ class Compared:
 
     pairs: of each cost model; their counts (zero, failed, unpaired) and `short`, the runs that are too short or planned
     for another length, are of these cells only. dropped: the cells that some cost model lacks. n: iterations.
-    components: of all the runs (`choose_components`). few: cost models left out, with runs on less than half of the
-    cells that another one has.
+    runs: the first cost model's, after n iterations. components: of all the runs (`choose_components`). few: cost
+    models left out, with runs on less than half of the cells that another one has.
     """
 
     pairs: dict[str, Relative]
     short: dict[str, int]
     dropped: int
     n: int
+    runs: Traces
     components: Mapping[str, str]
     few: list[str]
 
@@ -228,6 +229,7 @@ def compare_cost_models(recorded: Recorded, judge: Judge = "validation", mixed: 
         {name: short for name, (_, short) in cut.items()},
         len(reduce(pd.Index.union, every_cell)) - len(shared) + len(reduce(pd.Index.union, paired_cells)) - len(kept),
         n,
+        cut[names[0]][0],
         components,
         few,
     )

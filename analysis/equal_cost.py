@@ -31,7 +31,7 @@ from analysis.methods import EI, PROBLEM, by_method, ordered, require
 from analysis.selection import horizon, sparse_methods, whole_runs
 from analysis.statistics import group_means, over_datasets, ratios_of_sums
 from analysis.traces import Traces, at_step, finished_within
-from analysis.tradeoffs import finals
+from analysis.tradeoffs import finals, tenths
 from datasets.errors import BadInput
 
 BUDGETS = (10.0, 20.0, 40.0, 60.0, 80.0, 100.0)
@@ -112,7 +112,8 @@ class EqualCost:
         """Return (zero, unit) of each measure: its value is (error - zero) / unit.
 
         error_pct: 0, and a hundredth of EI's final error, its mean over the problem's seeds (a mean of ratios of single
-        runs leans, as `statistics.ratios_of_sums` says), for medians that of the run. regret: the best of the table,
+        runs leans, as `statistics.ratios_of_sums` says), at every budget over all of them, also where some have no
+        value yet; for medians that of the run. regret: the best of the table,
         and how far above it random search ends; NaN where it ends at the best, or the table is another. Without a scale
         there is no regret.
         """
@@ -148,22 +149,23 @@ def pair_runs(traces: Traces, ends: pd.DataFrame | str | None = None) -> EqualCo
     methods = [method for method in ordered(runs.runs) if method not in few]
     row = runs.runs.assign(row=np.arange(len(runs.runs))).pivot(index=CELL, columns="method", values="row")
     complete = row[methods].notna().all(axis=1)
+    absent = int((~complete).sum())
     row = row.loc[complete, methods].astype(int)
     final = runs.incumbent[row[EI].to_numpy(), n - 1]
     kept = np.isfinite(final) & (final != 0)
+    zero, failed = int((final == 0).sum()), int(np.isnan(final).sum())
     if not kept.any():
-        raise BadInput(f"errors at equal cost need a problem and seed with runs of all of {', '.join(methods)}, in "
-                       "which EI's final error is not 0")  # fmt: skip
+        raise BadInput(
+            f"errors at equal cost need a problem and seed with runs of all of {', '.join(methods)} ({absent} lack "
+            f"some), in which EI has a successful evaluation ({failed} have none) and an error above 0 ({zero} have 0)"
+        )
     if ends is None:
         try:
             ends = gains(runs, n)
         except BadInput as error:
             ends = str(error)
     cells = row.index[kept].to_frame(index=False)
-    zero, failed = int((final == 0).sum()), int(np.isnan(final).sum())
-    return EqualCost(
-        runs, cells, methods, row.to_numpy()[kept], n, ends, int((~complete).sum()), zero, failed, short, few
-    )
+    return EqualCost(runs, cells, methods, row.to_numpy()[kept], n, ends, absent, zero, failed, short, few)
 
 
 # The families' numbers.
@@ -192,10 +194,10 @@ def at_equal_cost(
     budgets = list(budgets)
     if not (budgets and all(isinstance(b, Real) and 0 < b <= 100 for b in budgets)):
         raise BadInput(f"budgets must be percentages above 0, up to 100 (of EI's cost), got {budgets}")
-    rows = [*_fronts(runs, budgets), *_rules(runs, prices)]
+    rows = _fronts(runs, budgets)
     if not rows:
         raise BadInput("no problem and seed in which every method has a successful evaluation within a budget")
-    return pd.DataFrame(rows)
+    return pd.DataFrame([*rows, *_rules(runs, prices)])
 
 
 def _fronts(runs: EqualCost, budgets: Sequence[float]) -> list[dict[str, object]]:
@@ -324,7 +326,7 @@ def _rules(runs: EqualCost, prices: Sequence[float]) -> list[dict[str, object]]:
     each = {method: runs.traces.select(runs.rows[:, k]).first(runs.n) for k, method in enumerate(runs.methods)}
     ei, whole = each.pop(EI), np.full(len(runs.cells), runs.n)
     stops = [(WHOLE, method, run, whole) for method, run in each.items()]
-    stops += [(AFTER, f"n={n}", ei, np.full_like(whole, n)) for n in (k * runs.n // 10 for k in range(1, 10)) if n]
+    stops += [(AFTER, f"n={n}", ei, np.full_like(whole, n)) for n in tenths(runs.n)]
     if np.isfinite(ei.log_ei).any():
         at = priced(ei, prices)
         stops += [(PRICED, f"price={price:g}", ei, at[:, k]) for k, price in enumerate(prices)]

@@ -175,9 +175,10 @@ def volumes(equal: Traces, chosen: Mapping[str, list[str]] | None = None) -> tup
     early, by its name; and the methods of each without EI.
 
     As many methods of each (`match_costs`, or those of `chosen`, as returned for other runs); EI itself stands in all.
-    Beside them ``every``: all methods of CEI and of EI^alpha. The scale, and the cells that count, are those of the two
-    families. `equal`: runs of equal length. Raises BadInput without runs of EI, where no problem and seed has runs of
-    both that can be compared, or where there are fewer than two methods of each.
+    A rival, or EI, that cannot be stopped after as many as two numbers of evaluations is left out. Beside them
+    ``every``: all methods of CEI and of EI^alpha. The scale, and the cells that count, are those of the two families.
+    `equal`: runs of equal length. Raises BadInput without runs of EI, where no problem and seed has runs of both that
+    can be compared, or where there are fewer than two methods of each.
     """
     require(equal.runs, EI, "a hypervolume")
     families = families_of(equal.runs)
@@ -191,8 +192,8 @@ def volumes(equal: Traces, chosen: Mapping[str, list[str]] | None = None) -> tup
     if chosen is None:
         costs = {name: on_scale.costs(t["method"].unique()) for name, t in stopped.items()}
         chosen = match_costs(on_scale.costs([*counted]), inner, costs)
-    members = {name: methods for name, methods in chosen.items() if name in inner or name in stopped}
-    if min(map(len, members.values())) < FEWEST - 1:
+    members = {name: m for name, m in chosen.items() if name in inner or (name in stopped and len(m) >= FEWEST - 1)}
+    if min(len(members[name]) for name in inner) < FEWEST - 1:
         raise BadInput(f"fewer than {FEWEST - 1} methods of EI^alpha or of CEI")
     with_ei = {name: [EI, *methods] for name, methods in members.items()}
     found = hypervolumes(on_scale, with_ei.pop("lam"), with_ei)

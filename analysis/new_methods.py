@@ -420,7 +420,8 @@ def verdicts(tests: pd.DataFrame) -> pd.DataFrame:
     for (half, hypothesis), part in tests.groupby(["half", "hypothesis"]):
         spent = part[part["used_up"] >= LEAST_SPENT]
         counts = int((part["high"] < 0).sum()), len(part), int((spent["high"] < 0).sum()), len(spent)
-        rows.append((half, hypothesis, _verdict(part), *counts[:2], _verdict(spent), *counts[2:]))
+        of_spent = _verdict(part[~(part["used_up"] < LEAST_SPENT)])  # a test without runs leaves it incomplete, too
+        rows.append((half, hypothesis, _verdict(part), *counts[:2], of_spent, *counts[2:]))
     columns = ["half", "hypothesis", "verdict", "below", "tests", "spent", "spent_below", "spent_tests"]
     return pd.DataFrame(rows, columns=columns)
 

@@ -199,6 +199,11 @@ def finals(traces: Traces, stopped: Int[np.ndarray, " R"] | int | None = None) -
     )
 
 
+def tenths(n: int) -> list[int]:
+    """Return the numbers of evaluations that are a tenth, two tenths, ... of n, each once."""
+    return sorted({k * n // 10 for k in range(1, 10)} - {0})
+
+
 def stopped_early(traces: Traces, method: str = EI, lengths: Sequence[int] | None = None) -> pd.DataFrame:
     """Return the `finals` of a method's runs stopped after each of some numbers of evaluations, methods ``<method>-n``.
 

@@ -24,9 +24,10 @@ from analysis.claims.evidence import (
 from analysis.claims.verdicts import Condition, Finding, Missing, in_views
 from analysis.cost_models import REFERENCE_COST_MODEL, comparable, compare_cost_models
 from analysis.evaluations import CELL
+from analysis.gains import gains, scale
 from analysis.methods import EI, by_method, ordered
 from analysis.statistics import Estimate, mean, median, of_means
-from analysis.traces import STUDY_ITERATIONS
+from analysis.traces import STUDY_ITERATIONS, Traces
 from analysis.tradeoffs import STATISTICS, Relative
 from datasets.errors import BadInput
 
@@ -171,15 +172,24 @@ LARGE = 0.5  # alphas from here on are large
 class _Differences(NamedTuple):
     """Time saved and error added by one cost model minus by another (cells x methods); what they are taken over.
 
-    saved, added: for means; single_saved, single_added: run by run (`Relative.wide`).
+    saved, added: for means; single_saved, single_added: run by run (`Relative.wide`). ei: EI's final errors by cell; n:
+    after how many iterations; runs: those of one of the two models.
     """
 
     saved: pd.DataFrame
     added: pd.DataFrame
     single_saved: pd.DataFrame
     single_added: pd.DataFrame
+    ei: pd.Series
+    n: int
+    runs: Traces
     over: str
     barred: list[str]
+
+    def of_gain(self) -> pd.DataFrame:
+        """Return the errors added as a share of what there was to gain, in points; raises BadInput as `gains` does."""
+        room = scale(gains(self.runs, self.n), self.ei.index.to_frame(index=False))[1]
+        return self.single_added.mul(self.ei / room, axis=0).dropna()
 
 
 def _differences(evidence: Evidence, one: str, other: str) -> _Differences:
@@ -204,7 +214,8 @@ def _differences(evidence: Evidence, one: str, other: str) -> _Differences:
     short = [] if n >= STUDY_ITERATIONS else [f"runs of {STUDY_ITERATIONS} iterations are needed; both have {n}"]
     over = f"{scope(cells, compared.components['evaluator'])}, {n} iterations, {evidence.judge} error"
     barred = [*foreign_components(compared.components), *short, *too_few(cells)]
-    return _Differences(saved, added, single_saved, single_added, over, barred)
+    ei = mine.table.drop_duplicates(CELL).set_index(CELL)["final_error_ei"]
+    return _Differences(saved, added, single_saved, single_added, ei, n, compared.runs, over, barred)
 
 
 @claim(
@@ -224,20 +235,17 @@ def claim_11(evidence: Evidence) -> Finding:
     return in_views({view: partial(_trade_offs, evidence, view, estimate) for view, estimate in views.items()})
 
 
-def _in_view(evidence: Evidence, found: _Differences, view: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _in_view(found: _Differences, view: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return time saved, and errors added in points of EI's error, or of what there was to gain."""
     if view == MEDIANS:
         return found.single_saved, found.single_added
-    if view != SHARE:
-        return found.saved, found.added
-    of_gain = found.single_added.mul(evidence.final[EI] / evidence.room, axis=0)
-    return found.saved, require_gain(of_gain.dropna())
+    return found.saved, require_gain(found.of_gain()) if view == SHARE else found.added
 
 
 def _trade_offs(evidence: Evidence, view: str, estimate: Callable[[pd.Series], Estimate]) -> Finding:
     found = evidence.once(GP, lambda: _differences(evidence, LINEAR, GP))
     over, barred = found.over, found.barred
-    (saved, added), most = _in_view(evidence, found, view), ERROR * (POINTS if view == SHARE else 1.0)
+    (saved, added), most = _in_view(found, view), ERROR * (POINTS if view == SHARE else 1.0)
     counting = evidence.unflat(added) if view == UNFLAT else added
     if len(counting) < len(saved):
         over += f"; in this view {len(counting):,} of the {len(saved):,} cells"
@@ -262,7 +270,7 @@ def _trade_offs(evidence: Evidence, view: str, estimate: Callable[[pd.Series], E
         transferred = evidence.once(TRANSFER, lambda: _differences(evidence, TRANSFER, LINEAR))
         if transferred.barred:
             raise Missing("; ".join(transferred.barred))
-        saved, added = _in_view(evidence, transferred, view)
+        saved, added = _in_view(transferred, view)
         conditions += [
             Condition("time saved, transferred minus LV-3", estimate(saved.mean(axis=1)), -TIME, unit=" points"),
             Condition(

@@ -27,7 +27,7 @@ class Condition:
     """What an estimate has to be: above `at_least`, or below `at_most` (both exclusive).
 
     what: the estimate in words. digits, unit: how it is printed. noise_adds: whether noise only makes the estimate
-    larger, so that its interval's lower end excludes nothing.
+    larger, so that its interval's lower end excludes nothing, and a large estimate decides nothing.
     """
 
     what: str
@@ -54,7 +54,7 @@ class Condition:
         """The p value against its failing: below 0.05 exactly where the interval lies wholly outside."""
         return min(
             1.0 if self.at_least is None else self.estimate.doubt(self.at_least, above=False),
-            1.0 if self.at_most is None else self.estimate.doubt(self.at_most, above=True),
+            1.0 if self.at_most is None or self.noise_adds else self.estimate.doubt(self.at_most, above=True),
         )
 
     @property
@@ -159,7 +159,10 @@ class Finding:
         words = self.words
         groups = self.any_of and words[-1] != HOLDS
         judged = [*zip(self.conditions, words, strict=False)]
-        judged += [(c, c.word) for group in self.any_of for c in group] if groups else []
+        if groups:  # each alternative may fail by itself without all failing beyond the correction
+            corrected = words[-1] == UNDECIDED and all(FAILS in [c.word for c in group] for group in self.any_of)
+            held_back = {FAILS: UNDECIDED} if corrected and not self.unseen else {}
+            judged += [(c, held_back.get(c.word, c.word)) for group in self.any_of for c in group]
         outside = "; ".join(c.what for c, word in judged if word == FAILS)
         across = "; ".join(c.reached for c, word in judged if word == UNDECIDED and c.word == UNDECIDED)
         several = "; ".join(c.reached for c, word in judged if word == UNDECIDED and c.word == FAILS)

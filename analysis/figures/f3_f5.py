@@ -37,6 +37,7 @@ from analysis.tradeoffs import (
     finals,
     relative_to_ei,
     stopped_early,
+    tenths,
     tradeoff,
 )
 from datasets.errors import BadInput
@@ -95,7 +96,7 @@ def _beside(equal: Traces, n: int) -> pd.DataFrame:
     """Return the `finals` of EI's runs stopped early: after tenths of n evaluations, and to each of `PRICES`."""
     ei = equal.select((equal.runs["method"] == EI).to_numpy())
     design = int(ei.proposed.argmax(axis=1).max())
-    lengths = [k * n // 10 for k in range(1, 10) if k * n // 10 > design]
+    lengths = [length for length in tenths(n) if length > design]
     found = [stopped_early(equal, EI, lengths)] if lengths else []
     if np.isfinite(ei.log_ei).any():
         for price, stop in zip(PRICES, priced(ei, PRICES).T, strict=True):
