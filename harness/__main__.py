@@ -139,7 +139,12 @@ def main() -> int:
         return 0
     check_external_configs(arguments)
     flags, overrides = flags_and_overrides(arguments)
-    check_overrides(overrides, several=bool({"-m", "--multirun"} & set(flags)))
+    several = bool({"-m", "--multirun"} & set(flags))
+    check_overrides(overrides, several=several)
+    if several:
+        from harness.settings import check_sweep
+
+        check_sweep(overrides)
     sys.argv[1:] = [*flags, *overrides]  # Hydra loses what follows a flag in the middle
     import hydra
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import BadInput, unknown
+from pipelines import module_name
 
 # The choices: which files the folders of `configs`, and those of the command line's search path, have.
 
@@ -70,7 +71,7 @@ def _loader() -> Any:
 
 SETTING = "allow_targets"
 _WITH_VALUE = ("--cfg", "-c", "--package", "-p", "--info", "-i")  # flags of Hydra's
-_NAMES = r"(?:results_dir|budgets|tables|evaluator\.tables|dataset\.(?:path|target|name))"
+_NAMES = r"(?:results_dir|out_dir|budgets|truth|executor\.folder|(?:\w+\.)*tables|dataset\.(?:path|target|name))"
 
 
 def as_written(arguments: Sequence[str]) -> list[str]:
@@ -110,7 +111,7 @@ def check_overrides(arguments: Sequence[str], config: str = "config", several: b
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
 
-    parser = OverridesParser.create()
+    parser, chosen = OverridesParser.create(), set[str]()
     for argument in arguments:
         if "=" not in argument and not argument.startswith("~"):
             raise BadInput(f"{argument!r} is no setting: write name=value, such as iterations=50; --help shows them")
@@ -126,6 +127,9 @@ def check_overrides(arguments: Sequence[str], config: str = "config", several: b
         if override.is_sweep_override() and not several:
             raise BadInput(_several(name, argument, config))
         if (CONFIGS / name).is_dir():
+            if name in chosen:
+                raise BadInput(f"{name} is chosen twice; several runs need -m before all: +{name}=A,B")
+            chosen |= {name} if override.is_add() else set()
             values = override.sweep_iterator() if override.is_sweep_override() else [override.value()]
             _check_names(name, values, arguments)
 
@@ -196,6 +200,12 @@ def bad_input(error: BaseException, arguments: Sequence[str] = ()) -> BadInput |
                 f"unknown setting {nested[1]!r}: its file does not list it; where its class takes it all the same, set "
                 f"it with a plus, +{nested[1]}=..."
             )
+        if merged := re.match(r"Error merging override \+?(([\w.]+)=.*)", str(error)):
+            default = _tree("config").get(merged[2])
+            like = "" if default is None else f", such as {merged[2]}={str(default).replace(' ', '')}"
+            return BadInput(f"{merged[1]} is no value that {merged[2]} may have{like}")
+        if again := re.search(r"(?:An item is already at '|Multiple values for )([\w.]*\w)", str(error)):
+            return BadInput(f"{again[1]} has a value already: write it without the plus")
         return BadInput(" ".join(re.split(r"See https|full_key:", str(error))[0].split()))
     return cause
 
@@ -245,6 +255,7 @@ def check_targets(config: Any, allowed: Sequence[str]) -> None:
     for target, node in targets_in(config):
         pipeline = str(node.get("name"))
         if target == "pipelines.build" and re.search(r"[.$]", pipeline) and not trusted(pipeline, allowed):
+            module_name(pipeline)  # raises BadInput for what is no name at all
             raise BadInput(f"pipeline {pipeline}: its module would run as code; {trust(pipeline.split('.')[0])}")
         if not (isinstance(target, str) and _NAME.fullmatch(target) and _is_allowed(target, allowed)):
             package = str(target).split(".")[0]

@@ -69,7 +69,9 @@ class LearningCurves(ProblemAware):
         self.continues = flag("curves.continues", continues)
         self.stop_below = None
         if stop_below is not None:
-            self.stop_below = number("curves.stop_below", stop_below, "a share in (0, 1), or null", math.ulp(0.0), 1.0)
+            self.stop_below = number(
+                "curves.stop_below", stop_below, "a share in (0, 1), or null", math.ulp(0.0), math.nextafter(1.0, 0.0)
+            )
             if not self.continues:
                 raise BadInput("curves.stop_below needs curves.continues=true: what is stopped may pay later")
 

@@ -23,6 +23,7 @@ from harness.interop.rivals import OutsideOptimizer, is_rival, releases
 from harness.optimizer import Optimizer
 from harness.problem import LATE, Evaluator, Problem
 from harness.records import code_of
+from harness.sealed import spec_hash
 from harness.surrogates import Surrogate
 
 ENGINE = 3  # raise it when the same spec gives other choices than before
@@ -177,8 +178,11 @@ def _settings(config: Config) -> dict[str, Any]:
 
 
 def all_specs(study: Study) -> Iterator[dict[str, Any]]:
-    """Yield the spec of every problem and method; raises BadInput for a problem that cannot be opened."""
-    evaluator = make_evaluator(study.components["evaluator"])
+    """Yield the spec of every problem and method, equal ones once (a default, and the same by name).
+
+    Raises BadInput for a problem that cannot be opened.
+    """
+    evaluator, seen = make_evaluator(study.components["evaluator"]), set[str]()
     for dataset in study.datasets.values():
         for pipeline in study.pipelines.values():
             fingerprint = evaluator.fingerprint(dataset, pipeline)
@@ -190,7 +194,10 @@ def all_specs(study: Study) -> Iterator[dict[str, Any]]:
                 same = json.dumps({name: dict(parts[name]) for name in LEARNING if name in parts}, sort_keys=True)
                 if same not in known:
                     known[same] = knowledge(parts, opened)
-                yield make_spec(study, dataset, pipeline, method, fingerprint, known[same])
+                spec = make_spec(study, dataset, pipeline, method, fingerprint, known[same])
+                if (own := spec_hash(spec)) not in seen:
+                    seen.add(own)
+                    yield spec
 
 
 LEARNING = {  # components that may know of other problems, or not be able to serve one

@@ -21,7 +21,6 @@ from harness import cost_models
 from harness.acquisitions import CostRule, FittedData, Setup, StepContext, Utility, choose
 from harness.acquisitions.cost_rules import effective_alpha
 from harness.acquisitions.designs import Design, DesignedProblem
-from harness.acquisitions.ei import log_ei
 from harness.acquisitions.stopping import Price
 from harness.arrays import CandidatePoints, Indices, MeanSd, PerCandidate, Points, Vector
 from harness.compile_cache import clock_s
@@ -227,8 +226,9 @@ class Optimizer:
         score = _one_each(self._rule, "score", self._rule.score(log_value, context.log_cost, context), len(index))
         i = choose(score, log_value, context.log_cost, rule=self._rule, utility=self._utility)
         if self._curves is not None and self._curves.stop_below is not None:
-            improvement = log_ei(context.incumbent - context.mean[[i]], context.sd[[i]])[0]
-            self._chosen = offer.at(index[[i]])[0], float(improvement), context.incumbent
+            x = offer.at(index[[i]])[0]  # as asked later, of the function alone: a surrogate's sd may hold noise
+            improvement = log_improvement(posterior, context.incumbent, x, np.empty((0, len(x))), [])
+            self._chosen = x, improvement, context.incumbent
         low, high = effective_alpha(i, log_value, context.log_cost)
         done = clock_s()
         return Proposal(

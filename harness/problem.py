@@ -24,7 +24,7 @@ from harness.streams import seed_sequence, stream
 
 OK, FAILED, TIMEOUT, OUT_OF_MEMORY = "ok", "failed", "timeout", "out_of_memory"
 STATUSES = (OK, FAILED, TIMEOUT, OUT_OF_MEMORY)
-_LARGEST = 1e150  # of an error: its square is a number, too
+LARGEST = 1e150  # of an error: its square is a number, too
 PREFIX_GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)  # rounds at which curves are shown
 
 
@@ -85,9 +85,9 @@ class Evaluation:
         one_of("status", self.status, STATUSES)
         if self.status == OK and not math.isfinite(self.error):
             raise BadInput(f"an evaluation with status 'ok' needs a finite error, got {self.error!r}")
-        if abs(self.error) > _LARGEST:
+        if abs(self.error) > LARGEST:
             raise BadInput(
-                f"error must be a number up to {_LARGEST:g} in size, or NaN for want of one (status {self.status!r}), "
+                f"error must be a number up to {LARGEST:g} in size, or NaN for want of one (status {self.status!r}), "
                 f"got {self.error!r}"
             )
 

@@ -24,9 +24,9 @@ from typing import Any, TextIO
 from datasets.files import write_atomically
 from harness.errors import BadInput
 from harness.problem import Curve, Evaluation, Problem, Stop, WrappedProblem
-from harness.progress import duration
+from harness.progress import duration, plural
 from harness.records import COMPONENTS, TARGET, checked_header, front_files, libraries, trace_files
-from harness.sealed import DamagedRecord, set_aside, spec_hash
+from harness.sealed import DamagedRecord, moved_to_free_name, set_aside, spec_hash
 
 FOLDER, PLAN, FAILED, LOCK = ".study", "plan.json", "failed.json", "lock"
 _TRIES, _BETWEEN_S = 20, 0.005  # of the lock, which whoever asks whether it is taken holds for an instant
@@ -173,8 +173,15 @@ def key(row: dict[str, Any]) -> tuple[str, str, bool]:
 
 def _rows(found: Any) -> list[dict[str, Any]]:
     """Return the entries of a list that are rows of blocks: the file may be anybody's."""
-    words = {"dataset", "pipeline", "method", "folder", "seeds"}
-    return [row for row in found if isinstance(row, dict) and words <= row.keys()] if isinstance(found, list) else []
+
+    def is_row(row: Any) -> bool:
+        words = ("dataset", "pipeline", "method", "folder")
+        if not (isinstance(row, dict) and all(isinstance(row.get(word), str) for word in words)):
+            return False
+        seeds = row.get("seeds")
+        return isinstance(seeds, list) and all(type(seed) is int for seed in seeds)
+
+    return [row for row in found if is_row(row)] if isinstance(found, list) else []
 
 
 def _read(path: Path) -> Any:
@@ -209,6 +216,11 @@ def saved_evaluations(results: Path) -> int:
     return sum(max(0, path.read_bytes().count(b"\n") - 1) for path in (results / FOLDER).glob("live-*.jsonl"))
 
 
+def _header() -> bytes:
+    """Return the line that begins a checkpoint."""
+    return json.dumps({"versions": libraries()}, sort_keys=True).encode() + b"\n"
+
+
 def _line(content: bytes) -> bytes:
     """Return the line of a checkpoint with this content."""
     return b"%08x %s\n" % (zlib.crc32(content), content)
@@ -240,20 +252,35 @@ class Checkpointed(WrappedProblem):
         self._label = f"{spec['dataset']}/{spec['pipeline']} {spec['method']} seed {seed}"
         self._of, self._said_at = int(spec["iterations"]), 0.0
         self._done, self._spent_s, self._best = 0, 0.0, float("nan")
-        self._file = path_of(results, spec, seed).open("a+b")
-        self._lines = self._read(json.dumps({"versions": libraries()}, sort_keys=True).encode() + b"\n")
+        path = path_of(results, spec, seed)
+        self._keep_apart(path)
+        self._file = path.open("a+b")
+        self._lines = self._read()
 
-    def _read(self, header: bytes) -> list[bytes]:
-        """Return the lines after the header; all are given up if that is of other versions, or those from damage on."""
+    def _keep_apart(self, path: Path) -> None:
+        """Move a checkpoint of other versions of the libraries aside: they might train, or choose, another model."""
+        lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
+        if lines[1:] and lines[0] != _header():
+            aside, made = moved_to_free_name(path, "other-versions"), plural(len(lines) - 1, "evaluation")
+            self._say(f"{made} made with other versions of the libraries: kept in {aside}, made again")
+
+    def _read(self) -> list[bytes]:
+        """Return the lines after the header; those from damage on are given up."""
         self._file.seek(0)
-        lines = self._file.readlines()
-        if not lines or lines[0] != header:
+        header, *lines = self._file.readlines() or [b""]
+        if header != _header():  # of a new file, or of one that was never begun
             self._file.truncate(0)
-            self._write(header)
+            self._write(_header())
             return []
-        sound = list(takewhile(_is_sound, lines[1:]))
+        sound = list(takewhile(_is_sound, lines))
         self._file.truncate(sum(map(len, [header, *sound])))
+        if lost := [line for line in lines[len(sound) :] if line.endswith(b"\n")]:  # not what a kill cut off
+            self._say(f"its checkpoint is damaged: {plural(len(lost), 'evaluation')} of {len(lines)} made again")
         return sound
+
+    def _say(self, text: str) -> None:
+        over = "\r\x1b[2K" if sys.stderr.isatty() else ""  # a bar, which is drawn again below
+        print(f"{over}{self._label}: {text}", file=sys.stderr, flush=True)
 
     def evaluate(self, candidate: int) -> Evaluation:
         """Return what is written of this evaluation; make it, and write it down, if nothing is."""
@@ -299,9 +326,7 @@ class Checkpointed(WrappedProblem):
             if self._tau is not None:
                 left_s = min(left_s, max(0.0, self._tau - self._spent_s))
             times = f"{self._priced(self._spent_s)} of training, about {self._priced(left_s)} left"
-            over = "\r\x1b[2K" if sys.stderr.isatty() else ""  # a bar, which is drawn again below
-            line = f"{self._label}: evaluation {self._done}/{self._of}, best error {self._best:.5g}, {times}"
-            print(f"{over}{line}", file=sys.stderr, flush=True)
+            self._say(f"evaluation {self._done}/{self._of}, best error {self._best:.5g}, {times}")
 
     def _priced(self, seconds: float) -> str:
         money = "" if self._price is None else f" ({self._price * seconds / 3600:,.2f} in money)"

@@ -169,11 +169,17 @@ def damage_named(path: Path) -> Iterator[None]:
         raise DamagedRecord(f"damaged record {path} ({why}): move {both} away and run again") from None
 
 
-def set_aside(path: Path, damage: DamagedRecord) -> str:
-    """Move a damaged record to a free name beside it, `.damaged`, and return the line that says so."""
-    names = (f"{path.name}.damaged", *(f"{path.name}.damaged.{k}" for k in range(2, 10_000)))
+def moved_to_free_name(path: Path, why: str) -> Path:
+    """Move a file to a free name beside it, its own and `why`, and return it."""
+    names = (f"{path.name}.{why}", *(f"{path.name}.{why}.{k}" for k in range(2, 10_000)))
     aside = next(other for other in map(path.with_name, names) if not other.exists())
     path.rename(aside)
+    return aside
+
+
+def set_aside(path: Path, damage: DamagedRecord) -> str:
+    """Move a damaged record to a free name beside it, `.damaged`, and return the line that says so."""
+    aside = moved_to_free_name(path, "damaged")
     return f"{str(damage).rpartition(':')[0]}: moved to {aside.name}, its runs are done again"
 
 

@@ -5,7 +5,7 @@ import inspect
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -265,7 +265,7 @@ def study_methods(entries: Sequence[Any], overrides: Sequence[str], allowed: Seq
             continue
         if not isinstance(plain, dict) or "acq" not in plain or set(plain) - {"acq", "utility", PARTS, *PARAMETERS}:
             raise BadInput(f"a study's method needs acq and may have lam, alpha, utility, parts; got {plain!r}")
-        keys = ["acq", *(key for key in plain if key not in ("acq", PARTS))]
+        keys, taken = ["acq", *(key for key in plain if key not in ("acq", PARTS))], set[str]()
         for values in product(*(plain[k] if isinstance(plain[k], list) else [plain[k]] for k in keys)):
             own = dict(zip(keys, values, strict=True))
             parts = _parts_of(own["acq"], plain.get(PARTS) or {})
@@ -275,9 +275,9 @@ def study_methods(entries: Sequence[Any], overrides: Sequence[str], allowed: Seq
                 cfg = hydra.compose("method", overrides=[*settings, *overrides], return_hydra_config=True)
             choices = cfg.hydra.runtime.choices
             method = to_method(cfg, own.get("utility"), allowed, choices, list(plain.get(PARTS) or {}))
-            if not isinstance(plain["acq"], list):
-                _refuse_idle(cfg, method, [name for name in PARAMETERS if own.get(name) is not None])
+            taken |= {parameter for parameter in PARAMETERS if _takes(cfg, parameter)}
             methods.append(method)
+        _refuse_idle([p for p in PARAMETERS if plain.get(p) is not None], taken, plain["acq"])
     if not methods:
         raise BadInput("study.methods is empty: a study needs one method or more, for example [{acq: ei}]")
     labels = [(method.label, method.utility and method.utility[0]) for method in methods]
@@ -287,11 +287,32 @@ def study_methods(entries: Sequence[Any], overrides: Sequence[str], allowed: Seq
     return methods
 
 
-def _refuse_idle(cfg: DictConfig, method: Method, given: Sequence[str]) -> None:
-    """Raise BadInput for one of the `PARAMETERS` given that the rule of `cfg.acq` does not have."""
-    idle = [p for p in given if p not in cfg.acq.rule or not OmegaConf.is_interpolation(cfg.acq.rule, p)]
+def _takes(cfg: DictConfig, parameter: str) -> bool:
+    """Return whether the rule of `cfg.acq` has one of the `PARAMETERS`."""
+    return parameter in cfg.acq.rule and OmegaConf.is_interpolation(cfg.acq.rule, parameter)
+
+
+def _refuse_idle(given: Sequence[str], taken: Collection[str], acq: Any) -> None:
+    """Raise BadInput for one of the `PARAMETERS` given that the acquisition, or each of those in the list, lacks."""
+    idle = [parameter for parameter in given if parameter not in taken]
     if idle:
-        raise BadInput(f"{idle[0]} is set, but +acq={method.acq} has no such parameter: leave it out")
+        who = f"none of acq=[{', '.join(acq)}] has such a" if isinstance(acq, list) else f"+acq={acq} has no such"
+        raise BadInput(f"{idle[0]} is set, but {who} parameter: leave it out")
+
+
+def check_sweep(overrides: Sequence[str]) -> None:
+    """Raise BadInput for one of the `PARAMETERS` that none of the project's acquisitions of several runs (`-m`) has.
+
+    Where one is of the user's own, its file is not looked into.
+    """
+    values = {name.lstrip("+"): value for name, _, value in (override.partition("=") for override in overrides)}
+    names = values.get("acq", "").split(",")
+    if set(names) <= {path.stem for path in (CONFIGS / "acq").glob("*.yaml")}:
+        rules = [OmegaConf.load(CONFIGS / "acq" / f"{name}.yaml") for name in names]
+        taken = {p for p in PARAMETERS for acq in rules if _takes(OmegaConf.create({"acq": acq}), p)}
+        _refuse_idle(
+            [p for p in PARAMETERS if values.get(p, "null") != "null"], taken, names if names[1:] else names[0]
+        )
 
 
 def _parts_of(acq: str, wanted: Any) -> list[str]:
@@ -334,7 +355,7 @@ def _methods(
                     f"{group}@acq.{PARTS}.{group}=NAME"
                 )
         if not several:
-            _refuse_idle(cfg, method, given)
+            _refuse_idle(given, [p for p in given if _takes(cfg, p)], method.acq)
         return [method]
     if given:
         raise BadInput(f"{given[0]} is set but no acquisition: add +acq=..., or leave it out to run the study's list")
@@ -423,6 +444,11 @@ def read_study(
         raise BadInput(f"{own[0]} is a file of your own and has no table to replay: evaluator=live")
     for method in study.methods:
         make_optimizer(study.parts(method), method.rule, study.settings())
+        if study.fronts and "curves" in study.parts(method):
+            raise BadInput(
+                "fronts=true follows points from step to step, and learning curves, which "
+                f"{method.label} has, take those off the offer that a training has shown: leave one out"
+            )
     if study.iterations <= study.n_initial:
         raise BadInput(
             f"iterations={study.iterations} is spent on the initial design alone, and {study.methods[0].label} would "

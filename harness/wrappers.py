@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from harness.component import complete
-from harness.errors import number, positive
+from harness.errors import number
 from harness.problem import FAILED, OK, Evaluation, Evaluator, Problem, Problems, WrappedProblem, stopped
 from harness.streams import stream
 
@@ -129,7 +129,7 @@ class Disturbed(Evaluator):
 
     def __post_init__(self) -> None:
         complete(self.of, Evaluator)
-        positive("evaluator.cost_factor", self.cost_factor)
+        number("evaluator.cost_factor", self.cost_factor, "a number from 1e-100 to 1e100", 1e-100, 1e100)
         for name in ("cost_exponent", "error_noise", "cost_noise"):
             number(f"evaluator.{name}", getattr(self, name), f"a number from 0 to {_MOST:g}", 0.0, _MOST)
         number("evaluator.failure_rate", self.failure_rate, "a share from 0 to 1", 0.0, 1.0)

@@ -279,6 +279,9 @@ def unpack(packed: Path, results: Path) -> tuple[int, int]:
         for file in files:
             for contents in () if file.name.endswith(FRONTS_SUFFIX) else _unpacked(file):
                 there += 1
+                for name in contents:
+                    if not (results / name).resolve().is_relative_to(results.resolve()):
+                        raise BadInput(f"{file} holds a record that would be written outside {results}, to {name}")
                 if not (results / list(contents)[-1]).exists():
                     write_block(results, contents)
                     written += 1
@@ -306,6 +309,8 @@ def _read(file: Path, schema: pa.Schema | None = None) -> tuple[pa.Table, dict[s
     content = file.read_bytes()
     check_seal(content)
     table = read_parquet(content).replace_schema_metadata(None)
+    if "block" not in table.column_names:
+        raise BadInput(f"{file} is no packed file (records? then packed_dir and results_dir are exchanged)")
     table = table if schema is None else table.select(schema.names).cast(schema)
     starts = [(i, str(name)) for i, name in enumerate(table["block"].to_pylist()) if name is not None]
     ends = [*(start for start, _ in starts[1:]), len(table)]

@@ -1,7 +1,8 @@
 """A design of configurations that were good on other data sets: the start `design=portfolio`.
 
-Chosen greedily, costs in mind. With r_p(x) the regret of configuration x on problem p, in units of its median's and at
-most 3, and c_p(x) its cost in units of the problem's median, each next configuration is the one of the highest
+Chosen greedily, costs in mind. With r_p(x) the regret of configuration x on problem p, in units of its median's, plus
+0.01 (`transfer.log_regret`) and at most 3, and c_p(x) its cost in units of the problem's median, each next
+configuration is the one of the highest
 
     mean over p of max(0, b_p - r_p(x)) / (mean over p of c_p(x))^alpha,  b_p the lowest r_p chosen so far, at first 3.
 
@@ -19,7 +20,7 @@ from jaxtyping import Float
 from datasets.errors import BadInput
 from harness.acquisitions.designs import Design
 from harness.arrays import Points
-from harness.errors import number
+from harness.errors import folder, number
 from harness.normal import exp, log
 from harness.problem import Problem
 from tabular_cache.schema import digest_of
@@ -35,7 +36,7 @@ class Portfolio(Design):
 
     def __init__(self, alpha: float = 1.0, tables: str | None = None) -> None:
         self._alpha = number("design.alpha", alpha, "a number >= 0", 0.0)
-        self._folder = TABLES if tables is None else Path(tables)
+        self._folder = TABLES if tables is None else folder("design.tables", tables)
 
     def points(self, problem: Problem, n: int) -> Points:
         """Return the first `n` of the portfolio for this problem; raises BadInput where there is nothing to learn."""
@@ -92,6 +93,8 @@ def _measured(problem: str, sha256: str, folder: Path) -> tuple[dict[bytes, int]
     """Return places of the measured rows by the bytes of their points, their regret and their cost in seconds."""
     table = load_unchanged(problem, sha256, folder)
     measured = np.flatnonzero(table.measured & np.isfinite(table["val_error"]))
+    if not len(measured):
+        raise BadInput(f"the table of {problem}: no training succeeded")
     regret = np.minimum(exp(log_regret(table["val_error"][measured].astype(np.float64))), _WORST)
     keys = {point.tobytes(): i for i, point in enumerate(np.ascontiguousarray(table.unit[measured]))}
     return keys, regret, table["scaled_s"][measured].astype(np.float64)

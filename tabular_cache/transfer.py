@@ -72,8 +72,11 @@ _LARGEST_REGRET, _SMALLEST_REGRET = 10.0, 0.01
 def log_regret(error: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
     """Return log(r + 0.01), r = (error - lowest) / (median - lowest) in [0, 10]: of the errors of one table.
 
-    0 is what half of the configurations reach. Where the median is the lowest, all of its rank count as such.
+    0 is what half of the configurations reach. Where the median is the lowest, all of its rank count as such. Raises
+    BadInput for no errors.
     """
+    if not len(error):
+        raise BadInput("no training succeeded")
     lowest, median = error.min(), float(np.median(error))
     unit = median - lowest if median > lowest else max(float(error.max() - lowest), np.finfo(np.float64).tiny)
     return log(np.clip((error - lowest) / unit, 0.0, _LARGEST_REGRET) + _SMALLEST_REGRET)
@@ -342,7 +345,7 @@ class TransferPrior(Transferred, PriorMean):
     target: ClassVar[str] = LOG_REGRET
 
     def predict(self, C: CandidatePoints) -> PerCandidate:
-        """Return the expected regret at `C`, in units of the median's."""
+        """Return the expected regret at `C`, in units of the median's, plus 0.01 (`log_regret`)."""
         return exp(self._predicted(C))
 
 

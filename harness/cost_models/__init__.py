@@ -16,7 +16,7 @@ from jaxtyping import Float
 from harness.arrays import CandidatePoints, Flags, Indices, MeanSd, PerCandidate, Points, Vector
 from harness.compile_cache import njit
 from harness.component import Component, ProblemAware, complete
-from harness.errors import BadInput, one_of
+from harness.errors import BadInput, listed, one_of
 from harness.normal import exp, log, truncated_moments
 from harness.problem import Problem
 from harness.space import XGBOOST_SPACE, Parameter, SearchSpace
@@ -50,6 +50,7 @@ class Features:
     """
 
     def __init__(self, names: Sequence[str], space: SearchSpace = XGBOOST_SPACE) -> None:
+        names = listed("features", names)
         unknown = [name for name in names if name not in space.names]
         if unknown or not names or len(set(names)) < len(names):
             remedy = " (those of a space of your own: space=SearchSpace(...))" if space is XGBOOST_SPACE else ""

@@ -15,7 +15,7 @@ from harness.arrays import CandidatePoints, Flags, Indices, MeanSd, PerCandidate
 from harness.compile_cache import njit
 from harness.component import complete
 from harness.cost_models import SMALLEST_SD, CostModel, Features, log_costs
-from harness.errors import BadInput, number, positive
+from harness.errors import BadInput, number
 from harness.normal import truncated_moments
 from harness.problem import Problem
 from harness.space import XGBOOST_SPACE, SearchSpace
@@ -39,7 +39,7 @@ class LowVariance(CostModel):
     stateless: ClassVar[bool] = True  # each fit starts from scratch
 
     def __init__(self, features: Sequence[str], ridge: float = 0.03, space: SearchSpace = XGBOOST_SPACE) -> None:
-        self.ridge = positive("ridge", ridge)
+        self.ridge = number("ridge", ridge, "a number >= 1e-9", 1e-9)
         self._features = Features(features, space)
         self.features = self._features.names
         self._fit: _Fit | None = None

@@ -19,12 +19,12 @@ from concurrent.futures import (
     wait,
 )
 from functools import partial
-from pathlib import Path
 from queue import LifoQueue
 from types import TracebackType
 from typing import Any, TypeVar
 
 from harness.errors import BadInput, number, whole
+from harness.errors import folder as named_folder
 from harness.execution.sandbox import DONE, HUNG, RAISED, Child, exit_name
 from harness.progress import Progress
 
@@ -220,6 +220,7 @@ def dask(
     """
     from harness.execution.clusters import DaskWorkers
 
+    wait_s = number("executor.wait_s", wait_s, "a number of seconds > 0", math.ulp(0.0))
     return DaskWorkers(address, whole("executor.n_workers", n_workers, 1), _limit(limit_s), wait_s)
 
 
@@ -238,7 +239,7 @@ def slurm(
     from harness.execution.clusters import SlurmJobs
 
     slots = whole("executor.max_jobs", max_jobs, 1)
-    return SlurmJobs(Path(folder), cluster, slots, _limit(limit_s), dict(parameters or {}))
+    return SlurmJobs(named_folder("executor.folder", folder), cluster, slots, _limit(limit_s), dict(parameters or {}))
 
 
 def _limit(limit_s: Any) -> float | None:

@@ -34,7 +34,7 @@ from harness.interop import components
 from harness.interop.earlier import Earlier, EarlierStudies
 from harness.interop.encoding import Distributions, Encoding, covering, within
 from harness.optimizer import Optimizer
-from harness.problem import FAILED, OK, TIMEOUT, Evaluation
+from harness.problem import FAILED, LARGEST, OK, TIMEOUT, Evaluation
 from harness.space import Parameter, SearchSpace, sobol
 from harness.streams import seed_sequence, stream
 from harness.surrogates import Surrogate
@@ -67,7 +67,8 @@ class CostAwareSampler(BaseSampler):
     surrogate is then a Gaussian process about it, and trusts it as far as this study's trials follow it
     (`EarlierStudies`).
 
-    Failed trials count as the worst value so far, at their cost; one without a cost is left out. Pruned ones count
+    Failed trials, and values beyond 1e150 in size, count as the worst value so far, at their cost; a failed one without
+    a cost is left out. Pruned ones count
     with their last intermediate value, and their cost is a lower bound of what the whole training would cost. Running
     ones count as the median value so far (a constant liar), so that workers spread out. Raises BadInput, a ValueError,
     for several objectives, for constraints, and for a cost that is missing or not positive. Warns of a cost feature
@@ -105,6 +106,8 @@ class CostAwareSampler(BaseSampler):
         )
         self._surrogate, self._cost_model = surrogate, cost_model
         self._cost_features = None if cost_features is None else _different_names("cost_features", cost_features)
+        if not (cost is None or (isinstance(cost, str) and cost)):
+            raise BadInput(f"cost must name the user attribute that holds a trial's cost, or be None, got {cost!r}")
         self._cost = cost
         self._n_startup = whole("n_startup_trials", n_startup_trials, 1)
         self._n_trials = None if n_trials is None else whole("n_trials", n_trials, 1)
@@ -248,7 +251,7 @@ class CostAwareSampler(BaseSampler):
                 status = TIMEOUT
                 if trial.intermediate_values:
                     value = sign * float(trial.intermediate_values[max(trial.intermediate_values)])
-            if not math.isfinite(value):  # infinite: as bad, or as good, as the other trials go
+            if not abs(value) <= LARGEST:  # a penalty, infinite or nearly: as bad as the other trials go
                 value, status = math.nan, FAILED if status == OK else status
             found.append((trial, Evaluation(value, cost, math.nan, math.nan, status)))
         return found

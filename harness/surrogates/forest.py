@@ -421,7 +421,7 @@ class CensoredForest:
 
         Raises ValueError as the forest does, for kappa_max = NaN, and for a bound above kappa_max.
         """
-        X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        X, y = observations(X, y)
         if math.isnan(kappa_max):
             raise ValueError("kappa_max is NaN; without a limit it is inf")
         if censored.any() and y[censored].max() > kappa_max:

@@ -7,7 +7,7 @@ import numpy as np
 
 from harness.arrays import Points, Theta, Vector
 from harness.compile_cache import njit
-from harness.errors import flag, number, positive
+from harness.errors import flag, number, positive, whole
 from harness.normal import log
 from harness.surrogates import Surrogate
 from harness.surrogates.bfgs import Descent, Minimum, advance, descent
@@ -59,14 +59,13 @@ class GaussianProcess(Surrogate):
     ) -> None:
         number("restart_until", restart_until, "a number >= 0", 0.0)
         number("restart_growth", restart_growth, "a number >= 1", 1.0)
-        number("starts", starts, f"a whole number from 1 to {len(_STARTS)}", 1.0, float(len(_STARTS)))
         positive("tolerance", tolerance)
-        number("iterations", iterations, "a number >= 1", 1.0)
         number("refit_until", refit_until, "a number >= 1", 1.0)
         number("refit_growth", refit_growth, "a number >= 1", 1.0)
         self._ard, self._noise_in_sd = flag("ard", ard), flag("noise_in_sd", noise_in_sd)
-        self._restart_until, self._restart_growth, self._starts = restart_until, restart_growth, int(starts)
-        self._tolerance, self._iterations = tolerance, int(iterations)
+        self._restart_until, self._restart_growth = restart_until, restart_growth
+        self._starts = whole("starts", starts, 1, len(_STARTS))
+        self._tolerance, self._iterations = tolerance, whole("iterations", iterations, 1)
         self._refit_until, self._refit_growth = refit_until, refit_growth
         self._restarted_at, self._fitted_at = 0, 0
         self._pairs, self._space = Distances(ard), Workspace()

@@ -35,8 +35,14 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
     return load_table("a/p", make_tables(tmp_path_factory.mktemp("tables"), ["a/p"], 24))
 
 
-def optimizer(curves: LearningCurves | None, rule: Ignore | Power | None = None, **settings: object) -> Optimizer:
-    parts = GaussianProcess(), LowVariance(["n_estimators", "max_depth"]), ExpectedImprovement(), rule or Ignore()
+def optimizer(
+    curves: LearningCurves | None,
+    rule: Ignore | Power | None = None,
+    surrogate: GaussianProcess | None = None,
+    **settings: object,
+) -> Optimizer:
+    model = surrogate or GaussianProcess()
+    parts = model, LowVariance(["n_estimators", "max_depth"]), ExpectedImprovement(), rule or Ignore()
     return Optimizer(*parts, iterations=30, curves=curves, **settings)  # type: ignore[arg-type]
 
 
@@ -157,14 +163,26 @@ def test_the_improvement_of_going_on_is_that_of_the_conditioned_process() -> Non
     assert log_improvement(posterior, -2.9, x, seen, values) == pytest.approx(np.log(expected), rel=1e-6)
 
 
+def test_what_a_training_was_chosen_for_is_that_of_the_function_alone(table: Table) -> None:
+    """Also where the surrogate's sd is that of a noisy observation: what is asked of a curve later is of the former."""
+    made = optimizer(LearningCurves(continues=True, stop_below=0.5), surrogate=GaussianProcess(noise_in_sd=True))
+    run(ReplayProblem(table, 0, 5000), made, 0, 12, 5, None)
+    assert made._chosen is not None and made._asked is not None
+    (x, log_improvement_then, incumbent), posterior = made._chosen, made._asked[0].posterior
+    mean, covariance = posterior.moments(x[None])[0][0], posterior.covariance(x[None], x[None])[0, 0]
+    gap, sd = incumbent - mean, np.sqrt(covariance)
+    expected = gap * stats.norm.cdf(gap / sd) + sd * stats.norm.pdf(gap / sd)
+    assert log_improvement_then == pytest.approx(np.log(expected), rel=1e-6) and posterior.noise > 0
+
+
 def test_what_is_observed_is_not_observed_again_when_a_training_goes_on(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked, again = [], 0
 
     def spied(posterior: Posterior, incumbent: float, x: np.ndarray, seen: np.ndarray, y: list[float]) -> float:
-        asked.append(seen)
-        assert len(seen) == len(y) > 0
+        assert len(seen) == len(y)
+        asked.extend([seen] * (len(seen) > 0))  # none where a training is chosen
         return log_improvement(posterior, incumbent, x, seen, y)
 
     monkeypatch.setattr("harness.optimizer.log_improvement", spied)
@@ -226,6 +244,8 @@ def test_what_cannot_be_is_said_in_one_line(table: Table) -> None:
         optimizer(LearningCurves(continues=True)).start(LiveProblem(prepared(), 0, 16, "hist", None))
     with pytest.raises(BadInput, match=r"stop_below needs curves\.continues=true"):
         LearningCurves(stop_below=0.1)
+    with pytest.raises(BadInput, match=r"stop_below must be a share in \(0, 1\), or null, got 1"):
+        LearningCurves(continues=True, stop_below=1)
     with pytest.raises(BadInput, match="list of numbers > 1, got 1"):
         LearningCurves((1,))
     with pytest.raises(BadInput, match="a surrogate with joint predictions"):

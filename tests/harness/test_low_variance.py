@@ -97,7 +97,7 @@ def test_wrong_settings_are_reported_in_one_line() -> None:
     for features in (("rounds",), (), ("max_depth", "max_depth")):
         with pytest.raises(BadInput, match="features must be different names among n_estimators, learning_rate"):
             LowVariance(features)
-    with pytest.raises(BadInput, match="ridge must be a number > 0, got 0"):
+    with pytest.raises(BadInput, match="ridge must be a number >= 1e-9, got 0"):
         LowVariance(FEATURES, ridge=0)
     with pytest.raises(ValueError, match="before fit"):
         LowVariance(FEATURES).predict(_points(2))

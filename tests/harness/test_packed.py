@@ -20,8 +20,8 @@ from analysis.traces import collect
 from analysis.tradeoffs import read_fronts
 from harness.errors import BadInput
 from harness.records import FRONTS_SUFFIX, MODELS_SUFFIX, read_models, read_timings, read_traces, trace_files
-from harness.sealed import read_record, record_path, write_record
-from tabular_cache.packed import VALUES, main, pack, rounded, unpack
+from harness.sealed import read_record, record_path, sealed_parquet, write_record
+from tabular_cache.packed import SCORES_SUFFIX, VALUES, main, pack, rounded, unpack
 from tabular_cache.table import TABLES, read_manifest
 
 RUNS = Path(__file__).resolve().parents[2] / "runs"
@@ -187,11 +187,17 @@ def test_wrong_input_is_one_line(packed: Path, whole: Path, tmp_path: Path, monk
     content = bytearray((packed / "a" / "p.parquet").read_bytes())
     content[len(content) // 2] ^= 1
     damaged.write_bytes(content)
+    outside = tmp_path / "outside"
+    (outside / "costs").mkdir(parents=True)
+    table = pa.table({"block": [json.dumps({"label": "../../../../x", "spec": {}})], "n": [1]})
+    (outside / f"costs/a--p{SCORES_SUFFIX}").write_bytes(sealed_parquet(table))
     for arguments, message in (
         (["pack", f"results_dir={tmp_path / 'none'}"], "no records in"),
         (["unpack", f"packed_dir={tmp_path / 'none'}"], "nothing packed in"),
         (["unpack", f"packed_dir={tmp_path / 'damaged'}", f"results_dir={tmp_path / 'r'}"], "damaged record"),
         (["pack", f"results_dir={whole}", "packed_dir=/proc/packed"], "packed_dir: cannot read and write /proc"),
+        (["unpack", f"packed_dir={whole}", f"results_dir={tmp_path / 'r'}"], "is no packed file"),
+        (["unpack", f"packed_dir={outside}", f"results_dir={tmp_path / 'r'}"], "would be written outside"),
         (["squeeze"], "pack or unpack"),
         (["pack", "results="], "pack or unpack"),
         (["pack", "out_dir=x"], "unknown setting out_dir"),

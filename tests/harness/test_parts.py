@@ -57,12 +57,25 @@ def test_what_a_study_chooses_for_all_shows_in_the_surrogates_name(tmp_path: Pat
     assert spec["surrogate"] == "gp+prefixes+price" and "own" not in spec
 
 
+def test_equal_specs_are_one(tmp_path: Path) -> None:
+    """A utility by its name, and the study's own by default."""
+    twice = study(tmp_path, "{ acq: ei, utility: [ei, logei] }", "{ acq: ei }")
+    assert len(twice.methods) == 3 and [spec["utility"] for spec in all_specs(twice)] == ["ei", "logei"]
+
+
+def test_fronts_are_not_followed_where_a_training_shows_other_points(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"learning curves, which ei.* has, take those off the offer"):
+        study(tmp_path, "{ acq: ei, parts: { curves: prefixes } }", more=("fronts=true",))
+
+
 @pytest.mark.parametrize(
     ("method", "message"),
     [
         ("{ acq: ei, parts: { utility: kg } }", "parts of a study's method are of surrogate, cost_model, design,"),
         ("{ acq: ei, parts: { curves: null } }", "a study's method ei brings no curves that could be left out"),
         ("{ acq: ei, parts: { curves: round } }", "unknown curves 'round'"),
+        ("{ acq: [ei, eipu], lam: 0.9 }", "lam is set, but none of acq=[ei, eipu] has such a parameter"),
+        ("{ acq: [ei, cei], lam: 0.1, alpha: 3 }", "alpha is set, but none of acq=[ei, cei] has such a parameter"),
     ],
 )
 def test_wrong_parts_are_named(tmp_path: Path, method: str, message: str) -> None:

@@ -128,7 +128,8 @@ def test_status(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert read_failed(results) == []
     run_study(todo[1:], 0, serial(), "")
     trace_files(results)[0].write_bytes(b"garbage")
-    (results / FOLDER / "plan.json").write_text('{"blocks": [3, {"folder": 1}], "workers": -1}')
+    odd = [3, {"folder": 1}, *({**rows[0], **wrong} for wrong in ({"seeds": 3}, {"seeds": ["a"]}, {"folder": None}))]
+    (results / FOLDER / "plan.json").write_text(json.dumps({"blocks": odd, "workers": -1}))
     status = read_status(results)
     assert (status.running, status.total.done, len(status.damaged), status.workers) == (False, 6, 1, 1)
     monkeypatch.setattr(records, "RECORD_SCHEMA", 1)
@@ -228,6 +229,7 @@ def test_saved_evaluations_are_not_made_again(tmp_path: Path, capsys: pytest.Cap
     for damaged in (written.replace(b'"error": 0.5', b'"error": 0.4'), written[:-50] + bytes(49) + b"\n"):
         path_of(tmp_path, SPEC, 0).write_bytes(damaged)  # its line and what follows are made again
         problem, checkpointed = opened(tmp_path)
+        assert "its checkpoint is damaged: 1 evaluation of 2 made again" in capsys.readouterr().err
         assert [checkpointed.evaluate(i).error for i in (0, 1)] == [1.0, 0.5] and problem.asked == [1]
         checkpointed.close()
     remove_checkpoint(tmp_path, SPEC, [0])
@@ -247,6 +249,12 @@ def test_a_failure_is_not_the_best_and_other_versions_begin_anew(
     checkpointed.evaluate(0)
     checkpointed.close()
     assert problem.asked == [0] and saved_evaluations(tmp_path) == 1
+    (aside,) = (tmp_path / FOLDER).glob("*.other-versions")
+    said = f"4 evaluations made with other versions of the libraries: kept in {aside}, made again"
+    assert said in capsys.readouterr().err and len(aside.read_bytes().splitlines()) == 5
+    monkeypatch.undo()
+    opened(tmp_path)[1].close()
+    assert {path.suffix for path in (tmp_path / FOLDER).glob("live-*versions*")} == {".other-versions", ".2"}
 
 
 @pytest.mark.slow

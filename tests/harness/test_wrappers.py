@@ -124,7 +124,7 @@ def test_a_study_on_disturbed_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (["evaluator.cost_factor=0"], "evaluator.cost_factor must be a number > 0, got 0"),
+        (["evaluator.cost_factor=0"], "evaluator.cost_factor must be a number from 1e-100 to 1e100, got 0"),
         (["evaluator.cost_noise=-1"], "evaluator.cost_noise must be a number from 0 to 10, got -1"),
         (["evaluator.failure_rate=2"], "evaluator.failure_rate must be a share from 0 to 1, got 2"),
         (["evaluator.error_noise=0.1", "curves=prefixes"], "show no learning curve: leave curves= out"),

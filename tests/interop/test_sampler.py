@@ -4,6 +4,7 @@ import datetime
 import inspect
 import math
 import re
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -198,6 +199,7 @@ def test_what_makes_no_sense_is_refused_in_a_line() -> None:
         ({"acq": "ei", "cost_features": "xk"}, "cost_features must be a list, [a,b], got 'xk'"),
         ({"acq": "ei", "cost_features": []}, "cost_features must be different names of the study's parameters"),
         ({"acq": "ei", "cost_features": ["x", "x"]}, "cost_features must be different names of the study's parameters"),
+        ({"acq": "ei", "cost": 3}, "cost must name the user attribute that holds a trial's cost, or be None, got 3"),
         ({"acq": "ei", "earlier": 3}, "earlier must be a list, [a,b], got 3"),
         ({"acq": "ei", "earlier": [3]}, "earlier must be a list of Optuna studies, [study, ...], got 3 in it"),
     ):
@@ -209,6 +211,28 @@ def test_what_makes_no_sense_is_refused_in_a_line() -> None:
         told(study, 1.0)
     with pytest.raises(ValueError, match="the study has 2"):
         optuna.create_study(directions=["minimize"] * 2, sampler=CostAwareSampler("ei")).ask().suggest_float("x", 0, 1)
+
+
+def test_a_penalty_beyond_all_measure_is_a_failure() -> None:
+    """It ends no study: a value, or the last one of a pruned trial."""
+
+    def chosen(penalty: float) -> list[dict[str, Any]]:
+        def objective(trial: Any) -> float:
+            x = trial.suggest_float("x", 0.0, 1.0)
+            trial.set_user_attr("cost", 1.0)
+            if x < 0.3:
+                trial.report(penalty, 0)
+                raise optuna.TrialPruned
+            return penalty if x > 0.5 else -x
+
+        study = optuna.create_study(sampler=CostAwareSampler("ei", seed=0, n_startup_trials=4, n_candidates=64))
+        study.optimize(objective, n_trials=14)
+        states = {trial.state for trial in study.trials if trial.params["x"] > 0.5}
+        assert states == {TrialState.FAIL if math.isnan(penalty) else TrialState.COMPLETE}
+        assert any(trial.state == TrialState.PRUNED for trial in study.trials)
+        return params(study)
+
+    assert chosen(math.nan) == chosen(math.inf) == chosen(sys.float_info.max)
 
 
 def test_failed_and_pruned_trials_count() -> None:
