@@ -86,34 +86,41 @@ def is_locked(results: Path) -> bool:
     return False
 
 
-def repair(results: Path) -> tuple[list[str], set[str]]:
+def repair(results: Path) -> tuple[list[str], list[Mapping[str, str]]]:
     """Remove what killed writers left, and move damaged records aside as `.damaged`, so that they are run again.
 
-    Returns a line for each record moved, and the targets that the others were compiled for. Raises BadInput for a
+    Returns a line for each record moved, and what the others were made with, equal ones once. Raises BadInput for a
     record that does not belong where it lies, or of another version: these are somebody's results.
     """
     for stale in (*results.glob(f"{BLOCK}/.seeds-*.tmp"), *results.glob(f"{FOLDER}/.*.json.*.tmp")):
         stale.unlink(missing_ok=True)
-    lines, targets = list[str](), set[str]()
+    lines, made = list[str](), dict[str, Mapping[str, str]]()
     for path in [p for folder in sorted(results.glob(BLOCK)) for p in (*front_files(folder), *trace_files(folder))]:
         try:
             header = checked_header(path, path.read_bytes())
         except DamagedRecord as damage:
             lines.append(set_aside(path, damage))
         else:
-            targets |= {header["versions"][TARGET]} if TARGET in header.get("versions", {}) else set()
-    return lines, targets
+            own = header.get("versions", {})
+            made.setdefault(json.dumps(own, sort_keys=True), own)
+    return lines, list(made.values())
 
 
-def check_compiled_for(results: Path, targets: Iterable[str], ours: str) -> None:
-    """Raise BadInput if `results` holds records of another target than `ours`: last digits would be of two kinds."""
-    others = sorted(set(targets) - {ours})
+def check_made_with(results: Path, made: Iterable[Mapping[str, str]], ours: Mapping[str, str]) -> list[str]:
+    """Return a line about the versions of libraries, if any, that records in `results` have and `ours` are not.
+
+    Raises BadInput if they are of another compiler target: last digits would be of two kinds.
+    """
+    others = sorted({own[TARGET] for own in made if TARGET in own} - {ours[TARGET]})
     if others:
         raise BadInput(
             f"results_dir: {results} holds records of code compiled for {' and '.join(others)}, here it is compiled "
-            f"for {ours}, and last digits differ: go on where they were made (same processor, same NUMBA_CPU_NAME and "
-            "NUMBA_CPU_FEATURES), or give a results_dir of its own"
+            f"for {ours[TARGET]}, and last digits differ: go on where they were made (same processor, same NUMBA_CPU_NAME "
+            "and NUMBA_CPU_FEATURES), or give a results_dir of its own"
         )
+    differ = sorted({(k, v, ours[k]) for own in made for k, v in own.items() if k in ours and v != ours[k]})
+    words = ", ".join(f"{name} {theirs} (here {own})" for name, theirs, own in differ)
+    return [f"note: {results} holds records made with {words}: last digits may differ"] if differ else []
 
 
 def write_plan(results: Path, rows: Iterable[dict[str, Any]], workers: int) -> None:

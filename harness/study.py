@@ -33,7 +33,6 @@ from harness.records import (
     FRONTS,
     FRONTS_SUFFIX,
     MODELS,
-    TARGET,
     TIMINGS,
     TRACE,
     block_files,
@@ -48,7 +47,7 @@ from harness.records import (
 from harness.results_dir import (
     FOLDER,
     Checkpointed,
-    check_compiled_for,
+    check_made_with,
     locked,
     method_names,
     remove_checkpoint,
@@ -331,12 +330,12 @@ def run_missing(study: Study, results: Path, start: Callable[[], AbstractContext
         specs = list(all_specs(study))  # wrong input is found before anything is written
         executor = started()
         stack.enter_context(locked(results))
-        lines, targets = repair(results)
+        lines, made = repair(results)
         todo, skipped = blocks(study, results, specs)
         for line in lines:
             print(line, file=sys.stderr)
-        if todo:
-            check_compiled_for(results, targets, versions()[TARGET])
+        for line in check_made_with(results, made, versions()) if todo else ():
+            print(line, file=sys.stderr)
         try:
             write_plan(results, [block.row() for block in todo], worker_count(executor))
         except OSError as error:

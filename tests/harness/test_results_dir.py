@@ -25,7 +25,7 @@ from harness.records import TARGET, read_traces, specs, trace_files, versions
 from harness.results_dir import (
     FOLDER,
     Checkpointed,
-    check_compiled_for,
+    check_made_with,
     is_locked,
     locked,
     path_of,
@@ -87,10 +87,9 @@ def test_damaged_records_are_moved_aside_and_done_again_to_the_same_bytes(tables
     paths[1].write_bytes(paths[1].read_bytes()[:-100])
     (paths[0].parent / ".seeds-9.parquet.abc.tmp").write_bytes(b"half")
     (tmp_path / ".mine.tmp").write_bytes(b"not ours")
-    notes, targets = repair(tmp_path)
-    ours = versions()[TARGET]
-    assert targets == {ours}
-    check_compiled_for(tmp_path, targets, ours)
+    notes, made = repair(tmp_path)
+    ours = versions()
+    assert made == [ours] and check_made_with(tmp_path, made, ours) == []
     assert [note.partition(" (")[0] for note in notes] == [f"damaged record {p}" for p in paths[:2]]
     assert paths[0].with_name(f"{paths[0].name}.damaged").read_bytes() == flipped
     assert not list(tmp_path.rglob(".seeds*.tmp")) and (tmp_path / ".mine.tmp").exists()
@@ -99,7 +98,9 @@ def test_damaged_records_are_moved_aside_and_done_again_to_the_same_bytes(tables
     run_study(todo, skipped, serial(), "test")
     assert contents(tmp_path) == before
     with pytest.raises(BadInput, match=r"code compiled for a-1 and b-2, here it is compiled for "):
-        check_compiled_for(tmp_path, ["b-2", ours, "a-1"], ours)
+        check_made_with(tmp_path, [{TARGET: name} for name in ("b-2", ours[TARGET], "a-1")], ours)
+    (note,) = check_made_with(tmp_path, [ours, {**ours, "numpy": "1.0"}, {}], ours)
+    assert f"holds records made with numpy 1.0 (here {ours['numpy']}): last digits may differ" in note
     paths[2].rename(paths[1])
     with pytest.raises(BadInput, match=r"foreign record .*its spec is [0-9a-f]{16}, its name says"):
         repair(tmp_path)
