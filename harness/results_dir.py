@@ -115,8 +115,8 @@ def check_made_with(results: Path, made: Iterable[Mapping[str, str]], ours: Mapp
     if others:
         raise BadInput(
             f"results_dir: {results} holds records of code compiled for {' and '.join(others)}, here it is compiled "
-            f"for {ours[TARGET]}, and last digits differ: go on where they were made (same processor, same NUMBA_CPU_NAME "
-            "and NUMBA_CPU_FEATURES), or give a results_dir of its own"
+            f"for {ours[TARGET]}, and last digits differ: go on where they were made (same processor, same "
+            "NUMBA_CPU_NAME and NUMBA_CPU_FEATURES), or give a results_dir of its own"
         )
     differ = sorted({(k, v, ours[k]) for own in made for k, v in own.items() if k in ours and v != ours[k]})
     words = ", ".join(f"{name} {theirs} (here {own})" for name, theirs, own in differ)
