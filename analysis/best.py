@@ -23,6 +23,7 @@ from datasets.catalogue import Dataset
 from datasets.csv_file import load_csv
 from datasets.errors import BadInput
 from datasets.files import write_atomically
+from harness.config import bad_input
 from harness.grid import make_evaluator
 from harness.live import Live
 from harness.progress import duration
@@ -220,7 +221,9 @@ def _content_now(spec: Spec) -> str:
     try:
         evaluator = make_evaluator(spec["components"]["evaluator"])
         return str(evaluator.fingerprint(spec["dataset_config"], spec["pipeline_config"]))
-    except BadInput:
+    except Exception as error:  # Hydra wraps what a loader raises
+        if bad_input(error) is None:
+            raise
         return ""
 
 

@@ -86,7 +86,9 @@ def load_rows(path: str, data: Dataset, sep: str = "auto", decimal: str = ".", e
     columns: dict[str, pd.Series] = {}
     for name in map(str, X.columns):
         source = name.rpartition(" (")[0]
-        if name in frame.columns:
+        if X[name].isna().all():  # no model has learned from it
+            columns[name] = pd.Series(np.nan, frame.index)
+        elif name in frame.columns:
             numbers = types.is_numeric_dtype(X[name]) and not types.is_bool_dtype(X[name])
             present = frame[name].dropna()
             if numbers and not types.is_numeric_dtype(frame[name]) and len(present):
@@ -223,7 +225,7 @@ def _read_table(
         raise BadInput(
             f"{path}: separator and dataset.decimal are both a {one}: leave the latter out, or set dataset.sep"
         )
-    lines = text.splitlines(keepends=True)
+    lines = _lines(text)
     filled = next((k for k, line in enumerate(lines) if line.replace(mark, "").replace('"', "").strip()), 0)
     text = "".join(lines[filled:])  # without leading rows of empty fields
     names = _header(text, mark, path, fewest)
@@ -266,7 +268,7 @@ def find_separator(text: str, path: Path, fewest: int = 2) -> str:
 
     Raises BadInput where none parts them into two or more, unless one column is enough.
     """
-    head = [line for line in text.splitlines()[: _LINES + 1] if line.strip()][:_LINES]
+    head = [line.rstrip("\r\n") for line in _lines(text)[: _LINES + 1] if line.strip()][:_LINES]
     found = _most_even(head)
     if not found and fewest < 2:
         return ","
@@ -315,15 +317,20 @@ def _text(path: Path, encoding: str) -> str:
     return text
 
 
+def _lines(text: str) -> list[str]:
+    """Return lines with their ends; `splitlines` would cut at characters of names, too, such as U+2028 and U+0085."""
+    return re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z", text)
+
+
 def _header(text: str, mark: str, path: Path, fewest: int) -> list[str]:
     """Return the column names; nameless columns are called column_1, ... by their place."""
-    row = next(csv.reader(text.splitlines(), delimiter=mark, skipinitialspace=True))
+    row = next(csv.reader(_lines(text), delimiter=mark, skipinitialspace=True))
     names = [name.strip() or f"column_{place}" for place, name in enumerate(row, start=1)]
     name, count = Counter(names).most_common(1)[0]
     if count > 1:
         raise BadInput(f"{path}: the column name {name!r} occurs {count} times; names must differ")
     if len(names) < fewest:
-        _check_header(text.splitlines()[:_LINES], path)
+        _check_header([line.rstrip("\r\n") for line in _lines(text)[:_LINES]], path)
         raise BadInput(f"{path} has one column only with this separator: set dataset.sep=auto or another")
     return names
 

@@ -84,7 +84,8 @@ def read_arff(path: Path) -> "pandas.DataFrame":
 def read_libsvm(path: Path, columns: int, limit: int | None = None) -> "pandas.DataFrame":
     """Read the first `limit` rows of a LIBSVM file (``label index:value ...``, indices from 1).
 
-    Returns columns f1..f<columns>, zero where a row is silent, and `label`, an integer; rows without any feature stay.
+    Returns columns f1..f<columns>, zero where a row is silent, and `label`, integers where all are whole; rows without
+    any feature stay.
     Raises BadInput for what is no such file, or for an index outside 1..`columns`.
     """
     import pandas
@@ -95,7 +96,8 @@ def read_libsvm(path: Path, columns: int, limit: int | None = None) -> "pandas.D
     except (ValueError, OverflowError) as error:
         raise BadInput(f"{path} is not the LIBSVM file of {columns} columns it should be: {error}") from None
     frame = pandas.DataFrame(values[:limit].toarray(), columns=[f"f{i + 1}" for i in range(columns)])
-    return frame.assign(label=labels[:limit].astype(np.int64))
+    whole = bool((labels == np.rint(labels)).all())
+    return frame.assign(label=labels[:limit].astype(np.int64) if whole else labels[:limit])
 
 
 def _text(path: Path, encoding: str) -> str:

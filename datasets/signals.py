@@ -5,6 +5,7 @@ the first large import on.
 """
 
 import os
+import re
 import signal
 import socket
 import sys
@@ -29,7 +30,7 @@ def quiet_start() -> None:
 
     From `stops_soon` on, that is what counts. Programs that import this project keep what they had.
     """
-    command = sys.orig_argv[sys.orig_argv.index("-m") + 1] if sys.argv[:1] == ["-m"] else ""
+    command = _module(sys.orig_argv[1:]) if sys.argv[:1] == ["-m"] else ""
     if command.partition(".")[0] not in _COMMANDS or threading.current_thread() is not threading.main_thread():
         return
 
@@ -39,6 +40,14 @@ def quiet_start() -> None:
 
     for number in _CODES:
         signal.signal(number, end)
+
+
+def _module(arguments: list[str]) -> str:
+    """Return what Python runs as a module: of `-m NAME`, `-mNAME`, `-Im NAME` and the like; "" for none."""
+    for argument, following in zip(arguments, [*arguments[1:], ""], strict=False):
+        if found := re.match(r"-[A-Za-z]*m(.*)", argument):
+            return found[1] or following
+    return ""
 
 
 def _say() -> None:

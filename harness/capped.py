@@ -201,7 +201,7 @@ def minimise(
     schema = pa.schema(list((types | own).items()))
     rows: list[dict[str, Any]] = []
     kept = read_record(path)[1].to_pylist() if path is not None and is_done(path) else []
-    if isinstance(problem, ContinuousProblem):
+    if problem.anywhere:
         rows = kept[:]
     for step, row in enumerate(rows):
         _offer(problem, step, n_initial)  # candidates are numbered as they are offered

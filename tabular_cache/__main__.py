@@ -190,10 +190,10 @@ def grow(call: Call) -> int:
         with call.executor() as executor, LoadMonitor() as monitor:
             grower = growing.Grower(store, executor, worker_count(executor), monitor, hours)
             report = grower.run()
+        print(report)
+        for part in grower.finished:
+            print(f"part: {part}")
         growing.print_left(store)
-    print(report)
-    for part in grower.finished:
-        print(f"part: {part}")
     return _tell_failed(report.failed)
 
 

@@ -29,7 +29,7 @@ from tabular_cache.table import NOISE_PARTS, PARTS, Table, base_file, has_base, 
 FLAT = 2 / 3  # share of random configurations with one and the same error from which a data set is flat
 CARD, CROISSANT = "CARD.md", "croissant.json"
 DENSITIES = (1024, 512)  # numbers of configurations by which tables are counted
-_OF_A_FILE = {"dataset": r"^([a-z0-9_]+)--.+$", "pipeline": r"^[a-z0-9_]+--([a-z0-9_]+?)(?:--\d+)?\.parquet$"}
+_OF_A_FILE = {"dataset": r"^([a-z0-9_]+)--.+$", "pipeline": r"^[a-z0-9_]+--([\w.]+?)(?:--\d+)?\.parquet$"}
 _MEANS = {
     "n_estimators": "boosting rounds",
     "learning_rate": "shrinkage of each round",

@@ -92,6 +92,11 @@ def _way(spec: dict[str, Any]) -> tuple[str, int]:
         )
     if spec["evaluator"] == "live":
         raise BadInput("runs of evaluator=live saw what their trainings measured: there is nothing to confirm")
+    if spec["evaluator"] not in CONFIRMED:
+        raise BadInput(
+            f"{spec['method']} on {spec['dataset']}/{spec['pipeline']} ran under evaluator={spec['evaluator']}: only "
+            f"runs of {', '.join(CONFIRMED)} saw what is measured here"
+        )
     if "tree_method" in evaluator:
         return str(evaluator["tree_method"]), int(evaluator.get("split_seed") or 0)
     folder = evaluator.get("tables")
@@ -115,6 +120,7 @@ def data_of(results: Path) -> dict[tuple[str, str], dict[str, Any]]:
 # runs that are not asked about stay; a training that failed, or whose worker was lost, is tried again by the next call.
 # Rows are compared as text, so that no digit is lost.
 
+CONFIRMED = ("replay", "surface", "live_paced")  # evaluators whose runs saw what is measured here, or say so
 CONFIRMED_FILE = "confirmed.csv"
 _FOUND = ["error", "cost_s", "status"]
 

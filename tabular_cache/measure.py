@@ -301,7 +301,7 @@ class LoadMonitor:
         return time.monotonic() - start
 
     def mean(self, start: float, end: float) -> float:
-        """Return the mean busy processes per core between two Unix times (the nearest sample if none is inside)."""
+        """Return the mean busy processes per core between two Unix times (else the next sample, or the last)."""
         self._check()
         n = len(self._times)
         if not n:

@@ -213,6 +213,8 @@ def _processors(campaigns: Sequence[Mapping[str, Any]], at: Float[np.ndarray, " 
     timed = sorted(
         (float(timing[0]), str(campaign["cpu"])) for campaign in campaigns for timing in campaign["reference"]
     )
+    if not timed:  # a worker was lost in each
+        return np.full(len(at), "unknown", dtype=object)
     when, names = np.array([time for time, _ in timed]), np.array([name for _, name in timed], dtype=object)
     after = np.clip(np.searchsorted(when, at), 1, len(when) - 1) if len(when) > 1 else np.zeros(len(at), np.int64)
     before = np.maximum(after - 1, 0)

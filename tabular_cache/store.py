@@ -16,7 +16,7 @@ import pyarrow as pa
 from filelock import FileLock, Timeout
 
 from datasets.errors import BadInput
-from datasets.files import write_atomically
+from datasets.files import file_sha256, write_atomically
 from harness.problem import TIMEOUT
 from harness.sealed import read_parquet
 from pipelines.identity import difference
@@ -170,10 +170,11 @@ class Store:
     def _keep_noise(self, content: bytes | None) -> None:
         if content is None:
             return
-        digest = sha256_of(content)
-        self.manifest["noise"] = {**self.manifest.get("noise", {}), PENDING: digest}
+        digest, path = sha256_of(content), self.folder / noise.FILE
+        known = {"sha256": file_sha256(path)} if path.exists() else {}  # after a kill this is the one that was pending
+        self.manifest["noise"] = {**known, PENDING: digest}
         self.write_manifest()
-        write_atomically(self.folder / noise.FILE, content)
+        write_atomically(path, content)
         self.manifest["noise"] = {"sha256": digest}  # `pack` writes it; until then the manifest knows both
 
     def _entry(self, problem: str) -> dict[str, Any]:

@@ -99,13 +99,14 @@ def write_part(folder: Path, problem: str, content: bytes, facts: Mapping[str, A
     """
     number = 1 + max((part["number"] for part in sidecars(folder).get(problem, [])), default=0)
     path = folder / PARTS / f"{file_stem(problem)}--{number:04d}"
-    if path.with_suffix(".json").exists():
+    sidecar = path.with_name(f"{path.name}.json")  # not `with_suffix`: the module of a user's pipeline has dots
+    if sidecar.exists():
         raise BadInput(f"{path} is finished: a part is never written again")
     names = {"problem": problem, "number": number, "file": f"{path.name}.parquet"}
     part = {**names, "sha256": sha256_of(content), "bytes": len(content), **facts}
-    write_atomically(path.with_suffix(".parquet"), content)
+    write_atomically(path.with_name(part["file"]), content)
     sealed = part | {SEAL: digest_of(part)}
-    write_atomically(path.with_suffix(".json"), json.dumps(sealed, indent=1).encode() + b"\n")
+    write_atomically(sidecar, json.dumps(sealed, indent=1).encode() + b"\n")
     return part
 
 

@@ -153,6 +153,14 @@ _JOBS_S = {"slurm": 5.0}  # between looks at the jobs; submitit asks Slurm itsel
 CLUSTERS = ("slurm", "local")
 
 
+def _is_done(job: Any) -> bool:
+    """Return whether a job of submitit's has ended; where the shared disk does not answer now, that it has not."""
+    try:
+        return bool(job.done())
+    except OSError:
+        return False
+
+
 class SlurmJobs(NoWaitOnErrorExecutor):
     """At most `slots` jobs at a time, handed over as pickles in a folder; a thread looks which are done.
 
@@ -195,7 +203,7 @@ class SlurmJobs(NoWaitOnErrorExecutor):
         while not self._stop.wait(self._look_s):
             with self._lock:
                 running = list(self._running.items())
-            done = [(future, job) for future, job in running if job.done()]  # asks Slurm: not under the lock
+            done = [(future, job) for future, job in running if _is_done(job)]  # asks Slurm: not under the lock
             with self._lock:
                 done = [pair for pair in done if self._running.pop(pair[0], None)]
             for future, job in done:

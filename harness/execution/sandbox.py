@@ -7,6 +7,7 @@ the kernel ends at a limit of CPU seconds. `limit_cpu` and `limited_memory` are 
 
 import atexit
 import contextlib
+import ctypes
 import os
 import resource
 import signal
@@ -63,20 +64,22 @@ class Child:
         self._process: subprocess.Popen[bytes] | None = None
         self._cpu_s = 0.0  # of the process, when it last answered
         self._lock, self._killed = threading.Lock(), False
+        self._asking = threading.Lock()  # one question at a time: answers carry no names
 
     def ask(self, function: Callable[..., Any], *args: Any, wall_s: float | None = None) -> Outcome:
         """Run `function(*args)`, which can be pickled, in the child; past `wall_s` seconds the child is ended."""
-        began = time.perf_counter()
-        try:
-            if self.pid is None:
-                self._start()
-            self._link.send((function, args))
-            status, value, cpu_s = self._receive(wall_s)
-        except (EOFError, OSError) as error:  # TimeoutError is one
-            return self._ended(isinstance(error, TimeoutError), began)
-        spent, self._cpu_s = cpu_s - self._cpu_s, cpu_s
-        note = f"{type(value).__name__}: {value}" if status == RAISED else ""
-        return Outcome(status, value, max(spent, _LEAST_CPU_S), time.perf_counter() - began, note)
+        with self._asking:
+            began = time.perf_counter()
+            try:
+                if self.pid is None:
+                    self._start()
+                self._link.send((function, args))
+                status, value, cpu_s = self._receive(wall_s)
+            except (EOFError, OSError) as error:  # TimeoutError is one
+                return self._ended(isinstance(error, TimeoutError), began)
+            spent, self._cpu_s = cpu_s - self._cpu_s, cpu_s
+            note = f"{type(value).__name__}: {value}" if status == RAISED else ""
+            return Outcome(status, value, max(spent, _LEAST_CPU_S), time.perf_counter() - began, note)
 
     @property
     def pid(self) -> int | None:
@@ -193,7 +196,7 @@ def end_with_parent(parent: int) -> None:
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(1.0)
-        os._exit(1)
+        os.killpg(0, signal.SIGKILL)  # with its forks and what these started: it leads a group of its own
 
     threading.Thread(target=watch, daemon=True).start()
 
@@ -264,7 +267,11 @@ def _forker(preload: tuple[str, ...]) -> Child:
 
 
 def _fork(function: Callable[..., Any], args: tuple[Any, ...], cap_s: float) -> tuple[str, Any, float, int]:
-    """Run a function in a fork; return status, value, CPU seconds and exit code."""
+    """Run a function in a fork; return status, value, CPU seconds and exit code.
+
+    What it started ends with it, and counts.
+    """
+    _adopt_orphans()
     reader, writer = Pipe(duplex=False)
     pid = os.fork()
     if not pid:
@@ -279,13 +286,34 @@ def _fork(function: Callable[..., Any], args: tuple[Any, ...], cap_s: float) -> 
     with reader, contextlib.suppress(EOFError):  # it died, or is another program now
         status, value, cpu_s = reader.recv()
         os.waitpid(pid, 0)
-        return status, value, cpu_s, 0
+        return status, value, cpu_s + _end_orphans(), 0
     with _family_watched(pid, cap_s) as passed:
         _, ended, usage = os.wait4(pid, 0)
-    code = os.waitstatus_to_exitcode(ended)
+    orphans_s, code = _end_orphans(), os.waitstatus_to_exitcode(ended)
     if code == -signal.SIGPROF or passed.is_set():
         return CAPPED, None, cap_s, code
-    return DIED, None, usage.ru_utime + usage.ru_stime, code
+    return DIED, None, usage.ru_utime + usage.ru_stime + orphans_s, code
+
+
+@cache
+def _adopt_orphans() -> None:
+    """Have processes whose parent ends become this process's children (Linux: prctl, PR_SET_CHILD_SUBREAPER)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+
+
+def _end_orphans() -> float:
+    """End all processes below this one, and return the CPU seconds that they have spent."""
+    spent = 0.0
+    while family := _family(os.getpid())[1:]:
+        for process in family:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        for process in family:
+            with contextlib.suppress(ChildProcessError):  # not ours before its parent has ended
+                usage = os.wait4(process, 0)[2]
+                spent += usage.ru_utime + usage.ru_stime
+    return spent
 
 
 @contextlib.contextmanager

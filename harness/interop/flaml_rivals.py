@@ -64,6 +64,9 @@ class Flaml(Rival):
         """Return the searcher's next configuration."""
         if self._searcher is None:
             self._searcher = self._make()
+        if self._asked is not None:  # it failed, and no error stands for it yet
+            self._searcher.on_trial_complete(self._asked[0], error=True)
+            self._asked = None
         for _ in range(100):  # it may say that a thread has nothing to suggest yet
             self._count += 1
             config = self._searcher.suggest(str(self._count))

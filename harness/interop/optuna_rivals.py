@@ -72,6 +72,10 @@ class OptunaRival(Rival):
 
     def ask(self) -> Float[np.ndarray, " d"]:
         """Return the point of a new trial."""
+        from optuna.trial import TrialState
+
+        if self._asked is not None:  # it failed, and waits for an error that stands for it: then it is added
+            self._study.tell(self._asked, state=TrialState.FAIL)
         self._asked = self._study.ask(self._space)
         return self._run.unit(self._asked.params)
 

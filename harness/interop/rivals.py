@@ -197,7 +197,7 @@ class OutsideOptimizer(Optimizer):
 
         HPO-B's methods maximise: y is minus the error.
         """
-        began, X, y = clock_s(), np.array(self._X), -np.array(self._y)[:, None]
+        began, X, y = clock_s(), np.array(self._X).reshape(-1, candidates.shape[1]), -np.array(self._y)[:, None]
         chosen = self._rival.observe_and_suggest(X, y, candidates)
         self._spent_s += clock_s() - began
         found = np.asarray(chosen).ravel()

@@ -129,6 +129,22 @@ def test_a_click_goes_into_the_address_and_the_address_into_the_view(written: Pa
 
 
 @pytest.mark.skipif(not BROWSER, reason="needs Chromium: apt-get install chromium")
+def test_addresses_that_were_cut_off_and_names_with_commas(tmp_path: Path) -> None:
+    datasets = ("it,em.csv", "wind", "wine", "hiva", "sonar", "spam", "bach", "mtp", "letters")
+    runs = pair_runs(collect(frame([(name, "clean") for name in datasets], [Way("ei")], [0, 1], 24)))
+    section = Section("front", "Front", ["lead"], front=(front.numbers(runs), front.caption(runs)))
+    (tmp_path / "page.html").write_text(page.html("Title", "lead", [section]))
+    cut = in_browser(tmp_path / "page.html", "#front?n=24&at=40%")
+    assert sum(e.get("data-numbers") is not None for e in cut.iter("tr")) == 1
+    assert sum(str(e.tag).endswith("line") for e in cut.iter()) < 500, "EI beside itself differs by rounding alone"
+    untick = """const b = document.querySelector("[name=datasets][value='it,em.csv']"); b.click();
+        const left = document.querySelectorAll("[name=datasets]:checked").length;
+        document.title = location.hash + " " + b.checked + left;"""
+    title = "".join(next(in_browser(tmp_path / "page.html", "", untick).iter("title")).itertext())
+    assert title == "#front?no-datasets=it%252Cem.csv false8"
+
+
+@pytest.mark.skipif(not BROWSER, reason="needs Chromium: apt-get install chromium")
 def test_a_run_is_seen_step_by_step(tmp_path: Path) -> None:
     fronts_on_disk(tmp_path / "results", [("wind", "clean")], [0], stays=True)
     run, fronts = one_run(tmp_path / "results", {})

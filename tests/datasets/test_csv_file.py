@@ -220,6 +220,9 @@ def test_rows_to_come_of_one_column_of_none_and_of_other_answers(tmp_path: Path)
                 BadInput, match=f"{name} must be True or False, as in the file of the runs, got '{other}'"
             ):
                 load_rows(path, data)
+    empty = load_csv(None, written(tmp_path, frame.assign(note=np.nan)), "y")
+    late = load_rows(written(tmp_path, frame[["x"]].assign(note="late"), "late.csv"), empty)
+    assert late["note"].isna().all() and late["x"].tolist() == frame["x"].tolist()
     with pytest.raises(BadInput, match=r"none\.csv has no rows"):
         load_rows(written(tmp_path, answers.iloc[:0], "none.csv"), data)
 
@@ -304,6 +307,16 @@ def test_other_encodings(tmp_path: Path) -> None:
     named = houses().assign(**{"[a] <b>": np.arange(N) % 9, "": np.arange(N) % 7})
     found = load_csv(None, written(tmp_path, named, encoding="utf-8-sig"), "price").X
     assert {"area", "[a] <b>", "column_8"} <= set(found)
+
+
+def test_lines_end_where_files_have_line_ends_and_nowhere_else(tmp_path: Path) -> None:
+    """In latin-1 the three dots of cp1252 are U+0085, for Unicode a line end."""
+    path = tmp_path / "my.csv"
+    lines = [f"{k * 7 % 5},{k * 1.5}" for k in range(30)]
+    path.write_bytes("\r\n".join(["note\u2026,y", *lines]).encode("cp1252"))
+    assert load_csv(None, str(path), "y", encoding="latin-1").X.columns.tolist() == ["note"]
+    path.write_text("\n".join(["a\u2028b,y", *lines]))
+    assert load_csv(None, str(path), "y").X.columns.tolist() == ["a\u2028b"]
 
 
 WRONG = [

@@ -103,3 +103,11 @@ def test_levels_of_categories_are_sorted_and_the_frame_given_stays_as_it_was():
     assert list(made["code"].cat.categories) == [9, 10]
     assert list(made["text"].cat.categories) == ["a", "b"]
     assert made["x"].dtype == frame["code"].dtype == np.int64
+
+
+def test_libsvm_labels_that_are_no_whole_numbers_stay(tmp_path):
+    path = tmp_path / "real.txt"
+    path.write_text("21.6 1:1\n-3.7 2:4\n")
+    assert read_libsvm(path, 2)["label"].tolist() == [21.6, -3.7]
+    path.write_text("21 1:1\n-3 2:4\n")
+    assert read_libsvm(path, 2)["label"].dtype == np.int64

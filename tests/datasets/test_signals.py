@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from datasets.signals import stops_soon
+from datasets.signals import _module, stops_soon
 
 ROOT = Path(__file__).parents[2]
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
@@ -116,3 +116,15 @@ def test_an_error_made_of_an_interruption_is_the_interruption() -> None:
     with pytest.raises(RuntimeError, match="another"), stops_soon():
         raise RuntimeError("another")
     assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
+
+
+def test_a_module_is_known_however_its_option_is_written() -> None:
+    spellings = (
+        ["-m", "harness"],
+        ["-mharness"],
+        ["-Im", "harness"],
+        ["-I", "-m", "harness"],
+        ["-X", "dev", "-mharness"],
+    )
+    assert {_module([*options, "+acq=ei"]) for options in spellings} == {"harness"}
+    assert _module(["-c", "print()"]) == _module([]) == ""

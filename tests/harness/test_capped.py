@@ -3,6 +3,7 @@
 import math
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from datasets.errors import BadInput
 from harness import capped
 from harness.capped import CappedOptimizer, judge, main, minimise
 from harness.live import LiveProblem
-from harness.problem import FAILED, TIMEOUT, Candidates, ContinuousProblem, Evaluation, WrappedProblem, stopped
+from harness.problem import FAILED, TIMEOUT, Candidates, ContinuousProblem, Evaluation, Problem, WrappedProblem, stopped
 from harness.sealed import read_record, spec_hash
 from harness.space import Parameter, SearchSpace
 
@@ -139,13 +140,22 @@ def test_what_an_evaluation_counts_for() -> None:
     assert judge(Evaluation(0.2, 9.5, 0.2, 9.5), 9.0, 9.0, None) == (9.0, "unsolved")
 
 
-def test_an_interrupted_run_goes_on_to_the_same_record(tmp_path: Path) -> None:
+class OnTable(WrappedProblem):
+    """Known on the candidates offered alone, as rows of a table are."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self.anywhere = False
+
+
+@pytest.mark.parametrize("wrapped", [lambda problem: problem, WrappedProblem])
+def test_an_interrupted_run_goes_on_to_the_same_record(wrapped: Callable[[Problem], Problem], tmp_path: Path) -> None:
     spec = {"problem": "known", "seed": 0}
     paths = [tmp_path / f"{name}-{spec_hash(spec)}.parquet" for name in ("whole", "part")]
     whole = run(Known(), 1.3, path=paths[0], spec=spec)
-    run(Known(), 1.3, path=paths[1], spec=spec, iterations=9)
+    run(wrapped(Known()), 1.3, path=paths[1], spec=spec, iterations=9)
     again = Known()
-    rows = run(again, 1.3, path=paths[1], spec=spec)
+    rows = run(wrapped(again), 1.3, path=paths[1], spec=spec)
     assert again.made == 16 and paths[0].read_bytes() == paths[1].read_bytes()
     np.testing.assert_equal(rows, whole)
 
@@ -154,9 +164,9 @@ def test_a_longer_record_is_not_written_over_by_a_run_that_begins_anew(tmp_path:
     """Evaluations that are looked up are not gone on with; a rerun that is cut short leaves what was finished."""
     spec = {"problem": "known", "seed": 0}
     path = tmp_path / f"whole-{spec_hash(spec)}.parquet"
-    run(WrappedProblem(Known()), 1.3, path=path, spec=spec)
+    run(OnTable(Known()), 1.3, path=path, spec=spec)
     before = path.read_bytes()
-    run(WrappedProblem(Known()), 1.3, path=path, spec=spec, iterations=9)
+    run(OnTable(Known()), 1.3, path=path, spec=spec, iterations=9)
     assert path.read_bytes() == before and read_record(path)[1].num_rows == 25
 
 

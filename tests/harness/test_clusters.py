@@ -109,6 +109,22 @@ def test_jobs_of_slurm_are_cancelled_at_once(tmp_path: Path, monkeypatch: pytest
     assert asked == [["scancel", "7_0", "8_0"]] and executor._running == {}
 
 
+def test_a_disk_that_does_not_answer_for_a_moment_ends_no_watch(tmp_path: Path) -> None:
+    pytest.importorskip("submitit", reason="the extra `slurm` is not installed")
+    answers = iter([OSError(116, "Stale file handle"), True])
+
+    def done() -> bool:
+        answer = next(answers)
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
+
+    with slurm(str(tmp_path / "jobs"), cluster="local", max_jobs=2) as executor:
+        executor._look_s, future = 0.01, Future[int]()
+        executor._running[future] = SimpleNamespace(job_id="7_0", done=done, result=lambda: (42, None))
+        assert future.result(30.0) == 42
+
+
 def test_wrong_slurm_settings(tmp_path: Path) -> None:
     pytest.importorskip("submitit", reason="the extra `slurm` is not installed")
     for settings, message in (

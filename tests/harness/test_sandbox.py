@@ -3,6 +3,7 @@
 import os
 import shlex
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -84,6 +85,31 @@ def test_a_program_is_ended_with_those_that_it_starts(tmp_path: Path) -> None:
         time.sleep(0.01)
     done = sandbox.program(["/bin/sh", "-c", f"{python} 'sum(range(1000000))'; exit 3"], 30.0)
     assert (done.status, done.value) == (DONE, 3) and done.cpu_s > 0.005
+
+
+def test_what_a_program_leaves_behind_counts_and_ends_with_it(tmp_path: Path) -> None:
+    python = f"{shlex.quote(sys.executable)} -S -c"
+    work = "import os, time; open('pid', 'w').write(str(os.getpid()))\nwhile time.process_time() < 60: pass"
+    wait = "until [ -s pid ]; do :; done; sleep 0.2"
+    script = f"cd {shlex.quote(str(tmp_path))}; {python} {shlex.quote(work)} & {wait}; exit 0"
+    done = sandbox.program(["/bin/sh", "-c", script], 30.0)
+    assert (done.status, done.value) == (DONE, 0) and done.cpu_s >= 0.05
+    assert not loads.alive(int((tmp_path / "pid").read_text()))
+
+
+def test_answers_go_to_who_asked() -> None:
+    child, found = Child(), dict[float, object]()
+
+    def ask(seconds: float) -> None:
+        found[seconds] = child.ask(loads.busy, seconds).value
+
+    threads = [threading.Thread(target=ask, args=(seconds,)) for seconds in (0.2, 0.05, 0.1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30.0)
+    assert found == {0.2: 0.2, 0.05: 0.05, 0.1: 0.1}
+    child.close()
 
 
 def test_a_child_trains_as_this_process_does() -> None:

@@ -171,6 +171,35 @@ def test_failures_are_told_as_the_worst_error_so_far() -> None:
     assert listener.told == [3.0, 3.0, 1.0, 3.0]
 
 
+def test_where_the_first_evaluations_fail_nothing_stays_open() -> None:
+    class Shapes:
+        def observe_and_suggest(self, X: np.ndarray, y: np.ndarray, pending: np.ndarray) -> int:
+            assert X.shape == (len(y), 7) and y.shape == (len(X), 1)
+            return 0
+
+    def told(rival: Any) -> None:
+        optimizer = OutsideOptimizer(rival, iterations=9, n_initial=1)
+        if hasattr(rival, "start"):
+            rival.start(Run(XGBOOST_SPACE, 3, 9, 1, None))
+        points = np.random.default_rng(0).random((8, 7))
+        for error in (math.nan, math.nan, 0.5, 0.4):
+            i = optimizer.ask(points).index
+            status = {"status": FAILED} if math.isnan(error) else {}
+            optimizer.tell(points[i], Evaluation(error, 1.0, math.nan, math.nan, **status))
+
+    told(Shapes())
+    pytest.importorskip("optuna", minversion="5", reason="needs the extra `optuna`")
+    rival = OptunaRival("TPESampler")
+    told(rival)
+    assert {trial.state.name for trial in rival._study.trials} == {"FAIL", "COMPLETE"}
+    assert sorted(trial.value for trial in rival._study.trials if trial.value is not None) == [0.4, 0.5, 0.5, 0.5]
+    pytest.importorskip("flaml", reason="needs the extra `rivals`")
+    from harness.interop.flaml_rivals import Flaml
+
+    for searcher in Flaml.searchers:
+        told(Flaml(searcher))
+
+
 class Corner:
     """Asks for one point again and again."""
 

@@ -146,6 +146,18 @@ def test_a_table_is_its_base_file_and_its_parts(tmp_path: Path, monkeypatch: pyt
     assert len(campaigns) == 1 and campaigns[0]["trainings"] == 8 and len(campaigns[0]["reference"]) == 2
 
 
+def test_the_parts_of_a_users_own_pipeline_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its name is that of a module, with dots."""
+    name = "a/my.pkg.recipe"
+    folder = make_tables(tmp_path / "t", [name], 6)
+    for n in (10, 14):
+        assert sitting(folder, plan_of({"i": [(name, n)]}), monkeypatch)[0].failed == []
+    assert sorted(path.name for path in (folder / "parts").glob("a--*.parquet")) == [
+        "a--my.pkg.recipe--0001.parquet", "a--my.pkg.recipe--0002.parquet"
+    ]  # fmt: skip
+    assert table_entry(name, folder)["configs"] == 14
+
+
 def test_what_was_cut_short_is_done_again_and_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Under the plan's limit two of the three reach their rounds; the third is cut again, and that is final."""
     costs = {config: journal_line(config, "a/p")["cpu_s"][-1] for config in range(8)}

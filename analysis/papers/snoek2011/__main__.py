@@ -85,7 +85,7 @@ class Timed:
     @property
     def best_begun(self) -> float:
         """The lowest error found by the evaluations that began in time, of which the last may end late."""
-        return float(np.nanmin(self.errors))
+        return float(np.nanmin(self.errors[: self.done + 1]))
 
     @property
     def seconds(self) -> float:
@@ -192,7 +192,8 @@ def table(found: Mapping[str, Sequence[Timed]], reference: str) -> list[dict[str
     off = over_datasets(best.sub(best[reference], axis=0).to_numpy(dtype=float), np.arange(len(best)))
     rows = []
     for (name, runs), value, low, high in zip(found.items(), *off, strict=True):
-        against = "" if name == reference else f"{value:+.2g} [{low:.2g}, {high:.2g}]"
+        interval = "" if np.isnan(low + high) else f" [{low:.2g}, {high:.2g}]"
+        against = "" if name == reference else f"{value:+.2g}{interval}"
         rows.append({"method": name, **summary(runs), f"minus {reference}": against})
     return rows
 

@@ -89,7 +89,7 @@ const Charts = (() => {
     if (!found.length) return [0, 1];
     const [low, high] = [Math.min(...found), Math.max(...found)];
     if (low > 0 && high > 5 * low) return [low / 1.1, high * 1.1];
-    const room = 0.06 * (high - low) || 0.5;
+    const room = high - low > 1e-9 * Math.abs(high) ? 0.06 * (high - low) : 0.5; // rounding noise is no range
     return [low - room, high + room];
   }
 

@@ -47,12 +47,12 @@
       place.append(label);
       box.addEventListener("change", () => {
         const out = [...place.querySelectorAll("input")].filter((b) => !b.checked).map((b) => b.value);
-        State.set(PLACE, { [`no-${name}`]: out.join(",") });
+        State.set(PLACE, { [`no-${name}`]: out.map(encodeURIComponent).join(",") }); // names may have commas
       });
     }
     for (const button of place.querySelectorAll("button"))
       button.addEventListener("click", () =>
-        State.set(PLACE, { [`no-${name}`]: button.value === "all" ? null : options.join(",") })
+        State.set(PLACE, { [`no-${name}`]: button.value === "all" ? null : options.map(encodeURIComponent).join(",") })
       );
     place.closest("fieldset").hidden = options.length < 2;
   }

@@ -6,13 +6,22 @@ const State = (() => {
   let values = new URLSearchParams();
   let anchor = "";
 
+  /** Undo the percent signs of an address, if it is whole: a link may have been cut off. */
+  function decoded(text) {
+    try {
+      return decodeURIComponent(text);
+    } catch {
+      return text;
+    }
+  }
+
   /** Take section and values from the address; a plain #section leaves the view as it is. */
   function read() {
-    const [place, query] = decodeURI(location.hash.slice(1)).split("?");
-    anchor = place;
+    const [place, query] = location.hash.slice(1).split("?");
+    anchor = decoded(place);
     if (query !== undefined) {
       values = new URLSearchParams(query);
-      document.getElementById(place)?.scrollIntoView();
+      document.getElementById(anchor)?.scrollIntoView();
     }
   }
 
@@ -39,7 +48,7 @@ const State = (() => {
   read();
   return {
     get: (name, usual = null) => values.get(name) ?? usual,
-    list: (name) => (values.get(name) || "").split(",").filter(Boolean),
+    list: (name) => (values.get(name) || "").split(",").filter(Boolean).map(decoded),
     set,
     link,
     listen: (listener) => listeners.push(listener),

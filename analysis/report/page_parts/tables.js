@@ -12,10 +12,11 @@ const Tables = (() => {
     return number ? Number(number[0].replaceAll(",", "")) : text;
   }
 
-  function compare(a, b) {
+  /** Numbers before words before what is none, whichever way (1 or -1) each of these goes. */
+  function compare(a, b, way) {
     if (Number.isNaN(a) || Number.isNaN(b)) return Number.isNaN(a) - Number.isNaN(b);
-    if (typeof a === typeof b) return a < b ? -1 : a > b ? 1 : 0;
-    return typeof a === "number" ? -1 : 1; // numbers before words
+    if (typeof a === typeof b) return way * (a < b ? -1 : a > b ? 1 : 0);
+    return typeof a === "number" ? -1 : 1;
   }
 
   /** Show the table as the address has it: rows in order, those that lack a word hidden, the heading marked. */
@@ -28,7 +29,7 @@ const Tables = (() => {
     const own = (row) => Number(row.dataset.place);
     const order = column === undefined
       ? (a, b) => own(a) - own(b)
-      : (a, b) => (way === "d" ? -1 : 1) * compare(key(a.cells[column]), key(b.cells[column])) || own(a) - own(b);
+      : (a, b) => compare(key(a.cells[column]), key(b.cells[column]), way === "d" ? -1 : 1) || own(a) - own(b);
     rows.sort(order).forEach((row) => {
       body.append(row);
       const text = row.textContent.toLowerCase();
