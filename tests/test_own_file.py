@@ -17,7 +17,7 @@ from drawing import not_drawing
 from xgboost import XGBRegressor
 
 from analysis.__main__ import main
-from analysis.best import draw
+from analysis.best import _content_now, draw
 from datasets import split
 from datasets.csv_file import load_csv, load_rows
 from harness.records import read_traces
@@ -218,3 +218,10 @@ def test_a_mistake_is_one_line(tuned: tuple[Path, list[str]], command_line: Comm
         assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
         assert "my.csv is a file of your own and has no table to replay: evaluator=live" in done.stderr
     assert not (tuned[0] / "wrong").exists()
+
+
+def test_a_file_that_cannot_be_read_is_no_question_of_the_others(tmp_path: Path) -> None:
+    gone = {"_target_": "datasets.csv_file.load_csv", "name": "a.csv", "path": str(tmp_path / "a.csv"), "target": "y"}
+    evaluator = {"_target_": "harness.live.Live"}
+    spec = {"components": {"evaluator": evaluator}, "dataset_config": gone}
+    assert _content_now({**spec, "pipeline_config": {"_target_": "pipelines.build", "name": "clean"}}) == ""

@@ -24,9 +24,9 @@ from tabular_cache import build, noise
 from tabular_cache.audit import summarise
 from tabular_cache.build import PILOT, BuildReport, MeasurementBudget, Planner, uncut_costs
 from tabular_cache.measure import LoadMonitor, Measurement
-from tabular_cache.schema import merge_rows
+from tabular_cache.schema import merge_rows, sha256_of
 from tabular_cache.store import Store
-from tabular_cache.table import load_table, read_manifest, read_table, table_entries, to_table
+from tabular_cache.table import PENDING, base_manifest, load_table, read_manifest, read_table, table_entries, to_table
 
 PROBLEMS = [("a", "p"), ("b", "p")]
 
@@ -71,6 +71,27 @@ def test_packing_in_parts_gives_the_same_bytes_as_at_once(tmp_path: Path) -> Non
             store.append("a/p", journal_line(config, "a/p"))
         store.pack("a/p")
     assert (once / "a--p.parquet").read_bytes() == (tmp_path / "parts" / "a--p.parquet").read_bytes()
+
+
+def test_two_kills_leave_noise_that_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first between the file and the manifest that knows it alone, the second before the next file."""
+    (tmp_path / "parts").mkdir()
+    store = Store(tmp_path / "parts")
+    store._keep_noise(b"first")
+    store.write_manifest()
+    store._keep_noise(b"second")  # killed before the manifest was written again
+    again = Store(tmp_path / "parts")
+
+    def killed(path: Path, content: bytes) -> None:
+        if path.name == noise.FILE:
+            raise KeyboardInterrupt
+        write_atomically(path, content)
+
+    monkeypatch.setattr("tabular_cache.store.write_atomically", killed)
+    with pytest.raises(KeyboardInterrupt):
+        again._keep_noise(b"third")
+    known = base_manifest(tmp_path / "parts")["noise"]
+    assert known == {"sha256": sha256_of(b"second"), PENDING: sha256_of(b"third")}
 
 
 def test_a_torn_last_line_loses_only_itself(tmp_path: Path) -> None:
