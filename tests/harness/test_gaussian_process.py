@@ -153,7 +153,7 @@ def test_impossible_data_and_settings_are_refused() -> None:
         with pytest.raises(ValueError, match="fit needs n >= 1 finite points and values"):
             GaussianProcess().fit(*bad)
     for wrong, message in (
-        ({"iterations": 0}, "iterations must be a number >= 1, got 0"),
+        ({"iterations": 0}, "iterations must be a whole number >= 1, got 0"),
         ({"tolerance": 0.0}, "tolerance must be a number > 0, got 0.0"),
     ):
         with pytest.raises(BadInput, match=message):
