@@ -225,7 +225,7 @@ def _read_table(
         raise BadInput(
             f"{path}: separator and dataset.decimal are both a {one}: leave the latter out, or set dataset.sep"
         )
-    lines = _lines(text)
+    lines = _lines(text, keepends=True)
     filled = next((k for k, line in enumerate(lines) if line.replace(mark, "").replace('"', "").strip()), 0)
     text = "".join(lines[filled:])  # without leading rows of empty fields
     names = _header(text, mark, path, fewest)
@@ -268,7 +268,7 @@ def find_separator(text: str, path: Path, fewest: int = 2) -> str:
 
     Raises BadInput where none parts them into two or more, unless one column is enough.
     """
-    head = [line.rstrip("\r\n") for line in _lines(text)[: _LINES + 1] if line.strip()][:_LINES]
+    head = [line for line in _lines(text)[: _LINES + 1] if line.strip()][:_LINES]
     found = _most_even(head)
     if not found and fewest < 2:
         return ","
@@ -317,9 +317,10 @@ def _text(path: Path, encoding: str) -> str:
     return text
 
 
-def _lines(text: str) -> list[str]:
-    """Return lines with their ends; `splitlines` would cut at characters of names, too, such as U+2028 and U+0085."""
-    return re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z", text)
+def _lines(text: str, keepends: bool = False) -> list[str]:
+    """Return the lines as `str.splitlines` does, which would cut at characters of names, too (U+2028, U+0085)."""
+    found = re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z", text)
+    return found if keepends else [line.rstrip("\r\n") for line in found]
 
 
 def _header(text: str, mark: str, path: Path, fewest: int) -> list[str]:
@@ -330,7 +331,7 @@ def _header(text: str, mark: str, path: Path, fewest: int) -> list[str]:
     if count > 1:
         raise BadInput(f"{path}: the column name {name!r} occurs {count} times; names must differ")
     if len(names) < fewest:
-        _check_header([line.rstrip("\r\n") for line in _lines(text)[:_LINES]], path)
+        _check_header(_lines(text)[:_LINES], path)
         raise BadInput(f"{path} has one column only with this separator: set dataset.sep=auto or another")
     return names
 

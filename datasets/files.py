@@ -116,8 +116,14 @@ _DIGEST = hashlib.sha256().digest_size
 
 
 def write_sealed(path: Path, content: bytes) -> None:
-    """Write `content` under its seal, atomically: of several writers the last one stays, whole."""
-    write_atomically(path, hashlib.sha256(content).digest() + content)
+    """Write `content` under its seal into a cache, atomically: of several writers the last one stays, whole.
+
+    Where it cannot be written (a full disk, a folder that is not ours), a warning says so: it is made again next time.
+    """
+    try:
+        write_atomically(path, hashlib.sha256(content).digest() + content)
+    except OSError as error:
+        LOG.warning("%s is not kept in the cache (%s)", path, error)
 
 
 def read_sealed(path: Path) -> bytes | None:

@@ -233,7 +233,7 @@ def _check_shipped(name: str, rule: DictConfig) -> None:
     """Raise BadInput where an acquisition of the project has another rule than its file: its name would be a lie."""
     in_file = OmegaConf.load(CONFIGS / "acq" / f"{name}.yaml").rule
     if OmegaConf.to_container(rule, resolve=False) != OmegaConf.to_container(in_file, resolve=False):
-        settable = " ".join(f"{p}=" for p in PARAMETERS if p in in_file and OmegaConf.is_interpolation(in_file, p))
+        settable = " ".join(f"{p}=" for p in _taken(in_file))
         how = f"is set by {settable} alone" if settable else "has nothing to set"
         raise BadInput(f"acq.rule: {name} {how}; another rule needs a file, and so a name, of its own")
 
@@ -275,7 +275,7 @@ def study_methods(entries: Sequence[Any], overrides: Sequence[str], allowed: Seq
                 cfg = hydra.compose("method", overrides=[*settings, *overrides], return_hydra_config=True)
             choices = cfg.hydra.runtime.choices
             method = to_method(cfg, own.get("utility"), allowed, choices, list(plain.get(PARTS) or {}))
-            taken |= {parameter for parameter in PARAMETERS if _takes(cfg, parameter)}
+            taken |= {*_taken(cfg.acq.rule)}
             methods.append(method)
         _refuse_idle([p for p in PARAMETERS if plain.get(p) is not None], taken, plain["acq"])
     if not methods:
@@ -287,9 +287,9 @@ def study_methods(entries: Sequence[Any], overrides: Sequence[str], allowed: Seq
     return methods
 
 
-def _takes(cfg: DictConfig, parameter: str) -> bool:
-    """Return whether the rule of `cfg.acq` has one of the `PARAMETERS`."""
-    return parameter in cfg.acq.rule and OmegaConf.is_interpolation(cfg.acq.rule, parameter)
+def _taken(rule: Any) -> list[str]:
+    """Return which of the `PARAMETERS` the configuration of an acquisition's rule takes."""
+    return [parameter for parameter in PARAMETERS if parameter in rule and OmegaConf.is_interpolation(rule, parameter)]
 
 
 def _refuse_idle(given: Sequence[str], taken: Collection[str], acq: Any) -> None:
@@ -308,11 +308,9 @@ def check_sweep(overrides: Sequence[str]) -> None:
     values = {name.lstrip("+"): value for name, _, value in (override.partition("=") for override in overrides)}
     names = values.get("acq", "").split(",")
     if set(names) <= {path.stem for path in (CONFIGS / "acq").glob("*.yaml")}:
-        rules = [OmegaConf.load(CONFIGS / "acq" / f"{name}.yaml") for name in names]
-        taken = {p for p in PARAMETERS for acq in rules if _takes(OmegaConf.create({"acq": acq}), p)}
-        _refuse_idle(
-            [p for p in PARAMETERS if values.get(p, "null") != "null"], taken, names if names[1:] else names[0]
-        )
+        taken = {p for name in names for p in _taken(OmegaConf.load(CONFIGS / "acq" / f"{name}.yaml").rule)}
+        given = [parameter for parameter in PARAMETERS if values.get(parameter, "null") != "null"]
+        _refuse_idle(given, taken, names if names[1:] else names[0])
 
 
 def _parts_of(acq: str, wanted: Any) -> list[str]:
@@ -355,7 +353,7 @@ def _methods(
                     f"{group}@acq.{PARTS}.{group}=NAME"
                 )
         if not several:
-            _refuse_idle(given, [p for p in given if _takes(cfg, p)], method.acq)
+            _refuse_idle(given, _taken(cfg.acq.rule), method.acq)
         return [method]
     if given:
         raise BadInput(f"{given[0]} is set but no acquisition: add +acq=..., or leave it out to run the study's list")

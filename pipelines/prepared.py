@@ -106,10 +106,7 @@ def prepare(dataset: str | Dataset, pipeline: str, split_seed: int = 0, cache: b
     if stored := read_cached(key):
         return stored
     made = compute(data, pipeline, split_seed)
-    try:
-        write_cached(key, made)
-    except OSError as error:  # a full disk, or a folder that cannot be written: the next time it is computed again
-        LOG.warning("%s/%s is not kept in the cache (%s)", data.name, pipeline, error)
+    write_cached(key, made)
     return made
 
 

@@ -7,7 +7,6 @@ on configurations left out whole: a row's neighbours in the table are prefixes o
 """
 
 import io
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
@@ -35,7 +34,6 @@ from tabular_cache.table import TABLES, Table, about, first_configs, load_table,
 VERSION = 2  # raise it when the same table gives another emulator
 LEAST_ROWS = 50
 OUTPUTS = ("val_error", "test_error", "scaled_s")
-LOG = logging.getLogger(__name__)
 _HIDDEN, _MEMBERS, _PASSES, _BATCH, _RATE, _DECAY = (64, 64), 4, 120, 256, 3e-3, 1e-5
 
 
@@ -240,7 +238,7 @@ class Surface(TableSettings):
         for one, outcome in run_counted(executor(), _fitted, missing, "surfaces", "fitted once"):
             if not isinstance(outcome, BaseException) and _kept(*one) is None:  # the worker has a cache of its own
                 sha256, content = outcome
-                _keep(sha256, one[2], content)
+                write_sealed(_kept_at(sha256, one[2]), content)
 
     def fingerprint(self, dataset: Mapping[str, Any], pipeline: Mapping[str, Any]) -> str:
         """Return the digest of the fitted emulator; raises BadInput when its table is missing or damaged."""
@@ -265,16 +263,8 @@ def emulator_of(problem: str, folder: Path = TABLES, n_configs: int | None = Non
         return load(content)
     table = load_table(problem, folder)  # not `read_table`: the one remembered may be older than a build
     emulator = fit(table, first_configs(table, n_configs))
-    _keep(table.meta["sha256"], n_configs, dump(emulator))
+    write_sealed(_kept_at(table.meta["sha256"], n_configs), dump(emulator))
     return emulator
-
-
-def _keep(sha256: str, n_configs: int | None, content: bytes) -> None:
-    path = _kept_at(sha256, n_configs)
-    try:
-        write_sealed(path, content)
-    except OSError as error:  # a full disk, or a folder that cannot be written: the next time it is fitted again
-        LOG.warning("%s is not kept in the cache (%s)", path.name, error)
 
 
 def _fitted(one: tuple[str, Path, int | None]) -> tuple[str, bytes]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from synthetic_records import DATASETS, Way, records
 
 from analysis import statistics
 from analysis.claims import evaluate, evidence
@@ -44,3 +45,9 @@ def verdicts_on(numbers: Collection[int], traces: pd.DataFrame, *more: Any, **se
 def verdict_on(number: int, traces: pd.DataFrame, *more: Any, **settings: Any) -> Verdict:
     """Evaluate one claim."""
     return verdicts_on([number], traces, *more, **settings)[number]
+
+
+def under(model: str, error: float, datasets: tuple[str, ...] = DATASETS, steps: int = 100) -> pd.DataFrame:
+    """EI^alpha at 0.5 and 1 under a cost model, and EI."""
+    ways = {Way("ei"): (100.0, 100.0), Way("eialpha", alpha=0.5): (50.0, error), Way("eipu"): (20.0, error + 5)}
+    return records(ways, datasets, steps).assign(cost_model=model, spec=model)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from some_claims import enough, only, verdict_on, verdicts_on
+from some_claims import enough, only, under, verdict_on, verdicts_on
 from synthetic_records import ALPHAS, DATASETS, EVERY, LAMS, Outcome, Way, frame, on_disk, records
 
 from analysis import REFERENCE
@@ -360,12 +360,6 @@ def test_a_transferred_model_tried_once_does_not_take_claim_10_away() -> None:
     alone, beside = (verdict_on(10, little, part) for part in (measured, pd.concat([measured, once])))
     assert alone.verdict == beside.verdict == HOLDS and beside.taken_over == alone.taken_over
     assert "left out, with records of fewer than half of their pairs: transfer_knn" in beside.ours
-
-
-def under(model: str, error: float, datasets: tuple[str, ...] = DATASETS, steps: int = 100) -> pd.DataFrame:
-    """EI^alpha at 0.5 and 1 under a cost model, and EI."""
-    ways = {Way("ei"): (100.0, 100.0), Way("eialpha", alpha=0.5): (50.0, error), Way("eipu"): (20.0, error + 5)}
-    return records(ways, datasets, steps).assign(cost_model=model, spec=model)
 
 
 def test_cost_models_in_runs() -> None:

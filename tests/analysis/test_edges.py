@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from some_claims import enough, verdict_on
-from synthetic_records import DATASETS, Outcome, Way, frame, on_disk, records
+from some_claims import enough, under, verdict_on
+from synthetic_records import DATASETS, Way, frame, on_disk
 
 from analysis import anytime
 from analysis.__main__ import main
@@ -74,15 +74,9 @@ def test_claim_7_without_ei_stopped_early_or_where_a_rival_ran_elsewhere() -> No
         short = verdict_on(7, frame(PROBLEMS, WAYS, [0, 1], 7))
         assert "hypervolumes " in short.ours and "EI stopped early" not in short.ours
         rows = frame(PROBLEMS, WAYS, [0, 1], 20)
-        alone, elsewhere = rows, frame([("spam", "clean"), ("bach", "clean")], [Way("ei"), Way("random")], [0, 1], 20)
-        one, two = (verdict_on(7, part) for part in (alone, pd.concat([rows, elsewhere])))
+        elsewhere = frame([("spam", "clean"), ("bach", "clean")], [Way("ei"), Way("random")], [0, 1], 20)
+        one, two = (verdict_on(7, part) for part in (rows, pd.concat([rows, elsewhere])))
     assert two.ours == one.ours and "EI stopped early" in one.ours
-
-
-def under(model: str, error: float, steps: int) -> pd.DataFrame:
-    """EI^alpha at 0.5 and 1 under a cost model, and EI."""
-    ways: dict[Way, Outcome] = {Way("ei"): (100.0, 100.0), Way("eialpha", alpha=0.5): (50.0, error)}
-    return records({**ways, Way("eipu"): (20.0, error + 5)}, DATASETS, steps).assign(cost_model=model, spec=model)
 
 
 def test_claim_11_takes_ei_from_whichever_cost_model_it_ran_under(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +89,7 @@ def test_claim_11_takes_ei_from_whichever_cost_model_it_ran_under(monkeypatch: p
         return pd.DataFrame({"best": 0.0, "random": 0.2}, index=index)
 
     monkeypatch.setattr("analysis.claims.cost_models.gains", gains)
-    parts = [under("lv3", 101.0, 100), under("gp", 110.0, 80)]
+    parts = [under("lv3", 101.0), under("gp", 110.0, steps=80)]
     without = pd.concat([parts[0][parts[0]["acq"] != "ei"], parts[1]])
     with enough(5, 1):
         both, under_gp = (verdict_on(11, rows) for rows in (pd.concat(parts), without))

@@ -118,10 +118,8 @@ def test_a_hypothesis_holds_where_every_interval_is_below_zero() -> None:
     table = pd.DataFrame([("x", *row) for row in rows], columns=["half", "hypothesis", "low", "high"])
     table = table.assign(off=table["low"], used_up=[1.0, 1.0, 0.95, 1.0, 0.5], absent=0)
     table.loc[5] = ["x", "H4", -2.0, -1.0, np.nan, np.nan, 0]
-    table.loc[6], table.loc[7] = (
-        ["x", "H5", -2.0, -1.0, -2.0, 1.0, 0],
-        ["x", "H5", *[np.nan] * 4, 0],
-    )  # a rival without runs
+    table.loc[6] = ["x", "H5", -2.0, -1.0, -2.0, 1.0, 0]
+    table.loc[7] = ["x", "H5", *[np.nan] * 4, 0]  # a rival without runs
     found = verdicts(table)
     assert found["verdict"].tolist() == ["holds", "undecided", "fails", "incomplete", "incomplete"]
     assert found["spent"].tolist() == ["holds", "undecided", "holds", "incomplete", "incomplete"]

@@ -181,8 +181,8 @@ def test_what_is_observed_is_not_observed_again_when_a_training_goes_on(
     asked, again = [], 0
 
     def spied(posterior: Posterior, incumbent: float, x: np.ndarray, seen: np.ndarray, y: list[float]) -> float:
+        asked.append(seen)
         assert len(seen) == len(y)
-        asked.extend([seen] * (len(seen) > 0))  # none where a training is chosen
         return log_improvement(posterior, incumbent, x, seen, y)
 
     monkeypatch.setattr("harness.optimizer.log_improvement", spied)
@@ -192,6 +192,7 @@ def test_what_is_observed_is_not_observed_again_when_a_training_goes_on(
     def watched(x: np.ndarray, evaluation: Evaluation) -> None:
         nonlocal again
         assert evaluation.curve is not None
+        assert [len(seen) > 0 for seen in asked] == [k > 0 for k in range(len(asked))]  # first where it was chosen
         points = {point.tobytes() for seen in asked for point in seen}
         assert not points & set(told)
         asked.clear()

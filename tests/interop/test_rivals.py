@@ -177,7 +177,7 @@ def test_where_the_first_evaluations_fail_nothing_stays_open() -> None:
             assert X.shape == (len(y), 7) and y.shape == (len(X), 1)
             return 0
 
-    def told(rival: Any) -> None:
+    def play(rival: Any) -> None:
         optimizer = OutsideOptimizer(rival, iterations=9, n_initial=1)
         if hasattr(rival, "start"):
             rival.start(Run(XGBOOST_SPACE, 3, 9, 1, None))
@@ -187,17 +187,17 @@ def test_where_the_first_evaluations_fail_nothing_stays_open() -> None:
             status = {"status": FAILED} if math.isnan(error) else {}
             optimizer.tell(points[i], Evaluation(error, 1.0, math.nan, math.nan, **status))
 
-    told(Shapes())
+    play(Shapes())
     pytest.importorskip("optuna", minversion="5", reason="needs the extra `optuna`")
     rival = OptunaRival("TPESampler")
-    told(rival)
+    play(rival)
     assert {trial.state.name for trial in rival._study.trials} == {"FAIL", "COMPLETE"}
     assert sorted(trial.value for trial in rival._study.trials if trial.value is not None) == [0.4, 0.5, 0.5, 0.5]
     pytest.importorskip("flaml", reason="needs the extra `rivals`")
     from harness.interop.flaml_rivals import Flaml
 
     for searcher in Flaml.searchers:
-        told(Flaml(searcher))
+        play(Flaml(searcher))
 
 
 class Corner:
