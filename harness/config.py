@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import BadInput, unknown
-from pipelines import module_name
 
 # The choices: which files the folders of `configs`, and those of the command line's search path, have.
 
@@ -256,6 +255,8 @@ def check_targets(config: Any, allowed: Sequence[str]) -> None:
         pipeline = str(node.get("name"))
         if target == "pipelines.build" and re.search(r"[.$]", pipeline) and not trusted(pipeline, allowed):
             if "$" not in pipeline:  # an interpolation may become any name
+                from pipelines import module_name  # the distribution is this package alone, and imports this module
+
                 module_name(pipeline)  # raises BadInput for what is no name at all
             raise BadInput(f"pipeline {pipeline}: its module would run as code; {trust(pipeline.split('.')[0])}")
         if not (isinstance(target, str) and _NAME.fullmatch(target) and _is_allowed(target, allowed)):
