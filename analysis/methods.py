@@ -77,6 +77,7 @@ _WRITTEN = {
 
 def name_in_figures(method: str) -> str:
     """Return a method's name for a figure: ``EI^0.1`` raised, ``CEI 0.3``, ``EI-cool``; unknown parts as they are."""
+    method = re.sub(r"\b((eialpha\(alpha|cei\(lam)=[^,) ]*),", r"\1)(", method)  # what follows keeps its brackets
     method = re.sub(r"\beialpha[( ]alpha=([^,) ]*)\)?", r"EI$^{\1}$", method)
     method = re.sub(r"\bcei[( ]lam=([^,) ]*)\)?", r"CEI \1", method)
     return re.sub(r"(?<![\w-])[a-z]+(?!\w)", lambda word: _WRITTEN.get(word[0], word[0]), method)

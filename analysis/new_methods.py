@@ -320,8 +320,9 @@ def draw(found: Sequence[Half], numbers: pd.DataFrame, tests: pd.DataFrame, judg
     caption = sentence(
         f"The registered test. Left: {judge} error when so much is spent, in percent of EI's final one; of a family",
         f"the parameter that is best at that budget. Middle: {METHOD} minus the others, in percentage points: below 0",
-        "it is better. Right: variants minus the method at equal cost: above 0 the part helps. Means over data sets",
-        "of their means over problems and seeds; bars are 95 % t intervals over data sets, uncorrected.",
+        f"it is better. Right: a part of it alone, and {METHOD} without a part, minus {METHOD} at equal cost: above 0",
+        "they are worse. Means over data sets of their means over problems and seeds; bars are 95 % t intervals over",
+        "data sets, uncorrected.",
         *(
             f"{half.name.capitalize()} half: {plural(half.cells['dataset'].nunique(), 'data set')}, "
             f"{plural(len(half.cells), 'problem-seed pair')}, {half.absent} left out without runs of every "
@@ -401,7 +402,7 @@ def _draw_parts(axes: Axes, half: Half, numbers: pd.DataFrame) -> None:
     axes.set_yticks(range(len(variants)), [name_in_figures(name) for name in variants], fontsize=7.5)
     axes.invert_yaxis()
     axes.set_xlabel(f"variant minus {METHOD} (points)")
-    axes.set_title("above 0: the part helps", fontsize=9)
+    axes.set_title(f"above 0: worse than {METHOD}", fontsize=9)
     if variants:
         axes.legend(fontsize=7)
 

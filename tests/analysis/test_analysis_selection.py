@@ -9,7 +9,7 @@ import pytest
 from synthetic_records import EVERY, Way, block, frame, spec
 
 from analysis.evaluations import read_evaluations
-from analysis.methods import PROBLEM, ordered
+from analysis.methods import PROBLEM, name_in_text, ordered
 from analysis.selection import at_horizon, for_budgets, horizon, rivals_within_budgets, select_families_and_rivals
 from analysis.traces import collect
 from datasets.errors import BadInput
@@ -35,6 +35,19 @@ def test_arrays_hold_what_the_frame_held_whatever_the_order_of_rows() -> None:
         np.testing.assert_array_equal(traces.effective_alpha[r], mine["effective_alpha"])
         np.testing.assert_array_equal(traces.proposed[r], np.arange(12) >= 5)
         assert run.evaluations == 12
+
+
+@pytest.mark.parametrize(
+    ("method", "written"),
+    [
+        ("eialpha(alpha=0.3)", "EI^0.3"),
+        ("eialpha(alpha=0.3,cost_model=hybrid)", "EI^0.3(cost_model=hybrid)"),
+        ("cei(lam=0.1,utility=pi)", "CEI 0.1(utility=pi)"),
+        ("ei(curves=stopped)", "EI(curves=stopped)"),
+    ],
+)
+def test_names_in_figures(method: str, written: str) -> None:
+    assert name_in_text(method) == written
 
 
 def test_methods_have_one_name_and_an_order() -> None:
