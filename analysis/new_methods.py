@@ -385,7 +385,7 @@ def _draw_tests(axes: Axes, tests: pd.DataFrame) -> None:
     axes.set_xlabel("cost spent (% of EI's)")
     axes.set_ylabel(f"{METHOD} minus the other (points)")
     axes.set_title("below 0: better", fontsize=9)
-    axes.legend(fontsize=7, ncols=2)
+    axes.legend(fontsize=7, ncols=2, loc="lower right")
 
 
 def _draw_parts(axes: Axes, half: Half, numbers: pd.DataFrame) -> None:
@@ -400,11 +400,11 @@ def _draw_parts(axes: Axes, half: Half, numbers: pd.DataFrame) -> None:
                       label=f"at {budget:g} % of EI's cost")  # fmt: skip
     axes.axvline(0, color="0.4", linewidth=0.8, zorder=0)
     axes.set_yticks(range(len(variants)), [name_in_figures(name) for name in variants], fontsize=7.5)
-    axes.invert_yaxis()
+    axes.set_ylim(len(variants) - 0.4, -1.4)  # room for the legend
     axes.set_xlabel(f"variant minus {METHOD} (points)")
     axes.set_title(f"above 0: worse than {METHOD}", fontsize=9)
     if variants:
-        axes.legend(fontsize=7)
+        axes.legend(fontsize=7, loc="upper right")
 
 
 # The page.
