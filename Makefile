@@ -24,7 +24,7 @@ REPORT ?= report
 .DEFAULT_GOAL := help
 # Every target keeps all cores busy by itself, and `make time report` means one after the other.
 .NOTPARALLEL:
-.PHONY: help setup reproduce figures report models demo time fronts sensitivities density utilities leaderboard registered test thorough golden check \
+.PHONY: help setup reproduce figures report models demo time fronts sensitivities density utilities leaderboard registered registered-stopped test thorough golden check \
   bench chaos
 
 help: ## this list
@@ -140,6 +140,12 @@ registered: $(READY) ## the registered test of methods with knowledge of other d
 	$(BIN)/python -m harness study=leaderboard 'seeds=[0,1,2,3,4]' results_dir=$(RESULTS)-new $(GRID)
 	$(BIN)/python -m harness $(LONGER) 'seeds=[0,1,2,3,4]' iterations=600 results_dir=$(RESULTS)-new $(GRID)
 	$(BIN)/python -m analysis new_methods results_dir=$(RESULTS)-new out_dir=$(REPORT)
+
+SEEDS_OF_SECOND := 'seeds=[5,6,7,8,9]' results_dir=$(RESULTS)-stopped $(GRID)
+registered-stopped: $(READY) ## the second registered test, of trainings that stop (analysis/NEW_METHODS.md; hours)
+	$(BIN)/python -m harness study=stopped $(SEEDS_OF_SECOND)
+	$(BIN)/python -m harness -m +acq=eicool,carbo,heated $(SEEDS_OF_SECOND)
+	$(BIN)/python -m harness $(LONGER) iterations=600 $(SEEDS_OF_SECOND)
 
 # The suite starts many processes, which share their bytecode, whatever the environment says of it.
 SUITE = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist worksteal
