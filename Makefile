@@ -146,6 +146,7 @@ registered-stopped: $(READY) ## the second registered test, of trainings that st
 	$(BIN)/python -m harness study=stopped $(SEEDS_OF_SECOND)
 	$(BIN)/python -m harness -m +acq=eicool,carbo,heated $(SEEDS_OF_SECOND)
 	$(BIN)/python -m harness $(LONGER) iterations=600 $(SEEDS_OF_SECOND)
+	$(BIN)/python -m analysis new_methods 'method=ei(curves=stopped)' results_dir=$(RESULTS)-stopped out_dir=$(REPORT)/stopped
 
 # The suite starts many processes, which share their bytecode, whatever the environment says of it.
 SUITE = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist worksteal

@@ -38,7 +38,8 @@ SETTINGS = f"""\
   mixed={"|".join(OPTIONS["mixed"])}: whether records of different tables or engines may stand together
   {", ".join(f"{key}=" for key in REFERENCE)}: whose runs to take
   {AT_MOST_CUT}=0.05: without problems of whose trainings a time limit cut more than this share short (claims)
-  {", ".join(f"{key}=" for key in _RUN)}: which run, where there are several (run)"""
+  {", ".join(f"{key}=" for key in _RUN)}: which run, where there are several (run)
+  method=informed: the method that is tested (new_methods)"""
 
 
 @dataclass(frozen=True)
@@ -296,11 +297,12 @@ def do_leaderboard(arguments: Arguments) -> int:
     return SOME_FAILED if why else 0
 
 
-@command("results_dir", "out_dir", "judge", "mixed", *REFERENCE)
+@command("results_dir", "out_dir", "method", "judge", "mixed", *REFERENCE)
 def do_new_methods(arguments: Arguments) -> int:
-    """Print the outcome of the registered test (NEW_METHODS.md); write new_methods.md, tables and figure.
+    """Print the outcome of a registered test (NEW_METHODS.md); write new_methods.md, tables and figure.
 
-    Where results_dir is a folder of files `new_methods_runs*.parquet` that earlier calls wrote, that of all of them.
+    method: the one that is tested, `informed` where none is named. Where results_dir is a folder of files
+    `new_methods_runs*.parquet` that earlier calls wrote, the outcome is that of all of them.
     """
     from analysis import new_methods
     from analysis.evaluations import read_evaluations
@@ -308,12 +310,16 @@ def do_new_methods(arguments: Arguments) -> int:
     from harness.records import read_timings
 
     folder, judge = arguments.results_dir, arguments.options["judge"]
-    found = new_methods.kept_halves(folder, judge)
-    if found and (arguments.components or arguments.mixed):
-        raise BadInput(f"{folder} keeps what the test needs of runs already chosen: it takes judge= and out_dir= only")
+    components = dict(arguments.components)
+    method = components.pop("method", new_methods.METHOD)
+    found = new_methods.kept_halves(folder, judge, method)
+    if found and (components or arguments.mixed):
+        raise BadInput(
+            f"{folder} keeps what the test needs of runs already chosen: it takes method=, judge= and out_dir= only"
+        )
     if not found:
         every, thinking_ms = read_evaluations(folder), milliseconds(read_timings(folder))
-        found = new_methods.halves(every, thinking_ms, arguments.components, judge, arguments.mixed)
+        found = new_methods.halves(every, thinking_ms, components, judge, arguments.mixed, method)
     print(new_methods.report(found, arguments.out_dir, judge))
     return 0
 

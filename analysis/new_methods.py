@@ -1,4 +1,4 @@
-"""The outcome of the registered test (NEW_METHODS.md): error at equal cost of the new methods, rivals and ablations.
+"""The outcome of a registered test (NEW_METHODS.md): error at equal cost of the new methods, rivals and ablations.
 
 Hypotheses, the data sets of each half and rules are those of the page, which was written before the runs. Errors are
 as in `analysis.equal_cost`: of runs paired by problem and seed, cut where the budget is spent, in percent of EI's
@@ -39,23 +39,15 @@ from datasets.files import write_atomically
 from tabular_cache.schema import digest_of
 from tabular_cache.table import TABLES, table_entries
 
-METHOD = "informed"
+METHOD = "informed"  # of the first test, and no rival in any
 BUDGETS = (10.0, 20.0, 40.0, 60.0, 70.0, 80.0, 100.0)
 BELOW_EI = 70.0  # percent of EI's cost at which the error is to be below EI's own
 HALVES = {
-    "development": [
-        "abalone",
-        "bank32nh",
-        "hiva",
-        "letters",
-        "parkinsons",
-        "phoneme",
-        "satellite",
-        "satimage_code",
-        "wind",
-    ],
+    "development": ["abalone", "bank32nh", "hiva", "letters", "parkinsons", "phoneme", "satellite", "satimage_code",
+                    "wind"],
     "judgement": ["bach", "coil2000", "kin8nm", "mtp", "pendigits", "spam", "texture", "turkiye", "wine"],
-}
+}  # fmt: skip
+BOTH = "both"  # the name of both halves together
 PAPER = ("EI^alpha", "CEI", "EI-cool", "carbo")
 OTHERS = ("random", "sobol", "heated", "tpe", "cmaes", "cfo", "blendsearch")
 RUNS = "new_methods_runs"  # how the names of such files begin
@@ -63,16 +55,18 @@ RUNS = "new_methods_runs"  # how the names of such files begin
 
 @dataclass(frozen=True)
 class Half:
-    """The runs on the data sets of one half: errors in percent of EI's final one, (C cells, S budgets, M methods).
+    """The runs on the data sets of a half, or both: errors in percent of EI's final, (C cells, S budgets, M methods).
 
-    families: the positions in `methods` of each family's; runs: per cell and method, in this order, what says where a
-    run comes from; ms: own milliseconds per step; judge: by which error; n: EI's evaluations, whose cost is 100 %;
-    done, ended: how many evaluations a run had made when so much was spent, and whether it had ended before.
+    method: the one that is tested; families: the positions in `methods` of each family's; runs: per cell and method, in
+    this order, what says where a run comes from; ms: own milliseconds per step; judge: by which error; n: EI's
+    evaluations, whose cost is 100 %; done, ended: how many evaluations a run had made when so much was spent, and
+    whether it had ended before.
     absent: cells without runs of every method; uncounted: those in which EI's final error is 0 or missing; sparse:
     methods left out, for want of runs. tables: which tables stood there, of which methods learn.
     """
 
     name: str
+    method: str
     methods: list[str]
     families: dict[str, list[int]]
     cells: pd.DataFrame
@@ -87,6 +81,11 @@ class Half:
     uncounted: int
     sparse: str
     tables: str
+
+    @property
+    def title(self) -> str:
+        """The name as a reader sees it."""
+        return "Both halves" if self.name == BOTH else f"{self.name.capitalize()} half"
 
     @cached_property
     def dataset(self) -> np.ndarray:
@@ -116,8 +115,9 @@ def halves(
     wanted: Mapping[str, str],
     judge: Judge = "validation",
     mixed: bool = False,
+    method: str = METHOD,
 ) -> list[Half]:
-    """Return the halves that the records hold; raises BadInput for none, and without runs of EI or of the method.
+    """Return the halves that the records hold; raises BadInput for none, and without runs of EI or of `method`.
 
     thinking_ms: by (spec, seed).
     """
@@ -128,12 +128,10 @@ def halves(
         if part.runs.empty:
             continue
         runs = pair_runs(collect(part, wanted, judge, mixed), "not asked for")
-        require(runs.traces.runs, METHOD, "the registered test")
-        if METHOD not in runs.methods:
-            raise BadInput(
-                f"the registered test needs {METHOD} on more problems and seeds: on the {name} half it has less than "
-                "half of EI's runs"
-            )
+        require(runs.traces.runs, method, "the registered test")
+        if method not in runs.methods:
+            raise BadInput(f"the registered test needs {method} on more problems and seeds: on the {name} half it has "
+                           "less than half of EI's runs")  # fmt: skip
         error, done, ended = runs.within(BUDGETS)
         error *= 100 / runs.final[:, None, None]
         error[~np.isfinite(error).all(axis=2)] = np.nan  # a budget within which some method has no evaluation
@@ -142,8 +140,9 @@ def halves(
         origin = origin.assign(engine="+".join(engines), evaluator=runs.traces.components["evaluator"])
         found.append(
             Half(
-                name, runs.methods, runs.families, runs.cells, origin, error, done, ended, own_times(runs, thinking_ms),
-                judge, runs.n, runs.absent, runs.zero + runs.failed, "; ".join(runs.sparse), tables,
+                name, method, runs.methods, runs.families, runs.cells, origin, error, done, ended,
+                own_times(runs, thinking_ms), judge, runs.n, runs.absent, runs.zero + runs.failed,
+                "; ".join(runs.sparse), tables,
             )
         )  # fmt: skip
     if not found:
@@ -161,8 +160,8 @@ _ALL = ("judge", "n", "tables")  # and in all files
 _AT = ("error", "done", "ended")  # a column for each budget
 
 
-def write_runs(found: Sequence[Half], path: Path) -> None:
-    """Write a row per run: half, cell, method, family, what there is at each budget (error NaN: none counts), ms."""
+def _rows(found: Sequence[Half]) -> pd.DataFrame:
+    """Return a row per run: half, cell, method, family, what there is at each budget (error NaN: none counts), ms."""
     parts = []
     for half in found:
         many = len(half.methods)
@@ -173,17 +172,22 @@ def write_runs(found: Sequence[Half], path: Path) -> None:
         for name, k in product(_AT, range(len(BUDGETS))):
             rows[f"{name}_{BUDGETS[k]:g}"] = getattr(half, name)[:, k].ravel()
         parts.append(rows.assign(family=rows["method"].map(family), ms=half.ms.ravel()))
+    return pd.concat(parts, ignore_index=True)
+
+
+def write_runs(found: Sequence[Half], path: Path) -> None:
+    """Write the rows of the halves' runs, from which `kept_halves` has them again."""
     sink = io.BytesIO()
-    table = pa.Table.from_pandas(pd.concat(parts, ignore_index=True), preserve_index=False)
+    table = pa.Table.from_pandas(_rows(found), preserve_index=False)
     pq.write_table(table, sink, compression="zstd", compression_level=9)
     write_atomically(path, sink.getvalue())
 
 
-def kept_halves(folder: Path, judge: Judge) -> list[Half]:
+def kept_halves(folder: Path, judge: Judge, method: str = METHOD) -> list[Half]:
     """Return the halves that the files of `write_runs` in a folder hold together, none where it has no such file.
 
-    Raises BadInput for files of another error, of different lengths, methods, tables or engines, and for a run in two
-    of them.
+    Raises BadInput for files of another error, of different lengths, methods, tables or engines, for a run in two of
+    them, and without runs of `method`.
     """
     files = sorted(folder.glob(f"{RUNS}*.parquet"))
     if not files:
@@ -201,24 +205,33 @@ def kept_halves(folder: Path, judge: Judge) -> list[Half]:
     if not twice.empty:
         raise BadInput(f"{folder} keeps the run of {twice['method'].iloc[0]} on {twice['dataset'].iloc[0]}/"
                        f"{twice['pipeline'].iloc[0]} with seed {twice['seed'].iloc[0]} twice")  # fmt: skip
+    if method not in set(rows["method"]):
+        raise BadInput(f"{folder} keeps no runs of {method}, but of {', '.join(dict.fromkeys(rows['method']))}")
     halves = sorted(rows.groupby("half"), key=lambda part: list(HALVES).index(str(part[0])))
-    return [_kept_half(str(name), part, folder) for name, part in halves]
+    return [_kept_half(str(name), method, part, str(folder)) for name, part in halves]
 
 
-def _kept_half(half: str, rows: pd.DataFrame, folder: Path) -> Half:
+def both(found: Sequence[Half]) -> list[Half]:
+    """Return the two halves as one; none where there is only one. Raises BadInput unless their methods are the same."""
+    if len(found) < 2:
+        return []
+    return [_kept_half(BOTH, found[0].method, _rows(found).assign(file=lambda rows: rows["half"]), "the halves")]
+
+
+def _kept_half(half: str, method: str, rows: pd.DataFrame, source: str) -> Half:
     lists = {str(file): list(dict.fromkeys(part["method"])) for file, part in rows.groupby("file")}
     first, methods = next(iter(lists.items()))
     for file, own in lists.items():
         if own != methods:
-            raise BadInput(f"{folder}: {file} has other methods than {first}: "
+            raise BadInput(f"{source}: {file} has other methods than {first}: "
                            f"{', '.join(sorted(set(own) ^ set(methods))) or 'in another order'}")  # fmt: skip
     rows = rows.assign(place=rows["method"].map({method: k for k, method in enumerate(methods)}))
     rows = rows.sort_values([*CELL, "place"], ignore_index=True)
     cells = rows[CELL].drop_duplicates(ignore_index=True)
     family = by_method(rows)["family"]
     families: dict[str, list[int]] = {}
-    for k, method in enumerate(methods):
-        families.setdefault(str(family[method]), []).append(k)
+    for k, name in enumerate(methods):
+        families.setdefault(str(family[name]), []).append(k)
     shape = len(cells), len(methods)
     at: dict[str, Any] = {}
     for name in _AT:
@@ -229,7 +242,7 @@ def _kept_half(half: str, rows: pd.DataFrame, folder: Path) -> Half:
     of_half |= {name: int(each[name].sum()) for name in ("absent", "uncounted")} | {"n": int(rows["n"].iloc[0])}
     of_half["sparse"] = "; ".join(sorted({method for text in each["sparse"] for method in text.split("; ") if method}))
     ms = rows["ms"].to_numpy().reshape(shape)
-    return Half(half, methods, families, cells, rows[["method", *_ORIGIN]], **at, ms=ms, **of_half)
+    return Half(half, method, methods, families, cells, rows[["method", *_ORIGIN]], **at, ms=ms, **of_half)
 
 
 def errors(half: Half) -> pd.DataFrame:
@@ -247,7 +260,7 @@ def errors(half: Half) -> pd.DataFrame:
         if not there.any():
             continue
         parts = {"error_pct": values, "off_ei": values - values[:, [names.index(EI)]]}
-        parts["off_method"] = values - values[:, [names.index(METHOD)]]
+        parts["off_method"] = values - values[:, [names.index(half.method)]]
         row: dict[str, object] = {"half": half.name, "method": names, "cost_pct": budget}
         for name, numbers in parts.items():
             ends = over_datasets(numbers[there], pd.factorize(half.cells["dataset"][there])[0])
@@ -268,7 +281,7 @@ def hypotheses(half: Half) -> pd.DataFrame:
     below 0: each alone says that there is a difference, so that together no correction is needed (an
     intersection-union test); for one row taken alone, holm is to be read.
     """
-    mine, tests = half.methods.index(METHOD), list[tuple[str, str, float, np.ndarray, float]]()
+    mine, tests = half.methods.index(half.method), list[tuple[str, str, float, np.ndarray, float]]()
     for budget in BUDGETS:
         for name, against in _rivals(half).items():
             hypothesis = "H1" if name == EI_N else "H2" if name in PAPER else "H3"
@@ -305,47 +318,56 @@ def _rivals(half: Half) -> dict[str, list[int]]:
 
 
 def _own(half: Half) -> list[str]:
-    """Return the families that are no rivals: the method, its parts left out of it, and each alone on another."""
-    return [name for name in half.families if name == METHOD or name.startswith((f"{METHOD}(", f"{EI}(", "eialpha("))]
+    """Return the families that are no rivals: new methods, parts left out of them, and each alone on another."""
+    variants = f"{half.method}(", f"{METHOD}(", f"{EI}(", "eialpha("
+    return [name for name in half.families if name in (half.method, METHOD) or name.startswith(variants)]
+
+
+def _variants(half: Half) -> list[str]:
+    """Return the methods beside the tested one that are no rivals."""
+    return [half.methods[k] for name in _own(half) for k in half.families[name] if half.methods[k] != half.method]
 
 
 # The figure.
 
 _SHOWN = 40.0  # percent of EI's cost, of the ablations beside those at 100
+_RIGHT = "Right: {0} without a part, and a part of it alone, minus {0} at equal cost: above 0 they are worse."
 _STYLES = {EI_N: "-", "EI^alpha": "-", "CEI": "-", "EI-cool": "-.", "carbo": ":", "best of the others": "--"}
 
 
 def draw(found: Sequence[Half], numbers: pd.DataFrame, tests: pd.DataFrame, judge: Judge, out: Path) -> Drawn:
     """Draw the figure `registered`, a row per half; numbers, tests: all rows of `errors` and of `hypotheses`."""
+    method, variants = name_in_figures(found[0].method), max(len(_variants(half)) for half in found)
     caption = sentence(
         f"The registered test. Left: {judge} error when so much is spent, in percent of EI's final one; of a family",
-        f"the parameter that is best at that budget. Middle: {METHOD} minus the others, in percentage points: below 0",
-        f"it is better. Right: a part of it alone, and {METHOD} without a part, minus {METHOD} at equal cost: above 0",
-        "they are worse. Means over data sets of their means over problems and seeds; bars are 95 % t intervals over",
-        "data sets, uncorrected.",
+        f"the parameter that is best at that budget. Middle: {method} minus the others, in percentage points: below 0",
+        "it is better.",
+        _RIGHT.format(method) if variants else "",
+        "Means over data sets of means over problems and seeds; bars: 95 % t intervals over data sets, uncorrected.",
         *(
-            f"{half.name.capitalize()} half: {plural(half.cells['dataset'].nunique(), 'data set')}, "
+            f"{half.title}: {plural(half.cells['dataset'].nunique(), 'data set')}, "
             f"{plural(len(half.cells), 'problem-seed pair')}, {half.absent} left out without runs of every "
             f"method, {half.uncounted} in which EI's error is 0 or missing."
             for half in found
         ),
     )
     lines = pd.concat([_lines(half) for half in found], ignore_index=True)
-    most = max(len(half.methods) for half in found)
+    widths = (1.0, 1.2, 1.0) if variants else (1.0, 1.2)
     with style():
-        figure, plots = new_figure(13.5, len(found) * max(3.2, 0.2 * most + 1.2), caption)
-        panels = plots.subplots(len(found), 3, squeeze=False, width_ratios=(1.0, 1.2, 1.0))
+        figure, plots = new_figure(4.5 * len(widths), len(found) * max(3.2, 0.34 * variants + 1.6), caption)
+        panels = plots.subplots(len(found), len(widths), squeeze=False, width_ratios=widths)
         for row, half in zip(panels, found, strict=True):
-            _draw_errors(row[0], lines[lines["half"] == half.name])
-            row[0].set_title(f"{half.name} half: error at equal cost", fontsize=9)
-            _draw_tests(row[1], tests[tests["half"] == half.name])
-            _draw_parts(row[2], half, numbers[numbers["half"] == half.name])
+            _draw_errors(row[0], lines[lines["half"] == half.name], half.method)
+            row[0].set_title(f"{half.title}: error at equal cost", fontsize=9)
+            _draw_tests(row[1], tests[tests["half"] == half.name], half.method)
+            if variants:
+                _draw_parts(row[2], half, numbers[numbers["half"] == half.name])
         return save(figure, "registered", caption, lines, out)
 
 
 def _lines(half: Half) -> pd.DataFrame:
     """Return the mean error of the method and of each rival at each budget: half, against, cost_pct, error_pct."""
-    every = {METHOD: [half.methods.index(METHOD)], **_rivals(half)}
+    every = {half.method: [half.methods.index(half.method)], **_rivals(half)}
     rows = []
     for name, members in every.items():
         for budget in BUDGETS:
@@ -355,43 +377,41 @@ def _lines(half: Half) -> pd.DataFrame:
 
 
 def _colour(name: str) -> str:
-    return {METHOD: ORANGE, "best of the others": SKY}.get(name, BLACK if name.startswith("EI's") else colour_of(name))
+    return SKY if name == "best of the others" else BLACK if name.startswith("EI's") else colour_of(name)
 
 
-def _draw_errors(axes: Axes, lines: pd.DataFrame) -> None:
+def _draw_errors(axes: Axes, lines: pd.DataFrame, method: str) -> None:
     for name, own in lines.groupby("against", sort=False):
-        axes.plot(own["cost_pct"], own["error_pct"], color=_colour(str(name)), label=name_in_figures(str(name)),
-                  marker="o", markersize=3, zorder=5 if name == METHOD else 2, linestyle=_STYLES.get(str(name), "-"),
-                  linewidth=2.2 if name == METHOD else 1.2)  # fmt: skip
+        axes.plot(own["cost_pct"], own["error_pct"], marker="o", markersize=3,
+                  label=name_in_figures(str(name)), linestyle=_STYLES.get(str(name), "-"),
+                  color=ORANGE if name == method else _colour(str(name)),
+                  zorder=5 if name == method else 2, linewidth=2.2 if name == method else 1.2)  # fmt: skip
     axes.axhline(100, color="0.6", linewidth=0.8, zorder=0)
     axes.set_xlabel("cost spent (% of EI's)")
     axes.set_ylabel("best error (% of EI's final)")
     axes.legend(fontsize=7)
 
 
-def _draw_tests(axes: Axes, tests: pd.DataFrame) -> None:
+def _draw_tests(axes: Axes, tests: pd.DataFrame, method: str) -> None:
     """Draw the difference to each rival at each budget, and that to EI's final error."""
     tests = tests[tests["off"].notna()]
     names = list(tests["against"].unique())
     for k, (name, own) in enumerate(tests.groupby("against", sort=False)):
-        x, arms = (
-            own["cost_pct"] + 1.1 * (k - (len(names) - 1) / 2),
-            [own["off"] - own["low"], own["high"] - own["off"]],
-        )
+        x = own["cost_pct"] + 1.1 * (k - (len(names) - 1) / 2)
+        arms = [own["off"] - own["low"], own["high"] - own["off"]]
         colour = _colour(str(name))
         axes.errorbar(x, own["off"], arms, fmt="o" if len(own) > 1 else "D", color=colour,
                       label=name_in_figures(str(name)), markersize=3.5, elinewidth=1.0)  # fmt: skip
     axes.axhline(0, color="0.4", linewidth=0.8, zorder=0)
     axes.set_xlabel("cost spent (% of EI's)")
-    axes.set_ylabel(f"{METHOD} minus the other (points)")
+    axes.set_ylabel(f"{name_in_figures(method)} minus the other (points)")
     axes.set_title("below 0: better", fontsize=9)
     axes.legend(fontsize=7, ncols=2, loc="lower right")
 
 
 def _draw_parts(axes: Axes, half: Half, numbers: pd.DataFrame) -> None:
     """Draw the variants' differences to the method at two budgets."""
-    families = half.families
-    variants = [half.methods[k] for name in _own(half) for k in families[name] if name != METHOD]
+    variants, method = _variants(half), name_in_figures(half.method)
     for budget, mark, lift in ((_SHOWN, "s", -0.14), (BUDGETS[-1], "o", 0.14)):
         own = numbers[numbers["cost_pct"] == budget].set_index("method").reindex(variants)
         arms = [own["off_method"] - own["off_method_low"], own["off_method_high"] - own["off_method"]]
@@ -401,8 +421,8 @@ def _draw_parts(axes: Axes, half: Half, numbers: pd.DataFrame) -> None:
     axes.axvline(0, color="0.4", linewidth=0.8, zorder=0)
     axes.set_yticks(range(len(variants)), [name_in_figures(name) for name in variants], fontsize=7.5)
     axes.set_ylim(len(variants) - 0.4, -1.4)  # room for the legend
-    axes.set_xlabel(f"variant minus {METHOD} (points)")
-    axes.set_title(f"above 0: worse than {METHOD}", fontsize=9)
+    axes.set_xlabel(f"variant minus {method} (points)")
+    axes.set_title(f"above 0: worse than {method}", fontsize=9)
     if variants:
         axes.legend(fontsize=7, loc="upper right")
 
@@ -436,20 +456,21 @@ def _verdict(tests: pd.DataFrame) -> str:
 def report(found: Sequence[Half], out: Path, judge: Judge) -> str:
     """Write new_methods.md, its two CSVs, its figure and the runs' numbers to `out`, and return the page."""
     write_runs(found, out / f"{RUNS}.parquet")
+    found = [*found, *both(found)]
     numbers = pd.concat([errors(half) for half in found], ignore_index=True)
     tests = pd.concat([hypotheses(half) for half in found], ignore_index=True)
     parts = [
         "# Outcome of the registered test",
-        "Hypotheses, halves and rules: analysis/NEW_METHODS.md. Errors in percent of EI's final error "
-        f"({judge} error), mean over data sets [95 % t interval].",
+        f"Of {found[0].method}. Hypotheses, halves and rules: analysis/NEW_METHODS.md. Errors in percent of EI's final "
+        f"error ({judge} error), mean over data sets [95 % t interval].",
     ]
     for half in found:
         own = numbers[numbers["half"] == half.name]
         cells = f"{half.cells['dataset'].nunique()} data sets, {len(half.cells)} problem-seed pairs"
-        parts += [f"## {half.name.capitalize()} half: {cells}, N = {half.n}"]
+        parts += [f"## {half.title}: {cells}, N = {half.n}"]
         for title, column in (
             ("Error at equal cost", "error_pct"),
-            (f"Difference to {METHOD} at equal cost (above 0: worse)", "off_method"),
+            (f"Difference to {half.method} at equal cost (above 0: worse)", "off_method"),
         ):
             parts += [f"{title}\n\n{_pivot(own, column)}"]
         parts += ["Tests\n\n" + markdown_table(tests[tests["half"] == half.name].drop(columns="half"))]

@@ -12,7 +12,7 @@ from synthetic_records import Way, frame, on_disk
 
 import datasets
 from analysis.__main__ import main
-from analysis.new_methods import BELOW_EI, BUDGETS, HALVES, Half, hypotheses, verdicts
+from analysis.new_methods import BELOW_EI, BOTH, BUDGETS, HALVES, Half, hypotheses, verdicts
 from analysis.statistics import holm
 from datasets.errors import BadInput
 
@@ -58,11 +58,12 @@ def test_the_outcome_is_that_of_paired_t_tests_over_data_sets(
     assert main(["new_methods", f"results_dir={tmp_path / 'results'}", f"out_dir={tmp_path / 'out'}"]) == 0
     said = capsys.readouterr().out
     assert "Development half: 3 data sets" in said and "Judgement half: 2 data sets" in said
+    assert "Both halves: 5 data sets" in said
     tests = pd.read_csv(tmp_path / "out/new_methods_tests.csv")
     numbers = pd.read_csv(tmp_path / "out/new_methods.csv")
     drawn = pd.read_csv(tmp_path / "out/registered.csv").set_index(["half", "against", "cost_pct"])["error_pct"]
     assert set(tests["hypothesis"]) == {"H1", "H2", "H3", "H4"} and "informed(curves=none)" in set(numbers["method"])
-    for half, sets in HALVES.items():
+    for half, sets in {**HALVES, BOTH: datasets.names()}.items():
         for budget in (60.0, 100.0):
             means = errors(budget, sets)
             alpha = means[["eialpha(alpha=0.1)", "eialpha(alpha=0.5)"]]
@@ -88,6 +89,23 @@ def test_the_outcome_is_that_of_paired_t_tests_over_data_sets(
         assert np.allclose(own["holm"], multipletests(own["p"], method="holm")[1])
 
 
+def test_another_method_is_tested_and_informed_is_no_rival_of_it(tmp_path: Path) -> None:
+    ways = (Way("ei"), Way("random"), Way("informed"), Way("ei(curves=stopped)"), ABLATION)
+    on_disk(tmp_path / "results", GRID, ways, SEEDS, STEPS)
+    command = ["new_methods", f"results_dir={tmp_path / 'results'}", f"out_dir={tmp_path / 'out'}"]
+    assert main([*command, "method=ei(curves=stopped)"]) == 0
+    tests = pd.read_csv(tmp_path / "out/new_methods_tests.csv").set_index(["half", "against", "cost_pct"])
+    numbers = pd.read_csv(tmp_path / "out/new_methods.csv").set_index(["half", "method", "cost_pct"])
+    assert set(tests["off"].dropna().index.get_level_values(1)) == {"EI-n", "best of the others", "EI's final error"}
+    for budget in (60.0, 100.0):
+        mean = numbers["error_pct"].xs((BOTH, budget), level=("half", "cost_pct"))
+        assert np.isclose(
+            tests.loc[(BOTH, "best of the others", budget), "off"], mean["ei(curves=stopped)"] - mean["random"]
+        )
+        off = numbers.loc[(BOTH, "informed", budget), "off_method"]
+        assert np.isclose(off, mean["informed"] - mean["ei(curves=stopped)"])
+
+
 @pytest.mark.slow
 def test_runs_of_some_data_sets_at_a_time_have_the_outcome_of_all(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -104,7 +122,8 @@ def test_runs_of_some_data_sets_at_a_time_have_the_outcome_of_all(
     assert (tmp_path / "out/new_methods.md").read_text() == whole and len(whole) > 1000
     for setting, said in (
         ("judge=test", "judged by validation error"),
-        ("evaluator=replay", "judge= and out_dir= only"),
+        ("evaluator=replay", "method=, judge= and out_dir= only"),
+        ("method=ei(curves=stopped)", "keeps no runs of ei.curves=stopped., but of ei, eialpha"),
     ):
         with pytest.raises(BadInput, match=said):
             main(["new_methods", f"results_dir={kept}", f"out_dir={tmp_path / 'out'}", setting])
@@ -141,8 +160,8 @@ def test_a_data_set_without_a_cell_that_counts_decides_nothing() -> None:
     cells = pd.DataFrame({"dataset": ["abalone", "hiva", "wind"], "pipeline": "clean", "seed": 0})
     families = {"EI-n": [0], "informed": [1]}
     many, none, ms = np.full(error.shape, 9), pd.DataFrame(), np.ones((3, 2))
-    half = Half("development", ["ei", "informed"], families, cells, none, error, many, many > 9, ms, "validation", 100,
-                0, 0, "", "")  # fmt: skip
+    half = Half("development", "informed", ["ei", "informed"], families, cells, none, error, many, many > 9, ms,
+                "validation", 100, 0, 0, "", "")  # fmt: skip
     np.testing.assert_array_equal(half.best(BUDGETS[0], [0, 1])[1], [np.nan, 102.0, 102.0])
     assert half.best(BUDGETS[0], [0, 1])[0] == 1 and half.used_up(BUDGETS[0], [0, 1]) == 1.0
     assert np.isnan(half.best(BUDGETS[1], [0, 1])[1]).all() and np.isnan(half.used_up(BUDGETS[1], [0, 1]))
