@@ -22,9 +22,11 @@ else:  # the small matrices of a Gaussian process run many times slower with two
 if TYPE_CHECKING:
     from harness.acquisitions.ei import ExpectedImprovement as ExpectedImprovement
     from harness.cost_models.linear import LowVariance as LowVariance
+    from harness.curves import LearningCurves as LearningCurves
     from harness.errors import BadInput as BadInput
     from harness.grid import Study as Study
     from harness.optimizer import Optimizer as Optimizer
+    from harness.problem import Curve as Curve
     from harness.problem import Evaluation as Evaluation
     from harness.records import read_traces as read  # noqa: F401
     from harness.settings import compose as compose
@@ -38,9 +40,11 @@ if TYPE_CHECKING:
 _PLACES = {
     "XGBOOST_SPACE": "harness.space",
     "BadInput": "harness.errors",
+    "Curve": "harness.problem",
     "Evaluation": "harness.problem",
     "ExpectedImprovement": "harness.acquisitions.ei",
     "GaussianProcess": "harness.surrogates.gp",
+    "LearningCurves": "harness.curves",
     "LowVariance": "harness.cost_models.linear",
     "Optimizer": "harness.optimizer",
     "Parameter": "harness.space",

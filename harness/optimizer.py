@@ -31,6 +31,7 @@ from harness.error_scale import RAW, check_scale, rescale
 from harness.errors import BadInput, number, whole
 from harness.problem import Curve, Evaluation, Problem
 from harness.screening import FEWEST, MANY, Offer, shortlist
+from harness.space import SearchSpace
 from harness.surrogates import Hyperparameters, Posterior, Surrogate
 
 _LARGEST = 700.0  # exp of it is finite, of its negative positive
@@ -121,6 +122,7 @@ class Optimizer:
         self._observed = set[bytes]()  # the same points
         self._charged = array("d")  # seconds, of each evaluation: observations are of their prefixes as well
         self._rounds: Rounds | None = None
+        self._paid: Paid | None = None
         self._chosen: tuple[Vector, float, float] | None = None  # a point, its log EI, the incumbent then
         self._table: Points | None = None  # whose rows were on offer
         self._asked: tuple[FittedData, Float[np.ndarray, " e"]] | None = None
@@ -137,10 +139,17 @@ class Optimizer:
         if self._curves is not None:
             self._curves.start(problem)
             assert problem.rounds is not None
-            self._rounds = Rounds(problem.space, problem.rounds)
-            self._paid = Paid(self._rounds)
-            problem = CurvedProblem(problem, self._hopeless if self._curves.continues else None)
+            self.watch_curves(problem.space, problem.rounds)
+            problem = CurvedProblem(problem, self.hopeless if self._curves.continues else None)
         return problem if self._design is None else DesignedProblem(problem, self._design)
+
+    def watch_curves(self, space: SearchSpace, rounds: str, resumable: bool = True) -> None:
+        """Have `tell` take learning curves along the parameter `rounds`; `start` does it for a problem.
+
+        resumable: whether a training can go on where it ended, so that one of more rounds costs what is added.
+        """
+        self._rounds = Rounds(space, rounds)
+        self._paid = Paid(self._rounds) if resumable else None
 
     def _serve(self, problem: str) -> None:
         self._problem = problem
@@ -178,12 +187,15 @@ class Optimizer:
     def _take_in(self, x: Vector, curve: Curve) -> None:
         """Observe the end of a training and the prefixes that `curves` names, each once."""
         if self._curves is None or self._rounds is None:
-            raise ValueError("this evaluation has a learning curve: set `curves`, and call `start` first")
+            raise ValueError(
+                "this evaluation has a learning curve: set `curves`, and call `start` or `watch_curves` first"
+            )
         points = self._rounds.at(x, curve.rounds)
         for i in (len(points) - 1, *self._curves.shown_prefixes(curve)):
             if points[i].tobytes() not in self._observed:
                 self._observe(points[i], curve.error[i], curve.cost_s[i], False)
-        self._paid.add(points[-1])
+        if self._paid is not None:
+            self._paid.add(points[-1])
 
     def _observe(self, x: Vector, error: float, cost_s: float, censored: bool) -> None:
         n = self._n
@@ -255,8 +267,11 @@ class Optimizer:
         i, nan = choose(score, none, none, rule=self._rule), math.nan
         return Proposal(i, nan, nan, nan, nan, None, fit_ms=0.0, propose_ms=1e3 * (clock_s() - began))
 
-    def _hopeless(self, curve: Curve) -> bool:
-        """Return whether going on with the training chosen last has become worth too little (`LearningCurves`)."""
+    def hopeless(self, curve: Curve) -> bool:
+        """Return whether going on with the training chosen last has become worth too little (`LearningCurves`).
+
+        curve: what the training has shown so far. Its seconds do not matter here.
+        """
         if self._curves is None or self._curves.stop_below is None or self._chosen is None or self._asked is None:
             return False
         assert self._rounds is not None
@@ -324,7 +339,7 @@ class Optimizer:
         """Return the candidates that the choice can fall on, their context, and their mean log cost."""
         posterior = history.posterior
         mean_log_cost, log_cost_sd = self._predicted_costs(offer)
-        if self._curves is not None and self._curves.continues:
+        if self._curves is not None and self._curves.continues and self._paid is not None:
             mean_log_cost = self._paid.left(
                 offer.points, mean_log_cost, lambda points: self._cost_model.predict(points)[0]
             )

@@ -6,14 +6,14 @@ Nothing here is needed by the rest of the package, and each module needs an opti
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from harness.interop.sampler import CostAwareSampler
+    from harness.interop.sampler import CostAwarePruner, CostAwareSampler
 
-__all__ = ["CostAwareSampler"]
+__all__ = ["CostAwarePruner", "CostAwareSampler"]
 
 
 def __getattr__(name: str) -> Any:
-    if name != "CostAwareSampler":
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from harness.interop.sampler import CostAwareSampler
+    from harness.interop import sampler
 
-    return CostAwareSampler
+    return getattr(sampler, name)

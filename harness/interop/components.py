@@ -22,7 +22,7 @@ _SETTING = re.compile(r"\$\{(\w+)\}")
 
 
 def names(group: str) -> list[str]:
-    """Return the names to choose from in a group: acq, utility, cost_model, surrogate."""
+    """Return the names to choose from in a group: acq, utility, cost_model, surrogate, curves."""
     return sorted({path.stem for place in _PLACES for path in (place / group).glob("*.yaml")})
 
 

@@ -2,6 +2,8 @@
 
     study = optuna.create_study(sampler=CostAwareSampler(acq="cei", lam=0.1))
 
+`CostAwarePruner` says of a trial that reports its error round by round when going on is no longer worth it.
+
 Every suggestion is made from the trials in the storage and from streams named by the trial's number, so that workers
 need share nothing but the storage, and a study that was killed goes on from all of its trials. Within a process, models
 are fitted from where their last fits ended: after a restart suggestions can be others than without one.
@@ -12,12 +14,14 @@ import math
 import threading
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from optuna.distributions import BaseDistribution
+from optuna.distributions import BaseDistribution, IntDistribution
+from optuna.pruners import BasePruner
 from optuna.samplers import BaseSampler
 from optuna.search_space import intersection_search_space
 from optuna.study import Study, StudyDirection
@@ -28,13 +32,14 @@ from harness.acquisitions import CostRule, Utility
 from harness.arrays import point_keys
 from harness.component import complete
 from harness.cost_models import CostModel
+from harness.curves import LearningCurves
 from harness.error_scale import RAW
 from harness.errors import BadInput, listed, positive, unknown, whole
 from harness.interop import components
 from harness.interop.earlier import Earlier, EarlierStudies
 from harness.interop.encoding import Distributions, Encoding, covering, within
 from harness.optimizer import Optimizer
-from harness.problem import FAILED, LARGEST, OK, TIMEOUT, Evaluation
+from harness.problem import FAILED, LARGEST, OK, TIMEOUT, Curve, Evaluation
 from harness.space import Parameter, SearchSpace, sobol
 from harness.streams import seed_sequence, stream
 from harness.surrogates import Surrogate
@@ -44,7 +49,8 @@ _PURPOSE = "optuna"  # of every stream
 _LOCAL, _AROUND = 0.25, 4  # share of candidates that lie around the so many best trials,
 _NEAR, _FAR = 0.003, 0.3  # at a distance between these, uniform on a log scale, per coordinate
 _LEAST_COST = 1e-12  # a lower bound that says nothing: of a trial that runs, where costs are not durations
-_KEPT = 32  # spaces whose models are kept: the branches of a study
+_KEPT = 32  # spaces whose models are kept: the branches of a study; and trials that may be asked about
+_RATIO = 4 / 3  # of the rounds after which a curve is looked at
 _UNPLANNED = 10**6  # trials, of rules that do not plan
 _ONE = threading.Lock()  # suggestion at a time per process: models are refitted in place
 
@@ -67,12 +73,18 @@ class CostAwareSampler(BaseSampler):
     surrogate is then a Gaussian process about it, and trusts it as far as this study's trials follow it
     (`EarlierStudies`).
 
+    rounds: the integer parameter that says how many rounds a training has, None for none. A trial of r rounds that
+    reports values after k = 1 .. r of them, `trial.report(value, k)`, has shown those of all shorter trainings: what it
+    reported near r/2, r/6 and r/20, at its best and at its end are observations, each round being taken to cost the
+    same, and the trial counts with its best. curves: a name of configs/curves, or a `LearningCurves`: which of these,
+    and when `CostAwarePruner` ends a trial.
+
     Failed trials, and values beyond 1e150 in size, count as the worst value so far, at their cost; a failed one without
-    a cost is left out. Pruned ones count
-    with their last intermediate value, and their cost is a lower bound of what the whole training would cost. Running
-    ones count as the median value so far (a constant liar), so that workers spread out. Raises BadInput, a ValueError,
-    for several objectives, for constraints, and for a cost that is missing or not positive. Warns of a cost feature
-    that no trial has so far.
+    a cost is left out. Pruned ones whose reports are no curve count with their last intermediate value, and their cost
+    is a lower bound of what the whole training would cost. Running ones count as the median value so far (a constant
+    liar), so that workers spread out. Raises BadInput, a ValueError, for several objectives, for constraints, for a
+    cost that is missing or not positive, and for rounds that are no integer parameter or reports beyond them. Warns of
+    a cost feature that no trial has so far.
     Source of the liar: Ginsbourger, Le Riche and Carraro 2010, "Kriging is well-suited to parallelize optimization".
     """
 
@@ -94,6 +106,8 @@ class CostAwareSampler(BaseSampler):
         tau: float | None = None,
         n_candidates: int = 2048,
         earlier: Sequence[Study] = (),
+        rounds: str | None = None,
+        curves: str | LearningCurves = "stopped",
         seed: int | None = None,
     ) -> None:
         if isinstance(acq, str):
@@ -115,17 +129,26 @@ class CostAwareSampler(BaseSampler):
         self._n_candidates = whole("n_candidates", n_candidates, 8)
         self._seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else whole("seed", seed, 0)
         self._earlier = [Earlier.of(study) for study in listed("earlier", earlier)]
+        if not (rounds is None or (isinstance(rounds, str) and rounds)):
+            raise BadInput(
+                f"rounds must name the parameter that counts a training's rounds, or be None, got {rounds!r}"
+            )
+        self._rounds = rounds
+        self._curves = components.made(components.read("curves", curves), {}) if isinstance(curves, str) else curves
         self._settings = {"cost_statistic": cost_statistic, "error_scale": error_scale}
         plans = [part for part in (self._rule, self._utility) if getattr(part, "plans_ahead", False)]
         if plans and n_trials is None and tau is None:
             raise BadInput(f"{type(plans[0]).__name__} plans ahead: say n_trials= or tau=")
         self._parts: dict[Any, tuple[Surrogate, CostModel, Utility, CostRule]] = {}
+        self._running: dict[Any, tuple[dict[str, Any], Optimizer]] = {}  # a trial's parameters, and what chose them
         one = SearchSpace((Parameter("0", 0.0, 1.0),))
-        self._optimizer(self._made(one, ["0"]), 1)  # wrong settings are found before the first trial
+        self._optimizer(
+            self._made(one, ["0"]), 1, rounds is not None
+        )  # wrong settings are found before the first trial
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy needs: models are fitted again there."""
-        return {**self.__dict__, "_parts": {}}
+        return {**self.__dict__, "_parts": {}, "_running": {}}
 
     # What Optuna asks.
 
@@ -199,16 +222,24 @@ class CostAwareSampler(BaseSampler):
         values = encoding.internal([one.params for one, _ in observed])
         errors = [evaluation.error for _, evaluation in observed]
         offered = self._candidates(encoding, values, np.array(errors), trial.number, fixed)
+        curved = self._rounds is not None and self._rounds in space
         with _ONE:
-            optimizer = self._optimizer(self._parts_of(study, encoding), len(ended) + len(running) + 1)
+            optimizer = self._optimizer(self._parts_of(study, encoding), len(ended) + len(running) + 1, curved)
+            if curved:
+                optimizer.watch_curves(encoding.space, encoding.columns_of[str(self._rounds)][0], resumable=False)
             points = dict(zip((one.number for one, _ in observed), encoding.unit(values), strict=True))
             for one, evaluation in ended + now:
                 if one.number in points:
-                    optimizer.tell(points[one.number], evaluation)
+                    optimizer.tell(points[one.number], evaluation if curved else replace(evaluation, curve=None))
                 else:  # of another branch, but of the same budget
                     optimizer.charge(evaluation.cost_s)
             index = optimizer.ask(encoding.unit(offered)).index
-        return {**encoding.external(offered[index]), **fixed}
+            chosen = {**encoding.external(offered[index]), **fixed}
+            if curved:
+                while len(self._running) >= _KEPT:
+                    del self._running[next(iter(self._running))]
+                self._running[_key(study), trial.number] = chosen, optimizer  # its posterior stays as it is
+        return chosen
 
     def _candidates(
         self,
@@ -244,8 +275,12 @@ class CostAwareSampler(BaseSampler):
             cost = self._cost_of(trial, by_attribute)
             if cost is None:
                 continue
-            value, status = math.nan, FAILED
-            if trial.state == TrialState.COMPLETE:
+            value, status, curve = math.nan, FAILED, None
+            if trial.state != TrialState.FAIL:
+                curve = self._curve(trial, sign, cost)
+            if curve is not None:
+                value, status = curve.error[curve.best], OK
+            elif trial.state == TrialState.COMPLETE:
                 value, status = sign * float(trial.values[0]), OK
             elif trial.state == TrialState.PRUNED:
                 status = TIMEOUT
@@ -253,8 +288,48 @@ class CostAwareSampler(BaseSampler):
                     value = sign * float(trial.intermediate_values[max(trial.intermediate_values)])
             if not abs(value) <= LARGEST:  # a penalty, infinite or nearly: as bad as the other trials go
                 value, status = math.nan, FAILED if status == OK else status
-            found.append((trial, Evaluation(value, cost, math.nan, math.nan, status)))
+            found.append((trial, Evaluation(value, cost, math.nan, math.nan, status, curve)))
         return found
+
+    def _curve(self, trial: FrozenTrial, sign: float, cost: float) -> Curve | None:
+        """Return what a trial has reported of its training, thinned, None where it is nothing of use to the models.
+
+        Of rounds below the parameter's range nothing is of use, nor are values that are no numbers.
+        Raises BadInput for a parameter that counts no rounds, and for reports of rounds that the training has not.
+        """
+        if self._rounds not in trial.distributions:
+            return None
+        range_, most = trial.distributions[self._rounds], trial.params[self._rounds]
+        if not isinstance(range_, IntDistribution):
+            raise BadInput(f"rounds={self._rounds!r} must be an integer parameter, it is a {type(range_).__name__}")
+        beyond = [k for k in trial.intermediate_values if not 1 <= k <= most]
+        if beyond:
+            raise BadInput(f"trial {trial.number} has {most} rounds ({self._rounds}): report(value, k) takes k = 1 to "
+                           f"{most}, got {beyond[0]}")  # fmt: skip
+        seen = {k: sign * value for k, value in sorted(trial.intermediate_values.items())
+                if k >= range_.low and abs(value) <= LARGEST}  # fmt: skip
+        if not seen:
+            return None
+        firsts = {_cell(k): k for k in reversed(seen)}.values()
+        rounds = sorted({*firsts, max(seen), min(seen, key=lambda k: (seen[k], k))})
+        errors = tuple(seen[k] for k in rounds)
+        return Curve(tuple(rounds), errors, (math.nan,) * len(rounds), tuple(cost * k / rounds[-1] for k in rounds))
+
+    def hopeless(self, study: Study, trial: FrozenTrial) -> bool:
+        """Return whether a trial that runs is to end, by its reports so far: what `CostAwarePruner` asks.
+
+        False where nothing was predicted of it, as of the first trials, and between the rounds at which it is looked
+        at, each a third more than the last. Raises BadInput as for reports of trials that have ended.
+        """
+        steps = sorted(trial.intermediate_values)
+        sign = -1.0 if study.direction == StudyDirection.MAXIMIZE else 1.0
+        curve = self._curve(trial, sign, 1.0)
+        chosen, optimizer = self._running.get((_key(study), trial.number), ({}, None))
+        seen_before = len(steps) > 1 and _cell(steps[-1]) == _cell(steps[-2])
+        if curve is None or seen_before or optimizer is None or {**trial.params, **chosen} != trial.params:
+            return False
+        with _ONE:
+            return optimizer.hopeless(curve)
 
     def _by_attribute(self, trials: Sequence[FrozenTrial]) -> bool:
         return self._cost is not None and any(self._cost in trial.user_attrs for trial in trials)
@@ -276,7 +351,7 @@ class CostAwareSampler(BaseSampler):
     # The optimizer's parts: kept, since fits go on from the last one and a utility may have a state.
 
     def _parts_of(self, study: Study, encoding: Encoding) -> tuple[Surrogate, CostModel, Utility, CostRule]:
-        key = study._storage, study.study_name, tuple((n, repr(d)) for n, d in encoding.distributions.items())
+        key = *_key(study), tuple((n, repr(d)) for n, d in encoding.distributions.items())
         if key not in self._parts:
             while len(self._parts) >= _KEPT:  # ranges that change from trial to trial would leave one after the other
                 del self._parts[next(iter(self._parts))]
@@ -314,15 +389,43 @@ class CostAwareSampler(BaseSampler):
         chosen = [name for name in encoding.columns_of if name in given] or list(encoding.columns_of)
         return [column for name in chosen for column in encoding.columns_of[name]]
 
-    def _optimizer(self, parts: tuple[Any, Any, Any, Any], least: int) -> Optimizer:
+    def _optimizer(self, parts: tuple[Any, Any, Any, Any], least: int, curved: bool) -> Optimizer:
         planned = max(_UNPLANNED if self._n_trials is None else self._n_trials, least)
         settings: dict[str, Any] = {
             **self._settings,
             "iterations": planned,
             "n_initial": self._n_startup,
             "tau": self._tau,
+            "curves": self._curves if curved else None,
         }
         return Optimizer(*parts, seed=self._seed, **settings)
+
+
+class CostAwarePruner(BasePruner):
+    """Ends a trial once going on is no longer worth it, by the models of the `CostAwareSampler` that chose it.
+
+    A trial of r rounds is to end when its expected improvement at all of them, given what it has reported so far, has
+    fallen below a share of what it was when it was chosen (`LearningCurves.stop_below`). The sampler needs `rounds`.
+    The objective then returns the best value that it has reported, or raises `optuna.TrialPruned`.
+    """
+
+    def __init__(self, sampler: CostAwareSampler) -> None:
+        if not (isinstance(sampler, CostAwareSampler) and sampler._rounds is not None):
+            raise BadInput("CostAwarePruner needs the study's CostAwareSampler, with rounds= naming a parameter")
+        self._sampler = sampler
+
+    def prune(self, study: Study, trial: FrozenTrial) -> bool:
+        """Return whether the trial is to end."""
+        return self._sampler.hopeless(study, trial)
+
+
+def _key(study: Study) -> tuple[Any, ...]:
+    return study._storage, study.study_name
+
+
+def _cell(rounds: int) -> int:
+    """Return which of the intervals, each a third longer than the last, so many rounds are in."""
+    return int(math.log(rounds) / math.log(_RATIO))
 
 
 def _elapsed(running: FrozenTrial, most: float, by_attribute: bool) -> float:

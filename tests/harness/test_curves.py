@@ -254,5 +254,5 @@ def test_what_cannot_be_is_said_in_one_line(table: Table) -> None:
         stopping = LearningCurves(continues=True, stop_below=0.1)
         Optimizer(forest, cost, ExpectedImprovement(), Ignore(), iterations=9, curves=stopping)
     shown = ReplayProblem(table, 0, 5000).evaluate_with_curve(5)
-    with pytest.raises(ValueError, match="set `curves`, and call `start` first"):
+    with pytest.raises(ValueError, match="set `curves`, and call `start` or `watch_curves` first"):
         optimizer(None).tell(table.unit[5], shown)

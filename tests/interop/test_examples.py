@@ -34,6 +34,17 @@ def test_earlier_studies() -> None:
     assert len(names["new"].trials) == 10 and names["new"].best_value < 0.05
 
 
+def test_trials_that_stop() -> None:
+    optuna = pytest.importorskip("optuna", minversion="5", reason="needs the extra `optuna`")
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    program, names = example("Our optimizer in Optuna", 2), dict[str, Any]()
+    program = program.replace("n_trials=20", "n_trials=9").replace("1, 300", "1, 40")
+    exec(compile(program, "README.md", "exec"), names)
+    trials = names["study"].trials
+    assert names["study"].best_value < 65
+    assert any(max(trial.intermediate_values) < trial.params["n_estimators"] for trial in trials[5:])
+
+
 def test_an_optimizer_of_ones_own() -> None:
     from harness.interop.rivals import Run, is_rival
     from harness.space import XGBOOST_SPACE
