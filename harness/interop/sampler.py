@@ -77,7 +77,7 @@ class CostAwareSampler(BaseSampler):
     reports values after k = 1 .. r of them, `trial.report(value, k)`, has shown those of all shorter trainings: what it
     reported near r/2, r/6 and r/20, at its best and at its end are observations, each round being taken to cost the
     same, and the trial counts with its best. curves: a name of configs/curves, or a `LearningCurves`: which of these,
-    and when `CostAwarePruner` ends a trial.
+    and when `CostAwarePruner` ends a trial. None: `stopped`.
 
     Failed trials, and values beyond 1e150 in size, count as the worst value so far, at their cost; a failed one without
     a cost is left out. Pruned ones whose reports are no curve count with their last intermediate value, and their cost
@@ -107,7 +107,7 @@ class CostAwareSampler(BaseSampler):
         n_candidates: int = 2048,
         earlier: Sequence[Study] = (),
         rounds: str | None = None,
-        curves: str | LearningCurves = "stopped",
+        curves: str | LearningCurves | None = None,
         seed: int | None = None,
     ) -> None:
         if isinstance(acq, str):
@@ -133,7 +133,11 @@ class CostAwareSampler(BaseSampler):
             raise BadInput(
                 f"rounds must name the parameter that counts a training's rounds, or be None, got {rounds!r}"
             )
-        self._rounds = rounds
+        if curves is not None and rounds is None:
+            raise BadInput(
+                "curves= says what is made of learning curves: say by rounds= which parameter they run along"
+            )
+        self._rounds, curves = rounds, "stopped" if curves is None else curves
         self._curves = components.made(components.read("curves", curves), {}) if isinstance(curves, str) else curves
         self._settings = {"cost_statistic": cost_statistic, "error_scale": error_scale}
         plans = [part for part in (self._rule, self._utility) if getattr(part, "plans_ahead", False)]

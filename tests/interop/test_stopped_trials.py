@@ -146,6 +146,8 @@ def test_what_is_wrong_is_said_in_a_line() -> None:
         BadInput, match="rounds must name the parameter that counts a training's rounds, or be None, got ''"
     ):
         CostAwareSampler("ei", rounds="")
+    with pytest.raises(BadInput, match="say by rounds= which parameter"):
+        CostAwareSampler("ei", curves="prefixes")
     with pytest.raises(BadInput, match="needs the study's CostAwareSampler, with rounds= naming a parameter"):
         CostAwarePruner(CostAwareSampler("ei"))
     with pytest.raises(BadInput, match="unknown curves 'stoped'"):
