@@ -240,10 +240,16 @@ class CostAwareSampler(BaseSampler):
             index = optimizer.ask(encoding.unit(offered)).index
             chosen = {**encoding.external(offered[index]), **fixed}
             if curved:
-                while len(self._running) >= _KEPT:
-                    del self._running[next(iter(self._running))]
-                self._running[_key(study), trial.number] = chosen, optimizer  # its posterior stays as it is
+                self._keep(study, trial.number, chosen, optimizer)
         return chosen
+
+    def _keep(self, study: Study, number: int, chosen: dict[str, Any], optimizer: Optimizer) -> None:
+        """Remember what chose a trial, whose posterior stays as it is, and forget that of trials that have ended."""
+        key, going_on = _key(study), {trial.number for trial in _trials(study, (TrialState.RUNNING,))}
+        kept = {k: own for k, own in self._running.items() if k[0] != key or k[1] in going_on}
+        while len(kept) >= _KEPT:
+            del kept[next(iter(kept))]
+        self._running = {**kept, (key, number): (chosen, optimizer)}
 
     def _candidates(
         self,

@@ -113,7 +113,7 @@ def test_prefixes_alone_stop_nothing() -> None:
 def test_a_trial_of_another_process_is_not_ended() -> None:
     study = study_of(12)
     sampler, last = study.sampler, study.trials[-1]
-    assert ((study._storage, study.study_name), last.number) in sampler._running
+    assert list(sampler._running) == [((study._storage, study.study_name), last.number)]  # of no other that has ended
     sampler._running.clear()
     assert not any(sampler.hopeless(study, trial) for trial in study.trials)
 
