@@ -304,23 +304,23 @@ def do_new_methods(arguments: Arguments) -> int:
     method: the one that is tested, `informed` where none is named. Where results_dir is a folder of files
     `new_methods_runs*.parquet` that earlier calls wrote, the outcome is that of all of them.
     """
-    from analysis import new_methods
     from analysis.evaluations import read_evaluations
     from analysis.leaderboard import milliseconds
+    from analysis.new_methods import report
+    from analysis.registered_runs import METHOD, halves, kept_halves
     from harness.records import read_timings
 
-    folder, judge = arguments.results_dir, arguments.options["judge"]
-    components = dict(arguments.components)
-    method = components.pop("method", new_methods.METHOD)
-    found = new_methods.kept_halves(folder, judge, method)
+    folder, judge, components = arguments.results_dir, arguments.options["judge"], dict(arguments.components)
+    method = components.pop("method", METHOD)
+    found = kept_halves(folder, judge, method)
     if found and (components or arguments.mixed):
         raise BadInput(
             f"{folder} keeps what the test needs of runs already chosen: it takes method=, judge= and out_dir= only"
         )
     if not found:
         every, thinking_ms = read_evaluations(folder), milliseconds(read_timings(folder))
-        found = new_methods.halves(every, thinking_ms, components, judge, arguments.mixed, method)
-    print(new_methods.report(found, arguments.out_dir, judge))
+        found = halves(every, thinking_ms, components, judge, arguments.mixed, method)
+    print(report(found, arguments.out_dir, judge))
     return 0
 
 

@@ -1,248 +1,31 @@
 """The outcome of a registered test (NEW_METHODS.md): error at equal cost of the new methods, rivals and ablations.
 
-Hypotheses, the data sets of each half and rules are those of the page, which was written before the runs. Errors are
-as in `analysis.equal_cost`: of runs paired by problem and seed, cut where the budget is spent, in percent of EI's
-final error; EI cut so is EI-n. A family of rivals counts at every budget with its best parameter there, found on the
-runs that it is judged on, which flatters it.
-
-The runs take hours. What the test needs of them, a row per run, is written beside the outcome (`RUNS`); a folder of
-such files, of data sets that were run at other times or on other machines, has one outcome (`kept_halves`).
+Hypotheses and rules are those of the page, which was written before the runs (`analysis.registered_runs`). A family of
+rivals counts at every budget with its best parameter there, found on the runs that it is judged on, which flatters it.
 """
 
-import io
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import product
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
-from jaxtyping import Bool, Float, Int
 from matplotlib.axes import Axes
 from scipy import stats
 
 from analysis.captions import markdown_table, plural, sentence
-from analysis.equal_cost import EI_N, pair_runs
-from analysis.evaluations import CELL, Evaluations, Recorded, check_same_origin
-from analysis.leaderboard import own_times
-from analysis.methods import EI, by_method, name_in_figures, require
+from analysis.equal_cost import EI_N
+from analysis.methods import EI, by_method, name_in_figures
 from analysis.plotting import BLACK, BLUE, ORANGE, SKY, Drawn, colour_of, new_figure, save, style
+from analysis.registered_runs import BUDGETS, METHOD, RUNS, Half, both, write_runs
 from analysis.selection import LEAST_SPENT
-from analysis.statistics import group_means, holm, over_datasets
-from analysis.traces import Judge, collect
+from analysis.statistics import holm, over_datasets
+from analysis.traces import Judge
 from datasets.errors import BadInput
 from datasets.files import write_atomically
-from tabular_cache.schema import digest_of
-from tabular_cache.table import TABLES, table_entries
 
-METHOD = "informed"  # of the first test, and no rival in any
-BUDGETS = (10.0, 20.0, 40.0, 60.0, 70.0, 80.0, 100.0)
 BELOW_EI = 70.0  # percent of EI's cost at which the error is to be below EI's own
-HALVES = {
-    "development": ["abalone", "bank32nh", "hiva", "letters", "parkinsons", "phoneme", "satellite", "satimage_code",
-                    "wind"],
-    "judgement": ["bach", "coil2000", "kin8nm", "mtp", "pendigits", "spam", "texture", "turkiye", "wine"],
-}  # fmt: skip
-BOTH = "both"  # the name of both halves together
 PAPER = ("EI^alpha", "CEI", "EI-cool", "carbo")
 OTHERS = ("random", "sobol", "heated", "tpe", "cmaes", "cfo", "blendsearch")
-RUNS = "new_methods_runs"  # how the names of such files begin
-
-
-@dataclass(frozen=True)
-class Half:
-    """The runs on the data sets of a half, or both: errors in percent of EI's final, (C cells, S budgets, M methods).
-
-    method: the one that is tested; families: the positions in `methods` of each family's; runs: per cell and method, in
-    this order, what says where a run comes from; ms: own milliseconds per step; judge: by which error; n: EI's
-    evaluations, whose cost is 100 %; done, ended: how many evaluations a run had made when so much was spent, and
-    whether it had ended before.
-    absent: cells without runs of every method; uncounted: those in which EI's final error is 0 or missing; sparse:
-    methods left out, for want of runs. tables: which tables stood there, of which methods learn.
-    """
-
-    name: str
-    method: str
-    methods: list[str]
-    families: dict[str, list[int]]
-    cells: pd.DataFrame
-    runs: pd.DataFrame
-    error: Float[np.ndarray, "C S M"]
-    done: Int[np.ndarray, "C S M"]
-    ended: Bool[np.ndarray, "C S M"]
-    ms: Float[np.ndarray, "C M"]
-    judge: str
-    n: int
-    absent: int
-    uncounted: int
-    sparse: str
-    tables: str
-
-    @property
-    def title(self) -> str:
-        """The name as a reader sees it."""
-        return "Both halves" if self.name == BOTH else f"{self.name.capitalize()} half"
-
-    @cached_property
-    def dataset(self) -> np.ndarray:
-        """The data set of each cell, 0 .. D-1."""
-        return np.asarray(pd.factorize(self.cells["dataset"])[0])
-
-    def best(self, budget: float, methods: Sequence[int]) -> tuple[int, Float[np.ndarray, " D"]]:
-        """Return the method with the lowest mean over data sets at a budget, and the data sets' mean errors of it.
-
-        NaN for a data set in which no cell counts; all methods have the same ones.
-        """
-        means = group_means(self.error[:, BUDGETS.index(budget), list(methods)], self.dataset)
-        there = np.isfinite(means).all(axis=1)
-        k = int(means[there].mean(axis=0).argmin()) if there.any() else 0
-        return methods[k], np.asarray(means[:, k])
-
-    def used_up(self, budget: float, methods: Sequence[int]) -> float:
-        """Return the share of a method's runs that had not ended before a budget was spent, the least of these."""
-        k = BUDGETS.index(budget)
-        counted = np.isfinite(self.error[:, k]).all(axis=1)
-        return float(1 - self.ended[counted, k][:, list(methods)].mean(axis=0).max()) if counted.any() else np.nan
-
-
-def halves(
-    recorded: Recorded,
-    thinking_ms: pd.Series,
-    wanted: Mapping[str, str],
-    judge: Judge = "validation",
-    mixed: bool = False,
-    method: str = METHOD,
-) -> list[Half]:
-    """Return the halves that the records hold; raises BadInput for none, and without runs of EI or of `method`.
-
-    thinking_ms: by (spec, seed).
-    """
-    found, evaluations = [], Evaluations.of(recorded)
-    tables = digest_of({problem: str(entry["sha256"]) for problem, entry in table_entries(TABLES).items()})
-    for name, datasets in HALVES.items():
-        part = evaluations.select(evaluations.runs["dataset"].isin(datasets).to_numpy())
-        if part.runs.empty:
-            continue
-        runs = pair_runs(collect(part, wanted, judge, mixed), "not asked for")
-        require(runs.traces.runs, method, "the registered test")
-        if method not in runs.methods:
-            raise BadInput(f"the registered test needs {method} on more problems and seeds: on the {name} half it has "
-                           "less than half of EI's runs")  # fmt: skip
-        error, done, ended = runs.within(BUDGETS)
-        error *= 100 / runs.final[:, None, None]
-        error[~np.isfinite(error).all(axis=2)] = np.nan  # a budget within which some method has no evaluation
-        engines = sorted(map(str, part.runs["engine"].unique())) if "engine" in part.runs else []
-        origin = runs.traces.runs.iloc[runs.rows.ravel()][["method", "data", "spec"]].reset_index(drop=True)
-        origin = origin.assign(engine="+".join(engines), evaluator=runs.traces.components["evaluator"])
-        found.append(
-            Half(
-                name, method, runs.methods, runs.families, runs.cells, origin, error, done, ended,
-                own_times(runs, thinking_ms), judge, runs.n, runs.absent, runs.zero + runs.failed,
-                "; ".join(runs.sparse), tables,
-            )
-        )  # fmt: skip
-    if not found:
-        raise BadInput(
-            "the records hold no run on the data sets of NEW_METHODS.md: python -m harness study=new_methods"
-        )
-    return found
-
-
-# What is kept of the runs.
-
-_ORIGIN = ("evaluator", "data", "engine", "spec")  # as `harness.records.read_traces` describes them
-_HALF = ("judge", "n", "absent", "uncounted", "sparse", "tables")  # the same in all rows of a half
-_ALL = ("judge", "n", "tables")  # and in all files
-_AT = ("error", "done", "ended")  # a column for each budget
-
-
-def _rows(found: Sequence[Half]) -> pd.DataFrame:
-    """Return a row per run: half, cell, method, family, what there is at each budget (error NaN: none counts), ms."""
-    parts = []
-    for half in found:
-        many = len(half.methods)
-        family = {half.methods[k]: name for name, members in half.families.items() for k in members}
-        rows = half.cells.loc[half.cells.index.repeat(many)].reset_index(drop=True)
-        rows = rows.assign(half=half.name, **{name: getattr(half, name) for name in _HALF})
-        rows = rows.join(half.runs.astype(str))
-        for name, k in product(_AT, range(len(BUDGETS))):
-            rows[f"{name}_{BUDGETS[k]:g}"] = getattr(half, name)[:, k].ravel()
-        parts.append(rows.assign(family=rows["method"].map(family), ms=half.ms.ravel()))
-    return pd.concat(parts, ignore_index=True)
-
-
-def write_runs(found: Sequence[Half], path: Path) -> None:
-    """Write the rows of the halves' runs, from which `kept_halves` has them again."""
-    sink = io.BytesIO()
-    table = pa.Table.from_pandas(_rows(found), preserve_index=False)
-    pq.write_table(table, sink, compression="zstd", compression_level=9)
-    write_atomically(path, sink.getvalue())
-
-
-def kept_halves(folder: Path, judge: Judge, method: str = METHOD) -> list[Half]:
-    """Return the halves that the files of `write_runs` in a folder hold together, none where it has no such file.
-
-    Raises BadInput for files of another error, of different lengths, methods, tables or engines, for a run in two of
-    them, and without runs of `method`.
-    """
-    files = sorted(folder.glob(f"{RUNS}*.parquet"))
-    if not files:
-        return []
-    rows = pd.concat([pq.read_table(file).to_pandas().assign(file=file.name) for file in files], ignore_index=True)
-    for name in _ALL:
-        if rows[name].nunique() > 1:
-            values = ", ".join(f"{own.iloc[0]} in {file}" for file, own in list(rows.groupby("file")[name])[:3])
-            raise BadInput(f"the files in {folder} do not go together: {name} is {values}, ...")
-    if rows["judge"].iloc[0] != judge:
-        raise BadInput(f"the runs kept in {folder} are judged by {rows['judge'].iloc[0]} error: judge={judge} needs "
-                       "the records themselves")  # fmt: skip
-    check_same_origin(rows, "")
-    twice = rows[rows.duplicated([*CELL, "method"])]
-    if not twice.empty:
-        raise BadInput(f"{folder} keeps the run of {twice['method'].iloc[0]} on {twice['dataset'].iloc[0]}/"
-                       f"{twice['pipeline'].iloc[0]} with seed {twice['seed'].iloc[0]} twice")  # fmt: skip
-    if method not in set(rows["method"]):
-        raise BadInput(f"{folder} keeps no runs of {method}, but of {', '.join(dict.fromkeys(rows['method']))}")
-    halves = sorted(rows.groupby("half"), key=lambda part: list(HALVES).index(str(part[0])))
-    return [_kept_half(str(name), method, part, str(folder)) for name, part in halves]
-
-
-def both(found: Sequence[Half]) -> list[Half]:
-    """Return the two halves as one; none where there is only one. Raises BadInput unless their methods are the same."""
-    if len(found) < 2:
-        return []
-    return [_kept_half(BOTH, found[0].method, _rows(found).assign(file=lambda rows: rows["half"]), "the halves")]
-
-
-def _kept_half(half: str, method: str, rows: pd.DataFrame, source: str) -> Half:
-    lists = {str(file): list(dict.fromkeys(part["method"])) for file, part in rows.groupby("file")}
-    first, methods = next(iter(lists.items()))
-    for file, own in lists.items():
-        if own != methods:
-            raise BadInput(f"{source}: {file} has other methods than {first}: "
-                           f"{', '.join(sorted(set(own) ^ set(methods))) or 'in another order'}")  # fmt: skip
-    rows = rows.assign(place=rows["method"].map({method: k for k, method in enumerate(methods)}))
-    rows = rows.sort_values([*CELL, "place"], ignore_index=True)
-    cells = rows[CELL].drop_duplicates(ignore_index=True)
-    family = by_method(rows)["family"]
-    families: dict[str, list[int]] = {}
-    for k, name in enumerate(methods):
-        families.setdefault(str(family[name]), []).append(k)
-    shape = len(cells), len(methods)
-    at: dict[str, Any] = {}
-    for name in _AT:
-        columns = [rows[f"{name}_{budget:g}"].to_numpy().reshape(shape) for budget in BUDGETS]
-        at[name] = np.stack(columns, axis=1)
-    of_half: dict[str, Any] = {name: rows[name].iloc[0] for name in _HALF}
-    each = rows.drop_duplicates("file")
-    of_half |= {name: int(each[name].sum()) for name in ("absent", "uncounted")} | {"n": int(rows["n"].iloc[0])}
-    of_half["sparse"] = "; ".join(sorted({method for text in each["sparse"] for method in text.split("; ") if method}))
-    ms = rows["ms"].to_numpy().reshape(shape)
-    return Half(half, method, methods, families, cells, rows[["method", *_ORIGIN]], **at, ms=ms, **of_half)
 
 
 def errors(half: Half) -> pd.DataFrame:
@@ -309,9 +92,13 @@ def hypotheses(half: Half) -> pd.DataFrame:
 
 
 def _rivals(half: Half) -> dict[str, list[int]]:
-    """Return the positions of the methods of each rival: EI-n, the paper's families, and the others, one family."""
-    own = _own(half)
-    found = {name: members for name, members in half.families.items() if name not in own}
+    """Return the positions of the methods of each rival: EI-n, the paper's families, and the others, one family.
+
+    The method itself is none, whatever family it is of.
+    """
+    own, mine = _own(half), half.methods.index(half.method)
+    rest = {name: [k for k in members if k != mine] for name, members in half.families.items() if name not in own}
+    found = {name: members for name, members in rest.items() if members}
     others = [member for name, members in found.items() if name not in (EI_N, *PAPER) for member in members]
     rivals = {name: found[name] for name in (EI_N, *PAPER) if name in found}
     return {**rivals, **({"best of the others": others} if others else {})}
@@ -456,7 +243,11 @@ def _verdict(tests: pd.DataFrame) -> str:
 def report(found: Sequence[Half], out: Path, judge: Judge) -> str:
     """Write new_methods.md, its two CSVs, its figure and the runs' numbers to `out`, and return the page."""
     write_runs(found, out / f"{RUNS}.parquet")
-    found = [*found, *both(found)]
+    alone = ""
+    try:
+        found = [*found, both(found)]
+    except BadInput as error:
+        alone = f"Both halves together were left out: {error}."
     numbers = pd.concat([errors(half) for half in found], ignore_index=True)
     tests = pd.concat([hypotheses(half) for half in found], ignore_index=True)
     parts = [
@@ -477,6 +268,7 @@ def report(found: Sequence[Half], out: Path, judge: Judge) -> str:
         absent = f"{half.absent} problem-seed pairs without runs of every method"
         sparse = f"; for want of runs: {half.sparse}" if half.sparse else ""
         parts += [f"Left out: {absent}; {half.uncounted} in which EI's error is 0 or missing{sparse}."]
+    parts += [alone] if alone else []
     parts += ["## Verdicts\n\n" + markdown_table(verdicts(tests))]
     parts += [f"spent: of the tests in which {LEAST_SPENT:.0%} of the runs of both had not ended before the budget was "
               "spent, so that they compare the same money."]  # fmt: skip

@@ -28,7 +28,7 @@ from harness.component import complete
 from harness.cost_models import CostModel
 from harness.curves import CurvedProblem, LearningCurves, Paid, Rounds, log_improvement
 from harness.error_scale import RAW, check_scale, rescale
-from harness.errors import BadInput, number, whole
+from harness.errors import BadInput, number, unknown, whole
 from harness.problem import Curve, Evaluation, Problem
 from harness.screening import FEWEST, MANY, Offer, shortlist
 from harness.space import SearchSpace
@@ -119,7 +119,7 @@ class Optimizer:
             raise BadInput(f"stopping needs models, and {type(self._rule).__name__} uses none: leave stopping= out")
         self._serve("")
         self._n, self._points, self._outcomes = 0, np.empty((0, 0)), np.empty((0, 3))  # error, cost, censored
-        self._observed = set[bytes]()  # the same points
+        self._observed = set[bytes]()  # those of the same points whose errors are known
         self._charged = array("d")  # seconds, of each evaluation: observations are of their prefixes as well
         self._rounds: Rounds | None = None
         self._paid: Paid | None = None
@@ -146,8 +146,13 @@ class Optimizer:
     def watch_curves(self, space: SearchSpace, rounds: str, resumable: bool = True) -> None:
         """Have `tell` take learning curves along the parameter `rounds`; `start` does it for a problem.
 
-        resumable: whether a training can go on where it ended, so that one of more rounds costs what is added.
+        resumable: whether a training can go on where it ended: then one of more rounds costs what is added, and shows
+        again what is known. Raises BadInput for what is no integer parameter of the space.
         """
+        if rounds not in space.names:
+            raise unknown("parameter", rounds, space.names)
+        if not space.parameters[space.names.index(rounds)].integer:
+            raise BadInput(f"rounds are counted, so {rounds} must be an integer parameter")
         self._rounds = Rounds(space, rounds)
         self._paid = Paid(self._rounds) if resumable else None
 
@@ -192,7 +197,7 @@ class Optimizer:
             )
         points = self._rounds.at(x, curve.rounds)
         for i in (len(points) - 1, *self._curves.shown_prefixes(curve)):
-            if points[i].tobytes() not in self._observed:
+            if self._paid is None or points[i].tobytes() not in self._observed:
                 self._observe(points[i], curve.error[i], curve.cost_s[i], False)
         if self._paid is not None:
             self._paid.add(points[-1])
@@ -203,7 +208,8 @@ class Optimizer:
             self._points = np.concatenate([self._points.reshape(n, len(x)), np.empty((n + 16, len(x)))])
             self._outcomes = np.concatenate([self._outcomes, np.empty((n + 16, 3))])
         self._points[n] = x
-        self._observed.add(x.tobytes())
+        if not (censored or math.isnan(error)):
+            self._observed.add(x.tobytes())
         self._outcomes[n] = error, cost_s, censored
         self._n += 1
 
@@ -270,14 +276,15 @@ class Optimizer:
     def hopeless(self, curve: Curve) -> bool:
         """Return whether going on with the training chosen last has become worth too little (`LearningCurves`).
 
-        curve: what the training has shown so far. Its seconds do not matter here.
+        curve: what the training has shown so far; its seconds do not matter. Raises BadInput unless curves are watched.
         """
         if self._curves is None or self._curves.stop_below is None or self._chosen is None or self._asked is None:
             return False
-        assert self._rounds is not None
+        if self._rounds is None:
+            raise BadInput("hopeless needs to know what curves run along: call `start` or `watch_curves` first")
         (x, then, incumbent), posterior, began = self._chosen, self._asked[0].posterior, clock_s()
         seen = self._rounds.at(x, curve.rounds)
-        new = [i for i, point in enumerate(seen) if point.tobytes() not in self._observed]
+        new = [i for i, point in enumerate(seen) if self._paid is None or point.tobytes() not in self._observed]
         now = log_improvement(posterior, min(incumbent, *curve.error), x, seen[new], [curve.error[i] for i in new])
         self._stopping_ms += 1e3 * (clock_s() - began)
         return now < then + math.log(self._curves.stop_below)

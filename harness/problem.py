@@ -32,7 +32,8 @@ PREFIX_GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)  # r
 class Curve:
     """What a training has shown of itself after so many rounds: k of each, rounds ascending, the last its own.
 
-    error, test_error: of its first so many rounds. cost_s: seconds from its beginning up to there.
+    error, test_error: of its first so many rounds; NaN where there is none. cost_s: seconds from its beginning up to
+    there. Raises BadInput where there are no rounds, or not as many of each.
     """
 
     rounds: tuple[int, ...]
@@ -40,10 +41,15 @@ class Curve:
     test_error: tuple[float, ...]
     cost_s: tuple[float, ...]
 
+    def __post_init__(self) -> None:
+        """Refuse what is no curve."""
+        if not 0 < len(self.rounds) == len(self.error) == len(self.test_error) == len(self.cost_s):
+            raise BadInput("a curve needs one error, one test error and one number of seconds for each of its rounds")
+
     @property
     def best(self) -> int:
         """The index of the lowest error, the first of equal ones."""
-        return self.error.index(min(self.error))
+        return min(range(len(self.error)), key=lambda i: (math.isnan(self.error[i]), self.error[i]))
 
 
 Stop = Callable[[Curve], bool]  # whether a training that has shown so much of its curve is to be stopped there

@@ -17,6 +17,7 @@ from harness.arrays import CandidatePoints, PerCandidate
 from harness.error_scale import WINSORIZED, rescale
 from harness.errors import BadInput
 from harness.interop.encoding import Encoding, covering
+from harness.interop.reports import as_trained
 from harness.surrogates import Posterior
 from harness.surrogates.gp import GaussianProcess, standardise
 from harness.surrogates.prior import PriorMean
@@ -38,8 +39,8 @@ class Earlier:
             raise BadInput(f"earlier must be a list of Optuna studies, [study, ...], got {study!r} in it")
         if len(study.directions) > 1:
             raise BadInput(f"earlier studies must have one value each, {study.study_name} has {len(study.directions)}")
-        trials = study.get_trials(states=(TrialState.COMPLETE,))
-        return cls(trials, -1.0 if study.direction == StudyDirection.MAXIMIZE else 1.0)
+        sign = -1.0 if study.direction == StudyDirection.MAXIMIZE else 1.0
+        return cls([as_trained(one, sign) for one in study.get_trials(states=(TrialState.COMPLETE,))], sign)
 
 
 class EarlierStudies(PriorMean):

@@ -14,13 +14,13 @@ import math
 import threading
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from optuna.distributions import BaseDistribution, IntDistribution
+from optuna.distributions import BaseDistribution
 from optuna.pruners import BasePruner
 from optuna.samplers import BaseSampler
 from optuna.search_space import intersection_search_space
@@ -38,8 +38,9 @@ from harness.errors import BadInput, listed, positive, unknown, whole
 from harness.interop import components
 from harness.interop.earlier import Earlier, EarlierStudies
 from harness.interop.encoding import Distributions, Encoding, covering, within
+from harness.interop.reports import STOPPED, cell, check_reports, curve_of, least_rounds, usable, was_stopped
 from harness.optimizer import Optimizer
-from harness.problem import FAILED, LARGEST, OK, TIMEOUT, Curve, Evaluation
+from harness.problem import FAILED, OK, TIMEOUT, Curve, Evaluation
 from harness.space import Parameter, SearchSpace, sobol
 from harness.streams import seed_sequence, stream
 from harness.surrogates import Surrogate
@@ -49,8 +50,7 @@ _PURPOSE = "optuna"  # of every stream
 _LOCAL, _AROUND = 0.25, 4  # share of candidates that lie around the so many best trials,
 _NEAR, _FAR = 0.003, 0.3  # at a distance between these, uniform on a log scale, per coordinate
 _LEAST_COST = 1e-12  # a lower bound that says nothing: of a trial that runs, where costs are not durations
-_KEPT = 32  # spaces whose models are kept: the branches of a study; and trials that may be asked about
-_RATIO = 4 / 3  # of the rounds after which a curve is looked at
+_KEPT = 32  # spaces whose models are kept: the branches of a study
 _UNPLANNED = 10**6  # trials, of rules that do not plan
 _ONE = threading.Lock()  # suggestion at a time per process: models are refitted in place
 
@@ -74,17 +74,17 @@ class CostAwareSampler(BaseSampler):
     (`EarlierStudies`).
 
     rounds: the integer parameter that says how many rounds a training has, None for none. A trial of r rounds that
-    reports values after k = 1 .. r of them, `trial.report(value, k)`, has shown those of all shorter trainings: what it
-    reported near r/2, r/6 and r/20, at its best and at its end are observations, each round being taken to cost the
-    same, and the trial counts with its best. curves: a name of configs/curves, or a `LearningCurves`: which of these,
-    and when `CostAwarePruner` ends a trial. None: `stopped`.
+    reports values after k = 1 .. r of them, `trial.report(value, k)`, has shown those of all shorter trainings (if
+    these go the same way): what it reported near r/2, r/6 and r/20, at its best and at its end are observations, each
+    round being taken to cost the same, and the trial counts with its best. curves: a name of configs/curves, or a
+    `LearningCurves`: which of these, and when `CostAwarePruner` ends a trial. None: `stopped`.
 
     Failed trials, and values beyond 1e150 in size, count as the worst value so far, at their cost; a failed one without
     a cost is left out. Pruned ones whose reports are no curve count with their last intermediate value, and their cost
     is a lower bound of what the whole training would cost. Running ones count as the median value so far (a constant
     liar), so that workers spread out. Raises BadInput, a ValueError, for several objectives, for constraints, for a
-    cost that is missing or not positive, and for rounds that are no integer parameter or reports beyond them. Warns of
-    a cost feature that no trial has so far.
+    cost that is missing or not positive, and for rounds that are no integer parameter. Warns of cost features and rounds
+    that no trial has so far, and of a finished trial's reports beyond its rounds, which are left out.
     Source of the liar: Ginsbourger, Le Riche and Carraro 2010, "Kriging is well-suited to parallelize optimization".
     """
 
@@ -144,7 +144,8 @@ class CostAwareSampler(BaseSampler):
         if plans and n_trials is None and tau is None:
             raise BadInput(f"{type(plans[0]).__name__} plans ahead: say n_trials= or tau=")
         self._parts: dict[Any, tuple[Surrogate, CostModel, Utility, CostRule]] = {}
-        self._running: dict[Any, tuple[dict[str, Any], Optimizer]] = {}  # a trial's parameters, and what chose them
+        self._running: dict[Any, _Running] = {}
+        self._curve_of: dict[Any, Curve | None] = {}
         one = SearchSpace((Parameter("0", 0.0, 1.0),))
         self._optimizer(
             self._made(one, ["0"]), 1, rounds is not None
@@ -152,7 +153,7 @@ class CostAwareSampler(BaseSampler):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy needs: models are fitted again there."""
-        return {**self.__dict__, "_parts": {}, "_running": {}}
+        return {**self.__dict__, "_parts": {}, "_running": {}, "_curve_of": {}}
 
     # What Optuna asks.
 
@@ -212,7 +213,9 @@ class CostAwareSampler(BaseSampler):
         for one in finished:
             if one.constraints:
                 raise BadInput(f"CostAwareSampler takes no constraints, trial {one.number} has some")
-        ended = self._evaluations(finished, study.direction == StudyDirection.MAXIMIZE)
+        rounds = str(self._rounds)
+        least = least_rounds(space[rounds], rounds) if rounds in space else None  # None: nothing to learn along
+        ended = self._evaluations(study, finished, least)
         observed = [(one, evaluation) for one, evaluation in ended if one.number in here]
         errors = [evaluation.error for _, evaluation in observed if math.isfinite(evaluation.error)]
         if len(errors) < self._n_startup:
@@ -226,30 +229,30 @@ class CostAwareSampler(BaseSampler):
         values = encoding.internal([one.params for one, _ in observed])
         errors = [evaluation.error for _, evaluation in observed]
         offered = self._candidates(encoding, values, np.array(errors), trial.number, fixed)
-        curved = self._rounds is not None and self._rounds in space
         with _ONE:
-            optimizer = self._optimizer(self._parts_of(study, encoding), len(ended) + len(running) + 1, curved)
-            if curved:
-                optimizer.watch_curves(encoding.space, encoding.columns_of[str(self._rounds)][0], resumable=False)
+            optimizer = self._optimizer(
+                self._parts_of(study, encoding), len(ended) + len(running) + 1, least is not None
+            )
+            if least is not None:
+                optimizer.watch_curves(encoding.space, encoding.columns_of[rounds][0], resumable=False)
             points = dict(zip((one.number for one, _ in observed), encoding.unit(values), strict=True))
             for one, evaluation in ended + now:
                 if one.number in points:
-                    optimizer.tell(points[one.number], evaluation if curved else replace(evaluation, curve=None))
+                    optimizer.tell(points[one.number], evaluation)
                 else:  # of another branch, but of the same budget
                     optimizer.charge(evaluation.cost_s)
             index = optimizer.ask(encoding.unit(offered)).index
             chosen = {**encoding.external(offered[index]), **fixed}
-            if curved:
-                self._keep(study, trial.number, chosen, optimizer)
+            if least is not None:
+                self._keep(study, trial.number, _Running(chosen, optimizer, least))
         return chosen
 
-    def _keep(self, study: Study, number: int, chosen: dict[str, Any], optimizer: Optimizer) -> None:
-        """Remember what chose a trial, whose posterior stays as it is, and forget that of trials that have ended."""
+    def _keep(self, study: Study, number: int, own: "_Running") -> None:
+        """Remember what chose a trial, and forget that of trials that have ended."""
         key, going_on = _key(study), {trial.number for trial in _trials(study, (TrialState.RUNNING,))}
-        kept = {k: own for k, own in self._running.items() if k[0] != key or k[1] in going_on}
-        while len(kept) >= _KEPT:
-            del kept[next(iter(kept))]
-        self._running = {**kept, (key, number): (chosen, optimizer)}
+        others = [k for k in self._running if k[0] != key][-_KEPT:]
+        kept = [*others, *(k for k in self._running if k[0] == key and k[1] in going_on)]
+        self._running = {**{k: self._running[k] for k in kept}, (key, number): own}
 
     def _candidates(
         self,
@@ -278,68 +281,69 @@ class CostAwareSampler(BaseSampler):
 
     # Trials as evaluations.
 
-    def _evaluations(self, trials: Sequence[FrozenTrial], maximised: bool) -> list[tuple[FrozenTrial, Evaluation]]:
-        """Return finished trials with what they mean to the models; raises BadInput for a cost that is none."""
-        sign, by_attribute, found = -1.0 if maximised else 1.0, self._by_attribute(trials), []
+    def _evaluations(
+        self, study: Study, trials: Sequence[FrozenTrial], least: int | None
+    ) -> list[tuple[FrozenTrial, Evaluation]]:
+        """Return finished trials with what they mean to the models; raises BadInput for a cost that is none.
+
+        least: the fewest rounds of the space, None for one without rounds, to which curves mean nothing.
+        """
+        sign = -1.0 if study.direction == StudyDirection.MAXIMIZE else 1.0
+        by_attribute, found = self._by_attribute(trials), []
         for trial in trials:
             cost = self._cost_of(trial, by_attribute)
             if cost is None:
                 continue
             value, status, curve = math.nan, FAILED, None
-            if trial.state != TrialState.FAIL:
-                curve = self._curve(trial, sign, cost)
+            if least is not None and trial.state != TrialState.FAIL:
+                curve = self._curve(_key(study), trial, sign, cost, least)
             if curve is not None:
                 value, status = curve.error[curve.best], OK
             elif trial.state == TrialState.COMPLETE:
-                value, status = sign * float(trial.values[0]), OK
+                value, status = sign * float(trial.values[0]), TIMEOUT if was_stopped(trial) else OK
             elif trial.state == TrialState.PRUNED:
                 status = TIMEOUT
                 if trial.intermediate_values:
                     value = sign * float(trial.intermediate_values[max(trial.intermediate_values)])
-            if not abs(value) <= LARGEST:  # a penalty, infinite or nearly: as bad as the other trials go
+            if not usable(value):  # a penalty, infinite or nearly: as bad as the other trials go
                 value, status = math.nan, FAILED if status == OK else status
             found.append((trial, Evaluation(value, cost, math.nan, math.nan, status, curve)))
         return found
 
-    def _curve(self, trial: FrozenTrial, sign: float, cost: float) -> Curve | None:
-        """Return what a trial has reported of its training, thinned, None where it is nothing of use to the models.
-
-        Of rounds below the parameter's range nothing is of use, nor are values that are no numbers.
-        Raises BadInput for a parameter that counts no rounds, and for reports of rounds that the training has not.
-        """
-        if self._rounds not in trial.distributions:
-            return None
-        range_, most = trial.distributions[self._rounds], trial.params[self._rounds]
-        if not isinstance(range_, IntDistribution):
-            raise BadInput(f"rounds={self._rounds!r} must be an integer parameter, it is a {type(range_).__name__}")
-        beyond = [k for k in trial.intermediate_values if not 1 <= k <= most]
-        if beyond:
-            raise BadInput(f"trial {trial.number} has {most} rounds ({self._rounds}): report(value, k) takes k = 1 to "
-                           f"{most}, got {beyond[0]}")  # fmt: skip
-        seen = {k: sign * value for k, value in sorted(trial.intermediate_values.items())
-                if k >= range_.low and abs(value) <= LARGEST}  # fmt: skip
-        if not seen:
-            return None
-        firsts = {_cell(k): k for k in reversed(seen)}.values()
-        rounds = sorted({*firsts, max(seen), min(seen, key=lambda k: (seen[k], k))})
-        errors = tuple(seen[k] for k in rounds)
-        return Curve(tuple(rounds), errors, (math.nan,) * len(rounds), tuple(cost * k / rounds[-1] for k in rounds))
+    def _curve(self, key: tuple[Any, ...], trial: FrozenTrial, sign: float, cost: float, least: int) -> Curve | None:
+        """Return the curve of a finished trial, made once; warns of one whose reports are none, and leaves it out."""
+        key = *key, trial.number, least
+        if key not in self._curve_of:
+            try:
+                self._curve_of[key] = curve_of(trial, str(self._rounds), sign, cost, least)
+            except BadInput as error:
+                warnings.warn(f"no learning curve: {error}", stacklevel=2)
+                self._curve_of[key] = None
+        return self._curve_of[key]
 
     def hopeless(self, study: Study, trial: FrozenTrial) -> bool:
         """Return whether a trial that runs is to end, by its reports so far: what `CostAwarePruner` asks.
 
-        False where nothing was predicted of it, as of the first trials, and between the rounds at which it is looked
-        at, each a third more than the last. Raises BadInput as for reports of trials that have ended.
+        So it is once a report is no number. Else it is looked at after rounds each a third more than the last, and not
+        at all where nothing was predicted of it, as of the first trials, or where others are its values than were
+        chosen. Raises BadInput for rounds that are no integer parameter, and for reports of rounds beyond these.
         """
-        steps = sorted(trial.intermediate_values)
-        sign = -1.0 if study.direction == StudyDirection.MAXIMIZE else 1.0
-        curve = self._curve(trial, sign, 1.0)
-        chosen, optimizer = self._running.get((_key(study), trial.number), ({}, None))
-        seen_before = len(steps) > 1 and _cell(steps[-1]) == _cell(steps[-2])
-        if curve is None or seen_before or optimizer is None or {**trial.params, **chosen} != trial.params:
+        rounds, reports = str(self._rounds), trial.intermediate_values
+        if rounds not in trial.distributions or not reports:
             return False
-        with _ONE:
-            return optimizer.hopeless(curve)
+        check_reports(trial, rounds)
+        last, own = max(reports), self._running.get((_key(study), trial.number))
+        ends = not usable(reports[last])
+        if not ends and own is not None and last >= own.least and cell(last) > own.looked:
+            own.looked = cell(last)
+            sign = -1.0 if study.direction == StudyDirection.MAXIMIZE else 1.0
+            curve = curve_of(trial, rounds, sign, 1.0, own.least)
+            if curve is not None and {**trial.params, **own.chosen} == trial.params:
+                with _ONE:
+                    ends = own.optimizer.hopeless(curve)
+        if ends:
+            study._storage.set_trial_system_attr(trial._trial_id, STOPPED, {rounds: last})
+        return ends
 
     def _by_attribute(self, trials: Sequence[FrozenTrial]) -> bool:
         return self._cost is not None and any(self._cost in trial.user_attrs for trial in trials)
@@ -374,11 +378,17 @@ class CostAwareSampler(BaseSampler):
         return self._parts[key]
 
     def _warn_of_features(self, study: Study) -> None:
-        """Warn of cost features that no trial has so far: mostly misspelt, but a trial to come may be the first."""
-        names = {name for trial in _trials(study, _FINISHED) for name in trial.distributions}
+        """Warn of named parameters that no trial has so far: mostly misspelt, but a trial to come may be the first.
+
+        Along rounds of which there is but one number nothing is learned, either.
+        """
+        found = {name: d.single() for trial in _trials(study, _FINISHED) for name, d in trial.distributions.items()}
         for name in self._cost_features or ():
-            if name not in names:
-                warnings.warn(str(unknown("parameter in cost_features", name, sorted(names))), stacklevel=2)
+            if name not in found:
+                warnings.warn(str(unknown("parameter in cost_features", name, sorted(found))), stacklevel=2)
+        if self._rounds is not None and found.get(self._rounds, True):
+            several = sorted(name for name, single in found.items() if not single)
+            warnings.warn(str(unknown("parameter of several values in rounds", self._rounds, several)), stacklevel=2)
 
     def _made(self, space: SearchSpace, features: Sequence[str]) -> tuple[Surrogate, CostModel, Utility, CostRule]:
         surrogate, cost_model = self._surrogate, self._cost_model
@@ -425,17 +435,28 @@ class CostAwarePruner(BasePruner):
         self._sampler = sampler
 
     def prune(self, study: Study, trial: FrozenTrial) -> bool:
-        """Return whether the trial is to end."""
+        """Return whether the trial is to end; warns where another sampler than this one's has chosen it."""
+        if study.sampler is not self._sampler:
+            warnings.warn("CostAwarePruner ends no trial that another sampler than its own has chosen: "
+                          "CostAwarePruner(study.sampler)", stacklevel=2)  # fmt: skip
         return self._sampler.hopeless(study, trial)
+
+
+@dataclass
+class _Running:
+    """A trial that runs: its parameters, what chose them, whose posterior stays as it is, and its range's least rounds.
+
+    looked: the last cell of rounds in which it was looked at.
+    """
+
+    chosen: dict[str, Any]
+    optimizer: Optimizer
+    least: int
+    looked: int = -1
 
 
 def _key(study: Study) -> tuple[Any, ...]:
     return study._storage, study.study_name
-
-
-def _cell(rounds: int) -> int:
-    """Return which of the intervals, each a third longer than the last, so many rounds are in."""
-    return int(math.log(rounds) / math.log(_RATIO))
 
 
 def _elapsed(running: FrozenTrial, most: float, by_attribute: bool) -> float:

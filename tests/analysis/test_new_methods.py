@@ -12,7 +12,8 @@ from synthetic_records import Way, frame, on_disk
 
 import datasets
 from analysis.__main__ import main
-from analysis.new_methods import BELOW_EI, BOTH, BUDGETS, HALVES, Half, hypotheses, verdicts
+from analysis.new_methods import BELOW_EI, hypotheses, verdicts
+from analysis.registered_runs import BOTH, BUDGETS, HALVES, Half
 from analysis.statistics import holm
 from datasets.errors import BadInput
 
@@ -97,13 +98,38 @@ def test_another_method_is_tested_and_informed_is_no_rival_of_it(tmp_path: Path)
     tests = pd.read_csv(tmp_path / "out/new_methods_tests.csv").set_index(["half", "against", "cost_pct"])
     numbers = pd.read_csv(tmp_path / "out/new_methods.csv").set_index(["half", "method", "cost_pct"])
     assert set(tests["off"].dropna().index.get_level_values(1)) == {"EI-n", "best of the others", "EI's final error"}
-    for budget in (60.0, 100.0):
+    better = 0
+    for budget in BUDGETS:
         mean = numbers["error_pct"].xs((BOTH, budget), level=("half", "cost_pct"))
-        assert np.isclose(
-            tests.loc[(BOTH, "best of the others", budget), "off"], mean["ei(curves=stopped)"] - mean["random"]
-        )
+        against = tests.loc[(BOTH, "best of the others", budget), "off"]
+        assert np.isclose(against, mean["ei(curves=stopped)"] - mean["random"])
         off = numbers.loc[(BOTH, "informed", budget), "off_method"]
         assert np.isclose(off, mean["informed"] - mean["ei(curves=stopped)"])
+        better += mean["informed"] < mean["random"]
+    assert better  # and yet it does not stand for the others
+
+
+def test_halves_that_do_not_go_together_are_reported_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ways = (Way("ei"), Way("random"), Way("informed"))
+    on_disk(tmp_path / "results", GRID[:4], (*ways, Way("tpe")), SEEDS, STEPS)
+    on_disk(tmp_path / "results", GRID[4:], ways, SEEDS, STEPS)
+    assert main(["new_methods", f"results_dir={tmp_path / 'results'}", f"out_dir={tmp_path / 'out'}"]) == 0
+    said = capsys.readouterr().out
+    assert "Both halves together were left out: the halves: judgement has other methods than development: tpe." in said
+    assert set(pd.read_csv(tmp_path / "out/new_methods.csv")["half"]) == set(HALVES)
+
+
+def test_a_method_is_not_compared_with_itself(tmp_path: Path) -> None:
+    on_disk(tmp_path / "results", GRID, (Way("ei"), Way("eialpha", alpha=0.1), Way("eialpha", alpha=0.5)), SEEDS, STEPS)
+    command = ["new_methods", f"results_dir={tmp_path / 'results'}", f"out_dir={tmp_path / 'out'}"]
+    with pytest.raises(BadInput, match="method=ei is what the others are compared with"):
+        main([*command, "method=ei"])
+    assert main([*command, "method=eialpha(alpha=0.1)"]) == 0
+    tests = pd.read_csv(tmp_path / "out/new_methods_tests.csv").set_index(["half", "against", "cost_pct"])
+    mean = pd.read_csv(tmp_path / "out/new_methods.csv").set_index(["half", "method", "cost_pct"])["error_pct"]
+    for budget in BUDGETS:
+        one, other = (mean[BOTH, f"eialpha(alpha={alpha})", budget] for alpha in (0.1, 0.5))
+        assert np.isclose(tests.loc[(BOTH, "EI^alpha", budget), "off"], one - other)
 
 
 @pytest.mark.slow

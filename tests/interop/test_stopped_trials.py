@@ -1,5 +1,7 @@
 """`CostAwareSampler(rounds=...)` and `CostAwarePruner`: what reports are to the models, and when a trial ends."""
 
+import copy
+import pickle
 import re
 from typing import Any
 
@@ -8,13 +10,20 @@ import pytest
 
 optuna = pytest.importorskip("optuna", minversion="5", reason="needs the extra `optuna`")
 
+from optuna.distributions import IntDistribution  # noqa: E402
 from optuna.trial import TrialState, create_trial  # noqa: E402
 
-from harness.curves import log_improvement  # noqa: E402
+from harness.acquisitions.cost_rules import Ignore  # noqa: E402
+from harness.acquisitions.ei import ExpectedImprovement  # noqa: E402
+from harness.cost_models.linear import LowVariance  # noqa: E402
+from harness.curves import LearningCurves, log_improvement  # noqa: E402
 from harness.errors import BadInput  # noqa: E402
 from harness.interop import CostAwarePruner, CostAwareSampler  # noqa: E402
+from harness.interop.reports import STOPPED, as_trained, cell, curve_of, was_stopped  # noqa: E402
 from harness.optimizer import Optimizer  # noqa: E402
-from harness.problem import Evaluation  # noqa: E402
+from harness.problem import Curve, Evaluation  # noqa: E402
+from harness.space import Parameter, SearchSpace  # noqa: E402
+from harness.surrogates.gp import GaussianProcess  # noqa: E402
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 SIGN = {"minimize": 1.0, "maximize": -1.0}
@@ -60,7 +69,7 @@ def test_what_a_trial_reported_is_observed(monkeypatch: pytest.MonkeyPatch) -> N
         tell(self, x, evaluation)
         assert evaluation.curve is not None
         best = self._outcomes[: self._n, 0].min()
-        assert best <= evaluation.error == min(evaluation.curve.error)
+        assert best <= evaluation.error == min(evaluation.curve.error) and self._paid is None  # nothing goes on
 
     monkeypatch.setattr(Optimizer, "tell", watched)
     study = study_of(9, stops=False)
@@ -76,13 +85,14 @@ def test_what_a_trial_reported_is_observed(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_trial_ends_where_its_expected_improvement_has_fallen(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = list[tuple[bool, bool]]()
+    asked, looked = list[tuple[bool, bool]](), list[tuple[int, int]]()
     hopeless = Optimizer.hopeless
 
     def watched(self: Optimizer, found: Any) -> bool:
         said = hopeless(self, found)
         (x, then, incumbent), posterior = self._chosen, self._asked[0].posterior  # type: ignore[misc, index]
         seen = self._rounds.at(x, found.rounds)  # type: ignore[union-attr]
+        looked.append((len(self._charged), cell(found.rounds[-1])))
         now = log_improvement(posterior, min(incumbent, *found.error), x, seen, list(found.error))
         asked.append((said, now < then + np.log(0.3)))
         return said
@@ -94,6 +104,7 @@ def test_a_trial_ends_where_its_expected_improvement_has_fallen(monkeypatch: pyt
     assert [said for said, _ in asked] == [wanted for _, wanted in asked] and sum(said for said, _ in asked) == len(
         stopped
     )
+    assert len(set(looked)) == len(looked)  # once for each cell of a trial
     assert sum(rounds_made(study)) < 0.8 * sum(rounds_made(study_of(16, stops=False)))
 
 
@@ -124,7 +135,7 @@ def test_what_is_said_of_a_trial_does_not_change_while_others_are_chosen(n: int)
     study = study_of(n, stops=False, earlier=[earlier])
     trial = study.ask()
     trial.suggest_int("rounds", 4, 200, log=True), trial.suggest_float("rate", 0.01, 1.0, log=True)
-    (_, optimizer), rng = list(study.sampler._running.values())[-1], np.random.default_rng(0)
+    optimizer, rng = list(study.sampler._running.values())[-1].optimizer, np.random.default_rng(0)
     points = rng.random((4, 2))
 
     def said() -> tuple[np.ndarray, np.ndarray]:
@@ -154,14 +165,187 @@ def test_what_is_wrong_is_said_in_a_line() -> None:
         CostAwareSampler("ei", rounds="n", curves="stoped")
     with pytest.raises(BadInput, match="a surrogate with joint predictions"):
         CostAwareSampler("ei", rounds="n", surrogate="rf")
-    for space, report, said in (
-        (optuna.distributions.IntDistribution(1, 9), 0, r"has 5 rounds (n): report(value, k) takes k = 1 to 5, got 0"),
-        (optuna.distributions.IntDistribution(1, 9), 6, r"report(value, k) takes k = 1 to 5, got 6"),
-        (optuna.distributions.FloatDistribution(1, 9), 1, r"rounds='n' must be an integer parameter"),
-    ):
-        sampler = CostAwareSampler("ei", rounds="n", n_startup_trials=1)
-        study = optuna.create_study(sampler=sampler, pruner=CostAwarePruner(sampler))
-        study.add_trial(create_trial(params={"n": 5}, distributions={"n": space}, value=1.0,
-                                     intermediate_values={report: 1.0}, user_attrs={"cost": 1.0}))  # fmt: skip
+    study = study_of(0)
+    for value, said in ((0, "has 5 rounds (rounds): report(value, k) takes k = 1 to 5, got 0"), (6, "1 to 5, got 6")):
         with pytest.raises(BadInput, match=re.escape(said)):
-            study.optimize(lambda trial: float(trial.suggest_int("n", 1, 9)), n_trials=1)
+            study.sampler.hopeless(study, a_trial({value: 1.0}, state=TrialState.RUNNING))
+        with pytest.warns(UserWarning, match=f"no learning curve: .*{re.escape(said)}"):
+            assert study.sampler._curve(("x", value), a_trial({value: 1.0}), 1.0, 1.0, 1) is None
+    study = optuna.create_study(sampler=CostAwareSampler("ei", rounds="n", n_startup_trials=1))
+    with pytest.raises(BadInput, match="rounds='n' must be an integer parameter, it is a FloatDistribution"):
+        study.optimize(lambda trial: trial.suggest_float("n", 1, 9), n_trials=2)
+
+
+def test_a_loop_of_ones_own_is_told_in_a_line_what_is_wrong() -> None:
+    space = SearchSpace((Parameter("n", 1, 9, integer=True), Parameter("x", 0.0, 1.0)))
+    models = GaussianProcess(), LowVariance(["n"], space=space), ExpectedImprovement(), Ignore()
+    made = Optimizer(*models, iterations=9, curves=LearningCurves(stop_below=0.3, continues=True))
+    made.tell(np.array([0.5, 0.5]), Evaluation(1.0, 1.0, np.nan, 1.0))
+    made.ask(np.array([[0.1, 0.2]]))
+    with pytest.raises(BadInput, match="call `start` or `watch_curves` first"):
+        made.hopeless(Curve((1,), (1.0,), (1.0,), (1.0,)))
+    with pytest.raises(BadInput, match="unknown parameter 'm'"):
+        made.watch_curves(space, "m")
+    with pytest.raises(BadInput, match="x must be an integer parameter"):
+        made.watch_curves(space, "x")
+    for rounds in ((), (1, 2)):
+        with pytest.raises(BadInput, match="a curve needs one error"):
+            Curve(rounds, (1.0,), (1.0,), (1.0,))
+
+
+# Trials as they come.
+
+
+def a_trial(reports: dict[int, float], rounds: int = 5, state: Any = TrialState.COMPLETE, **settings: Any) -> Any:
+    space = {"rounds": IntDistribution(1, 9)}
+    value = 0.5 if state == TrialState.COMPLETE else None
+    return create_trial(params={"rounds": rounds}, distributions=space, value=value, state=state,
+                        intermediate_values=reports, **settings)  # fmt: skip
+
+
+def test_what_trials_report_as_curves() -> None:
+    def seen(trial: Any, least: int = 1) -> Any:
+        found = curve_of(trial, "rounds", -1.0, 10.0, least)
+        return found and (found.rounds, found.error, found.cost_s)
+
+    whole = {k: float(k) for k in range(1, 6)}
+    assert seen(a_trial(whole)) == ((1, 2, 3, 4, 5), (-1.0, -2.0, -3.0, -4.0, -5.0), (2.0, 4.0, 6.0, 8.0, 10.0))
+    assert seen(a_trial(whole), 4) == ((4, 5), (-4.0, -5.0), (8.0, 10.0))
+    assert seen(a_trial({2: 7.0})) == ((2, 5), (-7.0, -0.5), (4.0, 10.0))  # its value is that of all rounds
+    stopped = a_trial({2: 7.0}, system_attrs={STOPPED: {"rounds": 2}})
+    assert seen(stopped) == ((2,), (-7.0,), (10.0,)) and seen(stopped, 3) is None
+    went_on = a_trial({2: 7.0, 3: 6.0}, system_attrs={STOPPED: {"rounds": 2}})
+    assert seen(went_on) == ((2, 3, 5), (-7.0, -6.0, -0.5), (4.0, 6.0, 10.0))
+    assert seen(a_trial({1: 7.0, 2: 6.0}, state=TrialState.PRUNED)) == ((1, 2), (-7.0, -6.0), (5.0, 10.0))
+    rounds, error, cost = seen(a_trial({1: 7.0, 2: np.nan, 3: 6.0, 4: np.inf}, state=TrialState.PRUNED))
+    assert rounds == (1, 3, 5) and error[:2] == (-7.0, -6.0) and np.isnan(error[2]) and cost == (2.5, 7.5, 12.5)
+    assert seen(a_trial({1: 1e200}, state=TrialState.PRUNED)) is None and seen(a_trial({})) is None
+    best = as_trained(a_trial({1: 3.0, 2: 4.0, 3: 1.0}, system_attrs={STOPPED: {"rounds": 3}}), -1.0)
+    assert best.params == {"rounds": 2} and best.values == [4.0] and as_trained(a_trial(whole), 1.0).values == [0.5]
+
+
+def test_a_training_that_diverges_is_ended_and_not_chosen_again() -> None:
+    def objective(trial: Any) -> float:
+        rounds, rate = trial.suggest_int("rounds", 4, 200, log=True), trial.suggest_float("rate", 0.01, 1.0, log=True)
+        best = np.inf
+        for k in range(1, rounds + 1):
+            value = float("nan") if rate > 0.1 and k >= 5 else curve(rate, k)
+            trial.report(value, k)
+            best = min(best, value)
+            if trial.should_prune():
+                break
+        trial.set_user_attr("cost", float(k))
+        return best
+
+    sampler = CostAwareSampler("ei", rounds="rounds", seed=1)
+    study = optuna.create_study(sampler=sampler, pruner=CostAwarePruner(sampler))
+    study.optimize(objective, n_trials=20)
+    diverged = [trial for trial in study.trials if any(np.isnan(v) for v in trial.intermediate_values.values())]
+    assert diverged and {max(trial.intermediate_values) for trial in diverged} == {5}
+    assert len(diverged) <= 6 and study.best_value < 0.05  # at rates up to 0.1
+
+
+@pytest.mark.parametrize("ranges", [((1, 60), (10, 60)), ((10, 60), (1, 60))])
+def test_a_range_of_rounds_may_change(ranges: Any) -> None:
+    sampler = CostAwareSampler("ei", rounds="n", n_startup_trials=3, seed=0)
+    study = optuna.create_study(sampler=sampler, pruner=CostAwarePruner(sampler))
+    for low, high in ranges:
+        study.optimize(lambda trial, low=low, high=high: reported(trial, trial.suggest_int("n", low, high)), n_trials=6)
+    assert {trial.state for trial in study.trials} == {TrialState.COMPLETE} and len(study.trials) == 12
+
+
+def reported(trial: Any, n: int, every: int = 1) -> float:
+    """A training of n rounds that asks after each so many of them whether to go on."""
+    x = trial.suggest_float("x", 0.0, 1.0)
+    for k in range(1, n + 1):
+        trial.report((x - 0.3) ** 2 + 1 / k, k)
+        if k % every == 0 and trial.should_prune():
+            break
+    trial.set_user_attr("cost", float(k))
+    return (x - 0.3) ** 2 + 1 / k
+
+
+def test_a_branch_without_rounds_may_report_what_it_likes() -> None:
+    def objective(trial: Any) -> float:
+        if trial.suggest_categorical("kind", ["trees", "kernel"]) == "trees":
+            return reported(trial, trial.suggest_int("n", 1, 30))
+        trial.report(1.0, 0)
+        trial.set_user_attr("cost", 1.0)
+        assert not trial.should_prune()
+        return trial.suggest_float("width", 0.0, 1.0)
+
+    sampler = CostAwareSampler("ei", rounds="n", n_startup_trials=3, seed=0)
+    study = optuna.create_study(sampler=sampler, pruner=CostAwarePruner(sampler))
+    study.optimize(objective, n_trials=16)
+    assert len(study.get_trials(states=(TrialState.COMPLETE,))) == 16
+
+
+def test_a_success_after_a_failure_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, ask = list[Any](), Optimizer.ask
+
+    def watched(self: Optimizer, *asked: Any) -> Any:
+        seen.append(self._outcomes[: self._n, 0].copy())
+        return ask(self, *asked)
+
+    monkeypatch.setattr(Optimizer, "ask", watched)
+    study = optuna.create_study(sampler=CostAwareSampler("ei", rounds="n", n_startup_trials=2, seed=0))
+    study.optimize(lambda trial: reported(trial, trial.suggest_int("n", 1, 30)), n_trials=3)
+
+    def failing(trial: Any) -> float:
+        reported(trial, trial.suggest_int("n", 1, 30))
+        raise ValueError
+
+    study.optimize(failing, n_trials=1, catch=ValueError)
+    study.enqueue_trial(study.trials[-1].params)
+    study.optimize(lambda trial: reported(trial, trial.suggest_int("n", 1, 30)), n_trials=2)
+    assert np.isnan(seen[-1]).sum() == 1 and study.trials[-2].value in seen[-1]
+
+
+def test_looking_seldom_is_looking_all_the_same() -> None:
+    made = []
+    for every in (1, 5):
+        sampler = CostAwareSampler("ei", rounds="n", seed=0)
+        study = optuna.create_study(sampler=sampler, pruner=CostAwarePruner(sampler))
+        study.optimize(lambda trial, e=every: reported(trial, trial.suggest_int("n", 1, 300), e), n_trials=15)
+        made.append([max(trial.intermediate_values) for trial in study.trials if was_stopped(trial)])
+    assert len(made[0]) >= 4 and len(made[1]) >= 3 and all(k % 5 == 0 for k in made[1])
+
+
+def test_many_trials_at_once_are_all_looked_at() -> None:
+    study = study_of(6, stops=False)
+    asked = [study.ask() for _ in range(40)]
+    for trial in asked:
+        trial.suggest_int("rounds", 4, 200, log=True), trial.suggest_float("rate", 0.01, 1.0, log=True)
+    assert {number for _, number in study.sampler._running} == {trial.number for trial in asked}
+    assert not pickle.loads(pickle.dumps(study.sampler))._running
+
+
+def test_a_trial_of_other_values_than_were_chosen_is_not_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Optimizer, "hopeless", lambda *asked: True)
+    study = study_of(6, stops=False)
+    trial = study.ask()
+    trial.suggest_int("rounds", 4, 200, log=True), trial.suggest_float("rate", 0.01, 1.0, log=True)
+    trial.report(1.0, 4)
+    frozen = study.get_trials(deepcopy=True)[-1]
+    other = copy.copy(frozen)
+    other.params = {**frozen.params, "rate": 0.5 * frozen.params["rate"]}
+    assert not study.sampler.hopeless(study, other)
+    study.sampler._running[(study._storage, study.study_name), trial.number].looked = -1
+    assert study.sampler.hopeless(study, frozen)
+
+
+def test_set_ups_in_which_nothing_would_ever_end_are_warned_of() -> None:
+    def study(sampler: Any, pruned_by: Any) -> Any:
+        return optuna.create_study(sampler=sampler, pruner=CostAwarePruner(pruned_by))
+
+    def sampler(rounds: str = "n") -> CostAwareSampler:
+        return CostAwareSampler("ei", rounds=rounds, n_startup_trials=2)
+
+    own = sampler("m")
+    with pytest.warns(UserWarning, match="unknown parameter of several values in rounds 'm'; allowed: n, x"):
+        study(own, own).optimize(lambda trial: reported(trial, trial.suggest_int("n", 1, 30)), n_trials=4)
+    own = sampler()
+    with pytest.warns(UserWarning, match="unknown parameter of several values in rounds 'n'"):
+        study(own, own).optimize(lambda trial: reported(trial, trial.suggest_int("n", 5, 5)), n_trials=4)
+    with pytest.warns(UserWarning, match="another sampler than its own"):
+        study(sampler(), sampler()).optimize(lambda trial: reported(trial, trial.suggest_int("n", 1, 30)), n_trials=1)
