@@ -83,8 +83,8 @@ class CostAwareSampler(BaseSampler):
     a cost is left out. Pruned ones whose reports are no curve count with their last intermediate value, and their cost
     is a lower bound of what the whole training would cost. Running ones count as the median value so far (a constant
     liar), so that workers spread out. Raises BadInput, a ValueError, for several objectives, for constraints, for a
-    cost that is missing or not positive, and for rounds that are no integer parameter. Warns of cost features and rounds
-    that no trial has so far, and of a finished trial's reports beyond its rounds, which are left out.
+    cost that is missing or not positive, and for rounds that are no integer parameter. Warns of cost features and
+    rounds that no trial has so far, and of a finished trial's reports beyond its rounds, which are left out.
     Source of the liar: Ginsbourger, Le Riche and Carraro 2010, "Kriging is well-suited to parallelize optimization".
     """
 
