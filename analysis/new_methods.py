@@ -191,8 +191,8 @@ def _draw_tests(axes: Axes, tests: pd.DataFrame, method: str) -> None:
                       label=name_in_figures(str(name)), markersize=3.5, elinewidth=1.0)  # fmt: skip
     axes.axhline(0, color="0.4", linewidth=0.8, zorder=0)
     axes.set_xlabel("cost spent (% of EI's)")
-    axes.set_ylabel(f"{name_in_figures(method)} minus the other (points)")
-    axes.set_title("below 0: better", fontsize=9)
+    axes.set_ylabel("difference (points)")
+    axes.set_title(f"{name_in_figures(method)} minus the other; below 0: better", fontsize=9)
     axes.legend(fontsize=7, ncols=2, loc="lower right")
 
 

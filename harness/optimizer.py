@@ -195,6 +195,7 @@ class Optimizer:
             raise ValueError(
                 "this evaluation has a learning curve: set `curves`, and call `start` or `watch_curves` first"
             )
+        _check_shown(curve)
         points = self._rounds.at(x, curve.rounds)
         for i in (len(points) - 1, *self._curves.shown_prefixes(curve)):
             if self._paid is None or points[i].tobytes() not in self._observed:
@@ -282,6 +283,7 @@ class Optimizer:
             return False
         if self._rounds is None:
             raise BadInput("hopeless needs to know what curves run along: call `start` or `watch_curves` first")
+        _check_shown(curve)
         (x, then, incumbent), posterior, began = self._chosen, self._asked[0].posterior, clock_s()
         seen = self._rounds.at(x, curve.rounds)
         new = [i for i, point in enumerate(seen) if self._paid is None or point.tobytes() not in self._observed]
@@ -436,6 +438,11 @@ def _two(source: object, method: str, values: Any, m: int) -> tuple[Any, Any]:
         name = f"{type(source).__name__}.{method}"
         raise BadInput(f"{name} returned {what}, needed two arrays of shape ({m},): mean and sd") from None
     return mean, sd
+
+
+def _check_shown(curve: Curve) -> None:
+    if not curve.rounds:
+        raise BadInput("a learning curve must show one round at least")
 
 
 def _check_candidates(C: Any, d: int) -> None:

@@ -33,7 +33,7 @@ class Curve:
     """What a training has shown of itself after so many rounds: k of each, rounds ascending, the last its own.
 
     error, test_error: of its first so many rounds; NaN where there is none. cost_s: seconds from its beginning up to
-    there. Raises BadInput where there are no rounds, or not as many of each.
+    there. Raises BadInput unless there are as many of each.
     """
 
     rounds: tuple[int, ...]
@@ -43,7 +43,7 @@ class Curve:
 
     def __post_init__(self) -> None:
         """Refuse what is no curve."""
-        if not 0 < len(self.rounds) == len(self.error) == len(self.test_error) == len(self.cost_s):
+        if not len(self.rounds) == len(self.error) == len(self.test_error) == len(self.cost_s):
             raise BadInput("a curve needs one error, one test error and one number of seconds for each of its rounds")
 
     @property

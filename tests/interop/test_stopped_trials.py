@@ -188,9 +188,13 @@ def test_a_loop_of_ones_own_is_told_in_a_line_what_is_wrong() -> None:
         made.watch_curves(space, "m")
     with pytest.raises(BadInput, match="x must be an integer parameter"):
         made.watch_curves(space, "x")
-    for rounds in ((), (1, 2)):
-        with pytest.raises(BadInput, match="a curve needs one error"):
-            Curve(rounds, (1.0,), (1.0,), (1.0,))
+    with pytest.raises(BadInput, match="a curve needs one error"):
+        Curve((1, 2), (1.0,), (1.0,), (1.0,))
+    made.watch_curves(space, "n")
+    nothing = Curve((), (), (), ())
+    for asked in (made.hopeless, lambda shown: made.tell(np.zeros(2), Evaluation(1.0, 1.0, 1.0, 1.0, curve=shown))):
+        with pytest.raises(BadInput, match="must show one round at least"):
+            asked(nothing)
 
 
 # Trials as they come.
