@@ -11,13 +11,8 @@ from setuptools import find_packages, setup
 from setuptools.command.build_py import build_py
 
 CHECKOUT = ["datasets*", "pipelines*", "harness*", "tabular_cache*", "analysis*", "configs*"]
-NAMED = (
-    "acq",
-    "utility",
-    "cost_model",
-    "surrogate",
-    "curves",
-)  # folders of configs that `CostAwareSampler` takes names from
+# Folders of configs that `CostAwareSampler` takes names from.
+NAMED = ("acq", "utility", "cost_model", "surrogate", "curves")
 editable = "bdist_wheel" not in sys.argv
 
 

@@ -198,10 +198,14 @@ class Optimizer:
         _check_shown(curve)
         points = self._rounds.at(x, curve.rounds)
         for i in (len(points) - 1, *self._curves.shown_prefixes(curve)):
-            if self._paid is None or points[i].tobytes() not in self._observed:
+            if self._is_new(points[i]):
                 self._observe(points[i], curve.error[i], curve.cost_s[i], False)
         if self._paid is not None:
             self._paid.add(points[-1])
+
+    def _is_new(self, x: Vector) -> bool:
+        """Return whether an error at `x` is news: a training that goes on shows again what is known."""
+        return self._paid is None or x.tobytes() not in self._observed
 
     def _observe(self, x: Vector, error: float, cost_s: float, censored: bool) -> None:
         n = self._n
@@ -286,7 +290,7 @@ class Optimizer:
         _check_shown(curve)
         (x, then, incumbent), posterior, began = self._chosen, self._asked[0].posterior, clock_s()
         seen = self._rounds.at(x, curve.rounds)
-        new = [i for i, point in enumerate(seen) if self._paid is None or point.tobytes() not in self._observed]
+        new = [i for i, point in enumerate(seen) if self._is_new(point)]
         now = log_improvement(posterior, min(incumbent, *curve.error), x, seen[new], [curve.error[i] for i in new])
         self._stopping_ms += 1e3 * (clock_s() - began)
         return now < then + math.log(self._curves.stop_below)

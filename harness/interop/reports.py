@@ -15,7 +15,7 @@ STOPPED = "cost_aware_bo:stopped"
 _RATIO = 4 / 3  # of the rounds of which a curve is kept, and looked at
 
 
-def cell(rounds: int) -> int:
+def interval(rounds: int) -> int:
     """Return which of the intervals, each a third longer than the last, so many rounds are in."""
     return int(math.log(rounds) / math.log(_RATIO))
 
@@ -66,7 +66,7 @@ def curve_of(trial: FrozenTrial, rounds: str, sign: float, cost: float, least: i
         seen |= {most: sign * reports[most]} if usable(reports[most]) else {}
     if not seen:
         return None
-    kept = {*{cell(k): k for k in reversed(seen)}.values(), max(seen), min(seen, key=lambda k: (seen[k], k))}
+    kept = {*{interval(k): k for k in reversed(seen)}.values(), max(seen), min(seen, key=lambda k: (seen[k], k))}
     if last not in seen and last >= least:  # what longer ones would have come to as well
         kept, seen = {*kept, most}, {**seen, most: math.nan}
     at = tuple(sorted(kept))

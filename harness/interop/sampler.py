@@ -38,7 +38,7 @@ from harness.errors import BadInput, listed, positive, unknown, whole
 from harness.interop import components
 from harness.interop.earlier import Earlier, EarlierStudies
 from harness.interop.encoding import Distributions, Encoding, covering, within
-from harness.interop.reports import STOPPED, cell, check_reports, curve_of, least_rounds, usable, was_stopped
+from harness.interop.reports import STOPPED, check_reports, curve_of, interval, least_rounds, usable, was_stopped
 from harness.optimizer import Optimizer
 from harness.problem import FAILED, OK, TIMEOUT, Curve, Evaluation
 from harness.space import Parameter, SearchSpace, sobol
@@ -209,7 +209,8 @@ class CostAwareSampler(BaseSampler):
         here = {one.number for one in covering(finished, space)}
         if sum(one.state != TrialState.FAIL for one in finished if one.number in here) < self._n_startup:
             return {}
-        running = [t for t in covering(_trials(study, (TrialState.RUNNING,)), space) if t.number != trial.number]
+        going_on = _trials(study, (TrialState.RUNNING,))
+        running = [t for t in covering(going_on, space) if t.number != trial.number]
         for one in finished:
             if one.constraints:
                 raise BadInput(f"CostAwareSampler takes no constraints, trial {one.number} has some")
@@ -244,15 +245,15 @@ class CostAwareSampler(BaseSampler):
             index = optimizer.ask(encoding.unit(offered)).index
             chosen = {**encoding.external(offered[index]), **fixed}
             if least is not None:
-                self._keep(study, trial.number, _Running(chosen, optimizer, least))
+                self._keep((_key(study), trial.number), _Running(chosen, optimizer, least), going_on)
         return chosen
 
-    def _keep(self, study: Study, number: int, own: "_Running") -> None:
-        """Remember what chose a trial, and forget that of trials that have ended."""
-        key, going_on = _key(study), {trial.number for trial in _trials(study, (TrialState.RUNNING,))}
-        others = [k for k in self._running if k[0] != key][-_KEPT:]
-        kept = [*others, *(k for k in self._running if k[0] == key and k[1] in going_on)]
-        self._running = {**{k: self._running[k] for k in kept}, (key, number): own}
+    def _keep(self, trial: tuple[Any, int], own: "_Running", going_on: Sequence[FrozenTrial]) -> None:
+        """Remember what chose a trial, by study and number, and forget that of the study's trials that have ended."""
+        study, numbers = trial[0], {one.number for one in going_on}
+        others = [k for k in self._running if k[0] != study][-_KEPT:]
+        kept = [*others, *(k for k in self._running if k[0] == study and k[1] in numbers)]
+        self._running = {**{k: self._running[k] for k in kept}, trial: own}
 
     def _candidates(
         self,
@@ -334,8 +335,8 @@ class CostAwareSampler(BaseSampler):
         check_reports(trial, rounds)
         last, own = max(reports), self._running.get((_key(study), trial.number))
         ends = not usable(reports[last])
-        if not ends and own is not None and last >= own.least and cell(last) > own.looked:
-            own.looked = cell(last)
+        if not ends and own is not None and last >= own.least and interval(last) > own.looked:
+            own.looked = interval(last)
             sign = -1.0 if study.direction == StudyDirection.MAXIMIZE else 1.0
             curve = curve_of(trial, rounds, sign, 1.0, own.least)
             if curve is not None and {**trial.params, **own.chosen} == trial.params:
@@ -446,7 +447,7 @@ class CostAwarePruner(BasePruner):
 class _Running:
     """A trial that runs: its parameters, what chose them, whose posterior stays as it is, and its range's least rounds.
 
-    looked: the last cell of rounds in which it was looked at.
+    looked: the last interval of rounds in which it was looked at.
     """
 
     chosen: dict[str, Any]

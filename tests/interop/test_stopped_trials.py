@@ -19,7 +19,7 @@ from harness.cost_models.linear import LowVariance  # noqa: E402
 from harness.curves import LearningCurves, log_improvement  # noqa: E402
 from harness.errors import BadInput  # noqa: E402
 from harness.interop import CostAwarePruner, CostAwareSampler  # noqa: E402
-from harness.interop.reports import STOPPED, as_trained, cell, curve_of, was_stopped  # noqa: E402
+from harness.interop.reports import STOPPED, as_trained, curve_of, interval, was_stopped  # noqa: E402
 from harness.optimizer import Optimizer  # noqa: E402
 from harness.problem import Curve, Evaluation  # noqa: E402
 from harness.space import Parameter, SearchSpace  # noqa: E402
@@ -34,9 +34,13 @@ def curve(rate: float, k: int) -> float:
     return float(np.exp(-rate * k) + 0.002 * rate * k + (np.log(rate) + 2) ** 2 / 50)
 
 
+def suggested(trial: Any) -> tuple[int, float]:
+    return trial.suggest_int("rounds", 4, 200, log=True), trial.suggest_float("rate", 0.01, 1.0, log=True)
+
+
 def study_of(n: int, direction: str = "minimize", stops: bool = True, ended: str = "returns", **settings: Any) -> Any:
     def objective(trial: Any) -> float:
-        rounds, rate = trial.suggest_int("rounds", 4, 200, log=True), trial.suggest_float("rate", 0.01, 1.0, log=True)
+        rounds, rate = suggested(trial)
         values = []
         for k in range(1, rounds + 1):
             values.append(curve(rate, k))
@@ -61,11 +65,11 @@ def rounds_made(study: Any) -> list[int]:
 
 
 def test_what_a_trial_reported_is_observed(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = dict[bytes, Evaluation]()
+    evaluations = dict[bytes, Evaluation]()
     tell = Optimizer.tell
 
     def watched(self: Optimizer, x: np.ndarray, evaluation: Evaluation) -> None:
-        told[x.tobytes()] = evaluation
+        evaluations[x.tobytes()] = evaluation
         tell(self, x, evaluation)
         assert evaluation.curve is not None
         best = self._outcomes[: self._n, 0].min()
@@ -73,8 +77,8 @@ def test_what_a_trial_reported_is_observed(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(Optimizer, "tell", watched)
     study = study_of(9, stops=False)
-    assert len(told) == 8
-    for trial, evaluation in zip(study.trials, told.values(), strict=False):
+    assert len(evaluations) == 8
+    for trial, evaluation in zip(study.trials, evaluations.values(), strict=False):
         found, n, rate = evaluation.curve, trial.params["rounds"], trial.params["rate"]
         assert found is not None and found.rounds[-1] == n and evaluation.status == "ok"
         assert found.error == tuple(curve(rate, k) for k in found.rounds)
@@ -92,7 +96,7 @@ def test_a_trial_ends_where_its_expected_improvement_has_fallen(monkeypatch: pyt
         said = hopeless(self, found)
         (x, then, incumbent), posterior = self._chosen, self._asked[0].posterior  # type: ignore[misc, index]
         seen = self._rounds.at(x, found.rounds)  # type: ignore[union-attr]
-        looked.append((len(self._charged), cell(found.rounds[-1])))
+        looked.append((len(self._charged), interval(found.rounds[-1])))
         now = log_improvement(posterior, min(incumbent, *found.error), x, seen, list(found.error))
         asked.append((said, now < then + np.log(0.3)))
         return said
@@ -104,7 +108,7 @@ def test_a_trial_ends_where_its_expected_improvement_has_fallen(monkeypatch: pyt
     assert [said for said, _ in asked] == [wanted for _, wanted in asked] and sum(said for said, _ in asked) == len(
         stopped
     )
-    assert len(set(looked)) == len(looked)  # once for each cell of a trial
+    assert len(set(looked)) == len(looked)  # once for each interval of a trial
     assert sum(rounds_made(study)) < 0.8 * sum(rounds_made(study_of(16, stops=False)))
 
 
@@ -134,7 +138,7 @@ def test_what_is_said_of_a_trial_does_not_change_while_others_are_chosen(n: int)
     earlier = study_of(9, stops=False)
     study = study_of(n, stops=False, earlier=[earlier])
     trial = study.ask()
-    trial.suggest_int("rounds", 4, 200, log=True), trial.suggest_float("rate", 0.01, 1.0, log=True)
+    suggested(trial)
     optimizer, rng = list(study.sampler._running.values())[-1].optimizer, np.random.default_rng(0)
     points = rng.random((4, 2))
 
@@ -145,7 +149,7 @@ def test_what_is_said_of_a_trial_does_not_change_while_others_are_chosen(n: int)
     before = said()
     for _ in range(3):
         other = study.ask()
-        k, rate = other.suggest_int("rounds", 4, 200, log=True), other.suggest_float("rate", 0.01, 1.0, log=True)
+        k, rate = suggested(other)
         other.set_user_attr("cost", 1.0)
         study.tell(other, curve(rate, k))
     for one, again in zip(before, said(), strict=True):
@@ -176,7 +180,7 @@ def test_what_is_wrong_is_said_in_a_line() -> None:
         study.optimize(lambda trial: trial.suggest_float("n", 1, 9), n_trials=2)
 
 
-def test_a_loop_of_ones_own_is_told_in_a_line_what_is_wrong() -> None:
+def test_mistakes_in_a_loop_written_by_hand_are_said_in_a_line() -> None:
     space = SearchSpace((Parameter("n", 1, 9, integer=True), Parameter("x", 0.0, 1.0)))
     models = GaussianProcess(), LowVariance(["n"], space=space), ExpectedImprovement(), Ignore()
     made = Optimizer(*models, iterations=9, curves=LearningCurves(stop_below=0.3, continues=True))
@@ -230,7 +234,7 @@ def test_what_trials_report_as_curves() -> None:
 
 def test_a_training_that_diverges_is_ended_and_not_chosen_again() -> None:
     def objective(trial: Any) -> float:
-        rounds, rate = trial.suggest_int("rounds", 4, 200, log=True), trial.suggest_float("rate", 0.01, 1.0, log=True)
+        rounds, rate = suggested(trial)
         best = np.inf
         for k in range(1, rounds + 1):
             value = float("nan") if rate > 0.1 and k >= 5 else curve(rate, k)
@@ -319,7 +323,7 @@ def test_many_trials_at_once_are_all_looked_at() -> None:
     study = study_of(6, stops=False)
     asked = [study.ask() for _ in range(40)]
     for trial in asked:
-        trial.suggest_int("rounds", 4, 200, log=True), trial.suggest_float("rate", 0.01, 1.0, log=True)
+        suggested(trial)
     assert {number for _, number in study.sampler._running} == {trial.number for trial in asked}
     assert not pickle.loads(pickle.dumps(study.sampler))._running
 
@@ -328,7 +332,7 @@ def test_a_trial_of_other_values_than_were_chosen_is_not_ended(monkeypatch: pyte
     monkeypatch.setattr(Optimizer, "hopeless", lambda *asked: True)
     study = study_of(6, stops=False)
     trial = study.ask()
-    trial.suggest_int("rounds", 4, 200, log=True), trial.suggest_float("rate", 0.01, 1.0, log=True)
+    suggested(trial)
     trial.report(1.0, 4)
     frozen = study.get_trials(deepcopy=True)[-1]
     other = copy.copy(frozen)
