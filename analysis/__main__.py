@@ -13,7 +13,6 @@ from typing import Any
 
 from analysis import REFERENCE
 from datasets.errors import BadInput
-from datasets.files import write_atomically
 from harness.cli import SOME_FAILED, run_cli, wants_help
 from harness.errors import one_of, unknown, writable
 
@@ -254,6 +253,7 @@ def do_claims(arguments: Arguments) -> int:
 @command("results_dir", "out_dir", "mixed", *REFERENCE)
 def do_budgets(arguments: Arguments) -> int:
     """Write budgets.csv, the minimal budget of every problem, for `python -m harness budgets=...`."""
+    from analysis.captions import write_csv
     from analysis.ranks import minimal_budgets
     from analysis.selection import at_horizon, horizon, select_families
 
@@ -263,8 +263,7 @@ def do_budgets(arguments: Arguments) -> int:
     n = horizon(traces)
     found = minimal_budgets(at_horizon(traces, n)[0]).reset_index()
     path = arguments.out_dir / "budgets.csv"
-    text = found.to_csv(index=False, float_format="%.17g", lineterminator="\n")
-    write_atomically(path, text.encode())
+    write_csv(found, path, digits=17)
     print(f"{len(found)} problems, minimal budget of {n} iterations: {path}")
     return 0
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,11 +15,24 @@ from analysis.methods import PROBLEM, name_in_text, ordered
 from analysis.selection import CAP, FEWEST_DATASETS, LEAST_SPENT, REACHED, SHORT, USED_UP, sentence_on_sparse_methods
 from analysis.statistics import FEWEST_FOR_MEDIAN, Scheme, in_use
 from datasets.catalogue import entries
+from datasets.files import write_atomically
 from harness.progress import plural as plural
 
 if TYPE_CHECKING:
     from analysis.ranks import Ranks
     from analysis.tradeoffs import Relative
+
+
+def write_page(path: Path, parts: Iterable[str]) -> Path:
+    """Write the parts of a Markdown page, a blank line between two, and return its path; empty parts are left out."""
+    write_atomically(path, ("\n\n".join(part for part in parts if part) + "\n").encode())
+    return path
+
+
+def write_csv(numbers: pd.DataFrame, path: Path, digits: int | None = 6) -> None:
+    """Write numbers with so many significant digits; None: all of them."""
+    form = f"%.{digits}g" if digits else None
+    write_atomically(path, numbers.to_csv(index=False, float_format=form, lineterminator="\n").encode())
 
 
 def markdown_table(frame: pd.DataFrame) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from analysis.captions import format_interval, intervals, markdown_table, plural, scope, sentence
+from analysis.captions import format_interval, intervals, markdown_table, plural, scope, sentence, write_csv, write_page
 from analysis.evaluations import CELL, Evaluations, Recorded, choose_components
 from analysis.methods import EI, PROBLEM, alpha_axis, ordered, require
 from analysis.selection import LEAST_SHARE, at_horizon, horizon, select_families
@@ -22,7 +22,6 @@ from analysis.statistics import with_intervals, with_intervals_and_differences
 from analysis.traces import STUDY_ITERATIONS, Judge, Traces, collect
 from analysis.tradeoffs import Relative, relative_to_ei, tradeoff
 from datasets.errors import BadInput
-from datasets.files import write_atomically
 from harness.sealed import read_all, read_record
 
 ONLINE = ("lv1", "lv2", "lv3", "gp", "gp3", "gp_lv", "warped_gp")  # F2's order; others follow by name
@@ -299,10 +298,8 @@ def write_cost_page(costs: pd.DataFrame, out_dir: Path) -> Path:
         "brackets the 95 % interval of the second:",
         _coverage(covered, models(compared), curves),
     ]
-    write_atomically(out_dir / "costs.csv", covered.to_csv(index=False, lineterminator="\n").encode())
-    path = out_dir / "costs.md"
-    write_atomically(path, ("\n\n".join(text) + "\n").encode())
-    return path
+    write_csv(covered, out_dir / "costs.csv", digits=None)
+    return write_page(out_dir / "costs.md", text)
 
 
 def _head(compared: pd.DataFrame, curves: pd.DataFrame) -> str:

@@ -19,7 +19,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.captions import MEANS_OF_SUMS, format_interval, intervals, markdown_table, plural, sentence
+from analysis.captions import (
+    MEANS_OF_SUMS,
+    format_interval,
+    intervals,
+    markdown_table,
+    plural,
+    sentence,
+    write_csv,
+    write_page,
+)
 from analysis.evaluations import CELL, check_same_origin, check_same_tables, choose_components, read_evaluations
 from analysis.methods import EI, PROBLEM, name_in_figures, ordered
 from analysis.plotting import BLACK, BLUE, ORANGE, Drawn, new_figure, save, sequence, style
@@ -27,7 +36,6 @@ from analysis.statistics import of_means, percent_of_sums, with_intervals, with_
 from analysis.traces import Traces, collect
 from analysis.tradeoffs import finals, relative_to_ei
 from datasets.errors import BadInput
-from datasets.files import write_atomically
 from harness.records import specs
 from tabular_cache.live_truth import CONFIRMED_FILE, TRUTH
 from tabular_cache.schema import problem_name
@@ -239,8 +247,7 @@ def draw_density(folder: Path, out_dir: Path) -> Drawn:
         key = axes[0][0].get_legend_handles_labels()
         plots.legend(*key, loc="outside upper center", ncols=7, fontsize=8)
         drawn = save(figure, "density", caption, numbers, out_dir)
-    table = agreement.to_csv(index=False, float_format="%.5g", lineterminator="\n")
-    write_atomically(out_dir / "density-agreement.csv", table.encode())
+    write_csv(agreement, out_dir / "density-agreement.csv", digits=5)
     return drawn
 
 
@@ -337,10 +344,7 @@ def engines_page(folder: Path, out_dir: Path) -> Path:
     cells = found[REFERENCE_ENGINE]["saved"].index.to_frame(index=False)
     steps = " and ".join(str(n) for n in sorted({int(n) for t in traces.values() for n in t.runs["iterations"]}))
     heading = f"# Engines\n\nRuns of {steps} evaluations, paired by problem and seed. {intervals(cells)}"
-    path = out_dir / "engines.md"
-    text = "\n\n".join([heading, _ratio_table(ratios(traces)), *_effect_tables(found, cells)])
-    write_atomically(path, f"{text}\n".encode())
-    return path
+    return write_page(out_dir / "engines.md", [heading, _ratio_table(ratios(traces)), *_effect_tables(found, cells)])
 
 
 def _ratio_table(found: pd.DataFrame) -> str:

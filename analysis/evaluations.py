@@ -255,6 +255,15 @@ def check_same_data(specs: Iterable[Mapping[str, Any]]) -> None:
             raise BadInput(f"the records of {spec['dataset']} are of {values}: keep one results_dir for each{MIXED}")
 
 
+def table_of(data: str) -> tuple[str, int | None]:
+    """Return the checksum of the table that a record's `data` names, and how many configurations count (None: all).
+
+    Written by `tabular_cache.replay`.
+    """
+    checksum, _, part = data.partition("-first-")
+    return checksum, int(part) if part else None
+
+
 def check_same_tables(settings: Mapping[str, pd.DataFrame]) -> None:
     """Raise BadInput where two settings, given by their runs or evaluations, replayed different tables of one problem.
 
@@ -267,7 +276,7 @@ def check_same_tables(settings: Mapping[str, pd.DataFrame]) -> None:
             continue
         replayed = frame.loc[frame["evaluator"].isin(REPLAYED), [*PROBLEM, "data"]]
         for dataset, pipeline, data in replayed.drop_duplicates().astype(str).to_numpy():
-            here = data.partition("-first-")[0]
+            here, _ = table_of(data)
             first, there = seen.setdefault((dataset, pipeline), (name, here))
             if there != here:
                 raise BadInput(f"{dataset}/{pipeline}: {first} and {name} were replayed from different tables")

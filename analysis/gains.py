@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
-from analysis.evaluations import CELL, REPLAYED, Evaluations
+from analysis.evaluations import CELL, REPLAYED, Evaluations, table_of
 from analysis.methods import EI, PROBLEM
 from analysis.traces import Judge, Traces
 from datasets.errors import BadInput
@@ -102,12 +102,12 @@ class OtherTable(BadInput):
 
 @lru_cache(maxsize=1024)
 def _ends(problem: str, data: str, n: int, initial: int, what: str, judge: Judge, folder: Path) -> tuple[float, float]:
-    content, _, part = data.partition("-first-")
+    content, part = table_of(data)
     if table_entry(problem, folder).get("sha256") != content:
         where = "shipped table" if folder == TABLES else f"table in {folder}"
         raise OtherTable(f"the {where} of {problem} is not the one that the records are of")
     table = load_table(problem, folder)
-    used = table.measured & first_configs(table, int(part) if part else None)
+    used = table.measured & first_configs(table, part)
     error, judged = (table[f"{by}_{what}"][used].astype(float) for by in ("val", "val" if judge == "validation" else
                                                                           "test"))  # fmt: skip
     return float(np.nanmin(judged)), of_random_search(error, judged, table.longest[used], n, initial)

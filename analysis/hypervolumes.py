@@ -22,13 +22,13 @@ import pandas as pd
 from jaxtyping import Float
 from scipy.optimize import linear_sum_assignment
 
+from analysis.captions import write_csv
 from analysis.evaluations import CELL
 from analysis.methods import EI, PROBLEM, ordered, require
 from analysis.selection import at_horizon, horizon, sparse_methods
 from analysis.traces import Traces
 from analysis.tradeoffs import EI_STOPPED, finals, stopped_early
 from datasets.errors import BadInput
-from datasets.files import write_atomically
 
 
 def hypervolume(points: Float[np.ndarray, "n 2"], reference: Float[np.ndarray, "2"]) -> float:
@@ -214,5 +214,5 @@ def write_volumes(traces: Traces, out_dir: Path) -> list[Path]:
         return []
     table = found.others.join(found.own.add_prefix("lam beside ")).reset_index()
     path = out_dir / "hypervolumes.csv"
-    write_atomically(path, table.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode())
+    write_csv(table, path)
     return [path]

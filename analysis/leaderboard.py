@@ -23,6 +23,7 @@ from analysis.captions import (
     plural,
     scope,
     sentence,
+    write_page,
 )
 from analysis.equal_cost import BUDGETS, EqualCost, pair_runs
 from analysis.evaluations import Evaluations, Recorded
@@ -33,7 +34,6 @@ from analysis.selection import LEAST_SPENT, sentence_on_sparse_methods
 from analysis.statistics import over_datasets
 from analysis.traces import Judge, collect
 from datasets.errors import BadInput
-from datasets.files import write_atomically
 from harness.config import options
 from tabular_cache.live_truth import CONFIRMED_FILE
 
@@ -167,9 +167,7 @@ def write(drawn: Drawn, found: Mapping[str, EqualCost], results: Path, out_dir: 
         parts += [f"## {track.capitalize()} track", *(_result(part, own, budget) for budget in _SHOWN), _table(part)]
         if track == TRACKS["surface"]:
             parts.append(_measured(results / CONFIRMED_FILE))
-    path = out_dir / "leaderboard.md"
-    write_atomically(path, ("\n\n".join(p for p in parts if p) + "\n").encode())
-    return path
+    return write_page(out_dir / "leaderboard.md", parts)
 
 
 def _result(part: pd.DataFrame, acq: pd.Series, budget: float) -> str:

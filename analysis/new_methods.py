@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy import stats
 
-from analysis.captions import markdown_table, plural, sentence
+from analysis.captions import markdown_table, plural, sentence, write_csv
 from analysis.equal_cost import EI_N
 from analysis.methods import EI, by_method, name_in_figures
 from analysis.plotting import BLACK, BLUE, ORANGE, SKY, Drawn, colour_of, new_figure, save, style
@@ -273,7 +273,7 @@ def report(found: Sequence[Half], out: Path, judge: Judge) -> str:
     parts += [f"spent: of the tests in which {LEAST_SPENT:.0%} of the runs of both had not ended before the budget was "
               "spent, so that they compare the same money."]  # fmt: skip
     for name, table in (("new_methods", numbers), ("new_methods_tests", tests)):
-        write_atomically(out / f"{name}.csv", table.to_csv(index=False, lineterminator="\n").encode())
+        write_csv(table, out / f"{name}.csv", digits=None)
     draw(found, numbers, tests, judge, out)
     page = "\n\n".join(parts) + "\n"
     write_atomically(out / "new_methods.md", page.encode())

@@ -24,6 +24,7 @@ from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 from matplotlib.transforms import Bbox, BboxBase
 
+from analysis.captions import write_csv
 from datasets.files import write_atomically
 
 BLUE, ORANGE, GREEN, RED, BLACK = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#000000"
@@ -276,11 +277,6 @@ def save(figure: Figure, name: str, caption: str, numbers: pd.DataFrame, out_dir
     write_atomically(paths[3], f"{caption}\n".encode())
     plots, _ = figure.subfigs
     return Drawn(name, paths, numbers, caption, 1.0 - plots.bbox.y0 / figure.bbox.height)
-
-
-def write_csv(numbers: pd.DataFrame, path: Path) -> None:
-    """Write numbers with six significant digits."""
-    write_atomically(path, numbers.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode())
 
 
 def rendered(figure: Figure) -> dict[str, bytes]:

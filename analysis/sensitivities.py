@@ -9,18 +9,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.captions import format_interval, intervals, markdown_table, plural
+from analysis.captions import format_interval, intervals, markdown_table, plural, write_csv, write_page
 from analysis.claims import CLAIMS as EVERY
 from analysis.claims.acquisitions import share_members, volume_gap
 from analysis.claims.evidence import Claim, Evidence
 from analysis.claims.verdicts import UNDECIDED, Finding, Missing, Verdict
-from analysis.evaluations import CELL, REPLAYED, check_same_origin, check_same_tables
+from analysis.evaluations import CELL, REPLAYED, check_same_origin, check_same_tables, table_of
 from analysis.methods import EIPU
 from analysis.statistics import mean
 from analysis.traces import Judge
 from datasets.catalogue import entries
 from datasets.errors import BadInput
-from datasets.files import write_atomically
 from harness.records import read_traces, specs
 
 
@@ -233,7 +232,10 @@ DATA, DATA_COLUMNS = "sensitivities_data.csv", ["dataset", "pipeline", "data"]
 def report(folder: Path, out_dir: Path) -> tuple[Path, ...]:
     """Write sensitivities.md, its numbers as CSV, and what the base was replayed from; BadInput without a base."""
     found, left_out = read(folder)
-    text = "\n\n".join(
+    names = "sensitivities.md", "sensitivities.csv", DATA, "sensitivities_shifts.csv"
+    paths = tuple(out_dir / name for name in names)
+    write_page(
+        paths[0],
         [
             "# Sensitivities",
             "Does any claim change its verdict? Each setting beside the base, or beside the setting that it names, on "
@@ -247,30 +249,29 @@ def report(folder: Path, out_dir: Path) -> tuple[Path, ...]:
             "twenty does by chance. Fewer seeds suffice for this than for a verdict, which needs ten.",
             markdown_table(pd.DataFrame([_moved(one) for one in found])),
             *([f"Left out: {'; '.join(left_out)}."] if left_out else []),
-            *(part for one in found if (part := _changes(one))),
-        ]
+            *map(_changes, found),
+        ],
     )
-    names = "sensitivities.md", "sensitivities.csv", DATA, "sensitivities_shifts.csv"
-    paths = tuple(out_dir / name for name in names)
-    write_atomically(paths[0], f"{text}\n".encode())
-    rows = pd.concat([_numbers(one) for one in found])
-    write_atomically(paths[1], rows.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode())
+    write_csv(pd.concat([_numbers(one) for one in found]), paths[1])
     data = pd.DataFrame([{name: str(spec.get(name, "")) for name in DATA_COLUMNS} for spec in specs(folder / BASE)])
-    write_atomically(paths[2], data.drop_duplicates().to_csv(index=False, lineterminator="\n").encode())
-    moved = pd.concat([one.shifts.assign(setting=one.setting, compared_with=one.against) for one in found])
-    write_atomically(paths[3], moved.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode())
+    write_csv(data.drop_duplicates(), paths[2])
+    write_csv(pd.concat([one.shifts.assign(setting=one.setting, compared_with=one.against) for one in found]), paths[3])
     return paths
 
 
 def from_other_data(out_dir: Path, runs: pd.DataFrame) -> str:
-    """Return how many of the base's problems were replayed from other tables than `runs`', in words; "" for none."""
+    """Return how many of the base's problems were replayed from other tables than `runs`', in words; "" for none.
+
+    How much of a table counted may differ.
+    """
     path = out_dir / DATA
     if not path.is_file():
         return "It is not known which tables these were replayed from."
     base = pd.read_csv(path, dtype=str, keep_default_na=False)
     here = runs.loc[runs["evaluator"].isin(REPLAYED), DATA_COLUMNS].drop_duplicates().astype(str)
     both = base.merge(here, on=["dataset", "pipeline"], suffixes=("", "_here"))
-    other = both[both["data"] != both["data_here"]][["dataset", "pipeline"]].drop_duplicates()
+    differ = both["data"].map(table_of).str[0] != both["data_here"].map(table_of).str[0]
+    other = both[differ][["dataset", "pipeline"]].drop_duplicates()
     if other.empty:
         return ""
     return f"Made earlier, from other tables than the rest of this page on {plural(len(other), 'problem')}."

@@ -104,8 +104,6 @@ def load_rows(path: str, data: Dataset, sep: str = "auto", decimal: str = ".", e
                 raise BadInput(f"{path}: {source} must be dates written {form}, as in the file of the runs, "
                                f"got {str(wrong.iloc[0])!r}")  # fmt: skip
             columns[name] = _date_parts(column, form)[name]
-        elif X[name].isna().all():
-            columns[name] = pd.Series(np.nan, frame.index)
         else:
             raise BadInput(f"{path} has no column {name!r}")
     return pd.DataFrame(columns, index=frame.index)

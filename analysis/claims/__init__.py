@@ -91,5 +91,5 @@ def write(verdicts: Sequence[Verdict], intervals: str, out_dir: Path) -> tuple[P
     )
     paths = out_dir / "claims.md", out_dir / "claims.csv"
     write_atomically(paths[0], text.encode())
-    write_atomically(paths[1], frame(verdicts).to_csv(index=False, float_format="%.6g", lineterminator="\n").encode())
+    captions.write_csv(frame(verdicts), paths[1])
     return paths

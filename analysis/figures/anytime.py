@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from analysis.captions import footnote, format_interval, left_out, markdown_table, plural, scope, sentence
+from analysis.captions import footnote, format_interval, left_out, markdown_table, plural, scope, sentence, write_page
 from analysis.equal_cost import (
     AFTER,
     BUDGETS,
@@ -28,7 +28,6 @@ from analysis.methods import name_in_figures, name_in_text
 from analysis.plotting import Drawn, colour_of, drawn_from, new_figure, save, style
 from analysis.selection import LEAST_SPENT, sentence_on_sparse_methods
 from analysis.traces import Traces
-from datasets.files import write_atomically
 from tabular_cache.card import FLAT
 
 _STEP = 5.0  # percent of EI's cost between two points of a curve
@@ -275,6 +274,4 @@ def write(drawn: Drawn, out_dir: Path) -> Path:
     parts = ["# Errors at equal cost", "![ANYTIME](anytime.png)", drawn.caption]
     for heading, text in tables(drawn.numbers):
         parts += [f"## {heading}", *text]
-    path = out_dir / "anytime.md"
-    write_atomically(path, ("\n\n".join(parts) + "\n").encode())
-    return path
+    return write_page(out_dir / "anytime.md", parts)

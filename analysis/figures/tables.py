@@ -12,13 +12,22 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocato
 
 import datasets
 import pipelines
-from analysis.captions import DAGGER, caveats, footnote, markdown_table, plural, sentence, with_caveat
-from analysis.evaluations import REPLAYED
-from analysis.plotting import Drawn, new_figure, save, style, write_csv
+from analysis.captions import (
+    DAGGER,
+    caveats,
+    footnote,
+    markdown_table,
+    plural,
+    sentence,
+    with_caveat,
+    write_csv,
+    write_page,
+)
+from analysis.evaluations import REPLAYED, table_of
+from analysis.plotting import Drawn, new_figure, save, style
 from analysis.traces import Traces, front
 from datasets.catalogue import entry_of
 from datasets.errors import BadInput
-from datasets.files import write_atomically
 from tabular_cache.schema import problem_name
 from tabular_cache.table import TABLES, load_table, read_manifest, read_table
 
@@ -88,7 +97,7 @@ def of_other_tables(frames: Mapping[str, pd.DataFrame | None], folder: Path) -> 
         if frame is None or "data" not in frame.columns:
             continue
         seen = frame[["dataset", "pipeline", "data"]].drop_duplicates().astype(str)
-        made = [(f"{d}/{p}", data.partition("-first-")[0]) for d, p, data in seen.to_numpy()]
+        made = [(f"{d}/{p}", table_of(data)[0]) for d, p, data in seen.to_numpy()]
         others = {name for name, data in made if name in now and now[name] != data}
         parts += [f"{what} on {plural(len(others), 'problem')}"] if others else []
     lead = "Replayed from other tables than those described here, which changed since"
@@ -125,9 +134,8 @@ def write(lines: Iterable[Mapping[str, Any]], out_dir: Path) -> pd.DataFrame:
         raise BadInput("no tables to describe: build them with `python -m tabular_cache build`")
     frame = frame.sort_values(["dataset", "pipeline"], ignore_index=True)
     shown = frame.assign(dataset=frame["dataset"].map(with_caveat))
-    text = f"# The problems\n\n{markdown_table(shown)}\n\n{COSTS}\n"
-    note = footnote(frame["dataset"])
-    write_atomically(out_dir / "problems.md", (text + (f"\n{note}\n" if note else "")).encode())
+    page = ["# The problems", markdown_table(shown), COSTS, footnote(frame["dataset"])]
+    write_page(out_dir / "problems.md", page)
     write_csv(frame, out_dir / "problems.csv")
     return frame
 

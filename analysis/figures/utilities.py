@@ -18,10 +18,12 @@ from analysis.captions import (
     plural,
     scope,
     sentence,
+    write_csv,
+    write_page,
 )
 from analysis.evaluations import CELL
 from analysis.methods import name_in_figures
-from analysis.plotting import Drawn, new_figure, save, style, write_csv
+from analysis.plotting import Drawn, new_figure, save, style
 from analysis.utilities import (
     REFERENCE_METHOD,
     Complete,
@@ -37,7 +39,6 @@ from analysis.utilities import (
     with_deadlines,
 )
 from datasets.errors import BadInput
-from datasets.files import write_atomically
 
 PALETTE = ("#000000", "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#7A5195", "#8C6D31", "#7F7F7F")
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
@@ -268,10 +269,8 @@ def _scope(found: Complete, what: str) -> list[str]:
 
 def write(parts: Sequence[tuple[str, list[str]]], numbers: pd.DataFrame, out_dir: Path) -> Path:
     """Write utilities.md, and utilities_numbers.csv where there is something in it; return the page's path."""
-    text = "\n\n".join(["# Utilities", *(f"## {title}\n\n" + "\n\n".join(body) for title, body in parts)])
-    path = out_dir / "utilities.md"
-    write_atomically(path, f"{text}\n".encode())
     if len(numbers):
         columns = ["part", "measure", "label", "value", "low", "high", "n", "off_value", "off_low", "off_high"]
         write_csv(numbers.reindex(columns=columns), out_dir / "utilities_numbers.csv")
-    return path
+    page = ["# Utilities", *("\n\n".join([f"## {title}", *body]) for title, body in parts)]
+    return write_page(out_dir / "utilities.md", page)

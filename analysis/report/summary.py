@@ -23,9 +23,10 @@ from analysis.captions import (
     scope,
     too_short_notes,
     with_caveat,
+    write_csv,
 )
 from analysis.methods import by_method, name_in_text, ordered
-from analysis.plotting import Drawn, write_csv
+from analysis.plotting import Drawn
 from analysis.ranks import FAMILIES, Ranks, minimal_budgets, rank_curves, ranks
 from analysis.report.page import Section, markdown
 from analysis.selection import at_horizon, horizon, rivals_within_budgets, select_families

@@ -154,6 +154,8 @@ def test_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(rows) == 3 * 2 * 5 and set(rows["compared"]) == {"test", "wall", "mine"}
     same = read_traces(tmp_path / "all" / "base")
     assert from_other_data(tmp_path / "o", same) == ""
+    part = same.assign(data=same["data"].astype(str) + "-first-4")
+    assert from_other_data(tmp_path / "o", part) == "", "a part of a table is of that table"
     newer = same.assign(data=same["data"].astype(str).where(same["dataset"] != "wine", "another table"))
     assert "other tables than the rest of this page on 1 problem." in from_other_data(tmp_path / "o", newer)
     live = newer.assign(evaluator="live")

@@ -22,7 +22,6 @@ from analysis.papers.hutter2013.records import (
 )
 from analysis.plotting import BLUE, Drawn, new_figure, save, style
 from datasets.errors import BadInput
-from datasets.files import write_atomically
 from harness.problem import SLACKS
 from harness.streams import stream
 
@@ -146,9 +145,7 @@ def c3(times: pd.DataFrame, out_dir: Path) -> Drawn:
 
 def write(parts: list[str], out_dir: Path) -> Path:
     """Write `censored.md` of these parts and return its path."""
-    path = out_dir / "censored.md"
-    write_atomically(path, ("\n\n".join(["# Censored costs", *parts]) + "\n").encode())
-    return path
+    return captions.write_page(out_dir / "censored.md", ["# Censored costs", *parts])
 
 
 def slack_table(numbers: pd.DataFrame, cells: pd.DataFrame) -> str:

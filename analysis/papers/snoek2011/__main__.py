@@ -20,10 +20,10 @@ from matplotlib.axes import Axes
 from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from analysis.captions import markdown_table, plural
+from analysis.captions import markdown_table, plural, write_csv
 from analysis.papers.snoek2011 import problems
 from analysis.papers.snoek2011.problems import CANDIDATES, DEADLINE_S, MINIMUM, TRAININGS, Branin, branin, seconds
-from analysis.plotting import BLACK, PURPLE, RED, Drawn, colour_of, new_figure, place_labels, save, style, write_csv
+from analysis.plotting import BLACK, PURPLE, RED, Drawn, colour_of, new_figure, place_labels, save, style
 from analysis.statistics import over_datasets
 from analysis.traces import at_budgets, incumbents
 from datasets.errors import BadInput
@@ -140,8 +140,7 @@ class Experiment:
             for name in self.methods:
                 path = folder / f"{_file_name(name)}-{seed}.csv"
                 if not path.is_file():
-                    text = self.run(name, seed).to_csv(index=False, float_format="%.17g", lineterminator="\n")
-                    write_atomically(path, text.encode())
+                    write_csv(self.run(name, seed), path, digits=17)
                 error, cost_s, *X = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2).T
                 done = int((np.cumsum(cost_s) <= self.deadline_s + 1e-9).sum())
                 found[name].append(Timed(error, cost_s, done, np.array(X).T))
