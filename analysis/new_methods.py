@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy import stats
 
-from analysis.captions import markdown_table, plural, sentence, write_csv
+from analysis.captions import markdown_table, plural, sentence, write_csv, write_page
 from analysis.equal_cost import EI_N
 from analysis.methods import EI, by_method, name_in_figures
 from analysis.plotting import BLACK, BLUE, ORANGE, SKY, Drawn, colour_of, new_figure, save, style
@@ -21,7 +21,6 @@ from analysis.selection import LEAST_SPENT
 from analysis.statistics import holm, over_datasets
 from analysis.traces import Judge
 from datasets.errors import BadInput
-from datasets.files import write_atomically
 
 BELOW_EI = 70.0  # percent of EI's cost at which the error is to be below EI's own
 PAPER = ("EI^alpha", "CEI", "EI-cool", "carbo")
@@ -268,16 +267,13 @@ def report(found: Sequence[Half], out: Path, judge: Judge) -> str:
         absent = f"{half.absent} problem-seed pairs without runs of every method"
         sparse = f"; for want of runs: {half.sparse}" if half.sparse else ""
         parts += [f"Left out: {absent}; {half.uncounted} in which EI's error is 0 or missing{sparse}."]
-    parts += [alone] if alone else []
-    parts += ["## Verdicts\n\n" + markdown_table(verdicts(tests))]
+    parts += [alone, "## Verdicts\n\n" + markdown_table(verdicts(tests))]
     parts += [f"spent: of the tests in which {LEAST_SPENT:.0%} of the runs of both had not ended before the budget was "
               "spent, so that they compare the same money."]  # fmt: skip
     for name, table in (("new_methods", numbers), ("new_methods_tests", tests)):
         write_csv(table, out / f"{name}.csv", digits=None)
     draw(found, numbers, tests, judge, out)
-    page = "\n\n".join(parts) + "\n"
-    write_atomically(out / "new_methods.md", page.encode())
-    return page
+    return write_page(out / "new_methods.md", parts).read_text(encoding="utf-8")
 
 
 def _pivot(rows: pd.DataFrame, column: str) -> str:

@@ -248,7 +248,7 @@ def report(folder: Path, out_dir: Path) -> tuple[Path, ...]:
             "pair by pair, from what it is compared with, with its interval; bold where that excludes 0, which one in "
             "twenty does by chance. Fewer seeds suffice for this than for a verdict, which needs ten.",
             markdown_table(pd.DataFrame([_moved(one) for one in found])),
-            *([f"Left out: {'; '.join(left_out)}."] if left_out else []),
+            f"Left out: {'; '.join(left_out)}." if left_out else "",
             *map(_changes, found),
         ],
     )

@@ -22,7 +22,6 @@ from analysis.claims.evidence import Claim, Evidence
 from analysis.claims.verdicts import Verdict
 from analysis.evaluations import Recorded
 from analysis.traces import Judge, Traces, check_columns
-from datasets.files import write_atomically
 
 __all__ = ["Verdict", "evaluate"]
 
@@ -82,14 +81,13 @@ def frame(verdicts: Sequence[Verdict]) -> pd.DataFrame:
 
 def write(verdicts: Sequence[Verdict], intervals: str, out_dir: Path) -> tuple[Path, Path]:
     """Write claims.md and claims.csv; `intervals` says what the intervals are."""
-    text = (
-        f"# Claims\n\n{intervals} A claim holds if the intervals of all its conditions lie inside them, does not hold "
+    rules = (
+        f"{intervals} A claim holds if the intervals of all its conditions lie inside them, does not hold "
         f"if one lies wholly outside (Holm's correction for their number), holds only where it holds in some ways to "
         f"take the numbers, which are not corrected for, and is undecided otherwise. The rules were written before the "
-        f"results; what was changed since, and what by, says STUDY.md.\n\n"
-        f"{table(verdicts)}\n"
+        f"results; what was changed since, and what by, says STUDY.md."
     )
     paths = out_dir / "claims.md", out_dir / "claims.csv"
-    write_atomically(paths[0], text.encode())
+    captions.write_page(paths[0], ["# Claims", rules, table(verdicts)])
     captions.write_csv(frame(verdicts), paths[1])
     return paths
