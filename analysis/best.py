@@ -326,7 +326,7 @@ def best(frame: pd.DataFrame, made: Mapping[str, Spec]) -> dict[str, Any]:
 
 def _configuration(row: pd.Series) -> dict[str, float]:
     """Return the hyperparameters of an evaluation as the model line writes them."""
-    given = {name: float(str(np.float32(row[name]))) for name in XGBOOST_SPACE.names}
+    given = {name: float(row[name]) for name in XGBOOST_SPACE.names}
     return given | {p.name: int(given[p.name]) for p in XGBOOST_SPACE.parameters if p.integer}
 
 

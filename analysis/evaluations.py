@@ -16,8 +16,9 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from analysis import REFERENCE
-from analysis.methods import EI, PROBLEM, canonical
+from analysis.methods import EI, PROBLEM, canonical, plans_ahead
 from datasets.errors import BadInput
+from harness.config import OPTIONAL, options
 from harness.records import Block, describe, read_blocks
 
 CELL = [*PROBLEM, "seed"]
@@ -175,6 +176,7 @@ def choose_components(
     Component by component: the one `wanted`, else the only one there is, else the reference. Raises BadInput
     for a component that no run has, or when there are several and the reference is not among them.
     """
+    evaluations = tell_apart(evaluations, wanted)
     chosen: dict[str, str] = {}
     for component, reference in REFERENCE.items():
         if component in free:
@@ -188,9 +190,49 @@ def choose_components(
 
 def filter_components(evaluations: Evaluations, wanted: Mapping[str, str]) -> Evaluations:
     """Return the evaluations whose components are those `wanted`, whatever the others; raises BadInput for none."""
+    evaluations = tell_apart(evaluations, wanted)
     for component, name in wanted.items():
         evaluations = _having(evaluations, component, name)
     return evaluations
+
+
+def tell_apart(evaluations: Evaluations, wanted: Mapping[str, str]) -> Evaluations:
+    """Return the evaluations; what stands beside runs that had less is a method of its own, as a study would name it.
+
+    So ``+acq=ei curves=stopped``, whose surrogate is recorded as ``gp+stopped``, is ``ei(curves=stopped)`` where there
+    are runs with ``gp``, too: design, curves and stopping are compared, as methods are, unless a surrogate is `wanted`.
+    """
+    if "surrogate" in wanted:
+        return evaluations
+    names = _names(evaluations, "surrogate")
+    for name in names:
+        alone, plus, more = name.partition("+")
+        more, colon, scale = more.partition(":")
+        if plus and alone + colon + scale in names:
+            rows = (evaluations.runs["surrogate"] == name).to_numpy()
+            evaluations = replace(evaluations, runs=_renamed(evaluations.runs, rows, alone + colon + scale, more))
+    return evaluations
+
+
+def _renamed(runs: pd.DataFrame, rows: np.ndarray, surrogate: str, more: str) -> pd.DataFrame:
+    """Return the runs, of `rows` with that surrogate and a method's name that says what `more` it has."""
+    runs = runs.astype(dict.fromkeys(["acq", "method", "surrogate"], object))
+    rule_plans = runs.loc[rows, "acq"].map(lambda acq: plans_ahead("acq", str(acq)))  # whose name is about to change
+    own = runs["plans_ahead"].astype(bool) if "plans_ahead" in runs else pd.Series(True, index=runs.index)
+    settings = ",".join(f"{_group(part)}={part}" for part in more.split("+"))
+    labels = runs.loc[rows, "method"].map(lambda label: _with_settings(str(label), settings))
+    runs.loc[rows, "method"] = runs.loc[rows, "acq"] = labels
+    runs.loc[rows, "surrogate"] = surrogate
+    return runs.assign(plans_ahead=own.where(~rows, own & rule_plans.reindex(runs.index, fill_value=True)))
+
+
+def _group(part: str) -> str:
+    """Return the setting that chose a component of this name."""
+    return next((group for group in OPTIONAL if part in options(group)), "with")
+
+
+def _with_settings(label: str, settings: str) -> str:
+    return f"{label[:-1]},{settings})" if label.endswith(")") else f"{label}({settings})"
 
 
 def _names(evaluations: Evaluations, component: str) -> list[str]:

@@ -57,8 +57,11 @@ def complete(component: Any, base: Callable[..., T]) -> T:
     """Return `component` as a `base`: an object that only has the required methods gets the defaults of the others.
 
     base: an abstract class, such as a subclass of `Component`.
-    Raises BadInput for one that lacks a required method, or whose method takes other arguments than it is given.
+    Raises BadInput for a class instead of an object, for one that lacks a required method, and for one whose method
+    takes other arguments than it is given.
     """
+    if isinstance(component, type):
+        raise BadInput(f"{component.__name__} is a class: give an object of it, {component.__name__}(...)")
     own: Any = type(component)
     _check_arguments(own, base)
     if base in own.__mro__:

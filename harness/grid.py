@@ -15,6 +15,7 @@ from hydra.utils import get_object, instantiate
 
 from harness.acquisitions.designs import Design
 from harness.component import asks_for_problem, complete
+from harness.config import OPTIONAL
 from harness.cost_models import EXP_MEAN, IMPUTED, CostModel
 from harness.curves import LearningCurves
 from harness.error_scale import RAW
@@ -30,7 +31,6 @@ ENGINE = 3  # raise it when the same spec gives other choices than before
 LATE_STEPS = 3  # raise it when choices beyond `harness.problem.LATE` evaluations change, and earlier ones do not
 LOOK_AHEAD = 3  # raise it when utilities that look ahead choose otherwise, and those that do not as before
 COST_SD = 2  # raise it when predictive sds of costs change: other statistics than the default depend on them
-OPTIONAL = ("design", "curves", "stopping")  # components that a run may do without
 SETTINGS = ("iterations", "n_initial", "tau", "cost_statistic")  # of every run's optimizer
 YOUNGER = ("memory_limit_mb",)  # settings from after the first records: in a spec only where they are set
 Config = Mapping[str, Any]

@@ -111,7 +111,7 @@ class Optimizer:
                 "cost_statistic=expected_inverse needs a rule that divides by a power of the cost, such as eipu"
             )
         self._utility.check(Setup(self._surrogate, self._cost_model, self._rule, tau))
-        self._seed = seed
+        self._seed = whole("seed", seed, 0)
         stops = self._curves is not None and self._curves.stop_below is not None
         if stops and not (self._surrogate.joint and error_scale == RAW):
             raise BadInput("curves.stop_below needs a surrogate with joint predictions, such as gp, and raw errors")
@@ -182,6 +182,7 @@ class Optimizer:
         if evaluation.curve is None:
             self._observe(x, evaluation.error, evaluation.cost_s, evaluation.censored)
         else:
+            _check_shown(evaluation.curve)
             self._take_in(x, evaluation.curve)
         self._charged.append(evaluation.cost_s)
 
@@ -195,7 +196,6 @@ class Optimizer:
             raise ValueError(
                 "this evaluation has a learning curve: set `curves`, and call `start` or `watch_curves` first"
             )
-        _check_shown(curve)
         points = self._rounds.at(x, curve.rounds)
         for i in (len(points) - 1, *self._curves.shown_prefixes(curve)):
             if self._is_new(points[i]):
@@ -246,7 +246,8 @@ class Optimizer:
         index, context, mean_log_cost = self._context(offer, *self._asked, screen=screen)
         log_value = _one_each(self._utility, "log_value", self._utility.log_value(context), len(index))
         self._seen = index, log_value, context.log_cost
-        score = _one_each(self._rule, "score", self._rule.score(log_value, context.log_cost, context), len(index))
+        said = self._rule.score(log_value.copy(), context.log_cost.copy(), context)  # a rule may write into them
+        score = _one_each(self._rule, "score", said, len(index))
         i = choose(score, log_value, context.log_cost, rule=self._rule, utility=self._utility)
         if self._curves is not None and self._curves.stop_below is not None:
             x = offer.at(index[[i]])[0]  # as asked later, of the function alone: a surrogate's sd may hold noise
@@ -281,7 +282,8 @@ class Optimizer:
     def hopeless(self, curve: Curve) -> bool:
         """Return whether going on with the training chosen last has become worth too little (`LearningCurves`).
 
-        curve: what the training has shown so far; its seconds do not matter. Raises BadInput unless curves are watched.
+        curve: what the training has shown so far; its seconds do not matter, nor rounds without an error (NaN). Raises
+        BadInput unless curves are watched.
         """
         if self._curves is None or self._curves.stop_below is None or self._chosen is None or self._asked is None:
             return False
@@ -290,8 +292,9 @@ class Optimizer:
         _check_shown(curve)
         (x, then, incumbent), posterior, began = self._chosen, self._asked[0].posterior, clock_s()
         seen = self._rounds.at(x, curve.rounds)
-        new = [i for i, point in enumerate(seen) if self._is_new(point)]
-        now = log_improvement(posterior, min(incumbent, *curve.error), x, seen[new], [curve.error[i] for i in new])
+        known = [i for i, error in enumerate(curve.error) if not math.isnan(error)]
+        best, new = min([incumbent, *(curve.error[i] for i in known)]), [i for i in known if self._is_new(seen[i])]
+        now = log_improvement(posterior, best, x, seen[new], [curve.error[i] for i in new])
         self._stopping_ms += 1e3 * (clock_s() - began)
         return now < then + math.log(self._curves.stop_below)
 
@@ -444,7 +447,11 @@ def _two(source: object, method: str, values: Any, m: int) -> tuple[Any, Any]:
     return mean, sd
 
 
-def _check_shown(curve: Curve) -> None:
+def _check_shown(curve: Any) -> None:
+    if not isinstance(curve, Curve):
+        raise BadInput(
+            f"a learning curve must be a Curve(rounds, error, test_error, cost_s), got a {type(curve).__name__}"
+        )
     if not curve.rounds:
         raise BadInput("a learning curve must show one round at least")
 

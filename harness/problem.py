@@ -11,8 +11,10 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
+from itertools import pairwise
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,12 +30,21 @@ LARGEST = 1e150  # of an error: its square is a number, too
 PREFIX_GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)  # rounds at which curves are shown
 
 
+def _numbers(name: str, values: Any) -> tuple[Any, ...]:
+    """Return the numbers as a tuple; raises BadInput for what is no list, tuple or one-dimensional array of numbers."""
+    listed = values.tolist() if isinstance(values, np.ndarray) else values
+    if not isinstance(listed, list | tuple) or not all(isinstance(one, Real) for one in listed):
+        raise BadInput(f"a curve's {name} must be a list of numbers, got {values!r}"[:200])
+    return tuple(listed)
+
+
 @dataclass(frozen=True)
 class Curve:
     """What a training has shown of itself after so many rounds: k of each, rounds ascending, the last its own.
 
     error, test_error: of its first so many rounds; NaN where there is none. cost_s: seconds from its beginning up to
-    there. Raises BadInput unless there are as many of each.
+    there. Lists and arrays become tuples. Raises BadInput unless there are as many numbers of each, the rounds are
+    whole numbers that ascend, the errors are no larger than an evaluation's, and the seconds are positive.
     """
 
     rounds: tuple[int, ...]
@@ -43,8 +54,20 @@ class Curve:
 
     def __post_init__(self) -> None:
         """Refuse what is no curve."""
+        for field in fields(self):
+            object.__setattr__(self, field.name, _numbers(field.name, getattr(self, field.name)))
         if not len(self.rounds) == len(self.error) == len(self.test_error) == len(self.cost_s):
             raise BadInput("a curve needs one error, one test error and one number of seconds for each of its rounds")
+        rounds = (0, *self.rounds)
+        if not all(float(k).is_integer() for k in rounds) or any(a >= b for a, b in pairwise(rounds)):
+            raise BadInput(f"a curve's rounds must be whole numbers >= 1 that ascend, got {self.rounds}"[:200])
+        object.__setattr__(self, "rounds", tuple(int(k) for k in self.rounds))
+        if any(abs(error) > LARGEST for error in (*self.error, *self.test_error)):
+            raise BadInput(
+                f"a curve's errors must be numbers up to {LARGEST:g} in size, or NaN, got {self.error}"[:200]
+            )
+        if not all(0 < cost < math.inf for cost in self.cost_s):
+            raise BadInput(f"a curve's cost_s must be seconds > 0, got {self.cost_s}"[:200])
 
     @property
     def best(self) -> int:
@@ -59,7 +82,8 @@ Stop = Callable[[Curve], bool]  # whether a training that has shown so much of i
 class Evaluation:
     """One evaluation's outcome.
 
-    error: validation error (misclassification rate or RMSE); NaN unless `status` is ``"ok"``.
+    error: validation error (misclassification rate or RMSE); NaN where there is none. One that was stopped
+    (``"timeout"``) may have the error reached so far, a failed one has none.
     cost_s: CPU seconds of the training, finite and > 0 whatever the status.
     test_error: error on the test rows; for reports only, no optimizer sees it.
     wall_s: wall-clock seconds of the same training.
@@ -95,6 +119,10 @@ class Evaluation:
             raise BadInput(
                 f"error must be a number up to {LARGEST:g} in size, or NaN for want of one (status {self.status!r}), "
                 f"got {self.error!r}"
+            )
+        if self.status in (FAILED, OUT_OF_MEMORY) and not math.isnan(self.error):
+            raise BadInput(
+                f"an evaluation with status {self.status!r} has no error, so it must be NaN, got {self.error!r}"
             )
 
 

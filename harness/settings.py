@@ -19,6 +19,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from harness.acquisitions import cost_rules
 from harness.config import (
     CONFIGS,
+    OPTIONAL,
     check_overrides,
     check_targets,
     chosen,
@@ -33,7 +34,7 @@ from harness.config import (
 from harness.cost_models import check_statistic, check_treatment
 from harness.error_scale import check_scale
 from harness.errors import BadInput, flag
-from harness.grid import OPTIONAL, Method, Study, make_optimizer
+from harness.grid import Method, Study, make_optimizer
 from harness.interop.rivals import is_rival, releases
 from harness.records import LARGEST_SEED
 

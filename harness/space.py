@@ -41,6 +41,8 @@ class Parameter:
             raise BadInput(f"{ends} is no range on this scale")
         if self.integer and not (float(self.low).is_integer() and float(self.high).is_integer()):
             raise BadInput(f"{ends} must begin and end with whole numbers, as the parameter has no others")
+        if not np.less(*self.ends):
+            raise BadInput(f"{ends} holds less than two numbers of single precision: subtract what they have in common")
 
     @property
     def ends(self) -> tuple[np.float32, np.float32]:
@@ -84,15 +86,19 @@ class SearchSpace:
         return len(self.parameters)
 
     def to_unit(self, x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
-        """Map native values to the unit cube; raises BadInput for values outside the box."""
+        """Map native values to the unit cube; raises BadInput for values outside the box, and fractions of integers."""
         x = self._columns(x)
         unit = np.empty_like(x)
         for j, p in enumerate(self.parameters):
             low, high = p.ends
-            inside = (x[:, j] >= low) & (x[:, j] <= high)
+            with np.errstate(over="ignore"):
+                rounded = x[:, j].astype(np.float32)  # as configurations hold them: 0.1 is no lower than float32's 0.1
+            inside = (rounded >= low) & (rounded <= high)
             if not inside.all():
                 bad = x[:, j][~inside][0]
                 raise BadInput(f"{p.name} = {bad:g} is outside [{p.low:g}, {p.high:g}]")
+            if p.integer and (fraction := rounded != np.rint(rounded)).any():
+                raise BadInput(f"{p.name} must be a whole number, got {x[:, j][fraction][0]:g}")
             unit[:, j] = _rescale(x[:, j], p)
         return np.clip(unit, 0.0, 1.0)
 
@@ -116,7 +122,10 @@ class SearchSpace:
 
     def _columns(self, points: Any) -> Float[np.ndarray, "n d"]:
         """Return the points as float64; raises BadInput unless each has a value for each parameter."""
-        points = np.asarray(points, dtype=np.float64)
+        try:
+            points = np.asarray(points, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise BadInput(f"points must be an array of numbers, got {points!r}"[:200]) from None
         if points.ndim != 2 or points.shape[1] != len(self):
             columns = f"columns for {', '.join(self.names)}"
             raise BadInput(f"points must have the shape (n, {len(self)}), with {columns}; got {points.shape}")

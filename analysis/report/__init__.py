@@ -16,7 +16,7 @@ from analysis.claims import with_reason
 from analysis.claims import write as write_claims
 from analysis.claims.verdicts import Verdict
 from analysis.cost_models import read_if_there
-from analysis.evaluations import check_same_data, filter_components, read_evaluations
+from analysis.evaluations import check_same_data, filter_components, read_evaluations, tell_apart
 from analysis.figures import all_figures
 from analysis.hypervolumes import write_volumes
 from analysis.report import page, sections, summary
@@ -46,7 +46,7 @@ def write(
     claims; None: `analysis.claims`. say: gets every file, and what could not be made; the page says it, too, in its
     place. Raises BadInput without records.
     """
-    every = read_evaluations(results_dir)
+    every = tell_apart(read_evaluations(results_dir), wanted)
     if not mixed:
         check_same_data(every.specs)
     traces, settings = collect(every, wanted, judge, mixed), summary.provenance(every.specs)

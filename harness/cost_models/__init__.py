@@ -57,7 +57,7 @@ class Features:
             raise BadInput(f"features must be different names among {', '.join(space.names)}, got {names}{remedy}")
         self.names = tuple(names)
         chosen = [space.names.index(name) for name in names]
-        self._columns = np.array(chosen)
+        self._columns, self._width = np.array(chosen), len(space)
         self._ratios = np.array([_ratio(space.parameters[j]) for j in chosen])
         self._last, self._given = np.full((2, len(chosen), _PARTS), np.nan)
         self._of_table: tuple[Points, Float[np.ndarray, "n k"]] | None = None
@@ -66,7 +66,12 @@ class Features:
         return len(self.names)
 
     def columns(self, X: Points) -> Float[np.ndarray, "k n"]:
-        """Return the features of unit-cube points, one row each."""
+        """Return the features of unit-cube points, one row each; raises BadInput for points of another space."""
+        if X.ndim != 2 or X.shape[1] != self._width:
+            raise BadInput(
+                f"the cost model's space has {self._width} parameters, the points have the shape {X.shape}: give it "
+                "yours, space=SearchSpace(...)"
+            )
         return _features(X, self._columns, self._ratios, self._last, self._given)  # type: ignore[no-any-return]
 
     def of_table(self, X: Points) -> Float[np.ndarray, "n k"]:

@@ -140,6 +140,24 @@ def test_components_are_never_mixed() -> None:
         collect(models, {"cost_model": "gp", "evaluator": "live"})
 
 
+def test_what_runs_have_beside_a_surrogate_makes_methods_of_them_where_others_have_less() -> None:
+    plain = frame(ONE, [Way("ei"), Way("eialpha", alpha=0.3)], [0], 6)
+    more = plain.assign(surrogate="gp+stopped+price", spec=plain["spec"].astype(str) + "more")
+    both = pd.concat([plain, more])
+    expected = {"ei", "eialpha(alpha=0.3)", "ei(curves=stopped,stopping=price)",
+                "eialpha(alpha=0.3,curves=stopped,stopping=price)"}  # fmt: skip
+    found = collect(both)
+    assert set(found.runs["method"]) == expected and found.components["surrogate"] == "gp"
+    assert not found.runs["plans"].any() and set(found.runs["alpha"].dropna()) == {0.0, 0.3}
+    assert collect(both.assign(acq="eicool", method="eicool")).runs["plans"].all()
+    for records, wanted, surrogate in ((both, {"surrogate": "gp+stopped+price"}, "gp+stopped+price"),
+                                       (both, {"surrogate": "gp"}, "gp"), (more, {}, "gp+stopped+price")):  # fmt: skip
+        found = collect(records, wanted)
+        assert set(found.runs["method"]) == {"ei", "eialpha(alpha=0.3)"} and found.components["surrogate"] == surrogate
+    logs = both.assign(surrogate=both["surrogate"] + ":log")
+    assert set(collect(logs).runs["method"]) == expected and collect(logs).components["surrogate"] == "gp:log"
+
+
 def test_wrong_records_are_refused_in_one_line() -> None:
     rows = frame(ONE, [Way("ei")], [0, 1], 6)
     with pytest.raises(BadInput, match=r"run ei on wind/clean seed 1 is recorded twice \(spec [0-9a-f]{16}, other\)"):

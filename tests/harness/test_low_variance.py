@@ -101,3 +101,5 @@ def test_wrong_settings_are_reported_in_one_line() -> None:
         LowVariance(FEATURES, ridge=0)
     with pytest.raises(ValueError, match="before fit"):
         LowVariance(FEATURES).predict(_points(2))
+    with pytest.raises(BadInput, match=r"space has 7 parameters, the points have the shape \(3, 2\): give it yours"):
+        LowVariance(FEATURES).fit(np.full((3, 2), 0.5), np.ones(3))

@@ -131,6 +131,7 @@ def test_misuse_and_wrong_settings_are_refused() -> None:
         ({"n_initial": 0}, "n_initial must be a whole number >= 1, got 0"),
         ({"tau": -1.0}, r"tau must be a number of seconds > 0, or null, got -1\.0"),
         ({"tau": math.nan}, "tau must be a number of seconds > 0, or null, got nan"),
+        ({"seed": -1}, "seed must be a whole number >= 0, got -1"),
     ):
         with pytest.raises(BadInput, match=message):
             make_optimizer(Ignore(), **settings)
@@ -149,12 +150,16 @@ def test_what_is_told_and_asked_is_checked() -> None:
         (lambda: ask(optimizer, np.vstack([POINTS, POINTS[:1] + 1])), "candidates must lie in the unit cube"),
         (lambda: Evaluation(np.inf, 1.0, np.nan, 1.0, "failed"), r"error must be .* up to 1e\+150 .*, got inf"),
         (lambda: Evaluation(-1e200, 1.0, 1.0, 1.0), r"error must be a number up to 1e\+150 in size, .*, got -1e\+200"),
+        (lambda: Evaluation(-1.0, 1.0, np.nan, 1.0, "failed"), "with status 'failed' has no error, .* NaN, got -1"),
         (lambda: ask(optimizer, POINTS[:, :6]), r"candidates must have the shape \(m, 7\), got \(300, 6\)"),
         (lambda: number(object.__new__(Evaluation), "a", 1.0, 1.0, 1.0), "^error must be a number, got 'a'$"),
         (lambda: number(object.__new__(Evaluation), 1.0, None, 1.0, 1.0), "^cost_s must be a number, got None$"),
         (lambda: inspect.unwrap(Optimizer.__init__)(
             object.__new__(Optimizer), GaussianProcess(), make_cost_model(), ExpectedImprovement(), Ignore(),
             iterations=9, tau="5"), "tau must be a number of seconds > 0, or null, got '5'"),
+        (lambda: inspect.unwrap(Optimizer.__init__)(
+            object.__new__(Optimizer), GaussianProcess, make_cost_model(), ExpectedImprovement(), Ignore(),
+            iterations=9), r"GaussianProcess is a class: give an object of it, GaussianProcess\(...\)"),
     ):  # fmt: skip
         with pytest.raises(BadInput, match=message):
             call()
@@ -171,6 +176,19 @@ def test_a_call_that_is_refused_changes_nothing() -> None:
         optimizers[0].tell(POINTS[6], replace(evaluate(POINTS[6]), cost_s=30.0, curve=one))
     first, second = (optimizer.ask(POINTS[7:]) for optimizer in optimizers)
     assert (first.index, first.log_ei) == (second.index, second.log_ei)
+
+
+class _Writing(Contextual):
+    def score(self, log_value: np.ndarray, log_cost: np.ndarray, context: StepContext) -> np.ndarray:
+        found = super().score(log_value, log_cost, context)
+        log_value[:], log_cost[:] = -1.0, 0.0
+        return found
+
+
+def test_a_rule_that_writes_into_what_it_is_given_spoils_no_record() -> None:
+    spoilt, plain = _asked(_Writing(0.3)), _asked(Contextual(0.3))
+    for name in ("index", "log_ei", "effective_alpha", "effective_alpha_high", "predicted_cost_s"):
+        np.testing.assert_equal(getattr(spoilt, name), getattr(plain, name))
 
 
 class _NoNumber:

@@ -89,13 +89,31 @@ def test_values_outside_are_refused_by_name() -> None:
     native[0, 1] = 2.0
     with pytest.raises(ValueError, match="learning_rate = 2 is outside"):
         SPACE.to_unit(native)
+    native[0, [1, 6]] = 0.5, 2.5
+    with pytest.raises(ValueError, match=r"max_depth must be a whole number, got 2\.5"):
+        SPACE.to_unit(native)
+    with pytest.raises(ValueError, match=r"points must be an array of numbers, got \[\['a'"):
+        inspect.unwrap(SearchSpace.to_unit)(SPACE, [["a"] * 7])
     with pytest.raises(ValueError, match=r"\[0, 1\]"):
         SPACE.from_unit(np.full((1, 7), 1.1))
+    native[0, 1] = 1e300
+    with pytest.raises(ValueError, match="learning_rate = 1e\\+300 is outside"):
+        SPACE.to_unit(native)
     with pytest.raises(ValueError, match="no range"):
         Parameter("x", 0.0, 1.0, log=True)
 
 
+def test_the_ends_of_a_range_lie_in_it_and_rounding_makes_no_fraction() -> None:
+    ends = SearchSpace(
+        (Parameter("rate", 0.1, 0.9), Parameter("log", 0.1, 0.9, log=True), Parameter("n", 1, 9, integer=True))
+    )
+    found = ends.to_unit(np.array([[0.1, 0.1, 1.0], [0.9, 0.9, np.exp(np.log(9.0))]]))
+    np.testing.assert_allclose(found, [[0.0] * 3, [1.0] * 3], atol=1e-7)
+
+
 @pytest.mark.parametrize(("call", "message"), [
+    (lambda: Parameter("t", 1700000001, 1700000050, integer=True), "holds less than two numbers of single precision"),
+    (lambda: Parameter("t", 1e-50, 1e-47, log=True), "holds less than two numbers of single precision"),
     (lambda: Parameter("a", 0.2, 0.7, integer=True), r"a: \[0.2, 0.7\] must begin and end with whole numbers"),
     (lambda: Parameter("a", 0.0, np.inf), "a: high must be a number, finite in single precision, got inf"),
     (lambda: Parameter("a", -1e300, 0.0), "a: low must be a number, finite in single precision, got -1e"),

@@ -1,6 +1,7 @@
 """`CostAwareSampler(rounds=...)` and `CostAwarePruner`: what reports are to the models, and when a trial ends."""
 
 import copy
+import inspect
 import pickle
 import re
 from typing import Any
@@ -194,11 +195,48 @@ def test_mistakes_in_a_loop_written_by_hand_are_said_in_a_line() -> None:
         made.watch_curves(space, "x")
     with pytest.raises(BadInput, match="a curve needs one error"):
         Curve((1, 2), (1.0,), (1.0,), (1.0,))
+    with pytest.raises(BadInput, match=r"rounds must be whole numbers >= 1 that ascend, got \(2, 1\)"):
+        Curve((2, 1), (1.0, 1.0), (1.0, 1.0), (1.0, 1.0))
+    with pytest.raises(BadInput, match="a curve's error must be a list of numbers, got 'ab'"):
+        inspect.unwrap(Curve.__init__)(object.__new__(Curve), (1, 2), "ab", (1.0, 1.0), (1.0, 1.0))
+    for errors, seconds, message in (((np.inf,), (1.0,), r"a curve's errors must be .* up to 1e\+150"),
+                                     ((1.0,), (0.0,), "a curve's cost_s must be seconds > 0")):  # fmt: skip
+        with pytest.raises(BadInput, match=message):
+            Curve((1,), errors, (np.nan,), seconds)
     made.watch_curves(space, "n")
-    nothing = Curve((), (), (), ())
-    for asked in (made.hopeless, lambda shown: made.tell(np.zeros(2), Evaluation(1.0, 1.0, 1.0, 1.0, curve=shown))):
-        with pytest.raises(BadInput, match="must show one round at least"):
-            asked(nothing)
+    hopeless, tell = (inspect.unwrap(method) for method in (Optimizer.hopeless, Optimizer.tell))
+    shown = Evaluation(1.0, 1.0, 1.0, 1.0)
+    for curve, message in (
+        (Curve((), (), (), ()), "must show one round at least"),
+        ([1.0], r"must be a Curve\(.* list$"),
+    ):
+        object.__setattr__(shown, "curve", curve)
+        for asked in (lambda: hopeless(made, shown.curve), lambda: tell(made, np.zeros(2), shown)):
+            with pytest.raises(BadInput, match=message):
+                asked()
+
+
+def test_rounds_without_an_error_say_nothing_of_a_training() -> None:
+    space = SearchSpace((Parameter("n", 1, 9, integer=True), Parameter("x", 0.0, 1.0)))
+    models = GaussianProcess(), LowVariance(["n"], space=space), ExpectedImprovement(), Ignore()
+    made = Optimizer(*models, iterations=9, curves=LearningCurves(stop_below=0.3, continues=True))
+    made.watch_curves(space, "n")
+    for x in space.sobol(6, seed=0):
+        made.tell(x, Evaluation(float(x.sum()), 1.0, np.nan, 1.0))
+    made.ask(np.array([[0.9, 0.2]]))
+    said = []
+    for bad, rounds in ((0.1, (1, 2)), (9.0, (1, 2)), (9.0, (1, 2, 3))):
+        errors = (np.nan, bad, np.nan)[: len(rounds)]
+        said.append(made.hopeless(Curve(rounds, errors, errors, tuple(map(float, rounds)))))
+        assert said[-1] == made.hopeless(Curve((2,), (bad,), (bad,), (1.0,)))
+    assert said == [True, False, False]
+
+
+def test_a_curve_of_arrays_is_one_of_tuples() -> None:
+    make = inspect.unwrap(Curve.__init__)
+    made, given = object.__new__(Curve), ([1, 2], [0.5, 0.25], [0.5, np.nan], [1.0, 2.0])
+    make(made, *map(np.array, given))
+    assert (made.rounds, made.error, made.cost_s, made.best) == ((1, 2), (0.5, 0.25), (1.0, 2.0), 1)
 
 
 # Trials as they come.
