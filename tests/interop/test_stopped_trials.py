@@ -181,10 +181,14 @@ def test_what_is_wrong_is_said_in_a_line() -> None:
         study.optimize(lambda trial: trial.suggest_float("n", 1, 9), n_trials=2)
 
 
-def test_mistakes_in_a_loop_written_by_hand_are_said_in_a_line() -> None:
+def a_loop() -> tuple[SearchSpace, Optimizer]:
     space = SearchSpace((Parameter("n", 1, 9, integer=True), Parameter("x", 0.0, 1.0)))
     models = GaussianProcess(), LowVariance(["n"], space=space), ExpectedImprovement(), Ignore()
-    made = Optimizer(*models, iterations=9, curves=LearningCurves(stop_below=0.3, continues=True))
+    return space, Optimizer(*models, iterations=9, curves=LearningCurves(stop_below=0.3, continues=True))
+
+
+def test_mistakes_in_a_loop_written_by_hand_are_said_in_a_line() -> None:
+    space, made = a_loop()
     made.tell(np.array([0.5, 0.5]), Evaluation(1.0, 1.0, np.nan, 1.0))
     made.ask(np.array([[0.1, 0.2]]))
     with pytest.raises(BadInput, match="call `start` or `watch_curves` first"):
@@ -217,9 +221,7 @@ def test_mistakes_in_a_loop_written_by_hand_are_said_in_a_line() -> None:
 
 
 def test_rounds_without_an_error_say_nothing_of_a_training() -> None:
-    space = SearchSpace((Parameter("n", 1, 9, integer=True), Parameter("x", 0.0, 1.0)))
-    models = GaussianProcess(), LowVariance(["n"], space=space), ExpectedImprovement(), Ignore()
-    made = Optimizer(*models, iterations=9, curves=LearningCurves(stop_below=0.3, continues=True))
+    space, made = a_loop()
     made.watch_curves(space, "n")
     for x in space.sobol(6, seed=0):
         made.tell(x, Evaluation(float(x.sum()), 1.0, np.nan, 1.0))
