@@ -29,7 +29,7 @@ from analysis.selection import (
     on_papers_grid,
     sparse_methods,
 )
-from analysis.statistics import Scheme, with_intervals
+from analysis.statistics import with_intervals
 from analysis.traces import Traces, at_budgets
 from analysis.tradeoffs import finals
 from datasets.errors import BadInput
@@ -302,14 +302,14 @@ def _rank(error: np.ndarray, present: np.ndarray) -> np.ndarray:
     return rank
 
 
-def rank_curves(ranked: Ranks, scheme: Scheme | None = None) -> pd.DataFrame:
+def rank_curves(ranked: Ranks) -> pd.DataFrame:
     """Return the mean rank over the cells used, with its interval: multiple, share, method, value, low, high, n.
 
     counts: whether the budget does (`Ranks.counting`). A method has no rows at a budget at which it takes no part.
     """
     parts = []
     for b, (multiple, counts) in enumerate(zip(ranked.multiples, ranked.counting, strict=True)):
-        part = with_intervals(ranked.over(b), "mean", scheme).reset_index()
+        part = with_intervals(ranked.over(b)).reset_index()
         part.insert(0, "multiple", multiple)
         parts.append(part.assign(counts=counts))
     curves = pd.concat(parts, ignore_index=True)

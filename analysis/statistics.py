@@ -94,7 +94,6 @@ def with_intervals(
     statistic: Statistic = "mean",
     scheme: Scheme | None = None,
     resamples: int = RESAMPLES,
-    seed: int = SEED,
 ) -> pd.DataFrame:
     """Return value, low, high and n (cells) of every column of `values`, by the scheme named or the one in use.
 
@@ -110,7 +109,7 @@ def with_intervals(
         value, low, high = over_datasets(x, _codes(values))
         return pd.DataFrame({"value": value, "low": low, "high": high, "n": n}, index=values.columns)
     value = weighted(x, np.ones((1, len(x))), statistic)[0]
-    weights = resample(values.index.to_frame(index=False)[CELL], scheme, resamples, seed)
+    weights = resample(values.index.to_frame(index=False)[CELL], scheme, resamples)
     if statistic == "median" and (in_use() if scheme is None else scheme) == "datasets":
         codes = _codes(values)
         whole = weights[:, np.unique(codes, return_index=True)[1]]

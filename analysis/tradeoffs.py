@@ -18,7 +18,7 @@ from jaxtyping import Int
 from analysis import REFERENCE
 from analysis.evaluations import CELL, check_same_origin
 from analysis.methods import EI, PROBLEM, by_method, require
-from analysis.statistics import Scheme, Statistic, ratios_of_sums, with_intervals
+from analysis.statistics import Statistic, ratios_of_sums, with_intervals
 from analysis.traces import Traces
 from datasets.errors import BadInput
 from harness.records import FRONTS, front_files, read_header
@@ -255,7 +255,7 @@ def relative_to_ei(traces: Traces, what: str = "relative numbers", beside: pd.Da
 STATISTICS: tuple[Statistic, ...] = ("mean", "median")
 
 
-def tradeoff(pairs: Relative, methods: list[str], scheme: Scheme | None = None) -> pd.DataFrame:
+def tradeoff(pairs: Relative, methods: list[str]) -> pd.DataFrame:
     """Return one row per method and statistic: alpha, lam, n (pairs), cost_pct and error_pct with intervals.
 
     Columns cost_pct, cost_pct_low, cost_pct_high and the same for error_pct, in percent of EI (EI = 100).
@@ -266,7 +266,7 @@ def tradeoff(pairs: Relative, methods: list[str], scheme: Scheme | None = None) 
     for statistic in STATISTICS:
         row = axis.assign(statistic=statistic)
         for measure in MEASURES:
-            estimate = with_intervals(pairs.wide(measure, methods, statistic), statistic, scheme)
+            estimate = with_intervals(pairs.wide(measure, methods, statistic), statistic)
             row["n"], row[measure] = estimate["n"], estimate["value"]
             row[f"{measure}_low"], row[f"{measure}_high"] = estimate["low"], estimate["high"]
         rows.append(row.reset_index())

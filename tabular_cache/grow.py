@@ -205,15 +205,15 @@ class PartStore:
         """Return the rows of a problem's parts."""
         return [read_rows(read_part(self.folder, part), part["file"]) for part in self._lineage(problem)]
 
-    def rows(self, problem: str, journal: bool = True) -> pa.Table | None:
-        """Return the rows that a problem has, those of the journal too, unless they are not wanted."""
+    def rows(self, problem: str) -> pa.Table | None:
+        """Return the rows that a problem has, those of the journal too."""
         tables = self._added(problem)
         if not self.from_scratch(problem):
             packed = self._store.packed(problem)
             if packed is None:
                 raise BadInput(f"the table of {problem} is not in {self.folder}, and parts continue it: restore it")
             tables.insert(0, packed)
-        fresh = self.fresh(problem) if journal else None
+        fresh = self.fresh(problem)
         tables += [] if fresh is None else [fresh]
         return joined(tables) if tables else None
 
