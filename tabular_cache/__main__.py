@@ -29,7 +29,7 @@ from harness.errors import folder, listed, number, one_of, positive, unknown, wh
 USAGE = """usage: python -m tabular_cache COMMAND ['dataset=[a,b]'] ['pipeline=[c]'] [setting=value ...]
 
 build         measure: live trainings to tables       info          the table of problems
-grow          measure stage by stage, in parts: goes on where it was; hours=2 for one sitting
+grow          measure stage by stage, in parts: goes on where it was; hours=2 for one run
 left          what is left of the stages, in core-hours
 audit         train a random sample again             confirm       train what the runs of results_dir chose
 truth         live runs of results_dir to the shipped ones that `python -m analysis density` compares with

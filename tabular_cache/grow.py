@@ -1,8 +1,8 @@
-"""Growing tables stage by stage: the plan (`Plan`), the parts that are packed (`PartStore`), one sitting (`Grower`).
+"""Growing tables stage by stage: the plan (`Plan`), the parts that are packed (`PartStore`), one run (`Grower`).
 
 Every finished training is in a journal at once, every finished unit is a part. One problem's unit is measured at a
 time, its disturbed trainings are repeated, and it becomes a part. Before each unit come the repeats of the noise sample
-that are due. A killed sitting goes on where it was: what is in a journal counts as done, and a journal that was packed
+that are due. A killed run goes on where it was: what is in a journal counts as done, and a journal that was packed
 just before the kill is known by its digest in the part's sidecar.
 """
 
@@ -167,7 +167,7 @@ def rest_of_stages(plan: Plan, rows_of: Mapping[str, pa.Table | None], base_of: 
 # Packing parts.
 
 MOST_NOISE = 400  # measurements of the noise sample that wait for a part of their own
-FEW_ROWS = 16  # trainings: fewer wait in the journal for the next sitting
+FEW_ROWS = 16  # trainings: fewer wait in the journal for the next run
 
 
 class PartStore:
@@ -318,7 +318,7 @@ def _counts(rows: pa.Table) -> dict[str, int]:
 
 
 class Grower(Campaign):
-    """One sitting: does the units of the plan, for so many hours or to the end."""
+    """One run: does the units of the plan, for so many hours or to the end."""
 
     def __init__(
         self, store: PartStore, executor: Executor, n_jobs: int, watch: LoadMonitor, hours: float | None

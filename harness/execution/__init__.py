@@ -213,7 +213,7 @@ def local(n_jobs: int | None = None, limit_s: float | None = None) -> Executor:
 def dask(
     address: str | None = None, n_workers: int = 2, limit_s: float | None = None, wait_s: float = 30.0
 ) -> Executor:
-    """Return the workers of a Dask scheduler at `address`; null: `n_workers` of a scheduler of our own, for trying.
+    """Return the workers of a Dask scheduler at `address`; null: `n_workers` of one that is started here, for trying.
 
     wait_s: how long to wait for the scheduler and its first worker. Raises BadInput if there is none by then, or
     without the extra `dask`.
