@@ -219,10 +219,8 @@ def _read_table(
     csv.field_size_limit(sys.maxsize)  # a wide line is one field to a wrong separator
     mark = find_separator(text, path, fewest) if sep == "auto" else _named("sep", sep, SEPARATORS)
     if mark == decimal:
-        one = SEPARATORS.get(mark, DECIMALS[mark])
-        raise BadInput(
-            f"{path}: separator and dataset.decimal are both a {one}: leave the latter out, or set dataset.sep"
-        )
+        both = f"separator and dataset.decimal are both a {SEPARATORS.get(mark, DECIMALS[mark])}"
+        raise BadInput(f"{path}: {both}: leave the latter out, or set dataset.sep")
     lines = _lines(text, keepends=True)
     filled = next((k for k, line in enumerate(lines) if line.replace(mark, "").replace('"', "").strip()), 0)
     text = "".join(lines[filled:])  # without leading rows of empty fields
@@ -267,14 +265,11 @@ def find_separator(text: str, path: Path, fewest: int = 2) -> str:
     Raises BadInput where none parts them into two or more, unless one column is enough.
     """
     head = [line for line in _lines(text)[: _LINES + 1] if line.strip()][:_LINES]
-    found = _most_even(head)
-    if not found and fewest < 2:
-        return ","
-    if not found:
-        _check_header(head, path)
-        known = ", ".join(SEPARATORS.values())
-        raise BadInput(f"{path} has one column only, parted by none of {known}: set dataset.sep= to another")
-    return found
+    if (found := _most_even(head)) or fewest < 2:
+        return found or ","
+    _check_header(head, path)
+    known = ", ".join(SEPARATORS.values())
+    raise BadInput(f"{path} has one column only, parted by none of {known}: set dataset.sep= to another")
 
 
 def _most_even(head: Sequence[str]) -> str:
@@ -348,11 +343,9 @@ def _check_commas(column: pd.Series, decimal: str, otherwise: str) -> None:
     Whole numbers may stand among them. otherwise: what to set for text that is meant as such.
     """
     values = _texts(column)
-    if decimal == ",":
-        return
     commas = values.map(lambda value: bool(_COMMA.fullmatch(value)))
     whole = values.map(lambda value: bool(_WHOLE.fullmatch(value)))
-    if commas.any() and (commas | whole).mean() >= MOST:
+    if decimal != "," and commas.any() and (commas | whole).mean() >= MOST:
         raise BadInput(
             f"{column.name!r} holds numbers with a comma, such as {values[commas].iloc[0]!r}: dataset.decimal=comma "
             f"reads it as the decimal mark (marks of thousands have to go), {otherwise} takes them as text"

@@ -95,10 +95,7 @@ class Optimizer:
         self._design = None if design is None else complete(design, Design)
         self._curves = None if curves is None else complete(curves, LearningCurves)
         self._stopping = None if stopping is None else complete(stopping, Price)
-        self._iterations, self._n_initial = (
-            whole("iterations", iterations, 1),
-            whole("n_initial", n_initial, 1),
-        )
+        self._iterations, self._n_initial = whole("iterations", iterations, 1), whole("n_initial", n_initial, 1)
         if tau is not None:
             number("tau", tau, "a number of seconds > 0, or null", math.ulp(0.0))
         self._tau = tau
