@@ -388,7 +388,7 @@ def main() -> int:
     if arguments[0] == "pack":
         added, there = pack(results, writable("packed_dir", packed))
         size = sum(file.stat().st_size for file in packed.rglob("*.parquet"))
-        print(f"{added} records packed; {packed} holds {there} of these problems, {size / 1e6:.1f} MB in all")
+        print(f"{added} records packed; {packed} holds {there} of these problems' records, {size / 1e6:.1f} MB in all")
     else:
         written, there = unpack(packed, results)
         print(f"{written} of {there} records unpacked to {results}, the others were there")
