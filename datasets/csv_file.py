@@ -164,8 +164,8 @@ def _with_target(
 def _encoded(target: pd.Series, task: str, decimal: str) -> tuple[Any, tuple[str, ...], str]:
     """Return (y, classes, task as the harness names it)."""
     distinct = target.nunique()
-    if task != "classification":
-        _check_commas(target, decimal, "dataset.task=classification")
+    if task != "classification" and decimal != ",":
+        _check_commas(target, "dataset.task=classification")
     if task == "auto":
         if distinct > FEW_VALUES and (note := _meant_as_numbers(target)):
             raise BadInput(f"target {note}; dataset.task=classification takes them as classes")
@@ -265,7 +265,8 @@ def find_separator(text: str, path: Path, fewest: int = 2) -> str:
     Raises BadInput where none parts them into two or more, unless one column is enough.
     """
     head = [line for line in _lines(text)[: _LINES + 1] if line.strip()][:_LINES]
-    if (found := _most_even(head)) or fewest < 2:
+    found = _most_even(head)
+    if found or fewest < 2:
         return found or ","
     _check_header(head, path)
     known = ", ".join(SEPARATORS.values())
@@ -337,15 +338,15 @@ _WHOLE = re.compile(r"[-+]?\d+")
 _DRESSED = re.compile(r"[^\w\s]?\s*[-+]?\d[\d.,' ]*\s*[^\d\s]{0,4}")  # $1,234.00, 45%, 102 EUR
 
 
-def _check_commas(column: pd.Series, decimal: str, otherwise: str) -> None:
-    """Raise BadInput for a column of text whose values are numbers with a decimal comma, where that is not `decimal`.
+def _check_commas(column: pd.Series, otherwise: str) -> None:
+    """Raise BadInput for a column of text whose values are numbers with a decimal comma.
 
     Whole numbers may stand among them. otherwise: what to set for text that is meant as such.
     """
     values = _texts(column)
     commas = values.map(lambda value: bool(_COMMA.fullmatch(value)))
     whole = values.map(lambda value: bool(_WHOLE.fullmatch(value)))
-    if decimal != "," and commas.any() and (commas | whole).mean() >= MOST:
+    if commas.any() and (commas | whole).mean() >= MOST:
         raise BadInput(
             f"{column.name!r} holds numbers with a comma, such as {values[commas].iloc[0]!r}: dataset.decimal=comma "
             f"reads it as the decimal mark (marks of thousands have to go), {otherwise} takes them as text"
@@ -418,8 +419,8 @@ def input_columns(
             either = " (month first: the file leaves it open)" if turned & set(forms) else ""
             notes.append(f"{name} read as dates{either}: {', '.join(p.rpartition('(')[2][:-1] for p in parts)}")
         else:
-            if name not in keep:
-                _check_commas(column, decimal, f"dataset.keep=[{name}]")
+            if name not in keep and decimal != ",":
+                _check_commas(column, f"dataset.keep=[{name}]")
             notes += filter(None, [_meant_as_numbers(column)])
             columns[str(name)] = _plain(column)
     if not columns:
