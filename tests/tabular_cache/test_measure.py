@@ -16,7 +16,7 @@ from scipy.stats import chi2
 from datasets.errors import BadInput
 from harness.streams import stream
 from harness.training import retime, train
-from tabular_cache import noise
+from tabular_cache import measure, noise
 from tabular_cache.measure import LoadMonitor, _waits_on, runnable
 from tabular_cache.schema import NOISE_SCHEMA, parquet_bytes
 from tabular_cache.store import Store
@@ -99,6 +99,27 @@ def test_a_changing_pace_counts_where_it_was(monkeypatch: pytest.MonkeyPatch) ->
     result = train(prepared(n=2000), np.array([3, 0.3, 0, 1, 1, 1, 6.0]), (1, 2), pace=changing)
     rounds = np.diff(result.cpu_s, prepend=0.0)
     assert np.diff(result.scaled_s, prepend=0.0) == pytest.approx(rounds / [1, 3, 9])
+
+
+def test_the_pace_is_by_the_reference_training_where_the_probe_errs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A probe that says k times slower than trainings are leaves them 1/k of their seconds, and the level takes it out.
+
+    The reference training here takes twice the seconds that it should, of which the probe takes 2 k out.
+    """
+    paces = []
+    for k in (1.0, 1.3):
+        monkeypatch.setattr(measure, "probe", lambda k=k: 2 * k * measure.PROBE_S)
+        monkeypatch.setattr(measure, "time_reference", lambda k=k: (2 * measure.REFERENCE_S, measure.REFERENCE_S / k))
+        measure.level.cache_clear()
+        paces.append(measure.pace())
+    measure.level.cache_clear()
+    assert paces == pytest.approx([2.0, 2.0])
+
+
+def test_the_reference_training_is_timed_by_the_probe_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "probe", lambda: 3 * measure.PROBE_S)
+    cpu, scaled = measure.time_reference()
+    assert scaled == pytest.approx(cpu / 3, rel=0.05)  # medians of three each
 
 
 def sampled_line(problem: str, started: float, factor: float = 1.0, **changes: object) -> dict[str, object]:
