@@ -197,10 +197,10 @@ def print_info(problems: Problems, folder: Path) -> int:
         if len(between):
             print(between.to_string(index=False, float_format="{:.2f}".format))
     timed = [(c["date"], c["cpu"], *timing) for c in manifest["campaigns"] for timing in c["reference"]]
-    if timed:  # scaled, it should always be the same
+    if timed:  # scaled, it would always be the same if the probe said all (`measure.level`)
         references = pd.DataFrame(timed, columns=["date", "processor", "at", "cpu_s", "scaled_s"])
         groups = references.groupby(["date", "processor"], sort=False)
         columns = {"times": ("at", "size"), "cpu_s": ("cpu_s", "median"), "scaled_s": ("scaled_s", "median")}
-        print("\nThe reference training, timed every ten minutes of measuring (medians)")
+        print("\nThe reference training, timed every ten minutes of measuring (medians; scaled by the probe alone)")
         print(groups.agg(**columns).reset_index().to_string(index=False, float_format="{:.3f}".format))
     return 0

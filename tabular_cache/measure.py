@@ -199,7 +199,8 @@ def level() -> float:
     """Return how many times slower than the probe says this machine trains: by one reference training per process.
 
     The probe follows what changes from second to second; how fast trainings are beside it is the processor's own
-    matter (the reference training has had 0.5 to 0.75 scaled seconds by the probe alone).
+    matter (the reference training has had 0.5 to 0.75 scaled seconds by the probe alone). First asked before a
+    training begins, never within one: that would be a training within a training (`probe`).
     """
     return time_reference()[1] / REFERENCE_S
 
