@@ -40,6 +40,7 @@ EI_N, AFTER, PRICED, WHOLE = "EI-n", "EI after n", "EI to a price", "after N"
 RULES = (WHOLE, AFTER, PRICED)
 ERROR, REGRET = "error_pct", "regret"
 MEAN, HELD_OUT, NOT_FLAT, MEDIAN = "mean", "mean, held out", "mean, not flat", "median"
+SPENT = "mean, beside EI at what was spent"
 
 # The runs compared, and their errors within budgets.
 
@@ -134,6 +135,12 @@ class EqualCost:
         error, done, ended = (np.stack(parts, axis=2) for parts in zip(*every, strict=True))
         return error, done, ended
 
+    def ei_at_spent(self, budgets: Sequence[float]) -> Float[np.ndarray, "C S M"]:
+        """Return EI's error with what each method's run has spent: the budget, or all of its cost where it ended."""
+        budget_s, total_s = self.whole[:, None] * (np.asarray(budgets) / 100), self.traces.total_s[self.rows]
+        spent_s, ei = np.minimum(budget_s[:, :, None], total_s[:, None, :]), self.methods.index(EI)
+        return np.stack([self.at(spent_s[:, :, m], ei)[0] for m in range(len(self.methods))], axis=2)
+
 
 def pair_runs(traces: Traces, ends: pd.DataFrame | str | None = None) -> EqualCost:
     """Return the runs whose errors at equal cost are compared, one of every method in each problem and seed.
@@ -188,8 +195,10 @@ def at_equal_cost(
     The rules: each method after N evaluations, EI after n and to a price.
 
     statistic: mean (of the data sets' means, chosen by its own lowest), mean held out (the parameter of each data set
-    chosen on the others), mean not flat (the mean's parameter, without flat data sets, where there are some), median
-    (the mean's parameter, over all cells). Raises BadInput for budgets that are no percentages, and without a cell.
+    chosen on the others), mean not flat (the mean's parameter, without flat data sets, where there are some), mean,
+    beside EI at what was spent (the mean's parameter; off is to EI with what the method's own run has spent, which is
+    less than the budget where it ended before), median (the mean's parameter, over all cells). Raises BadInput for
+    budgets that are no percentages, and without a cell.
     """
     budgets = list(budgets)
     if not (budgets and all(isinstance(b, Real) and 0 < b <= 100 for b in budgets)):
@@ -201,14 +210,17 @@ def at_equal_cost(
 
 
 def _fronts(runs: EqualCost, budgets: Sequence[float]) -> list[dict[str, object]]:
-    (error, done, ended), rows = runs.within(budgets), list[dict[str, object]]()
+    (error, done, ended), spent, rows = runs.within(budgets), runs.ei_at_spent(budgets), list[dict[str, object]]()
     single = runs.measures(MEDIAN)
     for measure, on in runs.measures().items():
-        values, alone = ((error - zero[:, None, None]) / unit[:, None, None] for zero, unit in (on, single[measure]))
+        values, beside, alone = (
+            (of - zero[:, None, None]) / unit[:, None, None]
+            for of, (zero, unit) in ((error, on), (spent, on), (error, single[measure]))
+        )
         for k, budget in enumerate(budgets):
             kept = np.isfinite(values[:, k]).all(axis=1)
             if kept.any():
-                part = _Part(runs, kept, *(of_all[kept, k] for of_all in (values, alone, done, ended)))
+                part = _Part(runs, kept, *(of_all[kept, k] for of_all in (values, beside, alone, done, ended)))
                 rows += [{"cost_pct": budget, "measure": measure, **row} for row in part.rows()]
     return rows
 
@@ -217,12 +229,13 @@ def _fronts(runs: EqualCost, budgets: Sequence[float]) -> list[dict[str, object]
 class _Part:
     """The cells `kept` at one budget: values of a measure, evaluations, and which runs ended before, of all methods.
 
-    single: the values that medians are taken of.
+    beside: of EI, with what each method's run has spent; single: the values that medians are taken of.
     """
 
     runs: EqualCost
     kept: Bool[np.ndarray, " C"]
     values: Float[np.ndarray, "k M"]
+    beside: Float[np.ndarray, "k M"]
     single: Float[np.ndarray, "k M"]
     done: Int[np.ndarray, "k M"]
     ended: Bool[np.ndarray, "k M"]
@@ -235,7 +248,7 @@ class _Part:
         means = group_means(self.values, dataset)
         chosen = np.array([own[int(means[:, own].mean(axis=0).argmin())] for own in members])
         one = np.tile(chosen, (len(cells), 1))
-        plans = {MEAN: (one, np.full(len(cells), True)), MEDIAN: (one, np.full(len(cells), True))}
+        plans = {statistic: (one, np.full(len(cells), True)) for statistic in (MEAN, MEDIAN, SPENT)}
         if len(means) > 1:
             others = (means.sum(axis=0) - means) / (len(means) - 1)
             held = np.stack([np.array(own)[others[:, own].argmin(axis=1)] for own in members], axis=1)
@@ -252,7 +265,10 @@ class _Part:
         cells, method = cells[rows], method[rows]
         values = self.single if statistic == MEDIAN else self.values
         taken, done, ended = (np.take_along_axis(a[rows], method, axis=1) for a in (values, self.done, self.ended))
-        numbers = summarise(statistic, cells, taken, taken[:, :1])  # the first family is EI-n
+        beside = taken[:, :1]  # the first family is EI-n
+        if statistic == SPENT:
+            beside = np.take_along_axis(self.beside[rows], method, axis=1)
+        numbers = summarise(statistic, cells, taken, beside)
         dataset = pd.factorize(cells["dataset"])[0]
         numbers |= {
             "evaluations": group_means(done, dataset).mean(axis=0),

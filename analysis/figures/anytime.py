@@ -19,6 +19,7 @@ from analysis.equal_cost import (
     PRICED,
     REGRET,
     RULES,
+    SPENT,
     WHOLE,
     EqualCost,
     at_equal_cost,
@@ -34,7 +35,7 @@ _STEP = 5.0  # percent of EI's cost between two points of a curve
 _LINES_FROM, _BANDS_FROM = 10.0, 20.0  # percent from which they set an axis' limits: before, errors can be anything
 _WORDS = {ERROR: "best error (% of EI's final)", REGRET: "gap to the table's best\n(1: random search's at its end)"}
 _OFF = {ERROR: "error minus EI-n's\n(points of EI's final, %)", REGRET: "that gap\nminus EI-n's"}
-STATISTICS = (MEAN, HELD_OUT, NOT_FLAT, MEDIAN)
+STATISTICS = (MEAN, HELD_OUT, NOT_FLAT, SPENT, MEDIAN)
 
 
 @drawn_from("traces", "errors at equal cost, against EI stopped early")
@@ -165,7 +166,7 @@ def tables(numbers: pd.DataFrame) -> list[tuple[str, list[str]]]:
         lead = (
             f"EI-n: {_said(measure)}. The others: their paired difference to it at the same cost. 95 % t intervals "
             f"over data sets. A star: more than {1 - LEAST_SPENT:.0%} of the runs of the parameter chosen had ended "
-            "before that was spent."
+            "before that was spent; beside EI at what was spent: with what each run itself had spent by then."
         )
         found.append((f"Families: {_heading(measure)}", [lead, markdown_table(_differences(own))]))
         if measure == ERROR:
@@ -215,11 +216,12 @@ def _digits(rows: pd.DataFrame) -> int:
 
 def _differences(own: pd.DataFrame) -> pd.DataFrame:
     """Return a row per family and statistic, a column per budget."""
-    rows, members = [], own.groupby("family")["members"].first()
+    rows, most = [], own.groupby("family")[["members", "ended"]].max()
+    pointless = {HELD_OUT: most["members"] == 1, SPENT: most["ended"] == 0}  # the mean's numbers again
     for family in own["family"].unique():
         for statistic in STATISTICS:
             part = own[(own["family"] == family) & (own["statistic"] == statistic)].set_index("cost_pct")
-            if len(part) and not (statistic == HELD_OUT and members[family] == 1):
+            if len(part) and not (statistic in pointless and pointless[statistic][family]):
                 named = {"family": name_in_text(family), "statistic": statistic}
                 rows.append(named | _cells(part, "" if family == EI_N else "off_"))
     return pd.DataFrame(rows)

@@ -70,6 +70,16 @@ def errors(rows: pd.DataFrame, percent: float, single: bool = False) -> pd.DataF
     return pd.DataFrame(found).T.rename_axis(CELL).dropna()
 
 
+def beside_spent(rows: pd.DataFrame, method: str, percent: float) -> pd.Series:
+    """EI's error with what a method's run has spent within the budget, in percent of EI's final one."""
+    final, found = of_ei(rows), {}
+    for cell, part in rows.groupby(CELL):
+        ei, own = part[part["method"] == "ei"], part[part["method"] == method]
+        whole, paid = (np.cumsum(run["cost_s"].to_numpy())[-1] for run in (ei, own))
+        found[cell] = 100 * within(ei, min(percent / 100 * whole, paid)) / final[cell]
+    return pd.Series(found).rename_axis(CELL)
+
+
 def interval(values: pd.Series) -> list[float]:
     means = values.groupby("dataset").mean()
     return [means.mean(), *stats.ttest_1samp(means, 0.0).confidence_interval(0.95)]
@@ -82,7 +92,7 @@ def test_families_at_equal_cost_are_those_of_brute_force(rows: pd.DataFrame, per
     cells, alone = errors(rows, percent), errors(rows, percent, single=True)
     assert found.loc["mean", "n"].unique().tolist() == [len(cells)]
     means, per_dataset = cells.groupby("dataset").mean().mean(), cells.groupby("dataset").mean()
-    taken = {}
+    taken, poorer = {}, False
     for family, members in FAMILIES.items():
         row = found.loc[("mean", family)]
         assert row["method"] == means[members].idxmin() and row["members"] == len(members)
@@ -94,10 +104,18 @@ def test_families_at_equal_cost_are_those_of_brute_force(rows: pd.DataFrame, per
         middle = found.loc[("median", family)]
         own = alone[row["method"]]
         assert [middle["value"], middle["off"]] == pytest.approx([own.median(), (own - alone["ei"]).median()])
+        spent = found.loc[("mean, beside EI at what was spent", family)]
+        beside = beside_spent(rows, row["method"], percent).reindex(cells.index)
+        assert spent["method"] == row["method"] and spent["n"] == len(cells)
+        off = (taken[family] - beside).groupby("dataset").mean().mean()
+        np.testing.assert_allclose(spent["off"], off, rtol=1e-9, atol=1e-12)
+        poorer |= spent["off"] < row["off"]
+        assert row["ended"] > 0 or spent["off"] == row["off"]
         others = {d: per_dataset.drop(d)[members].mean().idxmin() for d in per_dataset.index}
         held = cells.apply(lambda cell, others=others: cell[others[cell.name[0]]], axis=1)
         row = found.loc[("mean, held out", family)]
         np.testing.assert_allclose(row[["value", "low", "high"]].tolist(), interval(held), rtol=1e-12)
+    assert poorer or percent < 100, "some have ended before all of EI's cost is spent, and EI has less there then"
     problems = pd.DataFrame(taken).groupby(PROBLEM).mean()
     best = problems.eq(problems.min(axis=1), axis=0)
     shares = best.div(best.sum(axis=1), axis=0).mean()
