@@ -128,17 +128,20 @@ class EqualCost:
         done = finished_within(traces.cost_s, budget_s, rows)
         return at_step(traces.incumbent, done, rows), done, traces.total_s[rows, None] < budget_s
 
+    def _seconds(self, budgets: Sequence[float]) -> Float[np.ndarray, "C S"]:
+        return self.whole[:, None] * (np.asarray(budgets) / 100)
+
     def within(self, budgets: Sequence[float]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return what `at` does of every method, at budgets in percent of EI's cost: (C, B, M) each."""
-        budget_s = self.whole[:, None] * (np.asarray(budgets) / 100)
+        budget_s = self._seconds(budgets)
         every = [self.at(budget_s, method) for method in range(len(self.methods))]
         error, done, ended = (np.stack(parts, axis=2) for parts in zip(*every, strict=True))
         return error, done, ended
 
     def ei_at_spent(self, budgets: Sequence[float]) -> Float[np.ndarray, "C S M"]:
         """Return EI's error with what each method's run has spent: the budget, or all of its cost where it ended."""
-        budget_s, total_s = self.whole[:, None] * (np.asarray(budgets) / 100), self.traces.total_s[self.rows]
-        spent_s, ei = np.minimum(budget_s[:, :, None], total_s[:, None, :]), self.methods.index(EI)
+        total_s, ei = self.traces.total_s[self.rows], self.methods.index(EI)
+        spent_s = np.minimum(self._seconds(budgets)[:, :, None], total_s[:, None, :])
         return np.stack([self.at(spent_s[:, :, m], ei)[0] for m in range(len(self.methods))], axis=2)
 
 
