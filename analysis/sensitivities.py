@@ -15,10 +15,11 @@ from analysis.claims.acquisitions import share_members, volume_gap
 from analysis.claims.evidence import Claim, Evidence
 from analysis.claims.verdicts import UNDECIDED, Finding, Missing, Verdict
 from analysis.evaluations import CELL, REPLAYED, check_same_origin, check_same_tables, table_of
-from analysis.methods import EIPU
-from analysis.statistics import mean
-from analysis.traces import Judge
-from datasets.catalogue import entries
+from analysis.methods import EIPU, name_in_text, ordered
+from analysis.statistics import mean, percent_of_sums
+from analysis.traces import Judge, at_budgets
+from analysis.tradeoffs import finals
+from datasets.catalogue import Entry, entries
 from datasets.errors import BadInput
 from harness.records import read_traces, specs
 
@@ -74,6 +75,7 @@ class Comparison:
     base: list[Verdict]
     own: list[Verdict]
     shifts: pd.DataFrame
+    itself: pd.DataFrame
 
     @property
     def changed(self) -> list[int]:
@@ -113,7 +115,7 @@ def compare_settings(
     runs = _index(base, keys), _index(own, keys)
     both = runs[0].drop_duplicates().intersection(runs[1].drop_duplicates())
     if setting == LOSS:
-        regression = {name for name, entry in entries().items() if entry.task == "regression"}
+        regression = {name for name, entry in entries().items() if _task(entry) == "regression"}
         classified = both[~both.get_level_values("dataset").isin(regression)]
         if len(both) and not len(classified):
             raise NothingShared(f"setting {setting}: of classification only, and all runs shared are of regression")
@@ -129,7 +131,11 @@ def compare_settings(
     share_members(*pair)
     first, second = _verdicts(*pair)
     size = cells[CELL].drop_duplicates(), cells["method"].nunique()
-    return Comparison(setting, against, *size, first, second, shifts(*pair))
+    return Comparison(setting, against, *size, first, second, shifts(*pair), beside_itself(*pair))
+
+
+def _task(entry: Entry) -> str:
+    return "regression" if entry.task == "regression" else "classification"
 
 
 def shifts(base: Evidence, own: Evidence) -> pd.DataFrame:
@@ -145,6 +151,44 @@ def shifts(base: Evidence, own: Evidence) -> pd.DataFrame:
             means = (mean(pairs[side]).value for side in ("against", "own"))
             rows.append((name, *means, change.value, change.low, change.high))
     return pd.DataFrame(rows, columns=["number", "against", "own", "change", "low", "high"])
+
+
+CHANGES = ("error", "cost", "error at equal cost")
+
+
+def beside_itself(base: Evidence, own: Evidence) -> pd.DataFrame:
+    """Return what a setting does to each method: its runs beside its own without the setting, in percent.
+
+    Columns: task (all, regression, classification), method, measure (of `CHANGES`), change, low, high, n (cells). The
+    change is that of sums over the seeds of a problem: of final errors, of total costs, and of the errors when either
+    has spent what the cheaper of the two runs did. Without rows where costs or errors under the setting are other
+    quantities than without it: where the first evaluation of a run, which no method chooses, has another error or cost.
+    """
+    empty = pd.DataFrame(columns=["task", "method", "measure", "change", "low", "high", "n"])
+    if base.judge != own.judge:
+        return empty
+    rows = [
+        pd.Series(np.arange(len(runs)), pd.MultiIndex.from_frame(runs[[*CELL, "method"]]))
+        for runs in (base.equal.runs, own.equal.runs)
+    ]
+    both = pd.concat(rows, axis=1, join="inner")
+    before, after = (side.equal.select(both[k].to_numpy()) for k, side in enumerate((base, own)))
+    for name in ("error", "cost_s"):
+        if not np.array_equal(getattr(before, name)[:, 0], getattr(after, name)[:, 0], equal_nan=True):
+            return empty
+    spent_s = np.minimum(before.total_s, after.total_s)[:, None]
+    sides = [finals(one).assign(equal=at_budgets(one.incumbent, one.cost_s, spent_s)[:, 0]) for one in (before, after)]
+    found, tasks = [], {name: _task(entry) for name, entry in entries().items()}
+    for measure, column in zip(CHANGES, ("final_error", "total_cost_s", "equal"), strict=True):
+        wide = [side.pivot(index=CELL, columns="method", values=column) for side in sides]
+        for method in ordered(before.runs):
+            change = percent_of_sums(wide[1][[method]], wide[0][method])[method].dropna() - 100
+            task = change.index.get_level_values("dataset").map(tasks)
+            for name in ("all", *sorted(set(task.dropna()))):
+                part = change if name == "all" else change[task == name]
+                estimate = mean(part)
+                found.append((name, method, measure, estimate.value, estimate.low, estimate.high, len(part)))
+    return pd.DataFrame(found, columns=empty.columns)
 
 
 def _numbers_behind(evidence: Evidence) -> dict[str, pd.Series]:
@@ -232,8 +276,9 @@ DATA, DATA_COLUMNS = "sensitivities_data.csv", ["dataset", "pipeline", "data"]
 def report(folder: Path, out_dir: Path) -> tuple[Path, ...]:
     """Write sensitivities.md, its numbers as CSV, and what the base was replayed from; BadInput without a base."""
     found, left_out = read(folder)
-    names = "sensitivities.md", "sensitivities.csv", DATA, "sensitivities_shifts.csv"
+    names = "sensitivities.md", "sensitivities.csv", DATA, "sensitivities_shifts.csv", "sensitivities_methods.csv"
     paths = tuple(out_dir / name for name in names)
+    itself = pd.concat([one.itself.assign(setting=one.setting, compared_with=one.against) for one in found])
     write_page(
         paths[0],
         [
@@ -248,6 +293,7 @@ def report(folder: Path, out_dir: Path) -> tuple[Path, ...]:
             "pair by pair, from what it is compared with, with its interval; bold where that excludes 0, which one in "
             "twenty does by chance. Fewer seeds suffice for this than for a verdict, which needs ten.",
             markdown_table(pd.DataFrame([_moved(one) for one in found])),
+            *_of_methods(itself[itself["task"] == "all"]),
             f"Left out: {'; '.join(left_out)}." if left_out else "",
             *map(_changes, found),
         ],
@@ -256,6 +302,7 @@ def report(folder: Path, out_dir: Path) -> tuple[Path, ...]:
     data = pd.DataFrame([{name: str(spec.get(name, "")) for name in DATA_COLUMNS} for spec in specs(folder / BASE)])
     write_csv(data.drop_duplicates(), paths[2])
     write_csv(pd.concat([one.shifts.assign(setting=one.setting, compared_with=one.against) for one in found]), paths[3])
+    write_csv(itself, paths[4])
     return paths
 
 
@@ -295,6 +342,28 @@ def _moved(one: Comparison) -> dict[str, str]:
         text = f"{'+' * (change >= 0)}{format_interval(change, low, high, digits)}"
         row[name] = f"{own:.{digits}f} ({f'**{text}**' if low > 0 or high < 0 else text})"
     return row
+
+
+def _of_methods(itself: pd.DataFrame) -> list[str]:
+    """Return the table of `beside_itself`, and what it shows; nothing where there are no rows."""
+    if itself.empty:
+        return []
+
+    def text(row: pd.Series) -> str:
+        return format_interval(row["change"], row["low"], row["high"], 1 if row["measure"] == "cost" else 2)
+
+    wide = itself.assign(text=itself.apply(text, axis=1)).set_index(["setting", "method", "measure"])["text"]
+    rows = [
+        {"setting": f"`{setting}`", "method": name_in_text(method)}
+        | {f"{measure}, %": wide[setting, method, measure] for measure in CHANGES}
+        for setting, method in dict.fromkeys(zip(itself["setting"], itself["method"], strict=True))
+    ]
+    return [
+        "What does a setting do to a method itself? Its runs beside its own without the setting, where errors and "
+        "costs are the same quantities under both: changes of the sums over seeds of final errors, of total costs, and "
+        "of errors when either has spent what the cheaper of the two runs did.",
+        markdown_table(pd.DataFrame(rows)),
+    ]
 
 
 def _answer(found: list[Comparison]) -> str:

@@ -14,7 +14,7 @@ from synthetic_records import DATASETS, Way, frame, on_disk, records
 from analysis.__main__ import main
 from analysis.claims.verdicts import Condition, Finding
 from analysis.report import sections
-from analysis.sensitivities import CLAIMS_COMPARED, TEST, _in_shared, compare_settings, from_other_data, read
+from analysis.sensitivities import CHANGES, CLAIMS_COMPARED, TEST, _in_shared, compare_settings, from_other_data, read
 from analysis.statistics import Estimate
 from datasets.errors import BadInput
 from harness.records import read_traces
@@ -110,6 +110,48 @@ def test_numbers_move_by_the_paired_difference() -> None:
         )
 
 
+def test_a_method_beside_itself_under_a_setting() -> None:
+    """Costs and errors after the first step under a setting: against a loop over the pairs of runs."""
+    seeds, problems = (0, 1, 2), [("wind", "clean"), ("spam", "clean"), ("letters", "clean")]
+    base = frame(problems, [Way("ei"), Way("cei", lam=0.3)], list(seeds), 12)
+    rng, later = np.random.default_rng(0), base["step"] > 0
+    own = base.assign(
+        error=base["error"].where(~later, base["error"] * rng.uniform(0.8, 1.1, len(base))),
+        cost_s=base["cost_s"].where(~later, base["cost_s"] * rng.uniform(0.5, 1.8, len(base))),
+    )
+    rows = compare_settings("mine", base, own).itself.set_index(["task", "method", "measure"])
+    key = ["dataset", "method", "seed"]
+    runs = [{name: (run["cost_s"].cumsum().array, run["error"].cummin().array) for name, run in one.groupby(key)}
+            for one in (base, own)]  # fmt: skip
+    for method in ("ei", "cei(lam=0.3)"):
+        changes = {measure: [] for measure in CHANGES}
+        for dataset, _ in problems:
+            sums = {measure: np.zeros(2) for measure in CHANGES}
+            for seed in seeds:
+                pair = [one[dataset, method, seed] for one in runs]
+                least = min(spent[-1] for spent, _ in pair)
+                for k, (spent, best) in enumerate(pair):
+                    sums["error"][k] += best[-1]
+                    sums["cost"][k] += spent[-1]
+                    sums["error at equal cost"][k] += best[np.flatnonzero(spent <= least)[-1]]
+            for measure, (without, under) in sums.items():
+                changes[measure].append(100 * (under / without - 1))
+        for measure, values in changes.items():
+            row, half = rows.loc["all", method, measure], stats.sem(values) * stats.t.ppf(0.975, 2)
+            wanted = [np.mean(values), np.mean(values) - half, np.mean(values) + half, 9]
+            assert row[["change", "low", "high", "n"]].tolist() == pytest.approx(wanted)
+            assert rows.loc["classification", method, measure]["change"] == pytest.approx(np.mean(values[1:]))
+            assert rows.loc["regression", method, measure]["change"] == pytest.approx(values[0])
+
+
+@pytest.mark.parametrize("column", ["cost_s", "error"])
+def test_a_method_is_not_beside_itself_where_quantities_differ(column: str) -> None:
+    base = frame([("wind", "clean"), ("spam", "clean")], [Way("ei")], [0], 12)
+    other = compare_settings("mine", base, base.assign(**{column: base[column] * 1.01}))
+    assert other.itself.empty and len(compare_settings("mine", base, base).itself) == 9
+    assert compare_settings(TEST, base, base, "test").itself.empty, "the test error is another quantity"
+
+
 def test_settings_stand_beside_the_one_that_differs_in_one_thing(tmp_path: Path) -> None:
     """Wall-clock beside measured CPU seconds, hist beside exact with as many configurations; else beside the base."""
     problems, ways = [("wind", "clean"), ("wine", "clean")], [Way("ei"), Way("eialpha", alpha=0.1)]
@@ -148,6 +190,9 @@ def test_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         and "`mine`: as its records say" in text
     )
     assert "How far do the numbers move?" in text and "| `wall` | " in text
+    assert "What does a setting do to a method itself?" in text
+    assert "| `mine` | EI^0.1 | 0.00 [0.00, 0.00] | 0.0 [0.0, 0.0] | 0.00 [0.00, 0.00] |" in text
+    assert set(pd.read_csv(tmp_path / "o" / "sensitivities_methods.csv")["setting"]) == {"wall", "mine"}
     shifts = pd.read_csv(tmp_path / "o" / "sensitivities_shifts.csv")
     assert set(shifts["setting"]) == {"test", "wall", "mine"} and shifts["change"].abs().max() < 1e-12
     rows = pd.read_csv(tmp_path / "o" / "sensitivities.csv")
