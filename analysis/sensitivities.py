@@ -19,7 +19,7 @@ from analysis.methods import EIPU, name_in_text, ordered
 from analysis.statistics import mean, percent_of_sums
 from analysis.traces import Judge, at_budgets
 from analysis.tradeoffs import finals
-from datasets.catalogue import Entry, entries
+from datasets.catalogue import KINDS, entries
 from datasets.errors import BadInput
 from harness.records import read_traces, specs
 
@@ -115,7 +115,7 @@ def compare_settings(
     runs = _index(base, keys), _index(own, keys)
     both = runs[0].drop_duplicates().intersection(runs[1].drop_duplicates())
     if setting == LOSS:
-        regression = {name for name, entry in entries().items() if _task(entry) == "regression"}
+        regression = {name for name, entry in entries().items() if entry.task == "regression"}
         classified = both[~both.get_level_values("dataset").isin(regression)]
         if len(both) and not len(classified):
             raise NothingShared(f"setting {setting}: of classification only, and all runs shared are of regression")
@@ -132,10 +132,6 @@ def compare_settings(
     first, second = _verdicts(*pair)
     size = cells[CELL].drop_duplicates(), cells["method"].nunique()
     return Comparison(setting, against, *size, first, second, shifts(*pair), beside_itself(*pair))
-
-
-def _task(entry: Entry) -> str:
-    return "regression" if entry.task == "regression" else "classification"
 
 
 def shifts(base: Evidence, own: Evidence) -> pd.DataFrame:
@@ -178,7 +174,7 @@ def beside_itself(base: Evidence, own: Evidence) -> pd.DataFrame:
             return empty
     spent_s = np.minimum(before.total_s, after.total_s)[:, None]
     sides = [finals(one).assign(equal=at_budgets(one.incumbent, one.cost_s, spent_s)[:, 0]) for one in (before, after)]
-    found, tasks = [], {name: _task(entry) for name, entry in entries().items()}
+    found, tasks = [], {name: KINDS[entry.task] for name, entry in entries().items()}
     for measure, column in zip(CHANGES, ("final_error", "total_cost_s", "equal"), strict=True):
         wide = [side.pivot(index=CELL, columns="method", values=column) for side in sides]
         for method in ordered(before.runs):

@@ -21,7 +21,8 @@ from datasets.errors import BadInput
 if TYPE_CHECKING:
     import pandas
 
-TASKS = ("regression", "binary", "multiclass")
+KINDS = {"regression": "regression", "binary": "classification", "multiclass": "classification"}
+TASKS = tuple(KINDS)
 USES = ("study", "figures", "opportunity", "other")
 CAVEATS = ("", "partial", "stand-in", "identity uncertain")
 

@@ -14,6 +14,7 @@ from analysis.figures.f3_f5 import THINNED, label_points, label_tradeoff, limit_
 from analysis.methods import PROBLEM
 from analysis.plotting import BLACK, BLUE, GREEN, ORANGE, RED, Drawn, drawn_from, new_figure, place_labels, save, style
 from analysis.traces import Judge
+from datasets.catalogue import KINDS
 from datasets.errors import BadInput
 
 # F2: how fast online cost models learn.
@@ -80,7 +81,6 @@ def _caption_f2(online: pd.DataFrame, cells: pd.DataFrame, curves: pd.DataFrame)
 
 # F8: transferred against online cost models, one box per model and number of evaluations.
 
-PANELS = {"regression": "regression", "binary": "classification", "multiclass": "classification"}
 _ONLINE = (("lv3", 4), ("lv3", 10), ("lv3", 100), ("gp", 4), ("gp", 10), ("gp", 100), ("hybrid", 4), ("hybrid", 10))
 _TRANSFER = "transfer_"
 _FLIERS = {"marker": ".", "markersize": 3, "markerfacecolor": "0.4", "markeredgecolor": "none"}
@@ -113,7 +113,7 @@ def f8(costs: pd.DataFrame, out_dir: Path) -> Drawn:
     with style():
         figure, plots = new_figure(9.6, 0.27 * len(order) + 1.2, caption)
         axes = plots.subplots(1, 2, sharex=True)
-        for axis, panel in zip(axes, dict.fromkeys(PANELS.values()), strict=True):
+        for axis, panel in zip(axes, dict.fromkeys(KINDS.values()), strict=True):
             part = boxes[boxes["panel"] == panel]
             _draw_boxes(axis, part, order, part[pd.MultiIndex.from_frame(part[PROBLEM]).isin(in_every_box)])
             axis.set_title(f"{panel} ({plural(len(part[PROBLEM].drop_duplicates()), 'problem')})", fontsize=10)
@@ -129,9 +129,9 @@ def _box(own: pd.DataFrame, name: str, n: int | None) -> pd.DataFrame:
     label = NAMES.get(name, name.removeprefix(_TRANSFER).replace("_", " "))
     rows = per_problem(own, n)
     rows = rows.assign(
-        panel=rows["task"].map(PANELS), box=label if n is None else f"{label} [{n}]", transferred=n is None
+        panel=rows["task"].map(KINDS), box=label if n is None else f"{label} [{n}]", transferred=n is None
     )
-    trained_on = own.groupby(own["task"].map(PANELS))["trained_on"].median()
+    trained_on = own.groupby(own["task"].map(KINDS))["trained_on"].median()
     labels = {
         panel: f"{label} [{float(trained_on[panel]) if n is None else n:,.0f}], {(rows['panel'] == panel).sum()}"
         for panel in rows["panel"].unique()
