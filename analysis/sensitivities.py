@@ -209,7 +209,7 @@ def _verdicts(*both: Evidence) -> list[list[Verdict]]:
 
 def _views(claim: Claim, evidence: Evidence) -> Sequence[Finding]:
     try:
-        finding = claim.examine(evidence)
+        finding = claim.finding(evidence)
     except (Missing, BadInput):
         return ()
     return finding, *finding.views

@@ -81,7 +81,7 @@ class Evidence:
         return {}
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """Return what `make` returns, made only once for all views of a claim."""
+        """Return what `make` returns, which is called once per `key`."""
         if key not in self._made:
             self._made[key] = make()
         found: Made = self._made[key]
@@ -313,11 +313,15 @@ class Claim(Statement):
 
     examine: Callable[[Evidence], Finding]
 
+    def finding(self, evidence: Evidence) -> Finding:
+        """Return what the records say of it, examined once; raises Missing or BadInput."""
+        return evidence.once(self.number, lambda: self.examine(evidence))
+
     def verdict(self, evidence: Evidence, narrowed: Callable[[Finding], Finding] | None = None) -> Verdict:
         """Return the verdict, undecided where something is missing; narrowed: the part of the finding that counts."""
         said = (self.number, self.claim, self.paper, self.statistic, self.rule)
         try:
-            finding = self.examine(evidence)
+            finding = self.finding(evidence)
             finding = narrowed(finding) if narrowed else finding
         except (Missing, BadInput) as reason:
             return Verdict(*said, "-", None, None, UNDECIDED, str(reason), "-")
