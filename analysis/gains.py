@@ -1,4 +1,4 @@
-"""What there is to gain on a problem, so that a tiny error to compare with carries nothing; flat and cut tables.
+"""How much there is to gain on a problem, a scale that a tiny final error of EI cannot distort; flat and cut tables.
 
 The scale of a problem runs from the best error in its table to what random search finds:
 

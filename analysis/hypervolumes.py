@@ -1,15 +1,15 @@
-"""Hypervolumes of (cost, error): how much of what EI leaves to be won a family of methods wins, per problem.
+"""Hypervolumes of (cost, error): how much of what EI leaves to gain a family of methods gains, per problem.
 
 For each problem, cost and error after N iterations are put on a scale that EI's runs fix:
 
     cost = c* / c*_EI,   loss = (y* - y_best) / (y_initial - y_best),
 
 y_initial the best error of the initial design, which all methods share, and y_best the best that any method found with
-the same seed. Each of the five is a mean over seeds first: the best of many noisy runs is no gain, ratios of single
-runs lean (`statistics.ratios_of_sums`), and a seed that leaves no room weighs nothing. The reference point is (1, 1):
-EI's total cost, and nothing gained over the initial design; the ideal one is (0, 0). A method that gets all that can be
-got at half of EI's cost has 0.5, EI itself 0. Two families are compared over the range of cost that both reach: what a
-point gains below it does not count.
+the same seed. Each of the five is first averaged over seeds: the best of many noisy runs is no gain, ratios of single
+runs are biased (`statistics.ratios_of_sums`), and a seed that leaves no room weighs nothing. The reference point is
+(1, 1), EI's total cost and nothing gained over the initial design; the ideal point is (0, 0). A method that gains all
+there is at half of EI's cost has 0.5, EI itself 0. Two families are compared over the range of cost that both reach:
+what a point gains below it does not count.
 Source: Zitzler and Thiele 1998 (hypervolume); the scale is our reading (STUDY is silent).
 """
 

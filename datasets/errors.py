@@ -1,7 +1,7 @@
-"""Errors that the user can put right (`BadInput`: one clear line, exit code 2), and where in a user's code one arose.
+"""Errors that users can put right (`BadInput`: one clear line, exit code 2), and where in their code one arose.
 
-The file and line of an error travel with it from worker processes, as attributes. Also here: a reader of standard
-output that leaves early.
+The file and line of an error travel with it from worker processes, as attributes. Also here: what to do when a reader
+of standard output leaves early.
 """
 
 import argparse

@@ -1,9 +1,9 @@
-"""`python -m harness.compile_all`: compile now, once, what any shipped method would compile when it is run.
+"""`python -m harness.compile_all`: compile everything that any shipped method needs, once and in advance.
 
-What is compiled follows from types that only a run knows. So this is a rehearsal: every acquisition, utility,
-surrogate, cost model and so on of `configs` takes a few steps on a replayed problem, with as many observations as make
-the engine change its ways (`sizes`). `make setup` does it; without it, the first runs do, each what it needs. Where
-nothing is missing it takes some ten seconds of loading and stepping, so it may be repeated.
+Which functions are compiled, and for which types, is known only in a run. So this is a rehearsal: every acquisition,
+utility, surrogate, cost model and so on in `configs` takes a few steps on a replayed problem, with few observations and
+with enough of them that the engine works in another way (`sizes`). `make setup` calls it; without it, the first runs
+compile what they need. Where nothing is missing it takes some ten seconds, so it can be repeated at will.
 """
 
 import contextlib

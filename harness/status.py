@@ -1,8 +1,8 @@
-"""`python -m harness.status [results_dir=results] [--json]`: what of a study is done, missing, set aside.
+"""`python -m harness.status [results_dir=results] [--json]`: which runs of a study are done, missing or set aside.
 
-Done is what lies in the folder, checked byte by byte; missing is what the plan names besides, that of all studies
-started there; a run counts once, whatever files it lies in. Time is the workers' own: seconds of the blocks, as their
-timings say.
+A run is done if its record lies in the folder, checked byte by byte, and missing if the plan of any study started there
+names it and no record has it. It counts once, however many files hold it. Times are worker time, from the timings
+beside the records.
 """
 
 import json

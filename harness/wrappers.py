@@ -1,4 +1,4 @@
-"""Wrappers that change one thing of any problem, replayed, live or a user's own, and compose: costs, noise, failures.
+"""Wrappers that change one thing about any problem (replayed, live, a user's own), and compose: costs, noise, failures.
 
 `evaluator=disturbed` puts them around another evaluator's problems: how much must costs differ before a cost-aware
 method pays, how much noise or how many failures does it stand? What a wrapper draws depends on seed, problem and

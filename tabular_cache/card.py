@@ -1,4 +1,4 @@
-"""The data card: what each table and each data set holds, in Markdown, and its files and columns as Croissant JSON-LD.
+"""The data card: what each table and data set holds, in Markdown; and their files and columns as Croissant JSON-LD.
 
     OUT/CARD.md           totals, one line per data set, one line per problem
     OUT/croissant.json    the files with their checksums, the columns with what they mean

@@ -1,4 +1,4 @@
-"""Live trainings beside the tables: of what runs chose (`confirm`), and whole runs, which replay is held against.
+"""Live trainings beside the tables: of what runs chose (`confirm`), and whole runs, by which replay is judged.
 
 `PacedLive`, the evaluator `live_paced`, charges costs at the tables' pace.
 """

@@ -6,7 +6,7 @@ configuration is the one of the highest
 
     mean over p of max(0, b_p - r_p(x)) / (mean over p of c_p(x))^alpha,  b_p the lowest r_p chosen so far, at first 3.
 
-Tables share their first configurations. Never seen: tables of the problem's own data set, nor of related ones.
+Tables share their first configurations. Those of the problem's own data set, or of related ones, are never used.
 Source: greedy portfolios as in Xu, Hoos and Leyton-Brown 2010 (Hydra); and Feurer et al. 2022 (auto-sklearn 2.0).
 """
 

@@ -1,4 +1,4 @@
-"""Errors at equal cost, by family of methods, as a figure and as tables: what the same money buys with EI cut short."""
+"""Errors at equal cost by family of methods, as figure and tables; also what the same money buys from EI cut short."""
 
 from pathlib import Path
 

@@ -1,7 +1,7 @@
 """The report as one HTML page, and as Markdown: sections of Markdown text, each perhaps with a figure.
 
-The page's template, style and scripts are the files of `page_parts`; all of them, the figures and the numbers of the
-interactive front are inside the page, which asks nothing of anybody.
+The page's template, style and scripts are the files of `page_parts`. All of them, the figures and the numbers of the
+interactive front are embedded, so that the page loads nothing from elsewhere.
 """
 
 import json

@@ -1,8 +1,8 @@
 """What acquisitions are made of: a `Utility` (what a point is worth) and a `CostRule` (what that is worth at its cost).
 
-Any utility works with any rule; both live in log space. An acquisition of a user's own derives from one of these
-classes, whose methods with a body are optional abilities, or is any class that has `log_value` or `score`: the defaults
-are added to it. `StepContext` is all that both can know of a step, `choose` takes the candidate of the highest score.
+Any utility works with any rule; both live in log space. A user's own acquisition derives from one of these classes,
+whose methods with a body are optional abilities, or is any class with `log_value` or `score`, to which the defaults are
+added. `StepContext` is all that either can know of a step; `choose` takes the candidate with the highest score.
 """
 
 from abc import abstractmethod

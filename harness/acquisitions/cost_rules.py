@@ -1,6 +1,6 @@
 """The cost rules: plain EI (`Ignore`), EI^alpha (`Power`), EI-cool (`Cool`), contextual EI (`Contextual`), `Heated`.
 
-`effective_alpha` are the alphas that a choice amounts to.
+`effective_alpha` returns the range of alpha in which EI^alpha would have chosen the same candidate.
 """
 
 import math

@@ -1,18 +1,18 @@
-"""What is known of candidates while hyperparameters stay as they are: it grows with the observations.
+"""Predictions at candidates, kept and extended from step to step while the hyperparameters stay the same.
 
 With K = L L^T and V = L^-1 k(X, c), the variance explained at c is |V|^2 and the mean V^T L^-1 z. A new observation
-leaves the rows of V as they are and adds one, v = w^T k(X, c), w the new row of L^-1 (`GrowingSolution`). So the
-`CandidateCache` takes O(n) for each candidate, where predicting it from scratch takes O(n^2). Even that is spent on
-those alone that a choice may fall on: for the others |v| is no more than the sd that is left there, which bounds mean
-and sd of a candidate by what was known of it some observations ago.
+leaves the rows of V unchanged and adds one, v = w^T k(X, c), where w is the new row of L^-1 (`GrowingSolution`). So
+`CandidateCache` spends O(n) on a candidate, where predicting it from scratch takes O(n^2); and it spends that only on
+candidates that could be chosen. For the others |v| cannot exceed the sd that remains there, so that what was known of a
+candidate some observations ago still bounds its mean and sd.
 
-In its arrays:
+Its arrays hold:
 
     slot     the row of a candidate, found by its coordinates, or by where it is in the array that was asked for last
     place    the row of a candidate in `_Exact`, -1 while its exact values are not known
-    given    of a slot or place: the number of observations that its values take into account
-    least    of a slot: a lower bound of the explained variance
-    rough    of a slot: the rough bound that `least` began with, -1 once that is sharpened or exact
+    given    per slot or place: the number of observations that its values take into account
+    least    per slot: a lower bound of the explained variance
+    rough    per slot: the rough bound that `least` began with, -1 once that is sharpened or exact
 """
 
 from collections.abc import Callable
@@ -68,10 +68,9 @@ AtLeast = Callable[[Float[np.ndarray, "m n"], Indices, bool], Float[np.ndarray, 
 class CandidateCache:
     """Kernel values, means and explained variances at candidates, by their coordinates, for a `GrowingSolution`.
 
-    Of each candidate is known, in units of z of the growing solution: mean = (k^T K^-1 z, k^T K^-1 1) and a lower bound
-    `least` of the explained variance, both given the first `given` observations, by kernel values in single precision.
-    rough: what `least` began with, where that was a rough bound, else -1. Where exact values were asked for, they and
-    the kernel values behind them are held in double precision: `exact`.
+    For each candidate it holds, in units of z of the growing solution, mean = (k^T K^-1 z, k^T K^-1 1) and a lower
+    bound `least` of the explained variance, both given the first `given` observations, from kernel values in single
+    precision. Exact values, once asked for, and the kernel values behind them are held in double precision (`exact`).
     """
 
     def __init__(self) -> None:
@@ -81,7 +80,7 @@ class CandidateCache:
         self._hold(0, 0, 0)
 
     def _hold(self, m: int, n: int, d: int) -> None:
-        """Drop all and make room for `m` candidates in d dimensions and `n` observations."""
+        """Drop everything and make room for `m` candidates in d dimensions and `n` observations."""
         self._points, self._n, self._order = HeldPoints(m, d), 0, np.empty(0, np.int64)
         self._exact.begin(m, n)
         self._slots_in = None
@@ -93,7 +92,7 @@ class CandidateCache:
         self._rough: np.ndarray = np.zeros(m)
 
     def serve(self, grown: GrowingSolution, at_least: AtLeast, exactly: Explained) -> None:
-        """Begin to serve a posterior of this solution: all is dropped that is of another.
+        """Begin to serve a posterior of this solution; drop everything that belongs to another.
 
         at_least, exactly: lower bounds of the variances explained by the first observations, and these themselves.
         """
@@ -103,17 +102,17 @@ class CandidateCache:
             self._forget()
 
     def _forget(self) -> None:
-        """Drop all candidates."""
+        """Drop every candidate."""
         self._order, self._slots_in = self._order[:0], None
         self._points.forget()
         self._exact.forget()
 
     def serves(self, n: int) -> bool:
-        """Return whether what is held is of n observations."""
+        """Return whether the cache serves a solution of n observations."""
         return self._grown is not None and self._grown.n == n
 
     def _advance(self, view: View) -> None:
-        """Take in the observations that are new."""
+        """Take in new observations."""
         if self._n == self._solution.n:
             return
         grown, n = self._solution, self._solution.n
@@ -209,14 +208,14 @@ class CandidateCache:
         return slots
 
     def _refresh(self, slots: Indices) -> Int[np.ndarray, " rough"]:
-        """Take all observations in at these candidates; return those whose bounds are rough."""
+        """Bring these candidates up to the latest observation; return those whose bounds are rough."""
         return _update(  # type: ignore[no-any-return]
             slots, self._kernel, self._scaled, self._blocks, self._n, self._solution.first, self._rows, self._errors,
             self._solution.projected, self._means, self._least, self._given, self._rough,
         )  # fmt: skip
 
     def _sharpen(self, rough: Indices) -> None:
-        """Put better lower bounds in the place of rough ones."""
+        """Replace rough lower bounds by better ones."""
         if len(rough):
             least = self._at_least(self._kernel, rough, False)
             self._least[rough] += np.maximum(least - self._rough[rough], 0.0)
@@ -247,7 +246,7 @@ class CandidateCache:
         return _read(slots, places, exact.explained, exact.means, *units, self._least, self._rough)  # type: ignore[no-any-return]
 
     def _reserve(self, m: int, offered: int, d: int) -> None:
-        """Make room for `m` candidates and all observations to come, if there is not enough."""
+        """Make room for `m` candidates and all observations to come, where there is too little."""
         n = -(-len(self._solution.W) // _COLUMNS) * _COLUMNS
         points, order, rows = self._points, self._order, self._n
         if m <= points.room and n <= self._kernel.shape[1] and d == points.array.shape[1]:
@@ -265,10 +264,10 @@ class CandidateCache:
 
 
 class _Exact:
-    """What is known exactly of some candidates, in places of their own: kernel values, means and explained variances.
+    """Exact kernel values, means and explained variances of some candidates, each in a place of its own.
 
-    means: of the two in units of z, as those that are not exact. given: of so many observations, 0 before the first.
-    place: of each candidate held, -1 for none.
+    means: both, in units of z, like those that are not exact. given: the observations taken in, 0 before the first.
+    place: that of each candidate held, -1 for none.
     """
 
     def __init__(self) -> None:
@@ -276,7 +275,7 @@ class _Exact:
         self.begin(0, 0)
 
     def begin(self, m: int, n: int) -> None:
-        """Know nothing, with room for all of the `m` candidates held; memory that is never touched costs nothing."""
+        """Start empty, with room for all `m` candidates; memory that is never touched costs nothing."""
         if m > len(self.kernel) or n > self.kernel.shape[1]:
             self.kernel = np.empty((m, n))
         self.means: np.ndarray = np.zeros((m, 2))
@@ -286,7 +285,7 @@ class _Exact:
         self._count = 0
 
     def forget(self) -> None:
-        """Drop all."""
+        """Drop everything."""
         self.place[:], self.given[:], self._count = -1, 0, 0
 
     def places(self, slots: Indices) -> tuple[Indices, Int[np.ndarray, " new"]]:

@@ -1,7 +1,7 @@
-"""The solution K^-1 z of a Gaussian process whose hyperparameters stay as they are, one observation after the other.
+"""The solution K^-1 z of a Gaussian process with fixed hyperparameters, extended one observation at a time.
 
-With K = L L^T a new observation leaves the rows of W = L^-1 as they are and adds one, which takes O(n^2), where a new
-factorisation takes O(n^3).
+With K = L L^T, a new observation leaves the rows of W = L^-1 unchanged and adds one. That takes O(n^2), a new
+factorisation O(n^3).
 """
 
 import math
@@ -49,7 +49,7 @@ class GrowingSolution:
         return (y - self.location[0]) / self.location[1]
 
     def extended(self, X: Points, y: Vector, theta: Theta) -> bool:
-        """Take in more observations; False, and no change, where theta or earlier ones differ, or digits run out."""
+        """Take in more observations; return False, unchanged, where theta or earlier ones differ, or digits run out."""
         n, m = self.n, len(X)
         same = (theta is self.theta or np.array_equal(theta, self.theta)) and 0 < n <= m <= len(self.W)
         if not (same and _begin_with(X, y, self._X, self._y)):

@@ -1,8 +1,8 @@
-"""The observations that say most about all the others: half of them, well chosen, bound predicted sds from above.
+"""An inducing subset: the half of the observations that says most about the rest; it bounds predicted sds from above.
 
-Pivoted Cholesky: each next observation is the one whose value is least certain given those chosen before. Those that
-an optimizer has made late lie close together, so that half of all, so chosen, explain far more than the first half:
-what passes a rough screening is a third.
+It is chosen by pivoted Cholesky: the next observation is always the one whose value is least certain given those chosen
+before. An optimizer's late observations lie close together, so that this half explains far more than the first half
+would: a third as many candidates pass a rough screening.
 """
 
 from typing import no_type_check
@@ -21,8 +21,8 @@ _REFRESH = 8  # observations after which the choice is made again
 class InducingSubset:
     """The more informative half of the observations of a run, in a good order, and L^-1 of them, L L^T = K.
 
-    The choice serves `_REFRESH` observations on: which of the old ones say most hardly changes, and the new ones,
-    near which candidates are of most interest, are all taken.
+    A choice serves for `_REFRESH` more observations: which of the old ones say most hardly changes, and the new ones,
+    near which the most promising candidates lie, are all included.
     """
 
     def __init__(self) -> None:
