@@ -1,8 +1,8 @@
 """`python -m harness.status [results_dir=results] [--json]`: which runs of a study are done, missing or set aside.
 
-A run is done if its record lies in the folder, checked byte by byte, and missing if the plan of any study started there
-names it and no record has it. It counts once, however many files hold it. Times are worker time, from the timings
-beside the records.
+A run is done if its record lies in the folder, checked byte by byte; of the others that a study started there has
+planned, those whose block failed are set aside and the rest are missing. A run counts once, however many files hold it.
+Times are worker time, from the timings beside the records.
 """
 
 import json

@@ -49,7 +49,7 @@ class GrowingSolution:
         return (y - self.location[0]) / self.location[1]
 
     def extended(self, X: Points, y: Vector, theta: Theta) -> bool:
-        """Take in more observations; return False, unchanged, where theta or earlier ones differ, or digits run out."""
+        """Take in more observations; return False where theta or earlier data differ, or digits run out (spoilt)."""
         n, m = self.n, len(X)
         same = (theta is self.theta or np.array_equal(theta, self.theta)) and 0 < n <= m <= len(self.W)
         if not (same and _begin_with(X, y, self._X, self._y)):
